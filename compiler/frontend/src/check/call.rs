@@ -1,0 +1,264 @@
+//! Calls: which argument belongs to which parameter, and the expansion of definitions.
+
+use std::rc::Rc;
+
+use trainspec_ir::Span;
+
+use crate::ast::{DefinitionBody, DefinitionKind, Param};
+use crate::check::ops::poisoned;
+use crate::check::scope::{Frame, FrameKind, Target};
+use crate::check::value::{Callable, Def, Given, InitValue, Value};
+use crate::check::{CallSite, Checker, types};
+use crate::diag::{Code, Diagnostic, nearest, one_of};
+
+/// Finds the argument of each parameter; `None` (and an error) where they do not fit.
+pub(crate) fn assign(
+    checker: &mut Checker<'_>,
+    callee: &str,
+    params: &[&str],
+    given: &[Given],
+    span: Span,
+) -> Option<Vec<Option<usize>>> {
+    let mut slots = vec![None; params.len()];
+    let mut fine = true;
+    let mut position = 0;
+    for (i, argument) in given.iter().enumerate() {
+        let index = match &argument.name {
+            Some(name) => match params.iter().position(|p| *p == name.text) {
+                Some(index) => index,
+                None => {
+                    let near = nearest(&name.text, params.iter().copied());
+                    let help = match (near, params) {
+                        (Some(near), _) => format!("did you mean `{near}`?"),
+                        (None, []) => "it takes no arguments".to_owned(),
+                        (None, _) => format!("it takes {}", one_of(params.iter().copied()).replace(" or ", " and ")),
+                    };
+                    let message = format!("`{callee}` has no parameter `{}`", name.text);
+                    checker.report(Diagnostic::new(Code::UnknownArgument, name.span, message).help(help));
+                    fine = false;
+                    continue;
+                }
+            },
+            None => {
+                position += 1;
+                if position > params.len() {
+                    let takes = match params.len() {
+                        0 => "no arguments".to_owned(),
+                        1 => "1 argument".to_owned(),
+                        n => format!("{n} arguments"),
+                    };
+                    let message = format!("`{callee}` takes {takes}");
+                    checker.report(
+                        Diagnostic::new(Code::TooManyArguments, argument.span, message)
+                            .label(format!("this is number {position}")),
+                    );
+                    return None;
+                }
+                position - 1
+            }
+        };
+        if let Some(first) = slots[index] {
+            let first: usize = first;
+            let message = format!("`{}` is given twice", params[index]);
+            let place = argument.name.as_ref().map_or(argument.span, |n| n.span);
+            checker.report(
+                Diagnostic::new(Code::DuplicateArgument, place, message)
+                    .note_at(given[first].span, "given here first"),
+            );
+            fine = false;
+            continue;
+        }
+        slots[index] = Some(i);
+    }
+    let _ = span;
+    fine.then_some(slots)
+}
+
+/// An argument that must be given and is not.
+pub(crate) fn missing(callee: &str, param: &str, span: Span) -> Diagnostic {
+    Diagnostic::new(
+        Code::MissingArgument,
+        span,
+        format!("`{callee}` needs the argument `{param}`"),
+    )
+}
+
+impl Checker<'_> {
+    /// Calls a value.
+    pub(crate) fn call(&mut self, callee: Value, given: Vec<Given>, span: Span, callee_span: Span) -> Value {
+        match callee {
+            Value::Callable(Callable::Op(op)) => self.apply_op(op, given, span),
+            Value::Callable(Callable::Builtin(builtin)) => self.builtin(builtin, given, span),
+            Value::Callable(Callable::Def(def)) => self.call_def(&def, given, span),
+            Value::Callable(Callable::Instance(instance)) => self.call_instance(instance, given, span),
+            Value::Poison => Value::Poison,
+            other => {
+                let help = match &other {
+                    Value::Init(_) => "an initializer is called by the variable it begins",
+                    Value::Tensor(_) => "positions in a tensor are written in brackets: `x[0]`",
+                    _ => "functions, blocks and layers can be called",
+                };
+                let message = format!("{} cannot be called", other.describe());
+                self.fail(Diagnostic::new(Code::NotCallable, callee_span, message).help(help))
+            }
+        }
+    }
+
+    fn call_def(&mut self, def: &Rc<Def>, given: Vec<Given>, span: Span) -> Value {
+        match def.ast.kind {
+            DefinitionKind::Fn => self.expand(def, FrameKind::Fn, given, span, None),
+            DefinitionKind::Schedule => self.expand(def, FrameKind::Schedule, given, span, None),
+            DefinitionKind::Init => Value::Init(Rc::new(InitValue::Def(def.clone(), given))),
+            DefinitionKind::Block => self.call_block(def, given, span),
+            DefinitionKind::Optimizer => self.fail(
+                Diagnostic::new(
+                    Code::NotCallable,
+                    span,
+                    format!("the optimizer `{}` cannot be called here", def.name()),
+                )
+                .help("optimizers are set in `train { optimizer NAME(...); }`"),
+            ),
+        }
+    }
+
+    /// Expands a definition: binds its parameters in a frame of its own and runs its body.
+    ///
+    /// `path` is the variable scope; `None` keeps the caller's.
+    pub(crate) fn expand(
+        &mut self,
+        def: &Rc<Def>,
+        kind: FrameKind,
+        given: Vec<Given>,
+        span: Span,
+        path: Option<String>,
+    ) -> Value {
+        self.expand_with(def, kind, given, span, path, |_| {})
+    }
+
+    /// The same, with names that only this expansion sees.
+    pub(crate) fn expand_with(
+        &mut self,
+        def: &Rc<Def>,
+        kind: FrameKind,
+        given: Vec<Given>,
+        span: Span,
+        path: Option<String>,
+        implicit: impl FnOnce(&mut Self),
+    ) -> Value {
+        if self.calls.iter().any(|c| Rc::ptr_eq(&c.def, def)) {
+            return self.fail(
+                Diagnostic::new(
+                    Code::Recursion,
+                    span,
+                    format!("`{}` calls itself", def.name()),
+                )
+                .note_at(def.ast.name.span, "defined here")
+                .help("repeat with `for` (unrolled) or `scan` (one loop at run time)"),
+            );
+        }
+        if !self.enter(span) {
+            return Value::Poison;
+        }
+        self.expanded.insert(def.ast.name.span);
+        if given.iter().any(|g| poisoned(&g.value)) {
+            // What follows from a mistake says nothing new.
+            self.depth -= 1;
+            return Value::Poison;
+        }
+        let path = path.unwrap_or_else(|| self.frame().path.clone());
+        let names: Vec<&str> = def.ast.params.iter().map(|p| p.name.text.as_str()).collect();
+        let Some(slots) = assign(self, def.name(), &names, &given, span) else {
+            self.depth -= 1;
+            return Value::Poison;
+        };
+        self.calls.push(CallSite {
+            span,
+            def: def.clone(),
+        });
+        let value = self.framed(Frame::new(kind, path), |c| {
+            implicit(c);
+            if !c.bind_params(def, &slots, &given, span) {
+                return Value::Poison;
+            }
+            match &def.ast.body {
+                DefinitionBody::Value(expr) => c.eval(expr),
+                DefinitionBody::Body(body) => c.body(body),
+            }
+        });
+        self.calls.pop();
+        self.depth -= 1;
+        value
+    }
+
+    /// Binds parameters. Tensors come first, so that literals and defaults find dtypes and dimensions decided.
+    pub(crate) fn bind_params(
+        &mut self,
+        def: &Rc<Def>,
+        slots: &[Option<usize>],
+        given: &[Given],
+        span: Span,
+    ) -> bool {
+        let params = &def.ast.params;
+        let bounds = types::bounds_of(self, &def.ast.bounds);
+        let mut fine = true;
+        let mut values: Vec<Option<Value>> = vec![None; params.len()];
+        for (i, param) in params.iter().enumerate() {
+            if let (Some(slot), Some(ty)) = (slots[i], &param.ty)
+                && let Value::Tensor(_) = given[slot].value
+                && types::is_tensor_type(ty, &bounds)
+            {
+                let value = self.match_type(param, ty, &bounds, given[slot].value.clone(), given[slot].span);
+                fine &= !value.is_poison();
+                values[i] = Some(value);
+            }
+        }
+        for (i, param) in params.iter().enumerate() {
+            let value = match values[i].take() {
+                Some(value) => value,
+                None => match self.param_value(def, param, slots[i].map(|s| &given[s]), &bounds, span) {
+                    Some(value) => value,
+                    None => {
+                        fine = false;
+                        Value::Poison
+                    }
+                },
+            };
+            self.bind_with(&param.name, value, Target::Fixed("parameter"));
+        }
+        fine
+    }
+
+    fn param_value(
+        &mut self,
+        def: &Rc<Def>,
+        param: &Param,
+        given: Option<&Given>,
+        bounds: &types::Bounds,
+        span: Span,
+    ) -> Option<Value> {
+        let (value, place) = match (given, &param.default) {
+            (Some(given), _) => (given.value.clone(), given.span),
+            (None, Some(default)) => (self.eval(default), default.span),
+            (None, None) => {
+                let error = missing(def.name(), &param.name.text, span)
+                    .note_at(param.span, "declared here");
+                self.report(error);
+                return None;
+            }
+        };
+        if param.is_const && let Value::Tensor(t) = &value {
+            let message = format!("`{}` must be known when the spec is checked", param.name.text);
+            self.report(
+                Diagnostic::new(Code::NotConstant, place, message)
+                    .label(format!("this is `{}`, known at run time only", t.ty))
+                    .note_at(param.span, "declared `const` here"),
+            );
+            return None;
+        }
+        let value = match &param.ty {
+            Some(ty) => self.match_type(param, ty, bounds, value, place),
+            None => value,
+        };
+        Some(value)
+    }
+}

@@ -1,0 +1,355 @@
+//! `if`, `for` and `scan`.
+
+use trainspec_ir::{DType, Dim, Shape, Span, TensorType};
+
+use crate::ast::{Body, Expr, Fold, FoldKind, Name, Pattern};
+use crate::check::Checker;
+use crate::check::scope::Yields;
+use crate::check::value::{Tensor, Value};
+use crate::diag::{Code, Diagnostic};
+use crate::typed::{Scan, ValueId, What};
+
+/// How many rounds an unrolled loop may have.
+const MAX_ROUNDS: i64 = 65_536;
+
+impl Checker<'_> {
+    /// Takes the branch whose condition holds; the others are not looked at.
+    pub(crate) fn if_expr(
+        &mut self,
+        branches: &[(Expr, Body)],
+        otherwise: Option<&Body>,
+        _span: Span,
+    ) -> Value {
+        for (condition, body) in branches {
+            let value = self.eval(condition);
+            if value.is_poison() {
+                return Value::Poison;
+            }
+            match self.as_bool(&value, condition.span, "the condition of an `if`") {
+                Some(true) => return self.scoped(|c| c.body(body)),
+                Some(false) => {}
+                None => return Value::Poison,
+            }
+        }
+        match otherwise {
+            Some(body) => self.scoped(|c| c.body(body)),
+            None => Value::None,
+        }
+    }
+
+    pub(crate) fn fold_expr(&mut self, fold: &Fold, span: Span) -> Value {
+        let over = self.eval(&fold.over);
+        let starts: Vec<Value> = fold.carries.iter().map(|(_, e)| self.eval(e)).collect();
+        if over.is_poison() {
+            return Value::Poison;
+        }
+        let outer = self.frame_mut().yields.replace(Yields::default());
+        let value = match fold.kind {
+            FoldKind::For => self.for_loop(fold, over, starts),
+            FoldKind::Scan => self.scan_loop(fold, over, starts, span),
+        };
+        self.frame_mut().yields = outer;
+        value
+    }
+
+    fn for_loop(&mut self, fold: &Fold, over: Value, mut carries: Vec<Value>) -> Value {
+        let rounds: Vec<Value> = match over {
+            Value::Range(low, high) => {
+                let (Some(low), Some(high)) = (low.value(), high.value()) else {
+                    return self.fail(
+                        Diagnostic::new(
+                            Code::UnknownSize,
+                            fold.over.span,
+                            format!("a `for` is unrolled, so its range must be known, and {low}..{high} is not"),
+                        )
+                        .help("`scan` loops over a dimension of a tensor at run time"),
+                    );
+                };
+                if high.saturating_sub(low) > MAX_ROUNDS {
+                    return self.fail(
+                        Diagnostic::new(
+                            Code::LoopTooLong,
+                            fold.over.span,
+                            format!("a `for` is unrolled, and {} rounds are too many", high.saturating_sub(low)),
+                        )
+                        .help(format!("at most {MAX_ROUNDS} are possible; `scan` is one loop at run time")),
+                    );
+                }
+                (low..high).map(Value::int).collect()
+            }
+            Value::List(list) | Value::Tuple(list) => list.to_vec(),
+            Value::Tensor(t) => {
+                return self.fail(
+                    Diagnostic::new(Code::TypeMismatch, fold.over.span, "a `for` loops over a range or a list")
+                        .label(format!("this is `{}`", t.ty))
+                        .help("`scan` loops over the first dimension of a tensor"),
+                );
+            }
+            other => return self.wrong_kind(fold.over.span, "a range or a list", &other),
+        };
+        let mut values = Vec::new();
+        for round in rounds {
+            if self.exhausted {
+                return Value::Poison;
+            }
+            let value = self.round(fold, round, &carries);
+            if fold.carries.is_empty() {
+                values.push(value);
+                continue;
+            }
+            match self.next_carries(fold, value, carries.len()) {
+                Some(next) => carries = next,
+                None => return Value::Poison,
+            }
+        }
+        let yields = self.frame_mut().yields.take().unwrap_or_default().lists;
+        let mut results = carries;
+        if yields.is_empty() && fold.carries.is_empty() {
+            return Value::list(values);
+        }
+        results.extend(yields.into_iter().map(Value::list));
+        single_or_tuple(results)
+    }
+
+    /// Runs the body once.
+    fn round(&mut self, fold: &Fold, round: Value, carries: &[Value]) -> Value {
+        self.scoped(|c| {
+            c.bind_pattern(&fold.pattern, round, fold.over.span, "loop variable");
+            for ((name, _), value) in fold.carries.iter().zip(carries) {
+                c.bind(name, value.clone(), "carried value");
+            }
+            c.start_round();
+            c.body(&fold.body)
+        })
+    }
+
+    /// Every round yields in the same order.
+    fn start_round(&mut self) {
+        if let Some(yields) = &mut self.frame_mut().yields {
+            yields.position = 0;
+        }
+    }
+
+    /// Collects a value of the innermost loop.
+    pub(crate) fn yield_value(&mut self, value: Value, span: Span) {
+        match &mut self.frame_mut().yields {
+            Some(yields) => {
+                let position = yields.position;
+                yields.position += 1;
+                if yields.lists.len() <= position {
+                    yields.lists.resize_with(position + 1, Vec::new);
+                }
+                yields.lists[position].push(value);
+            }
+            None => {
+                self.report(
+                    Diagnostic::new(
+                        Code::MisplacedStatement,
+                        span,
+                        "`yield` has a meaning inside `for` and `scan` only",
+                    )
+                    .help("the value of a block is its last expression, without `;`"),
+                );
+            }
+        }
+    }
+
+    fn next_carries(&mut self, fold: &Fold, value: Value, count: usize) -> Option<Vec<Value>> {
+        let span = fold.body.value.as_ref().map_or(fold.body.span, |v| v.span);
+        let found = match value {
+            Value::Poison => return None,
+            Value::None if fold.body.value.is_none() => {
+                self.report(
+                    Diagnostic::new(
+                        Code::CarryMismatch,
+                        Span { start: fold.body.span.end - 1, ..fold.body.span },
+                        "the body of this loop has no value to carry on",
+                    )
+                    .help(format!("end it with the next value of {}", names(&fold.carries))),
+                );
+                return None;
+            }
+            one if count == 1 => return Some(vec![one]),
+            Value::Tuple(list) if list.len() == count => return Some(list.to_vec()),
+            Value::Tuple(list) => format!("a tuple of {}", list.len()),
+            other => other.describe(),
+        };
+        self.report(
+            Diagnostic::new(
+                Code::CarryMismatch,
+                span,
+                format!("this loop carries {count} values, and its body gives {found}"),
+            )
+            .help(format!("end the body with ({})", names(&fold.carries).replace(" and ", ", "))),
+        );
+        None
+    }
+
+    fn scan_loop(&mut self, fold: &Fold, over: Value, starts: Vec<Value>, span: Span) -> Value {
+        let (tensors, several) = match over {
+            Value::Tensor(t) => (vec![t], false),
+            Value::Tuple(list) if list.iter().all(|v| matches!(v, Value::Tensor(_))) && !list.is_empty() => {
+                let tensors = list.iter().filter_map(|v| match v {
+                    Value::Tensor(t) => Some(t.clone()),
+                    _ => None,
+                });
+                (tensors.collect(), true)
+            }
+            Value::Range(..) | Value::List(_) => {
+                return self.fail(
+                    Diagnostic::new(Code::TypeMismatch, fold.over.span, "a `scan` loops over the first dimension of a tensor")
+                        .label(format!("this is {}", over.describe()))
+                        .help("`for` loops over ranges and lists"),
+                );
+            }
+            other => return self.wrong_kind(fold.over.span, "a tensor", &other),
+        };
+        let mut length: Option<Dim> = None;
+        for t in &tensors {
+            let Some(first) = t.ty.shape.0.first() else {
+                return self.fail(
+                    Diagnostic::new(Code::RankMismatch, fold.over.span, "a `scan` needs a dimension to walk along")
+                        .label(format!("this is `{}`", t.ty)),
+                );
+            };
+            match &length {
+                Some(length) if length != first => {
+                    let message = format!("the tensors of a `scan` must be of one length: {length} and {first} differ");
+                    return self.fail(Diagnostic::new(Code::ShapeMismatch, fold.over.span, message));
+                }
+                _ => length = Some(first.clone()),
+            }
+        }
+        let length = length.expect("there is at least one tensor");
+        if starts.iter().any(Value::is_poison) {
+            return Value::Poison;
+        }
+        let dtype = tensors.iter().map(|t| t.ty.dtype).find(|d| d.is_float()).unwrap_or(DType::F32);
+        let mut start_tensors = Vec::new();
+        for (start, (_, expr)) in starts.iter().zip(&fold.carries) {
+            match self.as_tensor(start, dtype, expr.span) {
+                Some(t) => start_tensors.push(t),
+                None => return Value::Poison,
+            }
+        }
+        let elements: Vec<Tensor> = tensors
+            .iter()
+            .map(|t| self.new_value(t.ty.with_dims(t.ty.shape.0[1..].to_vec())))
+            .collect();
+        let carries: Vec<Tensor> = start_tensors.iter().map(|t| self.new_value((*t.ty).clone())).collect();
+
+        let outer = std::mem::take(&mut self.program.nodes);
+        self.scan_depth += 1;
+        let element = match several {
+            true => Value::tuple(elements.iter().cloned().map(Value::Tensor).collect()),
+            false => Value::Tensor(elements[0].clone()),
+        };
+        let carried: Vec<Value> = carries.iter().cloned().map(Value::Tensor).collect();
+        let value = self.round(fold, element, &carried);
+        let nexts = match carries.is_empty() {
+            true => Some(Vec::new()),
+            false => self.next_carries(fold, value.clone(), carries.len()),
+        };
+        let yields = self.frame_mut().yields.take().unwrap_or_default();
+        let mut yields: Vec<Value> = yields.lists.concat();
+        // Without anything carried a scan is a map: its body's value is collected.
+        if carries.is_empty() && !matches!(value, Value::None) {
+            match value {
+                Value::Tuple(list) => yields.extend(list.iter().cloned()),
+                one => yields.push(one),
+            }
+        }
+        let next_ids = nexts.and_then(|n| self.scan_nexts(fold, n, &carries));
+        let mut yielded = Vec::new();
+        for value in &yields {
+            match self.as_tensor(value, dtype, fold.body.span) {
+                Some(t) => yielded.push(t),
+                None => break,
+            }
+        }
+        self.scan_depth -= 1;
+        let body = std::mem::replace(&mut self.program.nodes, outer);
+        let Some(nexts) = next_ids.filter(|_| yielded.len() == yields.len()) else {
+            return Value::Poison;
+        };
+        let stacked = |t: &Tensor| {
+            let dims = [length.clone()].into_iter().chain(t.ty.shape.0.iter().cloned());
+            TensorType::new(t.ty.dtype, Shape(dims.collect()))
+        };
+        let mut types: Vec<TensorType> = carries.iter().map(|t| (*t.ty).clone()).collect();
+        types.extend(yielded.iter().map(stacked));
+        if types.iter().any(|t| t.shape.elements().is_none()) {
+            return self.size_overflow(span);
+        }
+        let ids = |list: &[Tensor]| list.iter().map(|t| t.id).collect::<Vec<ValueId>>();
+        let scan = Scan {
+            over: ids(&tensors),
+            elements: ids(&elements),
+            starts: ids(&start_tensors),
+            carries: ids(&carries),
+            body,
+            nexts,
+            yields: ids(&yielded),
+        };
+        single_or_tuple(self.emit(What::Scan(Box::new(scan)), types, span))
+    }
+
+    fn scan_nexts(&mut self, fold: &Fold, nexts: Vec<Value>, carries: &[Tensor]) -> Option<Vec<ValueId>> {
+        let span = fold.body.value.as_ref().map_or(fold.body.span, |v| v.span);
+        let mut ids = Vec::new();
+        for ((next, carry), (name, start)) in nexts.iter().zip(carries).zip(&fold.carries) {
+            let next = self.as_tensor(next, carry.ty.dtype, span)?;
+            if next.ty != carry.ty {
+                self.report(
+                    Diagnostic::new(
+                        Code::CarryMismatch,
+                        span,
+                        format!("`{}` must keep its type from round to round", name.text),
+                    )
+                    .label(format!("the next value is `{}`", next.ty))
+                    .note_at(start.span, format!("it begins as `{}`", carry.ty)),
+                );
+                return None;
+            }
+            ids.push(next.id);
+        }
+        Some(ids)
+    }
+
+    /// Binds the names of a pattern.
+    pub(crate) fn bind_pattern(&mut self, pattern: &Pattern, value: Value, span: Span, what: &'static str) {
+        match pattern {
+            Pattern::Wildcard(_) => {}
+            Pattern::Name(name) => self.bind(name, value, what),
+            Pattern::Tuple(patterns, place) => {
+                let values = match value {
+                    Value::Tuple(list) | Value::List(list) if list.len() == patterns.len() => list.to_vec(),
+                    Value::Poison => vec![Value::Poison; patterns.len()],
+                    other => {
+                        let message = format!("this pattern needs {} values", patterns.len());
+                        self.report(
+                            Diagnostic::new(Code::PatternMismatch, *place, message)
+                                .note_at(span, format!("the value is {}", other.describe())),
+                        );
+                        vec![Value::Poison; patterns.len()]
+                    }
+                };
+                for (pattern, value) in patterns.iter().zip(values) {
+                    self.bind_pattern(pattern, value, span, what);
+                }
+            }
+        }
+    }
+}
+
+fn single_or_tuple(mut values: Vec<Value>) -> Value {
+    match values.len() {
+        1 => values.remove(0),
+        _ => Value::tuple(values),
+    }
+}
+
+fn names(carries: &[(Name, Expr)]) -> String {
+    let list: Vec<String> = carries.iter().map(|(n, _)| format!("`{}`", n.text)).collect();
+    list.join(" and ")
+}

@@ -1,0 +1,114 @@
+//! How the checker reports: once for each mistake, at the user's call first.
+
+use trainspec_ir::ops::{Fault, RuleError};
+use trainspec_ir::Span;
+
+use crate::check::Checker;
+use crate::check::value::Value;
+use crate::diag::{Code, Diagnostic, Note};
+
+impl Checker<'_> {
+    /// Reports a diagnostic, moved to where its reader can do something about it.
+    ///
+    /// What goes wrong inside the standard library is told at the user's call, with a note that points inside; what goes
+    /// wrong inside a definition of the user's is told there, with a note that points at the call.
+    pub(crate) fn report(&mut self, diagnostic: Diagnostic) {
+        let diagnostic = self.place(diagnostic);
+        let key = (
+            diagnostic.code,
+            diagnostic.span,
+            diagnostic.message.clone(),
+        );
+        if self.seen.insert(key) {
+            self.errors.push(diagnostic);
+        }
+    }
+
+    fn is_library(&self, span: Span) -> bool {
+        self.sources.get(span.file).library
+    }
+
+    fn place(&self, mut diagnostic: Diagnostic) -> Diagnostic {
+        let Some(span) = diagnostic.span else {
+            return diagnostic;
+        };
+        if !self.is_library(span) {
+            if let Some(call) = self.calls.last()
+                && call.span.file.0 != u32::MAX
+                && call.def.file == span.file
+                && call.def.ast.name.span != span
+                && !call.def.library
+                && !self.is_library(call.span)
+                && call.span != span
+            {
+                let message = format!("in this call of `{}`", call.def.name());
+                diagnostic.notes.push(Note {
+                    message,
+                    span: Some(call.span),
+                });
+            }
+            return diagnostic;
+        }
+        let outside = self.calls.iter().rev().find(|c| !self.is_library(c.span));
+        if let Some(call) = outside {
+            let inner = Note {
+                message: format!("inside `{}` of the standard library", call.def.name()),
+                span: Some(span),
+            };
+            diagnostic.notes.insert(0, inner);
+            diagnostic.span = Some(call.span);
+        }
+        diagnostic
+    }
+
+    /// Reports, and gives the value that stands for a mistake.
+    pub(crate) fn fail(&mut self, diagnostic: Diagnostic) -> Value {
+        self.report(diagnostic);
+        Value::Poison
+    }
+
+    /// A value of another kind than is needed here.
+    pub(crate) fn wrong_kind(&mut self, span: Span, wanted: &str, found: &Value) -> Value {
+        if found.is_poison() {
+            return Value::Poison;
+        }
+        let diagnostic = match found {
+            Value::Tensor(_) => Diagnostic::new(
+                Code::NotConstant,
+                span,
+                format!("{wanted} must be known when the spec is checked"),
+            )
+            .label(format!("this is {}, known at run time only", found.describe())),
+            _ => Diagnostic::new(Code::TypeMismatch, span, format!("expected {wanted}"))
+                .label(format!("this is {}", found.describe())),
+        };
+        self.fail(diagnostic)
+    }
+
+    pub(crate) fn size_overflow(&mut self, span: Span) -> Value {
+        self.fail(
+            Diagnostic::new(
+                Code::SizeOverflow,
+                span,
+                "this number is too large for a size",
+            )
+            .help("sizes are whole numbers below 2^63, and a tensor has at most 2^40 elements"),
+        )
+    }
+}
+
+/// The code of a broken rule.
+pub(crate) fn code_of(error: &RuleError) -> Code {
+    match error.fault {
+        Fault::ShapeMismatch => Code::ShapeMismatch,
+        Fault::RankMismatch => Code::RankMismatch,
+        Fault::AxisOutOfRange => Code::AxisOutOfRange,
+        Fault::IndexOutOfRange => Code::IndexOutOfRange,
+        Fault::BadValue => Code::BadValue,
+        Fault::DtypeMismatch => Code::DtypeMismatch,
+        Fault::SizeOverflow => Code::SizeOverflow,
+        Fault::NegativeSize => Code::NegativeSize,
+        Fault::UnknownSize => Code::UnknownSize,
+        Fault::CountMismatch => Code::CountMismatch,
+    }
+}

@@ -1,0 +1,363 @@
+//! Expressions to values.
+
+use trainspec_ir::{Size, Span, TensorType};
+
+use crate::ast::{Argument, Expr, ExprKind, InfixOp, Name, Postfix, PostfixKind};
+use crate::check::value::{Callable, Given, Quantity, Tensor, Value};
+use crate::check::{Checker, MAX_DEPTH};
+use crate::diag::{Code, Diagnostic, nearest};
+use crate::syntax;
+use crate::typed::{Node, ValueId, What};
+
+impl Checker<'_> {
+    /// The value of an expression; mistakes are reported and give `Poison`.
+    pub(crate) fn eval(&mut self, expr: &Expr) -> Value {
+        if !self.step(expr.span) || !self.enter(expr.span) {
+            return Value::Poison;
+        }
+        let value = self.eval_kind(expr);
+        self.depth -= 1;
+        value
+    }
+
+    /// Goes one level deeper; false (and an error) where that is too deep.
+    pub(crate) fn enter(&mut self, at: Span) -> bool {
+        if self.depth >= MAX_DEPTH {
+            self.report(
+                Diagnostic::new(
+                    Code::TooDeep,
+                    at,
+                    format!("calls and expressions nest more than {MAX_DEPTH} deep here"),
+                )
+                .help("name inner parts with `let`, and let definitions call each other less deeply"),
+            );
+            return false;
+        }
+        self.depth += 1;
+        true
+    }
+
+    fn eval_kind(&mut self, expr: &Expr) -> Value {
+        let span = expr.span;
+        match &expr.kind {
+            ExprKind::Number(number) => self.number(&number.text, span),
+            ExprKind::Quantity(number, unit) => match syntax::float_value(&number.text) {
+                Some(amount) => Value::Quantity(Quantity {
+                    amount,
+                    unit: *unit,
+                }),
+                None => self.number_overflow(&number.text, span),
+            },
+            ExprKind::Text(text) => Value::text(text),
+            ExprKind::Bool(b) => Value::Bool(*b),
+            ExprKind::Name(name) => self.name(name, span),
+            ExprKind::Paren(inner) => self.eval(inner),
+            ExprKind::Tuple(list) => Value::tuple(self.eval_all(list)),
+            ExprKind::List(list) => Value::list(self.eval_all(list)),
+            ExprKind::Prefix(ops, operand) => {
+                let mut value = self.eval(operand);
+                for op in ops.iter().rev() {
+                    value = self.prefix(*op, value, span);
+                }
+                value
+            }
+            ExprKind::Infix(first, rest) => self.infix_chain(first, rest),
+            ExprKind::Postfix(base, ops) => self.postfix_chain(base, ops),
+            ExprKind::Range(start, end) => self.range(start, end.as_deref(), span),
+            ExprKind::If(branches, otherwise) => self.if_expr(branches, otherwise.as_ref(), span),
+            ExprKind::Fold(fold) => self.fold_expr(fold, span),
+        }
+    }
+
+    fn eval_all(&mut self, list: &[Expr]) -> Vec<Value> {
+        list.iter().map(|e| self.eval(e)).collect()
+    }
+
+    fn number(&mut self, text: &str, span: Span) -> Value {
+        let value = if syntax::is_int(text) {
+            syntax::int_value(text).map(Value::int)
+        } else {
+            syntax::float_value(text).map(Value::Float)
+        };
+        match value {
+            Some(value) => value,
+            None => self.number_overflow(text, span),
+        }
+    }
+
+    fn number_overflow(&mut self, text: &str, span: Span) -> Value {
+        let shown: String = text.chars().take(24).collect();
+        let dots = if shown.len() < text.len() { "…" } else { "" };
+        self.fail(
+            Diagnostic::new(
+                Code::NumberOverflow,
+                span,
+                format!("the number {shown}{dots} is too large"),
+            )
+            .help("whole numbers go up to 9223372036854775807, others up to 1.79e308"),
+        )
+    }
+
+    /// What a name stands for.
+    pub(crate) fn name(&mut self, name: &str, span: Span) -> Value {
+        if let Some(binding) = self.frame().find(name) {
+            let (value, declared) = (binding.value.clone(), binding.span);
+            self.mark_used(declared);
+            return value;
+        }
+        if name == "step" && self.step_in_sight() {
+            return self.emit_one(What::Step, TensorType::scalar(trainspec_ir::DType::F32), span);
+        }
+        match self.lookup_global(name, span) {
+            Some(value) => value,
+            None => self.unknown_name(name, span),
+        }
+    }
+
+    fn unknown_name(&mut self, name: &str, span: Span) -> Value {
+        let known = self.known_names();
+        let near = nearest(name, known.iter().map(String::as_str)).map(str::to_owned);
+        let help = match (near, name) {
+            (Some(near), _) => Some(format!("did you mean `{near}`?")),
+            (None, "step") => Some("`step` is known where training goes on: in models, schedules, optimizers and `train`".to_owned()),
+            (None, "grad" | "param") => Some(format!("`{name}` is known inside an `optimizer`")),
+            (None, "shape" | "fan_in" | "fan_out") => Some(format!("`{name}` is known inside an `init`; the shape of a tensor is `shape_of(x)`")),
+            _ => None,
+        };
+        self.fail(
+            Diagnostic::new(
+                Code::UnknownName,
+                span,
+                format!("nothing is called `{name}` here"),
+            )
+            .maybe_help(help),
+        )
+    }
+
+    fn range(&mut self, start: &Expr, end: Option<&Expr>, span: Span) -> Value {
+        let Some(end) = end else {
+            return self.fail(
+                Diagnostic::new(Code::Syntax, span, "this range has no end")
+                    .help("an open range such as `2..` is possible between the brackets of an index"),
+            );
+        };
+        let (low, high) = (self.size(start, "the start of a range"), self.size(end, "the end of a range"));
+        match (low, high) {
+            (Some(low), Some(high)) => Value::Range(low, high),
+            _ => Value::Poison,
+        }
+    }
+
+    /// An expression that must be a whole number.
+    pub(crate) fn size(&mut self, expr: &Expr, what: &str) -> Option<Size> {
+        let value = self.eval(expr);
+        self.as_size(value, expr.span, what)
+    }
+
+    /// A value that must be a whole number.
+    pub(crate) fn as_size(&mut self, value: Value, span: Span, what: &str) -> Option<Size> {
+        match value {
+            Value::Int(n) => Some(n),
+            Value::Poison => None,
+            Value::Float(x) => {
+                self.report(
+                    Diagnostic::new(
+                        Code::TypeMismatch,
+                        span,
+                        format!("{what} must be a whole number"),
+                    )
+                    .label(format!("this is {x:?}"))
+                    .help("`floordiv(a, b)` divides whole numbers and rounds down"),
+                );
+                None
+            }
+            other => {
+                self.wrong_kind(span, what, &other);
+                None
+            }
+        }
+    }
+
+    /// A value that must be `true` or `false`, and known.
+    pub(crate) fn as_bool(&mut self, value: &Value, span: Span, what: &str) -> Option<bool> {
+        match value {
+            Value::Bool(b) => Some(*b),
+            Value::Tensor(t) if t.ty.dtype == trainspec_ir::DType::Bool => {
+                self.report(
+                    Diagnostic::new(
+                        Code::NotConstant,
+                        span,
+                        format!("{what} must be known when the spec is checked"),
+                    )
+                    .label(format!("this is `{}`, known at run time only", t.ty))
+                    .help("choose between tensors with `where(condition, a, b)`"),
+                );
+                None
+            }
+            other => {
+                self.wrong_kind(span, what, other);
+                None
+            }
+        }
+    }
+
+    fn infix_chain(&mut self, first: &Expr, rest: &[(InfixOp, Expr)]) -> Value {
+        let mut value = self.eval(first);
+        let mut span = first.span;
+        for (op, operand) in rest {
+            let whole = span.to(operand.span);
+            value = match op {
+                InfixOp::Pipe => self.pipe(value, span, operand),
+                _ => {
+                    // The right side of a known `&&` or `||` may make sense only if the left side allows it.
+                    match (op, &value) {
+                        (InfixOp::And, Value::Bool(false)) | (InfixOp::Or, Value::Bool(true)) => {
+                            span = whole;
+                            continue;
+                        }
+                        _ => {}
+                    }
+                    let right = self.eval(operand);
+                    self.infix(*op, (value, span), (right, operand.span), whole)
+                }
+            };
+            span = whole;
+        }
+        value
+    }
+
+    /// `value |> stage`: the value becomes the first argument.
+    fn pipe(&mut self, value: Value, value_span: Span, stage: &Expr) -> Value {
+        let first = Given {
+            name: None,
+            value,
+            span: value_span,
+        };
+        if let ExprKind::Postfix(base, ops) = &stage.kind
+            && let Some((last, before)) = ops.split_last()
+            && let PostfixKind::Call(arguments) = &last.kind
+        {
+            let callee = self.postfix_chain(base, before);
+            let mut given = vec![first];
+            given.extend(self.arguments(arguments));
+            return self.call(callee, given, stage.span, base.span);
+        }
+        let callee = self.eval(stage);
+        self.call(callee, vec![first], stage.span, stage.span)
+    }
+
+    pub(crate) fn arguments(&mut self, arguments: &[Argument]) -> Vec<Given> {
+        let given = |a: &Argument| Given {
+            name: a.name.clone(),
+            value: self.eval(&a.value),
+            span: a.value.span,
+        };
+        arguments.iter().map(given).collect()
+    }
+
+    fn postfix_chain(&mut self, base: &Expr, ops: &[Postfix]) -> Value {
+        let mut ops = ops.iter();
+        let mut span = base.span;
+        // `nn.conv2d` and `old(x)` look at names, not at values.
+        let mut value = match (&base.kind, ops.as_slice()) {
+            (ExprKind::Name(nn), [Postfix { kind: PostfixKind::Member(member), .. }, ..])
+                if nn == "nn" && self.frame().find("nn").is_none() =>
+            {
+                ops.next();
+                self.member_of_nn(member)
+            }
+            (ExprKind::Name(old), [Postfix { kind: PostfixKind::Call(arguments), .. }, ..])
+                if old == "old" && self.frame().find("old").is_none() =>
+            {
+                ops.next();
+                self.old(arguments, base.span)
+            }
+            _ => self.eval(base),
+        };
+        for op in ops {
+            let whole = span.to(op.span);
+            value = match &op.kind {
+                PostfixKind::Call(arguments) => {
+                    let given = self.arguments(arguments);
+                    self.call(value, given, whole, span)
+                }
+                PostfixKind::Index(subscripts) => self.index(value, subscripts, whole),
+                PostfixKind::Member(member) => self.member(value, member),
+            };
+            span = whole;
+        }
+        value
+    }
+
+    fn member_of_nn(&mut self, member: &Name) -> Value {
+        match self.lookup_operation(&member.text) {
+            Some(value) => value,
+            None => {
+                let known = self.known_names();
+                let near = nearest(&member.text, known.iter().map(String::as_str));
+                let help = near.map(|n| format!("did you mean `nn.{n}`?"));
+                self.fail(
+                    Diagnostic::new(
+                        Code::UnknownName,
+                        member.span,
+                        format!("there is no operation `{}`", member.text),
+                    )
+                    .maybe_help(help),
+                )
+            }
+        }
+    }
+
+    /// `head.kernel`: a variable of a layer.
+    fn member(&mut self, value: Value, member: &Name) -> Value {
+        let instance = match value {
+            Value::Callable(Callable::Instance(instance)) => instance,
+            Value::Poison => return Value::Poison,
+            other => {
+                return self.fail(
+                    Diagnostic::new(
+                        Code::UnknownMember,
+                        member.span,
+                        format!("{} has no members", other.describe()),
+                    )
+                    .help("a dot reads a variable of a `layer`, as in `head.kernel`"),
+                );
+            }
+        };
+        self.instance_member(instance, member)
+    }
+
+    // ---- Nodes ----
+
+    /// Adds a node with these results.
+    pub(crate) fn emit(&mut self, what: What, types: Vec<TensorType>, span: Span) -> Vec<Value> {
+        self.nodes += 1;
+        let mut results = Vec::with_capacity(types.len());
+        let mut values = Vec::with_capacity(types.len());
+        for ty in types {
+            let tensor = self.new_value(ty);
+            results.push(tensor.id);
+            values.push(Value::Tensor(tensor));
+        }
+        self.program.nodes.push(Node {
+            what,
+            results,
+            span,
+        });
+        values
+    }
+
+    /// A value that some node will make.
+    pub(crate) fn new_value(&mut self, ty: TensorType) -> Tensor {
+        let id = ValueId(self.program.values.len() as u32);
+        self.program.values.push(ty.clone());
+        Tensor { id, ty: ty.into() }
+    }
+
+    /// Adds a node with one result.
+    pub(crate) fn emit_one(&mut self, what: What, ty: TensorType, span: Span) -> Value {
+        self.emit(what, vec![ty], span)
+            .pop()
+            .expect("one type gives one value")
+    }
+}

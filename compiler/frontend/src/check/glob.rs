@@ -1,0 +1,100 @@
+//! Patterns over variable names: `*` stays within a scope, `**` crosses scopes, `?` is one character.
+
+/// Why a pattern is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BadGlob {
+    Empty,
+    Character(char),
+}
+
+pub(crate) fn check(pattern: &str) -> Result<(), BadGlob> {
+    match pattern.chars().find(|c| "[]{}\\!".contains(*c) || c.is_whitespace()) {
+        Some(c) => Err(BadGlob::Character(c)),
+        None if pattern.is_empty() => Err(BadGlob::Empty),
+        None => Ok(()),
+    }
+}
+
+/// Whether a name is one of the pattern's.
+pub(crate) fn matches(pattern: &str, name: &str) -> bool {
+    let pattern: Vec<Piece> = pieces(pattern);
+    let name: Vec<char> = name.chars().collect();
+    // `reach[j]`: the pieces so far can match the first j characters.
+    let mut reach = vec![false; name.len() + 1];
+    reach[0] = true;
+    for piece in pattern {
+        let mut next = vec![false; name.len() + 1];
+        let mut reached = false;
+        for j in 0..=name.len() {
+            let before = j.checked_sub(1).map(|i| (reach[i], name[i]));
+            next[j] = match (piece, before) {
+                (Piece::Any, _) => reach[j] || (j > 0 && next[j - 1]),
+                (Piece::Star, Some((_, c))) => reach[j] || (c != '/' && next[j - 1]),
+                (Piece::Scopes, Some((_, c))) => reach[j] || (c == '/' && reached),
+                (Piece::Star | Piece::Scopes, None) => reach[j],
+                (Piece::One, Some((reachable, c))) => reachable && c != '/',
+                (Piece::Char(wanted), Some((reachable, c))) => reachable && c == wanted,
+                (Piece::One | Piece::Char(_), None) => false,
+            };
+            reached |= reach[j];
+        }
+        reach = next;
+    }
+    reach[name.len()]
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Piece {
+    /// `**`
+    Any,
+    /// `**/`: any scopes, or none.
+    Scopes,
+    /// `*`
+    Star,
+    /// `?`
+    One,
+    Char(char),
+}
+
+fn pieces(pattern: &str) -> Vec<Piece> {
+    let mut pieces = Vec::new();
+    let mut chars = pattern.chars().peekable();
+    while let Some(c) = chars.next() {
+        pieces.push(match c {
+            '*' if chars.next_if_eq(&'*').is_some() => match chars.next_if_eq(&'/') {
+                Some(_) => Piece::Scopes,
+                None => Piece::Any,
+            },
+            '*' => Piece::Star,
+            '?' => Piece::One,
+            c => Piece::Char(c),
+        });
+    }
+    pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stars_stay_in_a_scope_and_double_stars_cross() {
+        assert!(matches("head/*", "head/kernel"));
+        assert!(!matches("head/*", "head/a/kernel"));
+        assert!(matches("head/**", "head/a/kernel"));
+        assert!(matches("**/kernel", "a/b/kernel"));
+        assert!(matches("**/kernel", "kernel"));
+        assert!(!matches("**/kernel", "a/mykernel"));
+        assert!(matches("**", "a/b"));
+        assert!(!matches("*", "a/b"));
+        assert!(matches("dense_?/bias", "dense_1/bias"));
+        assert!(!matches("dense", "dense_1"));
+    }
+
+    #[test]
+    fn brackets_are_no_part_of_a_pattern() {
+        assert_eq!(check("a[0]"), Err(BadGlob::Character('[')));
+        assert_eq!(check(""), Err(BadGlob::Empty));
+        assert_eq!(check("a/**"), Ok(()));
+    }
+}

@@ -1,0 +1,523 @@
+//! Operations of the table: arguments to parameters, literals to dtypes, the op's own rule, a node.
+
+use trainspec_ir::ops::{Arg, Call, Elements, Kind, Op, RuleError};
+use trainspec_ir::{DType, Size, Span, TensorType};
+
+use crate::check::errors::code_of;
+use crate::check::fold::{self, Folded};
+use crate::check::operators::symbol;
+use crate::check::value::{Given, Tensor, Value};
+use crate::check::{Checker, call};
+use crate::diag::{Code, Diagnostic, nearest, one_of};
+use crate::typed::{Const, Operand, What};
+
+impl Checker<'_> {
+    /// Applies an operation.
+    pub(crate) fn apply_op(&mut self, op: &'static Op, given: Vec<Given>, span: Span) -> Value {
+        if given.iter().any(|g| poisoned(&g.value)) {
+            return Value::Poison;
+        }
+        let names: Vec<&str> = op.params.iter().map(|p| p.name).collect();
+        let Some(slots) = call::assign(self, op.name, &names, &given, span) else {
+            return Value::Poison;
+        };
+        let args: Vec<Option<&Given>> = slots.iter().map(|s| s.map(|i| &given[i])).collect();
+        for (param, arg) in op.params.iter().zip(&args) {
+            if arg.is_none() && param.default_arg().is_none() {
+                return self.fail(call::missing(op.name, param.name, span));
+            }
+        }
+        if let Some(value) = self.fold_op(op, &args, span) {
+            return value;
+        }
+        let Some(dtypes) = self.dtypes_of(op, &args, span) else {
+            return Value::Poison;
+        };
+        let rank = args.iter().flatten().find_map(|g| match &g.value {
+            Value::Tensor(t) => Some(t.ty.rank()),
+            _ => None,
+        });
+        let mut operands = Vec::with_capacity(op.params.len());
+        let mut known = Vec::with_capacity(op.params.len());
+        for ((param, arg), dtype) in op.params.iter().zip(&args).zip(dtypes) {
+            let given = match arg {
+                Some(given) if !matches!(given.value, Value::None) => *given,
+                _ => {
+                    let Some(default) = param.default_arg() else {
+                        return self.fail(call::missing(op.name, param.name, span));
+                    };
+                    operands.push(Operand::Known(default.clone()));
+                    known.push(default);
+                    continue;
+                }
+            };
+            let Some((operand, arg)) = self.op_argument(param.name, param.kind, given, dtype, rank)
+            else {
+                return Value::Poison;
+            };
+            operands.push(operand);
+            known.push(arg);
+        }
+        self.counts += 1;
+        let count = format!("count {}", self.counts);
+        let call = Call {
+            op,
+            args: &known,
+            site: &count,
+        };
+        match (op.infer)(&call) {
+            Ok(types) => {
+                let site = op.random.then(|| self.random_site(op.name));
+                let mut values = self.emit(What::Op { op, operands, site }, types, span);
+                match values.len() {
+                    1 => values.remove(0),
+                    _ => Value::tuple(values),
+                }
+            }
+            Err(error) => self.broken_rule(op, &args, error, span),
+        }
+    }
+
+    /// The result where all arguments are known numbers.
+    fn fold_op(&mut self, op: &'static Op, args: &[Option<&Given>], span: Span) -> Option<Value> {
+        if op.name == "cast"
+            && let [Some(x), Some(dtype)] = args
+            && let (Value::Int(_) | Value::Float(_) | Value::Bool(_), Value::DType(dtype)) =
+                (&x.value, &dtype.value)
+        {
+            return Some(self.constant_of(&x.value, *dtype, x.span));
+        }
+        let values: Option<Vec<&Value>> = args.iter().map(|a| a.map(|g| &g.value)).collect();
+        match fold::operation(op.name, &values?)? {
+            Folded::Value(value) => Some(value),
+            Folded::Overflow => Some(self.size_overflow(span)),
+            Folded::DivisionByZero => {
+                Some(self.fail(Diagnostic::new(Code::BadValue, span, "this divides by zero")))
+            }
+            Folded::Unknown | Folded::Refused => None,
+        }
+    }
+
+    /// The dtype that each tensor parameter's literals take on.
+    fn dtypes_of(
+        &mut self,
+        op: &'static Op,
+        args: &[Option<&Given>],
+        span: Span,
+    ) -> Option<Vec<DType>> {
+        let mut variables: Vec<(&str, DType, Span, &TensorType)> = Vec::new();
+        for (param, arg) in op.params.iter().zip(args) {
+            let (Kind::Tensor(elements) | Kind::Tensors(elements)) = param.kind else {
+                continue;
+            };
+            let Some(given) = arg else { continue };
+            let tensors: Vec<&Tensor> = match &given.value {
+                Value::Tensor(t) => vec![t],
+                Value::List(list) | Value::Tuple(list) => list
+                    .iter()
+                    .filter_map(|v| match v {
+                        Value::Tensor(t) => Some(t),
+                        _ => None,
+                    })
+                    .collect(),
+                _ => continue,
+            };
+            for t in tensors {
+                let (class, variable) = match elements {
+                    Elements::Only(dtype) if dtype == t.ty.dtype => continue,
+                    Elements::Only(dtype) => {
+                        let message = format!("{} needs `{dtype}` elements", spoken(op));
+                        let help = format!("convert it: `cast(x, {dtype})`");
+                        let help = match (dtype, t.ty.dtype) {
+                            (DType::Bool, _) => "compare it with something: `x != 0`".to_owned(),
+                            _ => help,
+                        };
+                        self.report(
+                            Diagnostic::new(Code::DtypeMismatch, given.span, message)
+                                .label(format!("this is `{}`", t.ty))
+                                .help(help),
+                        );
+                        return None;
+                    }
+                    Elements::Of(class) => (class, None),
+                    Elements::Same(variable, class) => (class, Some(variable)),
+                };
+                if !class.contains(t.ty.dtype) {
+                    let message = format!("{} needs {} elements", spoken(op), class_name(class));
+                    let help = match (class, t.ty.dtype) {
+                        (_, DType::String) => None,
+                        (trainspec_ir::Class::Float, _) => Some("convert it: `cast(x, f32)`"),
+                        (trainspec_ir::Class::Int, _) => Some("convert it: `cast(x, i64)`"),
+                        _ => Some("convert it: `cast(x, f32)` or `cast(x, i64)`"),
+                    };
+                    self.report(
+                        Diagnostic::new(Code::DtypeMismatch, given.span, message)
+                            .label(format!("this is `{}`", t.ty))
+                            .maybe_help(help.map(str::to_owned)),
+                    );
+                    return None;
+                }
+                let Some(variable) = variable else { continue };
+                match variables.iter().find(|(v, ..)| *v == variable) {
+                    None => variables.push((variable, t.ty.dtype, given.span, &*t.ty)),
+                    Some((_, dtype, first_span, first)) if *dtype != t.ty.dtype => {
+                        let message = format!("{} needs elements of one type", spoken(op));
+                        let wanted = *dtype;
+                        let diagnostic = Diagnostic::new(Code::DtypeMismatch, span, message)
+                            .label(format!("`{first}` and `{}`", t.ty))
+                            .help(format!("nothing is converted silently: write `cast(…, {wanted})`"));
+                        let _ = first_span;
+                        self.report(diagnostic);
+                        return None;
+                    }
+                    Some(_) => {}
+                }
+            }
+        }
+        // A literal in a list of literals decides for its neighbours: [1, 0.5] are floats.
+        let dtype_of = |name: &str| variables.iter().find(|(v, ..)| *v == name).map(|v| v.1);
+        let natural = |values: &[Option<&Given>]| {
+            let floats = values.iter().flatten().any(|g| has_float(&g.value));
+            if floats { DType::F32 } else { DType::I64 }
+        };
+        let mut dtypes = Vec::with_capacity(op.params.len());
+        for (param, arg) in op.params.iter().zip(args) {
+            dtypes.push(match param.kind {
+                Kind::Tensor(elements) | Kind::Tensors(elements) => match elements {
+                    Elements::Only(dtype) => dtype,
+                    Elements::Of(class) => match natural(&[*arg]) {
+                        DType::I64 if class == trainspec_ir::Class::Float => DType::F32,
+                        other => other,
+                    },
+                    Elements::Same(name, class) => dtype_of(name).unwrap_or_else(|| {
+                        let same: Vec<Option<&Given>> = op
+                            .params
+                            .iter()
+                            .zip(args)
+                            .filter(|(p, _)| {
+                                matches!(p.kind, Kind::Tensor(Elements::Same(n, _)) | Kind::Tensors(Elements::Same(n, _)) if n == name)
+                            })
+                            .map(|(_, a)| *a)
+                            .collect();
+                        match (explicit_dtype(op, args), natural(&same)) {
+                            (Some(dtype), _) if class.contains(dtype) => dtype,
+                            (_, DType::I64) if class == trainspec_ir::Class::Float => DType::F32,
+                            (_, other) => other,
+                        }
+                    }),
+                },
+                _ => DType::F32,
+            });
+        }
+        Some(dtypes)
+    }
+
+    /// One argument, as the node keeps it and as the rule sees it.
+    fn op_argument(
+        &mut self,
+        name: &str,
+        kind: Kind,
+        given: &Given,
+        dtype: DType,
+        rank: Option<usize>,
+    ) -> Option<(Operand, Arg)> {
+        let span = given.span;
+        let known = |arg: Arg| Some((Operand::Known(arg.clone()), arg));
+        match kind {
+            Kind::Tensor(_) => {
+                let tensor = self.as_tensor(&given.value, dtype, span)?;
+                Some((
+                    Operand::Value(tensor.id),
+                    Arg::Tensor((*tensor.ty).clone()),
+                ))
+            }
+            Kind::Tensors(_) => {
+                let list = match &given.value {
+                    Value::List(list) | Value::Tuple(list) if !list.is_empty() => list.clone(),
+                    other => {
+                        self.wrong_kind(span, &format!("a list of tensors for `{name}`"), other);
+                        return None;
+                    }
+                };
+                let mut ids = Vec::with_capacity(list.len());
+                let mut types = Vec::with_capacity(list.len());
+                for value in list.iter() {
+                    let tensor = self.as_tensor(value, dtype, span)?;
+                    ids.push(tensor.id);
+                    types.push((*tensor.ty).clone());
+                }
+                Some((Operand::Values(ids), Arg::Tensors(types)))
+            }
+            Kind::Int => known(Arg::Int(self.as_size(
+                given.value.clone(),
+                span,
+                &format!("`{name}`"),
+            )?)),
+            Kind::Ints => known(Arg::Ints(self.as_sizes(&given.value, span, name, rank)?)),
+            Kind::Pairs => {
+                let Value::List(list) = &given.value else {
+                    self.wrong_kind(span, &format!("a list of pairs for `{name}`"), &given.value);
+                    return None;
+                };
+                let mut pairs = Vec::with_capacity(list.len());
+                for pair in list.iter() {
+                    let sizes = self.as_sizes(pair, span, name, None)?;
+                    let [before, after] = sizes.as_slice() else {
+                        self.wrong_kind(span, &format!("a list of pairs for `{name}`"), pair);
+                        return None;
+                    };
+                    pairs.push((before.clone(), after.clone()));
+                }
+                known(Arg::Pairs(pairs))
+            }
+            Kind::Float => match fold::number(&given.value) {
+                Some(x) => known(Arg::Float(x)),
+                None => {
+                    self.wrong_kind(span, &format!("a number for `{name}`"), &given.value);
+                    None
+                }
+            },
+            Kind::Number => match &given.value {
+                Value::Int(n) => known(Arg::Int(n.clone())),
+                Value::Float(x) => known(Arg::Float(*x)),
+                other => {
+                    self.wrong_kind(span, &format!("a number for `{name}`"), other);
+                    None
+                }
+            },
+            Kind::Bool => {
+                let what = format!("`{name}`, which is `true` or `false`,");
+                known(Arg::Bool(self.as_bool(&given.value, span, &what)?))
+            }
+            Kind::Word(words) => match &given.value {
+                Value::Text(text) if words.contains(&&**text) => known(Arg::Word((**text).to_owned())),
+                Value::Text(text) => {
+                    let near = nearest(text, words.iter().copied());
+                    let help = match near {
+                        Some(near) => format!("did you mean {near:?}?"),
+                        None => format!("it can be {}", one_of(words.iter().copied())),
+                    };
+                    let message = format!("`{name}` cannot be {text:?}");
+                    self.report(Diagnostic::new(Code::BadValue, span, message).help(help));
+                    None
+                }
+                other => {
+                    let wanted = format!("`{name}` as one of the texts {}", one_of(words.iter().copied()));
+                    self.wrong_kind(span, &wanted, other);
+                    None
+                }
+            },
+            Kind::Text => match &given.value {
+                Value::Text(text) => known(Arg::Word((**text).to_owned())),
+                other => {
+                    self.wrong_kind(span, &format!("a text for `{name}`"), other);
+                    None
+                }
+            },
+            Kind::DType => match &given.value {
+                Value::DType(dtype) => known(Arg::DType(*dtype)),
+                other => {
+                    self.wrong_kind(span, &format!("an element type for `{name}`"), other);
+                    None
+                }
+            },
+        }
+    }
+
+    /// A list of whole numbers, or one.
+    fn as_sizes(
+        &mut self,
+        value: &Value,
+        span: Span,
+        name: &str,
+        rank: Option<usize>,
+    ) -> Option<Vec<Size>> {
+        let what = format!("`{name}`");
+        match value {
+            Value::Int(n) => Some(vec![n.clone()]),
+            Value::AllButLast => {
+                let rank = rank.unwrap_or(0).max(1) as i64;
+                Some((0..rank - 1).map(Size::fixed).collect())
+            }
+            Value::List(list) | Value::Tuple(list) => list
+                .iter()
+                .map(|v| self.as_size(v.clone(), span, &what))
+                .collect(),
+            Value::Range(a, b) => match a.value().zip(b.value()) {
+                Some((a, b)) if b.saturating_sub(a) <= 64 => Some((a..b).map(Size::fixed).collect()),
+                _ => {
+                    self.wrong_kind(span, &format!("a short list of whole numbers for {what}"), value);
+                    None
+                }
+            },
+            other => {
+                self.wrong_kind(span, &format!("a list of whole numbers for {what}"), other);
+                None
+            }
+        }
+    }
+
+    /// A tensor; a known number becomes a constant of the dtype.
+    pub(crate) fn as_tensor(&mut self, value: &Value, dtype: DType, span: Span) -> Option<Tensor> {
+        match value {
+            Value::Tensor(t) => Some(t.clone()),
+            Value::Poison => None,
+            Value::Int(_) | Value::Float(_) | Value::Bool(_) | Value::Text(_) => {
+                match self.constant_of(value, dtype, span) {
+                    Value::Tensor(t) => Some(t),
+                    _ => None,
+                }
+            }
+            Value::List(list) | Value::Tuple(list) if !list.is_empty() && !matches!(list[0], Value::List(_) | Value::Tuple(_)) => {
+                // A list of numbers is a vector.
+                let stack = trainspec_ir::ops::find("stack")?;
+                let given = Given {
+                    name: None,
+                    value: Value::List(list.clone()),
+                    span,
+                };
+                match self.apply_op(stack, vec![given], span) {
+                    Value::Tensor(t) => Some(t),
+                    _ => None,
+                }
+            }
+            other => {
+                self.wrong_kind_tensor(span, other);
+                None
+            }
+        }
+    }
+
+    fn wrong_kind_tensor(&mut self, span: Span, found: &Value) {
+        let mut diagnostic = Diagnostic::new(Code::TypeMismatch, span, "expected a tensor")
+            .label(format!("this is {}", found.describe()));
+        if let Value::Callable(_) = found {
+            diagnostic = diagnostic.help("call it: put its arguments in parentheses behind it");
+        }
+        self.report(diagnostic);
+    }
+
+    /// A known number as a scalar tensor.
+    pub(crate) fn constant_of(&mut self, value: &Value, dtype: DType, span: Span) -> Value {
+        let constant = match value {
+            Value::Int(n) if dtype.is_float() => match n.value() {
+                Some(n) => Const::Float(n as f64),
+                None => Const::Int(n.clone()),
+            },
+            Value::Int(n) if dtype.is_int() => match (n.value(), dtype.int_range()) {
+                (Some(n), Some((low, high))) if n < low || n > high => {
+                    let message = format!("{n} does not fit in `{dtype}`, which goes from {low} to {high}");
+                    return self.fail(Diagnostic::new(Code::NumberOverflow, span, message));
+                }
+                _ => Const::Int(n.clone()),
+            },
+            Value::Float(x) if dtype.is_float() => Const::Float(*x),
+            Value::Bool(b) if dtype == DType::Bool => Const::Bool(*b),
+            Value::Bool(b) if dtype.is_float() => Const::Float(f64::from(u8::from(*b))),
+            Value::Bool(b) if dtype.is_int() => Const::Int(Size::fixed((*b).into())),
+            Value::Text(t) if dtype == DType::String => Const::Text((**t).to_owned()),
+            Value::Poison => return Value::Poison,
+            other => {
+                let message = format!("{} cannot be a `{dtype}`", other.describe());
+                let help = match (other, dtype.is_int()) {
+                    (Value::Float(_), true) => Some(format!("use a whole number, or convert the other side: `cast(x, f32)` instead of `{dtype}`")),
+                    _ => None,
+                };
+                return self.fail(Diagnostic::new(Code::DtypeMismatch, span, message).maybe_help(help));
+            }
+        };
+        self.emit_one(What::Const(constant), TensorType::scalar(dtype), span)
+    }
+
+    /// Tells a broken rule, with the types of the tensors involved.
+    fn broken_rule(
+        &mut self,
+        op: &'static Op,
+        args: &[Option<&Given>],
+        error: RuleError,
+        span: Span,
+    ) -> Value {
+        let mut types: Vec<String> = Vec::new();
+        for given in args.iter().flatten() {
+            match &given.value {
+                Value::Tensor(t) => types.push(format!("`{}`", t.ty)),
+                Value::List(list) => {
+                    for value in list.iter().take(6) {
+                        if let Value::Tensor(t) = value {
+                            types.push(format!("`{}`", t.ty));
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        let label = match types.as_slice() {
+            [] => String::new(),
+            [init @ .., last] if !init.is_empty() => format!("{} and {last}", init.join(", ")),
+            _ => format!("the tensor is {}", types.join(", ")),
+        };
+        let blamed = error.param.and_then(|name| {
+            let index = op.params.iter().position(|p| p.name == name)?;
+            args[index].map(|g| g.span)
+        });
+        let message = match symbol(op.name) {
+            Some(sign) if error.fault == trainspec_ir::ops::Fault::ShapeMismatch && op.name != "matmul" => {
+                format!("`{sign}` cannot combine these shapes")
+            }
+            Some(sign) => format!("`{sign}`: {}", error.message),
+            None => format!("`{}`: {}", op.name, error.message),
+        };
+        let code = code_of(&error);
+        self.fail(
+            Diagnostic::new(code, blamed.unwrap_or(span), message)
+                .label(label)
+                .maybe_help(error.help),
+        )
+    }
+}
+
+/// A dtype that an argument names (`range(3, dtype: i32)`).
+fn explicit_dtype(op: &Op, args: &[Option<&Given>]) -> Option<DType> {
+    op.params
+        .iter()
+        .zip(args)
+        .find_map(|(param, arg)| match (param.kind, arg) {
+            (Kind::DType, Some(given)) => match given.value {
+                Value::DType(dtype) => Some(dtype),
+                _ => None,
+            },
+            _ => None,
+        })
+}
+
+pub(crate) fn poisoned(value: &Value) -> bool {
+    match value {
+        Value::Poison => true,
+        Value::List(list) | Value::Tuple(list) => list.iter().any(poisoned),
+        _ => false,
+    }
+}
+
+fn has_float(value: &Value) -> bool {
+    match value {
+        Value::Float(_) => true,
+        Value::List(list) | Value::Tuple(list) => list.iter().any(has_float),
+        _ => false,
+    }
+}
+
+fn spoken(op: &Op) -> String {
+    match symbol(op.name) {
+        Some(sign) => format!("`{sign}`"),
+        None => format!("`{}`", op.name),
+    }
+}
+
+fn class_name(class: trainspec_ir::Class) -> &'static str {
+    match class {
+        trainspec_ir::Class::Float => "floating-point",
+        trainspec_ir::Class::Int => "integer",
+        trainspec_ir::Class::Number => "number",
+        trainspec_ir::Class::Any => "any",
+    }
+}

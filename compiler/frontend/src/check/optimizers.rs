@@ -1,0 +1,256 @@
+//! Optimizers: the update of each variable of a group.
+
+use std::collections::BTreeMap;
+
+use trainspec_ir::{DType, Span, TensorType};
+
+use crate::ast::{self, Expr, Name};
+use crate::check::call::assign;
+use crate::check::scope::{Frame, FrameKind, Target};
+use crate::check::train::GroupSetting;
+use crate::check::types::Bounds;
+use crate::check::value::{Given, Tensor, Value};
+use crate::check::variables::Update;
+use crate::check::{CallSite, Checker};
+use crate::diag::{Code, Diagnostic};
+use crate::typed::{self, Group, Slot, VarId, What};
+
+impl Checker<'_> {
+    /// Expands an optimizer once for each of its variables.
+    pub(crate) fn expand_group(
+        &mut self,
+        group: &GroupSetting,
+        loss: String,
+        vars: &[VarId],
+        scalar_names: &mut BTreeMap<String, usize>,
+    ) -> Group {
+        let alias = group.def.ast.alias.as_ref().map_or(group.def.name(), |a| a.value.as_str());
+        let mut typed = Group {
+            optimizer: group.def.name().to_owned(),
+            alias: alias.to_owned(),
+            loss,
+            options: group.options.clone(),
+            scalars: Vec::new(),
+            updates: Vec::new(),
+            span: group.span,
+        };
+        for (i, var) in vars.iter().enumerate() {
+            let (update, scalars) = self.update(group, *var);
+            if i == 0 {
+                typed.scalars = scalars;
+            }
+            typed.updates.push(update);
+        }
+        // A second group of one optimizer suffixes its scalars, as a second TensorFlow optimizer would.
+        for scalar in &mut typed.scalars {
+            let count = scalar_names.entry(scalar.name.clone()).or_insert(0);
+            if *count > 0 {
+                let suffixed = format!("{}_{count}", scalar.name);
+                *count += 1;
+                scalar.name = suffixed;
+            } else {
+                *count = 1;
+            }
+        }
+        typed
+    }
+
+    fn update(&mut self, group: &GroupSetting, var: VarId) -> (typed::Update, Vec<typed::Scalar>) {
+        let variable = &self.world.variables[var.0 as usize];
+        let ty = variable.ty.clone();
+        let outer = std::mem::replace(
+            &mut self.world.update,
+            Update {
+                optimizer: Some((group.def.clone(), group.given.clone(), group.span)),
+                variable: variable.name.clone(),
+                param: Some(ty.clone()),
+                ..Update::default()
+            },
+        );
+        let def = group.def.clone();
+        let ((), program) = self.in_program(|c| {
+            let given = c.import(&group.given, ty.dtype);
+            let place = def.ast.name.span;
+            c.expand_with(&def, FrameKind::Optimizer, given, group.span, Some(String::new()), |c| {
+                let fixed = Target::Fixed("part of every optimizer");
+                let param = c.emit_one(What::Input("param".to_owned()), ty.clone(), place);
+                let grad = c.emit_one(What::Input("grad".to_owned()), ty.clone(), place);
+                c.bind_implicit("param", place, param, Target::Slot);
+                c.bind_implicit("grad", place, grad, fixed.clone());
+                c.bind_implicit("T", place, Value::DType(ty.dtype), fixed);
+            });
+        });
+        let update = std::mem::replace(&mut self.world.update, outer);
+        if !update.writes.iter().any(|(n, _)| n == "param") && !self.has_errors() {
+            self.report(
+                Diagnostic::new(
+                    Code::MissingItem,
+                    def.ast.name.span,
+                    format!("the optimizer `{}` never writes `param`", def.name()),
+                )
+                .help("end it with `param <- param - ...;`"),
+            );
+        }
+        (
+            typed::Update {
+                variable: var,
+                slots: update.slots,
+                program,
+                writes: update.writes,
+            },
+            update.scalars,
+        )
+    }
+
+    /// Arguments computed once a step, as inputs of another program, in the dtype of its variable.
+    fn import(&mut self, given: &[Given], dtype: DType) -> Vec<Given> {
+        let mut imported = Vec::new();
+        for argument in given {
+            let value = match &argument.value {
+                Value::Tensor(t) => {
+                    let name = format!("rates {}", t.id);
+                    let input = self.emit_one(What::Input(name), (*t.ty).clone(), argument.span);
+                    self.cast(input, dtype, argument.span)
+                }
+                known => known.clone(),
+            };
+            imported.push(Given {
+                value,
+                ..argument.clone()
+            });
+        }
+        imported
+    }
+
+    fn cast(&mut self, value: Value, dtype: DType, span: Span) -> Value {
+        match &value {
+            Value::Tensor(t) if t.ty.dtype != dtype && t.ty.dtype.is_float() && dtype.is_float() => {
+                let op = trainspec_ir::ops::find("cast").expect("the table has it");
+                let given = [value, Value::DType(dtype)].map(|value| Given {
+                    name: None,
+                    value,
+                    span,
+                });
+                self.apply_op(op, given.to_vec(), span)
+            }
+            _ => value,
+        }
+    }
+
+    /// `slot NAME: type as "x" = init;`
+    pub(crate) fn slot(&mut self, slot: &ast::Variable) {
+        let Some(param) = self.world.update.param.clone() else {
+            return;
+        };
+        let ty = match &slot.ty {
+            None => Some(param),
+            Some(ty) => self.declared_type(ty, &Bounds::new(), false),
+        };
+        let init = self.eval(&slot.init);
+        let Some(ty) = ty else {
+            self.bind_with(&slot.name, Value::Poison, Target::Slot);
+            return;
+        };
+        let own = slot.alias.as_ref().map_or(slot.name.text.as_str(), |a| a.value.as_str());
+        let name = format!("{}/{own}", self.world.update.variable);
+        if let Some(init) = self.initializer(init, &ty, &name, slot.init.span) {
+            self.world.update.slots.push(Slot {
+                name: slot.name.text.clone(),
+                variable: name,
+                ty: ty.clone(),
+                init,
+            });
+        }
+        let value = self.emit_one(What::Input(slot.name.text.clone()), ty, slot.name.span);
+        self.bind_with(&slot.name, value, Target::Slot);
+    }
+
+    /// `scalar NAME = start then next;`: one value for all variables of a group.
+    pub(crate) fn scalar(&mut self, name: &Name, alias: Option<&ast::Text>, start: &Expr, next: &Expr, span: Span) {
+        if !self.only_in(
+            &[FrameKind::Optimizer],
+            "scalar",
+            span,
+            "scalars belong to optimizers; a block keeps `state`",
+        ) {
+            return;
+        }
+        self.refuse_duplicate(name, "scalar");
+        let dtype = self.world.update.param.as_ref().map_or(DType::F32, |t| t.dtype);
+        if let Some(scalar) = self.scalar_program(name, alias, start, next) {
+            self.world.update.scalars.push(scalar);
+        }
+        let input = self.emit_one(What::Input(name.text.clone()), TensorType::scalar(DType::F32), name.span);
+        let value = self.cast(input, dtype, name.span);
+        self.bind_with(name, value, Target::Fixed("scalar"));
+    }
+
+    /// Scalars are computed apart from any variable: they see the parameters of the optimizer, `step`, and the scalars
+    /// before them.
+    fn scalar_program(
+        &mut self,
+        name: &Name,
+        alias: Option<&ast::Text>,
+        start: &Expr,
+        next: &Expr,
+    ) -> Option<typed::Scalar> {
+        let optimizer = self.world.update.optimizer.clone();
+        let (result, program) = self.in_program(|c| {
+            let mut frame = Frame::new(FrameKind::Optimizer, String::new());
+            if optimizer.is_none() {
+                // Checked on its own: the parameters are samples, good in any program.
+                let known = c.frame().scopes.iter().flatten().map(|(n, b)| (n.clone(), b.clone()));
+                let known = known.filter(|(_, b)| !matches!(b.value, Value::Tensor(_))).collect();
+                frame.scopes = vec![known];
+            }
+            c.framed(frame, |c| {
+                if let Some((def, given, span)) = &optimizer {
+                    let given = c.import(given, DType::F32);
+                    let names: Vec<&str> = def.ast.params.iter().map(|p| p.name.text.as_str()).collect();
+                    let slots = assign(c, def.name(), &names, &given, *span)?;
+                    c.calls.push(CallSite {
+                        span: *span,
+                        def: def.clone(),
+                    });
+                    let bound = c.bind_params(def, &slots, &given, *span);
+                    c.calls.pop();
+                    if !bound {
+                        return None;
+                    }
+                }
+                let before: Vec<String> = c.world.update.scalars.iter().map(|s| s.source.clone()).collect();
+                for scalar in before {
+                    let input = c.emit_one(What::Input(scalar.clone()), TensorType::scalar(DType::F32), name.span);
+                    c.bind_implicit(&scalar, name.span, input, Target::Fixed("scalar"));
+                }
+                let first = c.eval(start);
+                let first = c.scalar_tensor(&first, start.span)?;
+                let input = c.emit_one(What::Input(name.text.clone()), TensorType::scalar(DType::F32), name.span);
+                c.bind_with(name, input, Target::Fixed("scalar"));
+                let then = c.eval(next);
+                let then = c.scalar_tensor(&then, next.span)?;
+                Some((first, then))
+            })
+        });
+        let (first, then) = result?;
+        Some(typed::Scalar {
+            name: alias.map_or_else(|| name.text.clone(), |a| a.value.clone()),
+            source: name.text.clone(),
+            start: first.id,
+            program,
+            next: then.id,
+        })
+    }
+
+    fn scalar_tensor(&mut self, value: &Value, span: Span) -> Option<Tensor> {
+        let tensor = self.as_tensor(value, DType::F32, span)?;
+        if tensor.ty.rank() == 0 && tensor.ty.dtype == DType::F32 {
+            return Some(tensor);
+        }
+        self.report(
+            Diagnostic::new(Code::TypeMismatch, span, "a scalar of an optimizer is one `f32`")
+                .label(format!("this is `{}`", tensor.ty)),
+        );
+        None
+    }
+}

@@ -1,0 +1,561 @@
+//! Settings: which words data sets, trainings, evaluations and hooks know, and what each takes.
+
+use trainspec_ir::{Size, Span};
+
+use crate::ast::{self, Argument, Clause, Expr, ExprKind, PostfixKind, SettingValue, Unit};
+use crate::check::fold;
+use crate::check::glob::{self, BadGlob};
+use crate::check::scope::FrameKind;
+use crate::check::value::{Quantity, Value};
+use crate::check::{Checker, call};
+use crate::diag::{Code, Diagnostic, nearest, one_of};
+use crate::typed::{Constant, Interval, Setting};
+
+/// What an argument of a setting is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)] // each is named after what it takes
+pub enum SettingKind {
+    Text,
+    /// A text or a list of texts.
+    Texts,
+    Int,
+    /// A whole number above zero.
+    Count,
+    Number,
+    /// A number, or a value that changes with `step`.
+    Rate,
+    Bool,
+    Word(&'static [&'static str]),
+    /// A time.
+    Duration,
+    /// Steps, epochs or a time.
+    Interval,
+    /// The name of something in the spec.
+    Name,
+    /// A name or a list of names, or a pattern over variable names.
+    Names,
+    /// A list of pairs (or triples) of texts.
+    TextTuples,
+    /// Whole numbers.
+    Ints,
+}
+
+/// A parameter of a setting.
+#[derive(Debug, Clone, Copy)]
+pub struct SettingParam {
+    /// The name.
+    pub name: &'static str,
+    /// What it takes.
+    pub kind: SettingKind,
+    /// Whether it must be given.
+    pub required: bool,
+}
+
+const fn need(name: &'static str, kind: SettingKind) -> SettingParam {
+    SettingParam { name, kind, required: true }
+}
+
+const fn may(name: &'static str, kind: SettingKind) -> SettingParam {
+    SettingParam { name, kind, required: false }
+}
+
+/// A word that a section knows.
+#[derive(Debug, Clone, Copy)]
+pub struct SettingSignature {
+    /// The section: `data`, `train`, `eval`, `hooks`, `summary`; or a word whose value is a call, such as `source`.
+    pub section: &'static str,
+    /// The word.
+    pub word: &'static str,
+    /// What it does, in a sentence.
+    pub doc: &'static str,
+    /// What it takes.
+    pub params: &'static [SettingParam],
+    /// Whether it may be given more than once.
+    pub repeats: bool,
+}
+
+const fn one(section: &'static str, word: &'static str, doc: &'static str, params: &'static [SettingParam]) -> SettingSignature {
+    SettingSignature { section, word, doc, params, repeats: false }
+}
+
+const fn many(section: &'static str, word: &'static str, doc: &'static str, params: &'static [SettingParam]) -> SettingSignature {
+    SettingSignature { section, word, doc, params, repeats: true }
+}
+
+use SettingKind::*;
+
+/// All settings but those with a form of their own (`feature`, `map`, `filter`, `drop`, `schedule`, `optimizer`).
+pub const SETTINGS: &[SettingSignature] = &[
+    one("source", "tfrecord", "Records of Examples.", &[need("path", Texts), may("compression", Word(&["auto", "none", "gzip", "zlib"]))]),
+    one("source", "csv", "Lines of comma-separated values; features are columns.", &[need("path", Texts), may("header", Bool), may("delimiter", Text)]),
+    one("source", "npy", "One array; records are its rows.", &[need("path", Text)]),
+    one("source", "npz", "Named arrays; records are their rows.", &[need("path", Text)]),
+    one("source", "text", "Lines of text; the feature is `line`.", &[need("path", Texts)]),
+    one("source", "memory", "What the program hands in under a name.", &[need("name", Text)]),
+    many("data", "shuffle", "Mixes records in a buffer.", &[need("buffer", Count), may("seed", Int)]),
+    many("data", "epochs", "Goes over the records so many times.", &[need("count", Count)]),
+    many("data", "repeat", "Goes over the records for ever.", &[]),
+    one("data", "batch", "Joins records into batches.", &[need("size", Count), may("remainder", Word(&["drop", "keep", "error"])), may("pad", Bool)]),
+    many("data", "take", "Keeps the first records.", &[need("count", Count)]),
+    many("data", "skip", "Leaves out the first records.", &[need("count", Count)]),
+    many("data", "split", "Keeps one of two parts, chosen at random by the seed.", &[need("part", Word(&["train", "holdout"])), need("holdout", Number), may("seed", Int)]),
+    one("data", "cache", "Keeps decoded records in memory.", &[]),
+    one("data", "prefetch", "Prepares batches ahead.", &[need("count", Count)]),
+    one("data", "shard", "Keeps every count-th record.", &[need("index", Int), need("count", Count)]),
+    one("data", "interleave", "Reads several files in turn.", &[need("cycle", Count), may("block", Count)]),
+    one("train", "data", "What is trained on.", &[need("name", Name)]),
+    one("train", "steps", "Stops after so many updates.", &[need("count", Count)]),
+    one("train", "epochs", "Stops after so many passes over the data.", &[need("count", Count)]),
+    one("train", "seed", "The seed of everything random.", &[need("value", Int)]),
+    one("train", "accumulate", "Averages the gradients of so many micro-batches.", &[need("count", Count)]),
+    many("train", "freeze", "Leaves variables as they are.", &[need("pattern", Text)]),
+    many("train", "ema", "Keeps moving averages of variables.", &[need("decay", Rate), may("num_updates", Rate), may("zero_debias", Bool)]),
+    many("clip", "global_norm", "Scales all gradients together.", &[need("norm", Rate), may("use_norm", Rate)]),
+    many("clip", "norm", "Scales each gradient.", &[need("norm", Rate), may("axes", Ints)]),
+    many("clip", "average_norm", "Scales each gradient by its average norm.", &[need("norm", Rate)]),
+    many("clip", "value", "Bounds each element of a gradient.", &[need("low", Rate), need("high", Rate)]),
+    one("loss_scale", "fixed", "Multiplies the loss by a constant while gradients are computed.", &[need("scale", Number)]),
+    one("loss_scale", "dynamic", "Finds the largest scale without overflow.", &[may("initial", Number), may("growth_steps", Count), may("multiplier", Number)]),
+    one("eval", "data", "What is evaluated on.", &[need("name", Name)]),
+    one("eval", "every", "How often.", &[need("interval", SettingKind::Interval)]),
+    one("eval", "with", "With averages in place of the variables.", &[need("what", Word(&["ema"]))]),
+    one("eval", "metrics", "Which metrics; all where left out.", &[need("names", Names)]),
+    one("eval", "steps", "How many batches at the most.", &[need("count", Count)]),
+    one("eval", "start_after", "Not before.", &[need("interval", SettingKind::Interval)]),
+    many("hooks", "checkpoint", "Saves the state of the training.", &[need("dir", Text), may("every", SettingKind::Interval), may("keep", Int), may("keep_every", Duration), may("basename", Text)]),
+    many("hooks", "summary", "Writes event files.", &[may("every", SettingKind::Interval), may("dir", Text)]),
+    many("hooks", "log", "Prints values.", &[need("names", Names), may("every", SettingKind::Interval), may("at_end", Bool)]),
+    many("hooks", "nan", "Stops when a value is not a number.", &[need("name", Name), may("fail", Bool)]),
+    many("hooks", "step_counter", "Measures steps per second.", &[may("every", SettingKind::Interval), may("dir", Text)]),
+    many("hooks", "stop_at", "Stops at a step.", &[may("last_step", Count), may("num_steps", Count)]),
+    many("hooks", "profile", "Writes profiles.", &[may("every", SettingKind::Interval), may("dir", Text)]),
+    many("hooks", "wait_for_step", "Waits until the training has come so far.", &[need("step", Count)]),
+    many("hooks", "final_ops", "Computes values at the end.", &[need("names", Names)]),
+    many("summary", "scalar", "Numbers.", &[need("names", Names)]),
+    many("summary", "histogram", "Distributions.", &[need("names", Names)]),
+    many("summary", "image", "Pictures.", &[need("names", Names), may("max_outputs", Count)]),
+    many("summary", "audio", "Sound.", &[need("names", Names), need("sample_rate", Count), may("max_outputs", Count)]),
+    many("summary", "text", "Texts.", &[need("names", Names)]),
+    one("warm_start", "warm_start", "Takes variables from an older checkpoint.", &[need("checkpoint", Text), may("vars", Texts), may("rename", TextTuples), may("vocab", TextTuples)]),
+];
+
+/// The signature of a word.
+pub(crate) fn find(section: &str, word: &str) -> Option<&'static SettingSignature> {
+    SETTINGS.iter().find(|s| s.section == section && s.word == word)
+}
+
+/// The words a section knows, with those of a form of their own.
+pub(crate) fn words(section: &str) -> Vec<&'static str> {
+    let own: &[&str] = match section {
+        "data" => &["source", "feature", "map", "filter", "drop"],
+        "train" => &["schedule", "optimizer", "clip", "loss_scale"],
+        "hooks" => &["hook", "feed"],
+        _ => &[],
+    };
+    let listed = SETTINGS.iter().filter(|s| s.section == section).map(|s| s.word);
+    own.iter().copied().chain(listed).collect()
+}
+
+impl Checker<'_> {
+    /// Tells that a section does not know a word.
+    pub(crate) fn unknown_setting(&mut self, section: &str, place: &str, word: &ast::Name) {
+        let known = words(section);
+        let help = match nearest(&word.text, known.iter().copied()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("it knows {}", one_of(known.iter().copied()).replace(" or ", " and ")),
+        };
+        let message = format!("{place} knows no setting `{}`", word.text);
+        self.report(Diagnostic::new(Code::UnknownSetting, word.span, message).help(help));
+    }
+
+    /// Reports settings given more than once.
+    pub(crate) fn refuse_repeated(&mut self, settings: &[ast::Setting], section: &str) {
+        let once = |word: &str| match find(section, word) {
+            Some(signature) => !signature.repeats,
+            None => matches!((section, word), ("data", "source") | ("train", "loss_scale")),
+        };
+        for (i, setting) in settings.iter().enumerate() {
+            let first = settings[..i].iter().find(|s| s.word.text == setting.word.text);
+            if let Some(first) = first.filter(|_| once(&setting.word.text)) {
+                self.report(
+                    Diagnostic::new(
+                        Code::DuplicateSetting,
+                        setting.word.span,
+                        format!("`{}` is set twice", setting.word.text),
+                    )
+                    .note_at(first.word.span, "set here first"),
+                );
+            }
+        }
+    }
+
+    /// Refuses clauses that a setting does not take.
+    pub(crate) fn refuse_clauses(&mut self, setting: &ast::Setting, allowed: &[&str]) {
+        for clause in &setting.clauses {
+            let (word, span) = match clause {
+                Clause::For(expr) => ("for", expr.span),
+                Clause::Minimizing(name) => ("minimizing", name.span),
+            };
+            if !allowed.contains(&word) {
+                let message = format!("`{}` takes no `{word}`", setting.word.text);
+                self.report(Diagnostic::new(Code::UnknownArgument, span, message));
+            }
+        }
+    }
+
+    /// Checks a setting against its signature.
+    pub(crate) fn setting(&mut self, section: &str, setting: &ast::Setting) -> Option<Setting> {
+        let signature = find(section, &setting.word.text)?;
+        let place = setting.word.span;
+        let single;
+        let arguments: &[Argument] = match &setting.value {
+            SettingValue::None => &[],
+            SettingValue::Arguments(arguments) => arguments,
+            SettingValue::Value(expr) => {
+                single = [Argument { name: None, value: expr.clone() }];
+                &single
+            }
+            SettingValue::Bad => return None,
+            SettingValue::Declaration(_) | SettingValue::Assignment(..) => {
+                let message = format!("`{}` takes its arguments in parentheses", setting.word.text);
+                self.report(
+                    Diagnostic::new(Code::Syntax, setting.span, message)
+                        .help(format!("write `{} (name: value, ...);`", setting.word.text)),
+                );
+                return None;
+            }
+        };
+        self.bind_setting(signature, arguments, place)
+    }
+
+    /// A setting whose value is a call: `source csv("x.csv")`, `clip global_norm(1.0)`.
+    pub(crate) fn call_setting(&mut self, setting: &ast::Setting) -> Option<Setting> {
+        let section = setting.word.text.clone();
+        let known = words(&section);
+        let (name, arguments, span) = match &setting.value {
+            SettingValue::Bad => return None,
+            SettingValue::Value(Expr { kind: ExprKind::Postfix(base, ops), span }) => match (&base.kind, ops.as_slice()) {
+                (ExprKind::Name(name), [only]) => match &only.kind {
+                    PostfixKind::Call(arguments) => (name.clone(), arguments.clone(), Span { end: base.span.end, ..*span }),
+                    _ => (String::new(), Vec::new(), *span),
+                },
+                _ => (String::new(), Vec::new(), *span),
+            },
+            SettingValue::Value(Expr { kind: ExprKind::Name(name), span }) => (name.clone(), Vec::new(), *span),
+            _ => (String::new(), Vec::new(), setting.span),
+        };
+        match find(&section, &name) {
+            Some(signature) => self.bind_setting(signature, &arguments, span),
+            None => {
+                let message = match name.as_str() {
+                    "" => format!("`{section}` needs one of its kinds"),
+                    name => format!("there is no {section} `{name}`"),
+                };
+                let help = match nearest(&name, known.iter().copied()) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => format!("the kinds are {}", one_of(known.iter().copied()).replace(" or ", " and ")),
+                };
+                self.report(Diagnostic::new(Code::UnknownSetting, span, message).help(help));
+                None
+            }
+        }
+    }
+
+    /// Arguments to the parameters of a signature.
+    pub(crate) fn bind_setting(
+        &mut self,
+        signature: &SettingSignature,
+        arguments: &[Argument],
+        place: Span,
+    ) -> Option<Setting> {
+        let names: Vec<&str> = signature.params.iter().map(|p| p.name).collect();
+        // The values are read by kind below; here only names and positions matter.
+        let given: Vec<_> = arguments
+            .iter()
+            .map(|a| crate::check::value::Given {
+                name: a.name.clone(),
+                value: Value::None,
+                span: a.value.span,
+            })
+            .collect();
+        let slots = call::assign(self, signature.word, &names, &given, place)?;
+        let mut bound = Vec::new();
+        let mut fine = true;
+        for (param, slot) in signature.params.iter().zip(slots) {
+            match slot {
+                Some(i) => match self.setting_value(param, &arguments[i].value) {
+                    Some(value) => bound.push((param.name.to_owned(), value)),
+                    None => fine = false,
+                },
+                None if param.required => {
+                    self.report(call::missing(signature.word, param.name, place));
+                    fine = false;
+                }
+                None => bound.push((param.name.to_owned(), Constant::None)),
+            }
+        }
+        fine.then(|| Setting {
+            word: signature.word.to_owned(),
+            arguments: bound,
+            span: place,
+        })
+    }
+
+    fn setting_value(&mut self, param: &SettingParam, expr: &Expr) -> Option<Constant> {
+        let what = format!("`{}`", param.name);
+        let span = expr.span;
+        match param.kind {
+            Word(words) => {
+                let name = match &expr.kind {
+                    ExprKind::Name(name) | ExprKind::Text(name) => name.clone(),
+                    _ => String::new(),
+                };
+                if words.contains(&name.as_str()) {
+                    return Some(Constant::Word(name));
+                }
+                let help = match nearest(&name, words.iter().copied()) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => format!("it can be {}", one_of(words.iter().copied())),
+                };
+                let message = format!("this is no value for {what}");
+                self.report(Diagnostic::new(Code::BadValue, span, message).help(help));
+                None
+            }
+            Name => match &expr.kind {
+                ExprKind::Name(name) => Some(Constant::Word(name.clone())),
+                _ => {
+                    let value = self.eval(expr);
+                    self.wrong_kind(span, &format!("a name for {what}"), &value);
+                    None
+                }
+            },
+            Names => self.names(expr, &what),
+            Rate => {
+                let value = self.eval(expr);
+                match &value {
+                    Value::Tensor(t) if t.ty.rank() == 0 && t.ty.dtype.is_float() => Some(Constant::Value(t.id)),
+                    Value::Tensor(t) => {
+                        let message = format!("{what} must be one floating-point number");
+                        self.report(Diagnostic::new(Code::TypeMismatch, span, message).label(format!("this is `{}`", t.ty)));
+                        None
+                    }
+                    other => self.number_constant(other, span, &what),
+                }
+            }
+            Number => {
+                let value = self.eval(expr);
+                self.number_constant(&value, span, &what)
+            }
+            Int | Count => {
+                let value = self.eval(expr);
+                if let Value::Quantity(q) = value {
+                    let message = format!("{what} is a plain number, without `{}`", q.unit.word());
+                    self.report(Diagnostic::new(Code::UnitMismatch, span, message).help(format!("write `{}`", q.amount)));
+                    return None;
+                }
+                let size = self.as_size(value, span, &what)?;
+                match size.value() {
+                    Some(n) if param.kind == Count && n < 1 => {
+                        let message = format!("{what} must be at least 1, and this is {n}");
+                        self.report(Diagnostic::new(Code::BadValue, span, message));
+                        None
+                    }
+                    Some(_) => Some(Constant::Int(size)),
+                    None => {
+                        self.wrong_kind(span, &format!("a known number for {what}"), &Value::Int(size));
+                        None
+                    }
+                }
+            }
+            Ints => {
+                let value = self.eval(expr);
+                let list = match &value {
+                    Value::List(list) => list.to_vec(),
+                    one => vec![one.clone()],
+                };
+                let sizes: Option<Vec<Size>> = list.into_iter().map(|v| self.as_size(v, span, &what)).collect();
+                Some(Constant::List(sizes?.into_iter().map(Constant::Int).collect()))
+            }
+            Bool => {
+                let value = self.eval(expr);
+                self.as_bool(&value, span, &what).map(Constant::Bool)
+            }
+            Text => match self.eval(expr) {
+                Value::Text(text) => Some(Constant::Text(text.to_string())),
+                other => {
+                    self.wrong_kind(span, &format!("a text for {what}"), &other);
+                    None
+                }
+            },
+            Texts => match self.eval(expr) {
+                Value::Text(text) => Some(Constant::List(vec![Constant::Text(text.to_string())])),
+                other => self.texts(&other, span, &what),
+            },
+            TextTuples => match self.eval(expr) {
+                Value::List(list) => {
+                    let tuples: Option<Vec<Constant>> = list.iter().map(|v| self.texts(v, span, &what)).collect();
+                    Some(Constant::List(tuples?))
+                }
+                other => {
+                    self.wrong_kind(span, &format!("a list of tuples of texts for {what}"), &other);
+                    None
+                }
+            },
+            Duration => match self.eval(expr) {
+                Value::Quantity(q) if q.unit.seconds().is_some() => {
+                    Some(Constant::Interval(Interval::Seconds(q.amount * q.unit.seconds().unwrap_or(1.0))))
+                }
+                other => self.unit_error(&other, span, &what, "a time such as `30 s` or `1 h`"),
+            },
+            SettingKind::Interval => match self.eval(expr) {
+                Value::Quantity(q) => self.interval(q, span).map(Constant::Interval),
+                other => self.unit_error(&other, span, &what, "steps, epochs or a time, such as `100 steps` or `30 s`"),
+            },
+        }
+    }
+
+    fn unit_error(&mut self, value: &Value, span: Span, what: &str, wanted: &str) -> Option<Constant> {
+        if value.is_poison() {
+            return None;
+        }
+        let help = match value {
+            Value::Int(n) => Some(format!("add the unit: `{n} steps`")),
+            _ => None,
+        };
+        self.report(
+            Diagnostic::new(Code::UnitMismatch, span, format!("{what} needs {wanted}"))
+                .label(format!("this is {}", value.describe()))
+                .maybe_help(help),
+        );
+        None
+    }
+
+    /// A quantity as an interval: whole steps and epochs, any time above zero.
+    pub(crate) fn interval(&mut self, q: Quantity, span: Span) -> Option<Interval> {
+        let whole = q.amount.fract() == 0.0 && q.amount < 9e15;
+        let interval = match q.unit {
+            _ if q.amount <= 0.0 => None,
+            Unit::Steps => whole.then_some(Interval::Steps(q.amount as i64)),
+            Unit::Epochs => whole.then_some(Interval::Epochs(q.amount as i64)),
+            unit => unit.seconds().map(|s| Interval::Seconds(s * q.amount)),
+        };
+        if interval.is_none() {
+            let message = format!("{} {} is no interval", q.amount, q.unit.word());
+            self.report(Diagnostic::new(Code::BadValue, span, message).help("use a whole number of at least 1"));
+        }
+        interval
+    }
+
+    fn number_constant(&mut self, value: &Value, span: Span, what: &str) -> Option<Constant> {
+        match (value, fold::number(value)) {
+            (Value::Int(n), _) => Some(Constant::Int(n.clone())),
+            (_, Some(x)) => Some(Constant::Float(x)),
+            (Value::Quantity(q), None) => {
+                let message = format!("{what} is a plain number, without `{}`", q.unit.word());
+                self.report(Diagnostic::new(Code::UnitMismatch, span, message));
+                None
+            }
+            (other, None) => {
+                self.wrong_kind(span, &format!("a number for {what}"), &other.clone());
+                None
+            }
+        }
+    }
+
+    fn texts(&mut self, value: &Value, span: Span, what: &str) -> Option<Constant> {
+        let (Value::List(list) | Value::Tuple(list)) = value else {
+            self.wrong_kind(span, &format!("a text or a list of texts for {what}"), value);
+            return None;
+        };
+        let mut texts = Vec::new();
+        for value in list.iter() {
+            match value {
+                Value::Text(text) => texts.push(Constant::Text(text.to_string())),
+                other => {
+                    self.wrong_kind(span, &format!("texts for {what}"), other);
+                    return None;
+                }
+            }
+        }
+        Some(Constant::List(texts))
+    }
+
+    /// `loss`, `[loss, accuracy]` or a pattern over variables.
+    fn names(&mut self, expr: &Expr, what: &str) -> Option<Constant> {
+        match &expr.kind {
+            ExprKind::Name(name) => Some(Constant::List(vec![Constant::Word(name.clone())])),
+            ExprKind::Text(pattern) => {
+                self.glob(pattern, expr.span)?;
+                Some(Constant::List(vec![Constant::Text(pattern.clone())]))
+            }
+            ExprKind::List(list) => {
+                let mut all = Vec::new();
+                for inner in list {
+                    match self.names(inner, what)? {
+                        Constant::List(names) => all.extend(names),
+                        other => all.push(other),
+                    }
+                }
+                Some(Constant::List(all))
+            }
+            _ => {
+                let value = self.eval(expr);
+                self.wrong_kind(expr.span, &format!("names for {what}"), &value);
+                None
+            }
+        }
+    }
+
+    /// Refuses a pattern that is none.
+    pub(crate) fn glob(&mut self, pattern: &str, span: Span) -> Option<()> {
+        let message = match glob::check(pattern) {
+            Ok(()) => return Some(()),
+            Err(BadGlob::Empty) => "an empty pattern matches nothing".to_owned(),
+            Err(BadGlob::Character(c)) => format!("`{c}` has no meaning in a pattern"),
+        };
+        self.report(
+            Diagnostic::new(Code::BadGlob, span, message)
+                .help("`*` stands for part of a name, `**` also crosses `/`, `?` is one character"),
+        );
+        None
+    }
+
+    /// The pattern behind `for`.
+    pub(crate) fn for_clause(&mut self, setting: &ast::Setting) -> Option<Option<(String, Span)>> {
+        for clause in &setting.clauses {
+            if let Clause::For(expr) = clause {
+                return match self.eval(expr) {
+                    Value::Text(text) => {
+                        self.glob(&text, expr.span)?;
+                        Some(Some((text.to_string(), expr.span)))
+                    }
+                    other => {
+                        self.wrong_kind(expr.span, "a pattern over variable names, such as \"head/**\"", &other);
+                        None
+                    }
+                };
+            }
+        }
+        Some(None)
+    }
+
+    /// `warm_start (...)`
+    pub(crate) fn warm_start(&mut self) -> Vec<Setting> {
+        let Some((arguments, span)) = self.items.warm_start.clone() else {
+            return Vec::new();
+        };
+        let signature = find("warm_start", "warm_start").expect("it is in the table");
+        let frame = crate::check::scope::Frame::new(FrameKind::Train, String::new());
+        let setting = self.framed(frame, |c| c.bind_setting(signature, &arguments, span));
+        if let Some(setting) = &setting
+            && let Some(Constant::List(list)) = setting.get("vars")
+        {
+            for pattern in list.clone() {
+                if let Constant::Text(pattern) = pattern {
+                    self.glob(&pattern, span);
+                }
+            }
+        }
+        setting.into_iter().collect()
+    }
+}

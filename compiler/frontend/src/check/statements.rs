@@ -1,0 +1,308 @@
+//! Statements: what each declares or does, and where it may stand.
+
+use trainspec_ir::{DType, Span};
+
+use crate::ast::{Body, Expr, ExprKind, Name, Statement, StatementKind};
+use crate::check::Checker;
+use crate::check::scope::{FrameKind, Target};
+use crate::check::types::Bounds;
+use crate::check::value::Value;
+use crate::diag::{Code, Diagnostic};
+use crate::typed::What;
+
+impl Checker<'_> {
+    /// Runs statements in the innermost scope; gives the value at the end, or `None`.
+    pub(crate) fn body(&mut self, body: &Body) -> Value {
+        for statement in &body.statements {
+            if self.exhausted {
+                return Value::Poison;
+            }
+            self.statement(statement);
+        }
+        match &body.value {
+            Some(value) => self.eval(value),
+            None => Value::None,
+        }
+    }
+
+    fn statement(&mut self, statement: &Statement) {
+        let span = statement.span;
+        match &statement.kind {
+            StatementKind::Let { pattern, ty, value } => {
+                let mut found = self.eval(value);
+                if let Some(ty) = ty {
+                    let name = Name {
+                        text: self.sources.slice(pattern.span()).to_owned(),
+                        span: pattern.span(),
+                    };
+                    found = self.match_named(&name, ty, &Bounds::new(), found, value.span);
+                }
+                self.bind_pattern(pattern, found, value.span, "let");
+            }
+            StatementKind::Variable(variable) => self.variable(variable, span),
+            StatementKind::Scalar {
+                name,
+                alias,
+                start,
+                next,
+            } => self.scalar(name, alias.as_ref(), start, next, span),
+            StatementKind::Layer { name, value } => self.layer(name, value),
+            StatementKind::Loss { name, value } => self.loss(name.as_ref(), value, span),
+            StatementKind::Metric { name, value } => {
+                if let Some(tensor) = self.model_result(name, value, "metric") {
+                    self.world.mode.metrics.push((name.text.clone(), tensor));
+                }
+            }
+            StatementKind::Output { name, value } => {
+                if let Some(tensor) = self.model_result(name, value, "output") {
+                    self.world.mode.outputs.push((name.text.clone(), tensor));
+                }
+            }
+            StatementKind::Yield(value) => {
+                let found = self.eval(value);
+                self.yield_value(found, span);
+            }
+            StatementKind::Write { target, value } => self.write(target, value),
+            StatementKind::Expr { value, .. } => {
+                let found = self.eval(value);
+                let ends_in_brace = matches!(value.kind, ExprKind::If(..) | ExprKind::Fold(_));
+                if !ends_in_brace && !found.is_poison() {
+                    self.report(
+                        Diagnostic::new(Code::NoEffect, value.span, "this value is not used")
+                            .help("bind it with `let`, or remove the statement"),
+                    );
+                }
+            }
+            StatementKind::Bad(names) => {
+                for name in names {
+                    if self.frame().find(&name.text).is_none() {
+                        self.bind_with(name, Value::Poison, Target::Fixed("name"));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Refuses a statement that may not stand here.
+    pub(crate) fn only_in(&mut self, kinds: &[FrameKind], what: &str, span: Span, help: &str) -> bool {
+        let here = self.frame().kind;
+        if kinds.contains(&here) {
+            return true;
+        }
+        let message = format!("`{what}` may not stand in {}", here.describe());
+        self.report(
+            Diagnostic::new(Code::MisplacedStatement, head(span, what), message).help(help),
+        );
+        false
+    }
+
+    fn write(&mut self, target: &Name, value: &Expr) {
+        let found = self.eval(value);
+        let Some(binding) = self.frame().find(&target.text) else {
+            self.name(&target.text, target.span);
+            return;
+        };
+        let (place, kind, current) = (binding.span, binding.target.clone(), binding.value.clone());
+        if let Target::Fixed(what) = kind {
+            if current.is_poison() {
+                return;
+            }
+            let help = match what {
+                "let" => "bind a new value with another `let`, or declare it as `state`",
+                "trained parameter" => "parameters are changed by the optimizer alone; `state` can be written",
+                _ => "only `state` can be written, and in an optimizer `param` and slots",
+            };
+            self.report(
+                Diagnostic::new(
+                    Code::WriteTarget,
+                    target.span,
+                    format!("`{}` cannot be written: it is a {what}", target.text),
+                )
+                .note_at(place, "declared here")
+                .help(help),
+            );
+            return;
+        }
+        if self.scan_depth > 0 {
+            self.report(
+                Diagnostic::new(
+                    Code::MisplacedStatement,
+                    target.span,
+                    "state cannot be written inside a `scan`",
+                )
+                .help("carry the value through the loop, and write it behind the loop"),
+            );
+            return;
+        }
+        let Value::Tensor(current) = current else {
+            return;
+        };
+        let Some(tensor) = self.as_tensor(&found, current.ty.dtype, value.span) else {
+            return;
+        };
+        let fits = tensor.ty == current.ty;
+        let mut tensor = tensor;
+        if !fits {
+            // A smaller value that broadcasts to the state fills it.
+            match self.broadcast_to(&tensor, &current.ty, value.span) {
+                Some(wide) => tensor = wide,
+                None => {
+                    let code = match tensor.ty.dtype == current.ty.dtype {
+                        true => Code::ShapeMismatch,
+                        false => Code::DtypeMismatch,
+                    };
+                    self.report(
+                        Diagnostic::new(
+                            code,
+                            value.span,
+                            format!("`{}` cannot take this value", target.text),
+                        )
+                        .label(format!("this is `{}`", tensor.ty))
+                        .note_at(place, format!("`{}` is `{}`", target.text, current.ty)),
+                    );
+                    return;
+                }
+            }
+        }
+        match kind {
+            Target::State(var) if self.writes => {
+                self.emit(What::Write(var, tensor.id), Vec::new(), target.span);
+            }
+            Target::Slot => self.world.update.writes.push((target.text.clone(), tensor.id)),
+            _ => {}
+        }
+        if let Some(binding) = self.frame_mut().find_mut(&target.text) {
+            binding.value = Value::Tensor(tensor);
+        }
+    }
+
+    fn broadcast_to(
+        &mut self,
+        tensor: &crate::check::value::Tensor,
+        wanted: &trainspec_ir::TensorType,
+        span: Span,
+    ) -> Option<crate::check::value::Tensor> {
+        if tensor.ty.dtype != wanted.dtype || tensor.ty.rank() != 0 {
+            return None;
+        }
+        let op = trainspec_ir::ops::find("broadcast_to")?;
+        let sizes: Vec<trainspec_ir::Size> = wanted.shape.0.iter().map(|d| d.size.clone()).collect();
+        let given = [Value::Tensor(tensor.clone()), Self::sizes_value(&sizes)]
+            .map(|value| crate::check::value::Given {
+                name: None,
+                value,
+                span,
+            })
+            .to_vec();
+        match self.apply_op(op, given, span) {
+            Value::Tensor(t) => Some(t),
+            _ => None,
+        }
+    }
+
+    fn loss(&mut self, name: Option<&Name>, value: &Expr, span: Span) {
+        if !self.only_in(&[FrameKind::Model], "loss", span, "a loss is a statement of the model") {
+            return;
+        }
+        let text = name.map_or("loss", |n| n.text.as_str()).to_owned();
+        let place = name.map_or(head(span, "loss"), |n| n.span);
+        if self.world.mode.losses.iter().any(|(n, _)| *n == text) {
+            self.report(
+                Diagnostic::new(
+                    Code::DuplicateName,
+                    place,
+                    format!("there is a second loss `{text}`"),
+                )
+                .help("name each: `loss generator = ...;`"),
+            );
+            return;
+        }
+        let found = self.eval(value);
+        if found.is_poison() {
+            self.world.broken_results = true;
+            return;
+        }
+        let Some(tensor) = self.as_tensor(&found, DType::F32, value.span) else {
+            self.world.broken_results = true;
+            return;
+        };
+        if tensor.ty.rank() != 0 || !tensor.ty.dtype.is_float() {
+            self.world.broken_results = true;
+            let help = match tensor.ty.rank() {
+                0 => "convert it: `cast(loss, f32)`",
+                _ => "reduce it to one number: `mean(...)` or `sum(...)`",
+            };
+            self.report(
+                Diagnostic::new(
+                    Code::LossType,
+                    value.span,
+                    "a loss must be one floating-point number",
+                )
+                .label(format!("this is `{}`", tensor.ty))
+                .help(help),
+            );
+            return;
+        }
+        self.world.mode.losses.push((text.clone(), tensor.id));
+        if let Some(name) = name {
+            self.bind_with(name, Value::Tensor(tensor), Target::Fixed("loss"));
+        }
+    }
+
+    /// The value of a `metric` or an `output`.
+    fn model_result(
+        &mut self,
+        name: &Name,
+        value: &Expr,
+        what: &'static str,
+    ) -> Option<crate::typed::ValueId> {
+        let span = Span {
+            start: value.span.start,
+            ..value.span
+        };
+        if !self.only_in(&[FrameKind::Model], what, name.span, &format!("a {what} is a statement of the model")) {
+            return None;
+        }
+        let known = match what {
+            "metric" => &self.world.mode.metrics,
+            _ => &self.world.mode.outputs,
+        };
+        if known.iter().any(|(n, _)| *n == name.text) {
+            self.report(Diagnostic::new(
+                Code::DuplicateName,
+                name.span,
+                format!("the {what} `{}` is declared twice", name.text),
+            ));
+            return None;
+        }
+        let found = self.eval(value);
+        if found.is_poison() {
+            self.world.broken_results = true;
+            return None;
+        }
+        let tensor = self.as_tensor(&found, DType::F32, span);
+        let Some(tensor) = tensor else {
+            self.world.broken_results = true;
+            return None;
+        };
+        if what == "metric" && tensor.ty.dtype == DType::String {
+            self.report(
+                Diagnostic::new(Code::DtypeMismatch, span, "a metric is averaged, so it must be numbers or truths")
+                    .label(format!("this is `{}`", tensor.ty)),
+            );
+            return None;
+        }
+        if self.frame().find(&name.text).is_none() {
+            self.bind_with(name, Value::Tensor(tensor.clone()), Target::Fixed(what));
+        }
+        Some(tensor.id)
+    }
+}
+
+/// The leading word of a statement.
+pub(crate) fn head(span: Span, word: &str) -> Span {
+    Span {
+        end: span.end.min(span.start + word.len() as u32),
+        ..span
+    }
+}

@@ -1,0 +1,531 @@
+//! `train` and `eval`: schedules, groups of variables, clips, averages.
+
+use std::rc::Rc;
+
+use trainspec_ir::{DType, Span};
+
+use crate::ast::{self, Clause, Expr, ExprKind, PostfixKind, SettingValue};
+use crate::check::glob;
+use crate::check::scope::{Frame, FrameKind, Target};
+use crate::check::value::{Def, Given, Value};
+use crate::check::Checker;
+use crate::diag::{Code, Diagnostic, nearest};
+use crate::typed::{self, Constant, DataSet, Eval, Interval, Role, Train, VarId};
+
+/// An optimizer as it is set, before variables are given out.
+pub(crate) struct GroupSetting {
+    pub def: Rc<Def>,
+    pub given: Vec<Given>,
+    pub options: Vec<(String, Constant)>,
+    pub pattern: Option<(String, Span)>,
+    pub loss: Option<ast::Name>,
+    pub span: Span,
+}
+
+/// Arguments that every optimizer takes.
+const OPTIONS: [(&str, &[&str]); 3] = [
+    ("lazy", &[]),
+    ("gate", &["none", "op", "graph"]),
+    ("aggregate", &["add_n", "tree"]),
+];
+
+impl Checker<'_> {
+    pub(crate) fn train(&mut self, model: Option<&typed::Model>, data: &[DataSet]) -> Option<Train> {
+        let section = self.items.train.clone()?;
+        if self.items.model.is_none() && !self.is_broken("model") {
+            self.report(
+                Diagnostic::new(Code::MissingItem, section.keyword, "there is no model to train")
+                    .help("write `model (x: f32[batch, n], ...) { ... loss ...; }`"),
+            );
+        }
+        self.refuse_repeated(&section.settings, "train");
+        let mut train = Train {
+            data: None,
+            seed: 0,
+            until: None,
+            accumulate: 1,
+            rates: typed::Program::default(),
+            schedules: Vec::new(),
+            groups: Vec::new(),
+            frozen: Vec::new(),
+            settings: Vec::new(),
+        };
+        let mut groups = Vec::new();
+        let frame = Frame::new(FrameKind::Train, String::new());
+        let ((), rates) = self.in_program(|c| {
+            c.framed(frame, |c| {
+                for setting in &section.settings {
+                    c.train_setting(setting, &mut train, &mut groups, model, data);
+                }
+            })
+        });
+        train.rates = rates;
+        let broken = section.settings.iter().any(|s| s.value == SettingValue::Bad);
+        let wants_optimizer = !section.settings.iter().any(|s| s.word.text == "optimizer");
+        if wants_optimizer && !broken {
+            self.report(
+                Diagnostic::new(Code::MissingSetting, section.keyword, "`train` has no optimizer")
+                    .help("add `optimizer adam(learning_rate: 1e-3);`"),
+            );
+        }
+        if let Some(model) = model {
+            self.give_out(&groups, &mut train, model);
+        }
+        Some(train)
+    }
+
+    fn train_setting(
+        &mut self,
+        setting: &ast::Setting,
+        train: &mut Train,
+        groups: &mut Vec<GroupSetting>,
+        model: Option<&typed::Model>,
+        data: &[DataSet],
+    ) {
+        let word = setting.word.text.as_str();
+        let clauses: &[&str] = match word {
+            "optimizer" => &["for", "minimizing"],
+            "clip" | "ema" => &["for"],
+            _ => &[],
+        };
+        if setting.value == SettingValue::Bad {
+            return;
+        }
+        self.refuse_clauses(setting, clauses);
+        match word {
+            "data" => train.data = self.used_data(setting, "train", model, data),
+            "schedule" => self.schedule(setting, train),
+            "optimizer" => groups.extend(self.group(setting)),
+            "clip" | "loss_scale" => {
+                if let Some(bound) = self.call_setting(setting) {
+                    self.scoped_setting(setting, bound, train, word == "clip");
+                }
+            }
+            "ema" => {
+                if let Some(bound) = self.setting("train", setting) {
+                    self.scoped_setting(setting, bound, train, true);
+                }
+            }
+            "freeze" => {
+                if let Some(bound) = self.setting("train", setting)
+                    && let Some(Constant::Text(pattern)) = bound.get("pattern")
+                {
+                    let pattern = pattern.clone();
+                    if let Some(vars) = self.matching(&pattern, setting.span, "`freeze`") {
+                        train.frozen.extend(vars);
+                        train.frozen.sort();
+                        train.frozen.dedup();
+                    }
+                }
+            }
+            "steps" | "epochs" | "seed" | "accumulate" => {
+                let Some(bound) = self.setting("train", setting) else {
+                    return;
+                };
+                let Some((_, Constant::Int(n))) = bound.arguments.first() else {
+                    return;
+                };
+                let n = n.value().unwrap_or(1);
+                match word {
+                    "seed" => train.seed = n,
+                    "accumulate" => train.accumulate = n,
+                    _ => {
+                        if train.until.is_some() {
+                            self.report(
+                                Diagnostic::new(Code::DuplicateSetting, setting.word.span, "the end of the training is set twice")
+                                    .help("say `steps` or `epochs`, not both"),
+                            );
+                        }
+                        train.until = Some(match word {
+                            "steps" => Interval::Steps(n),
+                            _ => Interval::Epochs(n),
+                        });
+                    }
+                }
+            }
+            _ => self.unknown_setting("train", "`train`", &setting.word),
+        }
+    }
+
+    fn scoped_setting(&mut self, setting: &ast::Setting, bound: typed::Setting, train: &mut Train, scoped: bool) {
+        let mut vars = Vec::new();
+        if scoped {
+            match self.for_clause(setting) {
+                Some(Some((pattern, span))) => {
+                    match self.matching(&pattern, span, &format!("`{}`", setting.word.text)) {
+                        Some(found) => vars = found,
+                        None => return,
+                    }
+                }
+                Some(None) => {}
+                None => return,
+            }
+        }
+        train.settings.push((bound, vars));
+    }
+
+    fn schedule(&mut self, setting: &ast::Setting, train: &mut Train) {
+        let SettingValue::Assignment(name, expr) = &setting.value else {
+            self.report(
+                Diagnostic::new(Code::Syntax, setting.span, "a schedule gives a name to a value")
+                    .help("write `schedule lr = cosine_decay(1e-3, decay_steps: 2_000);`"),
+            );
+            return;
+        };
+        self.refuse_duplicate(name, "schedule");
+        let value = self.eval(expr);
+        let tensor = self.as_tensor(&value, DType::F32, expr.span);
+        let value = match tensor {
+            Some(t) if t.ty.rank() == 0 && t.ty.dtype.is_float() => {
+                train.schedules.push((name.text.clone(), t.id));
+                Value::Tensor(t)
+            }
+            Some(t) => self.fail(
+                Diagnostic::new(Code::TypeMismatch, expr.span, "a schedule must be one floating-point number")
+                    .label(format!("this is `{}`", t.ty)),
+            ),
+            None => Value::Poison,
+        };
+        self.bind_with(name, value, Target::Fixed("schedule"));
+    }
+
+    fn group(&mut self, setting: &ast::Setting) -> Option<GroupSetting> {
+        let (name, arguments, span) = match &setting.value {
+            SettingValue::Value(Expr { kind: ExprKind::Name(name), span }) => (name.clone(), Vec::new(), *span),
+            SettingValue::Value(Expr { kind: ExprKind::Postfix(base, ops), span }) => {
+                match (&base.kind, ops.as_slice()) {
+                    (ExprKind::Name(name), [only]) => match &only.kind {
+                        PostfixKind::Call(arguments) => (name.clone(), arguments.clone(), *span),
+                        _ => return self.no_optimizer(setting.span),
+                    },
+                    _ => return self.no_optimizer(setting.span),
+                }
+            }
+            _ => return self.no_optimizer(setting.span),
+        };
+        let pattern = self.for_clause(setting)?;
+        let loss = setting.clauses.iter().find_map(|c| match c {
+            Clause::Minimizing(name) => Some(name.clone()),
+            Clause::For(_) => None,
+        });
+        let Some(def) = self.lookup_optimizer(&name) else {
+            if self.is_broken(&name) {
+                return None;
+            }
+            let known = self.known_optimizers();
+            let help = match nearest(&name, known.iter().map(String::as_str)) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => "define it: `optimizer NAME(learning_rate) { param <- param - learning_rate * grad; }`".to_owned(),
+            };
+            let place = Span {
+                end: span.start + name.len() as u32,
+                ..span
+            };
+            let message = format!("there is no optimizer `{name}`");
+            self.report(Diagnostic::new(Code::UnknownName, place, message).help(help));
+            return None;
+        };
+        let mut options = Vec::new();
+        let mut own = Vec::new();
+        for argument in arguments {
+            let key = argument.name.as_ref().map(|n| n.text.as_str());
+            let option = OPTIONS.iter().find(|(n, _)| Some(*n) == key);
+            let declared = def.ast.params.iter().any(|p| Some(p.name.text.as_str()) == key);
+            match option.filter(|_| !declared) {
+                None => own.push(argument),
+                Some((name, words)) => {
+                    let value = self.option(name, words, &argument.value)?;
+                    options.push(((*name).to_owned(), value));
+                }
+            }
+        }
+        Some(GroupSetting {
+            given: self.arguments(&own),
+            def,
+            options,
+            pattern,
+            loss,
+            span,
+        })
+    }
+
+    fn no_optimizer(&mut self, span: Span) -> Option<GroupSetting> {
+        self.report(
+            Diagnostic::new(Code::Syntax, span, "`optimizer` needs an optimizer and its arguments")
+                .help("write `optimizer adam(learning_rate: 1e-3);`"),
+        );
+        None
+    }
+
+    fn option(&mut self, name: &str, words: &[&str], expr: &Expr) -> Option<Constant> {
+        if words.is_empty() {
+            let value = self.eval(expr);
+            return self.as_bool(&value, expr.span, &format!("`{name}`")).map(Constant::Bool);
+        }
+        match &expr.kind {
+            ExprKind::Name(word) | ExprKind::Text(word) if words.contains(&word.as_str()) => {
+                Some(Constant::Word(word.clone()))
+            }
+            _ => {
+                let message = format!("this is no value for `{name}`");
+                let help = format!("it can be {}", crate::diag::one_of(words.iter().copied()));
+                self.report(Diagnostic::new(Code::BadValue, expr.span, message).help(help));
+                None
+            }
+        }
+    }
+
+    /// The variables that a pattern matches; an error where it matches none.
+    pub(crate) fn matching(&mut self, pattern: &str, span: Span, what: &str) -> Option<Vec<VarId>> {
+        self.glob(pattern, span)?;
+        let found: Vec<VarId> = (0..self.world.variables.len() as u32)
+            .map(VarId)
+            .filter(|v| glob::matches(pattern, &self.world.variables[v.0 as usize].name))
+            .collect();
+        if found.is_empty() {
+            if !self.has_errors() {
+                let error = self.no_match(pattern, span, what);
+                self.report(error);
+            }
+            return None;
+        }
+        Some(found)
+    }
+
+    fn no_match(&self, pattern: &str, span: Span, what: &str) -> Diagnostic {
+        let names: Vec<&str> = self.world.variables.iter().map(|v| v.name.as_str()).collect();
+        let help = match nearest(pattern.trim_end_matches("/**").trim_end_matches("/*"), scopes(&names)) {
+            Some(near) => format!("did you mean \"{near}/**\"?"),
+            None => {
+                let shown: Vec<String> = names.iter().take(6).map(|n| format!("`{n}`")).collect();
+                let more = if names.len() > 6 { ", …" } else { "" };
+                format!("the variables are {}{more}", shown.join(", "))
+            }
+        };
+        Diagnostic::new(
+            Code::GroupEmpty,
+            span,
+            format!("{what} matches no variable: \"{pattern}\""),
+        )
+        .help(help)
+    }
+
+    /// Gives each trained variable to the last group that matches it.
+    fn give_out(&mut self, groups: &[GroupSetting], train: &mut Train, model: &typed::Model) {
+        let params: Vec<VarId> = (0..self.world.variables.len() as u32)
+            .map(VarId)
+            .filter(|v| self.world.variables[v.0 as usize].role == Role::Param)
+            .collect();
+        let matches = |checker: &Self, group: &GroupSetting, v: VarId| match &group.pattern {
+            None => true,
+            Some((pattern, _)) => glob::matches(pattern, &checker.world.variables[v.0 as usize].name),
+        };
+        let mut owned: Vec<Vec<VarId>> = vec![Vec::new(); groups.len()];
+        let mut orphans = Vec::new();
+        for v in params.iter().copied().filter(|v| !train.frozen.contains(v)) {
+            match groups.iter().rposition(|g| matches(self, g, v)) {
+                Some(i) => owned[i].push(v),
+                None => orphans.push(v),
+            }
+        }
+        if self.has_errors() {
+            // What is missing may be missing because of those.
+            orphans.clear();
+        }
+        if let (Some(first), false) = (orphans.first(), groups.is_empty()) {
+            let name = self.world.variables[first.0 as usize].name.clone();
+            let more = match orphans.len() {
+                1 => String::new(),
+                n => format!(" (and {} more)", n - 1),
+            };
+            let section = self.items.train.clone();
+            let place = section.map_or(groups[0].span, |s| s.keyword);
+            self.report(
+                Diagnostic::new(Code::NoOptimizer, place, format!("no optimizer trains the variable `{name}`{more}"))
+                    .help("add an optimizer without `for`, or leave variables out with `freeze \"...\";`"),
+            );
+        }
+        let mut scalar_names = std::collections::BTreeMap::new();
+        for (i, group) in groups.iter().enumerate() {
+            if owned[i].is_empty() && !self.has_errors() {
+                self.left_with_none(group, groups, i, &params);
+            }
+            let Some(loss) = self.loss_of(group, model) else {
+                continue;
+            };
+            let typed = self.expand_group(group, loss, &owned[i], &mut scalar_names);
+            train.groups.push(typed);
+        }
+    }
+
+    fn left_with_none(&mut self, group: &GroupSetting, groups: &[GroupSetting], i: usize, params: &[VarId]) {
+        let name = group.def.name();
+        let error = match &group.pattern {
+            _ if params.is_empty() => Diagnostic::new(Code::GroupEmpty, group.span, "the model has no variables to train")
+                .help("layers and `param` make variables"),
+            Some((pattern, span)) if !params.iter().any(|v| glob::matches(pattern, &self.world.variables[v.0 as usize].name)) => {
+                self.no_match(pattern, *span, "this group")
+            }
+            _ => {
+                let later = groups[i + 1..].first().map(|g| g.span);
+                let mut error = Diagnostic::new(
+                    Code::GroupEmpty,
+                    group.span,
+                    format!("`{name}` is left with no variable: the last matching group trains each"),
+                )
+                .help("put the general optimizer first and the special ones behind it");
+                if let Some(later) = later {
+                    error = error.note_at(later, "a later group takes them");
+                }
+                error
+            }
+        };
+        self.report(error);
+    }
+
+    fn loss_of(&mut self, group: &GroupSetting, model: &typed::Model) -> Option<String> {
+        let losses = &model.train.losses;
+        let known: Vec<&str> = losses.iter().map(|(n, _)| n.as_str()).collect();
+        match &group.loss {
+            Some(name) if known.contains(&name.text.as_str()) => {
+                Some(name.text.clone())
+            }
+            Some(name) => {
+                let help = match nearest(&name.text, known.iter().copied()) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => format!("the losses are {}", crate::diag::one_of(known.iter().copied())),
+                };
+                if !self.world.broken_results {
+                    let message = format!("the model has no loss `{}`", name.text);
+                    self.report(Diagnostic::new(Code::UnknownName, name.span, message).help(help));
+                }
+                None
+            }
+            None => match known.as_slice() {
+                [only] => Some((*only).to_owned()),
+                [] => {
+                    if !self.world.broken_results && !self.has_errors() {
+                        self.report(
+                            Diagnostic::new(Code::MissingItem, group.span, "the model has no loss to minimize")
+                                .help("add `loss ...;` to the model"),
+                        );
+                    }
+                    None
+                }
+                several => {
+                    let message = "the model has several losses: say which one this optimizer minimizes";
+                    let help = format!("add `minimizing {}`", several[0]);
+                    self.report(Diagnostic::new(Code::MissingArgument, group.span, message).help(help));
+                    None
+                }
+            },
+        }
+    }
+
+    // ---- eval ----
+
+    pub(crate) fn evals(&mut self, model: Option<&typed::Model>, train: Option<&Train>, data: &[DataSet]) -> Vec<Eval> {
+        let sections = self.items.evals.clone();
+        let mut evals = Vec::new();
+        for section in sections {
+            self.refuse_repeated(&section.settings, "eval");
+            let frame = Frame::new(FrameKind::Train, String::new());
+            let (eval, _) = self.in_program(|c| c.framed(frame, |c| c.eval_section(&section, model, train, data)));
+            evals.push(eval);
+        }
+        evals
+    }
+
+    fn eval_section(
+        &mut self,
+        section: &ast::Section,
+        model: Option<&typed::Model>,
+        train: Option<&Train>,
+        data: &[DataSet],
+    ) -> Eval {
+        let mut eval = Eval {
+            name: section.name.as_ref().map(|n| n.text.clone()),
+            data: None,
+            metrics: Vec::new(),
+            with_ema: false,
+            settings: Vec::new(),
+        };
+        for setting in &section.settings {
+            if setting.value == SettingValue::Bad {
+                continue;
+            }
+            self.refuse_clauses(setting, &[]);
+            let word = setting.word.text.as_str();
+            if word == "data" {
+                eval.data = self.used_data(setting, "eval", model, data);
+                continue;
+            }
+            if super::settings::find("eval", word).is_none() {
+                self.unknown_setting("eval", "`eval`", &setting.word);
+                continue;
+            }
+            let Some(bound) = self.setting("eval", setting) else {
+                continue;
+            };
+            match word {
+                "with" => {
+                    eval.with_ema = true;
+                    let has = train.is_some_and(|t| t.settings.iter().any(|(s, _)| s.word == "ema"));
+                    if !has && self.items.train.is_some() {
+                        self.report(
+                            Diagnostic::new(Code::MissingSetting, setting.span, "there are no averages to evaluate with")
+                                .help("add `ema (decay: 0.999);` to `train`"),
+                        );
+                    }
+                }
+                "metrics" => {
+                    if let Some(Constant::List(names)) = bound.get("names") {
+                        eval.metrics = self.metric_names(names, setting.span, model);
+                    }
+                }
+                _ => eval.settings.push(bound),
+            }
+        }
+        if !section.settings.iter().any(|s| s.word.text == "data" || s.value == SettingValue::Bad) {
+            self.report(
+                Diagnostic::new(Code::MissingSetting, section.keyword, "`eval` has no data")
+                    .help("add `data NAME;`"),
+            );
+        }
+        eval
+    }
+
+    fn metric_names(&mut self, names: &[Constant], span: Span, model: Option<&typed::Model>) -> Vec<String> {
+        let Some(model) = model else {
+            return Vec::new();
+        };
+        let known: Vec<&str> = model.eval.metrics.iter().map(|(n, _)| n.as_str()).collect();
+        let mut found = Vec::new();
+        for name in names {
+            match name {
+                Constant::Word(name) if known.contains(&name.as_str()) || name == "loss" => found.push(name.clone()),
+                Constant::Word(name) => {
+                    let help = match nearest(name, known.iter().copied()) {
+                        Some(near) => format!("did you mean `{near}`?"),
+                        None => format!("declare it in the model: `metric {name} = ...;`"),
+                    };
+                    if !self.world.broken_results {
+                        let message = format!("the model has no metric `{name}`");
+                        self.report(Diagnostic::new(Code::UnknownName, span, message).help(help));
+                    }
+                }
+                _ => {
+                    self.report(Diagnostic::new(Code::TypeMismatch, span, "metrics are named, not matched by patterns"));
+                }
+            }
+        }
+        found
+    }
+}
+
+/// The scopes that names lie in.
+fn scopes<'a>(names: &[&'a str]) -> Vec<&'a str> {
+    let mut found: Vec<&str> = names.iter().filter_map(|n| Some(n.rsplit_once('/')?.0)).collect();
+    found.dedup();
+    found
+}

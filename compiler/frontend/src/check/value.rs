@@ -1,0 +1,215 @@
+//! What an expression stands for while a spec is checked.
+
+use std::rc::Rc;
+
+use trainspec_ir::ops::Op;
+use trainspec_ir::{DType, FileId, Size, Span, TensorType};
+
+use crate::ast::{Definition, Unit};
+use crate::typed::ValueId;
+
+/// A definition with the file it stands in.
+#[derive(Debug)]
+pub(crate) struct Def {
+    pub ast: Definition,
+    pub file: FileId,
+    pub library: bool,
+}
+
+impl Def {
+    pub(crate) fn name(&self) -> &str {
+        &self.ast.name.text
+    }
+}
+
+/// A value. Only tensors are left for run time; all else is known.
+#[derive(Debug, Clone)]
+pub(crate) enum Value {
+    Tensor(Tensor),
+    Int(Size),
+    Float(f64),
+    Bool(bool),
+    Text(Rc<str>),
+    DType(DType),
+    None,
+    /// `all_but_last`, as an argument for axes.
+    AllButLast,
+    List(Rc<Vec<Value>>),
+    Tuple(Rc<Vec<Value>>),
+    Range(Size, Size),
+    Quantity(Quantity),
+    Callable(Callable),
+    Init(Rc<InitValue>),
+    /// An error was reported already; whatever is done with it is fine.
+    Poison,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Tensor {
+    pub id: ValueId,
+    pub ty: Rc<TensorType>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Quantity {
+    pub amount: f64,
+    pub unit: Unit,
+}
+
+/// Something that can be called.
+#[derive(Debug, Clone)]
+pub(crate) enum Callable {
+    Def(Rc<Def>),
+    Op(&'static Op),
+    Builtin(Builtin),
+    /// A `layer`, by its place in the list of instances.
+    Instance(usize),
+}
+
+/// Functions that the checker itself answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Builtin {
+    ShapeOf,
+    Rank,
+    DTypeOf,
+    Len,
+    SizeOf,
+    Old,
+    Grad,
+    Hessian,
+    Fail,
+}
+
+impl Builtin {
+    pub(crate) const ALL: [Builtin; 9] = [
+        Builtin::ShapeOf,
+        Builtin::Rank,
+        Builtin::DTypeOf,
+        Builtin::Len,
+        Builtin::SizeOf,
+        Builtin::Old,
+        Builtin::Grad,
+        Builtin::Hessian,
+        Builtin::Fail,
+    ];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Builtin::ShapeOf => "shape_of",
+            Builtin::Rank => "rank",
+            Builtin::DTypeOf => "dtype_of",
+            Builtin::Len => "len",
+            Builtin::SizeOf => "size_of",
+            Builtin::Old => "old",
+            Builtin::Grad => "grad",
+            Builtin::Hessian => "hessian",
+            Builtin::Fail => "fail",
+        }
+    }
+
+    pub(crate) fn from_name(name: &str) -> Option<Builtin> {
+        Builtin::ALL.into_iter().find(|b| b.name() == name)
+    }
+}
+
+/// An initializer with its arguments, waiting for a shape.
+#[derive(Debug)]
+pub(crate) enum InitValue {
+    /// The same number everywhere.
+    Fill(Value),
+    /// An `init` of the language.
+    Def(Rc<Def>, Vec<Given>),
+}
+
+/// An argument that was evaluated.
+#[derive(Debug, Clone)]
+pub(crate) struct Given {
+    pub name: Option<crate::ast::Name>,
+    pub value: Value,
+    pub span: Span,
+}
+
+impl Value {
+    pub(crate) fn int(n: i64) -> Value {
+        Value::Int(Size::fixed(n))
+    }
+
+    pub(crate) fn text(text: &str) -> Value {
+        Value::Text(text.into())
+    }
+
+    pub(crate) fn list(values: Vec<Value>) -> Value {
+        Value::List(Rc::new(values))
+    }
+
+    pub(crate) fn tuple(values: Vec<Value>) -> Value {
+        Value::Tuple(Rc::new(values))
+    }
+
+    pub(crate) fn is_poison(&self) -> bool {
+        matches!(self, Value::Poison)
+    }
+
+    /// What it is, for messages: `f32[2, 3]`, `the number 3`, `a list`.
+    pub(crate) fn describe(&self) -> String {
+        match self {
+            Value::Tensor(t) => format!("`{}`", t.ty),
+            Value::Int(n) => format!("the whole number {n}"),
+            Value::Float(x) => format!("the number {x:?}"),
+            Value::Bool(b) => format!("`{b}`"),
+            Value::Text(t) => format!("the text {}", crate::syntax::quote(t)),
+            Value::DType(d) => format!("the type `{d}`"),
+            Value::None => "`none`".to_owned(),
+            Value::AllButLast => "`all_but_last`".to_owned(),
+            Value::List(list) => format!("a list of {}", list.len()),
+            Value::Tuple(list) => format!("a tuple of {}", list.len()),
+            Value::Range(a, b) => format!("the range {a}..{b}"),
+            Value::Quantity(q) => format!("{} {}", q.amount, q.unit.word()),
+            Value::Callable(c) => c.describe(),
+            Value::Init(_) => "an initializer".to_owned(),
+            Value::Poison => "nothing".to_owned(),
+        }
+    }
+}
+
+impl Callable {
+    fn describe(&self) -> String {
+        match self {
+            Callable::Def(def) => format!("the {} `{}`", def.ast.kind.word(), def.name()),
+            Callable::Op(op) => format!("the operation `{}`", op.name),
+            Callable::Builtin(b) => format!("the function `{}`", b.name()),
+            Callable::Instance(_) => "a layer".to_owned(),
+        }
+    }
+}
+
+/// Whether two known values are the same; `None` where that cannot be said.
+pub(crate) fn same(a: &Value, b: &Value) -> Option<bool> {
+    Some(match (a, b) {
+        (Value::None, Value::None) => true,
+        (Value::None, _) | (_, Value::None) => false,
+        (Value::Int(a), Value::Int(b)) => match a.sub(b)?.value() {
+            Some(difference) => difference == 0,
+            None => return None,
+        },
+        (Value::Float(a), Value::Float(b)) => a == b,
+        (Value::Int(a), Value::Float(b)) | (Value::Float(b), Value::Int(a)) => {
+            a.value()? as f64 == *b
+        }
+        (Value::Bool(a), Value::Bool(b)) => a == b,
+        (Value::Text(a), Value::Text(b)) => a == b,
+        (Value::DType(a), Value::DType(b)) => a == b,
+        (Value::List(a), Value::List(b)) | (Value::Tuple(a), Value::Tuple(b)) => {
+            if a.len() != b.len() {
+                return Some(false);
+            }
+            for (x, y) in a.iter().zip(b.iter()) {
+                if !same(x, y)? {
+                    return Some(false);
+                }
+            }
+            true
+        }
+        _ => return None,
+    })
+}

@@ -1,0 +1,124 @@
+//! The codes: stable names of everything that can be wrong.
+
+/// How bad a diagnostic is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// The spec cannot be used.
+    Error,
+    /// The spec can be used, but something in it is odd.
+    Warning,
+}
+
+impl Severity {
+    /// The word in messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+        }
+    }
+}
+
+macro_rules! codes {
+    ($($variant:ident $name:literal,)*) => {
+        /// What is wrong, as a stable name.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[allow(missing_docs)] // `explain` documents each
+        pub enum Code { $($variant,)* }
+
+        impl Code {
+            /// All codes, in alphabetical order.
+            pub const ALL: &[Code] = &[$(Code::$variant,)*];
+
+            /// The name, as it stands in `error[name]`.
+            pub fn name(self) -> &'static str {
+                match self { $(Code::$variant => $name,)* }
+            }
+        }
+    };
+}
+
+codes! {
+    AxisOutOfRange "axis-out-of-range",
+    BadCharacter "bad-character",
+    BadEscape "bad-escape",
+    BadGlob "bad-glob",
+    BadOverride "bad-override",
+    BadValue "bad-value",
+    BlockComment "block-comment",
+    BoundMismatch "bound-mismatch",
+    BranchMismatch "branch-mismatch",
+    ByteOrderMark "byte-order-mark",
+    CarriageReturn "carriage-return",
+    CarryMismatch "carry-mismatch",
+    CountMismatch "count-mismatch",
+    DtypeMismatch "dtype-mismatch",
+    DuplicateArgument "duplicate-argument",
+    DuplicateItem "duplicate-item",
+    DuplicateName "duplicate-name",
+    DuplicateSetting "duplicate-setting",
+    EmptySpec "empty-spec",
+    FeatureMismatch "feature-mismatch",
+    GroupEmpty "group-empty",
+    IndexOutOfRange "index-out-of-range",
+    LoopTooLong "loop-too-long",
+    LossType "loss-type",
+    MisplacedStatement "misplaced-statement",
+    MissingArgument "missing-argument",
+    MissingItem "missing-item",
+    MissingSetting "missing-setting",
+    NegativeSize "negative-size",
+    NoEffect "no-effect",
+    NoOptimizer "no-optimizer",
+    NotCallable "not-callable",
+    NotCalled "not-called",
+    NotConstant "not-constant",
+    NotDifferentiable "not-differentiable",
+    NotUtf8 "not-utf8",
+    NumberOverflow "number-overflow",
+    NumberSuffix "number-suffix",
+    PatternMismatch "pattern-mismatch",
+    RankMismatch "rank-mismatch",
+    Recursion "recursion",
+    ReservedWord "reserved-word",
+    ShapeMismatch "shape-mismatch",
+    SizeOverflow "size-overflow",
+    SpecTooLarge "spec-too-large",
+    StageOrder "stage-order",
+    StringTooLong "string-too-long",
+    Syntax "syntax",
+    TextTooLong "text-too-long",
+    TooDeep "too-deep",
+    TooManyArguments "too-many-arguments",
+    TypeMismatch "type-mismatch",
+    UnbalancedBracket "unbalanced-bracket",
+    UnclosedString "unclosed-string",
+    UnitMismatch "unit-mismatch",
+    UnknownArgument "unknown-argument",
+    UnknownEdition "unknown-edition",
+    UnknownMember "unknown-member",
+    UnknownName "unknown-name",
+    UnknownSetting "unknown-setting",
+    UnknownSize "unknown-size",
+    UnknownType "unknown-type",
+    Unused "unused",
+    UseCycle "use-cycle",
+    UseFailed "use-failed",
+    VariableConflict "variable-conflict",
+    WriteTarget "write-target",
+}
+
+impl Code {
+    /// The code of that name.
+    pub fn from_name(name: &str) -> Option<Code> {
+        Code::ALL.iter().copied().find(|c| c.name() == name)
+    }
+
+    /// How bad it is.
+    pub fn severity(self) -> Severity {
+        match self {
+            Code::NoEffect | Code::Unused => Severity::Warning,
+            _ => Severity::Error,
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! The one place that draws carets.
+
+use annotate_snippets::renderer::DecorStyle;
+use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+use trainspec_ir::Span;
+
+use crate::diag::{Diagnostic, Severity};
+use crate::source::Sources;
+
+/// How a diagnostic is drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Style {
+    /// Without colour.
+    Plain,
+    /// With colour.
+    Colour,
+}
+
+/// The diagnostic as text, without a line end.
+pub fn render(sources: &Sources, diagnostic: &Diagnostic, style: Style) -> String {
+    let level = match diagnostic.severity {
+        Severity::Error => Level::ERROR,
+        Severity::Warning => Level::WARNING,
+    };
+    let title = level
+        .primary_title(diagnostic.message.as_str())
+        .id(diagnostic.code.name());
+    let mut main = Group::with_title(title);
+    if let Some(span) = diagnostic.span {
+        let mut annotation = AnnotationKind::Primary.span(caret(sources, span));
+        if !diagnostic.label.is_empty() {
+            annotation = annotation.label(diagnostic.label.as_str());
+        }
+        main = main.element(snippet(sources, span).annotation(annotation));
+    }
+    // Notes in a row that have a place of their own become groups; facts stay with the title.
+    let mut groups = Vec::new();
+    for note in &diagnostic.notes {
+        match note.span {
+            None => main = main.element(Level::NOTE.message(note.message.as_str())),
+            Some(span) => {
+                let annotation = AnnotationKind::Primary.span(caret(sources, span));
+                groups.push(
+                    Group::with_title(Level::NOTE.secondary_title(note.message.as_str()))
+                        .element(snippet(sources, span).annotation(annotation)),
+                );
+            }
+        }
+    }
+    for help in &diagnostic.help {
+        main = main.element(Level::HELP.message(help.as_str()));
+    }
+    groups.insert(0, main);
+    let renderer = match style {
+        Style::Plain => Renderer::plain(),
+        Style::Colour => Renderer::styled(),
+    };
+    renderer
+        .decor_style(DecorStyle::Ascii)
+        .render(&groups)
+        .to_string()
+}
+
+fn snippet<'a>(
+    sources: &'a Sources,
+    span: Span,
+) -> Snippet<'a, annotate_snippets::Annotation<'a>> {
+    let source = sources.get(span.file);
+    // A window around the span is enough to draw it, and keeps a very long text from being searched line by line.
+    let range = window(&source.text, span);
+    let line = source.text[..range.start]
+        .bytes()
+        .filter(|b| *b == b'\n')
+        .count()
+        + 1;
+    Snippet::source(&source.text[range])
+        .line_start(line)
+        .path(source.name.as_str())
+}
+
+/// The lines of the span.
+fn window(text: &str, span: Span) -> std::ops::Range<usize> {
+    let start = text[..span.start as usize].rfind('\n').map_or(0, |i| i + 1);
+    let end = text[span.end as usize..]
+        .find('\n')
+        .map_or(text.len(), |i| span.end as usize + i);
+    start..end
+}
+
+/// The span within its window.
+fn caret(sources: &Sources, span: Span) -> std::ops::Range<usize> {
+    let text = &sources.get(span.file).text;
+    let start = window(text, span).start;
+    span.start as usize - start..span.end as usize - start
+}

@@ -1,0 +1,251 @@
+//! Documents and how they are laid out (after Wadler, "A prettier printer", and Lindig's strict version of it).
+//!
+//! In: text with places where a line may end. Out: lines of at most [`WIDTH`] columns where that is possible. A group is
+//! set on one line if it fits, else its own lines end; groups inside it decide for themselves.
+
+/// The columns of a line.
+pub(super) const WIDTH: usize = 110;
+/// The columns of one step of indentation.
+const STEP: usize = 4;
+
+/// A piece of a document.
+pub(super) enum Doc {
+    /// Words without a line end.
+    Text(String),
+    /// A comment behind something on its line. It ends the line, and its width does not count.
+    Comment(String),
+    /// A line end, or these words if the group is set on one line.
+    Line(&'static str),
+    /// A line end in any case, with an empty line before the next if `blank`.
+    Hard { blank: bool },
+    /// Words that stand only where the group is not set on one line.
+    IfBroken(String),
+    /// Its lines begin one step further right.
+    Indent(Nest),
+    /// Something that is set on one line if it fits.
+    Group(Nest),
+    /// A value behind `=`: behind a space if it fits there, else on a line of its own if that is enough to set it on one
+    /// line, else behind the space with line ends inside.
+    Hang(Nest),
+}
+
+/// Pieces in a row, and what is to be known of them before they are laid out.
+pub(super) struct Nest {
+    parts: Vec<Doc>,
+    /// Whether a line ends in them in any case.
+    broken: bool,
+    /// Whether they hold a body in braces.
+    braces: bool,
+}
+
+impl Nest {
+    pub(super) fn new(parts: Vec<Doc>) -> Nest {
+        let mut nest = Nest {
+            parts: Vec::new(),
+            broken: false,
+            braces: false,
+        };
+        for part in &parts {
+            match part {
+                Doc::Comment(_) | Doc::Hard { .. } => nest.broken = true,
+                Doc::Indent(inner) | Doc::Group(inner) | Doc::Hang(inner) => {
+                    nest.broken |= inner.broken;
+                    nest.braces |= inner.braces;
+                }
+                Doc::Text(_) | Doc::Line(_) | Doc::IfBroken(_) => {}
+            }
+        }
+        nest.parts = parts;
+        nest
+    }
+
+    /// Pieces that hold a body in braces.
+    pub(super) fn with_braces(parts: Vec<Doc>) -> Nest {
+        Nest {
+            braces: true,
+            ..Nest::new(parts)
+        }
+    }
+}
+
+/// What is left to lay out: a piece, how far right its lines begin, and whether they are one line.
+#[derive(Clone, Copy)]
+struct Task<'a> {
+    doc: &'a Doc,
+    indent: usize,
+    flat: bool,
+}
+
+/// The text of a document, ending in one line end unless it is empty.
+pub(super) fn layout(document: &[Doc]) -> String {
+    let mut page = Page::default();
+    let mut tasks: Vec<Task<'_>> = Vec::new();
+    push(&mut tasks, document, 0, false);
+    while let Some(Task { doc, indent, flat }) = tasks.pop() {
+        match doc {
+            Doc::Text(text) => page.text(text),
+            Doc::Comment(text) => page.comment(text),
+            Doc::Line(text) if flat => page.text(text),
+            Doc::Line(_) => page.line(indent, false),
+            Doc::Hard { blank } => page.line(indent, *blank),
+            Doc::IfBroken(text) => {
+                if !flat {
+                    page.text(text);
+                }
+            }
+            Doc::Indent(nest) => push(&mut tasks, &nest.parts, indent + STEP, flat),
+            Doc::Group(nest) => {
+                let room = WIDTH.saturating_sub(page.column());
+                let flat = flat || !nest.broken && fits(room, &nest.parts, true, &tasks);
+                push(&mut tasks, &nest.parts, indent, flat);
+            }
+            Doc::Hang(nest) if flat => {
+                page.text(" ");
+                push(&mut tasks, &nest.parts, indent, true);
+            }
+            Doc::Hang(nest) => {
+                let here = WIDTH.saturating_sub(page.column() + 1);
+                let below = WIDTH.saturating_sub(indent + STEP);
+                let one_line = |room| !nest.broken && fits(room, &nest.parts, true, &tasks);
+                let (flat, next_line) = if one_line(here) {
+                    (true, false)
+                } else if one_line(below) {
+                    (true, true)
+                } else {
+                    (false, !fits(here, &nest.parts, false, &tasks))
+                };
+                if next_line {
+                    page.line(indent + STEP, false);
+                    push(&mut tasks, &nest.parts, indent + STEP, flat);
+                } else {
+                    page.text(" ");
+                    push(&mut tasks, &nest.parts, indent, flat);
+                }
+            }
+        }
+    }
+    page.finish()
+}
+
+fn push<'a>(tasks: &mut Vec<Task<'a>>, parts: &'a [Doc], indent: usize, flat: bool) {
+    tasks.extend(parts.iter().rev().map(|doc| Task { doc, indent, flat }));
+}
+
+/// Whether `parts`, all on one line or up to their first line end, and what follows them up to its first line end have
+/// `room`.
+fn fits(room: usize, parts: &[Doc], flat: bool, rest: &[Task<'_>]) -> bool {
+    let mut room = room;
+    let mut work: Vec<(&Doc, bool)> = parts.iter().rev().map(|doc| (doc, flat)).collect();
+    let mut rest = rest.iter().rev();
+    let mut in_rest = false;
+    loop {
+        let (doc, flat_here) = match work.pop() {
+            Some(next) => next,
+            None => match rest.next() {
+                Some(task) => {
+                    in_rest = true;
+                    (task.doc, task.flat)
+                }
+                None => return true,
+            },
+        };
+        let width = match doc {
+            Doc::Text(text) => text.chars().count(),
+            Doc::Line(text) if flat_here => text.len(),
+            Doc::IfBroken(text) if !flat_here => text.len(),
+            Doc::IfBroken(_) => 0,
+            Doc::Hang(_) if !flat_here => return true,
+            Doc::Line(_) | Doc::Hard { .. } | Doc::Comment(_) => return true,
+            Doc::Indent(nest) => {
+                work.extend(nest.parts.iter().rev().map(|doc| (doc, flat_here)));
+                0
+            }
+            Doc::Hang(nest) => {
+                work.extend(nest.parts.iter().rev().map(|doc| (doc, true)));
+                1
+            }
+            Doc::Group(nest) => {
+                // Whether a body that follows is set on one line depends on how it was written, so nothing before it may
+                // depend on that: else a second run could decide otherwise.
+                let one_line = match in_rest {
+                    true => flat_here || !nest.broken && !nest.braces,
+                    false => flat_here,
+                };
+                work.extend(nest.parts.iter().rev().map(|doc| (doc, one_line)));
+                0
+            }
+        };
+        match room.checked_sub(width) {
+            Some(left) => room = left,
+            None => return false,
+        }
+    }
+}
+
+/// The lines so far.
+#[derive(Default)]
+struct Page {
+    text: String,
+    /// The indentation of the line, as long as nothing stands on it.
+    pending: Option<usize>,
+    /// The columns of the line.
+    width: usize,
+}
+
+impl Page {
+    fn column(&self) -> usize {
+        self.pending.unwrap_or(self.width)
+    }
+
+    fn text(&mut self, text: &str) {
+        if text.is_empty() {
+            return;
+        }
+        if let Some(indent) = self.pending.take() {
+            self.text.extend(std::iter::repeat_n(' ', indent));
+            self.width = indent;
+        }
+        // `1.` before `..` would read as `1` before `...`.
+        if self.text.ends_with('.') && text.starts_with('.') {
+            self.text.push(' ');
+            self.width += 1;
+        }
+        self.text.push_str(text);
+        self.width += text.chars().count();
+    }
+
+    fn comment(&mut self, text: &str) {
+        if self.pending.is_none() && !self.text.is_empty() {
+            self.trim();
+            self.text("  ");
+        }
+        self.text(text);
+    }
+
+    fn line(&mut self, indent: usize, blank: bool) {
+        if self.text.is_empty() {
+            return;
+        }
+        self.trim();
+        if self.pending.is_none() {
+            self.text.push('\n');
+        }
+        if blank && !self.text.ends_with("\n\n") {
+            self.text.push('\n');
+        }
+        self.pending = Some(indent);
+    }
+
+    /// Takes away the spaces before a line end; no token ends in one.
+    fn trim(&mut self) {
+        self.text.truncate(self.text.trim_end_matches(' ').len());
+    }
+
+    fn finish(mut self) -> String {
+        self.text.truncate(self.text.trim_end().len());
+        if !self.text.is_empty() {
+            self.text.push('\n');
+        }
+        self.text
+    }
+}

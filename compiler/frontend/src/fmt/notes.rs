@@ -1,0 +1,123 @@
+//! What stands between two tokens: comments, documentation, empty lines.
+
+use crate::syntax::string;
+
+/// A comment or a line of documentation on its way to the next place where a line may end.
+pub(super) struct Note {
+    /// The line, slashes included.
+    pub text: String,
+    /// Whether it stands on the line of the token before it.
+    pub trailing: bool,
+    /// How many line ends stand before it.
+    pub line_ends: usize,
+    /// Whether it documents what follows.
+    pub doc: bool,
+}
+
+/// Reads the space between tokens.
+pub(super) struct Gap<'a> {
+    pub text: &'a str,
+    /// Where the next token begins, once the gap is read.
+    pub at: usize,
+    /// Line ends since the last token or note.
+    pub line_ends: usize,
+}
+
+impl<'a> Gap<'a> {
+    pub(super) fn new(text: &'a str) -> Gap<'a> {
+        Gap {
+            text,
+            at: 0,
+            // So that a comment at the top stands on a line of its own.
+            line_ends: 1,
+        }
+    }
+
+    /// Moves to the next token and adds what lies before it to `notes`.
+    pub(super) fn read(&mut self, notes: &mut Vec<Note>) {
+        while let Some(c) = self.text[self.at..].chars().next() {
+            let rest = &self.text[self.at..];
+            match c {
+                '\n' => {
+                    self.line_ends += 1;
+                    self.at += 1;
+                }
+                ' ' | '\t' | '\r' | '\u{feff}' => self.at += c.len_utf8(),
+                '/' if rest.starts_with("//") => {
+                    let line = rest.split('\n').next().unwrap_or(rest);
+                    self.at += line.len();
+                    let doc = line.starts_with("///") && !line.starts_with("////");
+                    self.note(line, doc, notes);
+                }
+                '#' => self.attribute(notes),
+                _ => return,
+            }
+        }
+    }
+
+    fn note(&mut self, line: &str, doc: bool, notes: &mut Vec<Note>) {
+        notes.push(Note {
+            text: line.trim_end().replace('\r', " "),
+            // Documentation stands on its own lines always.
+            trailing: self.line_ends == 0 && !doc,
+            line_ends: self.line_ends,
+            doc,
+        });
+        self.line_ends = 0;
+    }
+
+    /// `#[doc = "..."]` and `#![doc = "..."]`; the syntax knows no other attribute.
+    fn attribute(&mut self, notes: &mut Vec<Note>) {
+        let mut literal = "";
+        let mut inner = false;
+        while let Some(c) = self.text[self.at..].chars().next() {
+            let rest = &self.text[self.at..];
+            if rest.starts_with("//") {
+                self.read(notes);
+                continue;
+            }
+            if c == '"' || c == 'r' {
+                literal = &rest[..literal_length(rest)];
+                self.at += literal.len();
+                continue;
+            }
+            inner |= c == '!';
+            self.at += c.len_utf8();
+            if c == ']' {
+                break;
+            }
+        }
+        let value = string::literal_value(literal);
+        let slashes = if inner { "//!" } else { "///" };
+        let writable = |line: &str| {
+            let line_comment = !inner && line.starts_with('/');
+            !line_comment && !line.contains(|c: char| c.is_control() && c != '\t' && c != '\r')
+        };
+        if value.split('\n').all(writable) {
+            for line in value.split('\n') {
+                self.note(&format!("{slashes}{line}"), !inner, notes);
+            }
+        } else {
+            let mark = if inner { "#!" } else { "#" };
+            let line = format!("{mark}[doc = {}]", string::quote(&value));
+            self.note(&line, true, notes);
+        }
+    }
+}
+
+/// The length of the string literal that `text` begins with.
+fn literal_length(text: &str) -> usize {
+    if let Some(raw) = text.strip_prefix('r') {
+        let hashes = raw.len() - raw.trim_start_matches('#').len();
+        let end = format!("\"{}", &raw[..hashes]);
+        let inside = &raw[hashes + 1..];
+        return 1 + hashes + 1 + inside.find(&end).map_or(inside.len(), |i| i + end.len());
+    }
+    let mut escaped = false;
+    let end = text[1..].find(|c| {
+        let ends = c == '"' && !escaped;
+        escaped = c == '\\' && !escaped;
+        ends
+    });
+    end.map_or(text.len(), |i| i + 2)
+}

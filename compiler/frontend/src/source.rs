@@ -1,0 +1,107 @@
+//! The texts handed in, and where a byte of them stands.
+
+use std::sync::Arc;
+
+use trainspec_ir::{FileId, Span};
+
+/// The longest text that is accepted, in bytes.
+pub const MAX_BYTES: usize = 8 << 20;
+
+/// One text with its name.
+#[derive(Debug, Clone)]
+pub struct Source {
+    /// The path or another name, as errors print it.
+    pub name: String,
+    /// The text.
+    pub text: Arc<str>,
+    /// Whether it belongs to the standard library.
+    pub library: bool,
+}
+
+/// All texts of a compilation; spans refer to them by [`FileId`].
+///
+/// ```
+/// use trainspec_frontend::source::Sources;
+///
+/// let mut sources = Sources::default();
+/// let id = sources.add("a.trainspec", "spec a;\nconst N = 1;\n");
+/// assert_eq!(sources.line_column(id, 14), (2, 7));
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct Sources {
+    files: Vec<Source>,
+}
+
+impl Sources {
+    /// Adds a text of the user's.
+    pub fn add(&mut self, name: &str, text: &str) -> FileId {
+        self.push(name, text, false)
+    }
+
+    /// Adds a text of the standard library.
+    pub(crate) fn add_library(&mut self, name: &str, text: &str) -> FileId {
+        self.push(name, text, true)
+    }
+
+    fn push(&mut self, name: &str, text: &str, library: bool) -> FileId {
+        self.files.push(Source {
+            name: name.to_owned(),
+            text: text.into(),
+            library,
+        });
+        FileId((self.files.len() - 1) as u32)
+    }
+
+    /// The text behind an id, which must be one of this collection's.
+    pub fn get(&self, id: FileId) -> &Source {
+        &self.files[id.0 as usize]
+    }
+
+    /// What a span covers.
+    pub fn slice(&self, span: Span) -> &str {
+        &self.get(span.file).text[span.range()]
+    }
+
+    /// Line and column of a byte, both counted from 1, the column in characters.
+    pub fn line_column(&self, id: FileId, offset: usize) -> (usize, usize) {
+        let before = &self.get(id).text[..offset];
+        let line_start = before.rfind('\n').map_or(0, |i| i + 1);
+        let line = before.bytes().filter(|b| *b == b'\n').count() + 1;
+        (line, before[line_start..].chars().count() + 1)
+    }
+}
+
+/// Why a text could not be had.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LoadError {
+    /// There is none of that name.
+    NotFound,
+    /// It is there, but cannot be used; the words say why.
+    Refused(String),
+}
+
+/// Finds the text behind `use "path";`. The compiler opens no file itself: whoever calls it hands in one of these.
+pub trait Loader {
+    /// The text at `path`, which the file named `from` asks for, with the name it shall go by. Two paths to one file
+    /// must give one name.
+    fn load(&self, from: &str, path: &str) -> Result<(String, String), LoadError>;
+}
+
+/// A loader that finds nothing, for specs of one file.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoFiles;
+
+impl Loader for NoFiles {
+    fn load(&self, _from: &str, _path: &str) -> Result<(String, String), LoadError> {
+        Err(LoadError::NotFound)
+    }
+}
+
+impl Loader for std::collections::BTreeMap<String, String> {
+    fn load(&self, _from: &str, path: &str) -> Result<(String, String), LoadError> {
+        match self.get(path) {
+            Some(text) => Ok((path.to_owned(), text.clone())),
+            None => Err(LoadError::NotFound),
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Text to syntax tree.
+//!
+//! In: a text. Out: a tree with a span on every node, and all that is wrong with the text. A statement that does not
+//! parse becomes a `Bad` node, so that one mistake hides no other.
+
+mod build;
+mod number;
+mod precedence;
+mod report;
+pub(crate) mod scan;
+pub(crate) mod string;
+
+pub use number::{float_value, int_value};
+pub use scan::{Comment, MAX_DEPTH};
+pub(crate) use number::is_int;
+pub(crate) use string::quote;
+
+use pest::Parser;
+use trainspec_grammar::{Grammar, Rule};
+use trainspec_ir::{FileId, Span};
+
+use crate::ast;
+use crate::diag::{Code, Diagnostic};
+use crate::source::MAX_BYTES;
+
+/// A parsed text.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Parsed {
+    /// The tree.
+    pub file: ast::File,
+    /// The `//` comments, in order; doc comments are part of the tree.
+    pub comments: Vec<Comment>,
+}
+
+/// Parses one text. There is always a tree; where there are errors it has gaps.
+///
+/// ```
+/// use trainspec_frontend::syntax;
+/// use trainspec_ir::FileId;
+///
+/// let (parsed, errors) = syntax::parse(FileId(0), "spec tiny;\nconst A = 1;\nconst B = ;\nconst C = 3;\n");
+/// assert_eq!(parsed.file.items.len(), 3);
+/// assert_eq!(errors.len(), 1);
+/// ```
+pub fn parse(file: FileId, text: &str) -> (Parsed, Vec<Diagnostic>) {
+    let empty = || Parsed {
+        file: ast::File {
+            docs: Vec::new(),
+            header: None,
+            items: Vec::new(),
+        },
+        comments: Vec::new(),
+    };
+    if text.len() > MAX_BYTES {
+        let message = format!(
+            "this text has {} bytes; the limit is {MAX_BYTES}",
+            text.len()
+        );
+        let place = Span::new(file, 0, 0);
+        return (
+            empty(),
+            vec![Diagnostic::new(Code::TextTooLong, place, message)],
+        );
+    }
+    let scan = scan::scan(file, text);
+    if scan.stop {
+        return (empty(), scan.errors);
+    }
+    let mut errors = scan.errors;
+    let text = scan.patched.as_deref().unwrap_or(text);
+    let file = match Grammar::parse(Rule::file, text) {
+        Ok(mut pairs) => {
+            let root = pairs.next().expect("a parse gives its root");
+            build::file(file, text, &scan.comments, root, &mut errors)
+        }
+        Err(error) => {
+            errors.push(report::failure(file, text, 0, &error));
+            empty().file
+        }
+    };
+    errors.sort_by_key(|e| e.span);
+    (
+        Parsed {
+            file,
+            comments: scan.comments,
+        },
+        errors,
+    )
+}

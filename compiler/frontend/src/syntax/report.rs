@@ -1,0 +1,174 @@
+//! What to say of a text that does not parse.
+
+use pest::Parser;
+use pest::error::{Error, ErrorVariant, InputLocation};
+use trainspec_grammar::{Grammar, Rule};
+use trainspec_ir::{FileId, Span};
+
+use crate::diag::{Code, Diagnostic};
+
+/// Words kept for later editions.
+const LATER: [&str; 4] = ["cluster", "export", "precision", "quantize"];
+/// Words with a meaning of their own that no name may have.
+const TAKEN: [&str; 13] = [
+    "as", "const", "else", "false", "fn", "for", "if", "in", "let", "scan", "true", "use", "yield",
+];
+
+/// What is wrong with the text at `span`, which should have been a `rule`.
+pub(super) fn bad(file: FileId, text: &str, span: Span, rule: Rule) -> Diagnostic {
+    match Grammar::parse(rule, &text[span.range()]) {
+        Err(error) => failure(file, text, span.start as usize, &error),
+        // It parses alone, so something before it must be in the way.
+        Ok(_) => Diagnostic::new(Code::Syntax, span, "this may not stand here"),
+    }
+}
+
+/// The diagnostic of a failed parse that began at byte `offset`.
+pub(super) fn failure(file: FileId, text: &str, offset: usize, error: &Error<Rule>) -> Diagnostic {
+    let at = offset
+        + match error.location {
+            InputLocation::Pos(at) => at,
+            InputLocation::Span((at, _)) => at,
+        };
+    let expected = match &error.variant {
+        ErrorVariant::ParsingError { positives, .. } => positives.as_slice(),
+        ErrorVariant::CustomError { .. } => &[],
+    };
+    let at = skip_space(text, at);
+    let token = token_at(text, at);
+    let span = Span::new(file, at, at + token.len());
+    if LATER.contains(&token) {
+        let message = format!("`{token}` is reserved: it will be part of the language later");
+        return Diagnostic::new(Code::ReservedWord, span, message)
+            .help("choose another name, or leave the item out");
+    }
+    let wants_name = expected.contains(&Rule::name) || expected.contains(&Rule::pattern);
+    if TAKEN.contains(&token) && wants_name && !expected.contains(&Rule::expr) {
+        let message = format!("`{token}` has a meaning of its own and cannot be a name");
+        return Diagnostic::new(Code::ReservedWord, span, message)
+            .help(format!("choose another name, such as `{token}_`"));
+    }
+    let before = text[..at].trim_end();
+    let continues = [Rule::infix, Rule::postfix, Rule::semicolon];
+    let expression_ended = expected.iter().any(|r| continues.contains(r));
+    let new_line = text[before.len()..at].contains('\n');
+    if expression_ended && (new_line || token.is_empty() || token == "}") && !before.is_empty() {
+        let place = Span::new(file, before.len(), before.len());
+        return Diagnostic::new(Code::Syntax, place, "a `;` is missing here");
+    }
+    let found = match token {
+        "" => "the end".to_owned(),
+        token => format!("`{token}`"),
+    };
+    let message = match describe(expected) {
+        Some(expected) => format!("expected {expected}, found {found}"),
+        None => format!("{found} may not stand here"),
+    };
+    Diagnostic::new(Code::Syntax, span, message).maybe_help(advice(text, at, token))
+}
+
+fn skip_space(text: &str, mut at: usize) -> usize {
+    loop {
+        let rest = &text[at..];
+        let trimmed = rest.trim_start();
+        at = text.len() - trimmed.len();
+        match trimmed.strip_prefix("//") {
+            Some(comment) if !comment.starts_with(['/', '!']) || comment.starts_with("//") => {
+                at += trimmed.find('\n').unwrap_or(trimmed.len());
+            }
+            _ => return at,
+        }
+    }
+}
+
+/// The token that begins at `at`; empty at the end.
+fn token_at(text: &str, at: usize) -> &str {
+    let rest = &text[at..];
+    let word = rest
+        .find(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
+        .unwrap_or(rest.len());
+    if word > 0 {
+        return &rest[..word];
+    }
+    let pairs = [
+        "|>", "||", "&&", "==", "!=", "<=", ">=", "<-", "->", "=>", "..", "::", "+=", "-=", "*=", "/=", "**", "//",
+    ];
+    match pairs.iter().find(|p| rest.starts_with(*p)) {
+        Some(pair) => &rest[..pair.len()],
+        None => &rest[..rest.chars().next().map_or(0, char::len_utf8)],
+    }
+}
+
+/// What the grammar would have taken, in words; `None` where that would not help.
+fn describe(expected: &[Rule]) -> Option<String> {
+    let has = |rule: Rule| expected.contains(&rule);
+    let mut words: Vec<&str> = Vec::new();
+    if has(Rule::item) || has(Rule::definition_kind) || has(Rule::const_item) {
+        words.push("an item such as `const`, `data`, `model`, `train`");
+    } else if has(Rule::statement) || has(Rule::let_statement) {
+        words.push("a statement");
+    } else if has(Rule::expr) || has(Rule::chain) || has(Rule::term) || has(Rule::quantity) {
+        words.push("a value");
+    } else if has(Rule::r#type) {
+        words.push("a type such as `f32[batch, 3]`");
+    } else if has(Rule::pattern) {
+        words.push("a name or `(a, b)`");
+    } else if has(Rule::param) || has(Rule::argument) || has(Rule::name) {
+        words.push("a name");
+    }
+    if has(Rule::string) && words.is_empty() {
+        words.push("a string in double quotes");
+    }
+    if has(Rule::number) && words.is_empty() {
+        words.push("a number");
+    }
+    if has(Rule::body) {
+        words.push("`{`");
+    }
+    if has(Rule::settings) {
+        words.push("`{` or `;`");
+    }
+    if has(Rule::params) || (has(Rule::arguments) && words.is_empty() && !has(Rule::infix)) {
+        words.push("`(`");
+    }
+    if has(Rule::kw_then) && !has(Rule::infix) {
+        words.push("`then`");
+    }
+    if has(Rule::kw_in) && !has(Rule::infix) {
+        words.push("`in`");
+    }
+    (!words.is_empty()).then(|| words.join(" or "))
+}
+
+/// What somebody who comes from another language probably meant.
+fn advice(text: &str, at: usize, token: &str) -> Option<String> {
+    let advice = match token {
+        "=" => "an argument is named with a colon: `f(x: 1)`; a comparison is written `==`",
+        ":" => "a name before a colon is only possible in the parentheses of a call",
+        "<-" => "`<-` writes state, as a statement of its own; for a comparison put a space: `a < -b`",
+        "->" | "=>" => "results need no type: the compiler finds it",
+        "::" => "members are written with a dot: `head.kernel`",
+        "+=" | "-=" | "*=" | "/=" => "values do not change: use `let`, or `<-` for state",
+        "**" => "powers are written `pow(x, y)`",
+        "#" => "comments begin with `//`",
+        "and" => "write `&&`",
+        "or" => "write `||`",
+        "not" => "write `!`",
+        "elif" => "write `else if`",
+        "def" | "function" | "func" => "a function is written `fn name(x) = value;`",
+        "class" | "struct" => "a part of a model with variables is a `block`",
+        "import" | "include" => "other files come in with `use \"file.trainspec\";`",
+        "while" => "loops are `for i in 0..n, value = start { ... }` and `scan x in xs, value = start { ... }`",
+        "return" => "the last expression of a block, without `;`, is its value",
+        "var" | "mut" => "values are bound with `let`; what changes is `state`",
+        "." => "a number begins with a digit: `0.5`",
+        "&" => "write `&&`",
+        "|" => "write `||`, or `|>` to hand a value on",
+        "!" => "`!=` compares, `!x` negates",
+        _ if token.starts_with('/') && text[at..].starts_with("///") => {
+            "a doc comment stands before what it documents; other comments begin with `//`"
+        }
+        _ => return None,
+    };
+    Some(advice.to_owned())
+}

@@ -1,0 +1,389 @@
+//! The pass over the characters that comes before the grammar.
+//!
+//! In: a text. Out: its comments, what is wrong with its characters, and a text of the same length in which the wrong ones
+//! are blanked out. The grammar may then trust that brackets balance, that strings end and that nesting is bounded, which
+//! keeps its recursion within the stack.
+
+use trainspec_ir::{FileId, Span};
+
+use crate::diag::{Code, Diagnostic};
+use crate::syntax::string;
+
+/// How deep brackets may nest.
+pub const MAX_DEPTH: usize = 100;
+/// How many bytes a string may have.
+const MAX_STRING: usize = 64 << 10;
+/// After so many errors the scan gives up.
+const MAX_ERRORS: usize = 20;
+
+/// A `//` comment that is not documentation.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Comment {
+    /// With its slashes, without the line end.
+    pub text: String,
+    /// Where it stands.
+    pub span: Span,
+    /// Whether nothing but space stands before it on its line.
+    pub own_line: bool,
+}
+
+pub(crate) struct Scan {
+    pub comments: Vec<Comment>,
+    pub errors: Vec<Diagnostic>,
+    /// The text to parse, where it differs from the one given.
+    pub patched: Option<String>,
+    /// Whether parsing makes no sense.
+    pub stop: bool,
+}
+
+pub(crate) fn scan(file: FileId, text: &str) -> Scan {
+    let mut scanner = Scanner {
+        file,
+        text,
+        at: 0,
+        open: Vec::new(),
+        blanks: Vec::new(),
+        out: Scan {
+            comments: Vec::new(),
+            errors: Vec::new(),
+            patched: None,
+            stop: false,
+        },
+    };
+    scanner.run();
+    scanner.finish()
+}
+
+struct Scanner<'a> {
+    file: FileId,
+    text: &'a str,
+    at: usize,
+    open: Vec<(char, usize)>,
+    /// Byte ranges that the grammar must not see.
+    blanks: Vec<(usize, usize)>,
+    out: Scan,
+}
+
+impl Scanner<'_> {
+    fn run(&mut self) {
+        if self.text.starts_with('\u{feff}') {
+            self.at = 3;
+            self.error(
+                Code::ByteOrderMark,
+                0,
+                3,
+                "the text begins with a byte order mark",
+                "save it as plain UTF-8, or run `trainspec fmt`, which removes the mark",
+            );
+            self.blanks.push((0, 3));
+        }
+        let mut returns = false;
+        while let Some(c) = self.peek() {
+            if self.out.stop || self.out.errors.len() >= MAX_ERRORS {
+                self.out.stop = true;
+                return;
+            }
+            let start = self.at;
+            match c {
+                ' ' | '\t' | '\n' => self.at += 1,
+                '\r' => {
+                    self.at += 1;
+                    self.blanks.push((start, self.at));
+                    if !returns {
+                        returns = true;
+                        self.error(
+                            Code::CarriageReturn,
+                            start,
+                            start,
+                            "lines end in carriage returns",
+                            "end lines in a line feed alone; `trainspec fmt` rewrites the file so",
+                        );
+                    }
+                }
+                '/' if self.rest().starts_with("//") => self.line_comment(),
+                '/' if self.rest().starts_with("/*") => self.block_comment(),
+                '"' => self.string(),
+                'r' if self.raw_string_begins() => self.raw_string(),
+                '(' | '[' | '{' => self.open(c),
+                ')' | ']' | '}' => self.close(c),
+                '0'..='9' => self.number(),
+                'a'..='z' | 'A'..='Z' | '_' => self.skip_while(is_name_char),
+                '+' | '-' | '*' | '/' | '%' | '@' | '=' | '<' | '>' | '!' | '&' | '|' | '.'
+                | ',' | ':' | ';' | '#' => self.at += 1,
+                other => self.bad_character(other),
+            }
+        }
+        if let Some((bracket, at)) = self.open.last().copied() {
+            self.unbalanced(at, format!("this `{bracket}` is never closed"), None);
+        }
+    }
+
+    fn finish(mut self) -> Scan {
+        if !self.blanks.is_empty() {
+            let mut bytes = self.text.as_bytes().to_vec();
+            for (start, end) in &self.blanks {
+                for byte in &mut bytes[*start..*end] {
+                    // Line feeds stay, so that lines keep their numbers.
+                    if *byte != b'\n' {
+                        *byte = b' ';
+                    }
+                }
+            }
+            // Whole characters were replaced by spaces, so this is UTF-8 still.
+            self.out.patched = String::from_utf8(bytes).ok();
+        }
+        self.out
+    }
+
+    fn rest(&self) -> &str {
+        &self.text[self.at..]
+    }
+
+    fn peek(&self) -> Option<char> {
+        self.rest().chars().next()
+    }
+
+    fn skip_while(&mut self, keep: fn(char) -> bool) {
+        let rest = self.rest();
+        self.at += rest.find(|c| !keep(c)).unwrap_or(rest.len());
+    }
+
+    fn error(&mut self, code: Code, start: usize, end: usize, message: &str, help: &str) {
+        let span = Span::new(self.file, start, end);
+        self.out
+            .errors
+            .push(Diagnostic::new(code, span, message).help(help));
+    }
+
+    fn line_comment(&mut self) {
+        let start = self.at;
+        let line = self.rest().lines().next().unwrap_or_default().len();
+        self.at += line;
+        let text = &self.text[start..self.at];
+        let is_doc = text.starts_with("//!") || text.starts_with("///") && !text.starts_with("////");
+        if !is_doc {
+            let line_start = self.text[..start].rfind('\n').map_or(0, |i| i + 1);
+            let own_line = self.text[line_start..start].trim().is_empty();
+            self.out.comments.push(Comment {
+                text: text.trim_end().to_owned(),
+                span: Span::new(self.file, start, start + text.trim_end().len()),
+                own_line,
+            });
+        }
+        if let Some(i) = text.find(|c: char| c.is_control() && c != '\t' && c != '\r') {
+            let c = text[i..].chars().next().unwrap_or_default();
+            self.at = start + i;
+            self.bad_character(c);
+            self.at = start + line;
+        }
+    }
+
+    fn block_comment(&mut self) {
+        let start = self.at;
+        let length = self.rest().find("*/").map_or(self.rest().len(), |i| i + 2);
+        self.at += length;
+        self.blanks.push((start, self.at));
+        self.error(
+            Code::BlockComment,
+            start,
+            start + 2,
+            "block comments are not part of the language",
+            "begin every line of the comment with `//`",
+        );
+    }
+
+    fn string(&mut self) {
+        let start = self.at;
+        let mut chars = self.text[start + 1..].char_indices();
+        while let Some((i, c)) = chars.next() {
+            match c {
+                '"' => {
+                    self.at = start + 1 + i + 1;
+                    let body = self.text[start + 1..self.at - 1].to_owned();
+                    self.check_string(start, &body);
+                    return;
+                }
+                '\\' => {
+                    chars.next();
+                }
+                '\n' => break,
+                _ => {}
+            }
+        }
+        self.out.stop = true;
+        self.error(
+            Code::UnclosedString,
+            start,
+            start + 1,
+            "this string does not end on its line",
+            "close it with `\"`; a line end inside a string is written `\\n`",
+        );
+    }
+
+    fn check_string(&mut self, start: usize, body: &str) {
+        if body.len() > MAX_STRING {
+            self.out.stop = true;
+            let message = format!(
+                "this string has {} bytes; the limit is {MAX_STRING}",
+                body.len()
+            );
+            self.error(
+                Code::StringTooLong,
+                start,
+                start + 1,
+                &message,
+                "keep long texts in a file and name the file",
+            );
+            return;
+        }
+        if let Err(bad) = string::unescape(body) {
+            self.error(
+                Code::BadEscape,
+                start + 1 + bad.start,
+                start + 1 + bad.end,
+                "this is not an escape that a string can hold",
+                "the escapes are `\\\\`, `\\\"`, `\\n`, `\\r`, `\\t`, `\\0`, `\\xNN` and `\\u{...}`",
+            );
+        }
+    }
+
+    fn raw_string_begins(&self) -> bool {
+        let rest = self.rest()[1..].trim_start_matches('#');
+        rest.starts_with('"')
+    }
+
+    /// Only macros write these, in place of doc comments.
+    fn raw_string(&mut self) {
+        let start = self.at;
+        let rest = &self.rest()[1..];
+        let hashes = rest.len() - rest.trim_start_matches('#').len();
+        let end = format!("\"{}", "#".repeat(hashes));
+        match rest[hashes + 1..].find(&end) {
+            Some(i) => self.at = start + 1 + hashes + 1 + i + end.len(),
+            None => {
+                self.out.stop = true;
+                self.error(
+                    Code::UnclosedString,
+                    start,
+                    start + 1,
+                    "this string does not end",
+                    "close it with `\"` and as many `#` as it begins with",
+                );
+            }
+        }
+    }
+
+    fn number(&mut self) {
+        let start = self.at;
+        if self.rest().starts_with("0x") {
+            self.at += 2;
+            self.skip_while(|c| c.is_ascii_hexdigit() || c == '_');
+        } else {
+            self.skip_while(|c| c.is_ascii_digit() || c == '_');
+            let mut after = self.rest().chars();
+            let fraction = after.next() == Some('.')
+                && !after
+                    .next()
+                    .is_some_and(|c| c == '.' || c.is_ascii_alphabetic() || c == '_');
+            if fraction {
+                self.at += 1;
+                self.skip_while(|c| c.is_ascii_digit() || c == '_');
+            }
+            let exponent = self.rest().strip_prefix(['e', 'E']).map(|r| {
+                let digits = r.strip_prefix(['+', '-']).unwrap_or(r);
+                (digits.starts_with(|c: char| c.is_ascii_digit()), r.len() - digits.len())
+            });
+            if let Some((true, sign)) = exponent {
+                self.at += 1 + sign;
+                self.skip_while(|c| c.is_ascii_digit() || c == '_');
+            }
+        }
+        let suffix = self.at;
+        self.skip_while(is_name_char);
+        if self.at > suffix {
+            self.blanks.push((suffix, self.at));
+            let (number, unit) = (&self.text[start..suffix], &self.text[suffix..self.at]);
+            let help = match crate::ast::Unit::from_word(unit) {
+                Some(_) => format!("put a space between the number and its unit: `{number} {unit}`"),
+                None => "numbers carry no suffix: they take on the type of what they meet".to_owned(),
+            };
+            let message = format!("`{unit}` may not stand right behind a number");
+            self.error(Code::NumberSuffix, suffix, self.at, &message, &help);
+        }
+    }
+
+    fn bad_character(&mut self, c: char) {
+        let start = self.at;
+        self.at += c.len_utf8();
+        self.blanks.push((start, self.at));
+        let message = match c {
+            '\0' => "a NUL byte is not part of the language".to_owned(),
+            c if c.is_control() => format!("the control character {} is not part of the language", c.escape_unicode()),
+            c => format!("the character `{c}` is not part of the language"),
+        };
+        let help = match c {
+            '\'' | '“' | '”' | '‘' | '’' | '`' => "strings are written in double quotes: \"text\"",
+            '^' => "powers are written `pow(x, y)`",
+            '~' => "`!x` is the negation of a truth, `-x` of a number",
+            '?' => "a choice is written `if a { b } else { c }`, or `where(a, b, c)` for tensors",
+            '\u{a0}' | '\u{2003}' | '\u{3000}' => "this is a special space; use an ordinary one",
+            c if c.is_alphabetic() => "names are made of the letters a to z, digits and `_`",
+            _ => "remove it",
+        };
+        self.error(Code::BadCharacter, start, self.at, &message, help);
+    }
+
+    fn open(&mut self, bracket: char) {
+        if self.open.len() == MAX_DEPTH {
+            self.out.stop = true;
+            self.error(
+                Code::TooDeep,
+                self.at,
+                self.at + 1,
+                &format!("brackets nest more than {MAX_DEPTH} deep here"),
+                "name inner parts with `let`, or move them into a `fn` or `block`",
+            );
+            return;
+        }
+        self.open.push((bracket, self.at));
+        self.at += 1;
+    }
+
+    fn close(&mut self, bracket: char) {
+        let at = self.at;
+        self.at += 1;
+        match self.open.pop() {
+            None => self.unbalanced(at, format!("nothing is open that this `{bracket}` could close"), None),
+            Some((open, _)) if closer(open) == bracket => {}
+            Some((open, opened_at)) => {
+                let message = format!("this `{bracket}` does not close the `{open}` that is open here");
+                self.unbalanced(at, message, Some((open, opened_at)));
+            }
+        }
+    }
+
+    fn unbalanced(&mut self, at: usize, message: String, opened: Option<(char, usize)>) {
+        self.out.stop = true;
+        let span = Span::new(self.file, at, at + 1);
+        let mut error = Diagnostic::new(Code::UnbalancedBracket, span, message);
+        if let Some((open, opened_at)) = opened {
+            let place = Span::new(self.file, opened_at, opened_at + 1);
+            error = error
+                .note_at(place, "opened here")
+                .help(format!("close it with `{}` first", closer(open)));
+        }
+        self.out.errors.push(error);
+    }
+}
+
+fn closer(open: char) -> char {
+    match open {
+        '(' => ')',
+        '[' => ']',
+        _ => '}',
+    }
+}
+
+fn is_name_char(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_'
+}

@@ -1,0 +1,389 @@
+//! The typed spec as text, for `emit --stage typed` and for goldens.
+
+use std::fmt::{self, Display, Formatter, Write};
+
+use trainspec_ir::ops::Arg;
+
+use crate::syntax::quote;
+use crate::typed::*;
+
+/// The spec as text. Values are numbered in each program from zero.
+pub fn print(spec: &Spec) -> String {
+    let mut out = String::new();
+    // Writing to a string cannot fail.
+    let _ = write_spec(&mut out, spec);
+    out
+}
+
+fn write_spec(out: &mut String, spec: &Spec) -> fmt::Result {
+    writeln!(out, "spec {}, edition {}", spec.name, spec.edition)?;
+    if !spec.constants.is_empty() {
+        writeln!(out)?;
+    }
+    for (name, value) in &spec.constants {
+        writeln!(out, "const {name} = {value}")?;
+    }
+    for data in &spec.data {
+        write_data(out, data)?;
+    }
+    if !spec.variables.is_empty() {
+        writeln!(out, "\nvariables {{")?;
+        for v in &spec.variables {
+            let role = match v.role {
+                Role::Param => "param",
+                Role::State => "state",
+            };
+            writeln!(out, "  {role} {}: {} = {}", v.name, v.ty, v.init.name)?;
+        }
+        writeln!(out, "}}")?;
+    }
+    if let Some(model) = &spec.model {
+        write_mode(out, "train", &model.inputs, &model.train, spec)?;
+        write_mode(out, "eval", &model.inputs, &model.eval, spec)?;
+    }
+    if let Some(train) = &spec.train {
+        write_train(out, train, spec)?;
+    }
+    for eval in &spec.evals {
+        write_eval(out, eval)?;
+    }
+    if !spec.hooks.is_empty() {
+        writeln!(out, "\nhooks {{")?;
+        for hook in &spec.hooks {
+            writeln!(out, "  {}", hook.setting)?;
+            for inner in &hook.body {
+                writeln!(out, "    {inner}")?;
+            }
+        }
+        writeln!(out, "}}")?;
+    }
+    for setting in &spec.warm_start {
+        writeln!(out, "\n{setting}")?;
+    }
+    Ok(())
+}
+
+fn write_data(out: &mut String, data: &DataSet) -> fmt::Result {
+    writeln!(out, "\ndata {} {{", data.name)?;
+    writeln!(out, "  source {}", data.source)?;
+    for f in &data.features {
+        writeln!(out, "  feature {}", FeatureText(f))?;
+    }
+    for stage in &data.stages {
+        match stage {
+            Stage::Map {
+                name,
+                program,
+                value,
+            } => {
+                writeln!(out, "  map {name} = {value} {{")?;
+                write_nodes(out, 4, program, &program.nodes, &[])?;
+                writeln!(out, "  }}")?;
+            }
+            Stage::Filter { program, value } => {
+                writeln!(out, "  filter {value} {{")?;
+                write_nodes(out, 4, program, &program.nodes, &[])?;
+                writeln!(out, "  }}")?;
+            }
+            Stage::Setting(setting) => writeln!(out, "  {setting}")?,
+        }
+    }
+    for (name, ty) in &data.elements {
+        writeln!(out, "  gives {name}: {ty}")?;
+    }
+    writeln!(out, "}}")
+}
+
+fn write_mode(
+    out: &mut String,
+    name: &str,
+    inputs: &[Feature],
+    mode: &Mode,
+    spec: &Spec,
+) -> fmt::Result {
+    let inputs: Vec<String> = inputs.iter().map(|i| FeatureText(i).to_string()).collect();
+    writeln!(out, "\nmodel {name} ({}) {{", inputs.join(", "))?;
+    write_nodes(out, 2, &mode.program, &mode.program.nodes, &spec.variables)?;
+    for (what, list) in [
+        ("loss", &mode.losses),
+        ("metric", &mode.metrics),
+        ("output", &mode.outputs),
+    ] {
+        for (name, value) in list {
+            writeln!(out, "  {what} {name} = {value}")?;
+        }
+    }
+    writeln!(out, "}}")
+}
+
+fn write_train(out: &mut String, train: &Train, spec: &Spec) -> fmt::Result {
+    writeln!(out, "\ntrain {{")?;
+    if let Some(data) = &train.data {
+        writeln!(out, "  data {data}")?;
+    }
+    writeln!(out, "  seed {}", train.seed)?;
+    if let Some(until) = train.until {
+        writeln!(out, "  until {until}")?;
+    }
+    if train.accumulate != 1 {
+        writeln!(out, "  accumulate {}", train.accumulate)?;
+    }
+    if !train.rates.nodes.is_empty() {
+        writeln!(out, "  rates {{")?;
+        write_nodes(out, 4, &train.rates, &train.rates.nodes, &[])?;
+        writeln!(out, "  }}")?;
+    }
+    for (name, value) in &train.schedules {
+        writeln!(out, "  schedule {name} = {value}")?;
+    }
+    let names = |vars: &[VarId]| {
+        let names: Vec<&str> = vars
+            .iter()
+            .map(|v| spec.variables[v.0 as usize].name.as_str())
+            .collect();
+        names.join(", ")
+    };
+    for group in &train.groups {
+        writeln!(out, "  optimizer {} minimizing {} {{", group.optimizer, group.loss)?;
+        for (name, value) in &group.options {
+            writeln!(out, "    {name}: {value}")?;
+        }
+        for scalar in &group.scalars {
+            writeln!(out, "    scalar {} = {} then {} {{", scalar.name, scalar.start, scalar.next)?;
+            write_nodes(out, 6, &scalar.program, &scalar.program.nodes, &[])?;
+            writeln!(out, "    }}")?;
+        }
+        for update in &group.updates {
+            let name = &spec.variables[update.variable.0 as usize].name;
+            writeln!(out, "    update {name} {{")?;
+            for slot in &update.slots {
+                writeln!(out, "      slot {}: {} = {}", slot.variable, slot.ty, slot.init.name)?;
+            }
+            write_nodes(out, 6, &update.program, &update.program.nodes, &[])?;
+            for (name, value) in &update.writes {
+                writeln!(out, "      {name} <- {value}")?;
+            }
+            writeln!(out, "    }}")?;
+        }
+        writeln!(out, "  }}")?;
+    }
+    if !train.frozen.is_empty() {
+        writeln!(out, "  frozen {}", names(&train.frozen))?;
+    }
+    for (setting, vars) in &train.settings {
+        match vars.as_slice() {
+            [] => writeln!(out, "  {setting}")?,
+            vars => writeln!(out, "  {setting} for {}", names(vars))?,
+        }
+    }
+    writeln!(out, "}}")
+}
+
+fn write_eval(out: &mut String, eval: &Eval) -> fmt::Result {
+    match &eval.name {
+        Some(name) => writeln!(out, "\neval {name} {{")?,
+        None => writeln!(out, "\neval {{")?,
+    }
+    if let Some(data) = &eval.data {
+        writeln!(out, "  data {data}")?;
+    }
+    if eval.with_ema {
+        writeln!(out, "  with ema")?;
+    }
+    if !eval.metrics.is_empty() {
+        writeln!(out, "  metrics {}", eval.metrics.join(", "))?;
+    }
+    for setting in &eval.settings {
+        writeln!(out, "  {setting}")?;
+    }
+    writeln!(out, "}}")
+}
+
+fn write_nodes(
+    out: &mut String,
+    indent: usize,
+    program: &Program,
+    nodes: &[Node],
+    variables: &[Variable],
+) -> fmt::Result {
+    let variable = |id: &VarId| match variables.get(id.0 as usize) {
+        Some(v) => v.name.clone(),
+        None => format!("variable {}", id.0),
+    };
+    for node in nodes {
+        write!(out, "{:indent$}", "")?;
+        let types = node
+            .results
+            .iter()
+            .map(|r| program.values[r.0 as usize].to_string())
+            .collect::<Vec<_>>()
+            .join(", ");
+        if !node.results.is_empty() {
+            write!(out, "{} = ", Ids(&node.results))?;
+        }
+        match &node.what {
+            What::Input(name) => writeln!(out, "input {name} : {types}")?,
+            What::Const(value) => writeln!(out, "const {value} : {types}")?,
+            What::Step => writeln!(out, "step : {types}")?,
+            What::Read(var) => writeln!(out, "read {} : {types}", variable(var))?,
+            What::Write(var, value) => writeln!(out, "write {} <- {value}", variable(var))?,
+            What::Op { op, operands, site } => {
+                write!(out, "{}(", op.name)?;
+                let mut first = true;
+                for (param, operand) in op.params.iter().zip(operands) {
+                    let text = match operand {
+                        Operand::Value(v) => v.to_string(),
+                        Operand::Values(v) => format!("[{}]", Ids(v)),
+                        Operand::Known(Arg::Absent) => continue,
+                        Operand::Known(arg) if param.default_arg().as_ref() == Some(arg) => continue,
+                        Operand::Known(arg) => format!("{}: {}", param.name, Known(arg)),
+                    };
+                    write!(out, "{}{text}", if first { "" } else { ", " })?;
+                    first = false;
+                }
+                write!(out, ")")?;
+                if let Some(site) = site {
+                    write!(out, " at {}", quote(site))?;
+                }
+                writeln!(out, " : {types}")?;
+            }
+            What::Grad { y, wrt, seed } => {
+                write!(out, "grad({y}, wrt: {}", Ids(wrt))?;
+                if let Some(seed) = seed {
+                    write!(out, ", seed: {seed}")?;
+                }
+                writeln!(out, ") : {types}")?;
+            }
+            What::Hessian { y, wrt } => writeln!(out, "hessian({y}, wrt: {wrt}) : {types}")?,
+            What::Scan(scan) => {
+                write!(out, "scan {} in {}", Ids(&scan.elements), Ids(&scan.over))?;
+                for (carry, start) in scan.carries.iter().zip(&scan.starts) {
+                    write!(out, ", {carry} = {start}")?;
+                }
+                writeln!(out, " : {types} {{")?;
+                write_nodes(out, indent + 2, program, &scan.body, variables)?;
+                write!(out, "{:indent$}  next {}", "", Ids(&scan.nexts))?;
+                if !scan.yields.is_empty() {
+                    write!(out, " yield {}", Ids(&scan.yields))?;
+                }
+                writeln!(out, "\n{:indent$}}}", "")?;
+            }
+        }
+    }
+    Ok(())
+}
+
+struct Ids<'a>(&'a [ValueId]);
+
+impl Display for Ids<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        for (i, id) in self.0.iter().enumerate() {
+            let comma = if i > 0 { ", " } else { "" };
+            write!(f, "{comma}{id}")?;
+        }
+        Ok(())
+    }
+}
+
+impl Display for ValueId {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "%{}", self.0)
+    }
+}
+
+impl Display for Const {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Const::Int(n) => write!(f, "{n}"),
+            Const::Float(x) => write!(f, "{x:?}"),
+            Const::Bool(b) => write!(f, "{b}"),
+            Const::Text(t) => f.write_str(&quote(t)),
+        }
+    }
+}
+
+struct FeatureText<'a>(&'a Feature);
+
+impl Display for FeatureText<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let feature = self.0;
+        write!(f, "{}: {}", feature.name, feature.ty)?;
+        if feature.key != feature.name {
+            write!(f, " as {}", quote(&feature.key))?;
+        }
+        if let Some((low, high)) = feature.bounds {
+            write!(f, " in {low}..{high}")?;
+        }
+        if let Some(default) = &feature.default {
+            write!(f, " = {default}")?;
+        }
+        Ok(())
+    }
+}
+
+struct Known<'a>(&'a Arg);
+
+impl Display for Known<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Arg::Absent => f.write_str("none"),
+            Arg::Tensor(t) => write!(f, "{t}"),
+            Arg::Tensors(list) => write!(f, "{} tensors", list.len()),
+            Arg::Int(n) => write!(f, "{n}"),
+            Arg::Ints(list) => {
+                let list: Vec<String> = list.iter().map(|n| n.to_string()).collect();
+                write!(f, "[{}]", list.join(", "))
+            }
+            Arg::Pairs(list) => {
+                let list: Vec<String> = list.iter().map(|(a, b)| format!("({a}, {b})")).collect();
+                write!(f, "[{}]", list.join(", "))
+            }
+            Arg::Float(x) => write!(f, "{x:?}"),
+            Arg::Bool(b) => write!(f, "{b}"),
+            Arg::Word(w) => f.write_str(&quote(w)),
+            Arg::DType(d) => write!(f, "{d}"),
+        }
+    }
+}
+
+impl Display for Interval {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Interval::Steps(n) => write!(f, "{n} steps"),
+            Interval::Epochs(n) => write!(f, "{n} epochs"),
+            Interval::Seconds(s) => write!(f, "{s} s"),
+        }
+    }
+}
+
+impl Display for Constant {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Constant::None => f.write_str("none"),
+            Constant::Int(n) => write!(f, "{n}"),
+            Constant::Float(x) => write!(f, "{x:?}"),
+            Constant::Bool(b) => write!(f, "{b}"),
+            Constant::Text(t) => f.write_str(&quote(t)),
+            Constant::Word(w) => f.write_str(w),
+            Constant::DType(d) => write!(f, "{d}"),
+            Constant::Interval(i) => write!(f, "{i}"),
+            Constant::Value(v) => write!(f, "{v}"),
+            Constant::List(list) => {
+                let list: Vec<String> = list.iter().map(|c| c.to_string()).collect();
+                write!(f, "[{}]", list.join(", "))
+            }
+        }
+    }
+}
+
+impl Display for Setting {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.word)?;
+        let given = self.arguments.iter().filter(|(_, v)| *v != Constant::None);
+        let list: Vec<String> = given.map(|(n, v)| format!("{n}: {v}")).collect();
+        match list.as_slice() {
+            [] => Ok(()),
+            _ => write!(f, " ({})", list.join(", ")),
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! Addition.
+
+use crate::ops::op::Op;
+use crate::ops::rules::{XY_NUMBER, broadcast_xy};
+
+/// x + y.
+pub(super) static OP: Op = Op {
+    name: "add",
+    aliases: &[],
+    doc: "The sum of two tensors, broadcast against each other.",
+    params: XY_NUMBER,
+    random: false,
+    infer: broadcast_xy,
+};

@@ -1,0 +1,14 @@
+//! Where the greatest element is.
+
+use crate::ops::op::Op;
+use crate::ops::rules::{ARG_REDUCE, arg_reduce};
+
+/// The least position of max x along `axis`.
+pub(super) static OP: Op = Op {
+    name: "argmax",
+    aliases: &[],
+    doc: "The position of the greatest element along an axis, the first of equal ones.",
+    params: ARG_REDUCE,
+    random: false,
+    infer: arg_reduce,
+};

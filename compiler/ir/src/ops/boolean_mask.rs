@@ -1,0 +1,31 @@
+//! What a mask lets through.
+
+use crate::ops::op::{Call, Default, Elements, Kind, Op, Param, RuleError};
+use crate::ops::rules::{axis, fits, least_rank, prefix};
+use crate::types::{Class, DType, Dim, TensorType};
+
+/// The slices of `tensor` at which `mask` is true.
+pub(super) static OP: Op = Op {
+    name: "boolean_mask",
+    aliases: &[],
+    doc: "The elements or slices at which the mask is true, in their order; the mask covers the dimensions from `axis` on.",
+    params: &[
+        Param::required("tensor", Kind::Tensor(Elements::Same("T", Class::Any))),
+        Param::required("mask", Kind::Tensor(Elements::Only(DType::Bool))),
+        Param::with("axis", Kind::Int, Default::Int(0)),
+    ],
+    random: false,
+    infer,
+};
+
+fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
+    least_rank(call, "tensor", 1)?;
+    least_rank(call, "mask", 1)?;
+    let (tensor, mask) = (call.tensor("tensor"), call.tensor("mask"));
+    let along = axis("axis", call.int("axis")?, tensor.rank())?;
+    let (before, rest) = tensor.shape.0.split_at(along);
+    let after = prefix(("mask", mask), ("tensor", &tensor.with_dims(rest.to_vec())))?.to_vec();
+    let most = mask.shape.elements().ok_or_else(RuleError::overflow)?;
+    let kept = Dim::at_most(most, call.count());
+    fits(tensor.with_dims([before, &[kept], &after].concat()))
+}

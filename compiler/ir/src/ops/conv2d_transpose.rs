@@ -1,0 +1,64 @@
+//! The transpose of a convolution.
+
+use crate::ops::op::{Call, Default, Elements, Kind, Op, Param, RuleError};
+use crate::ops::rules::{Window, dims, exact_dim, exact_sizes, fits, length, same_dim};
+use crate::types::{Class, TensorType};
+
+/// What `conv2d` does to gradients: from its result back to its input.
+pub(super) static OP: Op = Op {
+    name: "conv2d_transpose",
+    aliases: &[],
+    doc: "The transpose of a convolution with the filters [height, width, channels out, channels in]: it spreads every element over a window.",
+    params: &[
+        Param::required("input", Kind::Tensor(Elements::Same("T", Class::Float))),
+        Param::required("filters", Kind::Tensor(Elements::Same("T", Class::Float))),
+        Param::optional("output_shape", Kind::Ints),
+        Window::STRIDES,
+        Param::with(
+            "padding",
+            Kind::Word(&["same", "valid"]),
+            Default::Word("same"),
+        ),
+    ],
+    random: false,
+    infer,
+};
+
+fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
+    let [n, h, w, c] = dims(call, "input")?;
+    let [kh, kw, c_out, c_in] = dims(call, "filters")?;
+    same_dim("the channels of `input` and `filters`", c, c_in)?;
+    let kernel = [
+        exact_dim("filters", kh)?.clone(),
+        exact_dim("filters", kw)?.clone(),
+    ];
+    let window = Window::without_pads(call, kernel)?;
+    let input = call.tensor("input");
+    let Some(asked) = call.sizes_opt("output_shape") else {
+        let [h, w] = window.inputs(h, w)?;
+        return fits(input.with_dims(vec![n.clone(), h, w, c_out.clone()]));
+    };
+    length("output_shape", asked.len(), 4, "dimension of the result")?;
+    let shape = exact_sizes("output_shape", asked)?;
+    let [to_n, to_h, to_w, to_c] = shape.0.as_slice() else {
+        unreachable!("the length was checked");
+    };
+    let made = window.places(to_h, to_w)?;
+    for (name, given, needed) in [
+        ("the batch of the result and of `input`", to_n, n),
+        (
+            "the height that `output_shape` needs and that of `input`",
+            &made[0],
+            h,
+        ),
+        (
+            "the width that `output_shape` needs and that of `input`",
+            &made[1],
+            w,
+        ),
+        ("the channels of the result and of `filters`", to_c, c_out),
+    ] {
+        same_dim(name, given, needed).map_err(|e| e.at("output_shape"))?;
+    }
+    fits(input.with_dims(shape.0))
+}

@@ -1,0 +1,29 @@
+//! How much of a counted dimension is in use.
+
+use crate::ops::op::{Call, Elements, Fault, Kind, Op, Param, RuleError};
+use crate::types::{Class, DType, TensorType};
+
+/// The run-time count of the first counted dimension of x.
+pub(super) static OP: Op = Op {
+    name: "count",
+    aliases: &[],
+    doc: "How much is in use of the first dimension that has a run-time count.",
+    params: &[Param::required(
+        "x",
+        Kind::Tensor(Elements::Same("T", Class::Any)),
+    )],
+    random: false,
+    infer,
+};
+
+fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
+    if !call.tensor("x").shape.is_counted() {
+        return Err(RuleError::new(
+            Fault::CountMismatch,
+            "no dimension of `x` has a run-time count",
+        )
+        .at("x")
+        .help("`shape_of(x)` gives the sizes"));
+    }
+    Ok(vec![TensorType::scalar(DType::I64)])
+}

@@ -1,0 +1,14 @@
+//! Running sums.
+
+use crate::ops::op::Op;
+use crate::ops::rules::{SCAN, scan};
+
+/// Σ of x up to each place along `axis`.
+pub(super) static OP: Op = Op {
+    name: "cumsum",
+    aliases: &[],
+    doc: "The sum of the elements up to each one along an axis.",
+    params: SCAN,
+    random: false,
+    infer: scan,
+};

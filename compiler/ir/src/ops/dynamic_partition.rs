@@ -1,0 +1,41 @@
+//! Rows dealt out by number.
+
+use crate::ops::op::{Call, Elements, Fault, Kind, Op, Param, RuleError};
+use crate::ops::rules::{MAX_PARTS, prefix};
+use crate::types::{Class, Dim, TensorType};
+
+/// For each i the rows of `data` where `partitions` is i.
+pub(super) static OP: Op = Op {
+    name: "dynamic_partition",
+    aliases: &[],
+    doc: "The slices of `data` dealt out into `num_partitions` tensors, as `partitions` says.",
+    params: &[
+        Param::required("data", Kind::Tensor(Elements::Same("T", Class::Any))),
+        Param::required("partitions", Kind::Tensor(Elements::Of(Class::Int))),
+        Param::required("num_partitions", Kind::Int),
+    ],
+    random: false,
+    infer,
+};
+
+fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
+    let (data, partitions) = (call.tensor("data"), call.tensor("partitions"));
+    let rest = prefix(("partitions", partitions), ("data", data))?;
+    let most = partitions
+        .shape
+        .elements()
+        .ok_or_else(RuleError::overflow)?;
+    let parts = call.int("num_partitions")?;
+    if !(1..=MAX_PARTS).contains(&parts) {
+        return Err(RuleError::new(
+            Fault::BadValue,
+            format!("`num_partitions` must be from 1 to {MAX_PARTS}, but is {parts}"),
+        )
+        .at("num_partitions"));
+    }
+    let part = |i| {
+        let rows = Dim::at_most(most.clone(), call.count_of(i));
+        data.with_dims([&[rows], rest].concat())
+    };
+    Ok((0..parts as usize).map(part).collect())
+}

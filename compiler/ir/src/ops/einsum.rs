@@ -1,0 +1,180 @@
+//! Sums of products, written as an equation.
+
+use std::collections::BTreeMap;
+
+use crate::ops::op::{Call, Elements, Fault, Kind, Op, Param, RuleError};
+use crate::ops::rules::{broadcast, dimensions, fits, same_dim};
+use crate::types::{Class, Dim, Shape, TensorType};
+
+/// The products of the inputs' elements, summed over the labels that the result does not name.
+///
+/// Each input's dimensions are labelled by letters, `...` standing for any number of dimensions that broadcast. Without
+/// `->` the result has the labels that appear once, in alphabetical order.
+pub(super) static OP: Op = Op {
+    name: "einsum",
+    aliases: &[],
+    doc: "The products of the elements of some tensors, summed as an equation such as `ij,jk->ik` says.",
+    params: &[
+        Param::required("equation", Kind::Text),
+        Param::required("inputs", Kind::Tensors(Elements::Same("T", Class::Number))),
+    ],
+    random: false,
+    infer,
+};
+
+fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
+    let inputs = call.tensors("inputs");
+    let equation = Equation::read(call.word("equation"))?;
+    if equation.inputs.len() != inputs.len() {
+        return Err(bad(format!(
+            "the equation has {} inputs, but {} are given",
+            equation.inputs.len(),
+            inputs.len()
+        )));
+    }
+    let mut sizes: BTreeMap<char, &Dim> = BTreeMap::new();
+    let mut rest = Shape::scalar();
+    for (i, (labels, input)) in equation.inputs.iter().zip(inputs).enumerate() {
+        let [head, middle, tail] = labels.lay_out(i, &input.shape)?;
+        rest = broadcast(&rest, &Shape(middle.to_vec()))?;
+        for (label, dim) in labels.named().zip(head.iter().chain(tail)) {
+            let known = *sizes.entry(label).or_insert(dim);
+            same_dim(format!("two dimensions labelled `{label}`"), known, dim)?;
+        }
+    }
+    let mut dims = Vec::new();
+    for label in &equation.output.before {
+        dims.push(sizes[label].clone());
+    }
+    if equation.output.after.is_some() {
+        dims.extend(rest.0);
+    }
+    for label in equation.output.after.iter().flatten() {
+        dims.push(sizes[label].clone());
+    }
+    fits(inputs[0].with_dims(dims))
+}
+
+/// What an equation says. Every label of the output is one of the inputs', and `...` is in the output if in an input.
+struct Equation {
+    inputs: Vec<Labels>,
+    output: Labels,
+}
+
+/// The labels of one tensor.
+struct Labels {
+    before: Vec<char>,
+    /// What comes after `...`, where there is one.
+    after: Option<Vec<char>>,
+}
+
+impl Equation {
+    fn read(text: &str) -> Result<Equation, RuleError> {
+        let text: String = text.chars().filter(|c| !c.is_whitespace()).collect();
+        let (left, right) = match text.split_once("->") {
+            Some((left, right)) => (left, Some(right)),
+            None => (text.as_str(), None),
+        };
+        let inputs = left
+            .split(',')
+            .map(Labels::read)
+            .collect::<Result<Vec<_>, _>>()?;
+        let output = match right {
+            Some(right) => Labels::read(right)?,
+            None => Labels::implied(&inputs),
+        };
+        for label in output.named() {
+            if !inputs.iter().any(|i| i.named().any(|l| l == label)) {
+                return Err(bad(format!("the result's label `{label}` is in no input")));
+            }
+        }
+        let open = inputs.iter().any(|i| i.after.is_some());
+        match (open, output.after.is_some()) {
+            (true, false) => Err(bad("an input has `...`, but the result has not".to_owned())),
+            (false, true) => Err(bad("the result has `...`, but no input has".to_owned())),
+            (true, true) | (false, false) => Ok(Equation { inputs, output }),
+        }
+    }
+}
+
+impl Labels {
+    fn read(text: &str) -> Result<Labels, RuleError> {
+        let (before, after) = match text.split_once("...") {
+            Some((before, after)) => (before, Some(after)),
+            None => (text, None),
+        };
+        let labels = Labels {
+            before: before.chars().collect(),
+            after: after.map(|a| a.chars().collect()),
+        };
+        let all: Vec<char> = labels.named().collect();
+        for (i, label) in all.iter().enumerate() {
+            if !label.is_ascii_alphabetic() {
+                return Err(bad(format!("`{label}` is no label: labels are letters")));
+            }
+            if all[..i].contains(label) {
+                return Err(bad(format!(
+                    "the label `{label}` is there twice in `{text}`"
+                )));
+            }
+        }
+        Ok(labels)
+    }
+
+    /// The labels that appear once in all inputs, in alphabetical order, after `...` if there is one.
+    fn implied(inputs: &[Labels]) -> Labels {
+        let mut times: BTreeMap<char, usize> = BTreeMap::new();
+        for label in inputs.iter().flat_map(Labels::named) {
+            *times.entry(label).or_insert(0) += 1;
+        }
+        let once: Vec<char> = times
+            .into_iter()
+            .filter(|(_, n)| *n == 1)
+            .map(|(l, _)| l)
+            .collect();
+        match inputs.iter().any(|i| i.after.is_some()) {
+            true => Labels {
+                before: Vec::new(),
+                after: Some(once),
+            },
+            false => Labels {
+                before: once,
+                after: None,
+            },
+        }
+    }
+
+    fn named(&self) -> impl Iterator<Item = char> {
+        self.before
+            .iter()
+            .chain(self.after.iter().flatten())
+            .copied()
+    }
+
+    /// The dimensions of input `i`: those before `...`, those it stands for, and those after.
+    fn lay_out<'a>(&self, i: usize, shape: &'a Shape) -> Result<[&'a [Dim]; 3], RuleError> {
+        let labels = self.named().count();
+        let fits = match self.after {
+            None => shape.rank() == labels,
+            Some(_) => shape.rank() >= labels,
+        };
+        if !fits {
+            return Err(RuleError::new(
+                Fault::RankMismatch,
+                format!(
+                    "input {i} has {}, but {labels} labels",
+                    dimensions(shape.rank())
+                ),
+            )
+            .at("inputs"));
+        }
+        let (head, rest) = shape.0.split_at(self.before.len());
+        let after = self.after.as_ref().map_or(0, Vec::len);
+        let (middle, tail) = rest.split_at(rest.len() - after);
+        Ok([head, middle, tail])
+    }
+}
+
+fn bad(message: String) -> RuleError {
+    RuleError::new(Fault::BadValue, message).at("equation")
+}

@@ -1,0 +1,26 @@
+//! One more dimension of 1.
+
+use crate::ops::op::{Call, Elements, Kind, Op, Param, RuleError};
+use crate::ops::rules::place;
+use crate::types::{Class, Dim, TensorType};
+
+/// x with a dimension of 1 at `axis`.
+pub(super) static OP: Op = Op {
+    name: "expand_dims",
+    aliases: &[],
+    doc: "A tensor with a dimension of 1 put in at an axis.",
+    params: &[
+        Param::required("x", Kind::Tensor(Elements::Same("T", Class::Any))),
+        Param::required("axis", Kind::Int),
+    ],
+    random: false,
+    infer,
+};
+
+fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
+    let x = call.tensor("x");
+    let place = place("axis", call.int("axis")?, x.rank())?;
+    let mut shape = x.shape.clone();
+    shape.0.insert(place, Dim::fixed(1));
+    Ok(vec![TensorType::new(x.dtype, shape)])
+}

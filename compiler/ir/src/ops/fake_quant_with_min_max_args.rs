@@ -1,0 +1,35 @@
+//! Rounding to few levels between constants.
+
+use crate::ops::op::{Call, Default, Elements, Fault, Kind, Op, Param, RuleError};
+use crate::ops::rules::fake_quant;
+use crate::types::{Class, TensorType};
+
+/// `inputs` rounded to the 2^num_bits levels from `min` to `max`, zero being one of them.
+pub(super) static OP: Op = Op {
+    name: "fake_quant_with_min_max_args",
+    aliases: &[],
+    doc: "The elements rounded to the levels that `num_bits` bits give between two constants.",
+    params: &[
+        Param::required("inputs", Kind::Tensor(Elements::Same("T", Class::Float))),
+        Param::with("min", Kind::Float, Default::Float(-6.0)),
+        Param::with("max", Kind::Float, Default::Float(6.0)),
+        fake_quant::NUM_BITS,
+        fake_quant::NARROW_RANGE,
+    ],
+    random: false,
+    infer,
+};
+
+fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
+    fake_quant::bits(call)?;
+    let (min, max) = (call.float("min"), call.float("max"));
+    // Written so that NaN is refused too.
+    if !(min < max && min.is_finite() && max.is_finite()) {
+        return Err(RuleError::new(
+            Fault::BadValue,
+            format!("`min` must be less than `max`, but they are {min:?} and {max:?}"),
+        )
+        .at("min"));
+    }
+    Ok(vec![call.tensor("inputs").clone()])
+}

@@ -1,0 +1,28 @@
+//! Rounding to few levels between scalars.
+
+use crate::ops::op::{Call, Elements, Kind, Op, Param, RuleError};
+use crate::ops::rules::{exact_rank, fake_quant};
+use crate::types::{Class, TensorType};
+
+/// `inputs` rounded to the 2^num_bits levels from `min` to `max`, zero being one of them.
+pub(super) static OP: Op = Op {
+    name: "fake_quant_with_min_max_vars",
+    aliases: &[],
+    doc: "The elements rounded to the levels that `num_bits` bits give between two run-time scalars.",
+    params: &[
+        Param::required("inputs", Kind::Tensor(Elements::Same("T", Class::Float))),
+        Param::required("min", Kind::Tensor(Elements::Same("T", Class::Float))),
+        Param::required("max", Kind::Tensor(Elements::Same("T", Class::Float))),
+        fake_quant::NUM_BITS,
+        fake_quant::NARROW_RANGE,
+    ],
+    random: false,
+    infer,
+};
+
+fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
+    fake_quant::bits(call)?;
+    exact_rank(call, "min", 0)?;
+    exact_rank(call, "max", 0)?;
+    Ok(vec![call.tensor("inputs").clone()])
+}

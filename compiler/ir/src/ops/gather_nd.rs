@@ -1,0 +1,46 @@
+//! Slices at positions of several numbers.
+
+use crate::ops::op::{Call, Default, Elements, Fault, Kind, Op, Param, RuleError};
+use crate::ops::rules::{fits, index_depth, least_rank, same_dim};
+use crate::types::{Class, TensorType};
+
+/// `params` at each position in `indices`.
+pub(super) static OP: Op = Op {
+    name: "gather_nd",
+    aliases: &[],
+    doc: "The elements or slices of `params` at the positions in the last dimension of `indices`; the first `batch_dims` dimensions of both go together.",
+    params: &[
+        Param::required("params", Kind::Tensor(Elements::Same("T", Class::Any))),
+        Param::required("indices", Kind::Tensor(Elements::Of(Class::Int))),
+        Param::with("batch_dims", Kind::Int, Default::Int(0)),
+    ],
+    random: false,
+    infer,
+};
+
+fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
+    least_rank(call, "indices", 1)?;
+    let (params, indices) = (call.tensor("params"), call.tensor("indices"));
+    let last = indices.rank() - 1;
+    let batch = match usize::try_from(call.int("batch_dims")?) {
+        Ok(n) if n <= last && n <= params.rank() => n,
+        _ => {
+            return Err(RuleError::new(
+                Fault::BadValue,
+                format!(
+                    "`batch_dims` must be from 0 to {}, but is {}",
+                    last.min(params.rank()),
+                    call.size("batch_dims")
+                ),
+            )
+            .at("batch_dims"));
+        }
+    };
+    for i in 0..batch {
+        let what = format!("batch dimensions {i} of `params` and `indices`");
+        same_dim(what, &params.shape.0[i], &indices.shape.0[i])?;
+    }
+    let depth = index_depth(indices, params.rank() - batch)?;
+    let piece = &params.shape.0[batch + depth..];
+    fits(params.with_dims([&indices.shape.0[..last], piece].concat()))
+}

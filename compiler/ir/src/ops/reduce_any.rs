@@ -1,0 +1,14 @@
+//! Or over axes.
+
+use crate::ops::op::Op;
+use crate::ops::rules::{REDUCE_BOOL, reduce_input};
+
+/// ∃ x over `axis`.
+pub(super) static OP: Op = Op {
+    name: "reduce_any",
+    aliases: &["any"],
+    doc: "Whether some element over the given axes, or over all of them, is true.",
+    params: REDUCE_BOOL,
+    random: false,
+    infer: reduce_input,
+};

@@ -1,0 +1,32 @@
+//! Pieces of shape rules that several operations share, by notion.
+
+mod axes;
+mod broadcast;
+mod checks;
+mod elementwise;
+pub(super) mod fake_quant;
+mod indexing;
+mod random;
+mod reduce;
+mod segment;
+mod window;
+
+pub(super) use axes::{axes, axis, place};
+pub(super) use broadcast::{broadcast, broadcast_xy, broadcast_xy_bool};
+pub(super) use checks::{
+    MAX_PARTS, at_least, dimensions, dims, exact_dim, exact_rank, exact_sizes, fits,
+    known_negative, least_rank, length, prefix, same_dim,
+};
+pub(super) use elementwise::{
+    X_ANY, X_BOOL, X_FLOAT, X_NUMBER, XY_ANY, XY_BOOL, XY_FLOAT, XY_NUMBER, like_x, like_x_bool,
+};
+pub(super) use indexing::{index_depth, scattered};
+pub(super) use random::{NORMAL, normal, random_scalar, random_shape};
+pub(super) use reduce::{
+    ARG_REDUCE, REDUCE_BOOL, REDUCE_FLOAT, REDUCE_NUMBER, SCAN, SORT, arg_reduce, reduce_input,
+    scan, sort,
+};
+pub(super) use segment::{
+    SEGMENT_FLOAT, SEGMENT_NUMBER, UNSORTED_SEGMENT, segment, unsorted_segment,
+};
+pub(super) use window::{POOL_FLOAT, POOL_NUMBER, Window, pool};

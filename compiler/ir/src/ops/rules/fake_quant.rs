@@ -1,0 +1,22 @@
+//! Rounding to few levels, as quantized inference will do it.
+
+use crate::ops::op::{Call, Default, Fault, Kind, Param, RuleError};
+
+/// How many bits tell the levels apart.
+pub(in crate::ops) const NUM_BITS: Param = Param::with("num_bits", Kind::Int, Default::Int(8));
+
+/// Whether the lowest level is left out, which makes the levels symmetric around zero.
+pub(in crate::ops) const NARROW_RANGE: Param =
+    Param::with("narrow_range", Kind::Bool, Default::Bool(false));
+
+/// `num_bits` must be what TensorFlow takes.
+pub(in crate::ops) fn bits(call: &Call<'_>) -> Result<(), RuleError> {
+    match call.int("num_bits")? {
+        2..=16 => Ok(()),
+        n => Err(RuleError::new(
+            Fault::BadValue,
+            format!("`num_bits` must be from 2 to 16, but is {n}"),
+        )
+        .at("num_bits")),
+    }
+}

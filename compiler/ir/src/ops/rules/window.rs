@@ -1,0 +1,217 @@
+//! Windows that move over height and width: convolutions and pools. The layout is batch, height, width, channels.
+
+use crate::ops::op::{Call, Default, Elements, Fault, Kind, Param, RuleError};
+use crate::ops::rules::checks::{at_least, dims, exact_dim, fits, not_negative};
+use crate::size::Size;
+use crate::types::{Class, Dim, TensorType};
+
+/// What a pool over floats takes.
+pub(in crate::ops) const POOL_FLOAT: &[Param] = &[
+    input(Class::Float),
+    Param::required("ksize", Kind::Ints),
+    Window::STRIDES,
+    Window::PADDING,
+    Window::PADS,
+];
+
+/// What a pool over numbers takes.
+pub(in crate::ops) const POOL_NUMBER: &[Param] = &[
+    input(Class::Number),
+    Param::required("ksize", Kind::Ints),
+    Window::STRIDES,
+    Window::PADDING,
+    Window::PADS,
+];
+
+const fn input(class: Class) -> Param {
+    Param::required("input", Kind::Tensor(Elements::Same("T", class)))
+}
+
+/// One value for each place of the window.
+pub(in crate::ops) fn pool(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
+    let [n, h, w, c] = dims(call, "input")?;
+    let kernel = Window::pair(call, "ksize")?.map(Size::fixed);
+    let window = Window::new(call, kernel, [1, 1])?;
+    let [h, w] = window.places(h, w)?;
+    fits(
+        call.tensor("input")
+            .with_dims(vec![n.clone(), h, w, c.clone()]),
+    )
+}
+
+/// A window over height and width.
+#[derive(Debug)]
+pub(in crate::ops) struct Window<'a> {
+    kernel: [Size; 2],
+    strides: [i64; 2],
+    dilations: [i64; 2],
+    padding: Padding<'a>,
+}
+
+#[derive(Debug)]
+enum Padding<'a> {
+    Same,
+    Valid,
+    /// Before and after, for height and for width.
+    Pads(&'a [(Size, Size); 2]),
+}
+
+impl<'a> Window<'a> {
+    /// How far the window moves, down and to the right.
+    pub(in crate::ops) const STRIDES: Param = Param::with("strides", Kind::Ints, Default::Int(1));
+
+    /// How far apart the elements under the window are.
+    pub(in crate::ops) const DILATIONS: Param =
+        Param::with("dilations", Kind::Ints, Default::Int(1));
+
+    /// What happens at the borders.
+    pub(in crate::ops) const PADDING: Param = Param::with(
+        "padding",
+        Kind::Word(&["same", "valid"]),
+        Default::Word("valid"),
+    );
+
+    /// Explicit padding, which replaces the word.
+    pub(in crate::ops) const PADS: Param = Param::optional("pads", Kind::Pairs);
+
+    /// A window as `strides`, `padding` and `pads` of the call have it.
+    pub(in crate::ops) fn new(
+        call: &Call<'a>,
+        kernel: [Size; 2],
+        dilations: [i64; 2],
+    ) -> Result<Window<'a>, RuleError> {
+        let padding = match call.pairs_opt("pads") {
+            Some(pads) => {
+                let wrong = |_| wrong_length("pads", "two pairs", pads.len());
+                let pads: &[(Size, Size); 2] = pads.try_into().map_err(wrong)?;
+                for (before, after) in pads {
+                    at_least("pads", 0, before)?;
+                    at_least("pads", 0, after)?;
+                }
+                Padding::Pads(pads)
+            }
+            None => Padding::of_word(call),
+        };
+        Ok(Window {
+            kernel,
+            strides: Window::pair(call, "strides")?,
+            dilations,
+            padding,
+        })
+    }
+
+    /// The same for an op that takes no `pads`.
+    pub(in crate::ops) fn without_pads(
+        call: &Call<'a>,
+        kernel: [Size; 2],
+    ) -> Result<Window<'a>, RuleError> {
+        Ok(Window {
+            kernel,
+            strides: Window::pair(call, "strides")?,
+            dilations: [1, 1],
+            padding: Padding::of_word(call),
+        })
+    }
+
+    /// A parameter of one number for both directions, or of two: height and width.
+    pub(in crate::ops) fn pair(
+        call: &Call<'_>,
+        param: &'static str,
+    ) -> Result<[i64; 2], RuleError> {
+        let pair = match *call.ints(param)?.as_slice() {
+            [both] => [both, both],
+            [h, w] => [h, w],
+            ref other => {
+                return Err(wrong_length(param, "one number or two", other.len()));
+            }
+        };
+        for n in pair {
+            at_least(param, 1, &Size::fixed(n))?;
+        }
+        Ok(pair)
+    }
+
+    /// How many places the window has in an input of that height and width.
+    pub(in crate::ops) fn places(&self, h: &Dim, w: &Dim) -> Result<[Dim; 2], RuleError> {
+        Ok([self.places_along(0, h)?, self.places_along(1, w)?])
+    }
+
+    fn places_along(&self, i: usize, dim: &Dim) -> Result<Dim, RuleError> {
+        let what = ["height", "width"][i];
+        let size = exact_dim("input", dim)?;
+        let kernel = &self.kernel[i];
+        if kernel.value().is_some_and(|k| k < 1) {
+            return Err(RuleError::new(
+                Fault::ShapeMismatch,
+                format!("the window's {what} is {kernel}, but must be 1 or more"),
+            ));
+        }
+        let stride = Size::fixed(self.strides[i]);
+        let padded = match self.padding {
+            Padding::Same => {
+                let places = size.ceil_div(&stride);
+                return Ok(Dim::exact(not_negative(&format!("the {what}"), places)?));
+            }
+            Padding::Valid => Some(size.clone()),
+            Padding::Pads(pads) => size.add(&pads[i].0).and_then(|s| s.add(&pads[i].1)),
+        };
+        let padded = padded.ok_or_else(RuleError::overflow)?;
+        let span = self.span(i).ok_or_else(RuleError::overflow)?;
+        let room = padded.sub(&span).ok_or_else(RuleError::overflow)?;
+        if room.value().is_some_and(|n| n < 0) {
+            return Err(RuleError::new(
+                Fault::NegativeSize,
+                format!("the window's {what} of {span} does not fit into the input's of {padded}"),
+            )
+            .help("use `padding: \"same\"` or a smaller window"));
+        }
+        let places = room.floor_div(&stride).and_then(|n| n.add(&Size::fixed(1)));
+        Ok(Dim::exact(places.ok_or_else(RuleError::overflow)?))
+    }
+
+    /// How much the window covers, gaps included.
+    fn span(&self, i: usize) -> Option<Size> {
+        let gaps = self.kernel[i].sub(&Size::fixed(1))?;
+        gaps.mul(&Size::fixed(self.dilations[i]))?
+            .add(&Size::fixed(1))
+    }
+
+    /// The height and width of which the window makes `h` and `w`: what a transposed convolution gives when nothing
+    /// else is asked for. Of the several that fit, this is the one Keras takes.
+    pub(in crate::ops) fn inputs(&self, h: &Dim, w: &Dim) -> Result<[Dim; 2], RuleError> {
+        Ok([self.input_along(0, h)?, self.input_along(1, w)?])
+    }
+
+    fn input_along(&self, i: usize, dim: &Dim) -> Result<Dim, RuleError> {
+        let scaled = exact_dim("input", dim)?.mul(&Size::fixed(self.strides[i]));
+        let kernel = &self.kernel[i];
+        let overlap = match self.padding {
+            Padding::Same => 0,
+            Padding::Valid | Padding::Pads(_) => {
+                let Some(k) = kernel.value() else {
+                    return Err(RuleError::unknown_size("filters", kernel));
+                };
+                k.saturating_sub(self.strides[i]).max(0)
+            }
+        };
+        let size = scaled.and_then(|s| s.add(&Size::fixed(overlap)));
+        Ok(Dim::exact(not_negative("the size", size)?))
+    }
+}
+
+impl Padding<'_> {
+    fn of_word(call: &Call<'_>) -> Self {
+        match call.word("padding") {
+            "same" => Padding::Same,
+            _ => Padding::Valid,
+        }
+    }
+}
+
+fn wrong_length(param: &'static str, wanted: &str, found: usize) -> RuleError {
+    RuleError::new(
+        Fault::BadValue,
+        format!("`{param}` must be {wanted} (height and width), but has {found}"),
+    )
+    .at(param)
+}

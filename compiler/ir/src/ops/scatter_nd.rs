@@ -1,0 +1,26 @@
+//! Slices written into zeros.
+
+use crate::ops::op::{Call, Elements, Kind, Op, Param, RuleError};
+use crate::ops::rules::{exact_sizes, fits, scattered};
+use crate::types::{Class, TensorType};
+
+/// Zeros of `shape`, with `updates` added at `indices`.
+pub(super) static OP: Op = Op {
+    name: "scatter_nd",
+    aliases: &[],
+    doc: "Zeros, with each of `updates` added at its position in `indices`; updates of one position add up.",
+    params: &[
+        Param::required("indices", Kind::Tensor(Elements::Of(Class::Int))),
+        Param::required("updates", Kind::Tensor(Elements::Same("T", Class::Number))),
+        Param::required("shape", Kind::Ints),
+    ],
+    random: false,
+    infer,
+};
+
+fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
+    let updates = call.tensor("updates");
+    let shape = exact_sizes("shape", call.sizes("shape"))?;
+    scattered(call.tensor("indices"), updates, &shape.0)?;
+    fits(TensorType::new(updates.dtype, shape))
+}

@@ -1,0 +1,14 @@
+//! The sum of each segment, ids ascending.
+
+use crate::ops::op::Op;
+use crate::ops::rules::{SEGMENT_NUMBER, segment};
+
+/// The sum of the rows with the same id.
+pub(super) static OP: Op = Op {
+    name: "segment_sum",
+    aliases: &[],
+    doc: "The sum of the rows of each segment; ids ascend, and each is less than the number of rows.",
+    params: SEGMENT_NUMBER,
+    random: false,
+    infer: segment,
+};

@@ -1,0 +1,91 @@
+//! Pieces along an axis.
+
+use crate::ops::op::{Call, Default, Elements, Fault, Kind, Op, Param, RuleError};
+use crate::ops::rules::{MAX_PARTS, at_least, axis, exact_dim, fits, known_negative};
+use crate::size::Size;
+use crate::types::{Class, Dim, TensorType};
+
+/// `value` in equal pieces or in pieces of given sizes.
+pub(super) static OP: Op = Op {
+    name: "split",
+    aliases: &[],
+    doc: "A tensor cut along an axis: one number says into how many equal pieces, a list gives their sizes (one may be -1: the rest).",
+    params: &[
+        Param::required("value", Kind::Tensor(Elements::Same("T", Class::Any))),
+        Param::required("num_or_size_splits", Kind::Ints),
+        Param::with("axis", Kind::Int, Default::Int(0)),
+    ],
+    random: false,
+    infer,
+};
+
+fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
+    let value = call.tensor("value");
+    let along = axis("axis", call.int("axis")?, value.rank())?;
+    let whole = exact_dim("value", &value.shape.0[along])?;
+    let sizes = match call.sizes(SPLITS) {
+        [_] => equal(whole, call.ints(SPLITS)?[0])?,
+        sizes => given(whole, sizes)?,
+    };
+    let mut pieces = Vec::with_capacity(sizes.len());
+    for size in sizes {
+        let mut piece = value.clone();
+        piece.shape.0[along] = Dim::exact(size);
+        pieces.extend(fits(piece)?);
+    }
+    Ok(pieces)
+}
+
+const SPLITS: &str = "num_or_size_splits";
+
+fn equal(whole: &Size, parts: i64) -> Result<Vec<Size>, RuleError> {
+    if !(1..=MAX_PARTS).contains(&parts) {
+        return Err(RuleError::new(
+            Fault::BadValue,
+            format!("{parts} pieces cannot be cut: their number is from 1 to {MAX_PARTS}"),
+        )
+        .at(SPLITS));
+    }
+    let Some(size) = whole.div_exact(&Size::fixed(parts)) else {
+        return Err(RuleError::new(
+            Fault::ShapeMismatch,
+            format!("{whole} cannot be cut into {parts} equal pieces"),
+        )
+        .at(SPLITS)
+        .help("give the list of sizes instead"));
+    };
+    Ok(vec![size; parts as usize])
+}
+
+fn given(whole: &Size, sizes: &[Size]) -> Result<Vec<Size>, RuleError> {
+    if sizes.is_empty() || sizes.len() as i64 > MAX_PARTS {
+        return Err(RuleError::new(
+            Fault::BadValue,
+            format!(
+                "{} pieces cannot be cut: their number is from 1 to {MAX_PARTS}",
+                sizes.len()
+            ),
+        )
+        .at(SPLITS));
+    }
+    let rest = Size::fixed(-1);
+    let mut sum = Size::fixed(0);
+    for size in sizes.iter().filter(|s| **s != rest) {
+        at_least(SPLITS, 0, size)?;
+        sum = sum.add(size).ok_or_else(RuleError::overflow)?;
+    }
+    let left = whole.sub(&sum).ok_or_else(RuleError::overflow)?;
+    match sizes.iter().filter(|s| **s == rest).count() {
+        0 if left == Size::fixed(0) => Ok(sizes.to_vec()),
+        1 if !known_negative(&left) => Ok(sizes
+            .iter()
+            .map(|s| if *s == rest { left.clone() } else { s.clone() })
+            .collect()),
+        0 | 1 => Err(RuleError::new(
+            Fault::ShapeMismatch,
+            format!("the pieces add up to {sum}, but there are {whole}"),
+        )
+        .at(SPLITS)),
+        _ => Err(RuleError::new(Fault::BadValue, "only one piece can be -1, the rest").at(SPLITS)),
+    }
+}

@@ -1,0 +1,39 @@
+//! Tensors along a new axis.
+
+use crate::ops::op::{Call, Default, Elements, Fault, Kind, Op, Param, RuleError};
+use crate::ops::rules::{fits, place};
+use crate::types::{Class, Dim, TensorType};
+
+/// The `values` side by side along a new `axis`.
+pub(super) static OP: Op = Op {
+    name: "stack",
+    aliases: &[],
+    doc: "A list of tensors of one shape put side by side along a new axis.",
+    params: &[
+        Param::required("values", Kind::Tensors(Elements::Same("T", Class::Any))),
+        Param::with("axis", Kind::Int, Default::Int(0)),
+    ],
+    random: false,
+    infer,
+};
+
+fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
+    let values = call.tensors("values");
+    let first = &values[0];
+    let place = place("axis", call.int("axis")?, first.rank())?;
+    for (i, other) in values.iter().enumerate().skip(1) {
+        if other.shape != first.shape {
+            return Err(RuleError::new(
+                Fault::ShapeMismatch,
+                format!(
+                    "tensors 0 and {i} differ in shape: {} and {}",
+                    first.shape, other.shape
+                ),
+            )
+            .at("values"));
+        }
+    }
+    let mut shape = first.shape.clone();
+    shape.0.insert(place, Dim::fixed(values.len() as i64));
+    fits(TensorType::new(first.dtype, shape))
+}

@@ -1,0 +1,273 @@
+//! Part of a tensor by positions, as indexing `x[a..b by s]` means it.
+
+use crate::ops::op::{Call, Default, Elements, Fault, Kind, Op, Param, RuleError};
+use crate::ops::rules::{exact_dim, fits, known_negative, length};
+use crate::size::Size;
+use crate::types::{Class, Dim, TensorType};
+
+/// `input` from `begin` to before `end` in steps of `strides`.
+///
+/// Bit i of a mask concerns entry i of the lists: `begin_mask` and `end_mask` take the tensor's own border, the one of
+/// `ellipsis_mask` stands for all dimensions that no other entry concerns, `new_axis_mask` puts in a dimension of 1, and
+/// `shrink_axis_mask` takes the one position `begin` and drops the dimension. Positions below 0 count from the end.
+pub(super) static OP: Op = Op {
+    name: "strided_slice",
+    aliases: &[],
+    doc: "The elements from `begin` to before `end` in steps of `strides`, dimension by dimension; bits of the masks change what an entry means.",
+    params: &[
+        Param::required("input", Kind::Tensor(Elements::Same("T", Class::Any))),
+        Param::required("begin", Kind::Ints),
+        Param::required("end", Kind::Ints),
+        Param::optional("strides", Kind::Ints),
+        Param::with("begin_mask", Kind::Int, Default::Int(0)),
+        Param::with("end_mask", Kind::Int, Default::Int(0)),
+        Param::with("ellipsis_mask", Kind::Int, Default::Int(0)),
+        Param::with("new_axis_mask", Kind::Int, Default::Int(0)),
+        Param::with("shrink_axis_mask", Kind::Int, Default::Int(0)),
+    ],
+    random: false,
+    infer,
+};
+
+/// The masks are 32 bits wide in TensorFlow.
+const MAX_ENTRIES: usize = 32;
+
+/// One entry of the lists.
+enum Entry<'a> {
+    Ellipsis,
+    NewAxis,
+    /// One position, whose dimension is dropped.
+    At(&'a Size),
+    Range(Range<'a>),
+}
+
+/// A range of positions; a border that is left out is the tensor's own.
+struct Range<'a> {
+    begin: Option<&'a Size>,
+    end: Option<&'a Size>,
+    stride: i64,
+}
+
+fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
+    let input = call.tensor("input");
+    let entries = entries(call)?;
+    let taken = entries
+        .iter()
+        .filter(|e| matches!(e, Entry::At(_) | Entry::Range(_)))
+        .count();
+    let Some(whole) = input.rank().checked_sub(taken) else {
+        return Err(RuleError::new(
+            Fault::RankMismatch,
+            format!(
+                "{taken} dimensions are indexed, but the tensor has only {}",
+                input.rank()
+            ),
+        )
+        .at("begin"));
+    };
+    let mut left = input.shape.0.iter().enumerate();
+    let mut dims = Vec::new();
+    for entry in entries {
+        match entry {
+            Entry::Ellipsis => dims.extend(left.by_ref().take(whole).map(|(_, d)| d.clone())),
+            Entry::NewAxis => dims.push(Dim::fixed(1)),
+            Entry::At(position) => {
+                let (i, dim) = left.next().expect("the rank was checked");
+                inside(i, dim, position)?;
+            }
+            Entry::Range(range) => {
+                let (_, dim) = left.next().expect("the rank was checked");
+                dims.push(range.of(dim)?);
+            }
+        }
+    }
+    // Without an ellipsis the dimensions after the last entry stay whole.
+    dims.extend(left.map(|(_, d)| d.clone()));
+    fits(input.with_dims(dims))
+}
+
+fn entries<'a>(call: &Call<'a>) -> Result<Vec<Entry<'a>>, RuleError> {
+    let (begin, end) = (call.sizes("begin"), call.sizes("end"));
+    if begin.len() > MAX_ENTRIES {
+        return Err(RuleError::new(
+            Fault::BadValue,
+            format!("{} entries are more than {MAX_ENTRIES}", begin.len()),
+        )
+        .at("begin"));
+    }
+    length("end", end.len(), begin.len(), "of `begin`")?;
+    let strides = match call.ints_opt("strides")? {
+        Some(strides) => strides,
+        None => vec![1; begin.len()],
+    };
+    length("strides", strides.len(), begin.len(), "of `begin`")?;
+    let [no_begin, no_end] = [mask(call, "begin_mask")?, mask(call, "end_mask")?];
+    let ellipsis = mask(call, "ellipsis_mask")?;
+    let [new_axis, shrink] = [
+        mask(call, "new_axis_mask")?,
+        mask(call, "shrink_axis_mask")?,
+    ];
+    if ellipsis.count_ones() > 1 {
+        return Err(
+            RuleError::new(Fault::BadValue, "there is more than one ellipsis").at("ellipsis_mask"),
+        );
+    }
+    let mut entries = Vec::with_capacity(begin.len());
+    for (i, stride) in strides.into_iter().enumerate() {
+        let bit = |mask: u32| mask >> i & 1 == 1;
+        // The order is TensorFlow's, where several bits are set for one entry.
+        entries.push(if bit(ellipsis) {
+            Entry::Ellipsis
+        } else if bit(new_axis) {
+            Entry::NewAxis
+        } else if bit(shrink) {
+            if stride <= 0 {
+                return Err(bad_stride(
+                    "one position is taken by a step above 0",
+                    stride,
+                ));
+            }
+            Entry::At(&begin[i])
+        } else {
+            if stride == 0 {
+                return Err(bad_stride("steps must lead somewhere", stride));
+            }
+            Entry::Range(Range {
+                begin: (!bit(no_begin)).then_some(&begin[i]),
+                end: (!bit(no_end)).then_some(&end[i]),
+                stride,
+            })
+        });
+    }
+    Ok(entries)
+}
+
+fn mask(call: &Call<'_>, param: &'static str) -> Result<u32, RuleError> {
+    let mask = call.int(param)?;
+    u32::try_from(mask).map_err(|_| {
+        RuleError::new(
+            Fault::BadValue,
+            format!("`{param}` must have 32 bits, but is {mask}"),
+        )
+        .at(param)
+    })
+}
+
+fn bad_stride(why: &str, stride: i64) -> RuleError {
+    RuleError::new(Fault::BadValue, format!("{why}, but the step is {stride}")).at("strides")
+}
+
+/// One position must lie in its dimension, where that can be told.
+fn inside(i: usize, dim: &Dim, position: &Size) -> Result<(), RuleError> {
+    let size = exact_dim("input", dim)?;
+    let (Some(n), Some(at)) = (size.value(), position.value()) else {
+        return Ok(());
+    };
+    if (-n..n).contains(&at) {
+        return Ok(());
+    }
+    let error = RuleError::new(
+        Fault::IndexOutOfRange,
+        format!("position {at} does not exist: dimension {i} has {n}"),
+    )
+    .at("begin");
+    Err(if n == 0 {
+        error
+    } else {
+        error.help(format!("use a position from {} to {}", -n, n - 1))
+    })
+}
+
+impl Range<'_> {
+    /// What the range leaves of a dimension.
+    fn of(&self, dim: &Dim) -> Result<Dim, RuleError> {
+        let from_start = self.begin.is_none_or(|b| *b == Size::fixed(0));
+        if from_start && self.end.is_none() && self.stride == 1 {
+            return Ok(dim.clone());
+        }
+        let size = exact_dim("input", dim)?;
+        let known = |p: Option<&Size>| p.map(Size::value).unwrap_or(Some(0)).is_some();
+        let extent = match size.value() {
+            Some(n) if known(self.begin) && known(self.end) => self.clamped(n.max(0)),
+            _ => self.symbolic(size)?,
+        };
+        Ok(Dim::exact(extent.ok_or_else(RuleError::overflow)?))
+    }
+
+    /// With all known: positions outside are moved to the border, as Python does.
+    fn clamped(&self, n: i64) -> Option<Size> {
+        let forward = self.stride > 0;
+        // Backwards the range may end before the first element, so its borders are one less.
+        let (least, most) = if forward { (0, n) } else { (-1, n - 1) };
+        let place = |p: i64| if p < 0 { p.saturating_add(n) } else { p }.clamp(least, most);
+        let begin = self.begin.and_then(Size::value).map(place);
+        let end = self.end.and_then(Size::value).map(place);
+        let (way, step) = if forward {
+            (end.unwrap_or(n) - begin.unwrap_or(0), self.stride)
+        } else {
+            (
+                begin.unwrap_or(n - 1) - end.unwrap_or(-1),
+                self.stride.checked_neg()?,
+            )
+        };
+        Some(match way {
+            1.. => Size::fixed((way - 1) / step + 1),
+            _ => Size::fixed(0),
+        })
+    }
+
+    /// With names: positions are taken to lie inside, and one with a name in it to count from the start.
+    fn symbolic(&self, size: &Size) -> Result<Option<Size>, RuleError> {
+        let negative = |p: Option<&Size>| p.is_some_and(known_negative);
+        let forward = self.stride > 0;
+        let (low, high) = if forward {
+            (self.begin, self.end)
+        } else {
+            (self.end, self.begin)
+        };
+        // Which of the two borders comes first would depend on the size.
+        if negative(low) && high.is_some_and(|p| !known_negative(p)) && size.value().is_none() {
+            return Err(RuleError::new(
+                Fault::UnknownSize,
+                format!("how much this leaves of {size} elements is not known until run time"),
+            )
+            .at("begin")
+            .help("count both positions from the same end"));
+        }
+        Ok(self.symbolic_extent(size, forward))
+    }
+
+    fn symbolic_extent(&self, size: &Size, forward: bool) -> Option<Size> {
+        let place = |p: &Size| {
+            if known_negative(p) {
+                size.add(p)
+            } else {
+                Some(p.clone())
+            }
+        };
+        let one = Size::fixed(1);
+        let (begin, end) = if forward {
+            (
+                self.begin.map_or(Some(Size::fixed(0)), place)?,
+                self.end.map_or(Some(size.clone()), place)?,
+            )
+        } else {
+            let last = size.sub(&one);
+            (
+                self.begin.map_or(last, place)?,
+                self.end.map_or(Some(Size::fixed(-1)), place)?,
+            )
+        };
+        let (way, step) = if forward {
+            (end.sub(&begin)?, self.stride)
+        } else {
+            (begin.sub(&end)?, self.stride.checked_neg()?)
+        };
+        let extent = way.ceil_div(&Size::fixed(step))?;
+        Some(if known_negative(&extent) {
+            Size::fixed(0)
+        } else {
+            extent
+        })
+    }
+}

@@ -1,0 +1,29 @@
+//! Slices added at positions.
+
+use crate::ops::op::{Call, Elements, Kind, Op, Param, RuleError};
+use crate::ops::rules::scattered;
+use crate::types::{Class, TensorType};
+
+/// `tensor` plus `updates` at `indices`.
+pub(super) static OP: Op = Op {
+    name: "tensor_scatter_nd_add",
+    aliases: &[],
+    doc: "A tensor with each of `updates` added at its position in `indices`.",
+    params: &[
+        Param::required("tensor", Kind::Tensor(Elements::Same("T", Class::Number))),
+        Param::required("indices", Kind::Tensor(Elements::Of(Class::Int))),
+        Param::required("updates", Kind::Tensor(Elements::Same("T", Class::Number))),
+    ],
+    random: false,
+    infer,
+};
+
+fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
+    let tensor = call.tensor("tensor");
+    scattered(
+        call.tensor("indices"),
+        call.tensor("updates"),
+        &tensor.shape.0,
+    )?;
+    Ok(vec![tensor.clone()])
+}

@@ -1,0 +1,29 @@
+//! Slices replaced at positions.
+
+use crate::ops::op::{Call, Elements, Kind, Op, Param, RuleError};
+use crate::ops::rules::scattered;
+use crate::types::{Class, TensorType};
+
+/// `tensor` with `updates` in place of what was at `indices`.
+pub(super) static OP: Op = Op {
+    name: "tensor_scatter_nd_update",
+    aliases: &[],
+    doc: "A tensor with each of `updates` put at its position in `indices`; of equal positions the last counts.",
+    params: &[
+        Param::required("tensor", Kind::Tensor(Elements::Same("T", Class::Any))),
+        Param::required("indices", Kind::Tensor(Elements::Of(Class::Int))),
+        Param::required("updates", Kind::Tensor(Elements::Same("T", Class::Any))),
+    ],
+    random: false,
+    infer,
+};
+
+fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
+    let tensor = call.tensor("tensor");
+    scattered(
+        call.tensor("indices"),
+        call.tensor("updates"),
+        &tensor.shape.0,
+    )?;
+    Ok(vec![tensor.clone()])
+}

@@ -1,0 +1,64 @@
+//! Products summed over chosen axes.
+
+use crate::ops::op::{Call, Elements, Fault, Kind, Op, Param, RuleError};
+use crate::ops::rules::{axes, fits, length, same_dim};
+use crate::types::{Class, Dim, TensorType};
+
+/// Σ a · b over pairs of axes.
+pub(super) static OP: Op = Op {
+    name: "tensordot",
+    aliases: &[],
+    doc: "The products of all elements of two tensors, summed over the last axes of `a` and the first of `b`, or over `a_axes` and `b_axes`.",
+    params: &[
+        Param::required("a", Kind::Tensor(Elements::Same("T", Class::Number))),
+        Param::required("b", Kind::Tensor(Elements::Same("T", Class::Number))),
+        Param::optional("axes", Kind::Int),
+        Param::optional("a_axes", Kind::Ints),
+        Param::optional("b_axes", Kind::Ints),
+    ],
+    random: false,
+    infer,
+};
+
+fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
+    let (a, b) = (call.tensor("a"), call.tensor("b"));
+    let (from_a, from_b) = summed(call, a.rank(), b.rank())?;
+    for (i, j) in from_a.iter().zip(&from_b) {
+        let what = format!("dimension {i} of `a` and dimension {j} of `b`");
+        same_dim(what, &a.shape.0[*i], &b.shape.0[*j])?;
+    }
+    let kept = |t: &TensorType, out: &[usize]| -> Vec<Dim> {
+        let dims = t.shape.0.iter().enumerate();
+        dims.filter(|(i, _)| !out.contains(i))
+            .map(|(_, d)| d.clone())
+            .collect()
+    };
+    fits(a.with_dims([kept(a, &from_a), kept(b, &from_b)].concat()))
+}
+
+/// The axes to sum over, those of `a` in the order of those of `b`.
+fn summed(call: &Call<'_>, a: usize, b: usize) -> Result<(Vec<usize>, Vec<usize>), RuleError> {
+    match (
+        call.int_opt("axes")?,
+        call.ints_opt("a_axes")?,
+        call.ints_opt("b_axes")?,
+    ) {
+        (Some(n), None, None) => match usize::try_from(n) {
+            Ok(n) if n <= a && n <= b => Ok(((a - n..a).collect(), (0..n).collect())),
+            _ => Err(RuleError::new(
+                Fault::BadValue,
+                format!("{n} axes cannot be summed over: the tensors have {a} and {b}"),
+            )
+            .at("axes")),
+        },
+        (None, Some(from_a), Some(from_b)) => {
+            length("b_axes", from_b.len(), from_a.len(), "of `a_axes`")?;
+            Ok((axes("a_axes", &from_a, a)?, axes("b_axes", &from_b, b)?))
+        }
+        _ => Err(RuleError::new(
+            Fault::BadValue,
+            "the axes to sum over must be given in one of two ways",
+        )
+        .help("give `axes`, or both `a_axes` and `b_axes`")),
+    }
+}

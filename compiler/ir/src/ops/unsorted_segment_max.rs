@@ -1,0 +1,14 @@
+//! The greatest of each segment, ids in any order.
+
+use crate::ops::op::Op;
+use crate::ops::rules::{UNSORTED_SEGMENT, unsorted_segment};
+
+/// The greatest of the rows with the same id; negative ids are left out.
+pub(super) static OP: Op = Op {
+    name: "unsorted_segment_max",
+    aliases: &[],
+    doc: "The greatest of what belongs to each segment; ids come in any order, negative ones are left out.",
+    params: UNSORTED_SEGMENT,
+    random: false,
+    infer: unsorted_segment,
+};

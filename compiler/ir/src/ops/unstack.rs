@@ -1,0 +1,37 @@
+//! The slices along an axis.
+
+use crate::ops::op::{Call, Default, Elements, Fault, Kind, Op, Param, RuleError};
+use crate::ops::rules::{MAX_PARTS, axis, exact_dim};
+use crate::types::{Class, TensorType};
+
+/// `value` at 0, 1, … along `axis`.
+pub(super) static OP: Op = Op {
+    name: "unstack",
+    aliases: &[],
+    doc: "The slices of a tensor along an axis, each a tensor of its own.",
+    params: &[
+        Param::required("value", Kind::Tensor(Elements::Same("T", Class::Any))),
+        Param::with("axis", Kind::Int, Default::Int(0)),
+    ],
+    random: false,
+    infer,
+};
+
+fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
+    let value = call.tensor("value");
+    let along = axis("axis", call.int("axis")?, value.rank())?;
+    let size = exact_dim("value", &value.shape.0[along])?;
+    let Some(parts) = size.value() else {
+        return Err(RuleError::unknown_size("value", size));
+    };
+    if parts > MAX_PARTS {
+        return Err(RuleError::new(
+            Fault::BadValue,
+            format!("{parts} tensors would come out, more than {MAX_PARTS}"),
+        )
+        .at("value"));
+    }
+    let mut slice = value.clone();
+    slice.shape.0.remove(along);
+    Ok(vec![slice; parts as usize])
+}

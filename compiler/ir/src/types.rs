@@ -1,0 +1,289 @@
+//! Element types, dimensions, shapes and the type of a tensor.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::size::{MAX_ELEMENTS, Size};
+
+/// The type of a tensor's elements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[allow(missing_docs)] // each is named after what it is
+pub enum DType {
+    F16,
+    Bf16,
+    F32,
+    F64,
+    I8,
+    I16,
+    I32,
+    I64,
+    U8,
+    Bool,
+    String,
+}
+
+impl DType {
+    /// All of them, in the order of the enum.
+    pub const ALL: [DType; 11] = [
+        DType::F16,
+        DType::Bf16,
+        DType::F32,
+        DType::F64,
+        DType::I8,
+        DType::I16,
+        DType::I32,
+        DType::I64,
+        DType::U8,
+        DType::Bool,
+        DType::String,
+    ];
+
+    /// The name in the language.
+    pub fn name(self) -> &'static str {
+        match self {
+            DType::F16 => "f16",
+            DType::Bf16 => "bf16",
+            DType::F32 => "f32",
+            DType::F64 => "f64",
+            DType::I8 => "i8",
+            DType::I16 => "i16",
+            DType::I32 => "i32",
+            DType::I64 => "i64",
+            DType::U8 => "u8",
+            DType::Bool => "bool",
+            DType::String => "string",
+        }
+    }
+
+    /// The type of that name.
+    pub fn from_name(name: &str) -> Option<DType> {
+        DType::ALL.into_iter().find(|d| d.name() == name)
+    }
+
+    /// Whether the values are floating-point numbers.
+    pub fn is_float(self) -> bool {
+        Class::Float.contains(self)
+    }
+
+    /// Whether the values are integers.
+    pub fn is_int(self) -> bool {
+        Class::Int.contains(self)
+    }
+
+    /// The least and the greatest value of an integer type.
+    pub fn int_range(self) -> Option<(i64, i64)> {
+        match self {
+            DType::I8 => Some((i8::MIN.into(), i8::MAX.into())),
+            DType::I16 => Some((i16::MIN.into(), i16::MAX.into())),
+            DType::I32 => Some((i32::MIN.into(), i32::MAX.into())),
+            DType::I64 => Some((i64::MIN, i64::MAX)),
+            DType::U8 => Some((0, u8::MAX.into())),
+            DType::F16 | DType::Bf16 | DType::F32 | DType::F64 | DType::Bool | DType::String => {
+                None
+            }
+        }
+    }
+}
+
+impl fmt::Display for DType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// A set of element types, as `where T: float` names them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Class {
+    /// f16, bf16, f32, f64.
+    Float,
+    /// i8 to i64 and u8.
+    Int,
+    /// Float or int.
+    Number,
+    /// Every type.
+    Any,
+}
+
+impl Class {
+    /// All of them.
+    pub const ALL: [Class; 4] = [Class::Float, Class::Int, Class::Number, Class::Any];
+
+    /// The name in the language.
+    pub fn name(self) -> &'static str {
+        match self {
+            Class::Float => "float",
+            Class::Int => "int",
+            Class::Number => "number",
+            Class::Any => "any",
+        }
+    }
+
+    /// The class of that name.
+    pub fn from_name(name: &str) -> Option<Class> {
+        Class::ALL.into_iter().find(|c| c.name() == name)
+    }
+
+    /// Whether the type belongs to the class.
+    pub fn contains(self, dtype: DType) -> bool {
+        match dtype {
+            DType::F16 | DType::Bf16 | DType::F32 | DType::F64 => self != Class::Int,
+            DType::I8 | DType::I16 | DType::I32 | DType::I64 | DType::U8 => self != Class::Float,
+            DType::Bool | DType::String => self == Class::Any,
+        }
+    }
+}
+
+/// The name of a count that is known at run time only. Two dimensions with the same count have the same extent.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Count(pub Arc<str>);
+
+/// One dimension of a shape.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Dim {
+    /// The extent; with a `count`, what the extent is at the most.
+    pub size: Size,
+    /// Where the extent depends on values: which count says how much of `size` is in use.
+    pub count: Option<Count>,
+}
+
+impl Dim {
+    /// A dimension of just that size.
+    pub fn exact(size: Size) -> Dim {
+        Dim { size, count: None }
+    }
+
+    /// A dimension of a known size.
+    pub fn fixed(n: i64) -> Dim {
+        Dim::exact(Size::fixed(n))
+    }
+
+    /// A dimension of at most `capacity`, in use up to `count`.
+    pub fn at_most(capacity: Size, count: Count) -> Dim {
+        Dim {
+            size: capacity,
+            count: Some(count),
+        }
+    }
+
+    /// Whether the dimension is certainly of extent 1.
+    pub fn is_one(&self) -> bool {
+        self.count.is_none() && self.size == Size::fixed(1)
+    }
+}
+
+impl fmt::Display for Dim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.count {
+            None => write!(f, "{}", self.size),
+            Some(_) => write!(f, "<={}", self.size),
+        }
+    }
+}
+
+/// The dimensions of a tensor; none for a scalar.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Shape(pub Vec<Dim>);
+
+impl Shape {
+    /// The shape of a scalar.
+    pub fn scalar() -> Shape {
+        Shape(Vec::new())
+    }
+
+    /// A shape of known sizes.
+    pub fn fixed(sizes: &[i64]) -> Shape {
+        Shape(sizes.iter().map(|n| Dim::fixed(*n)).collect())
+    }
+
+    /// How many dimensions there are.
+    pub fn rank(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The number of elements (for counted dimensions: at the most); `None` where it does not fit.
+    ///
+    /// An empty dimension hides no others that are too large, so the answer does not depend on the order of dimensions
+    /// and holds for any part of them.
+    pub fn elements(&self) -> Option<Size> {
+        let (empty, others): (Vec<_>, Vec<_>) =
+            self.0.iter().partition(|d| d.size == Size::fixed(0));
+        let mut product = Size::fixed(1);
+        for dim in others {
+            product = product.mul(&dim.size)?;
+        }
+        match product.value() {
+            Some(n) if n > MAX_ELEMENTS => None,
+            _ if !empty.is_empty() => Some(Size::fixed(0)),
+            _ => Some(product),
+        }
+    }
+
+    /// Whether some dimension is known at run time only by a count.
+    pub fn is_counted(&self) -> bool {
+        self.0.iter().any(|d| d.count.is_some())
+    }
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[")?;
+        for (i, dim) in self.0.iter().enumerate() {
+            let comma = if i > 0 { ", " } else { "" };
+            write!(f, "{comma}{dim}")?;
+        }
+        f.write_str("]")
+    }
+}
+
+/// What a tensor is: its element type and its shape.
+///
+/// ```
+/// use trainspec_ir::{DType, Shape, TensorType};
+///
+/// assert_eq!(TensorType::new(DType::F32, Shape::fixed(&[2, 3])).to_string(), "f32[2, 3]");
+/// assert_eq!(TensorType::scalar(DType::I64).to_string(), "i64");
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TensorType {
+    /// The type of the elements.
+    pub dtype: DType,
+    /// The dimensions.
+    pub shape: Shape,
+}
+
+impl TensorType {
+    /// A tensor of that element type and shape.
+    pub fn new(dtype: DType, shape: Shape) -> TensorType {
+        TensorType { dtype, shape }
+    }
+
+    /// A tensor without dimensions.
+    pub fn scalar(dtype: DType) -> TensorType {
+        TensorType::new(dtype, Shape::scalar())
+    }
+
+    /// How many dimensions there are.
+    pub fn rank(&self) -> usize {
+        self.shape.rank()
+    }
+
+    /// The same shape with other elements.
+    pub fn with_dtype(&self, dtype: DType) -> TensorType {
+        TensorType::new(dtype, self.shape.clone())
+    }
+
+    /// The same elements in another shape.
+    pub fn with_dims(&self, dims: Vec<Dim>) -> TensorType {
+        TensorType::new(self.dtype, Shape(dims))
+    }
+}
+
+impl fmt::Display for TensorType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.shape.rank() == 0 {
+            write!(f, "{}", self.dtype)
+        } else {
+            write!(f, "{}{}", self.dtype, self.shape)
+        }
+    }
+}

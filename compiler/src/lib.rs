@@ -1,0 +1,51 @@
+//! The compiler as one page: a text goes in, and each stage of it comes out.
+//!
+//! It opens no file: the caller hands in the text and a [`source::Loader`] for what `use` names.
+//!
+//! ```
+//! use trainspec_compiler::{Compilation, Options, source::NoFiles};
+//!
+//! let text = "spec tiny; model (x: f32[batch, 2]) { output y = dense(x, 1); }";
+//! let compilation = Compilation::check("tiny.trainspec", text, &NoFiles, &Options::default());
+//! assert!(!compilation.failed());
+//! assert_eq!(compilation.spec.unwrap().variables.len(), 2);
+//! ```
+
+mod emit;
+
+pub use emit::Stage;
+pub use trainspec_frontend::check::{Options, SETTINGS, SettingSignature};
+pub use trainspec_frontend::{diag, dump, fmt, source, syntax, typed};
+
+use diag::Diagnostic;
+use source::{Loader, Sources};
+
+/// What became of one spec.
+#[derive(Debug)]
+pub struct Compilation {
+    /// All texts involved; diagnostics point into them.
+    pub sources: Sources,
+    /// Errors and warnings, in the order of their places.
+    pub diagnostics: Vec<Diagnostic>,
+    /// The typed spec, where there are no errors.
+    pub spec: Option<typed::Spec>,
+}
+
+impl Compilation {
+    /// Parses and checks a text.
+    pub fn check(name: &str, text: &str, loader: &dyn Loader, options: &Options) -> Compilation {
+        let mut sources = Sources::default();
+        let root = sources.add(name, text);
+        let checked = trainspec_frontend::check::check(&mut sources, root, loader, options);
+        Compilation {
+            sources,
+            diagnostics: checked.diagnostics,
+            spec: checked.spec,
+        }
+    }
+
+    /// Whether the spec cannot be used.
+    pub fn failed(&self) -> bool {
+        self.diagnostics.iter().any(Diagnostic::is_error)
+    }
+}

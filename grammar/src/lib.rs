@@ -1,0 +1,68 @@
+//! The grammar of the Trainspec language: `trainspec.pest` and the parser derived from it.
+//!
+//! In: text. Out: pest pairs. What the pairs mean is decided by the front end; what may be written is decided
+//! here and nowhere else.
+//!
+//! ```
+//! use pest::Parser;
+//! use trainspec_grammar::{Grammar, Rule};
+//!
+//! let mut pairs = Grammar::parse(Rule::file, "spec tiny; const N = 3;").unwrap();
+//! assert_eq!(pairs.next().unwrap().as_rule(), Rule::file);
+//! ```
+
+mod derived {
+    // The derive writes one undocumented variant per rule; the grammar file documents them.
+    #![allow(missing_docs)]
+
+    #[derive(pest_derive::Parser)]
+    #[grammar = "../trainspec.pest"]
+    pub struct Grammar;
+}
+
+pub use derived::{Grammar, Rule};
+
+impl Rule {
+    /// Whether this rule stands for a fixed word (`let`, `for`, …) and carries nothing but its presence.
+    pub fn is_keyword(self) -> bool {
+        use Rule::*;
+        matches!(
+            self,
+            kw_as
+                | kw_block
+                | kw_by
+                | kw_const
+                | kw_data
+                | kw_edition
+                | kw_else
+                | kw_eval
+                | kw_fn
+                | kw_for
+                | kw_hooks
+                | kw_if
+                | kw_in
+                | kw_init
+                | kw_layer
+                | kw_let
+                | kw_loss
+                | kw_metric
+                | kw_minimizing
+                | kw_model
+                | kw_optimizer
+                | kw_output
+                | kw_param
+                | kw_scalar
+                | kw_scan
+                | kw_schedule
+                | kw_slot
+                | kw_spec
+                | kw_state
+                | kw_then
+                | kw_train
+                | kw_use
+                | kw_warm_start
+                | kw_where
+                | kw_yield
+        )
+    }
+}

@@ -1,0 +1,66 @@
+//! `trainspec check`
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use serde_json::json;
+use trainspec_compiler::Compilation;
+use trainspec_compiler::source::Sources;
+
+use crate::output::{count, diagnostics, note, print};
+use crate::{BAD_INPUT, FINE, Format, files};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// Specs, or folders to look for specs in; `-` is standard input [default: the specs in this folder]
+    files: Vec<PathBuf>,
+    /// Give a constant of the specs another value
+    #[arg(long, value_name = "NAME=VALUE", value_parser = files::name_and_value)]
+    set: Vec<(String, String)>,
+    /// Treat warnings as errors
+    #[arg(long)]
+    deny_warnings: bool,
+    /// How to print what is found
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> u8 {
+    let specs = match files::specs(&arguments.files) {
+        Ok(specs) => specs,
+        Err(message) => {
+            note(format_args!("error: {message}"));
+            return BAD_INPUT;
+        }
+    };
+    let start = Instant::now();
+    let (mut errors, mut warnings) = (0, 0);
+    for path in &specs {
+        let (sources, list) = match files::read(path) {
+            Err(diagnostic) => (Sources::default(), vec![diagnostic]),
+            Ok(text) => {
+                let loader = files::Disk::beside(path);
+                let name = path.display().to_string();
+                let compilation = Compilation::check(&name, &text, &loader, &files::options(&arguments.set));
+                (compilation.sources, compilation.diagnostics)
+            }
+        };
+        diagnostics(&sources, &list, arguments.format);
+        let bad = list.iter().filter(|d| d.is_error()).count();
+        errors += bad;
+        warnings += list.len() - bad;
+    }
+    let failed = errors > 0 || (arguments.deny_warnings && warnings > 0);
+    let what = count(specs.len(), "spec");
+    match arguments.format {
+        Format::Json => print(json!({ "checked": specs.len(), "errors": errors, "warnings": warnings })),
+        Format::Text if failed || warnings > 0 => {
+            note(format_args!("{what} checked: {}, {}", count(errors, "error"), count(warnings, "warning")));
+        }
+        Format::Text => {
+            let time = start.elapsed().as_secs_f64() * 1e3;
+            print(format_args!("{what} checked, no errors ({time:.1} ms)"));
+        }
+    }
+    if failed { BAD_INPUT } else { FINE }
+}

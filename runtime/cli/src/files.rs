@@ -1,0 +1,191 @@
+//! Files: which specs are meant, their texts, and what they `use`.
+
+use std::io::Read;
+use std::path::{Component, Path, PathBuf};
+
+use trainspec_compiler::Options;
+use trainspec_compiler::diag::{Code, Diagnostic};
+use trainspec_compiler::source::{LoadError, Loader, MAX_BYTES};
+
+/// The name of standard input.
+pub(crate) const STDIN: &str = "-";
+
+/// The specs that the arguments mean: files as they are, the specs in folders, and without arguments those in the current
+/// folder.
+pub(crate) fn specs(paths: &[PathBuf]) -> Result<Vec<PathBuf>, String> {
+    if paths.is_empty() {
+        let found = in_folder(Path::new("."), false)?;
+        if found.is_empty() {
+            return Err("there is no .trainspec file in this folder; name the files to look at".to_owned());
+        }
+        return Ok(found);
+    }
+    let mut found = Vec::new();
+    for path in paths {
+        if path.is_dir() {
+            let inside = in_folder(path, true)?;
+            if inside.is_empty() {
+                return Err(format!("there is no .trainspec file in `{}`", path.display()));
+            }
+            found.extend(inside);
+        } else {
+            found.push(path.clone());
+        }
+    }
+    Ok(found)
+}
+
+/// The specs in a folder, and in those below it, by name. Hidden folders and `target` hold no specs of the user's.
+fn in_folder(folder: &Path, deep: bool) -> Result<Vec<PathBuf>, String> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        let entries = std::fs::read_dir(&folder)
+            .map_err(|e| format!("cannot read the folder `{}`: {e}", folder.display()))?;
+        for entry in entries {
+            let entry = entry.map_err(|e| format!("cannot read the folder `{}`: {e}", folder.display()))?;
+            let path = entry.path();
+            let name = entry.file_name().to_string_lossy().into_owned();
+            // Links are not followed, so a circle of them cannot trap us.
+            let is_folder = entry.file_type().is_ok_and(|t| t.is_dir());
+            if is_folder {
+                if deep && !name.starts_with('.') && name != "target" {
+                    folders.push(path);
+                }
+            } else if path.extension().is_some_and(|e| e == "trainspec") {
+                found.push(path.strip_prefix("./").map_or(path.clone(), Path::to_owned));
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// The text of a file; at most [`MAX_BYTES`] and a little more are read, so that a longer one can be refused by its length.
+pub(crate) fn read(path: &Path) -> Result<String, Diagnostic> {
+    let mut bytes = Vec::new();
+    let limit = MAX_BYTES as u64 + 1;
+    let read = if path == Path::new(STDIN) {
+        std::io::stdin().lock().take(limit).read_to_end(&mut bytes)
+    } else {
+        std::fs::File::open(path).and_then(|f| f.take(limit).read_to_end(&mut bytes))
+    };
+    if let Err(error) = read {
+        let message = format!("cannot read `{}`: {error}", path.display());
+        return Err(Diagnostic::without_place(Code::UseFailed, message));
+    }
+    if bytes.len() > MAX_BYTES {
+        let message = format!("`{}` has more than {MAX_BYTES} bytes, which no spec needs", path.display());
+        return Err(Diagnostic::without_place(Code::TextTooLong, message));
+    }
+    text(bytes).map_err(|(line, byte)| {
+        let message = format!("`{}` is not UTF-8: the byte 0x{byte:02x} in line {line} belongs to no character", path.display());
+        Diagnostic::without_place(Code::NotUtf8, message).help("save it as UTF-8")
+    })
+}
+
+/// The text of bytes, or the line and the value of the first byte that is not part of one.
+fn text(bytes: Vec<u8>) -> Result<String, (usize, u8)> {
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        let bytes = error.as_bytes();
+        let line = bytes[..at].iter().filter(|b| **b == b'\n').count() + 1;
+        (line, bytes[at])
+    })
+}
+
+/// `--set NAME=VALUE`
+pub(crate) fn options(set: &[(String, String)]) -> Options {
+    Options {
+        overrides: set.to_vec(),
+    }
+}
+
+/// Parses `NAME=VALUE`.
+pub(crate) fn name_and_value(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.trim().is_empty() && !value.trim().is_empty() => {
+            Ok((name.trim().to_owned(), value.trim().to_owned()))
+        }
+        _ => Err("write NAME=VALUE, such as HIDDEN=256".to_owned()),
+    }
+}
+
+/// Reads what a spec uses from the disk, below the spec's own folder.
+pub(crate) struct Disk {
+    root: PathBuf,
+}
+
+impl Disk {
+    /// For the spec at `path`.
+    pub(crate) fn beside(path: &Path) -> Disk {
+        let folder = match path.parent() {
+            Some(parent) if path != Path::new(STDIN) && parent != Path::new("") => parent,
+            _ => Path::new("."),
+        };
+        Disk {
+            root: folder.to_owned(),
+        }
+    }
+}
+
+impl Loader for Disk {
+    fn load(&self, from: &str, path: &str) -> Result<(String, String), LoadError> {
+        let folder = match Path::new(from).parent() {
+            Some(parent) if from != STDIN && parent != Path::new("") => parent,
+            _ => Path::new("."),
+        };
+        let wanted = folder.join(path);
+        let plain = tidy(&wanted);
+        // The real place decides, so that a link cannot lead outside either.
+        let (Ok(real), Ok(root)) = (wanted.canonicalize(), self.root.canonicalize()) else {
+            return Err(LoadError::NotFound);
+        };
+        if !real.starts_with(&root) {
+            return Err(LoadError::Refused("it lies outside the folder of the spec".to_owned()));
+        }
+        if real.is_dir() {
+            return Err(LoadError::Refused("it is a folder".to_owned()));
+        }
+        let text = read(&real).map_err(|d| LoadError::Refused(d.message))?;
+        Ok((plain.display().to_string(), text))
+    }
+}
+
+/// A path without `.` and, where possible, without `..`.
+fn tidy(path: &Path) -> PathBuf {
+    let mut tidy = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::CurDir => {}
+            Component::ParentDir if matches!(tidy.components().next_back(), Some(Component::Normal(_))) => {
+                tidy.pop();
+            }
+            other => tidy.push(other),
+        }
+    }
+    tidy
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tidy_removes_detours() {
+        assert_eq!(tidy(Path::new("./a/../b/./c")), Path::new("b/c"));
+        assert_eq!(tidy(Path::new("../a")), Path::new("../a"));
+    }
+
+    #[test]
+    fn overrides_need_a_name_and_a_value() {
+        assert_eq!(name_and_value("A=1=2"), Ok(("A".to_owned(), "1=2".to_owned())));
+        assert!(name_and_value("A=").is_err());
+        assert!(name_and_value("A").is_err());
+    }
+
+    #[test]
+    fn the_first_wrong_byte_is_told() {
+        assert_eq!(text(b"a\nb\xffc".to_vec()), Err((2, 0xff)));
+    }
+}

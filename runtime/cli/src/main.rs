@@ -1,0 +1,65 @@
+//! The `trainspec` command: parses its arguments, calls the compiler, prints.
+
+mod check;
+mod completions;
+mod emit;
+mod explain;
+mod files;
+mod format;
+mod output;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+/// Describe a training run as text: model, loss, optimizer, data and hooks, checked before anything runs.
+#[derive(Debug, Parser)]
+#[command(name = "trainspec", version, propagate_version = true, max_term_width = 100)]
+#[command(after_help = "Exit codes: 0 fine; 1 a failed run, or `fmt --check` found a difference; 2 bad input.\n\
+                        Colour is used on a terminal, unless NO_COLOR is set.")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Check specs and print what is wrong with them
+    Check(check::Arguments),
+    /// Lay specs out in the canonical form
+    Fmt(format::Arguments),
+    /// Print a stage of the compilation as text
+    Emit(emit::Arguments),
+    /// Explain an error code, with an example
+    Explain(explain::Arguments),
+    /// Print a completion script for a shell
+    Completions(completions::Arguments),
+}
+
+/// How results are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For people.
+    Text,
+    /// One JSON object a line, for programs.
+    Json,
+}
+
+/// Everything was fine.
+const FINE: u8 = 0;
+/// A run failed, or a check found a difference.
+const FAILED: u8 = 1;
+/// The input cannot be used.
+const BAD_INPUT: u8 = 2;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let code = match cli.command {
+        Command::Check(arguments) => check::run(&arguments),
+        Command::Fmt(arguments) => format::run(&arguments),
+        Command::Emit(arguments) => emit::run(&arguments),
+        Command::Explain(arguments) => explain::run(&arguments),
+        Command::Completions(arguments) => completions::run(&arguments),
+    };
+    ExitCode::from(code)
+}
