@@ -18,22 +18,36 @@ impl Checker<'_> {
         &mut self,
         branches: &[(Expr, Body)],
         otherwise: Option<&Body>,
-        _span: Span,
     ) -> Value {
+        let mut chosen = None;
         for (condition, body) in branches {
-            let value = self.eval(condition);
-            if value.is_poison() {
-                return Value::Poison;
+            if chosen.is_some() {
+                self.mention(condition);
+                self.mention_body(body);
+                continue;
             }
+            let value = self.eval(condition);
             match self.as_bool(&value, condition.span, "the condition of an `if`") {
-                Some(true) => return self.scoped(|c| c.body(body)),
-                Some(false) => {}
-                None => return Value::Poison,
+                Some(true) => chosen = Some(body),
+                Some(false) => self.mention_body(body),
+                None => {
+                    self.mention_body(body);
+                    if let Some(body) = otherwise {
+                        self.mention_body(body);
+                    }
+                    return Value::Poison;
+                }
             }
         }
-        match otherwise {
-            Some(body) => self.scoped(|c| c.body(body)),
-            None => Value::None,
+        match (chosen, otherwise) {
+            (Some(body), otherwise) => {
+                if let Some(otherwise) = otherwise {
+                    self.mention_body(otherwise);
+                }
+                self.scoped(|c| c.body(body))
+            }
+            (None, Some(body)) => self.scoped(|c| c.body(body)),
+            (None, None) => Value::None,
         }
     }
 
@@ -41,6 +55,7 @@ impl Checker<'_> {
         let over = self.eval(&fold.over);
         let starts: Vec<Value> = fold.carries.iter().map(|(_, e)| self.eval(e)).collect();
         if over.is_poison() {
+            self.mention_body(&fold.body);
             return Value::Poison;
         }
         let outer = self.frame_mut().yields.replace(Yields::default());

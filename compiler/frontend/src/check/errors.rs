@@ -13,6 +13,9 @@ impl Checker<'_> {
     /// What goes wrong inside the standard library is told at the user's call, with a note that points inside; what goes
     /// wrong inside a definition of the user's is told there, with a note that points at the call.
     pub(crate) fn report(&mut self, diagnostic: Diagnostic) {
+        if self.generic && depends_on_sizes(diagnostic.code) {
+            return;
+        }
         let diagnostic = self.place(diagnostic);
         let key = (
             diagnostic.code,
@@ -95,6 +98,25 @@ impl Checker<'_> {
             .help("sizes are whole numbers below 2^63, and a tensor has at most 2^40 elements"),
         )
     }
+}
+
+/// Whether only the callers of a definition can know if this is a mistake: on its own it has sizes without numbers.
+fn depends_on_sizes(code: Code) -> bool {
+    matches!(
+        code,
+        Code::AxisOutOfRange
+            | Code::BadValue
+            | Code::CarryMismatch
+            | Code::CountMismatch
+            | Code::IndexOutOfRange
+            | Code::NegativeSize
+            | Code::NotConstant
+            | Code::PatternMismatch
+            | Code::RankMismatch
+            | Code::ShapeMismatch
+            | Code::SizeOverflow
+            | Code::UnknownSize
+    )
 }
 
 /// The code of a broken rule.

@@ -64,7 +64,7 @@ impl Checker<'_> {
             ExprKind::Infix(first, rest) => self.infix_chain(first, rest),
             ExprKind::Postfix(base, ops) => self.postfix_chain(base, ops),
             ExprKind::Range(start, end) => self.range(start, end.as_deref(), span),
-            ExprKind::If(branches, otherwise) => self.if_expr(branches, otherwise.as_ref(), span),
+            ExprKind::If(branches, otherwise) => self.if_expr(branches, otherwise.as_ref()),
             ExprKind::Fold(fold) => self.fold_expr(fold, span),
         }
     }
@@ -212,6 +212,7 @@ impl Checker<'_> {
                     // The right side of a known `&&` or `||` may make sense only if the left side allows it.
                     match (op, &value) {
                         (InfixOp::And, Value::Bool(false)) | (InfixOp::Or, Value::Bool(true)) => {
+                            self.mention(operand);
                             span = whole;
                             continue;
                         }
@@ -290,7 +291,7 @@ impl Checker<'_> {
     }
 
     fn member_of_nn(&mut self, member: &Name) -> Value {
-        match self.lookup_operation(&member.text) {
+        match self.lookup_operation(&member.text, member.span) {
             Some(value) => value,
             None => {
                 let known = self.known_names();

@@ -24,8 +24,7 @@ const MAX_FILES: usize = 1_000;
 pub(crate) struct Items {
     constants: BTreeMap<String, Constant>,
     constant_order: Vec<String>,
-    definitions: HashMap<String, Rc<Def>>,
-    optimizers: HashMap<String, Rc<Def>>,
+    definitions: HashMap<(Space, String), Rc<Def>>,
     /// Names of definitions that do not parse: nothing is said about their uses.
     broken: HashMap<String, Span>,
     pub data: Vec<Rc<ast::Section>>,
@@ -54,7 +53,7 @@ enum ConstantState {
 #[derive(Debug, Default)]
 pub(crate) struct Library {
     /// By namespace and name: the place in `trainspec_std::FILES`.
-    index: HashMap<(Space, &'static str), usize>,
+    index: HashMap<Space, HashMap<&'static str, usize>>,
     parsed: HashMap<(Space, String), Rc<Def>>,
     loaded: Vec<bool>,
 }
@@ -272,11 +271,8 @@ impl Checker<'_> {
     }
 
     fn add_definition(&mut self, file: FileId, ast: ast::Definition) {
-        let map = match ast.kind {
-            DefinitionKind::Optimizer => &self.items.optimizers,
-            _ => &self.items.definitions,
-        };
-        if let Some(first) = map.get(&ast.name.text) {
+        let key = (Space::of(ast.kind), ast.name.text.clone());
+        if let Some(first) = self.items.definitions.get(&key) {
             let first = first.ast.name.span;
             self.duplicate_name(ast.kind.word(), &ast.name, first);
             return;
@@ -286,11 +282,7 @@ impl Checker<'_> {
             file,
             library: false,
         });
-        let map = match def.ast.kind {
-            DefinitionKind::Optimizer => &mut self.items.optimizers,
-            _ => &mut self.items.definitions,
-        };
-        map.insert(def.name().to_owned(), def);
+        self.items.definitions.insert(key, def);
     }
 
     fn use_file(
@@ -467,6 +459,11 @@ impl Checker<'_> {
         !self.is_library_file(span.file) && self.items.constants.contains_key(name)
     }
 
+    /// Where a constant is declared.
+    pub(crate) fn constant_place(&self, name: &str) -> Option<Span> {
+        self.items.constants.get(name).map(|c| c.name.span)
+    }
+
     /// What a name stands for outside of any frame.
     pub(crate) fn lookup_global(&mut self, name: &str, span: Span) -> Option<Value> {
         // The library sees its own names only: a user's `const n` must not change it.
@@ -477,8 +474,10 @@ impl Checker<'_> {
                 self.mark_used(place);
                 return self.constant(name, span);
             }
-            if let Some(def) = self.items.definitions.get(name) {
-                return Some(Value::Callable(Callable::Def(def.clone())));
+            for space in [Space::Blocks, Space::Functions] {
+                if let Some(def) = self.own_definition(space, name) {
+                    return Some(Value::Callable(Callable::Def(def)));
+                }
             }
             if self.items.broken.contains_key(name) {
                 return Some(Value::Poison);
@@ -499,28 +498,41 @@ impl Checker<'_> {
         if let Some(def) = self.library_definition(Space::Blocks, name) {
             return Some(Value::Callable(Callable::Def(def)));
         }
-        self.lookup_operation(name)
+        if let Some(def) = self.library_definition(Space::Functions, name) {
+            return Some(Value::Callable(Callable::Def(def)));
+        }
+        self.lookup_operation(name, span)
     }
 
-    /// What `nn.NAME` stands for: a function of the library or an operation, never a block.
-    pub(crate) fn lookup_operation(&mut self, name: &str) -> Option<Value> {
-        if let Some(def) = self.library_definition(Space::Functions, name) {
+    fn own_definition(&self, space: Space, name: &str) -> Option<Rc<Def>> {
+        self.items.definitions.get(&(space, name.to_owned())).cloned()
+    }
+
+    /// What `nn.NAME` stands for: a `fn` of the library or an operation, never a block or an initializer.
+    pub(crate) fn lookup_operation(&mut self, name: &str, span: Span) -> Option<Value> {
+        let own = match self.is_library_file(span.file) {
+            true => None,
+            false => self.own_definition(Space::Functions, name),
+        };
+        if let Some(def) = own.or_else(|| self.library_definition(Space::Functions, name))
+            && def.ast.kind == DefinitionKind::Fn
+        {
             return Some(Value::Callable(Callable::Def(def)));
         }
         trainspec_ir::ops::find(name).map(|op| Value::Callable(Callable::Op(op)))
     }
 
     pub(crate) fn lookup_optimizer(&mut self, name: &str) -> Option<Rc<Def>> {
-        if let Some(def) = self.items.optimizers.get(name) {
-            return Some(def.clone());
-        }
-        self.library_definition(Space::Optimizers, name)
+        self.own_definition(Space::Optimizers, name)
+            .or_else(|| self.library_definition(Space::Optimizers, name))
     }
 
     /// All user definitions that were not expanded, in the order of their places.
     pub(crate) fn unexpanded(&self) -> Vec<Rc<Def>> {
-        let all = self.items.definitions.values().chain(self.items.optimizers.values());
-        let mut left: Vec<Rc<Def>> = all
+        let mut left: Vec<Rc<Def>> = self
+            .items
+            .definitions
+            .values()
             .filter(|d| !self.expanded.contains(&d.ast.name.span))
             .cloned()
             .collect();
@@ -537,7 +549,8 @@ impl Checker<'_> {
             self.library.loaded = vec![false; trainspec_std::FILES.len()];
             for (i, file) in trainspec_std::FILES.iter().enumerate() {
                 for (kind, name) in trainspec_std::definitions(file.text) {
-                    self.library.index.insert((Space::of_word(kind), name), i);
+                    let space = self.library.index.entry(Space::of_word(kind)).or_default();
+                    space.insert(name, i);
                 }
             }
         }
@@ -545,7 +558,7 @@ impl Checker<'_> {
         if let Some(def) = self.library.parsed.get(&key) {
             return Some(def.clone());
         }
-        let file = *self.library.index.iter().find(|((s, n), _)| *s == space && *n == name)?.1;
+        let file = *self.library.index.get(&space)?.get(name)?;
         if self.library.loaded[file] {
             return None;
         }
@@ -578,9 +591,9 @@ impl Checker<'_> {
             names.extend(scope.keys().cloned());
         }
         names.extend(self.items.constants.keys().cloned());
-        names.extend(self.items.definitions.keys().cloned());
-        let indexed = self.library.index.keys();
-        names.extend(indexed.filter(|(s, _)| *s != Space::Optimizers).map(|(_, n)| (*n).to_owned()));
+        for space in [Space::Blocks, Space::Functions] {
+            names.extend(self.names_in(space));
+        }
         for op in TABLE {
             names.push(op.name.to_owned());
             names.extend(op.aliases.iter().map(|a| (*a).to_owned()));
@@ -593,11 +606,17 @@ impl Checker<'_> {
     /// The names of all optimizers, for suggestions.
     pub(crate) fn known_optimizers(&mut self) -> Vec<String> {
         let _ = self.library_definition(Space::Optimizers, "");
-        let mut names: Vec<String> = self.items.optimizers.keys().cloned().collect();
-        let indexed = self.library.index.keys();
-        names.extend(indexed.filter(|(s, _)| *s == Space::Optimizers).map(|(_, n)| (*n).to_owned()));
+        let mut names = self.names_in(Space::Optimizers);
         names.sort();
         names
+    }
+
+    fn names_in(&self, space: Space) -> Vec<String> {
+        let own = self.items.definitions.keys().filter(|(s, _)| *s == space);
+        let library = self.library.index.get(&space).into_iter().flat_map(|names| names.keys());
+        own.map(|(_, name)| name.clone())
+            .chain(library.map(|name| (*name).to_owned()))
+            .collect()
     }
 }
 

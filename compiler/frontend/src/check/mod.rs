@@ -18,6 +18,7 @@ mod glob;
 mod hooks;
 mod index;
 mod items;
+mod mention;
 mod model;
 mod operators;
 mod ops;
@@ -201,6 +202,10 @@ impl Checker<'_> {
 
     /// Warns of what was declared and never used.
     fn warn_unused(&mut self) {
+        if self.has_errors() {
+            // What was not looked at because of a mistake may use it.
+            return;
+        }
         let declared = std::mem::take(&mut self.declared);
         for (span, (kind, name)) in declared {
             if self.used.contains(&span) || name.starts_with('_') {

@@ -59,6 +59,7 @@ impl Checker<'_> {
             fold::Folded::DivisionByZero => self.fail(
                 Diagnostic::new(Code::BadValue, span, "this divides by zero"),
             ),
+            fold::Folded::Unknown if self.generic => Value::Poison,
             fold::Folded::Unknown => self.fail(
                 Diagnostic::new(
                     Code::NotConstant,

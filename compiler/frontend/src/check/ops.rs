@@ -94,6 +94,7 @@ impl Checker<'_> {
             Folded::DivisionByZero => {
                 Some(self.fail(Diagnostic::new(Code::BadValue, span, "this divides by zero")))
             }
+            Folded::Unknown if self.generic => Some(Value::Poison),
             Folded::Unknown | Folded::Refused => None,
         }
     }

@@ -281,6 +281,14 @@ impl Checker<'_> {
                 return None;
             }
         };
+        if self.generic {
+            // Sizes are names here, so there is nothing to fill yet.
+            return Some(typed::Init {
+                name: title,
+                program: typed::Program::default(),
+                value: ValueId(0),
+            });
+        }
         let (result, program) = self.in_program(|c| {
             let mut made = Value::Init(source);
             // An initializer may be made of another one; recursion ends at the depth of expansion.
