@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use trainspec_ir::{FileId, Span};
 
+use crate::diag::{Code, Diagnostic};
+
 /// The longest text that is accepted, in bytes.
 pub const MAX_BYTES: usize = 8 << 20;
 
@@ -104,4 +106,29 @@ impl Loader for std::collections::BTreeMap<String, String> {
             None => Err(LoadError::NotFound),
         }
     }
+}
+
+/// The text of a file's bytes, or why they are none.
+///
+/// ```
+/// use trainspec_frontend::source::decode;
+///
+/// assert_eq!(decode("a", b"spec a;".to_vec()).unwrap(), "spec a;");
+/// assert_eq!(decode("a", vec![0xff]).unwrap_err().code.name(), "not-utf8");
+/// ```
+pub fn decode(name: &str, bytes: Vec<u8>) -> Result<String, Diagnostic> {
+    if bytes.len() > MAX_BYTES {
+        let message = format!("`{name}` has more than {MAX_BYTES} bytes, which no spec needs");
+        return Err(Diagnostic::without_place(Code::TextTooLong, message));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        let bytes = error.as_bytes();
+        let line = bytes[..at].iter().filter(|b| **b == b'\n').count() + 1;
+        let message = format!(
+            "`{name}` is not UTF-8: the byte 0x{:02x} in line {line} belongs to no character",
+            bytes[at]
+        );
+        Diagnostic::without_place(Code::NotUtf8, message).help("save it as UTF-8")
+    })
 }

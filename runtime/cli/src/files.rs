@@ -5,7 +5,7 @@ use std::path::{Component, Path, PathBuf};
 
 use trainspec_compiler::Options;
 use trainspec_compiler::diag::{Code, Diagnostic};
-use trainspec_compiler::source::{LoadError, Loader, MAX_BYTES};
+use trainspec_compiler::source::{LoadError, Loader, MAX_BYTES, decode};
 
 /// The name of standard input.
 pub(crate) const STDIN: &str = "-";
@@ -74,24 +74,7 @@ pub(crate) fn read(path: &Path) -> Result<String, Diagnostic> {
         let message = format!("cannot read `{}`: {error}", path.display());
         return Err(Diagnostic::without_place(Code::UseFailed, message));
     }
-    if bytes.len() > MAX_BYTES {
-        let message = format!("`{}` has more than {MAX_BYTES} bytes, which no spec needs", path.display());
-        return Err(Diagnostic::without_place(Code::TextTooLong, message));
-    }
-    text(bytes).map_err(|(line, byte)| {
-        let message = format!("`{}` is not UTF-8: the byte 0x{byte:02x} in line {line} belongs to no character", path.display());
-        Diagnostic::without_place(Code::NotUtf8, message).help("save it as UTF-8")
-    })
-}
-
-/// The text of bytes, or the line and the value of the first byte that is not part of one.
-fn text(bytes: Vec<u8>) -> Result<String, (usize, u8)> {
-    String::from_utf8(bytes).map_err(|error| {
-        let at = error.utf8_error().valid_up_to();
-        let bytes = error.as_bytes();
-        let line = bytes[..at].iter().filter(|b| **b == b'\n').count() + 1;
-        (line, bytes[at])
-    })
+    decode(&path.display().to_string(), bytes)
 }
 
 /// `--set NAME=VALUE`
@@ -182,10 +165,5 @@ mod tests {
         assert_eq!(name_and_value("A=1=2"), Ok(("A".to_owned(), "1=2".to_owned())));
         assert!(name_and_value("A=").is_err());
         assert!(name_and_value("A").is_err());
-    }
-
-    #[test]
-    fn the_first_wrong_byte_is_told() {
-        assert_eq!(text(b"a\nb\xffc".to_vec()), Err((2, 0xff)));
     }
 }

@@ -1,0 +1,228 @@
+//! The golden runner: input and expectation in one file.
+//!
+//! A golden begins with `// golden: KIND`; lines that start with `//>` are the expected output, all others are the author's
+//! input. The kinds:
+//!
+//! - `parse`: the syntax tree
+//! - `fmt`: the canonical layout
+//! - `check`: the typed spec
+//! - `error CODE`: the diagnostics, at least one of which has the code
+//!
+//! Lines below the first may steer the run: `// set: NAME=VALUE` overrides a constant, `// input: "text" * 3 + "more"`
+//! replaces the input by another text (for what an editor would not keep), `// bytes: 73 ff` by bytes. `use` finds the
+//! files of the folder `used/` beside the golden.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use trainspec_compiler::diag::{Diagnostic, Style, render};
+use trainspec_compiler::source::{Sources, decode};
+use trainspec_compiler::{Compilation, Options, Stage, fmt};
+
+/// One golden.
+#[derive(Debug, Clone)]
+pub struct Golden {
+    /// The file.
+    pub path: PathBuf,
+    /// `error`, `check`, …
+    pub kind: String,
+    /// What follows the kind.
+    pub argument: String,
+    /// The author's lines.
+    pub input: String,
+    /// The lines behind `//>`, without it.
+    pub expected: String,
+}
+
+/// The folder of all goldens.
+pub fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("golden")
+}
+
+/// The root of the repository.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// All files below a folder with that ending, by name; folders called `used`, `target` and hidden ones are left out.
+pub fn files_below(folder: &Path, ending: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if path.is_dir() {
+                if name != "used" && name != "target" && !name.starts_with('.') {
+                    folders.push(path);
+                }
+            } else if path.extension().is_some_and(|e| e == ending) {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// All goldens.
+pub fn goldens() -> Vec<Golden> {
+    files_below(&folder(), "trainspec")
+        .into_iter()
+        .map(|path| Golden::read(&path))
+        .collect()
+}
+
+impl Golden {
+    /// Reads a golden; a file that is none is a mistake of the author's.
+    pub fn read(path: &Path) -> Golden {
+        let text = std::fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        let (mut input, mut expected) = (String::new(), String::new());
+        for line in text.lines() {
+            match line.strip_prefix("//>") {
+                Some(output) => {
+                    expected.push_str(output.strip_prefix(' ').unwrap_or(output));
+                    expected.push('\n');
+                }
+                None => {
+                    input.push_str(line);
+                    input.push('\n');
+                }
+            }
+        }
+        let header = input.lines().next().unwrap_or_default();
+        let words = header
+            .strip_prefix("// golden: ")
+            .unwrap_or_else(|| panic!("{}: the first line must be `// golden: KIND`", path.display()));
+        let (kind, argument) = words.split_once(' ').unwrap_or((words, ""));
+        Golden {
+            path: path.to_owned(),
+            kind: kind.to_owned(),
+            argument: argument.trim().to_owned(),
+            input,
+            expected,
+        }
+    }
+
+    /// The value of a steering line.
+    fn directive(&self, name: &str) -> Option<&str> {
+        let prefix = format!("// {name}: ");
+        self.input.lines().find_map(|l| l.strip_prefix(&prefix))
+    }
+
+    /// What is fed to the compiler.
+    pub fn bytes(&self) -> Vec<u8> {
+        if let Some(text) = self.directive("input") {
+            return expand(text).into_bytes();
+        }
+        if let Some(bytes) = self.directive("bytes") {
+            let parse = |b: &str| u8::from_str_radix(b, 16).unwrap_or_else(|e| panic!("{}: {b}: {e}", self.path.display()));
+            return bytes.split_whitespace().map(parse).collect();
+        }
+        self.input.clone().into_bytes()
+    }
+
+    fn name(&self) -> String {
+        self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
+    fn options(&self) -> Options {
+        let mut options = Options::default();
+        for line in self.input.lines() {
+            if let Some((name, value)) = line.strip_prefix("// set: ").and_then(|l| l.split_once('=')) {
+                options.overrides.push((name.to_owned(), value.to_owned()));
+            }
+        }
+        options
+    }
+
+    fn loader(&self) -> BTreeMap<String, String> {
+        let mut files = BTreeMap::new();
+        let folder = self.path.with_file_name("used");
+        for path in files_below(&folder, "trainspec") {
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            files.insert(name, std::fs::read_to_string(&path).unwrap_or_default());
+        }
+        files
+    }
+
+    /// Runs the golden; what it prints.
+    pub fn run(&self) -> Result<String, String> {
+        let name = self.name();
+        let text = match decode(&name, self.bytes()) {
+            Ok(text) => text,
+            Err(diagnostic) => return self.errors(&Sources::default(), &[diagnostic]),
+        };
+        let loader = self.loader();
+        match self.kind.as_str() {
+            "parse" | "check" => {
+                let stage = if self.kind == "parse" { Stage::Ast } else { Stage::Typed };
+                stage.emit(&name, &text, &loader, &self.options()).map_err(|c| drawn(&c.sources, &c.diagnostics))
+            }
+            "fmt" => fmt::format(&text).map_err(|list| {
+                let mut sources = Sources::default();
+                sources.add(&name, &text);
+                drawn(&sources, &list)
+            }),
+            "error" => {
+                let compilation = Compilation::check(&name, &text, &loader, &self.options());
+                self.errors(&compilation.sources, &compilation.diagnostics)
+            }
+            other => Err(format!("there is no kind of golden `{other}`")),
+        }
+    }
+
+    fn errors(&self, sources: &Sources, list: &[Diagnostic]) -> Result<String, String> {
+        let drawn = drawn(sources, list);
+        if !list.iter().any(|d| d.code.name() == self.argument) {
+            return Err(format!("no diagnostic has the code `{}`:\n{drawn}", self.argument));
+        }
+        Ok(drawn)
+    }
+
+    /// Compares, or rewrites the `//>` lines where `BLESS` is set. `Err` says what differs.
+    pub fn verify(&self) -> Result<(), String> {
+        let name = self.path.strip_prefix(folder()).unwrap_or(&self.path).display().to_string();
+        let found = self.run().map_err(|e| format!("{name}:\n{e}"))?;
+        if found.trim_end() == self.expected.trim_end() {
+            return Ok(());
+        }
+        if std::env::var_os("BLESS").is_some() {
+            let mut text = self.input.trim_end().to_owned();
+            text.push('\n');
+            for line in found.trim_end().lines() {
+                text.push_str(format!("//> {line}").trim_end());
+                text.push('\n');
+            }
+            return std::fs::write(&self.path, text).map_err(|e| format!("{name}: {e}"));
+        }
+        let diff = similar::TextDiff::from_lines(self.expected.trim_end(), found.trim_end());
+        let diff = diff.unified_diff().context_radius(3).header("expected", "found").to_string();
+        Err(format!("{name} (BLESS=1 rewrites it):\n{diff}"))
+    }
+}
+
+fn drawn(sources: &Sources, list: &[Diagnostic]) -> String {
+    let drawn: Vec<String> = list.iter().map(|d| render(sources, d, Style::Plain)).collect();
+    drawn.join("\n\n")
+}
+
+/// `"text" * 3 + "more"`
+fn expand(text: &str) -> String {
+    let mut out = String::new();
+    for part in text.split(" + ") {
+        let (literal, times) = match part.rsplit_once(" * ") {
+            Some((literal, n)) => (literal, n.trim().parse().unwrap_or(1)),
+            None => (part, 1),
+        };
+        let literal = literal.trim().trim_start_matches('"').trim_end_matches('"');
+        let literal = literal
+            .replace("\\n", "\n")
+            .replace("\\r", "\r")
+            .replace("\\0", "\0")
+            .replace("\\\"", "\"")
+            .replace("\\u{feff}", "\u{feff}");
+        out.push_str(&literal.repeat(times));
+    }
+    out
+}

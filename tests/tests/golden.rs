@@ -1,0 +1,74 @@
+//! Runs all goldens, and holds them to what they must cover.
+
+use std::collections::BTreeSet;
+
+use pest::Parser;
+use pest::iterators::Pairs;
+use trainspec_compiler::diag::Code;
+use trainspec_grammar::{Grammar, Rule};
+use trainspec_tests::{folder, goldens};
+
+#[test]
+fn goldens_hold() {
+    let goldens = goldens();
+    let failures: Vec<String> = goldens.iter().filter_map(|g| g.verify().err()).collect();
+    println!("{} goldens", goldens.len());
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+#[test]
+fn every_code_has_a_golden_of_its_name() {
+    for code in Code::ALL {
+        let path = folder().join(format!("errors/{}.trainspec", code.name()));
+        assert!(path.exists(), "{} is missing", path.display());
+        let golden = trainspec_tests::Golden::read(&path);
+        assert_eq!((golden.kind.as_str(), golden.argument.as_str()), ("error", code.name()));
+    }
+}
+
+/// The rules of the grammar that leave no trace in a parse: silent ones.
+fn silent_rules() -> BTreeSet<String> {
+    let text = include_str!("../../grammar/trainspec.pest");
+    text.lines()
+        .filter_map(|l| l.split_once('='))
+        .filter(|(_, body)| body.trim_start().starts_with("_{"))
+        .map(|(name, _)| name.trim().to_owned())
+        .collect()
+}
+
+fn collect(pairs: Pairs<'_, Rule>, reached: &mut BTreeSet<String>) {
+    for pair in pairs.flatten() {
+        let rule = pair.as_rule();
+        reached.insert(format!("{rule:?}"));
+        // What does not parse is parsed once more, to learn why.
+        match rule {
+            Rule::bad_item => {
+                reached.insert("lone_item".to_owned());
+            }
+            Rule::bad_statement => {
+                reached.insert("lone_statement".to_owned());
+                reached.insert("lone_setting".to_owned());
+            }
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn every_rule_of_the_grammar_is_reached_by_a_golden() {
+    let mut reached = BTreeSet::new();
+    for golden in goldens() {
+        if let Ok(text) = String::from_utf8(golden.bytes())
+            && let Ok(pairs) = Grammar::parse(Rule::file, &text)
+        {
+            collect(pairs, &mut reached);
+        }
+    }
+    let silent = silent_rules();
+    let missing: Vec<String> = Rule::all_rules()
+        .iter()
+        .map(|r| format!("{r:?}").trim_start_matches("r#").to_owned())
+        .filter(|name| !silent.contains(name) && !reached.contains(name) && !reached.contains(&format!("r#{name}")))
+        .collect();
+    assert!(missing.is_empty(), "no golden reaches {missing:?}");
+}
