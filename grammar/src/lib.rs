@@ -11,6 +11,12 @@
 //! assert_eq!(pairs.next().unwrap().as_rule(), Rule::file);
 //! ```
 
+// The derived code asks for `alloc` by name.
+extern crate alloc;
+
+// Makes the crate depend on the file, so that a changed grammar is always compiled.
+const _: &str = include_str!("../trainspec.pest");
+
 mod derived {
     // The derive writes one undocumented variant per rule; the grammar file documents them.
     #![allow(missing_docs)]

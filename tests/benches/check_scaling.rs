@@ -4,7 +4,8 @@ use std::fmt::Write;
 use std::time::{Duration, Instant};
 
 use trainspec_compiler::source::NoFiles;
-use trainspec_compiler::{Compilation, Options};
+use trainspec_compiler::{Compilation, Options, syntax};
+use trainspec_ir::FileId;
 
 /// A spec of so many statements: layers, arithmetic, calls of the library.
 fn spec(statements: usize) -> String {
@@ -22,25 +23,39 @@ fn spec(statements: usize) -> String {
     text
 }
 
-fn best_of(n: usize, text: &str) -> Duration {
-    let mut best = Duration::MAX;
-    for _ in 0..n {
+fn parse(text: &str) {
+    let (_, errors) = syntax::parse(FileId(0), text);
+    assert!(errors.is_empty());
+}
+
+fn check(text: &str) {
+    let compilation = Compilation::check("long", text, &NoFiles, &Options::default());
+    assert!(compilation.diagnostics.is_empty(), "{:?}", compilation.diagnostics.first());
+}
+
+/// The two specs in turn, so that a busy machine disturbs both; the best of each.
+fn compare(name: &str, run: fn(&str), short: &str, long: &str) {
+    let time = |text: &str| {
         let start = Instant::now();
-        let compilation = Compilation::check("long", text, &NoFiles, &Options::default());
-        best = best.min(start.elapsed());
-        assert!(compilation.diagnostics.is_empty(), "{:?}", compilation.diagnostics.first());
+        run(text);
+        start.elapsed()
+    };
+    let (mut a, mut b) = (Duration::MAX, Duration::MAX);
+    for _ in 0..7 {
+        a = a.min(time(short));
+        b = b.min(time(long));
     }
-    best
+    let milliseconds = |d: Duration| d.as_secs_f64() * 1e3;
+    println!(
+        "{name}  2,000 statements {:7.2} ms   20,000 statements {:7.2} ms   ratio {:5.2} (linear is 10)",
+        milliseconds(a),
+        milliseconds(b),
+        milliseconds(b) / milliseconds(a)
+    );
 }
 
 fn main() {
     let (short, long) = (spec(2_000), spec(20_000));
-    let (mut a, mut b) = (Duration::MAX, Duration::MAX);
-    for _ in 0..3 {
-        a = a.min(best_of(3, &short));
-        b = b.min(best_of(1, &long));
-    }
-    println!("check    2,000 statements: {:8.2} ms", a.as_secs_f64() * 1e3);
-    println!("check   20,000 statements: {:8.2} ms", b.as_secs_f64() * 1e3);
-    println!("ratio 20,000 : 2,000     : {:8.2} (linear is 10)", b.as_secs_f64() / a.as_secs_f64());
+    compare("parse", parse, &short, &long);
+    compare("check", check, &short, &long);
 }

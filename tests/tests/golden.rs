@@ -42,6 +42,12 @@ fn collect(pairs: Pairs<'_, Rule>, reached: &mut BTreeSet<String>) {
         reached.insert(format!("{rule:?}"));
         // What does not parse is parsed once more, to learn why.
         match rule {
+            Rule::item_body => {
+                let inside = &pair.as_str()[1..pair.as_str().len() - 1];
+                if let Ok(pairs) = Grammar::parse(Rule::statements, inside) {
+                    collect(pairs, reached);
+                }
+            }
             Rule::bad_item => {
                 reached.insert("lone_item".to_owned());
             }

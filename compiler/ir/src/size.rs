@@ -70,6 +70,11 @@ impl Size {
         if let (Form::Fixed(a), Form::Fixed(b)) = (&self.0, &other.0) {
             return a.checked_add(*b).map(Size::fixed);
         }
+        match (self.value(), other.value()) {
+            (Some(0), _) => return Some(other.clone()),
+            (_, Some(0)) => return Some(self.clone()),
+            _ => {}
+        }
         let mut terms = self.terms();
         for (product, coefficient) in other.terms() {
             add_term(&mut terms, product, coefficient)?;
@@ -86,6 +91,11 @@ impl Size {
     pub fn mul(&self, other: &Size) -> Option<Size> {
         if let (Form::Fixed(a), Form::Fixed(b)) = (&self.0, &other.0) {
             return a.checked_mul(*b).map(Size::fixed);
+        }
+        match (self.value(), other.value()) {
+            (Some(1), _) => return Some(other.clone()),
+            (_, Some(1)) => return Some(self.clone()),
+            _ => {}
         }
         let mut terms = Terms::new();
         for (p, a) in self.terms() {

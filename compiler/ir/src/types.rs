@@ -205,17 +205,28 @@ impl Shape {
     /// An empty dimension hides no others that are too large, so the answer does not depend on the order of dimensions
     /// and holds for any part of them.
     pub fn elements(&self) -> Option<Size> {
-        let (empty, others): (Vec<_>, Vec<_>) =
-            self.0.iter().partition(|d| d.size == Size::fixed(0));
-        let mut product = Size::fixed(1);
-        for dim in others {
+        let fixed = self.fixed_elements()?;
+        if self.0.iter().any(|d| d.size == Size::fixed(0)) {
+            return Some(Size::fixed(0));
+        }
+        let mut product = Size::fixed(fixed);
+        for dim in self.0.iter().filter(|d| d.size.value().is_none()) {
             product = product.mul(&dim.size)?;
         }
-        match product.value() {
-            Some(n) if n > MAX_ELEMENTS => None,
-            _ if !empty.is_empty() => Some(Size::fixed(0)),
-            _ => Some(product),
+        Some(product)
+    }
+
+    /// Whether the known dimensions leave a tensor within [`MAX_ELEMENTS`]; a name counts as 1.
+    pub fn fits(&self) -> bool {
+        self.fixed_elements().is_some()
+    }
+
+    fn fixed_elements(&self) -> Option<i64> {
+        let mut product: i64 = 1;
+        for n in self.0.iter().filter_map(|d| d.size.value()).filter(|n| *n != 0) {
+            product = product.checked_mul(n).filter(|n| *n <= MAX_ELEMENTS)?;
         }
+        Some(product)
     }
 
     /// Whether some dimension is known at run time only by a count.

@@ -193,7 +193,10 @@ impl Checker<'_> {
                     old
                 }
                 (None, Target::Fixed(what)) => {
-                    let message = format!("`{name}` is a {what}, which has no older value");
+                    let message = match *what {
+                        "let" => format!("`{name}` is bound with `let`, and has no older value"),
+                        what => format!("`{name}` is a {what}, which has no older value"),
+                    };
                     self.fail(
                         Diagnostic::new(Code::WriteTarget, place, message)
                             .help("`old` reads a `state`, a `slot` or `param` as it was before this step"),

@@ -195,7 +195,7 @@ impl Checker<'_> {
                 span,
                 format!("this loop carries {count} values, and its body gives {found}"),
             )
-            .help(format!("end the body with ({})", names(&fold.carries).replace(" and ", ", "))),
+            .help(format!("end the body with `({})`", names(&fold.carries).replace('`', "").replace(" and ", ", "))),
         );
         None
     }

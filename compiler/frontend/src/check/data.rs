@@ -19,6 +19,8 @@ struct Flow {
     elements: BTreeMap<String, (TensorType, Span)>,
     stages: Vec<Stage>,
     batched: Option<Span>,
+    /// Features whose declaration or value was refused.
+    broken: Vec<Name>,
 }
 
 impl Checker<'_> {
@@ -42,6 +44,7 @@ impl Checker<'_> {
             elements: BTreeMap::new(),
             stages: Vec::new(),
             batched: None,
+            broken: Vec::new(),
         };
         let broken = section.settings.iter().any(|s| s.value == SettingValue::Bad);
         for (i, setting) in section.settings.iter().enumerate() {
@@ -50,18 +53,12 @@ impl Checker<'_> {
                 continue;
             }
             let word = setting.word.text.as_str();
-            if i == 0 && word != "source" && super::settings::words("data").contains(&word) {
-                self.report(
-                    Diagnostic::new(Code::StageOrder, setting.word.span, "a data set begins with its source")
-                        .help("write `source tfrecord(\"...\");` first"),
-                );
-            }
             match word {
                 "source" => {
                     if i > 0 {
                         self.report(
-                            Diagnostic::new(Code::StageOrder, setting.word.span, "the source comes first")
-                                .help("stages apply in the order written"),
+                            Diagnostic::new(Code::StageOrder, setting.word.span, "a data set begins with its source")
+                                .help("move it before all others: stages apply in the order written"),
                         );
                     }
                     source = self.source(setting);
@@ -83,6 +80,9 @@ impl Checker<'_> {
                 )
                 .help("say where records come from: `source tfrecord(\"...\");` or `source csv(\"...\");`"),
             );
+        }
+        if !flow.broken.is_empty() {
+            return None;
         }
         Some(DataSet {
             name: name.text.clone(),
@@ -181,6 +181,7 @@ impl Checker<'_> {
             return;
         }
         let Some(ty) = self.declared_type(&declaration.ty, &Bounds::new(), false) else {
+            flow.broken.push(name.clone());
             return;
         };
         let bounds = match &declaration.bound {
@@ -228,6 +229,9 @@ impl Checker<'_> {
                     let value = c.emit_one(What::Input(name.clone()), ty.clone(), *span);
                     c.bind_implicit(name, *span, value, Target::Fixed("feature"));
                 }
+                for name in &flow.broken {
+                    c.bind_implicit(&name.text, name.span, Value::Poison, Target::Fixed("feature"));
+                }
                 let value = c.eval(expr);
                 match value {
                     Value::Poison | Value::Tensor(_) => value,
@@ -267,6 +271,7 @@ impl Checker<'_> {
             _ => {
                 flow.elements.remove(&name.text);
                 flow.features.retain(|f| f.name != name.text);
+                flow.broken.push(name.clone());
                 self.world.broken_results = true;
             }
         }
@@ -309,7 +314,8 @@ impl Checker<'_> {
             SettingValue::Value(Expr { kind: ExprKind::Name(name), span }) => (name, *span),
             _ => {
                 self.report(
-                    Diagnostic::new(Code::Syntax, setting.span, "`drop` needs the name of a feature"),
+                    Diagnostic::new(Code::Syntax, setting.span, "`drop` needs the name of a feature")
+                        .help("write `drop label;`"),
                 );
                 return;
             }

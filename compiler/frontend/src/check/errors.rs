@@ -16,6 +16,10 @@ impl Checker<'_> {
         if self.generic && depends_on_sizes(diagnostic.code) {
             return;
         }
+        self.names_hidden |= hides_names(diagnostic.code);
+        if diagnostic.code == Code::UnknownName && self.names_hidden {
+            return;
+        }
         let diagnostic = self.place(diagnostic);
         let key = (
             diagnostic.code,
@@ -42,7 +46,7 @@ impl Checker<'_> {
                 && call.def.ast.name.span != span
                 && !call.def.library
                 && !self.is_library(call.span)
-                && call.span != span
+                && !(call.span.file == span.file && call.span.start <= span.start && span.end <= call.span.end)
             {
                 let message = format!("in this call of `{}`", call.def.name());
                 diagnostic.notes.push(Note {
@@ -98,6 +102,14 @@ impl Checker<'_> {
             .help("sizes are whole numbers below 2^63, and a tensor has at most 2^40 elements"),
         )
     }
+}
+
+/// Whether a file that could not be read may hold what other mistakes miss.
+fn hides_names(code: Code) -> bool {
+    matches!(
+        code,
+        Code::UseFailed | Code::UseCycle | Code::UnclosedString | Code::UnbalancedBracket | Code::TooDeep | Code::StringTooLong
+    )
 }
 
 /// Whether only the callers of a definition can know if this is a mistake: on its own it has sizes without numbers.

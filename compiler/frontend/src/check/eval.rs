@@ -1,5 +1,7 @@
 //! Expressions to values.
 
+use std::sync::Arc;
+
 use trainspec_ir::{Size, Span, TensorType};
 
 use crate::ast::{Argument, Expr, ExprKind, InfixOp, Name, Postfix, PostfixKind};
@@ -7,7 +9,7 @@ use crate::check::value::{Callable, Given, Quantity, Tensor, Value};
 use crate::check::{Checker, MAX_DEPTH};
 use crate::diag::{Code, Diagnostic, nearest};
 use crate::syntax;
-use crate::typed::{Node, ValueId, What};
+use crate::typed::{Node, Results, ValueId, What};
 
 impl Checker<'_> {
     /// The value of an expression; mistakes are reported and give `Poison`.
@@ -120,6 +122,9 @@ impl Checker<'_> {
         let help = match (near, name) {
             (Some(near), _) => Some(format!("did you mean `{near}`?")),
             (None, "step") => Some("`step` is known where training goes on: in models, schedules, optimizers and `train`".to_owned()),
+            (None, name) if self.lookup_optimizer(name).is_some() => {
+                Some(format!("`{name}` is an optimizer: set it in `train {{ optimizer {name}(...); }}`"))
+            }
             (None, "grad" | "param") => Some(format!("`{name}` is known inside an `optimizer`")),
             (None, "shape" | "fan_in" | "fan_out") => Some(format!("`{name}` is known inside an `init`; the shape of a tensor is `shape_of(x)`")),
             _ => None,
@@ -332,14 +337,17 @@ impl Checker<'_> {
 
     /// Adds a node with these results.
     pub(crate) fn emit(&mut self, what: What, types: Vec<TensorType>, span: Span) -> Vec<Value> {
+        self.emit_shared(what, types.into_iter().map(Arc::new).collect(), span)
+    }
+
+    /// The same, with types that may be shared.
+    pub(crate) fn emit_shared(&mut self, what: What, types: Vec<Arc<TensorType>>, span: Span) -> Vec<Value> {
         self.nodes += 1;
-        let mut results = Vec::with_capacity(types.len());
-        let mut values = Vec::with_capacity(types.len());
-        for ty in types {
-            let tensor = self.new_value(ty);
-            results.push(tensor.id);
-            values.push(Value::Tensor(tensor));
-        }
+        let results = Results {
+            first: ValueId(self.program.values.len() as u32),
+            count: types.len() as u32,
+        };
+        let values = types.into_iter().map(|ty| Value::Tensor(self.shared_value(ty))).collect();
         self.program.nodes.push(Node {
             what,
             results,
@@ -350,9 +358,13 @@ impl Checker<'_> {
 
     /// A value that some node will make.
     pub(crate) fn new_value(&mut self, ty: TensorType) -> Tensor {
+        self.shared_value(Arc::new(ty))
+    }
+
+    fn shared_value(&mut self, ty: Arc<TensorType>) -> Tensor {
         let id = ValueId(self.program.values.len() as u32);
         self.program.values.push(ty.clone());
-        Tensor { id, ty: ty.into() }
+        Tensor { id, ty }
     }
 
     /// Adds a node with one result.

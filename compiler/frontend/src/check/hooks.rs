@@ -50,7 +50,9 @@ impl Checker<'_> {
                 return None;
             }
         };
-        self.check_names(&bound, setting.span, names);
+        if !matches!(word, "hook" | "feed") {
+            self.check_names(&bound, setting.span, names);
+        }
         if word == "stop_at" {
             let given = |name: &str| bound.get(name).is_some_and(|v| *v != Constant::None);
             if given("last_step") == given("num_steps") {
@@ -114,6 +116,23 @@ impl Checker<'_> {
         }
     }
 
+    /// Where a word stands within a setting.
+    pub(crate) fn word_in(&self, span: Span, word: &str) -> Span {
+        let text = self.sources.slice(span);
+        let alone = |c: Option<char>| !c.is_some_and(|c| c.is_ascii_alphanumeric() || c == '_');
+        let found = text.match_indices(word).find(|(i, _)| {
+            alone(text[..*i].chars().next_back()) && alone(text[*i + word.len()..].chars().next())
+        });
+        match found {
+            Some((i, _)) => Span {
+                start: span.start + i as u32,
+                end: span.start + (i + word.len()) as u32,
+                ..span
+            },
+            None => span,
+        }
+    }
+
     fn check_name(&mut self, name: &str, span: Span, names: &Fetchable) {
         if names.known.iter().any(|k| k == name) {
             let declared = self.declared.iter().find(|(_, (_, n))| n == name).map(|(s, _)| *s);
@@ -130,6 +149,7 @@ impl Checker<'_> {
             None => format!("a step computes {}", one_of(names.known.iter().map(String::as_str)).replace(" or ", " and ")),
         };
         let message = format!("a step computes nothing called `{name}`");
+        let span = self.word_in(span, name);
         self.report(Diagnostic::new(Code::UnknownName, span, message).help(help));
     }
 }
@@ -150,7 +170,7 @@ impl Fetchable {
                 known.push(name.clone());
             }
             known.extend(model.inputs.iter().map(|i| i.name.clone()));
-            if !mode.losses.is_empty() {
+            if !mode.losses.is_empty() && !known.iter().any(|k| k == "loss") {
                 known.push("loss".to_owned());
             }
         }

@@ -123,8 +123,10 @@ impl Checker<'_> {
 
     /// A text with a model or a training is a spec of its own, and has a name.
     fn expect_header(&mut self, root: FileId, name: &str) {
+        // A header that does not parse was told already.
+        let broken = self.errors.iter().any(|e| matches!(e.code, Code::Syntax | Code::ReservedWord));
         let place = match (&self.items.model, &self.items.train) {
-            _ if !name.is_empty() => return,
+            _ if broken || !name.is_empty() => return,
             (Some((_, span)), _) => *span,
             (None, Some(train)) => train.keyword,
             (None, None) => return,
@@ -134,7 +136,7 @@ impl Checker<'_> {
             self.report(
                 Diagnostic::new(Code::MissingItem, start, "the spec has no name")
                     .help("begin with `spec NAME, edition 1;`")
-                    .note_at(Span { end: place.start, ..place }, "needed because of this"),
+                    .note_at(place, "needed because of this"),
             );
         }
     }

@@ -105,6 +105,7 @@ pub fn check(
         nodes: 0,
         depth: 0,
         exhausted: false,
+        names_hidden: false,
         declared: BTreeMap::new(),
         used: HashSet::new(),
         expanded: BTreeSet::new(),
@@ -145,6 +146,8 @@ pub(crate) struct Checker<'a> {
     nodes: u64,
     depth: usize,
     exhausted: bool,
+    /// Whether a file could not be read that may declare what others miss.
+    names_hidden: bool,
     /// What was declared and would be odd if never used: where, which kind of thing, its name.
     declared: BTreeMap<Span, (&'static str, String)>,
     used: HashSet<Span>,
@@ -211,7 +214,8 @@ impl Checker<'_> {
             if self.used.contains(&span) || name.starts_with('_') {
                 continue;
             }
-            let message = format!("the {kind} `{name}` is never used");
+            let shown = if kind == "let" { "value" } else { kind };
+            let message = format!("the {shown} `{name}` is never used");
             let help = match kind {
                 "let" => format!("remove it, or call it `_{name}` if that is on purpose"),
                 _ => "remove it".to_owned(),

@@ -1,5 +1,7 @@
 //! Operations of the table: arguments to parameters, literals to dtypes, the op's own rule, a node.
 
+use std::sync::Arc;
+
 use trainspec_ir::ops::{Arg, Call, Elements, Kind, Op, RuleError};
 use trainspec_ir::{DType, Size, Span, TensorType};
 
@@ -68,7 +70,8 @@ impl Checker<'_> {
         match (op.infer)(&call) {
             Ok(types) => {
                 let site = op.random.then(|| self.random_site(op.name));
-                let mut values = self.emit(What::Op { op, operands, site }, types, span);
+                let types = types.into_iter().map(|ty| shared(ty, &args)).collect();
+                let mut values = self.emit_shared(What::Op { op, operands, site }, types, span);
                 match values.len() {
                     1 => values.remove(0),
                     _ => Value::tuple(values),
@@ -127,10 +130,11 @@ impl Checker<'_> {
                 let (class, variable) = match elements {
                     Elements::Only(dtype) if dtype == t.ty.dtype => continue,
                     Elements::Only(dtype) => {
-                        let message = format!("{} needs `{dtype}` elements", spoken(op));
-                        let help = format!("convert it: `cast(x, {dtype})`");
+                        let message = format!("{} needs `{dtype}` elements", self.spoken(op, span));
+                        let shown = self.shown(given.span);
+                        let help = format!("convert it: `cast({shown}, {dtype})`");
                         let help = match (dtype, t.ty.dtype) {
-                            (DType::Bool, _) => "compare it with something: `x != 0`".to_owned(),
+                            (DType::Bool, _) => format!("compare it with something: `{shown} != 0`"),
                             _ => help,
                         };
                         self.report(
@@ -144,17 +148,18 @@ impl Checker<'_> {
                     Elements::Same(variable, class) => (class, Some(variable)),
                 };
                 if !class.contains(t.ty.dtype) {
-                    let message = format!("{} needs {} elements", spoken(op), class_name(class));
+                    let message = format!("{} needs {} elements", self.spoken(op, span), class_name(class));
+                    let shown = self.shown(given.span);
                     let help = match (class, t.ty.dtype) {
                         (_, DType::String) => None,
-                        (trainspec_ir::Class::Float, _) => Some("convert it: `cast(x, f32)`"),
-                        (trainspec_ir::Class::Int, _) => Some("convert it: `cast(x, i64)`"),
-                        _ => Some("convert it: `cast(x, f32)` or `cast(x, i64)`"),
+                        (trainspec_ir::Class::Float, _) => Some(format!("convert it: `cast({shown}, f32)`")),
+                        (trainspec_ir::Class::Int, _) => Some(format!("convert it: `cast({shown}, i64)`")),
+                        _ => Some(format!("convert it: `cast({shown}, f32)` or `cast({shown}, i64)`")),
                     };
                     self.report(
                         Diagnostic::new(Code::DtypeMismatch, given.span, message)
                             .label(format!("this is `{}`", t.ty))
-                            .maybe_help(help.map(str::to_owned)),
+                            .maybe_help(help),
                     );
                     return None;
                 }
@@ -162,12 +167,19 @@ impl Checker<'_> {
                 match variables.iter().find(|(v, ..)| *v == variable) {
                     None => variables.push((variable, t.ty.dtype, given.span, &*t.ty)),
                     Some((_, dtype, first_span, first)) if *dtype != t.ty.dtype => {
-                        let message = format!("{} needs elements of one type", spoken(op));
-                        let wanted = *dtype;
+                        let message = format!("{} needs elements of one type", self.spoken(op, span));
+                        // What is a number of another kind becomes a float, not the other way round.
+                        let (place, wanted) = match (dtype.is_float(), t.ty.dtype.is_float()) {
+                            (false, true) => (*first_span, t.ty.dtype),
+                            _ => (given.span, *dtype),
+                        };
+                        let shown = match *first_span == given.span {
+                            true => "…".to_owned(),
+                            false => self.shown(place),
+                        };
                         let diagnostic = Diagnostic::new(Code::DtypeMismatch, span, message)
                             .label(format!("`{first}` and `{}`", t.ty))
-                            .help(format!("nothing is converted silently: write `cast(…, {wanted})`"));
-                        let _ = first_span;
+                            .help(format!("nothing is converted silently: write `cast({shown}, {wanted})`"));
                         self.report(diagnostic);
                         return None;
                     }
@@ -466,15 +478,73 @@ impl Checker<'_> {
                 format!("`{sign}` cannot combine these shapes")
             }
             Some(sign) => format!("`{sign}`: {}", error.message),
-            None => format!("`{}`: {}", op.name, error.message),
+            None => match self.written_name(op, span) {
+                Some(name) => format!("`{name}`: {}", error.message),
+                None => error.message.clone(),
+            },
         };
         let code = code_of(&error);
+        let help = self.missing_axis(op, args).filter(|_| code == Code::ShapeMismatch).or(error.help);
         self.fail(
             Diagnostic::new(code, blamed.unwrap_or(span), message)
                 .label(label)
-                .maybe_help(error.help),
+                .maybe_help(help),
         )
     }
+
+    /// The name by which the text calls an operation; `None` where it is written otherwise, such as `x[0]`.
+    fn written_name(&self, op: &'static Op, span: Span) -> Option<&'static str> {
+        let text = self.sources.slice(span);
+        let text = text.strip_prefix("nn.").unwrap_or(text);
+        let word = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).next()?;
+        [op.name].into_iter().chain(op.aliases.iter().copied()).find(|n| *n == word)
+    }
+
+    /// An operation as its user wrote it.
+    fn spoken(&self, op: &'static Op, span: Span) -> String {
+        match symbol(op.name) {
+            Some(sign) => format!("`{sign}`"),
+            None => format!("`{}`", self.written_name(op, span).unwrap_or(op.name)),
+        }
+    }
+
+    /// A short expression as it is written, for a help that shows what to type.
+    pub(crate) fn shown(&self, span: Span) -> String {
+        match self.sources.slice(span) {
+            text if text.len() <= 40 && !text.contains('\n') && !self.is_library_file(span.file) => text.to_owned(),
+            _ => "…".to_owned(),
+        }
+    }
+
+    /// What to type where one operand lacks the last dimension of the other.
+    fn missing_axis(&self, op: &'static Op, args: &[Option<&Given>]) -> Option<String> {
+        let [Some(left), Some(right)] = args else {
+            return None;
+        };
+        let (Value::Tensor(a), Value::Tensor(b)) = (&left.value, &right.value) else {
+            return None;
+        };
+        let (short, long, place) = match a.ty.rank() < b.ty.rank() {
+            true => (a, b, left.span),
+            false => (b, a, right.span),
+        };
+        let fits = short.ty.rank() > 0
+            && short.ty.rank() + 1 == long.ty.rank()
+            && short.ty.shape.0 == long.ty.shape.0[..short.ty.rank()];
+        if op.name == "matmul" || symbol(op.name).is_none() || !fits {
+            return None;
+        }
+        Some(format!("add the missing dimension: `expand_dims({}, axis: -1)`", self.shown(place)))
+    }
+}
+
+/// A result that is like one of the arguments shares its type: most are, and a long spec has many.
+fn shared(ty: TensorType, args: &[Option<&Given>]) -> Arc<TensorType> {
+    let same = args.iter().flatten().find_map(|g| match &g.value {
+        Value::Tensor(t) if *t.ty == ty => Some(t.ty.clone()),
+        _ => None,
+    });
+    same.unwrap_or_else(|| Arc::new(ty))
 }
 
 /// A dtype that an argument names (`range(3, dtype: i32)`).
@@ -507,14 +577,7 @@ fn has_float(value: &Value) -> bool {
     }
 }
 
-fn spoken(op: &Op) -> String {
-    match symbol(op.name) {
-        Some(sign) => format!("`{sign}`"),
-        None => format!("`{}`", op.name),
-    }
-}
-
-fn class_name(class: trainspec_ir::Class) -> &'static str {
+pub(crate) fn class_name(class: trainspec_ir::Class) -> &'static str {
     match class {
         trainspec_ir::Class::Float => "floating-point",
         trainspec_ir::Class::Int => "integer",

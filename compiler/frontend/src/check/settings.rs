@@ -283,7 +283,7 @@ impl Checker<'_> {
         let mut fine = true;
         for (param, slot) in signature.params.iter().zip(slots) {
             match slot {
-                Some(i) => match self.setting_value(param, &arguments[i].value) {
+                Some(i) => match self.setting_value(signature, param, &arguments[i]) {
                     Some(value) => bound.push((param.name.to_owned(), value)),
                     None => fine = false,
                 },
@@ -301,8 +301,13 @@ impl Checker<'_> {
         })
     }
 
-    fn setting_value(&mut self, param: &SettingParam, expr: &Expr) -> Option<Constant> {
-        let what = format!("`{}`", param.name);
+    fn setting_value(&mut self, signature: &SettingSignature, param: &SettingParam, argument: &Argument) -> Option<Constant> {
+        let expr = &argument.value;
+        // The only value of a setting has a name that nobody writes.
+        let what = match (&argument.name, signature.params) {
+            (None, [_]) => format!("`{}`", signature.word),
+            _ => format!("`{}`", param.name),
+        };
         let span = expr.span;
         match param.kind {
             Word(words) => {
@@ -317,7 +322,10 @@ impl Checker<'_> {
                     Some(near) => format!("did you mean `{near}`?"),
                     None => format!("it can be {}", one_of(words.iter().copied())),
                 };
-                let message = format!("this is no value for {what}");
+                let message = match name.as_str() {
+                    "" => format!("this is no value for {what}"),
+                    name => format!("`{name}` is no value for {what}"),
+                };
                 self.report(Diagnostic::new(Code::BadValue, span, message).help(help));
                 None
             }
@@ -415,7 +423,9 @@ impl Checker<'_> {
     }
 
     fn unit_error(&mut self, value: &Value, span: Span, what: &str, wanted: &str) -> Option<Constant> {
-        if value.is_poison() {
+        // A unit that stood too close to its number was told already.
+        let behind = &self.sources.get(span.file).text[span.end as usize..];
+        if value.is_poison() || behind.starts_with(|c: char| c.is_ascii_alphanumeric()) {
             return None;
         }
         let help = match value {
@@ -452,7 +462,7 @@ impl Checker<'_> {
             (_, Some(x)) => Some(Constant::Float(x)),
             (Value::Quantity(q), None) => {
                 let message = format!("{what} is a plain number, without `{}`", q.unit.word());
-                self.report(Diagnostic::new(Code::UnitMismatch, span, message));
+                self.report(Diagnostic::new(Code::UnitMismatch, span, message).help(format!("write `{}`", q.amount)));
                 None
             }
             (other, None) => {

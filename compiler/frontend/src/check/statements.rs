@@ -116,7 +116,10 @@ impl Checker<'_> {
                 Diagnostic::new(
                     Code::WriteTarget,
                     target.span,
-                    format!("`{}` cannot be written: it is a {what}", target.text),
+                    match what {
+                        "let" => format!("`{}` cannot be written: it is bound with `let`", target.text),
+                        _ => format!("`{}` cannot be written: it is a {what}", target.text),
+                    },
                 )
                 .note_at(place, "declared here")
                 .help(help),
@@ -211,7 +214,10 @@ impl Checker<'_> {
                 Diagnostic::new(
                     Code::DuplicateName,
                     place,
-                    format!("there is a second loss `{text}`"),
+                    match name {
+                        Some(_) => format!("there is a second loss `{text}`"),
+                        None => "there is a second loss without a name".to_owned(),
+                    },
                 )
                 .help("name each: `loss generator = ...;`"),
             );
@@ -268,11 +274,13 @@ impl Checker<'_> {
             _ => &self.world.mode.outputs,
         };
         if known.iter().any(|(n, _)| *n == name.text) {
-            self.report(Diagnostic::new(
-                Code::DuplicateName,
-                name.span,
-                format!("the {what} `{}` is declared twice", name.text),
-            ));
+            let first = self.frame().find(&name.text).map(|b| (b.span, b.target.clone()));
+            let message = format!("the {what} `{}` is declared twice", name.text);
+            let mut error = Diagnostic::new(Code::DuplicateName, name.span, message);
+            if let Some((first, Target::Fixed(kind))) = first && kind == what {
+                error = error.note_at(first, "declared here first");
+            }
+            self.report(error);
             return None;
         }
         let found = self.eval(value);

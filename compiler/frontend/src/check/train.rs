@@ -111,7 +111,11 @@ impl Checker<'_> {
                     && let Some(Constant::Text(pattern)) = bound.get("pattern")
                 {
                     let pattern = pattern.clone();
-                    if let Some(vars) = self.matching(&pattern, setting.span, "`freeze`") {
+                    let place = match &setting.value {
+                        SettingValue::Value(expr) => expr.span,
+                        _ => setting.span,
+                    };
+                    if let Some(vars) = self.matching(&pattern, place, "`freeze`") {
                         train.frozen.extend(vars);
                         train.frozen.sort();
                         train.frozen.dedup();
@@ -283,7 +287,8 @@ impl Checker<'_> {
             .filter(|v| glob::matches(pattern, &self.world.variables[v.0 as usize].name))
             .collect();
         if found.is_empty() {
-            if !self.has_errors() {
+            // What else is wrong may be why; another pattern is not.
+            if !self.errors.iter().any(|e| e.is_error() && e.code != Code::GroupEmpty) {
                 let error = self.no_match(pattern, span, what);
                 self.report(error);
             }
@@ -511,6 +516,7 @@ impl Checker<'_> {
                     };
                     if !self.world.broken_results {
                         let message = format!("the model has no metric `{name}`");
+                        let span = self.word_in(span, name);
                         self.report(Diagnostic::new(Code::UnknownName, span, message).help(help));
                     }
                 }

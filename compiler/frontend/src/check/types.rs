@@ -7,6 +7,7 @@ use trainspec_ir::{Class, Count, DType, Dim, Shape, Size, Span, TensorType};
 use crate::ast::{Bound, DimExpr, DimKind, Expr, ExprKind, Name, Param, Type};
 use crate::check::Checker;
 use crate::check::fold;
+use crate::check::ops::class_name;
 use crate::check::scope::Target;
 use crate::check::value::Value;
 use crate::diag::{Code, Diagnostic, nearest};
@@ -85,8 +86,7 @@ impl Checker<'_> {
         let short = name.text.len() == 1 && name.text.chars().all(|c| c.is_ascii_uppercase());
         let help = match (near, name.text.as_str()) {
             _ if short => format!("if `{0}` is to stand for any type, say `where {0}: float`", name.text),
-            (Some(near), _) => format!("did you mean `{near}`?"),
-            (None, "float32" | "double" | "float64" | "half" | "bfloat16" | "int64" | "int32" | "uint8" | "long") => {
+            (_, "float32" | "double" | "float64" | "half" | "bfloat16" | "int64" | "int32" | "uint8" | "long") => {
                 let dtype = match name.text.as_str() {
                     "float32" => "f32",
                     "double" | "float64" => "f64",
@@ -98,6 +98,7 @@ impl Checker<'_> {
                 };
                 format!("it is called `{dtype}` here")
             }
+            (Some(near), _) => format!("did you mean `{near}`?"),
             (None, _) => format!("the types are {}", crate::diag::one_of(DType::ALL.map(DType::name))),
         };
         self.report(
@@ -201,19 +202,23 @@ impl Checker<'_> {
                 };
                 let mut error = Diagnostic::new(Code::DtypeMismatch, span, message)
                     .label(format!("this is `{}`", tensor.ty))
-                    .help(format!("nothing is converted silently: write `cast(…, {wanted})`"));
+                    .help(format!("nothing is converted silently: write `cast({}, {wanted})`", self.shown(span)));
                 if let Some(origin) = origin {
                     error = error.note(origin);
                 }
                 return self.fail(error);
             }
             Head::Variable(class) if !class.contains(found) => {
-                let message = format!("`{}` must have elements of the class `{}`", name.text, class.name());
+                let message = format!("`{}` must have {} elements", name.text, class_name(class));
                 let cast = if class == Class::Int { "i64" } else { "f32" };
+                let shown = self.shown(span);
+                let written = self.sources.slice(ty.span);
+                let declared = format!("`{}` is declared as `{written}` where `{}: {}`", name.text, ty.name.text, class.name());
                 return self.fail(
                     Diagnostic::new(Code::DtypeMismatch, span, message)
                         .label(format!("this is `{}`", tensor.ty))
-                        .help(format!("convert it: `cast(…, {cast})`")),
+                        .note(declared)
+                        .help(format!("convert it: `cast({shown}, {cast})`")),
                 );
             }
             Head::Variable(_) => {

@@ -1,6 +1,7 @@
 //! What an expression stands for while a spec is checked.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use trainspec_ir::ops::Op;
 use trainspec_ir::{DType, FileId, Size, Span, TensorType};
@@ -47,7 +48,7 @@ pub(crate) enum Value {
 #[derive(Debug, Clone)]
 pub(crate) struct Tensor {
     pub id: ValueId,
-    pub ty: Rc<TensorType>,
+    pub ty: Arc<TensorType>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -395,6 +395,7 @@ impl Checker<'_> {
         if !fine {
             return;
         }
+        let twice = self.frame().find(&name.text).is_some();
         self.refuse_duplicate(name, "layer");
         let (callee, given) = match &value.kind {
             ExprKind::Postfix(base, ops) => match ops.split_last() {
@@ -423,7 +424,8 @@ impl Checker<'_> {
             }
         };
         let parent = self.frame().path.clone();
-        if self.world.unique(&parent, &name.text) != name.text {
+        let scope = self.world.unique(&parent, &name.text);
+        if scope != name.text && !twice {
             self.report(
                 Diagnostic::new(
                     Code::VariableConflict,
@@ -437,7 +439,7 @@ impl Checker<'_> {
         self.world.instances.push(Instance {
             def,
             given,
-            path: join(&parent, &name.text),
+            path: join(&parent, &scope),
             name: name.clone(),
             called: false,
         });

@@ -47,7 +47,6 @@ codes! {
     BadValue "bad-value",
     BlockComment "block-comment",
     BoundMismatch "bound-mismatch",
-    BranchMismatch "branch-mismatch",
     ByteOrderMark "byte-order-mark",
     CarriageReturn "carriage-return",
     CarryMismatch "carry-mismatch",

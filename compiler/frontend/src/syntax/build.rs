@@ -3,27 +3,33 @@
 //! The grammar has decided the form of everything; what is left is to name the parts. Pairs of fixed words carry nothing
 //! and are dropped on the way.
 
+use std::collections::BTreeSet;
+
+use pest::Parser;
 use pest::iterators::Pair;
-use trainspec_grammar::Rule;
+use trainspec_grammar::{Grammar, Rule};
 use trainspec_ir::{FileId, Span};
 
 use crate::ast::*;
 use crate::diag::{Code, Diagnostic};
-use crate::syntax::scan::Comment;
+use crate::syntax::scan::{Comment, Outline, Scan};
 use crate::syntax::{precedence, report, string};
 
 /// The tree of a parsed file.
 pub(super) fn file(
     id: FileId,
     text: &str,
-    comments: &[Comment],
+    scan: &Scan,
+    outline: &Outline,
     root: Pair<'_, Rule>,
     errors: &mut Vec<Diagnostic>,
 ) -> File {
     let mut builder = Builder {
         id,
         text,
-        comments,
+        comments: &scan.comments,
+        ends: &scan.ends,
+        origin: Origin::Outline(outline),
         errors,
     };
     let mut file = File {
@@ -53,12 +59,30 @@ pub(super) fn file(
     file
 }
 
+/// How many bytes of statements are parsed at once.
+const PIECE: usize = 4 << 10;
+
+/// What the positions of pairs are counted from.
+#[derive(Clone, Copy)]
+enum Origin<'a> {
+    /// The file without the bodies of its items.
+    Outline(&'a Outline),
+    /// A piece of a body that begins here.
+    Piece(usize),
+}
+
 struct Builder<'a> {
     id: FileId,
     text: &'a str,
     comments: &'a [Comment],
+    /// Where statements end in the bodies of items.
+    ends: &'a [u32],
+    origin: Origin<'a>,
     errors: &'a mut Vec<Diagnostic>,
 }
+
+/// Parts that are taken one by one.
+type Parts<'i> = std::iter::Peekable<std::vec::IntoIter<Pair<'i, Rule>>>;
 
 /// The parts of a pair without the fixed words.
 fn parts<'i>(pair: Pair<'i, Rule>) -> std::vec::IntoIter<Pair<'i, Rule>> {
@@ -76,7 +100,7 @@ fn next<'i>(parts: &mut impl Iterator<Item = Pair<'i, Rule>>) -> Pair<'i, Rule> 
 
 /// The next part, if it is of that rule.
 fn optional<'i>(
-    parts: &mut std::iter::Peekable<std::vec::IntoIter<Pair<'i, Rule>>>,
+    parts: &mut Parts<'i>,
     rule: Rule,
 ) -> Option<Pair<'i, Rule>> {
     parts.next_if(|p| p.as_rule() == rule)
@@ -85,7 +109,16 @@ fn optional<'i>(
 impl Builder<'_> {
     fn span(&self, pair: &Pair<'_, Rule>) -> Span {
         let span = pair.as_span();
-        Span::new(self.id, span.start(), self.last_token_end(span.start(), span.end()))
+        let (start, end) = (self.place(span.start()), self.place(span.end()));
+        Span::new(self.id, start, self.last_token_end(start, end))
+    }
+
+    /// Where a position of a pair stands in the text.
+    fn place(&self, at: usize) -> usize {
+        match self.origin {
+            Origin::Outline(outline) => outline.place(at),
+            Origin::Piece(start) => start + at,
+        }
     }
 
     /// A rule that ends in an optional part may have swallowed the space and the comments behind its last token.
@@ -139,7 +172,7 @@ impl Builder<'_> {
 
     fn docs(
         &self,
-        parts: &mut std::iter::Peekable<std::vec::IntoIter<Pair<'_, Rule>>>,
+        parts: &mut Parts<'_>,
     ) -> Vec<Doc> {
         let mut docs = Vec::new();
         while let Some(pair) = optional(parts, Rule::outer_doc) {
@@ -157,7 +190,7 @@ impl Builder<'_> {
             .find(|p| p.as_rule() != Rule::outer_doc);
         match behind {
             Some(first) => Span {
-                start: first.as_span().start() as u32,
+                start: self.place(first.as_span().start()) as u32,
                 ..whole
             },
             None => whole,
@@ -213,7 +246,7 @@ impl Builder<'_> {
         Model {
             params: self.params(next(&mut parts)),
             bounds: self.bounds(optional(&mut parts, Rule::where_clause)),
-            body: self.body(next(&mut parts)),
+            body: self.item_body(next(&mut parts)),
         }
     }
 
@@ -362,7 +395,7 @@ impl Builder<'_> {
         let bounds = self.bounds(optional(&mut parts, Rule::where_clause));
         let body = next(&mut parts);
         let body = match body.as_rule() {
-            Rule::body => DefinitionBody::Body(self.body(body)),
+            Rule::item_body => DefinitionBody::Body(self.item_body(body)),
             _ => DefinitionBody::Value(self.expr(body)),
         };
         if kind == DefinitionKind::Optimizer && matches!(body, DefinitionBody::Value(_)) {
@@ -426,12 +459,48 @@ impl Builder<'_> {
         DimExpr { kind, span }
     }
 
+    /// The body of an item, parsed in pieces.
+    fn item_body(&mut self, pair: Pair<'_, Rule>) -> Body {
+        let span = self.span(&pair);
+        let (mut start, end) = (span.start as usize + 1, span.end as usize - 1);
+        let first = self.ends.partition_point(|at| (*at as usize) < start);
+        let mut ends = self.ends[first..].iter().map(|at| *at as usize + 1).take_while(|at| *at <= end).peekable();
+        let since = self.errors.len();
+        let mut statements = Vec::new();
+        let outer = self.origin;
+        while start < end {
+            // As many statements as make a piece worth its while.
+            let mut stop = end;
+            while let Some(at) = ends.next() {
+                if at - start >= PIECE && ends.peek().is_some() {
+                    stop = at;
+                    break;
+                }
+            }
+            self.origin = Origin::Piece(start);
+            match Grammar::parse(Rule::statements, &self.text[start..stop]) {
+                Ok(mut pairs) => self.statements(next(&mut pairs), &mut statements),
+                Err(error) => self.errors.push(report::failure(self.id, self.text, start, &error)),
+            }
+            start = stop;
+        }
+        self.origin = outer;
+        self.finish_body(statements, span, since)
+    }
+
     fn body(&mut self, pair: Pair<'_, Rule>) -> Body {
         let span = self.span(&pair);
-        let mut statements: Vec<Statement> = Vec::new();
+        let since = self.errors.len();
+        let mut statements = Vec::new();
+        self.statements(pair, &mut statements);
+        self.finish_body(statements, span, since)
+    }
+
+    fn statements(&mut self, pair: Pair<'_, Rule>, statements: &mut Vec<Statement>) {
         for pair in parts(pair) {
             statements.push(match pair.as_rule() {
                 Rule::statement => self.statement(pair),
+                Rule::EOI => continue,
                 _ => {
                     let (names, span) = self.bad(pair, Rule::lone_statement);
                     Statement {
@@ -442,6 +511,11 @@ impl Builder<'_> {
                 }
             });
         }
+    }
+
+    /// Takes the value at the end, and misses semicolons.
+    fn finish_body(&mut self, statements: Vec<Statement>, span: Span, since: usize) -> Body {
+        let mut statements = self.join_tangled(statements, since);
         let value = match statements.last() {
             Some(Statement {
                 kind: StatementKind::Expr { semicolon: false, .. },
@@ -476,6 +550,62 @@ impl Builder<'_> {
             value,
             span,
         }
+    }
+
+    /// `var h = x;` reads as the name `var`, the name `h` and something bad: one mistake, told once. `since` is how many
+    /// errors there were before these statements.
+    fn join_tangled(&mut self, statements: Vec<Statement>, since: usize) -> Vec<Statement> {
+        let bare = |s: &Statement| match &s.kind {
+            StatementKind::Expr { value, semicolon: false } if matches!(value.kind, ExprKind::Name(_)) => Some(value.span),
+            _ => None,
+        };
+        if !statements.iter().any(|s| bare(s).is_some()) {
+            return statements;
+        }
+        let starts: BTreeSet<u32> = self.errors[since..].iter().filter_map(|e| Some(e.span?.start)).collect();
+        let mut joined = Vec::with_capacity(statements.len());
+        let mut replaced: Vec<(Span, Diagnostic)> = Vec::new();
+        let mut rest = statements.into_iter().peekable();
+        while let Some(statement) = rest.next() {
+            let Some(first) = bare(&statement) else {
+                joined.push(statement);
+                continue;
+            };
+            // As far as the line goes, or the first `;`.
+            let mut whole = statement.span;
+            let mut open = true;
+            let mut group = vec![statement];
+            while open && let Some(next) = rest.next_if(|n| !self.text[whole.end as usize..n.span.start as usize].contains('\n')) {
+                whole = whole.to(next.span);
+                open = matches!(next.kind, StatementKind::Expr { semicolon: false, .. });
+                group.push(next);
+            }
+            let foreign = report::foreign_word(self.text, first);
+            let told = starts.range(whole.start..=whole.end).next().is_some();
+            if group.len() == 1 || !(told || foreign.is_some()) {
+                joined.append(&mut group);
+                continue;
+            }
+            replaced.extend(foreign.map(|error| (whole, error)));
+            let mut names = Vec::new();
+            for statement in group {
+                match statement.kind {
+                    StatementKind::Expr { value: Expr { kind: ExprKind::Name(text), span }, .. } => names.push(Name { text, span }),
+                    StatementKind::Bad(more) => names.extend(more),
+                    _ => {}
+                }
+            }
+            joined.push(Statement { docs: Vec::new(), kind: StatementKind::Bad(names), span: whole });
+        }
+        let mut here = self.errors.split_off(since);
+        here.retain(|e| {
+            let start = e.span.map_or(0, |s| s.start);
+            let behind = replaced.partition_point(|(whole, _)| whole.start <= start);
+            behind == 0 || start > replaced[behind - 1].0.end
+        });
+        self.errors.append(&mut here);
+        self.errors.extend(replaced.into_iter().map(|(_, error)| error));
+        joined
     }
 
     fn statement(&mut self, pair: Pair<'_, Rule>) -> Statement {
@@ -547,57 +677,58 @@ impl Builder<'_> {
 
     fn pattern(&mut self, pair: Pair<'_, Rule>) -> Pattern {
         let span = self.span(&pair);
-        let tuple = pair.as_str().starts_with('(');
-        let mut parts = parts(pair);
-        if tuple {
-            return Pattern::Tuple(parts.map(|p| self.pattern(p)).collect(), span);
-        }
-        let inner = next(&mut parts);
-        match inner.as_rule() {
+        match pair.as_rule() {
             Rule::wildcard => Pattern::Wildcard(span),
-            _ => Pattern::Name(self.name(inner)),
+            Rule::tuple_pattern => {
+                Pattern::Tuple(parts(pair).map(|p| self.pattern(p)).collect(), span)
+            }
+            _ => Pattern::Name(self.name(pair)),
         }
     }
 
     fn expr(&mut self, pair: Pair<'_, Rule>) -> Expr {
         let span = self.span(&pair);
-        let mut parts = parts(pair);
-        let start = self.chain(next(&mut parts));
-        match parts.next() {
-            None => start,
-            Some(_range_mark) => {
-                let end = parts.next().map(|p| Box::new(self.chain(p)));
-                Expr {
-                    kind: ExprKind::Range(Box::new(start), end),
-                    span,
-                }
-            }
+        let mut parts = parts(pair).peekable();
+        let start = self.chain(&mut parts);
+        if optional(&mut parts, Rule::range_mark).is_none() {
+            return start;
+        }
+        let end = parts.peek().is_some().then(|| Box::new(self.chain(&mut parts)));
+        Expr {
+            kind: ExprKind::Range(Box::new(start), end),
+            span,
         }
     }
 
-    fn chain(&mut self, pair: Pair<'_, Rule>) -> Expr {
-        let mut parts = parts(pair);
-        let first = self.term(next(&mut parts));
+    /// Operands and operators, up to the end or to the mark of a range.
+    fn chain(&mut self, parts: &mut Parts<'_>) -> Expr {
+        let first = self.term(parts);
         let mut rest = Vec::new();
-        while let Some(op) = parts.next() {
+        while let Some(op) = optional(parts, Rule::infix) {
             let op = InfixOp::from_symbol(op.as_str()).expect("the grammar knows the operators");
-            rest.push((op, self.term(next(&mut parts))));
+            rest.push((op, self.term(parts)));
         }
         precedence::group(first, rest, self.errors)
     }
 
-    fn term(&mut self, pair: Pair<'_, Rule>) -> Expr {
-        let span = self.span(&pair);
-        let mut parts = parts(pair).peekable();
+    fn term(&mut self, parts: &mut Parts<'_>) -> Expr {
         let mut prefixes = Vec::new();
-        while let Some(prefix) = optional(&mut parts, Rule::prefix) {
+        let mut first_prefix = None;
+        while let Some(prefix) = optional(parts, Rule::prefix) {
+            first_prefix.get_or_insert_with(|| self.span(&prefix));
             prefixes.push(match prefix.as_str() {
                 "-" => PrefixOp::Negate,
                 _ => PrefixOp::Not,
             });
         }
-        let mut expr = self.primary(next(&mut parts));
-        let postfixes: Vec<Postfix> = parts.map(|p| self.postfix(p)).collect();
+        let mut expr = self.primary(parts);
+        let mut postfixes = Vec::new();
+        let is_postfix = |p: &Pair<'_, Rule>| {
+            matches!(p.as_rule(), Rule::arguments | Rule::index | Rule::member)
+        };
+        while let Some(postfix) = parts.next_if(is_postfix) {
+            postfixes.push(self.postfix(postfix));
+        }
         if let Some(last) = postfixes.last() {
             let span = expr.span.to(last.span);
             expr = Expr {
@@ -605,34 +736,38 @@ impl Builder<'_> {
                 span,
             };
         }
-        if prefixes.is_empty() {
-            return expr;
-        }
-        Expr {
-            kind: ExprKind::Prefix(prefixes, Box::new(expr)),
-            span,
+        match first_prefix {
+            None => expr,
+            Some(prefix) => Expr {
+                span: prefix.to(expr.span),
+                kind: ExprKind::Prefix(prefixes, Box::new(expr)),
+            },
         }
     }
 
-    fn primary(&mut self, pair: Pair<'_, Rule>) -> Expr {
-        let span = self.span(&pair);
+    fn primary(&mut self, parts: &mut Parts<'_>) -> Expr {
+        let pair = next(parts);
+        let mut span = self.span(&pair);
         let kind = match pair.as_rule() {
-            Rule::quantity => {
-                let mut parts = parts(pair);
-                let number = self.number(next(&mut parts));
-                match parts.next().and_then(|u| Unit::from_word(u.as_str())) {
-                    Some(unit) => ExprKind::Quantity(number, unit),
+            Rule::number => {
+                let number = self.number(pair);
+                match optional(parts, Rule::unit) {
+                    Some(unit) => {
+                        span = span.to(self.span(&unit));
+                        let unit = Unit::from_word(unit.as_str()).expect("the grammar knows the units");
+                        ExprKind::Quantity(number, unit)
+                    }
                     None => ExprKind::Number(number),
                 }
             }
             Rule::string => ExprKind::Text(string::literal_value(pair.as_str())),
             Rule::boolean => ExprKind::Bool(pair.as_str() == "true"),
             Rule::name => ExprKind::Name(pair.as_str().to_owned()),
-            Rule::list => ExprKind::List(parts(pair).map(|p| self.expr(p)).collect()),
+            Rule::list => ExprKind::List(self::parts(pair).map(|p| self.expr(p)).collect()),
             Rule::paren => {
                 let mut comma = false;
                 let mut inner = Vec::new();
-                for part in parts(pair) {
+                for part in self::parts(pair) {
                     match part.as_rule() {
                         Rule::trailing_comma => comma = true,
                         _ => inner.push(self.expr(part)),
@@ -646,7 +781,7 @@ impl Builder<'_> {
             Rule::if_expr => {
                 let mut branches = Vec::new();
                 let mut otherwise = None;
-                let mut parts = parts(pair);
+                let mut parts = self::parts(pair);
                 while let Some(part) = parts.next() {
                     if part.as_rule() == Rule::body {
                         otherwise = Some(self.body(part));
@@ -684,14 +819,11 @@ impl Builder<'_> {
 
     fn postfix(&mut self, pair: Pair<'_, Rule>) -> Postfix {
         let span = self.span(&pair);
-        let inner = next(&mut parts(pair));
-        let kind = match inner.as_rule() {
-            Rule::arguments => PostfixKind::Call(self.arguments(inner)),
-            Rule::index => {
-                PostfixKind::Index(parts(inner).map(|p| self.subscript(p)).collect())
-            }
+        let kind = match pair.as_rule() {
+            Rule::arguments => PostfixKind::Call(self.arguments(pair)),
+            Rule::index => PostfixKind::Index(parts(pair).map(|p| self.subscript(p)).collect()),
             _ => {
-                let mut parts = parts(inner);
+                let mut parts = parts(pair);
                 next(&mut parts); // the dot
                 PostfixKind::Member(self.name(next(&mut parts)))
             }
@@ -700,15 +832,16 @@ impl Builder<'_> {
     }
 
     fn arguments(&mut self, pair: Pair<'_, Rule>) -> Vec<Argument> {
-        parts(pair)
-            .map(|p| {
-                let mut parts = parts(p).peekable();
-                Argument {
-                    name: optional(&mut parts, Rule::name).map(|n| self.name(n)),
-                    value: self.expr(next(&mut parts)),
-                }
-            })
-            .collect()
+        let mut arguments = Vec::new();
+        let mut parts = parts(pair).peekable();
+        while parts.peek().is_some() {
+            let label = optional(&mut parts, Rule::label);
+            arguments.push(Argument {
+                name: label.map(|l| self.name(next(&mut self::parts(l)))),
+                value: self.expr(next(&mut parts)),
+            });
+        }
+        arguments
     }
 
     fn subscript(&mut self, pair: Pair<'_, Rule>) -> Subscript {
@@ -720,7 +853,7 @@ impl Builder<'_> {
             Rule::wildcard => SubscriptKind::Whole,
             rule => {
                 let (start, end) = match rule {
-                    Rule::up_to => (None, Some(self.chain(next(&mut self::parts(first))))),
+                    Rule::up_to => (None, Some(self.chain(&mut self::parts(first).peekable()))),
                     _ => match self.expr(first) {
                         Expr {
                             kind: ExprKind::Range(start, end),

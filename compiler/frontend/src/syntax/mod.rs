@@ -66,18 +66,28 @@ pub fn parse(file: FileId, text: &str) -> (Parsed, Vec<Diagnostic>) {
     if scan.stop {
         return (empty(), scan.errors);
     }
-    let mut errors = scan.errors;
+    let mut errors = scan.errors.clone();
     let text = scan.patched.as_deref().unwrap_or(text);
-    let file = match Grammar::parse(Rule::file, text) {
+    let outline = scan::Outline::new(text, &scan.bodies);
+    let file = match Grammar::parse(Rule::file, &outline.text) {
         Ok(mut pairs) => {
             let root = pairs.next().expect("a parse gives its root");
-            build::file(file, text, &scan.comments, root, &mut errors)
+            build::file(file, text, &scan, &outline, root, &mut errors)
         }
         Err(error) => {
-            errors.push(report::failure(file, text, 0, &error));
+            errors.push(report::failure(file, &outline.text, 0, &error));
             empty().file
         }
     };
+    // A line does not parse where a part of it had to be left out.
+    let line = |at: usize| {
+        let start = text[..at].rfind('\n').map_or(0, |i| i + 1);
+        start..=text[at..].find('\n').map_or(text.len(), |i| at + i)
+    };
+    let odd = errors.iter().filter(|e| e.code == Code::BadCharacter).filter_map(|e| e.span);
+    let odd: Vec<_> = odd.map(|s| line(s.start as usize)).collect();
+    let on_odd_line = |e: &Diagnostic| e.span.is_some_and(|s| odd.iter().any(|l| l.contains(&(s.start as usize))));
+    errors.retain(|e| e.code != Code::Syntax || !on_odd_line(e));
     errors.sort_by_key(|e| e.span);
     (
         Parsed {

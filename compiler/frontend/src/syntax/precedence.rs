@@ -41,7 +41,7 @@ fn level(
         (op, operand)
     });
     let (_, head) = operands.next().expect("the first group is there");
-    let tail: Vec<(InfixOp, Expr)> = operands.filter_map(|(op, e)| Some((op?, e))).collect();
+    let mut tail: Vec<(InfixOp, Expr)> = operands.filter_map(|(op, e)| Some((op?, e))).collect();
     let Some((_, last)) = tail.last() else {
         return head;
     };
@@ -51,6 +51,8 @@ fn level(
             Diagnostic::new(Code::Syntax, span, "comparisons do not chain")
                 .help("write `a < b && b < c`, or use parentheses"),
         );
+        // What a truth is compared with would only be told once more.
+        tail.truncate(1);
     }
     Expr {
         kind: ExprKind::Infix(Box::new(head), tail),

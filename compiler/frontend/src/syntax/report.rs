@@ -34,7 +34,10 @@ pub(super) fn failure(file: FileId, text: &str, offset: usize, error: &Error<Rul
         ErrorVariant::ParsingError { positives, .. } => positives.as_slice(),
         ErrorVariant::CustomError { .. } => &[],
     };
-    let at = skip_space(text, at);
+    let mut at = skip_space(text, at);
+    if text[at..].starts_with('*') && text[..at].ends_with('*') {
+        at -= 1;
+    }
     let token = token_at(text, at);
     let span = Span::new(file, at, at + token.len());
     if LATER.contains(&token) {
@@ -42,14 +45,34 @@ pub(super) fn failure(file: FileId, text: &str, offset: usize, error: &Error<Rul
         return Diagnostic::new(Code::ReservedWord, span, message)
             .help("choose another name, or leave the item out");
     }
-    let wants_name = expected.contains(&Rule::name) || expected.contains(&Rule::pattern);
-    if TAKEN.contains(&token) && wants_name && !expected.contains(&Rule::expr) {
+    let wants_name = expected.contains(&Rule::name);
+    if TAKEN.contains(&token) && wants_name && !expected.contains(&Rule::expr) && !expected.contains(&Rule::paren) {
         let message = format!("`{token}` has a meaning of its own and cannot be a name");
         return Diagnostic::new(Code::ReservedWord, span, message)
             .help(format!("choose another name, such as `{token}_`"));
     }
     let before = text[..at].trim_end();
-    let continues = [Rule::infix, Rule::postfix, Rule::semicolon];
+    let last_line = match token {
+        "" | "}" => before[before.rfind('\n').map_or(0, |i| i + 1)..].trim_start(),
+        _ => "",
+    };
+    if last_line.starts_with("///") {
+        let start = before.len() - last_line.len();
+        return Diagnostic::new(Code::Syntax, Span::new(file, start, before.len()), "this comment documents nothing")
+            .help("a doc comment stands before what it documents; other comments begin with `//`");
+    }
+    let behind = skip_space(text, at + token.len());
+    let name = token_at(text, behind);
+    if token == "spec" && TAKEN.iter().chain(&LATER).any(|w| *w == name) {
+        let message = format!("`{name}` has a meaning of its own and cannot be a name");
+        return Diagnostic::new(Code::ReservedWord, Span::new(file, behind, behind + name.len()), message)
+            .help(format!("choose another name, such as `{name}_`"));
+    }
+    if let Some(form) = form(token).filter(|_| at == skip_space(text, offset)) {
+        let message = format!("this is not how `{token}` is written");
+        return Diagnostic::new(Code::Syntax, span, message).help(format!("write `{form}`"));
+    }
+    let continues = [Rule::infix, Rule::semicolon];
     let expression_ended = expected.iter().any(|r| continues.contains(r));
     let new_line = text[before.len()..at].contains('\n');
     if expression_ended && (new_line || token.is_empty() || token == "}") && !before.is_empty() {
@@ -64,7 +87,46 @@ pub(super) fn failure(file: FileId, text: &str, offset: usize, error: &Error<Rul
         Some(expected) => format!("expected {expected}, found {found}"),
         None => format!("{found} may not stand here"),
     };
-    Diagnostic::new(Code::Syntax, span, message).maybe_help(advice(text, at, token))
+    let word_before = before.rsplit(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).next().unwrap_or_default();
+    let help = advice(text, at, token).or_else(|| advice(text, at, word_before));
+    Diagnostic::new(Code::Syntax, span, message).maybe_help(help)
+}
+
+/// The diagnostic of a statement that begins with a word of another language, where it is one.
+pub(super) fn foreign_word(text: &str, span: Span) -> Option<Diagnostic> {
+    let word = &text[span.range()];
+    let help = advice(text, span.start as usize, word)?;
+    Some(Diagnostic::new(Code::Syntax, span, format!("`{word}` begins no statement")).help(help))
+}
+
+/// How an item or a statement is written that begins with this word.
+fn form(word: &str) -> Option<&'static str> {
+    Some(match word {
+        "block" => "block name(x: f32[.., n]) { ... }",
+        "const" => "const NAME = value;",
+        "data" => "data name { ... }",
+        "eval" => "eval { ... }",
+        "fn" => "fn name(x) = value;",
+        "hooks" => "hooks { ... }",
+        "init" => "init name(scale = 1.0) = value;",
+        "layer" => "layer name = dense(10);",
+        "let" => "let name = value;",
+        "loss" => "loss value;",
+        "metric" => "metric name = value;",
+        "model" => "model (x: f32[batch, 4]) { ... }",
+        "output" => "output name = value;",
+        "param" => "param name: f32[n] = zeros;",
+        "scalar" => "scalar name = first then next;",
+        "schedule" => "schedule name(rate) = value;",
+        "slot" => "slot name = zeros;",
+        "spec" => "spec name, edition 1;",
+        "state" => "state name: f32[n] = zeros;",
+        "train" => "train { ... }",
+        "use" => "use \"file.trainspec\";",
+        "warm_start" => "warm_start (checkpoint: \"runs/old\");",
+        "yield" => "yield value;",
+        _ => return None,
+    })
 }
 
 fn skip_space(text: &str, mut at: usize) -> usize {
@@ -107,13 +169,13 @@ fn describe(expected: &[Rule]) -> Option<String> {
         words.push("an item such as `const`, `data`, `model`, `train`");
     } else if has(Rule::statement) || has(Rule::let_statement) {
         words.push("a statement");
-    } else if has(Rule::expr) || has(Rule::chain) || has(Rule::term) || has(Rule::quantity) {
+    } else if has(Rule::expr) || has(Rule::paren) {
         words.push("a value");
     } else if has(Rule::r#type) {
         words.push("a type such as `f32[batch, 3]`");
-    } else if has(Rule::pattern) {
+    } else if has(Rule::tuple_pattern) {
         words.push("a name or `(a, b)`");
-    } else if has(Rule::param) || has(Rule::argument) || has(Rule::name) {
+    } else if has(Rule::param) || has(Rule::name) {
         words.push("a name");
     }
     if has(Rule::string) && words.is_empty() {
@@ -153,7 +215,7 @@ fn advice(text: &str, at: usize, token: &str) -> Option<String> {
         "#" => "comments begin with `//`",
         "and" => "write `&&`",
         "or" => "write `||`",
-        "not" => "write `!`",
+        "not" => "the negation of a truth is written `!a`",
         "elif" => "write `else if`",
         "def" | "function" | "func" => "a function is written `fn name(x) = value;`",
         "class" | "struct" => "a part of a model with variables is a `block`",

@@ -34,6 +34,10 @@ pub(crate) struct Scan {
     pub patched: Option<String>,
     /// Whether parsing makes no sense.
     pub stop: bool,
+    /// Where each `;` stands that is inside one pair of brackets: the ends of statements in the bodies of items.
+    pub ends: Vec<u32>,
+    /// The insides of the bodies of models and definitions, which are parsed apart from the file.
+    pub bodies: Vec<(usize, usize)>,
 }
 
 pub(crate) fn scan(file: FileId, text: &str) -> Scan {
@@ -43,15 +47,31 @@ pub(crate) fn scan(file: FileId, text: &str) -> Scan {
         at: 0,
         open: Vec::new(),
         blanks: Vec::new(),
+        swaps: Vec::new(),
+        suspect: None,
         out: Scan {
             comments: Vec::new(),
             errors: Vec::new(),
             patched: None,
             stop: false,
+            ends: Vec::new(),
+            bodies: Vec::new(),
         },
+        item: Item::Start,
     };
     scanner.run();
     scanner.finish()
+}
+
+/// How far the scan has come in an item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Item {
+    /// Before its first word.
+    Start,
+    /// In a model or a definition, before its body.
+    Head,
+    /// In something without a body of statements.
+    Other,
 }
 
 struct Scanner<'a> {
@@ -59,8 +79,14 @@ struct Scanner<'a> {
     text: &'a str,
     at: usize,
     open: Vec<(char, usize)>,
+    /// What kind of item stands here, outside of all brackets.
+    item: Item,
     /// Byte ranges that the grammar must not see.
     blanks: Vec<(usize, usize)>,
+    /// Bytes that the grammar sees as another one.
+    swaps: Vec<(usize, u8)>,
+    /// A `{` whose `}` stands further left than its line begins: the most likely one to lack its own.
+    suspect: Option<usize>,
     out: Scan,
 }
 
@@ -107,19 +133,48 @@ impl Scanner<'_> {
                 '(' | '[' | '{' => self.open(c),
                 ')' | ']' | '}' => self.close(c),
                 '0'..='9' => self.number(),
-                'a'..='z' | 'A'..='Z' | '_' => self.skip_while(is_name_char),
-                '+' | '-' | '*' | '/' | '%' | '@' | '=' | '<' | '>' | '!' | '&' | '|' | '.'
-                | ',' | ':' | ';' | '#' => self.at += 1,
+                'a'..='z' | 'A'..='Z' | '_' => {
+                    self.skip_while(is_name_char);
+                    if self.open.is_empty() && self.item == Item::Start {
+                        self.item = match &self.text[start..self.at] {
+                            "model" | "block" | "fn" | "optimizer" | "schedule" | "init" => Item::Head,
+                            _ => Item::Other,
+                        };
+                    }
+                }
+                ';' => {
+                    match self.open.len() {
+                        0 => self.item = Item::Start,
+                        1 => self.out.ends.push(start as u32),
+                        _ => {}
+                    }
+                    self.at += 1;
+                }
+                '=' => {
+                    // The value of a definition is no body, whatever braces it has.
+                    if self.open.is_empty() {
+                        self.item = Item::Other;
+                    }
+                    self.at += 1;
+                }
+                '+' | '-' | '*' | '/' | '%' | '@' | '<' | '>' | '!' | '&' | '|' | '.'
+                | ',' | ':' | '#' => self.at += 1,
                 other => self.bad_character(other),
             }
         }
         if let Some((bracket, at)) = self.open.last().copied() {
             self.unbalanced(at, format!("this `{bracket}` is never closed"), None);
+            let suspect = self.suspect.filter(|s| *s > at);
+            if let (Some(suspect), Some(error)) = (suspect, self.out.errors.pop()) {
+                let place = Span::new(self.file, suspect, suspect + 1);
+                let message = "perhaps because of this one: the `}` that closes it stands further left";
+                self.out.errors.push(error.note_at(place, message));
+            }
         }
     }
 
     fn finish(mut self) -> Scan {
-        if !self.blanks.is_empty() {
+        if !self.blanks.is_empty() || !self.swaps.is_empty() {
             let mut bytes = self.text.as_bytes().to_vec();
             for (start, end) in &self.blanks {
                 for byte in &mut bytes[*start..*end] {
@@ -129,7 +184,10 @@ impl Scanner<'_> {
                     }
                 }
             }
-            // Whole characters were replaced by spaces, so this is UTF-8 still.
+            for (at, byte) in &self.swaps {
+                bytes[*at] = *byte;
+            }
+            // Whole characters were replaced by spaces and the like, so this is UTF-8 still.
             self.out.patched = String::from_utf8(bytes).ok();
         }
         self.out
@@ -302,7 +360,7 @@ impl Scanner<'_> {
         self.skip_while(is_name_char);
         if self.at > suffix {
             self.blanks.push((suffix, self.at));
-            let (number, unit) = (&self.text[start..suffix], &self.text[suffix..self.at]);
+            let (number, unit) = (&self.text[start..suffix], &self.text[suffix..self.at.min(suffix + 24)]);
             let help = match crate::ast::Unit::from_word(unit) {
                 Some(_) => format!("put a space between the number and its unit: `{number} {unit}`"),
                 None => "numbers carry no suffix: they take on the type of what they meet".to_owned(),
@@ -315,7 +373,14 @@ impl Scanner<'_> {
     fn bad_character(&mut self, c: char) {
         let start = self.at;
         self.at += c.len_utf8();
-        self.blanks.push((start, self.at));
+        if c == '\'' && self.single_quoted(start) {
+            return;
+        }
+        match c.is_alphabetic() {
+            // The grammar sees a name, and the rest of it is not told again.
+            true => self.foreign_name(start),
+            false => self.blanks.push((start, self.at)),
+        }
         let message = match c {
             '\0' => "a NUL byte is not part of the language".to_owned(),
             c if c.is_control() => format!("the control character {} is not part of the language", c.escape_unicode()),
@@ -330,7 +395,30 @@ impl Scanner<'_> {
             c if c.is_alphabetic() => "names are made of the letters a to z, digits and `_`",
             _ => "remove it",
         };
-        self.error(Code::BadCharacter, start, self.at, &message, help);
+        self.error(Code::BadCharacter, start, start + c.len_utf8(), &message, help);
+    }
+
+    /// A text in single quotes is one mistake; the grammar sees it in double quotes.
+    fn single_quoted(&mut self, start: usize) -> bool {
+        let line = self.rest().lines().next().unwrap_or_default();
+        let Some(length) = line.find('\'').filter(|i| !line[..*i].contains(['"', '\\'])) else {
+            return false;
+        };
+        let help = format!("write \"{}\"", &line[..length]);
+        self.at += length + 1;
+        self.swaps.extend([(start, b'"'), (self.at - 1, b'"')]);
+        let end = self.at;
+        self.error(Code::BadCharacter, start, end, "strings are written in double quotes", &help);
+        true
+    }
+
+    /// Skips the name that a letter of another alphabet belongs to; the grammar sees `_` in its place.
+    fn foreign_name(&mut self, start: usize) {
+        let rest = &self.text[start..];
+        let length = rest.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(rest.len());
+        self.at = start + length;
+        let foreign = rest[..length].bytes().enumerate().filter(|(_, b)| !b.is_ascii());
+        self.swaps.extend(foreign.map(|(i, _)| (start + i, b'_')));
     }
 
     fn open(&mut self, bracket: char) {
@@ -354,12 +442,30 @@ impl Scanner<'_> {
         self.at += 1;
         match self.open.pop() {
             None => self.unbalanced(at, format!("nothing is open that this `{bracket}` could close"), None),
-            Some((open, _)) if closer(open) == bracket => {}
+            Some((open, opened_at)) if closer(open) == bracket => {
+                if open == '{' && self.suspect.is_none() && self.closed_further_left(opened_at, at) {
+                    self.suspect = Some(opened_at);
+                }
+            }
+            Some(_) if !self.open.iter().any(|(open, _)| closer(*open) == bracket) => {
+                self.unbalanced(at, format!("nothing is open that this `{bracket}` could close"), None);
+            }
             Some((open, opened_at)) => {
                 let message = format!("this `{bracket}` does not close the `{open}` that is open here");
                 self.unbalanced(at, message, Some((open, opened_at)));
             }
         }
+    }
+
+    /// Whether a `}` begins its line, further left than the line of its `{` does.
+    fn closed_further_left(&self, opened_at: usize, closed_at: usize) -> bool {
+        let before = self.text[..closed_at].trim_end_matches([' ', '\t']);
+        if !before.ends_with('\n') || before.len() <= opened_at {
+            return false;
+        }
+        let line = self.text[..opened_at].rfind('\n').map_or(0, |i| i + 1);
+        let indented = self.text[line..].trim_start_matches([' ', '\t']);
+        closed_at - before.len() < self.text.len() - line - indented.len()
     }
 
     fn unbalanced(&mut self, at: usize, message: String, opened: Option<(char, usize)>) {
@@ -373,6 +479,40 @@ impl Scanner<'_> {
                 .help(format!("close it with `{}` first", closer(open)));
         }
         self.out.errors.push(error);
+    }
+}
+
+/// A text without the bodies of its items, and where its bytes stand in the whole.
+pub(crate) struct Outline {
+    pub text: String,
+    /// For each gap: where it is in the outline, and how many bytes are left out up to its end.
+    gaps: Vec<(usize, usize)>,
+}
+
+impl Outline {
+    pub(crate) fn new(text: &str, bodies: &[(usize, usize)]) -> Outline {
+        let mut outline = String::with_capacity(text.len().min(64 << 10));
+        let mut gaps = Vec::with_capacity(bodies.len());
+        let (mut at, mut left_out) = (0, 0);
+        for (start, end) in bodies {
+            outline.push_str(&text[at..*start]);
+            left_out += end - start;
+            gaps.push((outline.len(), left_out));
+            at = *end;
+        }
+        outline.push_str(&text[at..]);
+        Outline {
+            text: outline,
+            gaps,
+        }
+    }
+
+    /// Where a byte of the outline stands in the whole.
+    pub(crate) fn place(&self, at: usize) -> usize {
+        match self.gaps.partition_point(|(gap, _)| *gap < at) {
+            0 => at,
+            n => at + self.gaps[n - 1].1,
+        }
     }
 }
 

@@ -8,6 +8,7 @@ mod print;
 pub use print::print;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use trainspec_ir::ops::{Arg, Op};
 use trainspec_ir::{DType, Size, Span, TensorType};
@@ -49,7 +50,7 @@ pub struct VarId(pub u32);
 #[derive(Debug, Clone, Default)]
 pub struct Program {
     /// The type of every value, by [`ValueId`].
-    pub values: Vec<TensorType>,
+    pub values: Vec<Arc<TensorType>>,
     /// What is computed.
     pub nodes: Vec<Node>,
 }
@@ -60,9 +61,25 @@ pub struct Node {
     /// What it does.
     pub what: What,
     /// The values it makes.
-    pub results: Vec<ValueId>,
+    pub results: Results,
     /// Where it comes from.
     pub span: Span,
+}
+
+/// The values that a node makes, which are numbered in a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Results {
+    /// The first of them.
+    pub first: ValueId,
+    /// How many there are.
+    pub count: u32,
+}
+
+impl Results {
+    /// All of them, in order.
+    pub fn iter(self) -> impl Iterator<Item = ValueId> {
+        (self.first.0..self.first.0 + self.count).map(ValueId)
+    }
 }
 
 /// What a node does.

@@ -218,8 +218,9 @@ fn write_nodes(
             .map(|r| program.values[r.0 as usize].to_string())
             .collect::<Vec<_>>()
             .join(", ");
-        if !node.results.is_empty() {
-            write!(out, "{} = ", Ids(&node.results))?;
+        if node.results.count > 0 {
+            let results: Vec<ValueId> = node.results.iter().collect();
+            write!(out, "{} = ", Ids(&results))?;
         }
         match &node.what {
             What::Input(name) => writeln!(out, "input {name} : {types}")?,

@@ -150,10 +150,10 @@ pub static TABLE: &[&Op] = &[
 
 /// The operation of that name or alias.
 pub fn find(name: &str) -> Option<&'static Op> {
-    TABLE
-        .iter()
-        .copied()
-        .find(|op| op.name == name || op.aliases.contains(&name))
+    if let Ok(place) = TABLE.binary_search_by(|op| op.name.cmp(name)) {
+        return Some(TABLE[place]);
+    }
+    TABLE.iter().copied().find(|op| op.aliases.contains(&name))
 }
 
 #[cfg(test)]

@@ -29,7 +29,9 @@ pub(in crate::ops) fn broadcast(a: &Shape, b: &Shape) -> Result<Shape, RuleError
         });
     }
     let shape = Shape(dims);
-    shape.elements().ok_or_else(RuleError::overflow)?;
+    if !shape.fits() {
+        return Err(RuleError::overflow());
+    }
     Ok(shape)
 }
 

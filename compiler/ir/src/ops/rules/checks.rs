@@ -188,6 +188,8 @@ pub(in crate::ops) fn exact_sizes(param: &'static str, sizes: &[Size]) -> Result
 
 /// A result whose number of elements fits.
 pub(in crate::ops) fn fits(ty: TensorType) -> Result<Vec<TensorType>, RuleError> {
-    ty.shape.elements().ok_or_else(RuleError::overflow)?;
+    if !ty.shape.fits() {
+        return Err(RuleError::overflow());
+    }
     Ok(vec![ty])
 }
