@@ -446,6 +446,12 @@ impl Scanner<'_> {
                 if open == '{' && self.suspect.is_none() && self.closed_further_left(opened_at, at) {
                     self.suspect = Some(opened_at);
                 }
+                if open == '{' && self.open.is_empty() {
+                    if self.item == Item::Head {
+                        self.out.bodies.push((opened_at + 1, at));
+                    }
+                    self.item = Item::Start;
+                }
             }
             Some(_) if !self.open.iter().any(|(open, _)| closer(*open) == bracket) => {
                 self.unbalanced(at, format!("nothing is open that this `{bracket}` could close"), None);
