@@ -38,7 +38,7 @@ impl Stage {
         text: &str,
         loader: &dyn Loader,
         options: &Options,
-    ) -> Result<String, Compilation> {
+    ) -> Result<String, Box<Compilation>> {
         match self {
             Stage::Ast => {
                 let mut sources = crate::source::Sources::default();
@@ -47,17 +47,17 @@ impl Stage {
                 if diagnostics.is_empty() {
                     return Ok(dump::dump(&parsed.file));
                 }
-                Err(Compilation {
+                Err(Box::new(Compilation {
                     sources,
                     diagnostics,
                     spec: None,
-                })
+                }))
             }
             Stage::Typed => {
                 let compilation = Compilation::check(name, text, loader, options);
                 match &compilation.spec {
                     Some(spec) => Ok(typed::print(spec)),
-                    None => Err(compilation),
+                    None => Err(Box::new(compilation)),
                 }
             }
         }

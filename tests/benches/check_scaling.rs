@@ -9,7 +9,8 @@ use trainspec_ir::FileId;
 
 /// A spec of so many statements: layers, arithmetic, calls of the library.
 fn spec(statements: usize) -> String {
-    let mut text = String::from("spec long, edition 1;\n\nmodel (x: f32[batch, 8]) {\n    let h0 = x;\n");
+    let mut text =
+        String::from("spec long, edition 1;\n\nmodel (x: f32[batch, 8]) {\n    let h0 = x;\n");
     for i in 0..statements {
         let line = match i % 4 {
             0 => format!("let h{} = relu(h{i}) + 0.5 * h{i};", i + 1),
@@ -30,7 +31,11 @@ fn parse(text: &str) {
 
 fn check(text: &str) {
     let compilation = Compilation::check("long", text, &NoFiles, &Options::default());
-    assert!(compilation.diagnostics.is_empty(), "{:?}", compilation.diagnostics.first());
+    assert!(
+        compilation.diagnostics.is_empty(),
+        "{:?}",
+        compilation.diagnostics.first()
+    );
 }
 
 /// The two specs in turn, so that a busy machine disturbs both; the best of each.

@@ -76,7 +76,8 @@ pub fn goldens() -> Vec<Golden> {
 impl Golden {
     /// Reads a golden; a file that is none is a mistake of the author's.
     pub fn read(path: &Path) -> Golden {
-        let text = std::fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        let text =
+            std::fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
         let (mut input, mut expected) = (String::new(), String::new());
         for line in text.lines() {
             match line.strip_prefix("//>") {
@@ -91,9 +92,12 @@ impl Golden {
             }
         }
         let header = input.lines().next().unwrap_or_default();
-        let words = header
-            .strip_prefix("// golden: ")
-            .unwrap_or_else(|| panic!("{}: the first line must be `// golden: KIND`", path.display()));
+        let words = header.strip_prefix("// golden: ").unwrap_or_else(|| {
+            panic!(
+                "{}: the first line must be `// golden: KIND`",
+                path.display()
+            )
+        });
         let (kind, argument) = words.split_once(' ').unwrap_or((words, ""));
         Golden {
             path: path.to_owned(),
@@ -116,20 +120,30 @@ impl Golden {
             return expand(text).into_bytes();
         }
         if let Some(bytes) = self.directive("bytes") {
-            let parse = |b: &str| u8::from_str_radix(b, 16).unwrap_or_else(|e| panic!("{}: {b}: {e}", self.path.display()));
+            let parse = |b: &str| {
+                u8::from_str_radix(b, 16)
+                    .unwrap_or_else(|e| panic!("{}: {b}: {e}", self.path.display()))
+            };
             return bytes.split_whitespace().map(parse).collect();
         }
         self.input.clone().into_bytes()
     }
 
     fn name(&self) -> String {
-        self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+        self.path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned()
     }
 
     fn options(&self) -> Options {
         let mut options = Options::default();
         for line in self.input.lines() {
-            if let Some((name, value)) = line.strip_prefix("// set: ").and_then(|l| l.split_once('=')) {
+            if let Some((name, value)) = line
+                .strip_prefix("// set: ")
+                .and_then(|l| l.split_once('='))
+            {
                 options.overrides.push((name.to_owned(), value.to_owned()));
             }
         }
@@ -140,7 +154,11 @@ impl Golden {
         let mut files = BTreeMap::new();
         let folder = self.path.with_file_name("used");
         for path in files_below(&folder, "trainspec") {
-            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let name = path
+                .file_name()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned();
             files.insert(name, std::fs::read_to_string(&path).unwrap_or_default());
         }
         files
@@ -156,8 +174,14 @@ impl Golden {
         let loader = self.loader();
         match self.kind.as_str() {
             "parse" | "check" => {
-                let stage = if self.kind == "parse" { Stage::Ast } else { Stage::Typed };
-                stage.emit(&name, &text, &loader, &self.options()).map_err(|c| drawn(&c.sources, &c.diagnostics))
+                let stage = if self.kind == "parse" {
+                    Stage::Ast
+                } else {
+                    Stage::Typed
+                };
+                stage
+                    .emit(&name, &text, &loader, &self.options())
+                    .map_err(|c| drawn(&c.sources, &c.diagnostics))
             }
             "fmt" => fmt::format(&text).map_err(|list| {
                 let mut sources = Sources::default();
@@ -175,14 +199,22 @@ impl Golden {
     fn errors(&self, sources: &Sources, list: &[Diagnostic]) -> Result<String, String> {
         let drawn = drawn(sources, list);
         if !list.iter().any(|d| d.code.name() == self.argument) {
-            return Err(format!("no diagnostic has the code `{}`:\n{drawn}", self.argument));
+            return Err(format!(
+                "no diagnostic has the code `{}`:\n{drawn}",
+                self.argument
+            ));
         }
         Ok(drawn)
     }
 
     /// Compares, or rewrites the `//>` lines where `BLESS` is set. `Err` says what differs.
     pub fn verify(&self) -> Result<(), String> {
-        let name = self.path.strip_prefix(folder()).unwrap_or(&self.path).display().to_string();
+        let name = self
+            .path
+            .strip_prefix(folder())
+            .unwrap_or(&self.path)
+            .display()
+            .to_string();
         let found = self.run().map_err(|e| format!("{name}:\n{e}"))?;
         if found.trim_end() == self.expected.trim_end() {
             return Ok(());
@@ -197,13 +229,20 @@ impl Golden {
             return std::fs::write(&self.path, text).map_err(|e| format!("{name}: {e}"));
         }
         let diff = similar::TextDiff::from_lines(self.expected.trim_end(), found.trim_end());
-        let diff = diff.unified_diff().context_radius(3).header("expected", "found").to_string();
+        let diff = diff
+            .unified_diff()
+            .context_radius(3)
+            .header("expected", "found")
+            .to_string();
         Err(format!("{name} (BLESS=1 rewrites it):\n{diff}"))
     }
 }
 
 fn drawn(sources: &Sources, list: &[Diagnostic]) -> String {
-    let drawn: Vec<String> = list.iter().map(|d| render(sources, d, Style::Plain)).collect();
+    let drawn: Vec<String> = list
+        .iter()
+        .map(|d| render(sources, d, Style::Plain))
+        .collect();
     drawn.join("\n\n")
 }
 

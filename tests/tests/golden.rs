@@ -22,7 +22,10 @@ fn every_code_has_a_golden_of_its_name() {
         let path = folder().join(format!("errors/{}.trainspec", code.name()));
         assert!(path.exists(), "{} is missing", path.display());
         let golden = trainspec_tests::Golden::read(&path);
-        assert_eq!((golden.kind.as_str(), golden.argument.as_str()), ("error", code.name()));
+        assert_eq!(
+            (golden.kind.as_str(), golden.argument.as_str()),
+            ("error", code.name())
+        );
     }
 }
 
@@ -74,7 +77,11 @@ fn every_rule_of_the_grammar_is_reached_by_a_golden() {
     let missing: Vec<String> = Rule::all_rules()
         .iter()
         .map(|r| format!("{r:?}").trim_start_matches("r#").to_owned())
-        .filter(|name| !silent.contains(name) && !reached.contains(name) && !reached.contains(&format!("r#{name}")))
+        .filter(|name| {
+            !silent.contains(name)
+                && !reached.contains(name)
+                && !reached.contains(&format!("r#{name}"))
+        })
         .collect();
     assert!(missing.is_empty(), "no golden reaches {missing:?}");
 }

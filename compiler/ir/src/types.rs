@@ -223,7 +223,12 @@ impl Shape {
 
     fn fixed_elements(&self) -> Option<i64> {
         let mut product: i64 = 1;
-        for n in self.0.iter().filter_map(|d| d.size.value()).filter(|n| *n != 0) {
+        for n in self
+            .0
+            .iter()
+            .filter_map(|d| d.size.value())
+            .filter(|n| *n != 0)
+        {
             product = product.checked_mul(n).filter(|n| *n <= MAX_ELEMENTS)?;
         }
         Some(product)

@@ -41,7 +41,8 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
             Ok(text) => {
                 let loader = files::Disk::beside(path);
                 let name = path.display().to_string();
-                let compilation = Compilation::check(&name, &text, &loader, &files::options(&arguments.set));
+                let compilation =
+                    Compilation::check(&name, &text, &loader, &files::options(&arguments.set));
                 (compilation.sources, compilation.diagnostics)
             }
         };
@@ -53,9 +54,15 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
     let failed = errors > 0 || (arguments.deny_warnings && warnings > 0);
     let what = count(specs.len(), "spec");
     match arguments.format {
-        Format::Json => print(json!({ "checked": specs.len(), "errors": errors, "warnings": warnings })),
+        Format::Json => {
+            print(json!({ "checked": specs.len(), "errors": errors, "warnings": warnings }))
+        }
         Format::Text if failed || warnings > 0 => {
-            note(format_args!("{what} checked: {}, {}", count(errors, "error"), count(warnings, "warning")));
+            note(format_args!(
+                "{what} checked: {}, {}",
+                count(errors, "error"),
+                count(warnings, "warning")
+            ));
         }
         Format::Text => {
             let time = start.elapsed().as_secs_f64() * 1e3;

@@ -15,7 +15,12 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> u8 {
     let mut script = Vec::new();
-    clap_complete::generate(arguments.shell, &mut Cli::command(), "trainspec", &mut script);
+    clap_complete::generate(
+        arguments.shell,
+        &mut Cli::command(),
+        "trainspec",
+        &mut script,
+    );
     print_raw(&String::from_utf8_lossy(&script));
     FINE
 }

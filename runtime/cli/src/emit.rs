@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
-use trainspec_compiler::source::Sources;
 use trainspec_compiler::Stage;
+use trainspec_compiler::source::Sources;
 
 use crate::output::{diagnostics, print_raw};
 use crate::{BAD_INPUT, FINE, Format, files};
@@ -34,7 +34,9 @@ impl ValueEnum for StageName {
     fn to_possible_value(&self) -> Option<PossibleValue> {
         let help = match self.0 {
             Stage::Ast => "the syntax tree, with the place of every node",
-            Stage::Typed => "the typed spec: every dimension, dtype, variable and random site resolved",
+            Stage::Typed => {
+                "the typed spec: every dimension, dtype, variable and random site resolved"
+            }
         };
         Some(PossibleValue::new(self.0.name()).help(help))
     }
@@ -51,7 +53,11 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
     };
     let loader = files::Disk::beside(path);
     let name = path.display().to_string();
-    match arguments.stage.0.emit(&name, &text, &loader, &files::options(&arguments.set)) {
+    match arguments
+        .stage
+        .0
+        .emit(&name, &text, &loader, &files::options(&arguments.set))
+    {
         Ok(text) => {
             print_raw(&text);
             FINE

@@ -16,16 +16,27 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
         for code in Code::ALL {
             let text = explain(*code);
             let summary = text.split(". ").next().unwrap_or(text);
-            print(format_args!("{:22} {}", code.name(), summary.replace('\n', " ").trim_end_matches('.')));
+            print(format_args!(
+                "{:22} {}",
+                code.name(),
+                summary.replace('\n', " ").trim_end_matches('.')
+            ));
         }
         return FINE;
     };
     // `error[shape-mismatch]` is what people copy.
-    let bare = name.trim_start_matches("error").trim_start_matches("warning");
+    let bare = name
+        .trim_start_matches("error")
+        .trim_start_matches("warning");
     let bare = bare.trim_start_matches('[').trim_end_matches(']');
     match Code::from_name(bare) {
         Some(code) => {
-            print(format_args!("{}[{}]\n\n{}", code.severity().name(), code.name(), explain(code).trim_end()));
+            print(format_args!(
+                "{}[{}]\n\n{}",
+                code.severity().name(),
+                code.name(),
+                explain(code).trim_end()
+            ));
             FINE
         }
         None => {

@@ -16,7 +16,9 @@ pub(crate) fn specs(paths: &[PathBuf]) -> Result<Vec<PathBuf>, String> {
     if paths.is_empty() {
         let found = in_folder(Path::new("."), false)?;
         if found.is_empty() {
-            return Err("there is no .trainspec file in this folder; name the files to look at".to_owned());
+            return Err(
+                "there is no .trainspec file in this folder; name the files to look at".to_owned(),
+            );
         }
         return Ok(found);
     }
@@ -25,7 +27,10 @@ pub(crate) fn specs(paths: &[PathBuf]) -> Result<Vec<PathBuf>, String> {
         if path.is_dir() {
             let inside = in_folder(path, true)?;
             if inside.is_empty() {
-                return Err(format!("there is no .trainspec file in `{}`", path.display()));
+                return Err(format!(
+                    "there is no .trainspec file in `{}`",
+                    path.display()
+                ));
             }
             found.extend(inside);
         } else {
@@ -43,7 +48,8 @@ fn in_folder(folder: &Path, deep: bool) -> Result<Vec<PathBuf>, String> {
         let entries = std::fs::read_dir(&folder)
             .map_err(|e| format!("cannot read the folder `{}`: {e}", folder.display()))?;
         for entry in entries {
-            let entry = entry.map_err(|e| format!("cannot read the folder `{}`: {e}", folder.display()))?;
+            let entry =
+                entry.map_err(|e| format!("cannot read the folder `{}`: {e}", folder.display()))?;
             let path = entry.path();
             let name = entry.file_name().to_string_lossy().into_owned();
             // Links are not followed, so a circle of them cannot trap us.
@@ -125,7 +131,9 @@ impl Loader for Disk {
             return Err(LoadError::NotFound);
         };
         if !real.starts_with(&root) {
-            return Err(LoadError::Refused("it lies outside the folder of the spec".to_owned()));
+            return Err(LoadError::Refused(
+                "it lies outside the folder of the spec".to_owned(),
+            ));
         }
         if real.is_dir() {
             return Err(LoadError::Refused("it is a folder".to_owned()));
@@ -141,7 +149,9 @@ fn tidy(path: &Path) -> PathBuf {
     for component in path.components() {
         match component {
             Component::CurDir => {}
-            Component::ParentDir if matches!(tidy.components().next_back(), Some(Component::Normal(_))) => {
+            Component::ParentDir
+                if matches!(tidy.components().next_back(), Some(Component::Normal(_))) =>
+            {
                 tidy.pop();
             }
             other => tidy.push(other),
@@ -162,7 +172,10 @@ mod tests {
 
     #[test]
     fn overrides_need_a_name_and_a_value() {
-        assert_eq!(name_and_value("A=1=2"), Ok(("A".to_owned(), "1=2".to_owned())));
+        assert_eq!(
+            name_and_value("A=1=2"),
+            Ok(("A".to_owned(), "1=2".to_owned()))
+        );
         assert!(name_and_value("A=").is_err());
         assert!(name_and_value("A").is_err());
     }

@@ -52,7 +52,8 @@ fn one(path: &Path, check: bool) -> Result<bool, ()> {
     let mut sources = Sources::default();
     let text = files::read(path).map_err(|d| diagnostics(&sources, &[d], Format::Text))?;
     sources.add(&path.display().to_string(), &text);
-    let formatted = fmt::format(&text).map_err(|list| diagnostics(&sources, &list, Format::Text))?;
+    let formatted =
+        fmt::format(&text).map_err(|list| diagnostics(&sources, &list, Format::Text))?;
     if path == Path::new(files::STDIN) {
         if !check {
             print_raw(&formatted);
@@ -64,7 +65,10 @@ fn one(path: &Path, check: bool) -> Result<bool, ()> {
     }
     if !check {
         replace(path, &formatted).map_err(|error| {
-            note(format_args!("error: cannot write `{}`: {error}", path.display()));
+            note(format_args!(
+                "error: cannot write `{}`: {error}",
+                path.display()
+            ));
         })?;
     }
     Ok(true)

@@ -14,9 +14,16 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 /// Describe a training run as text: model, loss, optimizer, data and hooks, checked before anything runs.
 #[derive(Debug, Parser)]
-#[command(name = "trainspec", version, propagate_version = true, max_term_width = 100)]
-#[command(after_help = "Exit codes: 0 fine; 1 a failed run, or `fmt --check` found a difference; 2 bad input.\n\
-                        Colour is used on a terminal, unless NO_COLOR is set.")]
+#[command(
+    name = "trainspec",
+    version,
+    propagate_version = true,
+    max_term_width = 100
+)]
+#[command(
+    after_help = "Exit codes: 0 fine; 1 a failed run, or `fmt --check` found a difference; 2 bad input.\n\
+                        Colour is used on a terminal, unless NO_COLOR is set."
+)]
 struct Cli {
     #[command(subcommand)]
     command: Command,

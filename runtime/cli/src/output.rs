@@ -28,7 +28,10 @@ pub(crate) fn diagnostics(sources: &Sources, list: &[Diagnostic], format: Format
     for diagnostic in list {
         match format {
             // anstream removes the colour where the reader is no terminal or does not want it.
-            Format::Text => note(format_args!("{}\n", render(sources, diagnostic, Style::Colour))),
+            Format::Text => note(format_args!(
+                "{}\n",
+                render(sources, diagnostic, Style::Colour)
+            )),
             Format::Json => print(to_json(sources, diagnostic)),
         }
     }

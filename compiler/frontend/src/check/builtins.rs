@@ -3,11 +3,11 @@
 use trainspec_ir::{Shape, Size, Span, TensorType};
 
 use crate::ast::{Argument, ExprKind};
+use crate::check::Checker;
 use crate::check::call::{assign, missing};
 use crate::check::ops::poisoned;
 use crate::check::scope::{FrameKind, Target};
 use crate::check::value::{Builtin, Given, Tensor, Value};
-use crate::check::Checker;
 use crate::diag::{Code, Diagnostic};
 use crate::typed::What;
 
@@ -17,7 +17,11 @@ impl Checker<'_> {
             return Value::Poison;
         }
         let params: &[&str] = match builtin {
-            Builtin::ShapeOf | Builtin::Rank | Builtin::DTypeOf | Builtin::SizeOf | Builtin::Old => &["x"],
+            Builtin::ShapeOf
+            | Builtin::Rank
+            | Builtin::DTypeOf
+            | Builtin::SizeOf
+            | Builtin::Old => &["x"],
             Builtin::Len => &["list"],
             Builtin::Grad => &["y", "wrt", "seed"],
             Builtin::Hessian => &["y", "wrt"],
@@ -26,7 +30,11 @@ impl Checker<'_> {
         let Some(slots) = assign(self, builtin.name(), params, &given, span) else {
             return Value::Poison;
         };
-        let required = if builtin == Builtin::Grad { 2 } else { params.len() };
+        let required = if builtin == Builtin::Grad {
+            2
+        } else {
+            params.len()
+        };
         for (slot, param) in slots.iter().zip(params).take(required) {
             if slot.is_none() {
                 return self.fail(missing(builtin.name(), param, span));
@@ -51,8 +59,12 @@ impl Checker<'_> {
                 other => self.wrong_kind(first.span, "a text", &other.clone()),
             },
             Builtin::Old => self.fail(
-                Diagnostic::new(Code::TypeMismatch, first.span, "`old` takes the name of a state")
-                    .help("write `old(moving_mean)`"),
+                Diagnostic::new(
+                    Code::TypeMismatch,
+                    first.span,
+                    "`old` takes the name of a state",
+                )
+                .help("write `old(moving_mean)`"),
             ),
             Builtin::Grad => self.grad(&args, span),
             Builtin::Hessian => self.hessian(&args, span),
@@ -69,7 +81,13 @@ impl Checker<'_> {
                     other => return self.wrong_kind(first.span, "a tensor", &other.clone()),
                 };
                 match builtin {
-                    Builtin::ShapeOf => Value::list(ty.shape.0.iter().map(|d| Value::Int(d.size.clone())).collect()),
+                    Builtin::ShapeOf => Value::list(
+                        ty.shape
+                            .0
+                            .iter()
+                            .map(|d| Value::Int(d.size.clone()))
+                            .collect(),
+                    ),
                     Builtin::Rank => Value::int(ty.rank() as i64),
                     Builtin::DTypeOf => Value::DType(ty.dtype),
                     _ => match ty.shape.elements() {
@@ -85,7 +103,8 @@ impl Checker<'_> {
         match &given.value {
             Value::Tensor(t) if t.ty.dtype.is_float() => Some(t.clone()),
             Value::Tensor(t) => {
-                let message = format!("{what} must have floating-point elements to be differentiated");
+                let message =
+                    format!("{what} must have floating-point elements to be differentiated");
                 self.report(
                     Diagnostic::new(Code::NotDifferentiable, given.span, message)
                         .label(format!("this is `{}`", t.ty)),
@@ -95,7 +114,11 @@ impl Checker<'_> {
             Value::Poison => None,
             other => {
                 let message = format!("{what} is {}, which has no derivative", other.describe());
-                self.report(Diagnostic::new(Code::NotDifferentiable, given.span, message));
+                self.report(Diagnostic::new(
+                    Code::NotDifferentiable,
+                    given.span,
+                    message,
+                ));
                 None
             }
         }
@@ -131,8 +154,12 @@ impl Checker<'_> {
             };
             if tensor.ty != y.ty {
                 return self.fail(
-                    Diagnostic::new(Code::ShapeMismatch, given.span, "the seed must be like what is differentiated")
-                        .label(format!("`{}` and `{}`", tensor.ty, y.ty)),
+                    Diagnostic::new(
+                        Code::ShapeMismatch,
+                        given.span,
+                        "the seed must be like what is differentiated",
+                    )
+                    .label(format!("`{}` and `{}`", tensor.ty, y.ty)),
                 );
             }
             seed = Some(tensor.id);
@@ -144,7 +171,11 @@ impl Checker<'_> {
             seed,
         };
         let mut values = self.emit(what, types, span);
-        if single { values.remove(0) } else { Value::list(values) }
+        if single {
+            values.remove(0)
+        } else {
+            Value::list(values)
+        }
     }
 
     fn hessian(&mut self, args: &[Option<&Given>], span: Span) -> Value {
@@ -159,9 +190,13 @@ impl Checker<'_> {
         };
         if y.ty.rank() != 0 {
             return self.fail(
-                Diagnostic::new(Code::RankMismatch, y_given.span, "only a scalar has a hessian")
-                    .label(format!("this is `{}`", y.ty))
-                    .help("reduce it first: `sum(y)`"),
+                Diagnostic::new(
+                    Code::RankMismatch,
+                    y_given.span,
+                    "only a scalar has a hessian",
+                )
+                .label(format!("this is `{}`", y.ty))
+                .help("reduce it first: `sum(y)`"),
             );
         }
         let dims = x.ty.shape.0.iter().chain(&x.ty.shape.0).cloned().collect();
@@ -197,10 +232,9 @@ impl Checker<'_> {
                         "let" => format!("`{name}` is bound with `let`, and has no older value"),
                         what => format!("`{name}` is a {what}, which has no older value"),
                     };
-                    self.fail(
-                        Diagnostic::new(Code::WriteTarget, place, message)
-                            .help("`old` reads a `state`, a `slot` or `param` as it was before this step"),
-                    )
+                    self.fail(Diagnostic::new(Code::WriteTarget, place, message).help(
+                        "`old` reads a `state`, a `slot` or `param` as it was before this step",
+                    ))
                 }
                 (None, _) => Value::Poison,
             },
@@ -210,7 +244,9 @@ impl Checker<'_> {
     /// Whether `step` means something here.
     pub(crate) fn step_in_sight(&self) -> bool {
         match self.frame().kind {
-            FrameKind::Model | FrameKind::Schedule | FrameKind::Optimizer | FrameKind::Train => true,
+            FrameKind::Model | FrameKind::Schedule | FrameKind::Optimizer | FrameKind::Train => {
+                true
+            }
             // A `fn` or `block` is part of whatever it was called from.
             FrameKind::Fn | FrameKind::Block => !self
                 .frames

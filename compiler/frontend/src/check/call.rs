@@ -31,10 +31,15 @@ pub(crate) fn assign(
                     let help = match (near, params) {
                         (Some(near), _) => format!("did you mean `{near}`?"),
                         (None, []) => "it takes no arguments".to_owned(),
-                        (None, _) => format!("it takes {}", one_of(params.iter().copied()).replace(" or ", " and ")),
+                        (None, _) => format!(
+                            "it takes {}",
+                            one_of(params.iter().copied()).replace(" or ", " and ")
+                        ),
                     };
                     let message = format!("`{callee}` has no parameter `{}`", name.text);
-                    checker.report(Diagnostic::new(Code::UnknownArgument, name.span, message).help(help));
+                    checker.report(
+                        Diagnostic::new(Code::UnknownArgument, name.span, message).help(help),
+                    );
                     fine = false;
                     continue;
                 }
@@ -85,12 +90,20 @@ pub(crate) fn missing(callee: &str, param: &str, span: Span) -> Diagnostic {
 
 impl Checker<'_> {
     /// Calls a value.
-    pub(crate) fn call(&mut self, callee: Value, given: Vec<Given>, span: Span, callee_span: Span) -> Value {
+    pub(crate) fn call(
+        &mut self,
+        callee: Value,
+        given: Vec<Given>,
+        span: Span,
+        callee_span: Span,
+    ) -> Value {
         match callee {
             Value::Callable(Callable::Op(op)) => self.apply_op(op, given, span),
             Value::Callable(Callable::Builtin(builtin)) => self.builtin(builtin, given, span),
             Value::Callable(Callable::Def(def)) => self.call_def(&def, given, span),
-            Value::Callable(Callable::Instance(instance)) => self.call_instance(instance, given, span),
+            Value::Callable(Callable::Instance(instance)) => {
+                self.call_instance(instance, given, span)
+            }
             Value::Poison => Value::Poison,
             other => {
                 let help = match &other {
@@ -166,7 +179,12 @@ impl Checker<'_> {
             return Value::Poison;
         }
         let path = path.unwrap_or_else(|| self.frame().path.clone());
-        let names: Vec<&str> = def.ast.params.iter().map(|p| p.name.text.as_str()).collect();
+        let names: Vec<&str> = def
+            .ast
+            .params
+            .iter()
+            .map(|p| p.name.text.as_str())
+            .collect();
         let Some(slots) = assign(self, def.name(), &names, &given, span) else {
             self.depth -= 1;
             return Value::Poison;
@@ -207,7 +225,13 @@ impl Checker<'_> {
                 && let Value::Tensor(_) = given[slot].value
                 && types::is_tensor_type(ty, &bounds)
             {
-                let value = self.match_type(param, ty, &bounds, given[slot].value.clone(), given[slot].span);
+                let value = self.match_type(
+                    param,
+                    ty,
+                    &bounds,
+                    given[slot].value.clone(),
+                    given[slot].span,
+                );
                 fine &= !value.is_poison();
                 values[i] = Some(value);
             }
@@ -215,13 +239,15 @@ impl Checker<'_> {
         for (i, param) in params.iter().enumerate() {
             let value = match values[i].take() {
                 Some(value) => value,
-                None => match self.param_value(def, param, slots[i].map(|s| &given[s]), &bounds, span) {
-                    Some(value) => value,
-                    None => {
-                        fine = false;
-                        Value::Poison
+                None => {
+                    match self.param_value(def, param, slots[i].map(|s| &given[s]), &bounds, span) {
+                        Some(value) => value,
+                        None => {
+                            fine = false;
+                            Value::Poison
+                        }
                     }
-                },
+                }
             };
             self.bind_with(&param.name, value, Target::Fixed("parameter"));
         }
@@ -246,8 +272,13 @@ impl Checker<'_> {
                 return None;
             }
         };
-        if param.is_const && let Value::Tensor(t) = &value {
-            let message = format!("`{}` must be known when the spec is checked", param.name.text);
+        if param.is_const
+            && let Value::Tensor(t) = &value
+        {
+            let message = format!(
+                "`{}` must be known when the spec is checked",
+                param.name.text
+            );
             self.report(
                 Diagnostic::new(Code::NotConstant, place, message)
                     .label(format!("this is `{}`, known at run time only", t.ty))

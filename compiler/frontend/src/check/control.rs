@@ -14,11 +14,7 @@ const MAX_ROUNDS: i64 = 65_536;
 
 impl Checker<'_> {
     /// Takes the branch whose condition holds; the others are not looked at.
-    pub(crate) fn if_expr(
-        &mut self,
-        branches: &[(Expr, Body)],
-        otherwise: Option<&Body>,
-    ) -> Value {
+    pub(crate) fn if_expr(&mut self, branches: &[(Expr, Body)], otherwise: Option<&Body>) -> Value {
         let mut chosen = None;
         for (condition, body) in branches {
             if chosen.is_some() {
@@ -85,9 +81,14 @@ impl Checker<'_> {
                         Diagnostic::new(
                             Code::LoopTooLong,
                             fold.over.span,
-                            format!("a `for` is unrolled, and {} rounds are too many", high.saturating_sub(low)),
+                            format!(
+                                "a `for` is unrolled, and {} rounds are too many",
+                                high.saturating_sub(low)
+                            ),
                         )
-                        .help(format!("at most {MAX_ROUNDS} are possible; `scan` is one loop at run time")),
+                        .help(format!(
+                            "at most {MAX_ROUNDS} are possible; `scan` is one loop at run time"
+                        )),
                     );
                 }
                 (low..high).map(Value::int).collect()
@@ -95,9 +96,13 @@ impl Checker<'_> {
             Value::List(list) | Value::Tuple(list) => list.to_vec(),
             Value::Tensor(t) => {
                 return self.fail(
-                    Diagnostic::new(Code::TypeMismatch, fold.over.span, "a `for` loops over a range or a list")
-                        .label(format!("this is `{}`", t.ty))
-                        .help("`scan` loops over the first dimension of a tensor"),
+                    Diagnostic::new(
+                        Code::TypeMismatch,
+                        fold.over.span,
+                        "a `for` loops over a range or a list",
+                    )
+                    .label(format!("this is `{}`", t.ty))
+                    .help("`scan` loops over the first dimension of a tensor"),
                 );
             }
             other => return self.wrong_kind(fold.over.span, "a range or a list", &other),
@@ -177,10 +182,16 @@ impl Checker<'_> {
                 self.report(
                     Diagnostic::new(
                         Code::CarryMismatch,
-                        Span { start: fold.body.span.end - 1, ..fold.body.span },
+                        Span {
+                            start: fold.body.span.end - 1,
+                            ..fold.body.span
+                        },
                         "the body of this loop has no value to carry on",
                     )
-                    .help(format!("end it with the next value of {}", names(&fold.carries))),
+                    .help(format!(
+                        "end it with the next value of {}",
+                        names(&fold.carries)
+                    )),
                 );
                 return None;
             }
@@ -195,7 +206,10 @@ impl Checker<'_> {
                 span,
                 format!("this loop carries {count} values, and its body gives {found}"),
             )
-            .help(format!("end the body with `({})`", names(&fold.carries).replace('`', "").replace(" and ", ", "))),
+            .help(format!(
+                "end the body with `({})`",
+                names(&fold.carries).replace('`', "").replace(" and ", ", ")
+            )),
         );
         None
     }
@@ -203,7 +217,9 @@ impl Checker<'_> {
     fn scan_loop(&mut self, fold: &Fold, over: Value, starts: Vec<Value>, span: Span) -> Value {
         let (tensors, several) = match over {
             Value::Tensor(t) => (vec![t], false),
-            Value::Tuple(list) if list.iter().all(|v| matches!(v, Value::Tensor(_))) && !list.is_empty() => {
+            Value::Tuple(list)
+                if list.iter().all(|v| matches!(v, Value::Tensor(_))) && !list.is_empty() =>
+            {
                 let tensors = list.iter().filter_map(|v| match v {
                     Value::Tensor(t) => Some(t.clone()),
                     _ => None,
@@ -212,9 +228,13 @@ impl Checker<'_> {
             }
             Value::Range(..) | Value::List(_) => {
                 return self.fail(
-                    Diagnostic::new(Code::TypeMismatch, fold.over.span, "a `scan` loops over the first dimension of a tensor")
-                        .label(format!("this is {}", over.describe()))
-                        .help("`for` loops over ranges and lists"),
+                    Diagnostic::new(
+                        Code::TypeMismatch,
+                        fold.over.span,
+                        "a `scan` loops over the first dimension of a tensor",
+                    )
+                    .label(format!("this is {}", over.describe()))
+                    .help("`for` loops over ranges and lists"),
                 );
             }
             other => return self.wrong_kind(fold.over.span, "a tensor", &other),
@@ -223,14 +243,24 @@ impl Checker<'_> {
         for t in &tensors {
             let Some(first) = t.ty.shape.0.first() else {
                 return self.fail(
-                    Diagnostic::new(Code::RankMismatch, fold.over.span, "a `scan` needs a dimension to walk along")
-                        .label(format!("this is `{}`", t.ty)),
+                    Diagnostic::new(
+                        Code::RankMismatch,
+                        fold.over.span,
+                        "a `scan` needs a dimension to walk along",
+                    )
+                    .label(format!("this is `{}`", t.ty)),
                 );
             };
             match &length {
                 Some(length) if length != first => {
-                    let message = format!("the tensors of a `scan` must be of one length: {length} and {first} differ");
-                    return self.fail(Diagnostic::new(Code::ShapeMismatch, fold.over.span, message));
+                    let message = format!(
+                        "the tensors of a `scan` must be of one length: {length} and {first} differ"
+                    );
+                    return self.fail(Diagnostic::new(
+                        Code::ShapeMismatch,
+                        fold.over.span,
+                        message,
+                    ));
                 }
                 _ => length = Some(first.clone()),
             }
@@ -239,7 +269,11 @@ impl Checker<'_> {
         if starts.iter().any(Value::is_poison) {
             return Value::Poison;
         }
-        let dtype = tensors.iter().map(|t| t.ty.dtype).find(|d| d.is_float()).unwrap_or(DType::F32);
+        let dtype = tensors
+            .iter()
+            .map(|t| t.ty.dtype)
+            .find(|d| d.is_float())
+            .unwrap_or(DType::F32);
         let mut start_tensors = Vec::new();
         for (start, (_, expr)) in starts.iter().zip(&fold.carries) {
             match self.as_tensor(start, dtype, expr.span) {
@@ -251,7 +285,10 @@ impl Checker<'_> {
             .iter()
             .map(|t| self.new_value(t.ty.with_dims(t.ty.shape.0[1..].to_vec())))
             .collect();
-        let carries: Vec<Tensor> = start_tensors.iter().map(|t| self.new_value((*t.ty).clone())).collect();
+        let carries: Vec<Tensor> = start_tensors
+            .iter()
+            .map(|t| self.new_value((*t.ty).clone()))
+            .collect();
 
         let outer = std::mem::take(&mut self.program.nodes);
         self.scan_depth += 1;
@@ -288,7 +325,9 @@ impl Checker<'_> {
             return Value::Poison;
         };
         let stacked = |t: &Tensor| {
-            let dims = [length.clone()].into_iter().chain(t.ty.shape.0.iter().cloned());
+            let dims = [length.clone()]
+                .into_iter()
+                .chain(t.ty.shape.0.iter().cloned());
             TensorType::new(t.ty.dtype, Shape(dims.collect()))
         };
         let mut types: Vec<TensorType> = carries.iter().map(|t| (*t.ty).clone()).collect();
@@ -309,7 +348,12 @@ impl Checker<'_> {
         single_or_tuple(self.emit(What::Scan(Box::new(scan)), types, span))
     }
 
-    fn scan_nexts(&mut self, fold: &Fold, nexts: Vec<Value>, carries: &[Tensor]) -> Option<Vec<ValueId>> {
+    fn scan_nexts(
+        &mut self,
+        fold: &Fold,
+        nexts: Vec<Value>,
+        carries: &[Tensor],
+    ) -> Option<Vec<ValueId>> {
         let span = fold.body.value.as_ref().map_or(fold.body.span, |v| v.span);
         let mut ids = Vec::new();
         for ((next, carry), (name, start)) in nexts.iter().zip(carries).zip(&fold.carries) {
@@ -332,13 +376,21 @@ impl Checker<'_> {
     }
 
     /// Binds the names of a pattern.
-    pub(crate) fn bind_pattern(&mut self, pattern: &Pattern, value: Value, span: Span, what: &'static str) {
+    pub(crate) fn bind_pattern(
+        &mut self,
+        pattern: &Pattern,
+        value: Value,
+        span: Span,
+        what: &'static str,
+    ) {
         match pattern {
             Pattern::Wildcard(_) => {}
             Pattern::Name(name) => self.bind(name, value, what),
             Pattern::Tuple(patterns, place) => {
                 let values = match value {
-                    Value::Tuple(list) | Value::List(list) if list.len() == patterns.len() => list.to_vec(),
+                    Value::Tuple(list) | Value::List(list) if list.len() == patterns.len() => {
+                        list.to_vec()
+                    }
                     Value::Poison => vec![Value::Poison; patterns.len()],
                     other => {
                         let message = format!("this pattern needs {} values", patterns.len());
@@ -365,6 +417,9 @@ fn single_or_tuple(mut values: Vec<Value>) -> Value {
 }
 
 fn names(carries: &[(Name, Expr)]) -> String {
-    let list: Vec<String> = carries.iter().map(|(n, _)| format!("`{}`", n.text)).collect();
+    let list: Vec<String> = carries
+        .iter()
+        .map(|(n, _)| format!("`{}`", n.text))
+        .collect();
     list.join(" and ")
 }

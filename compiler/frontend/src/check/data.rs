@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use trainspec_ir::{DType, Dim, Shape, Size, Span, TensorType};
 
 use crate::ast::{self, Expr, ExprKind, Name, PostfixKind, SettingValue};
+use crate::check::Checker;
+use crate::check::items::plain;
 use crate::check::scope::{Frame, FrameKind, Target};
 use crate::check::types::Bounds;
 use crate::check::value::Value;
-use crate::check::Checker;
-use crate::check::items::plain;
 use crate::diag::{Code, Diagnostic, nearest};
 use crate::typed::{self, Constant, DataSet, Feature, Program, Stage, ValueId, What};
 
@@ -31,7 +31,8 @@ impl Checker<'_> {
 
     fn data_set(&mut self, section: &ast::Section) -> Option<DataSet> {
         let name = section.name.clone()?;
-        self.declared.insert(name.span, ("data set", name.text.clone()));
+        self.declared
+            .insert(name.span, ("data set", name.text.clone()));
         self.refuse_repeated(&section.settings, "data");
         let frame = Frame::new(FrameKind::Data, String::new());
         self.framed(frame, |c| c.data_settings(section, &name))
@@ -46,7 +47,10 @@ impl Checker<'_> {
             batched: None,
             broken: Vec::new(),
         };
-        let broken = section.settings.iter().any(|s| s.value == SettingValue::Bad);
+        let broken = section
+            .settings
+            .iter()
+            .any(|s| s.value == SettingValue::Bad);
         for (i, setting) in section.settings.iter().enumerate() {
             self.refuse_clauses(setting, &[]);
             if setting.value == SettingValue::Bad {
@@ -57,8 +61,12 @@ impl Checker<'_> {
                 "source" => {
                     if i > 0 {
                         self.report(
-                            Diagnostic::new(Code::StageOrder, setting.word.span, "a data set begins with its source")
-                                .help("move it before all others: stages apply in the order written"),
+                            Diagnostic::new(
+                                Code::StageOrder,
+                                setting.word.span,
+                                "a data set begins with its source",
+                            )
+                            .help("move it before all others: stages apply in the order written"),
                         );
                     }
                     source = self.source(setting);
@@ -89,7 +97,11 @@ impl Checker<'_> {
             source: source?,
             features: flow.features,
             stages: flow.stages,
-            elements: flow.elements.into_iter().map(|(n, (ty, _))| (n, ty)).collect(),
+            elements: flow
+                .elements
+                .into_iter()
+                .map(|(n, (ty, _))| (n, ty))
+                .collect(),
         })
     }
 
@@ -120,7 +132,10 @@ impl Checker<'_> {
         let mut fine = true;
         for (i, argument) in arguments.iter().enumerate() {
             let value = self.eval(&argument.value);
-            let key = argument.name.as_ref().map_or_else(|| i.to_string(), |n| n.text.clone());
+            let key = argument
+                .name
+                .as_ref()
+                .map_or_else(|| i.to_string(), |n| n.text.clone());
             match self.constant_value(&value, argument.value.span) {
                 Some(value) => bound.push((key, value)),
                 None => fine = false,
@@ -144,7 +159,8 @@ impl Checker<'_> {
             Value::None => Constant::None,
             Value::Quantity(q) => Constant::Interval(self.interval(*q, span)?),
             Value::List(list) | Value::Tuple(list) => {
-                let list: Option<Vec<Constant>> = list.iter().map(|v| self.constant_value(v, span)).collect();
+                let list: Option<Vec<Constant>> =
+                    list.iter().map(|v| self.constant_value(v, span)).collect();
                 Constant::List(list?)
             }
             other => {
@@ -157,15 +173,23 @@ impl Checker<'_> {
     fn feature(&mut self, setting: &ast::Setting, flow: &mut Flow) {
         let SettingValue::Declaration(declaration) = &setting.value else {
             self.report(
-                Diagnostic::new(Code::Syntax, setting.span, "a feature needs a name and a type")
-                    .help("write `feature image: u8[64];`"),
+                Diagnostic::new(
+                    Code::Syntax,
+                    setting.span,
+                    "a feature needs a name and a type",
+                )
+                .help("write `feature image: u8[64];`"),
             );
             return;
         };
         if let Some(batched) = flow.batched {
             self.report(
-                Diagnostic::new(Code::StageOrder, setting.word.span, "features are read from records, so before `batch`")
-                    .note_at(batched, "batches begin here"),
+                Diagnostic::new(
+                    Code::StageOrder,
+                    setting.word.span,
+                    "features are read from records, so before `batch`",
+                )
+                .note_at(batched, "batches begin here"),
             );
         }
         let name = &declaration.name;
@@ -192,10 +216,14 @@ impl Checker<'_> {
             let value = self.eval(expr);
             self.feature_default(&value, &ty, expr.span)
         });
-        flow.elements.insert(name.text.clone(), (ty.clone(), name.span));
+        flow.elements
+            .insert(name.text.clone(), (ty.clone(), name.span));
         flow.features.push(Feature {
             name: name.text.clone(),
-            key: declaration.alias.as_ref().map_or_else(|| name.text.clone(), |a| a.value.clone()),
+            key: declaration
+                .alias
+                .as_ref()
+                .map_or_else(|| name.text.clone(), |a| a.value.clone()),
             ty,
             bounds,
             default,
@@ -230,7 +258,12 @@ impl Checker<'_> {
                     c.bind_implicit(name, *span, value, Target::Fixed("feature"));
                 }
                 for name in &flow.broken {
-                    c.bind_implicit(&name.text, name.span, Value::Poison, Target::Fixed("feature"));
+                    c.bind_implicit(
+                        &name.text,
+                        name.span,
+                        Value::Poison,
+                        Target::Fixed("feature"),
+                    );
                 }
                 let value = c.eval(expr);
                 match value {
@@ -261,7 +294,8 @@ impl Checker<'_> {
         let (value, program) = self.over_features(expr, flow);
         match value {
             Value::Tensor(t) => {
-                flow.elements.insert(name.text.clone(), ((*t.ty).clone(), name.span));
+                flow.elements
+                    .insert(name.text.clone(), ((*t.ty).clone(), name.span));
                 flow.stages.push(Stage::Map {
                     name: name.text.clone(),
                     program,
@@ -287,8 +321,12 @@ impl Checker<'_> {
         };
         if let Some(batched) = flow.batched {
             self.report(
-                Diagnostic::new(Code::StageOrder, setting.word.span, "a filter chooses records, so it comes before `batch`")
-                    .note_at(batched, "batches begin here"),
+                Diagnostic::new(
+                    Code::StageOrder,
+                    setting.word.span,
+                    "a filter chooses records, so it comes before `batch`",
+                )
+                .note_at(batched, "batches begin here"),
             );
         }
         let (value, program) = self.over_features(expr, flow);
@@ -299,7 +337,9 @@ impl Checker<'_> {
             self.report(
                 Diagnostic::new(Code::TypeMismatch, expr.span, "a filter needs one `bool`")
                     .label(format!("this is `{}`", t.ty))
-                    .help("compare something: `label != 0`; join many with `all(...)` or `any(...)`"),
+                    .help(
+                        "compare something: `label != 0`; join many with `all(...)` or `any(...)`",
+                    ),
             );
             return;
         }
@@ -311,11 +351,18 @@ impl Checker<'_> {
 
     fn drop_feature(&mut self, setting: &ast::Setting, flow: &mut Flow) {
         let name = match &setting.value {
-            SettingValue::Value(Expr { kind: ExprKind::Name(name), span }) => (name, *span),
+            SettingValue::Value(Expr {
+                kind: ExprKind::Name(name),
+                span,
+            }) => (name, *span),
             _ => {
                 self.report(
-                    Diagnostic::new(Code::Syntax, setting.span, "`drop` needs the name of a feature")
-                        .help("write `drop label;`"),
+                    Diagnostic::new(
+                        Code::Syntax,
+                        setting.span,
+                        "`drop` needs the name of a feature",
+                    )
+                    .help("write `drop label;`"),
                 );
                 return;
             }
@@ -324,8 +371,12 @@ impl Checker<'_> {
             let known: Vec<&str> = flow.elements.keys().map(String::as_str).collect();
             let help = nearest(name.0, known).map(|n| format!("did you mean `{n}`?"));
             self.report(
-                Diagnostic::new(Code::UnknownName, name.1, format!("there is no feature `{}` to drop", name.0))
-                    .maybe_help(help),
+                Diagnostic::new(
+                    Code::UnknownName,
+                    name.1,
+                    format!("there is no feature `{}` to drop", name.0),
+                )
+                .maybe_help(help),
             );
             return;
         }
@@ -343,7 +394,12 @@ impl Checker<'_> {
         }
         let Some(bound) = self.setting("data", setting) else {
             if setting.word.text == "batch" {
-                self.add_batch(flow, setting.word.span, Dim::exact(Size::named("batch")), false);
+                self.add_batch(
+                    flow,
+                    setting.word.span,
+                    Dim::exact(Size::named("batch")),
+                    false,
+                );
             }
             return;
         };
@@ -359,11 +415,13 @@ impl Checker<'_> {
             }
             "split" => self.check_holdout(&bound, setting.span),
             "shard" => {
-                if let (Some(Constant::Int(index)), Some(Constant::Int(count))) = (bound.get("index"), bound.get("count"))
+                if let (Some(Constant::Int(index)), Some(Constant::Int(count))) =
+                    (bound.get("index"), bound.get("count"))
                     && let (Some(i), Some(n)) = (index.value(), count.value())
                     && !(0..n).contains(&i)
                 {
-                    let message = format!("shard {i} does not exist: there are {n}, counted from 0");
+                    let message =
+                        format!("shard {i} does not exist: there are {n}, counted from 0");
                     self.report(Diagnostic::new(Code::BadValue, setting.span, message));
                 }
             }
@@ -380,8 +438,12 @@ impl Checker<'_> {
         };
         if !fine {
             self.report(
-                Diagnostic::new(Code::BadValue, span, "`holdout` is a number of records or a part between 0 and 1")
-                    .help("write `holdout: 30` or `holdout: 0.2`"),
+                Diagnostic::new(
+                    Code::BadValue,
+                    span,
+                    "`holdout` is a number of records or a part between 0 and 1",
+                )
+                .help("write `holdout: 30` or `holdout: 0.2`"),
             );
         }
     }
@@ -419,9 +481,18 @@ impl Checker<'_> {
             SettingValue::Value(expr) => expr.span,
             _ => setting.span,
         };
-        let declared = self.items.data.iter().find_map(|d| d.name.clone().filter(|n| n.text == *name));
+        let declared = self
+            .items
+            .data
+            .iter()
+            .find_map(|d| d.name.clone().filter(|n| n.text == *name));
         let Some(declared) = declared else {
-            let known: Vec<String> = self.items.data.iter().filter_map(|d| Some(d.name.as_ref()?.text.clone())).collect();
+            let known: Vec<String> = self
+                .items
+                .data
+                .iter()
+                .filter_map(|d| Some(d.name.as_ref()?.text.clone()))
+                .collect();
             if self.is_broken(name) {
                 return None;
             }
@@ -446,22 +517,37 @@ impl Checker<'_> {
             let Some(found) = set.elements.get(&input.name) else {
                 let near = nearest(&input.name, set.elements.keys().map(String::as_str));
                 let help = match near {
-                    Some(near) => format!("it has `{near}`: rename one, or add `map {} = {near};`", input.name),
-                    None => format!("add `feature {}: ...;` or `map {} = ...;`", input.name, input.name),
+                    Some(near) => format!(
+                        "it has `{near}`: rename one, or add `map {} = {near};`",
+                        input.name
+                    ),
+                    None => format!(
+                        "add `feature {}: ...;` or `map {} = ...;`",
+                        input.name, input.name
+                    ),
                 };
                 self.report(
                     Diagnostic::new(
                         Code::FeatureMismatch,
                         place,
-                        format!("the data set `{}` has no feature `{}`", set.name, input.name),
+                        format!(
+                            "the data set `{}` has no feature `{}`",
+                            set.name, input.name
+                        ),
                     )
-                    .note_at(input.span, format!("the model takes `{}: {}`", input.name, input.ty))
+                    .note_at(
+                        input.span,
+                        format!("the model takes `{}: {}`", input.name, input.ty),
+                    )
                     .help(help),
                 );
                 continue;
             };
             let problem = if found.dtype != input.ty.dtype {
-                Some(format!("convert it in the data set: `map {0} = cast({0}, {1});`", input.name, input.ty.dtype))
+                Some(format!(
+                    "convert it in the data set: `map {0} = cast({0}, {1});`",
+                    input.name, input.ty.dtype
+                ))
             } else if found.rank() + 1 == input.ty.rank() && !set.stages.iter().any(is_batch) {
                 Some("add `batch 32;` to the data set".to_owned())
             } else {
@@ -502,9 +588,13 @@ fn fit_dims(
     }
     for (wanted, given) in input.ty.shape.0.iter().zip(&found.shape.0) {
         if wanted.count.is_some() != given.count.is_some() {
-            return Some(format!("one of `{wanted}` and `{given}` has a run-time count, the other has none"));
+            return Some(format!(
+                "one of `{wanted}` and `{given}` has a run-time count, the other has none"
+            ));
         }
-        let bound = wanted.size.substitute(&|name| sizes.get(name).map(|(s, _)| s.clone()));
+        let bound = wanted
+            .size
+            .substitute(&|name| sizes.get(name).map(|(s, _)| s.clone()));
         let Some(bound) = bound else { continue };
         if bound == given.size {
             continue;
@@ -517,9 +607,14 @@ fn fit_dims(
             names => {
                 let origin = names.iter().find_map(|n| {
                     let (size, feature) = sizes.get(&**n)?;
-                    Some(format!("`{n}` is {size} because of `{feature}`, and here it is {}", given.size))
+                    Some(format!(
+                        "`{n}` is {size} because of `{feature}`, and here it is {}",
+                        given.size
+                    ))
                 });
-                return Some(origin.unwrap_or_else(|| format!("the sizes {} and {} differ", given.size, wanted.size)));
+                return Some(origin.unwrap_or_else(|| {
+                    format!("the sizes {} and {} differ", given.size, wanted.size)
+                }));
             }
         }
     }
@@ -580,7 +675,13 @@ fn mark_used(nodes: &[typed::Node], used: &mut [bool]) {
     }
     for node in nodes {
         if let What::Scan(scan) = &node.what {
-            for id in scan.over.iter().chain(&scan.starts).chain(&scan.nexts).chain(&scan.yields) {
+            for id in scan
+                .over
+                .iter()
+                .chain(&scan.starts)
+                .chain(&scan.nexts)
+                .chain(&scan.yields)
+            {
                 used[id.0 as usize] = true;
             }
             mark_used(&scan.body, used);

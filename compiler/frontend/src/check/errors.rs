@@ -1,7 +1,7 @@
 //! How the checker reports: once for each mistake, at the user's call first.
 
-use trainspec_ir::ops::{Fault, RuleError};
 use trainspec_ir::Span;
+use trainspec_ir::ops::{Fault, RuleError};
 
 use crate::check::Checker;
 use crate::check::value::Value;
@@ -21,11 +21,7 @@ impl Checker<'_> {
             return;
         }
         let diagnostic = self.place(diagnostic);
-        let key = (
-            diagnostic.code,
-            diagnostic.span,
-            diagnostic.message.clone(),
-        );
+        let key = (diagnostic.code, diagnostic.span, diagnostic.message.clone());
         if self.seen.insert(key) {
             self.errors.push(diagnostic);
         }
@@ -46,7 +42,9 @@ impl Checker<'_> {
                 && call.def.ast.name.span != span
                 && !call.def.library
                 && !self.is_library(call.span)
-                && !(call.span.file == span.file && call.span.start <= span.start && span.end <= call.span.end)
+                && !(call.span.file == span.file
+                    && call.span.start <= span.start
+                    && span.end <= call.span.end)
             {
                 let message = format!("in this call of `{}`", call.def.name());
                 diagnostic.notes.push(Note {
@@ -85,7 +83,10 @@ impl Checker<'_> {
                 span,
                 format!("{wanted} must be known when the spec is checked"),
             )
-            .label(format!("this is {}, known at run time only", found.describe())),
+            .label(format!(
+                "this is {}, known at run time only",
+                found.describe()
+            )),
             _ => Diagnostic::new(Code::TypeMismatch, span, format!("expected {wanted}"))
                 .label(format!("this is {}", found.describe())),
         };
@@ -108,7 +109,12 @@ impl Checker<'_> {
 fn hides_names(code: Code) -> bool {
     matches!(
         code,
-        Code::UseFailed | Code::UseCycle | Code::UnclosedString | Code::UnbalancedBracket | Code::TooDeep | Code::StringTooLong
+        Code::UseFailed
+            | Code::UseCycle
+            | Code::UnclosedString
+            | Code::UnbalancedBracket
+            | Code::TooDeep
+            | Code::StringTooLong
     )
 }
 

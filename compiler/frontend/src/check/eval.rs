@@ -31,7 +31,9 @@ impl Checker<'_> {
                     at,
                     format!("calls and expressions nest more than {MAX_DEPTH} deep here"),
                 )
-                .help("name inner parts with `let`, and let definitions call each other less deeply"),
+                .help(
+                    "name inner parts with `let`, and let definitions call each other less deeply",
+                ),
             );
             return false;
         }
@@ -108,7 +110,11 @@ impl Checker<'_> {
             return value;
         }
         if name == "step" && self.step_in_sight() {
-            return self.emit_one(What::Step, TensorType::scalar(trainspec_ir::DType::F32), span);
+            return self.emit_one(
+                What::Step,
+                TensorType::scalar(trainspec_ir::DType::F32),
+                span,
+            );
         }
         match self.lookup_global(name, span) {
             Some(value) => value,
@@ -142,11 +148,15 @@ impl Checker<'_> {
     fn range(&mut self, start: &Expr, end: Option<&Expr>, span: Span) -> Value {
         let Some(end) = end else {
             return self.fail(
-                Diagnostic::new(Code::Syntax, span, "this range has no end")
-                    .help("an open range such as `2..` is possible between the brackets of an index"),
+                Diagnostic::new(Code::Syntax, span, "this range has no end").help(
+                    "an open range such as `2..` is possible between the brackets of an index",
+                ),
             );
         };
-        let (low, high) = (self.size(start, "the start of a range"), self.size(end, "the end of a range"));
+        let (low, high) = (
+            self.size(start, "the start of a range"),
+            self.size(end, "the end of a range"),
+        );
         match (low, high) {
             (Some(low), Some(high)) => Value::Range(low, high),
             _ => Value::Poison,
@@ -266,15 +276,29 @@ impl Checker<'_> {
         let mut span = base.span;
         // `nn.conv2d` and `old(x)` look at names, not at values.
         let mut value = match (&base.kind, ops.as_slice()) {
-            (ExprKind::Name(nn), [Postfix { kind: PostfixKind::Member(member), .. }, ..])
-                if nn == "nn" && self.frame().find("nn").is_none() =>
-            {
+            (
+                ExprKind::Name(nn),
+                [
+                    Postfix {
+                        kind: PostfixKind::Member(member),
+                        ..
+                    },
+                    ..,
+                ],
+            ) if nn == "nn" && self.frame().find("nn").is_none() => {
                 ops.next();
                 self.member_of_nn(member)
             }
-            (ExprKind::Name(old), [Postfix { kind: PostfixKind::Call(arguments), .. }, ..])
-                if old == "old" && self.frame().find("old").is_none() =>
-            {
+            (
+                ExprKind::Name(old),
+                [
+                    Postfix {
+                        kind: PostfixKind::Call(arguments),
+                        ..
+                    },
+                    ..,
+                ],
+            ) if old == "old" && self.frame().find("old").is_none() => {
                 ops.next();
                 self.old(arguments, base.span)
             }
@@ -341,13 +365,21 @@ impl Checker<'_> {
     }
 
     /// The same, with types that may be shared.
-    pub(crate) fn emit_shared(&mut self, what: What, types: Vec<Arc<TensorType>>, span: Span) -> Vec<Value> {
+    pub(crate) fn emit_shared(
+        &mut self,
+        what: What,
+        types: Vec<Arc<TensorType>>,
+        span: Span,
+    ) -> Vec<Value> {
         self.nodes += 1;
         let results = Results {
             first: ValueId(self.program.values.len() as u32),
             count: types.len() as u32,
         };
-        let values = types.into_iter().map(|ty| Value::Tensor(self.shared_value(ty))).collect();
+        let values = types
+            .into_iter()
+            .map(|ty| Value::Tensor(self.shared_value(ty)))
+            .collect();
         self.program.nodes.push(Node {
             what,
             results,

@@ -8,7 +8,10 @@ pub(crate) enum BadGlob {
 }
 
 pub(crate) fn check(pattern: &str) -> Result<(), BadGlob> {
-    match pattern.chars().find(|c| "[]{}\\!".contains(*c) || c.is_whitespace()) {
+    match pattern
+        .chars()
+        .find(|c| "[]{}\\!".contains(*c) || c.is_whitespace())
+    {
         Some(c) => Err(BadGlob::Character(c)),
         None if pattern.is_empty() => Err(BadGlob::Empty),
         None => Ok(()),

@@ -9,7 +9,11 @@ use crate::diag::{Code, Diagnostic, nearest, one_of};
 use crate::typed::{self, Constant, Hook, Setting, Train};
 
 impl Checker<'_> {
-    pub(crate) fn hooks(&mut self, model: Option<&typed::Model>, train: Option<&Train>) -> Vec<Hook> {
+    pub(crate) fn hooks(
+        &mut self,
+        model: Option<&typed::Model>,
+        train: Option<&Train>,
+    ) -> Vec<Hook> {
         let Some(section) = self.items.hooks.clone() else {
             return Vec::new();
         };
@@ -38,13 +42,19 @@ impl Checker<'_> {
                 Some(bound) => bound?,
                 None => {
                     self.report(
-                        Diagnostic::new(Code::Syntax, setting.span, format!("`{word}` needs the name it is registered under"))
-                            .help(format!("write `{word} \"my_{word}\" (threshold: 0.5);`")),
+                        Diagnostic::new(
+                            Code::Syntax,
+                            setting.span,
+                            format!("`{word}` needs the name it is registered under"),
+                        )
+                        .help(format!("write `{word} \"my_{word}\" (threshold: 0.5);`")),
                     );
                     return None;
                 }
             },
-            _ if super::settings::find("hooks", word).is_some() => self.setting("hooks", setting)?,
+            _ if super::settings::find("hooks", word).is_some() => {
+                self.setting("hooks", setting)?
+            }
             _ => {
                 self.unknown_setting("hooks", "`hooks`", &setting.word);
                 return None;
@@ -106,7 +116,11 @@ impl Checker<'_> {
             match name {
                 Constant::Word(name) => self.check_name(&name, span, names),
                 Constant::Text(pattern) => {
-                    let any = self.world.variables.iter().any(|v| glob::matches(&pattern, &v.name));
+                    let any = self
+                        .world
+                        .variables
+                        .iter()
+                        .any(|v| glob::matches(&pattern, &v.name));
                     if !any {
                         self.matching(&pattern, span, &format!("`{}`", setting.word));
                     }
@@ -135,7 +149,11 @@ impl Checker<'_> {
 
     fn check_name(&mut self, name: &str, span: Span, names: &Fetchable) {
         if names.known.iter().any(|k| k == name) {
-            let declared = self.declared.iter().find(|(_, (_, n))| n == name).map(|(s, _)| *s);
+            let declared = self
+                .declared
+                .iter()
+                .find(|(_, (_, n))| n == name)
+                .map(|(s, _)| *s);
             if let Some(declared) = declared {
                 self.mark_used(declared);
             }
@@ -146,7 +164,10 @@ impl Checker<'_> {
         }
         let help = match nearest(name, names.known.iter().map(String::as_str)) {
             Some(near) => format!("did you mean `{near}`?"),
-            None => format!("a step computes {}", one_of(names.known.iter().map(String::as_str)).replace(" or ", " and ")),
+            None => format!(
+                "a step computes {}",
+                one_of(names.known.iter().map(String::as_str)).replace(" or ", " and ")
+            ),
         };
         let message = format!("a step computes nothing called `{name}`");
         let span = self.word_in(span, name);
@@ -166,7 +187,13 @@ impl Fetchable {
         let mut known = Vec::new();
         if let Some(model) = model {
             let mode = &model.train;
-            for (name, _) in mode.losses.iter().chain(&mode.metrics).chain(&mode.outputs).chain(&mode.lets) {
+            for (name, _) in mode
+                .losses
+                .iter()
+                .chain(&mode.metrics)
+                .chain(&mode.outputs)
+                .chain(&mode.lets)
+            {
                 known.push(name.clone());
             }
             known.extend(model.inputs.iter().map(|i| i.name.clone()));

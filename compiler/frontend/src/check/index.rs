@@ -15,8 +15,12 @@ impl Checker<'_> {
             Value::List(list) => self.index_list(&list, subscripts, span, Value::list),
             Value::Tuple(list) => self.index_list(&list, subscripts, span, Value::tuple),
             other => self.fail(
-                Diagnostic::new(Code::TypeMismatch, span, format!("{} has no positions", other.describe()))
-                    .help("tensors, lists and tuples can be indexed"),
+                Diagnostic::new(
+                    Code::TypeMismatch,
+                    span,
+                    format!("{} has no positions", other.describe()),
+                )
+                .help("tensors, lists and tuples can be indexed"),
             ),
         }
     }
@@ -36,15 +40,26 @@ impl Checker<'_> {
             ));
         };
         let length = list.len() as i64;
-        let clamp = |n: i64| if n < 0 { (n + length).max(0) } else { n.min(length) };
+        let clamp = |n: i64| {
+            if n < 0 {
+                (n + length).max(0)
+            } else {
+                n.min(length)
+            }
+        };
         match &subscript.kind {
             SubscriptKind::Rest | SubscriptKind::Whole => wrap(list.to_vec()),
             SubscriptKind::At(expr) => {
                 let Some(size) = self.size(expr, "a position") else {
                     return Value::Poison;
                 };
-                let place = size.value().map(|n| if n < 0 { n.saturating_add(length) } else { n });
-                match place.and_then(|n| usize::try_from(n).ok()).and_then(|n| list.get(n)) {
+                let place = size
+                    .value()
+                    .map(|n| if n < 0 { n.saturating_add(length) } else { n });
+                match place
+                    .and_then(|n| usize::try_from(n).ok())
+                    .and_then(|n| list.get(n))
+                {
                     Some(value) => value.clone(),
                     None => self.fail(
                         Diagnostic::new(
@@ -64,7 +79,11 @@ impl Checker<'_> {
                             return Value::Poison;
                         };
                         let Some(n) = size.value() else {
-                            return self.wrong_kind(expr.span, "a position that is known", &Value::Int(size));
+                            return self.wrong_kind(
+                                expr.span,
+                                "a position that is known",
+                                &Value::Int(size),
+                            );
                         };
                         *bound = n;
                     }
@@ -86,7 +105,10 @@ impl Checker<'_> {
 
     fn index_tensor(&mut self, tensor: Tensor, subscripts: &[Subscript], span: Span) -> Value {
         let rank = tensor.ty.rank();
-        let rests = subscripts.iter().filter(|s| s.kind == SubscriptKind::Rest).count();
+        let rests = subscripts
+            .iter()
+            .filter(|s| s.kind == SubscriptKind::Rest)
+            .count();
         let given = subscripts.len() - rests;
         if rests > 1 || given > rank {
             let message = match rests > 1 {
@@ -122,9 +144,13 @@ impl Checker<'_> {
                     }
                     Value::Tensor(t) => {
                         return self.fail(
-                            Diagnostic::new(Code::DtypeMismatch, expr.span, "a position must be an integer")
-                                .label(format!("this is `{}`", t.ty))
-                                .help("choose elements by a truth with `boolean_mask(x, mask)`"),
+                            Diagnostic::new(
+                                Code::DtypeMismatch,
+                                expr.span,
+                                "a position must be an integer",
+                            )
+                            .label(format!("this is `{}`", t.ty))
+                            .help("choose elements by a truth with `boolean_mask(x, mask)`"),
                         );
                     }
                     value => match self.as_size(value, expr.span, "a position") {

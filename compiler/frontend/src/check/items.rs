@@ -124,7 +124,10 @@ impl Checker<'_> {
     /// A text with a model or a training is a spec of its own, and has a name.
     fn expect_header(&mut self, root: FileId, name: &str) {
         // A header that does not parse was told already.
-        let broken = self.errors.iter().any(|e| matches!(e.code, Code::Syntax | Code::ReservedWord));
+        let broken = self
+            .errors
+            .iter()
+            .any(|e| matches!(e.code, Code::Syntax | Code::ReservedWord));
         let place = match (&self.items.model, &self.items.train) {
             _ if broken || !name.is_empty() => return,
             (Some((_, span)), _) => *span,
@@ -213,9 +216,11 @@ impl Checker<'_> {
         match section.kind {
             SectionKind::Data => {
                 let name = section.name.clone().expect("the grammar names data sets");
-                let first = self.items.data.iter().find_map(|d| {
-                    d.name.as_ref().filter(|n| n.text == name.text).cloned()
-                });
+                let first = self
+                    .items
+                    .data
+                    .iter()
+                    .find_map(|d| d.name.as_ref().filter(|n| n.text == name.text).cloned());
                 if let Some(first) = first {
                     self.duplicate_name("data set", &name, first.span);
                     return;
@@ -301,7 +306,9 @@ impl Checker<'_> {
             Err(error) => {
                 let message = match error {
                     LoadError::NotFound => format!("there is no file `{}`", path.value),
-                    LoadError::Refused(why) => format!("the file `{}` cannot be used: {why}", path.value),
+                    LoadError::Refused(why) => {
+                        format!("the file `{}` cannot be used: {why}", path.value)
+                    }
                 };
                 self.report(
                     Diagnostic::new(Code::UseFailed, path.span, message)
@@ -316,7 +323,10 @@ impl Checker<'_> {
                     Diagnostic::new(
                         Code::UseCycle,
                         path.span,
-                        format!("`{}` is already being read: files use each other in a circle", path.value),
+                        format!(
+                            "`{}` is already being read: files use each other in a circle",
+                            path.value
+                        ),
                     )
                     .help("move what both need into a third file"),
                 );
@@ -330,7 +340,10 @@ impl Checker<'_> {
             self.report(Diagnostic::new(
                 Code::SpecTooLarge,
                 path.span,
-                format!("a spec is made of at most {MAX_FILES} files, {} deep", crate::check::MAX_DEPTH),
+                format!(
+                    "a spec is made of at most {MAX_FILES} files, {} deep",
+                    crate::check::MAX_DEPTH
+                ),
             ));
             return;
         }
@@ -358,7 +371,11 @@ impl Checker<'_> {
                 let help = match near {
                     Some(near) => Some(format!("did you mean `{near}`?")),
                     None if known.is_empty() => Some("it has no constants at all".to_owned()),
-                    None => Some(format!("its constants are {}", crate::diag::one_of(known.iter().map(String::as_str)).replace(" or ", " and "))),
+                    None => Some(format!(
+                        "its constants are {}",
+                        crate::diag::one_of(known.iter().map(String::as_str))
+                            .replace(" or ", " and ")
+                    )),
                 };
                 let message = format!("the spec has no constant `{name}` to set");
                 self.report(Diagnostic::without_place(Code::BadOverride, message).maybe_help(help));
@@ -384,12 +401,17 @@ impl Checker<'_> {
             });
             let fits = match (&before, &after) {
                 (Some(Value::Float(_)), Value::Int(_)) => true,
-                (Some(a), b) => std::mem::discriminant(a) == std::mem::discriminant(b) || a.is_poison(),
+                (Some(a), b) => {
+                    std::mem::discriminant(a) == std::mem::discriminant(b) || a.is_poison()
+                }
                 (None, _) => true,
             };
             if !fits {
                 let was = before.as_ref().map(Value::describe).unwrap_or_default();
-                let message = format!("the constant `{name}` is {was}, and cannot become {}", after.describe());
+                let message = format!(
+                    "the constant `{name}` is {was}, and cannot become {}",
+                    after.describe()
+                );
                 self.report(Diagnostic::without_place(Code::BadOverride, message));
                 continue;
             }
@@ -507,7 +529,10 @@ impl Checker<'_> {
     }
 
     fn own_definition(&self, space: Space, name: &str) -> Option<Rc<Def>> {
-        self.items.definitions.get(&(space, name.to_owned())).cloned()
+        self.items
+            .definitions
+            .get(&(space, name.to_owned()))
+            .cloned()
     }
 
     /// What `nn.NAME` stands for: a `fn` of the library or an operation, never a block or an initializer.
@@ -566,7 +591,9 @@ impl Checker<'_> {
         }
         self.library.loaded[file] = true;
         let text = &trainspec_std::FILES[file];
-        let id = self.sources.add_library(&format!("std/{}", text.path), text.text);
+        let id = self
+            .sources
+            .add_library(&format!("std/{}", text.path), text.text);
         let (parsed, errors) = syntax::parse(id, text.text);
         for error in errors {
             self.report(error);
@@ -615,7 +642,12 @@ impl Checker<'_> {
 
     fn names_in(&self, space: Space) -> Vec<String> {
         let own = self.items.definitions.keys().filter(|(s, _)| *s == space);
-        let library = self.library.index.get(&space).into_iter().flat_map(|names| names.keys());
+        let library = self
+            .library
+            .index
+            .get(&space)
+            .into_iter()
+            .flat_map(|names| names.keys());
         own.map(|(_, name)| name.clone())
             .chain(library.map(|name| (*name).to_owned()))
             .collect()
@@ -656,6 +688,10 @@ pub(crate) fn plain(value: &Value) -> String {
         Value::Range(a, b) => format!("{a}..{b}"),
         Value::Quantity(q) => format!("{} {}", q.amount, q.unit.word()),
         Value::None => "none".to_owned(),
-        Value::AllButLast | Value::Tensor(_) | Value::Callable(_) | Value::Init(_) | Value::Poison => value.describe(),
+        Value::AllButLast
+        | Value::Tensor(_)
+        | Value::Callable(_)
+        | Value::Init(_)
+        | Value::Poison => value.describe(),
     }
 }

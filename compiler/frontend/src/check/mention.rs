@@ -1,8 +1,6 @@
 //! Code that is not run in this mode, or for these arguments, still uses the names it mentions.
 
-use crate::ast::{
-    Body, Expr, ExprKind, PostfixKind, Statement, StatementKind, SubscriptKind,
-};
+use crate::ast::{Body, Expr, ExprKind, PostfixKind, Statement, StatementKind, SubscriptKind};
 use crate::check::Checker;
 
 impl Checker<'_> {
@@ -41,7 +39,10 @@ impl Checker<'_> {
     /// Marks the names that a skipped expression mentions as used.
     pub(crate) fn mention(&mut self, expr: &Expr) {
         match &expr.kind {
-            ExprKind::Number(_) | ExprKind::Quantity(..) | ExprKind::Text(_) | ExprKind::Bool(_) => {}
+            ExprKind::Number(_)
+            | ExprKind::Quantity(..)
+            | ExprKind::Text(_)
+            | ExprKind::Bool(_) => {}
             ExprKind::Name(name) => {
                 let declared = self.frame().find(name).map(|b| b.span);
                 if let Some(declared) = declared.or_else(|| self.constant_place(name)) {
@@ -49,7 +50,9 @@ impl Checker<'_> {
                 }
             }
             ExprKind::Paren(inner) | ExprKind::Prefix(_, inner) => self.mention(inner),
-            ExprKind::Tuple(list) | ExprKind::List(list) => list.iter().for_each(|e| self.mention(e)),
+            ExprKind::Tuple(list) | ExprKind::List(list) => {
+                list.iter().for_each(|e| self.mention(e))
+            }
             ExprKind::Infix(first, rest) => {
                 self.mention(first);
                 rest.iter().for_each(|(_, e)| self.mention(e));
@@ -58,14 +61,19 @@ impl Checker<'_> {
                 self.mention(base);
                 for op in ops {
                     match &op.kind {
-                        PostfixKind::Call(arguments) => arguments.iter().for_each(|a| self.mention(&a.value)),
+                        PostfixKind::Call(arguments) => {
+                            arguments.iter().for_each(|a| self.mention(&a.value))
+                        }
                         PostfixKind::Index(subscripts) => {
                             for subscript in subscripts {
                                 match &subscript.kind {
                                     SubscriptKind::Rest | SubscriptKind::Whole => {}
                                     SubscriptKind::At(at) => self.mention(at),
                                     SubscriptKind::Slice { start, end, step } => {
-                                        [start, end, step].into_iter().flatten().for_each(|e| self.mention(e));
+                                        [start, end, step]
+                                            .into_iter()
+                                            .flatten()
+                                            .for_each(|e| self.mention(e));
                                     }
                                 }
                             }

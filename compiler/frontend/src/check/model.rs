@@ -55,8 +55,12 @@ impl Checker<'_> {
         let nothing = mode.losses.is_empty() && mode.metrics.is_empty() && mode.outputs.is_empty();
         if nothing && !self.world.broken_results && !self.has_errors() {
             self.report(
-                Diagnostic::new(Code::MissingItem, keyword, "the model has no loss, no metric and no output")
-                    .help("say what it is for: `loss mean(square(prediction - label));`"),
+                Diagnostic::new(
+                    Code::MissingItem,
+                    keyword,
+                    "the model has no loss, no metric and no output",
+                )
+                .help("say what it is for: `loss mean(square(prediction - label));`"),
             );
         }
         mode.program = program;
@@ -89,7 +93,8 @@ impl Checker<'_> {
         };
         self.bind_with(&param.name, value, Target::Fixed("input"));
         if !param.name.text.starts_with('_') {
-            self.declared.insert(param.name.span, ("input", param.name.text.clone()));
+            self.declared
+                .insert(param.name.span, ("input", param.name.text.clone()));
         }
         feature
     }
@@ -113,8 +118,12 @@ impl Checker<'_> {
         };
         if let Some(default) = &param.default {
             self.report(
-                Diagnostic::new(Code::Syntax, default.span, "an input of the model has no default")
-                    .help("give the feature one in `data`"),
+                Diagnostic::new(
+                    Code::Syntax,
+                    default.span,
+                    "an input of the model has no default",
+                )
+                .help("give the feature one in `data`"),
             );
         }
         Some(typed::Feature {
@@ -196,7 +205,12 @@ impl Checker<'_> {
             }
             FrameKind::Init => {
                 let n = Value::Int(Size::named("n"));
-                self.bind_implicit("shape", place, Value::list(vec![n.clone(), n.clone()]), fixed.clone());
+                self.bind_implicit(
+                    "shape",
+                    place,
+                    Value::list(vec![n.clone(), n.clone()]),
+                    fixed.clone(),
+                );
                 self.bind_implicit("fan_in", place, n.clone(), fixed.clone());
                 self.bind_implicit("fan_out", place, n, fixed.clone());
                 self.bind_implicit("T", place, Value::DType(DType::F32), fixed);
@@ -210,7 +224,9 @@ impl Checker<'_> {
         match (&param.ty, &param.default) {
             (Some(ty), _) if types::is_tensor_type(ty, bounds) => {
                 match self.declared_type(ty, bounds, true) {
-                    Some(ty) => self.emit_one(What::Input(param.name.text.clone()), ty, param.name.span),
+                    Some(ty) => {
+                        self.emit_one(What::Input(param.name.text.clone()), ty, param.name.span)
+                    }
                     None => Value::Poison,
                 }
             }

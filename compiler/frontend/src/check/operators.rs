@@ -18,10 +18,18 @@ impl Checker<'_> {
             },
             (PrefixOp::Negate, Value::Float(x)) => Value::Float(-x),
             (PrefixOp::Not, Value::Bool(b)) => Value::Bool(!b),
-            (PrefixOp::Negate, Value::Tensor(_)) => self.operator("negative", vec![(value, span)], span),
-            (PrefixOp::Not, Value::Tensor(_)) => self.operator("logical_not", vec![(value, span)], span),
+            (PrefixOp::Negate, Value::Tensor(_)) => {
+                self.operator("negative", vec![(value, span)], span)
+            }
+            (PrefixOp::Not, Value::Tensor(_)) => {
+                self.operator("logical_not", vec![(value, span)], span)
+            }
             (_, other) => {
-                let message = format!("`{}` cannot be applied to {}", op.symbol(), other.describe());
+                let message = format!(
+                    "`{}` cannot be applied to {}",
+                    op.symbol(),
+                    other.describe()
+                );
                 self.fail(Diagnostic::new(Code::TypeMismatch, span, message))
             }
         }
@@ -37,7 +45,9 @@ impl Checker<'_> {
         if left.0.is_poison() || right.0.is_poison() {
             return Value::Poison;
         }
-        let tensors = [&left.0, &right.0].iter().any(|v| matches!(v, Value::Tensor(_)));
+        let tensors = [&left.0, &right.0]
+            .iter()
+            .any(|v| matches!(v, Value::Tensor(_)));
         if let InfixOp::Equal | InfixOp::NotEqual = op {
             let known = match (&left.0, &right.0) {
                 // Whether something was given at all is known, whatever it is.
@@ -56,15 +66,20 @@ impl Checker<'_> {
         match fold::infix(op, &left.0, &right.0) {
             fold::Folded::Value(value) => value,
             fold::Folded::Overflow => self.size_overflow(span),
-            fold::Folded::DivisionByZero => self.fail(
-                Diagnostic::new(Code::BadValue, span, "this divides by zero"),
-            ),
+            fold::Folded::DivisionByZero => self.fail(Diagnostic::new(
+                Code::BadValue,
+                span,
+                "this divides by zero",
+            )),
             fold::Folded::Unknown if self.generic => Value::Poison,
             fold::Folded::Unknown => self.fail(
                 Diagnostic::new(
                     Code::NotConstant,
                     span,
-                    format!("`{}` of sizes that are not known until run time cannot be decided", op.symbol()),
+                    format!(
+                        "`{}` of sizes that are not known until run time cannot be decided",
+                        op.symbol()
+                    ),
                 )
                 .help("compare numbers that are known, or tensors"),
             ),

@@ -94,9 +94,11 @@ impl Checker<'_> {
         match fold::operation(op.name, &values?)? {
             Folded::Value(value) => Some(value),
             Folded::Overflow => Some(self.size_overflow(span)),
-            Folded::DivisionByZero => {
-                Some(self.fail(Diagnostic::new(Code::BadValue, span, "this divides by zero")))
-            }
+            Folded::DivisionByZero => Some(self.fail(Diagnostic::new(
+                Code::BadValue,
+                span,
+                "this divides by zero",
+            ))),
             Folded::Unknown if self.generic => Some(Value::Poison),
             Folded::Unknown | Folded::Refused => None,
         }
@@ -134,7 +136,9 @@ impl Checker<'_> {
                         let shown = self.shown(given.span);
                         let help = format!("convert it: `cast({shown}, {dtype})`");
                         let help = match (dtype, t.ty.dtype) {
-                            (DType::Bool, _) => format!("compare it with something: `{shown} != 0`"),
+                            (DType::Bool, _) => {
+                                format!("compare it with something: `{shown} != 0`")
+                            }
                             _ => help,
                         };
                         self.report(
@@ -148,13 +152,23 @@ impl Checker<'_> {
                     Elements::Same(variable, class) => (class, Some(variable)),
                 };
                 if !class.contains(t.ty.dtype) {
-                    let message = format!("{} needs {} elements", self.spoken(op, span), class_name(class));
+                    let message = format!(
+                        "{} needs {} elements",
+                        self.spoken(op, span),
+                        class_name(class)
+                    );
                     let shown = self.shown(given.span);
                     let help = match (class, t.ty.dtype) {
                         (_, DType::String) => None,
-                        (trainspec_ir::Class::Float, _) => Some(format!("convert it: `cast({shown}, f32)`")),
-                        (trainspec_ir::Class::Int, _) => Some(format!("convert it: `cast({shown}, i64)`")),
-                        _ => Some(format!("convert it: `cast({shown}, f32)` or `cast({shown}, i64)`")),
+                        (trainspec_ir::Class::Float, _) => {
+                            Some(format!("convert it: `cast({shown}, f32)`"))
+                        }
+                        (trainspec_ir::Class::Int, _) => {
+                            Some(format!("convert it: `cast({shown}, i64)`"))
+                        }
+                        _ => Some(format!(
+                            "convert it: `cast({shown}, f32)` or `cast({shown}, i64)`"
+                        )),
                     };
                     self.report(
                         Diagnostic::new(Code::DtypeMismatch, given.span, message)
@@ -167,7 +181,8 @@ impl Checker<'_> {
                 match variables.iter().find(|(v, ..)| *v == variable) {
                     None => variables.push((variable, t.ty.dtype, given.span, &*t.ty)),
                     Some((_, dtype, first_span, first)) if *dtype != t.ty.dtype => {
-                        let message = format!("{} needs elements of one type", self.spoken(op, span));
+                        let message =
+                            format!("{} needs elements of one type", self.spoken(op, span));
                         // What is a number of another kind becomes a float, not the other way round.
                         let (place, wanted) = match (dtype.is_float(), t.ty.dtype.is_float()) {
                             (false, true) => (*first_span, t.ty.dtype),
@@ -179,7 +194,9 @@ impl Checker<'_> {
                         };
                         let diagnostic = Diagnostic::new(Code::DtypeMismatch, span, message)
                             .label(format!("`{first}` and `{}`", t.ty))
-                            .help(format!("nothing is converted silently: write `cast({shown}, {wanted})`"));
+                            .help(format!(
+                                "nothing is converted silently: write `cast({shown}, {wanted})`"
+                            ));
                         self.report(diagnostic);
                         return None;
                     }
@@ -239,10 +256,7 @@ impl Checker<'_> {
         match kind {
             Kind::Tensor(_) => {
                 let tensor = self.as_tensor(&given.value, dtype, span)?;
-                Some((
-                    Operand::Value(tensor.id),
-                    Arg::Tensor((*tensor.ty).clone()),
-                ))
+                Some((Operand::Value(tensor.id), Arg::Tensor((*tensor.ty).clone())))
             }
             Kind::Tensors(_) => {
                 let list = match &given.value {
@@ -303,7 +317,9 @@ impl Checker<'_> {
                 known(Arg::Bool(self.as_bool(&given.value, span, &what)?))
             }
             Kind::Word(words) => match &given.value {
-                Value::Text(text) if words.contains(&&**text) => known(Arg::Word((**text).to_owned())),
+                Value::Text(text) if words.contains(&&**text) => {
+                    known(Arg::Word((**text).to_owned()))
+                }
                 Value::Text(text) => {
                     let near = nearest(text, words.iter().copied());
                     let help = match near {
@@ -315,7 +331,10 @@ impl Checker<'_> {
                     None
                 }
                 other => {
-                    let wanted = format!("`{name}` as one of the texts {}", one_of(words.iter().copied()));
+                    let wanted = format!(
+                        "`{name}` as one of the texts {}",
+                        one_of(words.iter().copied())
+                    );
                     self.wrong_kind(span, &wanted, other);
                     None
                 }
@@ -357,9 +376,15 @@ impl Checker<'_> {
                 .map(|v| self.as_size(v.clone(), span, &what))
                 .collect(),
             Value::Range(a, b) => match a.value().zip(b.value()) {
-                Some((a, b)) if b.saturating_sub(a) <= 64 => Some((a..b).map(Size::fixed).collect()),
+                Some((a, b)) if b.saturating_sub(a) <= 64 => {
+                    Some((a..b).map(Size::fixed).collect())
+                }
                 _ => {
-                    self.wrong_kind(span, &format!("a short list of whole numbers for {what}"), value);
+                    self.wrong_kind(
+                        span,
+                        &format!("a short list of whole numbers for {what}"),
+                        value,
+                    );
                     None
                 }
             },
@@ -381,7 +406,9 @@ impl Checker<'_> {
                     _ => None,
                 }
             }
-            Value::List(list) | Value::Tuple(list) if !list.is_empty() && !matches!(list[0], Value::List(_) | Value::Tuple(_)) => {
+            Value::List(list) | Value::Tuple(list)
+                if !list.is_empty() && !matches!(list[0], Value::List(_) | Value::Tuple(_)) =>
+            {
                 // A list of numbers is a vector.
                 let stack = trainspec_ir::ops::find("stack")?;
                 let given = Given {
@@ -419,7 +446,8 @@ impl Checker<'_> {
             },
             Value::Int(n) if dtype.is_int() => match (n.value(), dtype.int_range()) {
                 (Some(n), Some((low, high))) if n < low || n > high => {
-                    let message = format!("{n} does not fit in `{dtype}`, which goes from {low} to {high}");
+                    let message =
+                        format!("{n} does not fit in `{dtype}`, which goes from {low} to {high}");
                     return self.fail(Diagnostic::new(Code::NumberOverflow, span, message));
                 }
                 _ => Const::Int(n.clone()),
@@ -433,10 +461,13 @@ impl Checker<'_> {
             other => {
                 let message = format!("{} cannot be a `{dtype}`", other.describe());
                 let help = match (other, dtype.is_int()) {
-                    (Value::Float(_), true) => Some(format!("use a whole number, or convert the other side: `cast(x, f32)` instead of `{dtype}`")),
+                    (Value::Float(_), true) => Some(format!(
+                        "use a whole number, or convert the other side: `cast(x, f32)` instead of `{dtype}`"
+                    )),
                     _ => None,
                 };
-                return self.fail(Diagnostic::new(Code::DtypeMismatch, span, message).maybe_help(help));
+                return self
+                    .fail(Diagnostic::new(Code::DtypeMismatch, span, message).maybe_help(help));
             }
         };
         self.emit_one(What::Const(constant), TensorType::scalar(dtype), span)
@@ -474,7 +505,10 @@ impl Checker<'_> {
             args[index].map(|g| g.span)
         });
         let message = match symbol(op.name) {
-            Some(sign) if error.fault == trainspec_ir::ops::Fault::ShapeMismatch && op.name != "matmul" => {
+            Some(sign)
+                if error.fault == trainspec_ir::ops::Fault::ShapeMismatch
+                    && op.name != "matmul" =>
+            {
                 format!("`{sign}` cannot combine these shapes")
             }
             Some(sign) => format!("`{sign}`: {}", error.message),
@@ -484,7 +518,10 @@ impl Checker<'_> {
             },
         };
         let code = code_of(&error);
-        let help = self.missing_axis(op, args).filter(|_| code == Code::ShapeMismatch).or(error.help);
+        let help = self
+            .missing_axis(op, args)
+            .filter(|_| code == Code::ShapeMismatch)
+            .or(error.help);
         self.fail(
             Diagnostic::new(code, blamed.unwrap_or(span), message)
                 .label(label)
@@ -496,8 +533,13 @@ impl Checker<'_> {
     fn written_name(&self, op: &'static Op, span: Span) -> Option<&'static str> {
         let text = self.sources.slice(span);
         let text = text.strip_prefix("nn.").unwrap_or(text);
-        let word = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).next()?;
-        [op.name].into_iter().chain(op.aliases.iter().copied()).find(|n| *n == word)
+        let word = text
+            .split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
+            .next()?;
+        [op.name]
+            .into_iter()
+            .chain(op.aliases.iter().copied())
+            .find(|n| *n == word)
     }
 
     /// An operation as its user wrote it.
@@ -511,7 +553,12 @@ impl Checker<'_> {
     /// A short expression as it is written, for a help that shows what to type.
     pub(crate) fn shown(&self, span: Span) -> String {
         match self.sources.slice(span) {
-            text if text.len() <= 40 && !text.contains('\n') && !self.is_library_file(span.file) => text.to_owned(),
+            text if text.len() <= 40
+                && !text.contains('\n')
+                && !self.is_library_file(span.file) =>
+            {
+                text.to_owned()
+            }
             _ => "…".to_owned(),
         }
     }
@@ -534,7 +581,10 @@ impl Checker<'_> {
         if op.name == "matmul" || symbol(op.name).is_none() || !fits {
             return None;
         }
-        Some(format!("add the missing dimension: `expand_dims({}, axis: -1)`", self.shown(place)))
+        Some(format!(
+            "add the missing dimension: `expand_dims({}, axis: -1)`",
+            self.shown(place)
+        ))
     }
 }
 

@@ -24,7 +24,12 @@ impl Checker<'_> {
         vars: &[VarId],
         scalar_names: &mut BTreeMap<String, usize>,
     ) -> Group {
-        let alias = group.def.ast.alias.as_ref().map_or(group.def.name(), |a| a.value.as_str());
+        let alias = group
+            .def
+            .ast
+            .alias
+            .as_ref()
+            .map_or(group.def.name(), |a| a.value.as_str());
         let mut typed = Group {
             optimizer: group.def.name().to_owned(),
             alias: alias.to_owned(),
@@ -71,14 +76,21 @@ impl Checker<'_> {
         let ((), program) = self.in_program(|c| {
             let given = c.import(&group.given, ty.dtype);
             let place = def.ast.name.span;
-            c.expand_with(&def, FrameKind::Optimizer, given, group.span, Some(String::new()), |c| {
-                let fixed = Target::Fixed("part of every optimizer");
-                let param = c.emit_one(What::Input("param".to_owned()), ty.clone(), place);
-                let grad = c.emit_one(What::Input("grad".to_owned()), ty.clone(), place);
-                c.bind_implicit("param", place, param, Target::Slot);
-                c.bind_implicit("grad", place, grad, fixed.clone());
-                c.bind_implicit("T", place, Value::DType(ty.dtype), fixed);
-            });
+            c.expand_with(
+                &def,
+                FrameKind::Optimizer,
+                given,
+                group.span,
+                Some(String::new()),
+                |c| {
+                    let fixed = Target::Fixed("part of every optimizer");
+                    let param = c.emit_one(What::Input("param".to_owned()), ty.clone(), place);
+                    let grad = c.emit_one(What::Input("grad".to_owned()), ty.clone(), place);
+                    c.bind_implicit("param", place, param, Target::Slot);
+                    c.bind_implicit("grad", place, grad, fixed.clone());
+                    c.bind_implicit("T", place, Value::DType(ty.dtype), fixed);
+                },
+            );
         });
         let update = std::mem::replace(&mut self.world.update, outer);
         if !update.writes.iter().any(|(n, _)| n == "param") && !self.has_errors() {
@@ -124,7 +136,9 @@ impl Checker<'_> {
 
     fn cast(&mut self, value: Value, dtype: DType, span: Span) -> Value {
         match &value {
-            Value::Tensor(t) if t.ty.dtype != dtype && t.ty.dtype.is_float() && dtype.is_float() => {
+            Value::Tensor(t)
+                if t.ty.dtype != dtype && t.ty.dtype.is_float() && dtype.is_float() =>
+            {
                 let op = trainspec_ir::ops::find("cast").expect("the table has it");
                 let given = [value, Value::DType(dtype)].map(|value| Given {
                     name: None,
@@ -151,7 +165,10 @@ impl Checker<'_> {
             self.bind_with(&slot.name, Value::Poison, Target::Slot);
             return;
         };
-        let own = slot.alias.as_ref().map_or(slot.name.text.as_str(), |a| a.value.as_str());
+        let own = slot
+            .alias
+            .as_ref()
+            .map_or(slot.name.text.as_str(), |a| a.value.as_str());
         let name = format!("{}/{own}", self.world.update.variable);
         if let Some(init) = self.initializer(init, &ty, &name, slot.init.span) {
             self.world.update.slots.push(Slot {
@@ -166,7 +183,14 @@ impl Checker<'_> {
     }
 
     /// `scalar NAME = start then next;`: one value for all variables of a group.
-    pub(crate) fn scalar(&mut self, name: &Name, alias: Option<&ast::Text>, start: &Expr, next: &Expr, span: Span) {
+    pub(crate) fn scalar(
+        &mut self,
+        name: &Name,
+        alias: Option<&ast::Text>,
+        start: &Expr,
+        next: &Expr,
+        span: Span,
+    ) {
         if !self.only_in(
             &[FrameKind::Optimizer],
             "scalar",
@@ -176,11 +200,20 @@ impl Checker<'_> {
             return;
         }
         self.refuse_duplicate(name, "scalar");
-        let dtype = self.world.update.param.as_ref().map_or(DType::F32, |t| t.dtype);
+        let dtype = self
+            .world
+            .update
+            .param
+            .as_ref()
+            .map_or(DType::F32, |t| t.dtype);
         if let Some(scalar) = self.scalar_program(name, alias, start, next) {
             self.world.update.scalars.push(scalar);
         }
-        let input = self.emit_one(What::Input(name.text.clone()), TensorType::scalar(DType::F32), name.span);
+        let input = self.emit_one(
+            What::Input(name.text.clone()),
+            TensorType::scalar(DType::F32),
+            name.span,
+        );
         let value = self.cast(input, dtype, name.span);
         self.bind_with(name, value, Target::Fixed("scalar"));
     }
@@ -199,14 +232,26 @@ impl Checker<'_> {
             let mut frame = Frame::new(FrameKind::Optimizer, String::new());
             if optimizer.is_none() {
                 // Checked on its own: the parameters are samples, good in any program.
-                let known = c.frame().scopes.iter().flatten().map(|(n, b)| (n.clone(), b.clone()));
-                let known = known.filter(|(_, b)| !matches!(b.value, Value::Tensor(_))).collect();
+                let known = c
+                    .frame()
+                    .scopes
+                    .iter()
+                    .flatten()
+                    .map(|(n, b)| (n.clone(), b.clone()));
+                let known = known
+                    .filter(|(_, b)| !matches!(b.value, Value::Tensor(_)))
+                    .collect();
                 frame.scopes = vec![known];
             }
             c.framed(frame, |c| {
                 if let Some((def, given, span)) = &optimizer {
                     let given = c.import(given, DType::F32);
-                    let names: Vec<&str> = def.ast.params.iter().map(|p| p.name.text.as_str()).collect();
+                    let names: Vec<&str> = def
+                        .ast
+                        .params
+                        .iter()
+                        .map(|p| p.name.text.as_str())
+                        .collect();
                     let slots = assign(c, def.name(), &names, &given, *span)?;
                     c.calls.push(CallSite {
                         span: *span,
@@ -218,14 +263,28 @@ impl Checker<'_> {
                         return None;
                     }
                 }
-                let before: Vec<String> = c.world.update.scalars.iter().map(|s| s.source.clone()).collect();
+                let before: Vec<String> = c
+                    .world
+                    .update
+                    .scalars
+                    .iter()
+                    .map(|s| s.source.clone())
+                    .collect();
                 for scalar in before {
-                    let input = c.emit_one(What::Input(scalar.clone()), TensorType::scalar(DType::F32), name.span);
+                    let input = c.emit_one(
+                        What::Input(scalar.clone()),
+                        TensorType::scalar(DType::F32),
+                        name.span,
+                    );
                     c.bind_implicit(&scalar, name.span, input, Target::Fixed("scalar"));
                 }
                 let first = c.eval(start);
                 let first = c.scalar_tensor(&first, start.span)?;
-                let input = c.emit_one(What::Input(name.text.clone()), TensorType::scalar(DType::F32), name.span);
+                let input = c.emit_one(
+                    What::Input(name.text.clone()),
+                    TensorType::scalar(DType::F32),
+                    name.span,
+                );
                 c.bind_with(name, input, Target::Fixed("scalar"));
                 let then = c.eval(next);
                 let then = c.scalar_tensor(&then, next.span)?;
@@ -248,8 +307,12 @@ impl Checker<'_> {
             return Some(tensor);
         }
         self.report(
-            Diagnostic::new(Code::TypeMismatch, span, "a scalar of an optimizer is one `f32`")
-                .label(format!("this is `{}`", tensor.ty)),
+            Diagnostic::new(
+                Code::TypeMismatch,
+                span,
+                "a scalar of an optimizer is one `f32`",
+            )
+            .label(format!("this is `{}`", tensor.ty)),
         );
         None
     }

@@ -116,8 +116,7 @@ impl Checker<'_> {
     pub(crate) fn bind(&mut self, name: &Name, value: Value, what: &'static str) {
         self.bind_with(name, value, Target::Fixed(what));
         if what == "let" && !self.is_library_file(name.span.file) {
-            self.declared
-                .insert(name.span, ("let", name.text.clone()));
+            self.declared.insert(name.span, ("let", name.text.clone()));
         }
     }
 
@@ -128,7 +127,11 @@ impl Checker<'_> {
             old: (!matches!(target, Target::Fixed(_))).then_some(value),
             target,
         };
-        let scope = self.frame_mut().scopes.last_mut().expect("a frame has a scope");
+        let scope = self
+            .frame_mut()
+            .scopes
+            .last_mut()
+            .expect("a frame has a scope");
         scope.insert(name.text.clone(), binding);
     }
 

@@ -52,11 +52,19 @@ pub struct SettingParam {
 }
 
 const fn need(name: &'static str, kind: SettingKind) -> SettingParam {
-    SettingParam { name, kind, required: true }
+    SettingParam {
+        name,
+        kind,
+        required: true,
+    }
 }
 
 const fn may(name: &'static str, kind: SettingKind) -> SettingParam {
-    SettingParam { name, kind, required: false }
+    SettingParam {
+        name,
+        kind,
+        required: false,
+    }
 }
 
 /// A word that a section knows.
@@ -74,74 +82,375 @@ pub struct SettingSignature {
     pub repeats: bool,
 }
 
-const fn one(section: &'static str, word: &'static str, doc: &'static str, params: &'static [SettingParam]) -> SettingSignature {
-    SettingSignature { section, word, doc, params, repeats: false }
+const fn one(
+    section: &'static str,
+    word: &'static str,
+    doc: &'static str,
+    params: &'static [SettingParam],
+) -> SettingSignature {
+    SettingSignature {
+        section,
+        word,
+        doc,
+        params,
+        repeats: false,
+    }
 }
 
-const fn many(section: &'static str, word: &'static str, doc: &'static str, params: &'static [SettingParam]) -> SettingSignature {
-    SettingSignature { section, word, doc, params, repeats: true }
+const fn many(
+    section: &'static str,
+    word: &'static str,
+    doc: &'static str,
+    params: &'static [SettingParam],
+) -> SettingSignature {
+    SettingSignature {
+        section,
+        word,
+        doc,
+        params,
+        repeats: true,
+    }
 }
 
 use SettingKind::*;
 
 /// All settings but those with a form of their own (`feature`, `map`, `filter`, `drop`, `schedule`, `optimizer`).
 pub const SETTINGS: &[SettingSignature] = &[
-    one("source", "tfrecord", "Records of Examples.", &[need("path", Texts), may("compression", Word(&["auto", "none", "gzip", "zlib"]))]),
-    one("source", "csv", "Lines of comma-separated values; features are columns.", &[need("path", Texts), may("header", Bool), may("delimiter", Text)]),
-    one("source", "npy", "One array; records are its rows.", &[need("path", Text)]),
-    one("source", "npz", "Named arrays; records are their rows.", &[need("path", Text)]),
-    one("source", "text", "Lines of text; the feature is `line`.", &[need("path", Texts)]),
-    one("source", "memory", "What the program hands in under a name.", &[need("name", Text)]),
-    many("data", "shuffle", "Mixes records in a buffer.", &[need("buffer", Count), may("seed", Int)]),
-    many("data", "epochs", "Goes over the records so many times.", &[need("count", Count)]),
+    one(
+        "source",
+        "tfrecord",
+        "Records of Examples.",
+        &[
+            need("path", Texts),
+            may("compression", Word(&["auto", "none", "gzip", "zlib"])),
+        ],
+    ),
+    one(
+        "source",
+        "csv",
+        "Lines of comma-separated values; features are columns.",
+        &[
+            need("path", Texts),
+            may("header", Bool),
+            may("delimiter", Text),
+        ],
+    ),
+    one(
+        "source",
+        "npy",
+        "One array; records are its rows.",
+        &[need("path", Text)],
+    ),
+    one(
+        "source",
+        "npz",
+        "Named arrays; records are their rows.",
+        &[need("path", Text)],
+    ),
+    one(
+        "source",
+        "text",
+        "Lines of text; the feature is `line`.",
+        &[need("path", Texts)],
+    ),
+    one(
+        "source",
+        "memory",
+        "What the program hands in under a name.",
+        &[need("name", Text)],
+    ),
+    many(
+        "data",
+        "shuffle",
+        "Mixes records in a buffer.",
+        &[need("buffer", Count), may("seed", Int)],
+    ),
+    many(
+        "data",
+        "epochs",
+        "Goes over the records so many times.",
+        &[need("count", Count)],
+    ),
     many("data", "repeat", "Goes over the records for ever.", &[]),
-    one("data", "batch", "Joins records into batches.", &[need("size", Count), may("remainder", Word(&["drop", "keep", "error"])), may("pad", Bool)]),
-    many("data", "take", "Keeps the first records.", &[need("count", Count)]),
-    many("data", "skip", "Leaves out the first records.", &[need("count", Count)]),
-    many("data", "split", "Keeps one of two parts, chosen at random by the seed.", &[need("part", Word(&["train", "holdout"])), need("holdout", Number), may("seed", Int)]),
+    one(
+        "data",
+        "batch",
+        "Joins records into batches.",
+        &[
+            need("size", Count),
+            may("remainder", Word(&["drop", "keep", "error"])),
+            may("pad", Bool),
+        ],
+    ),
+    many(
+        "data",
+        "take",
+        "Keeps the first records.",
+        &[need("count", Count)],
+    ),
+    many(
+        "data",
+        "skip",
+        "Leaves out the first records.",
+        &[need("count", Count)],
+    ),
+    many(
+        "data",
+        "split",
+        "Keeps one of two parts, chosen at random by the seed.",
+        &[
+            need("part", Word(&["train", "holdout"])),
+            need("holdout", Number),
+            may("seed", Int),
+        ],
+    ),
     one("data", "cache", "Keeps decoded records in memory.", &[]),
-    one("data", "prefetch", "Prepares batches ahead.", &[need("count", Count)]),
-    one("data", "shard", "Keeps every count-th record.", &[need("index", Int), need("count", Count)]),
-    one("data", "interleave", "Reads several files in turn.", &[need("cycle", Count), may("block", Count)]),
-    one("train", "data", "What is trained on.", &[need("name", Name)]),
-    one("train", "steps", "Stops after so many updates.", &[need("count", Count)]),
-    one("train", "epochs", "Stops after so many passes over the data.", &[need("count", Count)]),
-    one("train", "seed", "The seed of everything random.", &[need("value", Int)]),
-    one("train", "accumulate", "Averages the gradients of so many micro-batches.", &[need("count", Count)]),
-    many("train", "freeze", "Leaves variables as they are.", &[need("pattern", Text)]),
-    many("train", "ema", "Keeps moving averages of variables.", &[need("decay", Rate), may("num_updates", Rate), may("zero_debias", Bool)]),
-    many("clip", "global_norm", "Scales all gradients together.", &[need("norm", Rate), may("use_norm", Rate)]),
-    many("clip", "norm", "Scales each gradient.", &[need("norm", Rate), may("axes", Ints)]),
-    many("clip", "average_norm", "Scales each gradient by its average norm.", &[need("norm", Rate)]),
-    many("clip", "value", "Bounds each element of a gradient.", &[need("low", Rate), need("high", Rate)]),
-    one("loss_scale", "fixed", "Multiplies the loss by a constant while gradients are computed.", &[need("scale", Number)]),
-    one("loss_scale", "dynamic", "Finds the largest scale without overflow.", &[may("initial", Number), may("growth_steps", Count), may("multiplier", Number)]),
-    one("eval", "data", "What is evaluated on.", &[need("name", Name)]),
-    one("eval", "every", "How often.", &[need("interval", SettingKind::Interval)]),
-    one("eval", "with", "With averages in place of the variables.", &[need("what", Word(&["ema"]))]),
-    one("eval", "metrics", "Which metrics; all where left out.", &[need("names", Names)]),
-    one("eval", "steps", "How many batches at the most.", &[need("count", Count)]),
-    one("eval", "start_after", "Not before.", &[need("interval", SettingKind::Interval)]),
-    many("hooks", "checkpoint", "Saves the state of the training.", &[need("dir", Text), may("every", SettingKind::Interval), may("keep", Int), may("keep_every", Duration), may("basename", Text)]),
-    many("hooks", "summary", "Writes event files.", &[may("every", SettingKind::Interval), may("dir", Text)]),
-    many("hooks", "log", "Prints values.", &[need("names", Names), may("every", SettingKind::Interval), may("at_end", Bool)]),
-    many("hooks", "nan", "Stops when a value is not a number.", &[need("name", Name), may("fail", Bool)]),
-    many("hooks", "step_counter", "Measures steps per second.", &[may("every", SettingKind::Interval), may("dir", Text)]),
-    many("hooks", "stop_at", "Stops at a step.", &[may("last_step", Count), may("num_steps", Count)]),
-    many("hooks", "profile", "Writes profiles.", &[may("every", SettingKind::Interval), may("dir", Text)]),
-    many("hooks", "wait_for_step", "Waits until the training has come so far.", &[need("step", Count)]),
-    many("hooks", "final_ops", "Computes values at the end.", &[need("names", Names)]),
+    one(
+        "data",
+        "prefetch",
+        "Prepares batches ahead.",
+        &[need("count", Count)],
+    ),
+    one(
+        "data",
+        "shard",
+        "Keeps every count-th record.",
+        &[need("index", Int), need("count", Count)],
+    ),
+    one(
+        "data",
+        "interleave",
+        "Reads several files in turn.",
+        &[need("cycle", Count), may("block", Count)],
+    ),
+    one(
+        "train",
+        "data",
+        "What is trained on.",
+        &[need("name", Name)],
+    ),
+    one(
+        "train",
+        "steps",
+        "Stops after so many updates.",
+        &[need("count", Count)],
+    ),
+    one(
+        "train",
+        "epochs",
+        "Stops after so many passes over the data.",
+        &[need("count", Count)],
+    ),
+    one(
+        "train",
+        "seed",
+        "The seed of everything random.",
+        &[need("value", Int)],
+    ),
+    one(
+        "train",
+        "accumulate",
+        "Averages the gradients of so many micro-batches.",
+        &[need("count", Count)],
+    ),
+    many(
+        "train",
+        "freeze",
+        "Leaves variables as they are.",
+        &[need("pattern", Text)],
+    ),
+    many(
+        "train",
+        "ema",
+        "Keeps moving averages of variables.",
+        &[
+            need("decay", Rate),
+            may("num_updates", Rate),
+            may("zero_debias", Bool),
+        ],
+    ),
+    many(
+        "clip",
+        "global_norm",
+        "Scales all gradients together.",
+        &[need("norm", Rate), may("use_norm", Rate)],
+    ),
+    many(
+        "clip",
+        "norm",
+        "Scales each gradient.",
+        &[need("norm", Rate), may("axes", Ints)],
+    ),
+    many(
+        "clip",
+        "average_norm",
+        "Scales each gradient by its average norm.",
+        &[need("norm", Rate)],
+    ),
+    many(
+        "clip",
+        "value",
+        "Bounds each element of a gradient.",
+        &[need("low", Rate), need("high", Rate)],
+    ),
+    one(
+        "loss_scale",
+        "fixed",
+        "Multiplies the loss by a constant while gradients are computed.",
+        &[need("scale", Number)],
+    ),
+    one(
+        "loss_scale",
+        "dynamic",
+        "Finds the largest scale without overflow.",
+        &[
+            may("initial", Number),
+            may("growth_steps", Count),
+            may("multiplier", Number),
+        ],
+    ),
+    one(
+        "eval",
+        "data",
+        "What is evaluated on.",
+        &[need("name", Name)],
+    ),
+    one(
+        "eval",
+        "every",
+        "How often.",
+        &[need("interval", SettingKind::Interval)],
+    ),
+    one(
+        "eval",
+        "with",
+        "With averages in place of the variables.",
+        &[need("what", Word(&["ema"]))],
+    ),
+    one(
+        "eval",
+        "metrics",
+        "Which metrics; all where left out.",
+        &[need("names", Names)],
+    ),
+    one(
+        "eval",
+        "steps",
+        "How many batches at the most.",
+        &[need("count", Count)],
+    ),
+    one(
+        "eval",
+        "start_after",
+        "Not before.",
+        &[need("interval", SettingKind::Interval)],
+    ),
+    many(
+        "hooks",
+        "checkpoint",
+        "Saves the state of the training.",
+        &[
+            need("dir", Text),
+            may("every", SettingKind::Interval),
+            may("keep", Int),
+            may("keep_every", Duration),
+            may("basename", Text),
+        ],
+    ),
+    many(
+        "hooks",
+        "summary",
+        "Writes event files.",
+        &[may("every", SettingKind::Interval), may("dir", Text)],
+    ),
+    many(
+        "hooks",
+        "log",
+        "Prints values.",
+        &[
+            need("names", Names),
+            may("every", SettingKind::Interval),
+            may("at_end", Bool),
+        ],
+    ),
+    many(
+        "hooks",
+        "nan",
+        "Stops when a value is not a number.",
+        &[need("name", Name), may("fail", Bool)],
+    ),
+    many(
+        "hooks",
+        "step_counter",
+        "Measures steps per second.",
+        &[may("every", SettingKind::Interval), may("dir", Text)],
+    ),
+    many(
+        "hooks",
+        "stop_at",
+        "Stops at a step.",
+        &[may("last_step", Count), may("num_steps", Count)],
+    ),
+    many(
+        "hooks",
+        "profile",
+        "Writes profiles.",
+        &[may("every", SettingKind::Interval), may("dir", Text)],
+    ),
+    many(
+        "hooks",
+        "wait_for_step",
+        "Waits until the training has come so far.",
+        &[need("step", Count)],
+    ),
+    many(
+        "hooks",
+        "final_ops",
+        "Computes values at the end.",
+        &[need("names", Names)],
+    ),
     many("summary", "scalar", "Numbers.", &[need("names", Names)]),
-    many("summary", "histogram", "Distributions.", &[need("names", Names)]),
-    many("summary", "image", "Pictures.", &[need("names", Names), may("max_outputs", Count)]),
-    many("summary", "audio", "Sound.", &[need("names", Names), need("sample_rate", Count), may("max_outputs", Count)]),
+    many(
+        "summary",
+        "histogram",
+        "Distributions.",
+        &[need("names", Names)],
+    ),
+    many(
+        "summary",
+        "image",
+        "Pictures.",
+        &[need("names", Names), may("max_outputs", Count)],
+    ),
+    many(
+        "summary",
+        "audio",
+        "Sound.",
+        &[
+            need("names", Names),
+            need("sample_rate", Count),
+            may("max_outputs", Count),
+        ],
+    ),
     many("summary", "text", "Texts.", &[need("names", Names)]),
-    one("warm_start", "warm_start", "Takes variables from an older checkpoint.", &[need("checkpoint", Text), may("vars", Texts), may("rename", TextTuples), may("vocab", TextTuples)]),
+    one(
+        "warm_start",
+        "warm_start",
+        "Takes variables from an older checkpoint.",
+        &[
+            need("checkpoint", Text),
+            may("vars", Texts),
+            may("rename", TextTuples),
+            may("vocab", TextTuples),
+        ],
+    ),
 ];
 
 /// The signature of a word.
 pub(crate) fn find(section: &str, word: &str) -> Option<&'static SettingSignature> {
-    SETTINGS.iter().find(|s| s.section == section && s.word == word)
+    SETTINGS
+        .iter()
+        .find(|s| s.section == section && s.word == word)
 }
 
 /// The words a section knows, with those of a form of their own.
@@ -152,7 +461,10 @@ pub(crate) fn words(section: &str) -> Vec<&'static str> {
         "hooks" => &["hook", "feed"],
         _ => &[],
     };
-    let listed = SETTINGS.iter().filter(|s| s.section == section).map(|s| s.word);
+    let listed = SETTINGS
+        .iter()
+        .filter(|s| s.section == section)
+        .map(|s| s.word);
     own.iter().copied().chain(listed).collect()
 }
 
@@ -162,7 +474,10 @@ impl Checker<'_> {
         let known = words(section);
         let help = match nearest(&word.text, known.iter().copied()) {
             Some(near) => format!("did you mean `{near}`?"),
-            None => format!("it knows {}", one_of(known.iter().copied()).replace(" or ", " and ")),
+            None => format!(
+                "it knows {}",
+                one_of(known.iter().copied()).replace(" or ", " and ")
+            ),
         };
         let message = format!("{place} knows no setting `{}`", word.text);
         self.report(Diagnostic::new(Code::UnknownSetting, word.span, message).help(help));
@@ -172,10 +487,15 @@ impl Checker<'_> {
     pub(crate) fn refuse_repeated(&mut self, settings: &[ast::Setting], section: &str) {
         let once = |word: &str| match find(section, word) {
             Some(signature) => !signature.repeats,
-            None => matches!((section, word), ("data", "source") | ("train", "loss_scale")),
+            None => matches!(
+                (section, word),
+                ("data", "source") | ("train", "loss_scale")
+            ),
         };
         for (i, setting) in settings.iter().enumerate() {
-            let first = settings[..i].iter().find(|s| s.word.text == setting.word.text);
+            let first = settings[..i]
+                .iter()
+                .find(|s| s.word.text == setting.word.text);
             if let Some(first) = first.filter(|_| once(&setting.word.text)) {
                 self.report(
                     Diagnostic::new(
@@ -212,7 +532,10 @@ impl Checker<'_> {
             SettingValue::None => &[],
             SettingValue::Arguments(arguments) => arguments,
             SettingValue::Value(expr) => {
-                single = [Argument { name: None, value: expr.clone() }];
+                single = [Argument {
+                    name: None,
+                    value: expr.clone(),
+                }];
                 &single
             }
             SettingValue::Bad => return None,
@@ -234,14 +557,27 @@ impl Checker<'_> {
         let known = words(&section);
         let (name, arguments, span) = match &setting.value {
             SettingValue::Bad => return None,
-            SettingValue::Value(Expr { kind: ExprKind::Postfix(base, ops), span }) => match (&base.kind, ops.as_slice()) {
+            SettingValue::Value(Expr {
+                kind: ExprKind::Postfix(base, ops),
+                span,
+            }) => match (&base.kind, ops.as_slice()) {
                 (ExprKind::Name(name), [only]) => match &only.kind {
-                    PostfixKind::Call(arguments) => (name.clone(), arguments.clone(), Span { end: base.span.end, ..*span }),
+                    PostfixKind::Call(arguments) => (
+                        name.clone(),
+                        arguments.clone(),
+                        Span {
+                            end: base.span.end,
+                            ..*span
+                        },
+                    ),
                     _ => (String::new(), Vec::new(), *span),
                 },
                 _ => (String::new(), Vec::new(), *span),
             },
-            SettingValue::Value(Expr { kind: ExprKind::Name(name), span }) => (name.clone(), Vec::new(), *span),
+            SettingValue::Value(Expr {
+                kind: ExprKind::Name(name),
+                span,
+            }) => (name.clone(), Vec::new(), *span),
             _ => (String::new(), Vec::new(), setting.span),
         };
         match find(&section, &name) {
@@ -253,7 +589,10 @@ impl Checker<'_> {
                 };
                 let help = match nearest(&name, known.iter().copied()) {
                     Some(near) => format!("did you mean `{near}`?"),
-                    None => format!("the kinds are {}", one_of(known.iter().copied()).replace(" or ", " and ")),
+                    None => format!(
+                        "the kinds are {}",
+                        one_of(known.iter().copied()).replace(" or ", " and ")
+                    ),
                 };
                 self.report(Diagnostic::new(Code::UnknownSetting, span, message).help(help));
                 None
@@ -301,7 +640,12 @@ impl Checker<'_> {
         })
     }
 
-    fn setting_value(&mut self, signature: &SettingSignature, param: &SettingParam, argument: &Argument) -> Option<Constant> {
+    fn setting_value(
+        &mut self,
+        signature: &SettingSignature,
+        param: &SettingParam,
+        argument: &Argument,
+    ) -> Option<Constant> {
         let expr = &argument.value;
         // The only value of a setting has a name that nobody writes.
         let what = match (&argument.name, signature.params) {
@@ -341,10 +685,15 @@ impl Checker<'_> {
             Rate => {
                 let value = self.eval(expr);
                 match &value {
-                    Value::Tensor(t) if t.ty.rank() == 0 && t.ty.dtype.is_float() => Some(Constant::Value(t.id)),
+                    Value::Tensor(t) if t.ty.rank() == 0 && t.ty.dtype.is_float() => {
+                        Some(Constant::Value(t.id))
+                    }
                     Value::Tensor(t) => {
                         let message = format!("{what} must be one floating-point number");
-                        self.report(Diagnostic::new(Code::TypeMismatch, span, message).label(format!("this is `{}`", t.ty)));
+                        self.report(
+                            Diagnostic::new(Code::TypeMismatch, span, message)
+                                .label(format!("this is `{}`", t.ty)),
+                        );
                         None
                     }
                     other => self.number_constant(other, span, &what),
@@ -358,7 +707,10 @@ impl Checker<'_> {
                 let value = self.eval(expr);
                 if let Value::Quantity(q) = value {
                     let message = format!("{what} is a plain number, without `{}`", q.unit.word());
-                    self.report(Diagnostic::new(Code::UnitMismatch, span, message).help(format!("write `{}`", q.amount)));
+                    self.report(
+                        Diagnostic::new(Code::UnitMismatch, span, message)
+                            .help(format!("write `{}`", q.amount)),
+                    );
                     return None;
                 }
                 let size = self.as_size(value, span, &what)?;
@@ -370,7 +722,11 @@ impl Checker<'_> {
                     }
                     Some(_) => Some(Constant::Int(size)),
                     None => {
-                        self.wrong_kind(span, &format!("a known number for {what}"), &Value::Int(size));
+                        self.wrong_kind(
+                            span,
+                            &format!("a known number for {what}"),
+                            &Value::Int(size),
+                        );
                         None
                     }
                 }
@@ -381,8 +737,13 @@ impl Checker<'_> {
                     Value::List(list) => list.to_vec(),
                     one => vec![one.clone()],
                 };
-                let sizes: Option<Vec<Size>> = list.into_iter().map(|v| self.as_size(v, span, &what)).collect();
-                Some(Constant::List(sizes?.into_iter().map(Constant::Int).collect()))
+                let sizes: Option<Vec<Size>> = list
+                    .into_iter()
+                    .map(|v| self.as_size(v, span, &what))
+                    .collect();
+                Some(Constant::List(
+                    sizes?.into_iter().map(Constant::Int).collect(),
+                ))
             }
             Bool => {
                 let value = self.eval(expr);
@@ -401,28 +762,44 @@ impl Checker<'_> {
             },
             TextTuples => match self.eval(expr) {
                 Value::List(list) => {
-                    let tuples: Option<Vec<Constant>> = list.iter().map(|v| self.texts(v, span, &what)).collect();
+                    let tuples: Option<Vec<Constant>> =
+                        list.iter().map(|v| self.texts(v, span, &what)).collect();
                     Some(Constant::List(tuples?))
                 }
                 other => {
-                    self.wrong_kind(span, &format!("a list of tuples of texts for {what}"), &other);
+                    self.wrong_kind(
+                        span,
+                        &format!("a list of tuples of texts for {what}"),
+                        &other,
+                    );
                     None
                 }
             },
             Duration => match self.eval(expr) {
-                Value::Quantity(q) if q.unit.seconds().is_some() => {
-                    Some(Constant::Interval(Interval::Seconds(q.amount * q.unit.seconds().unwrap_or(1.0))))
-                }
+                Value::Quantity(q) if q.unit.seconds().is_some() => Some(Constant::Interval(
+                    Interval::Seconds(q.amount * q.unit.seconds().unwrap_or(1.0)),
+                )),
                 other => self.unit_error(&other, span, &what, "a time such as `30 s` or `1 h`"),
             },
             SettingKind::Interval => match self.eval(expr) {
                 Value::Quantity(q) => self.interval(q, span).map(Constant::Interval),
-                other => self.unit_error(&other, span, &what, "steps, epochs or a time, such as `100 steps` or `30 s`"),
+                other => self.unit_error(
+                    &other,
+                    span,
+                    &what,
+                    "steps, epochs or a time, such as `100 steps` or `30 s`",
+                ),
             },
         }
     }
 
-    fn unit_error(&mut self, value: &Value, span: Span, what: &str, wanted: &str) -> Option<Constant> {
+    fn unit_error(
+        &mut self,
+        value: &Value,
+        span: Span,
+        what: &str,
+        wanted: &str,
+    ) -> Option<Constant> {
         // A unit that stood too close to its number was told already.
         let behind = &self.sources.get(span.file).text[span.end as usize..];
         if value.is_poison() || behind.starts_with(|c: char| c.is_ascii_alphanumeric()) {
@@ -451,7 +828,10 @@ impl Checker<'_> {
         };
         if interval.is_none() {
             let message = format!("{} {} is no interval", q.amount, q.unit.word());
-            self.report(Diagnostic::new(Code::BadValue, span, message).help("use a whole number of at least 1"));
+            self.report(
+                Diagnostic::new(Code::BadValue, span, message)
+                    .help("use a whole number of at least 1"),
+            );
         }
         interval
     }
@@ -462,7 +842,10 @@ impl Checker<'_> {
             (_, Some(x)) => Some(Constant::Float(x)),
             (Value::Quantity(q), None) => {
                 let message = format!("{what} is a plain number, without `{}`", q.unit.word());
-                self.report(Diagnostic::new(Code::UnitMismatch, span, message).help(format!("write `{}`", q.amount)));
+                self.report(
+                    Diagnostic::new(Code::UnitMismatch, span, message)
+                        .help(format!("write `{}`", q.amount)),
+                );
                 None
             }
             (other, None) => {
@@ -474,7 +857,11 @@ impl Checker<'_> {
 
     fn texts(&mut self, value: &Value, span: Span, what: &str) -> Option<Constant> {
         let (Value::List(list) | Value::Tuple(list)) = value else {
-            self.wrong_kind(span, &format!("a text or a list of texts for {what}"), value);
+            self.wrong_kind(
+                span,
+                &format!("a text or a list of texts for {what}"),
+                value,
+            );
             return None;
         };
         let mut texts = Vec::new();
@@ -540,7 +927,11 @@ impl Checker<'_> {
                         Some(Some((text.to_string(), expr.span)))
                     }
                     other => {
-                        self.wrong_kind(expr.span, "a pattern over variable names, such as \"head/**\"", &other);
+                        self.wrong_kind(
+                            expr.span,
+                            "a pattern over variable names, such as \"head/**\"",
+                            &other,
+                        );
                         None
                     }
                 };

@@ -84,7 +84,13 @@ impl Checker<'_> {
     }
 
     /// Refuses a statement that may not stand here.
-    pub(crate) fn only_in(&mut self, kinds: &[FrameKind], what: &str, span: Span, help: &str) -> bool {
+    pub(crate) fn only_in(
+        &mut self,
+        kinds: &[FrameKind],
+        what: &str,
+        span: Span,
+        help: &str,
+    ) -> bool {
         let here = self.frame().kind;
         if kinds.contains(&here) {
             return true;
@@ -109,7 +115,9 @@ impl Checker<'_> {
             }
             let help = match what {
                 "let" => "bind a new value with another `let`, or declare it as `state`",
-                "trained parameter" => "parameters are changed by the optimizer alone; `state` can be written",
+                "trained parameter" => {
+                    "parameters are changed by the optimizer alone; `state` can be written"
+                }
                 _ => "only `state` can be written, and in an optimizer `param` and slots",
             };
             self.report(
@@ -117,7 +125,10 @@ impl Checker<'_> {
                     Code::WriteTarget,
                     target.span,
                     match what {
-                        "let" => format!("`{}` cannot be written: it is bound with `let`", target.text),
+                        "let" => format!(
+                            "`{}` cannot be written: it is bound with `let`",
+                            target.text
+                        ),
                         _ => format!("`{}` cannot be written: it is a {what}", target.text),
                     },
                 )
@@ -171,7 +182,11 @@ impl Checker<'_> {
             Target::State(var) if self.writes => {
                 self.emit(What::Write(var, tensor.id), Vec::new(), target.span);
             }
-            Target::Slot => self.world.update.writes.push((target.text.clone(), tensor.id)),
+            Target::Slot => self
+                .world
+                .update
+                .writes
+                .push((target.text.clone(), tensor.id)),
             _ => {}
         }
         if let Some(binding) = self.frame_mut().find_mut(&target.text) {
@@ -189,7 +204,8 @@ impl Checker<'_> {
             return None;
         }
         let op = trainspec_ir::ops::find("broadcast_to")?;
-        let sizes: Vec<trainspec_ir::Size> = wanted.shape.0.iter().map(|d| d.size.clone()).collect();
+        let sizes: Vec<trainspec_ir::Size> =
+            wanted.shape.0.iter().map(|d| d.size.clone()).collect();
         let given = [Value::Tensor(tensor.clone()), Self::sizes_value(&sizes)]
             .map(|value| crate::check::value::Given {
                 name: None,
@@ -204,7 +220,12 @@ impl Checker<'_> {
     }
 
     fn loss(&mut self, name: Option<&Name>, value: &Expr, span: Span) {
-        if !self.only_in(&[FrameKind::Model], "loss", span, "a loss is a statement of the model") {
+        if !self.only_in(
+            &[FrameKind::Model],
+            "loss",
+            span,
+            "a loss is a statement of the model",
+        ) {
             return;
         }
         let text = name.map_or("loss", |n| n.text.as_str()).to_owned();
@@ -266,7 +287,12 @@ impl Checker<'_> {
             start: value.span.start,
             ..value.span
         };
-        if !self.only_in(&[FrameKind::Model], what, name.span, &format!("a {what} is a statement of the model")) {
+        if !self.only_in(
+            &[FrameKind::Model],
+            what,
+            name.span,
+            &format!("a {what} is a statement of the model"),
+        ) {
             return None;
         }
         let known = match what {
@@ -274,10 +300,15 @@ impl Checker<'_> {
             _ => &self.world.mode.outputs,
         };
         if known.iter().any(|(n, _)| *n == name.text) {
-            let first = self.frame().find(&name.text).map(|b| (b.span, b.target.clone()));
+            let first = self
+                .frame()
+                .find(&name.text)
+                .map(|b| (b.span, b.target.clone()));
             let message = format!("the {what} `{}` is declared twice", name.text);
             let mut error = Diagnostic::new(Code::DuplicateName, name.span, message);
-            if let Some((first, Target::Fixed(kind))) = first && kind == what {
+            if let Some((first, Target::Fixed(kind))) = first
+                && kind == what
+            {
                 error = error.note_at(first, "declared here first");
             }
             self.report(error);
@@ -295,8 +326,12 @@ impl Checker<'_> {
         };
         if what == "metric" && tensor.ty.dtype == DType::String {
             self.report(
-                Diagnostic::new(Code::DtypeMismatch, span, "a metric is averaged, so it must be numbers or truths")
-                    .label(format!("this is `{}`", tensor.ty)),
+                Diagnostic::new(
+                    Code::DtypeMismatch,
+                    span,
+                    "a metric is averaged, so it must be numbers or truths",
+                )
+                .label(format!("this is `{}`", tensor.ty)),
             );
             return None;
         }

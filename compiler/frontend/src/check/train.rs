@@ -5,10 +5,10 @@ use std::rc::Rc;
 use trainspec_ir::{DType, Span};
 
 use crate::ast::{self, Clause, Expr, ExprKind, PostfixKind, SettingValue};
+use crate::check::Checker;
 use crate::check::glob;
 use crate::check::scope::{Frame, FrameKind, Target};
 use crate::check::value::{Def, Given, Value};
-use crate::check::Checker;
 use crate::diag::{Code, Diagnostic, nearest};
 use crate::typed::{self, Constant, DataSet, Eval, Interval, Role, Train, VarId};
 
@@ -30,12 +30,20 @@ const OPTIONS: [(&str, &[&str]); 3] = [
 ];
 
 impl Checker<'_> {
-    pub(crate) fn train(&mut self, model: Option<&typed::Model>, data: &[DataSet]) -> Option<Train> {
+    pub(crate) fn train(
+        &mut self,
+        model: Option<&typed::Model>,
+        data: &[DataSet],
+    ) -> Option<Train> {
         let section = self.items.train.clone()?;
         if self.items.model.is_none() && !self.is_broken("model") {
             self.report(
-                Diagnostic::new(Code::MissingItem, section.keyword, "there is no model to train")
-                    .help("write `model (x: f32[batch, n], ...) { ... loss ...; }`"),
+                Diagnostic::new(
+                    Code::MissingItem,
+                    section.keyword,
+                    "there is no model to train",
+                )
+                .help("write `model (x: f32[batch, n], ...) { ... loss ...; }`"),
             );
         }
         self.refuse_repeated(&section.settings, "train");
@@ -60,12 +68,19 @@ impl Checker<'_> {
             })
         });
         train.rates = rates;
-        let broken = section.settings.iter().any(|s| s.value == SettingValue::Bad);
+        let broken = section
+            .settings
+            .iter()
+            .any(|s| s.value == SettingValue::Bad);
         let wants_optimizer = !section.settings.iter().any(|s| s.word.text == "optimizer");
         if wants_optimizer && !broken {
             self.report(
-                Diagnostic::new(Code::MissingSetting, section.keyword, "`train` has no optimizer")
-                    .help("add `optimizer adam(learning_rate: 1e-3);`"),
+                Diagnostic::new(
+                    Code::MissingSetting,
+                    section.keyword,
+                    "`train` has no optimizer",
+                )
+                .help("add `optimizer adam(learning_rate: 1e-3);`"),
             );
         }
         if let Some(model) = model {
@@ -136,8 +151,12 @@ impl Checker<'_> {
                     _ => {
                         if train.until.is_some() {
                             self.report(
-                                Diagnostic::new(Code::DuplicateSetting, setting.word.span, "the end of the training is set twice")
-                                    .help("say `steps` or `epochs`, not both"),
+                                Diagnostic::new(
+                                    Code::DuplicateSetting,
+                                    setting.word.span,
+                                    "the end of the training is set twice",
+                                )
+                                .help("say `steps` or `epochs`, not both"),
                             );
                         }
                         train.until = Some(match word {
@@ -151,7 +170,13 @@ impl Checker<'_> {
         }
     }
 
-    fn scoped_setting(&mut self, setting: &ast::Setting, bound: typed::Setting, train: &mut Train, scoped: bool) {
+    fn scoped_setting(
+        &mut self,
+        setting: &ast::Setting,
+        bound: typed::Setting,
+        train: &mut Train,
+        scoped: bool,
+    ) {
         let mut vars = Vec::new();
         if scoped {
             match self.for_clause(setting) {
@@ -171,8 +196,12 @@ impl Checker<'_> {
     fn schedule(&mut self, setting: &ast::Setting, train: &mut Train) {
         let SettingValue::Assignment(name, expr) = &setting.value else {
             self.report(
-                Diagnostic::new(Code::Syntax, setting.span, "a schedule gives a name to a value")
-                    .help("write `schedule lr = cosine_decay(1e-3, decay_steps: 2_000);`"),
+                Diagnostic::new(
+                    Code::Syntax,
+                    setting.span,
+                    "a schedule gives a name to a value",
+                )
+                .help("write `schedule lr = cosine_decay(1e-3, decay_steps: 2_000);`"),
             );
             return;
         };
@@ -185,8 +214,12 @@ impl Checker<'_> {
                 Value::Tensor(t)
             }
             Some(t) => self.fail(
-                Diagnostic::new(Code::TypeMismatch, expr.span, "a schedule must be one floating-point number")
-                    .label(format!("this is `{}`", t.ty)),
+                Diagnostic::new(
+                    Code::TypeMismatch,
+                    expr.span,
+                    "a schedule must be one floating-point number",
+                )
+                .label(format!("this is `{}`", t.ty)),
             ),
             None => Value::Poison,
         };
@@ -195,16 +228,20 @@ impl Checker<'_> {
 
     fn group(&mut self, setting: &ast::Setting) -> Option<GroupSetting> {
         let (name, arguments, span) = match &setting.value {
-            SettingValue::Value(Expr { kind: ExprKind::Name(name), span }) => (name.clone(), Vec::new(), *span),
-            SettingValue::Value(Expr { kind: ExprKind::Postfix(base, ops), span }) => {
-                match (&base.kind, ops.as_slice()) {
-                    (ExprKind::Name(name), [only]) => match &only.kind {
-                        PostfixKind::Call(arguments) => (name.clone(), arguments.clone(), *span),
-                        _ => return self.no_optimizer(setting.span),
-                    },
+            SettingValue::Value(Expr {
+                kind: ExprKind::Name(name),
+                span,
+            }) => (name.clone(), Vec::new(), *span),
+            SettingValue::Value(Expr {
+                kind: ExprKind::Postfix(base, ops),
+                span,
+            }) => match (&base.kind, ops.as_slice()) {
+                (ExprKind::Name(name), [only]) => match &only.kind {
+                    PostfixKind::Call(arguments) => (name.clone(), arguments.clone(), *span),
                     _ => return self.no_optimizer(setting.span),
-                }
-            }
+                },
+                _ => return self.no_optimizer(setting.span),
+            },
             _ => return self.no_optimizer(setting.span),
         };
         let pattern = self.for_clause(setting)?;
@@ -234,7 +271,11 @@ impl Checker<'_> {
         for argument in arguments {
             let key = argument.name.as_ref().map(|n| n.text.as_str());
             let option = OPTIONS.iter().find(|(n, _)| Some(*n) == key);
-            let declared = def.ast.params.iter().any(|p| Some(p.name.text.as_str()) == key);
+            let declared = def
+                .ast
+                .params
+                .iter()
+                .any(|p| Some(p.name.text.as_str()) == key);
             match option.filter(|_| !declared) {
                 None => own.push(argument),
                 Some((name, words)) => {
@@ -255,8 +296,12 @@ impl Checker<'_> {
 
     fn no_optimizer(&mut self, span: Span) -> Option<GroupSetting> {
         self.report(
-            Diagnostic::new(Code::Syntax, span, "`optimizer` needs an optimizer and its arguments")
-                .help("write `optimizer adam(learning_rate: 1e-3);`"),
+            Diagnostic::new(
+                Code::Syntax,
+                span,
+                "`optimizer` needs an optimizer and its arguments",
+            )
+            .help("write `optimizer adam(learning_rate: 1e-3);`"),
         );
         None
     }
@@ -264,7 +309,9 @@ impl Checker<'_> {
     fn option(&mut self, name: &str, words: &[&str], expr: &Expr) -> Option<Constant> {
         if words.is_empty() {
             let value = self.eval(expr);
-            return self.as_bool(&value, expr.span, &format!("`{name}`")).map(Constant::Bool);
+            return self
+                .as_bool(&value, expr.span, &format!("`{name}`"))
+                .map(Constant::Bool);
         }
         match &expr.kind {
             ExprKind::Name(word) | ExprKind::Text(word) if words.contains(&word.as_str()) => {
@@ -288,7 +335,11 @@ impl Checker<'_> {
             .collect();
         if found.is_empty() {
             // What else is wrong may be why; another pattern is not.
-            if !self.errors.iter().any(|e| e.is_error() && e.code != Code::GroupEmpty) {
+            if !self
+                .errors
+                .iter()
+                .any(|e| e.is_error() && e.code != Code::GroupEmpty)
+            {
                 let error = self.no_match(pattern, span, what);
                 self.report(error);
             }
@@ -298,8 +349,16 @@ impl Checker<'_> {
     }
 
     fn no_match(&self, pattern: &str, span: Span, what: &str) -> Diagnostic {
-        let names: Vec<&str> = self.world.variables.iter().map(|v| v.name.as_str()).collect();
-        let help = match nearest(pattern.trim_end_matches("/**").trim_end_matches("/*"), scopes(&names)) {
+        let names: Vec<&str> = self
+            .world
+            .variables
+            .iter()
+            .map(|v| v.name.as_str())
+            .collect();
+        let help = match nearest(
+            pattern.trim_end_matches("/**").trim_end_matches("/*"),
+            scopes(&names),
+        ) {
             Some(near) => format!("did you mean \"{near}/**\"?"),
             None => {
                 let shown: Vec<String> = names.iter().take(6).map(|n| format!("`{n}`")).collect();
@@ -323,7 +382,9 @@ impl Checker<'_> {
             .collect();
         let matches = |checker: &Self, group: &GroupSetting, v: VarId| match &group.pattern {
             None => true,
-            Some((pattern, _)) => glob::matches(pattern, &checker.world.variables[v.0 as usize].name),
+            Some((pattern, _)) => {
+                glob::matches(pattern, &checker.world.variables[v.0 as usize].name)
+            }
         };
         let mut owned: Vec<Vec<VarId>> = vec![Vec::new(); groups.len()];
         let mut orphans = Vec::new();
@@ -346,8 +407,14 @@ impl Checker<'_> {
             let section = self.items.train.clone();
             let place = section.map_or(groups[0].span, |s| s.keyword);
             self.report(
-                Diagnostic::new(Code::NoOptimizer, place, format!("no optimizer trains the variable `{name}`{more}"))
-                    .help("add an optimizer without `for`, or leave variables out with `freeze \"...\";`"),
+                Diagnostic::new(
+                    Code::NoOptimizer,
+                    place,
+                    format!("no optimizer trains the variable `{name}`{more}"),
+                )
+                .help(
+                    "add an optimizer without `for`, or leave variables out with `freeze \"...\";`",
+                ),
             );
         }
         let mut scalar_names = std::collections::BTreeMap::new();
@@ -363,12 +430,26 @@ impl Checker<'_> {
         }
     }
 
-    fn left_with_none(&mut self, group: &GroupSetting, groups: &[GroupSetting], i: usize, params: &[VarId]) {
+    fn left_with_none(
+        &mut self,
+        group: &GroupSetting,
+        groups: &[GroupSetting],
+        i: usize,
+        params: &[VarId],
+    ) {
         let name = group.def.name();
         let error = match &group.pattern {
-            _ if params.is_empty() => Diagnostic::new(Code::GroupEmpty, group.span, "the model has no variables to train")
-                .help("layers and `param` make variables"),
-            Some((pattern, span)) if !params.iter().any(|v| glob::matches(pattern, &self.world.variables[v.0 as usize].name)) => {
+            _ if params.is_empty() => Diagnostic::new(
+                Code::GroupEmpty,
+                group.span,
+                "the model has no variables to train",
+            )
+            .help("layers and `param` make variables"),
+            Some((pattern, span))
+                if !params
+                    .iter()
+                    .any(|v| glob::matches(pattern, &self.world.variables[v.0 as usize].name)) =>
+            {
                 self.no_match(pattern, *span, "this group")
             }
             _ => {
@@ -376,7 +457,9 @@ impl Checker<'_> {
                 let mut error = Diagnostic::new(
                     Code::GroupEmpty,
                     group.span,
-                    format!("`{name}` is left with no variable: the last matching group trains each"),
+                    format!(
+                        "`{name}` is left with no variable: the last matching group trains each"
+                    ),
                 )
                 .help("put the general optimizer first and the special ones behind it");
                 if let Some(later) = later {
@@ -392,13 +475,14 @@ impl Checker<'_> {
         let losses = &model.train.losses;
         let known: Vec<&str> = losses.iter().map(|(n, _)| n.as_str()).collect();
         match &group.loss {
-            Some(name) if known.contains(&name.text.as_str()) => {
-                Some(name.text.clone())
-            }
+            Some(name) if known.contains(&name.text.as_str()) => Some(name.text.clone()),
             Some(name) => {
                 let help = match nearest(&name.text, known.iter().copied()) {
                     Some(near) => format!("did you mean `{near}`?"),
-                    None => format!("the losses are {}", crate::diag::one_of(known.iter().copied())),
+                    None => format!(
+                        "the losses are {}",
+                        crate::diag::one_of(known.iter().copied())
+                    ),
                 };
                 if !self.world.broken_results {
                     let message = format!("the model has no loss `{}`", name.text);
@@ -411,16 +495,23 @@ impl Checker<'_> {
                 [] => {
                     if !self.world.broken_results && !self.has_errors() {
                         self.report(
-                            Diagnostic::new(Code::MissingItem, group.span, "the model has no loss to minimize")
-                                .help("add `loss ...;` to the model"),
+                            Diagnostic::new(
+                                Code::MissingItem,
+                                group.span,
+                                "the model has no loss to minimize",
+                            )
+                            .help("add `loss ...;` to the model"),
                         );
                     }
                     None
                 }
                 several => {
-                    let message = "the model has several losses: say which one this optimizer minimizes";
+                    let message =
+                        "the model has several losses: say which one this optimizer minimizes";
                     let help = format!("add `minimizing {}`", several[0]);
-                    self.report(Diagnostic::new(Code::MissingArgument, group.span, message).help(help));
+                    self.report(
+                        Diagnostic::new(Code::MissingArgument, group.span, message).help(help),
+                    );
                     None
                 }
             },
@@ -429,13 +520,19 @@ impl Checker<'_> {
 
     // ---- eval ----
 
-    pub(crate) fn evals(&mut self, model: Option<&typed::Model>, train: Option<&Train>, data: &[DataSet]) -> Vec<Eval> {
+    pub(crate) fn evals(
+        &mut self,
+        model: Option<&typed::Model>,
+        train: Option<&Train>,
+        data: &[DataSet],
+    ) -> Vec<Eval> {
         let sections = self.items.evals.clone();
         let mut evals = Vec::new();
         for section in sections {
             self.refuse_repeated(&section.settings, "eval");
             let frame = Frame::new(FrameKind::Train, String::new());
-            let (eval, _) = self.in_program(|c| c.framed(frame, |c| c.eval_section(&section, model, train, data)));
+            let (eval, _) = self
+                .in_program(|c| c.framed(frame, |c| c.eval_section(&section, model, train, data)));
             evals.push(eval);
         }
         evals
@@ -475,11 +572,16 @@ impl Checker<'_> {
             match word {
                 "with" => {
                     eval.with_ema = true;
-                    let has = train.is_some_and(|t| t.settings.iter().any(|(s, _)| s.word == "ema"));
+                    let has =
+                        train.is_some_and(|t| t.settings.iter().any(|(s, _)| s.word == "ema"));
                     if !has && self.items.train.is_some() {
                         self.report(
-                            Diagnostic::new(Code::MissingSetting, setting.span, "there are no averages to evaluate with")
-                                .help("add `ema (decay: 0.999);` to `train`"),
+                            Diagnostic::new(
+                                Code::MissingSetting,
+                                setting.span,
+                                "there are no averages to evaluate with",
+                            )
+                            .help("add `ema (decay: 0.999);` to `train`"),
                         );
                     }
                 }
@@ -491,7 +593,11 @@ impl Checker<'_> {
                 _ => eval.settings.push(bound),
             }
         }
-        if !section.settings.iter().any(|s| s.word.text == "data" || s.value == SettingValue::Bad) {
+        if !section
+            .settings
+            .iter()
+            .any(|s| s.word.text == "data" || s.value == SettingValue::Bad)
+        {
             self.report(
                 Diagnostic::new(Code::MissingSetting, section.keyword, "`eval` has no data")
                     .help("add `data NAME;`"),
@@ -500,7 +606,12 @@ impl Checker<'_> {
         eval
     }
 
-    fn metric_names(&mut self, names: &[Constant], span: Span, model: Option<&typed::Model>) -> Vec<String> {
+    fn metric_names(
+        &mut self,
+        names: &[Constant],
+        span: Span,
+        model: Option<&typed::Model>,
+    ) -> Vec<String> {
         let Some(model) = model else {
             return Vec::new();
         };
@@ -508,7 +619,9 @@ impl Checker<'_> {
         let mut found = Vec::new();
         for name in names {
             match name {
-                Constant::Word(name) if known.contains(&name.as_str()) || name == "loss" => found.push(name.clone()),
+                Constant::Word(name) if known.contains(&name.as_str()) || name == "loss" => {
+                    found.push(name.clone())
+                }
                 Constant::Word(name) => {
                     let help = match nearest(name, known.iter().copied()) {
                         Some(near) => format!("did you mean `{near}`?"),
@@ -521,7 +634,11 @@ impl Checker<'_> {
                     }
                 }
                 _ => {
-                    self.report(Diagnostic::new(Code::TypeMismatch, span, "metrics are named, not matched by patterns"));
+                    self.report(Diagnostic::new(
+                        Code::TypeMismatch,
+                        span,
+                        "metrics are named, not matched by patterns",
+                    ));
                 }
             }
         }
@@ -531,7 +648,10 @@ impl Checker<'_> {
 
 /// The scopes that names lie in.
 fn scopes<'a>(names: &[&'a str]) -> Vec<&'a str> {
-    let mut found: Vec<&str> = names.iter().filter_map(|n| Some(n.rsplit_once('/')?.0)).collect();
+    let mut found: Vec<&str> = names
+        .iter()
+        .filter_map(|n| Some(n.rsplit_once('/')?.0))
+        .collect();
     found.dedup();
     found
 }

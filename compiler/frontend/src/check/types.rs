@@ -55,7 +55,9 @@ pub(crate) fn bounds_of(checker: &mut Checker<'_>, bounds: &[Bound]) -> Bounds {
 
 /// Whether a parameter of this type takes tensors (and not a compile-time `int` or its kin).
 pub(crate) fn is_tensor_type(ty: &Type, bounds: &Bounds) -> bool {
-    ty.dims.is_some() || bounds.contains_key(&ty.name.text) || !KINDS.contains(&ty.name.text.as_str())
+    ty.dims.is_some()
+        || bounds.contains_key(&ty.name.text)
+        || !KINDS.contains(&ty.name.text.as_str())
 }
 
 impl Checker<'_> {
@@ -82,11 +84,21 @@ impl Checker<'_> {
             return Some(Head::DType(dtype));
         }
         let names = DType::ALL.iter().map(|d| d.name());
-        let near = nearest(&name.text, names.chain(KINDS).chain(bounds.keys().map(String::as_str)));
+        let near = nearest(
+            &name.text,
+            names.chain(KINDS).chain(bounds.keys().map(String::as_str)),
+        );
         let short = name.text.len() == 1 && name.text.chars().all(|c| c.is_ascii_uppercase());
         let help = match (near, name.text.as_str()) {
-            _ if short => format!("if `{0}` is to stand for any type, say `where {0}: float`", name.text),
-            (_, "float32" | "double" | "float64" | "half" | "bfloat16" | "int64" | "int32" | "uint8" | "long") => {
+            _ if short => format!(
+                "if `{0}` is to stand for any type, say `where {0}: float`",
+                name.text
+            ),
+            (
+                _,
+                "float32" | "double" | "float64" | "half" | "bfloat16" | "int64" | "int32"
+                | "uint8" | "long",
+            ) => {
                 let dtype = match name.text.as_str() {
                     "float32" => "f32",
                     "double" | "float64" => "f64",
@@ -99,7 +111,10 @@ impl Checker<'_> {
                 format!("it is called `{dtype}` here")
             }
             (Some(near), _) => format!("did you mean `{near}`?"),
-            (None, _) => format!("the types are {}", crate::diag::one_of(DType::ALL.map(DType::name))),
+            (None, _) => format!(
+                "the types are {}",
+                crate::diag::one_of(DType::ALL.map(DType::name))
+            ),
         };
         self.report(
             Diagnostic::new(
@@ -138,9 +153,7 @@ impl Checker<'_> {
         };
         match head {
             Head::Kind(kind) => self.match_kind(name, kind, value, span),
-            Head::DType(_) | Head::Variable(_) => {
-                self.match_tensor(name, ty, head, value, span)
-            }
+            Head::DType(_) | Head::Variable(_) => self.match_tensor(name, ty, head, value, span),
         }
     }
 
@@ -198,11 +211,17 @@ impl Checker<'_> {
                 let message = format!("`{}` must have `{wanted}` elements", name.text);
                 let origin = match DType::from_name(&ty.name.text) {
                     Some(_) => None,
-                    None => Some(format!("`{}` is `{wanted}` because of an argument before it", ty.name.text)),
+                    None => Some(format!(
+                        "`{}` is `{wanted}` because of an argument before it",
+                        ty.name.text
+                    )),
                 };
                 let mut error = Diagnostic::new(Code::DtypeMismatch, span, message)
                     .label(format!("this is `{}`", tensor.ty))
-                    .help(format!("nothing is converted silently: write `cast({}, {wanted})`", self.shown(span)));
+                    .help(format!(
+                        "nothing is converted silently: write `cast({}, {wanted})`",
+                        self.shown(span)
+                    ));
                 if let Some(origin) = origin {
                     error = error.note(origin);
                 }
@@ -213,7 +232,12 @@ impl Checker<'_> {
                 let cast = if class == Class::Int { "i64" } else { "f32" };
                 let shown = self.shown(span);
                 let written = self.sources.slice(ty.span);
-                let declared = format!("`{}` is declared as `{written}` where `{}: {}`", name.text, ty.name.text, class.name());
+                let declared = format!(
+                    "`{}` is declared as `{written}` where `{}: {}`",
+                    name.text,
+                    ty.name.text,
+                    class.name()
+                );
                 return self.fail(
                     Diagnostic::new(Code::DtypeMismatch, span, message)
                         .label(format!("this is `{}`", tensor.ty))
@@ -268,14 +292,21 @@ impl Checker<'_> {
             };
             let message = format!("`{}` must have {least}{}", name.text, count(fixed));
             let help = match (dims.len() + 1 == fixed, dims.len()) {
-                (true, 0) => Some("a scalar has no dimensions: `fill([n], x)` makes a vector of it".to_owned()),
+                (true, 0) => Some(
+                    "a scalar has no dimensions: `fill([n], x)` makes a vector of it".to_owned(),
+                ),
                 (true, _) => Some("`expand_dims(x, axis: 0)` adds a dimension".to_owned()),
-                _ if dims.len() > fixed => Some("`flatten(x)` or `reshape(x, [...])` joins dimensions".to_owned()),
+                _ if dims.len() > fixed => {
+                    Some("`flatten(x)` or `reshape(x, [...])` joins dimensions".to_owned())
+                }
                 _ => None,
             };
             self.report(
                 Diagnostic::new(Code::RankMismatch, span, message)
-                    .label(format!("this is `{found}`, which has {}", count(dims.len())))
+                    .label(format!(
+                        "this is `{found}`, which has {}",
+                        count(dims.len())
+                    ))
                     .note(format!("`{}` is declared as `{written}`", name.text))
                     .maybe_help(help),
             );
@@ -323,7 +354,11 @@ impl Checker<'_> {
             return false;
         }
         if let Some(new) = self.unbound_name(expr) {
-            self.bind_with(&new, Value::Int(found.size.clone()), Target::Fixed("dimension"));
+            self.bind_with(
+                &new,
+                Value::Int(found.size.clone()),
+                Target::Fixed("dimension"),
+            );
             return true;
         }
         let Some(wanted) = self.size(expr, "a dimension") else {
@@ -332,7 +367,10 @@ impl Checker<'_> {
         if wanted == found.size {
             return true;
         }
-        let message = format!("`{}` has the wrong size in dimension {place}: expected {wanted}, found {}", name.text, found.size);
+        let message = format!(
+            "`{}` has the wrong size in dimension {place}: expected {wanted}, found {}",
+            name.text, found.size
+        );
         self.report(
             Diagnostic::new(Code::ShapeMismatch, span, message)
                 .label(format!("this is `{whole}`"))
@@ -357,12 +395,21 @@ impl Checker<'_> {
 
     /// The type that a declaration states, where all names in it are known; with `named`, unknown names are dimensions
     /// that the data decides.
-    pub(crate) fn declared_type(&mut self, ty: &Type, bounds: &Bounds, named: bool) -> Option<TensorType> {
+    pub(crate) fn declared_type(
+        &mut self,
+        ty: &Type,
+        bounds: &Bounds,
+        named: bool,
+    ) -> Option<TensorType> {
         let dtype = match self.head(&ty.name, false, bounds)? {
             Head::DType(dtype) => dtype,
             Head::Variable(class) => {
                 // Only definitions that are checked on their own meet this.
-                let dtype = if class == Class::Int { DType::I64 } else { DType::F32 };
+                let dtype = if class == Class::Int {
+                    DType::I64
+                } else {
+                    DType::F32
+                };
                 self.bind_with(&ty.name, Value::DType(dtype), Target::Fixed("type"));
                 dtype
             }
@@ -382,7 +429,9 @@ impl Checker<'_> {
                             dim.span,
                             "`..` has no meaning here: the number of dimensions must be known",
                         )
-                        .help("`..` stands for any dimensions in the parameters of a `fn` or `block`"),
+                        .help(
+                            "`..` stands for any dimensions in the parameters of a `fn` or `block`",
+                        ),
                     );
                     return None;
                 }
@@ -394,7 +443,9 @@ impl Checker<'_> {
                 self.bind_with(&new, size, Target::Fixed("dimension"));
             }
             let size = self.size(expr, "a dimension")?;
-            if let Some(n) = size.value() && n < 0 {
+            if let Some(n) = size.value()
+                && n < 0
+            {
                 self.report(Diagnostic::new(
                     Code::NegativeSize,
                     dim.span,

@@ -89,7 +89,8 @@ impl World {
     /// Forgets the names inside a scope, so that a second call finds the same ones.
     fn reopen(&mut self, path: &str) {
         let inside = format!("{path}/");
-        self.children.retain(|p, _| p != path && !p.starts_with(&inside));
+        self.children
+            .retain(|p, _| p != path && !p.starts_with(&inside));
     }
 }
 
@@ -118,7 +119,10 @@ impl Checker<'_> {
     pub(crate) fn variable(&mut self, variable: &ast::Variable, span: Span) {
         let word = variable.kind.word();
         let (kinds, help): (&[FrameKind], &str) = match variable.kind {
-            VariableKind::Slot => (&[FrameKind::Optimizer], "slots belong to optimizers; a block keeps `state`"),
+            VariableKind::Slot => (
+                &[FrameKind::Optimizer],
+                "slots belong to optimizers; a block keeps `state`",
+            ),
             _ => (
                 &[FrameKind::Block, FrameKind::Model],
                 "variables belong to blocks and models; a `fn` has none",
@@ -168,7 +172,10 @@ impl Checker<'_> {
                     variable.name.span,
                     format!("a `{word}` needs a type"),
                 )
-                .help(format!("write `{word} {}: f32[...] = ...;`", variable.name.text)),
+                .help(format!(
+                    "write `{word} {}: f32[...] = ...;`",
+                    variable.name.text
+                )),
             );
             return None;
         };
@@ -187,7 +194,10 @@ impl Checker<'_> {
             return None;
         }
         let path = self.frame().path.clone();
-        let own = variable.alias.as_ref().map_or(variable.name.text.as_str(), |a| a.value.as_str());
+        let own = variable
+            .alias
+            .as_ref()
+            .map_or(variable.name.text.as_str(), |a| a.value.as_str());
         let name = join(&path, own);
         let init = self.eval(&variable.init);
         if let Some(id) = self.world.by_name.get(&name).copied() {
@@ -242,7 +252,9 @@ impl Checker<'_> {
         match unknown {
             Some(dim) if !self.generic => {
                 let names = dim.size.names();
-                let which = names.first().map_or_else(|| dim.to_string(), |n| n.to_string());
+                let which = names
+                    .first()
+                    .map_or_else(|| dim.to_string(), |n| n.to_string());
                 self.report(
                     Diagnostic::new(
                         Code::UnknownSize,
@@ -307,7 +319,14 @@ impl Checker<'_> {
         })
     }
 
-    fn run_init(&mut self, def: &Rc<Def>, given: Vec<Given>, ty: &TensorType, name: &str, span: Span) -> Value {
+    fn run_init(
+        &mut self,
+        def: &Rc<Def>,
+        given: Vec<Given>,
+        ty: &TensorType,
+        name: &str,
+        span: Span,
+    ) -> Value {
         let sizes: Vec<Size> = ty.shape.0.iter().map(|d| d.size.clone()).collect();
         let Some((fan_in, fan_out)) = fans(&sizes) else {
             return self.size_overflow(span);
@@ -348,8 +367,12 @@ impl Checker<'_> {
             false => Code::DtypeMismatch,
         };
         self.report(
-            Diagnostic::new(code, span, "the initializer makes another type than the variable has")
-                .label(format!("`{}` for a variable of `{ty}`", tensor.ty)),
+            Diagnostic::new(
+                code,
+                span,
+                "the initializer makes another type than the variable has",
+            )
+            .label(format!("`{}` for a variable of `{ty}`", tensor.ty)),
         );
         None
     }
@@ -361,20 +384,37 @@ impl Checker<'_> {
         if !self.blocks_allowed(def, span) {
             return Value::Poison;
         }
-        let base = def.ast.alias.as_ref().map_or(def.name(), |a| a.value.as_str()).to_owned();
+        let base = def
+            .ast
+            .alias
+            .as_ref()
+            .map_or(def.name(), |a| a.value.as_str())
+            .to_owned();
         let parent = self.frame().path.clone();
         let name = self.world.unique(&parent, &base);
-        self.expand(def, FrameKind::Block, given, span, Some(join(&parent, &name)))
+        self.expand(
+            def,
+            FrameKind::Block,
+            given,
+            span,
+            Some(join(&parent, &name)),
+        )
     }
 
     fn blocks_allowed(&mut self, def: &Rc<Def>, span: Span) -> bool {
-        let outside = self.frames.iter().map(|f| f.kind).find(|k| {
-            !matches!(k, FrameKind::Model | FrameKind::Block | FrameKind::Fn)
-        });
+        let outside = self
+            .frames
+            .iter()
+            .map(|f| f.kind)
+            .find(|k| !matches!(k, FrameKind::Model | FrameKind::Block | FrameKind::Fn));
         match outside {
             None => true,
             Some(kind) => {
-                let message = format!("the block `{}` has variables, and {} cannot", def.name(), kind.describe());
+                let message = format!(
+                    "the block `{}` has variables, and {} cannot",
+                    def.name(),
+                    kind.describe()
+                );
                 self.report(
                     Diagnostic::new(Code::MisplacedStatement, span, message)
                         .help("call blocks in the model or in other blocks"),
@@ -414,7 +454,10 @@ impl Checker<'_> {
                 return;
             }
             other => {
-                let message = format!("a layer is made of a block, and this is {}", other.describe());
+                let message = format!(
+                    "a layer is made of a block, and this is {}",
+                    other.describe()
+                );
                 self.report(
                     Diagnostic::new(Code::TypeMismatch, value.span, message)
                         .help("write `layer head = dense(10);`; for a value use `let`"),
@@ -430,7 +473,10 @@ impl Checker<'_> {
                 Diagnostic::new(
                     Code::VariableConflict,
                     name.span,
-                    format!("the scope `{}` is taken by an earlier layer", join(&parent, &name.text)),
+                    format!(
+                        "the scope `{}` is taken by an earlier layer",
+                        join(&parent, &name.text)
+                    ),
                 )
                 .help("choose another name for the layer"),
             );
@@ -447,7 +493,8 @@ impl Checker<'_> {
         let layer = Value::Callable(Callable::Instance(index));
         self.bind_with(name, layer, Target::Fixed("layer"));
         if !self.is_library_file(name.span.file) {
-            self.declared.insert(name.span, ("layer", name.text.clone()));
+            self.declared
+                .insert(name.span, ("layer", name.text.clone()));
         }
     }
 
@@ -459,8 +506,17 @@ impl Checker<'_> {
         let (def, path) = (instance.def.clone(), instance.path.clone());
         let (declared, layer) = (instance.given.clone(), instance.name.text.clone());
         let bounds = types::bounds_of(self, &def.ast.bounds);
-        let is_tensor = |p: &&ast::Param| p.ty.as_ref().is_some_and(|t| types::is_tensor_type(t, &bounds));
-        let tensors: Vec<&str> = def.ast.params.iter().filter(is_tensor).map(|p| p.name.text.as_str()).collect();
+        let is_tensor = |p: &&ast::Param| {
+            p.ty.as_ref()
+                .is_some_and(|t| types::is_tensor_type(t, &bounds))
+        };
+        let tensors: Vec<&str> = def
+            .ast
+            .params
+            .iter()
+            .filter(is_tensor)
+            .map(|p| p.name.text.as_str())
+            .collect();
         let others: Vec<&str> = def
             .ast
             .params
@@ -520,10 +576,16 @@ impl Checker<'_> {
                 Diagnostic::new(
                     Code::NotCalled,
                     member.span,
-                    format!("the layer `{}` was not called yet, so its variables have no shape", name.text),
+                    format!(
+                        "the layer `{}` was not called yet, so its variables have no shape",
+                        name.text
+                    ),
                 )
                 .note_at(name.span, "declared here")
-                .help(format!("use `{}.{}` behind the call `{}(...)`", name.text, member.text, name.text)),
+                .help(format!(
+                    "use `{}.{}` behind the call `{}(...)`",
+                    name.text, member.text, name.text
+                )),
             );
         }
         let path = instance.path.clone();
@@ -539,7 +601,10 @@ impl Checker<'_> {
                 let help = match nearest(&member.text, members.keys().map(String::as_str)) {
                     Some(near) => format!("did you mean `{near}`?"),
                     None if members.is_empty() => "it has no variables".to_owned(),
-                    None => format!("it has {}", one_of(members.keys().map(String::as_str)).replace(" or ", " and ")),
+                    None => format!(
+                        "it has {}",
+                        one_of(members.keys().map(String::as_str)).replace(" or ", " and ")
+                    ),
                 };
                 let message = format!("the layer `{layer}` has no variable `{}`", member.text);
                 self.fail(Diagnostic::new(Code::UnknownMember, member.span, message).help(help))

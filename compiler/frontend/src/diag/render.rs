@@ -61,10 +61,7 @@ pub fn render(sources: &Sources, diagnostic: &Diagnostic, style: Style) -> Strin
         .to_string()
 }
 
-fn snippet<'a>(
-    sources: &'a Sources,
-    span: Span,
-) -> Snippet<'a, annotate_snippets::Annotation<'a>> {
+fn snippet<'a>(sources: &'a Sources, span: Span) -> Snippet<'a, annotate_snippets::Annotation<'a>> {
     let source = sources.get(span.file);
     // A window around the span is enough to draw it, and keeps a very long text from being searched line by line.
     let range = window(&source.text, span);

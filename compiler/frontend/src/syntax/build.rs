@@ -99,10 +99,7 @@ fn next<'i>(parts: &mut impl Iterator<Item = Pair<'i, Rule>>) -> Pair<'i, Rule> 
 }
 
 /// The next part, if it is of that rule.
-fn optional<'i>(
-    parts: &mut Parts<'i>,
-    rule: Rule,
-) -> Option<Pair<'i, Rule>> {
+fn optional<'i>(parts: &mut Parts<'i>, rule: Rule) -> Option<Pair<'i, Rule>> {
     parts.next_if(|p| p.as_rule() == rule)
 }
 
@@ -170,10 +167,7 @@ impl Builder<'_> {
         }
     }
 
-    fn docs(
-        &self,
-        parts: &mut Parts<'_>,
-    ) -> Vec<Doc> {
+    fn docs(&self, parts: &mut Parts<'_>) -> Vec<Doc> {
         let mut docs = Vec::new();
         while let Some(pair) = optional(parts, Rule::outer_doc) {
             docs.push(self.doc(pair));
@@ -309,8 +303,7 @@ impl Builder<'_> {
         for part in parts {
             match part.as_rule() {
                 Rule::declaration => {
-                    setting.value =
-                        SettingValue::Declaration(Box::new(self.declaration(part)));
+                    setting.value = SettingValue::Declaration(Box::new(self.declaration(part)));
                 }
                 Rule::assignment => {
                     let mut parts = self::parts(part);
@@ -400,8 +393,9 @@ impl Builder<'_> {
         };
         if kind == DefinitionKind::Optimizer && matches!(body, DefinitionBody::Value(_)) {
             self.errors.push(
-                Diagnostic::new(Code::Syntax, span, "an optimizer needs a body in braces")
-                    .help("`optimizer name(learning_rate) { param <- param - learning_rate * grad; }`"),
+                Diagnostic::new(Code::Syntax, span, "an optimizer needs a body in braces").help(
+                    "`optimizer name(learning_rate) { param <- param - learning_rate * grad; }`",
+                ),
             );
         }
         Definition {
@@ -464,7 +458,11 @@ impl Builder<'_> {
         let span = self.span(&pair);
         let (mut start, end) = (span.start as usize + 1, span.end as usize - 1);
         let first = self.ends.partition_point(|at| (*at as usize) < start);
-        let mut ends = self.ends[first..].iter().map(|at| *at as usize + 1).take_while(|at| *at <= end).peekable();
+        let mut ends = self.ends[first..]
+            .iter()
+            .map(|at| *at as usize + 1)
+            .take_while(|at| *at <= end)
+            .peekable();
         let since = self.errors.len();
         let mut statements = Vec::new();
         let outer = self.origin;
@@ -480,7 +478,9 @@ impl Builder<'_> {
             self.origin = Origin::Piece(start);
             match Grammar::parse(Rule::statements, &self.text[start..stop]) {
                 Ok(mut pairs) => self.statements(next(&mut pairs), &mut statements),
-                Err(error) => self.errors.push(report::failure(self.id, self.text, start, &error)),
+                Err(error) => self
+                    .errors
+                    .push(report::failure(self.id, self.text, start, &error)),
             }
             start = stop;
         }
@@ -518,7 +518,10 @@ impl Builder<'_> {
         let mut statements = self.join_tangled(statements, since);
         let value = match statements.last() {
             Some(Statement {
-                kind: StatementKind::Expr { semicolon: false, .. },
+                kind:
+                    StatementKind::Expr {
+                        semicolon: false, ..
+                    },
                 ..
             }) => statements.pop(),
             _ => None,
@@ -556,13 +559,19 @@ impl Builder<'_> {
     /// errors there were before these statements.
     fn join_tangled(&mut self, statements: Vec<Statement>, since: usize) -> Vec<Statement> {
         let bare = |s: &Statement| match &s.kind {
-            StatementKind::Expr { value, semicolon: false } if matches!(value.kind, ExprKind::Name(_)) => Some(value.span),
+            StatementKind::Expr {
+                value,
+                semicolon: false,
+            } if matches!(value.kind, ExprKind::Name(_)) => Some(value.span),
             _ => None,
         };
         if !statements.iter().any(|s| bare(s).is_some()) {
             return statements;
         }
-        let starts: BTreeSet<u32> = self.errors[since..].iter().filter_map(|e| Some(e.span?.start)).collect();
+        let starts: BTreeSet<u32> = self.errors[since..]
+            .iter()
+            .filter_map(|e| Some(e.span?.start))
+            .collect();
         let mut joined = Vec::with_capacity(statements.len());
         let mut replaced: Vec<(Span, Diagnostic)> = Vec::new();
         let mut rest = statements.into_iter().peekable();
@@ -575,9 +584,19 @@ impl Builder<'_> {
             let mut whole = statement.span;
             let mut open = true;
             let mut group = vec![statement];
-            while open && let Some(next) = rest.next_if(|n| !self.text[whole.end as usize..n.span.start as usize].contains('\n')) {
+            while open
+                && let Some(next) = rest.next_if(|n| {
+                    !self.text[whole.end as usize..n.span.start as usize].contains('\n')
+                })
+            {
                 whole = whole.to(next.span);
-                open = matches!(next.kind, StatementKind::Expr { semicolon: false, .. });
+                open = matches!(
+                    next.kind,
+                    StatementKind::Expr {
+                        semicolon: false,
+                        ..
+                    }
+                );
                 group.push(next);
             }
             let foreign = report::foreign_word(self.text, first);
@@ -590,12 +609,23 @@ impl Builder<'_> {
             let mut names = Vec::new();
             for statement in group {
                 match statement.kind {
-                    StatementKind::Expr { value: Expr { kind: ExprKind::Name(text), span }, .. } => names.push(Name { text, span }),
+                    StatementKind::Expr {
+                        value:
+                            Expr {
+                                kind: ExprKind::Name(text),
+                                span,
+                            },
+                        ..
+                    } => names.push(Name { text, span }),
                     StatementKind::Bad(more) => names.extend(more),
                     _ => {}
                 }
             }
-            joined.push(Statement { docs: Vec::new(), kind: StatementKind::Bad(names), span: whole });
+            joined.push(Statement {
+                docs: Vec::new(),
+                kind: StatementKind::Bad(names),
+                span: whole,
+            });
         }
         let mut here = self.errors.split_off(since);
         here.retain(|e| {
@@ -604,7 +634,8 @@ impl Builder<'_> {
             behind == 0 || start > replaced[behind - 1].0.end
         });
         self.errors.append(&mut here);
-        self.errors.extend(replaced.into_iter().map(|(_, error)| error));
+        self.errors
+            .extend(replaced.into_iter().map(|(_, error)| error));
         joined
     }
 
@@ -693,7 +724,10 @@ impl Builder<'_> {
         if optional(&mut parts, Rule::range_mark).is_none() {
             return start;
         }
-        let end = parts.peek().is_some().then(|| Box::new(self.chain(&mut parts)));
+        let end = parts
+            .peek()
+            .is_some()
+            .then(|| Box::new(self.chain(&mut parts)));
         Expr {
             kind: ExprKind::Range(Box::new(start), end),
             span,
@@ -754,7 +788,8 @@ impl Builder<'_> {
                 match optional(parts, Rule::unit) {
                     Some(unit) => {
                         span = span.to(self.span(&unit));
-                        let unit = Unit::from_word(unit.as_str()).expect("the grammar knows the units");
+                        let unit =
+                            Unit::from_word(unit.as_str()).expect("the grammar knows the units");
                         ExprKind::Quantity(number, unit)
                     }
                     None => ExprKind::Number(number),

@@ -10,9 +10,9 @@ mod report;
 pub(crate) mod scan;
 pub(crate) mod string;
 
+pub(crate) use number::is_int;
 pub use number::{float_value, int_value};
 pub use scan::{Comment, MAX_DEPTH};
-pub(crate) use number::is_int;
 pub(crate) use string::quote;
 
 use pest::Parser;
@@ -84,9 +84,15 @@ pub fn parse(file: FileId, text: &str) -> (Parsed, Vec<Diagnostic>) {
         let start = text[..at].rfind('\n').map_or(0, |i| i + 1);
         start..=text[at..].find('\n').map_or(text.len(), |i| at + i)
     };
-    let odd = errors.iter().filter(|e| e.code == Code::BadCharacter).filter_map(|e| e.span);
+    let odd = errors
+        .iter()
+        .filter(|e| e.code == Code::BadCharacter)
+        .filter_map(|e| e.span);
     let odd: Vec<_> = odd.map(|s| line(s.start as usize)).collect();
-    let on_odd_line = |e: &Diagnostic| e.span.is_some_and(|s| odd.iter().any(|l| l.contains(&(s.start as usize))));
+    let on_odd_line = |e: &Diagnostic| {
+        e.span
+            .is_some_and(|s| odd.iter().any(|l| l.contains(&(s.start as usize))))
+    };
     errors.retain(|e| e.code != Code::Syntax || !on_odd_line(e));
     errors.sort_by_key(|e| e.span);
     (

@@ -5,11 +5,7 @@ use crate::diag::{Code, Diagnostic};
 
 /// Groups `first op1 e1 op2 e2 …`. Operators of one precedence make one flat node, so the depth of the result is
 /// bounded by the number of precedences.
-pub(crate) fn group(
-    first: Expr,
-    rest: Vec<(InfixOp, Expr)>,
-    errors: &mut Vec<Diagnostic>,
-) -> Expr {
+pub(crate) fn group(first: Expr, rest: Vec<(InfixOp, Expr)>, errors: &mut Vec<Diagnostic>) -> Expr {
     level(0, first, rest, errors)
 }
 
@@ -23,8 +19,7 @@ fn level(
         return first;
     }
     // Split at the operators of this level; what lies between them binds tighter.
-    let mut groups: Vec<(Option<InfixOp>, Expr, Vec<(InfixOp, Expr)>)> =
-        vec![(None, first, Vec::new())];
+    let mut groups = vec![(None, first, Vec::new())];
     for (op, operand) in rest {
         let last = groups.last_mut().expect("the first group is there");
         if op.precedence() == precedence {

@@ -46,7 +46,11 @@ pub(super) fn failure(file: FileId, text: &str, offset: usize, error: &Error<Rul
             .help("choose another name, or leave the item out");
     }
     let wants_name = expected.contains(&Rule::name);
-    if TAKEN.contains(&token) && wants_name && !expected.contains(&Rule::expr) && !expected.contains(&Rule::paren) {
+    if TAKEN.contains(&token)
+        && wants_name
+        && !expected.contains(&Rule::expr)
+        && !expected.contains(&Rule::paren)
+    {
         let message = format!("`{token}` has a meaning of its own and cannot be a name");
         return Diagnostic::new(Code::ReservedWord, span, message)
             .help(format!("choose another name, such as `{token}_`"));
@@ -58,15 +62,23 @@ pub(super) fn failure(file: FileId, text: &str, offset: usize, error: &Error<Rul
     };
     if last_line.starts_with("///") {
         let start = before.len() - last_line.len();
-        return Diagnostic::new(Code::Syntax, Span::new(file, start, before.len()), "this comment documents nothing")
-            .help("a doc comment stands before what it documents; other comments begin with `//`");
+        return Diagnostic::new(
+            Code::Syntax,
+            Span::new(file, start, before.len()),
+            "this comment documents nothing",
+        )
+        .help("a doc comment stands before what it documents; other comments begin with `//`");
     }
     let behind = skip_space(text, at + token.len());
     let name = token_at(text, behind);
     if token == "spec" && TAKEN.iter().chain(&LATER).any(|w| *w == name) {
         let message = format!("`{name}` has a meaning of its own and cannot be a name");
-        return Diagnostic::new(Code::ReservedWord, Span::new(file, behind, behind + name.len()), message)
-            .help(format!("choose another name, such as `{name}_`"));
+        return Diagnostic::new(
+            Code::ReservedWord,
+            Span::new(file, behind, behind + name.len()),
+            message,
+        )
+        .help(format!("choose another name, such as `{name}_`"));
     }
     if let Some(form) = form(token).filter(|_| at == skip_space(text, offset)) {
         let message = format!("this is not how `{token}` is written");
@@ -87,7 +99,10 @@ pub(super) fn failure(file: FileId, text: &str, offset: usize, error: &Error<Rul
         Some(expected) => format!("expected {expected}, found {found}"),
         None => format!("{found} may not stand here"),
     };
-    let word_before = before.rsplit(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).next().unwrap_or_default();
+    let word_before = before
+        .rsplit(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
+        .next()
+        .unwrap_or_default();
     let help = advice(text, at, token).or_else(|| advice(text, at, word_before));
     Diagnostic::new(Code::Syntax, span, message).maybe_help(help)
 }
@@ -153,7 +168,8 @@ fn token_at(text: &str, at: usize) -> &str {
         return &rest[..word];
     }
     let pairs = [
-        "|>", "||", "&&", "==", "!=", "<=", ">=", "<-", "->", "=>", "..", "::", "+=", "-=", "*=", "/=", "**", "//",
+        "|>", "||", "&&", "==", "!=", "<=", ">=", "<-", "->", "=>", "..", "::", "+=", "-=", "*=",
+        "/=", "**", "//",
     ];
     match pairs.iter().find(|p| rest.starts_with(*p)) {
         Some(pair) => &rest[..pair.len()],
@@ -207,7 +223,9 @@ fn advice(text: &str, at: usize, token: &str) -> Option<String> {
     let advice = match token {
         "=" => "an argument is named with a colon: `f(x: 1)`; a comparison is written `==`",
         ":" => "a name before a colon is only possible in the parentheses of a call",
-        "<-" => "`<-` writes state, as a statement of its own; for a comparison put a space: `a < -b`",
+        "<-" => {
+            "`<-` writes state, as a statement of its own; for a comparison put a space: `a < -b`"
+        }
         "->" | "=>" => "results need no type: the compiler finds it",
         "::" => "members are written with a dot: `head.kernel`",
         "+=" | "-=" | "*=" | "/=" => "values do not change: use `let`, or `<-` for state",
@@ -220,7 +238,9 @@ fn advice(text: &str, at: usize, token: &str) -> Option<String> {
         "def" | "function" | "func" => "a function is written `fn name(x) = value;`",
         "class" | "struct" => "a part of a model with variables is a `block`",
         "import" | "include" => "other files come in with `use \"file.trainspec\";`",
-        "while" => "loops are `for i in 0..n, value = start { ... }` and `scan x in xs, value = start { ... }`",
+        "while" => {
+            "loops are `for i in 0..n, value = start { ... }` and `scan x in xs, value = start { ... }`"
+        }
         "return" => "the last expression of a block, without `;`, is its value",
         "var" | "mut" => "values are bound with `let`; what changes is `state`",
         "." => "a number begins with a digit: `0.5`",

@@ -137,7 +137,9 @@ impl Scanner<'_> {
                     self.skip_while(is_name_char);
                     if self.open.is_empty() && self.item == Item::Start {
                         self.item = match &self.text[start..self.at] {
-                            "model" | "block" | "fn" | "optimizer" | "schedule" | "init" => Item::Head,
+                            "model" | "block" | "fn" | "optimizer" | "schedule" | "init" => {
+                                Item::Head
+                            }
                             _ => Item::Other,
                         };
                     }
@@ -157,8 +159,8 @@ impl Scanner<'_> {
                     }
                     self.at += 1;
                 }
-                '+' | '-' | '*' | '/' | '%' | '@' | '<' | '>' | '!' | '&' | '|' | '.'
-                | ',' | ':' | '#' => self.at += 1,
+                '+' | '-' | '*' | '/' | '%' | '@' | '<' | '>' | '!' | '&' | '|' | '.' | ','
+                | ':' | '#' => self.at += 1,
                 other => self.bad_character(other),
             }
         }
@@ -167,7 +169,8 @@ impl Scanner<'_> {
             let suspect = self.suspect.filter(|s| *s > at);
             if let (Some(suspect), Some(error)) = (suspect, self.out.errors.pop()) {
                 let place = Span::new(self.file, suspect, suspect + 1);
-                let message = "perhaps because of this one: the `}` that closes it stands further left";
+                let message =
+                    "perhaps because of this one: the `}` that closes it stands further left";
                 self.out.errors.push(error.note_at(place, message));
             }
         }
@@ -218,7 +221,8 @@ impl Scanner<'_> {
         let line = self.rest().lines().next().unwrap_or_default().len();
         self.at += line;
         let text = &self.text[start..self.at];
-        let is_doc = text.starts_with("//!") || text.starts_with("///") && !text.starts_with("////");
+        let is_doc =
+            text.starts_with("//!") || text.starts_with("///") && !text.starts_with("////");
         if !is_doc {
             let line_start = self.text[..start].rfind('\n').map_or(0, |i| i + 1);
             let own_line = self.text[line_start..start].trim().is_empty();
@@ -349,7 +353,10 @@ impl Scanner<'_> {
             }
             let exponent = self.rest().strip_prefix(['e', 'E']).map(|r| {
                 let digits = r.strip_prefix(['+', '-']).unwrap_or(r);
-                (digits.starts_with(|c: char| c.is_ascii_digit()), r.len() - digits.len())
+                (
+                    digits.starts_with(|c: char| c.is_ascii_digit()),
+                    r.len() - digits.len(),
+                )
             });
             if let Some((true, sign)) = exponent {
                 self.at += 1 + sign;
@@ -360,10 +367,17 @@ impl Scanner<'_> {
         self.skip_while(is_name_char);
         if self.at > suffix {
             self.blanks.push((suffix, self.at));
-            let (number, unit) = (&self.text[start..suffix], &self.text[suffix..self.at.min(suffix + 24)]);
+            let (number, unit) = (
+                &self.text[start..suffix],
+                &self.text[suffix..self.at.min(suffix + 24)],
+            );
             let help = match crate::ast::Unit::from_word(unit) {
-                Some(_) => format!("put a space between the number and its unit: `{number} {unit}`"),
-                None => "numbers carry no suffix: they take on the type of what they meet".to_owned(),
+                Some(_) => {
+                    format!("put a space between the number and its unit: `{number} {unit}`")
+                }
+                None => {
+                    "numbers carry no suffix: they take on the type of what they meet".to_owned()
+                }
             };
             let message = format!("`{unit}` may not stand right behind a number");
             self.error(Code::NumberSuffix, suffix, self.at, &message, &help);
@@ -383,11 +397,16 @@ impl Scanner<'_> {
         }
         let message = match c {
             '\0' => "a NUL byte is not part of the language".to_owned(),
-            c if c.is_control() => format!("the control character {} is not part of the language", c.escape_unicode()),
+            c if c.is_control() => format!(
+                "the control character {} is not part of the language",
+                c.escape_unicode()
+            ),
             c => format!("the character `{c}` is not part of the language"),
         };
         let help = match c {
-            '\'' | '“' | '”' | '‘' | '’' | '`' => "strings are written in double quotes: \"text\"",
+            '\'' | '“' | '”' | '‘' | '’' | '`' => {
+                "strings are written in double quotes: \"text\""
+            }
             '^' => "powers are written `pow(x, y)`",
             '~' => "`!x` is the negation of a truth, `-x` of a number",
             '?' => "a choice is written `if a { b } else { c }`, or `where(a, b, c)` for tensors",
@@ -395,29 +414,49 @@ impl Scanner<'_> {
             c if c.is_alphabetic() => "names are made of the letters a to z, digits and `_`",
             _ => "remove it",
         };
-        self.error(Code::BadCharacter, start, start + c.len_utf8(), &message, help);
+        self.error(
+            Code::BadCharacter,
+            start,
+            start + c.len_utf8(),
+            &message,
+            help,
+        );
     }
 
     /// A text in single quotes is one mistake; the grammar sees it in double quotes.
     fn single_quoted(&mut self, start: usize) -> bool {
         let line = self.rest().lines().next().unwrap_or_default();
-        let Some(length) = line.find('\'').filter(|i| !line[..*i].contains(['"', '\\'])) else {
+        let Some(length) = line
+            .find('\'')
+            .filter(|i| !line[..*i].contains(['"', '\\']))
+        else {
             return false;
         };
         let help = format!("write \"{}\"", &line[..length]);
         self.at += length + 1;
         self.swaps.extend([(start, b'"'), (self.at - 1, b'"')]);
         let end = self.at;
-        self.error(Code::BadCharacter, start, end, "strings are written in double quotes", &help);
+        self.error(
+            Code::BadCharacter,
+            start,
+            end,
+            "strings are written in double quotes",
+            &help,
+        );
         true
     }
 
     /// Skips the name that a letter of another alphabet belongs to; the grammar sees `_` in its place.
     fn foreign_name(&mut self, start: usize) {
         let rest = &self.text[start..];
-        let length = rest.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(rest.len());
+        let length = rest
+            .find(|c: char| !(c.is_alphanumeric() || c == '_'))
+            .unwrap_or(rest.len());
         self.at = start + length;
-        let foreign = rest[..length].bytes().enumerate().filter(|(_, b)| !b.is_ascii());
+        let foreign = rest[..length]
+            .bytes()
+            .enumerate()
+            .filter(|(_, b)| !b.is_ascii());
         self.swaps.extend(foreign.map(|(i, _)| (start + i, b'_')));
     }
 
@@ -441,9 +480,14 @@ impl Scanner<'_> {
         let at = self.at;
         self.at += 1;
         match self.open.pop() {
-            None => self.unbalanced(at, format!("nothing is open that this `{bracket}` could close"), None),
+            None => self.unbalanced(
+                at,
+                format!("nothing is open that this `{bracket}` could close"),
+                None,
+            ),
             Some((open, opened_at)) if closer(open) == bracket => {
-                if open == '{' && self.suspect.is_none() && self.closed_further_left(opened_at, at) {
+                if open == '{' && self.suspect.is_none() && self.closed_further_left(opened_at, at)
+                {
                     self.suspect = Some(opened_at);
                 }
                 if open == '{' && self.open.is_empty() {
@@ -454,10 +498,15 @@ impl Scanner<'_> {
                 }
             }
             Some(_) if !self.open.iter().any(|(open, _)| closer(*open) == bracket) => {
-                self.unbalanced(at, format!("nothing is open that this `{bracket}` could close"), None);
+                self.unbalanced(
+                    at,
+                    format!("nothing is open that this `{bracket}` could close"),
+                    None,
+                );
             }
             Some((open, opened_at)) => {
-                let message = format!("this `{bracket}` does not close the `{open}` that is open here");
+                let message =
+                    format!("this `{bracket}` does not close the `{open}` that is open here");
                 self.unbalanced(at, message, Some((open, opened_at)));
             }
         }

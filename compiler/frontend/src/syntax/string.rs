@@ -56,7 +56,10 @@ pub(crate) fn literal_value(literal: &str) -> String {
     if let Some(raw) = literal.strip_prefix('r') {
         // As many `#` and one quote at either end; any more belong to the value.
         let quotes = raw.len() - raw.trim_start_matches('#').len() + 1;
-        return raw.get(quotes..raw.len() - quotes).unwrap_or(raw).to_owned();
+        return raw
+            .get(quotes..raw.len() - quotes)
+            .unwrap_or(raw)
+            .to_owned();
     }
     let body = literal
         .strip_prefix('"')

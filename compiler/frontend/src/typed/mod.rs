@@ -415,7 +415,10 @@ pub struct Setting {
 impl Setting {
     /// The argument of that name.
     pub fn get(&self, name: &str) -> Option<&Constant> {
-        self.arguments.iter().find(|(n, _)| n == name).map(|(_, v)| v)
+        self.arguments
+            .iter()
+            .find(|(n, _)| n == name)
+            .map(|(_, v)| v)
     }
 }
 

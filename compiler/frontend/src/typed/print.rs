@@ -144,12 +144,20 @@ fn write_train(out: &mut String, train: &Train, spec: &Spec) -> fmt::Result {
         names.join(", ")
     };
     for group in &train.groups {
-        writeln!(out, "  optimizer {} minimizing {} {{", group.optimizer, group.loss)?;
+        writeln!(
+            out,
+            "  optimizer {} minimizing {} {{",
+            group.optimizer, group.loss
+        )?;
         for (name, value) in &group.options {
             writeln!(out, "    {name}: {value}")?;
         }
         for scalar in &group.scalars {
-            writeln!(out, "    scalar {} = {} then {} {{", scalar.name, scalar.start, scalar.next)?;
+            writeln!(
+                out,
+                "    scalar {} = {} then {} {{",
+                scalar.name, scalar.start, scalar.next
+            )?;
             write_nodes(out, 6, &scalar.program, &scalar.program.nodes, &[])?;
             writeln!(out, "    }}")?;
         }
@@ -157,7 +165,11 @@ fn write_train(out: &mut String, train: &Train, spec: &Spec) -> fmt::Result {
             let name = &spec.variables[update.variable.0 as usize].name;
             writeln!(out, "    update {name} {{")?;
             for slot in &update.slots {
-                writeln!(out, "      slot {}: {} = {}", slot.variable, slot.ty, slot.init.name)?;
+                writeln!(
+                    out,
+                    "      slot {}: {} = {}",
+                    slot.variable, slot.ty, slot.init.name
+                )?;
             }
             write_nodes(out, 6, &update.program, &update.program.nodes, &[])?;
             for (name, value) in &update.writes {
@@ -236,7 +248,9 @@ fn write_nodes(
                         Operand::Value(v) => v.to_string(),
                         Operand::Values(v) => format!("[{}]", Ids(v)),
                         Operand::Known(Arg::Absent) => continue,
-                        Operand::Known(arg) if param.default_arg().as_ref() == Some(arg) => continue,
+                        Operand::Known(arg) if param.default_arg().as_ref() == Some(arg) => {
+                            continue;
+                        }
                         Operand::Known(arg) => format!("{}: {}", param.name, Known(arg)),
                     };
                     write!(out, "{}{text}", if first { "" } else { ", " })?;
