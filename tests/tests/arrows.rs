@@ -6,7 +6,10 @@ use trainspec_tests::root;
 
 /// Who may use whom. A crate that is not listed uses nothing of ours.
 const ARROWS: &[(&str, &[&str])] = &[
-    ("compiler/frontend", &["trainspec-grammar", "trainspec-ir", "trainspec-std"]),
+    (
+        "compiler/frontend",
+        &["trainspec-grammar", "trainspec-ir", "trainspec-std"],
+    ),
     ("compiler", &["trainspec-frontend"]),
     ("runtime/cli", &["trainspec-compiler"]),
 ];
@@ -33,8 +36,17 @@ fn dependencies(manifest: &str) -> Vec<String> {
 fn crates_use_each_other_along_the_arrows_only() {
     let allowed: BTreeMap<&str, &[&str]> = ARROWS.iter().copied().collect();
     let workspace = std::fs::read_to_string(root().join("Cargo.toml")).unwrap();
-    let members = workspace.split("members = [").nth(1).unwrap().split(']').next().unwrap();
-    let members: Vec<&str> = members.split('"').filter(|m| m.contains(char::is_alphabetic)).collect();
+    let members = workspace
+        .split("members = [")
+        .nth(1)
+        .unwrap()
+        .split(']')
+        .next()
+        .unwrap();
+    let members: Vec<&str> = members
+        .split('"')
+        .filter(|m| m.contains(char::is_alphabetic))
+        .collect();
     assert!(members.len() >= 7, "{members:?}");
     for member in members {
         if member == "tests" {
@@ -43,7 +55,10 @@ fn crates_use_each_other_along_the_arrows_only() {
         let manifest = std::fs::read_to_string(root().join(member).join("Cargo.toml")).unwrap();
         for dependency in dependencies(&manifest) {
             let known = allowed.get(member).copied().unwrap_or_default();
-            assert!(known.contains(&dependency.as_str()), "{member} may not use {dependency}");
+            assert!(
+                known.contains(&dependency.as_str()),
+                "{member} may not use {dependency}"
+            );
         }
     }
 }

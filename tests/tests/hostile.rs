@@ -10,7 +10,7 @@ use trainspec_compiler::{Compilation, Options, Stage, fmt};
 /// What a main thread has at least on the systems we know, halved and halved again.
 const STACK: usize = 2 << 20;
 /// Generous, as tests share a machine; most inputs take milliseconds.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(200);
 /// How much a compilation may have to say.
 const MAX_OUTPUT: usize = 8 << 20;
 
@@ -27,6 +27,7 @@ fn briefly<T: Send + 'static>(run: impl FnOnce() -> T + Send + 'static) -> T {
 }
 
 /// Feeds a text to everything that takes one; the codes of the check.
+#[track_caller]
 fn survive_with(
     text: String,
     files: BTreeMap<String, String>,
@@ -36,28 +37,35 @@ fn survive_with(
         .iter()
         .map(|(n, v)| (n.to_string(), v.to_string()))
         .collect();
+    let caller = std::panic::Location::caller().line();
     briefly(move || {
+        let t0 = Instant::now();//TMP
         let options = Options { overrides };
         let compilation = Compilation::check("hostile", &text, &files, &options);
+        let t1 = Instant::now();//TMP
         let mut length = 0;
         for diagnostic in &compilation.diagnostics {
             length += render(&compilation.sources, diagnostic, Style::Plain).len();
         }
         assert!(length < MAX_OUTPUT, "{length} bytes of diagnostics");
+        let t2 = Instant::now();//TMP
         if let Ok(tidy) = fmt::format(&text) {
             assert!(
                 fmt::format(&tidy).is_ok_and(|t| t == tidy),
                 "not idempotent"
             );
         }
+        let t3 = Instant::now();//TMP
         let typed = Stage::Typed.emit("hostile", &text, &files, &options);
         assert_eq!(typed.is_ok(), !compilation.failed());
         let _ = Stage::Ast.emit("hostile", &text, &files, &options);
+        if t0.elapsed().as_millis() > 1000 { eprintln!("SLOW {caller} check {:?} render {:?} fmt {:?} emit {:?} n={} {:?}", t1-t0, t2-t1, t3-t2, t3.elapsed(), compilation.diagnostics.len(), text.chars().take(50).collect::<String>()); }//TMP
         let codes = compilation.diagnostics.iter();
         codes.map(|d| d.code.name()).collect()
     })
 }
 
+#[track_caller]
 fn survive(text: impl Into<String>) -> Codes {
     survive_with(text.into(), BTreeMap::new(), &[])
 }

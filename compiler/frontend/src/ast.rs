@@ -104,8 +104,6 @@ pub struct Const {
 pub struct Model {
     /// The inputs, bound to features by name.
     pub params: Vec<Param>,
-    /// Bounds of dtype variables.
-    pub bounds: Vec<Bound>,
     /// The statements.
     pub body: Body,
 }

@@ -111,7 +111,6 @@ impl Dumper {
                 ItemKind::WarmStart(arguments) => d.arguments(arguments),
                 ItemKind::Model(model) => {
                     d.params(&model.params);
-                    d.bounds(&model.bounds);
                     d.body("body", &model.body);
                 }
                 ItemKind::Section(section) => d.settings(&section.settings),

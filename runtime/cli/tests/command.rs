@@ -87,7 +87,10 @@ fn check_reports_every_error_and_exits_with_2() {
     assert!(text.contains("error[shape-mismatch]"), "{text}");
     assert!(text.contains("error[unknown-name]"), "{text}");
     assert!(text.contains("bad.trainspec:3:15"), "{text}");
-    assert!(text.contains("1 spec checked: 2 errors, 0 warnings"), "{text}");
+    assert!(
+        text.contains("1 spec checked: 2 errors, 0 warnings"),
+        "{text}"
+    );
     assert!(!text.contains('\u{1b}'), "colour in a pipe: {text:?}");
 }
 
@@ -100,7 +103,11 @@ fn check_without_arguments_looks_in_the_folder() {
     folder.write("a.trainspec", GOOD);
     folder.write("b.trainspec", GOOD);
     let output = folder.run(&["check"]);
-    assert!(out(&output).starts_with("2 specs checked"), "{}", err(&output));
+    assert!(
+        out(&output).starts_with("2 specs checked"),
+        "{}",
+        err(&output)
+    );
 }
 
 #[test]
@@ -116,8 +123,10 @@ fn json_is_one_object_a_line() {
     folder.write("bad.trainspec", BAD);
     let output = folder.run(&["check", "--format", "json", "bad.trainspec"]);
     assert_eq!(code(&output), 2);
-    let lines: Vec<serde_json::Value> =
-        out(&output).lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    let lines: Vec<serde_json::Value> = out(&output)
+        .lines()
+        .map(|l| serde_json::from_str(l).unwrap())
+        .collect();
     assert_eq!(lines.len(), 3);
     assert_eq!(lines[0]["code"], "shape-mismatch");
     assert_eq!(lines[0]["place"]["line"], 3);
@@ -136,17 +145,26 @@ fn set_overrides_a_constant() {
     let output = folder.run(&["check", "--set", "M=7", "good.trainspec"]);
     assert_eq!(code(&output), 2);
     assert!(err(&output).contains("error[bad-override]"));
-    assert_eq!(code(&folder.run(&["check", "--set", "N", "good.trainspec"])), 2);
+    assert_eq!(
+        code(&folder.run(&["check", "--set", "N", "good.trainspec"])),
+        2
+    );
 }
 
 #[test]
 fn warnings_can_be_denied() {
     let folder = Folder::new("deny");
-    folder.write("odd.trainspec", "spec odd;\nconst UNUSED = 1;\nmodel (x: f32[batch]) {\n    output y = x;\n}\n");
+    folder.write(
+        "odd.trainspec",
+        "spec odd;\nconst UNUSED = 1;\nmodel (x: f32[batch]) {\n    output y = x;\n}\n",
+    );
     let output = folder.run(&["check", "odd.trainspec"]);
     assert_eq!(code(&output), 0);
     assert!(err(&output).contains("warning[unused]"));
-    assert_eq!(code(&folder.run(&["check", "--deny-warnings", "odd.trainspec"])), 2);
+    assert_eq!(
+        code(&folder.run(&["check", "--deny-warnings", "odd.trainspec"])),
+        2
+    );
 }
 
 #[test]
@@ -168,15 +186,26 @@ fn files_that_cannot_be_read_are_told() {
 #[test]
 fn use_reads_files_below_the_spec_and_no_others() {
     let folder = Folder::new("use");
-    folder.write("lib/layers.trainspec", "block twice(x: T[.., n]) where T: float { x |> dense(n) |> dense(n) }\n");
-    let spec = |path: &str| format!("spec main;\nuse \"{path}\";\nmodel (x: f32[batch, 4]) {{\n    output y = twice(x);\n}}\n");
+    folder.write(
+        "lib/layers.trainspec",
+        "block twice(x: T[.., n]) where T: float { x |> dense(n) |> dense(n) }\n",
+    );
+    let spec = |path: &str| {
+        format!(
+            "spec main;\nuse \"{path}\";\nmodel (x: f32[batch, 4]) {{\n    output y = twice(x);\n}}\n"
+        )
+    };
     folder.write("main.trainspec", spec("lib/layers.trainspec"));
     let output = folder.run(&["check", "main.trainspec"]);
     assert_eq!(code(&output), 0, "{}", err(&output));
     folder.write("sub/main.trainspec", spec("../lib/layers.trainspec"));
     let output = folder.run(&["check", "sub/main.trainspec"]);
     assert_eq!(code(&output), 2);
-    assert!(err(&output).contains("outside the folder of the spec"), "{}", err(&output));
+    assert!(
+        err(&output).contains("outside the folder of the spec"),
+        "{}",
+        err(&output)
+    );
     folder.write("lost.trainspec", spec("nowhere.trainspec"));
     let output = folder.run(&["check", "lost.trainspec"]);
     assert!(err(&output).contains("error[use-failed]"));
@@ -185,13 +214,19 @@ fn use_reads_files_below_the_spec_and_no_others() {
 #[test]
 fn fmt_rewrites_files_and_check_only_tells() {
     let folder = Folder::new("fmt");
-    let path = folder.write("odd.trainspec", "spec odd ;const   N=1;\r\n// kept\nmodel(x:f32[batch]){output y=x*N;}");
+    let path = folder.write(
+        "odd.trainspec",
+        "spec odd ;const   N=1;\r\n// kept\nmodel(x:f32[batch]){output y=x*N;}",
+    );
     let output = folder.run(&["fmt", "--check", "odd.trainspec"]);
     assert_eq!(code(&output), 1);
     assert_eq!(out(&output), "would reformat odd.trainspec\n");
     assert_eq!(code(&folder.run(&["fmt", "odd.trainspec"])), 0);
     let text = std::fs::read_to_string(&path).unwrap();
-    assert!(text.contains("const N = 1;") && text.contains("// kept") && !text.contains('\r'), "{text}");
+    assert!(
+        text.contains("const N = 1;") && text.contains("// kept") && !text.contains('\r'),
+        "{text}"
+    );
     assert_eq!(code(&folder.run(&["fmt", "--check", "odd.trainspec"])), 0);
     let left: Vec<_> = std::fs::read_dir(&folder.0).unwrap().collect();
     assert_eq!(left.len(), 1, "no temporary file stays behind");
@@ -205,7 +240,10 @@ fn fmt_leaves_a_broken_file_alone() {
     let output = folder.run(&["fmt", "broken.trainspec"]);
     assert_eq!(code(&output), 2);
     assert!(err(&output).contains("error[syntax]"));
-    assert_eq!(std::fs::read_to_string(&path).unwrap(), "spec broken; const = ;");
+    assert_eq!(
+        std::fs::read_to_string(&path).unwrap(),
+        "spec broken; const = ;"
+    );
 }
 
 #[test]
@@ -232,7 +270,10 @@ fn completions_help_and_version_are_there() {
     let folder = Folder::new("help");
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
         let output = folder.run(&["completions", shell]);
-        assert!(code(&output) == 0 && out(&output).contains("trainspec"), "{shell}");
+        assert!(
+            code(&output) == 0 && out(&output).contains("trainspec"),
+            "{shell}"
+        );
     }
     assert!(out(&folder.run(&["--version"])).starts_with("trainspec "));
     let help = out(&folder.run(&["--help"]));
@@ -248,8 +289,15 @@ fn a_reader_that_goes_away_is_no_failure() {
     let folder = Folder::new("pipe");
     folder.write("good.trainspec", GOOD);
     let binary = env!("CARGO_BIN_EXE_trainspec");
-    let script = format!("'{binary}' emit --stage ast good.trainspec | head -n 1 > /dev/null; echo \"${{PIPESTATUS[0]}}\"");
-    let output = Command::new("bash").arg("-c").arg(script).current_dir(&folder.0).output().unwrap();
+    let script = format!(
+        "'{binary}' emit --stage ast good.trainspec | head -n 1 > /dev/null; echo \"${{PIPESTATUS[0]}}\""
+    );
+    let output = Command::new("bash")
+        .arg("-c")
+        .arg(script)
+        .current_dir(&folder.0)
+        .output()
+        .unwrap();
     assert_eq!(out(&output).trim(), "0", "{}", err(&output));
     assert!(!err(&output).contains("panicked"), "{}", err(&output));
 }

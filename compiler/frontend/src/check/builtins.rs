@@ -54,6 +54,7 @@ impl Checker<'_> {
             Builtin::Fail => match &first.value {
                 Value::Text(text) => {
                     let message = text.to_string();
+                    self.gave_up = !self.calls.is_empty();
                     self.fail(Diagnostic::new(Code::BadValue, span, message))
                 }
                 other => self.wrong_kind(first.span, "a text", &other.clone()),

@@ -203,6 +203,7 @@ impl Checker<'_> {
                 DefinitionBody::Body(body) => c.body(body),
             }
         });
+        self.gave_up = false;
         self.calls.pop();
         self.depth -= 1;
         value

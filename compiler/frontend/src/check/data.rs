@@ -6,7 +6,6 @@ use trainspec_ir::{DType, Dim, Shape, Size, Span, TensorType};
 
 use crate::ast::{self, Expr, ExprKind, Name, PostfixKind, SettingValue};
 use crate::check::Checker;
-use crate::check::items::plain;
 use crate::check::scope::{Frame, FrameKind, Target};
 use crate::check::types::Bounds;
 use crate::check::value::Value;
@@ -268,7 +267,7 @@ impl Checker<'_> {
                 let value = c.eval(expr);
                 match value {
                     Value::Poison | Value::Tensor(_) => value,
-                    other => match c.as_tensor(&other, natural(&other), expr.span) {
+                    other => match c.as_tensor(&other, other.natural_dtype(), expr.span) {
                         Some(t) => Value::Tensor(t),
                         None => Value::Poison,
                     },
@@ -619,20 +618,6 @@ fn fit_dims(
         }
     }
     None
-}
-
-/// The dtype of a known value that nothing else decides.
-fn natural(value: &Value) -> DType {
-    match value {
-        Value::Int(_) => DType::I64,
-        Value::Bool(_) => DType::Bool,
-        Value::Text(_) => DType::String,
-        Value::List(list) | Value::Tuple(list) => list.first().map_or(DType::F32, natural),
-        _ => {
-            debug_assert!(!plain(value).is_empty());
-            DType::F32
-        }
-    }
 }
 
 /// Removes inputs that no node and no result reads.

@@ -197,9 +197,6 @@ impl Fetchable {
                 known.push(name.clone());
             }
             known.extend(model.inputs.iter().map(|i| i.name.clone()));
-            if !mode.losses.is_empty() && !known.iter().any(|k| k == "loss") {
-                known.push("loss".to_owned());
-            }
         }
         if let Some(train) = train {
             known.extend(train.schedules.iter().map(|(n, _)| n.clone()));

@@ -381,10 +381,21 @@ impl Checker<'_> {
                 self.report(Diagnostic::without_place(Code::BadOverride, message).maybe_help(help));
                 continue;
             }
-            let line = format!("const {name} = {text};");
+            let before = self.constant(name, Span::default());
+            // A text needs no quotes here: the shell has taken them away.
+            let quoted = match &before {
+                Some(Value::Text(_)) if !text.starts_with('"') => crate::syntax::quote(text),
+                _ => text.clone(),
+            };
+            let line = format!("const {name} = {quoted};");
             let id = self.sources.add("--set", &line);
-            let (parsed, errors) = syntax::parse(id, &line);
-            let value = match parsed.file.items.into_iter().next().map(|i| i.kind) {
+            let (mut parsed, errors) = syntax::parse(id, &line);
+            let only = parsed
+                .file
+                .items
+                .pop()
+                .filter(|_| parsed.file.items.is_empty());
+            let value = match only.map(|i| i.kind) {
                 Some(ItemKind::Const(c)) if errors.is_empty() => c.value,
                 _ => {
                     let message = format!("`{text}` is not a value for the constant `{name}`");
@@ -395,7 +406,6 @@ impl Checker<'_> {
                     continue;
                 }
             };
-            let before = self.constant(name, Span::default());
             let after = self.framed(Frame::new(FrameKind::Const, String::new()), |c| {
                 c.eval(&value)
             });
@@ -406,6 +416,9 @@ impl Checker<'_> {
                 }
                 (None, _) => true,
             };
+            if after.is_poison() {
+                continue;
+            }
             if !fits {
                 let was = before.as_ref().map(Value::describe).unwrap_or_default();
                 let message = format!(

@@ -105,6 +105,7 @@ pub fn check(
         nodes: 0,
         depth: 0,
         exhausted: false,
+        gave_up: false,
         names_hidden: false,
         declared: BTreeMap::new(),
         used: HashSet::new(),
@@ -146,6 +147,8 @@ pub(crate) struct Checker<'a> {
     nodes: u64,
     depth: usize,
     exhausted: bool,
+    /// Whether the definition being expanded has reached a `fail`: what is left of it says nothing new.
+    gave_up: bool,
     /// Whether a file could not be read that may declare what others miss.
     names_hidden: bool,
     /// What was declared and would be odd if never used: where, which kind of thing, its name.

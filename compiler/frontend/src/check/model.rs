@@ -34,7 +34,7 @@ impl Checker<'_> {
     /// One run through the model.
     fn mode(&mut self, model: &ast::Model, keyword: Span) -> (Vec<typed::Feature>, typed::Mode) {
         self.world.start_mode();
-        let bounds = types::bounds_of(self, &model.bounds);
+        let bounds = types::Bounds::new();
         let frame = Frame::new(FrameKind::Model, String::new());
         let ((inputs, lets), program) = self.in_program(|c| {
             c.framed(frame, |c| {
@@ -184,6 +184,7 @@ impl Checker<'_> {
                 }
             }
         });
+        self.gave_up = false;
         self.calls.pop();
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use trainspec_ir::ops::{Arg, Call, Elements, Kind, Op, RuleError};
-use trainspec_ir::{DType, Size, Span, TensorType};
+use trainspec_ir::{Class, DType, Size, Span, TensorType};
 
 use crate::check::errors::code_of;
 use crate::check::fold::{self, Folded};
@@ -160,12 +160,8 @@ impl Checker<'_> {
                     let shown = self.shown(given.span);
                     let help = match (class, t.ty.dtype) {
                         (_, DType::String) => None,
-                        (trainspec_ir::Class::Float, _) => {
-                            Some(format!("convert it: `cast({shown}, f32)`"))
-                        }
-                        (trainspec_ir::Class::Int, _) => {
-                            Some(format!("convert it: `cast({shown}, i64)`"))
-                        }
+                        (Class::Float, _) => Some(format!("convert it: `cast({shown}, f32)`")),
+                        (Class::Int, _) => Some(format!("convert it: `cast({shown}, i64)`")),
                         _ => Some(format!(
                             "convert it: `cast({shown}, f32)` or `cast({shown}, i64)`"
                         )),
@@ -207,18 +203,14 @@ impl Checker<'_> {
         // A literal in a list of literals decides for its neighbours: [1, 0.5] are floats.
         let dtype_of = |name: &str| variables.iter().find(|(v, ..)| *v == name).map(|v| v.1);
         let natural = |values: &[Option<&Given>]| {
-            let floats = values.iter().flatten().any(|g| has_float(&g.value));
-            if floats { DType::F32 } else { DType::I64 }
+            Value::common_dtype(values.iter().flatten().map(|g| &g.value))
         };
         let mut dtypes = Vec::with_capacity(op.params.len());
         for (param, arg) in op.params.iter().zip(args) {
             dtypes.push(match param.kind {
                 Kind::Tensor(elements) | Kind::Tensors(elements) => match elements {
                     Elements::Only(dtype) => dtype,
-                    Elements::Of(class) => match natural(&[*arg]) {
-                        DType::I64 if class == trainspec_ir::Class::Float => DType::F32,
-                        other => other,
-                    },
+                    Elements::Of(class) => within(class, natural(&[*arg])),
                     Elements::Same(name, class) => dtype_of(name).unwrap_or_else(|| {
                         let same: Vec<Option<&Given>> = op
                             .params
@@ -229,10 +221,9 @@ impl Checker<'_> {
                             })
                             .map(|(_, a)| *a)
                             .collect();
-                        match (explicit_dtype(op, args), natural(&same)) {
-                            (Some(dtype), _) if class.contains(dtype) => dtype,
-                            (_, DType::I64) if class == trainspec_ir::Class::Float => DType::F32,
-                            (_, other) => other,
+                        match explicit_dtype(op, args) {
+                            Some(dtype) if class.contains(dtype) => dtype,
+                            _ => within(class, natural(&same)),
                         }
                     }),
                 },
@@ -400,20 +391,28 @@ impl Checker<'_> {
         match value {
             Value::Tensor(t) => Some(t.clone()),
             Value::Poison => None,
+            Value::Bool(b) if dtype != DType::Bool => {
+                let message = format!("`{b}` is a truth, and a `{dtype}` is needed here");
+                let help = format!("convert it: `cast({b}, {dtype})`");
+                self.report(Diagnostic::new(Code::DtypeMismatch, span, message).help(help));
+                None
+            }
             Value::Int(_) | Value::Float(_) | Value::Bool(_) | Value::Text(_) => {
                 match self.constant_of(value, dtype, span) {
                     Value::Tensor(t) => Some(t),
                     _ => None,
                 }
             }
-            Value::List(list) | Value::Tuple(list)
-                if !list.is_empty() && !matches!(list[0], Value::List(_) | Value::Tuple(_)) =>
-            {
-                // A list of numbers is a vector.
-                let stack = trainspec_ir::ops::find("stack")?;
+            // A list of scalars is a vector, a list of vectors a matrix.
+            Value::List(list) | Value::Tuple(list) if !list.is_empty() => {
+                let mut rows = Vec::with_capacity(list.len());
+                for value in list.iter() {
+                    rows.push(Value::Tensor(self.as_tensor(value, dtype, span)?));
+                }
+                let stack = trainspec_ir::ops::find("stack").expect("the table has it");
                 let given = Given {
                     name: None,
-                    value: Value::List(list.clone()),
+                    value: Value::list(rows),
                     span,
                 };
                 match self.apply_op(stack, vec![given], span) {
@@ -597,6 +596,15 @@ fn shared(ty: TensorType, args: &[Option<&Given>]) -> Arc<TensorType> {
     same.unwrap_or_else(|| Arc::new(ty))
 }
 
+/// The dtype, or the usual one of the class where it does not belong to it.
+fn within(class: Class, dtype: DType) -> DType {
+    match class {
+        _ if class.contains(dtype) => dtype,
+        Class::Float => DType::F32,
+        Class::Int | Class::Number | Class::Any => DType::I64,
+    }
+}
+
 /// A dtype that an argument names (`range(3, dtype: i32)`).
 fn explicit_dtype(op: &Op, args: &[Option<&Given>]) -> Option<DType> {
     op.params
@@ -619,19 +627,11 @@ pub(crate) fn poisoned(value: &Value) -> bool {
     }
 }
 
-fn has_float(value: &Value) -> bool {
-    match value {
-        Value::Float(_) => true,
-        Value::List(list) | Value::Tuple(list) => list.iter().any(has_float),
-        _ => false,
-    }
-}
-
-pub(crate) fn class_name(class: trainspec_ir::Class) -> &'static str {
+pub(crate) fn class_name(class: Class) -> &'static str {
     match class {
-        trainspec_ir::Class::Float => "floating-point",
-        trainspec_ir::Class::Int => "integer",
-        trainspec_ir::Class::Number => "number",
-        trainspec_ir::Class::Any => "any",
+        Class::Float => "floating-point",
+        Class::Int => "integer",
+        Class::Number => "number",
+        Class::Any => "any",
     }
 }

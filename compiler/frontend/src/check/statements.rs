@@ -14,10 +14,14 @@ impl Checker<'_> {
     /// Runs statements in the innermost scope; gives the value at the end, or `None`.
     pub(crate) fn body(&mut self, body: &Body) -> Value {
         for statement in &body.statements {
-            if self.exhausted {
-                return Value::Poison;
+            if self.exhausted || self.gave_up {
+                break;
             }
             self.statement(statement);
+        }
+        if self.exhausted || self.gave_up {
+            self.mention_body(body);
+            return Value::Poison;
         }
         match &body.value {
             Some(value) => self.eval(value),
@@ -319,7 +323,7 @@ impl Checker<'_> {
             self.world.broken_results = true;
             return None;
         }
-        let tensor = self.as_tensor(&found, DType::F32, span);
+        let tensor = self.as_tensor(&found, found.natural_dtype(), span);
         let Some(tensor) = tensor else {
             self.world.broken_results = true;
             return None;

@@ -615,13 +615,12 @@ impl Checker<'_> {
         let Some(model) = model else {
             return Vec::new();
         };
-        let known: Vec<&str> = model.eval.metrics.iter().map(|(n, _)| n.as_str()).collect();
+        let both = model.eval.metrics.iter().chain(&model.eval.losses);
+        let known: Vec<&str> = both.map(|(n, _)| n.as_str()).collect();
         let mut found = Vec::new();
         for name in names {
             match name {
-                Constant::Word(name) if known.contains(&name.as_str()) || name == "loss" => {
-                    found.push(name.clone())
-                }
+                Constant::Word(name) if known.contains(&name.as_str()) => found.push(name.clone()),
                 Constant::Word(name) => {
                     let help = match nearest(name, known.iter().copied()) {
                         Some(near) => format!("did you mean `{near}`?"),

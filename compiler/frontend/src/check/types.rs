@@ -195,9 +195,7 @@ impl Checker<'_> {
             (Head::Variable(_), Value::Tensor(t)) => t.ty.dtype,
             (Head::Variable(Class::Int), _) => DType::I64,
             (Head::Variable(Class::Float), _) => DType::F32,
-            (_, Value::Int(_)) => DType::I64,
-            (_, Value::Bool(_)) => DType::Bool,
-            _ => DType::F32,
+            _ => value.natural_dtype(),
         };
         if let Value::None = value {
             return Value::None;

@@ -147,6 +147,38 @@ impl Value {
         Value::Tuple(Rc::new(values))
     }
 
+    /// The dtype of a known value where nothing else decides it.
+    pub(crate) fn natural_dtype(&self) -> DType {
+        Value::common_dtype([self])
+    }
+
+    /// The dtype that fits several values: a tensor's own, else floats where one is, else whole numbers, truths or texts.
+    pub(crate) fn common_dtype<'a>(values: impl IntoIterator<Item = &'a Value>) -> DType {
+        // How strongly a dtype speaks for the others.
+        let mut strongest = (0, DType::F32);
+        for value in values {
+            let (strength, dtype) = match value {
+                Value::Tensor(t) => (5, t.ty.dtype),
+                Value::Float(_) => (4, DType::F32),
+                Value::Int(_) => (3, DType::I64),
+                Value::Text(_) => (2, DType::String),
+                Value::Bool(_) => (1, DType::Bool),
+                Value::List(list) | Value::Tuple(list) => match Value::common_dtype(list.iter()) {
+                    DType::F32 => (4, DType::F32),
+                    DType::I64 => (3, DType::I64),
+                    DType::String => (2, DType::String),
+                    DType::Bool => (1, DType::Bool),
+                    other => (5, other),
+                },
+                _ => continue,
+            };
+            if strength > strongest.0 {
+                strongest = (strength, dtype);
+            }
+        }
+        strongest.1
+    }
+
     pub(crate) fn is_poison(&self) -> bool {
         matches!(self, Value::Poison)
     }

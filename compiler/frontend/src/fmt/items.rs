@@ -68,7 +68,6 @@ impl Printer<'_> {
                 self.token("model");
                 self.push(" ");
                 self.params(&model.params);
-                self.bounds(&model.bounds);
                 self.push(" ");
                 self.group_with_braces(|p| p.body(&model.body));
             }

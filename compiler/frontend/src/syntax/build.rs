@@ -236,10 +236,9 @@ impl Builder<'_> {
     }
 
     fn model(&mut self, pair: Pair<'_, Rule>) -> Model {
-        let mut parts = parts(pair).peekable();
+        let mut parts = parts(pair);
         Model {
             params: self.params(next(&mut parts)),
-            bounds: self.bounds(optional(&mut parts, Rule::where_clause)),
             body: self.item_body(next(&mut parts)),
         }
     }

@@ -133,7 +133,6 @@ fn item(c: &mut Choices<'_>) -> Item {
         2 => ItemKind::WarmStart(c.several(4, |c| argument(c, 2))),
         3 => ItemKind::Model(Model {
             params: c.several(4, param),
-            bounds: c.several(2, bound),
             body: body(c, 4),
         }),
         4 => ItemKind::Section(section(c)),

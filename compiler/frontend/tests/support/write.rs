@@ -128,7 +128,6 @@ impl Writer<'_, '_> {
             ItemKind::Model(model) => {
                 self.token("model");
                 self.list("(", &model.params, ")", Self::param);
-                self.bounds(&model.bounds);
                 self.body(&model.body);
             }
             ItemKind::Section(section) => {

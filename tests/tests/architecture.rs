@@ -1,0 +1,43 @@
+//! The spec that ARCHITECTURE.md follows through the stages really goes that way, and the files it names exist.
+
+use trainspec_compiler::source::NoFiles;
+use trainspec_compiler::{Options, Stage};
+use trainspec_tests::root;
+
+fn text() -> String {
+    std::fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap()
+}
+
+/// The inside of the first fenced block with that tag.
+fn block<'a>(text: &'a str, tag: &str) -> &'a str {
+    let start = format!("```{tag}\n");
+    let from = text
+        .find(&start)
+        .unwrap_or_else(|| panic!("no block {tag}"))
+        + start.len();
+    &text[from..from + text[from..].find("```").unwrap()]
+}
+
+#[test]
+fn the_followed_spec_gives_the_printed_stages() {
+    let text = text();
+    let spec = block(&text, "trainspec");
+    for stage in Stage::ALL {
+        let printed = block(&text, &format!("stage-{}", stage.name()));
+        let found = stage
+            .emit("line.trainspec", spec, &NoFiles, &Options::default())
+            .unwrap();
+        assert_eq!(printed, found, "stage {}", stage.name());
+    }
+}
+
+#[test]
+fn linked_files_exist() {
+    for document in ["ARCHITECTURE.md", "README.md"] {
+        let text = std::fs::read_to_string(root().join(document)).unwrap();
+        for link in text.split("](").skip(1) {
+            let path = link.split(')').next().unwrap();
+            assert!(root().join(path).exists(), "{document} links to {path}");
+        }
+    }
+}
