@@ -39,27 +39,37 @@ fn survive_with(
         .collect();
     let caller = std::panic::Location::caller().line();
     briefly(move || {
-        let t0 = Instant::now();//TMP
+        let t0 = Instant::now(); //TMP
         let options = Options { overrides };
         let compilation = Compilation::check("hostile", &text, &files, &options);
-        let t1 = Instant::now();//TMP
+        let t1 = Instant::now(); //TMP
         let mut length = 0;
         for diagnostic in &compilation.diagnostics {
             length += render(&compilation.sources, diagnostic, Style::Plain).len();
         }
         assert!(length < MAX_OUTPUT, "{length} bytes of diagnostics");
-        let t2 = Instant::now();//TMP
+        let t2 = Instant::now(); //TMP
         if let Ok(tidy) = fmt::format(&text) {
             assert!(
                 fmt::format(&tidy).is_ok_and(|t| t == tidy),
                 "not idempotent"
             );
         }
-        let t3 = Instant::now();//TMP
+        let t3 = Instant::now(); //TMP
         let typed = Stage::Typed.emit("hostile", &text, &files, &options);
         assert_eq!(typed.is_ok(), !compilation.failed());
         let _ = Stage::Ast.emit("hostile", &text, &files, &options);
-        if t0.elapsed().as_millis() > 1000 { eprintln!("SLOW {caller} check {:?} render {:?} fmt {:?} emit {:?} n={} {:?}", t1-t0, t2-t1, t3-t2, t3.elapsed(), compilation.diagnostics.len(), text.chars().take(50).collect::<String>()); }//TMP
+        if t0.elapsed().as_millis() > 1000 {
+            eprintln!(
+                "SLOW {caller} check {:?} render {:?} fmt {:?} emit {:?} n={} {:?}",
+                t1 - t0,
+                t2 - t1,
+                t3 - t2,
+                t3.elapsed(),
+                compilation.diagnostics.len(),
+                text.chars().take(50).collect::<String>()
+            );
+        } //TMP
         let codes = compilation.diagnostics.iter();
         codes.map(|d| d.code.name()).collect()
     })

@@ -1,6 +1,7 @@
 //! Text to typed spec: parsing, checking and formatting of the Trainspec language.
 
 pub mod ast;
+pub mod builtins;
 pub mod check;
 pub mod diag;
 pub mod dump;

@@ -387,7 +387,7 @@ impl Checker<'_> {
     }
 
     fn stage(&mut self, setting: &ast::Setting, flow: &mut Flow) {
-        if super::settings::find("data", &setting.word.text).is_none() {
+        if crate::builtins::find("data", &setting.word.text).is_none() {
             self.unknown_setting("data", "a data set", &setting.word);
             return;
         }

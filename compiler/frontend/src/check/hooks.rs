@@ -52,7 +52,7 @@ impl Checker<'_> {
                     return None;
                 }
             },
-            _ if super::settings::find("hooks", word).is_some() => {
+            _ if crate::builtins::find("hooks", word).is_some() => {
                 self.setting("hooks", setting)?
             }
             _ => {
@@ -96,7 +96,7 @@ impl Checker<'_> {
             return None;
         }
         self.refuse_clauses(setting, &[]);
-        if super::settings::find("summary", &setting.word.text).is_none() {
+        if crate::builtins::find("summary", &setting.word.text).is_none() {
             self.unknown_setting("summary", "`summary`", &setting.word);
             return None;
         }

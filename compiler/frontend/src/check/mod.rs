@@ -31,8 +31,6 @@ mod types;
 mod value;
 mod variables;
 
-pub use settings::{SETTINGS, SettingSignature};
-
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::rc::Rc;
 

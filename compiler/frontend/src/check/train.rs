@@ -562,7 +562,7 @@ impl Checker<'_> {
                 eval.data = self.used_data(setting, "eval", model, data);
                 continue;
             }
-            if super::settings::find("eval", word).is_none() {
+            if crate::builtins::find("eval", word).is_none() {
                 self.unknown_setting("eval", "`eval`", &setting.word);
                 continue;
             }

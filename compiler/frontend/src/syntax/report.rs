@@ -87,7 +87,10 @@ pub(super) fn failure(file: FileId, text: &str, offset: usize, error: &Error<Rul
     let continues = [Rule::infix, Rule::semicolon];
     let expression_ended = expected.iter().any(|r| continues.contains(r));
     let new_line = text[before.len()..at].contains('\n');
-    if expression_ended && (new_line || token.is_empty() || token == "}") && !before.is_empty() {
+    let next_setting =
+        expected.contains(&Rule::settings) && token.starts_with(|c: char| c.is_ascii_alphabetic());
+    let at_end = new_line || next_setting || token.is_empty() || token == "}";
+    if expression_ended && at_end && !before.is_empty() {
         let place = Span::new(file, before.len(), before.len());
         return Diagnostic::new(Code::Syntax, place, "a `;` is missing here");
     }
