@@ -124,6 +124,7 @@ fn depends_on_sizes(code: Code) -> bool {
         code,
         Code::AxisOutOfRange
             | Code::BadValue
+            | Code::BroadcastWidens
             | Code::CarryMismatch
             | Code::CountMismatch
             | Code::IndexOutOfRange

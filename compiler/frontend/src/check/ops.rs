@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use trainspec_ir::ops::{Arg, Call, Elements, Kind, Op, RuleError};
-use trainspec_ir::{Class, DType, Size, Span, TensorType};
+use trainspec_ir::{Class, DType, Dim, Size, Span, TensorType};
 
 use crate::check::errors::code_of;
 use crate::check::fold::{self, Folded};
@@ -69,6 +69,7 @@ impl Checker<'_> {
         };
         match (op.infer)(&call) {
             Ok(types) => {
+                self.warn_of_widening(op, &args, &types, span);
                 let site = op.random.then(|| self.random_site(op.name));
                 let types = types.into_iter().map(|ty| shared(ty, &args)).collect();
                 let mut values = self.emit_shared(What::Op { op, operands, site }, types, span);
@@ -79,6 +80,54 @@ impl Checker<'_> {
             }
             Err(error) => self.broken_rule(op, &args, error, span),
         }
+    }
+
+    /// `[batch, 1]` and `[batch]` broadcast to `[batch, batch]`, which hardly anybody means.
+    fn warn_of_widening(
+        &mut self,
+        op: &'static Op,
+        args: &[Option<&Given>],
+        results: &[TensorType],
+        span: Span,
+    ) {
+        let (Some(_), [result], [Some(x), Some(y)]) = (symbol(op.name), results, args) else {
+            return;
+        };
+        let (Value::Tensor(x), Value::Tensor(y)) = (&x.value, &y.value) else {
+            return;
+        };
+        if x.ty.rank() == y.ty.rank() || op.name == "matmul" || self.is_library_file(span.file) {
+            return;
+        }
+        let Some(size) = repeated(result) else {
+            return;
+        };
+        if repeated(&x.ty).is_some() || repeated(&y.ty).is_some() {
+            return;
+        }
+        let (small, column) = match x.ty.rank() < y.ty.rank() {
+            true => (&x.ty, &y.ty),
+            false => (&y.ty, &x.ty),
+        };
+        let help = match column.shape.0.last() {
+            Some(last) if last.is_one() => {
+                format!(
+                    "take the column out of `{column}` with `[.., 0]`, or add a dimension to `{small}` with `expand_dims(…, axis: -1)`"
+                )
+            }
+            _ => format!(
+                "add a dimension to `{small}` with `expand_dims`, so that it is clear which dimensions meet"
+            ),
+        };
+        self.report(
+            Diagnostic::new(
+                Code::BroadcastWidens,
+                span,
+                format!("every `{size}` meets every `{size}`: the result is `{result}`"),
+            )
+            .label(format!("`{}` and `{}`", x.ty, y.ty))
+            .help(help),
+        );
     }
 
     /// The result where all arguments are known numbers.
@@ -585,6 +634,17 @@ impl Checker<'_> {
             self.shown(place)
         ))
     }
+}
+
+/// A size that is not a number and stands in two dimensions.
+fn repeated(ty: &TensorType) -> Option<&Size> {
+    let named = |d: &&Dim| d.size.value().is_none();
+    let dims = &ty.shape.0;
+    let mut sizes = dims.iter().enumerate().filter(|(_, d)| named(d));
+    sizes.find_map(|(i, d)| {
+        let again = dims[i + 1..].iter().any(|e| e.size == d.size);
+        again.then_some(&d.size)
+    })
 }
 
 /// A result that is like one of the arguments shares its type: most are, and a long spec has many.

@@ -47,6 +47,7 @@ codes! {
     BadValue "bad-value",
     BlockComment "block-comment",
     BoundMismatch "bound-mismatch",
+    BroadcastWidens "broadcast-widens",
     ByteOrderMark "byte-order-mark",
     CarriageReturn "carriage-return",
     CarryMismatch "carry-mismatch",
@@ -116,7 +117,7 @@ impl Code {
     /// How bad it is.
     pub fn severity(self) -> Severity {
         match self {
-            Code::NoEffect | Code::Unused => Severity::Warning,
+            Code::BroadcastWidens | Code::NoEffect | Code::Unused => Severity::Warning,
             _ => Severity::Error,
         }
     }

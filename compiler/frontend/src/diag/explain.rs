@@ -19,6 +19,7 @@ pub fn explain(code: Code) -> &'static str {
         Code::BadValue => meaning::BAD_VALUE,
         Code::BlockComment => text::BLOCK_COMMENT,
         Code::BoundMismatch => meaning::BOUND_MISMATCH,
+        Code::BroadcastWidens => meaning::BROADCAST_WIDENS,
         Code::ByteOrderMark => text::BYTE_ORDER_MARK,
         Code::CarriageReturn => text::CARRIAGE_RETURN,
         Code::CarryMismatch => meaning::CARRY_MISMATCH,
