@@ -23,6 +23,9 @@ use crate::ast;
 use crate::diag::{Code, Diagnostic};
 use crate::source::MAX_BYTES;
 
+/// How many mistakes of a text are told at once.
+const MAX_TOLD: usize = 100;
+
 /// A parsed text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Parsed {
@@ -95,6 +98,7 @@ pub fn parse(file: FileId, text: &str) -> (Parsed, Vec<Diagnostic>) {
     };
     errors.retain(|e| e.code != Code::Syntax || !on_odd_line(e));
     errors.sort_by_key(|e| e.span);
+    errors.truncate(MAX_TOLD);
     (
         Parsed {
             file,

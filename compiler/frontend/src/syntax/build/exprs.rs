@@ -1,0 +1,228 @@
+//! Expressions and patterns.
+
+use pest::iterators::Pair;
+use trainspec_grammar::Rule;
+
+use super::{Builder, Parts, next, optional, parts};
+use crate::ast::*;
+use crate::diag::{Code, Diagnostic};
+use crate::syntax::{precedence, string};
+
+impl Builder<'_> {
+    pub(super) fn pattern(&mut self, pair: Pair<'_, Rule>) -> Pattern {
+        let span = self.span(&pair);
+        match pair.as_rule() {
+            Rule::wildcard => Pattern::Wildcard(span),
+            Rule::tuple_pattern => {
+                Pattern::Tuple(parts(pair).map(|p| self.pattern(p)).collect(), span)
+            }
+            _ => Pattern::Name(self.name(pair)),
+        }
+    }
+
+    pub(super) fn expr(&mut self, pair: Pair<'_, Rule>) -> Expr {
+        let span = self.span(&pair);
+        let mut parts = parts(pair).peekable();
+        let start = self.chain(&mut parts);
+        if optional(&mut parts, Rule::range_mark).is_none() {
+            return start;
+        }
+        let end = parts
+            .peek()
+            .is_some()
+            .then(|| Box::new(self.chain(&mut parts)));
+        Expr {
+            kind: ExprKind::Range(Box::new(start), end),
+            span,
+        }
+    }
+
+    /// Operands and operators, up to the end or to the mark of a range.
+    pub(super) fn chain(&mut self, parts: &mut Parts<'_>) -> Expr {
+        let first = self.term(parts);
+        let mut rest = Vec::new();
+        while let Some(op) = optional(parts, Rule::infix) {
+            let op = InfixOp::from_symbol(op.as_str()).expect("the grammar knows the operators");
+            rest.push((op, self.term(parts)));
+        }
+        precedence::group(first, rest, self.errors)
+    }
+
+    pub(super) fn term(&mut self, parts: &mut Parts<'_>) -> Expr {
+        let mut prefixes = Vec::new();
+        let mut first_prefix = None;
+        while let Some(prefix) = optional(parts, Rule::prefix) {
+            first_prefix.get_or_insert_with(|| self.span(&prefix));
+            prefixes.push(match prefix.as_str() {
+                "-" => PrefixOp::Negate,
+                _ => PrefixOp::Not,
+            });
+        }
+        let mut expr = self.primary(parts);
+        let mut postfixes = Vec::new();
+        let is_postfix = |p: &Pair<'_, Rule>| {
+            matches!(p.as_rule(), Rule::arguments | Rule::index | Rule::member)
+        };
+        while let Some(postfix) = parts.next_if(is_postfix) {
+            postfixes.push(self.postfix(postfix));
+        }
+        if let Some(last) = postfixes.last() {
+            let span = expr.span.to(last.span);
+            expr = Expr {
+                kind: ExprKind::Postfix(Box::new(expr), postfixes),
+                span,
+            };
+        }
+        match first_prefix {
+            None => expr,
+            Some(prefix) => Expr {
+                span: prefix.to(expr.span),
+                kind: ExprKind::Prefix(prefixes, Box::new(expr)),
+            },
+        }
+    }
+
+    pub(super) fn primary(&mut self, parts: &mut Parts<'_>) -> Expr {
+        let pair = next(parts);
+        let mut span = self.span(&pair);
+        let kind = match pair.as_rule() {
+            Rule::number => {
+                let number = self.number(pair);
+                match optional(parts, Rule::unit) {
+                    Some(unit) => {
+                        span = span.to(self.span(&unit));
+                        let unit =
+                            Unit::from_word(unit.as_str()).expect("the grammar knows the units");
+                        ExprKind::Quantity(number, unit)
+                    }
+                    None => ExprKind::Number(number),
+                }
+            }
+            Rule::string => ExprKind::Text(string::literal_value(pair.as_str())),
+            Rule::boolean => ExprKind::Bool(pair.as_str() == "true"),
+            Rule::name => ExprKind::Name(pair.as_str().to_owned()),
+            Rule::list => ExprKind::List(self::parts(pair).map(|p| self.expr(p)).collect()),
+            Rule::paren => {
+                let mut comma = false;
+                let mut inner = Vec::new();
+                for part in self::parts(pair) {
+                    match part.as_rule() {
+                        Rule::trailing_comma => comma = true,
+                        _ => inner.push(self.expr(part)),
+                    }
+                }
+                match inner.len() {
+                    1 if !comma => ExprKind::Paren(Box::new(inner.remove(0))),
+                    _ => ExprKind::Tuple(inner),
+                }
+            }
+            Rule::if_expr => {
+                let mut branches = Vec::new();
+                let mut otherwise = None;
+                let mut parts = self::parts(pair);
+                while let Some(part) = parts.next() {
+                    if part.as_rule() == Rule::body {
+                        otherwise = Some(self.body(part));
+                    } else {
+                        let condition = self.expr(part);
+                        branches.push((condition, self.body(next(&mut parts))));
+                    }
+                }
+                ExprKind::If(branches, otherwise)
+            }
+            Rule::for_expr => ExprKind::Fold(Box::new(self.fold(FoldKind::For, pair))),
+            Rule::scan_expr => ExprKind::Fold(Box::new(self.fold(FoldKind::Scan, pair))),
+            other => unreachable!("no expression: {other:?}"),
+        };
+        Expr { kind, span }
+    }
+
+    pub(super) fn fold(&mut self, kind: FoldKind, pair: Pair<'_, Rule>) -> Fold {
+        let mut parts = parts(pair).peekable();
+        let pattern = self.pattern(next(&mut parts));
+        let over = self.expr(next(&mut parts));
+        let mut carries = Vec::new();
+        while let Some(carry) = optional(&mut parts, Rule::carry) {
+            let mut parts = self::parts(carry);
+            carries.push((self.name(next(&mut parts)), self.expr(next(&mut parts))));
+        }
+        Fold {
+            kind,
+            pattern,
+            over,
+            carries,
+            body: self.body(next(&mut parts)),
+        }
+    }
+
+    pub(super) fn postfix(&mut self, pair: Pair<'_, Rule>) -> Postfix {
+        let span = self.span(&pair);
+        let kind = match pair.as_rule() {
+            Rule::arguments => PostfixKind::Call(self.arguments(pair)),
+            Rule::index => PostfixKind::Index(parts(pair).map(|p| self.subscript(p)).collect()),
+            _ => {
+                let mut parts = parts(pair);
+                next(&mut parts); // the dot
+                PostfixKind::Member(self.name(next(&mut parts)))
+            }
+        };
+        Postfix { kind, span }
+    }
+
+    pub(super) fn arguments(&mut self, pair: Pair<'_, Rule>) -> Vec<Argument> {
+        let mut arguments = Vec::new();
+        let mut parts = parts(pair).peekable();
+        while parts.peek().is_some() {
+            let label = optional(&mut parts, Rule::label);
+            arguments.push(Argument {
+                name: label.map(|l| self.name(next(&mut self::parts(l)))),
+                value: self.expr(next(&mut parts)),
+            });
+        }
+        arguments
+    }
+
+    pub(super) fn subscript(&mut self, pair: Pair<'_, Rule>) -> Subscript {
+        let span = self.span(&pair);
+        let mut parts = parts(pair);
+        let first = next(&mut parts);
+        let kind = match first.as_rule() {
+            Rule::rest => SubscriptKind::Rest,
+            Rule::wildcard => SubscriptKind::Whole,
+            rule => {
+                let (start, end) = match rule {
+                    Rule::up_to => (None, Some(self.chain(&mut self::parts(first).peekable()))),
+                    _ => match self.expr(first) {
+                        Expr {
+                            kind: ExprKind::Range(start, end),
+                            ..
+                        } => (Some(*start), end.map(|e| *e)),
+                        position => {
+                            if let Some(by) = parts.next() {
+                                let step = self.expr(by);
+                                self.errors.push(
+                                    Diagnostic::new(
+                                        Code::Syntax,
+                                        step.span,
+                                        "`by` needs a range before it",
+                                    )
+                                    .help("write `x[a..b by step]`"),
+                                );
+                            }
+                            return Subscript {
+                                kind: SubscriptKind::At(position),
+                                span,
+                            };
+                        }
+                    },
+                };
+                SubscriptKind::Slice {
+                    start,
+                    end,
+                    step: parts.next().map(|p| self.expr(p)),
+                }
+            }
+        };
+        Subscript { kind, span }
+    }
+}
