@@ -12,6 +12,10 @@ pub const MAX_ELEMENTS: i64 = 1 << 40;
 
 /// The number of terms a polynomial may have: far above what shapes need, far below what would slow a check down.
 const MAX_TERMS: usize = 256;
+/// The degree a product may have.
+const MAX_DEGREE: u32 = 64;
+/// How long the two sides of a quotient may be together, by [`Size::length`].
+const MAX_QUOTIENT: usize = 256;
 
 /// How large a dimension is: a number, or a polynomial over names that are bound later.
 ///
@@ -100,7 +104,7 @@ impl Size {
         let mut terms = Terms::new();
         for (p, a) in self.terms() {
             for (q, b) in other.terms() {
-                add_term(&mut terms, multiply(&p, &q), a.checked_mul(b)?)?;
+                add_term(&mut terms, multiply(&p, &q)?, a.checked_mul(b)?)?;
             }
         }
         Some(Size::from_terms(terms))
@@ -117,6 +121,7 @@ impl Size {
             }
             _ => match self.div_exact(other) {
                 Some(quotient) => Some(quotient),
+                None if self.length() + other.length() > MAX_QUOTIENT => None,
                 None => Some(Size::atom(Atom::Quotient(self.clone(), other.clone()))),
             },
         }
@@ -160,6 +165,18 @@ impl Size {
     /// The rest of the division rounded down, where it is known.
     pub fn rem(&self, other: &Size) -> Option<Size> {
         self.sub(&self.floor_div(other)?.mul(other)?)
+    }
+
+    /// How many numbers and names it is written with: 1 for a size that is known.
+    pub fn length(&self) -> usize {
+        let Form::Symbolic(terms) = &self.0 else {
+            return 1;
+        };
+        let atoms = terms.keys().flatten().map(|(atom, _)| match atom {
+            Atom::Name(_) => 1,
+            Atom::Quotient(a, b) => a.length() + b.length(),
+        });
+        terms.len() + atoms.sum::<usize>()
     }
 
     /// The names that the size depends on, each once.
@@ -265,12 +282,16 @@ fn leading(terms: &Terms) -> Option<(&Product, &i64)> {
     })
 }
 
-fn multiply(a: &Product, b: &Product) -> Product {
+fn multiply(a: &Product, b: &Product) -> Option<Product> {
+    let degree: u32 = a.iter().chain(b).map(|(_, power)| power).sum();
+    if degree > MAX_DEGREE {
+        return None;
+    }
     let mut powers: BTreeMap<Atom, u32> = a.iter().cloned().collect();
     for (atom, power) in b {
         *powers.entry(atom.clone()).or_insert(0) += power;
     }
-    powers.into_iter().collect()
+    Some(powers.into_iter().collect())
 }
 
 fn divide(a: &Product, b: &Product) -> Option<Product> {

@@ -97,6 +97,10 @@ impl Checker<'_> {
         span: Span,
         callee_span: Span,
     ) -> Value {
+        let work = given.iter().map(|g| g.value.extent().weight).sum();
+        if !self.spend(work, span) {
+            return Value::Poison;
+        }
         match callee {
             Value::Callable(Callable::Op(op)) => self.apply_op(op, given, span),
             Value::Callable(Callable::Builtin(builtin)) => self.builtin(builtin, given, span),
@@ -121,7 +125,7 @@ impl Checker<'_> {
         match def.ast.kind {
             DefinitionKind::Fn => self.expand(def, FrameKind::Fn, given, span, None),
             DefinitionKind::Schedule => self.expand(def, FrameKind::Schedule, given, span, None),
-            DefinitionKind::Init => Value::Init(Rc::new(InitValue::Def(def.clone(), given))),
+            DefinitionKind::Init => Value::Init(Rc::new(InitValue::of(def.clone(), given))),
             DefinitionKind::Block => self.call_block(def, given, span),
             DefinitionKind::Optimizer => self.fail(
                 Diagnostic::new(

@@ -109,7 +109,7 @@ impl Checker<'_> {
         };
         let mut values = Vec::new();
         for round in rounds {
-            if self.exhausted || self.gave_up {
+            if !self.step(fold.over.span) || self.gave_up {
                 return Value::Poison;
             }
             let value = self.round(fold, round, &carries);

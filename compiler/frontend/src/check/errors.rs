@@ -3,8 +3,8 @@
 use trainspec_ir::Span;
 use trainspec_ir::ops::{Fault, RuleError};
 
-use crate::check::Checker;
 use crate::check::value::Value;
+use crate::check::{Checker, MAX_TOLD};
 use crate::diag::{Code, Diagnostic, Note};
 
 impl Checker<'_> {
@@ -22,9 +22,19 @@ impl Checker<'_> {
         }
         let diagnostic = self.place(diagnostic);
         let key = (diagnostic.code, diagnostic.span, diagnostic.message.clone());
-        if self.seen.insert(key) {
-            self.errors.push(diagnostic);
+        let told = self
+            .errors
+            .iter()
+            .filter(|e| e.severity == diagnostic.severity)
+            .count();
+        if told == MAX_TOLD || !self.seen.insert(key) {
+            return;
         }
+        if diagnostic.is_error() && told + 1 == MAX_TOLD {
+            // Nothing more will be told, so nothing more is looked at.
+            self.exhausted = true;
+        }
+        self.errors.push(diagnostic);
     }
 
     fn is_library(&self, span: Span) -> bool {

@@ -11,6 +11,13 @@ use crate::diag::{Code, Diagnostic, nearest};
 use crate::syntax;
 use crate::typed::{Node, Results, ValueId, What};
 
+/// How many elements a value may have, those of its elements among them.
+const MAX_VALUE_WEIGHT: usize = 1 << 20;
+/// How many dimensions a tensor may have.
+const MAX_RANK: usize = 254;
+/// How deep lists and tuples may nest.
+const MAX_VALUE_DEPTH: usize = 200;
+
 impl Checker<'_> {
     /// The value of an expression; mistakes are reported and give `Poison`.
     pub(crate) fn eval(&mut self, expr: &Expr) -> Value {
@@ -19,6 +26,20 @@ impl Checker<'_> {
         }
         let value = self.eval_kind(expr);
         self.depth -= 1;
+        self.bounded(value, expr.span)
+    }
+
+    /// Refuses a value that has become too large to work with.
+    fn bounded(&mut self, value: Value, at: Span) -> Value {
+        let extent = value.extent();
+        if extent.depth > MAX_VALUE_DEPTH {
+            let message = format!("this value nests more than {MAX_VALUE_DEPTH} deep");
+            return self.fail(Diagnostic::new(Code::TooDeep, at, message));
+        }
+        if extent.weight > MAX_VALUE_WEIGHT {
+            let message = format!("this value has more than {MAX_VALUE_WEIGHT} elements");
+            return self.fail(Diagnostic::new(Code::SpecTooLarge, at, message));
+        }
         value
     }
 
@@ -104,6 +125,9 @@ impl Checker<'_> {
 
     /// What a name stands for.
     pub(crate) fn name(&mut self, name: &str, span: Span) -> Value {
+        if !self.spend(self.frame().scopes.len(), span) {
+            return Value::Poison;
+        }
         if let Some(binding) = self.frame().find(name) {
             let (value, declared) = (binding.value.clone(), binding.span);
             self.mark_used(declared);
@@ -371,7 +395,14 @@ impl Checker<'_> {
         types: Vec<Arc<TensorType>>,
         span: Span,
     ) -> Vec<Value> {
-        self.nodes += 1;
+        let dims: usize = types.iter().map(|t| t.shape.0.len()).sum();
+        self.nodes += 1 + (types.len() + dims) as u64 / 8;
+        if let Some(ty) = types.iter().find(|t| t.shape.0.len() > MAX_RANK) {
+            let rank = ty.shape.0.len();
+            let message = format!("this tensor has {rank} dimensions; the limit is {MAX_RANK}");
+            self.report(Diagnostic::new(Code::SpecTooLarge, span, message));
+            self.exhausted = true;
+        }
         let results = Results {
             first: ValueId(self.program.values.len() as u32),
             count: types.len() as u32,

@@ -39,6 +39,9 @@ impl Checker<'_> {
                 "a list has one dimension, so one position",
             ));
         };
+        if !matches!(subscript.kind, SubscriptKind::At(_)) && !self.spend(list.len(), span) {
+            return Value::Poison;
+        }
         let length = list.len() as i64;
         let clamp = |n: i64| {
             if n < 0 {

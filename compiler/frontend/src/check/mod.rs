@@ -61,9 +61,11 @@ pub struct Checked {
 }
 
 /// How often an expression may be evaluated in one check.
-const FUEL: u64 = 20_000_000;
+const FUEL: u64 = 5_000_000;
 /// How many nodes a spec may expand to.
-const MAX_NODES: u64 = 2_000_000;
+const MAX_NODES: u64 = 1_000_000;
+/// How many mistakes, and how many warnings, are told at once.
+const MAX_TOLD: usize = 100;
 /// How deep expansions and expressions may nest together.
 const MAX_DEPTH: usize = 220;
 
@@ -249,5 +251,13 @@ impl Checker<'_> {
         }
         self.fuel -= 1;
         true
+    }
+
+    /// Takes as many steps as there are elements to walk through or to copy.
+    fn spend(&mut self, elements: usize, at: Span) -> bool {
+        self.fuel = self
+            .fuel
+            .saturating_sub(elements as u64 - elements.min(8) as u64);
+        self.step(at)
     }
 }

@@ -63,6 +63,13 @@ impl Checker<'_> {
         if tensors {
             return self.operator(operation(op), vec![left, right], span);
         }
+        let work = match (&left.0, &right.0) {
+            (Value::Int(a), Value::Int(b)) => a.length() * b.length(),
+            (a, b) => a.extent().weight + b.extent().weight,
+        };
+        if !self.spend(work, span) {
+            return Value::Poison;
+        }
         match fold::infix(op, &left.0, &right.0) {
             fold::Folded::Value(value) => value,
             fold::Folded::Overflow => self.size_overflow(span),

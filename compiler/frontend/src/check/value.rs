@@ -35,14 +35,60 @@ pub(crate) enum Value {
     None,
     /// `all_but_last`, as an argument for axes.
     AllButLast,
-    List(Rc<Vec<Value>>),
-    Tuple(Rc<Vec<Value>>),
+    List(Rc<Elements>),
+    Tuple(Rc<Elements>),
     Range(Size, Size),
     Quantity(Quantity),
     Callable(Callable),
     Init(Rc<InitValue>),
     /// An error was reported already; whatever is done with it is fine.
     Poison,
+}
+
+/// The elements of a list or a tuple, with how much there is in all of them together.
+#[derive(Debug)]
+pub(crate) struct Elements {
+    values: Vec<Value>,
+    extent: Extent,
+}
+
+impl std::ops::Deref for Elements {
+    type Target = Vec<Value>;
+
+    fn deref(&self) -> &Vec<Value> {
+        &self.values
+    }
+}
+
+impl Elements {
+    fn shared(values: Vec<Value>) -> Rc<Elements> {
+        let extent = Extent::around(values.iter());
+        Rc::new(Elements { values, extent })
+    }
+}
+
+/// How large a value is. Elements may be shared, so a small program can make a value that nobody could walk through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Extent {
+    /// How many values it holds, each as often as it occurs.
+    pub weight: usize,
+    /// How deep they nest.
+    pub depth: usize,
+}
+
+impl Extent {
+    fn around<'a>(values: impl Iterator<Item = &'a Value>) -> Extent {
+        let mut whole = Extent {
+            weight: 1,
+            depth: 1,
+        };
+        for value in values {
+            let part = value.extent();
+            whole.weight = whole.weight.saturating_add(part.weight);
+            whole.depth = whole.depth.max(part.depth + 1);
+        }
+        whole
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -119,7 +165,14 @@ pub(crate) enum InitValue {
     /// The same number everywhere.
     Fill(Value),
     /// An `init` of the language.
-    Def(Rc<Def>, Vec<Given>),
+    Def(Rc<Def>, Vec<Given>, Extent),
+}
+
+impl InitValue {
+    pub(crate) fn of(def: Rc<Def>, given: Vec<Given>) -> InitValue {
+        let extent = Extent::around(given.iter().map(|g| &g.value));
+        InitValue::Def(def, given, extent)
+    }
 }
 
 /// An argument that was evaluated.
@@ -140,11 +193,11 @@ impl Value {
     }
 
     pub(crate) fn list(values: Vec<Value>) -> Value {
-        Value::List(Rc::new(values))
+        Value::List(Elements::shared(values))
     }
 
     pub(crate) fn tuple(values: Vec<Value>) -> Value {
-        Value::Tuple(Rc::new(values))
+        Value::Tuple(Elements::shared(values))
     }
 
     /// The dtype of a known value where nothing else decides it.
@@ -177,6 +230,31 @@ impl Value {
             }
         }
         strongest.1
+    }
+
+    pub(crate) fn extent(&self) -> Extent {
+        match self {
+            Value::List(list) | Value::Tuple(list) => list.extent,
+            Value::Init(init) => match &**init {
+                InitValue::Def(_, _, extent) => *extent,
+                InitValue::Fill(value) => Extent::around(std::iter::once(value)),
+            },
+            Value::Tensor(_)
+            | Value::Int(_)
+            | Value::Float(_)
+            | Value::Bool(_)
+            | Value::Text(_)
+            | Value::DType(_)
+            | Value::None
+            | Value::AllButLast
+            | Value::Range(..)
+            | Value::Quantity(_)
+            | Value::Callable(_)
+            | Value::Poison => Extent {
+                weight: 1,
+                depth: 0,
+            },
+        }
     }
 
     pub(crate) fn is_poison(&self) -> bool {

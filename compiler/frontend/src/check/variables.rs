@@ -11,7 +11,7 @@ use crate::check::items::plain;
 use crate::check::scope::{FrameKind, Target};
 use crate::check::types::{self, Bounds};
 use crate::check::value::{Callable, Def, Given, InitValue, Value};
-use crate::check::{Checker, statements};
+use crate::check::{Checker, MAX_DEPTH, statements};
 use crate::diag::{Code, Diagnostic, nearest, one_of};
 use crate::typed::{self, Role, ValueId, VarId, What};
 
@@ -284,7 +284,7 @@ impl Checker<'_> {
             Value::Init(init) => (init_title(init), init.clone()),
             Value::Callable(Callable::Def(def)) if def.ast.kind == DefinitionKind::Init => (
                 def.name().to_owned(),
-                Rc::new(InitValue::Def(def.clone(), Vec::new())),
+                Rc::new(InitValue::of(def.clone(), Vec::new())),
             ),
             other => {
                 let help = "an initializer is a number or an `init` such as `zeros()` or `glorot_uniform()`";
@@ -303,11 +303,20 @@ impl Checker<'_> {
         }
         let (result, program) = self.in_program(|c| {
             let mut made = Value::Init(source);
-            // An initializer may be made of another one; recursion ends at the depth of expansion.
+            // An initializer may be made of another one, but not without end.
+            let mut rounds = 0;
             while let Value::Init(init) = made {
+                rounds += 1;
                 made = match &*init {
                     InitValue::Fill(number) => number.clone(),
-                    InitValue::Def(def, given) => c.run_init(def, given.clone(), ty, name, span),
+                    InitValue::Def(def, ..) if rounds > MAX_DEPTH => {
+                        let message = format!(
+                            "`{}` is made of another initializer, and so on without end",
+                            def.name()
+                        );
+                        c.fail(Diagnostic::new(Code::Recursion, span, message))
+                    }
+                    InitValue::Def(def, given, _) => c.run_init(def, given.clone(), ty, name, span),
                 };
             }
             c.filled(made, ty, span)
@@ -631,7 +640,7 @@ fn fans(sizes: &[Size]) -> Option<(Size, Size)> {
 fn init_title(init: &InitValue) -> String {
     match init {
         InitValue::Fill(number) => plain(number),
-        InitValue::Def(def, given) => {
+        InitValue::Def(def, given, _) => {
             let arguments: Vec<String> = given
                 .iter()
                 .map(|g| match &g.name {

@@ -1,10 +1,16 @@
 //! "Did you mean": the nearest name by edit distance.
 
+/// Words longer than this are not compared, which takes the product of their lengths.
+const MAX_LENGTH: usize = 100;
+
 /// The candidate that `word` was most likely meant to be, where one is near enough.
 pub(crate) fn nearest<'a>(
     word: &str,
     candidates: impl IntoIterator<Item = &'a str>,
 ) -> Option<&'a str> {
+    if word.len() > MAX_LENGTH {
+        return None;
+    }
     let lower = word.to_lowercase();
     let limit = (word.chars().count() / 3).clamp(1, 4);
     let mut best: Option<(usize, &str)> = None;

@@ -75,18 +75,40 @@ fn snippet<'a>(sources: &'a Sources, span: Span) -> Snippet<'a, annotate_snippet
         .path(source.name.as_str())
 }
 
-/// The lines of the span.
+/// How many bytes of one span, and how many before and behind it, are drawn.
+const MAX_DRAWN: usize = 4 << 10;
+
+/// The lines of the span, or what is near of them where they are very long.
 fn window(text: &str, span: Span) -> std::ops::Range<usize> {
-    let start = text[..span.start as usize].rfind('\n').map_or(0, |i| i + 1);
-    let end = text[span.end as usize..]
-        .find('\n')
-        .map_or(text.len(), |i| span.end as usize + i);
+    let drawn = drawn(text, span);
+    let from = near(text, drawn.start.saturating_sub(MAX_DRAWN));
+    let to = near(text, drawn.end + MAX_DRAWN);
+    let start = text[from..drawn.start]
+        .rfind('\n')
+        .map_or(from, |i| from + i + 1);
+    let end = text[drawn.end..to].find('\n').map_or(to, |i| drawn.end + i);
     start..end
+}
+
+/// The part of the span that is drawn.
+fn drawn(text: &str, span: Span) -> std::ops::Range<usize> {
+    let range = span.range();
+    range.start..range.end.min(near(text, range.start + MAX_DRAWN))
+}
+
+/// The last place between characters up to `at`.
+fn near(text: &str, at: usize) -> usize {
+    let mut at = at.min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
 }
 
 /// The span within its window.
 fn caret(sources: &Sources, span: Span) -> std::ops::Range<usize> {
     let text = &sources.get(span.file).text;
     let start = window(text, span).start;
-    span.start as usize - start..span.end as usize - start
+    let drawn = drawn(text, span);
+    drawn.start - start..drawn.end - start
 }

@@ -166,8 +166,9 @@ impl Scanner<'_> {
         }
         if let Some((bracket, at)) = self.open.last().copied() {
             self.unbalanced(at, format!("this `{bracket}` is never closed"), None);
-            let suspect = self.suspect.filter(|s| *s > at);
-            if let (Some(suspect), Some(error)) = (suspect, self.out.errors.pop()) {
+            if let Some(suspect) = self.suspect.filter(|s| *s > at)
+                && let Some(error) = self.out.errors.pop()
+            {
                 let place = Span::new(self.file, suspect, suspect + 1);
                 let message =
                     "perhaps because of this one: the `}` that closes it stands further left";
@@ -218,7 +219,9 @@ impl Scanner<'_> {
 
     fn line_comment(&mut self) {
         let start = self.at;
-        let line = self.rest().lines().next().unwrap_or_default().len();
+        let line = self.rest().split('\n').next().unwrap_or_default();
+        // Carriage returns at its end belong to the end of the line.
+        let line = line.trim_end_matches('\r').len();
         self.at += line;
         let text = &self.text[start..self.at];
         let is_doc =
@@ -232,7 +235,7 @@ impl Scanner<'_> {
                 own_line,
             });
         }
-        if let Some(i) = text.find(|c: char| c.is_control() && c != '\t' && c != '\r') {
+        if let Some(i) = text.find(|c: char| c.is_control() && c != '\t') {
             let c = text[i..].chars().next().unwrap_or_default();
             self.at = start + i;
             self.bad_character(c);

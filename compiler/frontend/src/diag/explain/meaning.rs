@@ -601,11 +601,11 @@ Right:
     }
 "#;
 
-pub(super) const BROADCAST_WIDENS: &str = r#"Two tensors of different rank were combined so that each element of one meets each element of the other. Shapes are
-aligned at their last dimensions and a dimension of 1 stretches, so a column of predictions minus a row of labels is a
-whole matrix: no error, but a loss over it learns the mean of all labels. That is allowed, and hardly ever meant. Make
-the ranks equal: take the column out, or add a dimension to the other side. A table of all pairs is written with the
-dimensions of 1 on both sides, and then there is no warning.
+pub(super) const BROADCAST_WIDENS: &str = r#"A column meets a row, and the result is a matrix. Shapes are aligned at their last dimensions and a dimension of 1
+stretches, so a column of predictions minus a row of labels combines each with each: no error, but a loss over it learns
+the mean of all labels. That is allowed, and hardly ever meant. Make the ranks equal: take the column out, or add a
+dimension to the other side. A table of all pairs is written with dimensions of 1 on both sides, and then there is no
+warning.
 
 Wrong:
     model (x: f32[batch, 4], y: f32[batch]) {
