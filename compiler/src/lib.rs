@@ -15,7 +15,7 @@ mod emit;
 
 pub use emit::Stage;
 pub use trainspec_frontend::builtins::{SETTINGS, SettingSignature};
-pub use trainspec_frontend::check::Options;
+pub use trainspec_frontend::check::{MAX_TOLD, Options};
 pub use trainspec_frontend::{diag, dump, fmt, source, syntax, typed};
 
 use diag::Diagnostic;

@@ -585,12 +585,12 @@ fn polynomials_do_not_explode() {
     survive(format!(
         "spec s;\nfn f(x: f32[{sizes}]) {{ reshape(x, [({sum}) * ({sum}) * ({sum})]) }}\nmodel (x: f32[{sizes}]) {{ output y = f(x); }}"
     ));
-    survive(format!(
-        "spec s;\nfn f(x: f32[a]) = for i in 0..60000, n = a {{ n * n + a }};\nmodel (x: f32[a]) {{ output y = f(x); }}"
-    ));
-    survive(format!(
-        "spec s;\nfn f(x: f32[a]) = for i in 0..60000, n = a {{ floordiv(n + a, 3) * a % 7 }};\nmodel (x: f32[a]) {{ output y = f(x); }}"
-    ));
+    survive(
+        "spec s;\nfn f(x: f32[a]) = for i in 0..60000, n = a { n * n + a };\nmodel (x: f32[a]) { output y = f(x); }",
+    );
+    survive(
+        "spec s;\nfn f(x: f32[a]) = for i in 0..60000, n = a { floordiv(n + a, 3) * a % 7 };\nmodel (x: f32[a]) { output y = f(x); }",
+    );
 }
 
 #[test]
@@ -893,9 +893,9 @@ fn values_that_grow_are_bounded() {
     survive(constant(
         "for j in 0..65536, l = (for i in 0..65536 { yield 1; }) { l[0..60000] + l[0..5536] }",
     ));
-    survive(format!(
-        "spec s; fn f(l) = l == l; const L = for i in 0..65536 {{ yield 1; }}; const A = for j in 0..65536, l = true {{ f(L) }};"
-    ));
+    survive(
+        "spec s; fn f(l) = l == l; const L = for i in 0..65536 { yield 1; }; const A = for j in 0..65536, l = true { f(L) };",
+    );
     survive(model(
         "let (a, b) = split(x, 4, axis: 9223372036854775807);\noutput y = a;",
     ));

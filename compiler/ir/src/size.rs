@@ -69,6 +69,19 @@ impl Size {
         }
     }
 
+    /// Whether the size is a name and nothing else.
+    pub fn is_name(&self) -> bool {
+        let Form::Symbolic(terms) = &self.0 else {
+            return false;
+        };
+        match terms.iter().next() {
+            Some((product, 1)) if terms.len() == 1 => {
+                matches!(product.as_slice(), [(Atom::Name(_), 1)])
+            }
+            _ => false,
+        }
+    }
+
     /// The sum.
     pub fn add(&self, other: &Size) -> Option<Size> {
         if let (Form::Fixed(a), Form::Fixed(b)) = (&self.0, &other.0) {

@@ -216,9 +216,15 @@ impl Shape {
         Some(product)
     }
 
-    /// Whether the known dimensions leave a tensor within [`MAX_ELEMENTS`]; a name counts as 1.
+    /// Whether [`Shape::elements`] has an answer: the known dimensions leave a tensor within [`MAX_ELEMENTS`], names
+    /// counting as 1.
     pub fn fits(&self) -> bool {
-        self.fixed_elements().is_some()
+        // The product of numbers and of a few bare names always has one.
+        let named = self.0.iter().filter(|d| d.size.value().is_none());
+        match named.clone().all(|d| d.size.is_name()) && named.count() <= 16 {
+            true => self.fixed_elements().is_some(),
+            false => self.elements().is_some(),
+        }
     }
 
     fn fixed_elements(&self) -> Option<i64> {

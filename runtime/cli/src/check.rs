@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use serde_json::json;
-use trainspec_compiler::Compilation;
 use trainspec_compiler::source::Sources;
+use trainspec_compiler::{Compilation, MAX_TOLD};
 
 use crate::output::{count, diagnostics, note, print};
 use crate::{BAD_INPUT, FINE, Format, files};
@@ -35,6 +35,7 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
     };
     let start = Instant::now();
     let (mut errors, mut warnings) = (0, 0);
+    let mut cut = false;
     for path in &specs {
         let (sources, list) = match files::read(path) {
             Err(diagnostic) => (Sources::default(), vec![diagnostic]),
@@ -49,7 +50,13 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
         diagnostics(&sources, &list, arguments.format);
         let bad = list.iter().filter(|d| d.is_error()).count();
         errors += bad;
+        cut |= bad.max(list.len() - bad) >= MAX_TOLD;
         warnings += list.len() - bad;
+    }
+    if cut && arguments.format == Format::Text {
+        note(format_args!(
+            "at most {MAX_TOLD} errors and {MAX_TOLD} warnings of a spec are told at once"
+        ));
     }
     let failed = errors > 0 || (arguments.deny_warnings && warnings > 0);
     let what = count(specs.len(), "spec");

@@ -65,7 +65,7 @@ const FUEL: u64 = 5_000_000;
 /// How many nodes a spec may expand to.
 const MAX_NODES: u64 = 1_000_000;
 /// How many mistakes, and how many warnings, are told at once.
-const MAX_TOLD: usize = 100;
+pub const MAX_TOLD: usize = 100;
 /// How deep expansions and expressions may nest together.
 const MAX_DEPTH: usize = 220;
 

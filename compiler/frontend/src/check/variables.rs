@@ -21,7 +21,7 @@ pub(crate) struct World {
     pub variables: Vec<typed::Variable>,
     by_name: HashMap<String, VarId>,
     /// Names taken in each scope.
-    children: BTreeMap<String, HashSet<String>>,
+    children: BTreeMap<String, Taken>,
     /// How many random operations each scope has.
     sites: BTreeMap<String, usize>,
     instances: Vec<Instance>,
@@ -32,6 +32,14 @@ pub(crate) struct World {
     pub broken_results: bool,
     /// The update being expanded, where there is one.
     pub update: Update,
+}
+
+/// The names taken in a scope.
+#[derive(Debug, Default)]
+struct Taken {
+    names: HashSet<String>,
+    /// The number to try next behind a name.
+    next: HashMap<String, usize>,
 }
 
 /// What the expansion of an optimizer builds up.
@@ -76,14 +84,19 @@ impl World {
 
     /// A name that is free in the scope, which is then taken.
     fn unique(&mut self, parent: &str, base: &str) -> String {
-        let taken = self.children.entry(parent.to_owned()).or_default();
-        let mut name = base.to_owned();
-        let mut n = 0;
-        while !taken.insert(name.clone()) {
-            n += 1;
-            name = format!("{base}_{n}");
+        let scope = self.children.entry(parent.to_owned()).or_default();
+        if scope.names.insert(base.to_owned()) {
+            return base.to_owned();
         }
-        name
+        // The count goes on where it was, so that many layers of one kind take no longer each.
+        let next = scope.next.entry(base.to_owned()).or_insert(1);
+        loop {
+            let name = format!("{base}_{next}");
+            *next += 1;
+            if scope.names.insert(name.clone()) {
+                return name;
+            }
+        }
     }
 
     /// Forgets the names inside a scope, so that a second call finds the same ones.
