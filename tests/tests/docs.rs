@@ -54,6 +54,25 @@ fn snippets_check() {
     assert!(count > 0, "no document has a snippet");
 }
 
+/// Whole specs and items are laid out as `trainspec fmt` would; parts of a body have no layout of their own.
+#[test]
+fn snippets_are_laid_out_canonically() {
+    let mut failures = Vec::new();
+    for path in documents() {
+        for snippet in snippets(&path) {
+            if !matches!(snippet.wrap.as_str(), "" | "items") || snippet.error.is_some() {
+                continue;
+            }
+            match trainspec_compiler::fmt::format(&snippet.text) {
+                Ok(canonical) if canonical == snippet.text => {}
+                Ok(canonical) => failures.push(format!("{}:\n{canonical}", snippet.place)),
+                Err(_) => failures.push(format!("{} does not parse", snippet.place)),
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n\n"));
+}
+
 fn documents() -> Vec<PathBuf> {
     let mut found = files_below(&root().join("docs"), "md");
     found.push(root().join("README.md"));
