@@ -3,11 +3,19 @@
 //! Pure data and pure functions: nothing here opens a file, reads a clock or knows the syntax of the language. Shape and
 //! dtype rules live with the operations, so that the checker and every later stage ask the same rule.
 
+pub mod autodiff;
+pub mod build;
+pub mod graph;
+pub mod interp;
 pub mod ops;
+pub mod philox;
 pub mod size;
 pub mod span;
+pub mod tensor;
+pub mod text;
 pub mod types;
 
 pub use size::Size;
 pub use span::{FileId, Span};
+pub use tensor::Tensor;
 pub use types::{Class, Count, DType, Dim, Shape, TensorType};

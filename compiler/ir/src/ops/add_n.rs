@@ -13,6 +13,7 @@ pub(super) static OP: Op = Op {
         Kind::Tensors(Elements::Same("T", Class::Number)),
     )],
     random: false,
+    lower: crate::build::MISSING,
     infer,
 };
 

@@ -10,5 +10,6 @@ pub(super) static OP: Op = Op {
     doc: "The position of the least element along an axis, the first of equal ones.",
     params: ARG_REDUCE,
     random: false,
+    lower: crate::build::MISSING,
     infer: arg_reduce,
 };

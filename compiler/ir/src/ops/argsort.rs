@@ -11,6 +11,7 @@ pub(super) static OP: Op = Op {
     doc: "The positions of the elements in their order along an axis; equal ones stay in theirs.",
     params: SORT,
     random: false,
+    lower: crate::build::MISSING,
     infer,
 };
 

@@ -1,6 +1,9 @@
 //! The inverse of the hyperbolic sine.
 
+use crate::build::Lower;
+use crate::graph::{Eval, Gradient, Prim};
 use crate::ops::op::Op;
+use crate::ops::rules::primitive::floats;
 use crate::ops::rules::{X_FLOAT, like_x};
 
 /// asinh x.
@@ -10,5 +13,15 @@ pub(super) static OP: Op = Op {
     doc: "The number whose hyperbolic sine is the element.",
     params: X_FLOAT,
     random: false,
+    lower: Lower::Elementwise(&PRIM),
     infer: like_x,
+};
+
+/// The primitive.
+pub(crate) static PRIM: Prim = Prim {
+    name: "asinh",
+    attrs: &[],
+    infer: floats,
+    gradient: Gradient::Each(&[Some(|g| g.dy() / g.y().cosh())]),
+    eval: Eval::Float1(libm::asinh),
 };

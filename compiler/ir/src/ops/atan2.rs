@@ -1,7 +1,10 @@
 //! The angle of a point.
 
+use crate::build::Lower;
+use crate::graph::{Eval, Gradient, Prim};
 use crate::ops::op::{Elements, Kind, Op, Param};
 use crate::ops::rules::broadcast_xy;
+use crate::ops::rules::primitive::floats;
 use crate::types::Class;
 
 /// The angle of the point (x, y), from -π to π.
@@ -14,5 +17,18 @@ pub(super) static OP: Op = Op {
         Param::required("x", Kind::Tensor(Elements::Same("T", Class::Float))),
     ],
     random: false,
+    lower: Lower::Elementwise(&PRIM),
     infer: broadcast_xy,
+};
+
+/// The primitive.
+pub(crate) static PRIM: Prim = Prim {
+    name: "atan2",
+    attrs: &[],
+    infer: floats,
+    gradient: Gradient::Each(&[
+        Some(|g| g.dy() * g.x(1) / (g.x(0).square() + g.x(1).square())),
+        Some(|g| -g.dy() * g.x(0) / (g.x(0).square() + g.x(1).square())),
+    ]),
+    eval: Eval::Float2(libm::atan2),
 };

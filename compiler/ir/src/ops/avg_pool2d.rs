@@ -10,5 +10,6 @@ pub(super) static OP: Op = Op {
     doc: "The mean of the elements under a window that moves over height and width.",
     params: POOL_FLOAT,
     random: false,
+    lower: crate::build::MISSING,
     infer: pool,
 };

@@ -1,6 +1,9 @@
 //! Rounding up.
 
+use crate::build::Lower;
+use crate::graph::{Eval, Gradient, Prim};
 use crate::ops::op::Op;
+use crate::ops::rules::primitive::floats;
 use crate::ops::rules::{X_FLOAT, like_x};
 
 /// ⌈x⌉.
@@ -10,5 +13,15 @@ pub(super) static OP: Op = Op {
     doc: "The least whole number not below the element.",
     params: X_FLOAT,
     random: false,
+    lower: Lower::Elementwise(&PRIM),
     infer: like_x,
+};
+
+/// The primitive.
+pub(crate) static PRIM: Prim = Prim {
+    name: "ceil",
+    attrs: &[],
+    infer: floats,
+    gradient: Gradient::None,
+    eval: Eval::Float1(f64::ceil),
 };

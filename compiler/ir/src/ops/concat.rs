@@ -14,6 +14,7 @@ pub(super) static OP: Op = Op {
         Param::required("axis", Kind::Int),
     ],
     random: false,
+    lower: crate::build::MISSING,
     infer,
 };
 

@@ -18,6 +18,7 @@ pub(super) static OP: Op = Op {
         Window::PADS,
     ],
     random: false,
+    lower: crate::build::MISSING,
     infer,
 };
 

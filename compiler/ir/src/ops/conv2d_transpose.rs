@@ -21,6 +21,7 @@ pub(super) static OP: Op = Op {
         ),
     ],
     random: false,
+    lower: crate::build::MISSING,
     infer,
 };
 

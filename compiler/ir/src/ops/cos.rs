@@ -1,6 +1,9 @@
 //! The cosine.
 
+use crate::build::Lower;
+use crate::graph::{Eval, Gradient, Prim};
 use crate::ops::op::Op;
+use crate::ops::rules::primitive::floats;
 use crate::ops::rules::{X_FLOAT, like_x};
 
 /// cos x.
@@ -10,5 +13,15 @@ pub(super) static OP: Op = Op {
     doc: "The cosine of every element, in radians.",
     params: X_FLOAT,
     random: false,
+    lower: Lower::Elementwise(&PRIM),
     infer: like_x,
+};
+
+/// The primitive.
+pub(crate) static PRIM: Prim = Prim {
+    name: "cos",
+    attrs: &[],
+    infer: floats,
+    gradient: Gradient::Each(&[Some(|g| -g.dy() * g.x(0).sin())]),
+    eval: Eval::Float1(libm::cos),
 };

@@ -10,5 +10,6 @@ pub(super) static OP: Op = Op {
     doc: "The product of the elements up to each one along an axis.",
     params: SCAN,
     random: false,
+    lower: crate::build::MISSING,
     infer: scan,
 };

@@ -14,6 +14,7 @@ pub(super) static OP: Op = Op {
         Kind::Tensor(Elements::Same("T", Class::Any)),
     )],
     random: false,
+    lower: crate::build::MISSING,
     infer,
 };
 

@@ -15,6 +15,7 @@ pub(super) static OP: Op = Op {
         Param::required("num_partitions", Kind::Int),
     ],
     random: false,
+    lower: crate::build::MISSING,
     infer,
 };
 

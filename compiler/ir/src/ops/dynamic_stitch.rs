@@ -18,6 +18,7 @@ pub(super) static OP: Op = Op {
         Param::optional("size", Kind::Int),
     ],
     random: false,
+    lower: crate::build::MISSING,
     infer,
 };
 

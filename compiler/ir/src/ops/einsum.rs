@@ -19,6 +19,7 @@ pub(super) static OP: Op = Op {
         Param::required("inputs", Kind::Tensors(Elements::Same("T", Class::Number))),
     ],
     random: false,
+    lower: crate::build::MISSING,
     infer,
 };
 

@@ -1,6 +1,9 @@
 //! Equality.
 
+use crate::build::Lower;
+use crate::graph::{Eval, Gradient, Prim};
 use crate::ops::op::Op;
+use crate::ops::rules::primitive::tests;
 use crate::ops::rules::{XY_ANY, broadcast_xy_bool};
 
 /// x = y; false for NaN.
@@ -10,5 +13,15 @@ pub(super) static OP: Op = Op {
     doc: "Whether the elements of two tensors are equal.",
     params: XY_ANY,
     random: false,
+    lower: Lower::Elementwise(&PRIM),
     infer: broadcast_xy_bool,
+};
+
+/// The primitive.
+pub(crate) static PRIM: Prim = Prim {
+    name: "equal",
+    attrs: &[],
+    infer: tests,
+    gradient: Gradient::None,
+    eval: Eval::Compare(|x, y| x == y, |x, y| x == y),
 };

@@ -17,6 +17,7 @@ pub(super) static OP: Op = Op {
         fake_quant::NARROW_RANGE,
     ],
     random: false,
+    lower: crate::build::MISSING,
     infer,
 };
 

@@ -18,6 +18,7 @@ pub(super) static OP: Op = Op {
         Param::with("batch_dims", Kind::Int, Default::Int(0)),
     ],
     random: false,
+    lower: crate::build::MISSING,
     infer,
 };
 

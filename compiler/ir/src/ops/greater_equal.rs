@@ -1,6 +1,9 @@
 //! At least.
 
+use crate::build::Lower;
+use crate::graph::{Eval, Gradient, Prim};
 use crate::ops::op::Op;
+use crate::ops::rules::primitive::tests;
 use crate::ops::rules::{XY_NUMBER, broadcast_xy_bool};
 
 /// x ≥ y.
@@ -10,5 +13,15 @@ pub(super) static OP: Op = Op {
     doc: "Whether the first element is not less than the second.",
     params: XY_NUMBER,
     random: false,
+    lower: Lower::Elementwise(&PRIM),
     infer: broadcast_xy_bool,
+};
+
+/// The primitive.
+pub(crate) static PRIM: Prim = Prim {
+    name: "greater_equal",
+    attrs: &[],
+    infer: tests,
+    gradient: Gradient::None,
+    eval: Eval::Compare(|x, y| x >= y, |x, y| x >= y),
 };

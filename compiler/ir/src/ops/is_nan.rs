@@ -1,6 +1,9 @@
 //! Whether numbers are NaN.
 
+use crate::build::Lower;
+use crate::graph::{Eval, Gradient, Prim};
 use crate::ops::op::Op;
+use crate::ops::rules::primitive::float_tests;
 use crate::ops::rules::{X_FLOAT, like_x_bool};
 
 /// x ≠ x.
@@ -10,5 +13,15 @@ pub(super) static OP: Op = Op {
     doc: "Whether the element is not a number.",
     params: X_FLOAT,
     random: false,
+    lower: Lower::Elementwise(&PRIM),
     infer: like_x_bool,
+};
+
+/// The primitive.
+pub(crate) static PRIM: Prim = Prim {
+    name: "is_nan",
+    attrs: &[],
+    infer: float_tests,
+    gradient: Gradient::None,
+    eval: Eval::Test1(f64::is_nan),
 };

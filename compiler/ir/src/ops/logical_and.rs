@@ -1,6 +1,9 @@
 //! And.
 
+use crate::build::Lower;
+use crate::graph::{Eval, Gradient, Prim};
 use crate::ops::op::Op;
+use crate::ops::rules::primitive::truths;
 use crate::ops::rules::{XY_BOOL, broadcast_xy};
 
 /// x ∧ y.
@@ -10,5 +13,15 @@ pub(super) static OP: Op = Op {
     doc: "Whether both elements are true.",
     params: XY_BOOL,
     random: false,
+    lower: Lower::Elementwise(&PRIM),
     infer: broadcast_xy,
+};
+
+/// The primitive.
+pub(crate) static PRIM: Prim = Prim {
+    name: "logical_and",
+    attrs: &[],
+    infer: truths,
+    gradient: Gradient::None,
+    eval: Eval::Bool2(|x, y| x && y),
 };

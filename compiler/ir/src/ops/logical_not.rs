@@ -1,6 +1,9 @@
 //! Not.
 
+use crate::build::Lower;
+use crate::graph::{Eval, Gradient, Prim};
 use crate::ops::op::Op;
+use crate::ops::rules::primitive::truths;
 use crate::ops::rules::{X_BOOL, like_x};
 
 /// ¬x.
@@ -10,5 +13,15 @@ pub(super) static OP: Op = Op {
     doc: "Whether the element is false.",
     params: X_BOOL,
     random: false,
+    lower: Lower::Elementwise(&PRIM),
     infer: like_x,
+};
+
+/// The primitive.
+pub(crate) static PRIM: Prim = Prim {
+    name: "logical_not",
+    attrs: &[],
+    infer: truths,
+    gradient: Gradient::None,
+    eval: Eval::Whole(|e| Ok(vec![e.x(0).bool().map(|b| !b).into()])),
 };

@@ -16,6 +16,7 @@ pub(super) static OP: Op = Op {
         Param::with("transpose_b", Kind::Bool, Default::Bool(false)),
     ],
     random: false,
+    lower: crate::build::MISSING,
     infer,
 };
 

@@ -10,5 +10,6 @@ pub(super) static OP: Op = Op {
     doc: "The greatest element under a window that moves over height and width.",
     params: POOL_NUMBER,
     random: false,
+    lower: crate::build::MISSING,
     infer: pool,
 };

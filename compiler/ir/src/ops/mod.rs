@@ -75,7 +75,9 @@ mod not_equal;
 mod op;
 mod orthogonalize;
 mod pad;
+mod polygamma;
 mod pow;
+pub(crate) mod prims;
 mod random_normal;
 mod random_uniform;
 mod range;
@@ -133,4 +135,5 @@ mod unstack;
 mod r#where;
 
 pub use op::{Arg, Call, Default, Elements, Fault, Kind, Number, Op, Param, RuleError};
+pub use prims::{PRIMS, find_prim};
 pub use table::{TABLE, find};

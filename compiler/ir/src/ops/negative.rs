@@ -1,6 +1,9 @@
 //! The sign turned.
 
+use crate::build::Lower;
+use crate::graph::{Eval, Gradient, Prim};
 use crate::ops::op::Op;
+use crate::ops::rules::primitive::numbers;
 use crate::ops::rules::{X_NUMBER, like_x};
 
 /// -x.
@@ -10,5 +13,15 @@ pub(super) static OP: Op = Op {
     doc: "Every element with its sign turned.",
     params: X_NUMBER,
     random: false,
+    lower: Lower::Elementwise(&PRIM),
     infer: like_x,
+};
+
+/// The primitive.
+pub(crate) static PRIM: Prim = Prim {
+    name: "negative",
+    attrs: &[],
+    infer: numbers,
+    gradient: Gradient::Each(&[Some(|g| -g.dy())]),
+    eval: Eval::Number1(|x| -x, i64::wrapping_neg),
 };

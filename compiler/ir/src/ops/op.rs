@@ -1,5 +1,6 @@
 //! What an operation is: its parameters and its rule.
 
+use crate::build::Lower;
 use crate::size::Size;
 use crate::types::{Class, Count, DType, TensorType};
 
@@ -18,6 +19,8 @@ pub struct Op {
     pub params: &'static [Param],
     /// Whether it draws random numbers, and so needs a site of its own.
     pub random: bool,
+    /// How it becomes primitives of the graph.
+    pub lower: Lower,
     /// Finds the types of the results. Dtypes of tensor arguments already agree with `params` when this is called.
     pub infer: fn(&Call<'_>) -> Result<Vec<TensorType>, RuleError>,
 }

@@ -21,6 +21,7 @@ pub(super) static OP: Op = Op {
         Param::with("constant_values", Kind::Number, Default::Int(0)),
     ],
     random: false,
+    lower: crate::build::MISSING,
     infer,
 };
 

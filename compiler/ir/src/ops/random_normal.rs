@@ -10,5 +10,6 @@ pub(super) static OP: Op = Op {
     doc: "Random numbers of the normal distribution around `mean` (0) with the deviation `stddev` (1).",
     params: NORMAL,
     random: true,
+    lower: crate::build::MISSING,
     infer: normal,
 };

@@ -20,6 +20,7 @@ pub(super) static OP: Op = Op {
         Param::optional("dtype", Kind::DType),
     ],
     random: false,
+    lower: crate::build::MISSING,
     infer,
 };
 

@@ -10,5 +10,6 @@ pub(super) static OP: Op = Op {
     doc: "Whether some element over the given axes, or over all of them, is true.",
     params: REDUCE_BOOL,
     random: false,
+    lower: crate::build::MISSING,
     infer: reduce_input,
 };

@@ -10,5 +10,6 @@ pub(super) static OP: Op = Op {
     doc: "The mean over the given axes, or over all of them.",
     params: REDUCE_FLOAT,
     random: false,
+    lower: crate::build::MISSING,
     infer: reduce_input,
 };

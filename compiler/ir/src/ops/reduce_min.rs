@@ -10,5 +10,6 @@ pub(super) static OP: Op = Op {
     doc: "The least element over the given axes, or over all of them.",
     params: REDUCE_NUMBER,
     random: false,
+    lower: crate::build::MISSING,
     infer: reduce_input,
 };

@@ -6,6 +6,7 @@ mod checks;
 mod elementwise;
 pub(super) mod fake_quant;
 mod indexing;
+pub(super) mod primitive;
 mod random;
 mod reduce;
 mod segment;

@@ -10,5 +10,6 @@ pub(super) static OP: Op = Op {
     doc: "The mean of the rows of each segment; ids ascend, and each is less than the number of rows.",
     params: SEGMENT_FLOAT,
     random: false,
+    lower: crate::build::MISSING,
     infer: segment,
 };

@@ -1,6 +1,9 @@
 //! The sign.
 
+use crate::build::Lower;
+use crate::graph::{Eval, Gradient, Prim};
 use crate::ops::op::Op;
+use crate::ops::rules::primitive::numbers;
 use crate::ops::rules::{X_NUMBER, like_x};
 
 /// -1, 0 or 1; NaN for NaN.
@@ -10,5 +13,24 @@ pub(super) static OP: Op = Op {
     doc: "The sign of every element: -1, 0 or 1.",
     params: X_NUMBER,
     random: false,
+    lower: Lower::Elementwise(&PRIM),
     infer: like_x,
+};
+
+/// The primitive.
+pub(crate) static PRIM: Prim = Prim {
+    name: "sign",
+    attrs: &[],
+    infer: numbers,
+    gradient: Gradient::None,
+    eval: Eval::Number1(
+        |x| {
+            if x.is_nan() || x == 0.0 {
+                x
+            } else {
+                x.signum()
+            }
+        },
+        i64::signum,
+    ),
 };

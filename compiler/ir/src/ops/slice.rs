@@ -16,6 +16,7 @@ pub(super) static OP: Op = Op {
         Param::required("size", Kind::Ints),
     ],
     random: false,
+    lower: crate::build::MISSING,
     infer,
 };
 

@@ -1,6 +1,9 @@
 //! A smooth ramp.
 
+use crate::build::Lower;
+use crate::graph::{Eval, Gradient, Prim};
 use crate::ops::op::Op;
+use crate::ops::rules::primitive::floats;
 use crate::ops::rules::{X_FLOAT, like_x};
 
 /// ln (1 + eˣ).
@@ -10,5 +13,15 @@ pub(super) static OP: Op = Op {
     doc: "The logarithm of one plus e to the power of every element.",
     params: X_FLOAT,
     random: false,
+    lower: Lower::Elementwise(&PRIM),
     infer: like_x,
+};
+
+/// The primitive.
+pub(crate) static PRIM: Prim = Prim {
+    name: "softplus",
+    attrs: &[],
+    infer: floats,
+    gradient: Gradient::Each(&[Some(|g| g.dy() * g.x(0).sigmoid())]),
+    eval: Eval::Float1(|x| x.max(0.0) + libm::log1p(libm::exp(-x.abs()))),
 };

@@ -11,6 +11,7 @@ pub(super) static OP: Op = Op {
     doc: "The elements in order along an axis.",
     params: SORT,
     random: false,
+    lower: crate::build::MISSING,
     infer,
 };
 

@@ -1,6 +1,9 @@
 //! The same tensor, cut off from gradients.
 
+use crate::build::Lower;
+use crate::graph::{Eval, Gradient, Prim};
 use crate::ops::op::Op;
+use crate::ops::rules::primitive::anything;
 use crate::ops::rules::{X_ANY, like_x};
 
 /// x, of which the gradient is zero.
@@ -10,5 +13,15 @@ pub(super) static OP: Op = Op {
     doc: "The tensor as it is; no gradient flows through.",
     params: X_ANY,
     random: false,
+    lower: Lower::Elementwise(&PRIM),
     infer: like_x,
+};
+
+/// The primitive.
+pub(crate) static PRIM: Prim = Prim {
+    name: "stop_gradient",
+    attrs: &[],
+    infer: anything,
+    gradient: Gradient::None,
+    eval: Eval::Whole(|e| Ok(vec![e.x(0).clone()])),
 };

@@ -26,6 +26,7 @@ pub(super) static OP: Op = Op {
         Param::with("shrink_axis_mask", Kind::Int, Default::Int(0)),
     ],
     random: false,
+    lower: crate::build::MISSING,
     infer,
 };
 

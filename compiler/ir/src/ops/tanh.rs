@@ -1,6 +1,9 @@
 //! The hyperbolic tangent.
 
+use crate::build::Lower;
+use crate::graph::{Eval, Gradient, Prim};
 use crate::ops::op::Op;
+use crate::ops::rules::primitive::floats;
 use crate::ops::rules::{X_FLOAT, like_x};
 
 /// tanh x = (eˣ - e⁻ˣ) / (eˣ + e⁻ˣ).
@@ -10,5 +13,15 @@ pub(super) static OP: Op = Op {
     doc: "The hyperbolic tangent of every element.",
     params: X_FLOAT,
     random: false,
+    lower: Lower::Elementwise(&PRIM),
     infer: like_x,
+};
+
+/// The primitive.
+pub(crate) static PRIM: Prim = Prim {
+    name: "tanh",
+    attrs: &[],
+    infer: floats,
+    gradient: Gradient::Each(&[Some(|g| g.dy() * (1.0 - g.y().square()))]),
+    eval: Eval::Float1(libm::tanh),
 };

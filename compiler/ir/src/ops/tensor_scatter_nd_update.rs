@@ -15,6 +15,7 @@ pub(super) static OP: Op = Op {
         Param::required("updates", Kind::Tensor(Elements::Same("T", Class::Any))),
     ],
     random: false,
+    lower: crate::build::MISSING,
     infer,
 };
 

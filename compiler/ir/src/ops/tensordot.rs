@@ -17,6 +17,7 @@ pub(super) static OP: Op = Op {
         Param::optional("b_axes", Kind::Ints),
     ],
     random: false,
+    lower: crate::build::MISSING,
     infer,
 };
 

@@ -15,6 +15,7 @@ pub(super) static OP: Op = Op {
         Param::with("sorted", Kind::Bool, Default::Bool(true)),
     ],
     random: false,
+    lower: crate::build::MISSING,
     infer,
 };
 

@@ -14,6 +14,7 @@ pub(super) static OP: Op = Op {
         Param::optional("perm", Kind::Ints),
     ],
     random: false,
+    lower: crate::build::MISSING,
     infer,
 };
 

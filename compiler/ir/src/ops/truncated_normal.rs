@@ -10,5 +10,6 @@ pub(super) static OP: Op = Op {
     doc: "Random numbers of the normal distribution, none further from `mean` than two deviations.",
     params: NORMAL,
     random: true,
+    lower: crate::build::MISSING,
     infer: normal,
 };

@@ -1,6 +1,9 @@
 //! Division rounded towards zero.
 
+use crate::build::Lower;
+use crate::graph::{Eval, Gradient, Prim};
 use crate::ops::op::Op;
+use crate::ops::rules::primitive::numbers;
 use crate::ops::rules::{XY_NUMBER, broadcast_xy};
 
 /// x / y without what is behind the point.
@@ -10,5 +13,15 @@ pub(super) static OP: Op = Op {
     doc: "The quotient rounded towards zero, of two tensors broadcast against each other.",
     params: XY_NUMBER,
     random: false,
+    lower: Lower::Elementwise(&PRIM),
     infer: broadcast_xy,
+};
+
+/// The primitive.
+pub(crate) static PRIM: Prim = Prim {
+    name: "truncatediv",
+    attrs: &[],
+    infer: numbers,
+    gradient: Gradient::None,
+    eval: Eval::Number2(|x, y| (x / y).trunc(), i64::checked_div),
 };

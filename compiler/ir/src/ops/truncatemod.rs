@@ -1,6 +1,9 @@
 //! The rest of the division rounded towards zero.
 
+use crate::build::{Lower, Value};
+use crate::graph::{Eval, Gradient, Prim};
 use crate::ops::op::Op;
+use crate::ops::rules::primitive::numbers;
 use crate::ops::rules::{XY_NUMBER, broadcast_xy};
 
 /// x - y · trunc(x / y), which has the sign of x.
@@ -10,5 +13,23 @@ pub(super) static OP: Op = Op {
     doc: "The rest of the division rounded towards zero; it has the sign of the dividend.",
     params: XY_NUMBER,
     random: false,
+    lower: Lower::Elementwise(&PRIM),
     infer: broadcast_xy,
 };
+
+/// The primitive.
+pub(crate) static PRIM: Prim = Prim {
+    name: "truncatemod",
+    attrs: &[],
+    infer: numbers,
+    gradient: Gradient::Each(&[
+        Some(|g| g.dy()),
+        Some(|g| -g.dy() * truncate(g.x(0) / g.x(1))),
+    ]),
+    eval: Eval::Number2(|x, y| x % y, i64::checked_rem),
+};
+
+/// Towards zero.
+fn truncate(x: Value<'_>) -> Value<'_> {
+    x.sign() * x.abs().floor()
+}

@@ -10,5 +10,6 @@ pub(super) static OP: Op = Op {
     doc: "The least of what belongs to each segment; ids come in any order, negative ones are left out.",
     params: UNSORTED_SEGMENT,
     random: false,
+    lower: crate::build::MISSING,
     infer: unsorted_segment,
 };

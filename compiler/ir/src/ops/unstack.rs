@@ -14,6 +14,7 @@ pub(super) static OP: Op = Op {
         Param::with("axis", Kind::Int, Default::Int(0)),
     ],
     random: false,
+    lower: crate::build::MISSING,
     infer,
 };
 

@@ -1,0 +1,271 @@
+//! Operations of the language on a graph in the making: their rule first, then the primitives they are made of.
+
+use crate::build::operators::broadcast_all;
+use crate::build::{Builder, Value};
+use crate::graph::{Prim, Type};
+use crate::ops::{Arg, Call, Op, RuleError};
+use crate::types::{Count, Dim, TensorType};
+
+/// An argument of an operation.
+#[derive(Debug, Clone)]
+pub enum Given<'g> {
+    /// A tensor.
+    Value(Value<'g>),
+    /// A list of tensors.
+    Values(Vec<Value<'g>>),
+    /// Something that is known.
+    Known(Arg),
+}
+
+impl<'g> From<Value<'g>> for Given<'g> {
+    fn from(value: Value<'g>) -> Given<'g> {
+        Given::Value(value)
+    }
+}
+
+/// How an operation of the language becomes primitives.
+pub enum Lower {
+    /// Its tensors are broadcast against each other, and this primitive is applied to them.
+    Elementwise(&'static Prim),
+    /// As this function says.
+    By(for<'g> fn(&Lowering<'g, '_>) -> Result<Vec<Value<'g>>, RuleError>),
+}
+
+/// TEMPORARY.
+pub(crate) const MISSING: Lower = Lower::By(|l| panic!("`{}` is not lowered yet", l.call.op.name));
+
+impl std::fmt::Debug for Lower {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Lower::Elementwise(prim) => write!(f, "Elementwise({})", prim.name),
+            Lower::By(_) => f.write_str("By(…)"),
+        }
+    }
+}
+
+/// A use of an operation while it becomes primitives.
+///
+/// What the rule of the operation refuses never comes here. Dimensions that have a run-time count are as large as they can
+/// become, and what stands behind the count is arbitrary: an operation that mixes elements along such a dimension must
+/// replace it first, by [`Lowering::masked`].
+#[derive(Debug)]
+pub struct Lowering<'g, 'a> {
+    /// The graph.
+    pub b: &'g Builder,
+    /// The arguments that are known, and the types of the tensors.
+    pub call: &'a Call<'a>,
+    /// The arguments, one for each parameter.
+    pub given: &'a [Given<'g>],
+    /// The types of the results.
+    pub results: &'a [TensorType],
+}
+
+impl<'g> Lowering<'g, '_> {
+    fn argument(&self, name: &str) -> &Given<'g> {
+        let place = self.call.op.params.iter().position(|p| p.name == name);
+        &self.given
+            [place.unwrap_or_else(|| panic!("`{}` has no parameter `{name}`", self.call.op.name))]
+    }
+
+    /// A tensor.
+    ///
+    /// # Panics
+    ///
+    /// When the parameter is none; so do those that follow.
+    pub fn value(&self, name: &str) -> Value<'g> {
+        self.value_opt(name)
+            .unwrap_or_else(|| panic!("`{name}` of `{}` is no tensor", self.call.op.name))
+    }
+
+    /// A tensor that may have been left out.
+    pub fn value_opt(&self, name: &str) -> Option<Value<'g>> {
+        match self.argument(name) {
+            Given::Value(value) => Some(*value),
+            Given::Known(Arg::Absent) => None,
+            other => panic!("`{name}` of `{}` is {other:?}", self.call.op.name),
+        }
+    }
+
+    /// A list of tensors.
+    pub fn values(&self, name: &str) -> &[Value<'g>] {
+        match self.argument(name) {
+            Given::Values(values) => values,
+            other => panic!("`{name}` of `{}` is {other:?}", self.call.op.name),
+        }
+    }
+
+    /// The shape of a result.
+    pub fn shape(&self, result: usize) -> Vec<usize> {
+        Type::of(&self.results[result])
+            .expect("dimensions are bound before lowering")
+            .shape
+    }
+
+    /// The run-time count (i64) of a dimension, where it has one.
+    pub fn count(&self, dim: &Dim) -> Option<Value<'g>> {
+        let count = dim.count.as_ref()?;
+        let id = self.b.counts.borrow().get(count).copied();
+        Some(
+            self.b.value(
+                id.unwrap_or_else(|| panic!("the count {count:?} is defined where it is made")),
+            ),
+        )
+    }
+
+    /// Gives a count its value.
+    pub fn define_count(&self, count: &Count, value: Value<'g>) {
+        self.b.counts.borrow_mut().insert(count.clone(), value.id);
+    }
+
+    /// A tensor with `fill` in place of what stands behind the counts of the given axes.
+    pub fn masked(&self, name: &str, axes: &[usize], fill: f64) -> Value<'g> {
+        let value = self.value(name);
+        self.mask(value, &self.call.tensor(name).shape.0, axes, fill)
+    }
+
+    /// The same for any value, given its dimensions.
+    pub fn mask(&self, mut value: Value<'g>, dims: &[Dim], axes: &[usize], fill: f64) -> Value<'g> {
+        for axis in axes {
+            let Some(count) = self.count(&dims[*axis]) else {
+                continue;
+            };
+            let shape = value.shape();
+            let mut along = vec![1; shape.len()];
+            along[*axis] = shape[*axis];
+            let used = self.b.iota(shape[*axis]).less(count).reshape(&along);
+            value = used.select(value, value.like(fill));
+        }
+        value
+    }
+
+    /// The number of elements along axes, as a scalar of an element type: known, or computed from counts.
+    pub fn extent(&self, dims: &[Dim], axes: &[usize], dtype: crate::types::DType) -> Value<'g> {
+        let fixed = axes.iter().filter(|a| dims[**a].count.is_none());
+        let fixed: i64 = fixed
+            .map(|a| dims[*a].size.value().expect("dimensions are bound"))
+            .product();
+        let counted = axes.iter().filter_map(|a| self.count(&dims[*a]));
+        counted.fold(self.b.scalar(dtype, fixed as f64), |n, count| {
+            n * count.cast(dtype)
+        })
+    }
+}
+
+impl Builder {
+    /// Applies an operation of the language.
+    ///
+    /// `given` holds one argument for each parameter of the operation; `site` tells draws of random numbers apart.
+    ///
+    /// ```
+    /// use trainspec_ir::{DType, build::{Builder, Given}, graph::Type, ops};
+    ///
+    /// let b = Builder::new("g");
+    /// let x = b.input("x", &Type::new(DType::F32, &[3]));
+    /// let y = b.input("y", &Type::new(DType::F32, &[4]));
+    /// let add = ops::find("add").unwrap();
+    /// let error = b.call(add, &[x.into(), y.into()], "").unwrap_err();
+    /// assert_eq!(error.message, "the last dimensions differ: 3 and 4");
+    /// ```
+    pub fn call<'g>(
+        &'g self,
+        op: &'static Op,
+        given: &[Given<'g>],
+        site: &str,
+    ) -> Result<Vec<Value<'g>>, RuleError> {
+        let arg = |g: &Given<'g>| match g {
+            Given::Value(value) => Arg::Tensor(value.tensor_type()),
+            Given::Values(values) => Arg::Tensors(values.iter().map(|v| v.tensor_type()).collect()),
+            Given::Known(arg) => arg.clone(),
+        };
+        let args: Vec<Arg> = given.iter().map(arg).collect();
+        let unique;
+        let site = if site.is_empty() {
+            unique = format!("#{}", self.len());
+            &unique
+        } else {
+            site
+        };
+        let call = Call {
+            op,
+            args: &args,
+            site,
+        };
+        let results = (op.infer)(&call)?;
+        let values = match &op.lower {
+            Lower::Elementwise(prim) => {
+                let tensors: Vec<Value<'g>> = given
+                    .iter()
+                    .filter_map(|g| match g {
+                        Given::Value(value) => Some(*value),
+                        Given::Values(_) | Given::Known(_) => None,
+                    })
+                    .collect();
+                self.prim(prim, &broadcast_all(&tensors), Vec::new())
+            }
+            Lower::By(lower) => lower(&Lowering {
+                b: self,
+                call: &call,
+                given,
+                results: &results,
+            })?,
+        };
+        assert_eq!(
+            values.len(),
+            results.len(),
+            "`{}` has as many results as its rule says",
+            op.name
+        );
+        for (value, ty) in values.iter().zip(&results) {
+            assert_eq!(
+                Some(value.ty()),
+                Type::of(ty),
+                "`{}` has the type that its rule says",
+                op.name
+            );
+            if ty.shape.is_counted() {
+                let counts = ty.shape.0.iter().map(|d| d.count.clone()).collect();
+                self.counted.borrow_mut().insert(value.id, counts);
+            }
+        }
+        Ok(values)
+    }
+
+    /// An input, some of whose dimensions have a count, which is an input of its own: `x` has `x#count`, or `x#count/0`, … if several
+    /// have.
+    pub fn counted_input(&self, name: &str, ty: &TensorType) -> Value<'_> {
+        let value = self.input(
+            name,
+            &Type::of(ty).expect("dimensions are bound before lowering"),
+        );
+        let counts: Vec<&Count> = ty.shape.0.iter().filter_map(|d| d.count.as_ref()).collect();
+        for (i, count) in counts.iter().enumerate() {
+            if self.counts.borrow().contains_key(*count) {
+                continue;
+            }
+            let name = match counts.len() {
+                1 => format!("{name}#count"),
+                _ => format!("{name}#count/{i}"),
+            };
+            let n = self.input(&name, &Type::scalar(crate::types::DType::I64));
+            self.counts.borrow_mut().insert((*count).clone(), n.id);
+        }
+        if !counts.is_empty() {
+            let counts = ty.shape.0.iter().map(|d| d.count.clone()).collect();
+            self.counted.borrow_mut().insert(value.id, counts);
+        }
+        value
+    }
+
+    /// The counts of a value's dimensions, where it has some: one entry for each dimension.
+    pub fn counts_of<'g>(&'g self, value: Value<'g>) -> Option<Vec<Option<Value<'g>>>> {
+        let counted = self.counted.borrow();
+        let counts = counted.get(&value.id)?;
+        let known = self.counts.borrow();
+        Some(
+            counts
+                .iter()
+                .map(|c| c.as_ref().map(|c| self.value(known[c])))
+                .collect(),
+        )
+    }
+}

@@ -1,0 +1,269 @@
+//! Making graphs: a builder, and handles to its values that compute with operators and methods.
+//!
+//! ```
+//! use trainspec_ir::{DType, build::Builder, graph::Type};
+//!
+//! let b = Builder::new("loss");
+//! let x = b.input("x", &Type::new(DType::F32, &[8, 4]));
+//! let w = b.read("w", &Type::new(DType::F32, &[4, 1]));
+//! let loss = (x.matmul(w) - 1.0).square().mean(&[0, 1]);
+//! let slope = b.gradients(&[loss], &[w]).remove(0).expect("the loss depends on w").dense();
+//! b.write("w", w - 0.1 * slope);
+//! b.result("loss", loss);
+//! println!("{}", b.finish());
+//! ```
+//!
+//! Handles broadcast as NumPy does. Like the operators of ndarray they panic when shapes or element types do not go
+//! together; [`Builder::call`] applies any operation of the language by its rules and returns an error instead.
+
+mod call;
+mod operators;
+mod random;
+mod scan;
+mod values;
+
+pub(crate) use call::MISSING;
+pub use call::{Given, Lower, Lowering};
+pub use scan::{Loop, Round};
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+
+use crate::graph::{Attr, Graph, Node, Prim, PrimCall, State, StateId, Type, ValueId, What, Write};
+use crate::span::Span;
+use crate::tensor::Tensor;
+use crate::types::{Count, DType};
+
+/// A graph in the making.
+#[derive(Debug, Default)]
+pub struct Builder {
+    graph: RefCell<Graph>,
+    /// Which node makes each value.
+    makers: RefCell<Vec<u32>>,
+    /// Where nodes that are added now come from.
+    span: Cell<Span>,
+    /// Which dimensions of a value have a run-time count.
+    counted: RefCell<HashMap<ValueId, Vec<Option<Count>>>>,
+    /// The values of the counts.
+    counts: RefCell<BTreeMap<Count, ValueId>>,
+    /// The seed of random draws, and what else tells one from another of the same site.
+    random: RefCell<Option<(ValueId, Vec<ValueId>)>>,
+    /// Reads of state made so far.
+    reads: RefCell<HashMap<StateId, ValueId>>,
+}
+
+/// A value of a graph in the making.
+#[derive(Clone, Copy)]
+pub struct Value<'g> {
+    builder: &'g Builder,
+    id: ValueId,
+}
+
+impl fmt::Debug for Value<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "%{} : {}", self.id.0, self.ty())
+    }
+}
+
+impl Builder {
+    /// An empty graph.
+    pub fn new(name: &str) -> Builder {
+        let builder = Builder::default();
+        builder.graph.borrow_mut().name = name.to_owned();
+        builder
+    }
+
+    /// Goes on with a graph that exists; its values keep their numbers.
+    pub fn resume(graph: Graph) -> Builder {
+        let mut makers = vec![0; graph.types.len()];
+        for (i, node) in graph.nodes.iter().enumerate() {
+            node.results
+                .iter()
+                .for_each(|v| makers[v.index()] = i as u32);
+        }
+        let builder = Builder {
+            makers: RefCell::new(makers),
+            ..Builder::default()
+        };
+        *builder.graph.borrow_mut() = graph;
+        builder
+    }
+
+    /// The graph.
+    pub fn finish(self) -> Graph {
+        self.graph.into_inner()
+    }
+
+    /// From here on, nodes come from this place; gives back the place before it.
+    pub fn at(&self, span: Span) -> Span {
+        self.span.replace(span)
+    }
+
+    /// A handle to a value by its number.
+    ///
+    /// # Panics
+    ///
+    /// When the graph has no such value.
+    pub fn value(&self, id: ValueId) -> Value<'_> {
+        assert!(
+            id.index() < self.graph.borrow().types.len(),
+            "the graph has no value %{}",
+            id.0
+        );
+        Value { builder: self, id }
+    }
+
+    /// A value that comes from outside.
+    pub fn input(&self, name: &str, ty: &Type) -> Value<'_> {
+        self.push(What::Input(name.to_owned()), Vec::new(), vec![ty.clone()])[0]
+    }
+
+    /// A value that is known.
+    pub fn constant(&self, tensor: Tensor) -> Value<'_> {
+        let ty = tensor.ty();
+        self.push(What::Const(tensor), Vec::new(), vec![ty])[0]
+    }
+
+    /// A number, rounded to an element type.
+    pub fn scalar(&self, dtype: DType, x: f64) -> Value<'_> {
+        self.constant(Tensor::from_f64s(&Type::scalar(dtype), [x]))
+    }
+
+    /// A whole number.
+    pub fn int(&self, dtype: DType, n: i64) -> Value<'_> {
+        self.constant(Tensor::from_i64s(&Type::scalar(dtype), [n]))
+    }
+
+    /// A vector of i64 numbers.
+    pub fn ints(&self, values: impl IntoIterator<Item = usize>) -> Value<'_> {
+        let values: Vec<i64> = values.into_iter().map(|n| n as i64).collect();
+        self.constant(Tensor::new(&[values.len()], values))
+    }
+
+    /// One number in each place.
+    pub fn full(&self, ty: &Type, x: f64) -> Value<'_> {
+        self.scalar(ty.dtype, x).broadcast(&ty.shape)
+    }
+
+    /// State before the step; the first mention of a name declares it.
+    ///
+    /// # Panics
+    ///
+    /// When the name was declared with another type.
+    pub fn read(&self, name: &str, ty: &Type) -> Value<'_> {
+        let state = self.state(name, ty);
+        if let Some(id) = self.reads.borrow().get(&state) {
+            return self.value(*id);
+        }
+        let value = self.push(What::Read(state), Vec::new(), vec![ty.clone()])[0];
+        self.reads.borrow_mut().insert(state, value.id);
+        value
+    }
+
+    /// Gives state its value after the step; a second write replaces the first.
+    ///
+    /// # Panics
+    ///
+    /// When the name was declared with another type.
+    pub fn write(&self, name: &str, value: Value<'_>) {
+        let state = self.state(name, &value.ty());
+        let write = Write {
+            state,
+            value: value.id,
+            span: self.span.get(),
+        };
+        let writes = &mut self.graph.borrow_mut().writes;
+        match writes.iter_mut().find(|w| w.state == state) {
+            Some(old) => *old = write,
+            None => writes.push(write),
+        }
+    }
+
+    fn state(&self, name: &str, ty: &Type) -> StateId {
+        let mut graph = self.graph.borrow_mut();
+        if let Some(id) = graph.find_state(name) {
+            let declared = &graph.state[id.index()].ty;
+            assert_eq!(declared, ty, "`{name}` is declared as {declared}");
+            return id;
+        }
+        graph.state.push(State {
+            name: name.to_owned(),
+            ty: ty.clone(),
+        });
+        StateId(graph.state.len() as u32 - 1)
+    }
+
+    /// Gives a value a name by which it can be fetched.
+    pub fn result(&self, name: &str, value: Value<'_>) {
+        self.graph
+            .borrow_mut()
+            .results
+            .push((name.to_owned(), value.id));
+    }
+
+    /// Adds a primitive.
+    ///
+    /// # Panics
+    ///
+    /// When the primitive's rule refuses the operands.
+    pub fn prim<'g>(
+        &'g self,
+        prim: &'static Prim,
+        operands: &[Value<'g>],
+        attrs: Vec<Attr>,
+    ) -> Vec<Value<'g>> {
+        let types: Vec<Type> = operands.iter().map(|v| v.ty()).collect();
+        let types: Vec<&Type> = types.iter().collect();
+        let call = PrimCall {
+            prim,
+            operands: &types,
+            attrs: &attrs,
+        };
+        let results = (prim.infer)(&call).unwrap_or_else(|wrong| {
+            let types: Vec<String> = types.iter().map(|t| t.to_string()).collect();
+            panic!("`{}` of {}: {wrong}", prim.name, types.join(", "))
+        });
+        let operands = operands.iter().map(|v| v.id).collect();
+        self.push(What::Prim(prim, attrs.into()), operands, results)
+    }
+
+    fn push(&self, what: What, operands: Vec<ValueId>, types: Vec<Type>) -> Vec<Value<'_>> {
+        let mut graph = self.graph.borrow_mut();
+        let first = graph.types.len() as u32;
+        let results: Vec<ValueId> = (first..first + types.len() as u32).map(ValueId).collect();
+        let node = graph.nodes.len() as u32;
+        self.makers.borrow_mut().extend(types.iter().map(|_| node));
+        graph.types.extend(types);
+        graph.nodes.push(Node {
+            what,
+            operands,
+            results: results.clone(),
+            span: self.span.get(),
+        });
+        results
+            .into_iter()
+            .map(|id| Value { builder: self, id })
+            .collect()
+    }
+
+    /// How many nodes there are so far.
+    pub(crate) fn len(&self) -> usize {
+        self.graph.borrow().nodes.len()
+    }
+
+    /// A copy of a node.
+    pub(crate) fn node(&self, place: usize) -> Node {
+        self.graph.borrow().nodes[place].clone()
+    }
+
+    /// The place of the node that makes a value.
+    pub(crate) fn maker(&self, value: ValueId) -> usize {
+        self.makers.borrow()[value.index()] as usize
+    }
+
+    /// Looks at the graph so far.
+    pub fn look<T>(&self, look: impl FnOnce(&Graph) -> T) -> T {
+        look(&self.graph.borrow())
+    }
+}

@@ -1,0 +1,90 @@
+//! The type of a value of a graph.
+
+use std::fmt;
+
+use crate::types::{DType, TensorType};
+
+/// An element type and known dimensions.
+///
+/// ```
+/// use trainspec_ir::{DType, graph::Type};
+///
+/// assert_eq!(Type::new(DType::F32, &[2, 3]).to_string(), "f32[2, 3]");
+/// assert_eq!(Type::new(DType::I64, &[]).to_string(), "i64");
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Type {
+    /// The type of the elements.
+    pub dtype: DType,
+    /// The dimensions; none for a scalar.
+    pub shape: Vec<usize>,
+}
+
+impl Type {
+    /// A tensor of that element type and shape.
+    pub fn new(dtype: DType, shape: &[usize]) -> Type {
+        Type {
+            dtype,
+            shape: shape.to_vec(),
+        }
+    }
+
+    /// A tensor without dimensions.
+    pub fn scalar(dtype: DType) -> Type {
+        Type {
+            dtype,
+            shape: Vec::new(),
+        }
+    }
+
+    /// How many dimensions there are.
+    pub fn rank(&self) -> usize {
+        self.shape.len()
+    }
+
+    /// How many elements there are.
+    pub fn elements(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    /// The same shape with other elements.
+    pub fn with_dtype(&self, dtype: DType) -> Type {
+        Type::new(dtype, &self.shape)
+    }
+
+    /// The same elements in another shape.
+    pub fn with_shape(&self, shape: &[usize]) -> Type {
+        Type::new(self.dtype, shape)
+    }
+
+    /// The type without names and counts; `None` where a dimension is not known. A counted dimension is as large as it can
+    /// become.
+    pub fn of(ty: &TensorType) -> Option<Type> {
+        let known = |d: &crate::types::Dim| usize::try_from(d.size.value()?).ok();
+        let shape = ty
+            .shape
+            .0
+            .iter()
+            .map(known)
+            .collect::<Option<Vec<usize>>>()?;
+        Some(Type {
+            dtype: ty.dtype,
+            shape,
+        })
+    }
+
+    /// The same as the shape rules of the language see it.
+    pub fn tensor_type(&self) -> TensorType {
+        let sizes: Vec<i64> = self.shape.iter().map(|n| *n as i64).collect();
+        TensorType::new(self.dtype, crate::types::Shape::fixed(&sizes))
+    }
+}
+
+impl fmt::Display for Type {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.shape.is_empty() {
+            true => write!(f, "{}", self.dtype),
+            false => write!(f, "{}{:?}", self.dtype, self.shape),
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! The interpreter: what a graph means, plainly.
+//!
+//! In: a graph, its inputs and its state. Out: its results and the new state, or a fault with the place it comes from.
+//! It computes floats in f64 and rounds each result to its element type. It is allowed to be slow.
+
+mod array;
+mod evaluate;
+mod run;
+
+pub(crate) use array::each;
+pub use array::{Array, round, wrap};
+pub use evaluate::{Evaluation, Fault};
+pub use run::{Outcome, RunError, run};

@@ -1,0 +1,232 @@
+//! A whole graph, node by node.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::graph::{Graph, Node, Scan, Type, ValueId, What};
+use crate::interp::{Array, Evaluation, Fault};
+use crate::span::Span;
+use crate::tensor::Tensor;
+
+/// What a run of a graph gives.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outcome {
+    /// The results of the graph, in their order.
+    pub results: Vec<Tensor>,
+    /// The state after the step, for each piece that was written: its place among the graph's state and its value.
+    pub writes: Vec<(usize, Tensor)>,
+}
+
+/// Why a run has no outcome.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunError {
+    /// What is wrong.
+    pub message: String,
+    /// The expression it comes from.
+    pub span: Span,
+}
+
+impl fmt::Display for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for RunError {}
+
+/// Runs a graph once.
+///
+/// `state` holds the value of each piece of the graph's state, in its order.
+///
+/// ```
+/// use std::collections::BTreeMap;
+/// use trainspec_ir::{DType, Tensor, build::Builder, graph::Type, interp};
+///
+/// let b = Builder::new("double");
+/// let x = b.input("x", &Type::new(DType::F32, &[2]));
+/// b.result("y", x + x);
+/// let graph = b.finish();
+///
+/// let inputs = BTreeMap::from([("x".to_owned(), Tensor::new(&[2], vec![1.5_f32, 4.0]))]);
+/// let outcome = interp::run(&graph, &inputs, &[]).unwrap();
+/// assert_eq!(outcome.results[0].values::<f32>(), Some(&[3.0, 8.0][..]));
+/// ```
+pub fn run(
+    graph: &Graph,
+    inputs: &BTreeMap<String, Tensor>,
+    state: &[Tensor],
+) -> Result<Outcome, RunError> {
+    let check =
+        |what: String, wanted: &Type, found: &Tensor, span: Span| match found.ty() == *wanted {
+            true => Ok(Array::of(found)),
+            false => Err(RunError {
+                message: format!("{what} must be {wanted}, but is {}", found.ty()),
+                span,
+            }),
+        };
+    let input = |name: &str, wanted: &Type, span: Span| match inputs.get(name) {
+        Some(tensor) => check(format!("input `{name}`"), wanted, tensor, span),
+        None => Err(RunError {
+            message: format!("input `{name}` is missing"),
+            span,
+        }),
+    };
+    let mut before = Vec::with_capacity(graph.state.len());
+    for (i, piece) in graph.state.iter().enumerate() {
+        let Some(tensor) = state.get(i) else {
+            let message = format!("the value of `{}` is missing", piece.name);
+            return Err(RunError {
+                message,
+                span: Span::default(),
+            });
+        };
+        before.push(check(
+            format!("`{}`", piece.name),
+            &piece.ty,
+            tensor,
+            Span::default(),
+        )?);
+    }
+    let values = walk(graph, &input, &before)?;
+    let value = |v: ValueId| {
+        let array = values[v.index()]
+            .as_ref()
+            .expect("results are kept to the end");
+        array.tensor(graph.ty(v).dtype)
+    };
+    Ok(Outcome {
+        results: graph.results.iter().map(|(_, v)| value(*v)).collect(),
+        writes: graph
+            .writes
+            .iter()
+            .map(|w| (w.state.index(), value(w.value)))
+            .collect(),
+    })
+}
+
+/// Where the values of inputs come from: name, type, place.
+type Inputs<'a> = dyn Fn(&str, &Type, Span) -> Result<Array, RunError> + 'a;
+
+/// Computes the values of a graph; those that nothing needs any more are dropped on the way.
+fn walk(
+    graph: &Graph,
+    inputs: &Inputs<'_>,
+    state: &[Array],
+) -> Result<Vec<Option<Array>>, RunError> {
+    let mut uses = vec![0_u32; graph.types.len()];
+    let kept = graph
+        .results
+        .iter()
+        .map(|(_, v)| *v)
+        .chain(graph.writes.iter().map(|w| w.value));
+    for value in graph
+        .nodes
+        .iter()
+        .flat_map(|n| n.operands.iter().copied())
+        .chain(kept)
+    {
+        uses[value.index()] += 1;
+    }
+    let mut values: Vec<Option<Array>> = vec![None; graph.types.len()];
+    for node in &graph.nodes {
+        let results = match &node.what {
+            What::Input(name) => vec![inputs(name, graph.ty(node.results[0]), node.span)?],
+            What::Const(tensor) => vec![Array::of(tensor)],
+            What::Read(id) => vec![state[id.index()].clone()],
+            What::Prim(..) | What::Scan(_) => {
+                let operand = |v: &ValueId| {
+                    values[v.index()]
+                        .clone()
+                        .expect("operands come before their uses")
+                };
+                let operands: Vec<Array> = node.operands.iter().map(operand).collect();
+                evaluate(graph, node, &operands)?
+            }
+        };
+        for (id, value) in node.results.iter().zip(results) {
+            debug_assert_eq!(
+                value.shape(),
+                graph.ty(*id).shape,
+                "the shape that the rule of {:?} says",
+                node.what
+            );
+            if uses[id.index()] > 0 {
+                values[id.index()] = Some(value);
+            }
+        }
+        for operand in &node.operands {
+            uses[operand.index()] -= 1;
+            if uses[operand.index()] == 0 {
+                values[operand.index()] = None;
+            }
+        }
+    }
+    Ok(values)
+}
+
+fn evaluate(graph: &Graph, node: &Node, operands: &[Array]) -> Result<Vec<Array>, RunError> {
+    let results: Vec<Type> = node.results.iter().map(|v| graph.ty(*v).clone()).collect();
+    match &node.what {
+        What::Prim(prim, attrs) => {
+            let types: Vec<&Type> = node.operands.iter().map(|v| graph.ty(*v)).collect();
+            let call = Evaluation {
+                prim,
+                operands,
+                types: &types,
+                results: &results,
+                attrs,
+            };
+            call.evaluate().map_err(|Fault(message)| RunError {
+                message,
+                span: node.span,
+            })
+        }
+        What::Scan(scan) => rounds(scan, operands, &results),
+        What::Input(_) | What::Const(_) | What::Read(_) => unreachable!("these have no operands"),
+    }
+}
+
+/// The rounds of a loop.
+fn rounds(scan: &Scan, operands: &[Array], results: &[Type]) -> Result<Vec<Array>, RunError> {
+    let (captures, rest) = operands.split_at(scan.captures);
+    let (starts, over) = rest.split_at(scan.carries);
+    let mut carried = starts.to_vec();
+    let yields = scan.body.results.len() - scan.carries;
+    let mut yielded: Vec<Vec<Array>> = vec![Vec::with_capacity(scan.length); yields];
+    for round in 0..scan.length {
+        let place = if scan.reverse {
+            scan.length - 1 - round
+        } else {
+            round
+        };
+        let mut inputs = captures.to_vec();
+        inputs.append(&mut carried);
+        inputs.extend(over.iter().map(|a| a.row(place)));
+        inputs.push(ndarray::arr0(place as i64).into_dyn().into());
+        let inputs = std::cell::RefCell::new(inputs.into_iter());
+        let next = |_: &str, _: &Type, _: Span| {
+            Ok(inputs
+                .borrow_mut()
+                .next()
+                .expect("a body has as many inputs as its loop gives"))
+        };
+        let values = walk(&scan.body, &next, &[])?;
+        let mut outcome = scan
+            .body
+            .results
+            .iter()
+            .map(|(_, v)| values[v.index()].clone().expect("results are kept"));
+        carried = outcome.by_ref().take(scan.carries).collect();
+        for (all, one) in yielded.iter_mut().zip(outcome) {
+            all.push(one);
+        }
+    }
+    if scan.reverse {
+        yielded.iter_mut().for_each(|all| all.reverse());
+    }
+    let stacked = yielded
+        .iter()
+        .zip(&results[scan.carries..])
+        .map(|(rows, ty)| Array::stacked(rows, ty));
+    Ok(carried.into_iter().chain(stacked).collect())
+}

@@ -1,0 +1,3 @@
+//! Graphs as text: what is printed can be parsed back.
+
+mod print;
