@@ -1,6 +1,12 @@
 //! Any stage as text, by name.
 
-use crate::source::Loader;
+use std::collections::BTreeSet;
+
+use crate::diag::{Code, Diagnostic};
+use crate::ir::{graph::Graph, passes};
+use crate::lower::{self, Binding, Context};
+use crate::source::{Loader, Sources};
+use crate::typed::Spec;
 use crate::{Compilation, Options, dump, syntax, typed};
 
 /// A stage of the compilation that has a textual form.
@@ -10,26 +16,66 @@ pub enum Stage {
     Ast,
     /// The typed spec.
     Typed,
+    /// The model as a graph of primitives.
+    Graph,
+    /// The model with the gradients of its losses, simplified.
+    Grad,
+    /// The whole training step, simplified.
+    Step,
+}
+
+/// What the stages behind the typed spec need to be told.
+#[derive(Debug, Clone, Default)]
+pub struct Choices {
+    /// The sizes of named dimensions, where the training data does not say them.
+    pub dims: Binding,
+    /// The passes that are not run.
+    pub disabled: BTreeSet<String>,
+    /// Whether the model is lowered as it is evaluated, not as it is trained.
+    pub eval: bool,
 }
 
 impl Stage {
     /// All stages, in the order in which they follow each other.
-    pub const ALL: [Stage; 2] = [Stage::Ast, Stage::Typed];
+    pub const ALL: [Stage; 5] = [
+        Stage::Ast,
+        Stage::Typed,
+        Stage::Graph,
+        Stage::Grad,
+        Stage::Step,
+    ];
 
     /// The name, as `emit --stage NAME` takes it.
     pub fn name(self) -> &'static str {
         match self {
             Stage::Ast => "ast",
             Stage::Typed => "typed",
+            Stage::Graph => "graph",
+            Stage::Grad => "grad",
+            Stage::Step => "step",
+        }
+    }
+
+    /// What the stage is, in one sentence.
+    pub fn doc(self) -> &'static str {
+        match self {
+            Stage::Ast => "the syntax tree, with the place of every node",
+            Stage::Typed => {
+                "the typed spec: every dimension, dtype, variable and random site resolved"
+            }
+            Stage::Graph => "the model as a graph of primitive operations",
+            Stage::Grad => "the model with the gradients of its losses, simplified",
+            Stage::Step => "the whole training step: gradients and updates, simplified",
         }
     }
 
     /// The text of this stage; `Err` holds the diagnostics of a spec that does not come so far.
     ///
     /// ```
-    /// use trainspec_compiler::{Options, Stage, source::NoFiles};
+    /// use trainspec_compiler::{Choices, Options, Stage, source::NoFiles};
     ///
-    /// let text = Stage::Typed.emit("a", "spec a; const N = 1 + 1;", &NoFiles, &Options::default());
+    /// let (options, choices) = (Options::default(), Choices::default());
+    /// let text = Stage::Typed.emit("a", "spec a; const N = 1 + 1;", &NoFiles, &options, &choices);
     /// assert!(text.unwrap().contains("const N = 2"));
     /// ```
     pub fn emit(
@@ -38,28 +84,60 @@ impl Stage {
         text: &str,
         loader: &dyn Loader,
         options: &Options,
+        choices: &Choices,
     ) -> Result<String, Box<Compilation>> {
-        match self {
-            Stage::Ast => {
-                let mut sources = crate::source::Sources::default();
-                let root = sources.add(name, text);
-                let (parsed, diagnostics) = syntax::parse(root, text);
-                if diagnostics.is_empty() {
-                    return Ok(dump::dump(&parsed.file));
-                }
-                Err(Box::new(Compilation {
+        if self == Stage::Ast {
+            let mut sources = Sources::default();
+            let root = sources.add(name, text);
+            let (parsed, diagnostics) = syntax::parse(root, text);
+            return match diagnostics.is_empty() {
+                true => Ok(dump::dump(&parsed.file)),
+                false => Err(Box::new(Compilation {
                     sources,
                     diagnostics,
                     spec: None,
-                }))
+                })),
+            };
+        }
+        let mut compilation = Compilation::check(name, text, loader, options);
+        let Some(spec) = &compilation.spec else {
+            return Err(Box::new(compilation));
+        };
+        let text = match self {
+            Stage::Ast | Stage::Typed => Ok(typed::print(spec)),
+            Stage::Graph | Stage::Grad | Stage::Step => {
+                self.graph(spec, choices).map(|graph| graph.to_string())
             }
-            Stage::Typed => {
-                let compilation = Compilation::check(name, text, loader, options);
-                match &compilation.spec {
-                    Some(spec) => Ok(typed::print(spec)),
-                    None => Err(Box::new(compilation)),
-                }
-            }
+        };
+        text.map_err(|diagnostic| {
+            compilation.diagnostics.push(diagnostic);
+            Box::new(compilation)
+        })
+    }
+
+    /// The graph of this stage, with the dimensions that the training data and the choices give.
+    fn graph(self, spec: &Spec, choices: &Choices) -> Result<Graph, Diagnostic> {
+        let data = spec.train.as_ref().and_then(|t| t.data.as_deref());
+        let mut dims = data.map_or_else(Binding::new, |data| lower::dimensions_of_data(spec, data));
+        dims.extend(
+            choices
+                .dims
+                .iter()
+                .map(|(name, size)| (name.clone(), *size)),
+        );
+        if let Some(name) = lower::dimension_names(spec)
+            .into_iter()
+            .find(|n| !dims.contains_key(n))
+        {
+            let message = format!("the size of `{name}` is not known, and a graph needs it");
+            return Err(Diagnostic::without_place(Code::UnknownSize, message)
+                .help(format!("give it: `--dim {name}=32`")));
+        }
+        let cx = Context::new(spec, &dims);
+        match self {
+            Stage::Ast | Stage::Typed | Stage::Graph => lower::model(&cx, !choices.eval),
+            Stage::Grad => Ok(passes::run(lower::gradients(&cx)?, &choices.disabled)),
+            Stage::Step => Ok(passes::run(lower::step(&cx)?.graph, &choices.disabled)),
         }
     }
 }

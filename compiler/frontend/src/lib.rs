@@ -6,6 +6,7 @@ pub mod check;
 pub mod diag;
 pub mod dump;
 pub mod fmt;
+pub mod lower;
 pub mod source;
 pub mod syntax;
 #[cfg(feature = "tokens")]

@@ -8,6 +8,7 @@ pub mod build;
 pub mod graph;
 pub mod interp;
 pub mod ops;
+pub mod passes;
 pub mod philox;
 pub mod size;
 pub mod span;

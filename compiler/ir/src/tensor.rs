@@ -242,6 +242,19 @@ impl Tensor {
         }
     }
 
+    /// The number (or truth) that all elements are, bit by bit; `None` where they differ, or where there are none.
+    pub fn splat(&self) -> Option<f64> {
+        if self.dtype() == DType::String || self.data.is_empty() {
+            return None;
+        }
+        let values = self.to_f64s();
+        let first = values[0].to_bits();
+        values
+            .iter()
+            .all(|x| x.to_bits() == first)
+            .then_some(values[0])
+    }
+
     /// The elements of a tensor of truths.
     ///
     /// # Panics

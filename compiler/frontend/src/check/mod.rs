@@ -40,6 +40,7 @@ use crate::diag::{Code, Diagnostic};
 use crate::source::{Loader, Sources};
 use crate::typed;
 
+pub(crate) use errors::code_of;
 use items::{Items, Library};
 use scope::Frame;
 use variables::World;

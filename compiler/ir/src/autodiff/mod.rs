@@ -9,10 +9,11 @@
 mod hessian;
 mod scan;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 
 use crate::build::{Builder, Value};
-use crate::graph::{Attr, Attrs, Gradient, Node, Prim, ValueId, What};
+use crate::graph::{Attr, Attrs, Gradient, Graph, Node, Prim, ValueId, What};
 
 /// A gradient.
 #[derive(Debug, Clone, Copy)]
@@ -293,22 +294,13 @@ struct Connected {
     depends: Vec<bool>,
     /// The nodes to visit, in order.
     places: Vec<usize>,
-    stops: std::collections::HashSet<ValueId>,
+    stops: HashSet<ValueId>,
 }
 
 impl Connected {
     fn find(b: &Builder, request: &Request<'_>) -> Connected {
-        let stops = request
-            .stops
-            .iter()
-            .map(|v| v.id())
-            .collect::<std::collections::HashSet<_>>();
+        let stops = request.stops.iter().map(|v| v.id()).collect::<HashSet<_>>();
         b.look(|graph| {
-            let mut depends = vec![false; graph.types.len()];
-            let is_float = |v: ValueId| graph.ty(v).dtype.is_float();
-            for x in request.xs.iter().filter(|x| is_float(x.id())) {
-                depends[x.id().index()] = true;
-            }
             let first = request
                 .xs
                 .iter()
@@ -321,25 +313,8 @@ impl Connected {
                 .map(|y| b.maker(y.id()))
                 .max()
                 .map_or(0, |m| m + 1);
-            let mut places = Vec::new();
-            for place in first..last {
-                let node = &graph.nodes[place];
-                let passes = match &node.what {
-                    What::Prim(prim, _) => !matches!(prim.gradient, Gradient::None),
-                    What::Scan(_) => true,
-                    What::Input(_) | What::Const(_) | What::Read(_) => false,
-                };
-                if passes && node.operands.iter().any(|v| depends[v.index()]) {
-                    places.push(place);
-                    for result in node
-                        .results
-                        .iter()
-                        .filter(|v| is_float(**v) && !stops.contains(v))
-                    {
-                        depends[result.index()] = true;
-                    }
-                }
-            }
+            let xs = request.xs.iter().map(|x| x.id());
+            let (depends, places) = dependent(graph, first..last, xs, &stops);
             Connected {
                 depends,
                 places,
@@ -351,4 +326,38 @@ impl Connected {
     fn is(&self, value: ValueId) -> bool {
         self.depends.get(value.index()).copied().unwrap_or(false)
     }
+}
+
+/// Which values depend on some of `xs` by a path of floats, and the nodes on such paths.
+fn dependent(
+    graph: &Graph,
+    nodes: Range<usize>,
+    xs: impl Iterator<Item = ValueId>,
+    stops: &HashSet<ValueId>,
+) -> (Vec<bool>, Vec<usize>) {
+    let is_float = |v: ValueId| graph.ty(v).dtype.is_float();
+    let mut depends = vec![false; graph.types.len()];
+    for x in xs.filter(|x| is_float(*x)) {
+        depends[x.index()] = true;
+    }
+    let mut places = Vec::new();
+    for place in nodes {
+        let node = &graph.nodes[place];
+        let passes = match &node.what {
+            What::Prim(prim, _) => !matches!(prim.gradient, Gradient::None),
+            What::Scan(_) => true,
+            What::Input(_) | What::Const(_) | What::Read(_) => false,
+        };
+        if passes && node.operands.iter().any(|v| depends[v.index()]) {
+            places.push(place);
+            for result in node
+                .results
+                .iter()
+                .filter(|v| is_float(**v) && !stops.contains(v))
+            {
+                depends[result.index()] = true;
+            }
+        }
+    }
+    (depends, places)
 }

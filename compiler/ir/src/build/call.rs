@@ -31,9 +31,6 @@ pub enum Lower {
     By(for<'g> fn(&Lowering<'g, '_>) -> Result<Vec<Value<'g>>, RuleError>),
 }
 
-/// TEMPORARY.
-pub(crate) const MISSING: Lower = Lower::By(|l| panic!("`{}` is not lowered yet", l.call.op.name));
-
 impl std::fmt::Debug for Lower {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -228,44 +225,5 @@ impl Builder {
             }
         }
         Ok(values)
-    }
-
-    /// An input, some of whose dimensions have a count, which is an input of its own: `x` has `x#count`, or `x#count/0`, … if several
-    /// have.
-    pub fn counted_input(&self, name: &str, ty: &TensorType) -> Value<'_> {
-        let value = self.input(
-            name,
-            &Type::of(ty).expect("dimensions are bound before lowering"),
-        );
-        let counts: Vec<&Count> = ty.shape.0.iter().filter_map(|d| d.count.as_ref()).collect();
-        for (i, count) in counts.iter().enumerate() {
-            if self.counts.borrow().contains_key(*count) {
-                continue;
-            }
-            let name = match counts.len() {
-                1 => format!("{name}#count"),
-                _ => format!("{name}#count/{i}"),
-            };
-            let n = self.input(&name, &Type::scalar(crate::types::DType::I64));
-            self.counts.borrow_mut().insert((*count).clone(), n.id);
-        }
-        if !counts.is_empty() {
-            let counts = ty.shape.0.iter().map(|d| d.count.clone()).collect();
-            self.counted.borrow_mut().insert(value.id, counts);
-        }
-        value
-    }
-
-    /// The counts of a value's dimensions, where it has some: one entry for each dimension.
-    pub fn counts_of<'g>(&'g self, value: Value<'g>) -> Option<Vec<Option<Value<'g>>>> {
-        let counted = self.counted.borrow();
-        let counts = counted.get(&value.id)?;
-        let known = self.counts.borrow();
-        Some(
-            counts
-                .iter()
-                .map(|c| c.as_ref().map(|c| self.value(known[c])))
-                .collect(),
-        )
     }
 }

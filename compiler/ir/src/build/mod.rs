@@ -17,20 +17,26 @@
 //! together; [`Builder::call`] applies any operation of the language by its rules and returns an error instead.
 
 mod call;
+mod counts;
 mod operators;
 mod random;
 mod scan;
 mod values;
+mod windows;
 
-pub(crate) use call::MISSING;
 pub use call::{Given, Lower, Lowering};
+pub(crate) use scan::body_inputs;
 pub use scan::{Loop, Round};
+pub use windows::{Convolution, Pool};
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
-use crate::graph::{Attr, Graph, Node, Prim, PrimCall, State, StateId, Type, ValueId, What, Write};
+use crate::graph::{
+    Attr, Attrs, Graph, Node, Prim, PrimCall, State, StateId, Type, ValueId, What, Write,
+};
+use crate::ops::prims;
 use crate::span::Span;
 use crate::tensor::Tensor;
 use crate::types::{Count, DType};
@@ -50,7 +56,7 @@ pub struct Builder {
     /// The seed of random draws, and what else tells one from another of the same site.
     random: RefCell<Option<(ValueId, Vec<ValueId>)>>,
     /// Reads of state made so far.
-    reads: RefCell<HashMap<StateId, ValueId>>,
+    reads: RefCell<HashMap<String, ValueId>>,
 }
 
 /// A value of a graph in the making.
@@ -90,8 +96,13 @@ impl Builder {
         builder
     }
 
-    /// The graph.
+    /// The graph, its values numbered in order.
     pub fn finish(self) -> Graph {
+        self.graph.into_inner().renumbered()
+    }
+
+    /// The graph with the numbers that its values had while it was made.
+    pub(crate) fn into_graph(self) -> Graph {
         self.graph.into_inner()
     }
 
@@ -152,13 +163,18 @@ impl Builder {
     ///
     /// When the name was declared with another type.
     pub fn read(&self, name: &str, ty: &Type) -> Value<'_> {
-        let state = self.state(name, ty);
-        if let Some(id) = self.reads.borrow().get(&state) {
+        if let Some(id) = self.reads.borrow().get(name) {
             return self.value(*id);
         }
+        let state = self.state(name, ty);
         let value = self.push(What::Read(state), Vec::new(), vec![ty.clone()])[0];
-        self.reads.borrow_mut().insert(state, value.id);
+        self.reads.borrow_mut().insert(name.to_owned(), value.id);
         value
+    }
+
+    /// Lets reads of a name give this value: the round of a loop has no state, but may have captured it.
+    pub fn define_read(&self, name: &str, value: Value<'_>) {
+        self.reads.borrow_mut().insert(name.to_owned(), value.id);
     }
 
     /// Gives state its value after the step; a second write replaces the first.
@@ -200,6 +216,12 @@ impl Builder {
             .borrow_mut()
             .results
             .push((name.to_owned(), value.id));
+    }
+
+    /// The result of that name, where there is one.
+    pub fn find_result(&self, name: &str) -> Option<Value<'_>> {
+        let id = self.graph.borrow().result(name)?;
+        Some(self.value(id))
     }
 
     /// Adds a primitive.
@@ -245,6 +267,132 @@ impl Builder {
             .into_iter()
             .map(|id| Value { builder: self, id })
             .collect()
+    }
+
+    /// Adds a copy of a node of another graph, on operands of this one.
+    pub(crate) fn copy<'g>(
+        &'g self,
+        node: &Node,
+        operands: &[Value<'g>],
+        types: Vec<Type>,
+    ) -> Vec<Value<'g>> {
+        let before = self.at(node.span);
+        let results = self.push(
+            node.what.clone(),
+            operands.iter().map(|v| v.id).collect(),
+            types,
+        );
+        self.at(before);
+        results
+    }
+
+    /// The same for a node of the same kind, whose types follow from its operands.
+    pub(crate) fn copy_again<'g>(&'g self, node: &Node, operands: &[Value<'g>]) -> Vec<Value<'g>> {
+        let types = match &node.what {
+            What::Const(tensor) => vec![tensor.ty()],
+            What::Prim(prim, attrs) => {
+                let types: Vec<Type> = operands.iter().map(|v| v.ty()).collect();
+                let types: Vec<&Type> = types.iter().collect();
+                let call = PrimCall {
+                    prim,
+                    operands: &types,
+                    attrs,
+                };
+                (prim.infer)(&call).expect("a copy has operands of the same types")
+            }
+            What::Scan(scan) => scan.result_types(),
+            What::Input(_) | What::Read(_) => panic!("inputs and reads are not copied"),
+        };
+        self.copy(node, operands, types)
+    }
+
+    /// The value of a constant, and of nothing else.
+    pub(crate) fn known(&self, value: Value<'_>) -> Option<Tensor> {
+        match &self.graph.borrow().nodes[self.maker(value.id)].what {
+            What::Const(tensor) => Some(tensor.clone()),
+            What::Input(_) | What::Read(_) | What::Prim(..) | What::Scan(_) => None,
+        }
+    }
+
+    /// The number that all elements of a value are known to be.
+    pub(crate) fn splat(&self, value: Value<'_>) -> Option<f64> {
+        let graph = self.graph.borrow();
+        let mut node = &graph.nodes[self.maker(value.id)];
+        while let What::Prim(prim, _) = &node.what
+            && [&prims::BROADCAST, &prims::RESHAPE].contains(prim)
+        {
+            node = &graph.nodes[self.maker(node.operands[0])];
+        }
+        let What::Const(tensor) = &node.what else {
+            return None;
+        };
+        let first = tensor.splat()?;
+        Some(first)
+    }
+
+    /// The operands and attributes of the node that makes a value, where it is that primitive.
+    pub(crate) fn made_by<'g>(
+        &'g self,
+        value: Value<'g>,
+        prim: &Prim,
+    ) -> Option<(Vec<Value<'g>>, Attrs)> {
+        let graph = self.graph.borrow();
+        let node = &graph.nodes[self.maker(value.id)];
+        match &node.what {
+            What::Prim(found, attrs) if *found == prim => {
+                let operands = node
+                    .operands
+                    .iter()
+                    .map(|id| Value {
+                        builder: self,
+                        id: *id,
+                    })
+                    .collect();
+                Some((operands, attrs.clone()))
+            }
+            _ => None,
+        }
+    }
+
+    /// Declares state in the order of another graph.
+    pub(crate) fn adopt_state(&self, state: &[State]) {
+        self.graph.borrow_mut().state = state.to_vec();
+    }
+
+    /// Takes away the nodes from `place` on; their values may no longer be used, unless [`Builder::put_back`] follows.
+    pub(crate) fn cut(&self, place: usize) -> Vec<Node> {
+        self.graph.borrow_mut().nodes.split_off(place)
+    }
+
+    /// Adds a node that was cut, with the values it had.
+    pub(crate) fn put_back(&self, node: Node) {
+        let mut graph = self.graph.borrow_mut();
+        let place = graph.nodes.len() as u32;
+        let mut makers = self.makers.borrow_mut();
+        node.results.iter().for_each(|v| makers[v.index()] = place);
+        graph.nodes.push(node);
+    }
+
+    /// Lets a loop yield more: `body` is its round with further results, which become further results of the loop.
+    pub(crate) fn extend_scan(&self, place: usize, body: Graph) -> Vec<Value<'_>> {
+        let mut graph = self.graph.borrow_mut();
+        let graph = &mut *graph;
+        let node = &mut graph.nodes[place];
+        let What::Scan(scan) = &mut node.what else {
+            panic!("node {place} is no loop");
+        };
+        let mut new = Vec::new();
+        for (_, v) in &body.results[scan.body.results.len()..] {
+            let mut ty = body.ty(*v).clone();
+            ty.shape.insert(0, scan.length);
+            let id = ValueId(graph.types.len() as u32);
+            graph.types.push(ty);
+            self.makers.borrow_mut().push(place as u32);
+            node.results.push(id);
+            new.push(Value { builder: self, id });
+        }
+        scan.body = body;
+        new
     }
 
     /// How many nodes there are so far.

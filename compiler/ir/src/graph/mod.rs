@@ -113,6 +113,20 @@ pub struct Scan {
     pub body: Graph,
 }
 
+impl Scan {
+    /// The types of the results of the loop.
+    pub fn result_types(&self) -> Vec<Type> {
+        let types = self.body.results.iter().map(|(_, v)| self.body.ty(*v).clone());
+        let whole = |(i, mut ty): (usize, Type)| {
+            if i >= self.carries {
+                ty.shape.insert(0, self.length);
+            }
+            ty
+        };
+        types.enumerate().map(whole).collect()
+    }
+}
+
 /// A write of state.
 #[derive(Debug, Clone)]
 pub struct Write {
@@ -159,5 +173,31 @@ impl Graph {
             What::Input(_) | What::Const(_) | What::Read(_) | What::Prim(..) => 1,
         };
         self.nodes.iter().map(inner).sum()
+    }
+
+    /// The same graph with its values numbered in the order in which they are made, without gaps.
+    pub fn renumbered(mut self) -> Graph {
+        let mut numbers: Vec<Option<ValueId>> = vec![None; self.types.len()];
+        let mut types = Vec::with_capacity(self.types.len());
+        let number = |numbers: &[Option<ValueId>], v: &mut ValueId| {
+            *v = numbers[v.index()].expect("a value is made before it is used");
+        };
+        for node in &mut self.nodes {
+            node.operands.iter_mut().for_each(|v| number(&numbers, v));
+            for result in &mut node.results {
+                let new = ValueId(types.len() as u32);
+                types.push(self.types[result.index()].clone());
+                numbers[result.index()] = Some(new);
+                *result = new;
+            }
+        }
+        self.writes
+            .iter_mut()
+            .for_each(|w| number(&numbers, &mut w.value));
+        self.results
+            .iter_mut()
+            .for_each(|(_, v)| number(&numbers, v));
+        self.types = types;
+        self
     }
 }

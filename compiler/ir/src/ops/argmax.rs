@@ -1,7 +1,11 @@
 //! Where the greatest element is.
 
+use crate::build::Lower;
+use crate::graph::{AttrKind, Eval, Gradient, Prim};
+use crate::interp::{Array, Evaluation, Fault};
 use crate::ops::op::Op;
-use crate::ops::rules::{ARG_REDUCE, arg_reduce};
+use crate::ops::rules::along::{fold, positions};
+use crate::ops::rules::{ARG_REDUCE, arg_reduce, axis};
 
 /// The least position of max x along `axis`.
 pub(super) static OP: Op = Op {
@@ -10,6 +14,39 @@ pub(super) static OP: Op = Op {
     doc: "The position of the greatest element along an axis, the first of equal ones.",
     params: ARG_REDUCE,
     random: false,
-    lower: crate::build::MISSING,
+    lower: Lower::By(|l| {
+        let axis = axis("axis", l.call.int("axis")?, l.call.tensor("x").rank())?;
+        let x = l.masked("x", &[axis], f64::NEG_INFINITY);
+        Ok(vec![x.argmax(axis)])
+    }),
     infer: arg_reduce,
 };
+
+/// The primitive. NaN is never greater than another; where nothing else is there, the position is 0.
+pub(crate) static PRIM: Prim = Prim {
+    name: "argmax",
+    attrs: &[("axis", AttrKind::Size)],
+    infer: positions,
+    gradient: Gradient::None,
+    eval: Eval::Whole(eval),
+};
+
+fn eval(e: &Evaluation<'_>) -> Result<Vec<Array>, Fault> {
+    let axes = [e.size("axis")];
+    Ok(vec![match e.x(0) {
+        Array::Float(a) => fold(a, &axes, |xs| first(xs, f64::NEG_INFINITY)).into(),
+        Array::Int(a) => fold(a, &axes, |xs| first(xs, xs[0])).into(),
+        Array::Bool(_) => panic!("`argmax` takes numbers"),
+    }])
+}
+
+/// The position of the first element that none is greater than.
+fn first<T: Copy + PartialOrd>(xs: &[T], start: T) -> i64 {
+    let mut best = (0, start);
+    for (i, x) in xs.iter().enumerate() {
+        if *x > best.1 {
+            best = (i as i64, *x);
+        }
+    }
+    best.0
+}

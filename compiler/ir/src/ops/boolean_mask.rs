@@ -1,6 +1,8 @@
 //! What a mask lets through.
 
+use crate::build::{Lower, Lowering, Value};
 use crate::ops::op::{Call, Default, Elements, Kind, Op, Param, RuleError};
+use crate::ops::rules::positions::kept;
 use crate::ops::rules::{axis, fits, least_rank, prefix};
 use crate::types::{Class, DType, Dim, TensorType};
 
@@ -15,7 +17,7 @@ pub(super) static OP: Op = Op {
         Param::with("axis", Kind::Int, Default::Int(0)),
     ],
     random: false,
-    lower: crate::build::MISSING,
+    lower: Lower::By(lower),
     infer,
 };
 
@@ -29,4 +31,17 @@ fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
     let most = mask.shape.elements().ok_or_else(RuleError::overflow)?;
     let kept = Dim::at_most(most, call.count());
     fits(tensor.with_dims([before, &[kept], &after].concat()))
+}
+
+fn lower<'g>(l: &Lowering<'g, '_>) -> Result<Vec<Value<'g>>, RuleError> {
+    let tensor = l.value("tensor");
+    let along = axis("axis", l.call.int("axis")?, tensor.rank())?;
+    let covered = l.value("mask").axes();
+    let mask = l.masked("mask", &covered, 0.0);
+    let most = mask.ty().elements();
+    let [positions, count] = mask.reshape(&[most]).compact();
+    l.define_count(&l.call.count(), count);
+    let mut shape = tensor.shape();
+    shape.splice(along..along + covered.len(), [most]);
+    Ok(vec![kept(tensor.reshape(&shape), along, positions, count)])
 }

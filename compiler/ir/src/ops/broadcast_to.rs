@@ -1,6 +1,11 @@
 //! A tensor stretched to a shape.
 
+use crate::build::Lower;
+use crate::graph::{AttrKind, Eval, Gradient, Prim, PrimCall, Type};
+use crate::interp::{Array, Evaluation, each};
 use crate::ops::op::{Call, Elements, Fault, Kind, Op, Param, RuleError};
+use crate::ops::rules::primitive::{arity, of_class};
+use crate::ops::rules::shapes::made;
 use crate::ops::rules::{broadcast, exact_sizes, fits};
 use crate::types::{Class, TensorType};
 
@@ -14,7 +19,7 @@ pub(super) static OP: Op = Op {
         Param::required("shape", Kind::Ints),
     ],
     random: false,
-    lower: crate::build::MISSING,
+    lower: Lower::By(|l| Ok(vec![l.value("x").broadcast(&l.shape(0))])),
     infer,
 };
 
@@ -29,4 +34,30 @@ fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
         .at("shape"));
     }
     fits(TensorType::new(x.dtype, shape))
+}
+
+/// The primitive.
+pub(crate) static PRIM: Prim = Prim {
+    name: "broadcast",
+    attrs: &[("shape", AttrKind::Sizes)],
+    infer: infer_prim,
+    gradient: Gradient::Each(&[Some(|g| g.dy().unbroadcast(&g.x(0).shape()))]),
+    eval: Eval::Whole(|e| Ok(vec![eval(e)])),
+};
+
+fn infer_prim(call: &PrimCall<'_>) -> Result<Vec<Type>, String> {
+    let [x] = arity(call)?;
+    of_class(x, Class::Any)?;
+    let shape = call.sizes("shape");
+    let stretches = |(from, to): (&usize, &usize)| from == to || *from == 1;
+    let last_first = x.shape.iter().rev().zip(shape.iter().rev());
+    if x.rank() > shape.len() || !last_first.into_iter().all(stretches) {
+        return Err(format!("{x} does not stretch to {shape:?}"));
+    }
+    made(x.dtype, shape.to_vec())
+}
+
+fn eval(e: &Evaluation<'_>) -> Array {
+    let fits = "the rule compared the shapes";
+    each!(e.x(0), x => x.broadcast(e.shape()).expect(fits).to_owned().into())
 }

@@ -1,6 +1,12 @@
 //! Conversion to another element type.
 
+use ndarray::ArrayD;
+
+use crate::build::Lower;
+use crate::graph::{AttrKind, Eval, Gradient, Prim, PrimCall, Type};
+use crate::interp::{Array, Evaluation};
 use crate::ops::op::{Call, Elements, Fault, Kind, Op, Param, RuleError};
+use crate::ops::rules::primitive::{arity, of_class};
 use crate::types::{Class, DType, TensorType};
 
 /// x as `dtype`, floats rounded towards zero for integers.
@@ -13,7 +19,7 @@ pub(super) static OP: Op = Op {
         Param::required("dtype", Kind::DType),
     ],
     random: false,
-    lower: crate::build::MISSING,
+    lower: Lower::By(|l| Ok(vec![l.value("x").cast(l.call.dtype("dtype"))])),
     infer,
 };
 
@@ -29,4 +35,47 @@ fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
         .at("dtype"));
     }
     Ok(vec![x.with_dtype(dtype)])
+}
+
+/// The primitive.
+pub(crate) static PRIM: Prim = Prim {
+    name: "cast",
+    attrs: &[("dtype", AttrKind::DType)],
+    infer: infer_prim,
+    gradient: Gradient::Each(&[Some(|g| g.dy().cast(g.x(0).dtype()))]),
+    eval: Eval::Whole(|e| Ok(vec![eval(e)])),
+};
+
+fn infer_prim(call: &PrimCall<'_>) -> Result<Vec<Type>, String> {
+    let [x] = arity(call)?;
+    let result = x.with_dtype(call.dtype("dtype"));
+    of_class(x, Class::Any)?;
+    of_class(&result, Class::Any)?;
+    Ok(vec![result])
+}
+
+/// Floats become integers without what is behind the point, and what is out of range the nearest integer there is; NaN
+/// becomes 0. Integers are cut to the width. A number is true unless it is 0.
+fn eval(e: &Evaluation<'_>) -> Array {
+    let to = e.results[0].dtype;
+    let numbers = |x: ArrayD<f64>| e.floats(x);
+    match e.x(0) {
+        Array::Float(x) if to.is_float() => numbers(x.to_owned()),
+        Array::Float(x) => match to.int_range() {
+            Some((least, most)) => e.ints(x.mapv(|x| (x as i64).clamp(least, most))),
+            None => x.mapv(|x| x != 0.0).into(),
+        },
+        Array::Int(x) => match to {
+            DType::F64 => numbers(x.mapv(|n| n as f64)),
+            // Not by way of f64, which would round twice.
+            DType::F16 | DType::Bf16 | DType::F32 => numbers(x.mapv(|n| f64::from(n as f32))),
+            DType::Bool => x.mapv(|n| n != 0).into(),
+            DType::I8 | DType::I16 | DType::I32 | DType::I64 | DType::U8 | DType::String => {
+                e.ints(x.to_owned())
+            }
+        },
+        Array::Bool(x) if to.is_float() => numbers(x.mapv(|b| f64::from(u8::from(b)))),
+        Array::Bool(x) if to.is_int() => e.ints(x.mapv(i64::from)),
+        Array::Bool(_) => e.x(0).clone(),
+    }
 }

@@ -1,6 +1,14 @@
 //! Tensors one after the other.
 
+use ndarray::{ArcArray, ArrayD, Axis, IxDyn, concatenate};
+
+use crate::autodiff::{Backward, Cotangent};
+use crate::build::{Lower, Lowering, Value};
+use crate::graph::{AttrKind, Eval, Gradient, Prim, PrimCall, Type};
+use crate::interp::{Array, Evaluation};
 use crate::ops::op::{Call, Elements, Fault, Kind, Op, Param, RuleError};
+use crate::ops::rules::primitive::of_class;
+use crate::ops::rules::shapes::{along, made};
 use crate::ops::rules::{axis, dimensions, exact_dim, fits, same_dim};
 use crate::types::{Class, Dim, TensorType};
 
@@ -14,7 +22,7 @@ pub(super) static OP: Op = Op {
         Param::required("axis", Kind::Int),
     ],
     random: false,
-    lower: crate::build::MISSING,
+    lower: Lower::By(lower),
     infer,
 };
 
@@ -46,4 +54,71 @@ fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
     let mut shape = first.shape.clone();
     shape.0[along] = Dim::exact(total);
     fits(TensorType::new(first.dtype, shape))
+}
+
+fn lower<'g>(l: &Lowering<'g, '_>) -> Result<Vec<Value<'g>>, RuleError> {
+    let values = l.values("values");
+    let along = axis("axis", l.call.int("axis")?, values[0].rank())?;
+    Ok(vec![l.b.concat(values, along)])
+}
+
+/// The primitive.
+pub(crate) static PRIM: Prim = Prim {
+    name: "concat",
+    attrs: &[("axis", AttrKind::Size)],
+    infer: infer_prim,
+    gradient: Gradient::All(gradient),
+    eval: Eval::Whole(|e| Ok(vec![eval(e)])),
+};
+
+fn infer_prim(call: &PrimCall<'_>) -> Result<Vec<Type>, String> {
+    let axis = call.size("axis");
+    let Some(first) = call.operands.first() else {
+        return Err("an operand is missing".to_owned());
+    };
+    of_class(first, Class::Any)?;
+    let mut shape = first.shape.clone();
+    let mut total = along(first, axis)?;
+    for other in &call.operands[1..] {
+        let size = along(other, axis)?;
+        shape[axis] = size;
+        if **other != first.with_shape(&shape) {
+            return Err(format!(
+                "{first} and {other} differ elsewhere than along axis {axis}"
+            ));
+        }
+        let sum = total.checked_add(size);
+        total = sum.ok_or("the result has more elements than a tensor may have (2^40)")?;
+    }
+    shape[axis] = total;
+    made(first.dtype, shape)
+}
+
+/// For each operand its piece of dy.
+fn gradient<'g>(g: &Backward<'g>) -> Vec<Option<Cotangent<'g>>> {
+    let axis = g.size("axis");
+    let mut begin = 0;
+    let piece = |(x, wanted): (&Value<'g>, &bool)| {
+        let size = x.shape()[axis];
+        begin += size;
+        wanted.then(|| g.dy().narrow(axis, begin - size, size).into())
+    };
+    g.operands.iter().zip(&g.wants).map(piece).collect()
+}
+
+fn eval(e: &Evaluation<'_>) -> Array {
+    let axis = e.size("axis");
+    match e.x(0) {
+        Array::Float(_) => join(axis, e.operands.iter().map(Array::float)).into(),
+        Array::Int(_) => join(axis, e.operands.iter().map(Array::int)).into(),
+        Array::Bool(_) => join(axis, e.operands.iter().map(Array::bool)).into(),
+    }
+}
+
+fn join<'a, T: Clone + 'a>(
+    axis: usize,
+    arrays: impl Iterator<Item = &'a ArcArray<T, IxDyn>>,
+) -> ArrayD<T> {
+    let views: Vec<_> = arrays.map(|a| a.view()).collect();
+    concatenate(Axis(axis), &views).expect("the rule compared the shapes")
 }

@@ -1,6 +1,13 @@
 //! Convolution over height and width.
 
+use ndarray::ArrayD;
+
+use crate::build::{Lower, Lowering, Value};
+use crate::graph::{AttrKind, Eval, Gradient, Prim};
+use crate::interp::{Array, Evaluation, Fault};
 use crate::ops::op::{Call, Elements, Kind, Op, Param, RuleError};
+use crate::ops::rules::convolution::{Products, flat, operands, window};
+use crate::ops::rules::shapes::made;
 use crate::ops::rules::{Window, dims, exact_dim, fits, same_dim};
 use crate::types::{Class, TensorType};
 
@@ -18,22 +25,69 @@ pub(super) static OP: Op = Op {
         Window::PADS,
     ],
     random: false,
-    lower: crate::build::MISSING,
+    lower: Lower::By(lower),
     infer,
 };
 
+/// The primitive: y[n, i, j, o] = Σ x[n, i s + k d - p, j s + l d - p, c] · f[k, l, c, o], channels in groups.
+pub(crate) static PRIM: Prim = Prim {
+    name: "conv2d",
+    attrs: &[
+        ("strides", AttrKind::Sizes),
+        ("pads", AttrKind::Pairs),
+        ("dilations", AttrKind::Sizes),
+        ("groups", AttrKind::Size),
+    ],
+    infer: |call| {
+        let ([x, filters], window) = operands(call)?;
+        let shape = Products::new(&x.shape, &filters.shape, &window)?.shape();
+        made(x.dtype, shape.to_vec())
+    },
+    gradient: Gradient::Each(&[
+        Some(|g| {
+            g.dy()
+                .conv2d_input_grad(g.x(1), &g.x(0).shape(), &window(&g.attrs))
+        }),
+        Some(|g| {
+            g.x(0)
+                .conv2d_filter_grad(g.dy(), &g.x(1).shape(), &window(&g.attrs))
+        }),
+    ]),
+    eval: Eval::Whole(eval),
+};
+
+fn eval(e: &Evaluation<'_>) -> Result<Vec<Array>, Fault> {
+    let products = Products::of(e, e.x(0).shape(), e.x(1).shape());
+    let (x, filters) = (flat(e.x(0)), flat(e.x(1)));
+    let mut y = ArrayD::zeros(e.shape());
+    let sums = y.as_slice_mut().expect("a new array is in order");
+    products.each(|x_at, f, y_at| sums[y_at] += x[x_at] * filters[f]);
+    Ok(vec![e.floats(y)])
+}
+
 fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
     let [n, h, w, c] = dims(call, "input")?;
-    let [kh, kw, c_in, c_out] = dims(call, "filters")?;
+    let [_, _, c_in, c_out] = dims(call, "filters")?;
     same_dim("the channels of `input` and `filters`", c, c_in)?;
-    let kernel = [
-        exact_dim("filters", kh)?.clone(),
-        exact_dim("filters", kw)?.clone(),
-    ];
-    let window = Window::new(call, kernel, Window::pair(call, "dilations")?)?;
-    let [h, w] = window.places(h, w)?;
+    let [h, w] = moving(call)?.places(h, w)?;
     fits(
         call.tensor("input")
             .with_dims(vec![n.clone(), h, w, c_out.clone()]),
     )
+}
+
+fn moving<'a>(call: &Call<'a>) -> Result<Window<'a>, RuleError> {
+    let [kh, kw, _, _] = dims(call, "filters")?;
+    let kernel = [
+        exact_dim("filters", kh)?.clone(),
+        exact_dim("filters", kw)?.clone(),
+    ];
+    Window::new(call, kernel, Window::pair(call, "dilations")?)
+}
+
+fn lower<'g>(l: &Lowering<'g, '_>) -> Result<Vec<Value<'g>>, RuleError> {
+    let x = l.masked("input", &[0, 3], 0.0);
+    let filters = l.masked("filters", &[2, 3], 0.0);
+    let window = moving(l.call)?.convolution(&x.shape(), 1)?;
+    Ok(vec![x.conv2d(filters, &window)])
 }

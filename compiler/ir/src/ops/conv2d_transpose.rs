@@ -1,5 +1,6 @@
 //! The transpose of a convolution.
 
+use crate::build::{Lower, Lowering, Value};
 use crate::ops::op::{Call, Default, Elements, Kind, Op, Param, RuleError};
 use crate::ops::rules::{Window, dims, exact_dim, exact_sizes, fits, length, same_dim};
 use crate::types::{Class, TensorType};
@@ -21,19 +22,15 @@ pub(super) static OP: Op = Op {
         ),
     ],
     random: false,
-    lower: crate::build::MISSING,
+    lower: Lower::By(lower),
     infer,
 };
 
 fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
     let [n, h, w, c] = dims(call, "input")?;
-    let [kh, kw, c_out, c_in] = dims(call, "filters")?;
+    let [_, _, c_out, c_in] = dims(call, "filters")?;
     same_dim("the channels of `input` and `filters`", c, c_in)?;
-    let kernel = [
-        exact_dim("filters", kh)?.clone(),
-        exact_dim("filters", kw)?.clone(),
-    ];
-    let window = Window::without_pads(call, kernel)?;
+    let window = moving(call)?;
     let input = call.tensor("input");
     let Some(asked) = call.sizes_opt("output_shape") else {
         let [h, w] = window.inputs(h, w)?;
@@ -62,4 +59,21 @@ fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
         same_dim(name, given, needed).map_err(|e| e.at("output_shape"))?;
     }
     fits(input.with_dims(shape.0))
+}
+
+fn moving<'a>(call: &Call<'a>) -> Result<Window<'a>, RuleError> {
+    let [kh, kw, _, _] = dims(call, "filters")?;
+    let kernel = [
+        exact_dim("filters", kh)?.clone(),
+        exact_dim("filters", kw)?.clone(),
+    ];
+    Window::without_pads(call, kernel)
+}
+
+fn lower<'g>(l: &Lowering<'g, '_>) -> Result<Vec<Value<'g>>, RuleError> {
+    let input = l.masked("input", &[0, 3], 0.0);
+    let filters = l.masked("filters", &[2, 3], 0.0);
+    let shape = l.shape(0);
+    let window = moving(l.call)?.convolution(&shape, 1)?;
+    Ok(vec![input.conv2d_input_grad(filters, &shape, &window)])
 }

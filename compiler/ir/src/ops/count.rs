@@ -1,5 +1,6 @@
 //! How much of a counted dimension is in use.
 
+use crate::build::{Lower, Lowering, Value};
 use crate::ops::op::{Call, Elements, Fault, Kind, Op, Param, RuleError};
 use crate::types::{Class, DType, TensorType};
 
@@ -13,7 +14,7 @@ pub(super) static OP: Op = Op {
         Kind::Tensor(Elements::Same("T", Class::Any)),
     )],
     random: false,
-    lower: crate::build::MISSING,
+    lower: Lower::By(lower),
     infer,
 };
 
@@ -27,4 +28,10 @@ fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
         .help("`shape_of(x)` gives the sizes"));
     }
     Ok(vec![TensorType::scalar(DType::I64)])
+}
+
+fn lower<'g>(l: &Lowering<'g, '_>) -> Result<Vec<Value<'g>>, RuleError> {
+    let mut dims = l.call.tensor("x").shape.0.iter();
+    let count = dims.find_map(|dim| l.count(dim));
+    Ok(vec![count.expect("the rule found a counted dimension")])
 }

@@ -1,7 +1,11 @@
 //! Running sums.
 
+use crate::build::Lower;
+use crate::graph::{AttrKind, Eval, Gradient, Prim, PrimCall, Type};
+use crate::interp::{Array, Evaluation, Fault};
 use crate::ops::op::Op;
-use crate::ops::rules::{SCAN, scan};
+use crate::ops::rules::along::{has_axis, lines};
+use crate::ops::rules::{SCAN, axis, scan};
 
 /// Σ of x up to each place along `axis`.
 pub(super) static OP: Op = Op {
@@ -10,6 +14,60 @@ pub(super) static OP: Op = Op {
     doc: "The sum of the elements up to each one along an axis.",
     params: SCAN,
     random: false,
-    lower: crate::build::MISSING,
+    lower: Lower::By(|l| {
+        let x = l.call.tensor("x");
+        let axis = axis("axis", l.call.int("axis")?, x.rank())?;
+        let (exclusive, reverse) = (l.call.bool("exclusive"), l.call.bool("reverse"));
+        let sums = l.value("x").cumsum(axis, exclusive, reverse);
+        // What is behind the count flows back into all that is before it, unless it is replaced.
+        Ok(vec![l.mask(sums, &x.shape.0, &[axis], 0.0)])
+    }),
     infer: scan,
 };
+
+/// The primitive. Its gradient runs the other way.
+pub(crate) static PRIM: Prim = Prim {
+    name: "cumsum",
+    attrs: &[
+        ("axis", AttrKind::Size),
+        ("exclusive", AttrKind::Flag),
+        ("reverse", AttrKind::Flag),
+    ],
+    infer,
+    gradient: Gradient::Each(&[Some(|g| {
+        g.dy()
+            .cumsum(g.size("axis"), g.flag("exclusive"), !g.flag("reverse"))
+    })]),
+    eval: Eval::Whole(eval),
+};
+
+fn infer(call: &PrimCall<'_>) -> Result<Vec<Type>, String> {
+    let (x, _) = has_axis(call)?;
+    Ok(vec![x.clone()])
+}
+
+fn eval(e: &Evaluation<'_>) -> Result<Vec<Array>, Fault> {
+    let axis = e.size("axis");
+    Ok(vec![match e.x(0) {
+        Array::Float(a) => e.floats(lines(a, axis, |xs| sums(e, xs, 0.0, |sum, x| sum + x))),
+        Array::Int(a) => e.ints(lines(a, axis, |xs| sums(e, xs, 0, i64::wrapping_add))),
+        Array::Bool(_) => panic!("`cumsum` takes numbers"),
+    }])
+}
+
+/// The running sums of one line.
+fn sums<T: Copy>(e: &Evaluation<'_>, xs: &[T], zero: T, add: impl Fn(T, T) -> T) -> Vec<T> {
+    let mut sums = vec![zero; xs.len()];
+    let mut sum = zero;
+    for step in 0..xs.len() {
+        let i = if e.flag("reverse") {
+            xs.len() - 1 - step
+        } else {
+            step
+        };
+        let before = sum;
+        sum = add(sum, xs[i]);
+        sums[i] = if e.flag("exclusive") { before } else { sum };
+    }
+    sums
+}

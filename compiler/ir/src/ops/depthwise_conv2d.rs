@@ -1,5 +1,6 @@
 //! Convolution of each channel on its own.
 
+use crate::build::{Lower, Lowering, Value};
 use crate::ops::op::{Call, Elements, Kind, Op, Param, RuleError};
 use crate::ops::rules::{Window, dims, exact_dim, fits, same_dim};
 use crate::types::{Class, Dim, TensorType};
@@ -18,21 +19,37 @@ pub(super) static OP: Op = Op {
         Window::PADS,
     ],
     random: false,
-    lower: crate::build::MISSING,
+    lower: Lower::By(lower),
     infer,
 };
 
 fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
     let [n, h, w, c] = dims(call, "input")?;
-    let [kh, kw, c_in, each] = dims(call, "filter")?;
+    let [_, _, c_in, each] = dims(call, "filter")?;
     same_dim("the channels of `input` and `filter`", c, c_in)?;
+    let [h, w] = moving(call)?.places(h, w)?;
+    let c_out = exact_dim("input", c)?.mul(exact_dim("filter", each)?);
+    let c_out = Dim::exact(c_out.ok_or_else(RuleError::overflow)?);
+    fits(call.tensor("input").with_dims(vec![n.clone(), h, w, c_out]))
+}
+
+fn moving<'a>(call: &Call<'a>) -> Result<Window<'a>, RuleError> {
+    let [kh, kw, _, _] = dims(call, "filter")?;
     let kernel = [
         exact_dim("filter", kh)?.clone(),
         exact_dim("filter", kw)?.clone(),
     ];
-    let window = Window::new(call, kernel, Window::pair(call, "dilations")?)?;
-    let [h, w] = window.places(h, w)?;
-    let c_out = exact_dim("input", c)?.mul(exact_dim("filter", each)?);
-    let c_out = Dim::exact(c_out.ok_or_else(RuleError::overflow)?);
-    fits(call.tensor("input").with_dims(vec![n.clone(), h, w, c_out]))
+    Window::new(call, kernel, Window::pair(call, "dilations")?)
+}
+
+/// A convolution in as many groups as there are channels.
+fn lower<'g>(l: &Lowering<'g, '_>) -> Result<Vec<Value<'g>>, RuleError> {
+    let (x, filter) = (l.masked("input", &[0], 0.0), l.value("filter"));
+    let [kh, kw, c, each] = filter.shape()[..] else {
+        unreachable!("the rule has seen the dimensions");
+    };
+    // No channels are one group of none.
+    let filters = filter.reshape(&[kh, kw, c.min(1), c * each]);
+    let window = moving(l.call)?.convolution(&x.shape(), c.max(1))?;
+    Ok(vec![x.conv2d(filters, &window)])
 }

@@ -1,5 +1,6 @@
 //! The diagonal.
 
+use crate::build::{Lower, Lowering, Value};
 use crate::ops::op::{Call, Elements, Fault, Kind, Op, Param, RuleError};
 use crate::ops::rules::{dimensions, same_dim};
 use crate::types::{Class, TensorType};
@@ -14,7 +15,7 @@ pub(super) static OP: Op = Op {
         Kind::Tensor(Elements::Same("T", Class::Any)),
     )],
     random: false,
-    lower: crate::build::MISSING,
+    lower: Lower::By(lower),
     infer,
 };
 
@@ -36,4 +37,12 @@ fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
         same_dim(what, p, q)?;
     }
     Ok(vec![x.with_dims(rows.to_vec())])
+}
+
+/// Every (n + 1)-th of all n · n elements.
+fn lower<'g>(l: &Lowering<'g, '_>) -> Result<Vec<Value<'g>>, RuleError> {
+    let shape = l.shape(0);
+    let n: usize = shape.iter().product();
+    let all = l.value("x").reshape(&[n * n]);
+    Ok(vec![all.slice(&[0], &[n], &[n + 1]).reshape(&shape)])
 }

@@ -1,8 +1,10 @@
 //! Rows dealt out by number.
 
+use crate::build::{Lower, Lowering, Value};
 use crate::ops::op::{Call, Elements, Fault, Kind, Op, Param, RuleError};
+use crate::ops::rules::positions::kept;
 use crate::ops::rules::{MAX_PARTS, prefix};
-use crate::types::{Class, Dim, TensorType};
+use crate::types::{Class, DType, Dim, TensorType};
 
 /// For each i the rows of `data` where `partitions` is i.
 pub(super) static OP: Op = Op {
@@ -15,7 +17,7 @@ pub(super) static OP: Op = Op {
         Param::required("num_partitions", Kind::Int),
     ],
     random: false,
-    lower: crate::build::MISSING,
+    lower: Lower::By(lower),
     infer,
 };
 
@@ -39,4 +41,22 @@ fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
         data.with_dims([&[rows], rest].concat())
     };
     Ok((0..parts as usize).map(part).collect())
+}
+
+fn lower<'g>(l: &Lowering<'g, '_>) -> Result<Vec<Value<'g>>, RuleError> {
+    let (data, partitions) = (l.value("data"), l.call.tensor("partitions"));
+    let axes: Vec<usize> = (0..partitions.rank()).collect();
+    let numbers = l.masked("partitions", &axes, 0.0).cast(DType::I64);
+    let numbers = numbers.bounded(0, l.call.int("num_partitions")?, "partitions");
+    // What is behind a count is in no part.
+    let numbers = l.mask(numbers, &partitions.shape.0, &axes, -1.0);
+    let most = numbers.ty().elements();
+    let numbers = numbers.reshape(&[most]);
+    let rows = data.reshape(&[&[most], &data.shape()[axes.len()..]].concat());
+    let part = |i: usize| {
+        let [positions, count] = numbers.equal(l.b.int(DType::I64, i as i64)).compact();
+        l.define_count(&l.call.count_of(i), count);
+        kept(rows, 0, positions, count)
+    };
+    Ok((0..l.results.len()).map(part).collect())
 }

@@ -1,9 +1,12 @@
 //! Rows put together by number.
 
+use crate::build::{Lower, Lowering, Value};
+use crate::graph::Type;
 use crate::ops::op::{Call, Elements, Fault, Kind, Op, Param, RuleError};
+use crate::ops::rules::positions::{checked, scatter, used};
 use crate::ops::rules::{at_least, fits, length, prefix};
 use crate::size::Size;
-use crate::types::{Class, Dim, Shape, TensorType};
+use crate::types::{Class, DType, Dim, Shape, TensorType};
 
 /// Row `indices`[i][j] of the result is `data`[i][j]; of equal numbers the last counts.
 ///
@@ -18,7 +21,7 @@ pub(super) static OP: Op = Op {
         Param::optional("size", Kind::Int),
     ],
     random: false,
-    lower: crate::build::MISSING,
+    lower: Lower::By(lower),
     infer,
 };
 
@@ -51,4 +54,42 @@ fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
         None => Dim::at_most(most, call.count()),
     };
     fits(data[0].with_dims([&[rows], row.unwrap_or_default()].concat()))
+}
+
+/// All rows in order put into zeros.
+fn lower<'g>(l: &Lowering<'g, '_>) -> Result<Vec<Value<'g>>, RuleError> {
+    let shape = l.shape(0);
+    let of = Dim::fixed(shape[0] as i64);
+    let counted = l
+        .call
+        .tensors("indices")
+        .iter()
+        .any(|t| t.shape.is_counted());
+    let (mut positions, mut in_use, mut rows) = (Vec::new(), Vec::new(), Vec::new());
+    for (i, indices) in l.values("indices").iter().enumerate() {
+        let dims = &l.call.tensors("indices")[i].shape.0;
+        let n = indices.ty().elements();
+        positions.push(checked(l, *indices, dims, &of).reshape(&[n]));
+        if counted {
+            let all = Type::new(DType::Bool, &indices.shape());
+            let used = used(l, dims).unwrap_or_else(|| l.b.full(&all, 1.0));
+            in_use.push(used.reshape(&[n]));
+        }
+        rows.push(l.values("data")[i].reshape(&[&[n], &shape[1..]].concat()));
+    }
+    let positions = l.b.concat(&positions, 0);
+    let in_use = counted.then(|| l.b.concat(&in_use, 0));
+    if l.call.size_opt("size").is_none() {
+        // One more than the largest position.
+        let count = match (in_use, positions.shape()[0]) {
+            (_, 0) => l.b.int(DType::I64, 0),
+            (None, _) => positions.max(&[0]) + 1.0,
+            (Some(used), _) => used.select(positions, positions.like(-1.0)).max(&[0]) + 1.0,
+        };
+        l.define_count(&l.call.count(), count);
+    }
+    let zeros = l.b.full(&Type::new(l.results[0].dtype, &shape), 0.0);
+    let rows = l.b.concat(&rows, 0);
+    let whole = scatter(zeros, (positions, in_use), rows, Value::scatter_set);
+    Ok(vec![whole])
 }

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use crate::build::{Lower, Lowering, Value};
 use crate::ops::op::{Call, Elements, Fault, Kind, Op, Param, RuleError};
+use crate::ops::rules::contract::{Labelled, contract, zeroed};
 use crate::ops::rules::{broadcast, dimensions, fits, same_dim};
 use crate::types::{Class, Dim, Shape, TensorType};
 
@@ -19,7 +21,7 @@ pub(super) static OP: Op = Op {
         Param::required("inputs", Kind::Tensors(Elements::Same("T", Class::Number))),
     ],
     random: false,
-    lower: crate::build::MISSING,
+    lower: Lower::By(lower),
     infer,
 };
 
@@ -54,6 +56,35 @@ fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
         dims.push(sizes[label].clone());
     }
     fits(inputs[0].with_dims(dims))
+}
+
+/// What a dimension stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Label {
+    Letter(char),
+    /// A dimension that `...` stands for, counted from the last.
+    Rest(usize),
+}
+
+/// Products of two, from left to right, each summed over what is not needed any more.
+fn lower<'g>(l: &Lowering<'g, '_>) -> Result<Vec<Value<'g>>, RuleError> {
+    let equation = Equation::read(l.call.word("equation"))?;
+    let inputs = equation.inputs.iter().zip(l.values("inputs"));
+    let inputs = inputs.zip(l.call.tensors("inputs"));
+    let inputs: Vec<Labelled<'g, Label>> = inputs
+        .map(|((labels, value), ty)| labels.attach(zeroed(l, *value, ty)))
+        .collect();
+    let output = equation.output.all(l.results[0].rank());
+    let mut product = inputs[0].clone();
+    for (i, input) in inputs.iter().enumerate().skip(1) {
+        let needed =
+            |label: &Label| output.contains(label) || inputs[i + 1..].iter().any(|t| t.has(label));
+        product = contract(&product, input, needed)?;
+    }
+    let product = product.summed(|label| output.contains(label));
+    let found: Vec<Label> = output.iter().filter(|l| product.has(l)).copied().collect();
+    let value = product.arranged(&found).reshape(&l.shape(0));
+    Ok(vec![zeroed(l, value, &l.results[0])])
 }
 
 /// What an equation says. Every label of the output is one of the inputs', and `...` is in the output if in an input.
@@ -150,6 +181,28 @@ impl Labels {
             .iter()
             .chain(self.after.iter().flatten())
             .copied()
+    }
+
+    /// The labels of all dimensions of a tensor of that rank.
+    fn all(&self, rank: usize) -> Vec<Label> {
+        let rest = rank - self.named().count();
+        let before = self.before.iter().copied().map(Label::Letter);
+        let rest = (0..rest).rev().map(Label::Rest);
+        let after = self.after.iter().flatten().copied().map(Label::Letter);
+        before.chain(rest).chain(after).collect()
+    }
+
+    /// A tensor with its labels; dimensions of `...` that stretch are gone.
+    fn attach<'g>(&self, value: Value<'g>) -> Labelled<'g, Label> {
+        let (shape, mut labels) = (value.shape(), self.all(value.rank()));
+        let stretches = |i: usize| matches!(labels[i], Label::Rest(_)) && shape[i] == 1;
+        let kept: Vec<usize> = (0..shape.len()).filter(|i| !stretches(*i)).collect();
+        labels = kept.iter().map(|i| labels[*i]).collect();
+        let shape: Vec<usize> = kept.iter().map(|i| shape[*i]).collect();
+        Labelled {
+            value: value.reshape(&shape),
+            labels,
+        }
     }
 
     /// The dimensions of input `i`: those before `...`, those it stands for, and those after.

@@ -1,5 +1,6 @@
 //! One more dimension of 1.
 
+use crate::build::Lower;
 use crate::ops::op::{Call, Elements, Kind, Op, Param, RuleError};
 use crate::ops::rules::place;
 use crate::types::{Class, Dim, TensorType};
@@ -14,7 +15,7 @@ pub(super) static OP: Op = Op {
         Param::required("axis", Kind::Int),
     ],
     random: false,
-    lower: crate::build::MISSING,
+    lower: Lower::By(|l| Ok(vec![l.value("x").reshape(&l.shape(0))])),
     infer,
 };
 

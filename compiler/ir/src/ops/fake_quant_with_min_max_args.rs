@@ -1,7 +1,9 @@
 //! Rounding to few levels between constants.
 
+use crate::build::Lower;
 use crate::ops::op::{Call, Default, Elements, Fault, Kind, Op, Param, RuleError};
 use crate::ops::rules::fake_quant;
+use crate::ops::rules::levels::{Scaling, quantized};
 use crate::types::{Class, TensorType};
 
 /// `inputs` rounded to the 2^num_bits levels from `min` to `max`, zero being one of them.
@@ -17,7 +19,11 @@ pub(super) static OP: Op = Op {
         fake_quant::NARROW_RANGE,
     ],
     random: false,
-    lower: crate::build::MISSING,
+    lower: Lower::By(|l| {
+        let x = l.value("inputs");
+        let [min, max] = ["min", "max"].map(|bound| x.like(l.call.float(bound)));
+        quantized(l, min, max, Scaling::Multiply)
+    }),
     infer,
 };
 

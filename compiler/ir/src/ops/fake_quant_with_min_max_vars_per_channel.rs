@@ -1,6 +1,8 @@
 //! Rounding to few levels, with bounds for each channel.
 
+use crate::build::Lower;
 use crate::ops::op::{Call, Elements, Kind, Op, Param, RuleError};
+use crate::ops::rules::levels::{Scaling, quantized};
 use crate::ops::rules::{dims, fake_quant, least_rank, same_dim};
 use crate::types::{Class, TensorType};
 
@@ -17,7 +19,7 @@ pub(super) static OP: Op = Op {
         fake_quant::NARROW_RANGE,
     ],
     random: false,
-    lower: crate::build::MISSING,
+    lower: Lower::By(|l| quantized(l, l.value("min"), l.value("max"), Scaling::Multiply)),
     infer,
 };
 

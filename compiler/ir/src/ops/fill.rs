@@ -1,5 +1,6 @@
 //! One value everywhere.
 
+use crate::build::Lower;
 use crate::ops::op::{Call, Elements, Kind, Op, Param, RuleError};
 use crate::ops::rules::{exact_rank, exact_sizes, fits};
 use crate::types::{Class, TensorType};
@@ -14,7 +15,7 @@ pub(super) static OP: Op = Op {
         Param::required("value", Kind::Tensor(Elements::Same("T", Class::Any))),
     ],
     random: false,
-    lower: crate::build::MISSING,
+    lower: Lower::By(|l| Ok(vec![l.value("value").broadcast(&l.shape(0))])),
     infer,
 };
 

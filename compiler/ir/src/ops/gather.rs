@@ -1,8 +1,10 @@
 //! Slices at positions along one axis.
 
+use crate::build::{Lower, Lowering, Value};
 use crate::ops::op::{Call, Default, Elements, Fault, Kind, Op, Param, RuleError};
+use crate::ops::rules::positions::{checked, in_use};
 use crate::ops::rules::{axis, fits, least_rank, place, same_dim};
-use crate::types::{Class, TensorType};
+use crate::types::{Class, DType, TensorType};
 
 /// `params` at each of `indices` along `axis`.
 ///
@@ -18,20 +20,14 @@ pub(super) static OP: Op = Op {
         Param::with("batch_dims", Kind::Int, Default::Int(0)),
     ],
     random: false,
-    lower: crate::build::MISSING,
+    lower: Lower::By(lower),
     infer,
 };
 
 fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
     least_rank(call, "params", 1)?;
     let (params, indices) = (call.tensor("params"), call.tensor("indices"));
-    let batch = place("batch_dims", call.int("batch_dims")?, indices.rank())?;
-    // As in TensorFlow the first dimension that is not a batch dimension, unless said otherwise.
-    let along = axis(
-        "axis",
-        call.int_opt("axis")?.unwrap_or(batch as i64),
-        params.rank(),
-    )?;
+    let (batch, along) = places(call)?;
     if batch > along {
         return Err(RuleError::new(
             Fault::BadValue,
@@ -45,4 +41,55 @@ fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
     }
     let (before, after) = (&params.shape.0[..along], &params.shape.0[along + 1..]);
     fits(params.with_dims([before, &indices.shape.0[batch..], after].concat()))
+}
+
+/// How many batch dimensions there are, and the axis.
+fn places(call: &Call<'_>) -> Result<(usize, usize), RuleError> {
+    let (params, indices) = (call.tensor("params"), call.tensor("indices"));
+    let batch = place("batch_dims", call.int("batch_dims")?, indices.rank())?;
+    // As in TensorFlow the first dimension that is not a batch dimension, unless said otherwise.
+    let along = call.int_opt("axis")?.unwrap_or(batch as i64);
+    Ok((batch, axis("axis", along, params.rank())?))
+}
+
+/// Rows of `params`, with the axis moved behind the batch dimensions and made one with them.
+fn lower<'g>(l: &Lowering<'g, '_>) -> Result<Vec<Value<'g>>, RuleError> {
+    let (params, indices) = (l.value("params"), l.value("indices"));
+    let (batch, along) = places(l.call)?;
+    let dims = &l.call.tensor("indices").shape.0;
+    let of = &l.call.tensor("params").shape.0[along];
+    let positions = match batch {
+        // Nothing but rows that are taken, so that the gradient consists of rows too.
+        0 if of.count.is_none() => in_use(l, indices, dims),
+        0 => checked(l, indices, dims, of),
+        _ => offset(checked(l, indices, dims, of), batch, params.shape()[along]),
+    };
+    let moved = params.move_axis(along, batch);
+    let shape = moved.shape();
+    let rows: usize = shape[..=batch].iter().product();
+    let taken = moved
+        .reshape(&[&[rows], &shape[batch + 1..]].concat())
+        .take(positions);
+    // Now there are the dimensions of `indices`, then those of `params` before the axis that are no batch dimensions,
+    // then those behind it.
+    let (rank, between) = (indices.rank(), along - batch);
+    let mut order: Vec<usize> = (0..batch).collect();
+    order.extend(rank..rank + between);
+    order.extend(batch..rank);
+    order.extend(rank + between..taken.rank());
+    let result = taken.transpose(&order);
+    // What is behind a count was read from some row, to which nothing must flow back.
+    let read: Vec<usize> = (along..along + rank - batch).collect();
+    Ok(vec![l.mask(result, &l.results[0].shape.0, &read, 0.0)])
+}
+
+/// Positions of rows of all batches together: in each batch `size` further than in the one before.
+pub(super) fn offset(positions: Value<'_>, batch: usize, size: usize) -> Value<'_> {
+    let shape = positions.shape();
+    let batches: usize = shape[..batch].iter().product();
+    let mut apart = shape.clone();
+    apart[batch..].fill(1);
+    let b = positions.builder();
+    let first = b.iota(batches) * b.int(DType::I64, size as i64);
+    first.reshape(&apart) + positions
 }

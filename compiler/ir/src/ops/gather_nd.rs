@@ -1,6 +1,9 @@
 //! Slices at positions of several numbers.
 
+use crate::build::{Lower, Lowering, Value};
+use crate::ops::gather::offset;
 use crate::ops::op::{Call, Default, Elements, Fault, Kind, Op, Param, RuleError};
+use crate::ops::rules::positions::flat;
 use crate::ops::rules::{fits, index_depth, least_rank, same_dim};
 use crate::types::{Class, TensorType};
 
@@ -15,7 +18,7 @@ pub(super) static OP: Op = Op {
         Param::with("batch_dims", Kind::Int, Default::Int(0)),
     ],
     random: false,
-    lower: crate::build::MISSING,
+    lower: Lower::By(lower),
     infer,
 };
 
@@ -44,4 +47,25 @@ fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
     let depth = index_depth(indices, params.rank() - batch)?;
     let piece = &params.shape.0[batch + depth..];
     fits(params.with_dims([&indices.shape.0[..last], piece].concat()))
+}
+
+fn lower<'g>(l: &Lowering<'g, '_>) -> Result<Vec<Value<'g>>, RuleError> {
+    let (params, indices) = (l.value("params"), l.value("indices"));
+    let batch = l.call.int("batch_dims")? as usize;
+    let dims = &l.call.tensor("indices").shape.0;
+    let last = dims.len() - 1;
+    let piece = batch + indices.shape()[last];
+    let of = &l.call.tensor("params").shape.0[batch..piece];
+    let shape = params.shape();
+    let each: usize = shape[batch..piece].iter().product();
+    let positions = match batch {
+        0 => flat(l, indices, dims, of),
+        _ => offset(flat(l, indices, dims, of), batch, each),
+    };
+    let rows: usize = shape[..piece].iter().product();
+    let taken = params
+        .reshape(&[&[rows], &shape[piece..]].concat())
+        .take(positions);
+    let read: Vec<usize> = (batch..last).collect();
+    Ok(vec![l.mask(taken, &l.results[0].shape.0, &read, 0.0)])
 }

@@ -1,5 +1,6 @@
 //! The same tensor.
 
+use crate::build::Lower;
 use crate::ops::op::Op;
 use crate::ops::rules::{X_ANY, like_x};
 
@@ -10,6 +11,6 @@ pub(super) static OP: Op = Op {
     doc: "The tensor as it is.",
     params: X_ANY,
     random: false,
-    lower: crate::build::MISSING,
+    lower: Lower::By(|l| Ok(vec![l.value("x")])),
     infer: like_x,
 };

@@ -1,7 +1,15 @@
 //! The greatest under a moving window.
 
-use crate::ops::op::Op;
-use crate::ops::rules::{POOL_NUMBER, pool};
+use ndarray::ArrayD;
+
+use crate::build::{Lower, Lowering, Value};
+use crate::graph::{AttrKind, Eval, Gradient, Prim};
+use crate::interp::{Array, Evaluation, Fault};
+use crate::ops::op::{Op, RuleError};
+use crate::ops::rules::pools::{Pooling, above, pooled, window};
+use crate::ops::rules::primitive::arity;
+use crate::ops::rules::{POOL_NUMBER, Window, pool};
+use crate::types::Class;
 
 /// max over the window; padding never counts.
 pub(super) static OP: Op = Op {
@@ -10,6 +18,49 @@ pub(super) static OP: Op = Op {
     doc: "The greatest element under a window that moves over height and width.",
     params: POOL_NUMBER,
     random: false,
-    lower: crate::build::MISSING,
+    lower: Lower::By(lower),
     infer: pool,
 };
+
+/// The primitive. NaN is greater than all; a window that holds nothing gives -∞ or the least integer of the type.
+pub(crate) static PRIM: Prim = Prim {
+    name: "max_pool2d",
+    attrs: &[
+        ("ksize", AttrKind::Sizes),
+        ("strides", AttrKind::Sizes),
+        ("pads", AttrKind::Pairs),
+    ],
+    infer: |call| {
+        let [x] = arity(call)?;
+        Ok(vec![pooled(call, x, Class::Number)?])
+    },
+    gradient: Gradient::Each(&[Some(|g| g.x(0).max_pool2d_grad(g.dy(), &window(&g.attrs)))]),
+    eval: Eval::Whole(eval),
+};
+
+fn eval(e: &Evaluation<'_>) -> Result<Vec<Array>, Fault> {
+    let pooling = Pooling::of(e, e.x(0).shape());
+    let fits = "a place for each element";
+    Ok(vec![match e.x(0) {
+        Array::Float(x) => {
+            let x: Vec<f64> = x.iter().copied().collect();
+            let places = pooling.first_largest(&x, above).into_iter();
+            let y = places.map(|i| i.map_or(f64::NEG_INFINITY, |i| x[i]));
+            e.floats(ArrayD::from_shape_vec(e.shape(), y.collect()).expect(fits))
+        }
+        Array::Int(x) => {
+            let x: Vec<i64> = x.iter().copied().collect();
+            let least = e.results[0].dtype.int_range().map_or(i64::MIN, |r| r.0);
+            let places = pooling.first_largest(&x, |a, b| a > b).into_iter();
+            let y = places.map(|i| i.map_or(least, |i| x[i]));
+            e.ints(ArrayD::from_shape_vec(e.shape(), y.collect()).expect(fits))
+        }
+        Array::Bool(_) => unreachable!("the rule takes numbers"),
+    }])
+}
+
+fn lower<'g>(l: &Lowering<'g, '_>) -> Result<Vec<Value<'g>>, RuleError> {
+    let x = l.value("input");
+    let window = Window::of_pool(l.call)?.pool(&x.shape())?;
+    Ok(vec![x.max_pool2d(&window)])
+}

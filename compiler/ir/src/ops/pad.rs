@@ -1,7 +1,18 @@
 //! A margin around a tensor.
 
+use ndarray::{ArcArray, ArrayD, IxDyn, Slice};
+
+use crate::autodiff::Backward;
+use crate::build::{Lower, Lowering, Value};
+use crate::graph::{AttrKind, Eval, Gradient, Prim, PrimCall, Type};
+use crate::interp::Evaluation;
 use crate::ops::op::{Call, Default, Elements, Fault, Kind, Number, Op, Param, RuleError};
+use crate::ops::rules::arrays::both;
+use crate::ops::rules::positions::take_along;
+use crate::ops::rules::primitive::{arity, of_class};
+use crate::ops::rules::shapes::{made, one_each};
 use crate::ops::rules::{at_least, exact_dim, fits, known_negative, length};
+use crate::ops::slice::reach;
 use crate::size::Size;
 use crate::types::{Class, DType, Dim, TensorType};
 
@@ -21,7 +32,7 @@ pub(super) static OP: Op = Op {
         Param::with("constant_values", Kind::Number, Default::Int(0)),
     ],
     random: false,
-    lower: crate::build::MISSING,
+    lower: Lower::By(lower),
     infer,
 };
 
@@ -100,4 +111,121 @@ fn constant(call: &Call<'_>, dtype: DType) -> Result<(), RuleError> {
         },
     };
     Err(RuleError::new(Fault::DtypeMismatch, message).at("constant_values"))
+}
+
+fn lower<'g>(l: &Lowering<'g, '_>) -> Result<Vec<Value<'g>>, RuleError> {
+    let x = l.value("tensor");
+    let known = |n: &Size| match n.value() {
+        Some(n) => Ok(n as usize),
+        None => Err(RuleError::unknown_size("paddings", n)),
+    };
+    let paddings = l.call.pairs("paddings").iter();
+    let low = paddings.clone().map(|(before, _)| known(before));
+    let low = low.collect::<Result<Vec<usize>, RuleError>>()?;
+    let high = paddings.map(|(_, after)| known(after));
+    let high = high.collect::<Result<Vec<usize>, RuleError>>()?;
+    let border = match l.call.word("mode") {
+        "reflect" => 1,
+        "symmetric" => 0,
+        _ => {
+            let value = match l.call.number("constant_values") {
+                Number::Float(value) => x.like(value),
+                Number::Int(n) => {
+                    let known = n.value();
+                    let unknown = || RuleError::unknown_size("constant_values", n);
+                    l.b.int(x.dtype(), known.ok_or_else(unknown)?)
+                }
+            };
+            let none = vec![0; x.rank()];
+            return Ok(vec![x.pad(value, &low, &high, &none)]);
+        }
+    };
+    let mut mirrored = x;
+    for (axis, n) in x.shape().into_iter().enumerate() {
+        if low[axis] == 0 && high[axis] == 0 {
+            continue;
+        }
+        let before = (border..border + low[axis]).rev();
+        let after = (0..n - border).rev().take(high[axis]);
+        let positions = l.b.ints(before.chain(0..n).chain(after));
+        mirrored = take_along(mirrored, axis, positions);
+    }
+    Ok(vec![mirrored])
+}
+
+/// The primitive: in each dimension `low` elements of a value before, `high` behind, and `inside` between all elements.
+pub(crate) static PRIM: Prim = Prim {
+    name: "pad",
+    attrs: &[
+        ("low", AttrKind::Sizes),
+        ("high", AttrKind::Sizes),
+        ("inside", AttrKind::Sizes),
+    ],
+    infer: infer_prim,
+    gradient: Gradient::Each(&[Some(within), Some(margin)]),
+    eval: Eval::Whole(|e| {
+        Ok(vec![
+            both!((e.x(0), e.x(1)), (x, value) => padded(e, x, value).into()),
+        ])
+    }),
+};
+
+fn infer_prim(call: &PrimCall<'_>) -> Result<Vec<Type>, String> {
+    let [x, value] = arity(call)?;
+    of_class(x, Class::Any)?;
+    if *value != Type::scalar(x.dtype) {
+        return Err(format!("the margin's value is {value}, not {}", x.dtype));
+    }
+    for name in ["low", "high", "inside"] {
+        one_each(name, call.sizes(name), x)?;
+    }
+    let padded = |(i, n): (usize, &usize)| {
+        let reach = reach(*n, call.sizes("inside")[i].checked_add(1)?)?;
+        let low = reach.checked_add(call.sizes("low")[i])?;
+        low.checked_add(call.sizes("high")[i])
+    };
+    let shape = x.shape.iter().enumerate().map(padded);
+    let shape: Option<Vec<usize>> = shape.collect();
+    made(x.dtype, shape.ok_or("a dimension becomes too large")?)
+}
+
+/// The part of dy that is not margin.
+fn within<'g>(g: &Backward<'g>) -> Value<'g> {
+    let stride: Vec<usize> = g.sizes("inside").iter().map(|n| n + 1).collect();
+    g.dy().slice(g.sizes("low"), &g.x(0).shape(), &stride)
+}
+
+/// The sum of dy over the margin.
+fn margin<'g>(g: &Backward<'g>) -> Value<'g> {
+    let inner = g.b.full(&g.x(0).ty().with_dtype(DType::Bool), 1.0);
+    let inner = inner.pad(
+        inner.like(0.0),
+        g.sizes("low"),
+        g.sizes("high"),
+        g.sizes("inside"),
+    );
+    let margin = inner.select(g.dy().like(0.0), g.dy());
+    margin.sum(&margin.axes())
+}
+
+fn padded<T: Clone>(
+    e: &Evaluation<'_>,
+    x: &ArcArray<T, IxDyn>,
+    value: &ArcArray<T, IxDyn>,
+) -> ArrayD<T> {
+    let (low, inside) = (e.sizes("low"), e.sizes("inside"));
+    let mut result = ArrayD::from_elem(e.shape(), value[[]].clone());
+    let within = |i: usize| {
+        let reach = reach(x.shape()[i], inside[i] + 1).expect("the rule computed it");
+        let step = if x.shape()[i] > 1 {
+            inside[i] as isize + 1
+        } else {
+            1
+        };
+        Slice::new(low[i] as isize, Some((low[i] + reach) as isize), step)
+    };
+    result
+        .slice_each_axis_mut(|axis| within(axis.axis.index()))
+        .assign(x);
+    result
 }

@@ -1,8 +1,16 @@
 //! Draws from the uniform distribution.
 
+use ndarray::ArrayD;
+
+use crate::build::{Lower, Lowering, Value};
+use crate::graph::{AttrKind, Eval, Gradient, Prim, PrimCall, Type};
+use crate::interp::{Array, Evaluation, Fault};
 use crate::ops::op::{Call, Kind, Op, Param, RuleError};
+use crate::ops::random_key::{keys, number};
+use crate::ops::rules::shapes::made;
 use crate::ops::rules::{random_scalar, random_shape};
-use crate::types::TensorType;
+use crate::philox::Key;
+use crate::types::{DType, TensorType};
 
 /// minval + (maxval - minval) · u, u being from 0 to below 1.
 pub(super) static OP: Op = Op {
@@ -16,10 +24,83 @@ pub(super) static OP: Op = Op {
         Param::optional("dtype", Kind::DType),
     ],
     random: true,
-    lower: crate::build::MISSING,
+    lower: Lower::By(lower),
     infer,
 };
 
 fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
     random_shape(call, ["minval", "maxval"])
+}
+
+fn lower<'g>(l: &Lowering<'g, '_>) -> Result<Vec<Value<'g>>, RuleError> {
+    let ty = Type::new(l.results[0].dtype, &l.shape(0));
+    let u = l.b.random_uniform(l.b.key(l.call.site), &ty);
+    let (minval, maxval) = (l.value_opt("minval"), l.value_opt("maxval"));
+    if minval.is_none() && maxval.is_none() {
+        return Ok(vec![u]);
+    }
+    let (low, high) = (minval.unwrap_or(u.like(0.0)), maxval.unwrap_or(u.like(1.0)));
+    let x = low + (high - low) * u;
+    // The sum may be rounded to the upper end, which is not in the range.
+    Ok(vec![x.equal(high).select(low, x)])
+}
+
+/// The primitive: numbers (k + 1/2) / 2ᵇ with b one less than the digits of the type, from the words of a key's stream.
+///
+/// Element i of an f64 tensor takes the words 2i (the low half) and 2i + 1, of any other type the word i; k is made of
+/// the first b bits from the top. Word w is number w mod 4 of block ⌊w / 4⌋.
+pub(crate) static PRIM: Prim = Prim {
+    name: "random_uniform",
+    attrs: &[("shape", AttrKind::Sizes), ("dtype", AttrKind::DType)],
+    infer: infer_static,
+    gradient: Gradient::None,
+    eval: Eval::Whole(eval),
+};
+
+fn infer_static(call: &PrimCall<'_>) -> Result<Vec<Type>, String> {
+    keys::<1>(call)?;
+    let dtype = call.dtype("dtype");
+    match bits(dtype) {
+        Some(_) => made(dtype, call.sizes("shape").to_vec()),
+        None => Err(format!(
+            "random numbers are drawn as floats, not as {dtype}"
+        )),
+    }
+}
+
+/// One less than the digits of a float type.
+fn bits(dtype: DType) -> Option<u32> {
+    match dtype {
+        DType::F16 => Some(10),
+        DType::Bf16 => Some(7),
+        DType::F32 => Some(23),
+        DType::F64 => Some(52),
+        DType::I8
+        | DType::I16
+        | DType::I32
+        | DType::I64
+        | DType::U8
+        | DType::Bool
+        | DType::String => None,
+    }
+}
+
+fn eval(e: &Evaluation<'_>) -> Result<Vec<Array>, Fault> {
+    let (key, dtype) = (Key(number(e, 0) as u64), e.dtype("dtype"));
+    let bits = bits(dtype).expect("the rule asks for floats");
+    let words = if dtype == DType::F64 { 2 } else { 1 };
+    let elements: usize = e.sizes("shape").iter().product();
+    let stream = (0..(elements * words).div_ceil(4)).flat_map(|block| key.block(block as u64));
+    let stream: Vec<u32> = stream.take(elements * words).collect();
+    let numbers = stream.chunks(words).map(|words| {
+        let k = match words {
+            [low, high] => (u64::from(*low) | u64::from(*high) << 32) >> (64 - bits),
+            words => u64::from(words[0] >> (32 - bits)),
+        };
+        (k as f64 + 0.5) / (1_u64 << bits) as f64
+    });
+    let numbers = ArrayD::from_shape_vec(e.shape(), numbers.collect());
+    Ok(vec![
+        e.floats(numbers.expect("one number for each element")),
+    ])
 }

@@ -1,8 +1,12 @@
 //! Numbers at equal distances.
 
+use crate::build::{Lower, Lowering, Value};
+use crate::graph::Type;
+use crate::interp::round;
 use crate::ops::op::{Call, Default, Fault, Kind, Number, Op, Param, RuleError};
 use crate::ops::rules::{fits, known_negative};
 use crate::size::{MAX_ELEMENTS, Size};
+use crate::tensor::Tensor;
 use crate::types::{DType, Dim, Shape, TensorType};
 
 /// start, start + delta, … up to but without `limit`.
@@ -20,18 +24,13 @@ pub(super) static OP: Op = Op {
         Param::optional("dtype", Kind::DType),
     ],
     random: false,
-    lower: crate::build::MISSING,
+    lower: Lower::By(lower),
     infer,
 };
 
 fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
     let zero = Size::fixed(0);
-    let (start, limit) = if call.has("limit") {
-        (call.number("start"), call.number("limit"))
-    } else {
-        (Number::Int(&zero), call.number("start"))
-    };
-    let delta = call.number("delta");
+    let (start, limit, delta) = numbers(call, &zero);
     let (natural, size) = match (start, limit, delta) {
         (Number::Int(start), Number::Int(limit), Number::Int(delta)) => {
             (DType::I64, steps(start, limit, delta)?)
@@ -59,6 +58,15 @@ fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
         .at("dtype"));
     }
     fits(TensorType::new(dtype, Shape(vec![Dim::exact(size)])))
+}
+
+/// Start, limit and delta; the start is `zero` where only one number is given.
+fn numbers<'a>(call: &Call<'a>, zero: &'a Size) -> (Number<'a>, Number<'a>, Number<'a>) {
+    let (first, delta) = (call.number("start"), call.number("delta"));
+    match call.has("limit") {
+        true => (first, call.number("limit"), delta),
+        false => (Number::Int(zero), first, delta),
+    }
 }
 
 /// max(0, ⌈(limit - start) / delta⌉).
@@ -122,4 +130,45 @@ fn known(name: &'static str, number: Number<'_>) -> Result<f64, RuleError> {
 
 fn no_step() -> RuleError {
     RuleError::new(Fault::BadValue, "`delta` is 0, so the range never ends").at("delta")
+}
+
+/// Above this length floats are start + i · delta, below it what TensorFlow's repeated addition gives.
+const MAX_ADDED: usize = 1 << 16;
+
+fn lower<'g>(l: &Lowering<'g, '_>) -> Result<Vec<Value<'g>>, RuleError> {
+    let zero = Size::fixed(0);
+    let (start, _, delta) = numbers(l.call, &zero);
+    let ty = Type::of(&l.results[0]).expect("dimensions are bound before lowering");
+    let places = l.b.iota(ty.shape[0]);
+    if let (Number::Int(start), Number::Int(delta)) = (start, delta)
+        && ty.dtype.is_int()
+    {
+        let whole = |name, n: &Size| n.value().ok_or_else(|| RuleError::unknown_size(name, n));
+        let start = l.b.int(DType::I64, whole("start", start)?);
+        let delta = l.b.int(DType::I64, whole("delta", delta)?);
+        return Ok(vec![(places * delta + start).cast(ty.dtype)]);
+    }
+    let rounded = |x: f64| round(ty.dtype, x);
+    let start = rounded(known("start", start)?);
+    let delta = rounded(known("delta", delta)?);
+    if let Some(added) = added(start, delta, &ty) {
+        return Ok(vec![l.b.constant(Tensor::from_f64s(&ty, added))]);
+    }
+    let places = places.cast(ty.dtype);
+    Ok(vec![places * delta + start])
+}
+
+/// start, start + delta, (start + delta) + delta, … where it differs from start + i · delta, all of it rounded at each step.
+fn added(start: f64, delta: f64, ty: &Type) -> Option<Vec<f64>> {
+    let rounded = |x: f64| round(ty.dtype, x);
+    if ty.shape[0] > MAX_ADDED || !matches!(ty.dtype, DType::F32 | DType::F64) {
+        return None;
+    }
+    let next = |x: &f64| Some(rounded(x + delta));
+    let added: Vec<f64> = std::iter::successors(Some(start), next)
+        .take(ty.shape[0])
+        .collect();
+    let scaled = |i: usize| rounded(rounded(rounded(i as f64) * delta) + start);
+    let same = added.iter().enumerate().all(|(i, x)| *x == scaled(i));
+    (!same).then_some(added)
 }

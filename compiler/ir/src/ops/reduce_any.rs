@@ -1,6 +1,9 @@
 //! Or over axes.
 
+use crate::build::{Lower, Value};
+use crate::graph::{AttrKind, Eval, Gradient, Prim};
 use crate::ops::op::Op;
+use crate::ops::rules::along::{fold, reduce, reduced_truths};
 use crate::ops::rules::{REDUCE_BOOL, reduce_input};
 
 /// ∃ x over `axis`.
@@ -10,6 +13,18 @@ pub(super) static OP: Op = Op {
     doc: "Whether some element over the given axes, or over all of them, is true.",
     params: REDUCE_BOOL,
     random: false,
-    lower: crate::build::MISSING,
+    lower: Lower::By(|l| reduce(l, 0.0, Value::any)),
     infer: reduce_input,
+};
+
+/// The primitive, over axes in ascending order.
+pub(crate) static PRIM: Prim = Prim {
+    name: "reduce_any",
+    attrs: &[("axes", AttrKind::Sizes)],
+    infer: reduced_truths,
+    gradient: Gradient::None,
+    eval: Eval::Whole(|e| {
+        let any = |xs: &[bool]| xs.iter().any(|x| *x);
+        Ok(vec![fold(e.x(0).bool(), e.sizes("axes"), any).into()])
+    }),
 };

@@ -1,6 +1,10 @@
 //! The greatest over axes.
 
+use crate::build::{Lower, Value};
+use crate::graph::{AttrKind, Eval, Gradient, Prim};
 use crate::ops::op::Op;
+use crate::ops::rules::along::{reduce, reduce_numbers, reduced_numbers};
+use crate::ops::rules::extremes::{of_ties, pick_max};
 use crate::ops::rules::{REDUCE_NUMBER, reduce_input};
 
 /// max x over `axis`; of no elements the least of the type.
@@ -10,6 +14,23 @@ pub(super) static OP: Op = Op {
     doc: "The greatest element over the given axes, or over all of them.",
     params: REDUCE_NUMBER,
     random: false,
-    lower: crate::build::MISSING,
+    lower: Lower::By(|l| reduce(l, f64::NEG_INFINITY, Value::max)),
     infer: reduce_input,
+};
+
+/// The primitive, over axes in ascending order. NaN wins; equal elements share the gradient evenly.
+pub(crate) static PRIM: Prim = Prim {
+    name: "reduce_max",
+    attrs: &[("axes", AttrKind::Sizes)],
+    infer: reduced_numbers,
+    gradient: Gradient::Each(&[Some(of_ties)]),
+    eval: Eval::Whole(|e| {
+        let max = |xs: &[f64]| xs.iter().copied().fold(f64::NEG_INFINITY, pick_max);
+        let ends = e.results[0].dtype.int_range();
+        let int_max = |xs: &[i64]| {
+            let none = ends.map_or(0, |ends| ends.0);
+            xs.iter().fold(none, |m, x| m.max(*x))
+        };
+        reduce_numbers(e, max, int_max)
+    }),
 };

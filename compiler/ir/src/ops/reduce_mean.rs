@@ -1,6 +1,8 @@
 //! The mean over axes.
 
-use crate::ops::op::Op;
+use crate::build::{Lower, Lowering, Value};
+use crate::ops::op::{Op, RuleError};
+use crate::ops::rules::along::{reduce, wide};
 use crate::ops::rules::{REDUCE_FLOAT, reduce_input};
 
 /// Σ x / n over `axis`.
@@ -10,6 +12,16 @@ pub(super) static OP: Op = Op {
     doc: "The mean over the given axes, or over all of them.",
     params: REDUCE_FLOAT,
     random: false,
-    lower: crate::build::MISSING,
+    lower: Lower::By(lower),
     infer: reduce_input,
 };
+
+/// The sum of what is in use, divided by how much that is.
+fn lower<'g>(l: &Lowering<'g, '_>) -> Result<Vec<Value<'g>>, RuleError> {
+    let x = l.call.tensor("x");
+    reduce(l, 0.0, |value, axes| {
+        let sum = value.cast(wide(x.dtype)).sum(axes);
+        let mean = sum / l.extent(&x.shape.0, axes, sum.dtype());
+        mean.cast(x.dtype)
+    })
+}

@@ -1,6 +1,10 @@
 //! The least over axes.
 
+use crate::build::{Lower, Value};
+use crate::graph::{AttrKind, Eval, Gradient, Prim};
 use crate::ops::op::Op;
+use crate::ops::rules::along::{reduce, reduce_numbers, reduced_numbers};
+use crate::ops::rules::extremes::{of_ties, pick_min};
 use crate::ops::rules::{REDUCE_NUMBER, reduce_input};
 
 /// min x over `axis`; of no elements the greatest of the type.
@@ -10,6 +14,23 @@ pub(super) static OP: Op = Op {
     doc: "The least element over the given axes, or over all of them.",
     params: REDUCE_NUMBER,
     random: false,
-    lower: crate::build::MISSING,
+    lower: Lower::By(|l| reduce(l, f64::INFINITY, Value::min)),
     infer: reduce_input,
+};
+
+/// The primitive, over axes in ascending order. NaN wins; equal elements share the gradient evenly.
+pub(crate) static PRIM: Prim = Prim {
+    name: "reduce_min",
+    attrs: &[("axes", AttrKind::Sizes)],
+    infer: reduced_numbers,
+    gradient: Gradient::Each(&[Some(of_ties)]),
+    eval: Eval::Whole(|e| {
+        let min = |xs: &[f64]| xs.iter().copied().fold(f64::INFINITY, pick_min);
+        let ends = e.results[0].dtype.int_range();
+        let int_min = |xs: &[i64]| {
+            let none = ends.map_or(0, |ends| ends.1);
+            xs.iter().fold(none, |m, x| m.min(*x))
+        };
+        reduce_numbers(e, min, int_min)
+    }),
 };

@@ -1,6 +1,10 @@
 //! The same elements in another shape.
 
+use crate::build::Lower;
+use crate::graph::{AttrKind, Eval, Gradient, Prim, PrimCall, Type};
 use crate::ops::op::{Call, Elements, Fault, Kind, Op, Param, RuleError};
+use crate::ops::rules::primitive::{arity, of_class};
+use crate::ops::rules::shapes::{elements, made};
 use crate::ops::rules::{at_least, exact_dim, fits};
 use crate::size::Size;
 use crate::types::{Class, Dim, TensorType};
@@ -15,7 +19,7 @@ pub(super) static OP: Op = Op {
         Param::required("shape", Kind::Ints),
     ],
     random: false,
-    lower: crate::build::MISSING,
+    lower: Lower::By(|l| Ok(vec![l.value("x").reshape(&l.shape(0))])),
     infer,
 };
 
@@ -66,4 +70,26 @@ fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
         _ => Dim::exact(s.clone()),
     };
     fits(x.with_dims(sizes.iter().map(size).collect()))
+}
+
+/// The primitive.
+pub(crate) static PRIM: Prim = Prim {
+    name: "reshape",
+    attrs: &[("shape", AttrKind::Sizes)],
+    infer: infer_prim,
+    gradient: Gradient::Each(&[Some(|g| g.dy().reshape(&g.x(0).shape()))]),
+    eval: Eval::Whole(|e| Ok(vec![e.x(0).reshaped(e.sizes("shape"))])),
+};
+
+fn infer_prim(call: &PrimCall<'_>) -> Result<Vec<Type>, String> {
+    let [x] = arity(call)?;
+    of_class(x, Class::Any)?;
+    let shape = call.sizes("shape");
+    let (have, wanted) = (elements(&x.shape)?, elements(shape)?);
+    match have == wanted {
+        true => made(x.dtype, shape.to_vec()),
+        false => Err(format!(
+            "there are {have} elements, but the new shape has {wanted}"
+        )),
+    }
 }

@@ -1,6 +1,13 @@
 //! The elements from last to first.
 
+use ndarray::Axis;
+
+use crate::build::{Lower, Lowering, Value};
+use crate::graph::{AttrKind, Eval, Gradient, Prim, PrimCall, Type};
+use crate::interp::{Array, Evaluation, each};
 use crate::ops::op::{Call, Elements, Kind, Op, Param, RuleError};
+use crate::ops::rules::primitive::{arity, of_class};
+use crate::ops::rules::shapes::different;
 use crate::ops::rules::{axes, exact_dim};
 use crate::types::{Class, TensorType};
 
@@ -14,7 +21,7 @@ pub(super) static OP: Op = Op {
         Param::required("axis", Kind::Ints),
     ],
     random: false,
-    lower: crate::build::MISSING,
+    lower: Lower::By(lower),
     infer,
 };
 
@@ -24,4 +31,34 @@ fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
         exact_dim("x", &x.shape.0[i])?;
     }
     Ok(vec![x.clone()])
+}
+
+fn lower<'g>(l: &Lowering<'g, '_>) -> Result<Vec<Value<'g>>, RuleError> {
+    let x = l.value("x");
+    let axes = axes("axis", &l.call.ints("axis")?, x.rank())?;
+    Ok(vec![x.reverse(&axes)])
+}
+
+/// The primitive.
+pub(crate) static PRIM: Prim = Prim {
+    name: "reverse",
+    attrs: &[("axes", AttrKind::Sizes)],
+    infer: infer_prim,
+    gradient: Gradient::Each(&[Some(|g| g.dy().reverse(g.sizes("axes")))]),
+    eval: Eval::Whole(|e| Ok(vec![eval(e)])),
+};
+
+fn infer_prim(call: &PrimCall<'_>) -> Result<Vec<Type>, String> {
+    let [x] = arity(call)?;
+    of_class(x, Class::Any)?;
+    different(call.sizes("axes"), x)?;
+    Ok(vec![x.clone()])
+}
+
+fn eval(e: &Evaluation<'_>) -> Array {
+    each!(e.x(0), x => {
+        let mut view = x.view();
+        e.sizes("axes").iter().for_each(|axis| view.invert_axis(Axis(*axis)));
+        view.to_owned().into()
+    })
 }

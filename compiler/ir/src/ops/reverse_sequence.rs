@@ -1,8 +1,11 @@
 //! The start of each sequence from last to first.
 
+use crate::build::{Lower, Lowering, Value};
+use crate::ops::gather::offset;
 use crate::ops::op::{Call, Default, Elements, Fault, Kind, Op, Param, RuleError};
 use crate::ops::rules::{axis, exact_rank, same_dim};
-use crate::types::{Class, TensorType};
+use crate::ops::transpose::inverse;
+use crate::types::{Class, DType, TensorType};
 
 /// Of each sequence the first `seq_lengths` elements reversed, the rest as it is.
 pub(super) static OP: Op = Op {
@@ -16,7 +19,7 @@ pub(super) static OP: Op = Op {
         Param::with("batch_axis", Kind::Int, Default::Int(0)),
     ],
     random: false,
-    lower: crate::build::MISSING,
+    lower: Lower::By(lower),
     infer,
 };
 
@@ -35,4 +38,28 @@ fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
     let what = format!("dimension {batch} of `input` and the number of `seq_lengths`");
     same_dim(what, &input.shape.0[batch], &lengths.shape.0[0])?;
     Ok(vec![input.clone()])
+}
+
+/// For each sequence the positions its elements come from, and a row for each of them.
+fn lower<'g>(l: &Lowering<'g, '_>) -> Result<Vec<Value<'g>>, RuleError> {
+    let input = l.value("input");
+    let along = axis("seq_axis", l.call.int("seq_axis")?, input.rank())?;
+    let batch = axis("batch_axis", l.call.int("batch_axis")?, input.rank())?;
+    let mut order = vec![batch, along];
+    order.extend((0..input.rank()).filter(|i| ![batch, along].contains(i)));
+    let sequences = input.transpose(&order);
+    let shape = sequences.shape();
+    let (batches, most) = (shape[0], shape[1]);
+    let lengths = l.masked("seq_lengths", &[0], 0.0).cast(DType::I64);
+    let mut lengths = lengths.bounded(0, most as i64 + 1, "seq_lengths");
+    if let Some(count) = l.count(&l.call.tensor("input").shape.0[along]) {
+        let spare = (lengths - count).bounded(-(most as i64), 1, "seq_lengths - count");
+        lengths = spare + count;
+    }
+    let lengths = lengths.reshape(&[batches, 1]);
+    let place = l.b.iota(most).reshape(&[1, most]);
+    let from = place.less(lengths).select(lengths - 1.0 - place, place);
+    let rows = sequences.reshape(&[&[batches * most], &shape[2..]].concat());
+    let reversed = rows.take(offset(from, 1, most));
+    Ok(vec![reversed.transpose(&inverse(&order))])
 }

@@ -1,15 +1,29 @@
 //! Pieces of shape rules that several operations share, by notion.
 
+pub(super) mod along;
+pub(super) mod arrays;
 mod axes;
 mod broadcast;
 mod checks;
+pub(super) mod contract;
+pub(super) mod convolution;
 mod elementwise;
+pub(super) mod extremes;
 pub(super) mod fake_quant;
+pub(super) mod gauss;
+pub(super) mod grouped;
 mod indexing;
+pub(super) mod levels;
+pub(super) mod order;
+pub(super) mod places;
+pub(super) mod pools;
+pub(super) mod positions;
 pub(super) mod primitive;
+pub(super) mod products;
 mod random;
 mod reduce;
 mod segment;
+pub(super) mod shapes;
 mod window;
 
 pub(super) use axes::{axes, axis, place};

@@ -1,6 +1,9 @@
 //! Slices written into zeros.
 
+use crate::build::{Lower, Lowering, Value};
+use crate::graph::Type;
 use crate::ops::op::{Call, Elements, Kind, Op, Param, RuleError};
+use crate::ops::rules::positions::scatter_nd;
 use crate::ops::rules::{exact_sizes, fits, scattered};
 use crate::types::{Class, TensorType};
 
@@ -15,7 +18,7 @@ pub(super) static OP: Op = Op {
         Param::required("shape", Kind::Ints),
     ],
     random: false,
-    lower: crate::build::MISSING,
+    lower: Lower::By(lower),
     infer,
 };
 
@@ -24,4 +27,10 @@ fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
     let shape = exact_sizes("shape", call.sizes("shape"))?;
     scattered(call.tensor("indices"), updates, &shape.0)?;
     fits(TensorType::new(updates.dtype, shape))
+}
+
+fn lower<'g>(l: &Lowering<'g, '_>) -> Result<Vec<Value<'g>>, RuleError> {
+    let ty = Type::new(l.results[0].dtype, &l.shape(0));
+    let zeros = l.b.full(&ty, 0.0);
+    Ok(vec![scatter_nd(l, zeros, Value::scatter_add)])
 }

@@ -1,6 +1,9 @@
 //! The mean of each segment, ids ascending.
 
+use crate::build::Lower;
 use crate::ops::op::Op;
+use crate::ops::rules::along::wide;
+use crate::ops::rules::grouped::Grouped;
 use crate::ops::rules::{SEGMENT_FLOAT, segment};
 
 /// The mean of the rows with the same id.
@@ -10,6 +13,12 @@ pub(super) static OP: Op = Op {
     doc: "The mean of the rows of each segment; ids ascend, and each is less than the number of rows.",
     params: SEGMENT_FLOAT,
     random: false,
-    lower: crate::build::MISSING,
+    lower: Lower::By(|l| {
+        let mut groups = Grouped::sorted(l);
+        let dtype = groups.rows.dtype();
+        groups.rows = groups.rows.cast(wide(dtype));
+        let mean = groups.sum() / groups.sizes(1.0);
+        Ok(vec![mean.cast(dtype)])
+    }),
     infer: segment,
 };

@@ -1,6 +1,8 @@
 //! The least of each segment, ids ascending.
 
+use crate::build::Lower;
 use crate::ops::op::Op;
+use crate::ops::rules::grouped::Grouped;
 use crate::ops::rules::{SEGMENT_NUMBER, segment};
 
 /// The least of the rows with the same id.
@@ -10,6 +12,11 @@ pub(super) static OP: Op = Op {
     doc: "The least of the rows of each segment; ids ascend, and each is less than the number of rows.",
     params: SEGMENT_NUMBER,
     random: false,
-    lower: crate::build::MISSING,
+    lower: Lower::By(|l| {
+        let groups = Grouped::sorted(l);
+        let min = groups.rows.segment_min(groups.ids, groups.segments);
+        // TensorFlow has 0 here where no row has the id.
+        Ok(vec![groups.or_zero(min)])
+    }),
     infer: segment,
 };

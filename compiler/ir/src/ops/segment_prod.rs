@@ -1,6 +1,8 @@
 //! The product of each segment, ids ascending.
 
+use crate::build::Lower;
 use crate::ops::op::Op;
+use crate::ops::rules::grouped::Grouped;
 use crate::ops::rules::{SEGMENT_NUMBER, segment};
 
 /// The product of the rows with the same id.
@@ -10,6 +12,9 @@ pub(super) static OP: Op = Op {
     doc: "The product of the rows of each segment; ids ascend, and each is less than the number of rows.",
     params: SEGMENT_NUMBER,
     random: false,
-    lower: crate::build::MISSING,
+    lower: Lower::By(|l| {
+        let groups = Grouped::sorted(l);
+        Ok(vec![groups.rows.segment_prod(groups.ids, groups.segments)])
+    }),
     infer: segment,
 };

@@ -1,6 +1,14 @@
 //! A box out of a tensor.
 
+use ndarray::Slice;
+
+use crate::autodiff::Backward;
+use crate::build::{Lower, Lowering, Value};
+use crate::graph::{AttrKind, Eval, Gradient, Prim, PrimCall, Type};
+use crate::interp::{Array, Evaluation, each};
 use crate::ops::op::{Call, Elements, Fault, Kind, Op, Param, RuleError};
+use crate::ops::rules::primitive::{arity, of_class};
+use crate::ops::rules::shapes::{made, one_each};
 use crate::ops::rules::{at_least, exact_dim, fits, known_negative, length};
 use crate::size::Size;
 use crate::types::{Class, Dim, TensorType};
@@ -16,7 +24,7 @@ pub(super) static OP: Op = Op {
         Param::required("size", Kind::Ints),
     ],
     random: false,
-    lower: crate::build::MISSING,
+    lower: Lower::By(lower),
     infer,
 };
 
@@ -60,4 +68,76 @@ fn cut(i: usize, dim: &Dim, begin: &Size, size: &Size) -> Result<Dim, RuleError>
         .at(if all_left { "begin" } else { "size" }));
     }
     Ok(Dim::exact(if all_left { left } else { wanted }))
+}
+
+fn lower<'g>(l: &Lowering<'g, '_>) -> Result<Vec<Value<'g>>, RuleError> {
+    let input = l.value("input");
+    let begin: Vec<usize> = l.call.ints("begin")?.iter().map(|n| *n as usize).collect();
+    let stride = vec![1; input.rank()];
+    Ok(vec![input.slice(&begin, &l.shape(0), &stride)])
+}
+
+/// The primitive: in each dimension `size` elements from `begin` on, every `stride`-th.
+pub(crate) static PRIM: Prim = Prim {
+    name: "slice",
+    attrs: &[
+        ("begin", AttrKind::Sizes),
+        ("size", AttrKind::Sizes),
+        ("stride", AttrKind::Sizes),
+    ],
+    infer: infer_prim,
+    gradient: Gradient::Each(&[Some(back)]),
+    eval: Eval::Whole(|e| Ok(vec![eval(e)])),
+};
+
+fn infer_prim(call: &PrimCall<'_>) -> Result<Vec<Type>, String> {
+    let [x] = arity(call)?;
+    of_class(x, Class::Any)?;
+    for name in ["begin", "size", "stride"] {
+        one_each(name, call.sizes(name), x)?;
+    }
+    let size = call.sizes("size");
+    for (i, n) in x.shape.iter().enumerate() {
+        let (begin, size, stride) = (call.sizes("begin")[i], size[i], call.sizes("stride")[i]);
+        let end = reach(size, stride).and_then(|reach| reach.checked_add(begin));
+        if stride == 0 || end.is_none_or(|end| end > *n) {
+            return Err(format!(
+                "dimension {i} of {x} has no {size} elements from {begin} on in steps of {stride}"
+            ));
+        }
+    }
+    made(x.dtype, size.to_vec())
+}
+
+/// How far it is from the first of some elements to behind the last.
+pub(super) fn reach(size: usize, stride: usize) -> Option<usize> {
+    match size {
+        0 => Some(0),
+        _ => (size - 1).checked_mul(stride)?.checked_add(1),
+    }
+}
+
+/// dy with zeros for all that was left out.
+fn back<'g>(g: &Backward<'g>) -> Value<'g> {
+    let (begin, stride) = (g.sizes("begin"), g.sizes("stride"));
+    let whole = g.x(0).shape();
+    let after = |(i, size): (usize, &usize)| {
+        let reach = reach(*size, stride[i]).expect("the rule computed it");
+        whole[i] - begin[i] - reach
+    };
+    let after: Vec<usize> = g.sizes("size").iter().enumerate().map(after).collect();
+    let between: Vec<usize> = stride.iter().map(|n| n - 1).collect();
+    g.dy().pad(g.dy().like(0.0), begin, &after, &between)
+}
+
+fn eval(e: &Evaluation<'_>) -> Array {
+    let (begin, size, stride) = (e.sizes("begin"), e.sizes("size"), e.sizes("stride"));
+    let cut = |i: usize| {
+        let reach = reach(size[i], stride[i]).expect("the rule computed it");
+        let end = (begin[i] + reach) as isize;
+        // The step from a lone element leads nowhere, and may be too long for an `isize`.
+        let step = if size[i] > 1 { stride[i] as isize } else { 1 };
+        Slice::new(begin[i] as isize, Some(end), step)
+    };
+    each!(e.x(0), x => x.slice_each_axis(|axis| cut(axis.axis.index())).to_owned().into())
 }

@@ -1,6 +1,8 @@
 //! Elements in order.
 
+use crate::build::Lower;
 use crate::ops::op::{Call, Op, RuleError};
+use crate::ops::rules::order::{pick, sorted};
 use crate::ops::rules::{SORT, sort};
 use crate::types::TensorType;
 
@@ -11,7 +13,10 @@ pub(super) static OP: Op = Op {
     doc: "The elements in order along an axis.",
     params: SORT,
     random: false,
-    lower: crate::build::MISSING,
+    lower: Lower::By(|l| {
+        let (positions, axis) = sorted(l)?;
+        Ok(vec![pick(l.value("x"), positions, axis)])
+    }),
     infer,
 };
 

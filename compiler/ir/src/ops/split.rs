@@ -1,5 +1,6 @@
 //! Pieces along an axis.
 
+use crate::build::{Lower, Lowering, Value};
 use crate::ops::op::{Call, Default, Elements, Fault, Kind, Op, Param, RuleError};
 use crate::ops::rules::{MAX_PARTS, at_least, axis, exact_dim, fits, known_negative};
 use crate::size::Size;
@@ -16,7 +17,7 @@ pub(super) static OP: Op = Op {
         Param::with("axis", Kind::Int, Default::Int(0)),
     ],
     random: false,
-    lower: crate::build::MISSING,
+    lower: Lower::By(lower),
     infer,
 };
 
@@ -89,4 +90,16 @@ fn given(whole: &Size, sizes: &[Size]) -> Result<Vec<Size>, RuleError> {
         .at(SPLITS)),
         _ => Err(RuleError::new(Fault::BadValue, "only one piece can be -1, the rest").at(SPLITS)),
     }
+}
+
+fn lower<'g>(l: &Lowering<'g, '_>) -> Result<Vec<Value<'g>>, RuleError> {
+    let value = l.value("value");
+    let along = axis("axis", l.call.int("axis")?, value.rank())?;
+    let mut begin = 0;
+    let piece = |i: usize| {
+        let size = l.shape(i)[along];
+        begin += size;
+        value.narrow(along, begin - size, size)
+    };
+    Ok((0..l.results.len()).map(piece).collect())
 }

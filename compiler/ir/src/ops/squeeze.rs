@@ -1,5 +1,6 @@
 //! Without dimensions of 1.
 
+use crate::build::Lower;
 use crate::ops::op::{Call, Elements, Fault, Kind, Op, Param, RuleError};
 use crate::ops::rules::axes;
 use crate::types::{Class, TensorType};
@@ -14,7 +15,7 @@ pub(super) static OP: Op = Op {
         Param::optional("axis", Kind::Ints),
     ],
     random: false,
-    lower: crate::build::MISSING,
+    lower: Lower::By(|l| Ok(vec![l.value("x").reshape(&l.shape(0))])),
     infer,
 };
 

@@ -1,5 +1,6 @@
 //! Tensors along a new axis.
 
+use crate::build::{Lower, Lowering, Value};
 use crate::ops::op::{Call, Default, Elements, Fault, Kind, Op, Param, RuleError};
 use crate::ops::rules::{fits, place};
 use crate::types::{Class, Dim, TensorType};
@@ -14,7 +15,7 @@ pub(super) static OP: Op = Op {
         Param::with("axis", Kind::Int, Default::Int(0)),
     ],
     random: false,
-    lower: crate::build::MISSING,
+    lower: Lower::By(lower),
     infer,
 };
 
@@ -37,4 +38,10 @@ fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
     let mut shape = first.shape.clone();
     shape.0.insert(place, Dim::fixed(values.len() as i64));
     fits(TensorType::new(first.dtype, shape))
+}
+
+fn lower<'g>(l: &Lowering<'g, '_>) -> Result<Vec<Value<'g>>, RuleError> {
+    let values = l.values("values");
+    let place = place("axis", l.call.int("axis")?, values[0].rank())?;
+    Ok(vec![l.b.stack(values, place)])
 }

@@ -1,5 +1,6 @@
 //! Part of a tensor by positions, as indexing `x[a..b by s]` means it.
 
+use crate::build::{Lower, Lowering, Value};
 use crate::ops::op::{Call, Default, Elements, Fault, Kind, Op, Param, RuleError};
 use crate::ops::rules::{exact_dim, fits, known_negative, length};
 use crate::size::Size;
@@ -26,9 +27,80 @@ pub(super) static OP: Op = Op {
         Param::with("shrink_axis_mask", Kind::Int, Default::Int(0)),
     ],
     random: false,
-    lower: crate::build::MISSING,
+    lower: Lower::By(lower),
     infer,
 };
+
+/// A slice of the tensor, turned round along the dimensions that are walked backwards.
+fn lower<'g>(l: &Lowering<'g, '_>) -> Result<Vec<Value<'g>>, RuleError> {
+    let input = l.value("input");
+    let mut cuts = Cuts::default();
+    let entries = entries(l.call)?;
+    let taken = |e: &&Entry<'_>| matches!(e, Entry::At(_) | Entry::Range(_));
+    let whole = input.rank() - entries.iter().filter(taken).count();
+    let mut left = input.shape().into_iter().map(|n| n as i64);
+    for entry in &entries {
+        match entry {
+            Entry::Ellipsis => left.by_ref().take(whole).for_each(|n| cuts.all(n)),
+            Entry::NewAxis => {}
+            Entry::At(position) => {
+                let n = left.next().expect("the rule counted the dimensions");
+                let at = known(position)?;
+                cuts.add(n, (if at < 0 { at + n } else { at }, 1), 1);
+            }
+            Entry::Range(range) => {
+                let n = left.next().expect("the rule counted the dimensions");
+                for border in range.begin.into_iter().chain(range.end) {
+                    known(border)?;
+                }
+                let elements = range.elements(n).ok_or_else(RuleError::overflow)?;
+                cuts.add(n, elements, range.stride);
+            }
+        }
+    }
+    left.for_each(|n| cuts.all(n));
+    let turned = input.reverse(&cuts.turned);
+    let part = turned.slice(&cuts.begin, &cuts.size, &cuts.stride);
+    Ok(vec![part.reshape(&l.shape(0))])
+}
+
+/// What is cut out of each dimension.
+#[derive(Default)]
+struct Cuts {
+    begin: Vec<usize>,
+    size: Vec<usize>,
+    stride: Vec<usize>,
+    /// The dimensions that are turned round first.
+    turned: Vec<usize>,
+}
+
+impl Cuts {
+    /// All `n` elements of the next dimension.
+    fn all(&mut self, n: i64) {
+        self.add(n, (0, n), 1);
+    }
+
+    /// Of the `n` elements of the next dimension those from the first on, so many and so far apart.
+    fn add(&mut self, n: i64, (first, extent): (i64, i64), stride: i64) {
+        let (begin, stride) = match extent {
+            0 => (0, 1),
+            1 => (first, 1),
+            _ if stride < 0 => {
+                self.turned.push(self.begin.len());
+                (n - 1 - first, -stride)
+            }
+            _ => (first, stride),
+        };
+        self.begin.push(begin as usize);
+        self.size.push(extent as usize);
+        self.stride.push(stride as usize);
+    }
+}
+
+fn known(position: &Size) -> Result<i64, RuleError> {
+    let value = position.value();
+    value.ok_or_else(|| RuleError::unknown_size("begin", position))
+}
 
 /// The masks are 32 bits wide in TensorFlow.
 const MAX_ENTRIES: usize = 32;
@@ -197,24 +269,27 @@ impl Range<'_> {
 
     /// With all known: positions outside are moved to the border, as Python does.
     fn clamped(&self, n: i64) -> Option<Size> {
+        let (_, extent) = self.elements(n)?;
+        Some(Size::fixed(extent))
+    }
+
+    /// The position of the first element and how many there are, with all known.
+    fn elements(&self, n: i64) -> Option<(i64, i64)> {
         let forward = self.stride > 0;
         // Backwards the range may end before the first element, so its borders are one less.
         let (least, most) = if forward { (0, n) } else { (-1, n - 1) };
         let place = |p: i64| if p < 0 { p.saturating_add(n) } else { p }.clamp(least, most);
         let begin = self.begin.and_then(Size::value).map(place);
         let end = self.end.and_then(Size::value).map(place);
-        let (way, step) = if forward {
-            (end.unwrap_or(n) - begin.unwrap_or(0), self.stride)
+        let (begin, way, step) = if forward {
+            let begin = begin.unwrap_or(0);
+            (begin, end.unwrap_or(n) - begin, self.stride)
         } else {
-            (
-                begin.unwrap_or(n - 1) - end.unwrap_or(-1),
-                self.stride.checked_neg()?,
-            )
+            let begin = begin.unwrap_or(n - 1);
+            (begin, begin - end.unwrap_or(-1), self.stride.checked_neg()?)
         };
-        Some(match way {
-            1.. => Size::fixed((way - 1) / step + 1),
-            _ => Size::fixed(0),
-        })
+        let extent = if way > 0 { (way - 1) / step + 1 } else { 0 };
+        Some((begin, extent))
     }
 
     /// With names: positions are taken to lie inside, and one with a name in it to count from the start.

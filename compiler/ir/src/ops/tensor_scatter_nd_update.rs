@@ -1,6 +1,8 @@
 //! Slices replaced at positions.
 
+use crate::build::{Lower, Value};
 use crate::ops::op::{Call, Elements, Kind, Op, Param, RuleError};
+use crate::ops::rules::positions::scatter_nd;
 use crate::ops::rules::scattered;
 use crate::types::{Class, TensorType};
 
@@ -15,7 +17,7 @@ pub(super) static OP: Op = Op {
         Param::required("updates", Kind::Tensor(Elements::Same("T", Class::Any))),
     ],
     random: false,
-    lower: crate::build::MISSING,
+    lower: Lower::By(|l| Ok(vec![scatter_nd(l, l.value("tensor"), Value::scatter_set)])),
     infer,
 };
 

@@ -1,6 +1,8 @@
 //! Products summed over chosen axes.
 
+use crate::build::{Lower, Lowering, Value};
 use crate::ops::op::{Call, Elements, Fault, Kind, Op, Param, RuleError};
+use crate::ops::rules::contract::{Labelled, contract, zeroed};
 use crate::ops::rules::{axes, fits, length, same_dim};
 use crate::types::{Class, Dim, TensorType};
 
@@ -17,7 +19,7 @@ pub(super) static OP: Op = Op {
         Param::optional("b_axes", Kind::Ints),
     ],
     random: false,
-    lower: crate::build::MISSING,
+    lower: Lower::By(lower),
     infer,
 };
 
@@ -62,4 +64,25 @@ fn summed(call: &Call<'_>, a: usize, b: usize) -> Result<(Vec<usize>, Vec<usize>
         )
         .help("give `axes`, or both `a_axes` and `b_axes`")),
     }
+}
+
+/// A matrix product, `a` having the summed axes last and `b` having them first.
+fn lower<'g>(l: &Lowering<'g, '_>) -> Result<Vec<Value<'g>>, RuleError> {
+    let [a, b] = ["a", "b"].map(|name| zeroed(l, l.value(name), l.call.tensor(name)));
+    let (from_a, from_b) = summed(l.call, a.rank(), b.rank())?;
+    // An axis of `b` is labelled by the axis of `a` that it is paired with, or by a number that `a` does not have.
+    let paired = |j: usize| from_b.iter().position(|k| *k == j).map(|i| from_a[i]);
+    let rank = a.rank();
+    let a = Labelled {
+        value: a,
+        labels: a.axes(),
+    };
+    let b = Labelled {
+        value: b,
+        labels: (0..b.rank())
+            .map(|j| paired(j).unwrap_or(rank + j))
+            .collect(),
+    };
+    let product = contract(&a, &b, |label| !from_a.contains(label))?;
+    Ok(vec![zeroed(l, product.value, &l.results[0])])
 }

@@ -1,5 +1,6 @@
 //! A tensor many times over.
 
+use crate::build::{Lower, Lowering, Value};
 use crate::ops::op::{Call, Elements, Kind, Op, Param, RuleError};
 use crate::ops::rules::{at_least, exact_dim, fits, length};
 use crate::size::Size;
@@ -15,7 +16,7 @@ pub(super) static OP: Op = Op {
         Param::required("multiples", Kind::Ints),
     ],
     random: false,
-    lower: crate::build::MISSING,
+    lower: Lower::By(lower),
     infer,
 };
 
@@ -34,4 +35,20 @@ fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
         dims.push(Dim::exact(size.ok_or_else(RuleError::overflow)?));
     }
     fits(x.with_dims(dims))
+}
+
+/// A new dimension before each that is repeated, stretched, then made one with it.
+fn lower<'g>(l: &Lowering<'g, '_>) -> Result<Vec<Value<'g>>, RuleError> {
+    let x = l.value("x");
+    let (mut apart, mut repeated) = (Vec::new(), Vec::new());
+    for (size, times) in x.shape().into_iter().zip(l.call.ints("multiples")?) {
+        if times != 1 {
+            apart.push(1);
+            repeated.push(times as usize);
+        }
+        apart.push(size);
+        repeated.push(size);
+    }
+    let whole = x.reshape(&apart).broadcast(&repeated);
+    Ok(vec![whole.reshape(&l.shape(0))])
 }

@@ -1,6 +1,8 @@
 //! The greatest elements and where they are.
 
+use crate::build::Lower;
 use crate::ops::op::{Call, Default, Elements, Fault, Kind, Op, Param, RuleError};
+use crate::ops::rules::order::pick;
 use crate::ops::rules::{at_least, exact_dim, fits, known_negative, least_rank};
 use crate::types::{Class, DType, Dim, TensorType};
 
@@ -15,7 +17,14 @@ pub(super) static OP: Op = Op {
         Param::with("sorted", Kind::Bool, Default::Bool(true)),
     ],
     random: false,
-    lower: crate::build::MISSING,
+    lower: Lower::By(|l| {
+        let input = l.value("input");
+        let last = input.rank() - 1;
+        let k = l.shape(0)[last];
+        let positions = input.argsort(last, true).narrow(last, 0, k);
+        let values = pick(input, positions, last);
+        Ok(vec![values, positions.cast(DType::I32)])
+    }),
     infer,
 };
 

@@ -1,6 +1,12 @@
 //! The dimensions in another order.
 
+use crate::autodiff::Backward;
+use crate::build::{Lower, Value};
+use crate::graph::{AttrKind, Eval, Gradient, Prim, PrimCall, Type};
+use crate::interp::{Array, Evaluation, each};
 use crate::ops::op::{Call, Elements, Kind, Op, Param, RuleError};
+use crate::ops::rules::primitive::{arity, of_class};
+use crate::ops::rules::shapes::{along, different, one_each};
 use crate::ops::rules::{axes, length};
 use crate::types::{Class, TensorType};
 
@@ -14,19 +20,61 @@ pub(super) static OP: Op = Op {
         Param::optional("perm", Kind::Ints),
     ],
     random: false,
-    lower: crate::build::MISSING,
+    lower: Lower::By(|l| Ok(vec![l.value("x").transpose(&order(l.call)?)])),
     infer,
 };
 
 fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
     let x = call.tensor("x");
-    let order = match call.ints_opt("perm")? {
+    let dims = order(call)?.into_iter().map(|i| x.shape.0[i].clone());
+    Ok(vec![x.with_dims(dims.collect())])
+}
+
+fn order(call: &Call<'_>) -> Result<Vec<usize>, RuleError> {
+    let rank = call.tensor("x").rank();
+    match call.ints_opt("perm")? {
         Some(perm) => {
-            length("perm", perm.len(), x.rank(), "dimension of `x`")?;
-            axes("perm", &perm, x.rank())?
+            length("perm", perm.len(), rank, "dimension of `x`")?;
+            axes("perm", &perm, rank)
         }
-        None => (0..x.rank()).rev().collect(),
-    };
-    let dims = order.into_iter().map(|i| x.shape.0[i].clone()).collect();
-    Ok(vec![x.with_dims(dims)])
+        None => Ok((0..rank).rev().collect()),
+    }
+}
+
+/// The primitive.
+pub(crate) static PRIM: Prim = Prim {
+    name: "transpose",
+    attrs: &[("perm", AttrKind::Sizes)],
+    infer: infer_prim,
+    gradient: Gradient::Each(&[Some(back)]),
+    eval: Eval::Whole(|e| Ok(vec![eval(e)])),
+};
+
+fn infer_prim(call: &PrimCall<'_>) -> Result<Vec<Type>, String> {
+    let [x] = arity(call)?;
+    of_class(x, Class::Any)?;
+    let perm = call.sizes("perm");
+    one_each("perm", perm, x)?;
+    different(perm, x)?;
+    let shape = perm.iter().map(|axis| along(x, *axis));
+    Ok(vec![x.with_shape(&shape.collect::<Result<Vec<_>, _>>()?)])
+}
+
+/// dy with its dimensions where they came from.
+fn back<'g>(g: &Backward<'g>) -> Value<'g> {
+    g.dy().transpose(&inverse(g.sizes("perm")))
+}
+
+/// The order that undoes an order of dimensions.
+pub(super) fn inverse(perm: &[usize]) -> Vec<usize> {
+    let mut inverse = vec![0; perm.len()];
+    for (to, from) in perm.iter().enumerate() {
+        inverse[*from] = to;
+    }
+    inverse
+}
+
+fn eval(e: &Evaluation<'_>) -> Array {
+    let perm = e.sizes("perm");
+    each!(e.x(0), x => x.view().permuted_axes(perm).to_owned().into())
 }

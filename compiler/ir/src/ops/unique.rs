@@ -1,7 +1,15 @@
 //! The different values of a vector.
 
+use std::collections::HashMap;
+
+use ndarray::{Array1, ArrayD, arr0};
+
+use crate::build::{Lower, Lowering, Value};
+use crate::graph::{Eval, Gradient, Prim, PrimCall, Type};
+use crate::interp::{Array, Evaluation, Fault};
 use crate::ops::op::{Call, Elements, Kind, Op, Param, RuleError};
 use crate::ops::rules::dims;
+use crate::ops::rules::primitive::{arity, of_class};
 use crate::types::{Class, DType, Dim, TensorType};
 
 /// Each value of x once, in the order of first appearance, and for each element which it is.
@@ -14,7 +22,7 @@ pub(super) static OP: Op = Op {
         Kind::Tensor(Elements::Same("T", Class::Any)),
     )],
     random: false,
-    lower: crate::build::MISSING,
+    lower: Lower::By(lower),
     infer,
 };
 
@@ -23,4 +31,87 @@ fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
     let [n] = dims(call, "x")?;
     let values = x.with_dims(vec![Dim::at_most(n.size.clone(), call.count())]);
     Ok(vec![values, x.with_dtype(DType::I32)])
+}
+
+/// Of a counted vector the values behind the count come last, so what is in use is just shorter.
+fn lower<'g>(l: &Lowering<'g, '_>) -> Result<Vec<Value<'g>>, RuleError> {
+    let [values, positions, all] = l.value("x").unique();
+    let [dim] = dims(l.call, "x")?;
+    let count = match l.count(dim) {
+        Some(_) if positions.shape() != [0] => {
+            let last = l.mask(positions, std::slice::from_ref(dim), &[0], -1.0);
+            last.max(&[0]).cast(DType::I64) + 1.0
+        }
+        _ => all,
+    };
+    l.define_count(&l.call.count(), count);
+    Ok(vec![values, positions])
+}
+
+/// The primitive: the different values with 0 behind them, for each element the position (i32) of its value, and how many
+/// there are (i64). Zeros of both signs are one value; each NaN is a value of its own.
+pub(crate) static PRIM: Prim = Prim {
+    name: "unique",
+    attrs: &[],
+    infer: infer_prim,
+    gradient: Gradient::None,
+    eval: Eval::Whole(eval),
+};
+
+fn infer_prim(call: &PrimCall<'_>) -> Result<Vec<Type>, String> {
+    let [x] = arity(call)?;
+    of_class(x, Class::Any)?;
+    match x.shape.as_slice() {
+        [n] if i32::try_from(*n).is_ok() => Ok(vec![
+            x.clone(),
+            x.with_dtype(DType::I32),
+            Type::scalar(DType::I64),
+        ]),
+        [_] => Err(format!("{x} has more elements than an i32 can count")),
+        _ => Err(format!("the operand must be a vector, not {x}")),
+    }
+}
+
+fn eval(e: &Evaluation<'_>) -> Result<Vec<Array>, Fault> {
+    let (firsts, positions) = match e.x(0) {
+        // What is equal has the same bits after -0 became 0; NaN has no key, because it equals nothing.
+        Array::Float(x) => order(x.iter().map(|x| (!x.is_nan()).then(|| (x + 0.0).to_bits()))),
+        Array::Int(x) => order(x.iter().map(|n| Some(*n as u64))),
+        Array::Bool(x) => order(x.iter().map(|b| Some(u64::from(*b)))),
+    };
+    let values = match e.x(0) {
+        Array::Float(x) => front(&firsts, x.len(), |i| x[[i]]).into(),
+        Array::Int(x) => front(&firsts, x.len(), |i| x[[i]]).into(),
+        Array::Bool(x) => front(&firsts, x.len(), |i| x[[i]]).into(),
+    };
+    let count = arr0(firsts.len() as i64).into_dyn();
+    Ok(vec![
+        values,
+        Array1::from_vec(positions).into_dyn().into(),
+        count.into(),
+    ])
+}
+
+/// Where each value first appears, and for each element which of the values it is.
+fn order(keys: impl Iterator<Item = Option<u64>>) -> (Vec<usize>, Vec<i64>) {
+    let (mut known, mut firsts, mut positions) = (HashMap::new(), Vec::new(), Vec::new());
+    for (i, key) in keys.enumerate() {
+        let next = firsts.len() as i64;
+        let position = match key {
+            Some(key) => *known.entry(key).or_insert(next),
+            None => next,
+        };
+        if position == next {
+            firsts.push(i);
+        }
+        positions.push(position);
+    }
+    (firsts, positions)
+}
+
+/// The elements at some places, and what is 0 or false behind them, `n` in all.
+fn front<T: Clone + Default>(places: &[usize], n: usize, at: impl Fn(usize) -> T) -> ArrayD<T> {
+    let mut values: Vec<T> = places.iter().map(|i| at(*i)).collect();
+    values.resize(n, T::default());
+    Array1::from_vec(values).into_dyn()
 }

@@ -1,6 +1,10 @@
 //! The greatest of each segment, ids in any order.
 
+use crate::build::Lower;
+use crate::graph::{AttrKind, Eval, Gradient, Prim};
 use crate::ops::op::Op;
+use crate::ops::rules::extremes::{highest, pick_max};
+use crate::ops::rules::grouped::{Grouped, infer, of_ties, reduce_rows};
 use crate::ops::rules::{UNSORTED_SEGMENT, unsorted_segment};
 
 /// The greatest of the rows with the same id; negative ids are left out.
@@ -10,6 +14,25 @@ pub(super) static OP: Op = Op {
     doc: "The greatest of what belongs to each segment; ids come in any order, negative ones are left out.",
     params: UNSORTED_SEGMENT,
     random: false,
-    lower: crate::build::MISSING,
+    lower: Lower::By(|l| {
+        let groups = Grouped::unsorted(l);
+        Ok(vec![groups.rows.segment_max(groups.ids, groups.segments)])
+    }),
     infer: unsorted_segment,
+};
+
+/// The primitive. A segment without rows is the least number of the type; NaN wins; equal elements share the gradient evenly.
+pub(crate) static PRIM: Prim = Prim {
+    name: "unsorted_segment_max",
+    attrs: &[("segments", AttrKind::Size)],
+    infer,
+    gradient: Gradient::Each(&[Some(of_ties), None]),
+    eval: Eval::Whole(|e| {
+        let dtype = e.results[0].dtype;
+        let (float, int) = match dtype.int_range() {
+            Some(ends) => (0.0, ends.0),
+            None => (-highest(dtype), 0),
+        };
+        reduce_rows(e, (float, pick_max), (int, i64::max))
+    }),
 };

@@ -1,5 +1,6 @@
 //! The slices along an axis.
 
+use crate::build::{Lower, Lowering, Value};
 use crate::ops::op::{Call, Default, Elements, Fault, Kind, Op, Param, RuleError};
 use crate::ops::rules::{MAX_PARTS, axis, exact_dim};
 use crate::types::{Class, TensorType};
@@ -14,7 +15,7 @@ pub(super) static OP: Op = Op {
         Param::with("axis", Kind::Int, Default::Int(0)),
     ],
     random: false,
-    lower: crate::build::MISSING,
+    lower: Lower::By(lower),
     infer,
 };
 
@@ -35,4 +36,11 @@ fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
     let mut slice = value.clone();
     slice.shape.0.remove(along);
     Ok(vec![slice; parts as usize])
+}
+
+fn lower<'g>(l: &Lowering<'g, '_>) -> Result<Vec<Value<'g>>, RuleError> {
+    let value = l.value("value");
+    let along = axis("axis", l.call.int("axis")?, value.rank())?;
+    let slice = |i: usize| value.narrow(along, i, 1).reshape(&l.shape(i));
+    Ok((0..l.results.len()).map(slice).collect())
 }

@@ -2,97 +2,189 @@
 
 use std::fmt::{self, Write};
 
-use crate::graph::{Attr, Graph, Node, What};
+use crate::graph::{Attr, Graph, Node, StateId, ValueId, What};
+use crate::tensor::{Data, Tensor};
+use crate::text::SPLAT_ELEMENTS;
 
 impl fmt::Display for Graph {
-    /// The text form, which [`parse`](super::parse()) reads back.
+    /// The text form, which [`parse`](crate::text::parse()) reads back. Graphs that break rules can be looked at, too.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "graph {:?} {{", self.name)?;
-        body(f, self, 1)?;
+        let mut printer = Printer {
+            out: f,
+            splats: SPLAT_ELEMENTS,
+        };
+        printer.body(self, 1)?;
         f.write_str("}\n")
     }
 }
 
-fn body(f: &mut impl Write, graph: &Graph, depth: usize) -> fmt::Result {
-    let indent = "  ".repeat(depth);
-    for state in &graph.state {
-        writeln!(f, "{indent}state {:?} : {}", state.name, state.ty)?;
-    }
-    for node in &graph.nodes {
-        f.write_str(&indent)?;
-        line(f, graph, node, depth)?;
-        f.write_str("\n")?;
-    }
-    for write in &graph.writes {
-        let name = &graph.state[write.state.index()].name;
-        writeln!(f, "{indent}write {name:?} <- %{}", write.value.0)?;
-    }
-    for (name, value) in &graph.results {
-        writeln!(f, "{indent}return {name:?} = %{}", value.0)?;
-    }
-    Ok(())
+struct Printer<'a, W> {
+    out: &'a mut W,
+    /// How many elements of constants may still be written as one.
+    splats: usize,
 }
 
-fn line(f: &mut impl Write, graph: &Graph, node: &Node, depth: usize) -> fmt::Result {
-    values(f, &node.results)?;
-    f.write_str(" = ")?;
-    match &node.what {
-        What::Input(name) => write!(f, "input {name:?}")?,
-        What::Const(tensor) => write!(f, "const {tensor}")?,
-        What::Read(state) => write!(f, "read {:?}", graph.state[state.index()].name)?,
-        What::Prim(prim, attrs) => {
-            write!(f, "{}(", prim.name)?;
-            values(f, &node.operands)?;
-            let mut separator = if node.operands.is_empty() { "" } else { "; " };
-            for ((name, _), attr) in prim.attrs.iter().zip(attrs.iter()) {
-                if *attr == Attr::Flag(false) {
-                    continue;
-                }
-                write!(f, "{separator}{name}: ")?;
-                attribute(f, attr)?;
-                separator = ", ";
+impl<W: Write> Printer<'_, W> {
+    fn body(&mut self, graph: &Graph, depth: usize) -> fmt::Result {
+        let indent = "  ".repeat(depth);
+        let numbers = Numbers::new(graph);
+        for state in &graph.state {
+            writeln!(self.out, "{indent}state {:?} : {}", state.name, state.ty)?;
+        }
+        for node in &graph.nodes {
+            self.out.write_str(&indent)?;
+            self.node(graph, &numbers, node, depth)?;
+            self.out.write_str("\n")?;
+        }
+        for write in &graph.writes {
+            let (name, value) = (name_of(graph, write.state), numbers.of(&[write.value]));
+            writeln!(self.out, "{indent}write {name:?} <- {value}")?;
+        }
+        for (name, value) in &graph.results {
+            let value = numbers.of(&[*value]);
+            writeln!(self.out, "{indent}return {name:?} = {value}")?;
+        }
+        Ok(())
+    }
+
+    fn node(&mut self, graph: &Graph, numbers: &Numbers, node: &Node, depth: usize) -> fmt::Result {
+        if !node.results.is_empty() {
+            write!(self.out, "{} = ", numbers.of(&node.results))?;
+        }
+        match &node.what {
+            What::Input(name) => write!(self.out, "input {name:?}")?,
+            What::Const(tensor) => {
+                self.out.write_str("const ")?;
+                self.constant(tensor)?;
             }
-            f.write_str(")")?;
+            What::Read(state) => write!(self.out, "read {:?}", name_of(graph, *state))?,
+            What::Prim(prim, attrs) => {
+                write!(self.out, "{}({}", prim.name, numbers.of(&node.operands))?;
+                let mut separator = if node.operands.is_empty() { "" } else { "; " };
+                for ((name, _), attr) in prim.attrs.iter().zip(attrs.iter()) {
+                    if *attr == Attr::Flag(false) {
+                        continue;
+                    }
+                    write!(self.out, "{separator}{name}: ")?;
+                    self.attribute(attr)?;
+                    separator = ", ";
+                }
+                self.out.write_str(")")?;
+            }
+            What::Scan(scan) => {
+                let up_to = |n: usize, all: &[ValueId]| n.min(all.len());
+                let (captures, rest) =
+                    (node.operands).split_at(up_to(scan.captures, &node.operands));
+                let (starts, over) = rest.split_at(up_to(scan.carries, rest));
+                let reverse = if scan.reverse { " reverse" } else { "" };
+                write!(self.out, "scan {}{reverse}", scan.length)?;
+                for (word, values) in [("captures", captures), ("carries", starts), ("over", over)]
+                {
+                    write!(self.out, " {word} [{}]", numbers.of(values))?;
+                }
+                self.out.write_str(" {\n")?;
+                self.body(&scan.body, depth + 1)?;
+                write!(self.out, "{}}}", "  ".repeat(depth))?;
+            }
         }
-        What::Scan(scan) => {
-            let (captures, rest) = node.operands.split_at(scan.captures);
-            let (starts, over) = rest.split_at(scan.carries);
-            let reverse = if scan.reverse { " reverse" } else { "" };
-            write!(f, "scan {}{reverse} captures [", scan.length)?;
-            values(f, captures)?;
-            f.write_str("] carries [")?;
-            values(f, starts)?;
-            f.write_str("] over [")?;
-            values(f, over)?;
-            f.write_str("] {\n")?;
-            body(f, &scan.body, depth + 1)?;
-            write!(f, "{}}}", "  ".repeat(depth))?;
+        for (i, value) in node.results.iter().enumerate() {
+            let separator = if i > 0 { ", " } else { " : " };
+            match graph.types.get(value.index()) {
+                Some(ty) => write!(self.out, "{separator}{ty}")?,
+                None => write!(self.out, "{separator}?")?,
+            }
+        }
+        Ok(())
+    }
+
+    fn constant(&mut self, tensor: &Tensor) -> fmt::Result {
+        let (data, n) = (tensor.data(), tensor.data().len());
+        if tensor.shape().is_empty() {
+            return element(self.out, data, 0);
+        }
+        let text = |i: usize| {
+            let mut text = String::new();
+            element(&mut text, data, i).map(|()| text)
+        };
+        if n > 1 && n <= self.splats {
+            let first = text(0)?;
+            if (1..n).all(|i| text(i).as_ref() == Ok(&first)) {
+                self.splats -= n;
+                return write!(self.out, "splat {first}");
+            }
+        }
+        self.out.write_str("[")?;
+        for i in 0..n {
+            self.out.write_str(if i > 0 { ", " } else { "" })?;
+            element(self.out, data, i)?;
+        }
+        self.out.write_str("]")
+    }
+
+    fn attribute(&mut self, attr: &Attr) -> fmt::Result {
+        match attr {
+            Attr::Int(n) => write!(self.out, "{n}"),
+            Attr::Size(n) => write!(self.out, "{n}"),
+            Attr::Sizes(n) => write!(self.out, "{n:?}"),
+            Attr::Pairs(pairs) => write!(self.out, "{pairs:?}"),
+            Attr::Flag(b) => write!(self.out, "{b}"),
+            Attr::DType(d) => write!(self.out, "{d}"),
+            Attr::Text(t) => write!(self.out, "{t:?}"),
         }
     }
-    f.write_str(" : ")?;
-    for (i, value) in node.results.iter().enumerate() {
-        let comma = if i > 0 { ", " } else { "" };
-        write!(f, "{comma}{}", graph.ty(*value))?;
-    }
-    Ok(())
 }
 
-fn values(f: &mut impl Write, ids: &[crate::graph::ValueId]) -> fmt::Result {
-    for (i, id) in ids.iter().enumerate() {
-        let comma = if i > 0 { ", " } else { "" };
-        write!(f, "{comma}%{}", id.0)?;
+/// One element, with the shortest digits that identify it.
+fn element(out: &mut impl Write, data: &Data, i: usize) -> fmt::Result {
+    match data {
+        Data::F16(v) => float(out, v[i].is_nan(), v[i].to_f64()),
+        Data::Bf16(v) => float(out, v[i].is_nan(), v[i].to_f64()),
+        Data::F32(v) => float(out, v[i].is_nan(), v[i]),
+        Data::F64(v) => float(out, v[i].is_nan(), v[i]),
+        Data::I8(v) => write!(out, "{}", v[i]),
+        Data::I16(v) => write!(out, "{}", v[i]),
+        Data::I32(v) => write!(out, "{}", v[i]),
+        Data::I64(v) => write!(out, "{}", v[i]),
+        Data::U8(v) => write!(out, "{}", v[i]),
+        Data::Bool(v) => write!(out, "{}", v[i]),
+        Data::String(v) => write!(out, "{:?}", String::from_utf8_lossy(&v[i])),
     }
-    Ok(())
 }
 
-fn attribute(f: &mut impl Write, attr: &Attr) -> fmt::Result {
-    match attr {
-        Attr::Int(n) => write!(f, "{n}"),
-        Attr::Size(n) => write!(f, "{n}"),
-        Attr::Sizes(n) => write!(f, "{n:?}"),
-        Attr::Pairs(pairs) => write!(f, "{pairs:?}"),
-        Attr::Flag(b) => write!(f, "{b}"),
-        Attr::DType(d) => write!(f, "{d}"),
-        Attr::Text(t) => write!(f, "{t:?}"),
+fn float(out: &mut impl Write, is_nan: bool, x: impl fmt::Debug) -> fmt::Result {
+    match is_nan {
+        true => out.write_str("nan"),
+        false => write!(out, "{x:?}"),
+    }
+}
+
+fn name_of(graph: &Graph, state: StateId) -> &str {
+    let state = graph.state.get(state.index());
+    state.map_or("", |state| &state.name)
+}
+
+/// Values numbered in the order in which they are made.
+struct Numbers(Vec<Option<usize>>);
+
+impl Numbers {
+    fn new(graph: &Graph) -> Numbers {
+        let mut numbers = vec![None; graph.types.len()];
+        let made = graph.nodes.iter().flat_map(|n| &n.results);
+        for (i, value) in made.enumerate() {
+            if let Some(number) = numbers.get_mut(value.index()) {
+                *number = Some(i);
+            }
+        }
+        Numbers(numbers)
+    }
+
+    /// `%0, %1`. A value that is never made, which only a broken graph has, is `%?` and its number in the graph.
+    fn of(&self, values: &[ValueId]) -> String {
+        let one = |v: &ValueId| match self.0.get(v.index()).copied().flatten() {
+            Some(n) => format!("%{n}"),
+            None => format!("%?{}", v.0),
+        };
+        values.iter().map(one).collect::<Vec<_>>().join(", ")
     }
 }

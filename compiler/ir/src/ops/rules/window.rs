@@ -1,5 +1,6 @@
 //! Windows that move over height and width: convolutions and pools. The layout is batch, height, width, channels.
 
+use crate::build::{Convolution, Pool};
 use crate::ops::op::{Call, Default, Elements, Fault, Kind, Param, RuleError};
 use crate::ops::rules::checks::{at_least, dims, exact_dim, fits, not_negative};
 use crate::size::Size;
@@ -30,8 +31,7 @@ const fn input(class: Class) -> Param {
 /// One value for each place of the window.
 pub(in crate::ops) fn pool(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
     let [n, h, w, c] = dims(call, "input")?;
-    let kernel = Window::pair(call, "ksize")?.map(Size::fixed);
-    let window = Window::new(call, kernel, [1, 1])?;
+    let window = Window::of_pool(call)?;
     let [h, w] = window.places(h, w)?;
     fits(
         call.tensor("input")
@@ -98,6 +98,25 @@ impl<'a> Window<'a> {
             dilations,
             padding,
         })
+    }
+
+    /// The window of a pool, which must be larger than the padding so that each place holds something.
+    pub(in crate::ops) fn of_pool(call: &Call<'a>) -> Result<Window<'a>, RuleError> {
+        let kernel = Window::pair(call, "ksize")?;
+        let window = Window::new(call, kernel.map(Size::fixed), [1, 1])?;
+        if let Padding::Pads(pads) = window.padding {
+            for (pads, kernel) in pads.iter().zip(kernel) {
+                let sides = [&pads.0, &pads.1].map(Size::value);
+                if let Some(pad) = sides.into_iter().flatten().find(|n| *n >= kernel) {
+                    return Err(RuleError::new(
+                        Fault::BadValue,
+                        format!("`pads` must be less than the window, but {pad} is not less than {kernel}"),
+                    )
+                    .at("pads"));
+                }
+            }
+        }
+        Ok(window)
     }
 
     /// The same for an op that takes no `pads`.
@@ -176,6 +195,58 @@ impl<'a> Window<'a> {
             .add(&Size::fixed(1))
     }
 
+    /// Its numbers as those of a convolution of an input of known height and width.
+    pub(in crate::ops) fn convolution(
+        &self,
+        input: &[usize],
+        groups: usize,
+    ) -> Result<Convolution, RuleError> {
+        Ok(Convolution {
+            strides: known(self.strides)?,
+            pads: self.pads(input)?,
+            dilations: known(self.dilations)?,
+            groups,
+        })
+    }
+
+    /// Its numbers as those of a pool of an input of known height and width.
+    pub(in crate::ops) fn pool(&self, input: &[usize]) -> Result<Pool, RuleError> {
+        let [h, w] = &self.kernel;
+        Ok(Pool {
+            ksize: [known_size("ksize", h)?, known_size("ksize", w)?],
+            strides: known(self.strides)?,
+            pads: self.pads(input)?,
+        })
+    }
+
+    /// The padding before and behind an input [batch, height, width, channels].
+    ///
+    /// Where it is "same", it is as TensorFlow has it: max((places - 1) · stride + span - input, 0) in all, the smaller half
+    /// before.
+    fn pads(&self, input: &[usize]) -> Result<[(usize, usize); 2], RuleError> {
+        let strides = known(self.strides)?;
+        let mut found = [(0, 0); 2];
+        for i in 0..2 {
+            found[i] = match self.padding {
+                Padding::Valid => (0, 0),
+                Padding::Pads(pads) => (
+                    known_size("pads", &pads[i].0)?,
+                    known_size("pads", &pads[i].1)?,
+                ),
+                Padding::Same => {
+                    let Some(last) = input[i + 1].div_ceil(strides[i]).checked_sub(1) else {
+                        continue;
+                    };
+                    let span = self.span(i).ok_or_else(RuleError::overflow)?;
+                    let behind = input[i + 1] - last * strides[i];
+                    let total = known_size("filters", &span)?.saturating_sub(behind);
+                    (total / 2, total - total / 2)
+                }
+            };
+        }
+        Ok(found)
+    }
+
     /// The height and width of which the window makes `h` and `w`: what a transposed convolution gives when nothing
     /// else is asked for. Of the several that fit, this is the one Keras takes.
     pub(in crate::ops) fn inputs(&self, h: &Dim, w: &Dim) -> Result<[Dim; 2], RuleError> {
@@ -206,6 +277,18 @@ impl Padding<'_> {
             _ => Padding::Valid,
         }
     }
+}
+
+fn known(pair: [i64; 2]) -> Result<[usize; 2], RuleError> {
+    let [h, w] = pair.map(|n| usize::try_from(n).map_err(|_| RuleError::overflow()));
+    Ok([h?, w?])
+}
+
+fn known_size(param: &'static str, size: &Size) -> Result<usize, RuleError> {
+    let value = size
+        .value()
+        .ok_or_else(|| RuleError::unknown_size(param, size))?;
+    usize::try_from(value).map_err(|_| RuleError::overflow())
 }
 
 fn wrong_length(param: &'static str, wanted: &str, found: usize) -> RuleError {

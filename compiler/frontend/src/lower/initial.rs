@@ -1,0 +1,87 @@
+//! The state before the first step.
+
+use trainspec_ir::build::{Builder, Value};
+use trainspec_ir::graph::{Graph, Type};
+use trainspec_ir::{DType, Span, TensorType};
+
+use crate::diag::{Code, Diagnostic};
+use crate::lower::program;
+use crate::lower::{Context, GLOBAL_STEP, SEED};
+use crate::typed::{Program, ValueId};
+
+/// A graph whose results are the initial values of all state, by name: variables, slots, scalars of optimizers and
+/// `global_step`.
+///
+/// It draws random numbers keyed by the seed and the site alone, so a spec and a seed give the same values everywhere.
+pub fn initial(cx: &Context<'_>) -> Result<Graph, Diagnostic> {
+    let b = Builder::new("initial");
+    b.randomness(b.input(SEED, &Type::scalar(DType::I64)), &[]);
+    for variable in &cx.spec.variables {
+        let value = one(cx, &b, &variable.init.program, variable.init.value)?;
+        b.result(&variable.name, value);
+    }
+    for group in cx.spec.train.iter().flat_map(|t| &t.groups) {
+        for slot in group.updates.iter().flat_map(|u| &u.slots) {
+            b.result(
+                &slot.variable,
+                one(cx, &b, &slot.init.program, slot.init.value)?,
+            );
+        }
+        for scalar in &group.scalars {
+            let known: Vec<(String, Value<'_>)> = group
+                .scalars
+                .iter()
+                .map_while(|s| {
+                    let first = if s.name == scalar.name {
+                        None
+                    } else {
+                        b.find_result(&s.name)
+                    };
+                    first.map(|value| (s.source.clone(), value))
+                })
+                .collect();
+            b.result(&scalar.name, start(cx, &b, scalar, &known)?);
+        }
+    }
+    b.result(GLOBAL_STEP, b.int(DType::I64, 0));
+    Ok(b.finish())
+}
+
+fn one<'g>(
+    cx: &Context<'_>,
+    b: &'g Builder,
+    program: &Program,
+    value: ValueId,
+) -> Result<Value<'g>, Diagnostic> {
+    let mut none = |name: &str, _: &TensorType, span| Err(unknown(name, span));
+    Ok(program::lower(cx, b, program, &mut none)?.get(value))
+}
+
+/// The first value of a scalar, which may use those before it. What it does not use (the rates of the first step, say) is
+/// left out.
+fn start<'g>(
+    cx: &Context<'_>,
+    b: &'g Builder,
+    scalar: &crate::typed::Scalar,
+    known: &[(String, Value<'g>)],
+) -> Result<Value<'g>, Diagnostic> {
+    let mut inputs = |name: &str, ty: &TensorType, span: Span| {
+        let found = known.iter().find(|(n, _)| n == name).map(|(_, v)| *v);
+        match found {
+            Some(value) => Ok(value),
+            None if name == scalar.source || name.starts_with("rates ") => {
+                Ok(b.full(&Type::of(ty).expect("it is bound"), 0.0))
+            }
+            None => Err(unknown(name, span)),
+        }
+    };
+    Ok(program::lower(cx, b, &scalar.program, &mut inputs)?.get(scalar.start))
+}
+
+fn unknown(name: &str, span: Span) -> Diagnostic {
+    Diagnostic::new(
+        Code::UnknownName,
+        span,
+        format!("`{name}` has no value before the first step"),
+    )
+}

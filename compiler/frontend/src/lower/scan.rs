@@ -1,0 +1,190 @@
+//! Loops: what a round uses from outside becomes captures of the loop.
+
+use std::collections::BTreeSet;
+
+use trainspec_ir::build::{Builder, Loop, Value};
+
+use crate::diag::{Code, Diagnostic};
+use crate::lower::program::{self, Values};
+use crate::lower::{Context, GLOBAL_STEP};
+use crate::typed::{Node, Operand, Program, Scan, ValueId, VarId, What};
+
+/// Lowers a loop; gives its results.
+pub(super) fn lower<'g>(
+    cx: &Context<'_>,
+    b: &'g Builder,
+    program: &Program,
+    scan: &Scan,
+    node: &Node,
+    values: &Values<'g>,
+) -> Result<Vec<Value<'g>>, Diagnostic> {
+    let mut uses = Uses::default();
+    uses.round(scan);
+    let over: Vec<Value<'g>> = scan.over.iter().map(|id| values.get(*id)).collect();
+    let starts: Vec<Value<'g>> = scan.starts.iter().map(|id| values.get(*id)).collect();
+    let free: Vec<ValueId> = uses.used.difference(&uses.made).copied().collect();
+    let mut captures: Vec<Value<'g>> = free.iter().map(|id| values.get(*id)).collect();
+    for var in &uses.reads {
+        captures.push(program::read(cx, b, *var)?);
+    }
+    if uses.step {
+        captures.push(program::global_step(b));
+    }
+    let random = uses.random.then(|| program::randomness(b));
+    if let Some((seed, numbers)) = &random {
+        captures.push(*seed);
+        captures.extend(numbers);
+    }
+    // Counts that the round may need are captured with the values that have them.
+    let counted: Vec<Value<'g>> = [&captures[..], &starts, &over].concat();
+    let counts = b.counts_in(&counted);
+    captures.extend(counts.iter().map(|(_, value)| *value));
+    let used = over[0].tensor_type().shape.0[0].count.clone();
+    let walk = Loop {
+        length: over[0].shape()[0],
+        reverse: false,
+        captures,
+        starts,
+        over,
+    };
+    let (outer_captures, outer_starts, outer_over) = (
+        walk.captures.clone(),
+        walk.starts.clone(),
+        walk.over.clone(),
+    );
+
+    let mut failed = None;
+    let (finals, yields) = b.scan(walk, |round| {
+        let inner = round.position.builder();
+        outer_captures
+            .iter()
+            .zip(&round.captures)
+            .for_each(|(from, to)| b.copy_counts(*from, *to, 0));
+        outer_starts
+            .iter()
+            .zip(&round.carries)
+            .for_each(|(from, to)| b.copy_counts(*from, *to, 0));
+        outer_over
+            .iter()
+            .zip(&round.elements)
+            .for_each(|(from, to)| b.copy_counts(*from, *to, 1));
+        let mut captured = round.captures.iter().copied();
+        let mut known = Values::default();
+        known
+            .0
+            .extend(free.iter().copied().zip(captured.by_ref().take(free.len())));
+        for (var, value) in uses
+            .reads
+            .iter()
+            .zip(captured.by_ref().take(uses.reads.len()))
+        {
+            inner.define_read(&cx.spec.variables[var.0 as usize].name, value);
+        }
+        for step in captured.by_ref().take(usize::from(uses.step)) {
+            inner.define_read(GLOBAL_STEP, step);
+        }
+        if let Some((_, numbers)) = &random {
+            let mut keys: Vec<Value<'_>> = captured.by_ref().take(1 + numbers.len()).collect();
+            let seed = keys.remove(0);
+            keys.push(round.position);
+            inner.randomness(seed, &keys);
+        }
+        for ((count, _), value) in counts.iter().zip(captured) {
+            inner.set_count(count, value);
+        }
+        known.0.extend(
+            scan.carries
+                .iter()
+                .copied()
+                .zip(round.carries.iter().copied()),
+        );
+        known.0.extend(
+            scan.elements
+                .iter()
+                .copied()
+                .zip(round.elements.iter().copied()),
+        );
+        let mut inputs = |name: &str, _: &_, span| {
+            Err(Diagnostic::new(
+                Code::MisplacedStatement,
+                span,
+                format!("`{name}` cannot be read in a loop"),
+            ))
+        };
+        if let Err(diagnostic) =
+            program::nodes(cx, inner, program, &scan.body, &mut inputs, &mut known)
+        {
+            failed = Some(diagnostic);
+            return (round.carries, Vec::new());
+        }
+        let mut nexts: Vec<Value<'_>> = scan.nexts.iter().map(|id| known.get(*id)).collect();
+        if let Some(count) = used.as_ref().and_then(|count| inner.find_count(count)) {
+            // Rounds behind the count change nothing.
+            let counts = round.position.less(count);
+            nexts = nexts
+                .iter()
+                .zip(&round.carries)
+                .map(|(next, carry)| counts.select(*next, *carry))
+                .collect();
+        }
+        (nexts, scan.yields.iter().map(|id| known.get(*id)).collect())
+    });
+    if let Some(diagnostic) = failed {
+        return Err(diagnostic);
+    }
+    let results: Vec<Value<'g>> = finals.into_iter().chain(yields).collect();
+    for (value, id) in results.iter().zip(node.results.iter()) {
+        b.name_counts(*value, &program.values[id.0 as usize]);
+    }
+    Ok(results)
+}
+
+/// What a round uses.
+#[derive(Debug, Default)]
+struct Uses {
+    used: BTreeSet<ValueId>,
+    made: BTreeSet<ValueId>,
+    reads: BTreeSet<VarId>,
+    random: bool,
+    step: bool,
+}
+
+impl Uses {
+    fn round(&mut self, scan: &Scan) {
+        self.made.extend(scan.elements.iter().chain(&scan.carries));
+        self.used.extend(scan.nexts.iter().chain(&scan.yields));
+        for node in &scan.body {
+            self.made.extend(node.results.iter());
+            match &node.what {
+                What::Input(_) | What::Const(_) => {}
+                What::Step => self.step = true,
+                What::Read(var) => {
+                    self.reads.insert(*var);
+                }
+                What::Write(_, value) => {
+                    self.used.insert(*value);
+                }
+                What::Op { op, operands, .. } => {
+                    self.random |= op.random;
+                    for operand in operands {
+                        match operand {
+                            Operand::Value(id) => {
+                                self.used.insert(*id);
+                            }
+                            Operand::Values(ids) => self.used.extend(ids),
+                            Operand::Known(_) => {}
+                        }
+                    }
+                }
+                What::Scan(inner) => {
+                    self.used.extend(inner.over.iter().chain(&inner.starts));
+                    self.round(inner);
+                }
+                What::Grad { y, wrt, seed } => {
+                    self.used.extend([y].into_iter().chain(wrt).chain(seed))
+                }
+                What::Hessian { y, wrt } => self.used.extend([y, wrt]),
+            }
+        }
+    }
+}

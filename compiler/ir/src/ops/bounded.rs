@@ -1,0 +1,38 @@
+//! Integers that must lie in a range.
+
+use crate::graph::{AttrKind, Eval, Gradient, Prim, PrimCall, Type};
+use crate::interp::{Array, Evaluation, Fault};
+use crate::ops::rules::primitive::{arity, of_class};
+use crate::types::Class;
+
+/// x, if all its elements are in low..high; else the run fails.
+pub(crate) static PRIM: Prim = Prim {
+    name: "bounded",
+    attrs: &[
+        ("low", AttrKind::Int),
+        ("high", AttrKind::Int),
+        ("what", AttrKind::Text),
+    ],
+    infer,
+    gradient: Gradient::None,
+    eval: Eval::Whole(eval),
+};
+
+fn infer(call: &PrimCall<'_>) -> Result<Vec<Type>, String> {
+    let [x] = arity(call)?;
+    of_class(x, Class::Int)?;
+    Ok(vec![x.clone()])
+}
+
+fn eval(e: &Evaluation<'_>) -> Result<Vec<Array>, Fault> {
+    let range = e.int("low")..e.int("high");
+    match e.x(0).int().iter().find(|n| !range.contains(n)) {
+        Some(n) => Err(Fault(format!(
+            "`{}`: {n} is not in {}..{}",
+            e.text("what"),
+            range.start,
+            range.end
+        ))),
+        None => Ok(vec![e.x(0).clone()]),
+    }
+}

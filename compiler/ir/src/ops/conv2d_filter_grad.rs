@@ -1,0 +1,41 @@
+//! From what flows into the result of a convolution to what flows into its filters.
+
+use ndarray::ArrayD;
+
+use crate::graph::{AttrKind, Eval, Gradient, Prim};
+use crate::interp::{Array, Evaluation, Fault};
+use crate::ops::rules::convolution::{Products, flat, gradient_of, operands, window};
+
+/// df[k, l, c, o] = Σ x[n, i s + k d - p, j s + l d - p, c] · dy[n, i, j, o]: linear in both, like the convolution.
+pub(crate) static PRIM: Prim = Prim {
+    name: "conv2d_filter_grad",
+    attrs: &[
+        ("shape", AttrKind::Sizes),
+        ("strides", AttrKind::Sizes),
+        ("pads", AttrKind::Pairs),
+        ("dilations", AttrKind::Sizes),
+        ("groups", AttrKind::Size),
+    ],
+    infer: |call| {
+        let ([x, dy], window) = operands(call)?;
+        let shape = call.sizes("shape");
+        gradient_of(dy, &Products::new(&x.shape, shape, &window)?, shape)
+    },
+    gradient: Gradient::Each(&[
+        Some(|g| {
+            g.x(1)
+                .conv2d_input_grad(g.dy(), &g.x(0).shape(), &window(&g.attrs))
+        }),
+        Some(|g| g.x(0).conv2d(g.dy(), &window(&g.attrs))),
+    ]),
+    eval: Eval::Whole(eval),
+};
+
+fn eval(e: &Evaluation<'_>) -> Result<Vec<Array>, Fault> {
+    let products = Products::of(e, e.x(0).shape(), e.sizes("shape"));
+    let (x, dy) = (flat(e.x(0)), flat(e.x(1)));
+    let mut df = ArrayD::zeros(e.shape());
+    let sums = df.as_slice_mut().expect("a new array is in order");
+    products.each(|x_at, f, y| sums[f] += x[x_at] * dy[y]);
+    Ok(vec![e.floats(df)])
+}

@@ -1,0 +1,19 @@
+//! The key for one of many uses.
+
+use ndarray::arr0;
+
+use crate::graph::{Eval, Gradient, Prim};
+use crate::ops::random_key::{keys, number};
+use crate::philox::Key;
+
+/// The bits of the key that a number makes of a key, by [`Key::fold`].
+pub(crate) static PRIM: Prim = Prim {
+    name: "fold_key",
+    attrs: &[],
+    infer: |call| keys::<2>(call),
+    gradient: Gradient::None,
+    eval: Eval::Whole(|e| {
+        let key = Key(number(e, 0) as u64).fold(number(e, 1));
+        Ok(vec![arr0(key.0 as i64).into_dyn().into()])
+    }),
+};

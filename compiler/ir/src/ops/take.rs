@@ -1,0 +1,45 @@
+//! Rows at positions.
+
+use ndarray::Axis;
+
+use crate::autodiff::{Backward, Cotangent};
+use crate::graph::{Eval, Gradient, Prim, PrimCall, Type};
+use crate::interp::{Array, Evaluation, Fault, each};
+use crate::ops::rules::arrays::row_numbers;
+use crate::ops::rules::primitive::{arity, of_class};
+use crate::ops::rules::shapes::{made, rows_at};
+use crate::types::Class;
+
+/// The rows (slices along the leading dimension) of x at each of the positions.
+pub(crate) static PRIM: Prim = Prim {
+    name: "take",
+    attrs: &[],
+    infer,
+    gradient: Gradient::All(gradient),
+    eval: Eval::Whole(eval),
+};
+
+fn infer(call: &PrimCall<'_>) -> Result<Vec<Type>, String> {
+    let [x, indices] = arity(call)?;
+    of_class(x, Class::Any)?;
+    made(x.dtype, rows_at(x, indices)?)
+}
+
+/// dy, row by row, at the positions the rows came from; nothing flows elsewhere.
+fn gradient<'g>(g: &Backward<'g>) -> Vec<Option<Cotangent<'g>>> {
+    let (x, indices) = (g.x(0).shape(), g.x(1));
+    let positions = indices.ty().elements();
+    let rows = [&[positions], &x[1..]].concat();
+    let cotangent = Cotangent::Rows {
+        indices: indices.reshape(&[positions]),
+        rows: g.dy().reshape(&rows),
+        length: x[0],
+    };
+    vec![Some(cotangent), None]
+}
+
+fn eval(e: &Evaluation<'_>) -> Result<Vec<Array>, Fault> {
+    let places = row_numbers(e.x(1).int(), e.x(0).shape()[0])?;
+    let rows: Array = each!(e.x(0), a => a.select(Axis(0), &places).into());
+    Ok(vec![rows.reshaped(&e.results[0].shape)])
+}

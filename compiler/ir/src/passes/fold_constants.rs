@@ -1,0 +1,72 @@
+//! Computes what depends on constants alone.
+//!
+//! In: a verified graph. Out: the same, with constants in place of small nodes whose operands are constants.
+//! Leaves alone: what would be larger than what it is made of, such as broadcasts, and what has no answer, such as a position
+//! out of range, which is told when it is run.
+
+use crate::build::{Builder, Value};
+use crate::graph::{Graph, Node, Type, What};
+use crate::interp::{Array, Evaluation};
+use crate::passes::Pass;
+use crate::passes::rebuild::{Visit, in_rounds, rebuild};
+use crate::tensor::Tensor;
+
+pub(super) const PASS: Pass = Pass {
+    name: "fold-constants",
+    doc: "computes what depends on constants alone",
+    run,
+};
+
+/// Results of at most so many elements are always worth it.
+const SMALL: usize = 16;
+
+fn run(graph: Graph) -> Graph {
+    rebuild(in_rounds(graph, run), &mut Fold)
+}
+
+struct Fold;
+
+impl Visit for Fold {
+    fn visit<'g>(
+        &mut self,
+        b: &'g Builder,
+        node: &Node,
+        operands: &[Value<'g>],
+    ) -> Option<Vec<Value<'g>>> {
+        let What::Prim(prim, attrs) = &node.what else {
+            return None;
+        };
+        let known: Vec<Tensor> = operands
+            .iter()
+            .map(|v| b.known(*v))
+            .collect::<Option<_>>()?;
+        let types: Vec<Type> = known.iter().map(Tensor::ty).collect();
+        let types: Vec<&Type> = types.iter().collect();
+        let call = crate::graph::PrimCall {
+            prim,
+            operands: &types,
+            attrs,
+        };
+        let results = (prim.infer)(&call).ok()?;
+        let room = types.iter().map(|t| t.elements()).sum::<usize>().max(SMALL);
+        if results.iter().any(|t| t.elements() > room) {
+            return None;
+        }
+        let arrays: Vec<Array> = known.iter().map(Array::of).collect();
+        let evaluation = Evaluation {
+            prim,
+            operands: &arrays,
+            types: &types,
+            results: &results,
+            attrs,
+        };
+        let values = evaluation.evaluate().ok()?;
+        Some(
+            values
+                .iter()
+                .zip(&results)
+                .map(|(a, ty)| b.constant(a.tensor(ty.dtype)))
+                .collect(),
+        )
+    }
+}

@@ -1,0 +1,65 @@
+//! Computes the same thing once (CSE).
+//!
+//! In: a verified graph. Out: the same, with one node for all that do the same to the same operands.
+//! Leaves alone: inputs and reads, which differ by name, and large constants.
+
+use std::collections::HashMap;
+use std::fmt::Write;
+
+use crate::build::{Builder, Value};
+use crate::graph::{Graph, Node, ValueId, What};
+use crate::passes::Pass;
+use crate::passes::rebuild::{Visit, in_rounds, rebuild};
+
+pub(super) const PASS: Pass = Pass {
+    name: "merge-duplicates",
+    doc: "computes the same thing once",
+    run,
+};
+
+/// Larger constants are not compared.
+const LARGE: usize = 4096;
+
+fn run(graph: Graph) -> Graph {
+    rebuild(in_rounds(graph, run), &mut Merge::default())
+}
+
+#[derive(Default)]
+struct Merge {
+    seen: HashMap<String, Vec<ValueId>>,
+}
+
+impl Visit for Merge {
+    fn visit<'g>(
+        &mut self,
+        b: &'g Builder,
+        node: &Node,
+        operands: &[Value<'g>],
+    ) -> Option<Vec<Value<'g>>> {
+        let mut key = String::new();
+        let written = match &node.what {
+            What::Input(_) | What::Read(_) => return None,
+            What::Const(tensor) if tensor.ty().elements() > LARGE => return None,
+            What::Const(tensor) => write!(key, "const {tensor} : {}", tensor.ty()),
+            What::Prim(prim, attrs) => write!(key, "{} {attrs:?}", prim.name),
+            What::Scan(scan) => {
+                write!(
+                    key,
+                    "scan {} {} {} {} {}",
+                    scan.length, scan.reverse, scan.captures, scan.carries, scan.body
+                )
+            }
+        };
+        written.expect("a string takes all that is written");
+        for operand in operands {
+            write!(key, " %{}", operand.id().0).expect("a string takes all that is written");
+        }
+        if let Some(ids) = self.seen.get(&key) {
+            return Some(ids.iter().map(|id| b.value(*id)).collect());
+        }
+        let results = b.copy_again(node, operands);
+        self.seen
+            .insert(key, results.iter().map(|v| v.id()).collect());
+        Some(results)
+    }
+}

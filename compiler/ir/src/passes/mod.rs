@@ -1,0 +1,71 @@
+//! Simplification of a graph that will not be differentiated any more: graph to graph, one file for each pass.
+//!
+//! No pass changes a result beyond rounding: not-a-numbers, infinities and signed zeros stay where they are. Each can be
+//! switched off by its name.
+
+mod drop_dead_nodes;
+mod drop_gradient_marks;
+mod fold_constants;
+mod merge_duplicates;
+mod rebuild;
+mod simplify_algebra;
+
+use std::collections::BTreeSet;
+
+use crate::graph::{Graph, verify};
+
+/// A pass.
+#[derive(Debug)]
+pub struct Pass {
+    /// The name, as `--disable-pass` takes it.
+    pub name: &'static str,
+    /// What it does, in one sentence.
+    pub doc: &'static str,
+    /// Does it, to the graph and to the rounds of its loops.
+    pub run: fn(Graph) -> Graph,
+}
+
+/// All passes, in the order in which they run.
+pub const PASSES: &[Pass] = &[
+    drop_gradient_marks::PASS, // first: what it leaves is transparent to every rule below
+    fold_constants::PASS,      // feeds the rules of algebra
+    simplify_algebra::PASS,    // looks for folded zeros and ones
+    merge_duplicates::PASS,    // all above make nodes equal
+    drop_dead_nodes::PASS,     // all above leave orphans
+];
+
+/// The pass of that name.
+pub fn find(name: &str) -> Option<&'static Pass> {
+    PASSES.iter().find(|p| p.name == name)
+}
+
+/// Runs all passes but those whose names are given.
+///
+/// # Panics
+///
+/// In debug builds, when a pass breaks a rule of graphs; the message names it.
+///
+/// ```
+/// use trainspec_ir::{DType, build::Builder, graph::Type, passes};
+///
+/// let b = Builder::new("g");
+/// let x = b.input("x", &Type::new(DType::F32, &[4]));
+/// b.result("y", x * 1.0 + x * 1.0);
+/// let graph = passes::run(b.finish(), &Default::default());
+/// assert_eq!(graph.nodes.len(), 2); // the input and one sum
+/// ```
+pub fn run(graph: Graph, disabled: &BTreeSet<String>) -> Graph {
+    let mut graph = graph;
+    for pass in PASSES.iter().filter(|p| !disabled.contains(p.name)) {
+        graph = (pass.run)(graph);
+        if cfg!(debug_assertions)
+            && let Err(broken) = verify(&graph)
+        {
+            panic!(
+                "the pass `{}` breaks the graph: {broken}\n{graph}",
+                pass.name
+            );
+        }
+    }
+    graph
+}

@@ -1,0 +1,55 @@
+//! Making a graph anew, node by node.
+
+use crate::build::{Builder, Value};
+use crate::graph::{Graph, Node, What};
+
+/// What becomes of a node: the values that stand for its results, or `None` to copy it.
+pub(super) trait Visit {
+    fn visit<'g>(
+        &mut self,
+        b: &'g Builder,
+        node: &Node,
+        operands: &[Value<'g>],
+    ) -> Option<Vec<Value<'g>>>;
+}
+
+/// The same graph with each node replaced as `visit` says. Rounds of loops are not entered.
+pub(super) fn rebuild(graph: Graph, visit: &mut impl Visit) -> Graph {
+    let b = Builder::new(&graph.name);
+    b.adopt_state(&graph.state);
+    let mut values: Vec<Option<Value<'_>>> = vec![None; graph.types.len()];
+    for node in &graph.nodes {
+        b.at(node.span);
+        let operand = |v: &crate::graph::ValueId| {
+            values[v.index()].expect("values are made before they are used")
+        };
+        let operands: Vec<Value<'_>> = node.operands.iter().map(operand).collect();
+        let results = visit.visit(&b, node, &operands).unwrap_or_else(|| {
+            let types = node.results.iter().map(|v| graph.ty(*v).clone()).collect();
+            b.copy(node, &operands, types)
+        });
+        for (id, value) in node.results.iter().zip(results) {
+            debug_assert_eq!(value.ty(), *graph.ty(*id), "a value keeps its type");
+            values[id.index()] = Some(value);
+        }
+    }
+    let value = |v: crate::graph::ValueId| values[v.index()].expect("results are made");
+    for write in &graph.writes {
+        b.at(write.span);
+        b.write(&graph.state[write.state.index()].name, value(write.value));
+    }
+    for (name, v) in &graph.results {
+        b.result(name, value(*v));
+    }
+    b.finish()
+}
+
+/// Does the same to the rounds of all loops, innermost first.
+pub(super) fn in_rounds(mut graph: Graph, run: fn(Graph) -> Graph) -> Graph {
+    for node in &mut graph.nodes {
+        if let What::Scan(scan) = &mut node.what {
+            scan.body = run(std::mem::take(&mut scan.body));
+        }
+    }
+    graph
+}

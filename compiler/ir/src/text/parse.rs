@@ -1,0 +1,323 @@
+//! A graph from its text.
+//!
+//! In: what [`Display`](std::fmt::Display) of a graph writes, or what a person wrote like it. Out: a graph that keeps all
+//! rules, or what is wrong and where.
+
+use std::collections::HashMap;
+
+use crate::graph::{Graph, Node, Scan, State, StateId, Type, ValueId, What, Write, verify};
+use crate::ops::find_prim;
+use crate::span::Span;
+use crate::text::scanner::{ParseError, Scanner, Wrong, short};
+use crate::text::{MAX_DEPTH, SPLAT_ELEMENTS};
+
+/// Reads a graph, and verifies it.
+///
+/// ```
+/// use trainspec_ir::text;
+///
+/// let graph = text::parse(
+///     r#"graph "double" {
+///          %x = input "x" : f32[2]   // values are numbered anew
+///          %y = add(%x, %x) : f32[2]
+///          return "y" = %y
+///        }"#,
+/// )
+/// .unwrap();
+/// assert_eq!(
+///     graph.to_string(),
+///     r#"graph "double" {
+///   %0 = input "x" : f32[2]
+///   %1 = add(%0, %0) : f32[2]
+///   return "y" = %1
+/// }
+/// "#
+/// );
+/// let error = text::parse("graph \"empty\" {\n  return \"y\" = %0\n}").unwrap_err();
+/// assert_eq!(error.to_string(), "line 2, column 16: there is no value %0 before this");
+/// ```
+pub fn parse(text: &str) -> Result<Graph, ParseError> {
+    let mut parser = Parser {
+        scanner: Scanner::new(text),
+        splats: SPLAT_ELEMENTS,
+    };
+    parser.graph().map_err(|wrong| wrong.within(text))
+}
+
+/// A text on the way to a graph.
+pub(super) struct Parser<'t> {
+    pub(super) scanner: Scanner<'t>,
+    /// How many elements of constants may still be written as one.
+    pub(super) splats: usize,
+}
+
+/// A graph in the making, and what the text calls its parts.
+#[derive(Default)]
+struct Body<'t> {
+    graph: Graph,
+    /// The state, and whether it was written.
+    states: HashMap<String, (StateId, bool)>,
+    values: HashMap<&'t str, ValueId>,
+    marks: Marks,
+}
+
+/// Where the nodes of a graph stand in the text, and those of the rounds of its loops.
+#[derive(Default)]
+struct Marks {
+    nodes: Vec<(usize, Option<Marks>)>,
+    end: usize,
+}
+
+impl<'t> Parser<'t> {
+    fn graph(&mut self) -> Result<Graph, Wrong> {
+        self.scanner.expect_word("graph")?;
+        let name = self.scanner.quoted("the name of the graph in quotes")?;
+        let mut body = self.body(0)?;
+        if !self.scanner.is_done() {
+            return Err(self.scanner.expected("the end of the text"));
+        }
+        body.graph.name = name;
+        match broken(&body.graph, &body.marks) {
+            Some(wrong) => Err(wrong),
+            None => Ok(body.graph),
+        }
+    }
+
+    /// What stands between braces.
+    fn body(&mut self, depth: usize) -> Result<Body<'t>, Wrong> {
+        self.scanner.expect("{")?;
+        let mut body = Body::default();
+        while self.scanner.take_word("state") {
+            self.state(&mut body)?;
+        }
+        let mut next = "`state`, a value, `write`, `return` or `}`";
+        while self.scanner.is_value() || self.scanner.peek_word() == "scan" {
+            self.node(&mut body, depth)?;
+            next = "a value, `write`, `return` or `}`";
+        }
+        while self.scanner.take_word("write") {
+            self.write(&mut body)?;
+            next = "`write`, `return` or `}`";
+        }
+        while self.scanner.take_word("return") {
+            let name = self.scanner.quoted("the name of the result in quotes")?;
+            self.scanner.expect("=")?;
+            let value = self.known(&body)?;
+            body.graph.results.push((name, value));
+            next = "`return` or `}`";
+        }
+        body.marks.end = self.scanner.at();
+        match self.scanner.take("}") {
+            true => Ok(body),
+            false => Err(self.scanner.expected(next)),
+        }
+    }
+
+    fn state(&mut self, body: &mut Body<'t>) -> Result<(), Wrong> {
+        let at = self.scanner.at();
+        let name = self.scanner.quoted("the name of the state in quotes")?;
+        self.scanner.expect(":")?;
+        let ty = self.ty()?;
+        let id = StateId(body.graph.state.len() as u32);
+        if body.states.insert(name.clone(), (id, false)).is_some() {
+            let message = format!("there are two pieces of state `{}`", short(&name));
+            return Err(Wrong::new(at, message));
+        }
+        body.graph.state.push(State { name, ty });
+        Ok(())
+    }
+
+    fn write(&mut self, body: &mut Body<'t>) -> Result<(), Wrong> {
+        let at = self.scanner.at();
+        let name = self.scanner.quoted("the name of the state in quotes")?;
+        self.scanner.expect("<-")?;
+        let value_at = self.scanner.at();
+        let value = self.known(body)?;
+        let Some((state, written)) = body.states.get_mut(&name) else {
+            let message = format!("there is no state `{}`", short(&name));
+            return Err(Wrong::new(at, message));
+        };
+        if std::mem::replace(written, true) {
+            let message = format!("`{}` is written twice", short(&name));
+            return Err(Wrong::new(at, message));
+        }
+        let (wanted, found) = (&body.graph.state[state.index()].ty, body.graph.ty(value));
+        if wanted != found {
+            let message = format!("`{}` is {wanted}, but is given {found}", short(&name));
+            return Err(Wrong::new(value_at, message));
+        }
+        body.graph.writes.push(Write {
+            state: *state,
+            value,
+            span: Span::default(),
+        });
+        Ok(())
+    }
+
+    fn node(&mut self, body: &mut Body<'t>, depth: usize) -> Result<(), Wrong> {
+        let start = self.scanner.at();
+        let mut names = Vec::new();
+        if self.scanner.is_value() {
+            loop {
+                names.push((self.scanner.at(), self.scanner.value()?));
+                if !self.scanner.take(",") {
+                    break;
+                }
+            }
+            self.scanner.expect("=")?;
+        }
+        let mut operands = Vec::new();
+        let mut marks = None;
+        let at = self.scanner.at();
+        let (what, types) = match self.scanner.word("an operation")? {
+            "input" => {
+                let name = self.scanner.quoted("the name of the input in quotes")?;
+                (What::Input(name), self.types(&names)?)
+            }
+            "const" => {
+                let elements = self.elements()?;
+                let types = self.types(&names)?;
+                let [ty] = types.as_slice() else {
+                    return Err(Wrong::new(start, "a constant is one value"));
+                };
+                (What::Const(self.tensor(ty, &elements)?), types)
+            }
+            "read" => {
+                let at = self.scanner.at();
+                let name = self.scanner.quoted("the name of the state in quotes")?;
+                let Some((state, _)) = body.states.get(&name) else {
+                    let message = format!("there is no state `{}`", short(&name));
+                    return Err(Wrong::new(at, message));
+                };
+                (What::Read(*state), self.types(&names)?)
+            }
+            "scan" => {
+                let (scan, inner) = self.scan(body, &mut operands, depth)?;
+                marks = Some(inner);
+                (What::Scan(Box::new(scan)), self.types(&names)?)
+            }
+            name => {
+                let Some(prim) = find_prim(name) else {
+                    let message = format!("there is no primitive `{}`", short(name));
+                    return Err(Wrong::new(at, message));
+                };
+                self.scanner.expect("(")?;
+                if self.scanner.is_value() {
+                    operands = self.knowns(body)?;
+                }
+                let listed = match operands.is_empty() {
+                    true => !self.scanner.peek_word().is_empty(),
+                    false => self.scanner.take(";"),
+                };
+                let attrs = self.attributes(prim, at, listed)?;
+                self.scanner.expect(")")?;
+                (What::Prim(prim, attrs.into()), self.types(&names)?)
+            }
+        };
+        let mut results = Vec::with_capacity(names.len());
+        for ((at, name), ty) in names.into_iter().zip(types) {
+            let id = ValueId(body.graph.types.len() as u32);
+            if body.values.insert(name, id).is_some() {
+                return Err(Wrong::new(at, format!("%{} is made twice", short(name))));
+            }
+            body.graph.types.push(ty);
+            results.push(id);
+        }
+        body.marks.nodes.push((start, marks));
+        body.graph.nodes.push(Node {
+            what,
+            operands,
+            results,
+            span: Span::default(),
+        });
+        Ok(())
+    }
+
+    /// A loop, whose operands are added to `operands`.
+    fn scan(
+        &mut self,
+        body: &Body<'t>,
+        operands: &mut Vec<ValueId>,
+        depth: usize,
+    ) -> Result<(Scan, Marks), Wrong> {
+        let at = self.scanner.at();
+        let length = self.size("the number of rounds")?;
+        let reverse = self.scanner.take_word("reverse");
+        let mut counts = [0; 3];
+        for (word, count) in ["captures", "carries", "over"].into_iter().zip(&mut counts) {
+            self.scanner.expect_word(word)?;
+            self.scanner.expect("[")?;
+            if self.scanner.is_value() {
+                let values = self.knowns(body)?;
+                *count = values.len();
+                operands.extend(values);
+            }
+            self.scanner.expect("]")?;
+        }
+        if depth == MAX_DEPTH {
+            let message = format!("loops are nested more than {MAX_DEPTH} deep");
+            return Err(Wrong::new(at, message));
+        }
+        let round = self.body(depth + 1)?;
+        let scan = Scan {
+            length,
+            reverse,
+            captures: counts[0],
+            carries: counts[1],
+            body: round.graph,
+        };
+        Ok((scan, round.marks))
+    }
+
+    /// `: f32, i64`, one type for each value.
+    fn types(&mut self, values: &[(usize, &str)]) -> Result<Vec<Type>, Wrong> {
+        let mut types = Vec::with_capacity(values.len());
+        for i in 0..values.len() {
+            match (i, self.scanner.take(if i == 0 { ":" } else { "," })) {
+                (_, true) => types.push(self.ty()?),
+                (0, false) => return Err(self.scanner.expected("`:` and a type")),
+                (_, false) => {
+                    return Err(self.scanner.expected("`,` and a type for each value"));
+                }
+            }
+        }
+        Ok(types)
+    }
+
+    /// Values that were made before, at least one.
+    fn knowns(&mut self, body: &Body<'t>) -> Result<Vec<ValueId>, Wrong> {
+        let mut values = vec![self.known(body)?];
+        while self.scanner.take(",") {
+            values.push(self.known(body)?);
+        }
+        Ok(values)
+    }
+
+    /// A value that was made before.
+    fn known(&mut self, body: &Body<'t>) -> Result<ValueId, Wrong> {
+        let at = self.scanner.at();
+        let name = self.scanner.value()?;
+        let value = body.values.get(name).copied();
+        value.ok_or_else(|| {
+            Wrong::new(
+                at,
+                format!("there is no value %{} before this", short(name)),
+            )
+        })
+    }
+}
+
+/// The first rule that the graph breaks, and where.
+fn broken(graph: &Graph, marks: &Marks) -> Option<Wrong> {
+    let error = verify(graph).err()?;
+    let Some(place) = error.node else {
+        return Some(Wrong::new(marks.end, error.message));
+    };
+    let (at, inner) = &marks.nodes[place];
+    if let (What::Scan(scan), Some(inner)) = (&graph.nodes[place].what, inner)
+        && let Some(wrong) = broken(&scan.body, inner)
+    {
+        return Some(wrong);
+    }
+    Some(Wrong::new(*at, error.message))
+}

@@ -1,0 +1,167 @@
+//! No operands or attributes make a primitive's rule panic, and what a rule accepts can be evaluated: to results of the
+//! types that the rule says, or to a fault.
+
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use trainspec_ir::build::{Builder, Value};
+use trainspec_ir::graph::{Attr, AttrKind, Eval, Prim, PrimCall, Type, verify};
+use trainspec_ir::ops::PRIMS;
+use trainspec_ir::{DType, Tensor, interp};
+
+const ROUNDS: usize = 10_000;
+
+#[test]
+fn rules_refuse_and_never_panic() {
+    let sizes = [0, 1, 2, 3, 1 << 20, 1 << 40, usize::MAX / 2, usize::MAX];
+    for prim in PRIMS {
+        let mut draw = Draw(1);
+        for _ in 0..ROUNDS {
+            let (types, attrs) = call(&mut draw, prim, &sizes);
+            let operands: Vec<&Type> = types.iter().collect();
+            let call = PrimCall {
+                prim,
+                operands: &operands,
+                attrs: &attrs,
+            };
+            let Ok(results) = catch_unwind(AssertUnwindSafe(|| (prim.infer)(&call))) else {
+                panic!("`{}` panics on {types:?} {attrs:?}", prim.name);
+            };
+            // What comes of tensors that can exist can exist.
+            if !types.iter().all(exists) {
+                continue;
+            }
+            for ty in results.iter().flatten() {
+                let what = format!("`{}` makes {ty} of {types:?} {attrs:?}", prim.name);
+                assert!(ty.dtype != DType::String && exists(ty), "{what}");
+            }
+        }
+    }
+}
+
+fn exists(ty: &Type) -> bool {
+    let sizes = ty.shape.iter().filter(|n| **n != 0);
+    let product = sizes.fold(Some(1_usize), |all, n| all?.checked_mul(*n));
+    product.is_some_and(|n| n <= 1 << 40)
+}
+
+#[test]
+fn what_a_rule_accepts_is_evaluated() {
+    for prim in PRIMS {
+        let mut draw = Draw(7);
+        for _ in 0..ROUNDS {
+            let (types, attrs) = call(&mut draw, prim, &[0, 1, 1, 2, 3, 4]);
+            let operands: Vec<&Type> = types.iter().collect();
+            let call = PrimCall {
+                prim,
+                operands: &operands,
+                attrs: &attrs,
+            };
+            if !takes(prim, types.len()) || (prim.infer)(&call).is_err() {
+                continue;
+            }
+            let tensors: Vec<Tensor> = types.iter().map(|ty| tensor(&mut draw, ty)).collect();
+            let run = || run(prim, &attrs, &tensors);
+            if catch_unwind(AssertUnwindSafe(run)).is_err() {
+                panic!("`{}` panics on {tensors:?} {attrs:?}", prim.name);
+            }
+        }
+    }
+}
+
+/// Whether the evaluation of the primitive takes so many operands.
+fn takes(prim: &Prim, operands: usize) -> bool {
+    match prim.eval {
+        Eval::Float1(_) | Eval::Number1(..) | Eval::Test1(_) => operands == 1,
+        Eval::Float2(_) | Eval::Number2(..) | Eval::Compare(..) | Eval::Bool2(_) => operands == 2,
+        Eval::Whole(_) => true,
+    }
+}
+
+fn run(prim: &'static Prim, attrs: &[Attr], tensors: &[Tensor]) {
+    let b = Builder::new("one primitive");
+    let mut fed = BTreeMap::new();
+    let mut operands: Vec<Value<'_>> = Vec::new();
+    for (i, tensor) in tensors.iter().enumerate() {
+        operands.push(b.input(&i.to_string(), &tensor.ty()));
+        fed.insert(i.to_string(), tensor.clone());
+    }
+    for result in b.prim(prim, &operands, attrs.to_vec()) {
+        b.result("", result);
+    }
+    let graph = b.finish();
+    verify(&graph).expect("the builder keeps the rules");
+    if let Ok(outcome) = interp::run(&graph, &fed, &[]) {
+        let found = outcome.results.iter().map(Tensor::ty);
+        let wanted = graph.results.iter().map(|(_, v)| graph.ty(*v).clone());
+        assert!(found.eq(wanted));
+    }
+}
+
+/// Operands, most often of one shape and type, and attributes.
+fn call(draw: &mut Draw, prim: &Prim, sizes: &[usize]) -> (Vec<Type>, Vec<Attr>) {
+    let shape = |draw: &mut Draw| -> Vec<usize> {
+        let rank = draw.below(5);
+        (0..rank).map(|_| draw.pick(sizes)).collect()
+    };
+    let (common, kind) = (shape(draw), draw.pick(&DType::ALL));
+    let count = draw.below(4);
+    let mut types = Vec::new();
+    for _ in 0..count {
+        let shape = match draw.below(4) {
+            0 => shape(draw),
+            1 => Vec::new(),
+            _ => common.clone(),
+        };
+        let dtype = match draw.below(3) {
+            0 => draw.pick(&[DType::I32, DType::I64, DType::Bool, DType::F32]),
+            _ => kind,
+        };
+        types.push(Type::new(dtype, &shape));
+    }
+    let attrs = prim.attrs.iter().map(|(_, kind)| match kind {
+        AttrKind::Int => Attr::Int(draw.pick(&[0, 1, -1, 5, i64::MIN, i64::MAX])),
+        AttrKind::Size => Attr::Size(draw.pick(sizes)),
+        AttrKind::Sizes => match draw.below(3) {
+            0 => Attr::Sizes((0..common.len()).map(|_| draw.pick(sizes)).collect()),
+            1 => Attr::Sizes((0..common.len()).rev().collect()),
+            _ => Attr::Sizes((0..draw.below(5)).map(|_| draw.pick(sizes)).collect()),
+        },
+        AttrKind::Pairs => {
+            let n = draw.below(4);
+            let pair = |_| (draw.pick(sizes), draw.pick(sizes));
+            Attr::Pairs((0..n).map(pair).collect())
+        }
+        AttrKind::Flag => Attr::Flag(draw.below(2) == 0),
+        AttrKind::DType => Attr::DType(draw.pick(&DType::ALL)),
+        AttrKind::Text => Attr::Text("what".to_owned()),
+    });
+    let attrs = attrs.collect();
+    (types, attrs)
+}
+
+fn tensor(draw: &mut Draw, ty: &Type) -> Tensor {
+    let numbers = [0, 1, 2, -1, 3, 1, 0, 2, i64::MIN, i64::MAX];
+    let floats = [0.0, -0.0, 1.0, 2.5, -3.0, f64::NAN, f64::INFINITY, 1e300];
+    let n = ty.elements();
+    match ty.dtype.is_float() {
+        true => Tensor::from_f64s(ty, (0..n).map(|_| draw.pick(&floats))),
+        false => Tensor::from_i64s(ty, (0..n).map(|_| draw.pick(&numbers))),
+    }
+}
+
+/// Numbers that look random and are the same in each run (xorshift64*).
+struct Draw(u64);
+
+impl Draw {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) as usize % n
+    }
+
+    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        from[self.below(from.len())]
+    }
+}

@@ -1,0 +1,202 @@
+//! Dimensions with a run-time count: what is behind the count is never seen, not even by gradients.
+
+use trainspec_ir::autodiff::Request;
+use trainspec_ir::build::{Builder, Given, Value};
+use trainspec_ir::ops::Arg;
+
+use crate::graphs::{Feed, bools, call, counting, f64s, i32s, int, ints, word};
+
+const BAD: f64 = f64::NAN;
+
+/// The gradient of Σ w y, given w, with respect to x.
+fn seeded<'g>(b: &'g Builder, y: Value<'g>, x: Value<'g>, weights: &[f64]) -> Value<'g> {
+    let seed = b.constant(f64s(&y.shape(), weights));
+    let request = Request {
+        ys: vec![y],
+        xs: vec![x],
+        seeds: vec![Some(seed)],
+        stops: Vec::new(),
+    };
+    let gradient = b.differentiate(&request).remove(0);
+    gradient.expect("y depends on x").dense()
+}
+
+#[test]
+fn reductions_see_what_is_in_use() {
+    let (b, feed) = (Builder::new("t"), Feed::default());
+    let rows = [1.0, 2.0, 3.0, 5.0, BAD, BAD];
+    let x = feed.counted(&b, f64s(&[3, 2], &rows), 2);
+    let none = feed.counted(&b, f64s(&[2, 1], &[BAD, BAD]), 0);
+    for (op, expected, slope, nothing) in [
+        ("reduce_sum", [4.0, 7.0], [1.0, 1.0, 1.0, 1.0], 0.0),
+        ("reduce_mean", [2.0, 3.5], [0.5, 0.5, 0.5, 0.5], BAD),
+        (
+            "reduce_max",
+            [3.0, 5.0],
+            [0.0, 0.0, 1.0, 1.0],
+            -f64::INFINITY,
+        ),
+        (
+            "reduce_min",
+            [1.0, 2.0],
+            [1.0, 1.0, 0.0, 0.0],
+            f64::INFINITY,
+        ),
+        ("reduce_prod", [3.0, 10.0], [3.0, 5.0, 1.0, 2.0], 1.0),
+    ] {
+        let reduce = |x| call(&b, op, &[("x", Given::Value(x)), ("axis", ints(&[0]))]);
+        assert_eq!(feed.f64s(&b, reduce(x)), expected, "{op}");
+        let found = feed.f64s(&b, seeded(&b, reduce(x), x, &[1.0, 1.0]));
+        assert_eq!(found[..4], slope, "{op}");
+        assert_eq!(found[4..], [0.0, 0.0], "{op}");
+        let found = feed.f64s(&b, reduce(none))[0];
+        assert!(found == nothing || found.is_nan() && nothing.is_nan());
+    }
+    // Rows are reduced one by one; what is behind the count stays there.
+    let y = call(&b, "reduce_sum", &[("x", x.into()), ("axis", ints(&[1]))]);
+    assert_eq!(feed.f64s(&b, y)[..2], [3.0, 8.0]);
+    assert!(b.counts_of(y).is_some());
+    let slope = seeded(&b, y, x, &[1.0, 2.0, BAD]);
+    assert_eq!(feed.f64s(&b, slope)[..4], [1.0, 1.0, 2.0, 2.0]);
+}
+
+#[test]
+fn searches_and_truths_see_what_is_in_use() {
+    let (b, feed) = (Builder::new("t"), Feed::default());
+    let x = feed.counted(&b, f64s(&[3], &[-3.0, -2.0, 9.0]), 2);
+    let found = |op: &str, x| feed.run(&b, &[call(&b, op, &[("x", Given::Value(x))])]);
+    assert_eq!(found("argmax", x).unwrap()[0].to_i64s(), [1]);
+    let x = feed.counted(&b, i32s(&[3], &[4, 5, 0]), 2);
+    assert_eq!(found("argmin", x).unwrap()[0].to_i64s(), [0]);
+    let x = feed.counted(&b, bools(&[3], &[0, 0, 1]), 2);
+    assert_eq!(found("reduce_any", x).unwrap()[0].to_bools(), [false]);
+    let x = feed.counted(&b, bools(&[3], &[1, 1, 0]), 2);
+    assert_eq!(found("reduce_all", x).unwrap()[0].to_bools(), [true]);
+}
+
+#[test]
+fn running_totals_keep_what_is_behind_the_count_there() {
+    let (b, feed) = (Builder::new("t"), Feed::default());
+    let x = feed.counted(&b, f64s(&[4], &[2.0, 3.0, BAD, BAD]), 2);
+    for (op, expected, slope) in [
+        ("cumsum", [2.0, 5.0], [11.0, 10.0]),
+        ("cumprod", [2.0, 6.0], [31.0, 20.0]),
+    ] {
+        let y = call(&b, op, &[("x", x.into())]);
+        assert_eq!(feed.f64s(&b, y)[..2], expected);
+        let found = seeded(&b, y, x, &[1.0, 10.0, BAD, BAD]);
+        assert_eq!(feed.f64s(&b, found)[..2], slope);
+    }
+}
+
+#[test]
+fn products_see_what_is_in_use() {
+    let (b, feed) = (Builder::new("t"), Feed::default());
+    let rows = [1.0, 2.0, 3.0, 4.0, BAD, BAD];
+    let x = feed.counted(&b, f64s(&[3, 2], &rows), 2);
+    let w = feed.input(&b, f64s(&[2, 1], &[10.0, 1.0]));
+    let inputs = Given::Values(vec![x, w]);
+    let named = [("a", x.into()), ("b", w.into())];
+    let ways = [
+        call(&b, "matmul", &named),
+        call(
+            &b,
+            "einsum",
+            &[("equation", word("ij,jk->ik")), ("inputs", inputs)],
+        ),
+        call(&b, "tensordot", &[&named[..], &[("axes", int(1))]].concat()),
+    ];
+    for y in ways {
+        assert_eq!(feed.f64s(&b, y)[..2], [12.0, 34.0]);
+        assert!(b.counts_of(y).is_some());
+        let slope = seeded(&b, y, w, &[1.0, 2.0, BAD]);
+        assert_eq!(feed.f64s(&b, slope), [7.0, 10.0]);
+        let slope = seeded(&b, y, x, &[1.0, 2.0, BAD]);
+        assert_eq!(feed.f64s(&b, slope)[..4], [10.0, 1.0, 20.0, 2.0]);
+    }
+    // The sum is over the counted dimension.
+    let turned = [
+        ("a", x.into()),
+        ("b", x.into()),
+        ("transpose_a", Given::Known(Arg::Bool(true))),
+    ];
+    let y = call(&b, "matmul", &turned);
+    assert_eq!(feed.f64s(&b, y), [10.0, 14.0, 14.0, 20.0]);
+    let slope = feed.f64s(&b, seeded(&b, y, x, &[1.0; 4]));
+    assert_eq!(slope, [6.0, 6.0, 14.0, 14.0, 0.0, 0.0]);
+}
+
+#[test]
+fn segments_see_what_is_in_use() {
+    let rows = [1.0, 2.0, 3.0, 5.0, BAD, BAD];
+    for (op, expected, slope) in [
+        ("segment_sum", [4.0, 7.0], [1.0, 1.0, 1.0, 1.0]),
+        ("segment_mean", [2.0, 3.5], [0.5, 0.5, 0.5, 0.5]),
+        ("segment_max", [3.0, 5.0], [0.0, 0.0, 1.0, 1.0]),
+        ("segment_min", [1.0, 2.0], [1.0, 1.0, 0.0, 0.0]),
+        ("segment_prod", [3.0, 10.0], [3.0, 5.0, 1.0, 2.0]),
+    ] {
+        for sorted in [true, false] {
+            if !sorted && op == "segment_mean" {
+                continue;
+            }
+            let (b, feed) = (Builder::new("t"), Feed::default());
+            let data = feed.counted(&b, f64s(&[3, 2], &rows), 2);
+            let ids = feed.input(&b, i32s(&[3], &[1, 1, -9]));
+            b.same_counts(data.sum(&[1]), ids);
+            b.copy_counts(data, ids, 0);
+            // The ids have the count of the rows.
+            let ids = {
+                let ones = data.sum(&[1]);
+                let _ = ones;
+                ids
+            };
+            let mut named = vec![("data", data.into()), ("segment_ids", ids.into())];
+            let op = match sorted {
+                true => op.to_owned(),
+                false => {
+                    named.push(("num_segments", int(2)));
+                    format!("unsorted_{op}")
+                }
+            };
+            let y = call(&b, &op, &named);
+            assert_eq!(feed.f64s(&b, y)[2..4], expected, "{op}");
+            let mut weights = vec![1.0; y.ty().elements()];
+            weights[4..].fill(BAD);
+            let found = feed.f64s(&b, seeded(&b, y, data, &weights));
+            assert_eq!(found[..4], slope, "{op}");
+            assert_eq!(found[4..], [0.0, 0.0], "{op}");
+            if sorted {
+                let count = b.counts_of(y).unwrap()[0].unwrap();
+                assert_eq!(feed.f64s(&b, count), [2.0]);
+            }
+        }
+    }
+}
+
+#[test]
+fn bounds_of_levels_are_given_nothing_from_behind_the_count() {
+    let (b, feed) = (Builder::new("t"), Feed::default());
+    let x = feed.counted(&b, f64s(&[3], &[-9.0, 0.5, -9.0]), 2);
+    let [min, max] = [-1.0, 1.0].map(|x| feed.input(&b, f64s(&[], &[x])));
+    let named = [
+        ("inputs", x.into()),
+        ("min", min.into()),
+        ("max", max.into()),
+    ];
+    let y = call(&b, "fake_quant_with_min_max_vars", &named);
+    let slope = seeded(&b, y, min, &[3.0, 5.0, BAD]);
+    assert_eq!(feed.f64s(&b, slope), [3.0]);
+}
+
+#[test]
+fn rows_behind_the_count_do_not_disturb_sorting() {
+    let (b, feed) = (Builder::new("t"), Feed::default());
+    let rows = [2.0, 1.0, BAD, BAD];
+    let x = feed.counted(&b, f64s(&[2, 2], &rows), 1);
+    let y = call(&b, "sort", &[("x", x.into())]);
+    assert_eq!(feed.f64s(&b, y)[..2], [1.0, 2.0]);
+    let slope = seeded(&b, y, x, &[1.0, 10.0, BAD, BAD]);
+    assert_eq!(feed.f64s(&b, slope)[..2], [10.0, 1.0]);
+    let _ = counting(&[1]);
+}
