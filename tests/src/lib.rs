@@ -6,18 +6,27 @@
 //! - `parse`: the syntax tree
 //! - `fmt`: the canonical layout
 //! - `check`: the typed spec
+//! - `graph`, `grad`, `step`: the model as a graph, with its gradients, and the whole training step
+//! - `pass NAME`: a graph after one pass; the input is a graph, in a file that ends in `.graph`
 //! - `error CODE`: the diagnostics, at least one of which has the code
 //!
-//! Lines below the first may steer the run: `// set: NAME=VALUE` overrides a constant, `// input: "text" * 3 + "more"`
+//! Lines below the first may steer the run: `// set: NAME=VALUE` overrides a constant, `// dim: NAME=SIZE` gives a dimension, `// input: "text" * 3 + "more"`
 //! replaces the input by another text (for what an editor would not keep), `// bytes: 73 ff` by bytes. `use` finds the
 //! files of the folder `used/` beside the golden.
+//!
+//! [`oracle`] runs reference cases with numbers.
+
+pub mod oracle;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use trainspec_compiler::diag::{Diagnostic, Style, render};
+use trainspec_compiler::ir::graph::verify as verify_graph;
+use trainspec_compiler::ir::passes;
+use trainspec_compiler::ir::text::parse as parse_graph;
 use trainspec_compiler::source::{Sources, decode};
-use trainspec_compiler::{Compilation, Options, Stage, fmt};
+use trainspec_compiler::{Choices, Compilation, Options, Stage, fmt};
 
 /// One golden.
 #[derive(Debug, Clone)]
@@ -67,10 +76,9 @@ pub fn files_below(folder: &Path, ending: &str) -> Vec<PathBuf> {
 
 /// All goldens.
 pub fn goldens() -> Vec<Golden> {
-    files_below(&folder(), "trainspec")
-        .into_iter()
-        .map(|path| Golden::read(&path))
-        .collect()
+    let mut files = files_below(&folder(), "trainspec");
+    files.extend(files_below(&folder(), "graph"));
+    files.into_iter().map(|path| Golden::read(&path)).collect()
 }
 
 impl Golden {
@@ -150,6 +158,20 @@ impl Golden {
         options
     }
 
+    fn choices(&self) -> Choices {
+        let mut choices = Choices::default();
+        for line in self.input.lines() {
+            if let Some((name, size)) = line
+                .strip_prefix("// dim: ")
+                .and_then(|l| l.split_once('='))
+            {
+                let size = size.trim().parse().expect("a size is a number");
+                choices.dims.insert(name.to_owned(), size);
+            }
+        }
+        choices
+    }
+
     fn loader(&self) -> BTreeMap<String, String> {
         let mut files = BTreeMap::new();
         let folder = self.path.with_file_name("used");
@@ -173,15 +195,25 @@ impl Golden {
         };
         let loader = self.loader();
         match self.kind.as_str() {
-            "parse" | "check" => {
-                let stage = if self.kind == "parse" {
-                    Stage::Ast
-                } else {
-                    Stage::Typed
+            "parse" | "check" | "graph" | "grad" | "step" => {
+                let stage = match self.kind.as_str() {
+                    "parse" => Stage::Ast,
+                    "check" => Stage::Typed,
+                    "graph" => Stage::Graph,
+                    "grad" => Stage::Grad,
+                    _ => Stage::Step,
                 };
                 stage
-                    .emit(&name, &text, &loader, &self.options())
+                    .emit(&name, &text, &loader, &self.options(), &self.choices())
                     .map_err(|c| drawn(&c.sources, &c.diagnostics))
+            }
+            "pass" => {
+                let graph = parse_graph(&text).map_err(|e| e.to_string())?;
+                let pass = passes::find(&self.argument)
+                    .ok_or_else(|| format!("there is no pass `{}`", self.argument))?;
+                let graph = (pass.run)(graph);
+                verify_graph(&graph).map_err(|e| e.to_string())?;
+                Ok(graph.to_string())
             }
             "fmt" => fmt::format(&text).map_err(|list| {
                 let mut sources = Sources::default();

@@ -1,7 +1,7 @@
 //! The spec that ARCHITECTURE.md follows through the stages really goes that way, and the files it names exist.
 
 use trainspec_compiler::source::NoFiles;
-use trainspec_compiler::{Options, Stage};
+use trainspec_compiler::{Choices, Options, Stage};
 use trainspec_tests::root;
 
 fn text() -> String {
@@ -22,10 +22,20 @@ fn block<'a>(text: &'a str, tag: &str) -> &'a str {
 fn the_followed_spec_gives_the_printed_stages() {
     let text = text();
     let spec = block(&text, "trainspec");
+    let choices = Choices {
+        dims: [("batch".to_owned(), 8)].into(),
+        ..Choices::default()
+    };
     for stage in Stage::ALL {
         let printed = block(&text, &format!("stage-{}", stage.name()));
         let found = stage
-            .emit("line.trainspec", spec, &NoFiles, &Options::default())
+            .emit(
+                "line.trainspec",
+                spec,
+                &NoFiles,
+                &Options::default(),
+                &choices,
+            )
             .unwrap();
         assert_eq!(printed, found, "stage {}", stage.name());
     }

@@ -10,8 +10,9 @@ const ARROWS: &[(&str, &[&str])] = &[
         "compiler/frontend",
         &["trainspec-grammar", "trainspec-ir", "trainspec-std"],
     ),
-    ("compiler", &["trainspec-frontend"]),
-    ("runtime/cli", &["trainspec-compiler"]),
+    ("compiler", &["trainspec-frontend", "trainspec-ir"]),
+    ("runtime", &["trainspec-compiler"]),
+    ("runtime/cli", &["trainspec-compiler", "trainspec"]),
 ];
 
 /// The packages of ours that a manifest's `[dependencies]` name.

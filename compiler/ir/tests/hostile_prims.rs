@@ -40,8 +40,8 @@ fn rules_refuse_and_never_panic() {
 }
 
 fn exists(ty: &Type) -> bool {
-    let sizes = ty.shape.iter().filter(|n| **n != 0);
-    let product = sizes.fold(Some(1_usize), |all, n| all?.checked_mul(*n));
+    let mut sizes = ty.shape.iter().filter(|n| **n != 0);
+    let product = sizes.try_fold(1_usize, |all, n| all.checked_mul(*n));
     product.is_some_and(|n| n <= 1 << 40)
 }
 

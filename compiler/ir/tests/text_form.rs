@@ -67,8 +67,8 @@ fn every_kind_of_node_is_read_back() {
     %4 = multiply(%1, %0) : f32[2]
     %5 = add(%4, %2) : f32[2]
     %6 = cumsum(%5; axis: 0, reverse: true) : f32[2]
-    return "" = %5
-    return "" = %6
+    return "next 0" = %5
+    return "yield 0" = %6
   } : f32[2], f32[3, 2]
   write "dense/kernel" <- %4
   return "h" = %4

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
-use trainspec_compiler::Stage;
 use trainspec_compiler::source::Sources;
+use trainspec_compiler::{Choices, Stage};
 
 use crate::output::{diagnostics, print_raw};
 use crate::{BAD_INPUT, FINE, Format, files};
@@ -20,6 +20,15 @@ pub(crate) struct Arguments {
     /// Give a constant of the spec another value
     #[arg(long, value_name = "NAME=VALUE", value_parser = files::name_and_value)]
     set: Vec<(String, String)>,
+    /// The size of a named dimension, where the training data does not say it
+    #[arg(long = "dim", value_name = "NAME=SIZE", value_parser = files::name_and_size)]
+    dims: Vec<(String, i64)>,
+    /// Show the model as it is evaluated, not as it is trained
+    #[arg(long)]
+    eval: bool,
+    /// Leave a simplification out
+    #[arg(long = "disable-pass", value_name = "NAME", value_parser = files::pass_name)]
+    disabled: Vec<String>,
 }
 
 /// A stage as an argument.
@@ -28,17 +37,19 @@ struct StageName(Stage);
 
 impl ValueEnum for StageName {
     fn value_variants<'a>() -> &'a [Self] {
-        const { &[StageName(Stage::Ast), StageName(Stage::Typed)] }
+        const {
+            &[
+                StageName(Stage::Ast),
+                StageName(Stage::Typed),
+                StageName(Stage::Graph),
+                StageName(Stage::Grad),
+                StageName(Stage::Step),
+            ]
+        }
     }
 
     fn to_possible_value(&self) -> Option<PossibleValue> {
-        let help = match self.0 {
-            Stage::Ast => "the syntax tree, with the place of every node",
-            Stage::Typed => {
-                "the typed spec: every dimension, dtype, variable and random site resolved"
-            }
-        };
-        Some(PossibleValue::new(self.0.name()).help(help))
+        Some(PossibleValue::new(self.0.name()).help(self.0.doc()))
     }
 }
 
@@ -53,11 +64,14 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
     };
     let loader = files::Disk::beside(path);
     let name = path.display().to_string();
-    match arguments
-        .stage
-        .0
-        .emit(&name, &text, &loader, &files::options(&arguments.set))
-    {
+    let choices = Choices {
+        dims: arguments.dims.iter().cloned().collect(),
+        disabled: arguments.disabled.iter().cloned().collect(),
+        eval: arguments.eval,
+    };
+    let options = files::options(&arguments.set);
+    let stage = arguments.stage.0;
+    match stage.emit(&name, &text, &loader, &options, &choices) {
         Ok(text) => {
             print_raw(&text);
             FINE

@@ -100,6 +100,26 @@ pub(crate) fn name_and_value(text: &str) -> Result<(String, String), String> {
     }
 }
 
+/// Parses `NAME=SIZE`.
+pub(crate) fn name_and_size(text: &str) -> Result<(String, i64), String> {
+    let sizes = || "write NAME=SIZE, such as batch=32".to_owned();
+    let (name, size) = name_and_value(text).map_err(|_| sizes())?;
+    let size = size.parse().ok().filter(|n| *n >= 0).ok_or_else(sizes)?;
+    Ok((name, size))
+}
+
+/// The name of a pass.
+pub(crate) fn pass_name(text: &str) -> Result<String, String> {
+    let passes = trainspec_compiler::ir::passes::PASSES;
+    match passes.iter().any(|p| p.name == text) {
+        true => Ok(text.to_owned()),
+        false => {
+            let names: Vec<&str> = passes.iter().map(|p| p.name).collect();
+            Err(format!("the passes are {}", names.join(", ")))
+        }
+    }
+}
+
 /// Reads what a spec uses from the disk, below the spec's own folder.
 pub(crate) struct Disk {
     root: PathBuf,

@@ -1,4 +1,4 @@
-//! The `trainspec` command: parses its arguments, calls the compiler, prints.
+//! The `trainspec` command: parses its arguments, calls the compiler or the runtime, prints.
 
 mod check;
 mod completions;
@@ -6,7 +6,9 @@ mod emit;
 mod explain;
 mod files;
 mod format;
+mod gradcheck;
 mod output;
+mod run;
 
 use std::process::ExitCode;
 
@@ -37,6 +39,10 @@ enum Command {
     Fmt(format::Arguments),
     /// Print a stage of the compilation as text
     Emit(emit::Arguments),
+    /// Check the gradients of a spec's losses against central differences
+    Gradcheck(gradcheck::Arguments),
+    /// Train a spec
+    Run(run::Arguments),
     /// Explain an error code, with an example
     Explain(explain::Arguments),
     /// Print a completion script for a shell
@@ -65,6 +71,8 @@ fn main() -> ExitCode {
         Command::Check(arguments) => check::run(&arguments),
         Command::Fmt(arguments) => format::run(&arguments),
         Command::Emit(arguments) => emit::run(&arguments),
+        Command::Gradcheck(arguments) => gradcheck::run(&arguments),
+        Command::Run(arguments) => run::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Completions(arguments) => completions::run(&arguments),
     };

@@ -83,9 +83,12 @@ pub fn gradients(cx: &Context<'_>) -> Result<Graph, Diagnostic> {
         let xs: Vec<Value<'_>> = reads.collect::<Result<_, _>>()?;
         for (variable, slope) in variables.iter().zip(b.gradients(&[values.get(*id)], &xs)) {
             let name = format!("gradient/{loss}/{}", name_of(cx, *variable));
-            if let Some(Cotangent::Rows { indices, rows, .. }) = slope {
-                b.result(&format!("{name}#indices"), indices);
-                b.result(&format!("{name}#rows"), rows);
+            if let Some(Cotangent::Rows(rows)) = slope {
+                b.result(&format!("{name}#indices"), rows.indices);
+                b.result(&format!("{name}#rows"), rows.rows);
+                if let Some(count) = rows.count {
+                    b.result(&format!("{name}#count"), count);
+                }
             }
             if let Some(slope) = slope {
                 b.result(&name, slope.dense());

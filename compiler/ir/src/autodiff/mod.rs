@@ -7,28 +7,25 @@
 //! Gradients of rows that were taken from a tensor stay sparse, as positions and rows, until something needs them whole.
 
 mod hessian;
+mod rows;
 mod scan;
+
+pub use rows::Rows;
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use crate::build::{Builder, Value};
 use crate::graph::{Attr, Attrs, Gradient, Graph, Node, Prim, ValueId, What};
+use crate::ops::prims;
 
 /// A gradient.
 #[derive(Debug, Clone, Copy)]
 pub enum Cotangent<'g> {
     /// One number for each element.
     Dense(Value<'g>),
-    /// Zero but for some rows; where a position is repeated, its rows add up.
-    Rows {
-        /// The positions, a vector.
-        indices: Value<'g>,
-        /// A row for each.
-        rows: Value<'g>,
-        /// How many rows the whole has.
-        length: usize,
-    },
+    /// Zero but for some rows.
+    Rows(Rows<'g>),
 }
 
 impl<'g> From<Value<'g>> for Cotangent<'g> {
@@ -42,15 +39,7 @@ impl<'g> Cotangent<'g> {
     pub fn dense(self) -> Value<'g> {
         match self {
             Cotangent::Dense(value) => value,
-            Cotangent::Rows {
-                indices,
-                rows,
-                length,
-            } => {
-                let mut ty = rows.ty();
-                ty.shape[0] = length;
-                rows.builder().full(&ty, 0.0).scatter_add(indices, rows)
-            }
+            Cotangent::Rows(rows) => rows.dense(),
         }
     }
 }
@@ -215,6 +204,11 @@ fn pull<'g>(
                 cotangents,
                 wants: wants.to_vec(),
             };
+            if let (Some(Cotangent::Rows(rows)), true) =
+                (cotangents[0], prims::is_row_concat(prim, attrs))
+            {
+                return rows.split(&handles(&node.operands), wants);
+            }
             match &prim.gradient {
                 Gradient::None => vec![None; wants.len()],
                 Gradient::Each(pulls) => {
@@ -263,29 +257,17 @@ impl<'g> Flows<'g> {
 
 /// The sum of gradients: rows stay rows where all are.
 fn sum<'g>(b: &'g Builder, parts: &[Cotangent<'g>]) -> Cotangent<'g> {
-    let (mut all_indices, mut all_rows, mut whole) = (Vec::new(), Vec::new(), 0);
+    let mut all = Vec::new();
     for part in parts {
         match part {
-            Cotangent::Rows {
-                indices,
-                rows,
-                length,
-            } => {
-                all_indices.push(indices.cast(crate::types::DType::I64));
-                all_rows.push(*rows);
-                whole = *length;
-            }
+            Cotangent::Rows(rows) => all.push(*rows),
             Cotangent::Dense(_) => {
                 let dense: Vec<Value<'g>> = parts.iter().map(|p| p.dense()).collect();
                 return b.sum_of(&dense).into();
             }
         }
     }
-    Cotangent::Rows {
-        indices: b.concat(&all_indices, 0),
-        rows: b.concat(&all_rows, 0),
-        length: whole,
-    }
+    Cotangent::Rows(Rows::sum(b, &all))
 }
 
 /// The values on a path of floats from some x to some y.

@@ -46,7 +46,8 @@ pub(super) fn pull<'g>(
         {
             Some(j) => stacked.push(Some(b.value(node.results[scan.carries + j]))),
             None => {
-                body.results.push((String::new(), *value));
+                let name = format!("yield {}", body.results.len() - scan.carries);
+                body.results.push((name, *value));
                 stacked.push(None);
             }
         }
@@ -213,9 +214,9 @@ impl Needs {
             let known = |v: &ValueId| constant[maker[v]];
             constant[place] = !matches!(node.what, What::Input(_) | What::Scan(_))
                 && node.operands.iter().all(known);
-            node.results
-                .iter()
-                .for_each(|v| drop(maker.insert(*v, place)));
+            node.results.iter().for_each(|v| {
+                maker.insert(*v, place);
+            });
         }
         let ends = slopes
             .carries
@@ -324,14 +325,16 @@ fn backward_round(
         let results = body.copy(node, &operands, types);
         map.extend(node.results.iter().copied().zip(results));
     }
-    for id in &slopes.carries {
-        body.result("", map[id]);
+    let flows = slopes.carries.iter().map(|id| map[id]);
+    let sums = sums
+        .iter()
+        .zip(&slopes.captures)
+        .map(|(sum, id)| *sum + map[id]);
+    for (i, next) in flows.chain(sums).enumerate() {
+        body.result(&format!("next {i}"), next);
     }
-    for (sum, id) in sums.iter().zip(&slopes.captures) {
-        body.result("", *sum + map[id]);
-    }
-    for id in &slopes.elements {
-        body.result("", map[id]);
+    for (i, id) in slopes.elements.iter().enumerate() {
+        body.result(&format!("yield {i}"), map[id]);
     }
     body.finish()
 }

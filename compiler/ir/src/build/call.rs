@@ -149,6 +149,36 @@ impl<'g> Lowering<'g, '_> {
 }
 
 impl Builder {
+    /// What was repeated along a counted dimension is 1 behind the count: nothing flows back from there, so its gradient, a
+    /// sum along the dimension, holds nothing of what stands behind the count.
+    fn broadcast_counted<'g>(
+        &'g self,
+        wide: &[Value<'g>],
+        original: &[Value<'g>],
+        result: &TensorType,
+    ) -> Vec<Value<'g>> {
+        let rank = result.rank();
+        let mut values = wide.to_vec();
+        for (axis, dim) in result.shape.0.iter().enumerate() {
+            let Some(count) = dim.count.as_ref().and_then(|c| self.find_count(c)) else {
+                continue;
+            };
+            let mut along = vec![1; rank];
+            along[axis] = dim.size.value().expect("dimensions are bound") as usize;
+            let used = self.iota(along[axis]).less(count).reshape(&along);
+            for (value, own) in values.iter_mut().zip(original) {
+                let own = own.tensor_type().shape.0;
+                let repeated = (axis + own.len())
+                    .checked_sub(rank)
+                    .is_none_or(|i| own[i].count.is_none());
+                if repeated && value.dtype().is_float() {
+                    *value = used.select(*value, value.like(1.0));
+                }
+            }
+        }
+        values
+    }
+
     /// Applies an operation of the language.
     ///
     /// `given` holds one argument for each parameter of the operation; `site` tells draws of random numbers apart.
@@ -161,7 +191,7 @@ impl Builder {
     /// let y = b.input("y", &Type::new(DType::F32, &[4]));
     /// let add = ops::find("add").unwrap();
     /// let error = b.call(add, &[x.into(), y.into()], "").unwrap_err();
-    /// assert_eq!(error.message, "the last dimensions differ: 3 and 4");
+    /// assert_eq!(error.message, "these shapes do not go together");
     /// ```
     pub fn call<'g>(
         &'g self,
@@ -197,7 +227,9 @@ impl Builder {
                         Given::Values(_) | Given::Known(_) => None,
                     })
                     .collect();
-                self.prim(prim, &broadcast_all(&tensors), Vec::new())
+                let tensors =
+                    self.broadcast_counted(&broadcast_all(&tensors), &tensors, &results[0]);
+                self.prim(prim, &tensors, Vec::new())
             }
             Lower::By(lower) => lower(&Lowering {
                 b: self,

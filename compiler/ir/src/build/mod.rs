@@ -30,6 +30,7 @@ pub use scan::{Loop, Round};
 pub use windows::{Convolution, Pool};
 
 use std::cell::{Cell, RefCell};
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
@@ -55,6 +56,10 @@ pub struct Builder {
     counts: RefCell<BTreeMap<Count, ValueId>>,
     /// The seed of random draws, and what else tells one from another of the same site.
     random: RefCell<Option<(ValueId, Vec<ValueId>)>>,
+    /// The state declared so far.
+    states: RefCell<HashMap<String, StateId>>,
+    /// The places of the writes made so far.
+    writes: RefCell<HashMap<StateId, usize>>,
     /// Reads of state made so far.
     reads: RefCell<HashMap<String, ValueId>>,
 }
@@ -88,8 +93,13 @@ impl Builder {
                 .iter()
                 .for_each(|v| makers[v.index()] = i as u32);
         }
+        let names = graph.state.iter().enumerate();
+        let states = names.map(|(i, s)| (s.name.clone(), StateId(i as u32)));
+        let writes = graph.writes.iter().enumerate().map(|(i, w)| (w.state, i));
         let builder = Builder {
             makers: RefCell::new(makers),
+            states: RefCell::new(states.collect()),
+            writes: RefCell::new(writes.collect()),
             ..Builder::default()
         };
         *builder.graph.borrow_mut() = graph;
@@ -190,15 +200,18 @@ impl Builder {
             span: self.span.get(),
         };
         let writes = &mut self.graph.borrow_mut().writes;
-        match writes.iter_mut().find(|w| w.state == state) {
-            Some(old) => *old = write,
-            None => writes.push(write),
+        match self.writes.borrow_mut().entry(state) {
+            Entry::Occupied(place) => writes[*place.get()] = write,
+            Entry::Vacant(place) => {
+                place.insert(writes.len());
+                writes.push(write);
+            }
         }
     }
 
     fn state(&self, name: &str, ty: &Type) -> StateId {
         let mut graph = self.graph.borrow_mut();
-        if let Some(id) = graph.find_state(name) {
+        if let Some(id) = self.states.borrow().get(name).copied() {
             let declared = &graph.state[id.index()].ty;
             assert_eq!(declared, ty, "`{name}` is declared as {declared}");
             return id;
@@ -207,7 +220,9 @@ impl Builder {
             name: name.to_owned(),
             ty: ty.clone(),
         });
-        StateId(graph.state.len() as u32 - 1)
+        let id = StateId(graph.state.len() as u32 - 1);
+        self.states.borrow_mut().insert(name.to_owned(), id);
+        id
     }
 
     /// Gives a value a name by which it can be fetched.
@@ -356,7 +371,9 @@ impl Builder {
 
     /// Declares state in the order of another graph.
     pub(crate) fn adopt_state(&self, state: &[State]) {
-        self.graph.borrow_mut().state = state.to_vec();
+        for piece in state {
+            self.state(&piece.name, &piece.ty);
+        }
     }
 
     /// Takes away the nodes from `place` on; their values may no longer be used, unless [`Builder::put_back`] follows.

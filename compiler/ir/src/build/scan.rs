@@ -54,8 +54,11 @@ impl Builder {
             &elements(&walk),
         );
         let (nexts, yields) = round(round_of);
-        for value in nexts.iter().chain(&yields) {
-            body.result("", *value);
+        for (i, next) in nexts.iter().enumerate() {
+            body.result(&format!("next {i}"), *next);
+        }
+        for (i, one) in yields.iter().enumerate() {
+            body.result(&format!("yield {i}"), *one);
         }
         self.scan_graph(walk, body.finish())
     }

@@ -429,7 +429,13 @@ impl<'g> Value<'g> {
     /// The rows (slices along the leading dimension) at positions; the run fails where one is out of range.
     pub fn take(self, indices: Value<'g>) -> Value<'g> {
         self.builder
-            .prim(&prims::TAKE, &[self, indices], Vec::new())[0]
+            .prim(&prims::TAKE, &[self, indices], vec![Attr::Flag(false)])[0]
+    }
+
+    /// The same, but the gradient stays a set of rows until something needs it whole.
+    pub fn take_rows(self, indices: Value<'g>) -> Value<'g> {
+        self.builder
+            .prim(&prims::TAKE, &[self, indices], vec![Attr::Flag(true)])[0]
     }
 
     /// This tensor with `rows` added to its rows at positions, those of a repeated position all.

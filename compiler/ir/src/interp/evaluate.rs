@@ -3,7 +3,7 @@
 use ndarray::{ArrayD, IxDyn, Zip};
 
 use crate::graph::{Attr, Eval, Prim, Type};
-use crate::interp::{Array, each, round, wrap};
+use crate::interp::{Array, round, wrap};
 
 /// A use of a primitive, as its evaluation sees it.
 #[derive(Debug)]
@@ -159,10 +159,5 @@ impl Array {
                 .collect();
             ArrayD::from_shape_vec(shape, flat).expect(fits).into()
         }
-    }
-
-    /// The number of elements.
-    pub(crate) fn len(&self) -> usize {
-        each!(self, a => a.len())
     }
 }

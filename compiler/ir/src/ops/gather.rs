@@ -69,7 +69,7 @@ fn lower<'g>(l: &Lowering<'g, '_>) -> Result<Vec<Value<'g>>, RuleError> {
     let rows: usize = shape[..=batch].iter().product();
     let taken = moved
         .reshape(&[&[rows], &shape[batch + 1..]].concat())
-        .take(positions);
+        .take_rows(positions);
     // Now there are the dimensions of `indices`, then those of `params` before the axis that are no batch dimensions,
     // then those behind it.
     let (rank, between) = (indices.rank(), along - batch);

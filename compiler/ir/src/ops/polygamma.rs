@@ -42,7 +42,7 @@ pub(super) fn polygamma(n: usize, x: f64) -> f64 {
     }
     if x < 0.0 {
         let mirrored = polygamma(n, 1.0 - x);
-        let mirrored = if n % 2 == 0 { mirrored } else { -mirrored };
+        let mirrored = if n % 2 == 1 { -mirrored } else { mirrored };
         return mirrored - cotangent(n, x);
     }
     let large = 12.0 + n as f64;

@@ -3,7 +3,7 @@
 //! A primitive stands in the file of the operation of its name, or in one of its own where the language has no such
 //! operation.
 
-use crate::graph::Prim;
+use crate::graph::{Attr, Prim};
 
 pub(crate) use crate::ops::abs::PRIM as ABS;
 pub(crate) use crate::ops::acos::PRIM as ACOS;
@@ -207,6 +207,11 @@ pub static PRIMS: &[&Prim] = &[
     &UNSORTED_SEGMENT_MIN,
     &UNSORTED_SEGMENT_PROD,
 ];
+
+/// Whether a node puts tensors one after another along their leading dimension.
+pub(crate) fn is_row_concat(prim: &Prim, attrs: &[Attr]) -> bool {
+    *prim == CONCAT && attrs == [Attr::Size(0)]
+}
 
 /// The primitive of that name.
 pub fn find_prim(name: &str) -> Option<&'static Prim> {

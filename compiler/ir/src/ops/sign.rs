@@ -22,7 +22,7 @@ pub(crate) static PRIM: Prim = Prim {
     name: "sign",
     attrs: &[],
     infer: numbers,
-    gradient: Gradient::None,
+    gradient: Gradient::Each(&[Some(|g| g.b.full(&g.x(0).ty(), 0.0))]),
     eval: Eval::Number1(
         |x| {
             if x.is_nan() || x == 0.0 {

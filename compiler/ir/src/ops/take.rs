@@ -2,8 +2,8 @@
 
 use ndarray::Axis;
 
-use crate::autodiff::{Backward, Cotangent};
-use crate::graph::{Eval, Gradient, Prim, PrimCall, Type};
+use crate::autodiff::{Backward, Cotangent, Rows};
+use crate::graph::{AttrKind, Eval, Gradient, Prim, PrimCall, Type};
 use crate::interp::{Array, Evaluation, Fault, each};
 use crate::ops::rules::arrays::row_numbers;
 use crate::ops::rules::primitive::{arity, of_class};
@@ -13,7 +13,7 @@ use crate::types::Class;
 /// The rows (slices along the leading dimension) of x at each of the positions.
 pub(crate) static PRIM: Prim = Prim {
     name: "take",
-    attrs: &[],
+    attrs: &[("rows", AttrKind::Flag)],
     infer,
     gradient: Gradient::All(gradient),
     eval: Eval::Whole(eval),
@@ -25,15 +25,21 @@ fn infer(call: &PrimCall<'_>) -> Result<Vec<Type>, String> {
     made(x.dtype, rows_at(x, indices)?)
 }
 
-/// dy, row by row, at the positions the rows came from; nothing flows elsewhere.
+/// dy, row by row, at the positions the rows came from; nothing flows elsewhere. It stays a set of rows where `rows` says so.
 fn gradient<'g>(g: &Backward<'g>) -> Vec<Option<Cotangent<'g>>> {
     let (x, indices) = (g.x(0).shape(), g.x(1));
     let positions = indices.ty().elements();
     let rows = [&[positions], &x[1..]].concat();
-    let cotangent = Cotangent::Rows {
+    let cotangent = Cotangent::Rows(Rows {
         indices: indices.reshape(&[positions]),
         rows: g.dy().reshape(&rows),
         length: x[0],
+        count: None,
+    });
+    let cotangent = if g.flag("rows") {
+        cotangent
+    } else {
+        cotangent.dense().into()
     };
     vec![Some(cotangent), None]
 }

@@ -4,7 +4,6 @@ mod counted;
 #[allow(dead_code)] // what other tests of small graphs need
 #[path = "../array_ops/graphs.rs"]
 mod graphs;
-mod hostile;
 mod orders;
 mod products;
 mod reductions;

@@ -191,12 +191,12 @@ pub(in crate::ops) fn of_others<'g>(g: &Backward<'g>) -> Value<'g> {
     let Some((places, belongs)) = taken(g) else {
         return g.b.full(&rows.ty(), 0.0);
     };
+    let rows = belongs.select(rows, rows.like(1.0));
     let zero = rows.equal(rows.like(0.0));
     let others = zero.select(rows.like(1.0), rows);
     let without = others.segment_prod(g.x(1), g.size("segments"));
     let none = g.b.full(&g.y().ty(), 0.0);
-    let added = zero.logical_and(belongs).cast(rows.dtype());
-    let zeros = none.scatter_add(places, added);
+    let zeros = none.scatter_add(places, zero.cast(rows.dtype()));
     let dy = zeros.greater(zeros.like(1.0)).select(none, g.dy());
     let slope = zero.select(without.take(places), g.y().take(places) / others);
     belongs.select(dy.take(places) * slope, rows.like(0.0))

@@ -64,11 +64,9 @@ pub(in crate::ops) fn flat<'g>(
         checked(l, column, &dims[..last], &of[i])
     };
     let mut flat: Option<Value<'g>> = None;
-    for (i, dim) in of.iter().enumerate() {
-        let size =
-            l.b.int(DType::I64, dim.size.value().expect("dimensions are bound"));
+    for (i, size) in sizes(of).into_iter().enumerate() {
         flat = Some(match flat {
-            Some(flat) => flat * size + column(i),
+            Some(flat) => flat * l.b.int(DType::I64, size as i64) + column(i),
             None => column(i),
         });
     }

@@ -1,6 +1,6 @@
 //! Pieces of the rules of primitives: what must hold of operands whose shapes are known.
 
-use crate::graph::{PrimCall, Type};
+use crate::graph::{Eval, PrimCall, Type};
 use crate::types::{Class, DType};
 
 /// Operands of one type, whose elements are floats: the result is like them.
@@ -39,6 +39,15 @@ pub(in crate::ops) fn tests(call: &PrimCall<'_>) -> Result<Vec<Type>, String> {
 
 /// The type that all operands have, whose elements are of the class.
 pub(in crate::ops) fn alike(call: &PrimCall<'_>, class: Class) -> Result<Type, String> {
+    let wanted = match call.prim.eval {
+        Eval::Float1(_) | Eval::Number1(..) | Eval::Test1(_) => Some(1),
+        Eval::Float2(_) | Eval::Number2(..) | Eval::Compare(..) | Eval::Bool2(_) => Some(2),
+        Eval::Whole(_) => None,
+    };
+    let found = call.operands.len();
+    if let Some(wanted) = wanted.filter(|n| *n != found) {
+        return Err(format!("there must be {wanted} operands, not {found}"));
+    }
     let Some(first) = call.operands.first() else {
         return Err("an operand is missing".to_owned());
     };

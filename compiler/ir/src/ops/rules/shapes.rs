@@ -9,9 +9,9 @@ use crate::types::DType;
 /// An empty dimension hides no others that are too large, so the answer holds for any part of the shape.
 pub(in crate::ops) fn elements(shape: &[usize]) -> Result<usize, String> {
     let most = MAX_ELEMENTS as usize;
-    let sizes = shape.iter().filter(|n| **n != 0);
-    let product = sizes.fold(Some(1_usize), |product, n| {
-        product?.checked_mul(*n).filter(|product| *product <= most)
+    let mut sizes = shape.iter().filter(|n| **n != 0);
+    let product = sizes.try_fold(1_usize, |product, n| {
+        product.checked_mul(*n).filter(|product| *product <= most)
     });
     match product {
         Some(_) if shape.contains(&0) => Ok(0),

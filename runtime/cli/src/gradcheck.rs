@@ -1,0 +1,157 @@
+//! `trainspec gradcheck`
+
+use std::path::PathBuf;
+
+use trainspec_compiler::Compilation;
+use trainspec_compiler::diag::{Code, Diagnostic};
+use trainspec_compiler::gradcheck::{Checked, Gradcheck, Trouble, gradcheck};
+use trainspec_compiler::source::Sources;
+
+use crate::output::{diagnostics, print_raw};
+use crate::{BAD_INPUT, FAILED, FINE, Format, files};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// The spec; `-` is standard input
+    file: PathBuf,
+    /// Give a constant of the spec another value
+    #[arg(long, value_name = "NAME=VALUE", value_parser = files::name_and_value)]
+    set: Vec<(String, String)>,
+    /// The size of a named dimension [default: 3]
+    #[arg(long = "dim", value_name = "NAME=SIZE", value_parser = files::name_and_size)]
+    dims: Vec<(String, i64)>,
+    /// How many elements of each parameter are moved at the most
+    #[arg(long, value_name = "N", default_value_t = 8)]
+    elements: usize,
+    /// The seed of inputs, of random draws and of the choice of elements
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 0,
+        allow_negative_numbers = true
+    )]
+    seed: i64,
+    /// How results are printed
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> u8 {
+    let path = &arguments.file;
+    let text = match files::read(path) {
+        Ok(text) => text,
+        Err(diagnostic) => {
+            diagnostics(&Sources::default(), &[diagnostic], arguments.format);
+            return BAD_INPUT;
+        }
+    };
+    let loader = files::Disk::beside(path);
+    let options = files::options(&arguments.set);
+    let compilation = Compilation::check(&path.display().to_string(), &text, &loader, &options);
+    let Some(spec) = &compilation.spec else {
+        diagnostics(
+            &compilation.sources,
+            &compilation.diagnostics,
+            arguments.format,
+        );
+        return BAD_INPUT;
+    };
+    let choices = Gradcheck {
+        dims: arguments.dims.iter().cloned().collect(),
+        elements: arguments.elements,
+        seed: arguments.seed,
+    };
+    match gradcheck(spec, &choices) {
+        Ok(checked) => {
+            match arguments.format {
+                Format::Text => print_raw(&table(&checked)),
+                Format::Json => checked.iter().for_each(|c| print_raw(&json(c))),
+            }
+            if checked.iter().all(|c| c.wrong == 0) {
+                FINE
+            } else {
+                FAILED
+            }
+        }
+        Err(Trouble::Spec(diagnostic)) => {
+            diagnostics(&compilation.sources, &[*diagnostic], arguments.format);
+            BAD_INPUT
+        }
+        Err(Trouble::Run(error)) => {
+            let diagnostic = Diagnostic::new(Code::BadValue, error.span, error.message)
+                .help("synthetic inputs are between 0 and 1, whole ones 0 or 1; `in 0..10` bounds an input");
+            diagnostics(&compilation.sources, &[diagnostic], arguments.format);
+            FAILED
+        }
+        Err(Trouble::Nothing) => {
+            let message = "there is nothing to check: the model has no loss or no parameter";
+            let diagnostic = Diagnostic::without_place(Code::MissingItem, message);
+            diagnostics(&compilation.sources, &[diagnostic], arguments.format);
+            BAD_INPUT
+        }
+    }
+}
+
+/// One line for each parameter, and one for all.
+fn table(checked: &[Checked]) -> String {
+    let several = checked.iter().any(|c| c.loss != checked[0].loss);
+    let name = |c: &Checked| match several {
+        true => format!("{} by {}", c.parameter, c.loss),
+        false => c.parameter.clone(),
+    };
+    let width = checked
+        .iter()
+        .map(|c| name(c).len())
+        .max()
+        .unwrap_or(0)
+        .max("parameter".len());
+    let types = checked.iter().map(|c| c.ty.len()).max().unwrap_or(0);
+    let mut text = format!(
+        "{:width$}  {:types$}  {:>8}  {:>5}  {:>10}\n",
+        "parameter", "type", "compared", "kinks", "worst"
+    );
+    for c in checked {
+        let verdict = match (c.connected, c.wrong) {
+            (false, _) => "the loss does not depend on it".to_owned(),
+            (true, 0) => "ok".to_owned(),
+            (true, n) => {
+                let (place, slope, central) = c.at.clone().unwrap_or_default();
+                format!(
+                    "{n} WRONG: at {place:?} the gradient is {slope:e}, the central difference {central:e}"
+                )
+            }
+        };
+        let worst = format!("{:.1e}", c.worst);
+        let (name, ty) = (name(c), &c.ty);
+        text += &format!(
+            "{name:width$}  {ty:types$}  {:>8}  {:>5}  {worst:>10}  {verdict}\n",
+            c.compared, c.kinks
+        );
+    }
+    let (compared, kinks): (usize, usize) = (
+        checked.iter().map(|c| c.compared).sum(),
+        checked.iter().map(|c| c.kinks).sum(),
+    );
+    let wrong: usize = checked.iter().map(|c| c.wrong).sum();
+    let beside = if kinks == 0 {
+        String::new()
+    } else {
+        format!(", {kinks} more next to a kink")
+    };
+    text += &match wrong {
+        0 => format!("all {compared} gradients agree with central differences{beside}\n"),
+        n => format!("{n} of {compared} gradients differ from central differences{beside}\n"),
+    };
+    text
+}
+
+fn json(c: &Checked) -> String {
+    let at = c.at.as_ref().map(|(place, slope, central)| {
+        serde_json::json!({ "position": place, "gradient": slope, "difference": central })
+    });
+    let object = serde_json::json!({
+        "loss": c.loss, "parameter": c.parameter, "type": c.ty, "compared": c.compared, "kinks": c.kinks,
+        "wrong": c.wrong, "worst": c.worst, "at": at, "connected": c.connected,
+    });
+    format!("{object}\n")
+}

@@ -1,0 +1,359 @@
+//! `trainspec run`
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use trainspec::outside::System;
+use trainspec::session::{DataSize, End, Event, Mean, Options, Reading, train};
+use trainspec_compiler::Compilation;
+use trainspec_compiler::source::Sources;
+
+use crate::output::{count, diagnostics, note, print};
+use crate::{BAD_INPUT, FAILED, FINE, Format, files};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// The spec; `-` is standard input
+    file: PathBuf,
+    /// Give a constant of the spec another value
+    #[arg(long, value_name = "NAME=VALUE", value_parser = files::name_and_value)]
+    set: Vec<(String, String)>,
+    /// Train so many steps, whatever the spec says
+    #[arg(long, value_name = "N")]
+    steps: Option<u64>,
+    /// The seed of everything random that has none of its own, instead of the one in `train`
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    seed: Option<i64>,
+    /// What paths of data are relative to [default: the folder of the spec]
+    #[arg(long, value_name = "FOLDER")]
+    data_dir: Option<PathBuf>,
+    /// How progress is printed
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+    /// Print the last line only
+    #[arg(long)]
+    quiet: bool,
+    /// Leave a simplification out
+    #[arg(long = "disable-pass", value_name = "NAME", value_parser = files::pass_name)]
+    disabled: Vec<String>,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> u8 {
+    let path = &arguments.file;
+    let format = arguments.format;
+    let text = match files::read(path) {
+        Ok(text) => text,
+        Err(diagnostic) => {
+            diagnostics(&Sources::default(), &[diagnostic], format);
+            return BAD_INPUT;
+        }
+    };
+    let loader = files::Disk::beside(path);
+    let choices = files::options(&arguments.set);
+    let compilation = Compilation::check(&path.display().to_string(), &text, &loader, &choices);
+    let sources = &compilation.sources;
+    diagnostics(sources, &compilation.diagnostics, format);
+    let Some(spec) = &compilation.spec else {
+        return BAD_INPUT;
+    };
+    let options = Options {
+        seed: arguments.seed,
+        steps: arguments.steps,
+        folder: folder(path, arguments.data_dir.as_deref()),
+        disabled_passes: arguments.disabled.iter().cloned().collect(),
+    };
+    let mut printer = Printer {
+        sources,
+        format,
+        quiet: arguments.quiet,
+        terminal: std::io::stdout().is_terminal(),
+        evaluations: Vec::new(),
+        last: None,
+    };
+    let trained = train(spec, &options, &System::default(), &mut |event: &Event| {
+        printer.event(event);
+    });
+    match trained {
+        Ok(_) => FINE,
+        Err(error) => {
+            diagnostics(sources, &[error.diagnostic()], format);
+            match error.is_bad_input() {
+                true => BAD_INPUT,
+                false => FAILED,
+            }
+        }
+    }
+}
+
+/// The folder that paths of data start from.
+fn folder(spec: &Path, given: Option<&Path>) -> PathBuf {
+    match (given, spec.parent()) {
+        (Some(folder), _) => folder.to_owned(),
+        (None, Some(parent)) if spec != Path::new(files::STDIN) => parent.to_owned(),
+        (None, _) => PathBuf::new(),
+    }
+}
+
+/// Prints what a run tells.
+struct Printer<'a> {
+    sources: &'a Sources,
+    format: Format,
+    quiet: bool,
+    /// Whether somebody looks on: only then times are printed, so that what is piped stays the same from run to run.
+    terminal: bool,
+    /// The latest result of each evaluation, for the last line.
+    evaluations: Vec<(String, String)>,
+    /// Step and time of the line before.
+    last: Option<(u64, f64)>,
+}
+
+impl Printer<'_> {
+    fn event(&mut self, event: &Event) {
+        match self.format {
+            Format::Text => self.text(event),
+            Format::Json => self.json(event),
+        }
+    }
+
+    fn text(&mut self, event: &Event) {
+        match event {
+            Event::Started {
+                spec,
+                parameters,
+                data,
+                seed,
+            } => {
+                self.line(format!(
+                    "{spec}: {}, seed {seed}",
+                    count(*parameters as usize, "parameter")
+                ));
+                data.iter().for_each(|size| self.line(data_size(size)));
+            }
+            Event::Warning(warning) => {
+                diagnostics(self.sources, std::slice::from_ref(warning), self.format);
+            }
+            Event::Note(message) => note(format_args!("note: {message}")),
+            Event::Step {
+                step,
+                values,
+                seconds,
+            } => {
+                let mut line = format!("step {step}");
+                for (name, reading) in values.iter().filter(|(name, _)| name != "step") {
+                    line += &format!("  {name} {}", reading_text(reading));
+                }
+                line += &self.speed(*step, *seconds);
+                self.line(line);
+            }
+            Event::Evaluated {
+                name,
+                data,
+                step,
+                metrics,
+            } => {
+                let name = name.as_ref().unwrap_or(data).clone();
+                let shown: Vec<String> = metrics
+                    .iter()
+                    .map(|(metric, mean)| format!("{metric} {}", mean_text(*mean)))
+                    .collect();
+                let shown = shown.join(", ");
+                self.line(format!("eval {name}: {shown} at step {step}"));
+                self.evaluations.retain(|(known, _)| *known != name);
+                self.evaluations.push((name, shown));
+            }
+            Event::Ended {
+                step,
+                why,
+                losses,
+                seconds,
+            } => print(self.summary(*step, why, losses, *seconds)),
+        }
+    }
+
+    fn line(&self, text: String) {
+        if !self.quiet {
+            print(text);
+        }
+    }
+
+    /// Steps per second since the line before.
+    fn speed(&mut self, step: u64, seconds: f64) -> String {
+        let (before, since) = self.last.replace((step, seconds)).unwrap_or((0, 0.0));
+        match self.terminal && seconds > since {
+            true => {
+                let rate = (step - before) as f64 / (seconds - since);
+                format!("  ({} steps/s)", number(rate))
+            }
+            false => String::new(),
+        }
+    }
+
+    /// The last line.
+    fn summary(&self, step: u64, why: &End, losses: &[(String, f64)], seconds: f64) -> String {
+        let mut text = format!("trained {}", count(step as usize, "step"));
+        if self.terminal {
+            text += &format!(" in {seconds:.1} s");
+        }
+        for (i, (name, loss)) in losses.iter().enumerate() {
+            text += if i == 0 { ": " } else { ", " };
+            text += &format!("{name} {}", number(*loss));
+        }
+        for (name, shown) in &self.evaluations {
+            text += &format!("; {name}: {shown}");
+        }
+        match why {
+            End::Steps | End::Epochs => {}
+            End::Data => text += " (the data ended)",
+            End::NotANumber(name) => text += &format!(" (`{name}` is not a number)"),
+        }
+        text
+    }
+
+    fn json(&mut self, event: &Event) {
+        let object = match event {
+            Event::Started {
+                spec,
+                parameters,
+                data,
+                seed,
+            } => {
+                let size = |d: &DataSize| json!({ "name": d.name, "records": d.records, "batch": d.batch });
+                let data: Vec<Value> = data.iter().map(size).collect();
+                json!({ "event": "start", "spec": spec, "parameters": parameters, "seed": seed, "data": data })
+            }
+            Event::Warning(warning) => {
+                diagnostics(self.sources, std::slice::from_ref(warning), self.format);
+                return;
+            }
+            Event::Note(message) => json!({ "event": "note", "message": message }),
+            Event::Step {
+                step,
+                values,
+                seconds,
+            } => {
+                let values = values.iter().map(|(n, r)| (n.clone(), reading_json(r)));
+                let values: serde_json::Map<String, Value> = values.collect();
+                json!({ "event": "step", "step": step, "values": values, "seconds": seconds })
+            }
+            Event::Evaluated {
+                name,
+                data,
+                step,
+                metrics,
+            } => {
+                let metrics = metrics
+                    .iter()
+                    .map(|(n, mean)| (n.clone(), mean_json(*mean)));
+                let metrics: serde_json::Map<String, Value> = metrics.collect();
+                json!({ "event": "eval", "name": name, "data": data, "step": step, "metrics": metrics })
+            }
+            Event::Ended {
+                step,
+                why,
+                losses,
+                seconds,
+            } => {
+                let losses = losses.iter().map(|(n, x)| (n.clone(), json!(x)));
+                let losses: serde_json::Map<String, Value> = losses.collect();
+                json!({ "event": "end", "step": step, "why": why.name(), "losses": losses, "seconds": seconds })
+            }
+        };
+        if !self.quiet || matches!(event, Event::Ended { .. }) {
+            print(object);
+        }
+    }
+}
+
+fn data_size(size: &DataSize) -> String {
+    let mut text = format!("data {}:", size.name);
+    if let Some(records) = size.records {
+        text += &format!(" {}", count(records as usize, "record"));
+    }
+    match size.batch {
+        Some(batch) => text + &format!(" in batches of {batch}"),
+        None => text + " one at a time",
+    }
+}
+
+fn reading_text(reading: &Reading) -> String {
+    match reading {
+        Reading::Number(x) => number(*x),
+        Reading::Mean(mean) => mean_text(*mean),
+        Reading::Tensor(tensor) if tensor.data().len() <= 8 => tensor.to_string(),
+        Reading::Tensor(tensor) => tensor.ty().to_string(),
+    }
+}
+
+fn reading_json(reading: &Reading) -> Value {
+    match reading {
+        Reading::Number(x) => json!(x),
+        Reading::Mean(mean) => mean_json(*mean),
+        Reading::Tensor(tensor) => {
+            json!({ "type": tensor.ty().to_string(), "text": tensor.to_string() })
+        }
+    }
+}
+
+/// A mean; of truths also how many of how many.
+fn mean_text(mean: Mean) -> String {
+    match mean.truths {
+        true => format!("{:.3} ({} of {})", mean.value(), mean.sum, mean.count),
+        false => number(mean.value()),
+    }
+}
+
+fn mean_json(mean: Mean) -> Value {
+    json!({ "mean": mean.value(), "sum": mean.sum, "count": mean.count })
+}
+
+/// A number with five digits that count.
+fn number(x: f64) -> String {
+    const DIGITS: i32 = 5;
+    if x == 0.0 || !x.is_finite() {
+        return x.to_string();
+    }
+    let magnitude = x.abs().log10().floor() as i32;
+    if !(-4..7).contains(&magnitude) {
+        return format!("{x:.*e}", DIGITS as usize - 1);
+    }
+    let places = (DIGITS - 1 - magnitude).max(0) as usize;
+    let text = format!("{x:.places$}");
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_five_digits_that_count() {
+        for (x, text) in [
+            (0.0, "0"),
+            (0.02, "0.02"),
+            (1.0, "1"),
+            (-0.123456, "-0.12346"),
+            (123456.0, "123456"),
+            (0.00012345678, "0.00012346"),
+            (1.5e-9, "1.5000e-9"),
+            (3e20, "3.0000e20"),
+            (f64::NAN, "NaN"),
+        ] {
+            assert_eq!(number(x), text);
+        }
+    }
+
+    #[test]
+    fn data_lies_beside_the_spec() {
+        assert_eq!(folder(Path::new("a/b.trainspec"), None), Path::new("a"));
+        assert_eq!(folder(Path::new("b.trainspec"), None), Path::new(""));
+        assert_eq!(folder(Path::new("-"), None), Path::new(""));
+        assert_eq!(
+            folder(Path::new("a/b"), Some(Path::new("c"))),
+            Path::new("c")
+        );
+    }
+}

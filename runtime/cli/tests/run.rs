@@ -1,0 +1,399 @@
+//! `trainspec run`: from a text to learned numbers.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+/// A folder of its own for one test.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let path =
+            std::env::temp_dir().join(format!("trainspec-run-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+
+    fn write(&self, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.0.join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        command(arguments).current_dir(&self.0).output().unwrap()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn command(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_trainspec"));
+    command.arg("run").args(arguments).stdin(Stdio::null());
+    command
+}
+
+/// Runs an example of the repository.
+fn example(name: &str, arguments: &[&str]) -> Output {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let path = root.join("examples").join(name);
+    command(&[&[path.to_str().unwrap()], arguments].concat())
+        .output()
+        .unwrap()
+}
+
+fn code(output: &Output) -> i32 {
+    output.status.code().unwrap()
+}
+
+fn out(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn err(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// The events of a run with `--format json`.
+fn events(output: &Output) -> Vec<Value> {
+    let lines = out(output);
+    let parse = |line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"));
+    lines.lines().map(parse).collect()
+}
+
+fn find<'e>(events: &'e [Value], name: &str) -> Vec<&'e Value> {
+    events.iter().filter(|e| e["event"] == name).collect()
+}
+
+/// y = 2 a - 3 b + 0.5, exactly.
+fn plane() -> String {
+    let mut text = String::from("a,b,y\n");
+    for i in 0..40 {
+        let (a, b) = (
+            f64::from(i * 7 % 16) / 8.0 - 1.0,
+            f64::from(i * 5 % 12) / 4.0 - 1.5,
+        );
+        text += &format!("{a},{b},{}\n", 2.0 * a - 3.0 * b + 0.5);
+    }
+    text
+}
+
+const PLANE: &str = r#"
+spec plane;
+
+data points {
+    source  csv("points.csv", header: true);
+    feature a: f32;
+    feature b: f32;
+    feature y: f32;
+    map     x = stack([a, b]);
+    shuffle 40;
+    repeat;
+    batch   20;
+}
+
+model (x: f32[batch, 2], y: f32[batch]) {
+    layer line = dense(1);
+    let guess = line(x)[_, 0];
+    let slopes = line.kernel;
+    let offset = line.bias;
+    loss mean(square(guess - y));
+    metric close = abs(guess - y) < 0.01;
+}
+
+train { data points; optimizer gradient_descent(0.2); steps 200; }
+
+hooks { log ([loss, close, slopes, offset], every: 100 steps); }
+"#;
+
+#[test]
+fn iris_is_learned_whatever_the_seed() {
+    for seed in 1..=5 {
+        let output = example(
+            "iris.trainspec",
+            &["--seed", &seed.to_string(), "--format", "json"],
+        );
+        assert_eq!(code(&output), 0, "{}", err(&output));
+        let events = events(&output);
+        let start = find(&events, "start")[0];
+        assert_eq!(start["seed"], seed);
+        assert_eq!(start["data"][0]["records"], 120);
+        assert_eq!(start["data"][1]["records"], 30);
+        let last = find(&events, "eval").pop().unwrap();
+        assert_eq!(last["step"], 300);
+        let accuracy = &last["metrics"]["accuracy"];
+        assert_eq!(accuracy["count"], 30.0);
+        assert!(
+            accuracy["mean"].as_f64().unwrap() >= 0.93,
+            "seed {seed}: {last}"
+        );
+    }
+}
+
+#[test]
+fn linear_regression_reaches_the_least_squares() {
+    let output = example("linear_regression.trainspec", &["--format", "json"]);
+    assert_eq!(code(&output), 0, "{}", err(&output));
+    let events = events(&output);
+    let last = find(&events, "step").pop().unwrap();
+    assert_eq!(last["step"], 1000);
+    let slopes: Vec<f64> =
+        serde_json::from_str(last["values"]["slopes"]["text"].as_str().unwrap()).unwrap();
+    // The solution of the normal equations.
+    for (found, known) in slopes.iter().zip([-0.2073, 0.2228, 0.5241]) {
+        assert!((found - known).abs() < 0.01, "{slopes:?}");
+    }
+}
+
+#[test]
+fn a_plane_is_found_exactly() {
+    let folder = Folder::new("plane");
+    folder.write("specs/points.csv", plane());
+    folder.write("specs/plane.trainspec", PLANE);
+    let output = folder.run(&["specs/plane.trainspec", "--format", "json"]);
+    assert_eq!(code(&output), 0, "{}", err(&output));
+    let events = events(&output);
+    let last = find(&events, "step").pop().unwrap()["values"].clone();
+    let numbers = |name: &str| -> Vec<f64> {
+        serde_json::from_str(last[name]["text"].as_str().unwrap()).unwrap()
+    };
+    for (found, known) in numbers("slopes")
+        .iter()
+        .chain(&numbers("offset"))
+        .zip([2.0, -3.0, 0.5])
+    {
+        assert!((found - known).abs() < 1e-4, "{last}");
+    }
+    assert_eq!(last["close"]["count"], 20.0);
+    let end = find(&events, "end")[0];
+    assert_eq!(
+        (end["step"].as_u64(), end["why"].as_str()),
+        (Some(200), Some("steps"))
+    );
+    assert!(end["losses"]["loss"].as_f64().unwrap() < 1e-8);
+}
+
+#[test]
+fn the_same_run_prints_the_same_lines() {
+    let folder = Folder::new("same");
+    folder.write("points.csv", plane());
+    folder.write("plane.trainspec", PLANE);
+    let first = folder.run(&["plane.trainspec"]);
+    assert_eq!(code(&first), 0, "{}", err(&first));
+    let text = out(&first);
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines[0], "plane: 3 parameters, seed 0");
+    assert_eq!(lines[1], "data points: 40 records in batches of 20");
+    assert!(lines[2].starts_with("step 100  loss "), "{text}");
+    assert!(
+        lines[3].contains("  close 1.000 (20 of 20)  slopes ["),
+        "{text}"
+    );
+    assert!(lines[4].starts_with("trained 200 steps: loss "), "{text}");
+    assert_eq!(lines.len(), 5);
+    assert_eq!(out(&folder.run(&["plane.trainspec"])), text);
+    assert_eq!(out(&folder.run(&["plane.trainspec", "--seed", "0"])), text);
+    assert_ne!(out(&folder.run(&["plane.trainspec", "--seed", "1"])), text);
+    let quiet = folder.run(&["plane.trainspec", "--quiet", "--steps", "3"]);
+    assert_eq!(out(&quiet).lines().count(), 1);
+    assert!(out(&quiet).starts_with("trained 3 steps: loss "));
+}
+
+#[test]
+fn data_may_lie_elsewhere_and_the_spec_may_be_piped() {
+    let folder = Folder::new("elsewhere");
+    folder.write("far/points.csv", plane());
+    let spec = folder.write("plane.trainspec", PLANE);
+    let output = folder.run(&["plane.trainspec", "--data-dir", "far", "--steps", "2"]);
+    assert_eq!(code(&output), 0, "{}", err(&output));
+    let piped = command(&["-", "--steps", "2"])
+        .current_dir(folder.0.join("far"))
+        .stdin(std::fs::File::open(spec).unwrap())
+        .output()
+        .unwrap();
+    assert_eq!(out(&piped), out(&output));
+}
+
+#[test]
+fn a_constant_can_be_set() {
+    let folder = Folder::new("set");
+    folder.write("points.csv", plane());
+    folder.write(
+        "plane.trainspec",
+        PLANE
+            .replace("spec plane;", "spec plane;\nconst STEPS = 200;")
+            .replace("steps 200;", "steps STEPS;"),
+    );
+    let output = folder.run(&["plane.trainspec", "--set", "STEPS=7", "--quiet"]);
+    assert!(
+        out(&output).starts_with("trained 7 steps"),
+        "{}",
+        err(&output)
+    );
+}
+
+#[test]
+fn bad_input_exits_with_2_and_says_where() {
+    let folder = Folder::new("bad");
+    folder.write("plane.trainspec", PLANE);
+    let missing = folder.run(&["plane.trainspec"]);
+    assert_eq!(code(&missing), 2);
+    assert!(
+        err(&missing).contains("points.csv: cannot be read: "),
+        "{}",
+        err(&missing)
+    );
+
+    folder.write("points.csv", "a,c,y\n1,2,3\n");
+    let column = folder.run(&["plane.trainspec"]);
+    assert_eq!(code(&column), 2);
+    let text = err(&column);
+    assert!(
+        text.contains("points.csv:1: there is no column `b`"),
+        "{text}"
+    );
+    assert!(text.contains("plane.trainspec:7:13"), "{text}");
+    assert!(text.contains("its columns are `a`, `c`, `y`"), "{text}");
+
+    folder.write("points.csv", "a,b,y\n1,2,3\n1,x,3\n");
+    let value = folder.run(&["plane.trainspec"]);
+    assert_eq!(code(&value), 2);
+    assert!(
+        err(&value).contains("points.csv:3: column `b`: `x` is no f32"),
+        "{}",
+        err(&value)
+    );
+
+    let json = folder.run(&["plane.trainspec", "--format", "json"]);
+    let events = events(&json);
+    let error = events.last().unwrap();
+    assert_eq!(
+        (error["severity"].as_str(), code(&json)),
+        (Some("error"), 2)
+    );
+    assert!(
+        error["message"]
+            .as_str()
+            .unwrap()
+            .starts_with("points.csv:3: ")
+    );
+
+    folder.write(
+        "wrong.trainspec",
+        "spec wrong; model (x: f32[n]) { loss y; }",
+    );
+    assert_eq!(code(&folder.run(&["wrong.trainspec"])), 2);
+    assert_eq!(code(&folder.run(&["none.trainspec"])), 2);
+    assert_eq!(
+        code(&folder.run(&["plane.trainspec", "--disable-pass", "all"])),
+        2
+    );
+    folder.write(
+        "other.trainspec",
+        PLANE.replace("csv(\"points.csv\", header: true)", "npy(\"a.npy\")"),
+    );
+    let other = folder.run(&["other.trainspec"]);
+    assert_eq!(code(&other), 2);
+    assert!(
+        err(&other).contains("`npy` sources cannot be read yet"),
+        "{}",
+        err(&other)
+    );
+    assert!(
+        err(&other).contains("other.trainspec:5:13"),
+        "{}",
+        err(&other)
+    );
+}
+
+#[test]
+fn a_loss_that_is_not_a_number_fails_the_run() {
+    let folder = Folder::new("nan");
+    folder.write("points.csv", plane());
+    let wild = PLANE.replace("gradient_descent(0.2)", "gradient_descent(1e6)");
+    folder.write("wild.trainspec", &wild);
+    let output = folder.run(&["wild.trainspec"]);
+    assert_eq!(code(&output), 1);
+    let text = err(&output);
+    assert!(text.contains("`loss` is not a number in step "), "{text}");
+    assert!(text.contains("loss mean(square(guess - y));"), "{text}");
+    assert!(text.contains("nan (loss, fail: false)"), "{text}");
+    folder.write(
+        "calm.trainspec",
+        wild.replace("hooks {", "hooks { nan (loss, fail: false);"),
+    );
+    let output = folder.run(&["calm.trainspec"]);
+    assert_eq!(code(&output), 0, "{}", err(&output));
+    assert!(
+        out(&output).contains("(`loss` is not a number)"),
+        "{}",
+        out(&output)
+    );
+}
+
+#[test]
+fn an_operation_without_a_value_is_drawn_at_its_place() {
+    let folder = Folder::new("operation");
+    folder.write("points.csv", plane());
+    folder.write(
+        "gather.trainspec",
+        PLANE
+            .replace(
+                "metric close",
+                "metric far = gather(y, cast(round(y * 100.0), i64));\n    metric close",
+            )
+            .replace("[loss, close,", "[loss, close, far,"),
+    );
+    let output = folder.run(&["gather.trainspec"]);
+    assert_eq!(code(&output), 1, "{}", out(&output));
+    let text = err(&output);
+    assert!(text.contains("out of range"), "{text}");
+    assert!(
+        text.contains("^^^^") && text.contains("gather.trainspec:21:18"),
+        "{text}"
+    );
+    assert!(text.contains("in step 1"), "{text}");
+}
+
+#[test]
+fn what_is_not_done_yet_is_told() {
+    let folder = Folder::new("not-yet");
+    folder.write("points.csv", plane());
+    folder.write(
+        "hooks.trainspec",
+        PLANE.replace(
+            "hooks {",
+            "hooks { checkpoint (dir: \"runs\"); step_counter;",
+        ),
+    );
+    let output = folder.run(&["hooks.trainspec", "--steps", "1"]);
+    assert_eq!(code(&output), 0);
+    let text = err(&output);
+    assert!(
+        text.contains("note: `checkpoint` in `hooks` is not run yet"),
+        "{text}"
+    );
+    assert!(
+        text.contains("note: `step_counter` in `hooks` is not run yet"),
+        "{text}"
+    );
+    folder.write(
+        "scale.trainspec",
+        PLANE.replace("steps 200;", "steps 200; loss_scale dynamic();"),
+    );
+    let output = folder.run(&["scale.trainspec"]);
+    assert_eq!(code(&output), 2);
+    assert!(
+        err(&output).contains("cannot be run yet"),
+        "{}",
+        err(&output)
+    );
+}

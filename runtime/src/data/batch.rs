@@ -1,0 +1,213 @@
+//! `batch`: records joined into batches.
+
+use std::collections::BTreeMap;
+
+use trainspec_compiler::ir::tensor::Data;
+use trainspec_compiler::ir::{DType, Span, Tensor, TensorType};
+use trainspec_compiler::typed::{Constant, Setting};
+
+use crate::data::{Element, Stage, count_names, whole, word};
+use crate::{DataError, SessionError};
+
+/// Batches of `size` records.
+pub(super) struct Batch<'a> {
+    inner: Box<dyn Stage + 'a>,
+    size: usize,
+    remainder: Remainder,
+    pad: bool,
+    /// Features with run-time counts: which of their dimensions have one.
+    counted: Vec<(String, Vec<usize>)>,
+    span: Span,
+}
+
+/// What becomes of a last batch that is not full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Remainder {
+    Drop,
+    Keep,
+    Error,
+}
+
+impl<'a> Batch<'a> {
+    pub(super) fn new(
+        inner: Box<dyn Stage + 'a>,
+        setting: &Setting,
+        types: &BTreeMap<String, TensorType>,
+    ) -> Batch<'a> {
+        let counted = |(name, ty): (&String, &TensorType)| {
+            let dims = ty.shape.0.iter().enumerate();
+            let axes: Vec<usize> = dims
+                .filter_map(|(i, d)| d.count.as_ref().map(|_| i))
+                .collect();
+            (!axes.is_empty()).then(|| (name.clone(), axes))
+        };
+        Batch {
+            inner,
+            size: whole(setting, "size").map_or(1, |n| usize::try_from(n).unwrap_or(usize::MAX)),
+            remainder: match word(setting, "remainder") {
+                Some("keep") => Remainder::Keep,
+                Some("error") => Remainder::Error,
+                _ => Remainder::Drop,
+            },
+            pad: setting.get("pad") == Some(&Constant::Bool(true)),
+            counted: types.iter().filter_map(counted).collect(),
+            span: setting.span,
+        }
+    }
+
+    fn join(&self, mut rows: Vec<Element>) -> Result<Element, SessionError> {
+        let mut values = BTreeMap::new();
+        for (name, axes) in &self.counted {
+            let counts = count_names(name, axes.len());
+            if self.pad {
+                rows.iter_mut()
+                    .for_each(|row| fill(row, name, axes, &counts));
+                continue;
+            }
+            for count in &counts {
+                let first = rows[0].values.get(count);
+                if let Some(other) = rows.iter().find(|row| row.values.get(count) != first) {
+                    let lengths = [&rows[0], other].map(|row| length(row, count));
+                    let message = format!(
+                        "records of one batch have `{name}` of different lengths: {} and {}",
+                        lengths[0], lengths[1]
+                    );
+                    let error = DataError::new(message)
+                        .at(self.span)
+                        .help("`pad: true` fills them up to the capacity");
+                    return Err(error.into());
+                }
+                values.extend(rows[0].values.remove(count).map(|v| (count.clone(), v)));
+            }
+        }
+        let names: Vec<String> = rows[0].values.keys().cloned().collect();
+        for name in names {
+            if self
+                .counted
+                .iter()
+                .any(|(feature, axes)| count_names(feature, axes.len()).contains(&name))
+            {
+                continue;
+            }
+            let column: Vec<&Tensor> = rows.iter().map(|row| &row.values[&name]).collect();
+            values.insert(name, stack(&column));
+        }
+        Ok(Element {
+            values,
+            rows: Some(rows.len()),
+            pass: rows.iter().map(|row| row.pass).min().unwrap_or(0),
+            place: rows.swap_remove(0).place,
+        })
+    }
+}
+
+impl Stage for Batch<'_> {
+    fn next(&mut self) -> Result<Option<Element>, SessionError> {
+        let mut rows = Vec::new();
+        while rows.len() < self.size {
+            match self.inner.next()? {
+                Some(row) => rows.push(row),
+                None => break,
+            }
+        }
+        match (rows.len(), self.remainder) {
+            (0, _) => Ok(None),
+            (n, Remainder::Drop) if n < self.size => Ok(None),
+            (n, Remainder::Error) if n < self.size => {
+                let message = format!("the last batch has {n} records, and not {}", self.size);
+                let error = DataError::new(message)
+                    .at(self.span)
+                    .help("`remainder: drop` leaves it out, `remainder: keep` takes it as it is");
+                Err(error.into())
+            }
+            (_, Remainder::Drop | Remainder::Keep | Remainder::Error) => self.join(rows).map(Some),
+        }
+    }
+
+    fn restart(&mut self) {
+        self.inner.restart();
+    }
+
+    fn rewind(&mut self) {
+        self.inner.rewind();
+    }
+}
+
+fn length(row: &Element, count: &str) -> i64 {
+    row.values.get(count).map_or(0, |n| n.to_i64s()[0])
+}
+
+/// Puts zeros behind the counts of a feature and takes the counts away.
+fn fill(row: &mut Element, name: &str, axes: &[usize], counts: &[String]) {
+    let used: Vec<i64> = counts.iter().map(|c| length(row, c)).collect();
+    counts.iter().for_each(|c| drop(row.values.remove(c)));
+    let Some(tensor) = row.values.get_mut(name) else {
+        return;
+    };
+    let shape = tensor.shape().to_vec();
+    let inside = |element: usize| {
+        axes.iter().zip(&used).all(|(axis, used)| {
+            let stride: usize = shape[axis + 1..].iter().product();
+            ((element / stride) % shape[*axis]) < *used as usize
+        })
+    };
+    *tensor = keep_where(tensor, &inside);
+}
+
+/// The same for elements of every type.
+macro_rules! each_data {
+    ($data:expr, $values:ident => $body:expr) => {
+        match $data {
+            Data::F16($values) => Data::F16($body),
+            Data::Bf16($values) => Data::Bf16($body),
+            Data::F32($values) => Data::F32($body),
+            Data::F64($values) => Data::F64($body),
+            Data::I8($values) => Data::I8($body),
+            Data::I16($values) => Data::I16($body),
+            Data::I32($values) => Data::I32($body),
+            Data::I64($values) => Data::I64($body),
+            Data::U8($values) => Data::U8($body),
+            Data::Bool($values) => Data::Bool($body),
+            Data::String($values) => Data::String($body),
+        }
+    };
+}
+
+/// The elements where that holds, and zeros elsewhere.
+fn keep_where(tensor: &Tensor, inside: &dyn Fn(usize) -> bool) -> Tensor {
+    let data = each_data!(tensor.data(), values => {
+        let kept = |(i, x): (usize, &_)| if inside(i) { Clone::clone(x) } else { Default::default() };
+        values.iter().enumerate().map(kept).collect()
+    });
+    Tensor::of(tensor.shape(), data)
+}
+
+/// Tensors of one type, side by side along a new first dimension.
+///
+/// # Panics
+///
+/// When there is none, or the types differ.
+pub(super) fn stack(tensors: &[&Tensor]) -> Tensor {
+    let first = tensors[0];
+    let shape: Vec<usize> = [tensors.len()]
+        .iter()
+        .chain(first.shape())
+        .copied()
+        .collect();
+    let data = each_data!(first.data(), values => {
+        let mut all = Vec::with_capacity(values.len() * tensors.len());
+        for tensor in tensors {
+            assert_eq!(tensor.shape(), first.shape(), "records have one shape");
+            let own = tensor.values().expect("records have one element type");
+            same(values, own);
+            all.extend_from_slice(own);
+        }
+        all
+    });
+    Tensor::of(&shape, data)
+}
+
+/// Says that two slices are of one type.
+fn same<T>(_: &[T], _: &[T]) {}
+
+const _: [DType; 11] = DType::ALL; // another element type needs a line in `each_data`

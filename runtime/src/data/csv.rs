@@ -1,0 +1,287 @@
+//! `csv`: lines of values.
+//!
+//! Features are columns: with a header line those of their names, without one in the order of the features. A feature of
+//! several elements takes as many columns in a row.
+
+mod field;
+mod lines;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use trainspec_compiler::ir::graph::Type;
+use trainspec_compiler::typed::{Constant, Feature, Setting};
+
+use crate::data::{Element, Opening, Stage, paths, text};
+use crate::{DataError, Place, SessionError};
+
+use field::Column;
+use lines::Lines;
+
+/// Files of up to so many bytes together are counted when they are opened.
+const COUNTED_BYTES: u64 = 16 << 20;
+
+/// The records of CSV files.
+pub(super) struct Csv<'a> {
+    cx: Opening<'a>,
+    files: Vec<Arc<Path>>,
+    delimiter: u8,
+    header: bool,
+    columns: Vec<Column<'a>>,
+    /// Which file is read.
+    file: usize,
+    open: Option<Open>,
+}
+
+/// A file that is being read.
+struct Open {
+    lines: Lines,
+    /// The first place of each feature in a line; `None` where the file has none and the default stands in.
+    places: Vec<Option<usize>>,
+    /// How many fields a line has, and which line says so.
+    width: Option<(usize, u64)>,
+}
+
+impl<'a> Csv<'a> {
+    pub(super) fn open(
+        cx: Opening<'a>,
+        source: &'a Setting,
+        features: &'a [Feature],
+    ) -> Result<Csv<'a>, SessionError> {
+        let delimiter = match text(source, "delimiter") {
+            None => b',',
+            Some(text) => match text.as_bytes() {
+                [byte] if byte.is_ascii() && !matches!(byte, b'"' | b'\n' | b'\r') => *byte,
+                _ => {
+                    let message = format!(
+                        "the delimiter must be one ASCII character, and no quote or line end, but is {text:?}"
+                    );
+                    return Err(DataError::new(message).at(source.span).into());
+                }
+            },
+        };
+        let columns: Result<_, DataError> = features.iter().map(Column::new).collect();
+        Ok(Csv {
+            cx,
+            files: paths::files(cx, source)?,
+            delimiter,
+            header: source.get("header") == Some(&Constant::Bool(true)),
+            columns: columns?,
+            file: 0,
+            open: None,
+        })
+    }
+
+    /// How many records there are, if the files are small and readable.
+    pub(super) fn count(&self) -> Option<u64> {
+        let mut bytes = 0_u64;
+        let mut records = 0;
+        for path in &self.files {
+            let file = self.cx.outside.open(path).ok()?;
+            bytes = bytes.checked_add(file.length().ok()?)?;
+            if bytes > COUNTED_BYTES {
+                return None;
+            }
+            let mut lines = Lines::new(file, self.delimiter);
+            let mut found = 0_u64;
+            while lines.read().ok()? {
+                found += 1;
+            }
+            records += found.saturating_sub(u64::from(self.header));
+        }
+        Some(records)
+    }
+
+    /// Opens the file that comes next.
+    fn begin(&self) -> Result<Open, DataError> {
+        let path = &self.files[self.file];
+        let failed = |e: &dyn std::fmt::Display| {
+            DataError::new(format!("cannot be read: {e}")).in_file(path)
+        };
+        let file = self.cx.outside.open(path).map_err(|e| failed(&e))?;
+        let mut lines = Lines::new(file, self.delimiter);
+        if !self.header {
+            let mut next = 0;
+            let mut places = Vec::new();
+            for column in &self.columns {
+                places.push(Some(next));
+                next += column.ty.elements();
+            }
+            return Ok(Open {
+                lines,
+                places,
+                width: None,
+            });
+        }
+        if !lines.read().map_err(|e| failed(&e))? {
+            return Err(
+                DataError::new("is empty, and its first line should name the columns")
+                    .in_file(path),
+            );
+        }
+        let names: Vec<String> = (0..lines.count())
+            .map(|i| String::from_utf8_lossy(lines.field(i)).trim().to_owned())
+            .collect();
+        let places = self.columns.iter().map(|c| c.find(path, &names));
+        Ok(Open {
+            places: places.collect::<Result<_, _>>()?,
+            width: Some((names.len(), lines.line)),
+            lines,
+        })
+    }
+
+    /// Reads the next line; false behind the last file.
+    fn read(&mut self) -> Result<bool, DataError> {
+        while self.file < self.files.len() {
+            let open = match &mut self.open {
+                Some(open) => open,
+                None => {
+                    let open = self.begin()?;
+                    self.open.insert(open)
+                }
+            };
+            let read = open.lines.read();
+            let path = &self.files[self.file];
+            if read.map_err(|e| DataError::new(format!("cannot be read: {e}")).in_file(path))? {
+                return Ok(true);
+            }
+            self.open = None;
+            self.file += 1;
+        }
+        Ok(false)
+    }
+
+    /// The features of the line that was read.
+    fn decode(&mut self) -> Result<Element, DataError> {
+        let path = self.files[self.file].clone();
+        let open = self.open.as_mut().expect("a line was read from it");
+        let (found, line) = (open.lines.count(), open.lines.line);
+        match open.width {
+            Some((width, first)) if width != found => {
+                let what = if self.header {
+                    "the header"
+                } else {
+                    "the first line"
+                };
+                let message =
+                    format!("there are {found} fields, but {what} (line {first}) has {width}");
+                return Err(DataError::new(message).in_file(&path).in_line(line));
+            }
+            Some(_) => {}
+            None => {
+                let wanted: usize = self.columns.iter().map(|c| c.ty.elements()).sum();
+                if found < wanted {
+                    let message =
+                        format!("there are {found} fields, but the features take {wanted}");
+                    return Err(DataError::new(message).in_file(&path).in_line(line));
+                }
+                open.width = Some((found, line));
+            }
+        }
+        let mut values = std::collections::BTreeMap::new();
+        for (column, place) in self.columns.iter().zip(&open.places) {
+            let fields = |i: usize| place.map_or(&b""[..], |p| open.lines.field(p + i));
+            let tensor = column.read(&fields).map_err(|error| {
+                let error = error.in_file(&path).in_line(line);
+                let names_columns = !self.header && open.width == Some((found, line));
+                match names_columns && error.help.is_none() {
+                    true => error.help(
+                        "if the first line names the columns, say `header: true` in the source",
+                    ),
+                    false => error,
+                }
+            })?;
+            values.insert(column.feature.name.clone(), tensor);
+        }
+        Ok(Element {
+            values,
+            rows: None,
+            pass: 0,
+            place: Some(Place { path, line }),
+        })
+    }
+}
+
+impl Stage for Csv<'_> {
+    fn next(&mut self) -> Result<Option<Element>, SessionError> {
+        match self.read()? {
+            true => Ok(Some(self.decode()?)),
+            false => Ok(None),
+        }
+    }
+
+    fn advance(&mut self) -> Result<bool, SessionError> {
+        Ok(self.read()?)
+    }
+
+    fn restart(&mut self) {
+        self.file = 0;
+        self.open = None;
+    }
+
+    fn rewind(&mut self) {
+        self.restart();
+    }
+}
+
+impl Column<'_> {
+    /// Where the feature begins in lines of such names.
+    fn find(&self, path: &Path, names: &[String]) -> Result<Option<usize>, DataError> {
+        let key = &self.feature.key;
+        let fail = |message: String| {
+            DataError::new(message)
+                .in_file(path)
+                .in_line(1)
+                .at(self.feature.span)
+        };
+        let mut found = (0..names.len()).filter(|i| names[*i] == *key);
+        let Some(place) = found.next() else {
+            if self.has_default() {
+                return Ok(None);
+            }
+            let mut shown: Vec<String> = names.iter().take(12).map(|n| format!("`{n}`")).collect();
+            if names.len() > 12 {
+                shown.push("...".to_owned());
+            }
+            let help = format!(
+                "its columns are {}; `feature {}: {} as \"NAME\";` reads another one",
+                shown.join(", "),
+                self.feature.name,
+                self.feature.ty
+            );
+            return Err(fail(format!("there is no column `{key}`")).help(help));
+        };
+        if found.next().is_some() {
+            return Err(fail(format!("there are two columns `{key}`")));
+        }
+        let room = names.len() - place;
+        if room < self.ty.elements() {
+            let message = format!(
+                "`{}` takes {} columns from `{key}` on, but there are {room}",
+                self.feature.name,
+                self.ty.elements()
+            );
+            return Err(fail(message));
+        }
+        Ok(Some(place))
+    }
+}
+
+impl<'a> Column<'a> {
+    fn new(feature: &'a Feature) -> Result<Column<'a>, DataError> {
+        if feature.ty.shape.is_counted() {
+            let message = format!(
+                "a csv file has no features of varying length, and `{}` is `{}`",
+                feature.name, feature.ty
+            );
+            return Err(DataError::new(message).at(feature.span));
+        }
+        let ty = Type::of(&feature.ty).expect("the sizes of features are known");
+        let defaults = field::defaults(feature, &ty)?;
+        Ok(Column {
+            feature,
+            ty,
+            defaults,
+        })
+    }
+}

@@ -1,0 +1,229 @@
+//! `map`, `filter` and `drop`: what is computed from the features.
+
+use trainspec_compiler::diag::{Code, Diagnostic};
+use trainspec_compiler::ir::{DType, Span, Tensor};
+use trainspec_compiler::lower::{self, Binding, Context, GLOBAL_STEP, SEED};
+use trainspec_compiler::typed::{Program, ValueId, What};
+
+use crate::data::{Element, Opening, Stage, binding, is_count_of};
+use crate::program::{Executable, Fetched, prepare};
+use crate::{Cause, SessionError, State};
+
+/// How many sizes of batches a program is kept for.
+const KEPT: usize = 8;
+
+/// A program over the features of an element.
+struct Compute<'a> {
+    cx: Opening<'a>,
+    program: &'a Program,
+    value: ValueId,
+    /// One for each size of a batch, the latest last.
+    kept: Vec<(Binding, Box<dyn Executable>)>,
+    /// How many elements there were: what random draws are keyed by in the place of a step.
+    position: i64,
+}
+
+impl<'a> Compute<'a> {
+    fn new(
+        cx: Opening<'a>,
+        program: &'a Program,
+        value: ValueId,
+    ) -> Result<Compute<'a>, SessionError> {
+        let strings = program.nodes.iter().find(|node| {
+            let ty = |v: ValueId| program.values[v.0 as usize].dtype;
+            node.results.iter().any(|v| ty(v) == DType::String)
+        });
+        if let Some(node) = strings {
+            return Err(strings_stay(node.span, &node.what));
+        }
+        Ok(Compute {
+            cx,
+            program,
+            value,
+            kept: Vec::new(),
+            position: 0,
+        })
+    }
+
+    fn run(&mut self, element: &Element) -> Result<Fetched, SessionError> {
+        let binding = binding(element);
+        match self.kept.iter().position(|(b, _)| *b == binding) {
+            Some(i) => {
+                let last = self.kept.len() - 1;
+                self.kept.swap(i, last);
+            }
+            None => {
+                let cx = Context::new(self.cx.spec, &binding);
+                let graph = lower::map(&cx, self.program, self.value)?;
+                let executable = prepare(graph, &|_| true, self.cx.disabled);
+                if self.kept.len() == KEPT {
+                    self.kept.remove(0);
+                }
+                self.kept.push((binding, executable));
+            }
+        }
+        let (_, executable) = self.kept.last_mut().expect("it was just put there");
+        let mut state: State = [(GLOBAL_STEP.to_owned(), Tensor::scalar(self.position))]
+            .into_iter()
+            .collect();
+        self.position += 1;
+        let seeded = executable.inputs().iter().any(|(name, _)| name == SEED)
+            && !element.values.contains_key(SEED);
+        let run = match seeded {
+            false => executable.run(&element.values, &mut state),
+            true => {
+                let mut inputs = element.values.clone();
+                inputs.insert(SEED.to_owned(), Tensor::scalar(self.cx.seed));
+                executable.run(&inputs, &mut state)
+            }
+        };
+        run.map_err(|error| match error.cause {
+            Cause::Run { error, record } => SessionError::from(Cause::Run {
+                error,
+                record: record.or_else(|| element.place.clone().filter(|_| element.rows.is_none())),
+            }),
+            Cause::Spec(_) | Cause::Data(_) | Cause::NotANumber { .. } => error,
+        })
+    }
+}
+
+fn strings_stay(span: Span, what: &What) -> SessionError {
+    let message = match what {
+        What::Input(name) => format!("`{name}` holds strings, which cannot be computed with yet"),
+        _ => "strings cannot be computed with yet".to_owned(),
+    };
+    Diagnostic::new(Code::TypeMismatch, span, message).into()
+}
+
+/// Gives a feature a value.
+pub(super) struct Map<'a> {
+    inner: Box<dyn Stage + 'a>,
+    name: &'a str,
+    compute: Compute<'a>,
+}
+
+impl<'a> Map<'a> {
+    pub(super) fn new(
+        cx: Opening<'a>,
+        inner: Box<dyn Stage + 'a>,
+        name: &'a str,
+        program: &'a Program,
+        value: ValueId,
+    ) -> Result<Map<'a>, SessionError> {
+        Ok(Map {
+            inner,
+            name,
+            compute: Compute::new(cx, program, value)?,
+        })
+    }
+}
+
+impl Stage for Map<'_> {
+    fn next(&mut self) -> Result<Option<Element>, SessionError> {
+        let Some(mut element) = self.inner.next()? else {
+            return Ok(None);
+        };
+        let fetched = self.compute.run(&element)?;
+        element.values.retain(|key, _| !is_count_of(key, self.name));
+        for (key, value) in fetched.0 {
+            // `value` and, where it has one, `value#count`.
+            let count = key.strip_prefix("value").unwrap_or_default();
+            element
+                .values
+                .insert(format!("{}{count}", self.name), value);
+        }
+        Ok(Some(element))
+    }
+
+    fn advance(&mut self) -> Result<bool, SessionError> {
+        let moved = self.inner.advance()?;
+        self.compute.position += i64::from(moved);
+        Ok(moved)
+    }
+
+    fn restart(&mut self) {
+        self.inner.restart();
+    }
+
+    fn rewind(&mut self) {
+        self.compute.position = 0;
+        self.inner.rewind();
+    }
+}
+
+/// Keeps the records for which something holds.
+pub(super) struct Filter<'a> {
+    inner: Box<dyn Stage + 'a>,
+    compute: Compute<'a>,
+}
+
+impl<'a> Filter<'a> {
+    pub(super) fn new(
+        cx: Opening<'a>,
+        inner: Box<dyn Stage + 'a>,
+        program: &'a Program,
+        value: ValueId,
+    ) -> Result<Filter<'a>, SessionError> {
+        Ok(Filter {
+            inner,
+            compute: Compute::new(cx, program, value)?,
+        })
+    }
+}
+
+impl Stage for Filter<'_> {
+    fn next(&mut self) -> Result<Option<Element>, SessionError> {
+        while let Some(element) = self.inner.next()? {
+            let holds = self.compute.run(&element)?;
+            if holds.get("value").is_some_and(|v| v.to_bools() == [true]) {
+                return Ok(Some(element));
+            }
+        }
+        Ok(None)
+    }
+
+    fn restart(&mut self) {
+        self.inner.restart();
+    }
+
+    fn rewind(&mut self) {
+        self.compute.position = 0;
+        self.inner.rewind();
+    }
+}
+
+/// Leaves a feature out.
+pub(super) struct DropFeature<'a> {
+    inner: Box<dyn Stage + 'a>,
+    name: &'a str,
+}
+
+impl<'a> DropFeature<'a> {
+    pub(super) fn new(inner: Box<dyn Stage + 'a>, name: &'a str) -> DropFeature<'a> {
+        DropFeature { inner, name }
+    }
+}
+
+impl Stage for DropFeature<'_> {
+    fn next(&mut self) -> Result<Option<Element>, SessionError> {
+        let mut element = self.inner.next()?;
+        if let Some(element) = &mut element {
+            element
+                .values
+                .retain(|key, _| key != self.name && !is_count_of(key, self.name));
+        }
+        Ok(element)
+    }
+
+    fn advance(&mut self) -> Result<bool, SessionError> {
+        self.inner.advance()
+    }
+
+    fn restart(&mut self) {
+        self.inner.restart();
+    }
+
+    fn rewind(&mut self) {
+        self.inner.rewind();
+    }
+}

@@ -1,0 +1,65 @@
+//! `shuffle`: another order in every pass.
+
+use trainspec_compiler::ir::philox::Key;
+
+use crate::SessionError;
+use crate::data::{Element, Stage, draw};
+
+/// Elements drawn from a buffer that the stage before it keeps full.
+pub(super) struct Shuffle<'a> {
+    inner: Box<dyn Stage + 'a>,
+    size: usize,
+    key: Key,
+    pass: i64,
+    drawn: u64,
+    buffer: Vec<Element>,
+    ended: bool,
+}
+
+impl<'a> Shuffle<'a> {
+    pub(super) fn new(inner: Box<dyn Stage + 'a>, size: usize, seed: i64) -> Shuffle<'a> {
+        Shuffle {
+            inner,
+            size,
+            key: Key::new(seed, "shuffle"),
+            pass: 0,
+            drawn: 0,
+            buffer: Vec::new(),
+            ended: false,
+        }
+    }
+
+    fn begin(&mut self, pass: i64) {
+        self.pass = pass;
+        self.drawn = 0;
+        self.buffer.clear();
+        self.ended = false;
+    }
+}
+
+impl Stage for Shuffle<'_> {
+    fn next(&mut self) -> Result<Option<Element>, SessionError> {
+        while !self.ended && self.buffer.len() < self.size {
+            match self.inner.next()? {
+                Some(element) => self.buffer.push(element),
+                None => self.ended = true,
+            }
+        }
+        if self.buffer.is_empty() {
+            return Ok(None);
+        }
+        let place = draw(self.key.fold(self.pass), self.drawn, self.buffer.len());
+        self.drawn += 1;
+        Ok(Some(self.buffer.swap_remove(place)))
+    }
+
+    fn restart(&mut self) {
+        self.begin(self.pass + 1);
+        self.inner.restart();
+    }
+
+    fn rewind(&mut self) {
+        self.begin(0);
+        self.inner.rewind();
+    }
+}

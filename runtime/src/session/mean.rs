@@ -1,0 +1,112 @@
+//! Means over the elements of many tensors.
+
+use trainspec_compiler::ir::{DType, Tensor, TensorType};
+
+use crate::program::Fetched;
+
+/// A sum and how many elements it has, so that a short last batch counts just as much as it holds.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Mean {
+    /// The sum of all elements; truths count as 0 and 1.
+    pub sum: f64,
+    /// How many there are.
+    pub count: f64,
+    /// Whether the elements are truths.
+    pub truths: bool,
+}
+
+impl Mean {
+    /// The mean; not a number where there are no elements.
+    pub fn value(self) -> f64 {
+        self.sum / self.count
+    }
+
+    /// Adds the elements of another.
+    pub fn add(&mut self, other: Mean) {
+        self.sum += other.sum;
+        self.count += other.count;
+        self.truths = other.truths;
+    }
+
+    /// The same mean, as if of `weight` elements.
+    pub fn weighing(self, weight: f64) -> Mean {
+        Mean {
+            sum: self.value() * weight,
+            count: weight,
+            truths: self.truths,
+        }
+    }
+
+    /// The elements of a result; those behind a run-time count are none.
+    pub(super) fn of(fetched: &Fetched, name: &str, ty: &TensorType) -> Option<Mean> {
+        let tensor = fetched.get(name)?;
+        let axes: Vec<usize> = (0..ty.rank())
+            .filter(|i| ty.shape.0[*i].count.is_some())
+            .collect();
+        let used = |i: usize| {
+            let count = match axes.len() {
+                1 => fetched.get(&format!("{name}#count")),
+                _ => fetched.get(&format!("{name}#count/{i}")),
+            };
+            count.map_or(usize::MAX, |n| n.to_i64s()[0].max(0) as usize)
+        };
+        let limits: Vec<(usize, usize)> = axes
+            .iter()
+            .enumerate()
+            .map(|(i, a)| (*a, used(i)))
+            .collect();
+        Some(Mean::elements(tensor, &limits))
+    }
+
+    /// The elements of a tensor, of some axes only so many.
+    fn elements(tensor: &Tensor, limits: &[(usize, usize)]) -> Mean {
+        let shape = tensor.shape();
+        let inside = |element: usize| {
+            limits.iter().all(|(axis, used)| {
+                let stride: usize = shape[axis + 1..].iter().product();
+                (element / stride) % shape[*axis] < *used
+            })
+        };
+        let mut mean = Mean {
+            truths: tensor.dtype() == DType::Bool,
+            ..Mean::default()
+        };
+        if tensor.dtype() == DType::String {
+            return mean;
+        }
+        for (i, x) in tensor.to_f64s().into_iter().enumerate() {
+            if limits.is_empty() || inside(i) {
+                mean.sum += x;
+                mean.count += 1.0;
+            }
+        }
+        mean
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lies_behind_a_count_is_left_out() {
+        let tensor = Tensor::new(&[2, 3], vec![1.0_f32, 2.0, 90.0, 3.0, 4.0, 90.0]);
+        let mean = Mean::elements(&tensor, &[(1, 2)]);
+        assert_eq!((mean.sum, mean.count), (10.0, 4.0));
+        let mean = Mean::elements(&tensor, &[(0, 1), (1, 2)]);
+        assert_eq!((mean.sum, mean.count), (3.0, 2.0));
+        assert!(Mean::elements(&tensor, &[(1, 0)]).value().is_nan());
+    }
+
+    #[test]
+    fn batches_count_by_their_elements() {
+        let mut mean = Mean::default();
+        mean.add(Mean::elements(
+            &Tensor::new(&[3], vec![true, true, false]),
+            &[],
+        ));
+        mean.add(Mean::elements(&Tensor::new(&[1], vec![false]), &[]));
+        assert_eq!((mean.value(), mean.truths), (0.5, true));
+        assert_eq!(mean.weighing(8.0).sum, 4.0);
+    }
+}

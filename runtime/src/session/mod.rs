@@ -1,0 +1,178 @@
+//! Sessions: a checked spec, its state, and the programs that move it on.
+
+mod binding;
+mod due;
+mod event;
+mod mean;
+mod plain;
+mod programs;
+mod watch;
+
+pub use event::{DataSize, End, Event, Observer, Reading};
+pub use mean::Mean;
+pub use plain::train;
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use trainspec_compiler::diag::{Code, Diagnostic};
+use trainspec_compiler::ir::Tensor;
+use trainspec_compiler::lower::SEED;
+use trainspec_compiler::typed::{Model, Spec, Train};
+
+use crate::data::Element;
+use crate::program::{Fetched, Inputs};
+use crate::{SessionError, State};
+use programs::Programs;
+
+/// What a run may be told beside its spec.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Another seed than that of the spec.
+    pub seed: Option<i64>,
+    /// How many steps, instead of what the spec says.
+    pub steps: Option<u64>,
+    /// What paths of data are relative to: the folder of the spec.
+    pub folder: PathBuf,
+    /// The passes that are not run.
+    pub disabled_passes: BTreeSet<String>,
+}
+
+/// A spec in training: its state, and programs for the sizes it has met.
+#[derive(Debug)]
+pub struct Session<'a> {
+    spec: &'a Spec,
+    model: &'a Model,
+    seed: i64,
+    state: State,
+    steps: Programs<'a>,
+    evaluations: Programs<'a>,
+}
+
+impl<'a> Session<'a> {
+    /// A session before its first step. Steps fetch the results that `step` names and evaluations those that `evaluation`
+    /// names, as the lowering calls them: `loss/loss`, `metric/accuracy`.
+    pub fn new(
+        spec: &'a Spec,
+        options: &'a Options,
+        step: BTreeSet<String>,
+        evaluation: BTreeSet<String>,
+    ) -> Result<Session<'a>, SessionError> {
+        let train = the_train(spec)?;
+        if let Some(setting) = spec.warm_start.first() {
+            let message = "`warm_start` is checked, but cannot be run yet";
+            return Err(Diagnostic::new(Code::UnknownSetting, setting.span, message).into());
+        }
+        let Some(model) = &spec.model else {
+            let message = "the spec has no `model`";
+            return Err(Diagnostic::without_place(Code::MissingItem, message).into());
+        };
+        let seed = options.seed.unwrap_or(train.seed);
+        let disabled = &options.disabled_passes;
+        Ok(Session {
+            spec,
+            model,
+            seed,
+            state: State::initial(spec, seed)?,
+            steps: Programs::new(spec, true, step, disabled),
+            evaluations: Programs::new(spec, false, evaluation, disabled),
+        })
+    }
+
+    /// What was learned so far.
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// Lowers a step for batches like this one, so that whatever is wrong with the spec is known before the first; gives
+    /// what is odd about it.
+    pub fn prepare(&mut self, batch: &Element) -> Result<Vec<Diagnostic>, SessionError> {
+        let sizes = binding::bind(self.model, &batch.values)?;
+        self.steps.get(&sizes)?;
+        Ok(self.steps.warnings.clone())
+    }
+
+    /// One update.
+    pub fn step(&mut self, batch: &Element) -> Result<Fetched, SessionError> {
+        let sizes = binding::bind(self.model, &batch.values)?;
+        let inputs = self.inputs(batch);
+        self.steps.get(&sizes)?.run(&inputs, &mut self.state)
+    }
+
+    /// The model on a batch, as it is evaluated; nothing is written. With averages they stand in for the variables.
+    pub fn evaluate(&mut self, batch: &Element, averages: bool) -> Result<Fetched, SessionError> {
+        let sizes = binding::bind(self.model, &batch.values)?;
+        let inputs = self.inputs(batch);
+        let mut state = match averages {
+            false => self.state.clone(),
+            true => self.state.averaged().ok_or_else(|| {
+                let message = "there are no averages to evaluate with";
+                Diagnostic::without_place(Code::MissingSetting, message)
+            })?,
+        };
+        self.evaluations.get(&sizes)?.run(&inputs, &mut state)
+    }
+
+    /// What a program is fed: the inputs of the model with their counts, and the seed.
+    fn inputs(&self, batch: &Element) -> Inputs {
+        let mut inputs: Inputs = [(SEED.to_owned(), Tensor::scalar(self.seed))].into();
+        for (name, value) in &batch.values {
+            let input = name
+                .split_once('#')
+                .map_or(name.as_str(), |(input, _)| input);
+            if self.model.inputs.iter().any(|f| f.name == input) {
+                inputs.insert(name.clone(), value.clone());
+            }
+        }
+        inputs
+    }
+
+    /// The spec.
+    pub fn spec(&self) -> &'a Spec {
+        self.spec
+    }
+}
+
+/// How many numbers are trained.
+pub fn parameters(spec: &Spec) -> u64 {
+    use trainspec_compiler::typed::Role;
+    let trained = spec.variables.iter().filter(|v| v.role == Role::Param);
+    let sizes = trained.filter_map(|v| v.ty.shape.elements()?.value());
+    sizes.map(|n| n as u64).sum()
+}
+
+fn the_train(spec: &Spec) -> Result<&Train, SessionError> {
+    spec.train.as_ref().ok_or_else(|| {
+        Diagnostic::without_place(Code::MissingItem, "the spec has no `train`")
+            .help(
+                "say how it is trained: `train { data NAME; optimizer adam(1e-3); steps 1_000; }`",
+            )
+            .into()
+    })
+}
+
+/// The name under which a graph publishes something that hooks call by its bare name.
+fn result_name(spec: &Spec, name: &str) -> Option<String> {
+    let mode = &spec.model.as_ref()?.train;
+    let kinds = [
+        ("loss", &mode.losses),
+        ("metric", &mode.metrics),
+        ("output", &mode.outputs),
+        ("let", &mode.lets),
+    ];
+    let own = kinds
+        .into_iter()
+        .find(|(_, named)| named.iter().any(|(n, _)| n == name));
+    let schedules = || spec.train.iter().flat_map(|t| &t.schedules);
+    match own {
+        Some((kind, _)) => Some(format!("{kind}/{name}")),
+        None if schedules().any(|(n, _)| n == name) => Some(format!("schedule/{name}")),
+        None => None,
+    }
+}
+
+/// Whether a result, or the feature that its count belongs to, is among names.
+fn is_wanted(names: &BTreeSet<String>, result: &str) -> bool {
+    let bare = result.split_once('#').map_or(result, |(bare, _)| bare);
+    names.contains(bare)
+}

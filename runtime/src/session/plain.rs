@@ -1,0 +1,361 @@
+//! The plain step loop: batches in, updates, and what is told of them.
+
+use std::collections::BTreeSet;
+
+use trainspec_compiler::diag::{Code, Diagnostic};
+use trainspec_compiler::typed::{self, Constant, DataSet, Eval, Interval, Model, Spec, Train};
+
+use crate::data::{Element, Opening, Pipeline};
+use crate::outside::Outside;
+use crate::program::Fetched;
+use crate::session::due::{Due, Moment};
+use crate::session::watch::Watch;
+use crate::session::{
+    DataSize, End, Event, Mean, Observer, Options, Session, parameters, the_train,
+};
+use crate::{DataError, SessionError, State};
+
+/// Trains a spec from its first step to its end; gives what it has learned.
+pub fn train(
+    spec: &Spec,
+    options: &Options,
+    outside: &dyn Outside,
+    observer: &mut dyn Observer,
+) -> Result<State, SessionError> {
+    let train = the_train(spec)?;
+    let seed = options.seed.unwrap_or(train.seed);
+    let cx = Opening {
+        spec,
+        outside,
+        folder: &options.folder,
+        seed,
+        disabled: &options.disabled_passes,
+    };
+    let mut data = training_data(cx, train)?;
+    let Some(model) = &spec.model else {
+        let message = "the spec has no `model`";
+        return Err(Diagnostic::without_place(Code::MissingItem, message).into());
+    };
+    let watch = Watch::new(spec, &model.train);
+    let limits = Limits::new(train, options, &watch);
+    if limits.epochs.is_some() {
+        data = data.forever();
+    }
+    if data.endless && limits.steps.is_none() && limits.epochs.is_none() {
+        let message = format!("the training never ends: `{}` repeats for ever", data.name);
+        return Err(Diagnostic::without_place(Code::MissingSetting, message)
+            .help("say `steps` or `epochs` in `train`")
+            .into());
+    }
+    let mut evaluations = Vec::new();
+    for eval in &spec.evals {
+        evaluations.push(Evaluation::new(cx, eval, model)?);
+    }
+    let results = evaluations.iter().flat_map(|e| e.metrics.iter());
+    let results: BTreeSet<String> = results.map(|m| m.result.clone()).collect();
+    let session = Session::new(spec, options, watch.results(), results)?;
+    observer.event(&started(spec, seed, &data, &evaluations));
+    for hook in &watch.ignored {
+        let message = format!("`{hook}` in `hooks` is not run yet");
+        observer.event(&Event::Note(message));
+    }
+    let mut run = Run {
+        session,
+        watch,
+        limits,
+        evaluations,
+        outside,
+        observer,
+    };
+    run.all(&mut data)?;
+    Ok(run.session.state().clone())
+}
+
+fn training_data<'a>(cx: Opening<'a>, train: &'a Train) -> Result<Pipeline<'a>, SessionError> {
+    match &train.data {
+        Some(name) => Pipeline::open(cx, the_data(cx.spec, name)?),
+        None => Err(Diagnostic::without_place(
+            Code::MissingSetting,
+            "`train` has no data, so a program must feed it",
+        )
+        .help("say what is trained on: `data NAME;`")
+        .into()),
+    }
+}
+
+fn the_data<'a>(spec: &'a Spec, name: &str) -> Result<&'a DataSet, SessionError> {
+    spec.data.iter().find(|d| d.name == name).ok_or_else(|| {
+        let message = format!("there is no data set `{name}`");
+        Diagnostic::without_place(Code::UnknownName, message).into()
+    })
+}
+
+fn started(spec: &Spec, seed: i64, data: &Pipeline<'_>, evaluations: &[Evaluation<'_>]) -> Event {
+    let mut sizes: Vec<DataSize> = Vec::new();
+    for set in [data]
+        .into_iter()
+        .chain(evaluations.iter().map(|e| &e.data))
+    {
+        if !sizes.iter().any(|s| s.name == set.name) {
+            sizes.push(DataSize {
+                name: set.name.to_owned(),
+                records: set.records,
+                batch: set.batch,
+            });
+        }
+    }
+    Event::Started {
+        spec: spec.name.clone(),
+        parameters: parameters(spec),
+        data: sizes,
+        seed,
+    }
+}
+
+/// Where a training ends, if not with its data.
+struct Limits {
+    steps: Option<u64>,
+    epochs: Option<u64>,
+}
+
+impl Limits {
+    fn new(train: &Train, options: &Options, watch: &Watch<'_>) -> Limits {
+        let (steps, epochs) = match (options.steps, train.until) {
+            (Some(n), _) => (Some(n), None),
+            (None, Some(Interval::Steps(n))) => (Some(n.max(0) as u64), None),
+            (None, Some(Interval::Epochs(n))) => (None, Some(n.max(0) as u64)),
+            (None, Some(Interval::Seconds(_)) | None) => (None, None),
+        };
+        let steps = match (steps, watch.last_step) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+        Limits { steps, epochs }
+    }
+
+    /// Why the training is over before the next batch, if it is.
+    fn end(&self, step: u64, next: Option<&Element>) -> Option<End> {
+        match next {
+            _ if self.steps.is_some_and(|n| step >= n) => Some(End::Steps),
+            None => Some(End::Data),
+            Some(batch) if self.epochs.is_some_and(|n| batch.pass >= n) => Some(End::Epochs),
+            Some(_) => None,
+        }
+    }
+}
+
+struct Run<'a, 'o> {
+    session: Session<'a>,
+    watch: Watch<'a>,
+    limits: Limits,
+    evaluations: Vec<Evaluation<'a>>,
+    outside: &'o dyn Outside,
+    observer: &'o mut dyn Observer,
+}
+
+impl Run<'_, '_> {
+    fn all(&mut self, data: &mut Pipeline<'_>) -> Result<(), SessionError> {
+        let mut next = data.next()?;
+        let Some(first) = &next else {
+            return Err(no_batch(data).into());
+        };
+        for warning in self.session.prepare(first)? {
+            self.observer.event(&Event::Warning(warning));
+        }
+        let start = self.outside.now();
+        let mut step = self.session.state().step();
+        let mut losses = Vec::new();
+        let mut end = self.limits.end(step, next.as_ref());
+        while end.is_none()
+            && let Some(batch) = next.take()
+        {
+            step += 1;
+            let in_step = |error: SessionError| error.in_step(step);
+            let fetched = self.session.step(&batch).map_err(in_step)?;
+            losses = losses_of(self.session.spec(), &fetched);
+            if let Some(name) = self.watch.not_a_number(&batch, &fetched).map_err(in_step)? {
+                end = Some(End::NotANumber(name));
+            } else {
+                // The next batch tells whether this one was the last of its pass, and of all.
+                if !self.limits.steps.is_some_and(|n| step >= n) {
+                    next = data.next().map_err(in_step)?;
+                }
+                end = self.limits.end(step, next.as_ref());
+            }
+            let now = Moment {
+                step,
+                passes: match &next {
+                    Some(next) => next.pass,
+                    None => batch.pass + u64::from(end == Some(End::Data)),
+                },
+                time: self.outside.now().saturating_sub(start),
+            };
+            let shown = self.watch.shown(&now, end.is_some(), &batch, &fetched);
+            if let Some(values) = shown {
+                self.observer.event(&Event::Step {
+                    step,
+                    values,
+                    seconds: now.time.as_secs_f64(),
+                });
+            }
+            self.evaluate(&now, end.is_some()).map_err(in_step)?;
+        }
+        let ended = Event::Ended {
+            step,
+            why: end.unwrap_or(End::Data),
+            losses,
+            seconds: self.outside.now().saturating_sub(start).as_secs_f64(),
+        };
+        self.observer.event(&ended);
+        Ok(())
+    }
+
+    /// Runs the evaluations that are due.
+    fn evaluate(&mut self, now: &Moment, last: bool) -> Result<(), SessionError> {
+        for evaluation in &mut self.evaluations {
+            if evaluation.is_due(now) || last {
+                let event = evaluation.run(&mut self.session, now.step)?;
+                self.observer.event(&event);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn losses_of(spec: &Spec, fetched: &Fetched) -> Vec<(String, f64)> {
+    let losses = spec.model.iter().flat_map(|m| &m.train.losses);
+    let value = |name: &String| {
+        fetched
+            .get(&format!("loss/{name}"))?
+            .to_f64s()
+            .first()
+            .copied()
+    };
+    losses
+        .filter_map(|(name, _)| Some((name.clone(), value(name)?)))
+        .collect()
+}
+
+fn no_batch(data: &Pipeline<'_>) -> DataError {
+    let message = format!("the data set `{}` gives nothing to train on", data.name);
+    let error = DataError::new(message);
+    match (data.records, data.batch) {
+        (Some(records), Some(batch)) if records > 0 && records < batch => error.help(format!(
+            "it has {records} records, and a batch takes {batch}; `remainder: keep` takes what there is"
+        )),
+        _ => error,
+    }
+}
+
+/// An evaluation of the spec.
+struct Evaluation<'a> {
+    eval: &'a Eval,
+    data: Pipeline<'a>,
+    metrics: Vec<Metric<'a>>,
+    due: Option<Due>,
+    start_after: Option<Interval>,
+    batches: Option<u64>,
+}
+
+/// Something that is averaged.
+struct Metric<'a> {
+    name: &'a str,
+    /// Its name among the results.
+    result: String,
+    ty: &'a trainspec_compiler::ir::TensorType,
+    /// Whether it is a loss: one number for a batch, which weighs as much as the batch has records.
+    loss: bool,
+}
+
+impl<'a> Evaluation<'a> {
+    fn new(cx: Opening<'a>, eval: &'a Eval, model: &'a Model) -> Result<Self, SessionError> {
+        let name = eval.data.as_deref().unwrap_or_default();
+        let data = Pipeline::open(cx, the_data(cx.spec, name)?)?;
+        let setting = |word: &str| eval.settings.iter().find(|s| s.word == word);
+        let interval = |word: &str| match setting(word).and_then(|s| s.get("interval")) {
+            Some(Constant::Interval(interval)) => Some(*interval),
+            _ => None,
+        };
+        let batches = match setting("steps").and_then(|s| s.get("count")) {
+            Some(Constant::Int(n)) => n.value().map(|n| n.max(0) as u64),
+            _ => None,
+        };
+        if data.endless && batches.is_none() {
+            let message = format!("the evaluation on `{name}` never ends: it repeats for ever");
+            return Err(Diagnostic::without_place(Code::MissingSetting, message)
+                .help("say how many batches are enough: `steps 20;` in `eval`")
+                .into());
+        }
+        Ok(Evaluation {
+            eval,
+            data,
+            metrics: metrics(eval, &model.eval),
+            due: interval("every").map(Due::every),
+            start_after: interval("start_after"),
+            batches,
+        })
+    }
+
+    fn is_due(&mut self, now: &Moment) -> bool {
+        let due = self.due.as_mut().is_some_and(|due| due.is_due(now));
+        due && self.start_after.is_none_or(|after| now.reaches(after))
+    }
+
+    fn run(&mut self, session: &mut Session<'_>, step: u64) -> Result<Event, SessionError> {
+        self.data.rewind();
+        let mut means = vec![Mean::default(); self.metrics.len()];
+        let mut batches = 0;
+        while self.batches.is_none_or(|n| batches < n)
+            && let Some(batch) = self.data.next()?
+        {
+            batches += 1;
+            let fetched = session.evaluate(&batch, self.eval.with_ema)?;
+            for (metric, mean) in self.metrics.iter().zip(&mut means) {
+                let Some(own) = Mean::of(&fetched, &metric.result, metric.ty) else {
+                    continue;
+                };
+                mean.add(match metric.loss {
+                    true => own.weighing(batch.rows.unwrap_or(1) as f64),
+                    false => own,
+                });
+            }
+        }
+        if batches == 0 {
+            let message = format!(
+                "the data set `{}` gives nothing to evaluate on",
+                self.data.name
+            );
+            return Err(DataError::new(message).into());
+        }
+        let names = self.metrics.iter().map(|m| m.name.to_owned());
+        Ok(Event::Evaluated {
+            name: self.eval.name.clone(),
+            data: self.data.name.to_owned(),
+            step,
+            metrics: names.zip(means).collect(),
+        })
+    }
+}
+
+/// What an evaluation measures: what it names, else all metrics, else the losses.
+fn metrics<'a>(eval: &'a Eval, mode: &'a typed::Mode) -> Vec<Metric<'a>> {
+    let all = || {
+        let metrics = mode.metrics.iter().map(|(n, v)| ("metric", n, *v));
+        metrics.chain(mode.losses.iter().map(|(n, v)| ("loss", n, *v)))
+    };
+    let named: Vec<&String> = match (eval.metrics.is_empty(), mode.metrics.is_empty()) {
+        (false, _) => eval.metrics.iter().collect(),
+        (true, false) => mode.metrics.iter().map(|(n, _)| n).collect(),
+        (true, true) => mode.losses.iter().map(|(n, _)| n).collect(),
+    };
+    let find = |name: &&'a String| {
+        let (kind, name, value) = all().find(|(_, n, _)| n == name)?;
+        Some(Metric {
+            name,
+            result: format!("{kind}/{name}"),
+            ty: &mode.program.values[value.0 as usize],
+            loss: kind == "loss",
+        })
+    };
+    named.iter().filter_map(find).collect()
+}

@@ -1,0 +1,100 @@
+//! What a training has learned so far.
+
+use std::collections::BTreeMap;
+
+use trainspec_compiler::ir::Tensor;
+use trainspec_compiler::ir::interp;
+use trainspec_compiler::lower::{self, Binding, Context, GLOBAL_STEP, SEED};
+use trainspec_compiler::typed::Spec;
+
+use crate::SessionError;
+
+/// What is behind the name of a variable in the name of its average.
+const AVERAGE: &str = "ExponentialMovingAverage";
+
+/// All that outlives a step, by name and in one order: variables, slots and scalars of optimizers, `global_step`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct State {
+    names: Vec<String>,
+    values: Vec<Tensor>,
+    places: BTreeMap<String, usize>,
+}
+
+impl State {
+    /// The state before the first step.
+    pub fn initial(spec: &Spec, seed: i64) -> Result<State, SessionError> {
+        let binding = Binding::new();
+        let graph = lower::initial(&Context::new(spec, &binding))?;
+        let inputs = BTreeMap::from([(SEED.to_owned(), Tensor::scalar(seed))]);
+        let values = interp::run(&graph, &inputs, &[])?.results;
+        let names = graph.results.into_iter().map(|(name, _)| name);
+        Ok(names.zip(values).collect())
+    }
+
+    /// The names, in order.
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// The value of that name.
+    pub fn get(&self, name: &str) -> Option<&Tensor> {
+        Some(&self.values[self.place(name)?])
+    }
+
+    /// Where a name stands in the order.
+    pub fn place(&self, name: &str) -> Option<usize> {
+        self.places.get(name).copied()
+    }
+
+    /// All values, in the order of the names.
+    pub fn values(&self) -> &[Tensor] {
+        &self.values
+    }
+
+    /// Gives a piece another value.
+    ///
+    /// # Panics
+    ///
+    /// When it is of another type.
+    pub fn set(&mut self, place: usize, value: Tensor) {
+        let old = &mut self.values[place];
+        assert_eq!(
+            old.ty(),
+            value.ty(),
+            "`{}` keeps its type",
+            self.names[place]
+        );
+        *old = value;
+    }
+
+    /// How many updates there were.
+    pub fn step(&self) -> u64 {
+        let step = self.get(GLOBAL_STEP).map(Tensor::to_i64s);
+        step.map_or(0, |s| s[0].max(0) as u64)
+    }
+
+    /// The state with the moving averages in the place of the variables that have one; `None` where none has.
+    pub fn averaged(&self) -> Option<State> {
+        let mut state = self.clone();
+        let mut any = false;
+        for (place, name) in self.names.iter().enumerate() {
+            if let Some(average) = self.get(&format!("{name}/{AVERAGE}")) {
+                state.set(place, average.clone());
+                any = true;
+            }
+        }
+        any.then_some(state)
+    }
+}
+
+impl FromIterator<(String, Tensor)> for State {
+    fn from_iter<I: IntoIterator<Item = (String, Tensor)>>(pieces: I) -> State {
+        let (names, values): (Vec<String>, Vec<Tensor>) = pieces.into_iter().unzip();
+        let places = names.iter().cloned().zip(0..).collect();
+        State {
+            names,
+            values,
+            places,
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! CSV files, good and hostile: what is read, and what errors say.
+
+use crate::support::{World, ints, read};
+use trainspec_compiler::ir::{DType, Tensor};
+
+/// The message of the error that reading a file gives.
+fn error(bytes: &[u8], settings: &str) -> String {
+    let world = World::new(&[("a.csv", bytes)]);
+    let error = read(&world, &format!("source {settings}"), 1000).unwrap_err();
+    assert!(error.is_bad_input());
+    error.to_string()
+}
+
+const XY: &str = "csv(\"a.csv\", header: true); feature x: f32; feature y: i64;";
+
+#[test]
+fn columns_are_found_by_name() {
+    let world = World::new(&[("a.csv", b"y, z ,x\n3,no,1.5\n-4,\"a,\nb\",\"2.5\"\n")]);
+    let found = read(
+        &world,
+        "source csv(\"a.csv\", header: true); feature x: f32; feature other: i64 as \"y\"; feature z: string;",
+        9,
+    )
+    .unwrap();
+    assert_eq!(ints(&found, "other"), [3, -4]);
+    assert_eq!(found[0].values["x"], Tensor::scalar(1.5_f32));
+    assert_eq!(found[1].values["x"], Tensor::scalar(2.5_f32));
+    assert_eq!(found[1].values["z"], Tensor::scalar(b"a,\nb".to_vec()));
+    assert_eq!(found[1].place.as_ref().unwrap().to_string(), "a.csv:3");
+}
+
+#[test]
+fn without_a_header_columns_come_in_order_and_tensors_take_several() {
+    let world = World::new(&[("a.csv", b"1;2;3;4;5\r\n6;7;8;9;10\r\n")]);
+    let settings = "source csv(\"a.csv\", delimiter: \";\"); feature x: f64[3]; feature n: u8; ";
+    let found = read(&world, settings, 9).unwrap();
+    assert_eq!(found[1].values["x"], Tensor::new(&[3], vec![6.0, 7.0, 8.0]));
+    assert_eq!(found[1].values["n"], Tensor::scalar(9_u8));
+    let named = World::new(&[("a.csv", b"a,b,c\n1,2,3\n")]);
+    let settings = "source csv(\"a.csv\", header: true); feature x: i32[2] as \"b\";";
+    let found = read(&named, settings, 9).unwrap();
+    assert_eq!(ints(&found, "x"), [2, 3]);
+}
+
+#[test]
+fn every_type_of_number_is_read() {
+    for dtype in DType::ALL {
+        let world = World::new(&[("a.csv", b" 1 \n")]);
+        let settings = format!("source csv(\"a.csv\"); feature x: {dtype};");
+        let found = read(&world, &settings, 9).unwrap();
+        assert_eq!(found[0].values["x"].dtype(), dtype);
+    }
+    let world = World::new(&[("a.csv", b"True,-inf\nfalse,NaN\n0,+1.5e3\n")]);
+    let settings = "source csv(\"a.csv\"); feature b: bool; feature x: f32;";
+    let found = read(&world, settings, 9).unwrap();
+    assert_eq!(ints(&found, "b"), [1, 0, 0]);
+    assert_eq!(found[0].values["x"], Tensor::scalar(f32::NEG_INFINITY));
+    assert!(found[1].values["x"].to_f64s()[0].is_nan());
+}
+
+#[test]
+fn numbers_are_rounded_once() {
+    // Halfway between two f32 numbers but for a digit that f64 cannot hold.
+    let world = World::new(&[("a.csv", b"1.00000005960464477539062501\n")]);
+    let found = read(&world, "source csv(\"a.csv\"); feature x: f32;", 9).unwrap();
+    assert_eq!(found[0].values["x"], Tensor::scalar(1.000_000_1_f32));
+}
+
+#[test]
+fn a_default_stands_in_for_what_is_missing() {
+    let world = World::new(&[("a.csv", b"x,y\n,1\n2,\n")]);
+    let settings = "source csv(\"a.csv\", header: true);
+        feature x: i64 = 7; feature y: i64 = -1; feature z: f32[2] = [0.5, 1];";
+    let found = read(&world, settings, 9).unwrap();
+    assert_eq!(ints(&found, "x"), [7, 2]);
+    assert_eq!(ints(&found, "y"), [1, -1]);
+    assert_eq!(found[0].values["z"], Tensor::new(&[2], vec![0.5_f32, 1.0]));
+}
+
+#[test]
+fn several_files_follow_each_other() {
+    let world = World::new(&[
+        ("d/b-2.csv", b"y,x\n0,3\n"),
+        ("d/b-1.csv", b"x,y\n1,0\n2,0\n"),
+        ("d/.b-0.csv", b"x,y\n9,0\n"),
+        ("a.csv", b"x,y\n4,0\n"),
+    ]);
+    let settings = "source csv([\"d/b-*.csv\", \"a.csv\"], header: true); feature x: i64;";
+    let found = read(&world, settings, 9).unwrap();
+    assert_eq!(ints(&found, "x"), [1, 2, 3, 4]);
+    let settings = "source csv(\"d/c*.csv\"); feature x: i64;";
+    let error = read(&world, settings, 9).unwrap_err();
+    assert_eq!(error.to_string(), "no file matches `d/c*.csv`");
+}
+
+#[test]
+fn a_byte_order_mark_and_empty_lines_are_no_values() {
+    let world = World::new(&[("a.csv", "\u{feff}x,y\n\n1,2\n\n\n3,4".as_bytes())]);
+    let found = read(&world, &format!("source {XY}"), 9).unwrap();
+    assert_eq!(ints(&found, "y"), [2, 4]);
+}
+
+#[test]
+fn errors_name_file_line_and_column() {
+    for (bytes, message) in [
+        (
+            &b"x,y\n1,2\n1.5,abc\n"[..],
+            "a.csv:3: column `y`: `abc` is no i64",
+        ),
+        (
+            b"x,y\n1,2\n\n\n1.5,abc\n",
+            "a.csv:5: column `y`: `abc` is no i64",
+        ),
+        (
+            b"x,y\n\"1\n\",2\n1.5,abc\n",
+            "a.csv:4: column `y`: `abc` is no i64",
+        ),
+        (b"x,y\n1,2.0\n", "a.csv:2: column `y`: `2.0` is no i64"),
+        (b"x,y\n1,\n", "a.csv:2: column `y`: the value is missing"),
+        (
+            b"x,y\n1\n",
+            "a.csv:2: there are 1 fields, but the header (line 1) has 2",
+        ),
+        (
+            b"x,y\n1,2,3\n",
+            "a.csv:2: there are 3 fields, but the header (line 1) has 2",
+        ),
+        (b"x,z\n1,2\n", "a.csv:1: there is no column `y`"),
+        (b"x,y,x\n1,2,3\n", "a.csv:1: there are two columns `x`"),
+        (
+            b"",
+            "a.csv: is empty, and its first line should name the columns",
+        ),
+        (
+            b"x,y\n1e39,2\n",
+            "a.csv:2: column `x`: `1e39` is too large for f32",
+        ),
+        (
+            b"x,y\n1,9223372036854775808\n",
+            "a.csv:2: column `y`: `9223372036854775808` is too large for i64",
+        ),
+        (
+            b"x,y\n\xff,2\n",
+            "a.csv:2: column `x`: `\u{fffd}` is not UTF-8",
+        ),
+    ] {
+        assert_eq!(
+            error(bytes, XY),
+            message,
+            "{:?}",
+            String::from_utf8_lossy(bytes)
+        );
+    }
+    let long = [b"x,y\n1,".as_slice(), &[b'7'; 100_000], b"\n"].concat();
+    let message = error(&long, XY);
+    assert!(
+        message.len() < 120 && message.ends_with("...` is too large for i64"),
+        "{message}"
+    );
+}
+
+#[test]
+fn small_types_have_small_ranges() {
+    for (text, dtype) in [
+        ("128", "i8"),
+        ("-1", "u8"),
+        ("65536", "f16"),
+        ("-40000", "i16"),
+    ] {
+        let message = error(
+            text.as_bytes(),
+            &format!("csv(\"a.csv\"); feature x: {dtype};"),
+        );
+        assert_eq!(
+            message,
+            format!("a.csv:1: column `x`: `{text}` is too large for {dtype}")
+        );
+    }
+}
+
+#[test]
+fn a_header_that_is_taken_for_a_line_is_recognized() {
+    let world = World::new(&[("a.csv", b"x,y\n1,2\n")]);
+    let settings = "source csv(\"a.csv\"); feature x: f32; feature y: i64;";
+    let error = read(&world, settings, 9).unwrap_err().diagnostic();
+    assert_eq!(error.message, "a.csv:1: column `x`: `x` is no f32");
+    assert!(error.help[0].contains("header: true"), "{:?}", error.help);
+}
+
+#[test]
+fn lines_without_a_header_have_one_width() {
+    let settings = "csv(\"a.csv\"); feature x: f32; feature y: i64;";
+    assert_eq!(
+        error(b"1\n", settings),
+        "a.csv:1: there are 1 fields, but the features take 2"
+    );
+    assert_eq!(
+        error(b"1,2,3\n1,2\n", settings),
+        "a.csv:2: there are 2 fields, but the first line (line 1) has 3"
+    );
+}
+
+#[test]
+fn bounds_are_checked() {
+    let settings = "csv(\"a.csv\", header: true); feature species: i64 in 0..3;";
+    assert_eq!(
+        error(b"species\n2\n3\n", settings),
+        "a.csv:3: column `species`: `species` is 3, which is not in 0..3"
+    );
+    let settings = "csv(\"a.csv\"); feature x: i64[2] in -1..1;";
+    assert_eq!(
+        error(b"-1,0\n0,-2\n", settings),
+        "a.csv:2: column `x, value 1`: `x` is -2, which is not in -1..1"
+    );
+}
+
+#[test]
+fn files_without_records_are_empty_data_sets() {
+    for bytes in [&b"x,y\n"[..], b"x,y"] {
+        let world = World::new(&[("a.csv", bytes)]);
+        assert!(read(&world, &format!("source {XY}"), 9).unwrap().is_empty());
+    }
+    let world = World::new(&[("a.csv", b"")]);
+    let settings = "source csv(\"a.csv\"); feature x: f32; repeat;";
+    assert!(read(&world, settings, 9).unwrap().is_empty());
+}
+
+#[test]
+fn what_cannot_be_read_is_told_before_anything_is() {
+    let world = World::new(&[]);
+    for (settings, message) in [
+        (
+            "source csv(\"no.csv\"); feature x: f32;",
+            "no.csv: cannot be read: entity not found",
+        ),
+        (
+            "source tfrecord(\"a\"); feature x: f32;",
+            "`tfrecord` sources cannot be read yet",
+        ),
+        (
+            "source npy(\"a\"); feature x: f32;",
+            "`npy` sources cannot be read yet",
+        ),
+        (
+            "source \"mine\" (rows: 3); feature x: f32;",
+            "no source `mine` is registered",
+        ),
+        (
+            "source csv(\"a.csv\", delimiter: \"::\"); feature x: f32;",
+            "the delimiter must be one ASCII character, and no quote or line end, but is \"::\"",
+        ),
+        (
+            "source csv(\"a.csv\"); feature x: i64[<=3];",
+            "a csv file has no features of varying length, and `x` is `i64[<=3]`",
+        ),
+        (
+            "source csv(\"a.csv\"); feature x: i64; interleave (cycle: 2);",
+            "the stage `interleave` cannot be run yet",
+        ),
+        (
+            "source csv(\"a.csv\"); feature s: string; filter s == s;",
+            "`s` holds strings, which cannot be computed with yet",
+        ),
+    ] {
+        let error = read(&world, settings, 9).unwrap_err();
+        assert_eq!(error.to_string(), message);
+    }
+}

@@ -1,0 +1,6 @@
+//! The runtime on small worlds of its own: data sets, and whole trainings.
+
+mod csv;
+mod session;
+mod stages;
+mod support;

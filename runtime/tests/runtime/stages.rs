@@ -1,0 +1,294 @@
+//! The stages of a data set: which elements come out, in which order.
+
+use std::collections::BTreeSet;
+
+use crate::support::{World, ints, numbers, read, read_seeded, rows};
+
+/// The numbers that come out of stages over the numbers from 0 to before `n`.
+fn through(n: usize, stages: &str, limit: usize) -> Vec<i64> {
+    let world = World::new(&[("n.csv", &numbers(n))]);
+    let settings = format!("source csv(\"n.csv\"); feature x: i64; {stages}");
+    let elements = read(&world, &settings, limit).unwrap_or_else(|e| panic!("{stages}: {e}"));
+    ints(&elements, "x")
+}
+
+fn sizes(n: usize, stages: &str, limit: usize) -> Vec<usize> {
+    let world = World::new(&[("n.csv", &numbers(n))]);
+    let settings = format!("source csv(\"n.csv\"); feature x: i64; {stages}");
+    rows(&read(&world, &settings, limit).unwrap())
+}
+
+fn failure(n: usize, stages: &str) -> String {
+    let world = World::new(&[("n.csv", &numbers(n))]);
+    let settings = format!("source csv(\"n.csv\"); feature x: i64; {stages}");
+    read(&world, &settings, 1000).unwrap_err().to_string()
+}
+
+#[test]
+fn stages_apply_in_the_order_written() {
+    assert_eq!(through(9, "take 5; skip 2;", 99), [2, 3, 4]);
+    assert_eq!(through(9, "skip 2; take 5;", 99), [2, 3, 4, 5, 6]);
+    assert_eq!(through(9, "shard (index: 1, count: 4);", 99), [1, 5]);
+    assert_eq!(
+        through(9, "map x = x * x; filter x % 2 == 0;", 99),
+        [0, 4, 16, 36, 64]
+    );
+    assert_eq!(
+        through(9, "filter x > 5; map x = x - 6; skip 1;", 99),
+        [1, 2]
+    );
+    assert_eq!(through(3, "skip 9;", 99), [0_i64; 0]);
+    assert_eq!(through(3, "take 9; cache; prefetch 2;", 99), [0, 1, 2]);
+}
+
+#[test]
+fn maps_work_on_records_before_a_batch_and_on_batches_behind_it() {
+    let world = World::new(&[("n.csv", &numbers(5))]);
+    let settings = "source csv(\"n.csv\"); feature x: i64;
+        map y = x + 1; batch (size: 2, remainder: keep); map s = sum(y); map y = y * 10; drop x;";
+    let found = read(&world, settings, 9).unwrap();
+    assert_eq!(ints(&found, "y"), [10, 20, 30, 40, 50]);
+    assert_eq!(ints(&found, "s"), [3, 7, 5]);
+    assert!(found.iter().all(|e| !e.values.contains_key("x")));
+}
+
+#[test]
+fn a_short_last_batch_is_dropped_kept_or_an_error() {
+    assert_eq!(sizes(7, "batch 3;", 9), [3, 3]);
+    assert_eq!(sizes(7, "batch (size: 3, remainder: keep);", 9), [3, 3, 1]);
+    assert_eq!(sizes(6, "batch (size: 3, remainder: error);", 9), [3, 3]);
+    assert_eq!(
+        failure(7, "batch (size: 3, remainder: error);"),
+        "the last batch has 1 records, and not 3"
+    );
+    assert_eq!(sizes(2, "batch (size: 3, remainder: keep);", 9), [2]);
+    assert_eq!(sizes(2, "batch 3;", 9), [0; 0]);
+}
+
+#[test]
+fn batches_cross_epochs_only_if_epochs_come_first() {
+    assert_eq!(
+        through(5, "epochs 2; batch 3;", 99),
+        [0, 1, 2, 3, 4, 0, 1, 2, 3]
+    );
+    assert_eq!(through(5, "batch 3; epochs 2;", 99), [0, 1, 2, 0, 1, 2]);
+    assert_eq!(
+        sizes(5, "batch (size: 3, remainder: keep); epochs 2;", 99),
+        [3, 2, 3, 2]
+    );
+    assert_eq!(through(3, "repeat; take 7;", 99), [0, 1, 2, 0, 1, 2, 0]);
+    assert_eq!(
+        through(2, "epochs 2; epochs 2;", 99),
+        [0, 1, 0, 1, 0, 1, 0, 1]
+    );
+    assert_eq!(
+        through(4, "batch 2; take 1; repeat;", 3),
+        [0, 1, 0, 1, 0, 1]
+    );
+}
+
+#[test]
+fn elements_know_their_pass() {
+    let world = World::new(&[("n.csv", &numbers(3))]);
+    let settings = "source csv(\"n.csv\"); feature x: i64; epochs 2; epochs 2; batch 2;";
+    let found = read(&world, settings, 99).unwrap();
+    let passes: Vec<u64> = found.iter().map(|e| e.pass).collect();
+    // 01 20 12 | 01 20 12: what crosses a pass belongs to the one it began in.
+    assert_eq!(passes, [0, 0, 1, 2, 2, 3]);
+}
+
+#[test]
+fn a_shuffle_is_a_permutation_and_another_one_in_every_pass() {
+    let stages = "shuffle (buffer: 100, seed: 5); epochs 3;";
+    let found = through(50, stages, 999);
+    assert_eq!(found, through(50, stages, 999), "it is decided by the seed");
+    let passes: Vec<&[i64]> = found.chunks(50).collect();
+    for pass in &passes {
+        let mut sorted = pass.to_vec();
+        sorted.sort_unstable();
+        assert_eq!(sorted, (0..50).collect::<Vec<i64>>());
+    }
+    assert!(passes[0] != passes[1] && passes[1] != passes[2]);
+    assert_ne!(
+        found,
+        through(50, "shuffle (buffer: 100, seed: 6); epochs 3;", 999)
+    );
+}
+
+#[test]
+fn a_small_buffer_mixes_nearby_records_only() {
+    let found = through(100, "shuffle (buffer: 10, seed: 1);", 999);
+    let distinct: BTreeSet<i64> = found.iter().copied().collect();
+    assert_eq!((found.len(), distinct.len()), (100, 100));
+    for (place, x) in found.iter().enumerate() {
+        assert!(*x < place as i64 + 10, "{x} came out at {place}");
+    }
+    assert_ne!(found, (0..100).collect::<Vec<i64>>());
+    assert_eq!(
+        through(5, "shuffle (buffer: 1, seed: 1);", 9),
+        [0, 1, 2, 3, 4]
+    );
+}
+
+#[test]
+fn every_order_of_a_shuffle_is_equally_likely() {
+    // Each of the 24 orders of 4 records is expected 100 times in 2400; by far not 50 or 160 times.
+    let found = through(4, "shuffle (buffer: 4, seed: 3); epochs 2400;", 99_999);
+    let mut counts = std::collections::BTreeMap::new();
+    for order in found.chunks(4) {
+        *counts.entry(order).or_insert(0) += 1;
+    }
+    assert_eq!(counts.len(), 24);
+    assert!(counts.values().all(|n| (50..160).contains(n)), "{counts:?}");
+}
+
+#[test]
+fn a_shuffle_without_a_seed_follows_the_training() {
+    let world = World::new(&[("n.csv", &numbers(20))]);
+    let settings = "source csv(\"n.csv\"); feature x: i64; shuffle 20;";
+    let order = |seed| ints(&read_seeded(&world, settings, 99, seed).unwrap(), "x");
+    assert_eq!(order(1), order(1));
+    assert_ne!(order(1), order(2));
+}
+
+#[test]
+fn parts_of_a_split_do_not_meet_and_are_complete() {
+    for n in [1, 2, 10, 97] {
+        for holdout in ["1", "0.3"] {
+            let part = |part: &str, more: &str| {
+                let stages = format!("split (part: {part}, holdout: {holdout}, seed: 7); {more}");
+                through(n, &stages, 9999)
+            };
+            let (train, held) = (part("train", ""), part("holdout", ""));
+            let expected = if holdout == "1" {
+                1
+            } else {
+                (n as f64 * 0.3).round() as usize
+            };
+            assert_eq!(held.len(), expected);
+            let mut all = [&train[..], &held].concat();
+            assert!(
+                train.is_sorted() && held.is_sorted(),
+                "records stay in order"
+            );
+            all.sort_unstable();
+            assert_eq!(all, (0..n as i64).collect::<Vec<i64>>());
+            assert_eq!(part("holdout", "epochs 2;"), [&held[..], &held].concat());
+        }
+    }
+    let held = |seed: u32| {
+        through(
+            100,
+            &format!("split (part: holdout, holdout: 10, seed: {seed});"),
+            99,
+        )
+    };
+    assert_ne!(held(1), held(2));
+    assert_ne!(held(1), (0..10).collect::<Vec<i64>>());
+}
+
+#[test]
+fn a_split_behind_a_shuffle_keeps_its_parts_in_every_pass() {
+    let part = |part: &str| {
+        let stages = format!(
+            "filter x < 40; shuffle (buffer: 50, seed: 1); split (part: {part}, holdout: 0.25, seed: 2); epochs 3;"
+        );
+        through(50, &stages, 9999)
+    };
+    let (train, held) = (part("train"), part("holdout"));
+    assert_eq!((train.len(), held.len()), (90, 30));
+    let train: BTreeSet<i64> = train.into_iter().collect();
+    let held: BTreeSet<i64> = held.into_iter().collect();
+    assert_eq!((train.len(), held.len()), (30, 10));
+    assert!(train.is_disjoint(&held));
+}
+
+#[test]
+fn parts_of_parts_are_parts() {
+    let stages = |a: &str, b: &str| {
+        format!("split (part: {a}, holdout: 10, seed: 1); split (part: {b}, holdout: 5, seed: 1);")
+    };
+    let mut all = Vec::new();
+    for (a, b) in [
+        ("train", "train"),
+        ("train", "holdout"),
+        ("holdout", "train"),
+        ("holdout", "holdout"),
+    ] {
+        all.extend(through(30, &stages(a, b), 99));
+    }
+    all.sort_unstable();
+    assert_eq!(all, (0..30).collect::<Vec<i64>>());
+}
+
+#[test]
+fn stages_that_need_an_end_are_refused_behind_repeat() {
+    assert_eq!(
+        failure(9, "repeat; cache;"),
+        "`cache` keeps all records, and behind `repeat` they go on for ever"
+    );
+    assert_eq!(
+        failure(9, "epochs 2; split (part: train, holdout: 2);"),
+        "`split` needs each record once, and behind `epochs` or `repeat` they come again"
+    );
+    assert_eq!(
+        failure(9, "split (part: train, holdout: 10);"),
+        "`holdout` is 10, but there are 9 records"
+    );
+}
+
+#[test]
+fn a_cache_gives_the_same_again() {
+    let stages = "shuffle (buffer: 9, seed: 1); cache; epochs 3;";
+    let found = through(9, stages, 99);
+    assert_eq!(found[..9], found[9..18]);
+    // A pass that ends early leaves the rest to be read later.
+    assert_eq!(
+        through(4, "cache; take 2; epochs 2; skip 1;", 99),
+        [1, 0, 1]
+    );
+}
+
+#[test]
+fn random_maps_are_decided_by_the_seed_and_the_record() {
+    let world = World::new(&[("n.csv", &numbers(6))]);
+    let draws = |stages: &str, seed| {
+        let settings =
+            format!("source csv(\"n.csv\"); feature x: i64; map r = random_uniform([]); {stages}");
+        let elements = read_seeded(&world, &settings, 99, seed).unwrap();
+        elements
+            .iter()
+            .map(|e| e.values["r"].to_f64s()[0].to_bits())
+            .collect::<Vec<u64>>()
+    };
+    let all = draws("", 1);
+    assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), 6);
+    assert_eq!(draws("", 1), all);
+    assert_ne!(draws("", 2), all);
+    assert_eq!(
+        draws("skip 2;", 1),
+        all[2..],
+        "what is skipped changes nothing behind it"
+    );
+    assert_eq!(draws("cache; epochs 2;", 1), [&all[..], &all].concat());
+    let twice = draws("epochs 2;", 1);
+    assert_ne!(twice[..6], twice[6..], "another pass draws anew");
+}
+
+#[test]
+fn features_of_varying_length_are_padded_or_must_agree() {
+    let world = World::new(&[("n.csv", b"1,1,2\n3,3,3\n")]);
+    let settings = |batch: &str| {
+        format!("source csv(\"n.csv\"); feature x: i64[3]; map u = unique(x)[0]; drop x; {batch}")
+    };
+    let padded = read(&world, &settings("batch (size: 2, pad: true);"), 9).unwrap();
+    assert_eq!(ints(&padded, "u"), [1, 2, 0, 3, 0, 0]);
+    assert_eq!(padded[0].values.len(), 1, "the counts are gone");
+    let error = read(&world, &settings("batch 2;"), 9).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "records of one batch have `u` of different lengths: 2 and 1"
+    );
+    let alone = read(&world, &settings("batch 1;"), 9).unwrap();
+    assert_eq!(ints(&alone, "u#count"), [2, 1]);
+}

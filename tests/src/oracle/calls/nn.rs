@@ -1,0 +1,65 @@
+//! Normalization and biases.
+
+use super::asked::{Asked, Kind, applied, named, x};
+use super::windows::Layout;
+use super::{Row, by};
+
+pub(super) const ROWS: &[Row] = &[
+    by("bias_add", bias_add),
+    by("batch_normalization", batch_normalization),
+    by("fused_batch_norm", fused_batch_norm),
+];
+
+fn bias_add(asked: &Asked<'_>) -> Result<String, String> {
+    asked.arity(2)?;
+    let layout = Layout::of(asked)?;
+    let rank = asked.shape(0).len();
+    let call = applied(
+        "bias_add",
+        [layout.with_channels_last(x(0), rank), x(1)],
+        [],
+    );
+    Ok(layout.as_it_was(call, rank))
+}
+
+/// Offset and scale may be missing.
+fn batch_normalization(asked: &Asked<'_>) -> Result<String, String> {
+    const INPUTS: [&str; 5] = ["x", "mean", "variance", "offset?", "scale?"];
+    let places = asked.places(&INPUTS)?;
+    let mut given = Vec::new();
+    for (name, place) in INPUTS.iter().zip(places) {
+        given.extend(place.map(|place| named(name.trim_end_matches('?'), x(place))));
+    }
+    given.extend(asked.arguments(&[("variance_epsilon", Kind::Number)])?);
+    Ok(applied("batch_normalization", given, []))
+}
+
+/// Only the first result where only one is expected.
+fn fused_batch_norm(asked: &Asked<'_>) -> Result<String, String> {
+    const INPUTS: [&str; 5] = ["x", "scale", "offset", "mean?", "variance?"];
+    let layout = Layout::of(asked)?;
+    let rank = asked.inputs.first().map_or(0, |x| x.value.shape().len());
+    let mut given = Vec::new();
+    for (name, place) in INPUTS.iter().zip(asked.places(&INPUTS)?) {
+        let Some(place) = place else { continue };
+        let value = match *name {
+            "x" => layout.with_channels_last(x(place), rank),
+            _ => x(place),
+        };
+        given.push(named(name.trim_end_matches('?'), value));
+    }
+    given.extend(asked.arguments(&[
+        ("epsilon", Kind::Number),
+        ("is_training", Kind::Truth),
+        ("exponential_avg_factor", Kind::Number),
+    ])?);
+    let call = applied("fused_batch_norm", given, []);
+    match (asked.outputs.len(), layout) {
+        (1, _) => Ok(layout.as_it_was(format!("{call}[0]"), rank)),
+        (3, Layout::Last) => Ok(call),
+        (3, Layout::First) => {
+            Err("`data_format` with channels first and three results is not known".to_owned())
+        }
+        (n, _) => Err(format!("has {n} outputs")),
+    }
+}

@@ -1,0 +1,266 @@
+//! A model made for one case: its text, its graph, its run.
+//!
+//! In: the inputs, statements and expressions for the outputs. Out: the outputs, cut to their run-time counts, and the
+//! gradients of the inputs.
+
+use std::collections::BTreeMap;
+
+use trainspec_compiler::diag::{Style, render};
+use trainspec_compiler::source::NoFiles;
+use trainspec_compiler::typed::{Spec, ValueId};
+use trainspec_compiler::{Compilation, Options};
+use trainspec_frontend::lower::{self, Binding, Context};
+use trainspec_ir::autodiff::{Cotangent, Request};
+use trainspec_ir::build::{Builder, Value};
+use trainspec_ir::graph::{Graph, Type, verify};
+use trainspec_ir::tensor::Data;
+use trainspec_ir::{Tensor, interp};
+
+use crate::oracle::slopes::{self, Slope};
+
+/// A model whose inputs are `x0`, `x1`, ….
+#[derive(Debug, Clone)]
+pub struct Model {
+    /// The values of the inputs.
+    pub inputs: Vec<Tensor>,
+    /// Statements.
+    pub body: String,
+    /// An expression for each output.
+    pub outputs: Vec<String>,
+}
+
+/// What a run gives.
+#[derive(Debug)]
+pub struct Found {
+    /// The outputs.
+    pub outputs: Vec<Tensor>,
+    /// The gradient of each input, where it was asked for and there is one.
+    pub gradients: Vec<Option<Slope>>,
+}
+
+impl Model {
+    /// A model of one call with so many results.
+    pub fn calling(inputs: Vec<Tensor>, call: &str, results: usize) -> Model {
+        let outputs: Vec<String> = (0..results).map(|i| format!("y{i}")).collect();
+        let pattern = match outputs.as_slice() {
+            [one] => one.clone(),
+            several => format!("({})", several.join(", ")),
+        };
+        Model {
+            inputs,
+            body: format!("let {pattern} = {call};"),
+            outputs,
+        }
+    }
+
+    /// The text of the spec.
+    pub fn text(&self) -> String {
+        let inputs: Vec<String> = self
+            .inputs
+            .iter()
+            .enumerate()
+            .map(|(i, tensor)| format!("x{i}: {}", tensor.ty()))
+            .collect();
+        let mut text = format!(
+            "spec oracle;\nmodel ({}) {{\n    {}\n",
+            inputs.join(", "),
+            self.body
+        );
+        for (i, output) in self.outputs.iter().enumerate() {
+            text += &format!("    output o{i} = {output};\n");
+        }
+        text + "}\n"
+    }
+
+    /// Checks the text; the errors where there are some.
+    pub fn check(&self) -> Result<Spec, String> {
+        let text = self.text();
+        let found = Compilation::check("oracle.trainspec", &text, &NoFiles, &Options::default());
+        let errors: Vec<String> = found
+            .diagnostics
+            .iter()
+            .filter(|d| d.is_error())
+            .map(|d| render(&found.sources, d, Style::Plain))
+            .collect();
+        match found.spec {
+            Some(spec) if errors.is_empty() => Ok(spec),
+            _ => Err(format!("{text}{}", errors.join("\n"))),
+        }
+    }
+
+    /// Runs it. With weights, one for each output or `None`, also the gradients of Σ output · weight.
+    pub fn run(&self, weights: Option<&[Option<Tensor>]>) -> Result<Found, String> {
+        let spec = self.check()?;
+        let axes = counted_axes(&spec);
+        let b = Builder::resume(graph_of(&spec)?);
+        let output = |i| b.look(|graph| graph.result(&name(i))).map(|id| b.value(id));
+        let outputs: Vec<Value<'_>> = (0..self.outputs.len())
+            .map(|i| output(i).ok_or_else(|| format!("`{}` is not in the graph", name(i))))
+            .collect::<Result<_, _>>()?;
+        let slopes = match weights {
+            Some(weights) => self.differentiate(&b, &outputs, weights)?,
+            None => vec![None; self.inputs.len()],
+        };
+        slopes::publish(&b, &slopes);
+        let graph = b.finish();
+        let results = run_graph(&graph, &self.named_inputs())?;
+        let mut outputs = Vec::new();
+        for i in 0..self.outputs.len() {
+            let whole = results[&name(i)].clone();
+            outputs.push(match axes.get(&i) {
+                Some(axis) => {
+                    let count = results[&format!("{}#count", name(i))].to_i64s()[0] as usize;
+                    narrowed(&whole, *axis, count)?
+                }
+                None => whole,
+            });
+        }
+        Ok(Found {
+            outputs,
+            gradients: (0..self.inputs.len())
+                .map(|i| slopes::find(&results, i))
+                .collect(),
+        })
+    }
+
+    fn named_inputs(&self) -> BTreeMap<String, Tensor> {
+        let named = |(i, tensor): (usize, &Tensor)| (format!("x{i}"), tensor.clone());
+        self.inputs.iter().enumerate().map(named).collect()
+    }
+
+    /// The gradients of the inputs that are floats and used.
+    fn differentiate<'g>(
+        &self,
+        b: &'g Builder,
+        outputs: &[Value<'g>],
+        weights: &[Option<Tensor>],
+    ) -> Result<Vec<Option<Cotangent<'g>>>, String> {
+        let mut request = Request::default();
+        for (output, weight) in outputs.iter().zip(weights) {
+            let Some(weight) = weight else { continue };
+            request.ys.push(*output);
+            let seed = widened(weight, &output.ty())?;
+            request.seeds.push(Some(b.constant(seed)));
+        }
+        let inputs: BTreeMap<String, Value<'g>> = b
+            .look(|graph| {
+                graph
+                    .inputs()
+                    .map(|(name, id)| (name.to_owned(), id))
+                    .collect::<Vec<_>>()
+            })
+            .into_iter()
+            .map(|(name, id)| (name, b.value(id)))
+            .collect();
+        let asked: Vec<(usize, Value<'g>)> = (0..self.inputs.len())
+            .filter_map(|i| Some((i, *inputs.get(&format!("x{i}"))?)))
+            .filter(|(_, x)| x.dtype().is_float())
+            .collect();
+        request.xs = asked.iter().map(|(_, x)| *x).collect();
+        let mut slopes = vec![None; self.inputs.len()];
+        for ((i, _), slope) in asked.iter().zip(b.differentiate(&request)) {
+            slopes[*i] = slope;
+        }
+        Ok(slopes)
+    }
+}
+
+/// The result that is an output.
+fn name(output: usize) -> String {
+    format!("output/o{output}")
+}
+
+/// Runs a graph without state; its results by name.
+pub fn run_graph(
+    graph: &Graph,
+    inputs: &BTreeMap<String, Tensor>,
+) -> Result<BTreeMap<String, Tensor>, String> {
+    verify(graph).map_err(|broken| format!("the graph is broken: {broken}"))?;
+    let outcome = interp::run(graph, inputs, &[]).map_err(|e| format!("the run fails: {e}"))?;
+    let names = graph.results.iter().map(|(name, _)| name.clone());
+    Ok(names.zip(outcome.results).collect())
+}
+
+/// The outputs with a run-time count, and which dimension has it.
+fn counted_axes(spec: &Spec) -> BTreeMap<usize, usize> {
+    let Some(model) = &spec.model else {
+        return BTreeMap::new();
+    };
+    let axis = |(i, (_, id)): (usize, &(String, ValueId))| {
+        let ty = &model.eval.program.values[id.0 as usize];
+        let axis = ty.shape.0.iter().position(|dim| dim.count.is_some())?;
+        Some((i, axis))
+    };
+    model
+        .eval
+        .outputs
+        .iter()
+        .enumerate()
+        .filter_map(axis)
+        .collect()
+}
+
+/// The first `count` along an axis.
+fn narrowed(tensor: &Tensor, axis: usize, count: usize) -> Result<Tensor, String> {
+    let mut shape = tensor.shape().to_vec();
+    if count > shape[axis] {
+        return Err(format!(
+            "the count {count} is above the room of {}",
+            shape[axis]
+        ));
+    }
+    shape[axis] = count;
+    let places = places(&shape, tensor.shape());
+    fn picked<T: Clone>(values: &[T], places: &[usize]) -> Vec<T> {
+        places.iter().map(|i| values[*i].clone()).collect()
+    }
+    macro_rules! pick {
+        ($($variant:ident),*) => {
+            match tensor.data() {
+                $(Data::$variant(values) => Data::$variant(picked(values, &places)),)*
+            }
+        };
+    }
+    let data = pick!(F16, Bf16, F32, F64, I8, I16, I32, I64, U8, Bool, String);
+    Ok(Tensor::of(&shape, data))
+}
+
+/// A tensor of floats in a type that may have more room behind, which becomes 0.
+fn widened(tensor: &Tensor, ty: &Type) -> Result<Tensor, String> {
+    let fits = tensor.shape().len() == ty.rank()
+        && tensor
+            .shape()
+            .iter()
+            .zip(&ty.shape)
+            .all(|(n, room)| n <= room);
+    if !fits {
+        return Err(format!("weights of {} for {ty}", tensor.ty()));
+    }
+    let mut values = vec![0.0; ty.elements()];
+    for (place, x) in places(tensor.shape(), &ty.shape)
+        .iter()
+        .zip(tensor.to_f64s())
+    {
+        values[*place] = x;
+    }
+    Ok(Tensor::from_f64s(ty, values))
+}
+
+/// Where the elements of a shape lie in one that is larger behind.
+fn places(shape: &[usize], room: &[usize]) -> Vec<usize> {
+    let mut places = vec![0];
+    for (n, room) in shape.iter().zip(room) {
+        places = places
+            .iter()
+            .flat_map(|place| (0..*n).map(move |i| place * room + i))
+            .collect();
+    }
+    places
+}
+
+/// The graph of the model in evaluation. Output `o0` is the result `output/o0`, its run-time count `output/o0#count`.
+fn graph_of(spec: &Spec) -> Result<Graph, String> {
+    let binding = Binding::new();
+    lower::model(&Context::new(spec, &binding), false)
+        .map_err(|wrong| format!("no graph: {}", wrong.message))
+}
