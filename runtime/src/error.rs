@@ -1,7 +1,7 @@
 //! Why a run failed: with the step, and the place in the spec or in the data.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use trainspec_compiler::diag::{Code, Diagnostic};
@@ -61,15 +61,15 @@ pub struct DataError {
     /// The fact.
     pub message: String,
     /// The file.
-    pub path: Option<PathBuf>,
+    pub path: Option<Arc<Path>>,
     /// The line in it, counted from 1.
     pub line: Option<u64>,
     /// What a value in that line is called.
-    pub column: Option<String>,
+    pub column: Option<Box<str>>,
     /// The setting or feature of the spec that it has to do with.
     pub span: Option<Span>,
     /// What to do.
-    pub help: Option<String>,
+    pub help: Option<Box<str>>,
 }
 
 impl DataError {
@@ -82,8 +82,8 @@ impl DataError {
     }
 
     /// In that file.
-    pub fn in_file(mut self, path: &Path) -> DataError {
-        self.path = Some(path.to_owned());
+    pub fn in_file(mut self, path: &Arc<Path>) -> DataError {
+        self.path = Some(path.clone());
         self
     }
 
@@ -95,7 +95,7 @@ impl DataError {
 
     /// In that column of a line.
     pub fn in_column(mut self, column: &str) -> DataError {
-        self.column = Some(column.to_owned());
+        self.column = Some(column.into());
         self
     }
 
@@ -106,7 +106,7 @@ impl DataError {
     }
 
     /// Says what to do.
-    pub fn help(mut self, help: impl Into<String>) -> DataError {
+    pub fn help(mut self, help: impl Into<Box<str>>) -> DataError {
         self.help = Some(help.into());
         self
     }
@@ -155,9 +155,8 @@ impl SessionError {
         };
         let diagnostic = match &self.cause {
             Cause::Spec(diagnostic) => (**diagnostic).clone(),
-            Cause::Data(error) => {
-                place(error.span, error.to_string()).maybe_help(error.help.clone())
-            }
+            Cause::Data(error) => place(error.span, error.to_string())
+                .maybe_help(error.help.as_deref().map(str::to_owned)),
             Cause::Run { error, record } => {
                 let diagnostic = place(Some(error.span), error.message.clone());
                 match record {

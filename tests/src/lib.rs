@@ -10,7 +10,8 @@
 //! - `pass NAME`: a graph after one pass; the input is a graph, in a file that ends in `.graph`
 //! - `error CODE`: the diagnostics, at least one of which has the code
 //!
-//! Lines below the first may steer the run: `// set: NAME=VALUE` overrides a constant, `// dim: NAME=SIZE` gives a dimension, `// input: "text" * 3 + "more"`
+//! Lines below the first may steer the run: `// set: NAME=VALUE` overrides a constant, `// dim: NAME=SIZE` gives a dimension,
+//! `// stage: NAME` lets an error come from a stage behind the check, `// input: "text" * 3 + "more"`
 //! replaces the input by another text (for what an editor would not keep), `// bytes: 73 ff` by bytes. `use` finds the
 //! files of the folder `used/` beside the golden.
 //!
@@ -222,6 +223,15 @@ impl Golden {
             }),
             "error" => {
                 let compilation = Compilation::check(&name, &text, &loader, &self.options());
+                if let (false, Some(stage)) = (compilation.failed(), self.directive("stage")) {
+                    let stage = Stage::ALL.into_iter().find(|s| s.name() == stage);
+                    let stage = stage.ok_or("there is no such stage")?;
+                    return match stage.emit(&name, &text, &loader, &self.options(), &self.choices())
+                    {
+                        Ok(_) => Err("there is no error".to_owned()),
+                        Err(c) => self.errors(&c.sources, &c.diagnostics),
+                    };
+                }
                 self.errors(&compilation.sources, &compilation.diagnostics)
             }
             other => Err(format!("there is no kind of golden `{other}`")),

@@ -37,6 +37,14 @@ fn the_followed_spec_gives_the_printed_stages() {
                 &choices,
             )
             .unwrap();
+        if std::env::var_os("BLESS").is_some() && printed != found {
+            let path = root().join("ARCHITECTURE.md");
+            let old = format!("```stage-{}\n{printed}```", stage.name());
+            let new = format!("```stage-{}\n{found}```", stage.name());
+            let now = std::fs::read_to_string(&path).unwrap();
+            std::fs::write(&path, now.replace(&old, &new)).unwrap();
+            continue;
+        }
         assert_eq!(printed, found, "stage {}", stage.name());
     }
 }

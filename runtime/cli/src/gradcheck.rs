@@ -1,19 +1,20 @@
 //! `trainspec gradcheck`
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use trainspec_compiler::Compilation;
 use trainspec_compiler::diag::{Code, Diagnostic};
 use trainspec_compiler::gradcheck::{Checked, Gradcheck, Trouble, gradcheck};
 use trainspec_compiler::source::Sources;
 
-use crate::output::{diagnostics, print_raw};
+use crate::output::{diagnostics, note, print_raw};
 use crate::{BAD_INPUT, FAILED, FINE, Format, files};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// The spec; `-` is standard input
-    file: PathBuf,
+    /// The specs; `-` is standard input
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
     /// Give a constant of the spec another value
     #[arg(long, value_name = "NAME=VALUE", value_parser = files::name_and_value)]
     set: Vec<(String, String)>,
@@ -37,7 +38,18 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> u8 {
-    let path = &arguments.file;
+    let mut worst = FINE;
+    for (i, path) in arguments.files.iter().enumerate() {
+        if arguments.files.len() > 1 && arguments.format == Format::Text {
+            let gap = if i > 0 { "\n" } else { "" };
+            print_raw(&format!("{gap}{}\n", path.display()));
+        }
+        worst = worst.max(one(arguments, path));
+    }
+    worst
+}
+
+fn one(arguments: &Arguments, path: &Path) -> u8 {
     let text = match files::read(path) {
         Ok(text) => text,
         Err(diagnostic) => {
@@ -62,10 +74,17 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
         seed: arguments.seed,
     };
     match gradcheck(spec, &choices) {
+        Ok(checked) if checked.is_empty() => {
+            note(format_args!(
+                "{}: nothing to check: there is no loss or no parameter",
+                path.display()
+            ));
+            FINE
+        }
         Ok(checked) => {
             match arguments.format {
                 Format::Text => print_raw(&table(&checked)),
-                Format::Json => checked.iter().for_each(|c| print_raw(&json(c))),
+                Format::Json => checked.iter().for_each(|c| print_raw(&json(path, c))),
             }
             if checked.iter().all(|c| c.wrong == 0) {
                 FINE
@@ -82,12 +101,6 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
                 .help("synthetic inputs are between 0 and 1, whole ones 0 or 1; `in 0..10` bounds an input");
             diagnostics(&compilation.sources, &[diagnostic], arguments.format);
             FAILED
-        }
-        Err(Trouble::Nothing) => {
-            let message = "there is nothing to check: the model has no loss or no parameter";
-            let diagnostic = Diagnostic::without_place(Code::MissingItem, message);
-            diagnostics(&compilation.sources, &[diagnostic], arguments.format);
-            BAD_INPUT
         }
     }
 }
@@ -145,12 +158,12 @@ fn table(checked: &[Checked]) -> String {
     text
 }
 
-fn json(c: &Checked) -> String {
+fn json(path: &Path, c: &Checked) -> String {
     let at = c.at.as_ref().map(|(place, slope, central)| {
         serde_json::json!({ "position": place, "gradient": slope, "difference": central })
     });
     let object = serde_json::json!({
-        "loss": c.loss, "parameter": c.parameter, "type": c.ty, "compared": c.compared, "kinks": c.kinks,
+        "spec": path.display().to_string(), "loss": c.loss, "parameter": c.parameter, "type": c.ty, "compared": c.compared, "kinks": c.kinks,
         "wrong": c.wrong, "worst": c.worst, "at": at, "connected": c.connected,
     });
     format!("{object}\n")

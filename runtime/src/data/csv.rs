@@ -226,7 +226,7 @@ impl Stage for Csv<'_> {
 
 impl Column<'_> {
     /// Where the feature begins in lines of such names.
-    fn find(&self, path: &Path, names: &[String]) -> Result<Option<usize>, DataError> {
+    fn find(&self, path: &Arc<Path>, names: &[String]) -> Result<Option<usize>, DataError> {
         let key = &self.feature.key;
         let fail = |message: String| {
             DataError::new(message)

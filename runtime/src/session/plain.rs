@@ -177,7 +177,7 @@ impl Run<'_, '_> {
                 end = Some(End::NotANumber(name));
             } else {
                 // The next batch tells whether this one was the last of its pass, and of all.
-                if !self.limits.steps.is_some_and(|n| step >= n) {
+                if self.limits.steps.is_none_or(|n| step < n) {
                     next = data.next().map_err(in_step)?;
                 }
                 end = self.limits.end(step, next.as_ref());

@@ -37,6 +37,18 @@ impl Checker<'_> {
         self.errors.push(diagnostic);
     }
 
+    /// The expression of the user's that something inside the library comes from.
+    pub(crate) fn user_span(&self, span: Span) -> Span {
+        if !self.is_library(span) {
+            return span;
+        }
+        let calls = self.calls.iter().rev().map(|c| c.span);
+        let own = calls
+            .filter(|s| s.file.0 != u32::MAX)
+            .find(|s| !self.is_library(*s));
+        own.unwrap_or(span)
+    }
+
     fn is_library(&self, span: Span) -> bool {
         self.sources.get(span.file).library
     }

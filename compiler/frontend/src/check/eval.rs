@@ -411,6 +411,7 @@ impl Checker<'_> {
             .into_iter()
             .map(|ty| Value::Tensor(self.shared_value(ty)))
             .collect();
+        let span = self.user_span(span);
         self.program.nodes.push(Node {
             what,
             results,

@@ -112,6 +112,7 @@ pub fn check(
         used: HashSet::new(),
         expanded: BTreeSet::new(),
         counts: 0,
+        counted: BTreeMap::new(),
     };
     let spec = checker.spec(root, loader, options);
     let mut diagnostics = checker.errors;
@@ -158,6 +159,8 @@ pub(crate) struct Checker<'a> {
     /// The definitions that were expanded at least once, by the place of their name.
     expanded: BTreeSet<Span>,
     counts: u64,
+    /// The counts of the program, by what decides them.
+    counted: BTreeMap<String, String>,
 }
 
 /// A call that is being expanded.
@@ -202,7 +205,9 @@ impl Checker<'_> {
     /// Builds a program of its own.
     fn in_program<R>(&mut self, build: impl FnOnce(&mut Self) -> R) -> (R, typed::Program) {
         let outer = std::mem::take(&mut self.program);
+        let counted = std::mem::take(&mut self.counted);
         let result = build(self);
+        self.counted = counted;
         let program = std::mem::replace(&mut self.program, outer);
         (result, program)
     }

@@ -60,8 +60,7 @@ impl Checker<'_> {
             operands.push(operand);
             known.push(arg);
         }
-        self.counts += 1;
-        let count = format!("count {}", self.counts);
+        let count = self.count_site(op, &operands);
         let call = Call {
             op,
             args: &known,
@@ -80,6 +79,22 @@ impl Checker<'_> {
             }
             Err(error) => self.broken_rule(op, &args, error, span),
         }
+    }
+
+    /// The name of the counts that a call makes: that of an earlier call whose counts are the same.
+    fn count_site(&mut self, op: &'static Op, operands: &[Operand]) -> String {
+        self.counts += 1;
+        let fresh = format!("count {}", self.counts);
+        if !op.params.iter().any(|p| p.counting) {
+            return fresh;
+        }
+        let deciding = op.params.iter().zip(operands);
+        let deciding: Vec<&Operand> = deciding
+            .filter(|(param, operand)| param.counting || matches!(operand, Operand::Known(_)))
+            .map(|(_, operand)| operand)
+            .collect();
+        let key = format!("{} {deciding:?}", op.name);
+        self.counted.entry(key).or_insert(fresh).clone()
     }
 
     /// `[batch, 1]` and `[batch]` broadcast to `[batch, batch]`, which hardly anybody means.

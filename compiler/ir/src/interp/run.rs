@@ -104,6 +104,29 @@ pub fn run(
     })
 }
 
+/// The largest tensor that is made, in elements: 16 GiB.
+const MOST: usize = 1 << 31;
+
+/// Refuses what would end the process instead of the run.
+fn room(graph: &Graph, node: &Node) -> Result<(), RunError> {
+    match node
+        .results
+        .iter()
+        .map(|v| graph.ty(*v))
+        .find(|ty| ty.elements() > MOST)
+    {
+        None => Ok(()),
+        Some(ty) => {
+            let message =
+                format!("a tensor of {ty} is too large for the interpreter (2^31 elements)");
+            Err(RunError {
+                message,
+                span: node.span,
+            })
+        }
+    }
+}
+
 /// Where the values of inputs come from: name, type, place.
 type Inputs<'a> = dyn Fn(&str, &Type, Span) -> Result<Array, RunError> + 'a;
 
@@ -129,6 +152,7 @@ fn walk(
     }
     let mut values: Vec<Option<Array>> = vec![None; graph.types.len()];
     for node in &graph.nodes {
+        room(graph, node)?;
         let results = match &node.what {
             What::Input(name) => vec![inputs(name, graph.ty(node.results[0]), node.span)?],
             What::Const(tensor) => vec![Array::of(tensor)],

@@ -13,7 +13,7 @@ pub(super) static OP: Op = Op {
     doc: "The elements or slices at which the mask is true, in their order; the mask covers the dimensions from `axis` on.",
     params: &[
         Param::required("tensor", Kind::Tensor(Elements::Same("T", Class::Any))),
-        Param::required("mask", Kind::Tensor(Elements::Only(DType::Bool))),
+        Param::counting("mask", Kind::Tensor(Elements::Only(DType::Bool))),
         Param::with("axis", Kind::Int, Default::Int(0)),
     ],
     random: false,

@@ -13,7 +13,7 @@ pub(super) static OP: Op = Op {
     doc: "The slices of `data` dealt out into `num_partitions` tensors, as `partitions` says.",
     params: &[
         Param::required("data", Kind::Tensor(Elements::Same("T", Class::Any))),
-        Param::required("partitions", Kind::Tensor(Elements::Of(Class::Int))),
+        Param::counting("partitions", Kind::Tensor(Elements::Of(Class::Int))),
         Param::required("num_partitions", Kind::Int),
     ],
     random: false,

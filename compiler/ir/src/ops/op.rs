@@ -34,6 +34,9 @@ pub struct Param {
     pub kind: Kind,
     /// What holds when nothing is given.
     pub default: Default,
+    /// Whether it alone, with what else is known, decides the run-time counts of the results: two calls with the same value
+    /// have the same counts.
+    pub counting: bool,
 }
 
 impl Param {
@@ -43,6 +46,17 @@ impl Param {
             name,
             kind,
             default: Default::Required,
+            counting: false,
+        }
+    }
+
+    /// A parameter that must be given, and that decides the run-time counts of the results.
+    pub const fn counting(name: &'static str, kind: Kind) -> Param {
+        Param {
+            name,
+            kind,
+            default: Default::Required,
+            counting: true,
         }
     }
 
@@ -52,6 +66,7 @@ impl Param {
             name,
             kind,
             default: Default::Absent,
+            counting: false,
         }
     }
 
@@ -61,6 +76,7 @@ impl Param {
             name,
             kind,
             default,
+            counting: false,
         }
     }
 

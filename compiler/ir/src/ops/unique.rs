@@ -17,7 +17,7 @@ pub(super) static OP: Op = Op {
     name: "unique",
     aliases: &[],
     doc: "The different elements of a vector, in the order in which they first appear, and for each element the position of its value.",
-    params: &[Param::required(
+    params: &[Param::counting(
         "x",
         Kind::Tensor(Elements::Same("T", Class::Any)),
     )],

@@ -17,9 +17,6 @@ pub(super) const PASS: Pass = Pass {
     run,
 };
 
-/// Results of at most so many elements are always worth it.
-const SMALL: usize = 16;
-
 fn run(graph: Graph) -> Graph {
     rebuild(in_rounds(graph, run), &mut Fold)
 }
@@ -48,7 +45,7 @@ impl Visit for Fold {
             attrs,
         };
         let results = (prim.infer)(&call).ok()?;
-        let room = types.iter().map(|t| t.elements()).sum::<usize>().max(SMALL);
+        let room: usize = types.iter().map(|t| t.elements()).sum();
         if results.iter().any(|t| t.elements() > room) {
             return None;
         }

@@ -17,7 +17,7 @@ pub(in crate::ops) const UNSORTED_SEGMENT: &[Param] = &[
     Param::required("num_segments", Kind::Int),
 ];
 
-const IDS: Param = Param::required("segment_ids", Kind::Tensor(Elements::Of(Class::Int)));
+const IDS: Param = Param::counting("segment_ids", Kind::Tensor(Elements::Of(Class::Int)));
 const OPTIONAL_SEGMENTS: Param = Param::optional("num_segments", Kind::Int);
 
 const fn data(class: Class) -> Param {
