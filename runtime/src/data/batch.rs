@@ -82,13 +82,6 @@ impl<'a> Batch<'a> {
         }
         let names: Vec<String> = rows[0].values.keys().cloned().collect();
         for name in names {
-            if self
-                .counted
-                .iter()
-                .any(|(feature, axes)| count_names(feature, axes.len()).contains(&name))
-            {
-                continue;
-            }
             let column: Vec<&Tensor> = rows.iter().map(|row| &row.values[&name]).collect();
             values.insert(name, stack(&column));
         }

@@ -31,8 +31,7 @@ pub struct Element {
     pub values: BTreeMap<String, Tensor>,
     /// How many records are in it; `None` before `batch`.
     pub rows: Option<usize>,
-    /// Over how many passes over the records it lies behind the first. A batch that reaches into the next pass belongs to the
-    /// one it began in.
+    /// How many passes over the records were over when it began. A batch that reaches into the next pass began before it.
     pub pass: u64,
     /// Where its first record stands.
     pub place: Option<Place>,
@@ -153,8 +152,10 @@ impl<'a> Pipeline<'a> {
     ) -> Result<Pipeline<'a>, SessionError> {
         let inner = self.stage;
         let count = |name: &str| whole(setting, name).map_or(0, |n| n.max(0) as u64);
-        // Before `batch` the numbers of a stage count records; what it does to batches is not worth telling.
-        let records = self.records.filter(|_| self.batch.is_none());
+        // Stages that choose among batches, or among the records of several passes, leave no number worth telling.
+        let records = self
+            .records
+            .filter(|_| self.batch.is_none() && !self.repeats);
         let stage: Box<dyn Stage + 'a> = match setting.word.as_str() {
             "drop" => {
                 let name = word(setting, "name").unwrap_or_default();

@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use trainspec_compiler::diag::{Code, Diagnostic};
-use trainspec_compiler::ir::Tensor;
+use trainspec_compiler::ir::{DType, Tensor};
 use trainspec_compiler::lower::SEED;
 use trainspec_compiler::typed::{Model, Spec, Train};
 
@@ -67,6 +67,13 @@ impl<'a> Session<'a> {
             let message = "the spec has no `model`";
             return Err(Diagnostic::without_place(Code::MissingItem, message).into());
         };
+        if let Some(input) = model.inputs.iter().find(|f| f.ty.dtype == DType::String) {
+            let message = format!(
+                "`{}` holds strings, which cannot be computed with yet",
+                input.name
+            );
+            return Err(Diagnostic::new(Code::TypeMismatch, input.span, message).into());
+        }
         let seed = options.seed.unwrap_or(train.seed);
         let disabled = &options.disabled_passes;
         Ok(Session {
@@ -103,14 +110,18 @@ impl<'a> Session<'a> {
     pub fn evaluate(&mut self, batch: &Element, averages: bool) -> Result<Fetched, SessionError> {
         let sizes = binding::bind(self.model, &batch.values)?;
         let inputs = self.inputs(batch);
-        let mut state = match averages {
-            false => self.state.clone(),
-            true => self.state.averaged().ok_or_else(|| {
+        let program = self.evaluations.get(&sizes)?;
+        if !averages {
+            // An evaluation has no writes, so the state stays as it is.
+            return program.run(&inputs, &mut self.state);
+        }
+        match self.state.averaged() {
+            Some(mut state) => program.run(&inputs, &mut state),
+            None => {
                 let message = "there are no averages to evaluate with";
-                Diagnostic::without_place(Code::MissingSetting, message)
-            })?,
-        };
-        self.evaluations.get(&sizes)?.run(&inputs, &mut state)
+                Err(Diagnostic::without_place(Code::MissingSetting, message).into())
+            }
+        }
     }
 
     /// What a program is fed: the inputs of the model with their counts, and the seed.

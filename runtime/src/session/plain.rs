@@ -1,6 +1,7 @@
 //! The plain step loop: batches in, updates, and what is told of them.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use trainspec_compiler::diag::{Code, Diagnostic};
 use trainspec_compiler::typed::{self, Constant, DataSet, Eval, Interval, Model, Spec, Train};
@@ -166,6 +167,9 @@ impl Run<'_, '_> {
         let mut step = self.session.state().step();
         let mut losses = Vec::new();
         let mut end = self.limits.end(step, next.as_ref());
+        if end.is_some() {
+            self.evaluate(&self.moment(step, 0, start), true)?;
+        }
         while end.is_none()
             && let Some(batch) = next.take()
         {
@@ -173,23 +177,21 @@ impl Run<'_, '_> {
             let in_step = |error: SessionError| error.in_step(step);
             let fetched = self.session.step(&batch).map_err(in_step)?;
             losses = losses_of(self.session.spec(), &fetched);
-            if let Some(name) = self.watch.not_a_number(&batch, &fetched).map_err(in_step)? {
-                end = Some(End::NotANumber(name));
-            } else {
-                // The next batch tells whether this one was the last of its pass, and of all.
-                if self.limits.steps.is_none_or(|n| step < n) {
-                    next = data.next().map_err(in_step)?;
-                }
-                end = self.limits.end(step, next.as_ref());
-            }
-            let now = Moment {
-                step,
-                passes: match &next {
-                    Some(next) => next.pass,
-                    None => batch.pass + u64::from(end == Some(End::Data)),
-                },
-                time: self.outside.now().saturating_sub(start),
+            let stop = self.watch.not_a_number(&batch, &fetched).map_err(in_step)?;
+            // The next batch tells whether this one was the last of its pass, and of all. If it is bad, this step is over
+            // all the same.
+            let goes_on = stop.is_none() && self.limits.steps.is_none_or(|n| step < n);
+            let upcoming = if goes_on { data.next() } else { Ok(None) };
+            end = match (stop, &upcoming) {
+                (Some(name), _) => Some(End::NotANumber(name)),
+                (None, Ok(next)) => self.limits.end(step, next.as_ref()),
+                (None, Err(_)) => None,
             };
+            let passes = match &upcoming {
+                Ok(Some(next)) => next.pass,
+                Ok(None) | Err(_) => batch.pass + u64::from(end == Some(End::Data)),
+            };
+            let now = self.moment(step, passes, start);
             let shown = self.watch.shown(&now, end.is_some(), &batch, &fetched);
             if let Some(values) = shown {
                 self.observer.event(&Event::Step {
@@ -199,15 +201,24 @@ impl Run<'_, '_> {
                 });
             }
             self.evaluate(&now, end.is_some()).map_err(in_step)?;
+            next = upcoming.map_err(|error| error.in_step(step + 1))?;
         }
         let ended = Event::Ended {
             step,
             why: end.unwrap_or(End::Data),
             losses,
-            seconds: self.outside.now().saturating_sub(start).as_secs_f64(),
+            seconds: self.moment(step, 0, start).time.as_secs_f64(),
         };
         self.observer.event(&ended);
         Ok(())
+    }
+
+    fn moment(&self, step: u64, passes: u64, start: Duration) -> Moment {
+        Moment {
+            step,
+            passes,
+            time: self.outside.now().saturating_sub(start),
+        }
     }
 
     /// Runs the evaluations that are due.

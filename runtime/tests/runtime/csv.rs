@@ -266,3 +266,24 @@ fn what_cannot_be_read_is_told_before_anything_is() {
         assert_eq!(error.to_string(), message);
     }
 }
+
+#[test]
+fn no_bytes_make_it_panic() {
+    use trainspec_compiler::ir::philox::Key;
+    let bytes = b"0,1.5,-\"\n\r\xff e9\xef\xbb\xbfx";
+    for case in 0..2000_i64 {
+        let key = Key::new(case, "hostile");
+        let length = key.block(0)[0] as usize % 60;
+        let file: Vec<u8> = (0..length)
+            .map(|i| bytes[key.block(1 + i as u64)[0] as usize % bytes.len()])
+            .collect();
+        let world = World::new(&[("a.csv", &file)]);
+        for settings in [
+            "source csv(\"a.csv\"); feature x: f32; feature s: string; batch 2;",
+            "source csv(\"a.csv\", header: true); feature n: i64 as \"x\" = 0; split (part: train, holdout: 0.5);",
+        ] {
+            // Whether it is a file or not is not the point.
+            let _ = read(&world, settings, 99);
+        }
+    }
+}

@@ -126,6 +126,14 @@ fn a_training_ends_with_its_steps_its_epochs_or_its_data() {
     let text = line("repeat; batch 3;", "steps 5;", "");
     let (_, events) = run(&world(), &text, &options);
     assert_eq!(end(&events), (3, End::Steps));
+    let options = Options {
+        steps: Some(0),
+        ..Options::default()
+    };
+    let text = line("batch 3;", "", "eval { data d; }");
+    let (_, events) = run(&world(), &text, &options);
+    assert_eq!(end(&events), (0, End::Steps));
+    assert_eq!(evaluated(&events), [0]);
     let (_, events) = trained(&line(
         "repeat; batch 3;",
         "steps 5;",
@@ -412,6 +420,11 @@ fn what_cannot_be_run_is_refused_before_the_first_step() {
             "`train` has no data, so a program must feed it",
         ),
         (
+            line("feature s: string; batch 2;", "", "")
+                .replace("(x: f32[batch]", "(s: string[batch], x: f32[batch]"),
+            "`s` holds strings, which cannot be computed with yet",
+        ),
+        (
             "spec a; model (x: f32[n]) { output y = x; }".to_owned(),
             "the spec has no `train`",
         ),
@@ -446,11 +459,13 @@ fn inputs_out_of_bounds_point_at_the_model() {
 #[test]
 fn a_bad_record_is_told_with_the_step_that_needs_it() {
     let world = World::new(&[("line.csv", b"0,1\n1,3\nx,5\n")]);
-    let (outcome, _) = run(&world, &line("batch 1;", "", ""), &Options::default());
+    let hooks = "hooks { log (loss, every: 1 steps); }";
+    let (outcome, events) = run(&world, &line("batch 1;", "", hooks), &Options::default());
+    assert_eq!(logged(&events), [1, 2], "the steps before it are told");
     let error = outcome.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "line.csv:3: column `x`: `x` is no f32 (in step 2)"
+        "line.csv:3: column `x`: `x` is no f32 (in step 3)"
     );
 }
 

@@ -292,3 +292,18 @@ fn features_of_varying_length_are_padded_or_must_agree() {
     let alone = read(&world, &settings("batch 1;"), 9).unwrap();
     assert_eq!(ints(&alone, "u#count"), [2, 1]);
 }
+
+#[test]
+fn a_map_that_fails_names_the_record() {
+    let world = World::new(&[("n.csv", b"0\n\n1\n5\n")]);
+    let settings = "source csv(\"n.csv\"); feature x: i64; map y = gather([1.0, 2.0], x);";
+    let error = read(&world, settings, 9).unwrap_err();
+    assert!(!error.is_bad_input());
+    let notes: Vec<String> = error
+        .diagnostic()
+        .notes
+        .into_iter()
+        .map(|n| n.message)
+        .collect();
+    assert_eq!(notes, ["in the record at n.csv:4"]);
+}

@@ -22,8 +22,8 @@ use trainspec_ir::{DType, Size, Span, TensorType};
 use crate::diag::{Code, Diagnostic};
 use crate::typed::{Feature, Mode, Model, Program, Spec, ValueId};
 
-/// The name of the input that seeds random draws.
-pub const SEED: &str = "seed";
+/// The name of the input that seeds random draws; no input of a model can have it.
+pub const SEED: &str = "#seed";
 
 /// The name of the state that counts completed updates.
 pub const GLOBAL_STEP: &str = "global_step";

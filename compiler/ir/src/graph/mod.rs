@@ -116,7 +116,11 @@ pub struct Scan {
 impl Scan {
     /// The types of the results of the loop.
     pub fn result_types(&self) -> Vec<Type> {
-        let types = self.body.results.iter().map(|(_, v)| self.body.ty(*v).clone());
+        let types = self
+            .body
+            .results
+            .iter()
+            .map(|(_, v)| self.body.ty(*v).clone());
         let whole = |(i, mut ty): (usize, Type)| {
             if i >= self.carries {
                 ty.shape.insert(0, self.length);

@@ -243,7 +243,7 @@ fn larger<'g>(b: &'g Builder, c: &mut Choices<'_>, x: Value<'g>, y: Value<'g>) -
             let rows = shape.first().copied().unwrap_or(1);
             let columns: usize = shape.iter().skip(1).product();
             let left = x.reshape(&[rows, columns]);
-            if columns != 0 && n % columns == 0 {
+            if columns != 0 && n.is_multiple_of(columns) {
                 let right = y.reshape(&[n / columns, columns]);
                 left.matmul_with(right, false, true)
             } else {

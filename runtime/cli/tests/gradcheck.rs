@@ -1,0 +1,165 @@
+//! `trainspec gradcheck` and the later stages of `emit`, as a person meets them.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn trainspec(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_trainspec"))
+        .args(arguments)
+        .env("NO_COLOR", "1")
+        .output()
+        .unwrap()
+}
+
+fn out(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn err(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn examples() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples")
+}
+
+fn spec(name: &str, text: &str) -> PathBuf {
+    let path = std::env::temp_dir().join(format!(
+        "trainspec-gradcheck-{name}-{}.trainspec",
+        std::process::id()
+    ));
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+/// CI checks more elements of each, compiled for speed.
+#[test]
+fn the_gradients_of_every_example_are_right() {
+    let mut files: Vec<PathBuf> = std::fs::read_dir(examples())
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|e| e == "trainspec"))
+        .collect();
+    files.sort();
+    assert!(files.len() >= 15);
+    let mut arguments = vec!["gradcheck", "--elements", "1", "--dim", "batch=2"];
+    arguments.extend(files.iter().map(|f| f.to_str().unwrap()));
+    let output = trainspec(&arguments);
+    assert_eq!(
+        output.status.code(),
+        Some(0),
+        "{}{}",
+        out(&output),
+        err(&output)
+    );
+    let passed = out(&output)
+        .matches("gradients agree with central differences")
+        .count();
+    let without = err(&output).matches("nothing to check").count();
+    assert_eq!(passed + without, files.len(), "{}", out(&output));
+}
+
+#[test]
+fn a_wrong_gradient_is_shown_with_both_numbers() {
+    // The gradient of rounding to levels is that of no rounding, which differences do not see.
+    let path = spec(
+        "wrong",
+        "spec wrong; model (x: f32[batch]) { param w: f32[2] = ones(); loss sum(fake_quant_with_min_max_args(w, min: -3.0, max: 3.0)) + mean(x); }",
+    );
+    let output = trainspec(&["gradcheck", path.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        out(&output).contains("2 WRONG: at [0] the gradient is 1e0, the central difference 0e0"),
+        "{}",
+        out(&output)
+    );
+    assert!(out(&output).ends_with("2 of 2 gradients differ from central differences\n"));
+    let json = trainspec(&["gradcheck", "--format", "json", path.to_str().unwrap()]);
+    let line: serde_json::Value = serde_json::from_str(&out(&json)).unwrap();
+    assert_eq!(line["wrong"], 2);
+    assert_eq!(line["at"]["gradient"], 1.0);
+}
+
+#[test]
+fn a_parameter_without_a_path_is_named() {
+    let path = spec(
+        "lost",
+        "spec lost; model (x: f32[batch]) { param w: f32 = ones(); param v: f32 = ones(); loss mean(x) * w; output y = v; }",
+    );
+    let output = trainspec(&["gradcheck", path.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+    assert!(
+        out(&output).contains("the loss does not depend on it"),
+        "{}",
+        out(&output)
+    );
+}
+
+#[test]
+fn inputs_that_do_not_fit_are_told_with_their_place() {
+    let path = spec(
+        "index",
+        "spec index; model (i: i64[batch] in 5..9) { param w: f32[3] = ones(); loss sum(gather(w, i)); }",
+    );
+    let output = trainspec(&["gradcheck", path.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        err(&output).contains("is out of range 0..3"),
+        "{}",
+        err(&output)
+    );
+    assert!(err(&output).contains("^^^^^^^^^^^^"), "{}", err(&output));
+}
+
+#[test]
+fn stages_behind_the_check_need_sizes() {
+    let path = spec(
+        "stages",
+        "spec stages; model (x: f32[batch, 2]) { loss mean(square(dense(x, 1) * 1.0)); } train { optimizer adam(0.1); steps 1; }",
+    );
+    let path = path.to_str().unwrap();
+    let output = trainspec(&["emit", "--stage", "grad", path]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        err(&output).contains("give it: `--dim batch=32`"),
+        "{}",
+        err(&output)
+    );
+    for stage in ["graph", "grad", "step"] {
+        let output = trainspec(&["emit", "--stage", stage, "--dim", "batch=4", path]);
+        assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+        assert!(
+            out(&output).contains("matmul(%0, %1) : f32[4, 1]") || out(&output).contains("matmul("),
+            "{}",
+            out(&output)
+        );
+    }
+    let with = out(&trainspec(&[
+        "emit", "--stage", "grad", "--dim", "batch=4", path,
+    ]));
+    let without = out(&trainspec(&[
+        "emit",
+        "--stage",
+        "grad",
+        "--dim",
+        "batch=4",
+        "--disable-pass",
+        "simplify-algebra",
+        path,
+    ]));
+    assert!(with.lines().count() < without.lines().count());
+    let unknown = trainspec(&[
+        "emit",
+        "--stage",
+        "grad",
+        "--disable-pass",
+        "no-such-pass",
+        path,
+    ]);
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(
+        err(&unknown).contains("simplify-algebra"),
+        "{}",
+        err(&unknown)
+    );
+}
