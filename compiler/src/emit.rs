@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 
 use crate::diag::{Code, Diagnostic};
+use crate::ir::fuse::fuse;
+use crate::ir::plan::plan;
 use crate::ir::{graph::Graph, passes};
 use crate::lower::{self, Binding, Context};
 use crate::source::{Loader, Sources};
@@ -22,6 +24,10 @@ pub enum Stage {
     Grad,
     /// The whole training step, simplified.
     Step,
+    /// The step as passes over memory.
+    Kernels,
+    /// The same with a place for each buffer.
+    Plan,
 }
 
 /// What the stages behind the typed spec need to be told.
@@ -37,12 +43,14 @@ pub struct Choices {
 
 impl Stage {
     /// All stages, in the order in which they follow each other.
-    pub const ALL: [Stage; 5] = [
+    pub const ALL: [Stage; 7] = [
         Stage::Ast,
         Stage::Typed,
         Stage::Graph,
         Stage::Grad,
         Stage::Step,
+        Stage::Kernels,
+        Stage::Plan,
     ];
 
     /// The name, as `emit --stage NAME` takes it.
@@ -53,6 +61,8 @@ impl Stage {
             Stage::Graph => "graph",
             Stage::Grad => "grad",
             Stage::Step => "step",
+            Stage::Kernels => "kernels",
+            Stage::Plan => "plan",
         }
     }
 
@@ -66,6 +76,10 @@ impl Stage {
             Stage::Graph => "the model as a graph of primitive operations",
             Stage::Grad => "the model with the gradients of its losses, simplified",
             Stage::Step => "the whole training step: gradients and updates, simplified",
+            Stage::Kernels => {
+                "the step as passes over memory: what was fused, and why a group ended"
+            }
+            Stage::Plan => "the kernels with the place of each buffer in the arena",
         }
     }
 
@@ -108,6 +122,12 @@ impl Stage {
             Stage::Graph | Stage::Grad | Stage::Step => {
                 self.graph(spec, choices).map(|graph| graph.to_string())
             }
+            Stage::Kernels => self
+                .graph(spec, choices)
+                .map(|graph| fuse(&graph, true).to_string()),
+            Stage::Plan => self
+                .graph(spec, choices)
+                .map(|graph| plan(fuse(&graph, true)).to_string()),
         };
         text.map_err(|diagnostic| {
             compilation.diagnostics.push(diagnostic);
@@ -137,7 +157,9 @@ impl Stage {
         match self {
             Stage::Ast | Stage::Typed | Stage::Graph => lower::model(&cx, !choices.eval),
             Stage::Grad => Ok(passes::run(lower::gradients(&cx)?, &choices.disabled)),
-            Stage::Step => Ok(passes::run(lower::step(&cx)?.graph, &choices.disabled)),
+            Stage::Step | Stage::Kernels | Stage::Plan => {
+                Ok(passes::run(lower::step(&cx)?.graph, &choices.disabled))
+            }
         }
     }
 }

@@ -2,10 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
+use std::sync::Arc;
 
+use trainspec_compiler::codegen;
+use trainspec_compiler::codegen::exec::pool::Pool;
 use trainspec_compiler::ir::Tensor;
 use trainspec_compiler::ir::graph::{self, Graph, Type};
-use trainspec_compiler::ir::{interp, passes};
+use trainspec_compiler::ir::interp::RunError;
+use trainspec_compiler::ir::{Span, interp, passes};
 
 use crate::{SessionError, State};
 
@@ -36,14 +40,93 @@ pub trait Executable: Debug {
     fn run(&mut self, inputs: &Inputs, state: &mut State) -> Result<Fetched, SessionError>;
 }
 
+/// What runs programs.
+#[derive(Debug, Clone)]
+pub enum Engine {
+    /// The interpreter: slow, and what a program means.
+    Interpreted,
+    /// Machine code, on these threads.
+    Compiled(Arc<Pool>),
+}
+
+impl Default for Engine {
+    /// Machine code on all cores.
+    fn default() -> Engine {
+        Engine::compiled(std::thread::available_parallelism().map_or(1, usize::from))
+    }
+}
+
+impl Engine {
+    /// Machine code on so many threads, but not on more than the machine has.
+    pub fn compiled(threads: usize) -> Engine {
+        Engine::Compiled(Arc::new(Pool::new(threads)))
+    }
+}
+
 /// A program for a graph, with only some of its results.
+///
+/// # Panics
+///
+/// When the graph cannot be compiled, which is a mistake of the compiler's own.
 pub fn prepare(
     mut graph: Graph,
     wanted: &dyn Fn(&str) -> bool,
     disabled: &BTreeSet<String>,
+    engine: &Engine,
 ) -> Box<dyn Executable> {
     graph.results.retain(|(name, _)| wanted(name));
-    Box::new(Interpreted::new(passes::run(graph, disabled)))
+    let graph = passes::run(graph, disabled);
+    match engine {
+        Engine::Interpreted => Box::new(Interpreted::new(graph)),
+        Engine::Compiled(pool) => {
+            let executable =
+                codegen::exec::Executable::new(&graph, pool.clone(), &codegen::Options::default());
+            Box::new(Compiled(executable.unwrap_or_else(|e| {
+                panic!("the compiler is wrong: {e}\n{graph}")
+            })))
+        }
+    }
+}
+
+/// A graph that is machine code.
+#[derive(Debug)]
+struct Compiled(codegen::exec::Executable);
+
+impl Executable for Compiled {
+    fn inputs(&self) -> &[(String, Type)] {
+        self.0.inputs()
+    }
+
+    fn state(&self) -> &[graph::State] {
+        self.0.state()
+    }
+
+    fn run(&mut self, inputs: &Inputs, state: &mut State) -> Result<Fetched, SessionError> {
+        let places = places(self.0.state(), state);
+        let mut feeds = Vec::with_capacity(self.0.inputs().len());
+        for (name, _) in self.0.inputs() {
+            feeds.push(inputs.get(name).ok_or_else(|| missing(name))?);
+        }
+        let results = self.0.run(&feeds, state.values_mut(), &places)?;
+        Ok(Fetched(results.into_iter().collect()))
+    }
+}
+
+fn missing(name: &str) -> RunError {
+    RunError {
+        message: format!("input `{name}` is missing"),
+        span: Span::default(),
+    }
+}
+
+/// Where the state of a program is.
+fn places(pieces: &[graph::State], state: &State) -> Vec<usize> {
+    let place = |piece: &graph::State| {
+        state
+            .place(&piece.name)
+            .unwrap_or_else(|| panic!("the state has no `{}`", piece.name))
+    };
+    pieces.iter().map(place).collect()
 }
 
 /// A graph that is interpreted.
@@ -74,12 +157,7 @@ impl Executable for Interpreted {
     }
 
     fn run(&mut self, inputs: &Inputs, state: &mut State) -> Result<Fetched, SessionError> {
-        let place = |piece: &graph::State| {
-            state
-                .place(&piece.name)
-                .unwrap_or_else(|| panic!("the state has no `{}`", piece.name))
-        };
-        let places: Vec<usize> = self.graph.state.iter().map(place).collect();
+        let places = places(&self.graph.state, state);
         let before: Vec<Tensor> = places.iter().map(|i| state.values()[*i].clone()).collect();
         let outcome = interp::run(&self.graph, inputs, &before)?;
         for (piece, value) in outcome.writes {

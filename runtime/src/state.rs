@@ -51,6 +51,11 @@ impl State {
         &self.values
     }
 
+    /// The same, to change them in place.
+    pub(crate) fn values_mut(&mut self) -> &mut [Tensor] {
+        &mut self.values
+    }
+
     /// Gives a piece another value.
     ///
     /// # Panics

@@ -7,6 +7,7 @@
 //! - `fmt`: the canonical layout
 //! - `check`: the typed spec
 //! - `graph`, `grad`, `step`: the model as a graph, with its gradients, and the whole training step
+//! - `kernels`, `plan`: the step as passes over memory, and where its buffers lie
 //! - `pass NAME`: a graph after one pass; the input is a graph, in a file that ends in `.graph`
 //! - `error CODE`: the diagnostics, at least one of which has the code
 //!
@@ -196,13 +197,15 @@ impl Golden {
         };
         let loader = self.loader();
         match self.kind.as_str() {
-            "parse" | "check" | "graph" | "grad" | "step" => {
+            "parse" | "check" | "graph" | "grad" | "step" | "kernels" | "plan" => {
                 let stage = match self.kind.as_str() {
                     "parse" => Stage::Ast,
                     "check" => Stage::Typed,
                     "graph" => Stage::Graph,
                     "grad" => Stage::Grad,
-                    _ => Stage::Step,
+                    "step" => Stage::Step,
+                    "kernels" => Stage::Kernels,
+                    _ => Stage::Plan,
                 };
                 stage
                     .emit(&name, &text, &loader, &self.options(), &self.choices())

@@ -10,7 +10,8 @@ const ARROWS: &[(&str, &[&str])] = &[
         "compiler/frontend",
         &["trainspec-grammar", "trainspec-ir", "trainspec-std"],
     ),
-    ("compiler", &["trainspec-frontend", "trainspec-ir"]),
+    ("compiler/codegen", &["trainspec-ir"]),
+    ("compiler", &["trainspec-codegen", "trainspec-frontend", "trainspec-ir"]),
     ("runtime", &["trainspec-compiler"]),
     ("runtime/cli", &["trainspec-compiler", "trainspec"]),
 ];

@@ -2,9 +2,9 @@
 //! `ORACLE_DIR` names.
 
 use trainspec_tests::oracle::clipping::run_file;
-use trainspec_tests::oracle::folder;
+use trainspec_tests::oracle::{Engine, folder};
 
 #[test]
 fn oracle_clipping() {
-    run_file(&folder().join("clipping.json"));
+    run_file(&folder().join("clipping.json"), Engine::Interpreted);
 }

@@ -2,7 +2,7 @@
 //! that `ORACLE_DIR` names.
 
 use trainspec_tests::files_below;
-use trainspec_tests::oracle::folder;
+use trainspec_tests::oracle::{Engine, folder};
 use trainspec_tests::oracle::ops::run_file;
 
 const FILES: [&str; 4] = [
@@ -14,22 +14,22 @@ const FILES: [&str; 4] = [
 
 #[test]
 fn oracle_elementwise() {
-    run_file(&folder().join(FILES[0]));
+    run_file(&folder().join(FILES[0]), Engine::Interpreted);
 }
 
 #[test]
 fn oracle_reduce_loss() {
-    run_file(&folder().join(FILES[1]));
+    run_file(&folder().join(FILES[1]), Engine::Interpreted);
 }
 
 #[test]
 fn oracle_nn() {
-    run_file(&folder().join(FILES[2]));
+    run_file(&folder().join(FILES[2]), Engine::Interpreted);
 }
 
 #[test]
 fn oracle_array() {
-    run_file(&folder().join(FILES[3]));
+    run_file(&folder().join(FILES[3]), Engine::Interpreted);
 }
 
 #[test]
@@ -37,7 +37,7 @@ fn oracle_other_files_of_operations() {
     for path in files_below(&folder(), "json") {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         if name.starts_with("ops_") && !FILES.contains(&&*name) {
-            run_file(&path);
+            run_file(&path, Engine::Interpreted);
         }
     }
 }

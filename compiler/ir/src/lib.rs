@@ -5,11 +5,14 @@
 
 pub mod autodiff;
 pub mod build;
+pub mod fuse;
 pub mod graph;
 pub mod interp;
+pub mod kernel;
 pub mod ops;
 pub mod passes;
 pub mod philox;
+pub mod plan;
 pub mod size;
 pub mod span;
 pub mod tensor;

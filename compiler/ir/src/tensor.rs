@@ -49,6 +49,8 @@ pub trait Element: Clone + Sized {
     fn wrap(values: Vec<Self>) -> Data;
     /// The elements, where they are of this type.
     fn unwrap(data: &Data) -> Option<&[Self]>;
+    /// The same, to change them in place.
+    fn unwrap_mut(data: &mut Data) -> Option<&mut [Self]>;
 }
 
 macro_rules! elements {
@@ -59,6 +61,12 @@ macro_rules! elements {
                 Data::$variant(values)
             }
             fn unwrap(data: &Data) -> Option<&[Self]> {
+                match data {
+                    Data::$variant(values) => Some(values),
+                    _ => None,
+                }
+            }
+            fn unwrap_mut(data: &mut Data) -> Option<&mut [Self]> {
                 match data {
                     Data::$variant(values) => Some(values),
                     _ => None,
@@ -200,6 +208,11 @@ impl Tensor {
     /// The elements, where they are of that type.
     pub fn values<T: Element>(&self) -> Option<&[T]> {
         T::unwrap(&self.data)
+    }
+
+    /// The elements, to change them in place, where they are of that type.
+    pub fn values_mut<T: Element>(&mut self) -> Option<&mut [T]> {
+        T::unwrap_mut(&mut self.data)
     }
 
     /// The elements as f64: exact for all but large i64 numbers.

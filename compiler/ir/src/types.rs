@@ -70,6 +70,21 @@ impl DType {
         Class::Int.contains(self)
     }
 
+    /// How many bytes an element takes.
+    ///
+    /// # Panics
+    ///
+    /// For `string`, whose elements differ.
+    pub fn bytes(self) -> usize {
+        match self {
+            DType::I8 | DType::U8 | DType::Bool => 1,
+            DType::F16 | DType::Bf16 | DType::I16 => 2,
+            DType::F32 | DType::I32 => 4,
+            DType::F64 | DType::I64 => 8,
+            DType::String => panic!("strings have no fixed size"),
+        }
+    }
+
     /// The least and the greatest value of an integer type.
     pub fn int_range(self) -> Option<(i64, i64)> {
         match self {

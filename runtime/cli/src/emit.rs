@@ -44,6 +44,8 @@ impl ValueEnum for StageName {
                 StageName(Stage::Graph),
                 StageName(Stage::Grad),
                 StageName(Stage::Step),
+                StageName(Stage::Kernels),
+                StageName(Stage::Plan),
             ]
         }
     }

@@ -108,6 +108,14 @@ pub(crate) fn name_and_size(text: &str) -> Result<(String, i64), String> {
     Ok((name, size))
 }
 
+/// A number of threads.
+pub(crate) fn threads(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(n) if (1..=1024).contains(&n) => Ok(n),
+        _ => Err("write a number from 1 to 1024".to_owned()),
+    }
+}
+
 /// The name of a pass.
 pub(crate) fn pass_name(text: &str) -> Result<String, String> {
     let passes = trainspec_compiler::ir::passes::PASSES;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use trainspec::outside::System;
+use trainspec::program::Engine;
 use trainspec::session::{DataSize, End, Event, Mean, Options, Reading, train};
 use trainspec_compiler::Compilation;
 use trainspec_compiler::source::Sources;
@@ -34,6 +35,12 @@ pub(crate) struct Arguments {
     /// Print the last line only
     #[arg(long)]
     quiet: bool,
+    /// Run the reference interpreter, not machine code
+    #[arg(long)]
+    interpret: bool,
+    /// Compute on so many threads [default: one for each core]; results are the same
+    #[arg(long, value_name = "N", conflicts_with = "interpret", value_parser = files::threads)]
+    threads: Option<usize>,
     /// Leave a simplification out
     #[arg(long = "disable-pass", value_name = "NAME", value_parser = files::pass_name)]
     disabled: Vec<String>,
@@ -62,6 +69,11 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
         steps: arguments.steps,
         folder: folder(path, arguments.data_dir.as_deref()),
         disabled_passes: arguments.disabled.iter().cloned().collect(),
+        engine: match (arguments.interpret, arguments.threads) {
+            (true, _) => Engine::Interpreted,
+            (false, Some(threads)) => Engine::compiled(threads),
+            (false, None) => Engine::default(),
+        },
     };
     let mut printer = Printer {
         sources,

@@ -6,7 +6,7 @@ use trainspec_compiler::lower::{self, Binding, Context, GLOBAL_STEP, SEED};
 use trainspec_compiler::typed::{Program, ValueId, What};
 
 use crate::data::{Element, Opening, Stage, binding, is_count_of};
-use crate::program::{Executable, Fetched, prepare};
+use crate::program::{Engine, Executable, Fetched, prepare};
 use crate::{Cause, SessionError, State};
 
 /// How many sizes of batches a program is kept for.
@@ -55,7 +55,7 @@ impl<'a> Compute<'a> {
             None => {
                 let cx = Context::new(self.cx.spec, &binding);
                 let graph = lower::map(&cx, self.program, self.value)?;
-                let executable = prepare(graph, &|_| true, self.cx.disabled);
+                let executable = prepare(graph, &|_| true, self.cx.disabled, &Engine::Interpreted);
                 if self.kept.len() == KEPT {
                     self.kept.remove(0);
                 }

@@ -21,7 +21,7 @@ use trainspec_compiler::lower::SEED;
 use trainspec_compiler::typed::{Model, Spec, Train};
 
 use crate::data::Element;
-use crate::program::{Fetched, Inputs};
+use crate::program::{Engine, Fetched, Inputs};
 use crate::{SessionError, State};
 use programs::Programs;
 
@@ -36,6 +36,8 @@ pub struct Options {
     pub folder: PathBuf,
     /// The passes that are not run.
     pub disabled_passes: BTreeSet<String>,
+    /// What runs the programs.
+    pub engine: Engine,
 }
 
 /// A spec in training: its state, and programs for the sizes it has met.
@@ -81,8 +83,8 @@ impl<'a> Session<'a> {
             model,
             seed,
             state: State::initial(spec, seed)?,
-            steps: Programs::new(spec, true, step, disabled),
-            evaluations: Programs::new(spec, false, evaluation, disabled),
+            steps: Programs::new(spec, true, step, disabled, &options.engine),
+            evaluations: Programs::new(spec, false, evaluation, disabled, &options.engine),
         })
     }
 

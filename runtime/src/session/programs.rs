@@ -7,7 +7,7 @@ use trainspec_compiler::lower::{self, Binding, Context};
 use trainspec_compiler::typed::Spec;
 
 use crate::SessionError;
-use crate::program::{Executable, prepare};
+use crate::program::{Engine, Executable, prepare};
 use crate::session::is_wanted;
 
 /// How many are kept; the one that was not used for longest goes first.
@@ -20,6 +20,7 @@ pub(super) struct Programs<'a> {
     training: bool,
     results: BTreeSet<String>,
     disabled: &'a BTreeSet<String>,
+    engine: &'a Engine,
     /// The latest last.
     kept: Vec<(Binding, Box<dyn Executable>)>,
     /// What is odd about the first of them.
@@ -32,12 +33,14 @@ impl<'a> Programs<'a> {
         training: bool,
         results: BTreeSet<String>,
         disabled: &'a BTreeSet<String>,
+        engine: &'a Engine,
     ) -> Programs<'a> {
         Programs {
             spec,
             training,
             results,
             disabled,
+            engine,
             kept: Vec::new(),
             warnings: Vec::new(),
         }
@@ -59,7 +62,10 @@ impl<'a> Programs<'a> {
                     false => lower::model(&cx, false)?,
                 };
                 let wanted = |name: &str| is_wanted(&self.results, name);
-                (sizes.clone(), prepare(graph, &wanted, self.disabled))
+                (
+                    sizes.clone(),
+                    prepare(graph, &wanted, self.disabled, self.engine),
+                )
             }
         };
         if self.kept.len() == KEPT {

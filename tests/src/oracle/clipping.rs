@@ -14,7 +14,7 @@ use crate::oracle::fields::{Fields, shortened};
 use crate::oracle::model::Model;
 use crate::oracle::ops::optional;
 use crate::oracle::report::Findings;
-use crate::oracle::run_cases;
+use crate::oracle::{Engine, run_cases};
 use crate::oracle::slopes::{self, Slope};
 use crate::oracle::tensors::{self, number, sizes, tensor, whole};
 
@@ -141,7 +141,7 @@ impl Case {
         }
     }
 
-    fn run(&self) -> Result<Findings, String> {
+    fn run(&self, engine: Engine) -> Result<Findings, String> {
         let mut findings = Findings::default();
         if self.refused {
             if self.model.check().is_ok() {
@@ -155,7 +155,7 @@ impl Case {
             all[0] = Some(weights.clone());
             all
         });
-        let found = self.model.run(weights.as_deref())?;
+        let found = self.model.run(weights.as_deref(), engine)?;
         for ((what, expected), found) in self.expected.iter().zip(&found.outputs) {
             let compared = same(expected, found, self.tolerance);
             let wrong =
@@ -304,6 +304,6 @@ fn known(json: &Json) -> Result<String, String> {
 /// # Panics
 ///
 /// When one of them fails.
-pub fn run_file(path: &Path) {
-    run_cases(path, "op", |json| Case::read(json)?.run());
+pub fn run_file(path: &Path, engine: Engine) {
+    run_cases(path, "op", |json| Case::read(json)?.run(engine));
 }

@@ -13,7 +13,7 @@ use crate::oracle::fields::{Fields, shortened};
 use crate::oracle::model::run_graph;
 use crate::oracle::ops::optional;
 use crate::oracle::report::Findings;
-use crate::oracle::run_cases;
+use crate::oracle::{Engine, run_cases};
 use crate::oracle::slopes::{self, Slope};
 use crate::oracle::tensors::{self, number, tensor, whole};
 
@@ -99,7 +99,7 @@ impl<'a> Case<'a> {
         }
     }
 
-    fn run(&self) -> Result<Findings, String> {
+    fn run(&self, engine: Engine) -> Result<Findings, String> {
         let b = Builder::new("case");
         let nodes = self.build(&b)?;
         for id in self.values.keys() {
@@ -129,7 +129,7 @@ impl<'a> Case<'a> {
         };
         slopes::publish(&b, &slopes);
         let zeros: Vec<Tensor> = xs.iter().map(|x| Tensor::zeros(&x.ty())).collect();
-        let results = run_graph(&b.finish(), &self.inputs)?;
+        let results = run_graph(&b.finish(), &self.inputs, engine)?;
         self.compare(&results, &zeros)
     }
 
@@ -328,6 +328,6 @@ fn by_name(json: &Json) -> Result<BTreeMap<String, Tensor>, String> {
 /// # Panics
 ///
 /// When one of them fails.
-pub fn run_file(path: &Path) {
-    run_cases(path, "kind", |json| Case::read(json)?.run());
+pub fn run_file(path: &Path, engine: Engine) {
+    run_cases(path, "kind", |json| Case::read(json)?.run(engine));
 }

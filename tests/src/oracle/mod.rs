@@ -40,6 +40,15 @@ pub fn folder() -> PathBuf {
     }
 }
 
+/// What runs the graphs of cases.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Engine {
+    /// The interpreter.
+    Interpreted,
+    /// Machine code.
+    Compiled,
+}
+
 /// The cases of a file.
 ///
 /// # Panics

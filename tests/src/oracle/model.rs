@@ -4,7 +4,11 @@
 //! gradients of the inputs.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use trainspec_codegen::Options as CodeOptions;
+use trainspec_codegen::exec::Executable;
+use trainspec_codegen::exec::pool::Pool;
 use trainspec_compiler::diag::{Style, render};
 use trainspec_compiler::source::NoFiles;
 use trainspec_compiler::typed::{Spec, ValueId};
@@ -14,8 +18,9 @@ use trainspec_ir::autodiff::{Cotangent, Request};
 use trainspec_ir::build::{Builder, Value};
 use trainspec_ir::graph::{Graph, Type, verify};
 use trainspec_ir::tensor::Data;
-use trainspec_ir::{Tensor, interp};
+use trainspec_ir::{Tensor, interp, passes};
 
+use crate::oracle::Engine;
 use crate::oracle::slopes::{self, Slope};
 
 /// A model whose inputs are `x0`, `x1`, ….
@@ -89,7 +94,7 @@ impl Model {
     }
 
     /// Runs it. With weights, one for each output or `None`, also the gradients of Σ output · weight.
-    pub fn run(&self, weights: Option<&[Option<Tensor>]>) -> Result<Found, String> {
+    pub fn run(&self, weights: Option<&[Option<Tensor>]>, engine: Engine) -> Result<Found, String> {
         let spec = self.check()?;
         let axes = counted_axes(&spec);
         let b = Builder::resume(graph_of(&spec)?);
@@ -103,7 +108,7 @@ impl Model {
         };
         slopes::publish(&b, &slopes);
         let graph = b.finish();
-        let results = run_graph(&graph, &self.named_inputs())?;
+        let results = run_graph(&graph, &self.named_inputs(), engine)?;
         let mut outputs = Vec::new();
         for i in 0..self.outputs.len() {
             let whole = results[&name(i)].clone();
@@ -174,11 +179,33 @@ fn name(output: usize) -> String {
 pub fn run_graph(
     graph: &Graph,
     inputs: &BTreeMap<String, Tensor>,
+    engine: Engine,
 ) -> Result<BTreeMap<String, Tensor>, String> {
     verify(graph).map_err(|broken| format!("the graph is broken: {broken}"))?;
-    let outcome = interp::run(graph, inputs, &[]).map_err(|e| format!("the run fails: {e}"))?;
-    let names = graph.results.iter().map(|(name, _)| name.clone());
-    Ok(names.zip(outcome.results).collect())
+    match engine {
+        Engine::Interpreted => {
+            let outcome =
+                interp::run(graph, inputs, &[]).map_err(|e| format!("the run fails: {e}"))?;
+            let names = graph.results.iter().map(|(name, _)| name.clone());
+            Ok(names.zip(outcome.results).collect())
+        }
+        Engine::Compiled => {
+            let graph = passes::run(graph.clone(), &Default::default());
+            let pool = Arc::new(Pool::exactly(2));
+            let mut executable = Executable::new(&graph, pool, &CodeOptions::default())
+                .map_err(|e| format!("it cannot be compiled: {e}"))?;
+            let feeds: Vec<&Tensor> = executable
+                .inputs()
+                .iter()
+                .map(|(name, _)| inputs.get(name).ok_or(format!("no input `{name}`")))
+                .collect::<Result<_, _>>()?;
+            let results = executable.run(&feeds, &mut [], &[]);
+            Ok(results
+                .map_err(|e| format!("the run fails: {e}"))?
+                .into_iter()
+                .collect())
+        }
+    }
 }
 
 /// The outputs with a run-time count, and which dimension has it.

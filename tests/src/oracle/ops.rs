@@ -10,7 +10,7 @@ use crate::oracle::compare::{Tolerance, close, same};
 use crate::oracle::fields::Fields;
 use crate::oracle::model::Model;
 use crate::oracle::report::Findings;
-use crate::oracle::run_cases;
+use crate::oracle::{Engine, run_cases};
 use crate::oracle::slopes::{self, Slope};
 use crate::oracle::tensors::{dtype, tensor, tensor_of};
 
@@ -119,12 +119,12 @@ impl Case {
     }
 
     /// Runs it; says what is not as expected.
-    pub fn run(&self) -> Result<Findings, String> {
+    pub fn run(&self, engine: Engine) -> Result<Findings, String> {
         let call = self.call()?;
         let inputs = self.inputs.iter().map(|input| input.value.clone());
         let model = Model::calling(inputs.collect(), &call.text, self.outputs.len());
         let found = model
-            .run(self.weights.as_deref())
+            .run(self.weights.as_deref(), engine)
             .map_err(|wrong| format!("`{}`: {wrong}", call.text))?;
         let mut findings = Findings::default();
         let tolerance = call.precision.widen(self.tolerance);
@@ -179,6 +179,6 @@ pub fn optional<T>(
 /// # Panics
 ///
 /// When one of them fails.
-pub fn run_file(path: &Path) {
-    run_cases(path, "op", |json| Case::read(json)?.run());
+pub fn run_file(path: &Path, engine: Engine) {
+    run_cases(path, "op", |json| Case::read(json)?.run(engine));
 }

@@ -1,0 +1,202 @@
+//! What a graph becomes.
+
+use std::sync::Arc;
+
+use trainspec_ir::Tensor;
+use trainspec_ir::graph::{Graph, State, StateId, Type};
+use trainspec_ir::interp::RunError;
+use trainspec_ir::kernel::View;
+use trainspec_ir::plan::{Place, Program, plan};
+use trainspec_ir::{fuse, span::Span};
+
+use crate::exec::memory::{self, Arena};
+use crate::exec::pool::Pool;
+use crate::exec::unit::{Pointers, Unit};
+use crate::library::Scratch;
+use crate::{CompileError, Options};
+
+/// A compiled graph.
+#[derive(Debug)]
+pub struct Executable {
+    unit: Unit,
+    inputs: Vec<(String, Type)>,
+    pool: Arc<Pool>,
+    scratch: Scratch,
+    /// New state that lies with the old one, or with the inputs, on its way.
+    staged: Vec<Option<Arena>>,
+    pointers: (Pointers, Pointers),
+}
+
+impl Executable {
+    /// Compiles a graph, which should be simplified.
+    pub fn new(
+        graph: &Graph,
+        pool: Arc<Pool>,
+        options: &Options,
+    ) -> Result<Executable, CompileError> {
+        let kernels = fuse::fuse(graph, options.fusion);
+        let inputs = graph
+            .inputs()
+            .map(|(name, v)| (name.to_owned(), graph.ty(v).clone()))
+            .collect();
+        let unit = Unit::new(plan(kernels), options.machine)?;
+        let stage = |(_, view): &(StateId, View)| match unit.program.places[view.buffer.index()] {
+            Place::Arena(_) => None,
+            Place::Input(_) | Place::Const(_) | Place::State(_) => {
+                let bytes = unit.program.kernels.buffers[view.buffer.index()]
+                    .ty
+                    .dtype
+                    .bytes();
+                Some(Arena::new(view.elements() * bytes))
+            }
+        };
+        let staged = unit.program.kernels.writes.iter().map(stage).collect();
+        Ok(Executable {
+            unit,
+            inputs,
+            pool,
+            scratch: Scratch::default(),
+            staged,
+            pointers: Default::default(),
+        })
+    }
+
+    /// What it takes: name and type of each input.
+    pub fn inputs(&self) -> &[(String, Type)] {
+        &self.inputs
+    }
+
+    /// The state that it reads or writes.
+    pub fn state(&self) -> &[State] {
+        &self.unit.program.kernels.state
+    }
+
+    /// What it does.
+    pub fn program(&self) -> &Program {
+        &self.unit.program
+    }
+
+    /// The bytes that it needs for what kernels make.
+    pub fn bytes(&self) -> usize {
+        self.unit.bytes()
+    }
+
+    /// Runs once: inputs in the order of [`Executable::inputs`]; `places` says where in `state` each piece of [`Executable::state`] is.
+    /// After an error the state is as it was.
+    pub fn run(
+        &mut self,
+        inputs: &[&Tensor],
+        state: &mut [Tensor],
+        places: &[usize],
+    ) -> Result<Vec<(String, Tensor)>, RunError> {
+        let wrong = |message: String| {
+            Err(RunError {
+                message,
+                span: Span::default(),
+            })
+        };
+        if inputs.len() != self.inputs.len() || places.len() != self.state().len() {
+            return wrong(format!(
+                "a run takes {} inputs and {} pieces of state",
+                self.inputs.len(),
+                self.state().len()
+            ));
+        }
+        for (tensor, (name, ty)) in inputs.iter().zip(&self.inputs) {
+            if tensor.ty() != *ty {
+                return wrong(format!(
+                    "input `{name}` must be {ty}, but is {}",
+                    tensor.ty()
+                ));
+            }
+        }
+        for (i, (place, piece)) in places.iter().zip(self.state()).enumerate() {
+            match state.get(*place) {
+                Some(tensor) if tensor.ty() == piece.ty => {}
+                Some(tensor) => {
+                    let found = tensor.ty();
+                    return wrong(format!(
+                        "`{}` must be {}, but is {found}",
+                        piece.name, piece.ty
+                    ));
+                }
+                None => return wrong(format!("the value of `{}` is missing", piece.name)),
+            }
+            assert!(
+                !places[..i].contains(place),
+                "each piece of state has a place of its own"
+            );
+        }
+        let (feeds, before) = &mut self.pointers;
+        feeds.0.clear();
+        feeds.0.extend(inputs.iter().map(|t| memory::pointer(t)));
+        before.0.clear();
+        for place in places {
+            before.0.push(memory::pointer_mut(&mut state[*place]));
+        }
+        // SAFETY: the tensors have the types that the program asks for, as was just checked, no two pointers to state are the same, and
+        // all are borrowed for the run.
+        unsafe {
+            self.unit
+                .run(&feeds.0, &before.0, &self.pool, &mut self.scratch)?;
+        }
+        let results = self.results();
+        self.write();
+        Ok(results)
+    }
+
+    fn results(&self) -> Vec<(String, Tensor)> {
+        let kernels = &self.unit.program.kernels;
+        let fetch = |(name, view): &(String, View)| {
+            let ty = kernels.buffers[view.buffer.index()]
+                .ty
+                .with_shape(&view.shape);
+            let mut tensor = Tensor::zeros(&ty);
+            // SAFETY: the run made the view; a fresh tensor of its type has room for it and overlaps nothing.
+            unsafe {
+                memory::copy(
+                    view,
+                    ty.dtype.bytes(),
+                    self.unit.base(view.buffer),
+                    memory::pointer_mut(&mut tensor),
+                )
+            };
+            (name.clone(), tensor)
+        };
+        kernels.results.iter().map(fetch).collect()
+    }
+
+    /// Gives state its new values: first those that lie where they could be overwritten are put aside.
+    fn write(&mut self) {
+        let kernels = &self.unit.program.kernels;
+        let bytes = |view: &View| kernels.buffers[view.buffer.index()].ty.dtype.bytes();
+        for ((_, view), staged) in kernels.writes.iter().zip(&mut self.staged) {
+            if let Some(arena) = staged {
+                // SAFETY: the arena was made for this view.
+                unsafe {
+                    memory::copy(
+                        view,
+                        bytes(view),
+                        self.unit.base(view.buffer),
+                        arena.pointer(),
+                    )
+                };
+            }
+        }
+        for ((id, view), staged) in kernels.writes.iter().zip(&mut self.staged) {
+            let to = self.pointers.1.0[id.index()];
+            match staged {
+                // SAFETY: the state has the type of the view, which the verifier of graphs compared.
+                Some(arena) => unsafe {
+                    std::ptr::copy_nonoverlapping(
+                        arena.pointer(),
+                        to,
+                        view.elements() * bytes(view),
+                    )
+                },
+                // SAFETY: the same; the view lies in the arena, the state does not.
+                None => unsafe { memory::copy(view, bytes(view), self.unit.base(view.buffer), to) },
+            }
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Raw memory: an arena, pointers to tensors, copies of views.
+
+use trainspec_ir::DType;
+use trainspec_ir::Tensor;
+use trainspec_ir::kernel::View;
+
+use crate::library::{Slice, SliceMut};
+
+/// Bytes that begin at a multiple of 64.
+#[derive(Debug, Default)]
+pub(super) struct Arena(Vec<Line>);
+
+#[derive(Debug, Clone, Copy)]
+#[repr(align(64))]
+struct Line(#[allow(dead_code)] [u8; 64]); // read and written through pointers
+
+impl Arena {
+    pub(super) fn new(bytes: usize) -> Arena {
+        Arena(vec![Line([0; 64]); bytes.div_ceil(64).max(1)])
+    }
+
+    pub(super) fn pointer(&mut self) -> *mut u8 {
+        self.0.as_mut_ptr().cast()
+    }
+}
+
+macro_rules! each_type {
+    ($tensor:expr, $method:ident, $cast:expr) => {
+        match $tensor.dtype() {
+            DType::F16 => $tensor.$method::<half::f16>().map($cast),
+            DType::Bf16 => $tensor.$method::<half::bf16>().map($cast),
+            DType::F32 => $tensor.$method::<f32>().map($cast),
+            DType::F64 => $tensor.$method::<f64>().map($cast),
+            DType::I8 => $tensor.$method::<i8>().map($cast),
+            DType::I16 => $tensor.$method::<i16>().map($cast),
+            DType::I32 => $tensor.$method::<i32>().map($cast),
+            DType::I64 => $tensor.$method::<i64>().map($cast),
+            DType::U8 => $tensor.$method::<u8>().map($cast),
+            DType::Bool => $tensor.$method::<bool>().map($cast),
+            DType::String => panic!("strings are not computed with"),
+        }
+        .expect("the type was asked for")
+    };
+}
+
+/// The first element of a tensor, to read it.
+pub(super) fn pointer(tensor: &Tensor) -> *mut u8 {
+    fn first<T>(values: &[T]) -> *mut u8 {
+        values.as_ptr().cast_mut().cast()
+    }
+    each_type!(tensor, values, first)
+}
+
+/// The first element of a tensor, to write it.
+pub(super) fn pointer_mut(tensor: &mut Tensor) -> *mut u8 {
+    fn first<T>(values: &mut [T]) -> *mut u8 {
+        values.as_mut_ptr().cast()
+    }
+    each_type!(tensor, values_mut, first)
+}
+
+/// Elements as a slice.
+///
+/// # Safety
+///
+/// `n` initialised elements of the type lie from `first` on, aligned for it, and nobody writes to them while the slice is in use.
+pub(super) unsafe fn slice<'a>(dtype: DType, first: *const u8, n: usize) -> Slice<'a> {
+    macro_rules! of {
+        ($($variant:ident),*) => {
+            match dtype {
+                // SAFETY: the caller's promise.
+                $(DType::$variant => Slice::$variant(unsafe { std::slice::from_raw_parts(first.cast(), n) }),)*
+                DType::String => panic!("strings are not computed with"),
+            }
+        };
+    }
+    of!(F16, Bf16, F32, F64, I8, I16, I32, I64, U8, Bool)
+}
+
+/// The same, to write.
+///
+/// # Safety
+///
+/// As for [`slice`], and nobody else reads the elements either.
+pub(super) unsafe fn slice_mut<'a>(dtype: DType, first: *mut u8, n: usize) -> SliceMut<'a> {
+    macro_rules! of {
+        ($($variant:ident),*) => {
+            match dtype {
+                // SAFETY: the caller's promise.
+                $(DType::$variant => SliceMut::$variant(unsafe { std::slice::from_raw_parts_mut(first.cast(), n) }),)*
+                DType::String => panic!("strings are not computed with"),
+            }
+        };
+    }
+    of!(F16, Bf16, F32, F64, I8, I16, I32, I64, U8, Bool)
+}
+
+/// Copies the elements of a view, row after row.
+///
+/// # Safety
+///
+/// `from` is the beginning of the view's buffer, all elements of the view lie inside it and are initialised; `to` has room for the view's
+/// elements; the two do not overlap.
+pub(super) unsafe fn copy(view: &View, bytes: usize, from: *const u8, to: *mut u8) {
+    let n = view.elements();
+    if n == 0 {
+        return;
+    }
+    if view.is_contiguous() {
+        // SAFETY: the caller's promise; the elements lie one behind the other.
+        unsafe { std::ptr::copy_nonoverlapping(from.add(view.offset * bytes), to, n * bytes) };
+        return;
+    }
+    let rank = view.shape.len();
+    let mut index = vec![0; rank];
+    for i in 0..n {
+        let place: usize = view.offset
+            + index
+                .iter()
+                .zip(&view.strides)
+                .map(|(i, s)| i * s)
+                .sum::<usize>();
+        // SAFETY: `place` is that of an element of the view, and `i` is below the number of its elements.
+        unsafe { std::ptr::copy_nonoverlapping(from.add(place * bytes), to.add(i * bytes), bytes) };
+        for axis in (0..rank).rev() {
+            index[axis] += 1;
+            if index[axis] < view.shape[axis] {
+                break;
+            }
+            index[axis] = 0;
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! The rounds of a loop.
+
+use trainspec_ir::interp::RunError;
+use trainspec_ir::kernel::{Kernel, Kernels, View, What};
+use trainspec_ir::plan::{Program, plan};
+
+use crate::CompileError;
+use crate::exec::memory::{self, Arena};
+use crate::exec::pool::Pool;
+use crate::exec::unit::{Pointers, Unit};
+use crate::library::Scratch;
+use crate::translate::Machine;
+
+/// The body of a loop with memory for what it carries: values of this round and of the next.
+#[derive(Debug)]
+pub(super) struct Rounds {
+    unit: Unit,
+    now: Vec<Arena>,
+    next: Vec<Arena>,
+    inputs: Pointers,
+}
+
+fn bytes_of(program: &Program, view: &View) -> usize {
+    program.kernels.buffers[view.buffer.index()]
+        .ty
+        .dtype
+        .bytes()
+}
+
+impl Rounds {
+    pub(super) fn new(
+        body: Kernels,
+        carries: usize,
+        machine: Option<Machine>,
+    ) -> Result<Rounds, CompileError> {
+        let unit = Unit::new(plan(body), machine)?;
+        let rooms = |_: ()| {
+            let results = unit.program.kernels.results.iter().take(carries);
+            results
+                .map(|(_, view)| Arena::new(view.elements() * bytes_of(&unit.program, view)))
+                .collect()
+        };
+        let (now, next) = (rooms(()), rooms(()));
+        Ok(Rounds {
+            unit,
+            now,
+            next,
+            inputs: Pointers::default(),
+        })
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.unit.bytes()
+    }
+
+    /// Runs all rounds.
+    ///
+    /// # Safety
+    ///
+    /// `operands` are the captures, first carried values and walked tensors of the loop, initialised and contiguous; `made` has room for its
+    /// results and overlaps none of them.
+    pub(super) unsafe fn run(
+        &mut self,
+        kernel: &Kernel,
+        outer: &Program,
+        operands: &[*mut u8],
+        made: &[*mut u8],
+        pool: &Pool,
+        scratch: &mut Scratch,
+    ) -> Result<(), RunError> {
+        let What::Scan {
+            length,
+            reverse,
+            captures,
+            carries,
+            operands: views,
+            ..
+        } = &kernel.what
+        else {
+            unreachable!("a loop");
+        };
+        let results = self.unit.program.kernels.results.clone();
+        let size = |view: &View| view.elements() * bytes_of(&self.unit.program, view);
+        let sizes: Vec<usize> = results.iter().map(|(_, view)| size(view)).collect();
+        for (i, now) in self.now.iter_mut().enumerate() {
+            // SAFETY: a carried value has one type from round to round, so both have `sizes[i]` bytes.
+            unsafe {
+                std::ptr::copy_nonoverlapping(operands[captures + i], now.pointer(), sizes[i])
+            };
+        }
+        for round in 0..*length {
+            let mut position = if *reverse { length - 1 - round } else { round } as i64;
+            self.inputs.0.clear();
+            self.inputs.0.extend_from_slice(&operands[..*captures]);
+            self.inputs
+                .0
+                .extend(self.now.iter_mut().map(Arena::pointer));
+            for (view, pointer) in views.iter().zip(operands).skip(captures + carries) {
+                let row = view.elements() / length * bytes_of(outer, view);
+                // SAFETY: the tensor has `length` rows, and `position` is below it.
+                self.inputs
+                    .0
+                    .push(unsafe { pointer.add(position as usize * row) });
+            }
+            self.inputs.0.push((&raw mut position).cast());
+            // SAFETY: the inputs are those of the body, in its order: captures, carried values, elements, position.
+            unsafe { self.unit.run(&self.inputs.0, &[], pool, scratch)? };
+            for (i, (_, view)) in results.iter().enumerate() {
+                let to = match i < *carries {
+                    true => self.next[i].pointer(),
+                    // SAFETY: what is yielded has `length` rows of `sizes[i]` bytes.
+                    false => unsafe { made[i].add(position as usize * sizes[i]) },
+                };
+                let bytes = bytes_of(&self.unit.program, view);
+                // SAFETY: the view is a result of the run that just ended; `next` and `made` are no buffers of the body.
+                unsafe { memory::copy(view, bytes, self.unit.base(view.buffer), to) };
+            }
+            std::mem::swap(&mut self.now, &mut self.next);
+        }
+        for (i, now) in self.now.iter_mut().enumerate() {
+            // SAFETY: as above, both have `sizes[i]` bytes.
+            unsafe { std::ptr::copy_nonoverlapping(now.pointer(), made[i], sizes[i]) };
+        }
+        Ok(())
+    }
+}

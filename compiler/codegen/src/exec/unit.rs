@@ -1,0 +1,238 @@
+//! A program with its code and its memory: what runs, kernel by kernel.
+
+use trainspec_ir::Tensor;
+use trainspec_ir::interp::RunError;
+use trainspec_ir::kernel::{BufferId, Kernel, Origin, View, What};
+use trainspec_ir::plan::{Place, Program};
+
+use crate::CompileError;
+use crate::exec::code::Code;
+use crate::exec::memory::{self, Arena};
+use crate::exec::pool::Pool;
+use crate::exec::rounds::Rounds;
+use crate::library::{self, Routine, Scratch, Slice, SliceMut};
+use crate::translate::{Machine, Space};
+
+/// A program that is ready to run.
+#[derive(Debug)]
+pub(super) struct Unit {
+    pub(super) program: Program,
+    code: Code,
+    steps: Vec<Step>,
+    constants: Vec<Tensor>,
+    arena: Arena,
+    /// The first byte of each buffer, for the time of a run.
+    bases: Pointers,
+    table: Pointers,
+}
+
+/// How a kernel is run.
+#[derive(Debug)]
+enum Step {
+    Map { entry: usize, space: Space },
+    Call(library::Run),
+    Scan(Box<Rounds>),
+}
+
+/// Addresses that mean something during a run only.
+#[derive(Debug, Default)]
+pub(super) struct Pointers(pub(super) Vec<*mut u8>);
+
+// SAFETY: outside of a run the addresses are not used, and a run has `&mut` to what they point at.
+unsafe impl Send for Pointers {}
+// SAFETY: nothing is done with the addresses through a shared reference.
+unsafe impl Sync for Pointers {}
+
+/// A table of pointers that several threads read.
+struct Table(*const *mut u8);
+// SAFETY: the table is not changed while a kernel runs, and kernels write to disjoint rows.
+unsafe impl Sync for Table {}
+
+impl Unit {
+    pub(super) fn new(program: Program, machine: Option<Machine>) -> Result<Unit, CompileError> {
+        let mut maps = Vec::new();
+        let mut steps = Vec::new();
+        for kernel in &program.kernels.kernels {
+            steps.push(match &kernel.what {
+                What::Map(map) => {
+                    maps.push(map);
+                    Step::Map {
+                        entry: maps.len() - 1,
+                        space: Space::of(map),
+                    }
+                }
+                What::Call { prim, .. } => {
+                    Step::Call(library::find(prim).ok_or_else(|| CompileError::Missing(prim.name))?)
+                }
+                What::Scan { body, carries, .. } => Step::Scan(Box::new(Rounds::new(
+                    body.as_ref().clone(),
+                    *carries,
+                    machine,
+                )?)),
+            });
+        }
+        let code =
+            Code::compile(&maps, machine).map_err(|e| CompileError::Cranelift(format!("{e:?}")))?;
+        let constant = |origin: &Origin| match origin {
+            Origin::Const(tensor) => Some(tensor.clone()),
+            Origin::Input(_) | Origin::State(_) | Origin::Made => None,
+        };
+        let constants = program
+            .kernels
+            .buffers
+            .iter()
+            .filter_map(|b| constant(&b.origin))
+            .collect();
+        let arena = Arena::new(program.arena);
+        Ok(Unit {
+            program,
+            code,
+            steps,
+            constants,
+            arena,
+            bases: Pointers::default(),
+            table: Pointers::default(),
+        })
+    }
+
+    /// Runs all kernels.
+    ///
+    /// # Safety
+    ///
+    /// `inputs` and `state` hold the first byte of each input and each piece of state of the program, in order, each with its type's elements,
+    /// all initialised; nobody else writes to them during the run. Neither is written to.
+    pub(super) unsafe fn run(
+        &mut self,
+        inputs: &[*mut u8],
+        state: &[*mut u8],
+        pool: &Pool,
+        scratch: &mut Scratch,
+    ) -> Result<(), RunError> {
+        let arena = self.arena.pointer();
+        self.bases.0.clear();
+        for place in &self.program.places {
+            self.bases.0.push(match place {
+                Place::Input(i) => inputs[*i],
+                Place::State(i) => state[*i],
+                Place::Const(i) => memory::pointer(&self.constants[*i]),
+                // SAFETY: the plan keeps every buffer inside the arena, whose size it gave.
+                Place::Arena(at) => unsafe { arena.add(*at) },
+            });
+        }
+        for (kernel, step) in self.program.kernels.kernels.iter().zip(&mut self.steps) {
+            let bases = &self.bases.0;
+            let at = |view: &View| {
+                let bytes = self.program.kernels.buffers[view.buffer.index()]
+                    .ty
+                    .dtype
+                    .bytes();
+                // SAFETY: views lie inside their buffers.
+                unsafe { bases[view.buffer.index()].add(view.offset * bytes) }
+            };
+            match (step, &kernel.what) {
+                (Step::Map { entry, space }, What::Map(map)) => {
+                    if map.shape.contains(&0) {
+                        continue;
+                    }
+                    let table = &mut self.table.0;
+                    table.clear();
+                    table.extend(map.loads.iter().map(at));
+                    table.extend(kernel.makes.iter().map(|b| bases[b.index()]));
+                    let table = Table(table.as_ptr());
+                    let table = &table;
+                    let entry = self.code.entry(*entry);
+                    let (rows, each) = (space.rows(), space.rows_per_task());
+                    pool.run(rows.div_ceil(each), &|task| {
+                        let (from, to) = (task * each, ((task + 1) * each).min(rows));
+                        // SAFETY: the code was compiled for this loop: it reads the loads and writes the rows `from..to` of the made
+                        // buffers alone, all of which are where the plan put them; tasks have different rows. The plan gives a
+                        // kernel no buffer to write that it also reads.
+                        unsafe { entry(table.0, from as i64, to as i64) };
+                    });
+                }
+                (
+                    Step::Call(run),
+                    What::Call {
+                        prim,
+                        attrs,
+                        operands,
+                    },
+                ) => {
+                    let buffers = &self.program.kernels.buffers;
+                    let ty = |view: &View| buffers[view.buffer.index()].ty.with_shape(&view.shape);
+                    let types: Vec<_> = operands.iter().map(ty).collect();
+                    let types: Vec<_> = types.iter().collect();
+                    let results: Vec<_> = kernel
+                        .makes
+                        .iter()
+                        .map(|b| &buffers[b.index()].ty)
+                        .collect();
+                    // SAFETY: operands are contiguous views of initialised buffers, and no buffer that the kernel makes lies where an
+                    // operand does, because the plan keeps a buffer until the last kernel that reads it is done.
+                    let slices: Vec<Slice<'_>> = operands
+                        .iter()
+                        .zip(&types)
+                        .map(|(v, ty)| unsafe { memory::slice(ty.dtype, at(v), v.elements()) })
+                        .collect();
+                    // SAFETY: made buffers do not overlap each other; the arena was zeroed once, so that all bytes are initialised,
+                    // and truths are only ever written as 0 or 1.
+                    let mut outputs: Vec<SliceMut<'_>> = kernel
+                        .makes
+                        .iter()
+                        .map(|b| unsafe {
+                            memory::slice_mut(
+                                buffers[b.index()].ty.dtype,
+                                bases[b.index()],
+                                buffers[b.index()].ty.elements(),
+                            )
+                        })
+                        .collect();
+                    let mut routine = Routine {
+                        prim,
+                        attrs,
+                        types: &types,
+                        results: &results,
+                        operands: &slices,
+                        outputs: &mut outputs,
+                        pool,
+                        scratch,
+                    };
+                    run(&mut routine).map_err(|fault| RunError {
+                        message: fault.0,
+                        span: kernel.span,
+                    })?;
+                }
+                (Step::Scan(rounds), What::Scan { .. }) => {
+                    let operands: Vec<*mut u8> = operands_of(kernel).iter().map(at).collect();
+                    let made: Vec<*mut u8> =
+                        kernel.makes.iter().map(|b| bases[b.index()]).collect();
+                    // SAFETY: operands are contiguous views of initialised buffers, made buffers have room for the loop's results.
+                    unsafe { rounds.run(kernel, &self.program, &operands, &made, pool, scratch)? };
+                }
+                _ => unreachable!("steps follow their kernels"),
+            }
+        }
+        Ok(())
+    }
+
+    /// The first byte of a view's buffer, during and right after a run.
+    pub(super) fn base(&self, buffer: BufferId) -> *mut u8 {
+        self.bases.0[buffer.index()]
+    }
+
+    /// Bytes of the arena.
+    pub(super) fn bytes(&self) -> usize {
+        let inner = |step: &Step| match step {
+            Step::Scan(rounds) => rounds.bytes(),
+            Step::Map { .. } | Step::Call(_) => 0,
+        };
+        self.program.arena + self.steps.iter().map(inner).sum::<usize>()
+    }
+}
+
+fn operands_of(kernel: &Kernel) -> &[View] {
+    match &kernel.what {
+        What::Map(map) => &map.loads,
+        What::Call { operands, .. } | What::Scan { operands, .. } => operands,
+    }
+}

@@ -1,0 +1,37 @@
+//! Elements of one type as those of another.
+
+use trainspec_ir::DType;
+use trainspec_ir::interp::Fault;
+
+use super::Routine;
+use super::elements::{Elem, any};
+use super::elementwise::map1;
+
+/// Floats become integers without what is behind the point, and what is out of range the nearest integer there is; NaN
+/// becomes 0. Integers are cut to the width. A number is true unless it is 0.
+pub(super) fn cast(r: &mut Routine<'_>) -> Result<(), Fault> {
+    r.check();
+    any!(r.types[0].dtype, T => from::<T>(r));
+    Ok(())
+}
+
+fn from<T: Elem>(r: &mut Routine<'_>) {
+    any!(r.results[0].dtype, U => map1(r, convert::<T, U>))
+}
+
+#[inline(always)]
+fn convert<T: Elem, U: Elem>(x: T) -> U {
+    match (T::DTYPE.is_float(), U::DTYPE.is_float()) {
+        (true, true) => U::from_f64(x.to_f64()),
+        (true, false) => match U::DTYPE.int_range() {
+            Some((least, most)) => U::from_i64((x.to_f64() as i64).clamp(least, most)),
+            None => U::from_i64(i64::from(x.to_f64() != 0.0)),
+        },
+        (false, true) => match U::DTYPE {
+            DType::F64 => U::from_f64(x.to_i64() as f64),
+            // Not by way of f64, which would round twice.
+            _ => U::from_f64(f64::from(x.to_i64() as f32)),
+        },
+        (false, false) => U::from_i64(x.to_i64()),
+    }
+}

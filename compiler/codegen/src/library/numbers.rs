@@ -1,0 +1,66 @@
+//! Numbers out of nothing: counted and random.
+
+use trainspec_ir::DType;
+use trainspec_ir::interp::Fault;
+use trainspec_ir::philox::Key;
+
+use super::elements::{Elem, floats};
+use super::elementwise::map;
+use super::{GRAIN, Routine, y};
+use crate::exec::parts;
+
+/// 0, 1, 2, ….
+pub(super) fn iota(r: &mut Routine<'_>) -> Result<(), Fault> {
+    r.check();
+    map(r.pool, y::<i64>(&mut r.outputs[0]), |i| i as i64..);
+    Ok(())
+}
+
+/// The key of a site under a seed.
+pub(super) fn random_key(r: &mut Routine<'_>) -> Result<(), Fault> {
+    r.check();
+    let key = Key::new(r.x::<i64>(0)[0], r.text("site"));
+    y::<i64>(&mut r.outputs[0])[0] = key.0 as i64;
+    Ok(())
+}
+
+/// The key for one of many uses.
+pub(super) fn fold_key(r: &mut Routine<'_>) -> Result<(), Fault> {
+    r.check();
+    let key = Key(r.x::<i64>(0)[0] as u64).fold(r.x::<i64>(1)[0]);
+    y::<i64>(&mut r.outputs[0])[0] = key.0 as i64;
+    Ok(())
+}
+
+/// Numbers between 0 and 1, neither of which they are: (k + ½) / 2ᵇ for b random bits k.
+pub(super) fn random_uniform(r: &mut Routine<'_>) -> Result<(), Fault> {
+    r.check();
+    let dtype = r.results[0].dtype;
+    let bits = match dtype {
+        DType::F16 => 10,
+        DType::Bf16 => 7,
+        DType::F32 => 23,
+        DType::F64 => 52,
+        other => panic!("random numbers are floats, not {other}"),
+    };
+    let key = Key(r.x::<i64>(0)[0] as u64);
+    let unit = |k: u64| (k as f64 + 0.5) / (1_u64 << bits) as f64;
+    let pair = |low: u32, high: u32| (u64::from(low) | u64::from(high) << 32) >> (64 - bits);
+    // How many numbers four words make.
+    let size = if dtype == DType::F64 { 2 } else { 4 };
+    floats!(dtype, T => {
+        parts::each(r.pool, y::<T>(&mut r.outputs[0]), GRAIN, |i, part| {
+            let first = i * GRAIN / size;
+            for (j, some) in part.chunks_mut(size).enumerate() {
+                let words = key.block((first + j) as u64);
+                for (k, y) in some.iter_mut().enumerate() {
+                    *y = T::from_f64(unit(match size {
+                        2 => pair(words[2 * k], words[2 * k + 1]),
+                        _ => u64::from(words[k] >> (32 - bits)),
+                    }));
+                }
+            }
+        });
+    });
+    Ok(())
+}

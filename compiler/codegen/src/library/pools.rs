@@ -1,0 +1,245 @@
+//! Pools: the largest or the sum of what lies under a window, and their gradients.
+
+use trainspec_ir::interp::Fault;
+
+use super::elements::{Elem, Float, floats, ints};
+use super::scratch::Kept;
+use super::windows::Along;
+use super::{GRAIN, Routine, y};
+use crate::exec::parts;
+
+/// A pool of images.
+struct Pooling {
+    /// The shape of what is pooled.
+    x: [usize; 4],
+    down: Along,
+    right: Along,
+}
+
+impl Pooling {
+    /// The pool that takes images of the shape `x` to those of the shape `y`.
+    fn new(r: &Routine<'_>, x: &[usize], y: &[usize]) -> Pooling {
+        let x: [usize; 4] = x.try_into().expect("images have 4 dimensions");
+        let (ksize, strides, pads) = (r.sizes("ksize"), r.sizes("strides"), r.pairs("pads"));
+        let along = |i: usize| Along {
+            input: x[1 + i],
+            kernel: ksize[i],
+            stride: strides[i],
+            before: pads[i].0,
+            dilation: 1,
+            places: y[1 + i],
+        };
+        Pooling {
+            x,
+            down: along(0),
+            right: along(1),
+        }
+    }
+
+    /// Elements of one image before the pool, and after it.
+    fn sizes(&self) -> (usize, usize) {
+        let [_, h, w, c] = self.x;
+        (h * w * c, self.down.places * self.right.places * c)
+    }
+
+    /// Visits what lies under a place of an image, row after row: where its channels begin in the image.
+    fn under(&self, place: usize, mut visit: impl FnMut(usize)) {
+        let [_, _, w, c] = self.x;
+        let (row, column) = (place / self.right.places, place % self.right.places);
+        for i in self.down.under(row) {
+            for j in self.right.under(column) {
+                visit((i * w + j) * c);
+            }
+        }
+    }
+
+    /// How many places a task takes.
+    fn places(&self) -> usize {
+        let work = self.x[3] * self.down.kernel.saturating_mul(self.right.kernel);
+        (GRAIN / work.max(1)).max(1)
+    }
+
+    /// Calls `found` for the channels of a place with their number and where the first of the largest is in the image; not
+    /// at all where nothing lies under the place.
+    fn largest<T: Float>(&self, place: usize, x: &[T], mut found: impl FnMut(usize, usize)) {
+        let c = self.x[3];
+        for first in (0..c).step_by(BESIDE) {
+            let n = BESIDE.min(c - first);
+            let (mut best, mut places) = ([T::default(); BESIDE], [usize::MAX; BESIDE]);
+            let mut any = false;
+            self.under(place, |at| {
+                let xs = &x[at + first..][..n];
+                for (i, x) in xs.iter().enumerate() {
+                    if !any || above(*x, best[i]) {
+                        best[i] = *x;
+                        places[i] = at + first + i;
+                    }
+                }
+                any = true;
+            });
+            if any {
+                for (i, place) in places[..n].iter().enumerate() {
+                    found(first + i, *place);
+                }
+            }
+        }
+    }
+}
+
+/// How many channels are looked at together.
+const BESIDE: usize = 64;
+
+/// Whether one float is above another; NaN is above all numbers.
+#[inline(always)]
+fn above<T: Float>(a: T, b: T) -> bool {
+    a > b || (a.to_f64().is_nan() && !b.to_f64().is_nan())
+}
+
+/// The largest under each place.
+pub(super) fn max_pool2d(r: &mut Routine<'_>) -> Result<(), Fault> {
+    r.check();
+    let dtype = r.types[0].dtype;
+    match dtype.int_range() {
+        Some((least, _)) => {
+            ints!(dtype, T => largest(r, T::from_i64(least), |a: T, b: T| a > b));
+        }
+        None => floats!(dtype, T => largest(r, T::from_f64(f64::NEG_INFINITY), above::<T>)),
+    }
+    Ok(())
+}
+
+fn largest<T: Elem>(r: &mut Routine<'_>, none: T, larger: impl Fn(T, T) -> bool + Sync) {
+    let x = r.x::<T>(0);
+    each_place(r, |pooling, image, place, y: &mut [T]| {
+        let mut first = true;
+        pooling.under(place, |at| {
+            let xs = &x[image + at..][..y.len()];
+            if first {
+                y.copy_from_slice(xs);
+                first = false;
+                return;
+            }
+            for (y, x) in y.iter_mut().zip(xs) {
+                *y = if larger(*x, *y) { *x } else { *y };
+            }
+        });
+        if first {
+            y.fill(none);
+        }
+    });
+}
+
+/// The sum under each place.
+pub(super) fn sum_pool2d(r: &mut Routine<'_>) -> Result<(), Fault> {
+    r.check();
+    floats!(r.types[0].dtype, T => sum::<T>(r));
+    Ok(())
+}
+
+fn sum<T: Float>(r: &mut Routine<'_>) {
+    let x = r.x::<T>(0);
+    each_place(r, |pooling, image, place, y: &mut [T]| {
+        for (i, y) in y.chunks_mut(BESIDE).enumerate() {
+            // A sum of no terms is -0, because that changes none.
+            let mut sums = [T::Sum::from_f64(-0.0); BESIDE];
+            pooling.under(place, |at| {
+                let xs = &x[image + at + i * BESIDE..][..y.len()];
+                for (sum, x) in sums.iter_mut().zip(xs) {
+                    *sum += x.widen();
+                }
+            });
+            for (y, sum) in y.iter_mut().zip(sums) {
+                *y = T::narrow(sum);
+            }
+        }
+    });
+}
+
+/// From another tensor what stands where the largest is.
+pub(super) fn max_pool2d_pick(r: &mut Routine<'_>) -> Result<(), Fault> {
+    r.check();
+    floats!(r.types[0].dtype, T => {
+        let (x, z) = (r.x::<T>(0), r.x::<T>(1));
+        each_place(r, |pooling, image, place, y: &mut [T]| {
+            y.fill(T::default());
+            pooling.largest(place, &x[image..], |channel, i| y[channel] = z[image + i]);
+        });
+    });
+    Ok(())
+}
+
+/// Calls `work` for each place of each image with where the image begins, the place, and the channels of the result.
+fn each_place<T: Elem>(
+    r: &mut Routine<'_>,
+    work: impl Fn(&Pooling, usize, usize, &mut [T]) + Sync,
+) {
+    let pooling = Pooling::new(r, &r.types[0].shape, &r.results[0].shape);
+    let ((image, pooled), c, size) = (pooling.sizes(), pooling.x[3], pooling.places());
+    let places = pooled / c.max(1);
+    parts::each(r.pool, y::<T>(&mut r.outputs[0]), size * c, |i, part| {
+        for (j, y) in part.chunks_exact_mut(c).enumerate() {
+            let place = i * size + j;
+            work(&pooling, place / places * image, place % places, y);
+        }
+    });
+}
+
+/// What flows back from the largest: it goes to the first of them.
+pub(super) fn max_pool2d_grad(r: &mut Routine<'_>) -> Result<(), Fault> {
+    r.check();
+    floats!(r.types[0].dtype, T => {
+        let (x, dy) = (r.x::<T>(0), r.x::<T>(1));
+        let pooling = Pooling::new(r, &r.types[0].shape, &r.types[1].shape);
+        let (size, pooled) = pooling.sizes();
+        let c = pooling.x[3];
+        each_image::<T>(r, &pooling, |image, sums| {
+            let x = &x[image * size..][..size];
+            let dy = &dy[image * pooled..][..pooled];
+            for (place, dy) in dy.chunks_exact(c).enumerate() {
+                pooling.largest(place, x, |channel, i| sums[i] += dy[channel].widen());
+            }
+        });
+    });
+    Ok(())
+}
+
+/// What flows back from sums: all that lies under a place gets what flows into it.
+pub(super) fn sum_pool2d_grad(r: &mut Routine<'_>) -> Result<(), Fault> {
+    r.check();
+    floats!(r.types[0].dtype, T => {
+        let dy = r.x::<T>(0);
+        let pooling = Pooling::new(r, r.sizes("shape"), &r.types[0].shape);
+        let (_, pooled) = pooling.sizes();
+        let c = pooling.x[3];
+        each_image::<T>(r, &pooling, |image, sums| {
+            let dy = &dy[image * pooled..][..pooled];
+            for (place, dy) in dy.chunks_exact(c).enumerate() {
+                pooling.under(place, |at| {
+                    for (sum, dy) in sums[at..].iter_mut().zip(dy) {
+                        *sum += dy.widen();
+                    }
+                });
+            }
+        });
+    });
+    Ok(())
+}
+
+/// Calls `work` with each image and room for its sums, which are 0, and rounds them.
+fn each_image<T: Float>(
+    r: &mut Routine<'_>,
+    pooling: &Pooling,
+    work: impl Fn(usize, &mut [T::Sum]) + Sync,
+) {
+    let (size, scratch) = (pooling.sizes().0, &*r.scratch);
+    let y = y::<T>(&mut r.outputs[0]);
+    if T::as_sums(&mut y[..0]).is_none() {
+        T::Sum::shelf(scratch).prepare(r.pool.threads(), size);
+    }
+    parts::each(r.pool, y, size, |image, part| {
+        super::rows::with_sums(scratch, part, |sums| {
+            sums.fill(T::Sum::default());
+            work(image, sums);
+        });
+    });
+}

@@ -1,0 +1,108 @@
+//! Positions along an axis: of the largest, of the smallest, and of all in their order.
+
+use std::cmp::Ordering;
+
+use trainspec_ir::interp::Fault;
+
+use super::elements::{Elem, floats, ints};
+use super::{GRAIN, Routine, y};
+use crate::exec::parts;
+
+/// The position of the first element that none is greater than; NaN is passed over.
+pub(super) fn argmax(r: &mut Routine<'_>) -> Result<(), Fault> {
+    let dtype = r.types[0].dtype;
+    match dtype.is_float() {
+        true => floats!(dtype, T => first(r, Some(T::from_f64(f64::NEG_INFINITY)), |a, b| a > b)),
+        false => ints!(dtype, T => first(r, None, |a: T, b: T| a > b)),
+    }
+    Ok(())
+}
+
+/// The position of the first element that none is less than; NaN is passed over.
+pub(super) fn argmin(r: &mut Routine<'_>) -> Result<(), Fault> {
+    let dtype = r.types[0].dtype;
+    match dtype.is_float() {
+        true => floats!(dtype, T => first(r, Some(T::from_f64(f64::INFINITY)), |a, b| a < b)),
+        false => ints!(dtype, T => first(r, None, |a: T, b: T| a < b)),
+    }
+    Ok(())
+}
+
+/// The positions of all elements in their order; equal ones stay in theirs, and NaN comes last.
+pub(super) fn argsort(r: &mut Routine<'_>) -> Result<(), Fault> {
+    r.check();
+    let dtype = r.types[0].dtype;
+    let descending = r.flag("descending");
+    let order = move |a: Ordering| if descending { a.reverse() } else { a };
+    match dtype.is_float() {
+        true => floats!(dtype, T => sort(r, |a: &T, b: &T| match a.partial_cmp(b) {
+            Some(found) => order(found),
+            None => a.to_f64().is_nan().cmp(&b.to_f64().is_nan()),
+        })),
+        false => ints!(dtype, T => sort(r, |a: &T, b: &T| order(a.cmp(b)))),
+    }
+    Ok(())
+}
+
+/// Of a shape: how many lines lie along the axis, and how far apart their elements are.
+fn along(r: &Routine<'_>) -> (usize, usize) {
+    let (shape, axis) = (&r.types[0].shape, r.size("axis"));
+    (shape[axis], shape[axis + 1..].iter().product())
+}
+
+fn first<T: Elem>(r: &mut Routine<'_>, start: Option<T>, better: impl Fn(T, T) -> bool + Sync) {
+    r.check();
+    let (x, (n, inner)) = (r.x::<T>(0), along(r));
+    let size = (GRAIN / n.max(1)).max(1);
+    parts::each(r.pool, y::<i64>(&mut r.outputs[0]), size, |i, part| {
+        for (j, y) in part.iter_mut().enumerate() {
+            let line = i * size + j;
+            let at = line / inner * n * inner + line % inner;
+            let mut best = (0, start.unwrap_or(x[at]));
+            for k in 0..n {
+                let x = x[at + k * inner];
+                if better(x, best.1) {
+                    best = (k as i64, x);
+                }
+            }
+            *y = best.0;
+        }
+    });
+}
+
+fn sort<T: Elem>(r: &mut Routine<'_>, compare: impl Fn(&T, &T) -> Ordering + Sync) {
+    let (x, (n, inner)) = (r.x::<T>(0), along(r));
+    // Positions decide between equal ones, so no order has to be kept and no memory is needed.
+    let order = |line: &mut [i64], at: usize| {
+        for (k, place) in line.iter_mut().enumerate() {
+            *place = k as i64;
+        }
+        line.sort_unstable_by(|i, j| {
+            let found = compare(&x[at + *i as usize * inner], &x[at + *j as usize * inner]);
+            found.then(i.cmp(j))
+        });
+    };
+    let y = y::<i64>(&mut r.outputs[0]);
+    let lines = (GRAIN / 4 / (n * inner).max(1)).max(1);
+    let (shelf, size) = (&r.scratch.i64s, lines * n * inner);
+    if inner > 1 {
+        shelf.prepare(r.pool.threads(), n);
+    }
+    parts::each(r.pool, y, size, |i, part| {
+        for (j, lines) in part.chunks_exact_mut(n * inner).enumerate() {
+            let start = i * size + j * n * inner;
+            if inner == 1 {
+                order(lines, start);
+                continue;
+            }
+            shelf.lend(n, |line| {
+                for column in 0..inner {
+                    order(line, start + column);
+                    for (k, place) in line.iter().enumerate() {
+                        lines[k * inner + column] = *place;
+                    }
+                }
+            });
+        }
+    });
+}

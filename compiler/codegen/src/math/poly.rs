@@ -1,0 +1,55 @@
+//! Polynomials and other small pieces the functions share.
+
+use super::emit::{Emit, Lane};
+
+/// The coefficients of a polynomial for either lane type, the constant one first.
+///
+/// They are best fits in the greatest weighted error (Remez), made for this module in 200-bit arithmetic and then
+/// rounded to the lane type.
+pub(super) struct Table {
+    pub(super) single: &'static [f64],
+    pub(super) double: &'static [f64],
+}
+
+/// The polynomial at x, by Horner's rule.
+pub(super) fn horner<E: Emit>(e: &mut E, x: E::V, table: &Table) -> E::V {
+    let coefficients = match e.lane() {
+        Lane::F32 => table.single,
+        Lane::F64 => table.double,
+    };
+    let (last, rest) = coefficients
+        .split_last()
+        .expect("a polynomial has coefficients");
+    let mut sum = e.float(*last);
+    for c in rest.iter().rev() {
+        let c = e.float(*c);
+        sum = e.fma(sum, x, c);
+    }
+    sum
+}
+
+/// The lesser of x and a bound; NaN where x is.
+pub(super) fn at_most<E: Emit>(e: &mut E, x: E::V, bound: E::V) -> E::V {
+    let above = e.lt(bound, x);
+    e.select(above, bound, x)
+}
+
+/// The greater of x and a bound; NaN where x is.
+pub(super) fn at_least<E: Emit>(e: &mut E, x: E::V, bound: E::V) -> E::V {
+    let below = e.lt(x, bound);
+    e.select(below, bound, x)
+}
+
+/// The sign bits of x.
+pub(super) fn sign_bits<E: Emit>(e: &mut E, x: E::V) -> E::I {
+    let bits = e.bits(x);
+    let mask = e.bits_of(-0.0);
+    e.iand(bits, mask)
+}
+
+/// y with its sign changed where the sign bit is set.
+pub(super) fn flip<E: Emit>(e: &mut E, y: E::V, sign: E::I) -> E::V {
+    let bits = e.bits(y);
+    let bits = e.ixor(bits, sign);
+    e.of_bits(bits)
+}

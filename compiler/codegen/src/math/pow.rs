@@ -1,0 +1,138 @@
+//! Powers.
+
+use super::emit::{Emit, Lane};
+use super::exact::{fast_two_sum, two_prod, two_sum};
+use super::exp::{self, ln_2};
+use super::log::{Split, split_positive};
+use super::poly::{Table, at_least, at_most, flip, horner, sign_bits};
+
+/// (ln ((1 + s) / (1 - s)) - 2 s - 2/3 s³) / s⁵ in s² up to (√2 - 1)² / (√2 + 1)².
+const TAIL: Table = Table {
+    single: &[0.40000152587890625, 0.2854711413383484, 0.23419056832790375],
+    double: &[
+        0.3999999999999998,
+        0.2857142857144515,
+        0.222222222175269,
+        0.18181818871488725,
+        0.15384556790814777,
+        0.13336320508625493,
+        0.11674755677581673,
+        0.11989537437480034,
+    ],
+};
+
+/// xʸ within 4 ulp, and in fact within 1: so a power that is a number of the type is given exactly.
+///
+/// e to the power of y ln |x|, with ln |x| in twice the precision. Special values as in IEEE 754: 1 for y = 0 and for
+/// x = 1 whatever the other is, NaN for a finite negative x and a y that is not whole, and so on.
+pub(super) fn pow<E: Emit>(e: &mut E, x: E::V, y: E::V) -> E::V {
+    let magnitude = e.abs(x);
+    let positive = power_of_positive(e, magnitude, y);
+    let (zero, one, infinity) = (e.float(0.0), e.float(1.0), e.float(f64::INFINITY));
+
+    // Zero and infinity to a power are one of the two.
+    let negative_y = e.lt(y, zero);
+    let (of_zero, of_infinity) = (
+        e.select(negative_y, infinity, zero),
+        e.select(negative_y, zero, infinity),
+    );
+    let is_zero = e.eq(x, zero);
+    let is_infinite = e.eq(magnitude, infinity);
+    let positive = e.select(is_zero, of_zero, positive);
+    let positive = e.select(is_infinite, of_infinity, positive);
+
+    // The sign of x stays where y is odd. Halving keeps every digit of an odd number.
+    let whole = e.trunc(y);
+    let is_whole = e.eq(whole, y);
+    let half = e.float(0.5);
+    let half = e.mul(whole, half);
+    let half_whole = e.trunc(half);
+    let even = e.eq(half, half_whole);
+    let zero_sign = e.float(0.0);
+    let odd_sign = e.select(even, zero_sign, x);
+    let odd_sign = e.select(is_whole, odd_sign, zero_sign);
+    let sign = sign_bits(e, odd_sign);
+    let signed = flip(e, positive, sign);
+
+    let nan = e.float(f64::NAN);
+    let minus_infinity = e.float(f64::NEG_INFINITY);
+    let negative = e.lt(x, zero);
+    let above = e.lt(minus_infinity, x);
+    let fraction = e.negate(is_whole);
+    let no_answer = e.both(negative, above);
+    let no_answer = e.both(no_answer, fraction);
+    let signed = e.select(no_answer, nan, signed);
+    let unordered = e.unordered(x, y);
+    let signed = e.select(unordered, nan, signed);
+    let x_is_one = e.eq(x, one);
+    let y_is_zero = e.eq(y, zero);
+    let is_one = e.either(x_is_one, y_is_zero);
+    e.select(is_one, one, signed)
+}
+
+/// xʸ for positive finite x.
+fn power_of_positive<E: Emit>(e: &mut E, x: E::V, y: E::V) -> E::V {
+    // Beyond this bound every x but 1 gives zero or infinity, and products might overflow.
+    let bound = match e.lane() {
+        Lane::F32 => 2f64.powi(33),
+        Lane::F64 => 2f64.powi(65),
+    };
+    let (low, high) = (e.float(-bound), e.float(bound));
+    let y = at_least(e, y, low);
+    let y = at_most(e, y, high);
+    let (log, log_low) = log_twice(e, x);
+    let (product, product_low) = two_prod(e, y, log);
+    let product_low = e.fma(y, log_low, product_low);
+    let bounded = exp::range(e, product);
+    let zero = e.float(0.0);
+    let inside = e.eq(bounded, product);
+    let product_low = e.select(inside, product_low, zero);
+    let parts = exp::parts(e, bounded, Some(product_low));
+    parts.scale(e, parts.mantissa)
+}
+
+/// ln x of a positive number as a pair, with a relative error near 2⁻³⁵ (f32) or 2⁻⁶⁴ (f64).
+///
+/// With s = f / (2 + f) it is k ln 2 + 2 s + s³ (2/3 + s² R), all but R in pairs.
+fn log_twice<E: Emit>(e: &mut E, x: E::V) -> (E::V, E::V) {
+    let Split { k, m, .. } = split_positive(e, x);
+    let (one, two) = (e.float(1.0), e.float(2.0));
+    let f = e.sub(m, one);
+    let (below, below_low) = fast_two_sum(e, two, f);
+    let inverse = e.div(one, below);
+    let s = e.mul(f, inverse);
+    let (back, back_low) = two_prod(e, s, below);
+    let rest = e.sub(f, back);
+    let rest = e.sub(rest, back_low);
+    let rest = e.fnma(s, below_low, rest);
+    let s_low = e.mul(rest, inverse);
+
+    // s²
+    let (t, t_low) = two_prod(e, s, s);
+    let twice = e.add(s, s);
+    let t_low = e.fma(twice, s_low, t_low);
+    // 2/3 + s² R
+    let tail = horner(e, t, &TAIL);
+    let tail = e.mul(t, tail);
+    let third = e.choose(0.6666666865348816, 0.6666666666666666);
+    let third_low = e.choose(-1.9868215517249155e-08, 3.700743415417188e-17);
+    let (c, c_low) = fast_two_sum(e, third, tail);
+    let c_low = e.add(c_low, third_low);
+    // s³ times that
+    let (u, u_low) = two_prod(e, s, t);
+    let u_low = e.fma(s, t_low, u_low);
+    let u_low = e.fma(s_low, t, u_low);
+    let (v, v_low) = two_prod(e, u, c);
+    let v_low = e.fma(u, c_low, v_low);
+    let v_low = e.fma(u_low, c, v_low);
+
+    let (a, a_low) = fast_two_sum(e, twice, v);
+    let a_low = e.add(a_low, v_low);
+    let a_low = e.fma(two, s_low, a_low);
+    let (high, low) = ln_2(e);
+    let high = e.mul(k, high);
+    let (b, b_low) = two_sum(e, high, a);
+    let b_low = e.add(b_low, a_low);
+    let b_low = e.fma(k, low, b_low);
+    fast_two_sum(e, b, b_low)
+}

@@ -1,0 +1,122 @@
+//! A fused loop to a Cranelift function.
+//!
+//! The function takes a table of pointers (the loads, then the stores), and the range of rows to do. A row is the last dimension that
+//! is left when neighbouring dimensions that are walked in one go are made one; a loop with one dimension does a range of its elements.
+
+mod body;
+mod shape;
+
+pub use shape::Space;
+
+use cranelift::codegen::ir::{Function, UserFuncName};
+use cranelift::prelude::*;
+use trainspec_ir::DType;
+use trainspec_ir::kernel::{InstOp, Map};
+
+use body::Lanes;
+
+/// What the machine can do, as far as code depends on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Machine {
+    /// Whether it multiplies and adds in one step.
+    pub fma: bool,
+    /// Whether vectors are used.
+    pub vectors: bool,
+}
+
+impl Machine {
+    /// The machine that this runs on.
+    pub fn host() -> Machine {
+        #[cfg(target_arch = "x86_64")]
+        let fma = std::arch::is_x86_feature_detected!("fma")
+            && std::arch::is_x86_feature_detected!("avx2");
+        #[cfg(not(target_arch = "x86_64"))]
+        let fma = cfg!(target_arch = "aarch64");
+        Machine { fma, vectors: true }
+    }
+}
+
+/// Functions that code calls, as Cranelift knows them.
+#[derive(Debug, Clone, Copy)]
+pub struct Helpers {
+    /// A function of one f64, given by its address.
+    pub call1: cranelift::codegen::ir::FuncRef,
+    /// A function of two.
+    pub call2: cranelift::codegen::ir::FuncRef,
+}
+
+/// The signature of all kernels: pointers, first row, row after the last.
+pub fn signature(call_conv: isa::CallConv) -> Signature {
+    let mut signature = Signature::new(call_conv);
+    signature.params.extend([AbiParam::new(types::I64); 3]);
+    signature
+}
+
+/// Writes the function of a loop.
+pub fn translate(
+    function: &mut Function,
+    context: &mut FunctionBuilderContext,
+    map: &Map,
+    machine: Machine,
+    target: isa::TargetFrontendConfig,
+    helpers: impl FnOnce(&mut Function) -> Helpers,
+) {
+    function.name = UserFuncName::default();
+    let helpers = helpers(function);
+    let space = Space::of(map);
+    let mut b = FunctionBuilder::new(function, context);
+    let entry = b.create_block();
+    b.append_block_params_for_function_params(entry);
+    b.switch_to_block(entry);
+    b.seal_block(entry);
+    let (table, from, to) = (
+        b.block_params(entry)[0],
+        b.block_params(entry)[1],
+        b.block_params(entry)[2],
+    );
+    let flags = MemFlagsData::trusted().with_readonly();
+    let accesses = space.loads.len() + space.stores.len();
+    let pointers: Vec<Value> = (0..accesses)
+        .map(|i| b.ins().load(types::I64, flags, table, (8 * i) as i32))
+        .collect();
+    let vector = machine.vectors.then(|| vector_type(map)).flatten();
+    let mut kernel = body::Kernel {
+        b: &mut b,
+        map,
+        space: &space,
+        machine,
+        helpers,
+    };
+    match space.outer.is_empty() {
+        true => kernel.row(&pointers, from, to, vector),
+        false => {
+            let zero = kernel.b.ins().iconst(types::I64, 0);
+            let length = kernel.b.ins().iconst(types::I64, space.inner as i64);
+            kernel.counted(from, to, 1, |kernel, row| {
+                let here = kernel.advance(&pointers, row);
+                kernel.row(&here, zero, length, vector);
+            });
+        }
+    }
+    b.ins().return_(&[]);
+    b.seal_all_blocks();
+    b.finalize(target);
+}
+
+/// The kind of vectors that a loop can use: all that it reads and writes are floats of one type; truths stay inside.
+fn vector_type(map: &Map) -> Option<Lanes> {
+    let mut found = None;
+    for inst in &map.body {
+        let lanes = match inst.dtype {
+            DType::F32 => Lanes::F32X4,
+            DType::F64 => Lanes::F64X2,
+            DType::Bool if !matches!(inst.op, InstOp::Load(_) | InstOp::Int(_)) => continue,
+            _ => return None,
+        };
+        if *found.get_or_insert(lanes) != lanes {
+            return None;
+        }
+    }
+    let stored = |r: &usize| map.body[*r].dtype != DType::Bool;
+    found.filter(|_| map.stores.iter().all(stored))
+}

@@ -1,0 +1,55 @@
+//! Which nodes are loops over elements.
+
+use crate::graph::{Eval, Prim, Type};
+use crate::ops::prims;
+use crate::types::DType;
+
+/// Whether a primitive computes each element of its result from the elements at the same place, cannot fail, and works on types
+/// that machine code knows. Everything else is a routine.
+pub fn is_elementwise(prim: &'static Prim, operands: &[&Type], result: &Type) -> bool {
+    let known = |ty: &Type| {
+        matches!(
+            ty.dtype,
+            DType::F32 | DType::F64 | DType::I32 | DType::I64 | DType::Bool
+        )
+    };
+    if !operands
+        .iter()
+        .all(|ty| known(ty) && ty.shape == result.shape)
+        || !known(result)
+    {
+        return false;
+    }
+    if operands.is_empty() || prim.name == "polygamma" {
+        return false;
+    }
+    let float = operands.iter().all(|ty| ty.dtype.is_float());
+    match prim.eval {
+        Eval::Float1(_)
+        | Eval::Float2(_)
+        | Eval::Test1(_)
+        | Eval::Compare(..)
+        | Eval::Bool2(_)
+        | Eval::Number1(..) => true,
+        Eval::Number2(..) => {
+            let safe = [
+                &prims::ADD,
+                &prims::SUBTRACT,
+                &prims::MULTIPLY,
+                &prims::MAXIMUM,
+                &prims::MINIMUM,
+            ];
+            float || safe.contains(&prim)
+        }
+        Eval::Whole(_) => {
+            let moves = [
+                &prims::SELECT,
+                &prims::CAST,
+                &prims::LOGICAL_NOT,
+                &prims::STOP_GRADIENT,
+                &prims::STRAIGHT_THROUGH,
+            ];
+            moves.contains(&prim)
+        }
+    }
+}

@@ -1,0 +1,379 @@
+//! Graph to kernels: as few passes over memory as possible.
+//!
+//! In: a simplified graph. Out: kernels in order. Elementwise nodes of one shape that feed each other become one loop; reshapes,
+//! transposes, broadcasts and slices become views of what they read.
+//!
+//! The rule: a group of nodes stays open as long as only nodes of its own shape read it element by element. It is closed, and
+//! becomes a kernel, when a routine reads one of its values, when one is read in another shape, or when it is large. Open groups
+//! depend on closed ones alone, so two of them can always be made one.
+
+mod elementwise;
+mod group;
+
+pub use elementwise::is_elementwise;
+
+use std::collections::HashMap;
+
+use crate::graph::{Attr, Graph, Node, Scan, ValueId, What};
+use crate::kernel::{self, Buffer, BufferId, Inst, InstOp, Kernel, Kernels, Map, Origin, View};
+use crate::ops::prims;
+use crate::tensor::Tensor;
+use group::Group;
+
+/// Larger groups are closed: code and its registers grow with them.
+const MOST: usize = 128;
+
+/// Turns a graph into kernels. Without `fusion` each node is a kernel of its own.
+pub fn fuse(graph: &Graph, fusion: bool) -> Kernels {
+    let mut fuser = Fuser::new(graph, fusion);
+    for (place, node) in graph.nodes.iter().enumerate() {
+        fuser.node(place, node);
+    }
+    fuser.finish()
+}
+
+/// Where a value is.
+#[derive(Debug, Clone)]
+enum Where {
+    /// In memory.
+    View(View),
+    /// One number everywhere.
+    Splat(Tensor, Vec<usize>),
+    /// In a group that is still open.
+    Open(usize),
+}
+
+struct Fuser<'a> {
+    graph: &'a Graph,
+    fusion: bool,
+    out: Kernels,
+    values: Vec<Option<Where>>,
+    /// The nodes that read each value.
+    readers: Vec<Vec<u32>>,
+    /// Values that are results or new state.
+    kept: Vec<bool>,
+    groups: Vec<Option<Group>>,
+    /// Buffers of constants, by the bits of a splat or the place of the node.
+    splats: HashMap<String, BufferId>,
+}
+
+impl<'a> Fuser<'a> {
+    fn new(graph: &'a Graph, fusion: bool) -> Fuser<'a> {
+        let mut readers = vec![Vec::new(); graph.types.len()];
+        for (place, node) in graph.nodes.iter().enumerate() {
+            node.operands
+                .iter()
+                .for_each(|v| readers[v.index()].push(place as u32));
+        }
+        let mut kept = vec![false; graph.types.len()];
+        let ends = graph
+            .results
+            .iter()
+            .map(|(_, v)| *v)
+            .chain(graph.writes.iter().map(|w| w.value));
+        ends.for_each(|v| kept[v.index()] = true);
+        let out = Kernels {
+            name: graph.name.clone(),
+            state: graph.state.clone(),
+            ..Kernels::default()
+        };
+        let values = vec![None; graph.types.len()];
+        Fuser {
+            graph,
+            fusion,
+            out,
+            values,
+            readers,
+            kept,
+            groups: Vec::new(),
+            splats: HashMap::new(),
+        }
+    }
+
+    fn node(&mut self, place: usize, node: &Node) {
+        let result = node.results.first().copied();
+        match &node.what {
+            What::Input(name) => self.origin(node.results[0], Origin::Input(name.clone())),
+            What::Read(state) => self.origin(node.results[0], Origin::State(*state)),
+            What::Const(tensor) => {
+                let value = match tensor.splat() {
+                    Some(_) => Where::Splat(first(tensor), tensor.shape().to_vec()),
+                    None => {
+                        let buffer = self.buffer(&tensor.ty(), Origin::Const(tensor.clone()));
+                        Where::View(View::whole(buffer, tensor.shape()))
+                    }
+                };
+                self.values[node.results[0].index()] = Some(value);
+            }
+            What::Prim(prim, attrs) => {
+                let views = [
+                    &prims::RESHAPE,
+                    &prims::TRANSPOSE,
+                    &prims::BROADCAST,
+                    &prims::SLICE,
+                ];
+                if views.contains(prim) {
+                    return self.view(node, prim.name, attrs);
+                }
+                let types: Vec<_> = node.operands.iter().map(|v| self.graph.ty(*v)).collect();
+                let made = result.map(|v| self.graph.ty(v));
+                if let Some(made) = made.filter(|made| is_elementwise(prim, &types, made)) {
+                    let shape = made.shape.clone();
+                    return self.elementwise(place, node, shape);
+                }
+                let mut attrs = attrs.clone();
+                let mut operands = Vec::new();
+                for (i, v) in node.operands.iter().enumerate() {
+                    let view = self.closed(*v, "a routine reads it");
+                    let flipped = (**prim == prims::MATMUL).then(|| swapped(&view)).flatten();
+                    match flipped {
+                        Some(straight) => {
+                            attrs = flip(&attrs, i);
+                            operands.push(straight);
+                        }
+                        None => operands.push(self.contiguous(view)),
+                    }
+                }
+                let makes = self.made(node);
+                let what = kernel::What::Call {
+                    prim,
+                    attrs,
+                    operands,
+                };
+                self.out.kernels.push(Kernel {
+                    what,
+                    makes,
+                    span: node.span,
+                    ended: "a routine",
+                });
+            }
+            What::Scan(scan) => self.scan(node, scan),
+        }
+    }
+
+    fn scan(&mut self, node: &Node, scan: &Scan) {
+        let mut operands = Vec::new();
+        for v in &node.operands {
+            let view = self.closed(*v, "a loop reads it");
+            operands.push(self.contiguous(view));
+        }
+        let makes = self.made(node);
+        let what = kernel::What::Scan {
+            length: scan.length,
+            reverse: scan.reverse,
+            captures: scan.captures,
+            carries: scan.carries,
+            operands,
+            body: Box::new(fuse(&scan.body, self.fusion)),
+        };
+        self.out.kernels.push(Kernel {
+            what,
+            makes,
+            span: node.span,
+            ended: "a loop",
+        });
+    }
+
+    fn buffer(&mut self, ty: &crate::graph::Type, origin: Origin) -> BufferId {
+        self.out.buffers.push(Buffer {
+            ty: ty.clone(),
+            origin,
+        });
+        BufferId(self.out.buffers.len() as u32 - 1)
+    }
+
+    fn origin(&mut self, value: ValueId, origin: Origin) {
+        let ty = self.graph.ty(value).clone();
+        let buffer = self.buffer(&ty, origin);
+        self.values[value.index()] = Some(Where::View(View::whole(buffer, &ty.shape)));
+    }
+
+    /// New buffers for the results of a node.
+    fn made(&mut self, node: &Node) -> Vec<BufferId> {
+        node.results
+            .iter()
+            .map(|v| {
+                self.origin(*v, Origin::Made);
+                BufferId(self.out.buffers.len() as u32 - 1)
+            })
+            .collect()
+    }
+
+    fn location(&self, value: ValueId) -> &Where {
+        self.values[value.index()]
+            .as_ref()
+            .expect("values are made before they are read")
+    }
+
+    /// A value in memory; a group that it is in is closed.
+    fn closed(&mut self, value: ValueId, why: &'static str) -> View {
+        match self.location(value).clone() {
+            Where::View(view) => view,
+            Where::Splat(one, shape) => {
+                let key = format!("{one} {}", one.dtype());
+                let buffer = match self.splats.get(&key) {
+                    Some(buffer) => *buffer,
+                    None => {
+                        let buffer = self.buffer(&one.ty(), Origin::Const(one));
+                        self.splats.insert(key, buffer);
+                        buffer
+                    }
+                };
+                View::whole(buffer, &[]).broadcast(&shape)
+            }
+            Where::Open(group) => {
+                self.close(group, why);
+                self.closed(value, why)
+            }
+        }
+    }
+
+    /// A view whose elements lie one behind the other, copied where they do not.
+    fn contiguous(&mut self, view: View) -> View {
+        if view.is_contiguous() {
+            return view;
+        }
+        let ty = self.out.buffers[view.buffer.index()]
+            .ty
+            .with_shape(&view.shape);
+        let buffer = self.buffer(&ty, Origin::Made);
+        let map = Map {
+            shape: view.shape.clone(),
+            loads: vec![view],
+            body: vec![Inst {
+                op: InstOp::Load(0),
+                dtype: ty.dtype,
+            }],
+            stores: vec![0],
+        };
+        let span = crate::span::Span::default();
+        let what = kernel::What::Map(map);
+        self.out.kernels.push(Kernel {
+            what,
+            makes: vec![buffer],
+            span,
+            ended: "a copy, because the next kernel reads it row by row",
+        });
+        View::whole(buffer, &ty.shape)
+    }
+
+    /// A node that reads its operand in another way.
+    fn view(&mut self, node: &Node, name: &str, attrs: &[Attr]) {
+        let sizes = |i: usize| match &attrs[i] {
+            Attr::Sizes(sizes) => sizes.as_slice(),
+            other => panic!("`{name}` has no sizes: {other:?}"),
+        };
+        let shape = self.graph.ty(node.results[0]).shape.clone();
+        let value = match self.location(node.operands[0]).clone() {
+            Where::Splat(one, _) => Where::Splat(one, shape),
+            Where::View(_) | Where::Open(_) => {
+                let view = self.closed(node.operands[0], "it is read in another shape");
+                Where::View(match name {
+                    "transpose" => view.transposed(sizes(0)),
+                    "broadcast" => view.broadcast(&shape),
+                    "slice" => view.sliced(sizes(0), sizes(1), sizes(2)),
+                    _ => match view.reshaped(&shape) {
+                        Some(view) => view,
+                        None => {
+                            let copy = self.contiguous(view);
+                            copy.reshaped(&shape)
+                                .expect("contiguous elements take any shape")
+                        }
+                    },
+                })
+            }
+        };
+        self.values[node.results[0].index()] = Some(value);
+    }
+
+    /// A node that joins a group, or begins one.
+    fn elementwise(&mut self, place: usize, node: &Node, shape: Vec<usize>) {
+        let mut own: Option<usize> = None;
+        for operand in &node.operands {
+            let Where::Open(group) = self.location(*operand) else {
+                continue;
+            };
+            let group = *group;
+            match own {
+                Some(first) if first == group => {}
+                Some(first) => match self.size(first) + self.size(group) < MOST {
+                    true => self.merge(first, group),
+                    false => self.close(group, "it is as large as a kernel may be"),
+                },
+                None if self.size(group) < MOST => own = Some(group),
+                None => self.close(group, "it is as large as a kernel may be"),
+            }
+        }
+        let group = own.unwrap_or_else(|| {
+            self.groups.push(Some(Group::new(shape)));
+            self.groups.len() - 1
+        });
+        let members = &mut self.groups[group].as_mut().expect("it is open").members;
+        members.push(place);
+        self.values[node.results[0].index()] = Some(Where::Open(group));
+        if !self.fusion {
+            self.close(group, "nothing is fused");
+        }
+    }
+
+    fn size(&self, group: usize) -> usize {
+        self.groups[group].as_ref().map_or(0, |g| g.members.len())
+    }
+
+    fn merge(&mut self, into: usize, from: usize) {
+        let group = self.groups[from].take().expect("it is open");
+        for place in &group.members {
+            let value = self.graph.nodes[*place].results[0];
+            self.values[value.index()] = Some(Where::Open(into));
+        }
+        let members = &mut self.groups[into].as_mut().expect("it is open").members;
+        members.extend(group.members);
+        members.sort_unstable();
+    }
+
+    fn finish(mut self) -> Kernels {
+        for group in 0..self.groups.len() {
+            if self.groups[group].is_some() {
+                self.close(group, "the step ends");
+            }
+        }
+        for write in &self.graph.writes {
+            let view = self.closed(write.value, "the step ends");
+            self.out.writes.push((write.state, view));
+        }
+        for (name, value) in &self.graph.results {
+            let view = self.closed(*value, "the step ends");
+            self.out.results.push((name.clone(), view));
+        }
+        self.out
+    }
+}
+
+/// The first element of a tensor, as a scalar.
+fn first(tensor: &Tensor) -> Tensor {
+    let ty = crate::graph::Type::scalar(tensor.dtype());
+    match tensor.dtype().is_float() {
+        true => Tensor::from_f64s(&ty, tensor.to_f64s().into_iter().take(1)),
+        false => Tensor::from_i64s(&ty, tensor.to_i64s().into_iter().take(1)),
+    }
+}
+
+/// The view with its last two dimensions swapped, where it is contiguous only then.
+fn swapped(view: &View) -> Option<View> {
+    let rank = view.shape.len();
+    if view.is_contiguous() || rank < 2 {
+        return None;
+    }
+    let mut order: Vec<usize> = (0..rank).collect();
+    order.swap(rank - 2, rank - 1);
+    Some(view.transposed(&order)).filter(View::is_contiguous)
+}
+
+/// The attributes of a product with one operand transposed once more.
+fn flip(attrs: &[Attr], operand: usize) -> crate::graph::Attrs {
+    let mut attrs = attrs.to_vec();
+    if let Attr::Flag(transposed) = &mut attrs[operand] {
+        *transposed = !*transposed;
+    }
+    attrs.into()
+}

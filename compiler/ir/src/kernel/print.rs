@@ -1,0 +1,123 @@
+//! Kernels as text.
+
+use std::fmt::{self, Write};
+
+use crate::kernel::{InstOp, Kernel, Kernels, Map, Origin, View, What};
+
+impl fmt::Display for Kernels {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "kernels {:?} {{", self.name)?;
+        body(f, self, 1)?;
+        f.write_str("}\n")
+    }
+}
+
+impl fmt::Display for View {
+    /// `b3` is a whole buffer, `b3[2, 4; 0, 1]` a view of that shape and those strides, `b3+8[…]` one that begins at element 8.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "b{}", self.buffer.0)?;
+        if self.offset > 0 {
+            write!(f, "+{}", self.offset)?;
+        }
+        if self.is_contiguous() {
+            return write!(f, "{:?}", self.shape);
+        }
+        let list = |l: &[usize]| {
+            l.iter()
+                .map(usize::to_string)
+                .collect::<Vec<_>>()
+                .join(", ")
+        };
+        write!(f, "[{}; {}]", list(&self.shape), list(&self.strides))
+    }
+}
+
+fn body(f: &mut impl Write, kernels: &Kernels, depth: usize) -> fmt::Result {
+    let indent = "  ".repeat(depth);
+    for (i, buffer) in kernels.buffers.iter().enumerate() {
+        match &buffer.origin {
+            Origin::Input(name) => writeln!(f, "{indent}b{i} : {} = input {name:?}", buffer.ty)?,
+            Origin::Const(tensor) if tensor.ty().elements() <= 8 => {
+                writeln!(f, "{indent}b{i} : {} = const {tensor}", buffer.ty)?;
+            }
+            Origin::Const(_) => writeln!(f, "{indent}b{i} : {} = const", buffer.ty)?,
+            Origin::State(id) => {
+                writeln!(
+                    f,
+                    "{indent}b{i} : {} = state {:?}",
+                    buffer.ty,
+                    kernels.state[id.index()].name
+                )?;
+            }
+            Origin::Made => {}
+        }
+    }
+    for kernel in &kernels.kernels {
+        one(f, kernels, kernel, depth)?;
+    }
+    for (state, view) in &kernels.writes {
+        writeln!(
+            f,
+            "{indent}write {:?} <- {view}",
+            kernels.state[state.index()].name
+        )?;
+    }
+    for (name, view) in &kernels.results {
+        writeln!(f, "{indent}return {name:?} = {view}")?;
+    }
+    Ok(())
+}
+
+fn one(f: &mut impl Write, kernels: &Kernels, kernel: &Kernel, depth: usize) -> fmt::Result {
+    let indent = "  ".repeat(depth);
+    let makes: Vec<String> = kernel
+        .makes
+        .iter()
+        .map(|b| format!("b{} : {}", b.0, kernels.buffers[b.index()].ty))
+        .collect();
+    write!(f, "{indent}{} = ", makes.join(", "))?;
+    let views = |list: &[View]| {
+        list.iter()
+            .map(View::to_string)
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    match &kernel.what {
+        What::Map(map) => {
+            writeln!(f, "map {:?} {{", map.shape)?;
+            instructions(f, map, depth + 1)?;
+            writeln!(f, "{indent}}} // {}", kernel.ended)
+        }
+        What::Call { prim, operands, .. } => writeln!(f, "call {}({})", prim.name, views(operands)),
+        What::Scan {
+            length,
+            reverse,
+            operands,
+            body: round,
+            ..
+        } => {
+            let reverse = if *reverse { " reverse" } else { "" };
+            writeln!(f, "scan {length}{reverse}({}) {{", views(operands))?;
+            body(f, round, depth + 1)?;
+            writeln!(f, "{indent}}}")
+        }
+    }
+}
+
+fn instructions(f: &mut impl Write, map: &Map, depth: usize) -> fmt::Result {
+    let indent = "  ".repeat(depth);
+    for (i, inst) in map.body.iter().enumerate() {
+        write!(f, "{indent}r{i} = ")?;
+        match &inst.op {
+            InstOp::Load(load) => writeln!(f, "load {}", map.loads[*load])?,
+            InstOp::Const(x) => writeln!(f, "{x:?}")?,
+            InstOp::Int(n) => writeln!(f, "{n}")?,
+            InstOp::Prim(prim, operands) => {
+                let operands: Vec<String> = operands.iter().map(|r| format!("r{r}")).collect();
+                writeln!(f, "{}({})", prim.name, operands.join(", "))?;
+            }
+        }
+    }
+    let stores: Vec<String> = map.stores.iter().map(|r| format!("r{r}")).collect();
+    writeln!(f, "{indent}store {}", stores.join(", "))
+}

@@ -1,0 +1,157 @@
+//! Kernels to a program: where each buffer lies.
+//!
+//! In: kernels in order. Out: the same with a place for each buffer. Buffers that kernels make share one arena: two of them lie in the
+//! same place when no kernel needs both.
+
+use std::fmt;
+
+use crate::kernel::{BufferId, Kernels, Origin, View, What};
+
+/// Kernels with places for their buffers.
+#[derive(Debug, Clone)]
+pub struct Program {
+    /// The kernels.
+    pub kernels: Kernels,
+    /// The place of each buffer.
+    pub places: Vec<Place>,
+    /// How large the arena is, in bytes.
+    pub arena: usize,
+}
+
+/// Where a buffer lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// With the caller, as so many-th input.
+    Input(usize),
+    /// With the constants, as so many-th.
+    Const(usize),
+    /// With the state.
+    State(usize),
+    /// In the arena, from this byte on.
+    Arena(usize),
+}
+
+/// Every buffer begins at a multiple of this.
+pub const ALIGNMENT: usize = 64;
+
+/// Finds places for all buffers.
+pub fn plan(kernels: Kernels) -> Program {
+    let last = last_uses(&kernels);
+    let (mut inputs, mut constants) = (0, 0);
+    let mut places = Vec::with_capacity(kernels.buffers.len());
+    for buffer in &kernels.buffers {
+        places.push(match &buffer.origin {
+            Origin::Input(_) => {
+                inputs += 1;
+                Place::Input(inputs - 1)
+            }
+            Origin::Const(_) => {
+                constants += 1;
+                Place::Const(constants - 1)
+            }
+            Origin::State(id) => Place::State(id.index()),
+            // Replaced when its kernel is reached.
+            Origin::Made => Place::Arena(0),
+        });
+    }
+    // What is in use: from, to, the last kernel that needs it; sorted by place.
+    let mut used: Vec<(usize, usize, usize)> = Vec::new();
+    let mut arena = 0;
+    for (now, kernel) in kernels.kernels.iter().enumerate() {
+        // What is read last by the kernel itself must not be overwritten by it.
+        used.retain(|(_, _, last)| *last >= now);
+        for buffer in &kernel.makes {
+            let size = room(&kernels, *buffer);
+            let from = gap(&used, size);
+            let at = used.partition_point(|(start, _, _)| *start < from);
+            used.insert(at, (from, from + size, last[buffer.index()]));
+            arena = arena.max(from + size);
+            places[buffer.index()] = Place::Arena(from);
+        }
+    }
+    Program {
+        kernels,
+        places,
+        arena,
+    }
+}
+
+/// The first place where so many bytes are free.
+fn gap(used: &[(usize, usize, usize)], size: usize) -> usize {
+    let mut from = 0;
+    for (start, end, _) in used {
+        if start.saturating_sub(from) >= size && *start >= from {
+            break;
+        }
+        from = from.max(*end);
+    }
+    from
+}
+
+/// The bytes of a buffer, rounded up. Large ones get an odd number of cache lines, because streams whose starts differ by a power
+/// of two get in each other's way.
+fn room(kernels: &Kernels, buffer: BufferId) -> usize {
+    let ty = &kernels.buffers[buffer.index()].ty;
+    let lines = (ty.elements() * ty.dtype.bytes())
+        .div_ceil(ALIGNMENT)
+        .max(1);
+    if lines >= 64 {
+        (lines | 1) * ALIGNMENT
+    } else {
+        lines * ALIGNMENT
+    }
+}
+
+/// The last kernel that needs each buffer; one past the end for what is fetched or written.
+fn last_uses(kernels: &Kernels) -> Vec<usize> {
+    let mut last = vec![0; kernels.buffers.len()];
+    for (now, kernel) in kernels.kernels.iter().enumerate() {
+        let views: &[View] = match &kernel.what {
+            What::Map(map) => &map.loads,
+            What::Call { operands, .. } | What::Scan { operands, .. } => operands,
+        };
+        let made = kernel.makes.iter().copied();
+        views
+            .iter()
+            .map(|v| v.buffer)
+            .chain(made)
+            .for_each(|b| last[b.index()] = now);
+    }
+    let ends = kernels
+        .results
+        .iter()
+        .map(|(_, v)| v)
+        .chain(kernels.writes.iter().map(|(_, v)| v));
+    ends.for_each(|v| last[v.buffer.index()] = kernels.kernels.len());
+    last
+}
+
+impl fmt::Display for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "arena {} bytes, {} kernels",
+            self.arena,
+            self.kernels.kernels.len()
+        )?;
+        for (i, kernel) in self.kernels.kernels.iter().enumerate() {
+            let name = match &kernel.what {
+                What::Map(map) => format!("map {:?} of {} steps", map.shape, map.body.len()),
+                What::Call { prim, .. } => format!("call {}", prim.name),
+                What::Scan { length, .. } => format!("scan {length}"),
+            };
+            let made: Vec<String> = kernel
+                .makes
+                .iter()
+                .map(|b| match self.places[b.index()] {
+                    Place::Arena(at) => {
+                        format!("b{} at {at}, {} bytes", b.0, room(&self.kernels, *b))
+                    }
+                    other => format!("b{} {other:?}", b.0),
+                })
+                .collect();
+            writeln!(f, "{i:4}  {name}  makes {}", made.join("; "))?;
+        }
+        Ok(())
+    }
+}
