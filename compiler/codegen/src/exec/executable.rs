@@ -40,8 +40,9 @@ impl Executable {
             .map(|(name, v)| (name.to_owned(), graph.ty(v).clone()))
             .collect();
         let unit = Unit::new(plan(kernels), options.machine)?;
-        let stage = |(_, view): &(StateId, View)| match unit.program.places[view.buffer.index()] {
+        let stage = |(state, view): &(StateId, View)| match unit.program.places[view.buffer.index()] {
             Place::Arena(_) => None,
+            Place::State(own) if own == state.index() => None,
             Place::Input(_) | Place::Const(_) | Place::State(_) => {
                 let bytes = unit.program.kernels.buffers[view.buffer.index()]
                     .ty
@@ -185,6 +186,10 @@ impl Executable {
         }
         for ((id, view), staged) in kernels.writes.iter().zip(&mut self.staged) {
             let to = self.pointers.1.0[id.index()];
+            if self.unit.base(view.buffer) == to {
+                // The kernel that made it wrote it there.
+                continue;
+            }
             match staged {
                 // SAFETY: the state has the type of the view, which the verifier of graphs compared.
                 Some(arena) => unsafe {

@@ -141,12 +141,12 @@ impl Unit {
                     let table = Table(table.as_ptr());
                     let table = &table;
                     let entry = self.code.entry(*entry);
-                    let (rows, each) = (space.rows(), space.rows_per_task());
+                    let (rows, each) = (space.rows(map), space.rows_per_task(map));
                     pool.run(rows.div_ceil(each), &|task| {
                         let (from, to) = (task * each, ((task + 1) * each).min(rows));
                         // SAFETY: the code was compiled for this loop: it reads the loads and writes the rows `from..to` of the made
-                        // buffers alone, all of which are where the plan put them; tasks have different rows. The plan gives a
-                        // kernel no buffer to write that it also reads.
+                        // buffers alone, all of which are where the plan put them; tasks have different rows. What the plan lets a
+                        // kernel write where it also reads, it reads and writes at the same element.
                         unsafe { entry(table.0, from as i64, to as i64) };
                     });
                 }

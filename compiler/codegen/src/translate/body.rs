@@ -1,11 +1,13 @@
 //! The body of a fused loop.
 
+use cranelift::codegen::ir::BlockArg;
 use cranelift::prelude::*;
 use trainspec_ir::DType;
 use trainspec_ir::graph::{Eval, Prim};
-use trainspec_ir::kernel::{InstOp, Map};
+use trainspec_ir::kernel::{Combine, InstOp, Map};
 
 use crate::math::{self, Function};
+use crate::translate::shape::Moves;
 use crate::translate::{Helpers, Machine, Space};
 
 /// Vectors that the backend knows.
@@ -44,6 +46,19 @@ fn written_out(name: &str) -> Option<Function> {
     Function::of(name).filter(|f| !trigonometric.contains(f))
 }
 
+/// What is combined so far: for vectors in a row, and for the elements at its end.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Carried {
+    vectors: Vec<Value>,
+    singles: Vec<Value>,
+}
+
+impl Carried {
+    fn all(&self) -> Vec<Value> {
+        [&self.vectors[..], &self.singles].concat()
+    }
+}
+
 /// A function in the making.
 pub(super) struct Kernel<'a, 'f> {
     pub(super) b: &'a mut FunctionBuilder<'f>,
@@ -68,28 +83,46 @@ fn scalar_type(dtype: DType) -> Type {
 }
 
 impl Kernel<'_, '_> {
-    /// A loop over `from..to` in steps, tested at the bottom.
+    /// A loop over `from..to` in steps, tested at the bottom, with values that go from round to round.
     pub(super) fn counted(
         &mut self,
         from: Value,
         to: Value,
         step: i64,
-        round: impl FnOnce(&mut Self, Value),
-    ) {
+        carried: &[Value],
+        round: impl FnOnce(&mut Self, Value, &[Value]) -> Vec<Value>,
+    ) -> Vec<Value> {
         let (body, done) = (self.b.create_block(), self.b.create_block());
         self.b.append_block_param(body, types::I64);
+        for value in carried {
+            let ty = self.b.func.dfg.value_type(*value);
+            self.b.append_block_param(body, ty);
+            self.b.append_block_param(done, ty);
+        }
+        let arguments = |values: &[Value]| {
+            values
+                .iter()
+                .map(|v| (*v).into())
+                .collect::<Vec<BlockArg>>()
+        };
+        let (first, out) = (arguments(&[&[from], carried].concat()), arguments(carried));
         let some = self.b.ins().icmp(IntCC::SignedLessThan, from, to);
-        self.b.ins().brif(some, body, &[from.into()], done, &[]);
+        self.b.ins().brif(some, body, &first, done, &out);
         self.b.switch_to_block(body);
-        let i = self.b.block_params(body)[0];
-        round(self, i);
-        let next = self.b.ins().iadd_imm_s(i, step);
+        let parameters = self.b.block_params(body).to_vec();
+        let values = round(self, parameters[0], &parameters[1..]);
+        let next = self.b.ins().iadd_imm_s(parameters[0], step);
         let more = self.b.ins().icmp(IntCC::SignedLessThan, next, to);
-        self.b.ins().brif(more, body, &[next.into()], done, &[]);
+        let (again, out) = (
+            arguments(&[&[next], &values[..]].concat()),
+            arguments(&values),
+        );
+        self.b.ins().brif(more, body, &again, done, &out);
         self.b.switch_to_block(done);
+        self.b.block_params(done).to_vec()
     }
 
-    fn strides(&self, access: usize) -> &(Vec<usize>, usize) {
+    fn moves(&self, access: usize) -> &Moves {
         let loads = self.space.loads.len();
         if access < loads {
             &self.space.loads[access]
@@ -111,11 +144,17 @@ impl Kernel<'_, '_> {
         load.map_or(DType::F32, |i| i.dtype)
     }
 
-    /// Pointers at the beginning of a row.
-    pub(super) fn advance(&mut self, pointers: &[Value], row: Value) -> Vec<Value> {
-        let mut rest = row;
+    /// Pointers of loads and stores, moved along dimensions to the place that one number tells.
+    fn advance(
+        &mut self,
+        pointers: &[Value],
+        sizes: &[usize],
+        place: Value,
+        moves: fn(&Moves) -> &[usize],
+    ) -> Vec<Value> {
+        let mut rest = place;
         let mut indices = Vec::new();
-        for (i, size) in self.space.outer.iter().enumerate().rev() {
+        for (i, size) in sizes.iter().enumerate().rev() {
             if i == 0 {
                 indices.push(rest);
                 break;
@@ -126,9 +165,13 @@ impl Kernel<'_, '_> {
         }
         indices.reverse();
         let mut here = Vec::new();
-        for (access, pointer) in pointers.iter().enumerate() {
+        for (access, pointer) in pointers
+            .iter()
+            .enumerate()
+            .take(self.space.loads.len() + self.space.stores.len())
+        {
             let bytes = self.dtype(access).bytes();
-            let strides = self.strides(access).0.clone();
+            let strides = moves(self.moves(access)).to_vec();
             let mut pointer = *pointer;
             for (index, stride) in indices.iter().zip(strides) {
                 if stride > 0 {
@@ -141,8 +184,99 @@ impl Kernel<'_, '_> {
         here
     }
 
+    /// A row: its elements, and what they combine to.
+    pub(super) fn whole_row(&mut self, pointers: &[Value], row: Value, lanes: Option<Lanes>) {
+        let here = self.advance(pointers, &self.space.outer, row, |m| &m.outer);
+        let (zero, length) = (self.b.ins().iconst(types::I64, 0), self.space.inner as i64);
+        let length = self.b.ins().iconst(types::I64, length);
+        let carried = self.nothing(lanes);
+        let carried = match self.space.middle.is_empty() {
+            true => self.row(&here, zero, length, lanes, carried),
+            false => {
+                let times = self.space.middle.iter().product::<usize>() as i64;
+                let times = self.b.ins().iconst(types::I64, times);
+                let vectors = carried.vectors.len();
+                let all = carried.all();
+                let all = self.counted(zero, times, 1, &all, |kernel, i, now| {
+                    let now = Carried {
+                        vectors: now[..vectors].to_vec(),
+                        singles: now[vectors..].to_vec(),
+                    };
+                    let there = kernel.advance(&here, &kernel.space.middle, i, |m| &m.middle);
+                    kernel.row(&there, zero, length, lanes, now).all()
+                });
+                Carried {
+                    vectors: all[..vectors].to_vec(),
+                    singles: all[vectors..].to_vec(),
+                }
+            }
+        };
+        let flags = MemFlagsData::new().with_notrap();
+        for (i, fold) in self.map.folds.iter().enumerate() {
+            let mut total = carried.singles[i];
+            if let Some(lanes) = lanes {
+                let combined = self.across(carried.vectors[i], fold.how, lanes);
+                total = self.combine(fold.how, combined, total);
+            }
+            let bytes = self.map.body[fold.register].dtype.bytes();
+            let offset = self.b.ins().imul_imm_s(row, bytes as i64);
+            let at = self.b.ins().iadd(
+                pointers[self.space.loads.len() + self.space.stores.len() + i],
+                offset,
+            );
+            self.b.ins().store(flags, total, at, 0);
+        }
+    }
+
+    /// What folds begin with.
+    fn nothing(&mut self, lanes: Option<Lanes>) -> Carried {
+        let mut carried = Carried::default();
+        for fold in &self.map.folds {
+            let dtype = self.map.body[fold.register].dtype;
+            carried
+                .singles
+                .push(self.number(fold.how.nothing(), dtype, None));
+            if lanes.is_some() {
+                carried
+                    .vectors
+                    .push(self.number(fold.how.nothing(), dtype, lanes));
+            }
+        }
+        carried
+    }
+
+    fn combine(&mut self, how: Combine, x: Value, y: Value) -> Value {
+        match how {
+            Combine::Sum => self.b.ins().fadd(x, y),
+            Combine::Prod => self.b.ins().fmul(x, y),
+            Combine::Max => self.b.ins().fmax(x, y),
+            Combine::Min => self.b.ins().fmin(x, y),
+        }
+    }
+
+    /// The lanes of a vector, combined in pairs: the first half with the second.
+    fn across(&mut self, vector: Value, how: Combine, lanes: Lanes) -> Value {
+        let mut row: Vec<Value> = (0..lanes.count())
+            .map(|lane| self.b.ins().extractlane(vector, lane as u8))
+            .collect();
+        while row.len() > 1 {
+            let half = row.len() / 2;
+            row = (0..half)
+                .map(|i| self.combine(how, row[i], row[i + half]))
+                .collect();
+        }
+        row[0]
+    }
+
     /// The elements `from..to` of a row: vectors first, the rest one by one.
-    pub(super) fn row(&mut self, pointers: &[Value], from: Value, to: Value, lanes: Option<Lanes>) {
+    pub(super) fn row(
+        &mut self,
+        pointers: &[Value],
+        from: Value,
+        to: Value,
+        lanes: Option<Lanes>,
+        mut carried: Carried,
+    ) -> Carried {
         let fixed = self.invariant(pointers);
         let mut start = from;
         if let Some(lanes) = lanes {
@@ -154,14 +288,15 @@ impl Kernel<'_, '_> {
             let length = self.b.ins().isub(to, from);
             let whole = self.b.ins().band_imm_s(length, -count);
             let end = self.b.ins().iadd(from, whole);
-            self.counted(from, end, count, |kernel, i| {
-                kernel.element(pointers, i, &wide, Some(lanes))
+            carried.vectors = self.counted(from, end, count, &carried.vectors, |kernel, i, now| {
+                kernel.element(pointers, i, &wide, Some(lanes), now)
             });
             start = end;
         }
-        self.counted(start, to, 1, |kernel, i| {
-            kernel.element(pointers, i, &fixed, None)
+        carried.singles = self.counted(start, to, 1, &carried.singles, |kernel, i, now| {
+            kernel.element(pointers, i, &fixed, None, now)
         });
+        carried
     }
 
     /// Registers that are the same in a whole row: numbers, and loads that do not move.
@@ -174,7 +309,7 @@ impl Kernel<'_, '_> {
                 }
                 InstOp::Const(x) => Some(self.b.ins().f64const(x)),
                 InstOp::Int(n) => Some(self.b.ins().iconst(scalar_type(inst.dtype), n)),
-                InstOp::Load(load) if self.space.loads[load].1 == 0 => Some(self.b.ins().load(
+                InstOp::Load(load) if self.space.loads[load].inner == 0 => Some(self.b.ins().load(
                     scalar_type(inst.dtype),
                     MemFlagsData::new().with_notrap(),
                     pointers[load],
@@ -186,18 +321,19 @@ impl Kernel<'_, '_> {
         registers
     }
 
-    /// One element, or a vector of them.
+    /// One element, or a vector of them; gives what is combined, with this one in it.
     fn element(
         &mut self,
         pointers: &[Value],
         i: Value,
         fixed: &[Option<Value>],
         lanes: Option<Lanes>,
-    ) {
+        now: &[Value],
+    ) -> Vec<Value> {
         let flags = MemFlagsData::new().with_notrap();
         let mut registers: Vec<Value> = Vec::with_capacity(self.map.body.len());
         let address = |kernel: &mut Self, access: usize| {
-            let stride = kernel.strides(access).1 * kernel.dtype(access).bytes();
+            let stride = kernel.moves(access).inner * kernel.dtype(access).bytes();
             let offset = kernel.b.ins().imul_imm_s(i, stride as i64);
             kernel.b.ins().iadd(pointers[access], offset)
         };
@@ -206,7 +342,7 @@ impl Kernel<'_, '_> {
                 (_, Some(value)) => value,
                 (InstOp::Load(load), None) => {
                     let at = address(self, *load);
-                    let stride = self.space.loads[*load].1;
+                    let stride = self.space.loads[*load].inner;
                     match lanes {
                         Some(lanes) if stride == 1 => self.b.ins().load(lanes.ty(), flags, at, 0),
                         Some(lanes) => self.gather(at, stride, lanes),
@@ -230,6 +366,10 @@ impl Kernel<'_, '_> {
             let at = address(self, self.space.loads.len() + s);
             self.b.ins().store(flags, registers[register], at, 0);
         }
+        let folds = self.map.folds.iter().zip(now);
+        folds
+            .map(|(fold, now)| self.combine(fold.how, *now, registers[fold.register]))
+            .collect()
     }
 
     /// A vector whose elements lie apart.

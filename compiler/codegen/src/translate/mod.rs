@@ -13,7 +13,7 @@ use cranelift::prelude::*;
 use trainspec_ir::DType;
 use trainspec_ir::kernel::{InstOp, Map};
 
-use body::Lanes;
+use body::{Carried, Lanes};
 
 /// What the machine can do, as far as code depends on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,7 +75,7 @@ pub fn translate(
         b.block_params(entry)[2],
     );
     let flags = MemFlagsData::trusted().with_readonly();
-    let accesses = space.loads.len() + space.stores.len();
+    let accesses = space.loads.len() + space.stores.len() + map.folds.len();
     let pointers: Vec<Value> = (0..accesses)
         .map(|i| b.ins().load(types::I64, flags, table, (8 * i) as i32))
         .collect();
@@ -87,14 +87,14 @@ pub fn translate(
         machine,
         helpers,
     };
-    match space.outer.is_empty() {
-        true => kernel.row(&pointers, from, to, vector),
+    match space.is_flat(map) {
+        true => {
+            kernel.row(&pointers, from, to, vector, Carried::default());
+        }
         false => {
-            let zero = kernel.b.ins().iconst(types::I64, 0);
-            let length = kernel.b.ins().iconst(types::I64, space.inner as i64);
-            kernel.counted(from, to, 1, |kernel, row| {
-                let here = kernel.advance(&pointers, row);
-                kernel.row(&here, zero, length, vector);
+            kernel.counted(from, to, 1, &[], |kernel, row, _| {
+                kernel.whole_row(&pointers, row, vector);
+                Vec::new()
             });
         }
     }

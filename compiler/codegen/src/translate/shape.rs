@@ -2,79 +2,125 @@
 
 use trainspec_ir::kernel::Map;
 
-/// A loop's dimensions after neighbours were made one, and how far each access moves along them, in elements.
+/// A loop's dimensions after neighbours were made one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Space {
-    /// The dimensions but the last.
+    /// The dimensions of rows.
     pub outer: Vec<usize>,
+    /// The dimensions that are folded, but the last.
+    pub middle: Vec<usize>,
     /// The last dimension.
     pub inner: usize,
-    /// For each load: its strides along the outer dimensions and along the inner one.
-    pub loads: Vec<(Vec<usize>, usize)>,
-    /// The same for each store.
-    pub stores: Vec<(Vec<usize>, usize)>,
+    /// How each load moves.
+    pub loads: Vec<Moves>,
+    /// How each store moves.
+    pub stores: Vec<Moves>,
+}
+
+/// How far an access moves from one place to the next along each dimension, in elements.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Moves {
+    /// Along the dimensions of rows.
+    pub outer: Vec<usize>,
+    /// Along the folded ones.
+    pub middle: Vec<usize>,
+    /// Along the last.
+    pub inner: usize,
 }
 
 impl Space {
     /// The space of a loop.
     pub fn of(map: &Map) -> Space {
+        let rank = map.shape.len();
         let mut strides: Vec<Vec<usize>> = map.loads.iter().map(|v| v.strides.clone()).collect();
-        let mut row = vec![1; map.shape.len()];
-        for i in (0..map.shape.len().saturating_sub(1)).rev() {
+        let mut row = vec![1; rank];
+        for i in (0..rank.saturating_sub(1)).rev() {
             row[i] = row[i + 1] * map.shape[i + 1];
         }
         strides.extend(map.stores.iter().map(|_| row.clone()));
-        let mut shape: Vec<usize> = Vec::new();
-        let mut moves: Vec<Vec<usize>> = vec![Vec::new(); strides.len()];
-        for (i, size) in map.shape.iter().enumerate() {
-            if *size == 1 {
-                continue;
-            }
-            let together = !shape.is_empty()
-                && (0..strides.len()).all(|a| moves[a].last() == Some(&(strides[a][i] * size)));
-            if together {
-                *shape.last_mut().expect("there is one") *= size;
-                moves
-                    .iter_mut()
-                    .zip(&strides)
-                    .for_each(|(m, s)| *m.last_mut().expect("there is one") = s[i]);
-            } else {
-                shape.push(*size);
-                moves
-                    .iter_mut()
-                    .zip(&strides)
-                    .for_each(|(m, s)| m.push(s[i]));
-            }
-        }
-        let inner = shape.pop().unwrap_or(1);
-        let split = |mut m: Vec<usize>| {
-            let last = if m.len() > shape.len() { m.pop() } else { None };
-            (m, last.unwrap_or(0))
+        let border = if map.folds.is_empty() {
+            rank
+        } else {
+            rank - map.folded
         };
-        let mut all: Vec<(Vec<usize>, usize)> = moves.into_iter().map(split).collect();
+        let (mut outer, mut moves) = merged(&map.shape, &strides, 0..border);
+        let (mut middle, mut folded) = merged(&map.shape, &strides, border..rank);
+        // The last dimension: that of what is folded, or of the rows.
+        let (last, lasts) = if map.folds.is_empty() {
+            (&mut outer, &mut moves)
+        } else {
+            (&mut middle, &mut folded)
+        };
+        let inner = last.pop();
+        let inners: Vec<usize> = lasts.iter_mut().map(|m| m.pop().unwrap_or(0)).collect();
+        let of = |i: usize| Moves {
+            outer: moves[i].clone(),
+            middle: folded[i].clone(),
+            inner: inners[i],
+        };
+        let mut all: Vec<Moves> = (0..strides.len()).map(of).collect();
         let stores = all.split_off(map.loads.len());
         Space {
-            outer: shape,
-            inner,
+            outer,
+            middle,
+            inner: inner.unwrap_or(1),
             loads: all,
             stores,
         }
     }
 
+    /// Whether the rows of the loop are single elements, of which ranges are done.
+    pub fn is_flat(&self, map: &Map) -> bool {
+        self.outer.is_empty() && map.folds.is_empty()
+    }
+
     /// How many rows there are; a loop of one dimension has one for each element.
-    pub fn rows(&self) -> usize {
-        match self.outer.is_empty() {
+    pub fn rows(&self, map: &Map) -> usize {
+        match self.is_flat(map) {
             true => self.inner,
             false => self.outer.iter().product(),
         }
     }
 
     /// How many rows are one task: a rule of sizes alone, so that results do not depend on threads.
-    pub fn rows_per_task(&self) -> usize {
+    pub fn rows_per_task(&self, map: &Map) -> usize {
         const ELEMENTS: usize = 8192;
-        match self.outer.is_empty() {
+        match self.is_flat(map) {
             true => ELEMENTS,
-            false => (ELEMENTS / self.inner.max(1)).max(1),
+            false => {
+                (ELEMENTS / (self.inner * self.middle.iter().product::<usize>()).max(1)).max(1)
+            }
         }
     }
+}
+
+/// Some dimensions of a loop, neighbours made one where every access walks them in one go, and the moves of each access.
+fn merged(
+    shape: &[usize],
+    strides: &[Vec<usize>],
+    range: std::ops::Range<usize>,
+) -> (Vec<usize>, Vec<Vec<usize>>) {
+    let mut sizes: Vec<usize> = Vec::new();
+    let mut moves: Vec<Vec<usize>> = vec![Vec::new(); strides.len()];
+    for i in range.filter(|i| shape[*i] != 1) {
+        let together = !sizes.is_empty()
+            && (0..strides.len()).all(|a| moves[a].last() == Some(&(strides[a][i] * shape[i])));
+        match sizes.last_mut().filter(|_| together) {
+            Some(size) => {
+                *size *= shape[i];
+                moves
+                    .iter_mut()
+                    .zip(strides)
+                    .for_each(|(m, s)| *m.last_mut().expect("there is one") = s[i]);
+            }
+            None => {
+                sizes.push(shape[i]);
+                moves
+                    .iter_mut()
+                    .zip(strides)
+                    .for_each(|(m, s)| m.push(s[i]));
+            }
+        }
+    }
+    (sizes, moves)
 }

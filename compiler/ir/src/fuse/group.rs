@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::fuse::{Fuser, Where};
 use crate::graph::{ValueId, What};
-use crate::kernel::{self, Inst, InstOp, Kernel, Map, Origin, View};
+use crate::kernel::{self, Combine, Fold, Inst, InstOp, Kernel, Map, Origin, View};
 use crate::tensor::Tensor;
 
 /// Nodes of one shape that feed each other.
@@ -12,6 +12,10 @@ pub(super) struct Group {
     pub(super) shape: Vec<usize>,
     /// Their places, in order.
     pub(super) members: Vec<usize>,
+    /// Reductions of their values along the last dimensions: the place of the node, and how.
+    pub(super) folds: Vec<(usize, Combine)>,
+    /// How many dimensions those are.
+    pub(super) folded: usize,
 }
 
 impl Group {
@@ -19,6 +23,8 @@ impl Group {
         Group {
             shape,
             members: Vec::new(),
+            folds: Vec::new(),
+            folded: 0,
         }
     }
 }
@@ -26,13 +32,20 @@ impl Group {
 impl Fuser<'_> {
     /// Makes a group a kernel; what is read from outside of it is stored.
     pub(super) fn close(&mut self, group: usize, why: &'static str) {
-        let Group { shape, members } = self.groups[group].take().expect("a group is closed once");
+        let Group {
+            shape,
+            members,
+            folds,
+            folded,
+        } = self.groups[group].take().expect("a group is closed once");
         let mut loop_ = Loop {
             map: Map {
                 shape,
                 loads: Vec::new(),
                 body: Vec::new(),
                 stores: Vec::new(),
+                folds: Vec::new(),
+                folded,
             },
             registers: HashMap::new(),
             loads: HashMap::new(),
@@ -56,7 +69,11 @@ impl Fuser<'_> {
                 dtype,
             });
             loop_.registers.insert(value, loop_.map.body.len() - 1);
-            let inside = |reader: &u32| members.binary_search(&(*reader as usize)).is_ok();
+            let inside = |reader: &u32| {
+                let reader = *reader as usize;
+                members.binary_search(&reader).is_ok()
+                    || folds.iter().any(|(place, _)| *place == reader)
+            };
             if self.kept[value.index()] || !self.readers[value.index()].iter().all(inside) {
                 stored.push(value);
             }
@@ -66,9 +83,21 @@ impl Fuser<'_> {
             self.origin(value, Origin::Made);
             makes.push(kernel::BufferId(self.out.buffers.len() as u32 - 1));
         }
-        let span = members
-            .last()
-            .map_or_else(Default::default, |place| self.graph.nodes[*place].span);
+        for (place, how) in &folds {
+            let node = &self.graph.nodes[*place];
+            let register = loop_.register(self, node.operands[0]);
+            loop_.map.folds.push(Fold {
+                register,
+                how: *how,
+            });
+            self.origin(node.results[0], Origin::Made);
+            makes.push(kernel::BufferId(self.out.buffers.len() as u32 - 1));
+        }
+        let last = members
+            .iter()
+            .chain(folds.iter().map(|(place, _)| place))
+            .max();
+        let span = last.map_or_else(Default::default, |place| self.graph.nodes[*place].span);
         self.out.kernels.push(Kernel {
             what: kernel::What::Map(loop_.map),
             makes,
@@ -101,7 +130,9 @@ impl Loop {
                 InstOp::Load(load)
             }
             Where::Splat(one, _) => known(one),
-            Where::Open(_) => unreachable!("a group reads itself and what is closed"),
+            Where::Open(_) | Where::Folded(_) => {
+                unreachable!("a group reads itself and what is closed")
+            }
         };
         self.map.body.push(Inst { op, dtype });
         self.registers.insert(value, self.map.body.len() - 1);

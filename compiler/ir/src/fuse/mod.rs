@@ -8,6 +8,7 @@
 //! depend on closed ones alone, so two of them can always be made one.
 
 mod elementwise;
+mod fold;
 mod group;
 
 pub use elementwise::is_elementwise;
@@ -15,7 +16,9 @@ pub use elementwise::is_elementwise;
 use std::collections::HashMap;
 
 use crate::graph::{Attr, Graph, Node, Scan, ValueId, What};
-use crate::kernel::{self, Buffer, BufferId, Inst, InstOp, Kernel, Kernels, Map, Origin, View};
+use crate::kernel::{
+    self, Buffer, BufferId, Combine, Inst, InstOp, Kernel, Kernels, Map, Origin, View,
+};
 use crate::ops::prims;
 use crate::tensor::Tensor;
 use group::Group;
@@ -41,6 +44,8 @@ enum Where {
     Splat(Tensor, Vec<usize>),
     /// In a group that is still open.
     Open(usize),
+    /// Combined by a group that is still open, so that it can be read when the group is closed.
+    Folded(usize),
 }
 
 struct Fuser<'a> {
@@ -120,6 +125,11 @@ impl<'a> Fuser<'a> {
                 if let Some(made) = made.filter(|made| is_elementwise(prim, &types, made)) {
                     let shape = made.shape.clone();
                     return self.elementwise(place, node, shape);
+                }
+                if self.fusion
+                    && let Some((how, folded)) = fold::rows(prim, attrs, &types)
+                {
+                    return self.fold(place, node, how, folded);
                 }
                 let mut attrs = attrs.clone();
                 let mut operands = Vec::new();
@@ -221,7 +231,7 @@ impl<'a> Fuser<'a> {
                 };
                 View::whole(buffer, &[]).broadcast(&shape)
             }
-            Where::Open(group) => {
+            Where::Open(group) | Where::Folded(group) => {
                 self.close(group, why);
                 self.closed(value, why)
             }
@@ -245,6 +255,8 @@ impl<'a> Fuser<'a> {
                 dtype: ty.dtype,
             }],
             stores: vec![0],
+            folds: Vec::new(),
+            folded: 0,
         };
         let span = crate::span::Span::default();
         let what = kernel::What::Map(map);
@@ -266,7 +278,7 @@ impl<'a> Fuser<'a> {
         let shape = self.graph.ty(node.results[0]).shape.clone();
         let value = match self.location(node.operands[0]).clone() {
             Where::Splat(one, _) => Where::Splat(one, shape),
-            Where::View(_) | Where::Open(_) => {
+            Where::View(_) | Where::Open(_) | Where::Folded(_) => {
                 let view = self.closed(node.operands[0], "it is read in another shape");
                 Where::View(match name {
                     "transpose" => view.transposed(sizes(0)),
@@ -288,6 +300,11 @@ impl<'a> Fuser<'a> {
 
     /// A node that joins a group, or begins one.
     fn elementwise(&mut self, place: usize, node: &Node, shape: Vec<usize>) {
+        for operand in &node.operands {
+            if matches!(self.location(*operand), Where::Folded(_)) {
+                self.closed(*operand, "what it combines is read");
+            }
+        }
         let mut own: Option<usize> = None;
         for operand in &node.operands {
             let Where::Open(group) = self.location(*operand) else {
@@ -296,10 +313,12 @@ impl<'a> Fuser<'a> {
             let group = *group;
             match own {
                 Some(first) if first == group => {}
-                Some(first) => match self.size(first) + self.size(group) < MOST {
-                    true => self.merge(first, group),
-                    false => self.close(group, "it is as large as a kernel may be"),
-                },
+                Some(first) => {
+                    match self.size(first) + self.size(group) < MOST && self.alike(first, group) {
+                        true => self.merge(first, group),
+                        false => self.close(group, "it is as large as a kernel may be"),
+                    }
+                }
                 None if self.size(group) < MOST => own = Some(group),
                 None => self.close(group, "it is as large as a kernel may be"),
             }
@@ -316,6 +335,38 @@ impl<'a> Fuser<'a> {
         }
     }
 
+    /// A node that a group combines along its last dimensions.
+    fn fold(&mut self, place: usize, node: &Node, how: Combine, folded: usize) {
+        let operand = node.operands[0];
+        let shape = self.graph.ty(operand).shape.clone();
+        let open = match self.location(operand) {
+            Where::Open(group) => Some(*group),
+            Where::View(_) | Where::Splat(..) | Where::Folded(_) => None,
+        };
+        let open = open.filter(|group| {
+            let group = self.groups[*group].as_ref().expect("it is open");
+            group.folds.is_empty() || group.folded == folded
+        });
+        if open.is_none() {
+            self.closed(operand, "it is combined along other dimensions");
+        }
+        let group = open.unwrap_or_else(|| {
+            self.groups.push(Some(Group::new(shape)));
+            self.groups.len() - 1
+        });
+        let open = self.groups[group].as_mut().expect("it is open");
+        open.folds.push((place, how));
+        open.folded = folded;
+        self.values[node.results[0].index()] = Some(Where::Folded(group));
+    }
+
+    /// Whether two groups fold the same dimensions, or one folds none.
+    fn alike(&self, a: usize, b: usize) -> bool {
+        let group = |i: usize| self.groups[i].as_ref().expect("it is open");
+        let (a, b) = (group(a), group(b));
+        a.folds.is_empty() || b.folds.is_empty() || a.folded == b.folded
+    }
+
     fn size(&self, group: usize) -> usize {
         self.groups[group].as_ref().map_or(0, |g| g.members.len())
     }
@@ -326,9 +377,17 @@ impl<'a> Fuser<'a> {
             let value = self.graph.nodes[*place].results[0];
             self.values[value.index()] = Some(Where::Open(into));
         }
-        let members = &mut self.groups[into].as_mut().expect("it is open").members;
-        members.extend(group.members);
-        members.sort_unstable();
+        for (place, _) in &group.folds {
+            let value = self.graph.nodes[*place].results[0];
+            self.values[value.index()] = Some(Where::Folded(into));
+        }
+        let open = self.groups[into].as_mut().expect("it is open");
+        open.members.extend(group.members);
+        open.members.sort_unstable();
+        if !group.folds.is_empty() {
+            open.folds.extend(group.folds);
+            open.folded = group.folded;
+        }
     }
 
     fn finish(mut self) -> Kernels {

@@ -115,8 +115,53 @@ pub struct Map {
     pub loads: Vec<View>,
     /// What is computed; instruction i makes register i.
     pub body: Vec<Inst>,
-    /// The registers that are stored, one for each buffer that is made.
+    /// The registers that are stored, one for each of the first buffers that are made.
     pub stores: Vec<usize>,
+    /// The registers that are combined along the last dimensions, one for each of the other buffers that are made.
+    pub folds: Vec<Fold>,
+    /// How many of the last dimensions are folded, where something is.
+    pub folded: usize,
+}
+
+/// A register that is combined along the last dimensions of a loop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fold {
+    /// Which register.
+    pub register: usize,
+    /// How.
+    pub how: Combine,
+}
+
+/// How elements are combined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)] // each is named after what it gives
+pub enum Combine {
+    Sum,
+    Max,
+    Min,
+    Prod,
+}
+
+impl Combine {
+    /// The name of the primitive.
+    pub fn name(self) -> &'static str {
+        match self {
+            Combine::Sum => "reduce_sum",
+            Combine::Max => "reduce_max",
+            Combine::Min => "reduce_min",
+            Combine::Prod => "reduce_prod",
+        }
+    }
+
+    /// What nothing combines to.
+    pub fn nothing(self) -> f64 {
+        match self {
+            Combine::Sum => 0.0,
+            Combine::Max => f64::NEG_INFINITY,
+            Combine::Min => f64::INFINITY,
+            Combine::Prod => 1.0,
+        }
+    }
 }
 
 /// An instruction of a fused loop.

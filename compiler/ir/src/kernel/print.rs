@@ -118,6 +118,19 @@ fn instructions(f: &mut impl Write, map: &Map, depth: usize) -> fmt::Result {
             }
         }
     }
-    let stores: Vec<String> = map.stores.iter().map(|r| format!("r{r}")).collect();
-    writeln!(f, "{indent}store {}", stores.join(", "))
+    if !map.stores.is_empty() {
+        let stores: Vec<String> = map.stores.iter().map(|r| format!("r{r}")).collect();
+        writeln!(f, "{indent}store {}", stores.join(", "))?;
+    }
+    for fold in &map.folds {
+        let rows = &map.shape[map.shape.len() - map.folded..];
+        writeln!(
+            f,
+            "{indent}fold {:?} {}(r{})",
+            rows,
+            fold.how.name(),
+            fold.register
+        )?;
+    }
+    Ok(())
 }

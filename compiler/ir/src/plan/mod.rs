@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use crate::graph::StateId;
 use crate::kernel::{BufferId, Kernels, Origin, View, What};
 
 /// Kernels with places for their buffers.
@@ -54,6 +55,9 @@ pub fn plan(kernels: Kernels) -> Program {
             Origin::Made => Place::Arena(0),
         });
     }
+    for (buffer, state) in in_place(&kernels) {
+        places[buffer.index()] = Place::State(state.index());
+    }
     // What is in use: from, to, the last kernel that needs it; sorted by place.
     let mut used: Vec<(usize, usize, usize)> = Vec::new();
     let mut arena = 0;
@@ -61,6 +65,9 @@ pub fn plan(kernels: Kernels) -> Program {
         // What is read last by the kernel itself must not be overwritten by it.
         used.retain(|(_, _, last)| *last >= now);
         for buffer in &kernel.makes {
+            if matches!(places[buffer.index()], Place::State(_)) {
+                continue;
+            }
             let size = room(&kernels, *buffer);
             let from = gap(&used, size);
             let at = used.partition_point(|(start, _, _)| *start < from);
@@ -74,6 +81,49 @@ pub fn plan(kernels: Kernels) -> Program {
         places,
         arena,
     }
+}
+
+/// New values of state that can be written where the old ones are.
+///
+/// The kernel that makes one must be a loop that reads the old value element by element or not at all; nothing may need the old value
+/// after it; and nothing after it may fail, so that a failed run leaves the state as it was.
+fn in_place(kernels: &Kernels) -> Vec<(BufferId, StateId)> {
+    let infallible = |k: &crate::kernel::Kernel| matches!(k.what, What::Map(_));
+    let safe = kernels
+        .kernels
+        .iter()
+        .rposition(|k| !infallible(k))
+        .map_or(0, |i| i + 1);
+    let last = last_uses(kernels);
+    let home = |state: StateId| {
+        let own = |b: &crate::kernel::Buffer| b.origin == Origin::State(state);
+        kernels
+            .buffers
+            .iter()
+            .position(own)
+            .map(|i| BufferId(i as u32))
+    };
+    let mut found = Vec::new();
+    for (state, view) in &kernels.writes {
+        let Some(place) = kernels.kernels[safe..]
+            .iter()
+            .position(|k| k.makes.contains(&view.buffer))
+        else {
+            continue;
+        };
+        let (place, kernel) = (safe + place, &kernels.kernels[safe + place]);
+        let What::Map(map) = &kernel.what else {
+            continue;
+        };
+        let whole = *view == View::whole(view.buffer, &view.shape);
+        let old = home(*state);
+        let gone = old.is_none_or(|old| last[old.index()] <= place);
+        let mut reads = map.loads.iter().filter(|load| Some(load.buffer) == old);
+        if whole && gone && reads.all(|load| *load == View::whole(load.buffer, &map.shape)) {
+            found.push((view.buffer, *state));
+        }
+    }
+    found
 }
 
 /// The first place where so many bytes are free.
@@ -144,6 +194,9 @@ impl fmt::Display for Program {
                 .makes
                 .iter()
                 .map(|b| match self.places[b.index()] {
+                    Place::State(i) => {
+                        format!("b{} in place of {:?}", b.0, self.kernels.state[i].name)
+                    }
                     Place::Arena(at) => {
                         format!("b{} at {at}, {} bytes", b.0, room(&self.kernels, *b))
                     }
