@@ -35,6 +35,9 @@ pub trait Executable: Debug {
     /// The state that it reads or writes.
     fn state(&self) -> &[graph::State];
 
+    /// The bytes that it keeps for what it computes, inputs and state apart; the interpreter keeps none.
+    fn bytes(&self) -> usize;
+
     /// Runs once: all state that it writes has its new value afterwards, or, after an error, its old one. Inputs that it
     /// does not take are left alone.
     fn run(&mut self, inputs: &Inputs, state: &mut State) -> Result<Fetched, SessionError>;
@@ -101,6 +104,10 @@ impl Executable for Compiled {
         self.0.state()
     }
 
+    fn bytes(&self) -> usize {
+        self.0.bytes()
+    }
+
     fn run(&mut self, inputs: &Inputs, state: &mut State) -> Result<Fetched, SessionError> {
         let places = places(self.0.state(), state);
         let mut feeds = Vec::with_capacity(self.0.inputs().len());
@@ -154,6 +161,10 @@ impl Executable for Interpreted {
 
     fn state(&self) -> &[graph::State] {
         &self.graph.state
+    }
+
+    fn bytes(&self) -> usize {
+        0
     }
 
     fn run(&mut self, inputs: &Inputs, state: &mut State) -> Result<Fetched, SessionError> {

@@ -11,7 +11,10 @@ const ARROWS: &[(&str, &[&str])] = &[
         &["trainspec-grammar", "trainspec-ir", "trainspec-std"],
     ),
     ("compiler/codegen", &["trainspec-ir"]),
-    ("compiler", &["trainspec-codegen", "trainspec-frontend", "trainspec-ir"]),
+    (
+        "compiler",
+        &["trainspec-codegen", "trainspec-frontend", "trainspec-ir"],
+    ),
     ("runtime", &["trainspec-compiler"]),
     ("runtime/cli", &["trainspec-compiler", "trainspec"]),
 ];

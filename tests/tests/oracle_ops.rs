@@ -2,8 +2,8 @@
 //! that `ORACLE_DIR` names.
 
 use trainspec_tests::files_below;
-use trainspec_tests::oracle::{Engine, folder};
 use trainspec_tests::oracle::ops::run_file;
+use trainspec_tests::oracle::{Engine, folder};
 
 const FILES: [&str; 4] = [
     "ops_elementwise.json",

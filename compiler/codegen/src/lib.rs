@@ -22,7 +22,10 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Options {
-        Options { fusion: true, machine: None }
+        Options {
+            fusion: true,
+            machine: None,
+        }
     }
 }
 

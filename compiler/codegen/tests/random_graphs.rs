@@ -71,7 +71,7 @@ fn close(a: f64, b: f64) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn compiled_equals_interpreted(bytes in proptest::collection::vec(any::<u8>(), 20..320), seed in any::<u64>()) {

@@ -1,5 +1,6 @@
 //! The `trainspec` command: parses its arguments, calls the compiler or the runtime, prints.
 
+mod bench;
 mod check;
 mod completions;
 mod emit;
@@ -39,6 +40,8 @@ enum Command {
     Fmt(format::Arguments),
     /// Print a stage of the compilation as text
     Emit(emit::Arguments),
+    /// Measure how fast a spec trains, on synthetic data
+    Bench(bench::Arguments),
     /// Check the gradients of a spec's losses against central differences
     Gradcheck(gradcheck::Arguments),
     /// Train a spec
@@ -71,6 +74,7 @@ fn main() -> ExitCode {
         Command::Check(arguments) => check::run(&arguments),
         Command::Fmt(arguments) => format::run(&arguments),
         Command::Emit(arguments) => emit::run(&arguments),
+        Command::Bench(arguments) => bench::run(&arguments),
         Command::Gradcheck(arguments) => gradcheck::run(&arguments),
         Command::Run(arguments) => run::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),

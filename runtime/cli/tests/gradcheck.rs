@@ -163,3 +163,27 @@ fn stages_behind_the_check_need_sizes() {
         err(&unknown)
     );
 }
+
+#[test]
+fn bench_runs_just_so_many_steps_and_says_what_it_measured() {
+    let path = spec(
+        "bench",
+        "spec tiny; model (x: f32[batch, 2]) { loss mean(square(dense(x, 1))); } train { optimizer adam(0.1); steps 1; }",
+    );
+    let path = path.to_str().unwrap();
+    let output = trainspec(&[
+        "bench", path, "--dim", "batch=4", "--steps", "5", "--format", "json",
+    ]);
+    assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+    let line: serde_json::Value = serde_json::from_str(&out(&output)).unwrap();
+    assert_eq!(line["steps"], 5);
+    assert!(line["steps_per_second"].as_f64().unwrap() > 0.0);
+    assert!(line["compile_ms"].is_number() && line["peak_bytes"].is_number());
+    let unknown = trainspec(&["bench", path, "--steps", "5"]);
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(
+        err(&unknown).contains("--dim batch=32"),
+        "{}",
+        err(&unknown)
+    );
+}

@@ -14,9 +14,9 @@ use crate::oracle::fields::{Fields, shortened};
 use crate::oracle::model::Model;
 use crate::oracle::ops::optional;
 use crate::oracle::report::Findings;
-use crate::oracle::{Engine, run_cases};
 use crate::oracle::slopes::{self, Slope};
 use crate::oracle::tensors::{self, number, sizes, tensor, whole};
+use crate::oracle::{Engine, run_cases};
 
 /// A case.
 #[derive(Debug)]

@@ -13,9 +13,9 @@ use crate::oracle::fields::{Fields, shortened};
 use crate::oracle::model::run_graph;
 use crate::oracle::ops::optional;
 use crate::oracle::report::Findings;
-use crate::oracle::{Engine, run_cases};
 use crate::oracle::slopes::{self, Slope};
 use crate::oracle::tensors::{self, number, tensor, whole};
+use crate::oracle::{Engine, run_cases};
 
 /// A case.
 #[derive(Debug)]

@@ -10,9 +10,9 @@ use crate::oracle::compare::{Tolerance, close, same};
 use crate::oracle::fields::Fields;
 use crate::oracle::model::Model;
 use crate::oracle::report::Findings;
-use crate::oracle::{Engine, run_cases};
 use crate::oracle::slopes::{self, Slope};
 use crate::oracle::tensors::{dtype, tensor, tensor_of};
+use crate::oracle::{Engine, run_cases};
 
 /// A case.
 #[derive(Debug)]

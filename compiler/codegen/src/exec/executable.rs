@@ -40,7 +40,8 @@ impl Executable {
             .map(|(name, v)| (name.to_owned(), graph.ty(v).clone()))
             .collect();
         let unit = Unit::new(plan(kernels), options.machine)?;
-        let stage = |(state, view): &(StateId, View)| match unit.program.places[view.buffer.index()] {
+        let stage = |(state, view): &(StateId, View)| match unit.program.places[view.buffer.index()]
+        {
             Place::Arena(_) => None,
             Place::State(own) if own == state.index() => None,
             Place::Input(_) | Place::Const(_) | Place::State(_) => {

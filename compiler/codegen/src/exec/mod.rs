@@ -1,12 +1,12 @@
 //! The unsafe room: machine code, raw buffers and threads. What leaves it is safe to misuse.
 #![allow(unsafe_code)] // code that was just generated, and buffers that it shares, cannot be checked by the compiler
 
-pub mod gemm;
-pub mod parts;
-pub mod pool;
 mod code;
 mod executable;
+pub mod gemm;
 mod memory;
+pub mod parts;
+pub mod pool;
 mod rounds;
 mod unit;
 

@@ -62,7 +62,7 @@ impl Unit {
                     }
                 }
                 What::Call { prim, .. } => {
-                    Step::Call(library::find(prim).ok_or_else(|| CompileError::Missing(prim.name))?)
+                    Step::Call(library::find(prim).ok_or(CompileError::Missing(prim.name))?)
                 }
                 What::Scan { body, carries, .. } => Step::Scan(Box::new(Rounds::new(
                     body.as_ref().clone(),

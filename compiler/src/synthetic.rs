@@ -1,0 +1,59 @@
+//! Inputs made from a seed: what a model is fed when nobody cares what it learns.
+
+use std::collections::BTreeMap;
+
+use crate::ir::Tensor;
+use crate::ir::graph::{Graph, Type};
+use crate::ir::philox::Key;
+use crate::lower::SEED;
+use crate::typed::{Feature, Spec};
+
+/// Numbers between 0 and 1, from a seed and a name.
+pub(crate) fn uniform(seed: i64, name: &str, n: usize) -> Vec<f64> {
+    let key = Key::new(seed, name);
+    (0..n)
+        .map(|i| (f64::from(key.block(i as u64)[0]) + 0.5) / 4294967296.0)
+        .collect()
+}
+
+/// Synthetic values for all inputs of the graph.
+pub fn inputs(spec: &Spec, graph: &Graph, seed: i64) -> BTreeMap<String, Tensor> {
+    let features: Vec<&Feature> = spec.model.iter().flat_map(|m| &m.inputs).collect();
+    let mut inputs = BTreeMap::new();
+    for (name, value) in graph.inputs() {
+        let ty = graph.ty(value);
+        let tensor = if name == SEED {
+            Tensor::scalar(seed)
+        } else if let Some((input, _)) = name.split_once("#count") {
+            // Not all of the room, but some.
+            let room = graph
+                .inputs()
+                .find(|(n, _)| *n == input)
+                .map_or(1, |(_, v)| graph.ty(v).shape.first().copied().unwrap_or(1));
+            Tensor::scalar(room.div_ceil(2) as i64)
+        } else {
+            let feature = features.iter().find(|f| f.name == name);
+            synthetic(
+                ty,
+                feature.and_then(|f| f.bounds),
+                &uniform(seed, &format!("input/{name}"), ty.elements()),
+            )
+        };
+        inputs.insert(name.to_owned(), tensor);
+    }
+    inputs
+}
+
+/// Floats between 0 and 1; integers within their bounds, or 0 and 1; truths.
+fn synthetic(ty: &Type, bounds: Option<(i64, i64)>, uniform: &[f64]) -> Tensor {
+    let (low, high) = bounds.unwrap_or((0, 2));
+    match ty.dtype.is_float() {
+        true => Tensor::from_f64s(ty, uniform.iter().copied()),
+        false => Tensor::from_i64s(
+            ty,
+            uniform
+                .iter()
+                .map(|u| low + (u * (high - low) as f64) as i64),
+        ),
+    }
+}
