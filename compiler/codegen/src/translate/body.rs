@@ -213,11 +213,15 @@ impl Kernel<'_, '_> {
         };
         let flags = MemFlagsData::new().with_notrap();
         for (i, fold) in self.map.folds.iter().enumerate() {
-            let mut total = carried.singles[i];
-            if let Some(lanes) = lanes {
-                let combined = self.across(carried.vectors[i], fold.how, lanes);
-                total = self.combine(fold.how, combined, total);
-            }
+            let count = self.lanes();
+            let row_of_lanes: Vec<Value> = match lanes {
+                None => carried.vectors[i * count..(i + 1) * count].to_vec(),
+                Some(_) => (0..count)
+                    .map(|lane| self.b.ins().extractlane(carried.vectors[i], lane as u8))
+                    .collect(),
+            };
+            let combined = self.across(row_of_lanes, fold.how);
+            let total = self.combine(fold.how, combined, carried.singles[i]);
             let bytes = self.map.body[fold.register].dtype.bytes();
             let offset = self.b.ins().imul_imm_s(row, bytes as i64);
             let at = self.b.ins().iadd(
@@ -236,13 +240,25 @@ impl Kernel<'_, '_> {
             carried
                 .singles
                 .push(self.number(fold.how.nothing(), dtype, None));
-            if lanes.is_some() {
-                carried
-                    .vectors
-                    .push(self.number(fold.how.nothing(), dtype, lanes));
-            }
+            let vectors = if lanes.is_some() { 1 } else { self.lanes() };
+            let nothing = self.number(fold.how.nothing(), dtype, lanes);
+            carried.vectors.extend(vec![nothing; vectors]);
         }
         carried
+    }
+
+    /// How many lanes folds have: as many as a vector of their type, also where single elements are computed, so that a sum has the
+    /// same bits whatever else is in its loop.
+    fn lanes(&self) -> usize {
+        match self
+            .map
+            .folds
+            .first()
+            .map(|fold| self.map.body[fold.register].dtype)
+        {
+            Some(DType::F64) => Lanes::F64X2.count(),
+            _ => Lanes::F32X4.count(),
+        }
     }
 
     fn combine(&mut self, how: Combine, x: Value, y: Value) -> Value {
@@ -255,10 +271,7 @@ impl Kernel<'_, '_> {
     }
 
     /// The lanes of a vector, combined in pairs: the first half with the second.
-    fn across(&mut self, vector: Value, how: Combine, lanes: Lanes) -> Value {
-        let mut row: Vec<Value> = (0..lanes.count())
-            .map(|lane| self.b.ins().extractlane(vector, lane as u8))
-            .collect();
+    fn across(&mut self, mut row: Vec<Value>, how: Combine) -> Value {
         while row.len() > 1 {
             let half = row.len() / 2;
             row = (0..half)
@@ -290,6 +303,25 @@ impl Kernel<'_, '_> {
             let end = self.b.ins().iadd(from, whole);
             carried.vectors = self.counted(from, end, count, &carried.vectors, |kernel, i, now| {
                 kernel.element(pointers, i, &wide, Some(lanes), now)
+            });
+            start = end;
+        } else if !self.map.folds.is_empty() {
+            let count = self.lanes();
+            let length = self.b.ins().isub(to, from);
+            let whole = self.b.ins().band_imm_s(length, -(count as i64));
+            let end = self.b.ins().iadd(from, whole);
+            let vectors = carried.vectors;
+            carried.vectors = self.counted(from, end, count as i64, &vectors, |kernel, i, now| {
+                let mut next = now.to_vec();
+                for lane in 0..count {
+                    let at = kernel.b.ins().iadd_imm_s(i, lane as i64);
+                    let own: Vec<Value> = next.iter().copied().skip(lane).step_by(count).collect();
+                    let own = kernel.element(pointers, at, &fixed, None, &own);
+                    for (fold, value) in own.into_iter().enumerate() {
+                        next[fold * count + lane] = value;
+                    }
+                }
+                next
             });
             start = end;
         }

@@ -19,6 +19,13 @@ pub(super) fn rows(prim: &Prim, attrs: &[Attr], operands: &[&Type]) -> Option<(C
     let last = folded > 0 && axes.iter().copied().eq(kept..ty.rank());
     let length: usize = ty.shape[kept..].iter().product();
     let known = matches!(ty.dtype, DType::F32 | DType::F64);
-    (last && known && (1..=LONGEST).contains(&length) && !ty.shape.contains(&0))
+    // How elements are dealt out to lanes must not depend on whether the loop walks several dimensions in one go.
+    let long: Vec<usize> = ty.shape[kept..]
+        .iter()
+        .copied()
+        .filter(|n| *n != 1)
+        .collect();
+    let even = long.len() <= 1 || long.last().is_some_and(|n| n % 4 == 0);
+    (last && even && known && (1..=LONGEST).contains(&length) && !ty.shape.contains(&0))
         .then_some((how, folded))
 }

@@ -6,6 +6,7 @@ use crate::fuse::{Fuser, Where};
 use crate::graph::{ValueId, What};
 use crate::kernel::{self, Combine, Fold, Inst, InstOp, Kernel, Map, Origin, View};
 use crate::tensor::Tensor;
+use crate::types::DType;
 
 /// Nodes of one shape that feed each other.
 pub(super) struct Group {
@@ -14,8 +15,8 @@ pub(super) struct Group {
     pub(super) members: Vec<usize>,
     /// Reductions of their values along the last dimensions: the place of the node, and how.
     pub(super) folds: Vec<(usize, Combine)>,
-    /// How many dimensions those are.
-    pub(super) folded: usize,
+    /// How many dimensions those are, and the type of what is folded.
+    pub(super) kind: Option<(usize, DType)>,
 }
 
 impl Group {
@@ -24,7 +25,7 @@ impl Group {
             shape,
             members: Vec::new(),
             folds: Vec::new(),
-            folded: 0,
+            kind: None,
         }
     }
 }
@@ -36,7 +37,7 @@ impl Fuser<'_> {
             shape,
             members,
             folds,
-            folded,
+            kind,
         } = self.groups[group].take().expect("a group is closed once");
         let mut loop_ = Loop {
             map: Map {
@@ -45,7 +46,7 @@ impl Fuser<'_> {
                 body: Vec::new(),
                 stores: Vec::new(),
                 folds: Vec::new(),
-                folded,
+                folded: kind.map_or(0, |(folded, _)| folded),
             },
             registers: HashMap::new(),
             loads: HashMap::new(),

@@ -343,9 +343,10 @@ impl<'a> Fuser<'a> {
             Where::Open(group) => Some(*group),
             Where::View(_) | Where::Splat(..) | Where::Folded(_) => None,
         };
+        let kind = Some((folded, self.graph.ty(operand).dtype));
         let open = open.filter(|group| {
             let group = self.groups[*group].as_ref().expect("it is open");
-            group.folds.is_empty() || group.folded == folded
+            group.kind.is_none() || group.kind == kind
         });
         if open.is_none() {
             self.closed(operand, "it is combined along other dimensions");
@@ -356,15 +357,15 @@ impl<'a> Fuser<'a> {
         });
         let open = self.groups[group].as_mut().expect("it is open");
         open.folds.push((place, how));
-        open.folded = folded;
+        open.kind = kind;
         self.values[node.results[0].index()] = Some(Where::Folded(group));
     }
 
-    /// Whether two groups fold the same dimensions, or one folds none.
+    /// Whether two groups fold the same dimensions of one type, or one folds none.
     fn alike(&self, a: usize, b: usize) -> bool {
         let group = |i: usize| self.groups[i].as_ref().expect("it is open");
         let (a, b) = (group(a), group(b));
-        a.folds.is_empty() || b.folds.is_empty() || a.folded == b.folded
+        a.kind.is_none() || b.kind.is_none() || a.kind == b.kind
     }
 
     fn size(&self, group: usize) -> usize {
@@ -386,7 +387,7 @@ impl<'a> Fuser<'a> {
         open.members.sort_unstable();
         if !group.folds.is_empty() {
             open.folds.extend(group.folds);
-            open.folded = group.folded;
+            open.kind = group.kind;
         }
     }
 
