@@ -1,8 +1,7 @@
 //! The derivatives of the digamma function.
 
-use std::f64::consts::PI;
-
 use trainspec_ir::interp::Fault;
+use trainspec_ir::ops::polygamma as polygamma_of;
 
 use super::Routine;
 use super::elements::{Elem, floats};
@@ -12,100 +11,6 @@ use super::elementwise::map1;
 pub(super) fn polygamma(r: &mut Routine<'_>) -> Result<(), Fault> {
     r.check();
     let order = r.size("order");
-    floats!(r.types[0].dtype, T => map1(r, |x: T| T::from_f64(derivative(order, x.to_f64()))));
+    floats!(r.types[0].dtype, T => map1(r, |x: T| T::from_f64(polygamma_of(order, x.to_f64()))));
     Ok(())
 }
-
-/// The greatest order that the primitive takes.
-const MAX_ORDER: usize = 100;
-
-/// From where on the series is used, less the order.
-const LARGE: usize = 12;
-
-/// ψ⁽ⁿ⁾(x): the recurrence up to a large x, then the asymptotic series; reflection below 0 (Abramowitz and Stegun 6.3.5 to
-/// 6.3.18, 6.4.6 to 6.4.11). At the poles it is ∞ where both sides agree on it, else NaN.
-fn derivative(n: usize, x: f64) -> f64 {
-    if x.is_nan() || x == f64::NEG_INFINITY {
-        return f64::NAN;
-    }
-    if x <= 0.0 && x == x.floor() {
-        return if n % 2 == 1 { f64::INFINITY } else { f64::NAN };
-    }
-    if x < 0.0 {
-        let mirrored = derivative(n, 1.0 - x);
-        let mirrored = if n % 2 == 1 { -mirrored } else { mirrored };
-        return mirrored - cotangent(n, x);
-    }
-    let large = (LARGE + n) as f64;
-    let mut x = x;
-    let (mut terms, mut count) = ([0.0; MAX_ORDER + LARGE + 1], 0);
-    while x < large {
-        terms[count] = term(n, x);
-        count += 1;
-        x += 1.0;
-    }
-    // The last terms are the smallest, so they come first.
-    let sum = terms[..count].iter().rev();
-    let sum = sum.fold(series(n, x), |sum, t| sum + t);
-    if n % 2 == 1 { sum } else { -sum }
-}
-
-/// n! / xⁿ⁺¹.
-fn term(n: usize, x: f64) -> f64 {
-    (1..=n).fold(1.0 / x, |t, k| t * (k as f64 / x))
-}
-
-/// (-1)ⁿ⁺¹ ψ⁽ⁿ⁾(x) for a large x: (n - 1)! / xⁿ + n! / 2xⁿ⁺¹ + Σ B₂ₖ (2k + n - 1)! / ((2k)! x²ᵏ⁺ⁿ), where the first is -ln x for
-/// n = 0.
-fn series(n: usize, x: f64) -> f64 {
-    let leading = match n {
-        0 => -libm::log(x),
-        n => term(n - 1, x),
-    };
-    let second = term(n, x);
-    let mut factor = second * (n + 1) as f64 / (2.0 * x);
-    let mut sum = 0.0;
-    for (i, b) in BERNOULLI.iter().enumerate() {
-        sum += b * factor;
-        let m = 2 * (i + 1);
-        let (p, q) = ((m + n + 1) as f64 / x, (m + n) as f64 / x);
-        factor *= p * q / ((m + 2) * (m + 1)) as f64;
-    }
-    leading + (second / 2.0 + sum)
-}
-
-/// The n-th derivative of π cot πx: πⁿ⁺¹ Q(cot πx), where Q is c and each derivative takes Q to -(1 + c²) Q'.
-fn cotangent(n: usize, x: f64) -> f64 {
-    let r = x - x.round();
-    let cosine = libm::sin(PI * (0.5 - r.abs()));
-    let c = cosine / libm::sin(PI * r);
-    let (mut q, mut next) = ([0.0; MAX_ORDER + 2], [0.0; MAX_ORDER + 2]);
-    q[1] = 1.0;
-    for degree in 1..=n {
-        next[..degree + 2].fill(0.0);
-        for i in 1..=degree {
-            let slope = q[i] * i as f64 * -PI;
-            next[i - 1] += slope;
-            next[i + 1] += slope;
-        }
-        std::mem::swap(&mut q, &mut next);
-    }
-    PI * q[..n + 2].iter().rev().fold(0.0, |sum, a| sum * c + a)
-}
-
-/// B₂, B₄, ….
-const BERNOULLI: [f64; 13] = [
-    1.0 / 6.0,
-    -1.0 / 30.0,
-    1.0 / 42.0,
-    -1.0 / 30.0,
-    5.0 / 66.0,
-    -691.0 / 2730.0,
-    7.0 / 6.0,
-    -3617.0 / 510.0,
-    43867.0 / 798.0,
-    -174611.0 / 330.0,
-    854513.0 / 138.0,
-    -236364091.0 / 2730.0,
-    8553103.0 / 6.0,
-];

@@ -151,5 +151,6 @@ mod unstack;
 mod r#where;
 
 pub use op::{Arg, Call, Default, Elements, Fault, Kind, Number, Op, Param, RuleError};
+pub use polygamma::polygamma;
 pub use prims::{PRIMS, find_prim};
 pub use table::{TABLE, find};

@@ -31,9 +31,16 @@ fn infer(call: &PrimCall<'_>) -> Result<Vec<Type>, String> {
     }
 }
 
+/// From where on the series is used, less the order.
+const LARGE: usize = 12;
+
 /// ψ⁽ⁿ⁾(x): the recurrence up to a large x, then the asymptotic series; reflection below 0 (Abramowitz and Stegun 6.3.5 to
 /// 6.3.18, 6.4.6 to 6.4.11). At the poles it is ∞ where both sides agree on it, else NaN.
-pub(super) fn polygamma(n: usize, x: f64) -> f64 {
+///
+/// # Panics
+///
+/// When n is larger than the primitive takes, 100.
+pub fn polygamma(n: usize, x: f64) -> f64 {
     if x.is_nan() || x == f64::NEG_INFINITY {
         return f64::NAN;
     }
@@ -45,14 +52,17 @@ pub(super) fn polygamma(n: usize, x: f64) -> f64 {
         let mirrored = if n % 2 == 1 { -mirrored } else { mirrored };
         return mirrored - cotangent(n, x);
     }
-    let large = 12.0 + n as f64;
-    let (mut x, mut terms) = (x, Vec::new());
+    let large = (LARGE + n) as f64;
+    let mut x = x;
+    let (mut terms, mut count) = ([0.0; MAX_ORDER + LARGE + 1], 0);
     while x < large {
-        terms.push(term(n, x));
+        terms[count] = term(n, x);
+        count += 1;
         x += 1.0;
     }
     // The last terms are the smallest, so they come first.
-    let sum = terms.iter().rev().fold(series(n, x), |sum, t| sum + t);
+    let sum = terms[..count].iter().rev();
+    let sum = sum.fold(series(n, x), |sum, t| sum + t);
     if n % 2 == 1 { sum } else { -sum }
 }
 
@@ -61,7 +71,8 @@ fn term(n: usize, x: f64) -> f64 {
     (1..=n).fold(1.0 / x, |t, k| t * (k as f64 / x))
 }
 
-/// (-1)ⁿ⁺¹ ψ⁽ⁿ⁾(x) for a large x: (n - 1)! / xⁿ + n! / 2xⁿ⁺¹ + Σ B₂ₖ (2k + n - 1)! / ((2k)! x²ᵏ⁺ⁿ), where the first is -ln x for n = 0.
+/// (-1)ⁿ⁺¹ ψ⁽ⁿ⁾(x) for a large x: (n - 1)! / xⁿ + n! / 2xⁿ⁺¹ + Σ B₂ₖ (2k + n - 1)! / ((2k)! x²ᵏ⁺ⁿ), where the first is -ln x for
+/// n = 0.
 fn series(n: usize, x: f64) -> f64 {
     let leading = match n {
         0 => -libm::log(x),
@@ -84,16 +95,18 @@ fn cotangent(n: usize, x: f64) -> f64 {
     let r = x - x.round();
     let cosine = libm::sin(PI * (0.5 - r.abs()));
     let c = cosine / libm::sin(PI * r);
-    let mut q = vec![0.0, 1.0];
-    for _ in 0..n {
-        let slope: Vec<f64> = (1..q.len()).map(|i| q[i] * i as f64 * -PI).collect();
-        q = vec![0.0; slope.len() + 2];
-        for (i, s) in slope.iter().enumerate() {
-            q[i] += s;
-            q[i + 2] += s;
+    let (mut q, mut next) = ([0.0; MAX_ORDER + 2], [0.0; MAX_ORDER + 2]);
+    q[1] = 1.0;
+    for degree in 1..=n {
+        next[..degree + 2].fill(0.0);
+        for i in 1..=degree {
+            let slope = q[i] * i as f64 * -PI;
+            next[i - 1] += slope;
+            next[i + 1] += slope;
         }
+        std::mem::swap(&mut q, &mut next);
     }
-    PI * q.iter().rev().fold(0.0, |sum, a| sum * c + a)
+    PI * q[..n + 2].iter().rev().fold(0.0, |sum, a| sum * c + a)
 }
 
 /// B₂, B₄, ….
