@@ -1,0 +1,85 @@
+//! State of compiled programs: read before the step, written together at its end, kept when a run fails.
+
+use std::sync::Arc;
+
+use trainspec_codegen::Options;
+use trainspec_codegen::exec::Executable;
+use trainspec_codegen::exec::pool::Pool;
+use trainspec_ir::build::Builder;
+use trainspec_ir::graph::{Graph, Type};
+use trainspec_ir::{DType, Tensor, interp, passes};
+
+fn vector(values: &[f32]) -> Tensor {
+    Tensor::new(&[values.len()], values.to_vec())
+}
+
+fn executable(graph: Graph) -> Executable {
+    let graph = passes::run(graph, &Default::default());
+    Executable::new(&graph, Arc::new(Pool::exactly(2)), &Options::default()).unwrap()
+}
+
+#[test]
+fn writes_see_the_state_before_the_step() {
+    let ty = Type::new(DType::F32, &[2]);
+    let b = Builder::new("swap");
+    let (x, y, z) = (b.read("x", &ty), b.read("y", &ty), b.read("z", &ty));
+    b.write("x", y);
+    b.write("y", x);
+    b.write("z", z + x);
+    b.result("old z", z);
+    let mut program = executable(b.finish());
+    let mut state = [
+        vector(&[1.0, 2.0]),
+        vector(&[3.0, 4.0]),
+        vector(&[5.0, 6.0]),
+    ];
+    let results = program.run(&[], &mut state, &[0, 1, 2]).unwrap();
+    assert_eq!(results[0].1, vector(&[5.0, 6.0]));
+    assert_eq!(
+        state,
+        [
+            vector(&[3.0, 4.0]),
+            vector(&[1.0, 2.0]),
+            vector(&[6.0, 8.0])
+        ]
+    );
+}
+
+#[test]
+fn a_failed_run_leaves_the_state_as_it_was() {
+    let ty = Type::new(DType::F32, &[2]);
+    let b = Builder::new("fails");
+    let index = b.input("index", &Type::new(DType::I64, &[1]));
+    let (x, y) = (b.read("x", &ty), b.read("y", &ty));
+    let next = x + 1.0;
+    b.write("x", next);
+    // What fails comes after the new value of `x` is known, and reads it.
+    b.write("y", y + next.take(index).broadcast(&[2]));
+    let graph = b.finish();
+    let mut program = executable(graph.clone());
+    let before = [vector(&[1.0, 2.0]), vector(&[3.0, 4.0])];
+    let mut state = before.clone();
+    let bad = Tensor::new(&[1], vec![7_i64]);
+    let error = program.run(&[&bad], &mut state, &[0, 1]).unwrap_err();
+    assert_eq!(error.message, "index 7 is out of range 0..2");
+    assert_eq!(state, before);
+
+    let good = Tensor::new(&[1], vec![1_i64]);
+    program.run(&[&good], &mut state, &[0, 1]).unwrap();
+    assert_eq!(state, [vector(&[2.0, 3.0]), vector(&[6.0, 7.0])]);
+    let inputs = [("index".to_owned(), good)].into();
+    let expected = interp::run(&graph, &inputs, &before).unwrap().writes;
+    assert!(expected.iter().all(|(i, value)| state[*i] == *value));
+}
+
+#[test]
+fn wrong_state_is_refused() {
+    let b = Builder::new("g");
+    let x = b.read("x", &Type::new(DType::F32, &[2]));
+    b.write("x", x + x);
+    let mut program = executable(b.finish());
+    let wrong = program.run(&[], &mut [vector(&[1.0])], &[0]).unwrap_err();
+    assert_eq!(wrong.message, "`x` must be f32[2], but is f32[1]");
+    let missing = program.run(&[], &mut [], &[0]).unwrap_err();
+    assert_eq!(missing.message, "the value of `x` is missing");
+}
