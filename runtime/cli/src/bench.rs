@@ -8,9 +8,8 @@ use trainspec::State;
 use trainspec::program::{Engine, Executable, Inputs, prepare};
 use trainspec_compiler::diag::{Code, Diagnostic};
 use trainspec_compiler::lower::{self, Context};
-use trainspec_compiler::source::Sources;
+use trainspec_compiler::synthetic;
 use trainspec_compiler::typed::Spec;
-use trainspec_compiler::{Compilation, synthetic};
 
 use crate::output::{diagnostics, print};
 use crate::{BAD_INPUT, FAILED, FINE, Format, files};
@@ -51,22 +50,11 @@ const WINDOW: Duration = Duration::from_millis(250);
 
 pub(crate) fn run(arguments: &Arguments) -> u8 {
     let path = &arguments.file;
-    let text = match files::read(path) {
-        Ok(text) => text,
-        Err(diagnostic) => {
-            diagnostics(&Sources::default(), &[diagnostic], arguments.format);
-            return BAD_INPUT;
-        }
+    let compilation = match files::checked(path, &arguments.set, arguments.format) {
+        Ok(compilation) => compilation,
+        Err(code) => return code,
     };
-    let loader = files::Disk::beside(path);
-    let options = files::options(&arguments.set);
-    let compilation = Compilation::check(&path.display().to_string(), &text, &loader, &options);
     let Some(spec) = &compilation.spec else {
-        diagnostics(
-            &compilation.sources,
-            &compilation.diagnostics,
-            arguments.format,
-        );
         return BAD_INPUT;
     };
     match measure(spec, arguments) {

@@ -3,9 +3,12 @@
 use std::io::Read;
 use std::path::{Component, Path, PathBuf};
 
-use trainspec_compiler::Options;
 use trainspec_compiler::diag::{Code, Diagnostic};
-use trainspec_compiler::source::{LoadError, Loader, MAX_BYTES, decode};
+use trainspec_compiler::source::{LoadError, Loader, MAX_BYTES, Sources, decode};
+use trainspec_compiler::{Compilation, Options};
+
+use crate::output::diagnostics;
+use crate::{BAD_INPUT, Format};
 
 /// The name of standard input.
 pub(crate) const STDIN: &str = "-";
@@ -97,6 +100,27 @@ pub(crate) fn name_and_value(text: &str) -> Result<(String, String), String> {
             Ok((name.trim().to_owned(), value.trim().to_owned()))
         }
         _ => Err("write NAME=VALUE, such as HIDDEN=256".to_owned()),
+    }
+}
+
+/// Reads and checks a spec. What is wrong with it is printed; `Err` is then the exit code.
+pub(crate) fn checked(
+    path: &Path,
+    set: &[(String, String)],
+    format: Format,
+) -> Result<Compilation, u8> {
+    let text = read(path).map_err(|diagnostic| {
+        diagnostics(&Sources::default(), &[diagnostic], format);
+        BAD_INPUT
+    })?;
+    let name = path.display().to_string();
+    let compilation = Compilation::check(&name, &text, &Disk::beside(path), &options(set));
+    match compilation.spec {
+        Some(_) => Ok(compilation),
+        None => {
+            diagnostics(&compilation.sources, &compilation.diagnostics, format);
+            Err(BAD_INPUT)
+        }
     }
 }
 

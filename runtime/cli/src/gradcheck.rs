@@ -2,10 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use trainspec_compiler::Compilation;
 use trainspec_compiler::diag::{Code, Diagnostic};
 use trainspec_compiler::gradcheck::{Checked, Gradcheck, Trouble, gradcheck};
-use trainspec_compiler::source::Sources;
 
 use crate::output::{diagnostics, note, print_raw};
 use crate::{BAD_INPUT, FAILED, FINE, Format, files};
@@ -50,22 +48,11 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
 }
 
 fn one(arguments: &Arguments, path: &Path) -> u8 {
-    let text = match files::read(path) {
-        Ok(text) => text,
-        Err(diagnostic) => {
-            diagnostics(&Sources::default(), &[diagnostic], arguments.format);
-            return BAD_INPUT;
-        }
+    let compilation = match files::checked(path, &arguments.set, arguments.format) {
+        Ok(compilation) => compilation,
+        Err(code) => return code,
     };
-    let loader = files::Disk::beside(path);
-    let options = files::options(&arguments.set);
-    let compilation = Compilation::check(&path.display().to_string(), &text, &loader, &options);
     let Some(spec) = &compilation.spec else {
-        diagnostics(
-            &compilation.sources,
-            &compilation.diagnostics,
-            arguments.format,
-        );
         return BAD_INPUT;
     };
     let choices = Gradcheck {

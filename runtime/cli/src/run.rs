@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 use trainspec::outside::System;
 use trainspec::program::Engine;
 use trainspec::session::{DataSize, End, Event, Mean, Options, Reading, train};
-use trainspec_compiler::Compilation;
 use trainspec_compiler::source::Sources;
 
 use crate::output::{count, diagnostics, note, print};
@@ -49,16 +48,10 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> u8 {
     let path = &arguments.file;
     let format = arguments.format;
-    let text = match files::read(path) {
-        Ok(text) => text,
-        Err(diagnostic) => {
-            diagnostics(&Sources::default(), &[diagnostic], format);
-            return BAD_INPUT;
-        }
+    let compilation = match files::checked(path, &arguments.set, format) {
+        Ok(compilation) => compilation,
+        Err(code) => return code,
     };
-    let loader = files::Disk::beside(path);
-    let choices = files::options(&arguments.set);
-    let compilation = Compilation::check(&path.display().to_string(), &text, &loader, &choices);
     let sources = &compilation.sources;
     diagnostics(sources, &compilation.diagnostics, format);
     let Some(spec) = &compilation.spec else {
