@@ -6,6 +6,7 @@ pub mod exec;
 pub mod library;
 pub mod math;
 pub mod translate;
+pub mod wide;
 
 use std::fmt;
 

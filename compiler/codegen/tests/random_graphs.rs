@@ -91,9 +91,11 @@ proptest! {
         for threads in [2, 3, 8] {
             prop_assert_eq!(&compiled(&simple, &at, threads, &Options::default()), &found, "{} threads", threads);
         }
-        let single = Options { fusion: true, machine: Some(Machine { vectors: false, ..Machine::host() }) };
+        let short = Options { fusion: true, machine: Some(Machine { wide: false, ..Machine::host() }) };
+        prop_assert_eq!(&compiled(&simple, &at, 2, &short), &found, "with vectors of 128 bits");
+        let single = Options { fusion: true, machine: Some(Machine { vectors: false, wide: false, ..Machine::host() }) };
         prop_assert_eq!(&compiled(&simple, &at, 2, &single), &found, "without vectors");
-        let plain = Options { fusion: false, machine: Some(Machine { fma: false, vectors: false }) };
+        let plain = Options { fusion: false, machine: Some(Machine { fma: false, vectors: false, wide: false }) };
         for (which, found) in [("simplified", found), ("not fused", compiled(&simple, &at, 2, &plain)), ("not simplified", compiled(&graph, &at, 2, &Options::default()))] {
             for (a, b) in expected.iter().flatten().zip(found.iter().flatten()) {
                 prop_assert!(close(*a, f64::from_bits(*b)), "{}: {} became {}\n{}", which, a, f64::from_bits(*b), graph);

@@ -6,10 +6,21 @@ use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{FuncId, Linkage, Module, ModuleError};
 use trainspec_ir::kernel::Map;
 
-use crate::translate::{Helpers, Machine, signature, translate};
+use crate::translate::{Helpers, Machine, Space, signature, translate};
+use crate::wide;
 
-/// A kernel in memory: pointers, first row, row after the last.
-pub(super) type Entry = unsafe extern "C" fn(*const *mut u8, i64, i64);
+/// A kernel in memory.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Entry {
+    /// Of [`mod@translate`]: pointers, first row, row after the last.
+    Plain(unsafe extern "C" fn(*const *mut u8, i64, i64)),
+    /// Of [`wide`]: pointers, which it changes, the number of rows, their length.
+    Wide {
+        run: unsafe extern "C" fn(*mut *mut u8, i64, i64),
+        /// Whether it needs a place for rows.
+        keeps_rows: bool,
+    },
+}
 
 /// The functions of a program. Their pages can be read and run, not written, and live as long as this does.
 pub(super) struct Code {
@@ -75,6 +86,20 @@ impl Code {
         for map in maps {
             let target = module.target_config();
             context.func.signature = signature(target.default_call_conv);
+            let function = match machine.wide && wide::is_supported() {
+                true => wide::compile(map, &Space::of(map), false),
+                false => None,
+            };
+            if let Some(function) = function {
+                let id = module
+                    .declare_anonymous_function(&context.func.signature)
+                    .map_err(Box::new)?;
+                module
+                    .define_function_bytes(id, 64, &function.bytes, &[])
+                    .map_err(Box::new)?;
+                ids.push((id, Some(function.keeps_rows)));
+                continue;
+            }
             let helpers = |function: &mut Function| Helpers {
                 call1: module.declare_func_in_func(call1, function),
                 call2: module.declare_func_in_func(call2, function),
@@ -92,14 +117,21 @@ impl Code {
                 .map_err(Box::new)?;
             module.define_function(id, &mut context).map_err(Box::new)?;
             module.clear_context(&mut context);
-            ids.push(id);
+            ids.push((id, None));
         }
         module.finalize_definitions().map_err(Box::new)?;
-        let entry = |id: &FuncId| {
+        let entry = |(id, wide): &(FuncId, Option<bool>)| {
             let address = module.get_finalized_function(*id);
-            // SAFETY: the function was declared with `signature`, which is that of an `Entry` under the host's convention, and
-            // its pages live until `Code` is dropped; `Code` hands entries out for calls alone.
-            unsafe { std::mem::transmute::<*const u8, Entry>(address) }
+            match *wide {
+                // SAFETY: the function was declared with `signature`, which is that of the entry under the host's convention, and
+                // its pages live until `Code` is dropped; `Code` hands entries out for calls alone.
+                None => Entry::Plain(unsafe { std::mem::transmute::<*const u8, _>(address) }),
+                // SAFETY: the same; `wide` writes functions of this kind, for the convention of this target.
+                Some(keeps_rows) => Entry::Wide {
+                    run: unsafe { std::mem::transmute::<*const u8, _>(address) },
+                    keeps_rows,
+                },
+            }
         };
         let entries = ids.iter().map(entry).collect();
         Ok(Code {

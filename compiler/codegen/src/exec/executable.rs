@@ -83,14 +83,38 @@ impl Executable {
         self.unit.bytes()
     }
 
-    /// Runs once: inputs in the order of [`Executable::inputs`]; `places` says where in `state` each piece of [`Executable::state`] is.
-    /// After an error the state is as it was.
+    /// Tensors for what a run gives, by name, as [`Executable::step`] takes them.
+    pub fn results(&self) -> Vec<(String, Tensor)> {
+        let kernels = &self.unit.program.kernels;
+        let empty = |(name, view): &(String, View)| {
+            let ty = &kernels.buffers[view.buffer.index()].ty;
+            (name.clone(), Tensor::zeros(&ty.with_shape(&view.shape)))
+        };
+        kernels.results.iter().map(empty).collect()
+    }
+
+    /// Runs once, and gives what can be fetched by name. See [`Executable::step`].
     pub fn run(
         &mut self,
         inputs: &[&Tensor],
         state: &mut [Tensor],
         places: &[usize],
     ) -> Result<Vec<(String, Tensor)>, RunError> {
+        let mut results = self.results();
+        self.step(inputs, state, places, &mut results)?;
+        Ok(results)
+    }
+
+    /// Runs once: inputs in the order of [`Executable::inputs`]; `places` says where in `state` each piece of [`Executable::state`] is;
+    /// what can be fetched goes to `results`, which [`Executable::results`] made. Nothing is allocated once all kernels have run.
+    /// After an error the state is as it was.
+    pub fn step(
+        &mut self,
+        inputs: &[&Tensor],
+        state: &mut [Tensor],
+        places: &[usize],
+        results: &mut [(String, Tensor)],
+    ) -> Result<(), RunError> {
         let wrong = |message: String| {
             Err(RunError {
                 message,
@@ -104,8 +128,16 @@ impl Executable {
                 self.state().len()
             ));
         }
+        let fetched = &self.unit.program.kernels.results;
+        let fits = |((_, tensor), (_, view)): (&(String, Tensor), &(String, View))| {
+            let ty = &self.unit.program.kernels.buffers[view.buffer.index()].ty;
+            tensor.dtype() == ty.dtype && tensor.shape() == view.shape
+        };
+        if results.len() != fetched.len() || !results.iter().zip(fetched).all(fits) {
+            return wrong("the tensors for results have other types".to_owned());
+        }
         for (tensor, (name, ty)) in inputs.iter().zip(&self.inputs) {
-            if tensor.ty() != *ty {
+            if (tensor.dtype(), tensor.shape()) != (ty.dtype, &ty.shape[..]) {
                 return wrong(format!(
                     "input `{name}` must be {ty}, but is {}",
                     tensor.ty()
@@ -114,7 +146,8 @@ impl Executable {
         }
         for (i, (place, piece)) in places.iter().zip(self.state()).enumerate() {
             match state.get(*place) {
-                Some(tensor) if tensor.ty() == piece.ty => {}
+                Some(tensor)
+                    if tensor.dtype() == piece.ty.dtype && tensor.shape() == piece.ty.shape => {}
                 Some(tensor) => {
                     let found = tensor.ty();
                     return wrong(format!(
@@ -142,30 +175,19 @@ impl Executable {
             self.unit
                 .run(&feeds.0, &before.0, &self.pool, &mut self.scratch)?;
         }
-        let results = self.results();
+        self.fetch(results);
         self.write();
-        Ok(results)
+        Ok(())
     }
 
-    fn results(&self) -> Vec<(String, Tensor)> {
+    fn fetch(&self, results: &mut [(String, Tensor)]) {
         let kernels = &self.unit.program.kernels;
-        let fetch = |(name, view): &(String, View)| {
-            let ty = kernels.buffers[view.buffer.index()]
-                .ty
-                .with_shape(&view.shape);
-            let mut tensor = Tensor::zeros(&ty);
-            // SAFETY: the run made the view; a fresh tensor of its type has room for it and overlaps nothing.
-            unsafe {
-                memory::copy(
-                    view,
-                    ty.dtype.bytes(),
-                    self.unit.base(view.buffer),
-                    memory::pointer_mut(&mut tensor),
-                )
-            };
-            (name.clone(), tensor)
-        };
-        kernels.results.iter().map(fetch).collect()
+        for ((_, view), (_, tensor)) in kernels.results.iter().zip(results) {
+            let bytes = kernels.buffers[view.buffer.index()].ty.dtype.bytes();
+            let (from, to) = (self.unit.base(view.buffer), memory::pointer_mut(tensor));
+            // SAFETY: the run made the view; the tensor has its type, and lies with the caller alone.
+            unsafe { memory::copy(view, bytes, from, to) };
+        }
     }
 
     /// Gives state its new values: first those that lie where they could be overwritten are put aside.

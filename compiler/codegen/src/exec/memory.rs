@@ -112,7 +112,15 @@ pub(super) unsafe fn copy(view: &View, bytes: usize, from: *const u8, to: *mut u
         return;
     }
     let rank = view.shape.len();
-    let mut index = vec![0; rank];
+    // Tensors of more dimensions are rare enough to ask for memory.
+    let (mut few, mut many) = ([0; 8], Vec::new());
+    let index = match rank {
+        0..=8 => &mut few[..rank],
+        _ => {
+            many.resize(rank, 0);
+            &mut many[..]
+        }
+    };
     for i in 0..n {
         let place: usize = view.offset
             + index

@@ -9,5 +9,6 @@ pub mod parts;
 pub mod pool;
 mod rounds;
 mod unit;
+mod walk;
 
 pub use executable::Executable;

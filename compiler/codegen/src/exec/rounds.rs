@@ -18,6 +18,8 @@ pub(super) struct Rounds {
     now: Vec<Arena>,
     next: Vec<Arena>,
     inputs: Pointers,
+    /// The bytes of each result of a round.
+    sizes: Vec<usize>,
 }
 
 fn bytes_of(program: &Program, view: &View) -> usize {
@@ -41,7 +43,11 @@ impl Rounds {
                 .collect()
         };
         let (now, next) = (rooms(()), rooms(()));
+        let results = unit.program.kernels.results.iter();
+        let size = |view: &View| view.elements() * bytes_of(&unit.program, view);
+        let sizes = results.map(|(_, view)| size(view)).collect();
         Ok(Rounds {
+            sizes,
             unit,
             now,
             next,
@@ -79,9 +85,7 @@ impl Rounds {
         else {
             unreachable!("a loop");
         };
-        let results = self.unit.program.kernels.results.clone();
-        let size = |view: &View| view.elements() * bytes_of(&self.unit.program, view);
-        let sizes: Vec<usize> = results.iter().map(|(_, view)| size(view)).collect();
+        let sizes = &self.sizes;
         for (i, now) in self.now.iter_mut().enumerate() {
             // SAFETY: a carried value has one type from round to round, so both have `sizes[i]` bytes.
             unsafe {
@@ -105,7 +109,7 @@ impl Rounds {
             self.inputs.0.push((&raw mut position).cast());
             // SAFETY: the inputs are those of the body, in its order: captures, carried values, elements, position.
             unsafe { self.unit.run(&self.inputs.0, &[], pool, scratch)? };
-            for (i, (_, view)) in results.iter().enumerate() {
+            for (i, (_, view)) in self.unit.program.kernels.results.iter().enumerate() {
                 let to = match i < *carries {
                     true => self.next[i].pointer(),
                     // SAFETY: what is yielded has `length` rows of `sizes[i]` bytes.

@@ -1,6 +1,7 @@
 //! A program with its code and its memory: what runs, kernel by kernel.
 
 use trainspec_ir::Tensor;
+use trainspec_ir::graph::Type;
 use trainspec_ir::interp::RunError;
 use trainspec_ir::kernel::{BufferId, Kernel, Origin, View, What};
 use trainspec_ir::plan::{Place, Program};
@@ -11,7 +12,8 @@ use crate::exec::memory::{self, Arena};
 use crate::exec::pool::Pool;
 use crate::exec::rounds::Rounds;
 use crate::library::{self, Routine, Scratch, Slice, SliceMut};
-use crate::translate::{Machine, Space};
+use crate::exec::walk::Walk;
+use crate::translate::Machine;
 
 /// A program that is ready to run.
 #[derive(Debug)]
@@ -29,9 +31,45 @@ pub(super) struct Unit {
 /// How a kernel is run.
 #[derive(Debug)]
 enum Step {
-    Map { entry: usize, space: Space },
-    Call(library::Run),
+    Map { entry: usize, walk: Walk },
+    Call(Call),
     Scan(Box<Rounds>),
+}
+
+/// A call of a routine: its types, and room for what it is told, which is empty outside of a call.
+#[derive(Debug)]
+struct Call {
+    run: library::Run,
+    types: Vec<Type>,
+    results: Vec<Type>,
+    lists: Lists<'static>,
+}
+
+/// No primitive has more results.
+const MOST_RESULTS: usize = 4;
+
+/// What a routine is told of its operands.
+#[derive(Debug, Default)]
+struct Lists<'a> {
+    types: Vec<&'a Type>,
+    results: Vec<&'a Type>,
+    operands: Vec<Slice<'a>>,
+}
+
+impl Lists<'_> {
+    /// The same room for other lifetimes: everything is taken out, the memory stays.
+    fn recycled<'b>(self) -> Lists<'b> {
+        fn empty<A, B>(mut list: Vec<A>) -> Vec<B> {
+            list.clear();
+            // In place, because the two have the same layout.
+            list.into_iter().map(|_| unreachable!("it is empty")).collect()
+        }
+        Lists {
+            types: empty(self.types),
+            results: empty(self.results),
+            operands: empty(self.operands),
+        }
+    }
 }
 
 /// Addresses that mean something during a run only.
@@ -44,9 +82,15 @@ unsafe impl Send for Pointers {}
 unsafe impl Sync for Pointers {}
 
 /// A table of pointers that several threads read.
-struct Table(*const *mut u8);
+struct Table<'a>(&'a [*mut u8]);
 // SAFETY: the table is not changed while a kernel runs, and kernels write to disjoint rows.
-unsafe impl Sync for Table {}
+unsafe impl Sync for Table<'_> {}
+
+impl Table<'_> {
+    fn pointers(&self) -> &[*mut u8] {
+        self.0
+    }
+}
 
 impl Unit {
     pub(super) fn new(program: Program, machine: Option<Machine>) -> Result<Unit, CompileError> {
@@ -58,11 +102,19 @@ impl Unit {
                     maps.push(map);
                     Step::Map {
                         entry: maps.len() - 1,
-                        space: Space::of(map),
+                        walk: Walk::of(map),
                     }
                 }
-                What::Call { prim, .. } => {
-                    Step::Call(library::find(prim).ok_or(CompileError::Missing(prim.name))?)
+                What::Call { prim, operands, .. } => {
+                    let buffers = &program.kernels.buffers;
+                    let ty = |view: &View| buffers[view.buffer.index()].ty.with_shape(&view.shape);
+                    let made = kernel.makes.iter();
+                    Step::Call(Call {
+                        run: library::find(prim).ok_or(CompileError::Missing(prim.name))?,
+                        types: operands.iter().map(ty).collect(),
+                        results: made.map(|b| buffers[b.index()].ty.clone()).collect(),
+                        lists: Lists::default(),
+                    })
                 }
                 What::Scan { body, carries, .. } => Step::Scan(Box::new(Rounds::new(
                     body.as_ref().clone(),
@@ -130,7 +182,7 @@ impl Unit {
                 unsafe { bases[view.buffer.index()].add(view.offset * bytes) }
             };
             match (step, &kernel.what) {
-                (Step::Map { entry, space }, What::Map(map)) => {
+                (Step::Map { entry, walk }, What::Map(map)) => {
                     if map.shape.contains(&0) {
                         continue;
                     }
@@ -138,76 +190,68 @@ impl Unit {
                     table.clear();
                     table.extend(map.loads.iter().map(at));
                     table.extend(kernel.makes.iter().map(|b| bases[b.index()]));
-                    let table = Table(table.as_ptr());
-                    let table = &table;
+                    let table = Table(table);
+                    let (table, walk) = (&table, &*walk);
                     let entry = self.code.entry(*entry);
-                    let (rows, each) = (space.rows(map), space.rows_per_task(map));
-                    pool.run(rows.div_ceil(each), &|task| {
-                        let (from, to) = (task * each, ((task + 1) * each).min(rows));
+                    pool.run(walk.rows.div_ceil(walk.each), &|task| {
+                        let (from, to) = (task * walk.each, (task + 1) * walk.each);
                         // SAFETY: the code was compiled for this loop: it reads the loads and writes the rows `from..to` of the made
                         // buffers alone, all of which are where the plan put them; tasks have different rows. What the plan lets a
                         // kernel write where it also reads, it reads and writes at the same element.
-                        unsafe { entry(table.0, from as i64, to as i64) };
+                        unsafe { walk.run(entry, table.pointers(), from, to.min(walk.rows)) };
                     });
                 }
                 (
-                    Step::Call(run),
+                    Step::Call(call),
                     What::Call {
                         prim,
                         attrs,
                         operands,
                     },
                 ) => {
-                    let buffers = &self.program.kernels.buffers;
-                    let ty = |view: &View| buffers[view.buffer.index()].ty.with_shape(&view.shape);
-                    let types: Vec<_> = operands.iter().map(ty).collect();
-                    let types: Vec<_> = types.iter().collect();
-                    let results: Vec<_> = kernel
-                        .makes
-                        .iter()
-                        .map(|b| &buffers[b.index()].ty)
-                        .collect();
+                    let mut lists = std::mem::take(&mut call.lists).recycled();
+                    lists.types.extend(&call.types);
+                    lists.results.extend(&call.results);
                     // SAFETY: operands are contiguous views of initialised buffers, and no buffer that the kernel makes lies where an
                     // operand does, because the plan keeps a buffer until the last kernel that reads it is done.
-                    let slices: Vec<Slice<'_>> = operands
-                        .iter()
-                        .zip(&types)
-                        .map(|(v, ty)| unsafe { memory::slice(ty.dtype, at(v), v.elements()) })
-                        .collect();
+                    let slice = |(v, ty): (&View, &Type)| unsafe {
+                        memory::slice(ty.dtype, at(v), v.elements())
+                    };
+                    lists.operands.extend(operands.iter().zip(&call.types).map(slice));
                     // SAFETY: made buffers do not overlap each other; the arena was zeroed once, so that all bytes are initialised,
                     // and truths are only ever written as 0 or 1.
-                    let mut outputs: Vec<SliceMut<'_>> = kernel
-                        .makes
-                        .iter()
-                        .map(|b| unsafe {
-                            memory::slice_mut(
-                                buffers[b.index()].ty.dtype,
-                                bases[b.index()],
-                                buffers[b.index()].ty.elements(),
-                            )
-                        })
-                        .collect();
+                    let slice = |(b, ty): (&BufferId, &Type)| unsafe {
+                        memory::slice_mut(ty.dtype, bases[b.index()], ty.elements())
+                    };
+                    let mut outputs: [SliceMut<'_>; MOST_RESULTS] =
+                        std::array::from_fn(|_| SliceMut::U8(&mut []));
+                    let made = kernel.makes.iter().zip(&call.results).map(slice);
+                    outputs.iter_mut().zip(made).for_each(|(to, made)| *to = made);
                     let mut routine = Routine {
                         prim,
                         attrs,
-                        types: &types,
-                        results: &results,
-                        operands: &slices,
-                        outputs: &mut outputs,
+                        types: &lists.types,
+                        results: &lists.results,
+                        operands: &lists.operands,
+                        outputs: &mut outputs[..kernel.makes.len()],
                         pool,
                         scratch,
                     };
-                    run(&mut routine).map_err(|fault| RunError {
+                    let done = (call.run)(&mut routine);
+                    call.lists = lists.recycled();
+                    done.map_err(|fault| RunError {
                         message: fault.0,
                         span: kernel.span,
                     })?;
                 }
                 (Step::Scan(rounds), What::Scan { .. }) => {
-                    let operands: Vec<*mut u8> = operands_of(kernel).iter().map(at).collect();
-                    let made: Vec<*mut u8> =
-                        kernel.makes.iter().map(|b| bases[b.index()]).collect();
+                    let table = &mut self.table.0;
+                    table.clear();
+                    table.extend(operands_of(kernel).iter().map(at));
+                    table.extend(kernel.makes.iter().map(|b| bases[b.index()]));
+                    let (operands, made) = table.split_at(operands_of(kernel).len());
                     // SAFETY: operands are contiguous views of initialised buffers, made buffers have room for the loop's results.
-                    unsafe { rounds.run(kernel, &self.program, &operands, &made, pool, scratch)? };
+                    unsafe { rounds.run(kernel, &self.program, operands, made, pool, scratch)? };
                 }
                 _ => unreachable!("steps follow their kernels"),
             }

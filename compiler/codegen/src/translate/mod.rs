@@ -4,16 +4,17 @@
 //! is left when neighbouring dimensions that are walked in one go are made one; a loop with one dimension does a range of its elements.
 
 mod body;
+pub(crate) mod prims;
 mod shape;
 
-pub use shape::Space;
+pub use shape::{Moves, Space};
 
 use cranelift::codegen::ir::{Function, UserFuncName};
 use cranelift::prelude::*;
 use trainspec_ir::DType;
-use trainspec_ir::kernel::{InstOp, Map};
+use trainspec_ir::kernel::{InstOp, Map, Phases};
 
-use body::{Carried, Lanes};
+use body::Lanes;
 
 /// What the machine can do, as far as code depends on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,6 +23,8 @@ pub struct Machine {
     pub fma: bool,
     /// Whether vectors are used.
     pub vectors: bool,
+    /// Whether vectors of 256 bits are, where a loop allows it.
+    pub wide: bool,
 }
 
 impl Machine {
@@ -32,7 +35,11 @@ impl Machine {
             && std::arch::is_x86_feature_detected!("avx2");
         #[cfg(not(target_arch = "x86_64"))]
         let fma = cfg!(target_arch = "aarch64");
-        Machine { fma, vectors: true }
+        Machine {
+            fma,
+            vectors: true,
+            wide: crate::wide::is_supported(),
+        }
     }
 }
 
@@ -63,7 +70,7 @@ pub fn translate(
 ) {
     function.name = UserFuncName::default();
     let helpers = helpers(function);
-    let space = Space::of(map);
+    let (space, phases) = (Space::of(map), Phases::of(map));
     let mut b = FunctionBuilder::new(function, context);
     let entry = b.create_block();
     b.append_block_params_for_function_params(entry);
@@ -75,7 +82,7 @@ pub fn translate(
         b.block_params(entry)[2],
     );
     let flags = MemFlagsData::trusted().with_readonly();
-    let accesses = space.loads.len() + space.stores.len() + map.folds.len();
+    let accesses = space.loads.len() + space.stores.len();
     let pointers: Vec<Value> = (0..accesses)
         .map(|i| b.ins().load(types::I64, flags, table, (8 * i) as i32))
         .collect();
@@ -84,12 +91,13 @@ pub fn translate(
         b: &mut b,
         map,
         space: &space,
+        phases: &phases,
         machine,
         helpers,
     };
     match space.is_flat(map) {
         true => {
-            kernel.row(&pointers, from, to, vector, Carried::default());
+            kernel.flat(&pointers, from, to, vector);
         }
         false => {
             kernel.counted(from, to, 1, &[], |kernel, row, _| {
@@ -101,6 +109,15 @@ pub fn translate(
     b.ins().return_(&[]);
     b.seal_all_blocks();
     b.finalize(target);
+}
+
+/// How many lanes rows are combined in: the element at place i goes to lane i modulo this, also where code has other vectors or
+/// none, so that sums have the same bits everywhere.
+pub(crate) fn lanes_of(dtype: DType) -> usize {
+    match dtype {
+        DType::F64 => 4,
+        _ => 8,
+    }
 }
 
 /// The kind of vectors that a loop can use: all that it reads and writes are floats of one type; truths stay inside.
@@ -118,5 +135,5 @@ fn vector_type(map: &Map) -> Option<Lanes> {
         }
     }
     let stored = |r: &usize| map.body[*r].dtype != DType::Bool;
-    found.filter(|_| map.stores.iter().all(stored))
+    found.filter(|_| map.stores.iter().map(|s| &s.register).all(stored))
 }

@@ -33,20 +33,16 @@ impl Space {
     pub fn of(map: &Map) -> Space {
         let rank = map.shape.len();
         let mut strides: Vec<Vec<usize>> = map.loads.iter().map(|v| v.strides.clone()).collect();
-        let mut row = vec![1; rank];
-        for i in (0..rank.saturating_sub(1)).rev() {
-            row[i] = row[i + 1] * map.shape[i + 1];
-        }
-        strides.extend(map.stores.iter().map(|_| row.clone()));
-        let border = if map.folds.is_empty() {
-            rank
-        } else {
-            rank - map.folded
-        };
+        let border = rank - map.folded;
+        let (every, rows) = (row_major(&map.shape), row_major(&map.shape[..border]));
+        strides.extend(map.stores.iter().map(|store| match store.row {
+            true => [&rows[..], &vec![0; map.folded]].concat(),
+            false => every.clone(),
+        }));
         let (mut outer, mut moves) = merged(&map.shape, &strides, 0..border);
         let (mut middle, mut folded) = merged(&map.shape, &strides, border..rank);
         // The last dimension: that of what is folded, or of the rows.
-        let (last, lasts) = if map.folds.is_empty() {
+        let (last, lasts) = if map.folded == 0 {
             (&mut outer, &mut moves)
         } else {
             (&mut middle, &mut folded)
@@ -71,7 +67,7 @@ impl Space {
 
     /// Whether the rows of the loop are single elements, of which ranges are done.
     pub fn is_flat(&self, map: &Map) -> bool {
-        self.outer.is_empty() && map.folds.is_empty()
+        self.outer.is_empty() && map.folded == 0
     }
 
     /// How many rows there are; a loop of one dimension has one for each element.
@@ -92,6 +88,14 @@ impl Space {
             }
         }
     }
+}
+
+fn row_major(shape: &[usize]) -> Vec<usize> {
+    let mut strides = vec![1; shape.len()];
+    for i in (0..shape.len().saturating_sub(1)).rev() {
+        strides[i] = strides[i + 1] * shape[i + 1];
+    }
+    strides
 }
 
 /// Some dimensions of a loop, neighbours made one where every access walks them in one go, and the moves of each access.

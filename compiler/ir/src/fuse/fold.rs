@@ -25,7 +25,7 @@ pub(super) fn rows(prim: &Prim, attrs: &[Attr], operands: &[&Type]) -> Option<(C
         .copied()
         .filter(|n| *n != 1)
         .collect();
-    let even = long.len() <= 1 || long.last().is_some_and(|n| n % 4 == 0);
+    let even = long.len() <= 1 || long.last().is_some_and(|n| n % 8 == 0);
     (last && even && known && (1..=LONGEST).contains(&length) && !ty.shape.contains(&0))
         .then_some((how, folded))
 }

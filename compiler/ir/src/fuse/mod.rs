@@ -3,9 +3,10 @@
 //! In: a simplified graph. Out: kernels in order. Elementwise nodes of one shape that feed each other become one loop; reshapes,
 //! transposes, broadcasts and slices become views of what they read.
 //!
-//! The rule: a group of nodes stays open as long as only nodes of its own shape read it element by element. It is closed, and
-//! becomes a kernel, when a routine reads one of its values, when one is read in another shape, or when it is large. Open groups
-//! depend on closed ones alone, so two of them can always be made one.
+//! The rule: a group of nodes stays open as long as only nodes of its own shape read it element by element, reductions combine its
+//! rows, or nodes with one number for each row read what those combine to; such a number may come back to the elements of its row. A
+//! group is closed, and becomes a kernel, when a routine reads one of its values, when one is read in another shape, or when it is
+//! large. Open groups depend on closed ones alone, so two of them can always be made one.
 
 mod elementwise;
 mod fold;
@@ -15,13 +16,13 @@ pub use elementwise::is_elementwise;
 
 use std::collections::HashMap;
 
-use crate::graph::{Attr, Graph, Node, Scan, ValueId, What};
+use crate::graph::{Attr, Graph, Node, Prim, Scan, ValueId, What};
 use crate::kernel::{
-    self, Buffer, BufferId, Combine, Inst, InstOp, Kernel, Kernels, Map, Origin, View,
+    self, Buffer, BufferId, Combine, Inst, InstOp, Kernel, Kernels, Map, Origin, Store, View,
 };
 use crate::ops::prims;
 use crate::tensor::Tensor;
-use group::Group;
+use group::{Group, Member};
 
 /// Larger groups are closed: code and its registers grow with them.
 const MOST: usize = 128;
@@ -44,8 +45,8 @@ enum Where {
     Splat(Tensor, Vec<usize>),
     /// In a group that is still open.
     Open(usize),
-    /// Combined by a group that is still open, so that it can be read when the group is closed.
-    Folded(usize),
+    /// In a group that is still open, one number for each of its rows.
+    Row(usize),
 }
 
 struct Fuser<'a> {
@@ -118,7 +119,7 @@ impl<'a> Fuser<'a> {
                     &prims::SLICE,
                 ];
                 if views.contains(prim) {
-                    return self.view(node, prim.name, attrs);
+                    return self.view(place, node, prim, attrs);
                 }
                 let types: Vec<_> = node.operands.iter().map(|v| self.graph.ty(*v)).collect();
                 let made = result.map(|v| self.graph.ty(v));
@@ -231,7 +232,7 @@ impl<'a> Fuser<'a> {
                 };
                 View::whole(buffer, &[]).broadcast(&shape)
             }
-            Where::Open(group) | Where::Folded(group) => {
+            Where::Open(group) | Where::Row(group) => {
                 self.close(group, why);
                 self.closed(value, why)
             }
@@ -254,8 +255,10 @@ impl<'a> Fuser<'a> {
                 op: InstOp::Load(0),
                 dtype: ty.dtype,
             }],
-            stores: vec![0],
-            folds: Vec::new(),
+            stores: vec![Store {
+                register: 0,
+                row: false,
+            }],
             folded: 0,
         };
         let span = crate::span::Span::default();
@@ -270,17 +273,25 @@ impl<'a> Fuser<'a> {
     }
 
     /// A node that reads its operand in another way.
-    fn view(&mut self, node: &Node, name: &str, attrs: &[Attr]) {
+    fn view(&mut self, place: usize, node: &Node, prim: &'static Prim, attrs: &[Attr]) {
         let sizes = |i: usize| match &attrs[i] {
             Attr::Sizes(sizes) => sizes.as_slice(),
-            other => panic!("`{name}` has no sizes: {other:?}"),
+            other => panic!("`{}` has no sizes: {other:?}", prim.name),
         };
         let shape = self.graph.ty(node.results[0]).shape.clone();
         let value = match self.location(node.operands[0]).clone() {
             Where::Splat(one, _) => Where::Splat(one, shape),
-            Where::View(_) | Where::Open(_) | Where::Folded(_) => {
+            Where::Row(group) if self.is_alias(group, node, prim) => {
+                let open = self.groups[group].as_mut().expect("it is open");
+                open.members.push((place, Member::Alias));
+                match *prim == prims::RESHAPE {
+                    true => Where::Row(group),
+                    false => Where::Open(group),
+                }
+            }
+            Where::View(_) | Where::Open(_) | Where::Row(_) => {
                 let view = self.closed(node.operands[0], "it is read in another shape");
-                Where::View(match name {
+                Where::View(match prim.name {
                     "transpose" => view.transposed(sizes(0)),
                     "broadcast" => view.broadcast(&shape),
                     "slice" => view.sliced(sizes(0), sizes(1), sizes(2)),
@@ -298,11 +309,33 @@ impl<'a> Fuser<'a> {
         self.values[node.results[0].index()] = Some(value);
     }
 
+    /// Whether a node only gives the numbers of a group's rows another shape, or gives each to the elements of its row.
+    fn is_alias(&self, group: usize, node: &Node, prim: &Prim) -> bool {
+        let group = self.groups[group].as_ref().expect("it is open");
+        let (from, to) = (
+            &self.graph.ty(node.operands[0]).shape,
+            &self.graph.ty(node.results[0]).shape,
+        );
+        let padded = || {
+            let mut shape = vec![1; group.shape.len().saturating_sub(from.len())];
+            shape.extend(from);
+            shape
+        };
+        *prim == prims::RESHAPE
+            || *prim == prims::BROADCAST && *to == group.shape && padded() == group.row_shape()
+    }
+
     /// A node that joins a group, or begins one.
     fn elementwise(&mut self, place: usize, node: &Node, shape: Vec<usize>) {
+        if let Some(group) = self.row_of(node) {
+            let open = self.groups[group].as_mut().expect("it is open");
+            open.members.push((place, Member::Row));
+            self.values[node.results[0].index()] = Some(Where::Row(group));
+            return;
+        }
         for operand in &node.operands {
-            if matches!(self.location(*operand), Where::Folded(_)) {
-                self.closed(*operand, "what it combines is read");
+            if matches!(self.location(*operand), Where::Row(_)) {
+                self.closed(*operand, "what its rows combine to is read with other things");
             }
         }
         let mut own: Option<usize> = None;
@@ -328,25 +361,52 @@ impl<'a> Fuser<'a> {
             self.groups.len() - 1
         });
         let members = &mut self.groups[group].as_mut().expect("it is open").members;
-        members.push(place);
+        members.push((place, Member::Element));
         self.values[node.results[0].index()] = Some(Where::Open(group));
         if !self.fusion {
             self.close(group, "nothing is fused");
         }
     }
 
-    /// A node that a group combines along its last dimensions.
+    /// The group to whose rows' numbers a node does something, if it is one; what else the node reads must have such a shape too.
+    fn row_of(&mut self, node: &Node) -> Option<usize> {
+        let rows = node.operands.iter().find_map(|v| match self.location(*v) {
+            Where::Row(group) => Some(*group),
+            Where::View(_) | Where::Splat(..) | Where::Open(_) => None,
+        });
+        let group = rows?;
+        let open = self.groups[group].as_ref().expect("it is open");
+        if open.size() >= MOST || open.row_count() != self.graph.ty(node.results[0]).elements() {
+            return None;
+        }
+        let shape = open.row_shape();
+        for operand in &node.operands {
+            match self.location(*operand) {
+                Where::Row(other) if *other == group => {}
+                // An element and a row of one element are the same.
+                Where::Open(other) if *other == group => return None,
+                Where::Splat(..) => {}
+                Where::View(_) | Where::Open(_) | Where::Row(_) => {
+                    let view = self.closed(*operand, "its values are read for each row of another");
+                    view.reshaped(&shape)?;
+                }
+            }
+        }
+        Some(group)
+    }
+
+    /// A node that combines the rows of a group.
     fn fold(&mut self, place: usize, node: &Node, how: Combine, folded: usize) {
         let operand = node.operands[0];
         let shape = self.graph.ty(operand).shape.clone();
         let open = match self.location(operand) {
             Where::Open(group) => Some(*group),
-            Where::View(_) | Where::Splat(..) | Where::Folded(_) => None,
+            Where::View(_) | Where::Splat(..) | Where::Row(_) => None,
         };
-        let kind = Some((folded, self.graph.ty(operand).dtype));
+        let rows = Some((folded, self.graph.ty(operand).dtype));
         let open = open.filter(|group| {
             let group = self.groups[*group].as_ref().expect("it is open");
-            group.kind.is_none() || group.kind == kind
+            group.size() < MOST && (group.rows.is_none() || group.rows == rows)
         });
         if open.is_none() {
             self.closed(operand, "it is combined along other dimensions");
@@ -356,39 +416,35 @@ impl<'a> Fuser<'a> {
             self.groups.len() - 1
         });
         let open = self.groups[group].as_mut().expect("it is open");
-        open.folds.push((place, how));
-        open.kind = kind;
-        self.values[node.results[0].index()] = Some(Where::Folded(group));
+        open.members.push((place, Member::Fold(how)));
+        open.rows = rows;
+        self.values[node.results[0].index()] = Some(Where::Row(group));
     }
 
-    /// Whether two groups fold the same dimensions of one type, or one folds none.
+    /// Whether two groups combine rows of the same dimensions and one type, or one combines none.
     fn alike(&self, a: usize, b: usize) -> bool {
         let group = |i: usize| self.groups[i].as_ref().expect("it is open");
         let (a, b) = (group(a), group(b));
-        a.kind.is_none() || b.kind.is_none() || a.kind == b.kind
+        a.rows.is_none() || b.rows.is_none() || a.rows == b.rows
     }
 
     fn size(&self, group: usize) -> usize {
-        self.groups[group].as_ref().map_or(0, |g| g.members.len())
+        self.groups[group].as_ref().map_or(0, Group::size)
     }
 
     fn merge(&mut self, into: usize, from: usize) {
         let group = self.groups[from].take().expect("it is open");
-        for place in &group.members {
-            let value = self.graph.nodes[*place].results[0];
-            self.values[value.index()] = Some(Where::Open(into));
-        }
-        for (place, _) in &group.folds {
-            let value = self.graph.nodes[*place].results[0];
-            self.values[value.index()] = Some(Where::Folded(into));
+        for (place, _) in &group.members {
+            let value = self.graph.nodes[*place].results[0].index();
+            self.values[value] = match self.values[value] {
+                Some(Where::Row(_)) => Some(Where::Row(into)),
+                _ => Some(Where::Open(into)),
+            };
         }
         let open = self.groups[into].as_mut().expect("it is open");
         open.members.extend(group.members);
-        open.members.sort_unstable();
-        if !group.folds.is_empty() {
-            open.folds.extend(group.folds);
-            open.kind = group.kind;
-        }
+        open.members.sort_unstable_by_key(|m| m.0);
+        open.rows = open.rows.or(group.rows);
     }
 
     fn finish(mut self) -> Kernels {

@@ -3,9 +3,11 @@
 //! A kernel reads buffers through views and writes whole buffers. Reshapes, transposes, broadcasts and slices are no kernels but
 //! views, wherever the reader can walk them.
 
+mod phases;
 mod print;
 mod view;
 
+pub use phases::Phases;
 pub use view::View;
 
 use crate::graph::{Attrs, Prim, StateId, Type};
@@ -106,30 +108,28 @@ pub enum What {
     },
 }
 
-/// A fused loop: each element of the made buffers is computed on its own.
+/// A fused loop. Each element of the made buffers is computed from those at the same place, and from what whole rows combine to.
 #[derive(Debug, Clone)]
 pub struct Map {
-    /// The shape that is walked, which is that of all buffers made.
+    /// The shape that is walked.
     pub shape: Vec<usize>,
+    /// How many of the last dimensions are a row, where rows are combined.
+    pub folded: usize,
     /// What is read, each in that shape.
     pub loads: Vec<View>,
     /// What is computed; instruction i makes register i.
     pub body: Vec<Inst>,
-    /// The registers that are stored, one for each of the first buffers that are made.
-    pub stores: Vec<usize>,
-    /// The registers that are combined along the last dimensions, one for each of the other buffers that are made.
-    pub folds: Vec<Fold>,
-    /// How many of the last dimensions are folded, where something is.
-    pub folded: usize,
+    /// What is stored, one for each of the buffers that are made.
+    pub stores: Vec<Store>,
 }
 
-/// A register that is combined along the last dimensions of a loop.
+/// A register that is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Fold {
-    /// Which register.
+pub struct Store {
+    /// Which.
     pub register: usize,
-    /// How.
-    pub how: Combine,
+    /// Whether one number of each row is stored, not each element.
+    pub row: bool,
 }
 
 /// How elements are combined.
@@ -184,4 +184,6 @@ pub enum InstOp {
     Int(i64),
     /// A primitive on registers.
     Prim(&'static Prim, Vec<usize>),
+    /// What a register combines to along a row.
+    Fold(Combine, usize),
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use crate::kernel::{InstOp, Kernel, Kernels, Map, Origin, View, What};
+use crate::kernel::{InstOp, Kernel, Kernels, Map, Origin, Store, View, What};
 
 impl fmt::Display for Kernels {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -116,21 +116,19 @@ fn instructions(f: &mut impl Write, map: &Map, depth: usize) -> fmt::Result {
                 let operands: Vec<String> = operands.iter().map(|r| format!("r{r}")).collect();
                 writeln!(f, "{}({})", prim.name, operands.join(", "))?;
             }
+            InstOp::Fold(how, register) => {
+                let row = &map.shape[map.shape.len() - map.folded..];
+                writeln!(f, "fold {row:?} {}(r{register})", how.name())?;
+            }
         }
     }
     if !map.stores.is_empty() {
-        let stores: Vec<String> = map.stores.iter().map(|r| format!("r{r}")).collect();
+        let store = |store: &Store| match store.row {
+            true => format!("row r{}", store.register),
+            false => format!("r{}", store.register),
+        };
+        let stores: Vec<String> = map.stores.iter().map(store).collect();
         writeln!(f, "{indent}store {}", stores.join(", "))?;
-    }
-    for fold in &map.folds {
-        let rows = &map.shape[map.shape.len() - map.folded..];
-        writeln!(
-            f,
-            "{indent}fold {:?} {}(r{})",
-            rows,
-            fold.how.name(),
-            fold.register
-        )?;
     }
     Ok(())
 }

@@ -6,7 +6,7 @@
 use std::fmt;
 
 use crate::graph::StateId;
-use crate::kernel::{BufferId, Kernels, Origin, View, What};
+use crate::kernel::{BufferId, Kernels, Origin, Phases, View, What};
 
 /// Kernels with places for their buffers.
 #[derive(Debug, Clone)]
@@ -115,6 +115,10 @@ fn in_place(kernels: &Kernels) -> Vec<(BufferId, StateId)> {
         let What::Map(map) = &kernel.what else {
             continue;
         };
+        // A second walk over a row must find what the first one found.
+        if Phases::of(map).walks_again() {
+            continue;
+        }
         let whole = *view == View::whole(view.buffer, &view.shape);
         let old = home(*state);
         let gone = old.is_none_or(|old| last[old.index()] <= place);

@@ -1,0 +1,135 @@
+//! Runs the rows of a fused loop.
+
+use std::mem::MaybeUninit;
+
+use trainspec_ir::kernel::{InstOp, Map};
+
+use crate::exec::code::Entry;
+use crate::translate::{Moves, Space};
+use crate::wide::{KEPT_BYTES, MOST_ACCESSES};
+
+/// How a loop is walked: its dimensions, and how far each access moves, in bytes.
+#[derive(Debug)]
+pub(super) struct Walk {
+    outer: Vec<usize>,
+    inner: usize,
+    flat: bool,
+    moves: Vec<Moves>,
+    /// How many rows, or elements where rows are single elements, there are.
+    pub(super) rows: usize,
+    /// How many of them are one task.
+    pub(super) each: usize,
+}
+
+impl Walk {
+    pub(super) fn of(map: &Map) -> Walk {
+        let space = Space::of(map);
+        let mut bytes = vec![1; map.loads.len() + map.stores.len()];
+        for inst in &map.body {
+            if let InstOp::Load(load) = inst.op {
+                bytes[load] = inst.dtype.bytes();
+            }
+        }
+        for (s, store) in map.stores.iter().enumerate() {
+            bytes[map.loads.len() + s] = map.body[store.register].dtype.bytes();
+        }
+        let (rows, each, flat) = (
+            space.rows(map),
+            space.rows_per_task(map),
+            space.is_flat(map),
+        );
+        let scaled = |(m, bytes): (Moves, usize)| Moves {
+            outer: m.outer.iter().map(|s| s * bytes).collect(),
+            middle: m.middle.iter().map(|s| s * bytes).collect(),
+            inner: m.inner * bytes,
+        };
+        let all = space.loads.into_iter().chain(space.stores);
+        Walk {
+            outer: space.outer,
+            inner: space.inner,
+            flat,
+            moves: all.zip(bytes).map(scaled).collect(),
+            rows,
+            each,
+        }
+    }
+
+    /// Does the rows `from..to`.
+    ///
+    /// # Safety
+    ///
+    /// `entry` is the function of the loop that this is the walk of, `table` has the first element of each of its accesses, and nobody else
+    /// reads or writes what it stores for these rows.
+    pub(super) unsafe fn run(
+        &self,
+        entry: Entry,
+        table: &[*mut u8],
+        from: usize,
+        to: usize,
+    ) {
+        match entry {
+            // SAFETY: the caller's promise.
+            Entry::Plain(run) => unsafe { run(table.as_ptr(), from as i64, to as i64) },
+            Entry::Wide {
+                run,
+                keeps_rows: false,
+            } => {
+                // SAFETY: the caller's promise; the function keeps no rows.
+                unsafe { self.planes(run, table, std::ptr::null_mut(), from, to) }
+            }
+            Entry::Wide {
+                run,
+                keeps_rows: true,
+            } => {
+                #[repr(align(64))]
+                struct Rows([MaybeUninit<u8>; KEPT_BYTES]);
+                let mut rows = Rows([MaybeUninit::uninit(); KEPT_BYTES]);
+                // SAFETY: the caller's promise; there is as much place as the function was told.
+                unsafe { self.planes(run, table, rows.0.as_mut_ptr().cast(), from, to) }
+            }
+        }
+    }
+
+    /// Rows that lie one step apart are done in one call.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Walk::run`].
+    unsafe fn planes(
+        &self,
+        run: unsafe extern "C" fn(*mut *mut u8, i64, i64),
+        table: &[*mut u8],
+        kept: *mut u8,
+        from: usize,
+        to: usize,
+    ) {
+        let mut here = [std::ptr::null_mut(); MOST_ACCESSES];
+        here[table.len()] = kept;
+        if self.flat {
+            for (i, (first, moves)) in table.iter().zip(&self.moves).enumerate() {
+                // SAFETY: element `from` is one of the loop's.
+                here[i] = unsafe { first.add(from * moves.inner) };
+            }
+            // SAFETY: the function walks the elements `from..to`.
+            unsafe { run(here.as_mut_ptr(), 1, (to - from) as i64) };
+            return;
+        }
+        let last = self.outer.last().copied().unwrap_or(1);
+        let mut row = from;
+        while row < to {
+            let count = (last - row % last).min(to - row);
+            for (i, (first, moves)) in table.iter().zip(&self.moves).enumerate() {
+                let (mut rest, mut offset) = (row, 0);
+                for (size, step) in self.outer.iter().zip(&moves.outer).rev() {
+                    offset += rest % size * step;
+                    rest /= size;
+                }
+                // SAFETY: the row is one of the loop's.
+                here[i] = unsafe { first.add(offset) };
+            }
+            // SAFETY: the function walks `count` rows from this one on, all in the last of the outer dimensions.
+            unsafe { run(here.as_mut_ptr(), count as i64, self.inner as i64) };
+            row += count;
+        }
+    }
+}
