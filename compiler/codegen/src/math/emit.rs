@@ -148,10 +148,22 @@ pub trait Emit {
         }
     }
 
+    /// a · b - c, rounded like [`Emit::fma`].
+    fn fms(&mut self, a: Self::V, b: Self::V, c: Self::V) -> Self::V {
+        let c = self.neg(c);
+        self.fma(a, b, c)
+    }
+
     /// 1.5 · 2ᵐ with m the stored bits of the mantissa: added to a small number, it leaves the nearest integer in the
     /// low bits. No instruction converts f64 lanes to integer lanes.
     fn magic(&mut self) -> Self::V {
         self.choose(12_582_912.0, 6_755_399_441_055_744.0)
+    }
+
+    /// [`Emit::magic`] and a small whole number more.
+    fn magic_and(&mut self, more: i32) -> Self::V {
+        let more = f64::from(more);
+        self.choose(12_582_912.0 + more, 6_755_399_441_055_744.0 + more)
     }
 
     /// The nearest integer of a number below 2²² (f32) or 2⁵¹ (f64) in magnitude.

@@ -23,8 +23,7 @@ pub(super) fn fast_two_sum<E: Emit>(e: &mut E, a: E::V, b: E::V) -> (E::V, E::V)
 pub(super) fn two_prod<E: Emit>(e: &mut E, a: E::V, b: E::V) -> (E::V, E::V) {
     let product = e.mul(a, b);
     if e.has_fma() {
-        let minus = e.neg(product);
-        return (product, e.fma(a, b, minus));
+        return (product, e.fms(a, b, product));
     }
     let (a_high, a_low) = split(e, a);
     let (b_high, b_low) = split(e, b);

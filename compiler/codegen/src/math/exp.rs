@@ -2,10 +2,38 @@
 //!
 //! eˣ = 2ᵏ eʳ with k = x / ln 2 rounded and |r| ≤ ln 2 / 2. ln 2 is kept in two parts, the first short enough that
 //! its product with k is exact.
+//!
+//! k comes out of a sum with a large constant, in the low bits of a float. The constant holds the bias of an exponent
+//! as well, so that one shift makes a power of two of the sum.
 
-use super::emit::Emit;
+use super::emit::{Emit, Lane};
 use super::exact::fast_two_sum;
 use super::poly::{Table, at_least, at_most, horner};
+
+/// (eʳ - 1) / r for |r| ≤ ln 2 / 2, best for the relative error of eʳ.
+pub(super) const SLOPE: Table = Table {
+    single: &[
+        1.0,
+        0.4999999403953552,
+        0.16666430234909058,
+        0.04166802018880844,
+        0.00837431475520134,
+        0.0013843080960214138,
+    ],
+    double: &[
+        1.0,
+        0.5000000000000012,
+        0.16666666666666216,
+        0.04166666666651781,
+        0.008333333333549763,
+        0.0013888888946357114,
+        0.00019841269436698115,
+        2.4801490631585756e-05,
+        2.7557626755361864e-06,
+        2.7631035888047465e-07,
+        2.4991421261022286e-08,
+    ],
+};
 
 /// (eʳ - 1 - r) / r² for |r| ≤ 0.347.
 const TAIL: Table = Table {
@@ -38,47 +66,51 @@ pub(super) fn ln_2<E: Emit>(e: &mut E) -> (E::V, E::V) {
     )
 }
 
-/// x = k ln 2 + r.
-struct Reduced<E: Emit> {
-    /// k above [`Emit::magic`], whose low bits are those of k.
-    moved: E::V,
-    k: E::V,
-    r: E::V,
-    /// What r lacks, where x was a pair.
-    r_low: Option<E::V>,
-}
-
-fn reduce<E: Emit>(e: &mut E, x: E::V, x_low: Option<E::V>) -> Reduced<E> {
-    let per_ln_2 = e.float(std::f64::consts::LOG2_E);
-    let magic = e.magic();
-    let moved = e.fma(x, per_ln_2, magic);
-    let k = e.sub(moved, magic);
-    let (high, low) = ln_2(e);
-    let exact = e.fnma(k, high, x);
-    let Some(x_low) = x_low else {
-        let r = e.fnma(k, low, exact);
-        return Reduced {
-            moved,
-            k,
-            r,
-            r_low: None,
-        };
-    };
-    let rest = e.fnma(k, low, x_low);
-    let (r, r_low) = fast_two_sum(e, exact, rest);
-    Reduced {
-        moved,
-        k,
-        r,
-        r_low: Some(r_low),
+/// The bias of an exponent.
+fn bias<E: Emit>(e: &E) -> i32 {
+    match e.lane() {
+        Lane::F32 => 127,
+        Lane::F64 => 1023,
     }
 }
 
-/// eʳ - 1 - r.
-fn tail<E: Emit>(e: &mut E, r: E::V) -> E::V {
-    let q = horner(e, r, &TAIL);
-    let square = e.mul(r, r);
-    e.mul(square, q)
+/// x = k ln 2 + r.
+pub(super) struct Reduced<E: Emit> {
+    /// A float whose low bits are those of k + `offset`, and above them zeros up to the width of an exponent and
+    /// its sign.
+    pub(super) moved: E::V,
+    pub(super) r: E::V,
+}
+
+/// Reduces x, which is bounded.
+pub(super) fn reduce<E: Emit>(e: &mut E, x: E::V, offset: i32) -> Reduced<E> {
+    let (moved, k) = nearest(e, x, offset);
+    let (high, low) = ln_2(e);
+    let exact = e.fnma(k, high, x);
+    let r = e.fnma(k, low, exact);
+    Reduced { moved, r }
+}
+
+/// x / ln 2 rounded: moved by the offset, and as it is.
+fn nearest<E: Emit>(e: &mut E, x: E::V, offset: i32) -> (E::V, E::V) {
+    let per_ln_2 = e.float(std::f64::consts::LOG2_E);
+    let magic = e.magic_and(offset);
+    let moved = e.fma(x, per_ln_2, magic);
+    (moved, e.sub(moved, magic))
+}
+
+/// 2 to the power of k, where the bias was added to k.
+pub(super) fn power_of_biased<E: Emit>(e: &mut E, moved: E::V) -> E::V {
+    let bits = e.bits(moved);
+    let shift = e.lane().mantissa();
+    let bits = e.shl(bits, shift);
+    e.of_bits(bits)
+}
+
+/// eʳ - 1.
+fn less_one<E: Emit>(e: &mut E, r: E::V) -> E::V {
+    let slope = horner(e, r, &SLOPE);
+    e.mul(r, slope)
 }
 
 /// eˣ as a number near one and two powers of two whose product it lacks: one power alone may be out of range where
@@ -97,63 +129,86 @@ impl<E: Emit> Parts<E> {
     }
 }
 
-/// e to the power of x, or of x + low with an error hardly above the last rounding; x in [`range`] or NaN.
-pub(super) fn parts<E: Emit>(e: &mut E, x: E::V, low: Option<E::V>) -> Parts<E> {
-    let Reduced { moved, k, r, r_low } = reduce(e, x, low);
-    let tail = tail(e, r);
+/// e to the power of x + low with an error hardly above the last rounding; x in [`range`] or NaN.
+pub(super) fn parts<E: Emit>(e: &mut E, x: E::V, low: E::V) -> Parts<E> {
+    let twice_bias = 2 * bias(e);
+    let (moved, k) = nearest(e, x, twice_bias);
+    let (ln_high, ln_low) = ln_2(e);
+    let exact = e.fnma(k, ln_high, x);
+    let rest = e.fnma(k, ln_low, low);
+    let (r, r_low) = fast_two_sum(e, exact, rest);
+
+    let tail = horner(e, r, &TAIL);
+    let square = e.mul(r, r);
     let one = e.float(1.0);
-    let mantissa = if let Some(r_low) = r_low {
-        let (sum, lost) = fast_two_sum(e, one, r);
-        let small = e.add(tail, r_low);
-        let small = e.add(small, lost);
-        e.add(sum, small)
-    } else {
-        let small = e.add(r, tail);
-        e.add(one, small)
-    };
-    let (half, magic) = (e.float(0.5), e.magic());
-    let half_moved = e.fma(k, half, magic);
-    let (moved, half_moved) = (e.bits(moved), e.bits(half_moved));
-    let rest = e.isub(moved, half_moved);
+    let (sum, lost) = fast_two_sum(e, one, r);
+    let small = e.fma(square, tail, r_low);
+    let small = e.add(small, lost);
+    let mantissa = e.add(sum, small);
+
+    let (first, second) = two_powers(e, moved);
     Parts {
         mantissa,
-        first: power_of_two(e, half_moved),
-        second: power_of_two(e, rest),
+        first,
+        second,
     }
 }
 
-/// 2 to the power of the low bits of k.
-fn power_of_two<E: Emit>(e: &mut E, k: E::I) -> E::V {
+/// Two powers of two whose product is 2 to the power of k, where twice the bias was added to k.
+fn two_powers<E: Emit>(e: &mut E, moved: E::V) -> (E::V, E::V) {
     let shift = e.lane().mantissa();
-    let exponent = e.shl(k, shift);
-    let one = e.bits_of(1.0);
-    let bits = e.iadd(exponent, one);
-    e.of_bits(bits)
+    let moved = e.bits(moved);
+    let half = e.shr(moved, 1);
+    let rest = e.isub(moved, half);
+    let (first, second) = (e.shl(half, shift), e.shl(rest, shift));
+    (e.of_bits(first), e.of_bits(second))
 }
 
 /// x brought to where eˣ is just zero or just infinite; NaN stays.
 pub(super) fn range<E: Emit>(e: &mut E, x: E::V) -> E::V {
-    let (low, high) = (e.choose(-104.0, -746.0), e.choose(89.0, 710.0));
-    let x = at_least(e, x, low);
+    let high = e.choose(89.0, 710.0);
+    let x = lower_range(e, x);
     at_most(e, x, high)
 }
 
-/// eˣ within 1.1 ulp as measured (stated bounds: 2 for f32, 4 for f64).
+/// x brought to where eˣ is just zero; NaN stays.
+fn lower_range<E: Emit>(e: &mut E, x: E::V) -> E::V {
+    let low = e.choose(-104.0, -746.0);
+    at_least(e, x, low)
+}
+
+/// eˣ within 1.4 ulp as measured (stated bounds: 2 for f32, 4 for f64).
 pub(super) fn exp<E: Emit>(e: &mut E, x: E::V) -> E::V {
     let x = range(e, x);
-    let parts = parts(e, x, None);
-    parts.scale(e, parts.mantissa)
+    exp_in_range(e, x)
+}
+
+/// eˣ for x that is not positive, likewise.
+pub(super) fn exp_of_negative<E: Emit>(e: &mut E, x: E::V) -> E::V {
+    let x = lower_range(e, x);
+    exp_in_range(e, x)
+}
+
+/// eˣ for x in [`range`] or NaN.
+fn exp_in_range<E: Emit>(e: &mut E, x: E::V) -> E::V {
+    let twice_bias = 2 * bias(e);
+    let Reduced { moved, r } = reduce(e, x, twice_bias);
+    let slope = horner(e, r, &SLOPE);
+    let one = e.float(1.0);
+    let mantissa = e.fma(r, slope, one);
+    let (first, second) = two_powers(e, moved);
+    let once = e.mul(mantissa, first);
+    e.mul(once, second)
 }
 
 /// eˣ for x from -80 to 0, by one power of two.
 pub(super) fn exp_moderate<E: Emit>(e: &mut E, x: E::V) -> E::V {
-    let Reduced { moved, r, .. } = reduce(e, x, None);
-    let tail = tail(e, r);
+    let offset = bias(e);
+    let Reduced { moved, r } = reduce(e, x, offset);
+    let slope = horner(e, r, &SLOPE);
     let one = e.float(1.0);
-    let small = e.add(r, tail);
-    let mantissa = e.add(one, small);
-    let k = e.bits(moved);
-    let power = power_of_two(e, k);
+    let mantissa = e.fma(r, slope, one);
+    let power = power_of_biased(e, moved);
     e.mul(mantissa, power)
 }
 
@@ -164,7 +219,14 @@ pub(super) fn expm1<E: Emit>(e: &mut E, x: E::V) -> E::V {
     let (low, high) = (e.choose(-20.0, -40.0), e.choose(89.0, 710.0));
     let bounded = at_least(e, x, low);
     let bounded = at_most(e, bounded, high);
-    let y = expm1_moderate(e, bounded);
+    let offset = bias(e) - 1;
+    let Reduced { moved, r } = reduce(e, bounded, offset);
+    let small = less_one(e, r);
+    let power = power_of_biased(e, moved);
+    let half = e.float(0.5);
+    let rest = e.sub(power, half);
+    let sum = e.fma(power, small, rest);
+    let y = e.add(sum, sum);
     // There e^x - 1 is x to the last bit; the formula would lose the sign of zero and digits of subnormals.
     let tiny = e.choose(2f64.powi(-26), 2f64.powi(-55));
     let magnitude = e.abs(x);
@@ -172,17 +234,13 @@ pub(super) fn expm1<E: Emit>(e: &mut E, x: E::V) -> E::V {
     e.select(tiny, x, y)
 }
 
-/// eˣ - 1 for x from -80 to the first infinite result, zero and subnormals excepted.
+/// eˣ - 1 for x from 0 to 80; where x is tiny it is x itself, also if that is subnormal.
 pub(super) fn expm1_moderate<E: Emit>(e: &mut E, x: E::V) -> E::V {
-    let Reduced { moved, r, .. } = reduce(e, x, None);
-    let tail = tail(e, r);
-    let small = e.add(r, tail);
-    let k = e.bits(moved);
-    let one = e.int(1);
-    let less = e.isub(k, one);
-    let power = power_of_two(e, less);
-    let half = e.float(0.5);
-    let rest = e.sub(power, half);
-    let sum = e.fma(power, small, rest);
-    e.add(sum, sum)
+    let offset = bias(e);
+    let Reduced { moved, r } = reduce(e, x, offset);
+    let small = less_one(e, r);
+    let power = power_of_biased(e, moved);
+    let one = e.float(1.0);
+    let rest = e.sub(power, one);
+    e.fma(power, small, rest)
 }

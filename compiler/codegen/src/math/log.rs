@@ -3,23 +3,22 @@
 //! x = 2ᵏ (1 + f) with 1 + f from √½ to √2, and ln x = k ln 2 + ln (1 + f).
 
 use super::emit::{Emit, Lane};
-use super::exact::two_sum;
 use super::exp::ln_2;
-use super::poly::{Table, horner};
+use super::poly::{Table, horner, sign_bits};
 
-/// (ln (1 + f) - f + f²/2) / f³ in f, for single precision, from √½ - 1 to √2 - 1.
+/// (ln (1 + f) - f) / f² in f, for single precision, from √½ - 1 to √2 - 1.
 ///
 /// (ln ((1 + s) / (1 - s)) - 2 s) / s³ in s², for double precision, with s = f / (2 + f).
 const TAIL: Table = Table {
     single: &[
-        0.33333316445350647,
-        -0.25000810623168945,
-        0.2000228464603424,
-        -0.16624559462070465,
-        0.14181244373321533,
-        -0.13128763437271118,
-        0.12881289422512054,
-        -0.07859129458665848,
+        -0.49999991059303284,
+        0.33333951234817505,
+        -0.25001755356788635,
+        0.19962072372436523,
+        -0.16570506989955902,
+        0.14917981624603271,
+        -0.14307519793510437,
+        0.08734798431396484,
     ],
     double: &[
         0.6666666666666735,
@@ -36,69 +35,82 @@ const TAIL: Table = Table {
 pub(super) struct Split<E: Emit> {
     pub(super) k: E::V,
     pub(super) m: E::V,
-    /// The biased exponent k is from.
-    field: E::I,
-}
-
-/// Splits a positive normal number; others give numbers without meaning.
-pub(super) fn split_normal<E: Emit>(e: &mut E, x: E::V) -> Split<E> {
-    let bias = match e.lane() {
-        Lane::F32 => 127.0,
-        Lane::F64 => 1023.0,
-    };
-    let bias = e.float(bias);
-    split(e, x, bias)
 }
 
 /// Splits a positive number, subnormal ones too.
 pub(super) fn split_positive<E: Emit>(e: &mut E, x: E::V) -> Split<E> {
-    let (least, factor, bias, more) = match e.lane() {
-        Lane::F32 => (f64::from(f32::MIN_POSITIVE), 2f64.powi(23), 127.0, 150.0),
-        Lane::F64 => (f64::MIN_POSITIVE, 2f64.powi(52), 1023.0, 1075.0),
+    let (least, factor, more) = match e.lane() {
+        Lane::F32 => (f64::from(f32::MIN_POSITIVE), 2f64.powi(23), 127 + 23),
+        Lane::F64 => (f64::MIN_POSITIVE, 2f64.powi(52), 1023 + 52),
     };
     let (least, factor) = (e.float(least), e.float(factor));
     let subnormal = e.lt(x, least);
     let scaled = e.mul(x, factor);
     let x = e.select(subnormal, scaled, x);
-    let (bias, more) = (e.float(bias), e.float(more));
-    let bias = e.select(subnormal, more, bias);
-    split(e, x, bias)
-}
+    let (zero, more) = (zero_of_field(e), e.magic_and(more));
+    let zero = e.select(subnormal, more, zero);
 
-fn split<E: Emit>(e: &mut E, x: E::V, bias: E::V) -> Split<E> {
+    let moved = step_at_root(e, x);
+    let k = exponent(e, moved, zero);
     let lane = e.lane();
-    let root = lane.bits_of(std::f64::consts::FRAC_1_SQRT_2);
-    // The bits grow with the number: moved by this much, the exponent field steps at √2 instead of 1.
-    let move_by = e.int(lane.bits_of(1.0) - root);
-    let bits = e.bits(x);
-    let moved = e.iadd(bits, move_by);
-    let field = e.shr(moved, lane.mantissa());
     let mask = e.int((1 << lane.mantissa()) - 1);
     let fraction = e.iand(moved, mask);
-    let root = e.int(root);
+    let root = e.int(lane.bits_of(std::f64::consts::FRAC_1_SQRT_2));
     let m = e.iadd(fraction, root);
     let m = e.of_bits(m);
-    let k = e.to_float(field);
-    let k = e.sub(k, bias);
-    Split { k, m, field }
+    Split { k, m }
+}
+
+/// The bits of x, moved so that the exponent field steps at √2 instead of 1: bits grow with the number.
+fn step_at_root<E: Emit>(e: &mut E, x: E::V) -> E::I {
+    let lane = e.lane();
+    let root = lane.bits_of(std::f64::consts::FRAC_1_SQRT_2);
+    let by = e.int(lane.bits_of(1.0) - root);
+    let bits = e.bits(x);
+    e.iadd(bits, by)
+}
+
+/// The exponent field as a number, less the distance of `zero` from [`Emit::magic`].
+fn exponent<E: Emit>(e: &mut E, moved: E::I, zero: E::V) -> E::V {
+    let shift = e.lane().mantissa();
+    let field = e.shr(moved, shift);
+    let magic = e.magic();
+    let magic = e.bits(magic);
+    let sum = e.ior(field, magic);
+    let sum = e.of_bits(sum);
+    e.sub(sum, zero)
+}
+
+/// What [`exponent`] takes for zero where the field has its usual bias.
+fn zero_of_field<E: Emit>(e: &mut E) -> E::V {
+    let bias = match e.lane() {
+        Lane::F32 => 127,
+        Lane::F64 => 1023,
+    };
+    e.magic_and(bias)
 }
 
 /// k ln 2 + ln (1 + f).
 fn combine<E: Emit>(e: &mut E, k: E::V, f: E::V) -> E::V {
     let square = e.mul(f, f);
-    let half = e.float(0.5);
     let (high, low) = ln_2(e);
-    let rest = match e.lane() {
+    match e.lane() {
         Lane::F32 => {
             let tail = horner(e, f, &TAIL);
-            let tail = e.mul(tail, f);
-            let tail = e.mul(tail, square);
-            let tail = e.fma(k, low, tail);
-            e.fnma(half, square, tail)
+            if e.has_fma() {
+                // ln 2 rounds to single precision with an error of a twentieth of a unit in the last place.
+                let ln_2 = e.float(std::f64::consts::LN_2);
+                let log = e.fma(square, tail, f);
+                return e.fma(k, ln_2, log);
+            }
+            let small = e.mul(k, low);
+            let small = e.fma(square, tail, small);
+            let sum = e.add(f, small);
+            e.fma(k, high, sum)
         }
         // ln (1 + f) = f - (f²/2 - s (f²/2 + R)), which has its rounding in the small terms.
         Lane::F64 => {
-            let two = e.float(2.0);
+            let (half, two) = (e.float(0.5), e.float(2.0));
             let below = e.add(two, f);
             let s = e.div(f, below);
             let t = e.mul(s, s);
@@ -107,16 +119,16 @@ fn combine<E: Emit>(e: &mut E, k: E::V, f: E::V) -> E::V {
             let inner = e.fma(t, tail, half_square);
             let small = e.mul(k, low);
             let inner = e.fma(s, inner, small);
-            e.sub(inner, half_square)
+            let rest = e.sub(inner, half_square);
+            let sum = e.add(f, rest);
+            e.fma(k, high, sum)
         }
-    };
-    let sum = e.add(f, rest);
-    e.fma(k, high, sum)
+    }
 }
 
 /// ln x within 1 ulp as measured (stated bounds: 2 for f32, 4 for f64); -∞ at zero, NaN below.
 pub(super) fn log<E: Emit>(e: &mut E, x: E::V) -> E::V {
-    let Split { k, m, .. } = split_positive(e, x);
+    let Split { k, m } = split_positive(e, x);
     let one = e.float(1.0);
     let f = e.sub(m, one);
     let y = combine(e, k, f);
@@ -136,36 +148,36 @@ fn specials<E: Emit>(e: &mut E, x: E::V, y: E::V) -> E::V {
 }
 
 /// ln (1 + x) within 4 ulp; -∞ at -1, NaN below.
+///
+/// 2⁻ᵏ (1 + x) - 1 is 2⁻ᵏ x + (2⁻ᵏ - 1), whatever 1 + x has lost by rounding; it is x itself where k = 0.
 pub(super) fn log1p<E: Emit>(e: &mut E, x: E::V) -> E::V {
     let one = e.float(1.0);
     let sum = e.add(one, x);
-    let y = log1p_regular(e, x);
-    let y = specials(e, sum, y);
-    // There ln (1 + x) is x to the last bit; the formula would lose the sign of zero.
-    let tiny = e.choose(2f64.powi(-26), 2f64.powi(-55));
-    let magnitude = e.abs(x);
-    let tiny = e.lt(magnitude, tiny);
-    e.select(tiny, x, y)
-}
+    let moved = step_at_root(e, sum);
+    let zero = zero_of_field(e);
+    let k = exponent(e, moved, zero);
 
-/// ln (1 + x) for finite x above -1.
-///
-/// 1 + x is split; what its rounding lost is added to f, so that f is x itself where k = 0.
-pub(super) fn log1p_regular<E: Emit>(e: &mut E, x: E::V) -> E::V {
-    let one = e.float(1.0);
-    let (sum, lost) = two_sum(e, one, x);
-    let Split { k, m, field } = split_normal(e, sum);
-    let f = e.sub(m, one);
-    // 2⁻ᵏ; beyond 2⁶⁰ it may leave the range, and nothing that was lost matters.
-    let shift = e.lane().mantissa();
-    let exponent = e.shl(field, shift);
-    let twice = e.lane().bits_of(1.0).wrapping_mul(2);
-    let twice = e.int(twice);
-    let power = e.isub(twice, exponent);
+    // k as it stands in an exponent field, taken from the exponents of x and of four: 2⁻ᵏ itself may be subnormal.
+    let lane = e.lane();
+    let field = e.int(-1 << lane.mantissa());
+    let field = e.iand(moved, field);
+    let bits = e.bits(x);
+    let unit = e.int(lane.bits_of(1.0));
+    let k_field = e.isub(field, unit);
+    let scaled = e.isub(bits, k_field);
+    let scaled = e.of_bits(scaled);
+    let four = e.int(lane.bits_of(4.0));
+    let power = e.isub(four, k_field);
     let power = e.of_bits(power);
-    let more = e.fma(lost, power, f);
-    let large = e.float(2f64.powi(60));
-    let large = e.lt(large, x);
-    let f = e.select(large, f, more);
-    combine(e, k, f)
+    let (quarter, minus_one) = (e.float(0.25), e.float(-1.0));
+    let rest = e.fma(quarter, power, minus_one);
+    let f = e.add(scaled, rest);
+
+    let y = combine(e, k, f);
+    let y = specials(e, sum, y);
+    // The logarithm has the sign of x, also where both are zero.
+    let sign = sign_bits(e, x);
+    let y = e.bits(y);
+    let y = e.ior(y, sign);
+    e.of_bits(y)
 }

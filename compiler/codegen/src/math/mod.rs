@@ -15,6 +15,7 @@ mod log;
 mod poly;
 mod pow;
 mod round;
+mod saturating;
 mod scalar;
 mod sigmoid;
 mod tanh;

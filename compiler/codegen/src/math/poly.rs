@@ -17,12 +17,35 @@ pub(super) fn horner<E: Emit>(e: &mut E, x: E::V, table: &Table) -> E::V {
         Lane::F32 => table.single,
         Lane::F64 => table.double,
     };
-    let (last, rest) = coefficients
-        .split_last()
-        .expect("a polynomial has coefficients");
-    let mut sum = e.float(*last);
-    for c in rest.iter().rev() {
-        let c = e.float(*c);
+    sum_of_powers(e, x, coefficients)
+}
+
+/// The polynomial of these coefficients at x, the constant one first.
+pub(super) fn sum_of_powers<E: Emit>(e: &mut E, x: E::V, coefficients: &[f64]) -> E::V {
+    sum_of(e, x, coefficients.iter().copied())
+}
+
+/// The polynomial at -x.
+pub(super) fn horner_at_minus<E: Emit>(e: &mut E, x: E::V, table: &Table) -> E::V {
+    let coefficients = match e.lane() {
+        Lane::F32 => table.single,
+        Lane::F64 => table.double,
+    };
+    let coefficients = coefficients.iter().enumerate();
+    let signed = coefficients.map(|(power, c)| if power % 2 == 0 { *c } else { -*c });
+    sum_of(e, x, signed)
+}
+
+fn sum_of<E: Emit>(
+    e: &mut E,
+    x: E::V,
+    coefficients: impl DoubleEndedIterator<Item = f64>,
+) -> E::V {
+    let mut falling = coefficients.rev();
+    let last = falling.next().expect("a polynomial has coefficients");
+    let mut sum = e.float(last);
+    for c in falling {
+        let c = e.float(c);
         sum = e.fma(sum, x, c);
     }
     sum

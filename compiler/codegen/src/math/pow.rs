@@ -1,7 +1,7 @@
 //! Powers.
 
 use super::emit::{Emit, Lane};
-use super::exact::{fast_two_sum, two_prod, two_sum};
+use super::exact::{fast_two_sum, two_prod};
 use super::exp::{self, ln_2};
 use super::log::{Split, split_positive};
 use super::poly::{Table, at_least, at_most, flip, horner, sign_bits};
@@ -27,8 +27,16 @@ const TAIL: Table = Table {
 /// x = 1 whatever the other is, NaN for a finite negative x and a y that is not whole, and so on.
 pub(super) fn pow<E: Emit>(e: &mut E, x: E::V, y: E::V) -> E::V {
     let magnitude = e.abs(x);
-    let positive = power_of_positive(e, magnitude, y);
+    let power = power_of_positive(e, magnitude, y);
     let (zero, one, infinity) = (e.float(0.0), e.float(1.0), e.float(f64::INFINITY));
+    let nan = e.float(f64::NAN);
+
+    // A negative number to a power that is not whole is none.
+    let whole = e.trunc(y);
+    let is_whole = e.eq(whole, y);
+    let negative = e.lt(x, zero);
+    let of_fraction = e.select(negative, nan, power);
+    let power = e.select(is_whole, power, of_fraction);
 
     // Zero and infinity to a power are one of the two.
     let negative_y = e.lt(y, zero);
@@ -38,30 +46,19 @@ pub(super) fn pow<E: Emit>(e: &mut E, x: E::V, y: E::V) -> E::V {
     );
     let is_zero = e.eq(x, zero);
     let is_infinite = e.eq(magnitude, infinity);
-    let positive = e.select(is_zero, of_zero, positive);
-    let positive = e.select(is_infinite, of_infinity, positive);
+    let power = e.select(is_zero, of_zero, power);
+    let power = e.select(is_infinite, of_infinity, power);
 
     // The sign of x stays where y is odd. Halving keeps every digit of an odd number.
-    let whole = e.trunc(y);
-    let is_whole = e.eq(whole, y);
     let half = e.float(0.5);
     let half = e.mul(whole, half);
     let half_whole = e.trunc(half);
     let even = e.eq(half, half_whole);
-    let zero_sign = e.float(0.0);
-    let odd_sign = e.select(even, zero_sign, x);
-    let odd_sign = e.select(is_whole, odd_sign, zero_sign);
+    let odd_sign = e.select(even, zero, x);
+    let odd_sign = e.select(is_whole, odd_sign, zero);
     let sign = sign_bits(e, odd_sign);
-    let signed = flip(e, positive, sign);
+    let signed = flip(e, power, sign);
 
-    let nan = e.float(f64::NAN);
-    let minus_infinity = e.float(f64::NEG_INFINITY);
-    let negative = e.lt(x, zero);
-    let above = e.lt(minus_infinity, x);
-    let fraction = e.negate(is_whole);
-    let no_answer = e.both(negative, above);
-    let no_answer = e.both(no_answer, fraction);
-    let signed = e.select(no_answer, nan, signed);
     let unordered = e.unordered(x, y);
     let signed = e.select(unordered, nan, signed);
     let x_is_one = e.eq(x, one);
@@ -87,7 +84,7 @@ fn power_of_positive<E: Emit>(e: &mut E, x: E::V, y: E::V) -> E::V {
     let zero = e.float(0.0);
     let inside = e.eq(bounded, product);
     let product_low = e.select(inside, product_low, zero);
-    let parts = exp::parts(e, bounded, Some(product_low));
+    let parts = exp::parts(e, bounded, product_low);
     parts.scale(e, parts.mantissa)
 }
 
@@ -95,15 +92,20 @@ fn power_of_positive<E: Emit>(e: &mut E, x: E::V, y: E::V) -> E::V {
 ///
 /// With s = f / (2 + f) it is k ln 2 + 2 s + s³ (2/3 + s² R), all but R in pairs.
 fn log_twice<E: Emit>(e: &mut E, x: E::V) -> (E::V, E::V) {
-    let Split { k, m, .. } = split_positive(e, x);
+    let Split { k, m } = split_positive(e, x);
     let (one, two) = (e.float(1.0), e.float(2.0));
     let f = e.sub(m, one);
     let (below, below_low) = fast_two_sum(e, two, f);
     let inverse = e.div(one, below);
     let s = e.mul(f, inverse);
-    let (back, back_low) = two_prod(e, s, below);
-    let rest = e.sub(f, back);
-    let rest = e.sub(rest, back_low);
+    // What the quotient has left is a number of the type.
+    let rest = if e.has_fma() {
+        e.fnma(s, below, f)
+    } else {
+        let (back, back_low) = two_prod(e, s, below);
+        let rest = e.sub(f, back);
+        e.sub(rest, back_low)
+    };
     let rest = e.fnma(s, below_low, rest);
     let s_low = e.mul(rest, inverse);
 
@@ -131,8 +133,8 @@ fn log_twice<E: Emit>(e: &mut E, x: E::V) -> (E::V, E::V) {
     let a_low = e.fma(two, s_low, a_low);
     let (high, low) = ln_2(e);
     let high = e.mul(k, high);
-    let (b, b_low) = two_sum(e, high, a);
+    // ln 2 is above every |a|.
+    let (b, b_low) = fast_two_sum(e, high, a);
     let b_low = e.add(b_low, a_low);
-    let b_low = e.fma(k, low, b_low);
-    fast_two_sum(e, b, b_low)
+    (b, e.fma(k, low, b_low))
 }
