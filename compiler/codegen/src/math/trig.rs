@@ -1,86 +1,101 @@
 //! Sine, cosine and tangent.
 //!
-//! |x| = n π/2 + r with |r| hardly above π/4; the last two bits of n pick the function of r and its sign. π/2 is in
-//! three parts and r a pair, so that r keeps its digits where x is close to a multiple of π/2. Beyond a limit that
-//! is not enough: see [`needs_call`].
+//! For the sine x = n π + r, for the cosine x = (n + ½) π + r, both with |r| hardly above π/2: then the result is the sine of r,
+//! or less it where n is odd. For the tangent x = n π/2 + r.
+//!
+//! π is in three parts. With fused multiply-add the difference to n times the first part is a number of the type; each
+//! further part rounds once, in the last place of what is left, so that r keeps its digits where x is close to a
+//! multiple. Beyond a limit that is not enough: see [`needs_call`].
 
 use super::emit::Emit;
 use super::exact::{two_prod, two_sum};
-use super::poly::{Table, flip, horner, sign_bits};
+use super::poly::{Table, flip, horner};
 
 /// The greatest magnitude the reduction is good for, in single precision.
-pub(super) const LIMIT_F32: f64 = 65_536.0;
+pub(super) const LIMIT_F32: f64 = 524_288.0;
 /// The greatest magnitude the reduction is good for, in double precision.
-pub(super) const LIMIT_F64: f64 = 1_073_741_824.0;
+pub(super) const LIMIT_F64: f64 = 35_184_372_088_832.0;
 
-/// (sin r - r) / r³ in r² up to 0.64 (f32) or 0.62 (f64).
+/// (sin r - r) / r³ in r² for r up to 1.05 π/2 (f32) or 1.001 π/2 (f64).
 const SIN_TAIL: Table = Table {
     single: &[
-        -0.1666666716337204,
-        0.008333329111337662,
-        -0.00019839187734760344,
-        2.7169171517016366e-06,
+        -0.16666656732559204,
+        0.008332973346114159,
+        -0.00019802710448857397,
+        2.590463736851234e-06,
     ],
     double: &[
         -0.16666666666666666,
-        0.008333333333333323,
-        -0.00019841269841254757,
-        2.7557319214026505e-06,
-        -2.5052104868081585e-08,
-        1.605836098800164e-10,
-        -7.57841376172538e-13,
+        0.008333333333333193,
+        -0.0001984126984120851,
+        2.7557319211012228e-06,
+        -2.5052106861029292e-08,
+        1.6058939097997802e-10,
+        -7.642975260721474e-13,
+        2.72099992716336e-15,
     ],
 };
 
-/// (cos r - 1 + r²/2) / r⁴ in r², likewise.
-const COS_TAIL: Table = Table {
-    single: &[
-        0.04166664555668831,
-        -0.0013887252425774932,
-        2.4424951334367506e-05,
-    ],
+/// The sum above the line of tan r / r in r², for r up to 1.06 π/4 (f32) or 1.002 π/4 (f64).
+const TAN_ABOVE: Table = Table {
+    single: &[1.0, -0.09584787487983704],
     double: &[
-        0.041666666666666595,
-        -0.0013888888888873758,
-        2.4801587289243667e-05,
-        -2.7557314280545203e-07,
-        2.0875713150124977e-09,
-        -1.135910594532347e-11,
+        1.0,
+        -0.1282827859634341,
+        0.002805841956416075,
+        -7.48289463304575e-06,
+    ],
+};
+
+/// The sum below the line.
+const TAN_BELOW: Table = Table {
+    single: &[1.0, -0.42918193340301514, 0.009732918813824654],
+    double: &[
+        1.0,
+        -0.46161611929676544,
+        0.02334454838861137,
+        -0.00020843708560068183,
     ],
 };
 
 /// sin x within 4 ulp where [`needs_call`] is false; NaN at infinity.
 pub(super) fn sin<E: Emit>(e: &mut E, x: E::V) -> E::V {
-    let Turned { sin, cos, n } = turn(e, x);
-    let even = is_even(e, n);
-    let y = e.select(even, sin, cos);
-    let turned = second_bit_as_sign(e, n);
-    let sign = sign_bits(e, x);
-    let sign = e.ixor(sign, turned);
-    flip(e, y, sign)
+    let (per_half, magic) = (e.float(std::f64::consts::FRAC_1_PI), e.magic());
+    let moved = e.fma(x, per_half, magic);
+    let n = e.sub(moved, magic);
+    let r = reduce(e, x, n, 2.0);
+    sin_of_turned(e, r, moved)
 }
 
 /// cos x within 4 ulp where [`needs_call`] is false; NaN at infinity.
 pub(super) fn cos<E: Emit>(e: &mut E, x: E::V) -> E::V {
-    let Turned { sin, cos, n } = turn(e, x);
-    let even = is_even(e, n);
-    let y = e.select(even, cos, sin);
-    let one = e.int(1);
-    let next = e.iadd(n, one);
-    let sign = second_bit_as_sign(e, next);
-    flip(e, y, sign)
+    let per_half = e.float(std::f64::consts::FRAC_1_PI);
+    let turns = e.mul(x, per_half);
+    let below = e.floor(turns);
+    let half = e.float(0.5);
+    let n = e.add(below, half);
+    let r = reduce(e, x, n, 2.0);
+    // cos (π/2 + r) = -sin r: here the sign changes where n is even.
+    let magic = e.magic_and(1);
+    let moved = e.add(below, magic);
+    sin_of_turned(e, r, moved)
 }
 
 /// tan x within 4 ulp where [`needs_call`] is false; NaN at infinity.
 pub(super) fn tan<E: Emit>(e: &mut E, x: E::V) -> E::V {
-    let Turned { sin, cos, n } = turn(e, x);
-    let even = is_even(e, n);
-    let minus = e.neg(cos);
-    let above = e.select(even, sin, minus);
-    let below = e.select(even, cos, sin);
-    let y = e.div(above, below);
-    let sign = sign_bits(e, x);
-    flip(e, y, sign)
+    let (per_quarter, magic) = (e.float(std::f64::consts::FRAC_2_PI), e.magic());
+    let moved = e.fma(x, per_quarter, magic);
+    let n = e.sub(moved, magic);
+    let r = reduce(e, x, n, 1.0);
+    let t = e.mul(r, r);
+    let above = horner(e, t, &TAN_ABOVE);
+    let above = e.mul(r, above);
+    let below = horner(e, t, &TAN_BELOW);
+    let even = is_even(e, moved);
+    let minus = e.neg(below);
+    let upper = e.select(even, above, minus);
+    let lower = e.select(even, below, above);
+    e.div(upper, lower)
 }
 
 /// Whether x is finite and beyond the limit: then the results above mean nothing.
@@ -93,77 +108,52 @@ pub(super) fn needs_call<E: Emit>(e: &mut E, x: E::V) -> E::M {
     e.both(beyond, finite)
 }
 
-/// Sine and cosine of r, and the number n of quarter turns taken from |x|; only the low bits of n count.
-struct Turned<E: Emit> {
-    sin: E::V,
-    cos: E::V,
-    n: E::I,
-}
-
-fn turn<E: Emit>(e: &mut E, x: E::V) -> Turned<E> {
-    let magnitude = e.abs(x);
-    let per_quarter = e.float(std::f64::consts::FRAC_2_PI);
-    let magic = e.magic();
-    let moved = e.fma(magnitude, per_quarter, magic);
-    let n = e.sub(moved, magic);
-    let (r, r_low) = reduce(e, magnitude, n);
-
+/// sin r, or less it where the low bit of `moved` is one.
+fn sin_of_turned<E: Emit>(e: &mut E, r: E::V, moved: E::V) -> E::V {
     let t = e.mul(r, r);
     let tail = horner(e, t, &SIN_TAIL);
-    let cube = e.mul(t, r);
-    let small = e.fma(cube, tail, r_low);
-    let sin = e.add(r, small);
-
-    // 1 - t/2 and what its rounding lost, then t² C - r r_low.
-    let (half, one) = (e.float(0.5), e.float(1.0));
-    let half = e.mul(half, t);
-    let main = e.sub(one, half);
-    let taken = e.sub(one, main);
-    let lost = e.sub(taken, half);
-    let tail = horner(e, t, &COS_TAIL);
-    let square = e.mul(t, t);
-    let small = e.fma(square, tail, lost);
-    let small = e.fnma(r, r_low, small);
-    let cos = e.add(main, small);
-    let n = e.bits(moved);
-    Turned { sin, cos, n }
+    let one = e.float(1.0);
+    // A product keeps the sign of zero.
+    let slope = e.fma(t, tail, one);
+    let y = e.mul(r, slope);
+    let bits = e.bits(moved);
+    let shift = e.lane().width() - 1;
+    let sign = e.shl(bits, shift);
+    flip(e, y, sign)
 }
 
-/// x - n π/2 as a pair. The difference to n times the first part is a number of the type.
-fn reduce<E: Emit>(e: &mut E, x: E::V, n: E::V) -> (E::V, E::V) {
-    let first = e.choose(1.5707963705062866, std::f64::consts::FRAC_PI_2);
-    let second = e.choose(-4.371138828673793e-08, 6.123233995736766e-17);
-    let third = e.choose(-1.7151245100058819e-15, -1.4973849048591698e-33);
-    let difference = if e.has_fma() {
-        e.fnma(n, first, x)
-    } else {
-        let (product, low) = two_prod(e, n, first);
-        let difference = e.sub(x, product);
-        e.sub(difference, low)
-    };
+/// x - n p π/2, where p is a power of two.
+///
+/// The parts of π/2 are all positive: then zero keeps its sign.
+fn reduce<E: Emit>(e: &mut E, x: E::V, n: E::V, p: f64) -> E::V {
+    let first = e.choose(p * 1.570796251296997, p * 1.5707963267948966);
+    let second = e.choose(p * 7.549789415861596e-08, p * 6.123233995736765e-17);
+    let third = e.choose(p * 5.390302953474238e-15, p * 1.082856673921914e-32);
+    if e.has_fma() {
+        let r = e.fnma(n, first, x);
+        let r = e.fnma(n, second, r);
+        return e.fnma(n, third, r);
+    }
+    let (product, low) = two_prod(e, n, first);
+    let difference = e.sub(x, product);
+    let difference = e.sub(difference, low);
     let (product, product_low) = two_prod(e, n, second);
     let minus = e.neg(product);
     let (r, lost) = two_sum(e, difference, minus);
     let low = e.sub(lost, product_low);
     let low = e.fnma(n, third, low);
-    two_sum(e, r, low)
+    let r = e.add(r, low);
+    let zero = e.float(0.0);
+    let none = e.eq(n, zero);
+    e.select(none, x, r)
 }
 
 /// Whether the lowest bit is zero.
-fn is_even<E: Emit>(e: &mut E, n: E::I) -> E::M {
-    // The bit is moved to where it makes a float two.
+fn is_even<E: Emit>(e: &mut E, moved: E::V) -> E::M {
+    // The bit is moved to where it makes a float two, and the bit above it to the sign.
     let shift = e.lane().width() - 2;
-    let one = e.int(1);
-    let bit = e.iand(n, one);
-    let bit = e.shl(bit, shift);
-    let (number, zero) = (e.of_bits(bit), e.float(0.0));
+    let bits = e.bits(moved);
+    let bits = e.shl(bits, shift);
+    let (number, zero) = (e.of_bits(bits), e.float(0.0));
     e.eq(number, zero)
-}
-
-/// The second lowest bit as a sign bit.
-fn second_bit_as_sign<E: Emit>(e: &mut E, n: E::I) -> E::I {
-    let shift = e.lane().width() - 2;
-    let two = e.int(2);
-    let bit = e.iand(n, two);
-    e.shl(bit, shift)
 }
