@@ -198,6 +198,7 @@ fn specials<T: Float>() -> Vec<T> {
         746.0,
         0.34657359,
         1.0397208,
+        8.850179,
         9.01,
         10.0,
         19.06,
@@ -207,6 +208,7 @@ fn specials<T: Float>() -> Vec<T> {
         37.0,
         std::f64::consts::FRAC_1_SQRT_2,
         std::f64::consts::SQRT_2,
+        3.8894222,
         3.92,
         4.0,
         5.86,
@@ -224,8 +226,8 @@ fn specials<T: Float>() -> Vec<T> {
         3.0 * std::f64::consts::FRAC_PI_2,
         std::f64::consts::LOG2_E,
         355.0,
-        65536.0,
-        1073741824.0,
+        524_288.0,
+        35_184_372_088_832.0,
         2f64.powi(-13),
         2f64.powi(-25),
         2f64.powi(-26),
@@ -364,6 +366,93 @@ fn errors_stay_below_the_stated_bounds_in_double_precision() {
         check_bound::<f64>(function, true, MANY);
         check_bound::<f64>(function, false, SOME);
     }
+}
+
+/// Every so many of all numbers of single precision, for functions of one operand.
+fn check_every(step: usize) {
+    for function in Function::ALL.into_iter().filter(|f| f.arity() == 1) {
+        for fma in [true, false] {
+            let mut worst = (0.0, 0.0);
+            for bits in (0..=u32::MAX).step_by(step) {
+                let x = f32::from_bits(bits);
+                if f32::far(function, &[x]) {
+                    continue;
+                }
+                let got = f32::call(function, fma, &[x]);
+                let error = ulps(got, reference(function, f64::from(x), 0.0)).abs();
+                if error > worst.0 {
+                    worst = (error, x);
+                }
+            }
+            let (name, (error, at)) = (function.name(), worst);
+            println!("{name:8} fma {fma:5}: {error:.3} ulp at {at:?}");
+            assert!(
+                error <= function.max_ulp(Lane::F32),
+                "{name} fma {fma}: {error} ulp at {at:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn errors_stay_below_the_stated_bounds_throughout_single_precision() {
+    // A prime, so that all mantissas come up.
+    check_every(if cfg!(debug_assertions) { 200_003 } else { 9_973 });
+}
+
+#[test]
+#[ignore = "takes an hour in release"]
+fn errors_stay_below_the_stated_bounds_for_every_number_of_single_precision() {
+    check_every(1);
+}
+
+#[test]
+fn functions_that_grow_to_one_are_odd_and_stop_there() {
+    for fma in [true, false] {
+        for function in [Function::Tanh, Function::Erf] {
+            for [x, _] in inputs::<f32>(function, SOME) {
+                let (up, down) = (
+                    f32::call(function, fma, &[x.abs()]),
+                    f32::call(function, fma, &[-x.abs()]),
+                );
+                if x.is_nan() {
+                    assert!(up.is_nan() && down.is_nan());
+                    continue;
+                }
+                assert_eq!(up.to_bits(), (-down).to_bits(), "{} {x:?}", function.name());
+                assert!(up <= 1.0, "{} {x:?}", function.name());
+                assert!(x.abs() < 9.0 || up == 1.0, "{} {x:?}", function.name());
+                if function == Function::Tanh && x.abs() < 2f32.powi(-13) {
+                    assert_eq!(up.to_bits(), x.abs().to_bits(), "{x:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn known_values_are_exact() {
+    macro_rules! check {
+        ($t:ty, $fma:expr) => {
+            for (function, x, y) in [
+                (Function::Exp, 0.0, 1.0),
+                (Function::Log, 1.0, 0.0),
+                (Function::Sigmoid, 0.0, 0.5),
+                (Function::Sigmoid, 100.0, 1.0),
+                (Function::Sin, 0.0, 0.0),
+                (Function::Tanh, 40.0, 1.0),
+                (Function::Erf, 7.0, 1.0),
+            ] {
+                assert_eq!(<$t>::call(function, $fma, &[x]), y, "{}", function.name());
+            }
+        };
+    }
+    for fma in [true, false] {
+        check!(f32, fma);
+        check!(f64, fma);
+    }
+    assert_eq!(f32::call(Function::Cos, true, &[0.0]), 1.0);
+    assert_eq!(f64::call(Function::Cos, true, &[0.0]), 1.0);
 }
 
 #[test]

@@ -1,0 +1,129 @@
+//! How many operations the straight-line functions take: what a vector of results costs, without a clock.
+//!
+//! Constants and casts between floats and bits are free. A sum or difference with a product is one operation, and so
+//! is each of the comparison and the selection that make a bound.
+
+use trainspec_codegen::math::{Emit, Function, Lane, emit};
+
+/// Carries out nothing and counts.
+struct Count {
+    lane: Lane,
+    /// All operations.
+    all: usize,
+    /// Quotients and roots among them.
+    slow: usize,
+}
+
+impl Count {
+    fn one(&mut self) {
+        self.all += 1;
+    }
+    fn one_slow(&mut self) {
+        self.all += 1;
+        self.slow += 1;
+    }
+}
+
+macro_rules! count {
+    ($($name:ident($($operand:ty),*) by $how:ident;)*) => {
+        $(fn $name(&mut self, $(_: $operand),*) { self.$how() })*
+    };
+}
+
+impl Emit for Count {
+    type V = ();
+    type I = ();
+    type M = ();
+
+    fn lane(&self) -> Lane {
+        self.lane
+    }
+    fn has_fma(&self) -> bool {
+        true
+    }
+    fn float(&mut self, _: f64) {}
+    fn int(&mut self, _: i64) {}
+    fn bits(&mut self, (): ()) {}
+    fn of_bits(&mut self, (): ()) {}
+    count! {
+        add((), ()) by one;
+        sub((), ()) by one;
+        mul((), ()) by one;
+        div((), ()) by one_slow;
+        fma((), (), ()) by one;
+        fnma((), (), ()) by one;
+        neg(()) by one;
+        abs(()) by one;
+        sqrt(()) by one_slow;
+        floor(()) by one;
+        ceil(()) by one;
+        nearest(()) by one;
+        trunc(()) by one;
+        lt((), ()) by one;
+        le((), ()) by one;
+        eq((), ()) by one;
+        unordered((), ()) by one;
+        select((), (), ()) by one;
+        both((), ()) by one;
+        either((), ()) by one;
+        negate(()) by one;
+        iadd((), ()) by one;
+        isub((), ()) by one;
+        iand((), ()) by one;
+        ior((), ()) by one;
+        ixor((), ()) by one;
+        inot(()) by one;
+        shl((), u32) by one;
+        shr((), u32) by one;
+    }
+}
+
+fn operations(function: Function, lane: Lane) -> (usize, usize) {
+    let mut count = Count {
+        lane,
+        all: 0,
+        slow: 0,
+    };
+    emit(&mut count, function, &[(), ()][..function.arity()]);
+    (count.all, count.slow)
+}
+
+/// The most operations each function may take, in single and in double precision.
+fn most(function: Function) -> [usize; 2] {
+    match function {
+        Function::Exp => [20, 25],
+        Function::Expm1 => [21, 26],
+        Function::Log => [27, 34],
+        Function::Log1p => [29, 36],
+        Function::Tanh => [16, 26],
+        Function::Sigmoid => [17, 22],
+        Function::Softplus => [32, 42],
+        Function::Erf => [18, 56],
+        Function::Erfc => [61, 84],
+        Function::Pow => [116, 126],
+        Function::Sin => [13, 17],
+        Function::Cos => [15, 19],
+        Function::Tan => [16, 19],
+        Function::Rsqrt => [2, 2],
+        Function::Sign => [5, 5],
+        Function::Sqrt | Function::Floor | Function::Ceil | Function::Round => [1, 1],
+    }
+}
+
+#[test]
+fn functions_take_no_more_operations_than_stated() {
+    for function in Function::ALL {
+        for (lane, most) in [Lane::F32, Lane::F64].into_iter().zip(most(function)) {
+            let (all, slow) = operations(function, lane);
+            println!(
+                "{:8} {lane:?}: {all} operations, {slow} of them slow",
+                function.name()
+            );
+            assert!(
+                all <= most,
+                "{} {lane:?}: {all} above {most}",
+                function.name()
+            );
+        }
+    }
+}
