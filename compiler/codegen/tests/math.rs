@@ -397,7 +397,11 @@ fn check_every(step: usize) {
 #[test]
 fn errors_stay_below_the_stated_bounds_throughout_single_precision() {
     // A prime, so that all mantissas come up.
-    check_every(if cfg!(debug_assertions) { 200_003 } else { 9_973 });
+    check_every(if cfg!(debug_assertions) {
+        200_003
+    } else {
+        9_973
+    });
 }
 
 #[test]

@@ -103,7 +103,7 @@ fn most(function: Function) -> [usize; 2] {
         Function::Pow => [116, 126],
         Function::Sin => [13, 17],
         Function::Cos => [15, 19],
-        Function::Tan => [16, 19],
+        Function::Tan => [17, 19],
         Function::Rsqrt => [2, 2],
         Function::Sign => [5, 5],
         Function::Sqrt | Function::Floor | Function::Ceil | Function::Round => [1, 1],

@@ -177,7 +177,7 @@ fn lower_range<E: Emit>(e: &mut E, x: E::V) -> E::V {
     at_least(e, x, low)
 }
 
-/// eˣ within 1.4 ulp as measured (stated bounds: 2 for f32, 4 for f64).
+/// eˣ within 1.1 ulp as measured, 1.4 without fused multiply-add (stated bounds: 2 for f32, 4 for f64).
 pub(super) fn exp<E: Emit>(e: &mut E, x: E::V) -> E::V {
     let x = range(e, x);
     exp_in_range(e, x)
@@ -212,7 +212,7 @@ pub(super) fn exp_moderate<E: Emit>(e: &mut E, x: E::V) -> E::V {
     e.mul(mantissa, power)
 }
 
-/// eˣ - 1 within 4 ulp.
+/// eˣ - 1 within 2.5 ulp as measured (stated bound: 4).
 ///
 /// 2 (2ᵏ⁻¹ (eʳ - 1) + (2ᵏ⁻¹ - ½)), so that the power of two stays in range up to the last finite result.
 pub(super) fn expm1<E: Emit>(e: &mut E, x: E::V) -> E::V {

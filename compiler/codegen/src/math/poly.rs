@@ -36,11 +36,7 @@ pub(super) fn horner_at_minus<E: Emit>(e: &mut E, x: E::V, table: &Table) -> E::
     sum_of(e, x, signed)
 }
 
-fn sum_of<E: Emit>(
-    e: &mut E,
-    x: E::V,
-    coefficients: impl DoubleEndedIterator<Item = f64>,
-) -> E::V {
+fn sum_of<E: Emit>(e: &mut E, x: E::V, coefficients: impl DoubleEndedIterator<Item = f64>) -> E::V {
     let mut falling = coefficients.rev();
     let last = falling.next().expect("a polynomial has coefficients");
     let mut sum = e.float(last);

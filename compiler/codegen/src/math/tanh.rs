@@ -17,7 +17,8 @@ const SINGLE: Saturating = Saturating {
     bound: 8.850178718566895,
 };
 
-/// tanh x within 4 ulp (stated bound for f32: 5); x itself where x is tiny.
+/// tanh x within 4.7 ulp (f32, over all numbers) or 3 ulp (f64) as measured (stated bounds: 5 and 4); x itself where x is
+/// tiny.
 pub(super) fn tanh<E: Emit>(e: &mut E, x: E::V) -> E::V {
     match e.lane() {
         Lane::F32 => saturating(e, x, &SINGLE),
