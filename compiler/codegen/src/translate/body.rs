@@ -6,7 +6,7 @@ use trainspec_ir::DType;
 use trainspec_ir::graph::{Eval, Prim};
 use trainspec_ir::kernel::{Combine, InstOp, Map, Phases};
 
-use crate::math::Clif;
+use crate::math::{Clif, Emit};
 use crate::translate::prims::{self, Operand};
 use crate::translate::shape::Moves;
 use crate::translate::{Helpers, Machine, Space, lanes_of};
@@ -503,25 +503,68 @@ impl Kernel<'_, '_> {
         if let Some(value) = prims::apply(&mut clif, prim, &known, from, to) {
             return value;
         }
-        match (lanes, from.is_float() && prim.name != "cast") {
-            (None, false) => self.whole(prim, x, from, to),
-            (None, true) => self.call(prim, x, from, to),
-            (Some(lanes), _) => {
-                let mut result = None;
-                for lane in 0..lanes.count() {
-                    let one: Vec<Value> = x
-                        .iter()
-                        .map(|v| self.b.ins().extractlane(*v, lane as u8))
-                        .collect();
-                    let value = self.call(prim, &one, from, to);
-                    result = Some(match result {
-                        None => self.b.ins().splat(lanes.ty(), value),
-                        Some(vector) => self.b.ins().insertlane(vector, value, lane as u8),
-                    });
-                }
-                result.expect("a vector has lanes")
-            }
+        if from.is_float()
+            && let Some((value, beyond)) = prims::bounded(&mut clif, prim, x[0])
+        {
+            return self.or_call(prim, x, value, beyond, from, lanes);
         }
+        match from.is_float() && prim.name != "cast" {
+            false => self.whole(prim, x, from, to),
+            true => self.call_lanes(prim, x, from, to, lanes),
+        }
+    }
+
+    /// A value that is right but for some lanes, which are computed by a call where there are any.
+    fn or_call(
+        &mut self,
+        prim: &'static Prim,
+        x: &[Value],
+        value: Value,
+        beyond: Value,
+        dtype: DType,
+        lanes: Option<Lanes>,
+    ) -> Value {
+        let (far, done) = (self.b.create_block(), self.b.create_block());
+        let ty = self.b.func.dfg.value_type(value);
+        self.b.append_block_param(done, ty);
+        let some = match lanes {
+            Some(_) => self.b.ins().vany_true(beyond),
+            None => beyond,
+        };
+        self.b.ins().brif(some, far, &[], done, &[value.into()]);
+        self.b.switch_to_block(far);
+        let called = self.call_lanes(prim, x, dtype, dtype, lanes);
+        let both = Clif::new(self.b, ty, self.machine.fma).select(beyond, called, value);
+        self.b.ins().jump(done, &[both.into()]);
+        self.b.switch_to_block(done);
+        self.b.block_params(done)[0]
+    }
+
+    /// A call for each lane.
+    fn call_lanes(
+        &mut self,
+        prim: &'static Prim,
+        x: &[Value],
+        from: DType,
+        to: DType,
+        lanes: Option<Lanes>,
+    ) -> Value {
+        let Some(lanes) = lanes else {
+            return self.call(prim, x, from, to);
+        };
+        let mut result = None;
+        for lane in 0..lanes.count() {
+            let one: Vec<Value> = x
+                .iter()
+                .map(|v| self.b.ins().extractlane(*v, lane as u8))
+                .collect();
+            let value = self.call(prim, &one, from, to);
+            result = Some(match result {
+                None => self.b.ins().splat(lanes.ty(), value),
+                Some(vector) => self.b.ins().insertlane(vector, value, lane as u8),
+            });
+        }
+        result.expect("a vector has lanes")
     }
 
     /// A primitive on whole numbers, or between them and floats.

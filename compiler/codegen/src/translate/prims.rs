@@ -15,10 +15,26 @@ pub(crate) struct Operand<T> {
     pub known: Option<f64>,
 }
 
-/// The function of a primitive, where its code is written out for all arguments. Sines of huge ones need a call, so all are calls.
+/// The function of a primitive, where its code is written out for all arguments: for sines of huge ones it is not.
 pub(crate) fn written_out(name: &str) -> Option<Function> {
-    let trigonometric = [Function::Sin, Function::Cos, Function::Tan];
-    Function::of(name).filter(|f| !trigonometric.contains(f))
+    Function::of(name).filter(|f| !is_bounded(*f))
+}
+
+/// Whether the code of a function is right up to some magnitude only.
+fn is_bounded(function: Function) -> bool {
+    [Function::Sin, Function::Cos, Function::Tan].contains(&function)
+}
+
+/// The value of a function that is written out up to some magnitude only, and where it must be computed otherwise.
+pub(crate) fn bounded<T: Copy, E: Emit<V = T, I = T, M = T>>(
+    e: &mut E,
+    prim: &Prim,
+    x: T,
+) -> Option<(T, T)> {
+    let function = Function::of(prim.name).filter(|f| is_bounded(*f))?;
+    let value = math::emit(e, function, &[x]);
+    let beyond = math::needs_call(e, function, &[x])?;
+    Some((value, beyond))
 }
 
 /// Whether [`apply`] knows a primitive on operands of these types.

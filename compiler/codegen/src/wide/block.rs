@@ -58,6 +58,17 @@ pub(super) enum One {
     Bytes,
 }
 
+/// What is done with a product and a third operand, rounded once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Fused {
+    /// a · b + c.
+    Plus,
+    /// a · b - c.
+    Less,
+    /// c - a · b.
+    From,
+}
+
 /// Which way integers are shifted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Shift {
@@ -88,8 +99,7 @@ pub(super) enum Op {
     Kept(usize),
     Two(Two, V, V),
     One(One, V),
-    /// a · b + c, or c - a · b.
-    Fma(bool, V, V, V),
+    Fma(Fused, V, V, V),
     /// How, as the instruction counts: 0 equal, 3 one is NaN, 0x11 less, 0x12 less or equal.
     Compare(u8, V, V),
     /// The second where the first is true, else the third.
@@ -235,10 +245,13 @@ impl Emit for Block {
         self.two(Two::Div, a, b)
     }
     fn fma(&mut self, a: V, b: V, c: V) -> V {
-        self.push(Op::Fma(false, a, b, c))
+        self.push(Op::Fma(Fused::Plus, a, b, c))
     }
     fn fnma(&mut self, a: V, b: V, c: V) -> V {
-        self.push(Op::Fma(true, a, b, c))
+        self.push(Op::Fma(Fused::From, a, b, c))
+    }
+    fn fms(&mut self, a: V, b: V, c: V) -> V {
+        self.push(Op::Fma(Fused::Less, a, b, c))
     }
     fn neg(&mut self, a: V) -> V {
         let sign = self.float(-0.0);

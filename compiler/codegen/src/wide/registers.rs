@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use super::block::{Block, One, Op, Shift, Two, V};
+use super::block::{Block, Fused, One, Op, Shift, Two, V};
 use super::encode::{Asm, Gpr, Mem, R8, RAX, RSP, Rm, Vex};
 use crate::math::Lane;
 
@@ -422,7 +422,7 @@ impl Writer<'_> {
                 self.asm.vector(vex, which, r, Rm::Reg(a), Some(by));
                 self.settle(v, r);
             }
-            Op::Fma(minus, a, b, c) => self.fma(v, minus, [a, b, c]),
+            Op::Fma(fused, a, b, c) => self.fma(v, fused, [a, b, c]),
             Op::Select(mask, yes, no) => {
                 let mask = self.register(mask, &[]);
                 let no = self.register(no, &[mask]);
@@ -659,9 +659,12 @@ impl Writer<'_> {
     }
 
     /// a · b + c in the place of an operand that is not read again, or of a copy.
-    fn fma(&mut self, v: V, minus: bool, [a, b, c]: [V; 3]) {
-        let name = if minus { "vfnmadd" } else { "vfmadd" };
-        let base = if minus { 0x0C } else { 0x08 };
+    fn fma(&mut self, v: V, fused: Fused, [a, b, c]: [V; 3]) {
+        let (name, base) = match fused {
+            Fused::Plus => ("vfmadd", 0x08),
+            Fused::Less => ("vfmsub", 0x0A),
+            Fused::From => ("vfnmadd", 0x0C),
+        };
         let vex = |row: u8| {
             let vex = Vex::new(name, 2, 1, row | base);
             if self.double() { vex.w() } else { vex }

@@ -113,6 +113,7 @@ impl Fuser<'_> {
             }
         }
         let mut makes = Vec::new();
+        let writes = stored.iter().any(|(_, value, _)| self.written[value.index()]);
         for (register, value, row) in stored {
             loop_.map.stores.push(Store { register, row });
             self.origin(value, Origin::Made);
@@ -125,12 +126,17 @@ impl Fuser<'_> {
         }
         let last = group.members.last().map(|m| m.0);
         let span = last.map_or_else(Default::default, |place| self.graph.nodes[place].span);
-        self.out.kernels.push(Kernel {
+        let kernel = Kernel {
             what: kernel::What::Map(loop_.map),
             makes,
             span,
             ended: why,
-        });
+        };
+        // New state is written where the old one is, by a loop of its own.
+        match self.fusion && !writes {
+            true => self.ride(kernel),
+            false => self.push(kernel),
+        }
     }
 
     /// Says where what a node gives another shape lies, now that its operand lies in memory; nothing where that is not stored.

@@ -11,6 +11,7 @@
 mod elementwise;
 mod fold;
 mod group;
+mod product;
 
 pub use elementwise::is_elementwise;
 
@@ -58,6 +59,10 @@ struct Fuser<'a> {
     readers: Vec<Vec<u32>>,
     /// Values that are results or new state.
     kept: Vec<bool>,
+    /// Values that are new state.
+    written: Vec<bool>,
+    /// The kernel that makes each buffer that is made.
+    makers: HashMap<BufferId, usize>,
     groups: Vec<Option<Group>>,
     /// Buffers of constants, by the bits of a splat or the place of the node.
     splats: HashMap<String, BufferId>,
@@ -78,6 +83,11 @@ impl<'a> Fuser<'a> {
             .map(|(_, v)| *v)
             .chain(graph.writes.iter().map(|w| w.value));
         ends.for_each(|v| kept[v.index()] = true);
+        let mut written = vec![false; graph.types.len()];
+        graph
+            .writes
+            .iter()
+            .for_each(|w| written[w.value.index()] = true);
         let out = Kernels {
             name: graph.name.clone(),
             state: graph.state.clone(),
@@ -91,6 +101,8 @@ impl<'a> Fuser<'a> {
             values,
             readers,
             kept,
+            written,
+            makers: HashMap::new(),
             groups: Vec::new(),
             splats: HashMap::new(),
         }
@@ -150,8 +162,9 @@ impl<'a> Fuser<'a> {
                     prim,
                     attrs,
                     operands,
+                    then: None,
                 };
-                self.out.kernels.push(Kernel {
+                self.push(Kernel {
                     what,
                     makes,
                     span: node.span,
@@ -177,12 +190,21 @@ impl<'a> Fuser<'a> {
             operands,
             body: Box::new(fuse(&scan.body, self.fusion)),
         };
-        self.out.kernels.push(Kernel {
+        self.push(Kernel {
             what,
             makes,
             span: node.span,
             ended: "a loop",
         });
+    }
+
+    /// The next kernel.
+    fn push(&mut self, kernel: Kernel) {
+        let place = self.out.kernels.len();
+        kernel.makes.iter().for_each(|b| {
+            self.makers.insert(*b, place);
+        });
+        self.out.kernels.push(kernel);
     }
 
     fn buffer(&mut self, ty: &crate::graph::Type, origin: Origin) -> BufferId {
@@ -263,7 +285,7 @@ impl<'a> Fuser<'a> {
         };
         let span = crate::span::Span::default();
         let what = kernel::What::Map(map);
-        self.out.kernels.push(Kernel {
+        self.push(Kernel {
             what,
             makes: vec![buffer],
             span,

@@ -77,6 +77,20 @@ pub struct Kernel {
     pub ended: &'static str,
 }
 
+impl Kernel {
+    /// All that it reads.
+    pub fn reads(&self) -> impl Iterator<Item = &View> {
+        let (operands, then): (&[View], &[View]) = match &self.what {
+            What::Map(map) => (&map.loads, &[]),
+            What::Call { operands, then, .. } => {
+                (operands, then.as_ref().map_or(&[], |map| &map.loads[..]))
+            }
+            What::Scan { operands, .. } => (operands, &[]),
+        };
+        operands.iter().chain(then)
+    }
+}
+
 /// What a kernel does.
 #[derive(Debug, Clone)]
 pub enum What {
@@ -90,6 +104,8 @@ pub enum What {
         attrs: Attrs,
         /// Its operands.
         operands: Vec<View>,
+        /// A loop over what a product makes, which makes the buffers after the first: each row is done while it is at hand.
+        then: Option<Box<Map>>,
     },
     /// A loop.
     Scan {

@@ -88,7 +88,20 @@ fn one(f: &mut impl Write, kernels: &Kernels, kernel: &Kernel, depth: usize) -> 
             instructions(f, map, depth + 1)?;
             writeln!(f, "{indent}}} // {}", kernel.ended)
         }
-        What::Call { prim, operands, .. } => writeln!(f, "call {}({})", prim.name, views(operands)),
+        What::Call {
+            prim,
+            operands,
+            then,
+            ..
+        } => {
+            write!(f, "call {}({})", prim.name, views(operands))?;
+            let Some(map) = then else {
+                return writeln!(f);
+            };
+            writeln!(f, " then map {:?} {{", map.shape)?;
+            instructions(f, map, depth + 1)?;
+            writeln!(f, "{indent}}} // {}", kernel.ended)
+        }
         What::Scan {
             length,
             reverse,

@@ -160,13 +160,9 @@ fn room(kernels: &Kernels, buffer: BufferId) -> usize {
 fn last_uses(kernels: &Kernels) -> Vec<usize> {
     let mut last = vec![0; kernels.buffers.len()];
     for (now, kernel) in kernels.kernels.iter().enumerate() {
-        let views: &[View] = match &kernel.what {
-            What::Map(map) => &map.loads,
-            What::Call { operands, .. } | What::Scan { operands, .. } => operands,
-        };
         let made = kernel.makes.iter().copied();
-        views
-            .iter()
+        kernel
+            .reads()
             .map(|v| v.buffer)
             .chain(made)
             .for_each(|b| last[b.index()] = now);
