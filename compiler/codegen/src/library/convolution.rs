@@ -1,11 +1,11 @@
 //! Convolutions and their gradients.
 //!
 //! Images are batch, height, width, channels; filters are height, width, channels in, channels out. Where there are enough
-//! channels, what lies under each place of the window becomes a row of a matrix ([`columns`]), and a product of matrices does
-//! the rest. Other convolutions are summed as they are ([`direct`]).
+//! channels out, places by channels are computed tile by tile as a product of matrices is ([`swept`]). Other convolutions are
+//! summed as they are ([`direct`]).
 
-mod columns;
 mod direct;
+mod swept;
 
 use trainspec_ir::interp::Fault;
 
@@ -37,8 +37,8 @@ struct Means<'a> {
     scratch: &'a Scratch,
 }
 
-/// How many channels out, and how many elements of the window, make a product of matrices worth its while.
-const ENOUGH: usize = 8;
+/// How many channels that a product makes are worth its while.
+const ENOUGH: usize = 3;
 
 impl Convolution {
     fn new(r: &Routine<'_>, x: &[usize], filters: &[usize], y: &[usize]) -> Convolution {
@@ -92,9 +92,8 @@ impl Convolution {
         self.groups == 1 && as_is(&self.down) && as_is(&self.right)
     }
 
-    fn has_columns(&self) -> bool {
-        let (_, each) = self.channels();
-        self.window() >= ENOUGH && each >= ENOUGH
+    fn is_swept(&self) -> bool {
+        self.channels().1 >= ENOUGH
     }
 
     /// Whether the products with what is beside the image, where the matrix has zeros, are 0, the other factors being these.
@@ -106,6 +105,12 @@ impl Convolution {
         let zero = |x: &T| *x * T::ZERO == T::ZERO;
         let zeros = |xs: &[T]| xs.iter().fold(true, |all, x| all & zero(x));
         (inside(&self.down) && inside(&self.right)) || factors.chunks(64).all(zeros)
+    }
+
+    /// Whether the products of filters with zeros beside what flows back are 0.
+    fn flows_stay_zero<T: Real>(&self, filters: &[T]) -> bool {
+        let zeros = |xs: &[T]| xs.iter().fold(true, |all, x| all & (*x * T::ZERO == T::ZERO));
+        filters.chunks(64).all(zeros)
     }
 
     /// Visits what lies under a place: where its channels begin in an image, and which element of the window that is.
@@ -126,12 +131,14 @@ impl Convolution {
             let (p, [_, _, i, o]) = (self.x[0] * self.places(), self.filters);
             multiply_on(
                 means.pool,
+                T::shelf(means.scratch),
                 whole(y, o),
                 plain(x, p, i),
                 plain(filters, i, o),
+                None,
             );
-        } else if self.has_columns() && self.margin_is_zero(filters) {
-            self.forward_by_columns(means, x, filters, y);
+        } else if self.is_swept() && self.margin_is_zero(filters) {
+            self.forward_swept(means, x, filters, y);
         } else {
             self.forward_direct(means, x, filters, y);
         }
@@ -141,9 +148,10 @@ impl Convolution {
         if self.is_product() {
             let (p, [_, _, i, o]) = (self.x[0] * self.places(), self.filters);
             let turned = plain(filters, i, o).turned();
-            multiply_on(means.pool, whole(dx, i), plain(dy, p, o), turned);
-        } else if self.has_columns() {
-            self.input_grad_by_columns(means, dy, filters, dx);
+            let shelf = T::shelf(means.scratch);
+            multiply_on(means.pool, shelf, whole(dx, i), plain(dy, p, o), turned, None);
+        } else if self.channels().0 >= ENOUGH && self.sweeps_back() && self.flows_stay_zero(filters) {
+            self.input_grad_swept(means, dy, filters, dx);
         } else {
             self.input_grad_direct(means, dy, filters, dx);
         }
@@ -154,9 +162,11 @@ impl Convolution {
             let (p, [_, _, i, o]) = (self.x[0] * self.places(), self.filters);
             multiply_on(
                 means.pool,
+                T::shelf(means.scratch),
                 whole(df, o),
                 plain(x, p, i).turned(),
                 plain(dy, p, o),
+                None,
             );
         } else {
             self.filter_grad_in_pieces(means, x, dy, df);

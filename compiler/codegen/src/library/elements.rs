@@ -6,7 +6,6 @@ use std::ops::{Add, AddAssign, Mul};
 use half::{bf16, f16};
 use trainspec_ir::DType;
 
-use super::scratch::Kept;
 use super::{Slice, SliceMut};
 use crate::exec::gemm::Factor;
 
@@ -56,7 +55,7 @@ pub(super) trait Float: Elem {
 
 /// A float that is computed with as it is: f32 or f64.
 pub(super) trait Real:
-    Float<Sum = Self> + Factor + Kept + Add<Output = Self> + Mul<Output = Self> + AddAssign
+    Float<Sum = Self> + Factor + Add<Output = Self> + Mul<Output = Self> + AddAssign
 {
 }
 

@@ -20,7 +20,7 @@ pub(super) fn matmul(r: &mut Routine<'_>) -> Result<(), Fault> {
             let (a, b) = (r.x::<T>(0), r.x::<T>(1));
             let (pool, scratch) = (r.pool, &*r.scratch);
             with_sums(scratch, y::<T>(&mut r.outputs[0]), |y| {
-                with_terms(scratch, a, |a| with_terms(scratch, b, |b| shape.floats(pool, a, b, y)));
+                with_terms(scratch, a, |a| with_terms(scratch, b, |b| shape.floats(pool, scratch, a, b, y)));
             });
         }),
         false => ints!(dtype, T => shape.ints::<T>(r)),
@@ -85,7 +85,8 @@ impl Shape {
         }
     }
 
-    fn floats<T: Real>(&self, pool: &Pool, a: &[T], b: &[T], y: &mut [T]) {
+    fn floats<T: Real>(&self, pool: &Pool, scratch: &Scratch, a: &[T], b: &[T], y: &mut [T]) {
+        let room = T::shelf(scratch);
         let (m, n, k) = (self.m, self.n, self.k);
         let left = |i: usize| Matrix {
             data: &a[i * m * k..][..m * k],
@@ -100,14 +101,14 @@ impl Shape {
         let work = m * n * k;
         if self.batch == 1 || work > MANY {
             for (i, y) in y.chunks_exact_mut((m * n).max(1)).enumerate() {
-                multiply_on(pool, rows(y, n), left(i), right(i));
+                multiply_on(pool, room, rows(y, n), left(i), right(i), None);
             }
             return;
         }
         let some = (MANY / work.max(1)).clamp(1, self.batch.div_ceil(8).max(1));
         parts::each(pool, y, some * m * n, |i, part| {
             for (j, y) in part.chunks_exact_mut(m * n).enumerate() {
-                multiply(rows(y, n), left(i * some + j), right(i * some + j));
+                multiply(room, rows(y, n), left(i * some + j), right(i * some + j));
             }
         });
     }

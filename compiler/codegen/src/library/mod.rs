@@ -33,7 +33,7 @@ use trainspec_ir::interp::Fault;
 
 use crate::exec::pool::Pool;
 use elements::Elem;
-pub use scratch::Scratch;
+pub use scratch::{Kept, Scratch, Shelf};
 pub use slices::{Slice, SliceMut};
 
 /// One use of a primitive: its types, its data and the means to compute with.

@@ -1,6 +1,6 @@
 //! Memory that routines compute in, kept from call to call.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Memory that routines compute in. It grows to what the largest call needs and stays so.
 #[derive(Debug, Default)]
@@ -9,6 +9,8 @@ pub struct Scratch {
     pub(super) f64s: Shelf<f64>,
     pub(super) i64s: Shelf<i64>,
     pub(super) bools: Shelf<bool>,
+    /// Where things are in a tensor.
+    pub(super) offsets: Shelf<usize>,
     /// Numbers of rows.
     pub(super) places: Vec<usize>,
     /// Sizes and steps of dimensions.
@@ -28,7 +30,7 @@ pub(super) struct Step {
 
 /// Buffers that tasks borrow, each one for itself.
 #[derive(Debug)]
-pub(super) struct Shelf<T>(Mutex<Vec<Vec<T>>>);
+pub struct Shelf<T>(Mutex<Vec<Vec<T>>>);
 
 impl<T> Default for Shelf<T> {
     fn default() -> Shelf<T> {
@@ -36,33 +38,71 @@ impl<T> Default for Shelf<T> {
     }
 }
 
+/// Buffers begin at multiples of so many bytes: a line of the cache.
+const LINE: usize = 64;
+
 impl<T: Copy + Default> Shelf<T> {
-    /// Makes sure that there are so many buffers of so many elements, so that lending them does not allocate.
-    pub(super) fn prepare(&self, buffers: usize, length: usize) {
-        let mut shelf = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        while shelf.len() < buffers {
-            shelf.push(Vec::new());
-        }
-        for buffer in shelf.iter_mut().filter(|b| b.len() < length) {
-            buffer.resize(length, T::default());
+    /// Makes sure that so many buffers of so many elements can be lent at once without an allocation.
+    pub fn prepare(&self, buffers: usize, length: usize) {
+        let length = with_line::<T>(length);
+        let mut shelf = self.lock();
+        let enough = shelf.iter().filter(|b| b.len() >= length).count();
+        for _ in enough..buffers {
+            // The largest that is too small grows, so that the least memory is held.
+            let short = shelf.iter_mut().filter(|b| b.len() < length);
+            match short.max_by_key(|b| b.len()) {
+                Some(buffer) => *buffer = vec![T::default(); length],
+                None => shelf.push(vec![T::default(); length]),
+            }
         }
     }
 
-    /// Lends a buffer, whose contents are arbitrary.
-    pub(super) fn lend<R>(&self, length: usize, work: impl FnOnce(&mut [T]) -> R) -> R {
-        let shelf = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut buffer = shelf().pop().unwrap_or_default();
-        if buffer.len() < length {
-            buffer.resize(length, T::default());
-        }
-        let result = work(&mut buffer[..length]);
-        shelf().push(buffer);
+    /// Lends a buffer, whose contents are arbitrary. A task takes one at a time where what it takes must have been prepared.
+    pub fn lend<R>(&self, length: usize, work: impl FnOnce(&mut [T]) -> R) -> R {
+        let mut buffer = self.take(with_line::<T>(length));
+        let start = buffer.as_ptr().align_offset(LINE);
+        let start = start.min(buffer.len() - length);
+        let result = work(&mut buffer[start..][..length]);
+        self.lock().push(buffer);
         result
+    }
+
+    /// The same, but for nothing no buffer is taken.
+    pub fn lend_some<R>(&self, length: usize, work: impl FnOnce(&mut [T]) -> R) -> R {
+        match length {
+            0 => work(&mut []),
+            _ => self.lend(length, work),
+        }
+    }
+
+    /// The smallest buffer that is large enough: then the same calls find room again, whatever they were lent before.
+    fn take(&self, length: usize) -> Vec<T> {
+        let mut shelf = self.lock();
+        let place = |fits: fn(usize, usize) -> bool| {
+            let own = shelf.iter().enumerate().filter(|(_, b)| fits(b.len(), length));
+            own.min_by_key(|(_, b)| b.len().abs_diff(length)).map(|(i, _)| i)
+        };
+        let found = place(|has, wants| has >= wants).or_else(|| place(|_, _| true));
+        let buffer = found.map(|i| shelf.swap_remove(i));
+        drop(shelf);
+        match buffer {
+            Some(buffer) if buffer.len() >= length => buffer,
+            _ => vec![T::default(); length],
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Vec<T>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
+/// A length with room to begin at the next line.
+fn with_line<T>(length: usize) -> usize {
+    length + LINE / size_of::<T>().max(1)
+}
+
 /// An element that scratch memory has buffers of.
-pub(super) trait Kept: Copy + Default + Send + Sync + 'static {
+pub trait Kept: Copy + Default + Send + Sync + 'static {
     /// Its buffers.
     fn shelf(scratch: &Scratch) -> &Shelf<Self>;
 }
@@ -77,4 +117,4 @@ macro_rules! kept {
     };
 }
 
-kept!(f32: f32s, f64: f64s, i64: i64s, bool: bools);
+kept!(f32: f32s, f64: f64s, i64: i64s, bool: bools, usize: offsets);

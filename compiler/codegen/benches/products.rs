@@ -1,0 +1,189 @@
+//! Reports how fast matrices are multiplied: GFLOP/s and the share of what the machine can do, on one and on two threads, beside the
+//! crate `gemm`. Asserts nothing. A name as argument picks shapes.
+
+use std::time::Instant;
+
+use trainspec_codegen::exec::gemm::{self, Matrix, Product, peak};
+use trainspec_codegen::exec::parts;
+use trainspec_codegen::exec::pool::Pool;
+use trainspec_codegen::library::{Kept, Scratch};
+
+/// A product: its name, how many there are of it, its sizes, and which factors are turned.
+struct Shape {
+    name: &'static str,
+    batch: usize,
+    size: [usize; 3],
+    turned: (bool, bool),
+}
+
+const fn shape(name: &'static str, size: [usize; 3], turned: (bool, bool)) -> Shape {
+    Shape {
+        name,
+        batch: 1,
+        size,
+        turned,
+    }
+}
+
+const SHAPES: &[Shape] = &[
+    shape("hidden", [128, 784, 256], (false, false)),
+    shape("hidden AtB", [784, 128, 256], (true, false)),
+    shape("hidden ABt", [128, 256, 784], (false, true)),
+    shape("head", [128, 256, 10], (false, false)),
+    shape("head AtB", [256, 128, 10], (true, false)),
+    shape("head ABt", [128, 10, 256], (false, true)),
+    shape("square", [512, 512, 512], (false, false)),
+    shape("square AtB", [512, 512, 512], (true, false)),
+    shape("square ABt", [512, 512, 512], (false, true)),
+    shape("large", [1024, 1024, 1024], (false, false)),
+    shape("tiny", [32, 10, 1], (false, false)),
+    shape("iris", [40, 4, 16], (false, false)),
+    shape("iris AtB", [4, 40, 16], (true, false)),
+    shape("iris ABt", [40, 16, 16], (false, true)),
+    shape("cube 64", [64, 64, 64], (false, false)),
+    shape("up", [1024, 128, 512], (false, false)),
+    shape("up AtB", [128, 1024, 512], (true, false)),
+    shape("up ABt", [1024, 512, 128], (false, true)),
+    shape("down", [1024, 512, 128], (false, false)),
+    shape("down AtB", [512, 1024, 128], (true, false)),
+    shape("down ABt", [1024, 128, 512], (false, true)),
+    shape("project", [1024, 128, 128], (false, false)),
+    Shape {
+        name: "attention ABt",
+        batch: 64,
+        size: [64, 32, 64],
+        turned: (false, true),
+    },
+    Shape {
+        name: "attention AB",
+        batch: 64,
+        size: [64, 64, 32],
+        turned: (false, false),
+    },
+    Shape {
+        name: "attention AtB",
+        batch: 64,
+        size: [64, 64, 32],
+        turned: (true, false),
+    },
+    shape("few rows", [8, 1024, 4096], (false, false)),
+    shape("deep", [32, 50_176, 64], (true, false)),
+    shape("column", [4096, 1024, 1], (false, false)),
+    shape("row", [1, 1024, 4096], (false, false)),
+];
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    // Without `--bench` this is a check that the program runs.
+    let full = arguments.iter().any(|argument| argument == "--bench");
+    let wanted = |name: &str| {
+        let mut names = arguments.iter().filter(|a| !a.starts_with("--")).peekable();
+        names.peek().is_none() || names.any(|a| name.contains(a.as_str()))
+    };
+    let pools = [Pool::exactly(1), Pool::exactly(2)];
+    let turns = if full { 40 } else { 1 };
+    let peaks = pools.each_ref().map(|pool| reach(pool, turns));
+    println!("{:15} {:15} {:>7.1} {:>7.1}", "peak", "", peaks[0], peaks[1]);
+    println!("{:15} {:15} {:>15} {:>15} {:>15}", "", "m x k x n", "1 thread", "2 threads", "crate 1, 2");
+    let scratch = Scratch::default();
+    for shape in SHAPES.iter().filter(|shape| wanted(shape.name)) {
+        let [m, k, n] = shape.size;
+        let numbers = |n: usize| -> Vec<f32> { (0..n).map(|i| (i % 7) as f32 - 3.0).collect() };
+        let (a, b) = (numbers(shape.batch * m * k), numbers(shape.batch * k * n));
+        let mut y = numbers(shape.batch * m * n);
+        let flops = 2.0 * (shape.batch * m * k * n) as f64;
+        let calls = if full { (2e6 / flops).ceil() as usize } else { 1 };
+        let mut best = [f64::MAX; 4];
+        for _ in 0..turns {
+            for (i, best) in best.iter_mut().enumerate() {
+                let pool = &pools[i % 2];
+                let begin = Instant::now();
+                for _ in 0..calls {
+                    products(pool, &scratch, shape, [&a, &b], &mut y, i >= 2);
+                }
+                let seconds = begin.elapsed().as_secs_f64() / calls as f64;
+                *best = best.min(seconds);
+            }
+        }
+        let [one, two, crate_one, crate_two] = best.map(|best| flops / best / 1e9);
+        println!(
+            "{:15} {:15} {one:7.1} ({:3.0}%) {two:7.1} ({:3.0}%) {crate_one:7.1} {crate_two:7.1}   {:.2} {:.2}",
+            shape.name,
+            format!("{m}x{k}x{n}"),
+            100.0 * one / peaks[0],
+            100.0 * two / peaks[1],
+            one / crate_one,
+            two / crate_two,
+        );
+    }
+}
+
+/// GFLOP/s of multiplications and additions in registers alone.
+fn reach(pool: &Pool, turns: usize) -> f64 {
+    let mut best = 0.0_f64;
+    for _ in 0..turns {
+        let begin = Instant::now();
+        let done = std::sync::atomic::AtomicUsize::new(0);
+        pool.run(16 * pool.threads(), &|_| {
+            let products = peak::registers(1 << 12);
+            done.fetch_add(products, std::sync::atomic::Ordering::Relaxed);
+        });
+        let flops = 2.0 * done.into_inner() as f64;
+        best = best.max(flops / begin.elapsed().as_secs_f64() / 1e9);
+    }
+    best
+}
+
+fn products(
+    pool: &Pool,
+    scratch: &Scratch,
+    shape: &Shape,
+    [a, b]: [&[f32]; 2],
+    y: &mut [f32],
+    by_crate: bool,
+) {
+    let [m, k, n] = shape.size;
+    let room = f32::shelf(scratch);
+    let steps = |turned: bool, rows: usize, columns: usize| match turned {
+        false => (columns, 1),
+        true => (1, rows),
+    };
+    let left = |i: usize| Matrix {
+        data: &a[i * m * k..][..m * k],
+        size: (m, k),
+        steps: steps(shape.turned.0, m, k),
+    };
+    let right = |i: usize| Matrix {
+        data: &b[i * k * n..][..k * n],
+        size: (k, n),
+        steps: steps(shape.turned.1, k, n),
+    };
+    if shape.batch == 1 {
+        let y = Product {
+            data: y,
+            row: n,
+            add: false,
+        };
+        match by_crate {
+            true => gemm::multiply_by_crate(pool, y, left(0), right(0), None),
+            false => gemm::multiply_on(pool, room, y, left(0), right(0), None),
+        }
+        return;
+    }
+    let alone = Pool::exactly(1);
+    room.prepare(pool.threads(), gemm::room(&left(0), &right(0)));
+    parts::each(pool, y, 8 * m * n, |i, part| {
+        for (j, y) in part.chunks_exact_mut(m * n).enumerate() {
+            let (a, b) = (left(8 * i + j), right(8 * i + j));
+            let y = Product {
+                data: y,
+                row: n,
+                add: false,
+            };
+            match by_crate {
+                true => gemm::multiply_by_crate(&alone, y, a, b, None),
+                false => gemm::multiply(room, y, a, b),
+            }
+        }
+    });
+}

@@ -1,0 +1,272 @@
+//! Factors laid out in the order in which tiles read them.
+
+use std::ops::Range;
+
+use super::Factor;
+use super::tile::{ROWS, VECTORS};
+#[cfg(target_arch = "x86_64")]
+use super::lanes;
+
+/// A matrix whose elements are known to lie in memory: the element at (i, j) is `steps.0 * i + steps.1 * j` behind `data`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Source<T> {
+    pub(super) data: *const T,
+    pub(super) steps: (usize, usize),
+}
+
+impl<T> Source<T> {
+    /// Where an element is.
+    ///
+    /// # Safety
+    ///
+    /// The matrix has the element, or one more row or column would have it.
+    #[inline]
+    pub(super) unsafe fn at(&self, i: usize, j: usize) -> *const T {
+        // SAFETY: the caller's promise.
+        unsafe { self.data.add(i * self.steps.0 + j * self.steps.1) }
+    }
+
+    pub(super) fn turned(self) -> Source<T> {
+        Source {
+            data: self.data,
+            steps: (self.steps.1, self.steps.0),
+        }
+    }
+}
+
+/// Rows cut into panels of nearly equal height, because two tiles of four rows are faster than one of six and one of two.
+#[inline]
+pub(super) fn panels(length: usize) -> impl Iterator<Item = Range<usize>> {
+    let count = length.div_ceil(ROWS).max(1);
+    let (height, more) = (length / count, length % count);
+    let mut start = 0;
+    (0..count).map(move |i| {
+        let end = start + height + usize::from(i < more);
+        std::mem::replace(&mut start, end)..end
+    })
+}
+
+/// How many columns a panel of the right factor has.
+pub(super) const fn width<T: Factor>() -> usize {
+    VECTORS * T::WIDTH
+}
+
+/// How many columns are laid out for `n` columns: whole vectors.
+pub(super) fn padded<T: Factor>(n: usize) -> usize {
+    n.next_multiple_of(T::WIDTH)
+}
+
+/// Packs rows of the left factor, panel after panel: for each term the elements of the panel's rows. A panel begins at its first row
+/// times the number of terms.
+///
+/// # Safety
+///
+/// The matrix has all these rows and terms; `to` has room for `rows.len() * terms.len()` elements.
+pub(super) unsafe fn left<T: Factor>(
+    from: Source<T>,
+    rows: Range<usize>,
+    terms: Range<usize>,
+    to: *mut T,
+) {
+    #[cfg(target_arch = "x86_64")]
+    if lanes::present() && from.steps.0 == 1 {
+        // SAFETY: the machine has the vectors, and the rest is the caller's promise.
+        return unsafe { beside(from, rows, terms, to) };
+    }
+    for own in panels(rows.len()) {
+        for t in 0..terms.len() {
+            for r in 0..own.len() {
+                // SAFETY: the panels before this one have taken `start * terms` elements.
+                unsafe {
+                    let x = *from.at(rows.start + own.start + r, terms.start + t);
+                    *to.add(own.start * terms.len() + t * own.len() + r) = x;
+                }
+            }
+        }
+    }
+}
+
+/// Packs rows that lie beside each other.
+///
+/// # Safety
+///
+/// As for [`left`], on a machine that has the vectors, the first step being 1.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+unsafe fn beside<T: Factor>(
+    from: Source<T>,
+    rows: Range<usize>,
+    terms: Range<usize>,
+    to: *mut T,
+) {
+    /// How many panels are written side by side, so that rows are read in long runs.
+    const SIDE: usize = 8;
+    let k = terms.len();
+    let mut all = panels(rows.len()).peekable();
+    while all.peek().is_some() {
+        let mut group: [Range<usize>; SIDE] = Default::default();
+        let mut count = 0;
+        for (own, panel) in group.iter_mut().zip(all.by_ref()) {
+            (*own, count) = (panel, count + 1);
+        }
+        for t in 0..k {
+            for own in &group[..count] {
+                let height = own.len();
+                // SAFETY: only elements that are there are read. A vector may reach over what it is to write, but only into the
+                // panel's next term, which is written later; that of the last term does not.
+                unsafe {
+                    let from = from.at(rows.start + own.start, terms.start + t);
+                    let to = to.add(own.start * k + t * height);
+                    for at in (0..height).step_by(T::WIDTH) {
+                        let some = T::WIDTH.min(height - at);
+                        let x = T::load_some(from.add(at), some);
+                        match t + 1 < k && at + T::WIDTH <= 2 * height {
+                            true => T::store(to.add(at), x),
+                            false => T::store_some(to.add(at), x, some),
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Packs columns of the right factor, panel after panel of [`width`] columns: for each term the elements of the panel's columns. The
+/// last panel has whole vectors too, and zeros behind the last column. A panel begins at its first column times the number of
+/// terms.
+///
+/// # Safety
+///
+/// The matrix has all these terms and columns; `to` has room for `terms.len() * padded(columns.len())` elements.
+pub(super) unsafe fn right<T: Factor>(
+    from: Source<T>,
+    terms: Range<usize>,
+    columns: Range<usize>,
+    to: *mut T,
+) {
+    #[cfg(target_arch = "x86_64")]
+    if lanes::present() {
+        // SAFETY: the machine has the vectors, and the rest is the caller's promise.
+        return unsafe {
+            match from.steps {
+                (_, 1) => lines(from, terms, columns, to),
+                (1, _) => turned(from, terms, columns, to),
+                _ => scattered(from, terms, columns, to),
+            }
+        };
+    }
+    // SAFETY: the caller's promise.
+    unsafe { scattered(from, terms, columns, to) }
+}
+
+/// Packs from columns that lie anywhere.
+///
+/// # Safety
+///
+/// As for [`right`].
+unsafe fn scattered<T: Factor>(
+    from: Source<T>,
+    terms: Range<usize>,
+    columns: Range<usize>,
+    to: *mut T,
+) {
+    for first in (0..columns.len()).step_by(width::<T>()) {
+        let own = width::<T>().min(columns.len() - first);
+        let wide = padded::<T>(own);
+        for t in 0..terms.len() {
+            for j in 0..wide {
+                // SAFETY: columns that are not there are not read; what is written is in the panel.
+                unsafe {
+                    let x = match j < own {
+                        true => *from.at(terms.start + t, columns.start + first + j),
+                        false => T::ZERO,
+                    };
+                    *to.add(first * terms.len() + t * wide + j) = x;
+                }
+            }
+        }
+    }
+}
+
+/// Packs from lines whose columns lie beside each other.
+///
+/// # Safety
+///
+/// As for [`right`], on a machine that has the vectors, the second step being 1.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+unsafe fn lines<T: Factor>(
+    from: Source<T>,
+    terms: Range<usize>,
+    columns: Range<usize>,
+    to: *mut T,
+) {
+    /// How many panels are written side by side, so that lines are read in long runs.
+    const SIDE: usize = 4;
+    let (n, k) = (columns.len(), terms.len());
+    let group = SIDE * width::<T>();
+    for start in (0..n).step_by(group) {
+        for t in 0..k {
+            // SAFETY: of each line only the columns that are there are read; each vector that is written lies in its panel.
+            unsafe {
+                let line = from.at(terms.start + t, columns.start);
+                for first in (start..n.min(start + group)).step_by(width::<T>()) {
+                    let wide = padded::<T>(width::<T>().min(n - first));
+                    let to = to.add(first * k + t * wide);
+                    for at in (0..wide).step_by(T::WIDTH) {
+                        let left = n - first - at;
+                        let x = match left < T::WIDTH {
+                            true => T::load_some(line.add(first + at), left),
+                            false => T::load(line.add(first + at)),
+                        };
+                        T::store(to.add(at), x);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Packs from columns whose terms lie beside each other.
+///
+/// # Safety
+///
+/// As for [`right`], on a machine that has the vectors, the first step being 1.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+unsafe fn turned<T: Factor>(
+    from: Source<T>,
+    terms: Range<usize>,
+    columns: Range<usize>,
+    to: *mut T,
+) {
+    let (n, k) = (columns.len(), terms.len());
+    for first in (0..n).step_by(width::<T>()) {
+        let wide = padded::<T>(width::<T>().min(n - first));
+        for at in (0..wide).step_by(T::WIDTH) {
+            let own = T::WIDTH.min(n - first - at);
+            // SAFETY: only columns and terms that are there are read; what is written lies in the panel, or in a square of its own.
+            unsafe {
+                let from_column = from.at(terms.start, columns.start + first + at);
+                let to = to.add(first * k + at);
+                for t in (0..k).step_by(T::WIDTH) {
+                    let (some, from_column) = (T::WIDTH.min(k - t), from_column.add(t));
+                    if own == T::WIDTH && some == T::WIDTH {
+                        T::turn(from_column, from.steps.1, to.add(t * wide), wide);
+                        continue;
+                    }
+                    let (mut square, mut turned) = ([T::ZERO; 64], [T::ZERO; 64]);
+                    for j in 0..own {
+                        let x = T::load_some(from_column.add(j * from.steps.1), some);
+                        T::store(square.as_mut_ptr().add(j * T::WIDTH), x);
+                    }
+                    T::turn(square.as_ptr(), T::WIDTH, turned.as_mut_ptr(), T::WIDTH);
+                    for i in 0..some {
+                        let x = T::load(turned.as_ptr().add(i * T::WIDTH));
+                        T::store(to.add((t + i) * wide), x);
+                    }
+                }
+            }
+        }
+    }
+}
