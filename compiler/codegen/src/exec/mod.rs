@@ -10,5 +10,6 @@ pub mod pool;
 mod rounds;
 mod unit;
 mod walk;
+pub mod wide;
 
 pub use executable::Executable;

@@ -1,29 +1,49 @@
 //! Products of matrices.
 
+use std::ops::Range;
+
+use trainspec_ir::DType;
 use trainspec_ir::interp::Fault;
 
 use super::elements::{Float, Int, Real, floats, ints};
 use super::rows::with_sums;
 use super::scratch::{Kept, Scratch};
 use super::{GRAIN, Routine, y};
-use crate::exec::gemm::{Matrix, Product, multiply, multiply_on};
+use crate::exec::gemm::{self, Matrix, Product, Then, multiply, multiply_on};
 use crate::exec::parts;
 use crate::exec::pool::Pool;
 
 /// The product of each pair of matrices.
 pub(super) fn matmul(r: &mut Routine<'_>) -> Result<(), Fault> {
+    matmul_then(r, None)
+}
+
+/// The same with something that is done with finished rows, each of which is named once. Rows are counted over all matrices: row `i` of
+/// matrix `j` is `j * m + i`.
+pub fn matmul_then(r: &mut Routine<'_>, then: Option<Then<'_>>) -> Result<(), Fault> {
     r.check();
     let shape = Shape::new(r);
     let dtype = r.types[0].dtype;
+    // What is rounded at the end is finished at the end.
+    let late = match dtype {
+        DType::F32 | DType::F64 => None,
+        _ => then,
+    };
+    let then = then.filter(|_| late.is_none());
     match dtype.is_float() {
         true => floats!(dtype, T => {
             let (a, b) = (r.x::<T>(0), r.x::<T>(1));
             let (pool, scratch) = (r.pool, &*r.scratch);
             with_sums(scratch, y::<T>(&mut r.outputs[0]), |y| {
-                with_terms(scratch, a, |a| with_terms(scratch, b, |b| shape.floats(pool, scratch, a, b, y)));
+                with_terms(scratch, a, |a| {
+                    with_terms(scratch, b, |b| shape.floats(pool, scratch, [a, b], y, then));
+                });
             });
         }),
         false => ints!(dtype, T => shape.ints::<T>(r)),
+    }
+    if let Some(late) = late.filter(|_| shape.batch * shape.m > 0) {
+        late(0..shape.batch * shape.m);
     }
     Ok(())
 }
@@ -85,9 +105,16 @@ impl Shape {
         }
     }
 
-    fn floats<T: Real>(&self, pool: &Pool, scratch: &Scratch, a: &[T], b: &[T], y: &mut [T]) {
-        let room = T::shelf(scratch);
+    fn floats<T: Real>(
+        &self,
+        pool: &Pool,
+        scratch: &Scratch,
+        [a, b]: [&[T]; 2],
+        y: &mut [T],
+        then: Option<Then<'_>>,
+    ) {
         let (m, n, k) = (self.m, self.n, self.k);
+        let room = T::shelf(scratch);
         let left = |i: usize| Matrix {
             data: &a[i * m * k..][..m * k],
             size: (m, k),
@@ -98,17 +125,38 @@ impl Shape {
             size: (k, n),
             steps: self.b,
         };
-        let work = m * n * k;
-        if self.batch == 1 || work > MANY {
-            for (i, y) in y.chunks_exact_mut((m * n).max(1)).enumerate() {
-                multiply_on(pool, room, rows(y, n), left(i), right(i), None);
+        if y.is_empty() {
+            if let Some(then) = then.filter(|_| self.batch * m > 0) {
+                then(0..self.batch * m);
             }
             return;
         }
-        let some = (MANY / work.max(1)).clamp(1, self.batch.div_ceil(8).max(1));
+        let work = m.saturating_mul(n).saturating_mul(k);
+        if self.batch == 1 || work > MANY {
+            for (i, y) in y.chunks_exact_mut(m * n).enumerate() {
+                let moved = |rows: Range<usize>| {
+                    if let Some(then) = then {
+                        then(i * m + rows.start..i * m + rows.end);
+                    }
+                };
+                let then: Option<Then<'_>> = match then {
+                    Some(_) => Some(&moved),
+                    None => None,
+                };
+                multiply_on(pool, room, rows(y, n), left(i), right(i), then);
+            }
+            return;
+        }
+        // Several matrices to a task, as many as are some work.
+        let some = (SOME / work.max(1)).clamp(1, self.batch.div_ceil(8));
+        room.prepare(pool.threads(), gemm::room(&left(0), &right(0)));
         parts::each(pool, y, some * m * n, |i, part| {
             for (j, y) in part.chunks_exact_mut(m * n).enumerate() {
-                multiply(room, rows(y, n), left(i * some + j), right(i * some + j));
+                let matrix = i * some + j;
+                multiply(room, rows(y, n), left(matrix), right(matrix));
+                if let Some(then) = then {
+                    then(matrix * m..(matrix + 1) * m);
+                }
             }
         });
     }
@@ -134,5 +182,6 @@ impl Shape {
     }
 }
 
-/// Products of numbers that are enough for more than one task.
+/// Products of numbers that are enough for more than one task, and for one.
 const MANY: usize = 1 << 20;
+const SOME: usize = 1 << 18;

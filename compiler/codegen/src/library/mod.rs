@@ -33,6 +33,7 @@ use trainspec_ir::interp::Fault;
 
 use crate::exec::pool::Pool;
 use elements::Elem;
+pub use matmul::matmul_then;
 pub use scratch::{Kept, Scratch, Shelf};
 pub use slices::{Slice, SliceMut};
 

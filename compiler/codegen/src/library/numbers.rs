@@ -6,8 +6,9 @@ use trainspec_ir::philox::Key;
 
 use super::elements::{Elem, floats};
 use super::elementwise::map;
-use super::{GRAIN, Routine, y};
+use super::{GRAIN, Routine, SliceMut, y};
 use crate::exec::parts;
+use crate::exec::wide::{Work, wide};
 
 /// 0, 1, 2, ….
 pub(super) fn iota(r: &mut Routine<'_>) -> Result<(), Fault> {
@@ -46,6 +47,16 @@ pub(super) fn random_uniform(r: &mut Routine<'_>) -> Result<(), Fault> {
     let key = Key(r.x::<i64>(0)[0] as u64);
     let unit = |k: u64| (k as f64 + 0.5) / (1_u64 << bits) as f64;
     let pair = |low: u32, high: u32| (u64::from(low) | u64::from(high) << 32) >> (64 - bits);
+    if let SliceMut::F32(y) = &mut r.outputs[0] {
+        parts::each(r.pool, y, GRAIN, |i, part| {
+            wide(Draws {
+                key,
+                first: (i * GRAIN / 4) as u64,
+                to: part,
+            });
+        });
+        return Ok(());
+    }
     // How many numbers four words make.
     let size = if dtype == DType::F64 { 2 } else { 4 };
     floats!(dtype, T => {
@@ -63,4 +74,61 @@ pub(super) fn random_uniform(r: &mut Routine<'_>) -> Result<(), Fault> {
         });
     });
     Ok(())
+}
+
+/// Random f32 from the words of a key's blocks, from block `first` on.
+struct Draws<'a> {
+    key: Key,
+    first: u64,
+    to: &'a mut [f32],
+}
+
+/// How many blocks are made side by side.
+const SIDE: usize = 8;
+
+impl Work for Draws<'_> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run(self) {
+        for (i, some) in self.to.chunks_mut(4 * SIDE).enumerate() {
+            let words = blocks(self.key, self.first + (i * SIDE) as u64);
+            let mut numbers = [0.0; 4 * SIDE];
+            for (j, four) in numbers.chunks_exact_mut(4).enumerate() {
+                for (number, word) in four.iter_mut().zip(&words) {
+                    // Exact: k + 1/2 has 24 bits.
+                    *number = ((word[j] >> 9) as i32 as f32 + 0.5) * (1.0 / (1 << 23) as f32);
+                }
+            }
+            some.copy_from_slice(&numbers[..some.len()]);
+        }
+    }
+}
+
+/// The four words of eight blocks, beside each other: [`Key::block`] for each lane.
+#[inline(always)]
+fn blocks(key: Key, first: u64) -> [[u32; SIDE]; 4] {
+    let mut keys = [key.0 as u32, (key.0 >> 32) as u32];
+    let mut c = [[0; SIDE]; 4];
+    for j in 0..SIDE {
+        let block = first.wrapping_add(j as u64);
+        (c[0][j], c[1][j]) = (block as u32, (block >> 32) as u32);
+    }
+    for _ in 0..10 {
+        let mut next = [[0; SIDE]; 4];
+        for j in 0..SIDE {
+            let p0 = u64::from(c[0][j]) * 0xD251_1F53;
+            let p1 = u64::from(c[2][j]) * 0xCD9E_8D57;
+            next[0][j] = (p1 >> 32) as u32 ^ c[1][j] ^ keys[0];
+            next[1][j] = p1 as u32;
+            next[2][j] = (p0 >> 32) as u32 ^ c[3][j] ^ keys[1];
+            next[3][j] = p0 as u32;
+        }
+        c = next;
+        keys = [
+            keys[0].wrapping_add(0x9E37_79B9),
+            keys[1].wrapping_add(0xBB67_AE85),
+        ];
+    }
+    c
 }

@@ -7,6 +7,7 @@ use super::scratch::Kept;
 use super::windows::Along;
 use super::{GRAIN, Routine, y};
 use crate::exec::parts;
+use crate::exec::wide::{Work, wide};
 
 /// A pool of images.
 struct Pooling {
@@ -59,29 +60,52 @@ impl Pooling {
         (GRAIN / work.max(1)).max(1)
     }
 
-    /// Calls `found` for the channels of a place with their number and where the first of the largest is in the image; not
-    /// at all where nothing lies under the place.
-    fn largest<T: Float>(&self, place: usize, x: &[T], mut found: impl FnMut(usize, usize)) {
-        let c = self.x[3];
-        for first in (0..c).step_by(BESIDE) {
-            let n = BESIDE.min(c - first);
-            let (mut best, mut places) = ([T::default(); BESIDE], [usize::MAX; BESIDE]);
-            let mut any = false;
-            self.under(place, |at| {
-                let xs = &x[at + first..][..n];
-                for (i, x) in xs.iter().enumerate() {
-                    if !any || above(*x, best[i]) {
-                        best[i] = *x;
-                        places[i] = at + first + i;
-                    }
-                }
-                any = true;
-            });
-            if any {
-                for (i, place) in places[..n].iter().enumerate() {
-                    found(first + i, *place);
+    /// For some channels of a place, from `first` on, the number of the visit that finds the first of the largest.
+    #[inline(always)]
+    fn largest<T: Float>(&self, place: usize, x: &[T], first: usize, visits: &mut [u32]) {
+        let mut best = [T::default(); BESIDE];
+        let mut visit = 0;
+        self.under(place, |at| {
+            let xs = &x[at + first..][..visits.len()];
+            if visit == 0 {
+                visits.fill(0);
+                best[..xs.len()].copy_from_slice(xs);
+            } else {
+                for ((best, found), x) in best.iter_mut().zip(&mut *visits).zip(xs) {
+                    let new = above(*x, *best);
+                    *best = if new { *x } else { *best };
+                    *found = if new { visit } else { *found };
                 }
             }
+            visit += 1;
+        });
+    }
+}
+
+/// The largest under a place, as a change of each element that lies under it.
+struct Largest<'a, T, F> {
+    pooling: &'a Pooling,
+    place: usize,
+    x: &'a [T],
+    /// Called with where an element is, its channel, and whether it is the one.
+    change: F,
+}
+
+impl<T: Float, F: FnMut(usize, usize, &[u32], u32)> Work for Largest<'_, T, F> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run(mut self) {
+        let c = self.pooling.x[3];
+        for first in (0..c).step_by(BESIDE) {
+            let mut visits = [0; BESIDE];
+            let visits = &mut visits[..BESIDE.min(c - first)];
+            self.pooling.largest(self.place, self.x, first, visits);
+            let mut visit = 0;
+            self.pooling.under(self.place, |at| {
+                (self.change)(at + first, first, visits, visit);
+                visit += 1;
+            });
         }
     }
 }
@@ -91,8 +115,9 @@ const BESIDE: usize = 64;
 
 /// Whether one float is above another; NaN is above all numbers.
 #[inline(always)]
+#[allow(clippy::eq_op, clippy::neg_cmp_op_on_partial_ord)] // NaN differs from itself, and is not below
 fn above<T: Float>(a: T, b: T) -> bool {
-    a > b || (a.to_f64().is_nan() && !b.to_f64().is_nan())
+    !(a <= b) & (b == b)
 }
 
 /// The largest under each place.
@@ -162,7 +187,18 @@ pub(super) fn max_pool2d_pick(r: &mut Routine<'_>) -> Result<(), Fault> {
         let (x, z) = (r.x::<T>(0), r.x::<T>(1));
         each_place(r, |pooling, image, place, y: &mut [T]| {
             y.fill(T::default());
-            pooling.largest(place, &x[image..], |channel, i| y[channel] = z[image + i]);
+            let (x, z) = (&x[image..], &z[image..]);
+            wide(Largest {
+                pooling,
+                place,
+                x,
+                change: |at: usize, first: usize, visits: &[u32], visit: u32| {
+                    let own = y[first..].iter_mut().zip(&z[at..]);
+                    for ((y, z), found) in own.zip(visits) {
+                        *y = if *found == visit { *z } else { *y };
+                    }
+                },
+            });
         });
     });
     Ok(())
@@ -196,7 +232,18 @@ pub(super) fn max_pool2d_grad(r: &mut Routine<'_>) -> Result<(), Fault> {
             let x = &x[image * size..][..size];
             let dy = &dy[image * pooled..][..pooled];
             for (place, dy) in dy.chunks_exact(c).enumerate() {
-                pooling.largest(place, x, |channel, i| sums[i] += dy[channel].widen());
+                wide(Largest {
+                    pooling: &pooling,
+                    place,
+                    x,
+                    change: |at: usize, first: usize, visits: &[u32], visit: u32| {
+                        let own = sums[at..].iter_mut().zip(&dy[first..]);
+                        for ((sum, dy), found) in own.zip(visits) {
+                            let more = *sum + dy.widen();
+                            *sum = if *found == visit { more } else { *sum };
+                        }
+                    },
+                });
             }
         });
     });

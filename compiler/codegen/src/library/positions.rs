@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 
+use trainspec_ir::DType;
 use trainspec_ir::interp::Fault;
 
 use super::elements::{Elem, floats, ints};
@@ -33,15 +34,77 @@ pub(super) fn argsort(r: &mut Routine<'_>) -> Result<(), Fault> {
     r.check();
     let dtype = r.types[0].dtype;
     let descending = r.flag("descending");
+    let turn = move |key: u32| if descending { !key } else { key };
     let order = move |a: Ordering| if descending { a.reverse() } else { a };
-    match dtype.is_float() {
-        true => floats!(dtype, T => sort(r, |a: &T, b: &T| match a.partial_cmp(b) {
-            Some(found) => order(found),
-            None => a.to_f64().is_nan().cmp(&b.to_f64().is_nan()),
-        })),
-        false => ints!(dtype, T => sort(r, |a: &T, b: &T| order(a.cmp(b)))),
+    if along(r).0 > u32::MAX as usize {
+        // Positions do not fit beside a key.
+        return any_length(r, order);
+    }
+    match dtype {
+        DType::F64 | DType::I64 => return any_length(r, order),
+        _ if dtype.is_float() => floats!(dtype, T => {
+            use super::elements::Float;
+            sort_keys(r, |x: T| {
+                let x: f64 = x.widen().to_f64();
+                // -0 is 0. Behind the sign, the bits of floats are in their order.
+                let bits = (x as f32 + 0.0).to_bits();
+                match x.is_nan() {
+                    true => u32::MAX,
+                    false => turn(if bits >> 31 == 1 { !bits } else { bits | 1 << 31 }),
+                }
+            });
+        }),
+        _ => ints!(dtype, T => sort_keys(r, |x: T| turn((x.to_i64() as u32) ^ 1 << 31))),
     }
     Ok(())
+}
+
+/// Lines of any type and length, by comparisons.
+fn any_length(
+    r: &mut Routine<'_>,
+    order: impl Fn(Ordering) -> Ordering + Sync,
+) -> Result<(), Fault> {
+    let dtype = r.types[0].dtype;
+    match dtype.is_float() {
+        true => floats!(dtype, T => {
+            let (x, (_, inner)) = (r.x::<T>(0), along(r));
+            sort(r, |line, at| by_comparison(line, |i, j| {
+                let (a, b) = (x[at + i * inner], x[at + j * inner]);
+                match a.partial_cmp(&b) {
+                    Some(found) => order(found),
+                    None => a.to_f64().is_nan().cmp(&b.to_f64().is_nan()),
+                }
+            }));
+        }),
+        false => ints!(dtype, T => {
+            let (x, (_, inner)) = (r.x::<T>(0), along(r));
+            sort(r, |line, at| by_comparison(line, |i, j| {
+                order(x[at + i * inner].cmp(&x[at + j * inner]))
+            }));
+        }),
+    }
+    Ok(())
+}
+
+/// Sorts positions. They decide between equal ones, so no order has to be kept and no memory is needed.
+fn by_comparison(line: &mut [i64], compare: impl Fn(usize, usize) -> Ordering) {
+    for (k, place) in line.iter_mut().enumerate() {
+        *place = k as i64;
+    }
+    line.sort_unstable_by(|i, j| compare(*i as usize, *j as usize).then(i.cmp(j)));
+}
+
+/// Sorts numbers made of a key and, below it, the position.
+fn sort_keys<T: Elem>(r: &mut Routine<'_>, key: impl Fn(T) -> u32 + Sync) {
+    let (x, (_, inner)) = (r.x::<T>(0), along(r));
+    sort(r, |line, at| {
+        for (k, place) in line.iter_mut().enumerate() {
+            let key = key(x[at + k * inner]) ^ 1 << 31;
+            *place = i64::from(key as i32) << 32 | k as i64;
+        }
+        line.sort_unstable();
+        line.iter_mut().for_each(|place| *place &= i64::from(u32::MAX));
+    });
 }
 
 /// Of a shape: how many lines lie along the axis, and how far apart their elements are.
@@ -70,18 +133,9 @@ fn first<T: Elem>(r: &mut Routine<'_>, start: Option<T>, better: impl Fn(T, T) -
     });
 }
 
-fn sort<T: Elem>(r: &mut Routine<'_>, compare: impl Fn(&T, &T) -> Ordering + Sync) {
-    let (x, (n, inner)) = (r.x::<T>(0), along(r));
-    // Positions decide between equal ones, so no order has to be kept and no memory is needed.
-    let order = |line: &mut [i64], at: usize| {
-        for (k, place) in line.iter_mut().enumerate() {
-            *place = k as i64;
-        }
-        line.sort_unstable_by(|i, j| {
-            let found = compare(&x[at + *i as usize * inner], &x[at + *j as usize * inner]);
-            found.then(i.cmp(j))
-        });
-    };
+/// Calls `order` for each line with room for its positions and where it begins.
+fn sort(r: &mut Routine<'_>, order: impl Fn(&mut [i64], usize) + Sync) {
+    let (n, inner) = along(r);
     let y = y::<i64>(&mut r.outputs[0]);
     let lines = (GRAIN / 4 / (n * inner).max(1)).max(1);
     let (shelf, size) = (&r.scratch.i64s, lines * n * inner);

@@ -14,6 +14,7 @@ use super::moves::{merge, place};
 use super::scratch::{Kept, Step};
 use super::{GRAIN, Routine, y};
 use crate::exec::parts;
+use crate::exec::wide::{self, wide};
 
 /// How many terms are reduced by running values, at the most.
 pub(super) const BLOCK: usize = 4096;
@@ -170,7 +171,8 @@ fn reduce<T: Elem, F: Fold<T>>(r: &mut Routine<'_>) {
         beside,
     };
     let results = y.len();
-    let size = (GRAIN / terms.min(BLOCK)).max(1);
+    // Parts of whole lines of the cache, where results lie beside each other.
+    let size = (GRAIN / terms.min(BLOCK)).max(beside.min(BESIDE));
     F::Kept::shelf(r.scratch).lend(results * work.blocks, |partial| {
         parts::each(r.pool, partial, size, |i, part| {
             work.part::<F>(i * size, part)
@@ -246,12 +248,13 @@ impl<T: Elem> Work<'_, T> {
     fn lines<F: Fold<T>>(&self, start: usize, terms: std::ops::Range<usize>, out: &mut [F::Kept]) {
         let mut lanes = [[F::start(); BESIDE]; LANES];
         let n = out.len();
-        for t in terms {
-            let xs = &self.x[start + place(self.gone, t) as usize..][..n];
-            for (lane, x) in lanes[t % LANES][..n].iter_mut().zip(xs) {
-                *lane = F::join(*lane, F::read(*x));
-            }
-        }
+        wide(Columns::<T, F> {
+            work: self,
+            start,
+            terms,
+            n,
+            lanes: &mut lanes,
+        });
         for (i, out) in out.iter_mut().enumerate() {
             let mut line = [F::start(); LANES];
             for (to, lane) in line.iter_mut().zip(&lanes) {
@@ -260,6 +263,73 @@ impl<T: Elem> Work<'_, T> {
             halves(&mut line, F::join);
             *out = line[0];
         }
+    }
+}
+
+/// How many terms are taken at a time, so that what is read stays in the first cache: whole rounds of lanes.
+const TALL: usize = 8 * LANES;
+
+/// How many results have their lanes in registers.
+const NARROW: usize = 8;
+
+/// The lanes of results that lie beside each other.
+struct Columns<'a, T, F: Fold<T>> {
+    work: &'a Work<'a, T>,
+    start: usize,
+    terms: std::ops::Range<usize>,
+    n: usize,
+    lanes: &'a mut [[F::Kept; BESIDE]; LANES],
+}
+
+impl<T: Elem, F: Fold<T>> wide::Work for Columns<'_, T, F> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let (x, lanes) = (self.work.x, self.lanes);
+        let mut first = self.terms.start;
+        while first < self.terms.end {
+            let count = TALL.min(self.terms.end - first);
+            let mut places = [0; TALL];
+            for (i, at) in places[..count].iter_mut().enumerate() {
+                *at = self.start + place(self.work.gone, first + i) as usize;
+            }
+            let places = &places[..count];
+            let whole = self.n - self.n % NARROW;
+            for column in (0..whole).step_by(NARROW) {
+                let mut own = [[F::start(); NARROW]; LANES];
+                for (own, lane) in own.iter_mut().zip(&*lanes) {
+                    own.copy_from_slice(&lane[column..column + NARROW]);
+                }
+                let rounds = places.chunks_exact(LANES);
+                let rest = rounds.remainder();
+                for round in rounds {
+                    for (own, at) in own.iter_mut().zip(round) {
+                        add_line::<T, F>(own, &x[at + column..][..NARROW]);
+                    }
+                }
+                for (own, at) in own.iter_mut().zip(rest) {
+                    add_line::<T, F>(own, &x[at + column..][..NARROW]);
+                }
+                for (own, lane) in own.iter().zip(&mut *lanes) {
+                    lane[column..column + NARROW].copy_from_slice(own);
+                }
+            }
+            for (i, at) in places.iter().enumerate() {
+                let xs = &x[at + whole..][..self.n - whole];
+                for (lane, x) in lanes[i % LANES][whole..].iter_mut().zip(xs) {
+                    *lane = F::join(*lane, F::read(*x));
+                }
+            }
+            first += count;
+        }
+    }
+}
+
+#[inline(always)]
+fn add_line<T: Elem, F: Fold<T>>(lanes: &mut [F::Kept; NARROW], xs: &[T]) {
+    for (lane, x) in lanes.iter_mut().zip(xs) {
+        *lane = F::join(*lane, F::read(*x));
     }
 }
 
