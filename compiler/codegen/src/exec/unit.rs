@@ -1,5 +1,7 @@
 //! A program with its code and its memory: what runs, kernel by kernel.
 
+use std::ops::Range;
+
 use trainspec_ir::Tensor;
 use trainspec_ir::graph::Type;
 use trainspec_ir::interp::RunError;
@@ -43,6 +45,17 @@ struct Call {
     types: Vec<Type>,
     results: Vec<Type>,
     lists: Lists<'static>,
+    /// A loop over the rows of a product.
+    then: Option<Ride>,
+}
+
+/// A loop over the rows of a product.
+#[derive(Debug)]
+struct Ride {
+    entry: usize,
+    walk: Walk,
+    /// How many rows of its own each row of the product is, where its rows are not longer.
+    each: Option<usize>,
 }
 
 /// No primitive has more results.
@@ -105,15 +118,37 @@ impl Unit {
                         walk: Walk::of(map),
                     }
                 }
-                What::Call { prim, operands, .. } => {
+                What::Call {
+                    prim,
+                    operands,
+                    then,
+                    ..
+                } => {
                     let buffers = &program.kernels.buffers;
+                    let then = then.as_ref().map(|map| {
+                        maps.push(&**map);
+                        let walk = Walk::of(map);
+                        let product = &buffers[kernel.makes[0].index()].ty;
+                        let columns = product.shape[product.rank() - 1];
+                        let rows = product.elements() / columns;
+                        Ride {
+                            entry: maps.len() - 1,
+                            each: (walk.rows % rows == 0).then(|| walk.rows / rows),
+                            walk,
+                        }
+                    });
                     let ty = |view: &View| buffers[view.buffer.index()].ty.with_shape(&view.shape);
-                    let made = kernel.makes.iter();
+                    let routine = match then {
+                        Some(_) => 1,
+                        None => kernel.makes.len(),
+                    };
+                    let made = kernel.makes[..routine].iter();
                     Step::Call(Call {
                         run: library::find(prim).ok_or(CompileError::Missing(prim.name))?,
                         types: operands.iter().map(ty).collect(),
                         results: made.map(|b| buffers[b.index()].ty.clone()).collect(),
                         lists: Lists::default(),
+                        then,
                     })
                 }
                 What::Scan { body, carries, .. } => Step::Scan(Box::new(Rounds::new(
@@ -193,12 +228,11 @@ impl Unit {
                     let table = Table(table);
                     let (table, walk) = (&table, &*walk);
                     let entry = self.code.entry(*entry);
-                    pool.run(walk.rows.div_ceil(walk.each), &|task| {
-                        let (from, to) = (task * walk.each, (task + 1) * walk.each);
+                    walk.tasks(pool, &|from, to| {
                         // SAFETY: the code was compiled for this loop: it reads the loads and writes the rows `from..to` of the made
                         // buffers alone, all of which are where the plan put them; tasks have different rows. What the plan lets a
                         // kernel write where it also reads, it reads and writes at the same element.
-                        unsafe { walk.run(entry, table.pointers(), from, to.min(walk.rows)) };
+                        unsafe { walk.run(entry, table.pointers(), from, to) };
                     });
                 }
                 (
@@ -207,8 +241,17 @@ impl Unit {
                         prim,
                         attrs,
                         operands,
+                        then,
                     },
                 ) => {
+                    // What the loop that rides on a product reads and writes.
+                    let table = &mut self.table.0;
+                    table.clear();
+                    if let Some(map) = then {
+                        table.extend(map.loads.iter().map(at));
+                        table.extend(kernel.makes[1..].iter().map(|b| bases[b.index()]));
+                    }
+                    let table = Table(table);
                     let mut lists = std::mem::take(&mut call.lists).recycled();
                     lists.types.extend(&call.types);
                     lists.results.extend(&call.results);
@@ -233,11 +276,29 @@ impl Unit {
                         types: &lists.types,
                         results: &lists.results,
                         operands: &lists.operands,
-                        outputs: &mut outputs[..kernel.makes.len()],
+                        outputs: &mut outputs[..call.results.len()],
                         pool,
                         scratch,
                     };
-                    let done = (call.run)(&mut routine);
+                    let done = match &call.then {
+                        None => (call.run)(&mut routine),
+                        Some(ride) => {
+                            let (entry, walk) = (self.code.entry(ride.entry), &ride.walk);
+                            let table = &table;
+                            let rows = |from: usize, to: usize| {
+                                // SAFETY: the code was compiled for this loop, which reads of the product only the rows that it
+                                // stores for, and those are finished; each is done once.
+                                unsafe { walk.run(entry, table.pointers(), from, to) };
+                            };
+                            match ride.each {
+                                Some(each) => {
+                                    let finished = |r: Range<usize>| rows(r.start * each, r.end * each);
+                                    library::matmul_then(&mut routine, Some(&finished))
+                                }
+                                None => (call.run)(&mut routine).map(|()| walk.tasks(pool, &rows)),
+                            }
+                        }
+                    };
                     call.lists = lists.recycled();
                     done.map_err(|fault| RunError {
                         message: fault.0,

@@ -5,6 +5,7 @@ use std::mem::MaybeUninit;
 use trainspec_ir::kernel::{InstOp, Map};
 
 use crate::exec::code::Entry;
+use crate::exec::pool::Pool;
 use crate::translate::{Moves, Space};
 use crate::wide::{KEPT_BYTES, MOST_ACCESSES};
 
@@ -18,7 +19,7 @@ pub(super) struct Walk {
     /// How many rows, or elements where rows are single elements, there are.
     pub(super) rows: usize,
     /// How many of them are one task.
-    pub(super) each: usize,
+    each: usize,
 }
 
 impl Walk {
@@ -52,6 +53,14 @@ impl Walk {
             rows,
             each,
         }
+    }
+
+    /// All rows in tasks, on the threads of a pool.
+    pub(super) fn tasks(&self, pool: &Pool, rows: &(dyn Fn(usize, usize) + Sync)) {
+        pool.run(self.rows.div_ceil(self.each), &|task| {
+            let (from, to) = (task * self.each, (task + 1) * self.each);
+            rows(from, to.min(self.rows));
+        });
     }
 
     /// Does the rows `from..to`.
