@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use crate::codegen::listing::{Form, Target, listing};
 use crate::diag::{Code, Diagnostic};
 use crate::ir::fuse::fuse;
+use crate::ir::kernel::{Groups, Kernels};
 use crate::ir::plan::plan;
 use crate::ir::{graph::Graph, passes};
 use crate::lower::{self, Binding, Context};
@@ -24,10 +26,16 @@ pub enum Stage {
     Grad,
     /// The whole training step, simplified.
     Step,
-    /// The step as passes over memory.
+    /// The step as groups of expressions, each one pass over memory.
+    Fused,
+    /// The same as loops.
     Kernels,
     /// The same with a place for each buffer.
     Plan,
+    /// The loops as Cranelift is given them.
+    Clif,
+    /// The loops as machine code.
+    Asm,
 }
 
 /// What the stages behind the typed spec need to be told.
@@ -39,18 +47,23 @@ pub struct Choices {
     pub disabled: BTreeSet<String>,
     /// Whether the model is lowered as it is evaluated, not as it is trained.
     pub eval: bool,
+    /// The machine that loops are compiled for.
+    pub target: Target,
 }
 
 impl Stage {
     /// All stages, in the order in which they follow each other.
-    pub const ALL: [Stage; 7] = [
+    pub const ALL: [Stage; 10] = [
         Stage::Ast,
         Stage::Typed,
         Stage::Graph,
         Stage::Grad,
         Stage::Step,
+        Stage::Fused,
         Stage::Kernels,
         Stage::Plan,
+        Stage::Clif,
+        Stage::Asm,
     ];
 
     /// The name, as `emit --stage NAME` takes it.
@@ -61,8 +74,11 @@ impl Stage {
             Stage::Graph => "graph",
             Stage::Grad => "grad",
             Stage::Step => "step",
+            Stage::Fused => "fused",
             Stage::Kernels => "kernels",
             Stage::Plan => "plan",
+            Stage::Clif => "clif",
+            Stage::Asm => "asm",
         }
     }
 
@@ -76,10 +92,13 @@ impl Stage {
             Stage::Graph => "the model as a graph of primitive operations",
             Stage::Grad => "the model with the gradients of its losses, simplified",
             Stage::Step => "the whole training step: gradients and updates, simplified",
-            Stage::Kernels => {
-                "the step as passes over memory: what was fused, and why a group ended"
+            Stage::Fused => "the step as groups: what was fused, and why a group ended",
+            Stage::Kernels => "the step as passes over memory: the loops of the groups",
+            Stage::Plan => {
+                "the kernels with the place of each buffer, the bytes they move and their FLOPs"
             }
-            Stage::Plan => "the kernels with the place of each buffer in the arena",
+            Stage::Clif => "the loops as Cranelift is given them",
+            Stage::Asm => "the loops as machine code",
         }
     }
 
@@ -122,17 +141,35 @@ impl Stage {
             Stage::Graph | Stage::Grad | Stage::Step => {
                 self.graph(spec, choices).map(|graph| graph.to_string())
             }
-            Stage::Kernels => self
+            Stage::Fused | Stage::Kernels | Stage::Plan | Stage::Clif | Stage::Asm => self
                 .graph(spec, choices)
-                .map(|graph| fuse(&graph, true).to_string()),
-            Stage::Plan => self
-                .graph(spec, choices)
-                .map(|graph| plan(fuse(&graph, true)).to_string()),
+                .and_then(|graph| self.kernels(fuse(&graph, true), choices)),
         };
         text.map_err(|diagnostic| {
             compilation.diagnostics.push(diagnostic);
             Box::new(compilation)
         })
+    }
+
+    /// The text of a stage behind the graph.
+    fn kernels(self, kernels: Kernels, choices: &Choices) -> Result<String, Diagnostic> {
+        let listed = |form| {
+            // What a listing is refused for is the choice of a machine.
+            listing(&kernels, form, choices.target)
+                .map_err(|e| Diagnostic::without_place(Code::UnknownSetting, e.to_string()))
+        };
+        match self {
+            Stage::Fused => Ok(Groups(&kernels).to_string()),
+            Stage::Plan => Ok(plan(kernels).to_string()),
+            Stage::Clif => listed(Form::Clif),
+            Stage::Asm => listed(Form::Asm),
+            Stage::Ast
+            | Stage::Typed
+            | Stage::Graph
+            | Stage::Grad
+            | Stage::Step
+            | Stage::Kernels => Ok(kernels.to_string()),
+        }
     }
 
     /// The graph of this stage, with the dimensions that the training data and the choices give.
@@ -157,9 +194,12 @@ impl Stage {
         match self {
             Stage::Ast | Stage::Typed | Stage::Graph => lower::model(&cx, !choices.eval),
             Stage::Grad => Ok(passes::run(lower::gradients(&cx)?, &choices.disabled)),
-            Stage::Step | Stage::Kernels | Stage::Plan => {
-                Ok(passes::run(lower::step(&cx)?.graph, &choices.disabled))
-            }
+            Stage::Step
+            | Stage::Fused
+            | Stage::Kernels
+            | Stage::Plan
+            | Stage::Clif
+            | Stage::Asm => Ok(passes::run(lower::step(&cx)?.graph, &choices.disabled)),
         }
     }
 }

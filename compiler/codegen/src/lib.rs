@@ -4,7 +4,9 @@
 
 pub mod exec;
 pub mod library;
+pub mod listing;
 pub mod math;
+pub mod simd;
 pub mod translate;
 pub mod wide;
 

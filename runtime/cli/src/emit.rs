@@ -44,8 +44,11 @@ impl ValueEnum for StageName {
                 StageName(Stage::Graph),
                 StageName(Stage::Grad),
                 StageName(Stage::Step),
+                StageName(Stage::Fused),
                 StageName(Stage::Kernels),
                 StageName(Stage::Plan),
+                StageName(Stage::Clif),
+                StageName(Stage::Asm),
             ]
         }
     }
@@ -70,6 +73,7 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
         dims: arguments.dims.iter().cloned().collect(),
         disabled: arguments.disabled.iter().cloned().collect(),
         eval: arguments.eval,
+        ..Choices::default()
     };
     let options = files::options(&arguments.set);
     let stage = arguments.stage.0;

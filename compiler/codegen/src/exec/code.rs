@@ -1,5 +1,7 @@
 //! Machine code in memory.
 
+use std::time::{Duration, Instant};
+
 use cranelift::codegen::ir::Function;
 use cranelift::prelude::*;
 use cranelift_jit::{JITBuilder, JITModule};
@@ -26,6 +28,8 @@ pub(super) enum Entry {
 pub(super) struct Code {
     module: Option<JITModule>,
     entries: Vec<Entry>,
+    /// How long it took to compile each.
+    times: Vec<Duration>,
 }
 
 impl std::fmt::Debug for Code {
@@ -83,7 +87,9 @@ impl Code {
         let mut ids = Vec::with_capacity(maps.len());
         let mut frontend = FunctionBuilderContext::new();
         let mut context = module.make_context();
+        let mut times = Vec::with_capacity(maps.len());
         for map in maps {
+            let start = Instant::now();
             let target = module.target_config();
             context.func.signature = signature(target.default_call_conv);
             let function = match machine.wide && wide::is_supported() {
@@ -98,6 +104,7 @@ impl Code {
                     .define_function_bytes(id, 64, &function.bytes, &[])
                     .map_err(Box::new)?;
                 ids.push((id, Some(function.keeps_rows)));
+                times.push(start.elapsed());
                 continue;
             }
             let helpers = |function: &mut Function| Helpers {
@@ -118,6 +125,7 @@ impl Code {
             module.define_function(id, &mut context).map_err(Box::new)?;
             module.clear_context(&mut context);
             ids.push((id, None));
+            times.push(start.elapsed());
         }
         module.finalize_definitions().map_err(Box::new)?;
         let entry = |(id, wide): &(FuncId, Option<bool>)| {
@@ -137,11 +145,17 @@ impl Code {
         Ok(Code {
             module: Some(module),
             entries,
+            times,
         })
     }
 
     pub(super) fn entry(&self, kernel: usize) -> Entry {
         self.entries[kernel]
+    }
+
+    /// How long it took to compile a kernel.
+    pub(super) fn compile_time(&self, kernel: usize) -> Duration {
+        self.times[kernel]
     }
 }
 

@@ -1,6 +1,7 @@
 //! What a graph becomes.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use trainspec_ir::Tensor;
 use trainspec_ir::graph::{Graph, State, StateId, Type};
@@ -81,6 +82,18 @@ impl Executable {
     /// The bytes that it needs for what kernels make.
     pub fn bytes(&self) -> usize {
         self.unit.bytes()
+    }
+
+    /// How long it took to compile each kernel; a routine takes no time.
+    pub fn compile_times(&self) -> Vec<Duration> {
+        self.unit.compile_times()
+    }
+
+    /// Begins to add up the time that each kernel takes, or ends it, and gives what was added up so far. Clocks cost some time
+    /// themselves, so the steps of a measurement run without.
+    pub fn profile(&mut self, on: bool) -> Vec<Duration> {
+        let fresh = on.then(|| vec![Duration::ZERO; self.unit.program.kernels.kernels.len()]);
+        std::mem::replace(&mut self.unit.clocks, fresh).unwrap_or_default()
     }
 
     /// Tensors for what a run gives, by name, as [`Executable::step`] takes them.

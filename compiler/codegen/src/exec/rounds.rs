@@ -59,6 +59,11 @@ impl Rounds {
         self.unit.bytes()
     }
 
+    /// How long it took to compile the body.
+    pub(super) fn compile_time(&self) -> std::time::Duration {
+        self.unit.compile_times().iter().sum()
+    }
+
     /// Runs all rounds.
     ///
     /// # Safety

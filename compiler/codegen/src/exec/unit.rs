@@ -1,6 +1,7 @@
 //! A program with its code and its memory: what runs, kernel by kernel.
 
 use std::ops::Range;
+use std::time::{Duration, Instant};
 
 use trainspec_ir::Tensor;
 use trainspec_ir::graph::Type;
@@ -23,6 +24,8 @@ pub(super) struct Unit {
     pub(super) program: Program,
     code: Code,
     steps: Vec<Step>,
+    /// The time spent in each kernel, where somebody wants to know.
+    pub(super) clocks: Option<Vec<Duration>>,
     constants: Vec<Tensor>,
     arena: Arena,
     /// The first byte of each buffer, for the time of a run.
@@ -175,6 +178,7 @@ impl Unit {
             program,
             code,
             steps,
+            clocks: None,
             constants,
             arena,
             bases: Pointers::default(),
@@ -206,7 +210,9 @@ impl Unit {
                 Place::Arena(at) => unsafe { arena.add(*at) },
             });
         }
-        for (kernel, step) in self.program.kernels.kernels.iter().zip(&mut self.steps) {
+        let kernels = self.program.kernels.kernels.iter();
+        for (now, (kernel, step)) in kernels.zip(&mut self.steps).enumerate() {
+            let start = self.clocks.as_ref().map(|_| Instant::now());
             let bases = &self.bases.0;
             let at = |view: &View| {
                 let bytes = self.program.kernels.buffers[view.buffer.index()]
@@ -316,8 +322,21 @@ impl Unit {
                 }
                 _ => unreachable!("steps follow their kernels"),
             }
+            if let (Some(start), Some(clocks)) = (start, &mut self.clocks) {
+                clocks[now] += start.elapsed();
+            }
         }
         Ok(())
+    }
+
+    /// How long it took to compile each kernel; a routine takes no time, a loop that of its body.
+    pub(super) fn compile_times(&self) -> Vec<Duration> {
+        let time = |step: &Step| match step {
+            Step::Map { entry, .. } => self.code.compile_time(*entry),
+            Step::Call(_) => Duration::ZERO,
+            Step::Scan(rounds) => rounds.compile_time(),
+        };
+        self.steps.iter().map(time).collect()
     }
 
     /// The first byte of a view's buffer, during and right after a run.

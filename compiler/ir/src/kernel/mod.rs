@@ -3,10 +3,12 @@
 //! A kernel reads buffers through views and writes whole buffers. Reshapes, transposes, broadcasts and slices are no kernels but
 //! views, wherever the reader can walk them.
 
+mod groups;
 mod phases;
 mod print;
 mod view;
 
+pub use groups::Groups;
 pub use phases::Phases;
 pub use view::View;
 

@@ -3,6 +3,10 @@
 //! In: kernels in order. Out: the same with a place for each buffer. Buffers that kernels make share one arena: two of them lie in the
 //! same place when no kernel needs both.
 
+mod cost;
+
+pub use cost::Cost;
+
 use std::fmt;
 
 use crate::graph::StateId;
@@ -178,11 +182,14 @@ fn last_uses(kernels: &Kernels) -> Vec<usize> {
 
 impl fmt::Display for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let all = Cost::of_all(&self.kernels);
         writeln!(
             f,
-            "arena {} bytes, {} kernels",
+            "arena {} bytes at the peak, {} kernels; a step moves {} bytes for {} FLOPs",
             self.arena,
-            self.kernels.kernels.len()
+            self.kernels.kernels.len(),
+            all.bytes(),
+            all.flops
         )?;
         for (i, kernel) in self.kernels.kernels.iter().enumerate() {
             let name = match &kernel.what {
@@ -203,7 +210,14 @@ impl fmt::Display for Program {
                     other => format!("b{} {other:?}", b.0),
                 })
                 .collect();
-            writeln!(f, "{i:4}  {name}  makes {}", made.join("; "))?;
+            let cost = Cost::of(&self.kernels, kernel);
+            writeln!(
+                f,
+                "{i:4}  {name}  moves {} bytes for {} FLOPs  makes {}",
+                cost.bytes(),
+                cost.flops,
+                made.join("; ")
+            )?;
         }
         Ok(())
     }

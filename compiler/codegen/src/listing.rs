@@ -1,0 +1,163 @@
+//! Fused loops as text: Cranelift's form before it optimizes, and the machine code.
+//!
+//! In: kernels. Out: a listing of every loop among them, with those inside of loops over rounds. Leaves alone: routines, which
+//! are Rust. Nothing here is ever run.
+
+use std::fmt::Write;
+
+use cranelift::codegen::control::ControlPlane;
+use cranelift::codegen::ir::{ExtFuncData, ExternalName, Function, UserExternalName};
+use cranelift::codegen::{Context, isa::OwnedTargetIsa};
+use cranelift::prelude::*;
+use trainspec_ir::kernel::{Kernels, Map, What};
+
+use crate::CompileError;
+use crate::translate::{Helpers, Machine, signature, translate};
+
+/// The machine that code is listed for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Target {
+    /// The one that this runs on.
+    #[default]
+    Host,
+    /// An x86-64 with AVX2 and FMA, whatever this runs on, so that a listing can be compared.
+    Haswell,
+}
+
+/// Which form is listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// Cranelift's intermediate form, as it was written.
+    Clif,
+    /// Instructions of the machine.
+    Asm,
+}
+
+/// Every loop of a program as text.
+pub fn listing(kernels: &Kernels, form: Form, target: Target) -> Result<String, CompileError> {
+    let isa = isa(target)?;
+    let mut out = String::new();
+    kernels_of(kernels, "", form, target, &isa, &mut out)?;
+    Ok(out)
+}
+
+/// One loop as text.
+fn of_map(
+    map: &Map,
+    form: Form,
+    target: Target,
+    isa: &OwnedTargetIsa,
+) -> Result<String, CompileError> {
+    let mut context = Context::new();
+    context.func.signature = signature(isa.default_call_conv());
+    translate(
+        &mut context.func,
+        &mut FunctionBuilderContext::new(),
+        map,
+        machine(target),
+        isa.frontend_config(),
+        helpers,
+    );
+    match form {
+        Form::Clif => Ok(context.func.display().to_string()),
+        Form::Asm => {
+            context.set_disasm(true);
+            let code = context
+                .compile(isa.as_ref(), &mut ControlPlane::default())
+                .map_err(|e| CompileError::Cranelift(format!("{:?}", e.inner)))?;
+            Ok(code.vcode.clone().unwrap_or_default())
+        }
+    }
+}
+
+fn kernels_of(
+    kernels: &Kernels,
+    inside: &str,
+    form: Form,
+    target: Target,
+    isa: &OwnedTargetIsa,
+    out: &mut String,
+) -> Result<(), CompileError> {
+    for (i, kernel) in kernels.kernels.iter().enumerate() {
+        let number = format!("{inside}{i}");
+        match &kernel.what {
+            What::Map(map) => {
+                let steps = map.body.len();
+                let _ = writeln!(out, "; {number}  map {:?} of {steps} steps", map.shape);
+                out.push_str(of_map(map, form, target, isa)?.trim_end());
+                out.push_str("\n\n");
+            }
+            What::Call { prim, .. } => {
+                let _ = writeln!(out, "; {number}  call {}\n", prim.name);
+            }
+            What::Scan { length, body, .. } => {
+                let _ = writeln!(out, "; {number}  scan {length}\n");
+                kernels_of(body, &format!("{number}."), form, target, isa, out)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn machine(target: Target) -> Machine {
+    match target {
+        Target::Host => Machine::host(),
+        Target::Haswell => Machine {
+            fma: true,
+            vectors: true,
+        },
+    }
+}
+
+fn isa(target: Target) -> Result<OwnedTargetIsa, CompileError> {
+    let refused = |e: &dyn std::fmt::Display| CompileError::Cranelift(e.to_string());
+    let mut flags = settings::builder();
+    for (name, value) in [
+        ("opt_level", "speed"),
+        ("is_pic", "false"),
+        ("enable_verifier", "true"),
+    ] {
+        flags.set(name, value).map_err(|e| refused(&e))?;
+    }
+    let builder = match target {
+        Target::Host => cranelift_native::builder().map_err(|e| refused(&e))?,
+        Target::Haswell => {
+            let mut builder = isa::lookup_by_name("x86_64-linux").map_err(|e| refused(&e))?;
+            builder.enable("haswell").map_err(|e| refused(&e))?;
+            builder
+        }
+    };
+    builder
+        .finish(settings::Flags::new(flags))
+        .map_err(|e| refused(&e))
+}
+
+/// Functions that code calls, as the linker would find them.
+fn helpers(function: &mut Function) -> Helpers {
+    let mut import = |index: u32, numbers: usize| {
+        let mut signature = Signature::new(function.signature.call_conv);
+        signature.params.push(AbiParam::new(types::I64));
+        signature
+            .params
+            .extend(vec![AbiParam::new(types::F64); numbers]);
+        signature.returns.push(AbiParam::new(types::F64));
+        let signature = function.import_signature(signature);
+        let name = UserExternalName::new(0, index);
+        let name = function.declare_imported_user_function(name);
+        function.import_function(ExtFuncData {
+            name: ExternalName::user(name),
+            signature,
+            colocated: false,
+            patchable: false,
+        })
+    };
+    Helpers {
+        call1: import(0, 1),
+        call2: import(1, 2),
+    }
+}
+
+/// Whether listings for a machine can be made here: the backends of other machines are left out of the build.
+pub fn can_list(target: Target) -> bool {
+    isa(target).is_ok()
+}

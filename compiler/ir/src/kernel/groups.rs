@@ -1,0 +1,137 @@
+//! The groups of a graph as the fuser formed them: which expressions became one pass over memory, and why each ended.
+//!
+//! In: kernels. Out: text with one expression for each value that leaves a group; what a group uses twice has a name.
+//! Leaves alone: how views walk their buffers, and in which order a loop computes: that is the text of the kernels.
+
+use std::fmt::{self, Write};
+
+use crate::kernel::{BufferId, InstOp, Kernel, Kernels, Map, Origin, View, What};
+
+/// Kernels whose text are their groups.
+#[derive(Debug, Clone, Copy)]
+pub struct Groups<'a>(pub &'a Kernels);
+
+impl fmt::Display for Groups<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "groups {:?} {{", self.0.name)?;
+        body(f, self.0, 1)?;
+        f.write_str("}\n")
+    }
+}
+
+fn body(f: &mut impl Write, kernels: &Kernels, depth: usize) -> fmt::Result {
+    let indent = "  ".repeat(depth);
+    for kernel in &kernels.kernels {
+        one(f, kernels, kernel, depth)?;
+    }
+    for (state, view) in &kernels.writes {
+        let state = &kernels.state[state.index()].name;
+        writeln!(f, "{indent}write {state:?} <- {}", of_view(kernels, view))?;
+    }
+    for (name, view) in &kernels.results {
+        writeln!(f, "{indent}return {name:?} = {}", of_view(kernels, view))?;
+    }
+    Ok(())
+}
+
+fn one(f: &mut impl Write, kernels: &Kernels, kernel: &Kernel, depth: usize) -> fmt::Result {
+    let indent = "  ".repeat(depth);
+    let views = |list: &[View]| {
+        let each = list.iter().map(|v| of_view(kernels, v));
+        each.collect::<Vec<_>>().join(", ")
+    };
+    match &kernel.what {
+        What::Map(map) => {
+            writeln!(f, "{indent}group {:?} {{", map.shape)?;
+            group(f, kernels, kernel, map, depth + 1)?;
+            writeln!(f, "{indent}}} // {}", kernel.ended)
+        }
+        What::Call { prim, operands, .. } => {
+            let made = made(&kernel.makes);
+            writeln!(f, "{indent}{made} = {}({})", prim.name, views(operands))
+        }
+        What::Scan {
+            length,
+            operands,
+            body: round,
+            ..
+        } => {
+            let made = made(&kernel.makes);
+            writeln!(f, "{indent}{made} = scan {length} ({}) {{", views(operands))?;
+            body(f, round, depth + 1)?;
+            writeln!(f, "{indent}}}")
+        }
+    }
+}
+
+fn made(buffers: &[BufferId]) -> String {
+    let each = buffers.iter().map(|b| format!("b{}", b.0));
+    each.collect::<Vec<_>>().join(", ")
+}
+
+/// The buffer under a view, by the name that people gave it.
+fn of_view(kernels: &Kernels, view: &View) -> String {
+    let id = view.buffer;
+    let name = match &kernels.buffers[id.index()].origin {
+        Origin::Input(name) => format!("{name:?}"),
+        Origin::State(state) => format!("{:?}", kernels.state[state.index()].name),
+        Origin::Const(tensor) if tensor.ty().elements() == 1 => tensor.to_string(),
+        Origin::Const(_) | Origin::Made => format!("b{}", id.0),
+    };
+    let whole = View::whole(id, &kernels.buffers[id.index()].ty.shape);
+    let repeated = view.offset == 0 && view.strides.contains(&0);
+    match (view.offset == 0 && view.is_contiguous()) || *view == whole {
+        true => name,
+        false if repeated => format!("{name} repeated to {:?}", view.shape),
+        false => format!("{name} as {:?}", view.shape),
+    }
+}
+
+/// The expressions of a group: one for each value that leaves it or that is used more than once.
+fn group(
+    f: &mut impl Write,
+    kernels: &Kernels,
+    kernel: &Kernel,
+    map: &Map,
+    depth: usize,
+) -> fmt::Result {
+    let indent = "  ".repeat(depth);
+    let mut uses = vec![0; map.body.len()];
+    for inst in &map.body {
+        if let InstOp::Prim(_, operands) = &inst.op {
+            operands.iter().for_each(|r| uses[*r] += 1);
+        }
+    }
+    map.folds.iter().for_each(|fold| uses[fold.register] += 1);
+    let mut texts: Vec<String> = Vec::with_capacity(map.body.len());
+    for (i, inst) in map.body.iter().enumerate() {
+        let stored = map.stores.iter().position(|r| *r == i);
+        let text = match &inst.op {
+            InstOp::Load(load) => of_view(kernels, &map.loads[*load]),
+            InstOp::Const(x) => format!("{x:?}"),
+            InstOp::Int(n) => n.to_string(),
+            InstOp::Prim(prim, operands) => {
+                let operands: Vec<&str> = operands.iter().map(|r| texts[*r].as_str()).collect();
+                format!("{}({})", prim.name, operands.join(", "))
+            }
+        };
+        let name = match (stored, &inst.op) {
+            (Some(place), _) => Some(format!("b{}", kernel.makes[place].0)),
+            (None, InstOp::Prim(..)) if uses[i] > 1 => Some(format!("r{i}")),
+            (None, _) => None,
+        };
+        texts.push(match name {
+            Some(name) => {
+                writeln!(f, "{indent}{name} = {text}")?;
+                name
+            }
+            None => text,
+        });
+    }
+    let folded = kernel.makes.iter().skip(map.stores.len());
+    for (fold, buffer) in map.folds.iter().zip(folded) {
+        let (name, how) = (buffer.0, fold.how.name());
+        writeln!(f, "{indent}b{name} = {how}({})", texts[fold.register])?;
+    }
+    Ok(())
+}
