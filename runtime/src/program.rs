@@ -3,12 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::sync::Arc;
+use std::time::Duration;
 
 use trainspec_compiler::codegen;
 use trainspec_compiler::codegen::exec::pool::Pool;
 use trainspec_compiler::ir::Tensor;
 use trainspec_compiler::ir::graph::{self, Graph, Type};
 use trainspec_compiler::ir::interp::RunError;
+use trainspec_compiler::ir::kernel::{InstOp, What};
+use trainspec_compiler::ir::plan::{Cost, Place, Program};
 use trainspec_compiler::ir::{Span, interp, passes};
 
 use crate::{SessionError, State};
@@ -38,9 +41,32 @@ pub trait Executable: Debug {
     /// The bytes that it keeps for what it computes, inputs and state apart; the interpreter keeps none.
     fn bytes(&self) -> usize;
 
+    /// What it does, one pass over memory after another; the interpreter does not work so.
+    fn kernels(&self) -> Vec<Kernel>;
+
+    /// Begins to add up the time that each kernel takes, or ends it, and gives what was added up so far.
+    fn profile(&mut self, on: bool) -> Vec<Duration>;
+
     /// Runs once: all state that it writes has its new value afterwards, or, after an error, its old one. Inputs that it
     /// does not take are left alone.
     fn run(&mut self, inputs: &Inputs, state: &mut State) -> Result<Fetched, SessionError>;
+}
+
+/// A pass over memory, as those who measure it see it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Kernel {
+    /// What it is: a loop with its shape, or a routine.
+    pub name: String,
+    /// The operations of a loop, each once.
+    pub operations: Vec<&'static str>,
+    /// What it makes: a type, and the state that it is the new value of, if it is written in its place.
+    pub makes: Vec<(Type, Option<String>)>,
+    /// What it moves and computes.
+    pub cost: Cost,
+    /// How long it took to compile.
+    pub compile: Duration,
+    /// The expression that it comes from.
+    pub span: Span,
 }
 
 /// What runs programs.
@@ -108,6 +134,14 @@ impl Executable for Compiled {
         self.0.bytes()
     }
 
+    fn kernels(&self) -> Vec<Kernel> {
+        kernels(self.0.program(), &self.0.compile_times())
+    }
+
+    fn profile(&mut self, on: bool) -> Vec<Duration> {
+        self.0.profile(on)
+    }
+
     fn run(&mut self, inputs: &Inputs, state: &mut State) -> Result<Fetched, SessionError> {
         let places = places(self.0.state(), state);
         let mut feeds = Vec::with_capacity(self.0.inputs().len());
@@ -117,6 +151,46 @@ impl Executable for Compiled {
         let results = self.0.run(&feeds, state.values_mut(), &places)?;
         Ok(Fetched(results.into_iter().collect()))
     }
+}
+
+fn kernels(program: &Program, compile: &[Duration]) -> Vec<Kernel> {
+    let all = &program.kernels;
+    let one = |(kernel, compile): (&trainspec_compiler::ir::kernel::Kernel, &Duration)| {
+        let mut operations = Vec::new();
+        let name = match &kernel.what {
+            What::Map(map) => {
+                let folds = map.folds.iter().map(|fold| fold.how.name());
+                let prims = map.body.iter().filter_map(|inst| match &inst.op {
+                    InstOp::Prim(prim, _) => Some(prim.name),
+                    InstOp::Load(_) | InstOp::Const(_) | InstOp::Int(_) => None,
+                });
+                for name in prims.chain(folds) {
+                    if !operations.contains(&name) {
+                        operations.push(name);
+                    }
+                }
+                format!("map {:?}", map.shape)
+            }
+            What::Call { prim, .. } => format!("call {}", prim.name),
+            What::Scan { length, .. } => format!("scan {length}"),
+        };
+        let made = |b: &trainspec_compiler::ir::kernel::BufferId| {
+            let state = match program.places[b.index()] {
+                Place::State(i) => Some(all.state[i].name.clone()),
+                Place::Input(_) | Place::Const(_) | Place::Arena(_) => None,
+            };
+            (all.buffers[b.index()].ty.clone(), state)
+        };
+        Kernel {
+            name,
+            operations,
+            makes: kernel.makes.iter().map(made).collect(),
+            cost: Cost::of(all, kernel),
+            compile: *compile,
+            span: kernel.span,
+        }
+    };
+    all.kernels.iter().zip(compile).map(one).collect()
 }
 
 fn missing(name: &str) -> RunError {
@@ -165,6 +239,14 @@ impl Executable for Interpreted {
 
     fn bytes(&self) -> usize {
         0
+    }
+
+    fn kernels(&self) -> Vec<Kernel> {
+        Vec::new()
+    }
+
+    fn profile(&mut self, _on: bool) -> Vec<Duration> {
+        Vec::new()
     }
 
     fn run(&mut self, inputs: &Inputs, state: &mut State) -> Result<Fetched, SessionError> {

@@ -179,6 +179,13 @@ fn bench_runs_just_so_many_steps_and_says_what_it_measured() {
     assert_eq!(line["steps"], 5);
     assert!(line["steps_per_second"].as_f64().unwrap() > 0.0);
     assert!(line["compile_ms"].is_number() && line["peak_bytes"].is_number());
+    let kernels = line["kernels"].as_array().unwrap();
+    assert!(kernels.iter().any(|k| k["name"] == "call matmul"));
+    assert!(kernels.iter().all(|k| k["seconds"].is_null()));
+    let moved = |k: &serde_json::Value| {
+        k["bytes_read"].as_u64().unwrap() + k["bytes_written"].as_u64().unwrap()
+    };
+    assert_eq!(line["bytes_moved"], kernels.iter().map(moved).sum::<u64>());
     let unknown = trainspec(&["bench", path, "--steps", "5"]);
     assert_eq!(unknown.status.code(), Some(2));
     assert!(
@@ -186,4 +193,48 @@ fn bench_runs_just_so_many_steps_and_says_what_it_measured() {
         "{}",
         err(&unknown)
     );
+}
+
+#[test]
+fn bench_tells_where_the_time_of_a_step_goes() {
+    let path = spec(
+        "profile",
+        "spec tiny; model (x: f32[64, 32]) { loss mean(square(tanh(dense(x, 16)))); } train { optimizer adam(0.1); steps 1; }",
+    );
+    let path = path.to_str().unwrap();
+    let text = out(&trainspec(&["bench", path, "--seconds", "0.05"]));
+    for part in [
+        "steps/s",
+        "GFLOP/s",
+        "of limit",
+        "call matmul",
+        "besides kernels",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let output = trainspec(&["bench", path, "--seconds", "0.05", "--format", "json"]);
+    let line: serde_json::Value = serde_json::from_str(&out(&output)).unwrap();
+    assert!(line["limits"]["flops_per_second"].as_f64().unwrap() > 0.0);
+    for kernel in line["kernels"].as_array().unwrap() {
+        assert!(kernel["seconds"].as_f64().unwrap() >= 0.0, "{kernel}");
+        assert!(kernel["of_limit"].is_number(), "{kernel}");
+    }
+}
+
+#[test]
+fn machine_code_can_be_read() {
+    let path = spec(
+        "asm",
+        "spec tiny; model (x: f32[4]) { param w: f32[4] = ones(); loss sum(w * x); } train { optimizer adam(0.1); steps 1; }",
+    );
+    let path = path.to_str().unwrap();
+    for (stage, part) in [
+        ("fused", "// the step ends"),
+        ("clif", "function"),
+        ("asm", "ret"),
+    ] {
+        let output = trainspec(&["emit", "--stage", stage, path]);
+        assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+        assert!(out(&output).contains(part), "{stage}: {}", out(&output));
+    }
 }
