@@ -10,7 +10,7 @@ use trainspec_compiler::codegen::exec::pool::Pool;
 use trainspec_compiler::ir::Tensor;
 use trainspec_compiler::ir::graph::{self, Graph, Type};
 use trainspec_compiler::ir::interp::RunError;
-use trainspec_compiler::ir::kernel::{InstOp, What};
+use trainspec_compiler::ir::kernel::{InstOp, Map, What};
 use trainspec_compiler::ir::plan::{Cost, Place, Program};
 use trainspec_compiler::ir::{Span, interp, passes};
 
@@ -157,21 +157,25 @@ fn kernels(program: &Program, compile: &[Duration]) -> Vec<Kernel> {
     let all = &program.kernels;
     let one = |(kernel, compile): (&trainspec_compiler::ir::kernel::Kernel, &Duration)| {
         let mut operations = Vec::new();
-        let name = match &kernel.what {
-            What::Map(map) => {
-                let folds = map.folds.iter().map(|fold| fold.how.name());
-                let prims = map.body.iter().filter_map(|inst| match &inst.op {
-                    InstOp::Prim(prim, _) => Some(prim.name),
-                    InstOp::Load(_) | InstOp::Const(_) | InstOp::Int(_) => None,
-                });
-                for name in prims.chain(folds) {
-                    if !operations.contains(&name) {
-                        operations.push(name);
-                    }
+        let mut list = |map: &Map| {
+            let names = map.body.iter().filter_map(|inst| match &inst.op {
+                InstOp::Prim(prim, _) => Some(prim.name),
+                InstOp::Fold(how, _) => Some(how.name()),
+                InstOp::Load(_) | InstOp::Const(_) | InstOp::Int(_) => None,
+            });
+            for name in names {
+                if !operations.contains(&name) {
+                    operations.push(name);
                 }
-                format!("map {:?}", map.shape)
             }
-            What::Call { prim, .. } => format!("call {}", prim.name),
+            format!("map {:?}", map.shape)
+        };
+        let name = match &kernel.what {
+            What::Map(map) => list(map),
+            What::Call { prim, then, .. } => match then {
+                Some(map) => format!("call {} then {}", prim.name, list(map)),
+                None => format!("call {}", prim.name),
+            },
             What::Scan { length, .. } => format!("scan {length}"),
         };
         let made = |b: &trainspec_compiler::ir::kernel::BufferId| {

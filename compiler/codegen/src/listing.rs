@@ -12,7 +12,8 @@ use cranelift::prelude::*;
 use trainspec_ir::kernel::{Kernels, Map, What};
 
 use crate::CompileError;
-use crate::translate::{Helpers, Machine, signature, translate};
+use crate::translate::{Helpers, Machine, Space, signature, translate};
+use crate::wide;
 
 /// The machine that code is listed for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -41,13 +42,19 @@ pub fn listing(kernels: &Kernels, form: Form, target: Target) -> Result<String, 
     Ok(out)
 }
 
-/// One loop as text.
+/// One loop as text. Machine code is ours where the machine has 256-bit vectors and the loop allows it.
 fn of_map(
     map: &Map,
     form: Form,
     target: Target,
     isa: &OwnedTargetIsa,
 ) -> Result<String, CompileError> {
+    if form == Form::Asm
+        && machine(target).wide
+        && let Some(listing) = wide::compile(map, &Space::of(map), true).and_then(|w| w.listing)
+    {
+        return Ok(listing);
+    }
     let mut context = Context::new();
     context.func.signature = signature(isa.default_call_conv());
     translate(
@@ -87,8 +94,20 @@ fn kernels_of(
                 out.push_str(of_map(map, form, target, isa)?.trim_end());
                 out.push_str("\n\n");
             }
-            What::Call { prim, .. } => {
+            What::Call {
+                prim, then: None, ..
+            } => {
                 let _ = writeln!(out, "; {number}  call {}\n", prim.name);
+            }
+            What::Call {
+                prim,
+                then: Some(map),
+                ..
+            } => {
+                let (name, shape) = (prim.name, &map.shape);
+                let _ = writeln!(out, "; {number}  call {name} then map {shape:?}");
+                out.push_str(of_map(map, form, target, isa)?.trim_end());
+                out.push_str("\n\n");
             }
             What::Scan { length, body, .. } => {
                 let _ = writeln!(out, "; {number}  scan {length}\n");
@@ -105,6 +124,7 @@ fn machine(target: Target) -> Machine {
         Target::Haswell => Machine {
             fma: true,
             vectors: true,
+            wide: true,
         },
     }
 }

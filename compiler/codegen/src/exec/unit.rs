@@ -333,7 +333,10 @@ impl Unit {
     pub(super) fn compile_times(&self) -> Vec<Duration> {
         let time = |step: &Step| match step {
             Step::Map { entry, .. } => self.code.compile_time(*entry),
-            Step::Call(_) => Duration::ZERO,
+            Step::Call(Call { then, .. }) => {
+                let ride = then.as_ref();
+                ride.map_or(Duration::ZERO, |ride| self.code.compile_time(ride.entry))
+            }
             Step::Scan(rounds) => rounds.compile_time(),
         };
         self.steps.iter().map(time).collect()

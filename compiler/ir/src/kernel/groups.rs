@@ -43,12 +43,29 @@ fn one(f: &mut impl Write, kernels: &Kernels, kernel: &Kernel, depth: usize) -> 
     match &kernel.what {
         What::Map(map) => {
             writeln!(f, "{indent}group {:?} {{", map.shape)?;
-            group(f, kernels, kernel, map, depth + 1)?;
+            group(f, kernels, &kernel.makes, map, depth + 1)?;
             writeln!(f, "{indent}}} // {}", kernel.ended)
         }
-        What::Call { prim, operands, .. } => {
+        What::Call {
+            prim,
+            operands,
+            then: None,
+            ..
+        } => {
             let made = made(&kernel.makes);
             writeln!(f, "{indent}{made} = {}({})", prim.name, views(operands))
+        }
+        What::Call {
+            prim,
+            operands,
+            then: Some(map),
+            ..
+        } => {
+            let (product, rest) = kernel.makes.split_at(1);
+            let (made, operands) = (made(product), views(operands));
+            writeln!(f, "{indent}{made} = {}({operands}) then {{", prim.name)?;
+            group(f, kernels, rest, map, depth + 1)?;
+            writeln!(f, "{indent}}} // {}", kernel.ended)
         }
         What::Scan {
             length,
@@ -91,21 +108,22 @@ fn of_view(kernels: &Kernels, view: &View) -> String {
 fn group(
     f: &mut impl Write,
     kernels: &Kernels,
-    kernel: &Kernel,
+    makes: &[BufferId],
     map: &Map,
     depth: usize,
 ) -> fmt::Result {
     let indent = "  ".repeat(depth);
     let mut uses = vec![0; map.body.len()];
     for inst in &map.body {
-        if let InstOp::Prim(_, operands) = &inst.op {
-            operands.iter().for_each(|r| uses[*r] += 1);
+        match &inst.op {
+            InstOp::Prim(_, operands) => operands.iter().for_each(|r| uses[*r] += 1),
+            InstOp::Fold(_, register) => uses[*register] += 1,
+            InstOp::Load(_) | InstOp::Const(_) | InstOp::Int(_) => {}
         }
     }
-    map.folds.iter().for_each(|fold| uses[fold.register] += 1);
     let mut texts: Vec<String> = Vec::with_capacity(map.body.len());
     for (i, inst) in map.body.iter().enumerate() {
-        let stored = map.stores.iter().position(|r| *r == i);
+        let stored = map.stores.iter().position(|s| s.register == i);
         let text = match &inst.op {
             InstOp::Load(load) => of_view(kernels, &map.loads[*load]),
             InstOp::Const(x) => format!("{x:?}"),
@@ -114,10 +132,14 @@ fn group(
                 let operands: Vec<&str> = operands.iter().map(|r| texts[*r].as_str()).collect();
                 format!("{}({})", prim.name, operands.join(", "))
             }
+            InstOp::Fold(how, register) => {
+                let row = &map.shape[map.shape.len() - map.folded..];
+                format!("{}({}, row: {row:?})", how.name(), texts[*register])
+            }
         };
         let name = match (stored, &inst.op) {
-            (Some(place), _) => Some(format!("b{}", kernel.makes[place].0)),
-            (None, InstOp::Prim(..)) if uses[i] > 1 => Some(format!("r{i}")),
+            (Some(place), _) => Some(format!("b{}", makes[place].0)),
+            (None, InstOp::Prim(..) | InstOp::Fold(..)) if uses[i] > 1 => Some(format!("r{i}")),
             (None, _) => None,
         };
         texts.push(match name {
@@ -127,11 +149,6 @@ fn group(
             }
             None => text,
         });
-    }
-    let folded = kernel.makes.iter().skip(map.stores.len());
-    for (fold, buffer) in map.folds.iter().zip(folded) {
-        let (name, how) = (buffer.0, fold.how.name());
-        writeln!(f, "{indent}b{name} = {how}({})", texts[fold.register])?;
     }
     Ok(())
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::ops::{Add, AddAssign};
 
 use crate::graph::{Attr, Eval, Prim};
-use crate::kernel::{BufferId, InstOp, Kernel, Kernels, Map, View, What};
+use crate::kernel::{BufferId, InstOp, Kernel, Kernels, Map, Phases, View, What};
 use crate::ops::prims;
 
 /// What is moved and computed.
@@ -35,17 +35,23 @@ impl Cost {
                 prim,
                 attrs,
                 operands,
+                then,
             } => {
-                let results = kernel.makes.iter().map(|b| {
+                let made = if then.is_some() { 1 } else { kernel.makes.len() };
+                let results = kernel.makes[..made].iter().map(|b| {
                     let ty = &kernels.buffers[b.index()].ty;
                     ty.elements() as u64
                 });
                 let flops = of_routine(prim, attrs, operands, results.sum());
+                let riding = then.as_ref().map_or(0, |map| of_loop(map));
+                let flops = flops.saturating_add(riding);
                 // Rows that nobody asks for are not read.
                 let read = if **prim == prims::TAKE {
                     written + touched(kernels, operands[1..].iter())
                 } else {
-                    touched(kernels, operands.iter())
+                    // What is read of the product is at hand.
+                    let others = kernel.reads().filter(|v| !kernel.makes.contains(&v.buffer));
+                    touched(kernels, others)
                 };
                 Cost {
                     read,
@@ -125,14 +131,18 @@ fn of_loop(map: &Map) -> u64 {
     ];
     let counts = |inst: &&crate::kernel::Inst| match &inst.op {
         InstOp::Prim(prim, _) => inst.dtype.is_float() && !moves.contains(prim),
+        InstOp::Fold(..) => true,
         InstOp::Load(_) | InstOp::Const(_) | InstOp::Int(_) => false,
     };
-    let folds = map
-        .folds
-        .iter()
-        .filter(|f| map.body[f.register].dtype.is_float());
-    let each = map.body.iter().filter(counts).count() + folds.count();
-    (map.shape.iter().product::<usize>() as u64).saturating_mul(each as u64)
+    let phases = Phases::of(map);
+    let rows: usize = map.shape[..map.shape.len() - map.folded].iter().product();
+    let elements: usize = map.shape.iter().product();
+    let times = |i: usize| match (&map.body[i].op, phases.per_row[i]) {
+        (InstOp::Prim(..), true) => rows,
+        _ => elements,
+    };
+    let counted = map.body.iter().enumerate().filter(|(_, inst)| counts(inst));
+    counted.fold(0, |sum, (i, _)| sum.saturating_add(times(i) as u64))
 }
 
 fn of_routine(prim: &'static Prim, attrs: &[Attr], operands: &[View], results: u64) -> u64 {

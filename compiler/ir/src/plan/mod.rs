@@ -194,7 +194,19 @@ impl fmt::Display for Program {
         for (i, kernel) in self.kernels.kernels.iter().enumerate() {
             let name = match &kernel.what {
                 What::Map(map) => format!("map {:?} of {} steps", map.shape, map.body.len()),
-                What::Call { prim, .. } => format!("call {}", prim.name),
+                What::Call {
+                    prim, then: None, ..
+                } => format!("call {}", prim.name),
+                What::Call {
+                    prim,
+                    then: Some(map),
+                    ..
+                } => format!(
+                    "call {} then map {:?} of {} steps",
+                    prim.name,
+                    map.shape,
+                    map.body.len()
+                ),
                 What::Scan { length, .. } => format!("scan {length}"),
             };
             let made: Vec<String> = kernel
