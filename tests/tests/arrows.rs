@@ -11,6 +11,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &["trainspec-grammar", "trainspec-ir", "trainspec-std"],
     ),
     ("compiler/codegen", &["trainspec-ir"]),
+    ("compiler/testing", &["trainspec-ir"]),
     (
         "compiler",
         &["trainspec-codegen", "trainspec-frontend", "trainspec-ir"],

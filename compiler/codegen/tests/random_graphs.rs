@@ -1,105 +1,242 @@
-//! Random graphs, compiled against interpreted.
+//! Random steps of training, compiled against interpreted: with each pass off in turn, without fusion, vectors or fused
+//! multiply-add, on one to eight threads, with every value fetched.
+//!
+//! Each graph is compiled as users have it and compared with the interpreter; the other ways take turns, so that each of them
+//! sees hundreds of graphs. `GRAPH_COUNT`, `GRAPH_SEED` and `GRAPH_FIRST` make a search longer, another, or go back to one graph.
 
-#[path = "../../ir/tests/random_graphs/generate.rs"]
-mod generate;
+use std::collections::BTreeSet;
+use std::sync::{Arc, LazyLock};
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
-use generate::make;
-use proptest::prelude::*;
 use trainspec_codegen::Options;
 use trainspec_codegen::exec::Executable;
 use trainspec_codegen::exec::pool::Pool;
 use trainspec_codegen::translate::Machine;
-use trainspec_ir::graph::{Graph, Type};
-use trainspec_ir::{Tensor, interp, passes};
+use trainspec_ir::graph::Graph;
+use trainspec_ir::interp::RunError;
+use trainspec_ir::passes;
+use trainspec_testing::compare::{After, Reference, same_bits};
+use trainspec_testing::feeds::Feeds;
+use trainspec_testing::noise::with_every_value;
+use trainspec_testing::search::Search;
 
-/// The graph with the gradients of `y`, and its inputs.
-fn with_gradients(bytes: &[u8]) -> (Graph, Vec<Type>) {
-    let made = make(bytes);
-    let b = &made.builder;
-    let y = b.find_result("y").unwrap();
-    let xs: Vec<_> = b.look(|g| g.inputs().map(|(_, v)| v).collect::<Vec<_>>());
-    let xs: Vec<_> = xs.into_iter().map(|v| b.value(v)).collect();
-    for (i, slope) in b.gradients(&[y], &xs).into_iter().enumerate() {
-        if let Some(slope) = slope {
-            b.result(&format!("d{i}"), slope.dense());
+/// Threads are made once; graphs come and go.
+static POOLS: LazyLock<[(usize, Arc<Pool>); 4]> =
+    LazyLock::new(|| [1, 2, 3, 8].map(|n| (n, Arc::new(Pool::exactly(n)))));
+
+fn pool(threads: usize) -> Arc<Pool> {
+    let found = POOLS.iter().find(|(n, _)| *n == threads);
+    found.expect("there is such a pool").1.clone()
+}
+
+/// What a run must agree in with the run as users have it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Agreement {
+    Bits,
+    Rounding,
+}
+
+/// One way to compile and run a graph.
+#[derive(Debug)]
+struct Way {
+    name: String,
+    without: BTreeSet<String>,
+    options: Options,
+    threads: usize,
+    every_value: bool,
+    agreement: Agreement,
+}
+
+impl Way {
+    /// As users have it.
+    fn usual() -> Way {
+        Way {
+            name: "as it is".to_owned(),
+            without: BTreeSet::new(),
+            options: Options::default(),
+            threads: 1,
+            every_value: false,
+            agreement: Agreement::Rounding,
         }
     }
-    (made.builder.finish(), made.inputs.clone())
-}
 
-fn point(inputs: &[Type], seed: u64) -> Vec<Tensor> {
-    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
-    let mut next = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 11) as f64 / (1_u64 << 53) as f64 * 2.0 - 1.0
-    };
-    inputs
-        .iter()
-        .map(|ty| Tensor::new(&ty.shape, (0..ty.elements()).map(|_| next()).collect()))
-        .collect()
-}
-
-fn compiled(graph: &Graph, at: &[Tensor], threads: usize, options: &Options) -> Vec<Vec<u64>> {
-    let pool = Arc::new(Pool::exactly(threads));
-    let mut executable =
-        Executable::new(graph, pool, options).unwrap_or_else(|e| panic!("{e}\n{graph}"));
-    let feeds: Vec<&Tensor> = at.iter().collect();
-    let run = |executable: &mut Executable| {
-        let results = executable
-            .run(&feeds, &mut [], &[])
-            .unwrap_or_else(|e| panic!("{e}\n{graph}"));
-        results
-            .iter()
-            .map(|(_, t)| {
-                t.to_f64s()
-                    .iter()
-                    .map(|x| if x.is_nan() { u64::MAX } else { x.to_bits() })
-                    .collect()
-            })
-            .collect::<Vec<Vec<u64>>>()
-    };
-    let first = run(&mut executable);
-    // What a run leaves behind does not matter to the next.
-    assert_eq!(run(&mut executable), first, "{graph}");
-    first
-}
-
-fn close(a: f64, b: f64) -> bool {
-    a.to_bits() == b.to_bits()
-        || (a.is_nan() && b.is_nan())
-        || (a - b).abs() <= 1e-9 * a.abs().max(b.abs()).max(1e-3)
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
-
-    #[test]
-    fn compiled_equals_interpreted(bytes in proptest::collection::vec(any::<u8>(), 20..320), seed in any::<u64>()) {
-        let (graph, inputs) = with_gradients(&bytes);
-        let at = point(&inputs, seed);
-        let feeds: BTreeMap<String, Tensor> =
-            at.iter().enumerate().map(|(i, t)| (format!("x{i}"), t.clone())).collect();
-        let expected: Vec<Vec<f64>> =
-            interp::run(&graph, &feeds, &[]).unwrap().results.iter().map(Tensor::to_f64s).collect();
-        let simple = passes::run(graph.clone(), &Default::default());
-        let found = compiled(&simple, &at, 1, &Options::default());
+    /// All others.
+    fn others() -> Vec<Way> {
+        let machine = |machine: Machine| Options {
+            machine: Some(machine),
+            ..Options::default()
+        };
+        let host = Machine::host();
+        let one = |name: &str, options: Options, agreement| Way {
+            name: name.to_owned(),
+            options,
+            threads: 2,
+            agreement,
+            ..Way::usual()
+        };
+        let unfused = Options {
+            fusion: false,
+            ..Options::default()
+        };
+        let plain = Options {
+            fusion: false,
+            machine: Some(Machine {
+                fma: false,
+                vectors: false,
+                wide: false,
+            }),
+        };
+        let mut ways = vec![
+            one(
+                "with vectors of 128 bits",
+                machine(Machine {
+                    wide: false,
+                    ..host
+                }),
+                Agreement::Bits,
+            ),
+            one(
+                "without vectors",
+                machine(Machine {
+                    vectors: false,
+                    wide: false,
+                    ..host
+                }),
+                Agreement::Bits,
+            ),
+            one(
+                "without fused multiply-add",
+                machine(Machine {
+                    fma: false,
+                    wide: false,
+                    ..host
+                }),
+                Agreement::Rounding,
+            ),
+            one("without fusion", unfused, Agreement::Rounding),
+            one("without any of them", plain, Agreement::Rounding),
+            Way {
+                name: "without any pass".to_owned(),
+                without: passes::PASSES.iter().map(|p| p.name.to_owned()).collect(),
+                ..Way::usual()
+            },
+            Way {
+                name: "with every value fetched".to_owned(),
+                every_value: true,
+                agreement: Agreement::Bits,
+                ..Way::usual()
+            },
+        ];
+        for pass in passes::PASSES {
+            ways.push(Way {
+                name: format!("without {}", pass.name),
+                without: BTreeSet::from([pass.name.to_owned()]),
+                ..Way::usual()
+            });
+        }
         for threads in [2, 3, 8] {
-            prop_assert_eq!(&compiled(&simple, &at, threads, &Options::default()), &found, "{} threads", threads);
+            ways.push(Way {
+                name: format!("on {threads} threads"),
+                threads,
+                agreement: Agreement::Bits,
+                ..Way::usual()
+            });
         }
-        let short = Options { fusion: true, machine: Some(Machine { wide: false, ..Machine::host() }) };
-        prop_assert_eq!(&compiled(&simple, &at, 2, &short), &found, "with vectors of 128 bits");
-        let single = Options { fusion: true, machine: Some(Machine { vectors: false, wide: false, ..Machine::host() }) };
-        prop_assert_eq!(&compiled(&simple, &at, 2, &single), &found, "without vectors");
-        let plain = Options { fusion: false, machine: Some(Machine { fma: false, vectors: false, wide: false }) };
-        for (which, found) in [("simplified", found), ("not fused", compiled(&simple, &at, 2, &plain)), ("not simplified", compiled(&graph, &at, 2, &Options::default()))] {
-            for (a, b) in expected.iter().flatten().zip(found.iter().flatten()) {
-                prop_assert!(close(*a, f64::from_bits(*b)), "{}: {} became {}\n{}", which, a, f64::from_bits(*b), graph);
-            }
+        ways
+    }
+
+    fn compile(&self, graph: &Graph) -> Result<Executable, String> {
+        let simple = passes::run(graph.clone(), &self.without);
+        let simple = match self.every_value {
+            true => with_every_value(&simple),
+            false => simple,
+        };
+        Executable::new(&simple, pool(self.threads), &self.options)
+            .map_err(|e| format!("{}: {e}", self.name))
+    }
+}
+
+/// Runs once.
+fn run(program: &mut Executable, feeds: &Feeds) -> Result<After, RunError> {
+    let inputs: Vec<_> = program
+        .inputs()
+        .iter()
+        .map(|(name, _)| &feeds.inputs[name])
+        .collect();
+    let mut state = feeds.state.clone();
+    let places: Vec<usize> = (0..program.state().len()).collect();
+    let results = program.run(&inputs, &mut state, &places)?;
+    Ok(After { results, state })
+}
+
+/// Two steps as users have them, each compared with the interpreter, and with some other ways to do them.
+fn check(graph: &Graph, feeds: &Feeds, others: &[&Way]) -> Result<(), String> {
+    let usual = Way::usual();
+    let mut program = usual.compile(graph)?;
+    let mut different: Vec<(&Way, Executable)> = Vec::new();
+    for way in others {
+        different.push((way, way.compile(graph)?));
+    }
+    let mut fed = feeds.clone();
+    for step in 0..2 {
+        let reference = Reference::new(graph, &fed);
+        let found = run(&mut program, &fed);
+        let told = |way: &Way, why: String| format!("{}, step {step}: {why}", way.name);
+        reference.check(&found).map_err(|why| told(&usual, why))?;
+        if let Err(failed) = &found
+            && let Ok(after) = run(&mut program, &fed)
+        {
+            return Err(format!("it failed with `{failed}`, then gave {after:?}"));
+        }
+        for (way, program) in &mut different {
+            let other = run(program, &fed);
+            let agrees = match way.agreement {
+                Agreement::Bits => same_bits(&found, &other),
+                Agreement::Rounding => reference.check(&other),
+            };
+            agrees.map_err(|why| told(way, why))?;
+        }
+        match found {
+            // The next step starts where this one ended, for both.
+            Ok(after) => fed.state = after.state,
+            Err(_) => break,
         }
     }
+    Ok(())
+}
+
+/// One of four parts of the search, so that it can use several cores.
+fn search(part: u64) {
+    let ways = Way::others();
+    let all = Search::of(2_400);
+    let search = Search {
+        count: all.count.div_ceil(4),
+        first: all.first + part * all.count.div_ceil(4),
+        ..all
+    };
+    search.run("compiled against interpreted", |graph, feeds, number| {
+        // Two ways for each graph: 2,400 graphs are more than 300 for each.
+        let n = ways.len();
+        let turn = number as usize * 2;
+        check(graph, feeds, &[&ways[turn % n], &ways[(turn + 1) % n]])
+    });
+}
+
+#[test]
+fn compiled_equals_interpreted_first_quarter() {
+    search(0);
+}
+
+#[test]
+fn compiled_equals_interpreted_second_quarter() {
+    search(1);
+}
+
+#[test]
+fn compiled_equals_interpreted_third_quarter() {
+    search(2);
+}
+
+#[test]
+fn compiled_equals_interpreted_fourth_quarter() {
+    search(3);
 }

@@ -1,13 +1,11 @@
 //! Random graphs: gradients and second derivatives against central differences, text form, passes.
 
-mod generate;
-
 use std::collections::{BTreeMap, BTreeSet};
 
-use generate::make;
 use proptest::prelude::*;
 use trainspec_ir::graph::{Graph, Type, verify};
 use trainspec_ir::{Tensor, interp, passes, text};
+use trainspec_testing::smooth::make;
 
 type Point = Vec<Vec<f64>>;
 

@@ -1,46 +1,25 @@
-//! Random graphs: bytes decide what is made, so that a failing graph shrinks to a small one.
+//! Graphs of f64 whose result is differentiable nearly everywhere.
 
 use trainspec_ir::build::{Builder, Loop, Value};
 use trainspec_ir::graph::Type;
 use trainspec_ir::{DType, Tensor};
 
-/// Decisions, read from bytes; when these are used up, all further ones are 0.
-pub(crate) struct Choices<'a>(pub(crate) &'a [u8]);
-
-impl Choices<'_> {
-    /// A number below `n`.
-    pub(crate) fn below(&mut self, n: usize) -> usize {
-        let Some((first, rest)) = self.0.split_first() else {
-            return 0;
-        };
-        self.0 = rest;
-        usize::from(*first) % n.max(1)
-    }
-
-    fn shape(&mut self) -> Vec<usize> {
-        let rank = self.below(4);
-        // Sizes 0 and 1 are where mistakes hide.
-        (0..rank)
-            .map(|_| [2, 3, 1, 4, 2, 0, 3][self.below(7)])
-            .collect()
-    }
-
-    fn axes(&mut self, rank: usize) -> Vec<usize> {
-        (0..rank).filter(|_| self.below(2) == 1).collect()
-    }
-}
+use crate::choices::Choices;
 
 /// A graph of `x0`, `x1`, … (f64) whose result `y` is a scalar that depends on all of them smoothly nearly everywhere.
-pub(crate) struct Made {
-    pub(crate) builder: Builder,
-    pub(crate) inputs: Vec<Type>,
+#[derive(Debug)]
+pub struct Made {
+    /// The graph, which can be gone on with.
+    pub builder: Builder,
+    /// The types of its inputs.
+    pub inputs: Vec<Type>,
 }
 
 /// Makes a graph of 5 to 40 operations.
-pub(crate) fn make(bytes: &[u8]) -> Made {
+pub fn make(bytes: &[u8]) -> Made {
     let mut c = Choices(bytes);
     let inputs: Vec<Type> = (0..1 + c.below(3))
-        .map(|_| Type::new(DType::F64, &c.shape()))
+        .map(|_| Type::new(DType::F64, &shape(&mut c)))
         .collect();
     let builder = Builder::new("random");
     let mut pool: Vec<Value<'_>> = inputs
@@ -69,6 +48,14 @@ pub(crate) fn make(bytes: &[u8]) -> Made {
     }
     builder.result("y", total);
     Made { builder, inputs }
+}
+
+fn shape(c: &mut Choices<'_>) -> Vec<usize> {
+    let rank = c.below(4);
+    // Sizes 0 and 1 are where mistakes hide.
+    (0..rank)
+        .map(|_| [2, 3, 1, 4, 2, 0, 3][c.below(7)])
+        .collect()
 }
 
 fn operation<'g>(b: &'g Builder, c: &mut Choices<'_>, pool: &[Value<'g>]) -> Value<'g> {

@@ -1,0 +1,222 @@
+//! When a run of a graph agrees with the interpreter's.
+//!
+//! Integers and truths are equal; floats are as close as rounding explains, which [`noise`](crate::noise) measures for the graph at
+//! hand where they are not next to each other.
+
+use std::cell::OnceCell;
+
+use trainspec_ir::graph::Graph;
+use trainspec_ir::interp::{self, RunError};
+use trainspec_ir::{DType, Tensor};
+
+use crate::feeds::Feeds;
+use crate::noise::{epsilon, noisy};
+
+/// What a run leaves behind.
+#[derive(Debug, Clone)]
+pub struct After {
+    /// The results, by name and in order.
+    pub results: Vec<(String, Tensor)>,
+    /// All state, in the order of the graph.
+    pub state: Vec<Tensor>,
+}
+
+impl After {
+    /// The results and the state, each with what it is called.
+    fn all(&self) -> impl Iterator<Item = (String, &Tensor)> {
+        let results = self.results.iter().map(|(n, t)| (format!("`{n}`"), t));
+        let state = self.state.iter().enumerate();
+        results.chain(state.map(|(i, t)| (format!("state {i}"), t)))
+    }
+}
+
+/// A run by the interpreter.
+pub fn interpreted(graph: &Graph, feeds: &Feeds) -> Result<After, RunError> {
+    let outcome = interp::run(graph, &feeds.inputs, &feeds.state)?;
+    let names = graph.results.iter().map(|(name, _)| name.clone());
+    let mut state = feeds.state.clone();
+    for (place, value) in outcome.writes {
+        state[place] = value;
+    }
+    Ok(After {
+        results: names.zip(outcome.results).collect(),
+        state,
+    })
+}
+
+/// The interpreter's run of a graph, with which others are compared.
+#[derive(Debug)]
+pub struct Reference<'a> {
+    graph: &'a Graph,
+    feeds: &'a Feeds,
+    /// What it left behind.
+    pub expected: Result<After, RunError>,
+    noisy: OnceCell<Vec<Result<After, RunError>>>,
+}
+
+/// How many times a graph is run with noise before a difference is called a mistake.
+const RUNS: u64 = 40;
+
+impl<'a> Reference<'a> {
+    /// Runs a graph.
+    pub fn new(graph: &'a Graph, feeds: &'a Feeds) -> Reference<'a> {
+        Reference {
+            graph,
+            feeds,
+            expected: interpreted(graph, feeds),
+            noisy: OnceCell::new(),
+        }
+    }
+
+    fn noisy(&self) -> &[Result<After, RunError>] {
+        let run = |seed| interpreted(&noisy(self.graph, seed), self.feeds);
+        self.noisy.get_or_init(|| (1..=RUNS).map(run).collect())
+    }
+
+    /// Says where another run differs by more than rounding.
+    pub fn check(&self, found: &Result<After, RunError>) -> Result<(), String> {
+        let (expected, found) = match (&self.expected, found) {
+            (Err(a), Err(b)) if a.message == b.message => return Ok(()),
+            (Ok(expected), Ok(found)) => (expected, found),
+            (expected, found) => {
+                let failed = |r: &Result<After, RunError>| r.as_ref().err().cloned();
+                let (a, b) = (failed(expected), failed(found));
+                if self
+                    .noisy()
+                    .iter()
+                    .any(|n| failed(n).is_some() != a.is_some())
+                {
+                    return Ok(());
+                }
+                return Err(format!("one fails with {a:?}, the other with {b:?}"));
+            }
+        };
+        for (place, ((name, a), (_, b))) in expected.all().zip(found.all()).enumerate() {
+            if a.ty() != b.ty() {
+                return Err(format!("{name} is {}, but was {}", a.ty(), b.ty()));
+            }
+            let differs = match a.dtype().is_float() {
+                true => self.floats(place, a, b),
+                false => self.exact(place, a, b),
+            };
+            if let Some((i, why)) = differs {
+                return Err(format!("{name} differs at {i}: {why}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The values of a tensor in the runs with noise that have an end.
+    fn samples(&self, place: usize) -> Vec<&Tensor> {
+        let pick = |run: &'_ Result<After, RunError>| run.is_ok();
+        self.noisy()
+            .iter()
+            .filter(|run| pick(run))
+            .map(|run| {
+                let after = run.as_ref().expect("it was asked");
+                let n = after.results.len();
+                match place < n {
+                    true => &after.results[place].1,
+                    false => &after.state[place - n],
+                }
+            })
+            .collect()
+    }
+
+    fn exact(&self, place: usize, a: &Tensor, b: &Tensor) -> Option<(usize, String)> {
+        if a == b {
+            return None;
+        }
+        let (a, b) = (a.to_i64s(), b.to_i64s());
+        let samples: Vec<Vec<i64>> = self.samples(place).iter().map(|t| t.to_i64s()).collect();
+        let wrong = (0..a.len()).find(|i| a[*i] != b[*i] && samples.iter().all(|s| s[*i] == a[*i]));
+        wrong.map(|i| (i, format!("{} became {}", a[i], b[i])))
+    }
+
+    fn floats(&self, place: usize, a: &Tensor, b: &Tensor) -> Option<(usize, String)> {
+        let dtype = a.dtype();
+        let (a, b) = (a.to_f64s(), b.to_f64s());
+        let far: Vec<usize> = (0..a.len())
+            .filter(|i| !close(dtype, a[*i], b[*i]))
+            .collect();
+        if far.is_empty() {
+            return None;
+        }
+        let samples: Vec<Vec<f64>> = self.samples(place).iter().map(|t| t.to_f64s()).collect();
+        for i in far {
+            let finite = |x: f64| x.is_finite();
+            if samples.iter().any(|s| finite(s[i]) != finite(a[i])) {
+                // It may as well be infinite or nothing at all.
+                continue;
+            }
+            let spread = samples.iter().map(|s| (s[i] - a[i]).abs());
+            let spread = spread.fold(0.0, f64::max);
+            if finite(a[i]) && (b[i] - a[i]).abs() <= 4.0 * spread {
+                continue;
+            }
+            let why = format!("{:?} became {:?}, rounding explains {spread:?}", a[i], b[i]);
+            return Some((i, why));
+        }
+        None
+    }
+}
+
+/// Whether two floats are next to each other: a few of the last places, or both too small to have all places.
+fn close(dtype: DType, a: f64, b: f64) -> bool {
+    let tiny = match dtype {
+        DType::F16 => 2.0_f64.powi(-24),
+        DType::Bf16 | DType::F32 => f64::from(f32::MIN_POSITIVE),
+        _ => f64::MIN_POSITIVE,
+    };
+    let places = match dtype {
+        DType::F16 | DType::Bf16 => 1.0,
+        _ => 8.0,
+    };
+    a == b
+        || (a.is_nan() && b.is_nan())
+        || (a - b).abs() <= places * epsilon(dtype) * a.abs().min(b.abs()) + 4.0 * tiny
+}
+
+/// Says where the bits of two runs differ; one NaN is as good as another. Results are compared by name, those that only one has are left
+/// alone.
+pub fn same_bits(a: &Result<After, RunError>, b: &Result<After, RunError>) -> Result<(), String> {
+    let (a, b) = match (a, b) {
+        (Ok(a), Ok(b)) => (a, b),
+        (Err(a), Err(b)) if a == b => return Ok(()),
+        (a, b) => {
+            let (a, b) = (a.as_ref().err(), b.as_ref().err());
+            return Err(format!("one fails with {a:?}, the other with {b:?}"));
+        }
+    };
+    for (name, a) in a.all() {
+        let Some((_, b)) = b.all().find(|(n, _)| *n == name) else {
+            continue;
+        };
+        if a.ty() != b.ty() {
+            return Err(format!("{name} is {}, but was {}", a.ty(), b.ty()));
+        }
+        let (a, b) = (bits(a), bits(b));
+        if let Some(i) = (0..a.len()).find(|i| a[*i] != b[*i]) {
+            let shown = |x: u64| f64::from_bits(x);
+            return Err(format!(
+                "{name} has other bits at {i}: {:?} ({:#x}) and {:?} ({:#x})",
+                shown(a[i]),
+                a[i],
+                shown(b[i]),
+                b[i]
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The elements as bits, one pattern for all NaN.
+pub fn bits(tensor: &Tensor) -> Vec<u64> {
+    match tensor.dtype().is_float() {
+        true => {
+            let one = |x: f64| if x.is_nan() { u64::MAX } else { x.to_bits() };
+            tensor.to_f64s().into_iter().map(one).collect()
+        }
+        false => tensor.to_i64s().into_iter().map(|n| n as u64).collect(),
+    }
+}

@@ -1,0 +1,200 @@
+//! What rounding can do to a graph: the same graph with small errors where a machine may round differently.
+//!
+//! In: a graph. Out: a graph whose values differ from it by a few of the last places. How much its results differ says how far
+//! a run may be from the interpreter's and still be right: in a sum that cancels or next to a step of a function that is far, elsewhere
+//! it is next to nothing.
+
+use trainspec_ir::graph::{Eval, Graph, Node, Prim, Type, ValueId, What};
+use trainspec_ir::{DType, Tensor};
+
+use crate::feeds::Numbers;
+
+/// The distance from 1 to the next number of a type of floats.
+pub fn epsilon(dtype: DType) -> f64 {
+    match dtype {
+        DType::F16 => 2.0_f64.powi(-10),
+        DType::Bf16 => 2.0_f64.powi(-7),
+        DType::F32 => f64::from(f32::EPSILON),
+        _ => f64::EPSILON,
+    }
+}
+
+/// How many of the last places a primitive may be wrong by; 0 for those that only move numbers.
+fn places(prim: &Prim, dtype: DType) -> f64 {
+    let half = matches!(dtype, DType::F16 | DType::Bf16);
+    match prim.name {
+        "add" | "subtract" | "multiply" | "divide" | "sqrt" => 1.0,
+        "negative" | "abs" | "sign" | "floor" | "ceil" | "round" | "maximum" | "minimum" => 0.0,
+        // Halves are computed in more digits and rounded at the end.
+        _ if half && !accumulates(prim) => match prim.eval {
+            Eval::Float1(_) | Eval::Float2(_) | Eval::Number1(..) | Eval::Number2(..) => 1.0,
+            _ => 0.0,
+        },
+        _ => match prim.eval {
+            Eval::Float1(_) | Eval::Float2(_) | Eval::Number1(..) | Eval::Number2(..) => 8.0,
+            Eval::Whole(_) if accumulates(prim) => 4.0,
+            Eval::Whole(_) if ["polygamma", "orthogonalize"].contains(&prim.name) => 16.0,
+            Eval::Whole(_) | Eval::Test1(_) | Eval::Compare(..) | Eval::Bool2(_) => 0.0,
+        },
+    }
+}
+
+/// Whether a primitive adds or multiplies many numbers, in an order of its own.
+fn accumulates(prim: &Prim) -> bool {
+    [
+        "reduce_sum",
+        "reduce_prod",
+        "matmul",
+        "conv2d",
+        "conv2d_input_grad",
+        "conv2d_filter_grad",
+        "cumsum",
+        "scatter_add",
+        "sum_pool2d",
+        "sum_pool2d_grad",
+        "max_pool2d_grad",
+        "unsorted_segment_prod",
+    ]
+    .contains(&prim.name)
+}
+
+/// The graph with errors that follow from a seed. Its results and writes are in the same order.
+pub fn noisy(graph: &Graph, seed: u64) -> Graph {
+    let mut noise = Noise {
+        numbers: Numbers::new(seed),
+        together: seed.is_multiple_of(2),
+    };
+    noise.graph(graph)
+}
+
+/// Where errors come from.
+struct Noise {
+    numbers: Numbers,
+    /// Whether all elements of a value have the same error, as those of equal numbers have; else each has its own.
+    together: bool,
+}
+
+impl Noise {
+    fn graph(&mut self, graph: &Graph) -> Graph {
+        let mut out = Graph {
+            nodes: Vec::with_capacity(graph.nodes.len() * 3),
+            ..graph.clone()
+        };
+        out.nodes.clear();
+        // What stands for each value of the old graph.
+        let mut now: Vec<ValueId> = (0..graph.types.len() as u32).map(ValueId).collect();
+        for node in &graph.nodes {
+            let mut node = node.clone();
+            for operand in &mut node.operands {
+                *operand = now[operand.index()];
+            }
+            let mut amount = 0.0;
+            match &mut node.what {
+                What::Prim(prim, _) => {
+                    amount = graph
+                        .ty(node.results[0])
+                        .dtype
+                        .is_float()
+                        .then(|| places(prim, graph.ty(node.results[0]).dtype))
+                        .unwrap_or_default();
+                    if amount > 0.0 && accumulates(prim) {
+                        // The error of a sum is small next to its largest part, not next to the sum.
+                        for operand in &mut node.operands {
+                            *operand = self.shaken(&mut out, *operand, 4.0);
+                        }
+                    }
+                }
+                What::Scan(scan) => scan.body = self.graph(&scan.body),
+                What::Input(_) | What::Const(_) | What::Read(_) => {}
+            }
+            let results = node.results.clone();
+            out.nodes.push(node);
+            for v in results {
+                now[v.index()] = self.shaken(&mut out, v, amount);
+            }
+        }
+        for write in &mut out.writes {
+            write.value = now[write.value.index()];
+        }
+        for (_, v) in &mut out.results {
+            *v = now[v.index()];
+        }
+        out
+    }
+
+    /// A value with an error of that many of its last places, in either direction.
+    fn shaken(&mut self, out: &mut Graph, v: ValueId, places: f64) -> ValueId {
+        let ty = out.ty(v).clone();
+        if places == 0.0 || !ty.dtype.is_float() {
+            return v;
+        }
+        let mut factor =
+            || 1.0 + (self.numbers.unit() * (places + 0.5)).round() * epsilon(ty.dtype);
+        let factors: Vec<f64> = match self.together {
+            true => vec![factor(); ty.elements()],
+            false => (0..ty.elements()).map(|_| factor()).collect(),
+        };
+        let factors = Tensor::from_f64s(&ty, factors);
+        let constant = push(out, What::Const(factors), Vec::new(), &ty);
+        let multiply = trainspec_ir::ops::find_prim("multiply").expect("there is a product");
+        push(
+            out,
+            What::Prim(multiply, Vec::new().into()),
+            vec![v, constant],
+            &ty,
+        )
+    }
+}
+
+fn push(out: &mut Graph, what: What, operands: Vec<ValueId>, ty: &Type) -> ValueId {
+    let id = ValueId(out.types.len() as u32);
+    out.types.push(ty.clone());
+    out.nodes.push(Node {
+        what,
+        operands,
+        results: vec![id],
+        span: Default::default(),
+    });
+    id
+}
+
+/// All values of a graph as further results, called `%0`, `%1`, … (in the graph itself, not in the rounds of its loops).
+pub fn with_every_value(graph: &Graph) -> Graph {
+    let mut all = graph.clone();
+    for v in 0..graph.types.len() {
+        all.results.push((format!("%{v}"), ValueId(v as u32)));
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::interpreted;
+    use crate::feeds::feeds;
+    use trainspec_ir::build::Builder;
+    use trainspec_ir::graph::verify;
+
+    #[test]
+    fn errors_are_small_but_for_sums_that_cancel() {
+        let b = Builder::new("g");
+        let x = b.input("x", &Type::new(DType::F32, &[8]));
+        b.result("exp", x.exp());
+        b.result("cancels", (x.exp() + 1000.0) - 1000.0);
+        let graph = b.finish();
+        let feeds = feeds(&graph, 1);
+        let noisy = noisy(&graph, 3);
+        assert_eq!(verify(&noisy), Ok(()));
+        let (a, b) = (
+            interpreted(&graph, &feeds).unwrap(),
+            interpreted(&noisy, &feeds).unwrap(),
+        );
+        let far = |i: usize| {
+            let (a, b) = (a.results[i].1.to_f64s(), b.results[i].1.to_f64s());
+            let apart = |(a, b): (&f64, &f64)| (a - b).abs() / a.abs();
+            a.iter().zip(&b).map(apart).fold(0.0, f64::max)
+        };
+        assert!(far(0) > 0.0 && far(0) < 2e-6, "{}", far(0));
+        assert!(far(1) > 1e-5, "{}", far(1));
+    }
+}

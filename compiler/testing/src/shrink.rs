@@ -1,0 +1,106 @@
+//! Smaller examples of what fails.
+
+use trainspec_ir::graph::{Graph, What};
+use trainspec_ir::{passes, text};
+
+use crate::compare::interpreted;
+use crate::feeds::Feeds;
+use crate::noise::with_every_value;
+
+/// How often something smaller is tried.
+const TRIES: usize = 200;
+
+/// Fewer and smaller bytes that still fail.
+pub fn bytes(start: &[u8], mut fails: impl FnMut(&[u8]) -> bool) -> Vec<u8> {
+    let mut best = start.to_vec();
+    let mut tries = TRIES;
+    let mut attempt = |best: &mut Vec<u8>, candidate: Vec<u8>| {
+        if tries == 0 || candidate == *best {
+            return false;
+        }
+        tries -= 1;
+        let smaller = fails(&candidate);
+        if smaller {
+            *best = candidate;
+        }
+        smaller
+    };
+    let mut step = best.len().div_ceil(2).max(1);
+    loop {
+        let mut at = 0;
+        while at < best.len() {
+            let end = (at + step).min(best.len());
+            let without = [&best[..at], &best[end..]].concat();
+            let mut zeros = best.clone();
+            zeros[at..end].fill(0);
+            if !attempt(&mut best, without) {
+                attempt(&mut best, zeros);
+                at += step;
+            }
+        }
+        if step == 1 {
+            return best;
+        }
+        step = step.div_ceil(2);
+    }
+}
+
+/// A graph with fewer ends and nodes that still fails: what a node computes becomes an input.
+pub fn graph(
+    start: &Graph,
+    feeds: &Feeds,
+    mut fails: impl FnMut(&Graph, &Feeds) -> bool,
+) -> (Graph, Feeds) {
+    let (mut best, mut feeds) = (start.clone(), feeds.clone());
+    let drop_dead = passes::find("drop-dead-nodes").expect("there is such a pass");
+    for i in (0..best.results.len()).rev() {
+        let mut candidate = best.clone();
+        candidate.results.remove(i);
+        if fails(&candidate, &feeds) {
+            best = candidate;
+        }
+    }
+    for i in (0..best.writes.len()).rev() {
+        let mut candidate = best.clone();
+        candidate.writes.remove(i);
+        if fails(&candidate, &feeds) {
+            best = candidate;
+        }
+    }
+    let simple = (drop_dead.run)(best.clone());
+    if fails(&simple, &feeds) {
+        best = simple;
+    }
+    let mut tries = TRIES;
+    let mut place = best.nodes.len();
+    while place > 0 && tries > 0 {
+        place -= 1;
+        let Some(node) = best.nodes.get(place) else {
+            continue;
+        };
+        let whole = matches!(node.what, What::Prim(..) | What::Scan(_)) && node.results.len() == 1;
+        let Ok(values) = interpreted(&with_every_value(&best), &feeds) else {
+            break;
+        };
+        if !whole {
+            continue;
+        }
+        tries -= 1;
+        let v = node.results[0];
+        let value = &values.results[best.results.len() + v.index()].1;
+        let mut candidate = best.clone();
+        let mut fed = feeds.clone();
+        let name = format!("v{}", fed.inputs.len());
+        fed.inputs.insert(name.clone(), value.clone());
+        candidate.nodes[place].what = What::Input(name);
+        candidate.nodes[place].operands.clear();
+        let candidate = (drop_dead.run)(candidate);
+        if fails(&candidate, &fed) {
+            (best, feeds) = (candidate, fed);
+            place = place.min(best.nodes.len());
+        }
+    }
+    // A text that cannot be read back would be no help.
+    debug_assert!(text::parse(&best.to_string()).is_ok());
+    (best, feeds)
+}
