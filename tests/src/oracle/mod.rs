@@ -18,6 +18,7 @@ pub mod ops;
 pub mod report;
 pub mod slopes;
 pub mod tensors;
+pub mod training;
 
 use std::path::{Path, PathBuf};
 
