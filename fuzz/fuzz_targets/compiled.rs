@@ -1,0 +1,59 @@
+//! Any bytes: a step of training. Compiled, it computes what the interpreter says, however many threads there are and whatever is
+//! fetched.
+#![no_main]
+
+use std::sync::{Arc, LazyLock};
+
+use libfuzzer_sys::fuzz_target;
+use trainspec_codegen::Options;
+use trainspec_codegen::exec::Executable;
+use trainspec_codegen::exec::pool::Pool;
+use trainspec_ir::graph::Graph;
+use trainspec_ir::interp::RunError;
+use trainspec_ir::passes;
+use trainspec_testing::compare::{After, Reference, same_bits};
+use trainspec_testing::feeds::{Feeds, feeds};
+use trainspec_testing::mixed;
+use trainspec_testing::noise::with_every_value;
+
+static POOLS: LazyLock<[Arc<Pool>; 2]> = LazyLock::new(|| [1, 2].map(|n| Arc::new(Pool::exactly(n))));
+
+fn run(graph: &Graph, threads: usize, options: &Options, feeds: &Feeds) -> Result<After, RunError> {
+    let pool = POOLS[threads - 1].clone();
+    let mut program = Executable::new(graph, pool, options).unwrap_or_else(|e| panic!("{e}\n{graph}"));
+    let inputs: Vec<_> = program.inputs().iter().map(|(name, _)| &feeds.inputs[name]).collect();
+    let mut state = feeds.state.clone();
+    let places: Vec<usize> = (0..state.len()).collect();
+    let results = program.run(&inputs, &mut state, &places)?;
+    Ok(After { results, state })
+}
+
+fuzz_target!(|bytes: &[u8]| {
+    // The first byte decides what the graph is run on.
+    let Some((seed, bytes)) = bytes.split_first() else {
+        return;
+    };
+    let graph = mixed::make(bytes);
+    let fed = feeds(&graph, u64::from(*seed));
+    let simple = passes::run(graph.clone(), &Default::default());
+    let usual = Options::default();
+    let found = run(&simple, 1, &usual, &fed);
+    let reference = Reference::new(&graph, &fed);
+    let agree = |which: &str, answer: Result<(), String>| {
+        if let Err(why) = answer {
+            panic!("{which}: {why}\n{graph}");
+        }
+    };
+    agree("compiled", reference.check(&found));
+    match seed % 3 {
+        0 => agree("two threads", same_bits(&found, &run(&simple, 2, &usual, &fed))),
+        1 => {
+            let every = with_every_value(&simple);
+            agree("every value", same_bits(&found, &run(&every, 1, &usual, &fed)));
+        }
+        _ => {
+            let plain = Options { fusion: false, ..Options::default() };
+            agree("not fused", reference.check(&run(&simple, 2, &plain, &fed)));
+        }
+    }
+});
