@@ -104,3 +104,34 @@ pub fn graph(
     debug_assert!(text::parse(&best.to_string()).is_ok());
     (best, feeds)
 }
+
+#[cfg(test)]
+mod tests {
+    use trainspec_ir::DType;
+    use trainspec_ir::build::Builder;
+    use trainspec_ir::graph::Type;
+
+    use super::*;
+    use crate::feeds::feeds;
+
+    #[test]
+    fn what_fails_is_left_and_little_else() {
+        let many: Vec<u8> = (0..100).collect();
+        assert_eq!(bytes(&many, |some| some.contains(&42)), [42]);
+
+        let b = Builder::new("g");
+        let x = b.input("x", &Type::new(DType::F32, &[4]));
+        b.result("a", x.exp().sin().erf());
+        b.result("b", x.cos());
+        let start = b.finish();
+        let fed = feeds(&start, 1);
+        let drop_dead = passes::find("drop-dead-nodes").unwrap();
+        let has_sin = |graph: &Graph| {
+            let live = (drop_dead.run)(graph.clone());
+            live.to_string().contains("sin(")
+        };
+        let (small, _) = graph(&start, &fed, |graph, _| has_sin(graph));
+        assert!(has_sin(&small));
+        assert_eq!(small.nodes.len(), 4, "{small}"); // inputs, the sine, and the result that it leads to
+    }
+}

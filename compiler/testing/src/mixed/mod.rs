@@ -37,7 +37,7 @@ pub fn make(bytes: &[u8]) -> Graph {
     let mut c = Choices(bytes);
     let b = Builder::new("mixed");
     let seed = b.input("seed", &Type::scalar(DType::I64));
-    b.randomness(seed, &[]);
+    b.randomness(seed, &[seed]);
     let float = c.float();
     // Large enough, now and then, for work to be cut into parts.
     let most = if c.rarely(24) { 40_000 } else { 1_500 };
@@ -263,6 +263,50 @@ impl<'g> Mixer<'g, '_> {
                 b.write(&format!("{name}/average"), mean - 0.1 * (mean - next));
             }
             _ => b.result(&format!("d{name}"), slope),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use trainspec_ir::graph::{What, verify};
+    use trainspec_ir::ops::PRIMS;
+
+    use super::*;
+    use crate::search::Search;
+
+    /// Counts what a graph and its loops are made of.
+    fn collect(graph: &Graph, prims: &mut BTreeSet<&'static str>, dtypes: &mut BTreeSet<DType>) {
+        dtypes.extend(graph.types.iter().map(|ty| ty.dtype));
+        for node in &graph.nodes {
+            match &node.what {
+                What::Prim(prim, _) => drop(prims.insert(prim.name)),
+                What::Scan(scan) => collect(&scan.body, prims, dtypes),
+                What::Input(_) | What::Const(_) | What::Read(_) => {}
+            }
+        }
+    }
+
+    #[test]
+    fn all_primitives_and_types_are_made_and_all_rules_kept() {
+        let (mut prims, mut dtypes) = (BTreeSet::new(), BTreeSet::new());
+        let search = Search::of(0);
+        for number in 0..2_000 {
+            let graph = make(&search.bytes(number));
+            assert_eq!(verify(&graph), Ok(()), "{graph}");
+            collect(&graph, &mut prims, &mut dtypes);
+        }
+        let missing: Vec<_> = PRIMS.iter().filter(|p| !prims.contains(p.name)).collect();
+        assert!(missing.is_empty(), "{missing:?}");
+        assert_eq!(dtypes.len(), DType::ALL.len() - 1, "{dtypes:?}"); // all but strings
+    }
+
+    #[test]
+    fn no_bytes_are_too_few_or_too_strange() {
+        for bytes in [&[][..], &[0], &[255; 300], &[23; 40]] {
+            assert_eq!(verify(&make(bytes)), Ok(()));
         }
     }
 }

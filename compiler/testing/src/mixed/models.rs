@@ -1,6 +1,7 @@
 //! What models are made of: softmax, normalisation, layers.
 
 use trainspec_ir::build::Value;
+use trainspec_ir::ops::find_prim;
 
 use super::{Mixer, SIZES};
 
@@ -80,6 +81,10 @@ impl<'g> Mixer<'g, '_> {
         let rank = shape.len();
         let (n, k) = (shape[rank - 2], shape[rank - 1]);
         let m = SIZES[self.c.below(11)];
+        if rank == 2 && n * k > 0 && self.c.rarely(24) {
+            let prim = find_prim("orthogonalize").expect("there is such a primitive");
+            return self.b.prim(prim, &[x], Vec::new())[0];
+        }
         let y = match self.c.below(6) {
             0 | 1 => {
                 let w = self.source(x.dtype(), &[k, m]);

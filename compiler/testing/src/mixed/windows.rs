@@ -46,7 +46,8 @@ impl<'g> Mixer<'g, '_> {
             strides,
             pads,
         };
-        match c.below(5) {
+        match c.below(6) {
+            5 => x.max_pool2d_pick(x.sin(), &pool),
             0 => x.max_pool2d(&pool),
             1 => x.sum_pool2d(&pool),
             kind => {
