@@ -139,6 +139,12 @@ impl Printer<'_> {
                 diagnostics(self.sources, std::slice::from_ref(warning), self.format);
             }
             Event::Note(message) => note(format_args!("note: {message}")),
+            Event::Specialised(made) if made.again => {
+                let sizes = made.sizes.iter().map(|(name, size)| format!("{name} = {size}"));
+                let sizes: Vec<String> = sizes.collect();
+                self.line(format!("compiled once more, for {}", sizes.join(", ")));
+            }
+            Event::Specialised(_) => {}
             Event::Step {
                 step,
                 values,
@@ -232,6 +238,12 @@ impl Printer<'_> {
                 return;
             }
             Event::Note(message) => json!({ "event": "note", "message": message }),
+            Event::Specialised(made) => json!({
+                "event": "compiled",
+                "program": if made.training { "step" } else { "evaluation" },
+                "sizes": made.sizes,
+                "bytes": made.bytes,
+            }),
             Event::Step {
                 step,
                 values,

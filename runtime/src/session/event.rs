@@ -35,6 +35,8 @@ pub enum Event {
     Warning(Diagnostic),
     /// Something in the spec is not done yet.
     Note(String),
+    /// A program was made for sizes of named dimensions that had none: the first batch, or a last one that is smaller.
+    Specialised(Specialisation),
     /// Values of a step.
     Step {
         /// Which, counted from 1.
@@ -113,4 +115,17 @@ impl End {
             End::NotANumber(_) => "not-a-number",
         }
     }
+}
+
+/// A program for certain sizes of named dimensions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Specialisation {
+    /// Whether it is a step of training, not an evaluation.
+    pub training: bool,
+    /// Whether there was one for other sizes before.
+    pub again: bool,
+    /// The sizes.
+    pub sizes: std::collections::BTreeMap<String, i64>,
+    /// The memory it computes in.
+    pub bytes: usize,
 }

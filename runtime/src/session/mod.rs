@@ -8,7 +8,7 @@ mod plain;
 mod programs;
 mod watch;
 
-pub use event::{DataSize, End, Event, Observer, Reading};
+pub use event::{DataSize, End, Event, Observer, Reading, Specialisation};
 pub use mean::Mean;
 pub use plain::train;
 
@@ -99,6 +99,13 @@ impl<'a> Session<'a> {
         let sizes = binding::bind(self.model, &batch.values)?;
         self.steps.get(&sizes)?;
         Ok(self.steps.warnings.clone())
+    }
+
+    /// The programs that were made since this was last asked.
+    pub fn specialised(&mut self) -> Vec<Specialisation> {
+        let mut made = std::mem::take(&mut self.steps.made);
+        made.append(&mut self.evaluations.made);
+        made
     }
 
     /// One update.

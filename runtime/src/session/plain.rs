@@ -163,6 +163,7 @@ impl Run<'_, '_> {
         for warning in self.session.prepare(first)? {
             self.observer.event(&Event::Warning(warning));
         }
+        self.specialised();
         let start = self.outside.now();
         let mut step = self.session.state().step();
         let mut losses = Vec::new();
@@ -176,6 +177,7 @@ impl Run<'_, '_> {
             step += 1;
             let in_step = |error: SessionError| error.in_step(step);
             let fetched = self.session.step(&batch).map_err(in_step)?;
+            self.specialised();
             losses = losses_of(self.session.spec(), &fetched);
             let stop = self.watch.not_a_number(&batch, &fetched).map_err(in_step)?;
             // The next batch tells whether this one was the last of its pass, and of all. If it is bad, this step is over
@@ -213,6 +215,13 @@ impl Run<'_, '_> {
         Ok(())
     }
 
+    /// Tells of programs that were made.
+    fn specialised(&mut self) {
+        for made in self.session.specialised() {
+            self.observer.event(&Event::Specialised(made));
+        }
+    }
+
     fn moment(&self, step: u64, passes: u64, start: Duration) -> Moment {
         Moment {
             step,
@@ -226,6 +235,9 @@ impl Run<'_, '_> {
         for evaluation in &mut self.evaluations {
             if evaluation.is_due(now) || last {
                 let event = evaluation.run(&mut self.session, now.step)?;
+                for made in self.session.specialised() {
+                    self.observer.event(&Event::Specialised(made));
+                }
                 self.observer.event(&event);
             }
         }

@@ -8,7 +8,7 @@ use trainspec_compiler::typed::Spec;
 
 use crate::SessionError;
 use crate::program::{Engine, Executable, prepare};
-use crate::session::is_wanted;
+use crate::session::{Specialisation, is_wanted};
 
 /// How many are kept; the one that was not used for longest goes first.
 const KEPT: usize = 16;
@@ -23,6 +23,9 @@ pub(super) struct Programs<'a> {
     engine: &'a Engine,
     /// The latest last.
     kept: Vec<(Binding, Box<dyn Executable>)>,
+    /// What was made and not reported yet.
+    pub(super) made: Vec<Specialisation>,
+    made_before: bool,
     /// What is odd about the first of them.
     pub(super) warnings: Vec<Diagnostic>,
 }
@@ -42,6 +45,8 @@ impl<'a> Programs<'a> {
             disabled,
             engine,
             kept: Vec::new(),
+            made: Vec::new(),
+            made_before: false,
             warnings: Vec::new(),
         }
     }
@@ -62,10 +67,15 @@ impl<'a> Programs<'a> {
                     false => lower::model(&cx, false)?,
                 };
                 let wanted = |name: &str| is_wanted(&self.results, name);
-                (
-                    sizes.clone(),
-                    prepare(graph, &wanted, self.disabled, self.engine),
-                )
+                let program = prepare(graph, &wanted, self.disabled, self.engine);
+                self.made.push(Specialisation {
+                    training: self.training,
+                    again: self.made_before,
+                    sizes: sizes.clone(),
+                    bytes: program.bytes(),
+                });
+                self.made_before = true;
+                (sizes.clone(), program)
             }
         };
         if self.kept.len() == KEPT {
