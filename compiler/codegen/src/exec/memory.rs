@@ -1,5 +1,7 @@
 //! Raw memory: an arena, pointers to tensors, copies of views.
 
+use std::mem::MaybeUninit;
+
 use trainspec_ir::DType;
 use trainspec_ir::Tensor;
 use trainspec_ir::kernel::View;
@@ -16,12 +18,38 @@ struct Line(#[allow(dead_code)] [u8; 64]); // read and written through pointers
 
 impl Arena {
     pub(super) fn new(bytes: usize) -> Arena {
-        Arena(vec![Line([0; 64]); bytes.div_ceil(64).max(1)])
+        let lines = bytes.div_ceil(64).max(1);
+        let mut arena = Vec::with_capacity(lines);
+        advise_huge_pages(arena.spare_capacity_mut());
+        arena.resize(lines, Line([0; 64]));
+        Arena(arena)
     }
 
     pub(super) fn pointer(&mut self) -> *mut u8 {
         self.0.as_mut_ptr().cast()
     }
+}
+
+/// Asks for large pages under memory that is about to be used for the first time: a large arena then needs few of them, and few
+/// faults. It is advice; nothing is lost where it is not taken.
+fn advise_huge_pages(room: &mut [MaybeUninit<Line>]) {
+    #[cfg(target_os = "linux")]
+    {
+        const PAGE: usize = 2 << 20;
+        let range = room.as_mut_ptr_range();
+        let (from, to) = (range.start.addr(), range.end.addr());
+        let (first, last) = (from.next_multiple_of(PAGE), to / PAGE * PAGE);
+        if first < last {
+            let start: *mut u8 = range.start.cast();
+            // SAFETY: the pages from `first` to `last` lie inside of the slice, and the advice does not change what is in them.
+            unsafe {
+                let start = start.add(first - from);
+                libc::madvise(start.cast(), last - first, libc::MADV_HUGEPAGE);
+            }
+        }
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = room;
 }
 
 macro_rules! each_type {
