@@ -83,8 +83,14 @@ fn main() {
     let pools = [Pool::exactly(1), Pool::exactly(2)];
     let turns = if full { 40 } else { 1 };
     let peaks = pools.each_ref().map(|pool| reach(pool, turns));
-    println!("{:15} {:15} {:>7.1} {:>7.1}", "peak", "", peaks[0], peaks[1]);
-    println!("{:15} {:15} {:>15} {:>15} {:>15}", "", "m x k x n", "1 thread", "2 threads", "crate 1, 2");
+    println!(
+        "{:15} {:15} {:>7.1} {:>7.1}",
+        "peak", "", peaks[0], peaks[1]
+    );
+    println!(
+        "{:15} {:15} {:>15} {:>15} {:>15}",
+        "", "m x k x n", "1 thread", "2 threads", "crate 1, 2"
+    );
     let scratch = Scratch::default();
     for shape in SHAPES.iter().filter(|shape| wanted(shape.name)) {
         let [m, k, n] = shape.size;
@@ -92,7 +98,11 @@ fn main() {
         let (a, b) = (numbers(shape.batch * m * k), numbers(shape.batch * k * n));
         let mut y = numbers(shape.batch * m * n);
         let flops = 2.0 * (shape.batch * m * k * n) as f64;
-        let calls = if full { (2e6 / flops).ceil() as usize } else { 1 };
+        let calls = if full {
+            (2e6 / flops).ceil() as usize
+        } else {
+            1
+        };
         let mut best = [f64::MAX; 4];
         for _ in 0..turns {
             for (i, best) in best.iter_mut().enumerate() {

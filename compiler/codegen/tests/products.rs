@@ -181,7 +181,12 @@ fn large_sizes_agree() {
 #[test]
 fn bits_do_not_depend_on_threads() {
     let bench = Bench::new();
-    for [m, k, n] in [[150, 700, 130], [12, 700, 900], [9, 9000, 30], [1, 500, 700]] {
+    for [m, k, n] in [
+        [150, 700, 130],
+        [12, 700, 900],
+        [9, 9000, 30],
+        [1, 500, 700],
+    ] {
         let number = |i: usize| (i.wrapping_mul(7919) % 10_007) as f32 / 1e4 - 0.4;
         let a: Vec<f32> = (0..m * k).map(number).collect();
         let b: Vec<f32> = (0..k * n).map(number).collect();

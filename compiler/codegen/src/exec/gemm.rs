@@ -116,12 +116,7 @@ pub type Then<'a> = &'a (dyn Fn(Range<usize>) + Sync);
 /// # Panics
 ///
 /// When the sizes do not go together or a matrix does not lie in its slice.
-pub fn multiply<T: Factor>(
-    room: &Shelf<T>,
-    y: Product<'_, T>,
-    a: Matrix<'_, T>,
-    b: Matrix<'_, T>,
-) {
+pub fn multiply<T: Factor>(room: &Shelf<T>, y: Product<'_, T>, a: Matrix<'_, T>, b: Matrix<'_, T>) {
     Whole::new(y, a, b).run(None, room, None);
 }
 

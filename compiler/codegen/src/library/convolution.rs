@@ -109,7 +109,10 @@ impl Convolution {
 
     /// Whether the products of filters with zeros beside what flows back are 0.
     fn flows_stay_zero<T: Real>(&self, filters: &[T]) -> bool {
-        let zeros = |xs: &[T]| xs.iter().fold(true, |all, x| all & (*x * T::ZERO == T::ZERO));
+        let zeros = |xs: &[T]| {
+            xs.iter()
+                .fold(true, |all, x| all & (*x * T::ZERO == T::ZERO))
+        };
         filters.chunks(64).all(zeros)
     }
 
@@ -149,8 +152,16 @@ impl Convolution {
             let (p, [_, _, i, o]) = (self.x[0] * self.places(), self.filters);
             let turned = plain(filters, i, o).turned();
             let shelf = T::shelf(means.scratch);
-            multiply_on(means.pool, shelf, whole(dx, i), plain(dy, p, o), turned, None);
-        } else if self.channels().0 >= ENOUGH && self.sweeps_back() && self.flows_stay_zero(filters) {
+            multiply_on(
+                means.pool,
+                shelf,
+                whole(dx, i),
+                plain(dy, p, o),
+                turned,
+                None,
+            );
+        } else if self.channels().0 >= ENOUGH && self.sweeps_back() && self.flows_stay_zero(filters)
+        {
             self.input_grad_swept(means, dy, filters, dx);
         } else {
             self.input_grad_direct(means, dy, filters, dx);

@@ -97,7 +97,8 @@ impl Work for Draws<'_> {
             for (j, four) in numbers.chunks_exact_mut(4).enumerate() {
                 for (number, word) in four.iter_mut().zip(&words) {
                     // Exact: k + 1/2 has 24 bits.
-                    *number = ((word[j] >> 9) as i32 as f32 + 0.5) * (1.0 / (1 << 23) as f32);
+                    *number =
+                        ((word[j] >> 9) as u32 as i32 as f32 + 0.5) * (1.0 / (1 << 23) as f32);
                 }
             }
             some.copy_from_slice(&numbers[..some.len()]);
@@ -105,26 +106,28 @@ impl Work for Draws<'_> {
     }
 }
 
-/// The four words of eight blocks, beside each other: [`Key::block`] for each lane.
+/// The four words of eight blocks, beside each other: [`Key::block`] for each lane. They are held in 64 bits, as their products are.
 #[inline(always)]
-fn blocks(key: Key, first: u64) -> [[u32; SIDE]; 4] {
+fn blocks(key: Key, first: u64) -> [[u64; SIDE]; 4] {
+    const LOW: u64 = u32::MAX as u64;
     let mut keys = [key.0 as u32, (key.0 >> 32) as u32];
-    let mut c = [[0; SIDE]; 4];
-    for j in 0..SIDE {
-        let block = first.wrapping_add(j as u64);
-        (c[0][j], c[1][j]) = (block as u32, (block >> 32) as u32);
-    }
+    let lanes: [u64; SIDE] = std::array::from_fn(|j| first.wrapping_add(j as u64));
+    let mut c = [
+        lanes.map(|block| block & LOW),
+        lanes.map(|block| block >> 32),
+        [0; SIDE],
+        [0; SIDE],
+    ];
     for _ in 0..10 {
-        let mut next = [[0; SIDE]; 4];
-        for j in 0..SIDE {
-            let p0 = u64::from(c[0][j]) * 0xD251_1F53;
-            let p1 = u64::from(c[2][j]) * 0xCD9E_8D57;
-            next[0][j] = (p1 >> 32) as u32 ^ c[1][j] ^ keys[0];
-            next[1][j] = p1 as u32;
-            next[2][j] = (p0 >> 32) as u32 ^ c[3][j] ^ keys[1];
-            next[3][j] = p0 as u32;
-        }
-        c = next;
+        let p0 = c[0].map(|c| (c & LOW) * 0xD251_1F53);
+        let p1 = c[2].map(|c| (c & LOW) * 0xCD9E_8D57);
+        let [k0, k1] = keys.map(u64::from);
+        c = [
+            std::array::from_fn(|j| (p1[j] >> 32) ^ c[1][j] ^ k0),
+            p1.map(|p| p & LOW),
+            std::array::from_fn(|j| (p0[j] >> 32) ^ c[3][j] ^ k1),
+            p0.map(|p| p & LOW),
+        ];
         keys = [
             keys[0].wrapping_add(0x9E37_79B9),
             keys[1].wrapping_add(0xBB67_AE85),

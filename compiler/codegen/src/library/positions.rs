@@ -103,7 +103,8 @@ fn sort_keys<T: Elem>(r: &mut Routine<'_>, key: impl Fn(T) -> u32 + Sync) {
             *place = i64::from(key as i32) << 32 | k as i64;
         }
         line.sort_unstable();
-        line.iter_mut().for_each(|place| *place &= i64::from(u32::MAX));
+        line.iter_mut()
+            .for_each(|place| *place &= i64::from(u32::MAX));
     });
 }
 

@@ -79,8 +79,12 @@ impl<T: Copy + Default> Shelf<T> {
     fn take(&self, length: usize) -> Vec<T> {
         let mut shelf = self.lock();
         let place = |fits: fn(usize, usize) -> bool| {
-            let own = shelf.iter().enumerate().filter(|(_, b)| fits(b.len(), length));
-            own.min_by_key(|(_, b)| b.len().abs_diff(length)).map(|(i, _)| i)
+            let own = shelf
+                .iter()
+                .enumerate()
+                .filter(|(_, b)| fits(b.len(), length));
+            own.min_by_key(|(_, b)| b.len().abs_diff(length))
+                .map(|(i, _)| i)
         };
         let found = place(|has, wants| has >= wants).or_else(|| place(|_, _| true));
         let buffer = found.map(|i| shelf.swap_remove(i));

@@ -80,11 +80,7 @@ enum Place<T> {
 }
 
 impl<'a, T: Factor> Whole<'a, T> {
-    pub(super) fn new(
-        y: Product<'a, T>,
-        a: Matrix<'a, T>,
-        b: Matrix<'a, T>,
-    ) -> Whole<'a, T> {
+    pub(super) fn new(y: Product<'a, T>, a: Matrix<'a, T>, b: Matrix<'a, T>) -> Whole<'a, T> {
         let ((m, k), (l, n)) = (a.size, b.size);
         assert_eq!(k, l, "the inner sizes of a product");
         a.check();
@@ -97,11 +93,7 @@ impl<'a, T: Factor> Whole<'a, T> {
     }
 
     /// The same without a look at the slices, to ask for sizes.
-    pub(super) fn unchecked(
-        y: Product<'a, T>,
-        a: Matrix<'a, T>,
-        b: Matrix<'a, T>,
-    ) -> Whole<'a, T> {
+    pub(super) fn unchecked(y: Product<'a, T>, a: Matrix<'a, T>, b: Matrix<'a, T>) -> Whole<'a, T> {
         let source = |x: Matrix<'a, T>| Source {
             data: x.data.as_ptr(),
             steps: x.steps,
@@ -286,14 +278,15 @@ impl<'a, T: Factor> Whole<'a, T> {
         let (right, each) = self.rooms(size);
         let before = (across < slab).then_some(each);
         let left = before.map_or(0, |each| down * blocks * each);
-        if before.is_none() {
-            room.prepare(pool.threads(), each);
-        }
-        let left_size = left;
         room.lend_some(right + left, |buffer| {
-            let (right, left) = buffer.split_at_mut(right);
-            let (right, left) = (Shared(right.as_mut_ptr()), Shared(left.as_mut_ptr()));
-            if left_size > 0 {
+            // Only now, because the buffer just lent could have been one of those.
+            if each > 0 && before.is_none() {
+                room.prepare(pool.threads(), each);
+            }
+            let (right, rows) = buffer.split_at_mut(right);
+            let packs_rows = !rows.is_empty();
+            let (right, left) = (Shared(right.as_mut_ptr()), Shared(rows.as_mut_ptr()));
+            if packs_rows {
                 pool.run(down * blocks, &|i| {
                     let rows = i / blocks * size..self.m.min((i / blocks + 1) * size);
                     let terms = i % blocks * terms..self.k.min((i % blocks + 1) * terms);
@@ -311,9 +304,8 @@ impl<'a, T: Factor> Whole<'a, T> {
                 let last = columns.end == self.n;
                 // How many parts of some rows are done, where they have several.
                 let finished: [AtomicUsize; 2 * TASKS] = Default::default();
-                let finishes = |rows: usize| {
-                    count == 1 || finished[rows].fetch_add(1, AcqRel) + 1 == count
-                };
+                let finishes =
+                    |rows: usize| count == 1 || finished[rows].fetch_add(1, AcqRel) + 1 == count;
                 pool.run(down * count, &|i| {
                     let (down, part) = (i / count, i % count * across);
                     let rows = down * size..self.m.min((down + 1) * size);
@@ -414,13 +406,16 @@ impl<'a, T: Factor> Whole<'a, T> {
     ///
     /// Nothing else uses the elements of `y`.
     unsafe fn by_columns(&self, pool: &Pool, room: &Shelf<T>) {
-        let (packs_left, packs_right, step) =
-            (self.packs_left(), self.packs_right(), self.terms());
+        let (packs_left, packs_right, step) = (self.packs_left(), self.packs_right(), self.terms());
         let left = if packs_left { self.m * self.k } else { 0 };
         // Columns of a task: those that the work is enough for, and not more than fit the second cache.
         let units = self.n.div_ceil(width::<T>());
         let tasks = self.tasks().min(units).max(units.div_ceil(TALL / T::WIDTH));
-        let tasks = if tasks > 2 { tasks.next_multiple_of(4) } else { tasks };
+        let tasks = if tasks > 2 {
+            tasks.next_multiple_of(4)
+        } else {
+            tasks
+        };
         let size = units.div_ceil(tasks) * width::<T>();
         let right = if packs_right { step * size } else { 0 };
         room.lend_some(left, |packed| {
@@ -506,7 +501,9 @@ impl<'a, T: Factor> Whole<'a, T> {
             match pool {
                 Some(pool) => {
                     room.prepare(pool.threads(), each);
-                    pool.run(pieces, &|i| room.lend_some(each, |own| task(i, own.as_mut_ptr())));
+                    pool.run(pieces, &|i| {
+                        room.lend_some(each, |own| task(i, own.as_mut_ptr()))
+                    });
                 }
                 None => (0..pieces).for_each(|i| task(i, own.pointer())),
             }

@@ -1,6 +1,8 @@
 //! Products whose left factor lies in memory as it happens to: each row begins anywhere, and its terms come in runs that all rows
 //! have at the same distance. So convolutions read their windows from the image.
 
+use std::ops::Range;
+
 use super::pack::{self, Source, padded, panels, width};
 use super::tile::{self, ROWS, Tile};
 use super::{Factor, Matrix};
@@ -36,7 +38,11 @@ pub fn packed<T: Factor>(terms: usize, columns: usize) -> usize {
 pub fn pack<T: Factor>(b: Matrix<'_, T>, to: &mut [T]) {
     let (terms, columns) = b.size;
     b.check();
-    assert_eq!(to.len(), packed::<T>(terms, columns), "room for what is packed");
+    assert_eq!(
+        to.len(),
+        packed::<T>(terms, columns),
+        "room for what is packed"
+    );
     let from = Source {
         data: b.data.as_ptr(),
         steps: b.steps,
@@ -67,11 +73,17 @@ pub fn multiply_gathered<T: Factor>(
         return;
     }
     let end = last(&[greatest(places), columns]);
-    assert!(end.is_some_and(|end| end <= y.len()), "a product lies in its slice");
+    assert!(
+        end.is_some_and(|end| end <= y.len()),
+        "a product lies in its slice"
+    );
     if terms > 0 {
-        let along = (a.run - 1).checked_mul(a.step).unwrap_or(usize::MAX);
+        let along = (a.run - 1).saturating_mul(a.step);
         let end = last(&[greatest(a.rows), greatest(a.runs), along]);
-        assert!(end.is_some_and(|end| end < a.data.len()), "a factor lies in its slice");
+        assert!(
+            end.is_some_and(|end| end < a.data.len()),
+            "a factor lies in its slice"
+        );
     }
     let (to, from) = (y.as_mut_ptr(), a.data.as_ptr());
     let mut tile = Tile {
@@ -85,18 +97,26 @@ pub fn multiply_gathered<T: Factor>(
         columns: 0,
         add,
     };
-    for first in (0..columns).step_by(width::<T>()) {
+    let mut compute = |own: Range<usize>, first: usize| {
         tile.columns = width::<T>().min(columns - first);
         tile.line = padded::<T>(tile.columns);
         tile.b = b[first * terms..].as_ptr();
-        for own in panels(places.len()) {
-            for (i, row) in own.clone().enumerate() {
-                tile.a[i] = from.wrapping_add(a.rows[row]);
-                tile.y[i] = to.wrapping_add(places[row] + first);
-            }
-            // SAFETY: the terms and columns of all rows lie in their slices, which was checked above; `b` has a line for each term, of
-            // whole vectors. Pointers of other rows are not used.
-            unsafe { tile::compute(own.len(), true, &tile) };
+        for (i, row) in own.clone().enumerate() {
+            tile.a[i] = from.wrapping_add(a.rows[row]);
+            tile.y[i] = to.wrapping_add(places[row] + first);
         }
+        // SAFETY: the terms and columns of all rows lie in their slices, which was checked above; `b` has a line for each term, of
+        // whole vectors. Pointers of other rows are not used.
+        unsafe { tile::compute(own.len(), true, &tile) };
+    };
+    // What is read with steps should stay in the first cache; else the panel of `b` should.
+    match a.step > 1 {
+        true => panels(places.len()).for_each(|own| {
+            let firsts = (0..columns).step_by(width::<T>());
+            firsts.for_each(|first| compute(own.clone(), first));
+        }),
+        false => (0..columns).step_by(width::<T>()).for_each(|first| {
+            panels(places.len()).for_each(|own| compute(own, first));
+        }),
     }
 }

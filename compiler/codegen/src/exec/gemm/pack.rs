@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 use super::Factor;
-use super::tile::{ROWS, VECTORS};
 #[cfg(target_arch = "x86_64")]
 use super::lanes;
+use super::tile::{ROWS, VECTORS};
 
 /// A matrix whose elements are known to lie in memory: the element at (i, j) is `steps.0 * i + steps.1 * j` behind `data`.
 #[derive(Debug, Clone, Copy)]
@@ -93,14 +93,10 @@ pub(super) unsafe fn left<T: Factor>(
 /// As for [`left`], on a machine that has the vectors, the first step being 1.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
-unsafe fn beside<T: Factor>(
-    from: Source<T>,
-    rows: Range<usize>,
-    terms: Range<usize>,
-    to: *mut T,
-) {
-    /// How many panels are written side by side, so that rows are read in long runs.
-    const SIDE: usize = 8;
+unsafe fn beside<T: Factor>(from: Source<T>, rows: Range<usize>, terms: Range<usize>, to: *mut T) {
+    /// How many panels are written side by side, so that rows are read in runs; not more, because panels may begin at the same place of
+    /// the first cache.
+    const SIDE: usize = 4;
     let k = terms.len();
     let mut all = panels(rows.len()).peekable();
     while all.peek().is_some() {

@@ -25,7 +25,10 @@ pub fn registers(rounds: usize) -> usize {
 #[target_feature(enable = "avx2,fma")]
 unsafe fn chains(rounds: usize) -> f32 {
     use lanes::Lanes;
-    let (a, b) = (std::hint::black_box(0.5_f32), std::hint::black_box(0.25_f32));
+    let (a, b) = (
+        std::hint::black_box(0.5_f32),
+        std::hint::black_box(0.25_f32),
+    );
     // SAFETY: the machine has the vectors; both elements are there.
     unsafe {
         let (a, b) = (f32::splat(&a), f32::splat(&b));

@@ -10,10 +10,9 @@ use std::ops::Range;
 use super::{Convolution, Means};
 use crate::exec::gemm::{Gathered, Matrix, TERMS, multiply_gathered, pack, packed};
 use crate::exec::parts;
-use crate::library::Kept;
 use crate::library::elements::Real;
-use crate::library::reduce::pairwise;
 use crate::library::windows::Along;
+use crate::library::{GRAIN, Kept};
 
 /// The most elements of a frame.
 const FRAME: usize = 1 << 16;
@@ -130,8 +129,14 @@ impl Frame {
         channels: usize,
     ) -> Frame {
         let span = |(low, high): (isize, isize), (a, b): (isize, isize)| (low.min(a), high.max(b));
-        let (top, bottom) = down.filter_map(|c| c.reach()).reduce(span).unwrap_or((0, 0));
-        let (left, end) = right.filter_map(|c| c.reach()).reduce(span).unwrap_or((0, 0));
+        let (top, bottom) = down
+            .filter_map(|c| c.reach())
+            .reduce(span)
+            .unwrap_or((0, 0));
+        let (left, end) = right
+            .filter_map(|c| c.reach())
+            .reduce(span)
+            .unwrap_or((0, 0));
         Frame {
             top,
             left,
@@ -213,7 +218,10 @@ impl<T: Real> Sweep<'_, T> {
         &self,
         x: &[T],
         mut filters: &[T],
-        Range { start: low, end: high }: Range<usize>,
+        Range {
+            start: low,
+            end: high,
+        }: Range<usize>,
         y: &mut [T],
         room: &mut [T],
         offsets: &mut [usize],
@@ -244,7 +252,8 @@ impl<T: Real> Sweep<'_, T> {
                         );
                     }
                 }
-                self.product(&down, right, &frame, own, room, [places, rows, offsets], y);
+                let tables = [places, rows, offsets];
+                self.product((&down, right), &frame, own, room, tables, y);
             }
         }
     }
@@ -252,8 +261,7 @@ impl<T: Real> Sweep<'_, T> {
     /// One course down and right, all groups.
     fn product(
         &self,
-        down: &Course,
-        right: &Course,
+        (down, right): (&Course, &Course),
         frame: &Frame,
         filters: &[T],
         x: &[T],
@@ -264,7 +272,11 @@ impl<T: Real> Sweep<'_, T> {
         let mut count = 0;
         for i in 0..down.taps {
             let line = i * down.apart * frame.width;
-            for j in 0..if self.is_joined() { 1.min(right.taps) } else { right.taps } {
+            for j in 0..if self.is_joined() {
+                1.min(right.taps)
+            } else {
+                right.taps
+            } {
                 runs[count] = (line + j * right.apart) * self.from.1;
                 count += 1;
             }
@@ -361,7 +373,10 @@ impl Convolution {
         y: &mut [T],
     ) {
         let (c_in, each) = self.channels();
-        let (down, right) = ([Course::forward(&self.down)], [Course::forward(&self.right)]);
+        let (down, right) = (
+            [Course::forward(&self.down)],
+            [Course::forward(&self.right)],
+        );
         let sweep = Sweep {
             from: (c_in, self.x[3]),
             to: (each, self.filters[3]),
@@ -422,7 +437,9 @@ impl Convolution {
             output: [self.x[1], self.x[2]],
             _elements: PhantomData,
         };
-        let sizes = down.iter().flat_map(|d| right.iter().map(|r| sweep.filter_size(d, r)));
+        let sizes = down
+            .iter()
+            .flat_map(|d| right.iter().map(|r| sweep.filter_size(d, r)));
         let size = self.groups * sizes.sum::<usize>();
         let turned = self.window() * each;
         T::shelf(means.scratch).lend(size + turned, |room| {
@@ -501,7 +518,16 @@ impl Convolution {
                         offsets.lend(step.offsets, |offsets| {
                             for i in own {
                                 let first = i % each * step.rows;
-                                self.add_filter_grad(i / each, first, &step, x, dy, room, offsets, sums);
+                                self.add_filter_grad(
+                                    i / each,
+                                    first,
+                                    &step,
+                                    x,
+                                    dy,
+                                    room,
+                                    offsets,
+                                    sums,
+                                );
                             }
                         });
                     }),
@@ -512,10 +538,9 @@ impl Convolution {
                     }),
                 }
             });
-            parts::each(means.pool, df, crate::library::GRAIN, |i, df| {
-                let first = i * crate::library::GRAIN;
-                for (j, df) in df.iter_mut().enumerate() {
-                    *df = pairwise(pieces, |p| sums[p * size + first + j], |a, b| a + b);
+            parts::each(means.pool, df, GRAIN, |i, df| {
+                for (j, df) in df.chunks_mut(BESIDE).enumerate() {
+                    add_pieces(&sums[i * GRAIN + j * BESIDE..], size, pieces, df);
                 }
             });
         });
@@ -525,7 +550,11 @@ impl Convolution {
     fn steps(&self) -> Steps {
         let w = self.right.places.max(1);
         let fits = (TERMS / w).clamp(1, self.down.places.max(1));
-        let rows = self.down.places.div_ceil(self.down.places.div_ceil(fits).max(1)).max(1);
+        let rows = self
+            .down
+            .places
+            .div_ceil(self.down.places.div_ceil(fits).max(1))
+            .max(1);
         let frame = self.frame(0, rows);
         Steps {
             rows,
@@ -620,6 +649,28 @@ struct Steps {
     offsets: usize,
 }
 
+/// How many sums are added together.
+const BESIDE: usize = 64;
+
+/// Adds pieces that lie `size` apart: neighbours pairwise, level by level.
+fn add_pieces<T: Real>(sums: &[T], size: usize, pieces: usize, to: &mut [T]) {
+    let mut own = [[T::ZERO; BESIDE]; PIECES];
+    for (i, own) in own.iter_mut().enumerate().take(pieces) {
+        own[..to.len()].copy_from_slice(&sums[i * size..][..to.len()]);
+    }
+    let mut gap = 1;
+    while gap < pieces {
+        for i in (0..pieces - gap).step_by(2 * gap) {
+            let (left, right) = own.split_at_mut(i + gap);
+            for (a, b) in left[i].iter_mut().zip(&right[0]) {
+                *a += *b;
+            }
+        }
+        gap *= 2;
+    }
+    to.copy_from_slice(&own[0][..to.len()]);
+}
+
 /// Packs a matrix in blocks of so many lines.
 fn pack_blocks<T: Real>(matrix: Matrix<'_, T>, lines: usize, to: &mut [T]) {
     let ((terms, columns), mut rest) = (matrix.size, to);
@@ -627,7 +678,14 @@ fn pack_blocks<T: Real>(matrix: Matrix<'_, T>, lines: usize, to: &mut [T]) {
         let size = (lines.min(terms - first), columns);
         let (own, after) = rest.split_at_mut(packed::<T>(size.0, columns));
         let data = &matrix.data[first * matrix.steps.0..];
-        pack(Matrix { data, size, ..matrix }, own);
+        pack(
+            Matrix {
+                data,
+                size,
+                ..matrix
+            },
+            own,
+        );
         rest = after;
     }
 }
