@@ -58,6 +58,20 @@ fn accumulates(prim: &Prim) -> bool {
     .contains(&prim.name)
 }
 
+/// About how many numbers a primitive puts into one.
+fn terms(graph: &Graph, node: &Node) -> f64 {
+    let size = |v: &ValueId| graph.ty(*v).elements().max(1) as f64;
+    let made = size(&node.results[0]);
+    let sum = node.operands.first().map_or(1.0, |a| size(a) / made);
+    // A product of n x k and k x m numbers makes n x m.
+    let product = match node.operands.as_slice() {
+        [a, b, ..] => (size(a) * size(b) / made).sqrt(),
+        _ => 1.0,
+    };
+    let longest = graph.ty(node.results[0]).shape.iter().max();
+    sum.max(product).max(longest.copied().unwrap_or(1) as f64)
+}
+
 /// The graph with errors that follow from a seed. Its results and writes are in the same order.
 pub fn noisy(graph: &Graph, seed: u64) -> Graph {
     let mut noise = Noise {
@@ -84,6 +98,7 @@ impl Noise {
         // What stands for each value of the old graph.
         let mut now: Vec<ValueId> = (0..graph.types.len() as u32).map(ValueId).collect();
         for node in &graph.nodes {
+            let before = node;
             let mut node = node.clone();
             for operand in &mut node.operands {
                 *operand = now[operand.index()];
@@ -98,6 +113,8 @@ impl Noise {
                         .then(|| places(prim, graph.ty(node.results[0]).dtype))
                         .unwrap_or_default();
                     if amount > 0.0 && accumulates(prim) {
+                        // Equal numbers err all in one direction, however they are added.
+                        amount += terms(graph, before) / 16.0;
                         // The error of a sum is small next to its largest part, not next to the sum.
                         for operand in &mut node.operands {
                             *operand = self.shaken(&mut out, *operand, 4.0);
