@@ -241,15 +241,20 @@ impl<T: Real> Sweep<'_, T> {
                 }
                 let (places, offsets) = offsets.split_at_mut(count);
                 let (rows, offsets) = offsets.split_at_mut(count);
+                // A course without taps reads nothing, so the frame need not have its inputs.
+                let reads = down.taps > 0 && right.taps > 0;
                 for i in 0..down.count {
                     for j in 0..right.count {
                         let at = i * right.count + j;
                         let row = down.at + i * down.step - low;
                         places[at] = row * line + (right.at + j * right.step) * self.to.1;
-                        rows[at] = frame.place(
-                            down.from + (i * down.pace) as isize,
-                            right.from + (j * right.pace) as isize,
-                        );
+                        rows[at] = match reads {
+                            true => frame.place(
+                                down.from + (i * down.pace) as isize,
+                                right.from + (j * right.pace) as isize,
+                            ),
+                            false => 0,
+                        };
                     }
                 }
                 let tables = [places, rows, offsets];
