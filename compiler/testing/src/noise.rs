@@ -106,12 +106,10 @@ impl Noise {
             let mut amount = 0.0;
             match &mut node.what {
                 What::Prim(prim, _) => {
-                    amount = graph
-                        .ty(node.results[0])
-                        .dtype
-                        .is_float()
-                        .then(|| places(prim, graph.ty(node.results[0]).dtype))
-                        .unwrap_or_default();
+                    let dtype = graph.ty(node.results[0]).dtype;
+                    if dtype.is_float() {
+                        amount = places(prim, dtype);
+                    }
                     if amount > 0.0 && accumulates(prim) {
                         // Equal numbers err all in one direction, however they are added.
                         amount += terms(graph, before) / 16.0;

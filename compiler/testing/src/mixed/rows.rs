@@ -54,11 +54,14 @@ impl<'g> Mixer<'g, '_> {
             }
             4 => {
                 let ids = self.positions(3, &[rows]).cast(DType::I64);
-                x.segment_max(ids, 3)
+                let most = x.segment_max(ids, 3);
+                // Where there is nothing it is so large that sums end differently in more digits.
+                most.maximum(most.like(-9.0))
             }
             5 => {
                 let ids = self.positions(4, &[rows]).cast(DType::I64);
-                x.segment_min(ids, 4)
+                let least = x.segment_min(ids, 4);
+                least.minimum(least.like(9.0))
             }
             6 => {
                 let ids = self.positions(3, &[rows]).cast(DType::I64);
