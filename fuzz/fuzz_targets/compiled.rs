@@ -16,12 +16,18 @@ use trainspec_testing::feeds::{Feeds, feeds};
 use trainspec_testing::mixed;
 use trainspec_testing::noise::with_every_value;
 
-static POOLS: LazyLock<[Arc<Pool>; 2]> = LazyLock::new(|| [1, 2].map(|n| Arc::new(Pool::exactly(n))));
+static POOLS: LazyLock<[Arc<Pool>; 2]> =
+    LazyLock::new(|| [1, 2].map(|n| Arc::new(Pool::exactly(n))));
 
 fn run(graph: &Graph, threads: usize, options: &Options, feeds: &Feeds) -> Result<After, RunError> {
     let pool = POOLS[threads - 1].clone();
-    let mut program = Executable::new(graph, pool, options).unwrap_or_else(|e| panic!("{e}\n{graph}"));
-    let inputs: Vec<_> = program.inputs().iter().map(|(name, _)| &feeds.inputs[name]).collect();
+    let mut program =
+        Executable::new(graph, pool, options).unwrap_or_else(|e| panic!("{e}\n{graph}"));
+    let inputs: Vec<_> = program
+        .inputs()
+        .iter()
+        .map(|(name, _)| &feeds.inputs[name])
+        .collect();
     let mut state = feeds.state.clone();
     let places: Vec<usize> = (0..state.len()).collect();
     let results = program.run(&inputs, &mut state, &places)?;
@@ -46,13 +52,22 @@ fuzz_target!(|bytes: &[u8]| {
     };
     agree("compiled", reference.check(&found));
     match seed % 3 {
-        0 => agree("two threads", same_bits(&found, &run(&simple, 2, &usual, &fed))),
+        0 => agree(
+            "two threads",
+            same_bits(&found, &run(&simple, 2, &usual, &fed)),
+        ),
         1 => {
             let every = with_every_value(&simple);
-            agree("every value", same_bits(&found, &run(&every, 1, &usual, &fed)));
+            agree(
+                "every value",
+                same_bits(&found, &run(&every, 1, &usual, &fed)),
+            );
         }
         _ => {
-            let plain = Options { fusion: false, ..Options::default() };
+            let plain = Options {
+                fusion: false,
+                ..Options::default()
+            };
             agree("not fused", reference.check(&run(&simple, 2, &plain, &fed)));
         }
     }
