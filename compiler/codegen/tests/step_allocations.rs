@@ -1,0 +1,208 @@
+//! A step that is run again and again allocates nothing: results are tensors made once, buffers and scratch are kept.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use trainspec_codegen::Options;
+use trainspec_codegen::exec::Executable;
+use trainspec_codegen::exec::pool::Pool;
+use trainspec_ir::build::{Builder, Convolution, Pool as Window, Value};
+use trainspec_ir::graph::{Graph, Type};
+use trainspec_ir::{DType, Tensor, passes};
+use trainspec_testing::feeds::feeds;
+
+/// The system's allocator, with a count of what was asked of it, by any thread.
+struct Counting;
+
+static ASKED: AtomicUsize = AtomicUsize::new(0);
+
+#[allow(unsafe_code)] // a global allocator cannot be written without
+// SAFETY: all calls are passed on as they are.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ASKED.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the caller keeps the promises that the system's allocator asks for.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        ASKED.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the same.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        ASKED.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the same.
+        unsafe { System.realloc(at, layout, size) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        // SAFETY: the same.
+        unsafe { System.dealloc(at, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// What a step of training adds to a model.
+enum Optimizer {
+    Descent,
+    Adam,
+}
+
+fn f32(shape: &[usize]) -> Type {
+    Type::new(DType::F32, shape)
+}
+
+/// The model with updates of its parameters.
+fn step(b: Builder, loss: impl Fn(&Builder) -> (Vec<String>, u32), optimizer: Optimizer) -> Graph {
+    let (names, loss) = loss(&b);
+    let loss = b.value(trainspec_ir::graph::ValueId(loss));
+    let types: Vec<Type> = b.look(|g| {
+        let of = |name: &String| g.find_state(name).map(|s| g.state[s.index()].ty.clone());
+        names
+            .iter()
+            .map(|name| of(name).expect("it is read"))
+            .collect()
+    });
+    let params: Vec<Value<'_>> = names
+        .iter()
+        .zip(&types)
+        .map(|(n, ty)| b.read(n, ty))
+        .collect();
+    for ((name, w), slope) in names.iter().zip(&params).zip(b.gradients(&[loss], &params)) {
+        let slope = slope.expect("the loss depends on it").dense();
+        match optimizer {
+            Optimizer::Descent => b.write(name, *w - 0.01 * slope),
+            Optimizer::Adam => {
+                let slots = [format!("{name}/m"), format!("{name}/v")];
+                let (m, v) = (b.read(&slots[0], &w.ty()), b.read(&slots[1], &w.ty()));
+                let m = 0.9 * m + 0.1 * slope;
+                let v = 0.999 * v + 0.001 * slope.square();
+                b.write(&slots[0], m);
+                b.write(&slots[1], v);
+                b.write(name, *w - 0.001 * m / (v.abs().sqrt() + 1e-8));
+            }
+        }
+    }
+    b.result("loss", loss);
+    passes::run(b.finish(), &Default::default())
+}
+
+fn regression() -> Graph {
+    let model = |b: &Builder| {
+        let (x, y) = (b.input("x", &f32(&[32, 8])), b.input("y", &f32(&[32])));
+        let (w, bias) = (b.read("w", &f32(&[8, 1])), b.read("b", &f32(&[1])));
+        let prediction = (x.matmul(w) + bias).reshape(&[32]);
+        let loss = (prediction - y).square().mean(&[0]);
+        (vec!["w".to_owned(), "b".to_owned()], loss.id().0)
+    };
+    step(Builder::new("regression"), model, Optimizer::Descent)
+}
+
+/// The loss of logits at labels.
+fn cross_entropy<'g>(b: &'g Builder, logits: Value<'g>, labels: Value<'g>) -> Value<'g> {
+    let shape = logits.shape();
+    let logs = logits - logits.max(&[1]).keep(&[1]).stop_gradient();
+    let logs = logs - logs.exp().sum(&[1]).log().keep(&[1]);
+    let labels = labels.floormod(labels.like(shape[1] as f64));
+    let at = b.iota(shape[1]).broadcast(&shape);
+    let picked = at.equal(labels.expand(1).broadcast(&shape));
+    -picked
+        .select(logs, logs.like(0.0).broadcast(&shape))
+        .sum(&[1])
+        .mean(&[0])
+}
+
+fn perceptron() -> Graph {
+    let model = |b: &Builder| {
+        let x = b.input("x", &f32(&[128, 64]));
+        let labels = b.input("labels", &Type::new(DType::I64, &[128]));
+        let (w1, b1) = (b.read("w1", &f32(&[64, 256])), b.read("b1", &f32(&[256])));
+        let (w2, b2) = (b.read("w2", &f32(&[256, 10])), b.read("b2", &f32(&[10])));
+        let hidden = (x.matmul(w1) + b1).tanh();
+        let loss = cross_entropy(b, hidden.matmul(w2) + b2, labels);
+        let names = ["w1", "b1", "w2", "b2"].map(str::to_owned).to_vec();
+        (names, loss.id().0)
+    };
+    step(Builder::new("perceptron"), model, Optimizer::Adam)
+}
+
+fn convolutions() -> Graph {
+    let model = |b: &Builder| {
+        let x = b.input("x", &f32(&[16, 8, 8, 1]));
+        let labels = b.input("labels", &Type::new(DType::I64, &[16]));
+        let window = Convolution {
+            strides: [1, 1],
+            pads: [(1, 1), (1, 1)],
+            dilations: [1, 1],
+            groups: 1,
+        };
+        let pool = Window {
+            ksize: [2, 2],
+            strides: [2, 2],
+            pads: [(0, 0), (0, 0)],
+        };
+        let (k1, k2) = (
+            b.read("k1", &f32(&[3, 3, 1, 8])),
+            b.read("k2", &f32(&[3, 3, 8, 16])),
+        );
+        let (bias, w) = (b.read("bias", &f32(&[8])), b.read("w", &f32(&[64, 10])));
+        let first = (x.conv2d(k1, &window) + bias).maximum(x.like(0.0));
+        let second = first
+            .max_pool2d(&pool)
+            .conv2d(k2, &window)
+            .maximum(x.like(0.0));
+        let features = second.max_pool2d(&pool).reshape(&[16, 64]);
+        let loss = cross_entropy(b, features.matmul(w), labels);
+        let names = ["k1", "k2", "bias", "w"].map(str::to_owned).to_vec();
+        (names, loss.id().0)
+    };
+    step(Builder::new("convolutions"), model, Optimizer::Adam)
+}
+
+/// How often memory was asked for in steps after the first few.
+fn allocations(graph: &Graph, threads: usize) -> usize {
+    let pool = Arc::new(Pool::exactly(threads));
+    let mut program = Executable::new(graph, pool, &Options::default()).expect("it compiles");
+    let fed = feeds(graph, 1);
+    let inputs: Vec<&Tensor> = program
+        .inputs()
+        .iter()
+        .map(|(n, _)| &fed.inputs[n])
+        .collect();
+    let mut state = fed.state.clone();
+    let places: Vec<usize> = (0..state.len()).collect();
+    let mut results = program.results();
+    let mut run = |steps: usize| {
+        for _ in 0..steps {
+            let step = program.step(&inputs, &mut state, &places, &mut results);
+            step.expect("it runs");
+        }
+    };
+    run(3);
+    let before = ASKED.load(Ordering::Relaxed);
+    run(50);
+    let asked = ASKED.load(Ordering::Relaxed) - before;
+    assert!(results[0].1.to_f64s()[0].is_finite(), "{results:?}");
+    asked
+}
+
+// One test alone, so that no other thread of the harness allocates meanwhile.
+#[test]
+fn steps_allocate_nothing() {
+    for (name, graph) in [
+        ("regression", regression()),
+        ("perceptron", perceptron()),
+        ("convolutions", convolutions()),
+    ] {
+        for threads in [1, 2] {
+            // The harness may be at work beside the first attempts; what a step allocates, each attempt does.
+            let least = (0..5).map(|_| allocations(&graph, threads)).min();
+            assert_eq!(least, Some(0), "{name} on {threads} threads, in 50 steps");
+        }
+    }
+}
