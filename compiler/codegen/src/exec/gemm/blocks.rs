@@ -201,7 +201,7 @@ impl<'a, T: Factor> Whole<'a, T> {
 
     /// How many terms a block has.
     fn terms(&self) -> usize {
-        self.k.div_ceil(self.k.div_ceil(TERMS))
+        self.k.div_ceil(self.k.div_ceil(TERMS).max(1))
     }
 
     /// Whether the right factor is packed: where its columns do not lie beside each other, or it is large and read often.
@@ -218,7 +218,7 @@ impl<'a, T: Factor> Whole<'a, T> {
     fn slab(&self) -> usize {
         match self.packs_right() {
             true => {
-                let most = (PACKED / self.k).max(1) * T::WIDTH / T::WIDTH;
+                let most = (PACKED / self.k.max(1)).max(1);
                 match self.n <= most {
                     true => self.n,
                     false => (most / width::<T>()).max(1) * width::<T>(),
