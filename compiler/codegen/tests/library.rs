@@ -253,6 +253,40 @@ fn pools_agree() {
             .map(|sizes| Attr::Sizes((0..2).map(|_| draw.pick(&sizes)).collect()));
         let pads = (0..2).map(|_| (draw.below(3), draw.below(3)));
         let window = [ksize, strides, Attr::Pairs(pads.collect())];
+        bench.pool_agrees(&mut draw, &shape, &window);
+    }
+}
+
+#[test]
+fn pools_of_two_by_two_agree() {
+    let mut bench = Bench::new();
+    let mut draw = Draw(24);
+    let two = || Attr::Sizes(vec![2, 2]);
+    for _ in 0..40 {
+        let shape = [[0, 1, 3], [1, 5, 8], [2, 7, 20], [1, 11, 40]].map(|sizes| draw.pick(&sizes));
+        let pads = (0..2).map(|_| (0, draw.below(2)));
+        let window = [two(), two(), Attr::Pairs(pads.collect())];
+        bench.pool_agrees(&mut draw, &shape, &window);
+    }
+}
+
+#[test]
+fn pools_of_large_images_agree() {
+    let mut bench = Bench::new();
+    let mut draw = Draw(25);
+    for (size, stride, pad) in [(2, 2, 0), (3, 1, 1), (3, 2, 1), (2, 3, 1), (5, 2, 2)] {
+        let window = [
+            Attr::Sizes(vec![size; 2]),
+            Attr::Sizes(vec![stride; 2]),
+            Attr::Pairs(vec![(pad, pad); 2]),
+        ];
+        bench.pool_agrees(&mut draw, &[2, 31, 40, 33], &window);
+    }
+}
+
+impl Bench {
+    /// Compares all pools, and what flows back through them, on images of this shape.
+    fn pool_agrees(&mut self, draw: &mut Draw, shape: &[usize], window: &[Attr]) {
         for dtype in [
             DType::F32,
             DType::F64,
@@ -261,20 +295,20 @@ fn pools_agree() {
             DType::I32,
             DType::U8,
         ] {
-            let x = Type::new(dtype, &shape);
+            let x = Type::new(dtype, shape);
             let one = std::slice::from_ref(&x);
-            let y = infer(prim("max_pool2d"), one, &window).expect("a pool of numbers");
-            bench.agree(prim("max_pool2d"), &window, &draw.tensors(one));
+            let y = infer(prim("max_pool2d"), one, window).expect("a pool of numbers");
+            self.agree(prim("max_pool2d"), window, &draw.tensors(one));
             if !dtype.is_float() {
                 continue;
             }
-            bench.agree(prim("sum_pool2d"), &window, &draw.tensors(one));
+            self.agree(prim("sum_pool2d"), window, &draw.tensors(one));
             let tensors = draw.tensors(&[x.clone(), y[0].clone()]);
-            bench.agree(prim("max_pool2d_grad"), &window, &tensors);
+            self.agree(prim("max_pool2d_grad"), window, &tensors);
             let tensors = draw.tensors(&[x.clone(), x.clone()]);
-            bench.agree(prim("max_pool2d_pick"), &window, &tensors);
-            let shaped = [&[Attr::Sizes(shape.to_vec())], &window[..]].concat();
-            bench.agree(prim("sum_pool2d_grad"), &shaped, &draw.tensors(&y));
+            self.agree(prim("max_pool2d_pick"), window, &tensors);
+            let shaped = [&[Attr::Sizes(shape.to_vec())], window].concat();
+            self.agree(prim("sum_pool2d_grad"), &shaped, &draw.tensors(&y));
         }
     }
 }

@@ -1,5 +1,9 @@
 //! Pools: the largest or the sum of what lies under a window, and their gradients.
 
+mod quartered;
+
+use std::ops::Range;
+
 use trainspec_ir::interp::Fault;
 
 use super::elements::{Elem, Float, floats, ints};
@@ -43,6 +47,27 @@ impl Pooling {
         (h * w * c, self.down.places * self.right.places * c)
     }
 
+    /// Elements of one row of an image.
+    fn row(&self) -> usize {
+        self.x[2] * self.x[3]
+    }
+
+    /// The places whose windows may reach some rows of an image, of which there are some.
+    fn over(&self, rows: &Range<usize>) -> Range<usize> {
+        let Along {
+            kernel,
+            stride,
+            before,
+            places,
+            ..
+        } = self.down;
+        let first = (rows.start + before + 1)
+            .saturating_sub(kernel)
+            .div_ceil(stride);
+        let end = ((rows.end + before - 1) / stride + 1).min(places);
+        first.min(end) * self.right.places..end * self.right.places
+    }
+
     /// Visits what lies under a place of an image, row after row: where its channels begin in the image.
     fn under(&self, place: usize, mut visit: impl FnMut(usize)) {
         let [_, _, w, c] = self.x;
@@ -82,30 +107,32 @@ impl Pooling {
     }
 }
 
-/// The largest under a place, as a change of each element that lies under it.
+/// The largest under some places of an image, as a change of each element that lies under one.
 struct Largest<'a, T, F> {
     pooling: &'a Pooling,
-    place: usize,
+    places: Range<usize>,
     x: &'a [T],
-    /// Called with where an element is, its channel, and whether it is the one.
+    /// Called with the place, where some channels under it are, the first of them, the visits that find the largest, and this visit.
     change: F,
 }
 
-impl<T: Float, F: FnMut(usize, usize, &[u32], u32)> Work for Largest<'_, T, F> {
+impl<T: Float, F: FnMut(usize, usize, usize, &[u32], u32)> Work for Largest<'_, T, F> {
     type Out = ();
 
     #[inline(always)]
     fn run(mut self) {
         let c = self.pooling.x[3];
-        for first in (0..c).step_by(BESIDE) {
-            let mut visits = [0; BESIDE];
-            let visits = &mut visits[..BESIDE.min(c - first)];
-            self.pooling.largest(self.place, self.x, first, visits);
-            let mut visit = 0;
-            self.pooling.under(self.place, |at| {
-                (self.change)(at + first, first, visits, visit);
-                visit += 1;
-            });
+        for place in self.places {
+            for first in (0..c).step_by(BESIDE) {
+                let mut visits = [0; BESIDE];
+                let visits = &mut visits[..BESIDE.min(c - first)];
+                self.pooling.largest(place, self.x, first, visits);
+                let mut visit = 0;
+                self.pooling.under(place, |at| {
+                    (self.change)(place, at + first, first, visits, visit);
+                    visit += 1;
+                });
+            }
         }
     }
 }
@@ -135,6 +162,10 @@ pub(super) fn max_pool2d(r: &mut Routine<'_>) -> Result<(), Fault> {
 
 fn largest<T: Elem>(r: &mut Routine<'_>, none: T, larger: impl Fn(T, T) -> bool + Sync) {
     let x = r.x::<T>(0);
+    let pooling = Pooling::new(r, &r.types[0].shape, &r.results[0].shape);
+    if pooling.is_quartered() {
+        return pooling.largest_of_four(r, x, larger);
+    }
     each_place(r, |pooling, image, place, y: &mut [T]| {
         let mut first = true;
         pooling.under(place, |at| {
@@ -190,9 +221,9 @@ pub(super) fn max_pool2d_pick(r: &mut Routine<'_>) -> Result<(), Fault> {
             let (x, z) = (&x[image..], &z[image..]);
             wide(Largest {
                 pooling,
-                place,
+                places: place..place + 1,
                 x,
-                change: |at: usize, first: usize, visits: &[u32], visit: u32| {
+                change: |_, at: usize, first: usize, visits: &[u32], visit: u32| {
                     let own = y[first..].iter_mut().zip(&z[at..]);
                     for ((y, z), found) in own.zip(visits) {
                         *y = if *found == visit { *z } else { *y };
@@ -227,24 +258,31 @@ pub(super) fn max_pool2d_grad(r: &mut Routine<'_>) -> Result<(), Fault> {
         let (x, dy) = (r.x::<T>(0), r.x::<T>(1));
         let pooling = Pooling::new(r, &r.types[0].shape, &r.types[1].shape);
         let (size, pooled) = pooling.sizes();
-        let c = pooling.x[3];
-        each_image::<T>(r, &pooling, |image, sums| {
+        let (c, quartered) = (pooling.x[3], pooling.is_quartered());
+        each_rows::<T>(r, &pooling, |image, rows, sums| {
             let x = &x[image * size..][..size];
             let dy = &dy[image * pooled..][..pooled];
-            for (place, dy) in dy.chunks_exact(c).enumerate() {
-                wide(Largest {
-                    pooling: &pooling,
-                    place,
-                    x,
-                    change: |at: usize, first: usize, visits: &[u32], visit: u32| {
-                        let own = sums[at..].iter_mut().zip(&dy[first..]);
-                        for ((sum, dy), found) in own.zip(visits) {
-                            let more = *sum + dy.widen();
-                            *sum = if *found == visit { more } else { *sum };
-                        }
-                    },
-                });
+            if quartered {
+                return pooling.flow_to_one_of_four(rows, x, dy, sums);
             }
+            sums.fill(<T as Float>::Sum::default());
+            let start = pooling.row() * rows.start;
+            wide(Largest {
+                pooling: &pooling,
+                places: pooling.over(&rows),
+                x,
+                change: |place: usize, at: usize, first: usize, visits: &[u32], visit: u32| {
+                    // Some windows reach into rows of other tasks.
+                    let Some(at) = at.checked_sub(start).filter(|at| *at < sums.len()) else {
+                        return;
+                    };
+                    let own = sums[at..].iter_mut().zip(&dy[place * c + first..]);
+                    for ((sum, dy), found) in own.zip(visits) {
+                        let more = *sum + dy.widen();
+                        *sum = if *found == visit { more } else { *sum };
+                    }
+                },
+            });
         });
     });
     Ok(())
@@ -258,12 +296,18 @@ pub(super) fn sum_pool2d_grad(r: &mut Routine<'_>) -> Result<(), Fault> {
         let pooling = Pooling::new(r, r.sizes("shape"), &r.types[0].shape);
         let (_, pooled) = pooling.sizes();
         let c = pooling.x[3];
-        each_image::<T>(r, &pooling, |image, sums| {
+        each_rows::<T>(r, &pooling, |image, rows, sums| {
+            sums.fill(<T as Float>::Sum::default());
             let dy = &dy[image * pooled..][..pooled];
-            for (place, dy) in dy.chunks_exact(c).enumerate() {
+            let start = pooling.row() * rows.start;
+            for place in pooling.over(&rows) {
+                let dy = &dy[place * c..][..c];
                 pooling.under(place, |at| {
-                    for (sum, dy) in sums[at..].iter_mut().zip(dy) {
-                        *sum += dy.widen();
+                    // Some windows reach into rows of other tasks.
+                    if let Some(at) = at.checked_sub(start).filter(|at| *at < sums.len()) {
+                        for (sum, dy) in sums[at..].iter_mut().zip(dy) {
+                            *sum += dy.widen();
+                        }
                     }
                 });
             }
@@ -272,21 +316,26 @@ pub(super) fn sum_pool2d_grad(r: &mut Routine<'_>) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Calls `work` with each image and room for its sums, which are 0, and rounds them.
-fn each_image<T: Float>(
+/// Calls `work` with some rows of each image, and room for their sums, which is arbitrary before, and rounds them.
+fn each_rows<T: Float>(
     r: &mut Routine<'_>,
     pooling: &Pooling,
-    work: impl Fn(usize, &mut [T::Sum]) + Sync,
+    work: impl Fn(usize, Range<usize>, &mut [T::Sum]) + Sync,
 ) {
-    let (size, scratch) = (pooling.sizes().0, &*r.scratch);
+    let (size, row, scratch) = (pooling.sizes().0, pooling.row(), &*r.scratch);
     let y = y::<T>(&mut r.outputs[0]);
-    if T::as_sums(&mut y[..0]).is_none() {
-        T::Sum::shelf(scratch).prepare(r.pool.threads(), size);
+    if y.is_empty() {
+        return;
     }
-    parts::each(r.pool, y, size, |image, part| {
-        super::rows::with_sums(scratch, part, |sums| {
-            sums.fill(T::Sum::default());
-            work(image, sums);
-        });
+    let (height, stride) = (pooling.x[1], pooling.down.stride.max(1));
+    // Rows of whole windows, where windows do not overlap.
+    let rows = (GRAIN / row / stride).max(1).saturating_mul(stride);
+    let rows = rows.min(height);
+    if T::as_sums(&mut y[..0]).is_none() {
+        T::Sum::shelf(scratch).prepare(r.pool.threads(), rows * row);
+    }
+    parts::each_of(r.pool, y, size, rows * row, |image, i, part| {
+        let own = i * rows..height.min((i + 1) * rows);
+        super::rows::with_sums(scratch, part, |sums| work(image, own, sums));
     });
 }
