@@ -1,7 +1,7 @@
 //! A product cut into blocks: for threads, and for the caches of each of them.
 //!
 //! The terms come in blocks of at most [`TERMS`]. All threads pack the factors that are packed, and then share out parts of the
-//! product; where there are few rows, each task packs columns of its own instead. Few rows and columns but many terms are cut
+//! product; where all parts have the same rows, each packs columns of its own instead. Few rows and columns but many terms are cut
 //! into pieces of terms, whose products are added one after another.
 
 use std::marker::PhantomData;
@@ -23,7 +23,7 @@ const TALL: usize = 128;
 /// The least rows of a task, where there are as many.
 const FLAT: usize = 12;
 
-/// The least rows that are shared out; where there are fewer, columns are.
+/// The least rows that are shared out; where there are fewer, only columns are.
 const FEW: usize = 48;
 
 /// The least products of numbers in a task, and the most tasks that are made only so that all threads have some.
@@ -129,9 +129,9 @@ impl<'a, T: Factor> Whole<'a, T> {
             } else if self.pieces() > 1 {
                 self.by_terms(pool, room);
                 done();
-            } else if let Some(pool) = pool.filter(|_| self.m < FEW && self.tasks() > 1) {
+            } else if let Some(pool) = pool.filter(|_| self.tasks() > 1 && self.is_flat()) {
                 self.by_columns(pool, room);
-                done();
+                self.finish(pool, then);
             } else if let Some(pool) = pool.filter(|_| self.tasks() > 1) {
                 self.by_parts(pool, room, then);
             } else {
@@ -251,7 +251,11 @@ impl<'a, T: Factor> Whole<'a, T> {
     fn parts(&self, columns: usize) -> (usize, usize) {
         let (wanted, panels) = (self.tasks(), columns.div_ceil(width::<T>()));
         let tall = self.m.div_ceil(TALL);
-        let across = (wanted / tall).clamp(1, panels.div_ceil(2).min(PARTS));
+        // Parts with rows of their own pack those when they need them, where they are enough to be worth it.
+        let across = match self.packs_left() && self.m >= wanted * FEW {
+            true => 1,
+            false => (wanted / tall).clamp(1, panels.div_ceil(2).min(PARTS)),
+        };
         let down = tall.max((wanted / across).min(self.m / FLAT)).max(1);
         // Shares for two and four threads.
         let down = match down * across > 2 && across % 4 != 0 {
@@ -262,6 +266,23 @@ impl<'a, T: Factor> Whole<'a, T> {
             self.m.div_ceil(down).max(1),
             panels.div_ceil(across) * width::<T>(),
         )
+    }
+
+    /// Whether all parts would have the same rows, so that no two of them read the same columns.
+    fn is_flat(&self) -> bool {
+        self.m < FEW || (self.n > width::<T>() && self.parts(self.n).0 >= self.m)
+    }
+
+    /// Shares out what is done with rows, where they are all finished at once.
+    fn finish(&self, pool: &Pool, then: Option<Then<'_>>) {
+        /// The least elements of a task.
+        const SOME: usize = 1 << 12;
+        if let Some(then) = then {
+            let size = (SOME / self.n).max(1);
+            pool.run(self.m.div_ceil(size), &|i| {
+                then(i * size..self.m.min((i + 1) * size));
+            });
+        }
     }
 
     /// Shares out parts of the product.
@@ -421,14 +442,14 @@ impl<'a, T: Factor> Whole<'a, T> {
         room.lend_some(left, |packed| {
             let packed = Shared(packed.as_mut_ptr());
             if packs_left {
-                for first in (0..self.k).step_by(step) {
-                    let terms = first..self.k.min(first + step);
+                pool.run(self.k.div_ceil(step), &|i| {
+                    let terms = i * step..self.k.min((i + 1) * step);
                     // SAFETY: blocks of terms are packed one after another, and there is room for all of them.
                     unsafe {
-                        let to = packed.pointer().add(self.m * first);
+                        let to = packed.pointer().add(self.m * terms.start);
                         pack::left(self.a, 0..self.m, terms, to);
                     }
-                }
+                });
             }
             if right > 0 {
                 room.prepare(pool.threads(), right);

@@ -94,20 +94,14 @@ pub(super) unsafe fn left<T: Factor>(
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
 unsafe fn beside<T: Factor>(from: Source<T>, rows: Range<usize>, terms: Range<usize>, to: *mut T) {
-    /// How many panels are written side by side, so that rows are read in runs; not more, because panels may begin at the same place of
-    /// the first cache.
-    const SIDE: usize = 4;
+    /// How many terms are packed before the next panel: few enough that the lines of the first cache that two panels share stay there,
+    /// even where terms are a power of two apart.
+    const SOME: usize = 8;
     let k = terms.len();
-    let mut all = panels(rows.len()).peekable();
-    while all.peek().is_some() {
-        let mut group: [Range<usize>; SIDE] = Default::default();
-        let mut count = 0;
-        for (own, panel) in group.iter_mut().zip(all.by_ref()) {
-            (*own, count) = (panel, count + 1);
-        }
-        for t in 0..k {
-            for own in &group[..count] {
-                let height = own.len();
+    for first in (0..k).step_by(SOME) {
+        for own in panels(rows.len()) {
+            let height = own.len();
+            for t in first..k.min(first + SOME) {
                 // SAFETY: only elements that are there are read. A vector may reach over what it is to write, but only into the
                 // panel's next term, which is written later; that of the last term does not.
                 unsafe {
@@ -115,7 +109,10 @@ unsafe fn beside<T: Factor>(from: Source<T>, rows: Range<usize>, terms: Range<us
                     let to = to.add(own.start * k + t * height);
                     for at in (0..height).step_by(T::WIDTH) {
                         let some = T::WIDTH.min(height - at);
-                        let x = T::load_some(from.add(at), some);
+                        let x = match own.start + at + T::WIDTH <= rows.len() {
+                            true => T::load(from.add(at)),
+                            false => T::load_some(from.add(at), some),
+                        };
                         match t + 1 < k && at + T::WIDTH <= 2 * height {
                             true => T::store(to.add(at), x),
                             false => T::store_some(to.add(at), x, some),
