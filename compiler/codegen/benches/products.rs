@@ -26,6 +26,13 @@ const fn shape(name: &'static str, size: [usize; 3], turned: (bool, bool)) -> Sh
 }
 
 const SHAPES: &[Shape] = &[
+    shape("mlp 1", [128, 784, 512], (false, false)),
+    shape("mlp 1 AtB", [784, 128, 512], (true, false)),
+    shape("mlp 1 AtB as AB", [784, 128, 512], (false, false)),
+    shape("mlp 2", [128, 512, 256], (false, false)),
+    shape("mlp 2 AtB", [512, 128, 256], (true, false)),
+    shape("mlp 2 AtB as AB", [512, 128, 256], (false, false)),
+    shape("mlp 2 ABt", [128, 256, 512], (false, true)),
     shape("hidden", [128, 784, 256], (false, false)),
     shape("hidden AtB", [784, 128, 256], (true, false)),
     shape("hidden ABt", [128, 256, 784], (false, true)),
@@ -43,9 +50,11 @@ const SHAPES: &[Shape] = &[
     shape("cube 64", [64, 64, 64], (false, false)),
     shape("up", [1024, 128, 512], (false, false)),
     shape("up AtB", [128, 1024, 512], (true, false)),
+    shape("up AtB as AB", [128, 1024, 512], (false, false)),
     shape("up ABt", [1024, 512, 128], (false, true)),
     shape("down", [1024, 512, 128], (false, false)),
     shape("down AtB", [512, 1024, 128], (true, false)),
+    shape("down AtB as AB", [512, 1024, 128], (false, false)),
     shape("down ABt", [1024, 128, 512], (false, true)),
     shape("project", [1024, 128, 128], (false, false)),
     Shape {
