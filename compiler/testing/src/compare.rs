@@ -149,11 +149,9 @@ impl<'a> Reference<'a> {
     /// Whether the graph has sums of many terms.
     fn adds_up(&self) -> bool {
         let sums = |node: &trainspec_ir::graph::Node| match &node.what {
-            What::Prim(prim, _) => {
-                ["matmul", "conv2d", "sum", "scatter", "segment", "mean"]
-                    .iter()
-                    .any(|name| prim.name.contains(name))
-            }
+            What::Prim(prim, _) => ["matmul", "conv2d", "sum", "scatter", "segment", "mean"]
+                .iter()
+                .any(|name| prim.name.contains(name)),
             What::Scan(_) => true,
             What::Input(_) | What::Const(_) | What::Read(_) => false,
         };

@@ -140,7 +140,10 @@ impl Printer<'_> {
             }
             Event::Note(message) => note(format_args!("note: {message}")),
             Event::Specialised(made) if made.again => {
-                let sizes = made.sizes.iter().map(|(name, size)| format!("{name} = {size}"));
+                let sizes = made
+                    .sizes
+                    .iter()
+                    .map(|(name, size)| format!("{name} = {size}"));
                 let sizes: Vec<String> = sizes.collect();
                 self.line(format!("compiled once more, for {}", sizes.join(", ")));
             }

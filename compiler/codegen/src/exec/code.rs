@@ -11,14 +11,19 @@ use trainspec_ir::kernel::Map;
 use crate::translate::{Helpers, Machine, Space, signature, translate};
 use crate::wide;
 
+/// Of [`mod@translate`]: pointers, first row, row after the last.
+type Plain = unsafe extern "C" fn(*const *mut u8, i64, i64);
+/// Of [`wide`]: pointers, which it changes, the number of rows, their length.
+pub(super) type Wide = unsafe extern "C" fn(*mut *mut u8, i64, i64);
+
 /// A kernel in memory.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Entry {
-    /// Of [`mod@translate`]: pointers, first row, row after the last.
-    Plain(unsafe extern "C" fn(*const *mut u8, i64, i64)),
-    /// Of [`wide`]: pointers, which it changes, the number of rows, their length.
+    /// By Cranelift.
+    Plain(Plain),
+    /// Of 256-bit vectors.
     Wide {
-        run: unsafe extern "C" fn(*mut *mut u8, i64, i64),
+        run: Wide,
         /// Whether it needs a place for rows.
         keeps_rows: bool,
     },
@@ -131,14 +136,16 @@ impl Code {
         let entry = |(id, wide): &(FuncId, Option<bool>)| {
             let address = module.get_finalized_function(*id);
             match *wide {
-                // SAFETY: the function was declared with `signature`, which is that of the entry under the host's convention, and
-                // its pages live until `Code` is dropped; `Code` hands entries out for calls alone.
-                None => Entry::Plain(unsafe { std::mem::transmute::<*const u8, _>(address) }),
-                // SAFETY: the same; `wide` writes functions of this kind, for the convention of this target.
-                Some(keeps_rows) => Entry::Wide {
-                    run: unsafe { std::mem::transmute::<*const u8, _>(address) },
-                    keeps_rows,
-                },
+                None => {
+                    // SAFETY: the function was declared with `signature`, which is that of the entry under the host's convention,
+                    // and its pages live until `Code` is dropped; `Code` hands entries out for calls alone.
+                    Entry::Plain(unsafe { std::mem::transmute::<*const u8, Plain>(address) })
+                }
+                Some(keeps_rows) => {
+                    // SAFETY: the same; `wide` writes functions of this kind, for the convention of this target.
+                    let run = unsafe { std::mem::transmute::<*const u8, Wide>(address) };
+                    Entry::Wide { run, keeps_rows }
+                }
             }
         };
         let entries = ids.iter().map(entry).collect();

@@ -14,8 +14,8 @@ use crate::exec::code::Code;
 use crate::exec::memory::{self, Arena};
 use crate::exec::pool::Pool;
 use crate::exec::rounds::Rounds;
-use crate::library::{self, Routine, Scratch, Slice, SliceMut};
 use crate::exec::walk::Walk;
+use crate::library::{self, Routine, Scratch, Slice, SliceMut};
 use crate::translate::Machine;
 
 /// A program that is ready to run.
@@ -78,7 +78,9 @@ impl Lists<'_> {
         fn empty<A, B>(mut list: Vec<A>) -> Vec<B> {
             list.clear();
             // In place, because the two have the same layout.
-            list.into_iter().map(|_| unreachable!("it is empty")).collect()
+            list.into_iter()
+                .map(|_| unreachable!("it is empty"))
+                .collect()
         }
         Lists {
             types: empty(self.types),
@@ -136,7 +138,7 @@ impl Unit {
                         let rows = product.elements() / columns;
                         Ride {
                             entry: maps.len() - 1,
-                            each: (walk.rows % rows == 0).then(|| walk.rows / rows),
+                            each: walk.rows.is_multiple_of(rows).then(|| walk.rows / rows),
                             walk,
                         }
                     });
@@ -266,7 +268,9 @@ impl Unit {
                     let slice = |(v, ty): (&View, &Type)| unsafe {
                         memory::slice(ty.dtype, at(v), v.elements())
                     };
-                    lists.operands.extend(operands.iter().zip(&call.types).map(slice));
+                    lists
+                        .operands
+                        .extend(operands.iter().zip(&call.types).map(slice));
                     // SAFETY: made buffers do not overlap each other; the arena was zeroed once, so that all bytes are initialised,
                     // and truths are only ever written as 0 or 1.
                     let slice = |(b, ty): (&BufferId, &Type)| unsafe {
@@ -275,7 +279,10 @@ impl Unit {
                     let mut outputs: [SliceMut<'_>; MOST_RESULTS] =
                         std::array::from_fn(|_| SliceMut::U8(&mut []));
                     let made = kernel.makes.iter().zip(&call.results).map(slice);
-                    outputs.iter_mut().zip(made).for_each(|(to, made)| *to = made);
+                    outputs
+                        .iter_mut()
+                        .zip(made)
+                        .for_each(|(to, made)| *to = made);
                     let mut routine = Routine {
                         prim,
                         attrs,
@@ -298,7 +305,8 @@ impl Unit {
                             };
                             match ride.each {
                                 Some(each) => {
-                                    let finished = |r: Range<usize>| rows(r.start * each, r.end * each);
+                                    let finished =
+                                        |r: Range<usize>| rows(r.start * each, r.end * each);
                                     library::matmul_then(&mut routine, Some(&finished))
                                 }
                                 None => (call.run)(&mut routine).map(|()| walk.tasks(pool, &rows)),

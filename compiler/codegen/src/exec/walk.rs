@@ -4,7 +4,7 @@ use std::mem::MaybeUninit;
 
 use trainspec_ir::kernel::{InstOp, Map};
 
-use crate::exec::code::Entry;
+use crate::exec::code::{Entry, Wide};
 use crate::exec::pool::Pool;
 use crate::translate::{Moves, Space};
 use crate::wide::{KEPT_BYTES, MOST_ACCESSES};
@@ -69,13 +69,7 @@ impl Walk {
     ///
     /// `entry` is the function of the loop that this is the walk of, `table` has the first element of each of its accesses, and nobody else
     /// reads or writes what it stores for these rows.
-    pub(super) unsafe fn run(
-        &self,
-        entry: Entry,
-        table: &[*mut u8],
-        from: usize,
-        to: usize,
-    ) {
+    pub(super) unsafe fn run(&self, entry: Entry, table: &[*mut u8], from: usize, to: usize) {
         match entry {
             // SAFETY: the caller's promise.
             Entry::Plain(run) => unsafe { run(table.as_ptr(), from as i64, to as i64) },
@@ -104,14 +98,7 @@ impl Walk {
     /// # Safety
     ///
     /// As for [`Walk::run`].
-    unsafe fn planes(
-        &self,
-        run: unsafe extern "C" fn(*mut *mut u8, i64, i64),
-        table: &[*mut u8],
-        kept: *mut u8,
-        from: usize,
-        to: usize,
-    ) {
+    unsafe fn planes(&self, run: Wide, table: &[*mut u8], kept: *mut u8, from: usize, to: usize) {
         let mut here = [std::ptr::null_mut(); MOST_ACCESSES];
         here[table.len()] = kept;
         if self.flat {

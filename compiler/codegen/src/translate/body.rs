@@ -368,12 +368,8 @@ impl Kernel<'_, '_> {
             let combined = self.counted(from, end, step, &carried, |kernel, i, now| {
                 let mut next = now.to_vec();
                 for half in 0..vectors {
-                    let at = kernel
-                        .b
-                        .ins()
-                        .iadd_imm_s(i, (half * lanes.count()) as i64);
-                    let made =
-                        kernel.element(phase, pointers, at, &wide, &needed, Some(lanes));
+                    let at = kernel.b.ins().iadd_imm_s(i, (half * lanes.count()) as i64);
+                    let made = kernel.element(phase, pointers, at, &wide, &needed, Some(lanes));
                     for (f, fold) in folds.iter().enumerate() {
                         let x = made[fold.register].expect("what is combined is made");
                         next[2 * f + half] = kernel.combine(fold.how, next[2 * f + half], x);
@@ -399,10 +395,7 @@ impl Kernel<'_, '_> {
                 let offset = kernel.b.ins().imul_imm_s(lane, dtype.bytes() as i64);
                 let slot = kernel.b.ins().stack_addr(types::I64, fold.slot, 0);
                 let at = kernel.b.ins().iadd(slot, offset);
-                let now = kernel
-                    .b
-                    .ins()
-                    .load(scalar_type(dtype), flags(), at, 0);
+                let now = kernel.b.ins().load(scalar_type(dtype), flags(), at, 0);
                 let x = made[fold.register].expect("what is combined is made");
                 let next = kernel.combine(fold.how, now, x);
                 kernel.b.ins().store(flags(), next, at, 0);

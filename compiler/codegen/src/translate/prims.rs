@@ -44,8 +44,8 @@ pub(crate) fn knows(prim: &Prim, from: DType, to: DType) -> bool {
         return false;
     }
     match prim.name {
-        "add" | "subtract" | "multiply" | "divide" | "negative" | "abs" | "maximum"
-        | "minimum" | "is_nan" | "is_finite" => from.is_float(),
+        "add" | "subtract" | "multiply" | "divide" | "negative" | "abs" | "maximum" | "minimum"
+        | "is_nan" | "is_finite" => from.is_float(),
         "equal" | "not_equal" | "less" | "less_equal" | "greater" | "greater_equal"
         | "logical_and" | "logical_or" | "logical_not" | "select" | "stop_gradient"
         | "straight_through" => true,
@@ -116,7 +116,12 @@ pub(crate) fn apply<T: Copy, E: Emit<V = T, I = T, M = T>>(
 }
 
 /// Combines two values as a reduction does.
-pub(crate) fn combine<T: Copy, E: Emit<V = T, I = T, M = T>>(e: &mut E, how: Combine, x: T, y: T) -> T {
+pub(crate) fn combine<T: Copy, E: Emit<V = T, I = T, M = T>>(
+    e: &mut E,
+    how: Combine,
+    x: T,
+    y: T,
+) -> T {
     let (a, b) = (
         Operand {
             lanes: x,

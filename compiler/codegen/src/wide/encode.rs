@@ -66,6 +66,21 @@ pub(super) struct Vex {
     pub(super) opcode: u8,
     /// Whether it works on 128 bits only.
     pub(super) short: bool,
+    /// How its operands are written.
+    order: Order,
+}
+
+/// How the operands of an instruction are written down in a listing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Order {
+    /// Result, first operand, last operand.
+    Three,
+    /// Result, last operand.
+    Two,
+    /// The last operand is the result.
+    Store,
+    /// The first operand is the result, the register a part of the instruction.
+    First,
 }
 
 impl Vex {
@@ -77,6 +92,31 @@ impl Vex {
             wide: false,
             opcode,
             short: false,
+            order: Order::Three,
+        }
+    }
+
+    /// It has one operand.
+    pub(super) const fn two(self) -> Vex {
+        Vex {
+            order: Order::Two,
+            ..self
+        }
+    }
+
+    /// It stores its register.
+    pub(super) const fn store(self) -> Vex {
+        Vex {
+            order: Order::Store,
+            ..self
+        }
+    }
+
+    /// Its result stands where others have their first operand.
+    pub(super) const fn first(self) -> Vex {
+        Vex {
+            order: Order::First,
+            ..self
         }
     }
 
@@ -251,7 +291,14 @@ impl Asm {
                 Rm::Mem(mem) => text(mem),
             };
             let immediate = immediate.map_or(String::new(), |i| format!(", {i:#x}"));
-            format!("{} {kind}mm{reg}, {kind}mm{first}, {rm}{immediate}", vex.name)
+            let name = vex.name;
+            let (reg, first) = (format!("{kind}mm{reg}"), format!("{kind}mm{first}"));
+            match vex.order {
+                Order::Three => format!("{name} {reg}, {first}, {rm}{immediate}"),
+                Order::Two => format!("{name} {reg}, {rm}{immediate}"),
+                Order::Store => format!("{name} {rm}, {reg}{immediate}"),
+                Order::First => format!("{name} {first}, {rm}{immediate}"),
+            }
         });
     }
 

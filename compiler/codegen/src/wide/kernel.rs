@@ -223,8 +223,10 @@ impl Kernel<'_> {
 
     /// The whole function: rdi is the table, rsi the number of rows, rdx their length.
     fn function(&mut self) -> Option<()> {
-        for saved in SAVED {
-            self.asm.push(saved);
+        let used = |register: &Gpr| self.frame.pointers.contains(&Some(*register));
+        let saved: Vec<Gpr> = SAVED.into_iter().filter(used).collect();
+        for saved in &saved {
+            self.asm.push(*saved);
         }
         self.asm.push(RBP);
         self.asm.copy(RBP, RSP);
@@ -248,8 +250,8 @@ impl Kernel<'_> {
         self.asm.upper_zero();
         self.asm.copy(RSP, RBP);
         self.asm.pop(RBP);
-        for saved in SAVED.into_iter().rev() {
-            self.asm.pop(saved);
+        for saved in saved.iter().rev() {
+            self.asm.pop(*saved);
         }
         self.asm.ret();
         self.asm.fill(size, self.frame.size());
@@ -312,9 +314,7 @@ impl Kernel<'_> {
                     return None;
                 }
                 let v = self.value(&mut values, store.register, phase)?;
-                values
-                    .block
-                    .push(Op::StoreRow(self.map.loads.len() + s, v));
+                values.block.push(Op::StoreRow(self.map.loads.len() + s, v));
             }
         }
         let room = Room {
@@ -344,7 +344,7 @@ impl Kernel<'_> {
         let flat = self.space.is_flat(self.map);
         let (inner, has_end) = (
             self.space.inner,
-            flat || self.space.inner % self.lanes() != 0,
+            flat || !self.space.inner.is_multiple_of(self.lanes()),
         );
         let sums: Vec<u8> = (0..folds.len()).map(|i| 15 - i as u8).collect();
         let body = self.body(phase, &folds, false)?;

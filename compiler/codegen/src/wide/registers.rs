@@ -154,8 +154,8 @@ pub(super) fn spread(bits: u64, lane: Lane) -> [u8; 32] {
     bytes
 }
 
-pub(super) const MOVE: Vex = Vex::new("vmovups", 1, 0, 0x10);
-pub(super) const PUT: Vex = Vex::new("vmovups", 1, 0, 0x11);
+pub(super) const MOVE: Vex = Vex::new("vmovups", 1, 0, 0x10).two();
+pub(super) const PUT: Vex = Vex::new("vmovups", 1, 0, 0x11).store();
 
 /// Writes a block down.
 pub(super) fn write(asm: &mut Asm, frame: &mut Frame, block: &Block, room: &Room) {
@@ -373,8 +373,8 @@ impl Writer<'_> {
                 let base = self.pointer(access);
                 let r = self.take(&[]);
                 let vex = match self.double() {
-                    true => Vex::new("vbroadcastsd", 2, 1, 0x19),
-                    false => Vex::new("vbroadcastss", 2, 1, 0x18),
+                    true => Vex::new("vbroadcastsd", 2, 1, 0x19).two(),
+                    false => Vex::new("vbroadcastss", 2, 1, 0x18).two(),
                 };
                 self.asm.vector(vex, r, 0, Rm::Mem(Mem::at(base, 0)), None);
                 self.settle(v, r);
@@ -387,8 +387,8 @@ impl Writer<'_> {
                 };
                 let r = self.take(&[]);
                 let vex = match self.double() {
-                    true => Vex::new("vpmovzxbq", 2, 1, 0x32),
-                    false => Vex::new("vpmovzxbd", 2, 1, 0x31),
+                    true => Vex::new("vpmovzxbq", 2, 1, 0x32).two(),
+                    false => Vex::new("vpmovzxbd", 2, 1, 0x31).two(),
                 };
                 self.asm.vector(vex, r, 0, Rm::Mem(at), None);
                 self.settle(v, r);
@@ -409,16 +409,12 @@ impl Writer<'_> {
                 let a = self.register(a, &[]);
                 self.release(operands);
                 let r = self.take(&[]);
-                let (opcode, name) = match self.double() {
-                    true => (0x73, "vpshiftq"),
-                    false => (0x72, "vpshiftd"),
+                let opcode = if self.double() { 0x73 } else { 0x72 };
+                let (which, name) = match shift {
+                    Shift::Left => (6, "vpsll"),
+                    Shift::Right => (2, "vpsrl"),
                 };
-                let which = match shift {
-                    Shift::Left => 6,
-                    Shift::Right => 2,
-                };
-                // The result stands where the first operand does in other instructions.
-                let vex = Vex::new(name, 1, 1, opcode);
+                let vex = Vex::new(name, 1, 1, opcode).first();
                 self.asm.vector(vex, which, r, Rm::Reg(a), Some(by));
                 self.settle(v, r);
             }
@@ -445,7 +441,7 @@ impl Writer<'_> {
                     None => self.asm.vector(PUT, a, 0, at, None),
                     Some(mask) => {
                         let opcode = if self.double() { 0x2F } else { 0x2E };
-                        let vex = Vex::new("vmaskmov", 2, 1, opcode);
+                        let vex = Vex::new("vmaskmov to memory", 2, 1, opcode);
                         self.asm.vector(vex, a, mask, at, None);
                     }
                 }
@@ -458,8 +454,8 @@ impl Writer<'_> {
                     false => self.place(access),
                 };
                 let vex = match self.double() {
-                    true => Vex::new("vmovd", 1, 1, 0x7E).xmm(),
-                    false => Vex::new("vmovq", 1, 1, 0xD6).xmm(),
+                    true => Vex::new("vmovd", 1, 1, 0x7E).xmm().store(),
+                    false => Vex::new("vmovq", 1, 1, 0xD6).xmm().store(),
                 };
                 self.asm.vector(vex, a, 0, Rm::Mem(at), None);
                 self.release(operands);
@@ -468,8 +464,8 @@ impl Writer<'_> {
                 let a = self.register(a, &[]);
                 let base = self.pointer(access);
                 let vex = match self.double() {
-                    true => Vex::new("vmovsd", 1, 3, 0x11).xmm(),
-                    false => Vex::new("vmovss", 1, 2, 0x11).xmm(),
+                    true => Vex::new("vmovsd", 1, 3, 0x11).xmm().store(),
+                    false => Vex::new("vmovss", 1, 2, 0x11).xmm().store(),
                 };
                 self.asm.vector(vex, a, 0, Rm::Mem(Mem::at(base, 0)), None);
                 self.release(operands);
@@ -488,8 +484,7 @@ impl Writer<'_> {
             }
             Op::SetFixed(slot, a) => {
                 let a = self.register(a, &[]);
-                self.asm
-                    .vector(PUT, a, 0, Rm::Mem(Frame::slot(slot)), None);
+                self.asm.vector(PUT, a, 0, Rm::Mem(Frame::slot(slot)), None);
                 self.release(operands);
             }
         }
@@ -594,27 +589,27 @@ impl Writer<'_> {
         let double = self.double();
         let permute = if double { 0x05 } else { 0x04 };
         let (vex, immediate) = match one {
-            One::Sqrt => (self.float("vsqrtps", 1, 0x51), None),
+            One::Sqrt => (self.float("vsqrtps", 1, 0x51).two(), None),
             One::Round(how) => {
                 let opcode = if double { 0x09 } else { 0x08 };
                 // Without the exception for inexact results.
-                (Vex::new("vroundps", 3, 1, opcode), Some(how | 8))
+                (Vex::new("vroundps", 3, 1, opcode).two(), Some(how | 8))
             }
-            One::FromInt => (Vex::new("vcvtdq2ps", 1, 0, 0x5B), None),
-            One::ToInt => (Vex::new("vcvttps2dq", 1, 2, 0x5B), None),
+            One::FromInt => (Vex::new("vcvtdq2ps", 1, 0, 0x5B).two(), None),
+            One::ToInt => (Vex::new("vcvttps2dq", 1, 2, 0x5B).two(), None),
             One::SwapHalves => return self.swap_halves(v, a),
-            One::SwapPairs => (Vex::new("vpermilps", 3, 1, 0x04), Some(0x4E)),
+            One::SwapPairs => (Vex::new("vpermilps", 3, 1, 0x04).two(), Some(0x4E)),
             One::SwapLanes => {
                 let order = if double { 0x05 } else { 0xB1 };
-                (Vex::new("vpermilps", 3, 1, permute), Some(order))
+                (Vex::new("vpermilps", 3, 1, permute).two(), Some(order))
             }
             One::Spread => {
                 let from = self.register(a, &[]);
                 self.release(&[a]);
                 let r = self.take(&[]);
                 let vex = match double {
-                    true => Vex::new("vbroadcastsd", 2, 1, 0x19),
-                    false => Vex::new("vbroadcastss", 2, 1, 0x18),
+                    true => Vex::new("vbroadcastsd", 2, 1, 0x19).two(),
+                    false => Vex::new("vbroadcastss", 2, 1, 0x18).two(),
                 };
                 self.asm.vector(vex, r, 0, Rm::Reg(from), None);
                 return self.settle(v, r);
@@ -643,7 +638,7 @@ impl Writer<'_> {
         // The result is written before the operand is read for the last time.
         let r = self.take(&[from]);
         self.release(&[a]);
-        let upper = Vex::new("vextractf128", 3, 1, 0x19);
+        let upper = Vex::new("vextractf128", 3, 1, 0x19).store();
         self.asm.vector(upper, from, 0, Rm::Reg(r), Some(1));
         let pack = |name, opcode| Vex::new(name, 1, 1, opcode).xmm();
         let words = pack("vpackssdw", 0x6B);
@@ -653,7 +648,7 @@ impl Writer<'_> {
         }
         let bytes = pack("vpacksswb", 0x63);
         self.asm.vector(bytes, r, r, Rm::Reg(r), None);
-        let size = Vex::new("vpabsb", 2, 1, 0x1C).xmm();
+        let size = Vex::new("vpabsb", 2, 1, 0x1C).xmm().two();
         self.asm.vector(size, r, 0, Rm::Reg(r), None);
         self.settle(v, r);
     }

@@ -7,13 +7,7 @@ use super::block::{Block, One, Op, Two, V};
 use crate::math::{Emit, Lane};
 
 /// A primitive that [`crate::translate::prims::apply`] does not know.
-pub(super) fn apply(
-    block: &mut Block,
-    prim: &Prim,
-    x: &[V],
-    from: DType,
-    to: DType,
-) -> Option<V> {
+pub(super) fn apply(block: &mut Block, prim: &Prim, x: &[V], from: DType, to: DType) -> Option<V> {
     let whole = |d: DType| matches!(d, DType::I32 | DType::I64);
     let zero = block.int(0);
     Some(match prim.name {
@@ -69,9 +63,7 @@ pub(super) fn apply(
             let one = block.int(1);
             block.two(Two::And, x[0], one)
         }
-        "cast" if (from, to) == (DType::I32, DType::F32) => {
-            block.push(Op::One(One::FromInt, x[0]))
-        }
+        "cast" if (from, to) == (DType::I32, DType::F32) => block.push(Op::One(One::FromInt, x[0])),
         "cast" if (from, to) == (DType::F32, DType::I32) => {
             // What is too large is the largest, NaN is 0.
             debug_assert_eq!(block.lane, Lane::F32);

@@ -62,7 +62,8 @@ impl Group {
 impl Fuser<'_> {
     /// Makes a group a kernel; what is read from outside of it is stored.
     pub(super) fn close(&mut self, group: usize, why: &'static str) {
-        let group = self.groups[group].take().expect("a group is closed once");
+        let mut group = self.groups[group].take().expect("a group is closed once");
+        group.members.sort_unstable_by_key(|m| m.0);
         let mut loop_ = Loop {
             map: Map {
                 shape: group.shape.clone(),
@@ -113,7 +114,9 @@ impl Fuser<'_> {
             }
         }
         let mut makes = Vec::new();
-        let writes = stored.iter().any(|(_, value, _)| self.written[value.index()]);
+        let writes = stored
+            .iter()
+            .any(|(_, value, _)| self.written[value.index()]);
         for (register, value, row) in stored {
             loop_.map.stores.push(Store { register, row });
             self.origin(value, Origin::Made);

@@ -31,10 +31,33 @@ const MOST: usize = 128;
 /// Turns a graph into kernels. Without `fusion` each node is a kernel of its own.
 pub fn fuse(graph: &Graph, fusion: bool) -> Kernels {
     let mut fuser = Fuser::new(graph, fusion);
-    for (place, node) in graph.nodes.iter().enumerate() {
-        fuser.node(place, node);
+    for place in order(graph) {
+        fuser.node(place, &graph.nodes[place]);
     }
     fuser.finish()
+}
+
+/// The order in which nodes are looked at: first what new state is made of, then what is only told, such as the mean of a loss, which
+/// would end the groups of the gradient for nothing.
+fn order(graph: &Graph) -> Vec<usize> {
+    if graph.writes.is_empty() {
+        return (0..graph.nodes.len()).collect();
+    }
+    let mut wanted = vec![false; graph.types.len()];
+    for write in &graph.writes {
+        wanted[write.value.index()] = true;
+    }
+    for node in graph.nodes.iter().rev() {
+        if node.results.iter().any(|v| wanted[v.index()]) {
+            node.operands.iter().for_each(|v| wanted[v.index()] = true);
+        }
+    }
+    let made = |place: &usize| {
+        let results = &graph.nodes[*place].results;
+        results.iter().any(|v| wanted[v.index()])
+    };
+    let (first, then): (Vec<usize>, Vec<usize>) = (0..graph.nodes.len()).partition(made);
+    [first, then].concat()
 }
 
 /// Where a value is.
@@ -357,7 +380,10 @@ impl<'a> Fuser<'a> {
         }
         for operand in &node.operands {
             if matches!(self.location(*operand), Where::Row(_)) {
-                self.closed(*operand, "what its rows combine to is read with other things");
+                self.closed(
+                    *operand,
+                    "what its rows combine to is read with other things",
+                );
             }
         }
         let mut own: Option<usize> = None;

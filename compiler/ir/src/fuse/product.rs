@@ -50,9 +50,8 @@ fn product_of(kernels: &Kernels, makers: &HashMap<BufferId, usize>, map: &Map) -
     let floats = matches!(ty.dtype, DType::F32 | DType::F64);
     let row: usize = map.shape[map.shape.len() - map.folded..].iter().product();
     let columns = *ty.shape.last()?;
-    let whole = |view: &View| {
-        view.is_contiguous() && view.offset == 0 && view.elements() == ty.elements()
-    };
+    let whole =
+        |view: &View| view.is_contiguous() && view.offset == 0 && view.elements() == ty.elements();
     let rides = **prim == prims::MATMUL
         && floats
         && ty.elements() > 0

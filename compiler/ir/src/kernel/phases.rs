@@ -32,8 +32,8 @@ impl Phases {
                     let view = &map.loads[*load];
                     // Without rows, what is the same everywhere.
                     let from = if map.folded == 0 { 0 } else { kept };
-                    let still = (from..map.shape.len())
-                        .all(|i| view.strides[i] == 0 || map.shape[i] == 1);
+                    let still =
+                        (from..map.shape.len()).all(|i| view.strides[i] == 0 || map.shape[i] == 1);
                     (still, 0)
                 }
                 InstOp::Fold(_, register) => (true, phases.first[*register] + 1),

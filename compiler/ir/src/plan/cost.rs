@@ -37,7 +37,11 @@ impl Cost {
                 operands,
                 then,
             } => {
-                let made = if then.is_some() { 1 } else { kernel.makes.len() };
+                let made = if then.is_some() {
+                    1
+                } else {
+                    kernel.makes.len()
+                };
                 let results = kernel.makes[..made].iter().map(|b| {
                     let ty = &kernels.buffers[b.index()].ty;
                     ty.elements() as u64

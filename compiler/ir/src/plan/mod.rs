@@ -11,6 +11,7 @@ use std::fmt;
 
 use crate::graph::StateId;
 use crate::kernel::{BufferId, Kernels, Origin, Phases, View, What};
+use crate::ops::prims;
 
 /// Kernels with places for their buffers.
 #[derive(Debug, Clone)]
@@ -87,12 +88,37 @@ pub fn plan(kernels: Kernels) -> Program {
     }
 }
 
+/// Routines that have an answer for all operands of their types.
+const NEVER_FAIL: [&crate::graph::Prim; 17] = [
+    &prims::MATMUL,
+    &prims::CONV2D,
+    &prims::CONV2D_INPUT_GRAD,
+    &prims::CONV2D_FILTER_GRAD,
+    &prims::MAX_POOL2D,
+    &prims::MAX_POOL2D_GRAD,
+    &prims::SUM_POOL2D,
+    &prims::SUM_POOL2D_GRAD,
+    &prims::REDUCE_SUM,
+    &prims::REDUCE_MAX,
+    &prims::REDUCE_MIN,
+    &prims::REDUCE_PROD,
+    &prims::ARGMAX,
+    &prims::IOTA,
+    &prims::CUMSUM,
+    &prims::CONCAT,
+    &prims::PAD,
+];
+
 /// New values of state that can be written where the old ones are.
 ///
 /// The kernel that makes one must be a loop that reads the old value element by element or not at all; nothing may need the old value
 /// after it; and nothing after it may fail, so that a failed run leaves the state as it was.
 fn in_place(kernels: &Kernels) -> Vec<(BufferId, StateId)> {
-    let infallible = |k: &crate::kernel::Kernel| matches!(k.what, What::Map(_));
+    let infallible = |k: &crate::kernel::Kernel| match &k.what {
+        What::Map(_) => true,
+        What::Call { prim, .. } => NEVER_FAIL.contains(prim),
+        What::Scan { .. } => false,
+    };
     let safe = kernels
         .kernels
         .iter()
