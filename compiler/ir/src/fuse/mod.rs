@@ -53,8 +53,9 @@ fn order(graph: &Graph) -> Vec<usize> {
         }
     }
     let made = |place: &usize| {
-        let results = &graph.nodes[*place].results;
-        results.iter().any(|v| wanted[v.index()])
+        let node = &graph.nodes[*place];
+        // Inputs keep their order, which is that of what is fed.
+        matches!(node.what, What::Input(_)) || node.results.iter().any(|v| wanted[v.index()])
     };
     let (first, then): (Vec<usize>, Vec<usize>) = (0..graph.nodes.len()).partition(made);
     [first, then].concat()
