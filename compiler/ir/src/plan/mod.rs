@@ -7,6 +7,7 @@ mod cost;
 
 pub use cost::Cost;
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::graph::StateId;
@@ -125,23 +126,24 @@ fn in_place(kernels: &Kernels) -> Vec<(BufferId, StateId)> {
         .rposition(|k| !infallible(k))
         .map_or(0, |i| i + 1);
     let last = last_uses(kernels);
-    let home = |state: StateId| {
-        let own = |b: &crate::kernel::Buffer| b.origin == Origin::State(state);
-        kernels
-            .buffers
-            .iter()
-            .position(own)
-            .map(|i| BufferId(i as u32))
-    };
+    let mut homes: BTreeMap<StateId, BufferId> = BTreeMap::new();
+    for (i, buffer) in kernels.buffers.iter().enumerate() {
+        if let Origin::State(state) = buffer.origin {
+            homes.entry(state).or_insert(BufferId(i as u32));
+        }
+    }
+    let mut makers: BTreeMap<BufferId, usize> = BTreeMap::new();
+    for (place, kernel) in kernels.kernels.iter().enumerate().skip(safe) {
+        kernel.makes.iter().for_each(|b| {
+            makers.insert(*b, place);
+        });
+    }
     let mut found = Vec::new();
     for (state, view) in &kernels.writes {
-        let Some(place) = kernels.kernels[safe..]
-            .iter()
-            .position(|k| k.makes.contains(&view.buffer))
-        else {
+        let Some(place) = makers.get(&view.buffer).copied() else {
             continue;
         };
-        let (place, kernel) = (safe + place, &kernels.kernels[safe + place]);
+        let kernel = &kernels.kernels[place];
         let What::Map(map) = &kernel.what else {
             continue;
         };
@@ -150,7 +152,7 @@ fn in_place(kernels: &Kernels) -> Vec<(BufferId, StateId)> {
             continue;
         }
         let whole = *view == View::whole(view.buffer, &view.shape);
-        let old = home(*state);
+        let old = homes.get(state).copied();
         let gone = old.is_none_or(|old| last[old.index()] <= place);
         let mut reads = map.loads.iter().filter(|load| Some(load.buffer) == old);
         if whole && gone && reads.all(|load| *load == View::whole(load.buffer, &map.shape)) {
