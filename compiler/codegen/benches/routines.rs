@@ -3,9 +3,9 @@
 
 use std::time::Instant;
 
-use trainspec_codegen::exec::gemm::peak;
 use trainspec_codegen::exec::pool::Pool;
 use trainspec_codegen::library::{Routine, Scratch, Slice, SliceMut, find};
+use trainspec_codegen::simd::limits::multiply_in_registers;
 use trainspec_ir::DType;
 use trainspec_ir::graph::{Attr, PrimCall, Type};
 use trainspec_ir::ops::find_prim;
@@ -158,8 +158,8 @@ impl Bench {
                 *best = best.min(begin.elapsed().as_secs_f64());
             }
             let begin = Instant::now();
-            let products = peak::registers(1 << 13);
-            reach = reach.max(2.0 * products as f64 / begin.elapsed().as_secs_f64());
+            let flops = multiply_in_registers(1 << 13);
+            reach = reach.max(flops as f64 / begin.elapsed().as_secs_f64());
         }
         let [one, two] = match flops {
             Some(flops) => best.map(|best| flops / best / 1e9),

@@ -11,7 +11,6 @@ mod foreign;
 mod gathered;
 mod lanes;
 mod pack;
-pub mod peak;
 mod tile;
 mod vector;
 

@@ -9,7 +9,7 @@ pub mod parts;
 pub mod pool;
 mod rounds;
 mod unit;
+pub mod vectors;
 mod walk;
-pub mod wide;
 
 pub use executable::Executable;

@@ -8,7 +8,7 @@ use super::elements::{Elem, floats};
 use super::elementwise::map;
 use super::{GRAIN, Routine, SliceMut, y};
 use crate::exec::parts;
-use crate::exec::wide::{Work, wide};
+use crate::exec::vectors::{Work, wide};
 
 /// 0, 1, 2, ….
 pub(super) fn iota(r: &mut Routine<'_>) -> Result<(), Fault> {

@@ -11,7 +11,7 @@ use super::scratch::Kept;
 use super::windows::Along;
 use super::{GRAIN, Routine, y};
 use crate::exec::parts;
-use crate::exec::wide::{Work, wide};
+use crate::exec::vectors::{Work, wide};
 
 /// A pool of images.
 struct Pooling {

@@ -14,7 +14,7 @@ use super::moves::{merge, place};
 use super::scratch::{Kept, Step};
 use super::{GRAIN, Routine, y};
 use crate::exec::parts;
-use crate::exec::wide::{self, wide};
+use crate::exec::vectors::{self, wide};
 
 /// How many terms are reduced by running values, at the most.
 pub(super) const BLOCK: usize = 4096;
@@ -281,7 +281,7 @@ struct Columns<'a, T, F: Fold<T>> {
     lanes: &'a mut [[F::Kept; BESIDE]; LANES],
 }
 
-impl<T: Elem, F: Fold<T>> wide::Work for Columns<'_, T, F> {
+impl<T: Elem, F: Fold<T>> vectors::Work for Columns<'_, T, F> {
     type Out = ();
 
     #[inline(always)]

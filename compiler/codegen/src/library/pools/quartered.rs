@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use super::{Pooling, above};
 use crate::exec::parts;
-use crate::exec::wide::{Work, wide};
+use crate::exec::vectors::{Work, wide};
 use crate::library::elements::{Elem, Float};
 use crate::library::windows::Along;
 use crate::library::{GRAIN, Routine, y};
