@@ -168,8 +168,10 @@ impl Job<'_> {
                     .replace((current.get(), payload))
                     .map(|(_, payload)| payload),
             };
-            // Dropping a payload may panic once more. It is leaked instead.
-            std::mem::forget(loser);
+            // Dropping a payload may panic once more. What that panics with is leaked.
+            if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(loser))) {
+                std::mem::forget(again);
+            }
         }
     }
 }
