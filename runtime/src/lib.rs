@@ -23,6 +23,7 @@ pub mod outside;
 pub mod program;
 pub mod session;
 mod state;
+pub mod train;
 
 pub use error::{Cause, DataError, Place, SessionError};
 pub use state::State;

@@ -8,9 +8,7 @@ use trainspec_compiler::lower::{self, Binding, Context, GLOBAL_STEP, SEED};
 use trainspec_compiler::typed::Spec;
 
 use crate::SessionError;
-
-/// What is behind the name of a variable in the name of its average.
-const AVERAGE: &str = "ExponentialMovingAverage";
+use crate::train::ExponentialMovingAverage;
 
 /// All that outlives a step, by name and in one order: variables, slots and scalars of optimizers, `global_step`.
 #[derive(Debug, Clone, PartialEq)]
@@ -82,8 +80,9 @@ impl State {
     pub fn averaged(&self) -> Option<State> {
         let mut state = self.clone();
         let mut any = false;
+        let ema = ExponentialMovingAverage::default();
         for (place, name) in self.names.iter().enumerate() {
-            if let Some(average) = self.get(&format!("{name}/{AVERAGE}")) {
+            if let Some(average) = ema.average(self, name) {
                 state.set(place, average.clone());
                 any = true;
             }

@@ -15,6 +15,8 @@ pub enum SettingKind {
     Number,
     /// A number, or a value that changes with `step`.
     Rate,
+    /// The same, with the update that is being made among those that `step` counts.
+    RateAfter,
     Bool,
     Word(&'static [&'static str]),
     /// A time.
@@ -131,7 +133,7 @@ pub const SETTINGS: &[SettingSignature] = &[
     one("train", "seed", "The seed of everything random.", &[need("value", Int)]),
     one("train", "accumulate", "Averages the gradients of so many micro-batches.", &[need("count", Count)]),
     many("train", "freeze", "Leaves variables as they are.", &[need("pattern", Text)]),
-    many("train", "ema", "Keeps moving averages of variables.", &[need("decay", Rate), may("num_updates", Rate), may("zero_debias", Bool)]),
+    many("train", "ema", "Keeps moving averages of variables, or of values of the model.", &[need("decay", Rate), may("num_updates", RateAfter), may("zero_debias", Bool), may("tensors", Names), may("name", Text)]),
     many("clip", "global_norm", "Scales all gradients together.", &[need("norm", Rate), may("use_norm", Rate)]),
     many("clip", "norm", "Scales each gradient.", &[need("norm", Rate), may("axes", Ints)]),
     many("clip", "average_norm", "Scales each gradient by its average norm.", &[need("norm", Rate)]),

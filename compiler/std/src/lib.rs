@@ -39,6 +39,7 @@ pub const FILES: &[File] = &[
     file!("arrays/segments.trainspec"),
     file!("arrays/shape.trainspec"),
     file!("arrays/space_depth.trainspec"),
+    file!("averages/moving_average.trainspec"),
     file!("clipping/global_norm.trainspec"),
     file!("clipping/norm.trainspec"),
     file!("clipping/value.trainspec"),

@@ -8,6 +8,7 @@
 //! Nothing is left out in silence: an operation, an argument, a field or a dtype that is not known is a failure, and all
 //! failures of a file are told together.
 
+pub mod averages;
 pub mod calls;
 pub mod clipping;
 pub mod compare;
@@ -15,7 +16,9 @@ pub mod fields;
 pub mod gradients;
 pub mod model;
 pub mod ops;
+pub mod optimizers;
 pub mod report;
+pub mod run;
 pub mod slopes;
 pub mod tensors;
 pub mod training;

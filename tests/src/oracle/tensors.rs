@@ -1,5 +1,7 @@
 //! Tensors as the reference data has them: `dtype`, `shape` and flat `data`.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value as Json;
 use trainspec_ir::graph::Type;
 use trainspec_ir::tensor::Data;
@@ -113,4 +115,29 @@ fn bytes(json: &Json) -> Result<Vec<u8>, String> {
     (0..text.len() / 2)
         .map(|i| byte(i).ok_or_else(wrong))
         .collect()
+}
+
+/// Tensors by name.
+pub fn tensors(json: &Json) -> Result<BTreeMap<String, Tensor>, String> {
+    let Json::Object(map) = json else {
+        return Err("no object of tensors".to_owned());
+    };
+    let one = |(name, json): (&String, &Json)| Ok((name.clone(), tensor(json)?));
+    map.iter().map(one).collect()
+}
+
+/// One step of a tensor of all steps.
+pub fn row(tensor: &Tensor, step: usize) -> Tensor {
+    let ty = Type::new(tensor.dtype(), &tensor.shape()[1..]);
+    let n = ty.elements();
+    match ty.dtype.is_float() {
+        true => Tensor::from_f64s(
+            &ty,
+            tensor.to_f64s()[step * n..(step + 1) * n].iter().copied(),
+        ),
+        false => Tensor::from_i64s(
+            &ty,
+            tensor.to_i64s()[step * n..(step + 1) * n].iter().copied(),
+        ),
+    }
 }

@@ -26,6 +26,7 @@ mod scratch;
 mod segments;
 mod sets;
 mod slices;
+mod sums;
 mod windows;
 
 use trainspec_ir::graph::{Attr, Eval, Prim, Type};
@@ -87,6 +88,7 @@ pub fn find(prim: &Prim) -> Option<Run> {
         "orthogonalize" => orthogonalize::orthogonalize,
         "pad" => pad::pad,
         "polygamma" => polygamma::polygamma,
+        "put_rows" => rows::put_rows,
         "random_key" => numbers::random_key,
         "random_uniform" => numbers::random_uniform,
         "reduce_all" => reduce::reduce_all,
@@ -103,6 +105,7 @@ pub fn find(prim: &Prim) -> Option<Run> {
         "slice" => moves::slice,
         "sum_pool2d" => pools::sum_pool2d,
         "sum_pool2d_grad" => pools::sum_pool2d_grad,
+        "sum_rows" => sums::sum_rows,
         "take" => rows::take,
         "transpose" => moves::transpose,
         "unique" => sets::unique,

@@ -11,7 +11,7 @@ use crate::exec::pool::Pool;
 pub(super) fn take(r: &mut Routine<'_>) -> Result<(), Fault> {
     r.check();
     let shape = &r.types[0].shape;
-    row_numbers(&r.operands[1], shape[0], &mut r.scratch.places)?;
+    row_numbers(&r.operands[1], shape[0], usize::MAX, &mut r.scratch.places)?;
     let width: usize = shape[1..].iter().product();
     any!(r.results[0].dtype, T => {
         let (x, places) = (r.x::<T>(0), &r.scratch.places);
@@ -55,17 +55,53 @@ pub(super) fn scatter_set(r: &mut Routine<'_>) -> Result<(), Fault> {
     Ok(())
 }
 
+/// A tensor with the first rows put at positions, no two of which are the same.
+pub(super) fn put_rows(r: &mut Routine<'_>) -> Result<(), Fault> {
+    r.check();
+    let (places, count) = (r.x::<i64>(1), r.x::<i64>(3)[0]);
+    let places = &places[..(count.max(0) as usize).min(places.len())];
+    any!(r.results[0].dtype, T => {
+        let (x, rows, width) = (r.x::<T>(0), r.x::<T>(2), width(r));
+        let y = y::<T>(&mut r.outputs[0]);
+        y.copy_from_slice(x);
+        put(y, places, rows, width);
+    });
+    Ok(())
+}
+
+fn put<T: Elem>(y: &mut [T], places: &[i64], rows: &[T], width: usize) {
+    if width == 1 {
+        for (place, new) in places.iter().zip(rows) {
+            if let Some(at) = y.get_mut(*place as usize) {
+                *at = *new;
+            }
+        }
+        return;
+    }
+    for (place, new) in places.iter().zip(rows.chunks_exact(width.max(1))) {
+        let at = (*place as usize).saturating_mul(width);
+        if let Some(at) = y.get_mut(at..at.saturating_add(width)) {
+            at.copy_from_slice(new);
+        }
+    }
+}
+
 fn prepare(r: &mut Routine<'_>) -> Result<(), Fault> {
     r.check();
     let length = r.types[0].shape[0];
-    row_numbers(&r.operands[1], length, &mut r.scratch.places)
+    row_numbers(&r.operands[1], length, usize::MAX, &mut r.scratch.places)
 }
 
-/// Positions as numbers of rows, of which there are `length`.
-fn row_numbers(indices: &Slice<'_>, length: usize, places: &mut Vec<usize>) -> Result<(), Fault> {
+/// The first `most` positions as numbers of rows, of which there are `length`.
+pub(super) fn row_numbers(
+    indices: &Slice<'_>,
+    length: usize,
+    most: usize,
+    places: &mut Vec<usize>,
+) -> Result<(), Fault> {
     places.clear();
     ints!(indices.dtype(), T => {
-        for index in T::of(indices).expect("positions have a type") {
+        for index in T::of(indices).expect("positions have a type").iter().take(most) {
             match usize::try_from(index.to_i64()) {
                 Ok(place) if place < length => places.push(place),
                 _ => return Err(Fault(format!("index {index} is out of range 0..{length}"))),

@@ -19,6 +19,18 @@ pub struct Scratch {
     pub(super) others: Vec<Step>,
     /// Where things are found by their key.
     pub(super) table: Vec<u32>,
+    /// What number each thing has.
+    pub(super) numbers: Vec<u32>,
+    /// Which rows were seen.
+    pub(super) seen: Seen,
+}
+
+/// What is known of rows, without forgetting it row by row: what has another stamp is old.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    pub(super) stamp: u32,
+    /// The stamp of each row, and its number.
+    pub(super) rows: Vec<(u32, u32)>,
 }
 
 /// A dimension: its size, and how far apart its elements are.

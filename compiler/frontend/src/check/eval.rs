@@ -134,11 +134,15 @@ impl Checker<'_> {
             return value;
         }
         if name == "step" && self.step_in_sight() {
-            return self.emit_one(
+            let before = self.emit_one(
                 What::Step,
                 TensorType::scalar(trainspec_ir::DType::F32),
                 span,
             );
+            return match self.step_after {
+                true => self.plus_one(before, span),
+                false => before,
+            };
         }
         match self.lookup_global(name, span) {
             Some(value) => value,

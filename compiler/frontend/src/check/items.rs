@@ -567,6 +567,11 @@ impl Checker<'_> {
             .or_else(|| self.library_definition(Space::Optimizers, name))
     }
 
+    /// A function of the library.
+    pub(crate) fn library_function(&mut self, name: &str) -> Option<Rc<Def>> {
+        self.library_definition(Space::Functions, name)
+    }
+
     /// All user definitions that were not expanded, in the order of their places.
     pub(crate) fn unexpanded(&self) -> Vec<Rc<Def>> {
         let mut left: Vec<Rc<Def>> = self

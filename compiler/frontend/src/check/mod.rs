@@ -7,8 +7,10 @@
 //! shapes flow through it, blocks find the sizes of their variables, and an error inside can be told at the call. The work
 //! is bounded: by the depth of expansion, the length of loops and the number of evaluated expressions.
 
+mod averages;
 mod builtins;
 mod call;
+mod clips;
 mod control;
 mod data;
 mod errors;
@@ -100,6 +102,7 @@ pub fn check(
         world: World::default(),
         training: true,
         writes: true,
+        step_after: false,
         generic: false,
         scan_depth: 0,
         fuel: FUEL,
@@ -142,6 +145,8 @@ pub(crate) struct Checker<'a> {
     training: bool,
     /// Whether `<-` writes, or only gives a name a new value.
     writes: bool,
+    /// Whether `step` counts the update that is being made.
+    step_after: bool,
     /// Whether a definition is checked on its own, with sizes that stay names.
     generic: bool,
     scan_depth: usize,
@@ -183,7 +188,7 @@ impl Checker<'_> {
         let data = self.data_sets();
         let model = self.model(&data);
         let train = self.train(model.as_ref(), &data);
-        let evals = self.evals(model.as_ref(), train.as_ref(), &data);
+        let evals = self.evals(model.as_ref(), &data);
         let hooks = self.hooks(model.as_ref(), train.as_ref());
         let warm_start = self.warm_start();
         self.check_unexpanded();

@@ -119,11 +119,7 @@ impl Checker<'_> {
         let mut imported = Vec::new();
         for argument in given {
             let value = match &argument.value {
-                Value::Tensor(t) => {
-                    let name = format!("rates {}", t.id);
-                    let input = self.emit_one(What::Input(name), (*t.ty).clone(), argument.span);
-                    self.cast(input, dtype, argument.span)
-                }
+                Value::Tensor(t) => self.rate(t.id, dtype, argument.span),
                 known => known.clone(),
             };
             imported.push(Given {
@@ -132,6 +128,13 @@ impl Checker<'_> {
             });
         }
         imported
+    }
+
+    /// A value of the program of rates as an input of another program, in the dtype of its variable.
+    pub(crate) fn rate(&mut self, id: typed::ValueId, dtype: DType, span: Span) -> Value {
+        let ty = self.world.rates[id.0 as usize].clone();
+        let input = self.emit_one(What::Input(format!("rates {id}")), ty, span);
+        self.cast(input, dtype, span)
     }
 
     fn cast(&mut self, value: Value, dtype: DType, span: Span) -> Value {

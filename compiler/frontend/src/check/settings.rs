@@ -227,8 +227,10 @@ impl Checker<'_> {
                 }
             },
             Names => self.names(expr, &what),
-            Rate => {
+            Rate | RateAfter => {
+                let outer = std::mem::replace(&mut self.step_after, param.kind == RateAfter);
                 let value = self.eval(expr);
+                self.step_after = outer;
                 match &value {
                     Value::Tensor(t) if t.ty.rank() == 0 && t.ty.dtype.is_float() => {
                         Some(Constant::Value(t.id))

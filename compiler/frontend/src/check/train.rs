@@ -10,7 +10,7 @@ use crate::check::glob;
 use crate::check::scope::{Frame, FrameKind, Target};
 use crate::check::value::{Def, Given, Value};
 use crate::diag::{Code, Diagnostic, nearest};
-use crate::typed::{self, Constant, DataSet, Eval, Interval, Role, Train, VarId};
+use crate::typed::{self, Constant, DataSet, Eval, Interval, LossScale, Role, Train, VarId};
 
 /// An optimizer as it is set, before variables are given out.
 pub(crate) struct GroupSetting {
@@ -20,6 +20,14 @@ pub(crate) struct GroupSetting {
     pub pattern: Option<(String, Span)>,
     pub loss: Option<ast::Name>,
     pub span: Span,
+}
+
+/// A clip or an average as it is set, before it is expanded.
+pub(crate) struct Processing {
+    word: String,
+    setting: typed::Setting,
+    /// The variables that its pattern matches, and where that stands.
+    vars: Option<(Vec<VarId>, Span)>,
 }
 
 /// Arguments that every optimizer takes.
@@ -56,17 +64,27 @@ impl Checker<'_> {
             schedules: Vec::new(),
             groups: Vec::new(),
             frozen: Vec::new(),
-            settings: Vec::new(),
+            clips: Vec::new(),
+            averages: Vec::new(),
+            loss_scale: None,
         };
-        let mut groups = Vec::new();
+        let (mut groups, mut processing) = (Vec::new(), Vec::new());
         let frame = Frame::new(FrameKind::Train, String::new());
         let ((), rates) = self.in_program(|c| {
             c.framed(frame, |c| {
                 for setting in &section.settings {
-                    c.train_setting(setting, &mut train, &mut groups, model, data);
+                    c.train_setting(
+                        setting,
+                        &mut train,
+                        &mut groups,
+                        &mut processing,
+                        model,
+                        data,
+                    );
                 }
             })
         });
+        self.world.rates = rates.values.iter().map(|ty| (**ty).clone()).collect();
         train.rates = rates;
         let broken = section
             .settings
@@ -85,6 +103,7 @@ impl Checker<'_> {
         }
         if let Some(model) = model {
             self.give_out(&groups, &mut train, model);
+            self.process(&processing, &mut train, model);
         }
         Some(train)
     }
@@ -94,6 +113,7 @@ impl Checker<'_> {
         setting: &ast::Setting,
         train: &mut Train,
         groups: &mut Vec<GroupSetting>,
+        processing: &mut Vec<Processing>,
         model: Option<&typed::Model>,
         data: &[DataSet],
     ) {
@@ -111,14 +131,23 @@ impl Checker<'_> {
             "data" => train.data = self.used_data(setting, "train", model, data),
             "schedule" => self.schedule(setting, train),
             "optimizer" => groups.extend(self.group(setting)),
-            "clip" | "loss_scale" => {
-                if let Some(bound) = self.call_setting(setting) {
-                    self.scoped_setting(setting, bound, train, word == "clip");
+            "clip" => {
+                if let Some(bound) = self.call_setting(setting)
+                    && self.check_clip(&bound)
+                {
+                    processing.extend(self.processing(setting, bound));
                 }
             }
             "ema" => {
-                if let Some(bound) = self.setting("train", setting) {
-                    self.scoped_setting(setting, bound, train, true);
+                if let Some(bound) = self.setting("train", setting)
+                    && self.check_average(&bound)
+                {
+                    processing.extend(self.processing(setting, bound));
+                }
+            }
+            "loss_scale" => {
+                if let Some(bound) = self.call_setting(setting) {
+                    train.loss_scale = self.loss_scale(&bound);
                 }
             }
             "freeze" => {
@@ -170,27 +199,85 @@ impl Checker<'_> {
         }
     }
 
-    fn scoped_setting(
-        &mut self,
-        setting: &ast::Setting,
-        bound: typed::Setting,
-        train: &mut Train,
-        scoped: bool,
-    ) {
-        let mut vars = Vec::new();
-        if scoped {
-            match self.for_clause(setting) {
-                Some(Some((pattern, span))) => {
-                    match self.matching(&pattern, span, &format!("`{}`", setting.word.text)) {
-                        Some(found) => vars = found,
-                        None => return,
-                    }
+    /// A clip or an average with the variables that it is for.
+    fn processing(&mut self, setting: &ast::Setting, bound: typed::Setting) -> Option<Processing> {
+        let vars = match self.for_clause(setting)? {
+            Some((pattern, span)) => {
+                let what = format!("`{}`", setting.word.text);
+                Some((self.matching(&pattern, span, &what)?, span))
+            }
+            None => None,
+        };
+        Some(Processing {
+            word: setting.word.text.clone(),
+            setting: bound,
+            vars,
+        })
+    }
+
+    /// Expands clips and averages, now that it is known what is trained.
+    fn process(&mut self, all: &[Processing], train: &mut Train, model: &typed::Model) {
+        let updates = train.groups.iter().flat_map(|g| &g.updates);
+        let updated: Vec<VarId> = updates.map(|u| u.variable).collect();
+        let trained = self.trained_variables(&train.frozen);
+        let mut names = Vec::new();
+        for one in all {
+            let matched = one.vars.as_ref().map(|(vars, _)| vars.as_slice());
+            if one.word == "ema" {
+                let averages =
+                    self.expand_averages(&one.setting, matched, &trained, model, &mut names);
+                train.averages.extend(averages);
+                continue;
+            }
+            let wanted = |v: &VarId| matched.is_none_or(|vars| vars.contains(v));
+            let vars: Vec<VarId> = updated.iter().copied().filter(wanted).collect();
+            match (vars.as_slice(), &one.vars) {
+                ([], Some((_, span))) if !self.has_errors() => {
+                    let message = "this clip matches no variable that is trained";
+                    self.report(Diagnostic::new(Code::GroupEmpty, *span, message));
                 }
-                Some(None) => {}
-                None => return,
+                ([], _) => {}
+                (vars, _) => {
+                    let clips = self.expand_clip(&one.setting, vars);
+                    train.clips.extend(clips);
+                }
             }
         }
-        train.settings.push((bound, vars));
+    }
+
+    fn loss_scale(&mut self, setting: &typed::Setting) -> Option<LossScale> {
+        let number = |name: &str, otherwise: f64| match setting.get(name) {
+            Some(Constant::Float(x)) => *x,
+            Some(Constant::Int(n)) => n.value().map_or(otherwise, |n| n as f64),
+            _ => otherwise,
+        };
+        let (scale, wrong) = match setting.word.as_str() {
+            "fixed" => {
+                let scale = number("scale", 1.0);
+                let wrong = (scale <= 0.0).then_some("a scale must be positive");
+                (LossScale::Fixed(scale), wrong)
+            }
+            _ => {
+                let (initial, multiplier) =
+                    (number("initial", 32_768.0), number("multiplier", 2.0));
+                let wrong = match () {
+                    () if initial < 1.0 => Some("`initial` must be at least 1"),
+                    () if multiplier <= 1.0 => Some("`multiplier` must be above 1"),
+                    () => None,
+                };
+                let scale = LossScale::Dynamic {
+                    initial,
+                    growth_steps: number("growth_steps", 2_000.0) as i64,
+                    multiplier,
+                };
+                (scale, wrong)
+            }
+        };
+        if let Some(message) = wrong {
+            self.report(Diagnostic::new(Code::BadValue, setting.span, message));
+            return None;
+        }
+        Some(scale)
     }
 
     fn schedule(&mut self, setting: &ast::Setting, train: &mut Train) {
@@ -276,13 +363,21 @@ impl Checker<'_> {
                 .params
                 .iter()
                 .any(|p| Some(p.name.text.as_str()) == key);
-            match option.filter(|_| !declared) {
-                None => own.push(argument),
-                Some((name, words)) => {
-                    let value = self.option(name, words, &argument.value)?;
-                    options.push(((*name).to_owned(), value));
-                }
+            if let Some((name, words)) = option.filter(|(name, _)| !declared || *name == "lazy") {
+                let value = self.option(name, words, &argument.value)?;
+                options.push(((*name).to_owned(), value));
             }
+            if option.is_none() || declared {
+                own.push(argument);
+            }
+        }
+        // A definition says what holds where nothing is said.
+        let default = def.ast.params.iter().find(|p| p.name.text == "lazy");
+        if let Some(default) = default.and_then(|p| p.default.clone())
+            && !options.iter().any(|(name, _)| name == "lazy")
+        {
+            let value = self.option("lazy", &[], &default)?;
+            options.push(("lazy".to_owned(), value));
         }
         Some(GroupSetting {
             given: self.arguments(&own),
@@ -520,19 +615,14 @@ impl Checker<'_> {
 
     // ---- eval ----
 
-    pub(crate) fn evals(
-        &mut self,
-        model: Option<&typed::Model>,
-        train: Option<&Train>,
-        data: &[DataSet],
-    ) -> Vec<Eval> {
+    pub(crate) fn evals(&mut self, model: Option<&typed::Model>, data: &[DataSet]) -> Vec<Eval> {
         let sections = self.items.evals.clone();
         let mut evals = Vec::new();
         for section in sections {
             self.refuse_repeated(&section.settings, "eval");
             let frame = Frame::new(FrameKind::Train, String::new());
-            let (eval, _) = self
-                .in_program(|c| c.framed(frame, |c| c.eval_section(&section, model, train, data)));
+            let (eval, _) =
+                self.in_program(|c| c.framed(frame, |c| c.eval_section(&section, model, data)));
             evals.push(eval);
         }
         evals
@@ -542,7 +632,6 @@ impl Checker<'_> {
         &mut self,
         section: &ast::Section,
         model: Option<&typed::Model>,
-        train: Option<&Train>,
         data: &[DataSet],
     ) -> Eval {
         let mut eval = Eval {
@@ -572,8 +661,9 @@ impl Checker<'_> {
             match word {
                 "with" => {
                     eval.with_ema = true;
-                    let has =
-                        train.is_some_and(|t| t.settings.iter().any(|(s, _)| s.word == "ema"));
+                    let has = self.items.train.as_ref().is_some_and(|section| {
+                        section.settings.iter().any(|s| s.word.text == "ema")
+                    });
                     if !has && self.items.train.is_some() {
                         self.report(
                             Diagnostic::new(

@@ -30,6 +30,8 @@ pub(crate) struct World {
     pub mode: typed::Mode,
     /// Whether a loss, metric or output was refused.
     pub broken_results: bool,
+    /// The types of what is computed once a step.
+    pub rates: Vec<TensorType>,
     /// The update being expanded, where there is one.
     pub update: Update,
 }

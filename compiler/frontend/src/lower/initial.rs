@@ -6,10 +6,10 @@ use trainspec_ir::{DType, Span, TensorType};
 
 use crate::diag::{Code, Diagnostic};
 use crate::lower::program;
-use crate::lower::{Context, GLOBAL_STEP, SEED};
-use crate::typed::{Program, ValueId};
+use crate::lower::{Context, GLOBAL_STEP, GOOD_STEPS, LOSS_SCALE, MICRO, SEED, accumulated};
+use crate::typed::{Averaged, LossScale, Program, Train, ValueId};
 
-/// A graph whose results are the initial values of all state, by name: variables, slots, scalars of optimizers and
+/// A graph whose results are the initial values of all state, by name: variables, slots, scalars of optimizers, averages and
 /// `global_step`.
 ///
 /// It draws random numbers keyed by the seed and the site alone, so a spec and a seed give the same values everywhere.
@@ -43,8 +43,38 @@ pub fn initial(cx: &Context<'_>) -> Result<Graph, Diagnostic> {
             b.result(&scalar.name, start(cx, &b, scalar, &known)?);
         }
     }
+    if let Some(train) = &cx.spec.train {
+        of_training(cx, &b, train)?;
+    }
     b.result(GLOBAL_STEP, b.int(DType::I64, 0));
     Ok(b.finish())
+}
+
+/// What training keeps besides slots and scalars.
+fn of_training(cx: &Context<'_>, b: &Builder, train: &Train) -> Result<(), Diagnostic> {
+    for average in &train.averages {
+        for kept in &average.kept {
+            let begins_as = match &average.source {
+                Averaged::Variable(var) => b.find_result(&cx.spec.variables[var.0 as usize].name),
+                Averaged::Value(..) => None,
+            };
+            let zeros = || Ok(b.full(&cx.static_type(&kept.ty, average.span)?, 0.0));
+            b.result(&kept.name, begins_as.map_or_else(zeros, Ok)?);
+        }
+    }
+    if train.accumulate > 1 {
+        for update in train.groups.iter().flat_map(|g| &g.updates) {
+            let variable = &cx.spec.variables[update.variable.0 as usize];
+            let ty = cx.static_type(&variable.ty, variable.span)?;
+            b.result(&accumulated(&variable.name), b.full(&ty, 0.0));
+        }
+        b.result(MICRO, b.int(DType::I64, 0));
+    }
+    if let Some(LossScale::Dynamic { initial, .. }) = train.loss_scale {
+        b.result(LOSS_SCALE, b.scalar(cx.dtype(DType::F32), initial));
+        b.result(GOOD_STEPS, b.int(DType::I64, 0));
+    }
+    Ok(())
 }
 
 fn one<'g>(

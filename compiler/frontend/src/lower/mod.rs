@@ -28,6 +28,20 @@ pub const SEED: &str = "#seed";
 /// The name of the state that counts completed updates.
 pub const GLOBAL_STEP: &str = "global_step";
 
+/// The name of the state that counts the batches of a step that were seen, where a step has several; 0 between steps.
+pub const MICRO: &str = "#micro";
+
+/// The name of the state that a dynamic loss scale is.
+pub const LOSS_SCALE: &str = "current_loss_scale";
+
+/// The name of the state that counts the steps since the last change of a dynamic loss scale.
+pub const GOOD_STEPS: &str = "good_steps";
+
+/// The name of the state in which the gradients of a variable are added up over the batches of a step; 0 between steps.
+pub fn accumulated(variable: &str) -> String {
+    format!("#accumulated/{variable}")
+}
+
 /// The sizes of named dimensions.
 pub type Binding = BTreeMap<String, i64>;
 

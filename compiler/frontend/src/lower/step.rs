@@ -1,23 +1,30 @@
 //! One step of training: the model, its gradients, the updates of the optimizers.
 //!
-//! The order of state: everything reads the state before the step; variables and slots are updated; scalars of optimizers
-//! advance; `global_step` grows by one. All of it takes effect together.
+//! The order of state: everything reads the state before the step; gradients are unscaled, averaged over the batches of a step,
+//! clipped; variables and slots are updated; scalars of optimizers advance; averages follow the new values; `global_step` grows by
+//! one. All of it takes effect together.
 
-use trainspec_ir::autodiff::Cotangent;
+use trainspec_ir::autodiff::{Cotangent, Request};
 use trainspec_ir::build::{Builder, Value};
 use trainspec_ir::graph::{Graph, Type};
 use trainspec_ir::{DType, Span, TensorType};
 
 use crate::diag::{Code, Diagnostic};
 use crate::lower::program::{self, Values};
-use crate::lower::{Context, GLOBAL_STEP, mode_values, results, the_model};
-use crate::typed::{Group, Mode, Role, Spec, Train, Update, VarId};
+use crate::lower::{Context, GLOBAL_STEP, SEED, mode_values, results, the_model};
+use crate::typed::{Group, LossScale, Mode, Model, Role, Spec, Train, Update, VarId};
+
+mod apply;
+mod process;
 
 /// A step of training.
 #[derive(Debug, Clone)]
 pub struct Step {
-    /// What it computes. Besides the results of the model there are `schedule/NAME` and `gradient/VARIABLE`.
+    /// What it computes. Besides the results of the model there are `schedule/NAME` and `gradient/VARIABLE`, the gradient before it
+    /// is clipped; a sparse one has its rows beside it, as `gradient/VARIABLE#rows`.
     pub graph: Graph,
+    /// With `accumulate`, what is done with every batch of a step but the last: gradients are added up, nothing is updated.
+    pub micro: Option<Graph>,
     /// What is odd about it.
     pub warnings: Vec<Diagnostic>,
 }
@@ -26,9 +33,35 @@ pub struct Step {
 pub fn step(cx: &Context<'_>) -> Result<Step, Diagnostic> {
     let missing = || Diagnostic::without_place(Code::MissingItem, "the spec has no `train`");
     let train = cx.spec.train.as_ref().ok_or_else(missing)?;
-    refuse_what_is_not_run(train)?;
     let model = the_model(cx)?;
-    let b = Builder::new("step");
+    let micro = match train.accumulate {
+        1 => None,
+        _ => Some(part(cx, train, model, true)?.0),
+    };
+    let (graph, warnings) = part(cx, train, model, false)?;
+    Ok(Step {
+        graph,
+        micro,
+        warnings,
+    })
+}
+
+/// The gradients of a step: group, update, gradient.
+type Slopes<'a, 'g> = Vec<(&'a Group, &'a Update, Cotangent<'g>)>;
+
+/// A step, or with `only_add` what it does with every batch but the last.
+fn part(
+    cx: &Context<'_>,
+    train: &Train,
+    model: &Model,
+    only_add: bool,
+) -> Result<(Graph, Vec<Diagnostic>), Diagnostic> {
+    let b = Builder::new(if only_add { "micro" } else { "step" });
+    if train.accumulate > 1 {
+        // Batches of one step draw different numbers.
+        let seed = b.input(SEED, &Type::scalar(DType::I64));
+        b.randomness(seed, &[program::global_step(&b), process::micro(&b)]);
+    }
     let values = mode_values(cx, &b, model, &model.train)?;
     results(&b, &model.train, &values);
     let mut none = |name: &str, _: &TensorType, span| Err(unknown_input(name, span));
@@ -36,32 +69,59 @@ pub fn step(cx: &Context<'_>) -> Result<Step, Diagnostic> {
     for (name, value) in &train.schedules {
         b.result(&format!("schedule/{name}"), rates.get(*value));
     }
+    let scale = process::loss_scale(cx, &b, train);
     let mut warnings = Vec::new();
+    let mut all: Slopes<'_, '_> = Vec::new();
     for group in &train.groups {
-        let slopes = slopes(cx, &b, &model.train, &values, group)?;
-        warnings.extend(unconnected(cx, group, &slopes)?);
-        for (update, slope) in group.updates.iter().zip(slopes) {
-            if let Some(slope) = slope {
-                let slope = slope.dense();
-                b.result(&format!("gradient/{}", name_of(cx, update.variable)), slope);
-                apply(cx, &b, group, update, &rates, slope)?;
-            }
+        let found = slopes(cx, &b, &model.train, &values, group, scale)?;
+        warnings.extend(unconnected(cx, group, &found)?);
+        let updates = group.updates.iter().zip(found);
+        all.extend(updates.filter_map(|(update, slope)| Some((group, update, slope?))));
+    }
+    if let Some(scale) = scale {
+        process::unscale(&mut all, scale);
+    }
+    b.at(Span::default());
+    if train.accumulate > 1 {
+        process::accumulate(cx, &b, train, &mut all, only_add);
+        if only_add {
+            return Ok((b.finish(), warnings));
         }
+    }
+    for (_, update, slope) in &all {
+        let name = format!("gradient/{}", name_of(cx, update.variable));
+        if let Cotangent::Rows(rows) = slope {
+            b.result(&format!("{name}#rows"), rows.masked().rows);
+        }
+        b.result(&name, slope.dense());
+    }
+    let fine = matches!(train.loss_scale, Some(LossScale::Dynamic { .. }))
+        .then(|| process::all_finite(&b, &all));
+    process::clip(cx, &b, train, &rates, &mut all)?;
+    let writer = process::Writer { b: &b, fine };
+    // What may fail comes before anything is written.
+    let mut ready = Vec::new();
+    for (group, update, slope) in all {
+        ready.push((group, update, apply::Ready::new(cx, group, update, slope)?));
+    }
+    for (group, update, slope) in ready {
+        apply::apply(cx, &writer, group, update, &rates, slope)?;
+    }
+    for group in &train.groups {
         for scalar in &group.scalars {
             let mut inputs = |name: &str, ty: &TensorType, span| {
                 input(cx, &b, group, None, &rates, name, ty, span)
             };
             let next = program::lower(cx, &b, &scalar.program, &mut inputs)?.get(scalar.next);
-            b.write(&scalar.name, next);
+            writer.write(&scalar.name, next);
         }
     }
+    process::average(cx, &writer, train, &rates, &values)?;
     b.at(Span::default());
     let one = b.int(DType::I64, 1);
-    b.write(GLOBAL_STEP, program::global_step(&b) + one);
-    Ok(Step {
-        graph: b.finish(),
-        warnings,
-    })
+    writer.write(GLOBAL_STEP, program::global_step(&b) + one);
+    process::next_scale(&writer, train, scale);
+    Ok((b.finish(), warnings))
 }
 
 /// The model with the gradients of its losses, but without updates: `gradient/LOSS/VARIABLE` for each variable that is
@@ -125,19 +185,6 @@ pub fn trained(spec: &Spec) -> Vec<(String, VarId)> {
     }
 }
 
-/// What the language has and a step does not do yet.
-fn refuse_what_is_not_run(train: &Train) -> Result<(), Diagnostic> {
-    if let Some((setting, _)) = train.settings.first() {
-        let message = format!("`{}` is checked, but cannot be run yet", setting.word);
-        return Err(Diagnostic::new(Code::UnknownSetting, setting.span, message));
-    }
-    if train.accumulate > 1 {
-        let message = "`accumulate` is checked, but cannot be run yet";
-        return Err(Diagnostic::without_place(Code::UnknownSetting, message));
-    }
-    Ok(())
-}
-
 /// The gradient of the group's loss with respect to each of its variables.
 fn slopes<'g>(
     cx: &Context<'_>,
@@ -145,6 +192,7 @@ fn slopes<'g>(
     mode: &Mode,
     values: &Values<'g>,
     group: &Group,
+    scale: Option<Value<'g>>,
 ) -> Result<Vec<Option<Cotangent<'g>>>, Diagnostic> {
     let Some((_, loss)) = mode.losses.iter().find(|(name, _)| *name == group.loss) else {
         return Err(Diagnostic::new(
@@ -158,7 +206,13 @@ fn slopes<'g>(
         .iter()
         .map(|u| program::read(cx, b, u.variable));
     let xs: Vec<Value<'g>> = reads.collect::<Result<_, _>>()?;
-    Ok(b.gradients(&[values.get(*loss)], &xs))
+    let loss = values.get(*loss);
+    Ok(b.differentiate(&Request {
+        ys: vec![loss],
+        xs,
+        seeds: vec![scale.map(|s| s.cast(loss.dtype()).broadcast(&loss.shape()))],
+        stops: Vec::new(),
+    }))
 }
 
 /// Variables that the loss does not depend on: odd, and wrong where it depends on none.
@@ -194,36 +248,13 @@ fn unconnected(
     Ok(lost.iter().map(warning).collect())
 }
 
-/// Updates one variable.
-fn apply<'g>(
-    cx: &Context<'_>,
-    b: &'g Builder,
-    group: &Group,
-    update: &Update,
-    rates: &Values<'g>,
-    slope: Value<'g>,
-) -> Result<(), Diagnostic> {
-    let mut inputs = |name: &str, ty: &TensorType, span| {
-        input(cx, b, group, Some((update, slope)), rates, name, ty, span)
-    };
-    let values = program::lower(cx, b, &update.program, &mut inputs)?;
-    for (name, value) in &update.writes {
-        let state = match update.slots.iter().find(|s| s.name == *name) {
-            Some(slot) => &slot.variable,
-            None => name_of(cx, update.variable),
-        };
-        b.write(state, values.get(*value));
-    }
-    Ok(())
-}
-
 /// An input of a program of an optimizer.
 #[allow(clippy::too_many_arguments)] // the last three are those of a program's input
 fn input<'g>(
     cx: &Context<'_>,
     b: &'g Builder,
     group: &Group,
-    update: Option<(&Update, Value<'g>)>,
+    update: Option<(&Update, &apply::Ready<'g>)>,
     rates: &Values<'g>,
     name: &str,
     ty: &TensorType,
@@ -235,12 +266,12 @@ fn input<'g>(
     }
     if let Some((update, slope)) = update {
         match name {
-            "param" => return program::read(cx, b, update.variable),
-            "grad" => return Ok(slope),
+            "param" => return Ok(slope.old(program::read(cx, b, update.variable)?)),
+            "grad" => return Ok(slope.gradient()),
             _ => {}
         }
         if let Some(slot) = update.slots.iter().find(|s| s.name == name) {
-            return Ok(b.read(&slot.variable, &ty));
+            return Ok(slope.old(b.read(&slot.variable, &ty)));
         }
     }
     match group.scalars.iter().find(|s| s.source == name) {

@@ -302,8 +302,78 @@ pub struct Train {
     pub groups: Vec<Group>,
     /// The variables that are not trained.
     pub frozen: Vec<VarId>,
-    /// Clips, averages and loss scaling, by their words.
-    pub settings: Vec<(Setting, Vec<VarId>)>,
+    /// How gradients are bounded, in order.
+    pub clips: Vec<Clip>,
+    /// The moving averages that are kept.
+    pub averages: Vec<Average>,
+    /// By what the loss is multiplied while gradients are computed.
+    pub loss_scale: Option<LossScale>,
+}
+
+/// A bound on gradients: of one variable, or of several together.
+#[derive(Debug, Clone)]
+pub struct Clip {
+    /// As it is set.
+    pub setting: Setting,
+    /// Whose gradients; they are the inputs `grad 0`, `grad 1` and so on of the program.
+    pub variables: Vec<VarId>,
+    /// Whether the rows of a sparse gradient can stand for the whole.
+    pub by_rows: bool,
+    /// How it is computed.
+    pub program: Program,
+    /// The bounded gradients.
+    pub values: Vec<ValueId>,
+}
+
+/// A moving average.
+#[derive(Debug, Clone)]
+pub struct Average {
+    /// What is averaged.
+    pub source: Averaged,
+    /// What is kept: first the average itself.
+    pub kept: Vec<Kept>,
+    /// How it is computed; the inputs are `value` and what is kept, by name.
+    pub program: Program,
+    /// The new values of what is kept.
+    pub values: Vec<ValueId>,
+    /// Where it is set.
+    pub span: Span,
+}
+
+/// What is averaged.
+#[derive(Debug, Clone)]
+pub enum Averaged {
+    /// A variable, as it is after the update.
+    Variable(VarId),
+    /// A value of the model, by name.
+    Value(String, ValueId),
+}
+
+/// Something that an average keeps from step to step.
+#[derive(Debug, Clone)]
+pub struct Kept {
+    /// The name in the program.
+    pub source: &'static str,
+    /// The name, as checkpoints have it.
+    pub name: String,
+    /// The type.
+    pub ty: TensorType,
+}
+
+/// By what a loss is multiplied while gradients are computed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum LossScale {
+    /// One number.
+    Fixed(f64),
+    /// As much as does not overflow.
+    Dynamic {
+        /// The first scale.
+        initial: f64,
+        /// After so many good updates it grows.
+        growth_steps: i64,
+        /// By what it grows and shrinks.
+        multiplier: f64,
+    },
 }
 
 /// An optimizer and the variables it updates.

@@ -182,11 +182,40 @@ fn write_train(out: &mut String, train: &Train, spec: &Spec) -> fmt::Result {
     if !train.frozen.is_empty() {
         writeln!(out, "  frozen {}", names(&train.frozen))?;
     }
-    for (setting, vars) in &train.settings {
-        match vars.as_slice() {
-            [] => writeln!(out, "  {setting}")?,
-            vars => writeln!(out, "  {setting} for {}", names(vars))?,
+    for clip in &train.clips {
+        writeln!(
+            out,
+            "  clip {} for {} {{",
+            clip.setting,
+            names(&clip.variables)
+        )?;
+        write_nodes(out, 4, &clip.program, &clip.program.nodes, &[])?;
+        let values: Vec<String> = clip.values.iter().map(ToString::to_string).collect();
+        writeln!(out, "    give {}", values.join(", "))?;
+        writeln!(out, "  }}")?;
+    }
+    for average in &train.averages {
+        match &average.source {
+            Averaged::Variable(var) => writeln!(out, "  average of {} {{", names(&[*var]))?,
+            Averaged::Value(name, value) => writeln!(out, "  average of {name} {value} {{")?,
         }
+        write_nodes(out, 4, &average.program, &average.program.nodes, &[])?;
+        for (kept, value) in average.kept.iter().zip(&average.values) {
+            writeln!(out, "    {}: {} <- {value}", kept.name, kept.ty)?;
+        }
+        writeln!(out, "  }}")?;
+    }
+    match train.loss_scale {
+        None => {}
+        Some(LossScale::Fixed(scale)) => writeln!(out, "  loss_scale fixed({scale})")?,
+        Some(LossScale::Dynamic {
+            initial,
+            growth_steps,
+            multiplier,
+        }) => writeln!(
+            out,
+            "  loss_scale dynamic({initial}, {growth_steps}, {multiplier})"
+        )?,
     }
     writeln!(out, "}}")
 }

@@ -22,19 +22,38 @@ impl<'g> Rows<'g> {
     pub(super) fn dense(self) -> Value<'g> {
         let mut ty = self.rows.ty();
         ty.shape[0] = self.length;
-        let rows = match self.count {
-            None => self.rows,
-            Some(_) => {
-                let mut along = vec![1; ty.rank()];
-                along[0] = self.rows.shape()[0];
-                self.counts()
-                    .reshape(&along)
-                    .select(self.rows, self.rows.like(0.0))
-            }
-        };
+        let rows = self.masked().rows;
         rows.builder()
             .full(&ty, 0.0)
             .scatter_add(self.indices, rows)
+    }
+
+    /// The same with 0 in the rows that do not count.
+    pub fn masked(self) -> Rows<'g> {
+        if self.count.is_none() {
+            return self;
+        }
+        let mut along = vec![1; self.rows.rank()];
+        along[0] = self.rows.shape()[0];
+        let rows = self
+            .counts()
+            .reshape(&along)
+            .select(self.rows, self.rows.like(0.0));
+        Rows { rows, ..self }
+    }
+
+    /// Each position once, with the sum of its rows. All have a count.
+    pub fn summed(self) -> Rows<'g> {
+        let b = self.rows.builder();
+        let all = || b.int(DType::I64, self.rows.shape()[0] as i64);
+        let count = self.count.unwrap_or_else(all);
+        let [indices, rows, count] = self.rows.sum_rows(self.indices, count, self.length);
+        Rows {
+            indices,
+            rows,
+            length: self.length,
+            count: Some(count),
+        }
     }
 
     /// Which positions count.

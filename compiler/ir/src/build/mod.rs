@@ -209,6 +209,14 @@ impl Builder {
         }
     }
 
+    /// The value that state has after the step, where something was written.
+    pub fn written(&self, name: &str) -> Option<Value<'_>> {
+        let state = self.states.borrow().get(name).copied()?;
+        let place = self.writes.borrow().get(&state).copied()?;
+        let id = self.graph.borrow().writes[place].value;
+        Some(self.value(id))
+    }
+
     fn state(&self, name: &str, ty: &Type) -> StateId {
         let mut graph = self.graph.borrow_mut();
         if let Some(id) = self.states.borrow().get(name).copied() {

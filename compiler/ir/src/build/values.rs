@@ -450,6 +450,23 @@ impl<'g> Value<'g> {
             .prim(&prims::SCATTER_SET, &[self, indices, rows], Vec::new())[0]
     }
 
+    /// This tensor, of which the first `count` rows belong at the positions, as different positions, the sum of the rows of each,
+    /// and how many there are; positions are below `length`.
+    pub fn sum_rows(self, indices: Value<'g>, count: Value<'g>, length: usize) -> [Value<'g>; 3] {
+        let results = self.builder.prim(
+            &prims::SUM_ROWS,
+            &[indices, self, count],
+            vec![Attr::Size(length)],
+        );
+        [results[0], results[1], results[2]]
+    }
+
+    /// This tensor with the first `count` of `rows` at positions that [`Value::sum_rows`] made.
+    pub fn put_rows(self, indices: Value<'g>, rows: Value<'g>, count: Value<'g>) -> Value<'g> {
+        self.builder
+            .prim(&prims::PUT_ROWS, &[self, indices, rows, count], Vec::new())[0]
+    }
+
     /// The largest of the rows at each of `segments` positions; the lowest value of the type where there is none.
     pub fn segment_max(self, ids: Value<'g>, segments: usize) -> Value<'g> {
         self.builder.prim(

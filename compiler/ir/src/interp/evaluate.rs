@@ -36,8 +36,13 @@ impl Evaluation<'_> {
     }
 
     /// Floats rounded to the type of the first result.
-    pub fn floats(&self, mut a: ArrayD<f64>) -> Array {
-        let dtype = self.results[0].dtype;
+    pub fn floats(&self, a: ArrayD<f64>) -> Array {
+        self.floats_of(0, a)
+    }
+
+    /// Floats rounded to the type of a result.
+    pub fn floats_of(&self, result: usize, mut a: ArrayD<f64>) -> Array {
+        let dtype = self.results[result].dtype;
         a.mapv_inplace(|x| round(dtype, x));
         a.into()
     }

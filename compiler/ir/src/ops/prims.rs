@@ -67,6 +67,7 @@ pub(crate) use crate::ops::orthogonalize::PRIM as ORTHOGONALIZE;
 pub(crate) use crate::ops::pad::PRIM as PAD;
 pub(crate) use crate::ops::polygamma::PRIM as POLYGAMMA;
 pub(crate) use crate::ops::pow::PRIM as POW;
+pub(crate) use crate::ops::put_rows::PRIM as PUT_ROWS;
 pub(crate) use crate::ops::random_key::PRIM as RANDOM_KEY;
 pub(crate) use crate::ops::random_uniform::PRIM as RANDOM_UNIFORM;
 pub(crate) use crate::ops::reduce_all::PRIM as REDUCE_ALL;
@@ -93,6 +94,7 @@ pub(crate) use crate::ops::straight_through::PRIM as STRAIGHT_THROUGH;
 pub(crate) use crate::ops::subtract::PRIM as SUBTRACT;
 pub(crate) use crate::ops::sum_pool2d::PRIM as SUM_POOL2D;
 pub(crate) use crate::ops::sum_pool2d_grad::PRIM as SUM_POOL2D_GRAD;
+pub(crate) use crate::ops::sum_rows::PRIM as SUM_ROWS;
 pub(crate) use crate::ops::take::PRIM as TAKE;
 pub(crate) use crate::ops::tan::PRIM as TAN;
 pub(crate) use crate::ops::tanh::PRIM as TANH;
@@ -169,6 +171,7 @@ pub static PRIMS: &[&Prim] = &[
     &PAD,
     &POLYGAMMA,
     &POW,
+    &PUT_ROWS,
     &RANDOM_KEY,
     &RANDOM_UNIFORM,
     &REDUCE_ALL,
@@ -196,6 +199,7 @@ pub static PRIMS: &[&Prim] = &[
     &SUBTRACT,
     &SUM_POOL2D,
     &SUM_POOL2D_GRAD,
+    &SUM_ROWS,
     &TAKE,
     &TAN,
     &TANH,

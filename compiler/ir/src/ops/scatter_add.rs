@@ -21,6 +21,16 @@ pub(crate) static PRIM: Prim = Prim {
 /// The rule of primitives that take a tensor, positions, and a row for each.
 pub(super) fn infer(call: &PrimCall<'_>, class: Class) -> Result<Vec<Type>, String> {
     let [x, indices, rows] = arity(call)?;
+    infer_rows(x, indices, rows, class)
+}
+
+/// The same for primitives that take more.
+pub(super) fn infer_rows(
+    x: &Type,
+    indices: &Type,
+    rows: &Type,
+    class: Class,
+) -> Result<Vec<Type>, String> {
     of_class(x, class)?;
     let wanted = Type::new(x.dtype, &rows_at(x, indices)?);
     match *rows == wanted {

@@ -1,0 +1,219 @@
+//! Moving averages of variables and of values of the model.
+
+use trainspec_ir::{Size, Span, TensorType};
+
+use crate::check::Checker;
+use crate::check::scope::{Frame, FrameKind};
+use crate::check::value::{Given, Value};
+use crate::diag::{Code, Diagnostic, nearest};
+use crate::typed::{self, Average, Averaged, Constant, Kept, Role, Setting, ValueId, VarId, What};
+
+/// What a shadow is called behind the name of what it follows, unless the setting says otherwise.
+const NAME: &str = "ExponentialMovingAverage";
+
+impl Checker<'_> {
+    /// Refuses a decay that is none.
+    pub(crate) fn check_average(&mut self, setting: &Setting) -> bool {
+        let decay = match setting.get("decay") {
+            Some(Constant::Float(x)) => *x,
+            Some(Constant::Int(n)) => n.value().map_or(0.0, |n| n as f64),
+            _ => return true,
+        };
+        if (0.0..=1.0).contains(&decay) {
+            return true;
+        }
+        let message = format!("the decay of an average lies between 0 and 1, and this is {decay}");
+        self.report(Diagnostic::new(Code::BadValue, setting.span, message));
+        false
+    }
+
+    /// The averages that a setting asks for: of the variables it matches, or of all that are trained, and of the values that it
+    /// names.
+    pub(crate) fn expand_averages(
+        &mut self,
+        setting: &Setting,
+        matched: Option<&[VarId]>,
+        trained: &[VarId],
+        model: &typed::Model,
+        taken: &mut Vec<String>,
+    ) -> Vec<Average> {
+        let named = match setting.get("tensors") {
+            Some(Constant::List(names)) => names.clone(),
+            _ => Vec::new(),
+        };
+        let own = match setting.get("name") {
+            Some(Constant::Text(name)) => name.clone(),
+            _ => NAME.to_owned(),
+        };
+        let mut sources: Vec<(Averaged, String, TensorType)> = Vec::new();
+        let vars = match (matched, named.is_empty()) {
+            (Some(vars), _) => vars,
+            (None, true) => trained,
+            // Values are named, variables are not: it is about the values.
+            (None, false) => &[],
+        };
+        for var in vars {
+            let variable = &self.world.variables[var.0 as usize];
+            if variable.ty.dtype.is_float() {
+                let (name, ty) = (variable.name.clone(), variable.ty.clone());
+                sources.push((Averaged::Variable(*var), name, ty));
+            }
+        }
+        for name in &named {
+            sources.extend(self.averaged_value(name, setting.span, model));
+        }
+        let debias = matches!(setting.get("zero_debias"), Some(Constant::Bool(true)));
+        let mut averages = Vec::new();
+        for (source, name, ty) in sources {
+            let name = format!("{name}/{own}");
+            if taken.contains(&name) {
+                let message = format!("there are two averages called `{name}`");
+                self.report(
+                    Diagnostic::new(Code::DuplicateSetting, setting.span, message)
+                        .help("give one of them a name of its own: `name: \"slow\"`"),
+                );
+                return averages;
+            }
+            taken.push(name.clone());
+            // As in TensorFlow the average of a variable begins with the variable, so that there is nothing to correct.
+            let debias = debias && matches!(source, Averaged::Value(..));
+            averages.extend(self.average(setting, source, name, ty, debias));
+        }
+        averages
+    }
+
+    fn average(
+        &mut self,
+        setting: &Setting,
+        source: Averaged,
+        name: String,
+        ty: TensorType,
+        debias: bool,
+    ) -> Option<Average> {
+        let span = setting.span;
+        let kept = |source, suffix: &str, ty: &TensorType| Kept {
+            source,
+            name: format!("{name}{suffix}"),
+            ty: ty.clone(),
+        };
+        let mut all = vec![kept("average", "", &ty)];
+        if debias {
+            all.push(kept("biased", "/biased", &ty));
+            all.push(kept(
+                "local_step",
+                "/local_step",
+                &TensorType::scalar(ty.dtype),
+            ));
+        }
+        let (values, program) = self.in_program(|c| {
+            let frame = Frame::new(FrameKind::Train, String::new());
+            c.framed(frame, |c| c.averaged(setting, &ty, &all, span))
+        });
+        Some(Average {
+            source,
+            kept: all,
+            program,
+            values: values?,
+            span,
+        })
+    }
+
+    /// The new values of what is kept.
+    fn averaged(
+        &mut self,
+        setting: &Setting,
+        ty: &TensorType,
+        kept: &[Kept],
+        span: Span,
+    ) -> Option<Vec<ValueId>> {
+        let argument = |name: &str| setting.get(name).cloned().unwrap_or(Constant::None);
+        let value = self.emit_one(What::Input("value".to_owned()), ty.clone(), span);
+        let inputs: Vec<Value> = kept
+            .iter()
+            .map(|k| self.emit_one(What::Input(k.source.to_owned()), k.ty.clone(), span))
+            .collect();
+        let mut decay = self.known_again(&argument("decay"), ty.dtype, span);
+        match self.known_again(&argument("num_updates"), ty.dtype, span) {
+            Value::None => {}
+            updates => decay = self.call_library("early_decay", vec![decay, updates], span),
+        }
+        let average = |c: &mut Self, from: &Value| {
+            let given = vec![from.clone(), value.clone(), decay.clone()];
+            c.call_library("moving_average", given, span)
+        };
+        let next = match inputs.as_slice() {
+            [plain] => vec![average(self, plain)],
+            [_, biased, count] => {
+                let biased = average(self, biased);
+                let count = self.plus_one(count.clone(), span);
+                let given = vec![biased.clone(), decay.clone(), count.clone()];
+                let corrected = self.call_library("debiased_average", given, span);
+                vec![corrected, biased, count]
+            }
+            _ => unreachable!("an average keeps itself, or itself and what corrects it"),
+        };
+        next.iter()
+            .map(|value| Some(self.as_tensor(value, ty.dtype, span)?.id))
+            .collect()
+    }
+
+    /// A value of the model that can be averaged.
+    fn averaged_value(
+        &mut self,
+        name: &Constant,
+        span: Span,
+        model: &typed::Model,
+    ) -> Option<(Averaged, String, TensorType)> {
+        let Constant::Word(name) = name else {
+            let message = "values are named, not matched by patterns";
+            self.report(
+                Diagnostic::new(Code::TypeMismatch, span, message)
+                    .help("variables are matched by `for \"pattern\"`"),
+            );
+            return None;
+        };
+        let mode = &model.train;
+        let known = || {
+            let all = [&mode.losses, &mode.metrics, &mode.outputs, &mode.lets];
+            all.into_iter().flatten()
+        };
+        let Some((_, id)) = known().find(|(n, _)| n == name) else {
+            let near = nearest(name, known().map(|(n, _)| n.as_str()));
+            let help = near.map(|near| format!("did you mean `{near}`?"));
+            let message = format!("the model has no value `{name}`");
+            let span = self.word_in(span, name);
+            self.report(Diagnostic::new(Code::UnknownName, span, message).maybe_help(help));
+            return None;
+        };
+        let ty = (*mode.program.values[id.0 as usize]).clone();
+        if ty.dtype.is_float() && !ty.shape.is_counted() {
+            return Some((Averaged::Value(name.clone(), *id), name.clone(), ty));
+        }
+        let message = format!("`{name}` cannot be averaged");
+        self.report(
+            Diagnostic::new(Code::TypeMismatch, self.word_in(span, name), message)
+                .label(format!("this is `{ty}`")),
+        );
+        None
+    }
+
+    /// One more.
+    pub(crate) fn plus_one(&mut self, count: Value, span: Span) -> Value {
+        let add = trainspec_ir::ops::find("add").expect("the table has it");
+        let given = [count, Value::Int(Size::fixed(1))].map(|value| Given {
+            name: None,
+            value,
+            span,
+        });
+        self.apply_op(add, given.to_vec(), span)
+    }
+
+    /// The variables that are trained.
+    pub(crate) fn trained_variables(&self, frozen: &[VarId]) -> Vec<VarId> {
+        (0..self.world.variables.len() as u32)
+            .map(VarId)
+            .filter(|v| self.world.variables[v.0 as usize].role == Role::Param)
+            .filter(|v| !frozen.contains(v))
+            .collect()
+    }
+}

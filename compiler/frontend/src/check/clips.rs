@@ -1,0 +1,165 @@
+//! Bounds on gradients: the functions of the library, called with gradients.
+
+use trainspec_ir::{DType, Span};
+
+use crate::check::Checker;
+use crate::check::scope::{Frame, FrameKind};
+use crate::check::value::{Callable, Given, Value};
+use crate::diag::{Code, Diagnostic};
+use crate::typed::{Clip, Constant, Setting, ValueId, VarId, What};
+
+/// The kinds of clips, the functions behind them, and whether each sees one gradient and may see the rows of a sparse one.
+const KINDS: [(&str, &str, Sees); 4] = [
+    ("value", "clip_by_value", Sees::Each { by_rows: true }),
+    ("norm", "clip_by_norm", Sees::Each { by_rows: true }),
+    (
+        "average_norm",
+        "clip_by_average_norm",
+        // It divides by the number of all elements.
+        Sees::Each { by_rows: false },
+    ),
+    ("global_norm", "clip_by_global_norm", Sees::All),
+];
+
+/// What a function is given.
+#[derive(Debug, Clone, Copy)]
+enum Sees {
+    /// One gradient.
+    Each { by_rows: bool },
+    /// A list of gradients; it gives the list, and more behind it.
+    All,
+}
+
+impl Checker<'_> {
+    /// Refuses bounds that are no bounds.
+    pub(crate) fn check_clip(&mut self, setting: &Setting) -> bool {
+        let number = |name: &str| match setting.get(name) {
+            Some(Constant::Float(x)) => Some(*x),
+            Some(Constant::Int(n)) => n.value().map(|n| n as f64),
+            _ => None,
+        };
+        let wrong = match setting.word.as_str() {
+            "value" => match (number("low"), number("high")) {
+                (Some(low), Some(high)) if low > high => {
+                    Some("the lower bound is above the upper one".to_owned())
+                }
+                _ => None,
+            },
+            kind => match number("norm") {
+                Some(norm) if norm <= 0.0 || norm.is_nan() => {
+                    Some(format!("the norm of `{kind}` must be positive"))
+                }
+                _ => None,
+            },
+        };
+        match wrong {
+            Some(message) => {
+                self.report(Diagnostic::new(Code::BadValue, setting.span, message));
+                false
+            }
+            None => true,
+        }
+    }
+
+    /// Expands a clip for the variables whose gradients it bounds.
+    pub(crate) fn expand_clip(&mut self, setting: &Setting, vars: &[VarId]) -> Vec<Clip> {
+        let Some((_, function, sees)) = KINDS.iter().find(|(kind, ..)| *kind == setting.word)
+        else {
+            return Vec::new();
+        };
+        let parts: Vec<&[VarId]> = match sees {
+            Sees::Each { .. } => vars.chunks(1).collect(),
+            Sees::All => vec![vars],
+        };
+        let mut clips = Vec::new();
+        for variables in parts {
+            let (values, program) = self.in_program(|c| {
+                let frame = Frame::new(FrameKind::Train, String::new());
+                c.framed(frame, |c| c.clipped(function, *sees, setting, variables))
+            });
+            if let Some(values) = values {
+                clips.push(Clip {
+                    setting: setting.clone(),
+                    variables: variables.to_vec(),
+                    by_rows: !matches!(sees, Sees::Each { by_rows: false }),
+                    program,
+                    values,
+                });
+            }
+        }
+        clips
+    }
+
+    /// The values of bounded gradients.
+    fn clipped(
+        &mut self,
+        function: &str,
+        sees: Sees,
+        setting: &Setting,
+        variables: &[VarId],
+    ) -> Option<Vec<ValueId>> {
+        let span = setting.span;
+        let mut grads = Vec::new();
+        for (i, var) in variables.iter().enumerate() {
+            let ty = self.world.variables[var.0 as usize].ty.clone();
+            grads.push(self.emit_one(What::Input(format!("grad {i}")), ty, span));
+        }
+        let first = self.world.variables[variables[0].0 as usize].ty.dtype;
+        let subject = match sees {
+            Sees::Each { .. } => grads.remove(0),
+            Sees::All => Value::list(grads),
+        };
+        let arguments = setting.arguments.iter().map(|(_, value)| value);
+        let given: Vec<Value> = std::iter::once(subject)
+            .chain(arguments.map(|value| self.known_again(value, first, span)))
+            .collect();
+        let value = self.call_library(function, given, span);
+        let tensor = |value: &Value| match value {
+            Value::Tensor(t) => Some(t.id),
+            _ => None,
+        };
+        match (sees, &value) {
+            (Sees::Each { .. }, value) => Some(vec![tensor(value)?]),
+            (Sees::All, Value::Tuple(parts)) => match parts.first()? {
+                Value::List(list) => list.iter().map(tensor).collect(),
+                _ => None,
+            },
+            (Sees::All, _) => None,
+        }
+    }
+
+    /// Calls a function of the library.
+    pub(crate) fn call_library(&mut self, function: &str, given: Vec<Value>, span: Span) -> Value {
+        let def = self
+            .library_function(function)
+            .expect("the library has what settings are made of");
+        let given = given
+            .into_iter()
+            .map(|value| Given {
+                name: None,
+                value,
+                span,
+            })
+            .collect();
+        self.call(Value::Callable(Callable::Def(def)), given, span, span)
+    }
+
+    /// An argument of a setting as a value of the program that is being built; a schedule becomes an input in the given dtype.
+    pub(crate) fn known_again(&mut self, constant: &Constant, dtype: DType, span: Span) -> Value {
+        match constant {
+            Constant::None => Value::None,
+            Constant::Int(n) => Value::Int(n.clone()),
+            Constant::Float(x) => Value::Float(*x),
+            Constant::Bool(truth) => Value::Bool(*truth),
+            Constant::List(list) => Value::list(
+                list.iter()
+                    .map(|value| self.known_again(value, dtype, span))
+                    .collect(),
+            ),
+            Constant::Value(id) => self.rate(*id, dtype, span),
+            Constant::Text(_) | Constant::Word(_) | Constant::DType(_) | Constant::Interval(_) => {
+                unreachable!("settings that are computed with have numbers")
+            }
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! What happens to gradients before they are applied, and to the averages after it.
+
+use trainspec_ir::autodiff::{Cotangent, Rows};
+use trainspec_ir::build::{Builder, Value};
+use trainspec_ir::graph::Type;
+use trainspec_ir::{DType, Span, TensorType};
+
+use crate::diag::Diagnostic;
+use crate::lower::program::{self, Values};
+use crate::lower::step::{self, Slopes};
+use crate::lower::{Context, GOOD_STEPS, LOSS_SCALE, MICRO, accumulated};
+use crate::typed::{Averaged, Clip, LossScale, Train};
+
+/// What writes state, unless the step is left out.
+pub(super) struct Writer<'g> {
+    pub(super) b: &'g Builder,
+    /// Whether the step counts; it always does where this is `None`.
+    pub(super) fine: Option<Value<'g>>,
+}
+
+impl<'g> Writer<'g> {
+    /// Gives state a new value.
+    pub(super) fn write(&self, name: &str, new: Value<'g>) {
+        let old = || self.b.read(name, &new.ty());
+        let new = match self.fine {
+            Some(fine) => fine.broadcast(&new.shape()).select(new, old()),
+            None => new,
+        };
+        self.b.write(name, new);
+    }
+
+    /// Gives some rows of state new values.
+    pub(super) fn write_rows(&self, name: &str, old: Value<'g>, at: &Rows<'g>, new: Value<'g>) {
+        let count = at.count.expect("summed rows have a count");
+        let count = match self.fine {
+            Some(fine) => fine.select(count, self.b.int(DType::I64, 0)),
+            None => count,
+        };
+        self.b.write(name, old.put_rows(at.indices, new, count));
+    }
+}
+
+/// How many batches of this step came before, an i64.
+pub(super) fn micro(b: &Builder) -> Value<'_> {
+    b.read(MICRO, &Type::scalar(DType::I64))
+}
+
+/// Does the same to the numbers of a gradient, whole or not.
+fn each<'g>(slope: Cotangent<'g>, f: impl FnOnce(Value<'g>) -> Value<'g>) -> Cotangent<'g> {
+    match slope {
+        Cotangent::Dense(whole) => Cotangent::Dense(f(whole)),
+        Cotangent::Rows(rows) => Cotangent::Rows(Rows {
+            rows: f(rows.rows),
+            ..rows
+        }),
+    }
+}
+
+/// By what the loss is multiplied.
+pub(super) fn loss_scale<'g>(cx: &Context<'_>, b: &'g Builder, train: &Train) -> Option<Value<'g>> {
+    let dtype = cx.dtype(DType::F32);
+    Some(match train.loss_scale? {
+        LossScale::Fixed(scale) => b.scalar(dtype, scale),
+        LossScale::Dynamic { .. } => b.read(LOSS_SCALE, &Type::scalar(dtype)),
+    })
+}
+
+/// Divides gradients by the scale again.
+pub(super) fn unscale<'g>(all: &mut Slopes<'_, 'g>, scale: Value<'g>) {
+    for (_, _, slope) in all {
+        *slope = each(*slope, |g| g / scale.cast(g.dtype()));
+    }
+}
+
+/// Adds gradients to those of the batches before, and with the last batch takes the mean.
+pub(super) fn accumulate<'g>(
+    cx: &Context<'_>,
+    b: &'g Builder,
+    train: &Train,
+    all: &mut Slopes<'_, 'g>,
+    only_add: bool,
+) {
+    for (_, update, slope) in all {
+        let name = accumulated(step::name_of(cx, update.variable));
+        let slope_now = slope.dense();
+        let sum = b.read(&name, &slope_now.ty()) + slope_now;
+        match only_add {
+            true => b.write(&name, sum),
+            false => {
+                b.write(&name, b.full(&sum.ty(), 0.0));
+                *slope = Cotangent::Dense(sum / train.accumulate as f64);
+            }
+        }
+    }
+    let next = match only_add {
+        true => micro(b) + b.int(DType::I64, 1),
+        false => b.int(DType::I64, 0),
+    };
+    b.write(MICRO, next);
+}
+
+/// Whether all numbers of all gradients are finite.
+pub(super) fn all_finite<'g>(b: &'g Builder, all: &Slopes<'_, 'g>) -> Value<'g> {
+    let mut fine = b.constant(trainspec_ir::Tensor::scalar(true));
+    for (_, _, slope) in all {
+        let numbers = match slope {
+            Cotangent::Dense(whole) => *whole,
+            Cotangent::Rows(rows) => rows.masked().rows,
+        };
+        fine = fine.logical_and(numbers.is_finite().all(&numbers.axes()));
+    }
+    fine
+}
+
+/// Bounds gradients, in the order in which bounds are set.
+pub(super) fn clip<'g>(
+    cx: &Context<'_>,
+    b: &'g Builder,
+    train: &Train,
+    rates: &Values<'g>,
+    all: &mut Slopes<'_, 'g>,
+) -> Result<(), Diagnostic> {
+    for clip in &train.clips {
+        let places: Vec<Option<usize>> = clip
+            .variables
+            .iter()
+            .map(|v| all.iter().position(|(_, update, _)| update.variable == *v))
+            .collect();
+        // What a bound sees; a variable without a gradient has nothing to bound.
+        let mut seen = Vec::new();
+        for place in &places {
+            seen.push(place.map(|i| {
+                all[i].2 = prepared(clip, all[i].2);
+                match all[i].2 {
+                    Cotangent::Dense(whole) => whole,
+                    Cotangent::Rows(rows) => rows.rows,
+                }
+            }));
+        }
+        let mut inputs = |name: &str, ty: &TensorType, span: Span| {
+            if let Some(rate) = step::rate_of(name) {
+                return Ok(rates.get(rate));
+            }
+            let number = name.strip_prefix("grad ").and_then(|n| n.parse().ok());
+            let Some(number): Option<usize> = number else {
+                return Err(step::unknown_input(name, span));
+            };
+            let ty = Type::of(ty).expect("it is bound");
+            Ok(seen[number].unwrap_or_else(|| b.full(&ty, 0.0)))
+        };
+        let values = program::lower(cx, b, &clip.program, &mut inputs)?;
+        for (place, value) in places.iter().zip(&clip.values) {
+            if let Some(i) = place {
+                all[*i].2 = each(all[*i].2, |_| values.get(*value));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A gradient in the form that a bound takes: the rows of a sparse one as they come, or the whole.
+fn prepared<'g>(clip: &Clip, slope: Cotangent<'g>) -> Cotangent<'g> {
+    match slope {
+        Cotangent::Rows(rows) if clip.by_rows => Cotangent::Rows(rows.masked()),
+        slope => Cotangent::Dense(slope.dense()),
+    }
+}
+
+/// Lets averages follow.
+pub(super) fn average<'g>(
+    cx: &Context<'_>,
+    writer: &Writer<'g>,
+    train: &Train,
+    rates: &Values<'g>,
+    model: &Values<'g>,
+) -> Result<(), Diagnostic> {
+    let b = writer.b;
+    for average in &train.averages {
+        let now = match &average.source {
+            Averaged::Variable(var) => match b.written(step::name_of(cx, *var)) {
+                Some(new) => new,
+                None => program::read(cx, b, *var)?,
+            },
+            Averaged::Value(_, id) => model.get(*id),
+        };
+        let mut inputs = |name: &str, ty: &TensorType, span: Span| {
+            if let Some(rate) = step::rate_of(name) {
+                return Ok(rates.get(rate));
+            }
+            if name == "value" {
+                return Ok(now);
+            }
+            match average.kept.iter().find(|k| k.source == name) {
+                Some(kept) => Ok(b.read(&kept.name, &Type::of(ty).expect("it is bound"))),
+                None => Err(step::unknown_input(name, span)),
+            }
+        };
+        let values = program::lower(cx, b, &average.program, &mut inputs)?;
+        for (kept, value) in average.kept.iter().zip(&average.values) {
+            writer.write(&kept.name, values.get(*value));
+        }
+    }
+    Ok(())
+}
+
+/// The scale of the next step: less after a gradient that was not finite, more after enough that were.
+pub(super) fn next_scale<'g>(writer: &Writer<'g>, train: &Train, scale: Option<Value<'g>>) {
+    let (
+        Some(LossScale::Dynamic {
+            growth_steps,
+            multiplier,
+            ..
+        }),
+        Some(scale),
+        Some(fine),
+    ) = (train.loss_scale, scale, writer.fine)
+    else {
+        return;
+    };
+    let b = writer.b;
+    let none = b.int(DType::I64, 0);
+    let good = b.read(GOOD_STEPS, &Type::scalar(DType::I64)) + b.int(DType::I64, 1);
+    let enough = good.greater_equal(b.int(DType::I64, growth_steps));
+    let larger = scale * multiplier;
+    let grown = enough.logical_and(larger.is_finite()).select(larger, scale);
+    let smaller = (scale / multiplier).maximum(scale.like(1.0));
+    b.write(LOSS_SCALE, fine.select(grown, smaller));
+    let counted = enough.select(none, good);
+    b.write(GOOD_STEPS, fine.select(counted, none));
+}

@@ -1,0 +1,70 @@
+//! Rows of repeated positions added up.
+
+use std::collections::HashMap;
+
+use ndarray::{Array1, Axis, arr0};
+
+use crate::graph::{AttrKind, Eval, Gradient, Prim, PrimCall, Type};
+use crate::interp::{Array, Evaluation, Fault};
+use crate::ops::rules::arrays::row_numbers;
+use crate::ops::rules::primitive::{arity, of_class};
+use crate::types::{Class, DType};
+
+/// The different ones of the first `count` positions (i64) in the order of first appearance, the sum of the rows of each, both
+/// with 0 behind them, and how many there are (i64). Positions are below `length`, or the run fails.
+pub(crate) static PRIM: Prim = Prim {
+    name: "sum_rows",
+    attrs: &[("length", AttrKind::Size)],
+    infer,
+    gradient: Gradient::None,
+    eval: Eval::Whole(eval),
+};
+
+fn infer(call: &PrimCall<'_>) -> Result<Vec<Type>, String> {
+    let [indices, rows, count] = arity(call)?;
+    of_class(indices, Class::Int)?;
+    of_class(rows, Class::Float)?;
+    if indices.rank() != 1 || rows.shape.first() != indices.shape.first() {
+        return Err(format!(
+            "there must be a vector of positions with a row for each, not {indices} and {rows}"
+        ));
+    }
+    if *count != Type::scalar(DType::I64) {
+        return Err(format!("the count must be an i64, not {count}"));
+    }
+    if call.size("length") == 0 && indices.shape[0] > 0 {
+        return Err("there is no row to add to".to_owned());
+    }
+    Ok(vec![
+        indices.with_dtype(DType::I64),
+        rows.clone(),
+        count.clone(),
+    ])
+}
+
+fn eval(e: &Evaluation<'_>) -> Result<Vec<Array>, Fault> {
+    let all = e.x(0).int();
+    let count = e.x(2).int().first().map_or(0, |n| (*n).max(0) as usize);
+    let used = all
+        .iter()
+        .take(count)
+        .copied()
+        .collect::<Array1<i64>>()
+        .into_dyn()
+        .into_shared();
+    let places = row_numbers(&used, e.size("length"))?;
+    let rows = e.x(1).float();
+    let mut sums = ndarray::ArrayD::zeros(rows.raw_dim());
+    let mut firsts = Array1::zeros(all.len());
+    let mut known = HashMap::new();
+    for (place, row) in places.iter().zip(rows.outer_iter()) {
+        let next = known.len();
+        let at = *known.entry(*place).or_insert(next);
+        firsts[at] = *place as i64;
+        let mut sum = sums.index_axis_mut(Axis(0), at);
+        sum += &row;
+    }
+    let sums = e.floats_of(1, sums);
+    let found = arr0(known.len() as i64).into_dyn();
+    Ok(vec![firsts.into_dyn().into(), sums, found.into()])
+}
