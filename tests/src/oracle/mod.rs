@@ -16,6 +16,7 @@ pub mod gradients;
 pub mod model;
 pub mod ops;
 pub mod report;
+pub mod run;
 pub mod slopes;
 pub mod tensors;
 pub mod training;

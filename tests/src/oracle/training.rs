@@ -6,23 +6,16 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
-use std::sync::Arc;
 
 use serde_json::Value as Json;
-use trainspec_codegen::Options as CodeOptions;
-use trainspec_codegen::exec::Executable;
-use trainspec_codegen::exec::pool::Pool;
-use trainspec_compiler::diag::{Style, render};
-use trainspec_compiler::source::NoFiles;
-use trainspec_compiler::typed::Spec;
-use trainspec_compiler::{Compilation, Options};
-use trainspec_frontend::lower::{self, Binding, Context, GLOBAL_STEP, SEED};
-use trainspec_ir::graph::{Graph, State, Type};
-use trainspec_ir::{Tensor, interp, passes};
+use trainspec_frontend::lower::GLOBAL_STEP;
+use trainspec_ir::Tensor;
+use trainspec_ir::graph::Type;
 
 use crate::oracle::compare::{Tolerance, close};
 use crate::oracle::fields::Fields;
 use crate::oracle::report::{Findings, Report};
+use crate::oracle::run::{Run, checked};
 use crate::oracle::tensors::{number, tensor, whole};
 use crate::oracle::{Engine, cases};
 
@@ -189,76 +182,6 @@ fn text(
     Ok(text)
 }
 
-fn checked(text: &str) -> Result<Spec, String> {
-    let found = Compilation::check("run.trainspec", text, &NoFiles, &Options::default());
-    let errors: Vec<String> = found
-        .diagnostics
-        .iter()
-        .filter(|d| d.is_error())
-        .map(|d| render(&found.sources, d, Style::Plain))
-        .collect();
-    match found.spec {
-        Some(spec) if errors.is_empty() => Ok(spec),
-        _ => Err(format!("{text}{}", errors.join("\n"))),
-    }
-}
-
-/// A step that can be run again and again.
-enum Program {
-    Interpreted(Graph),
-    Compiled(Box<Executable>),
-}
-
-impl Program {
-    fn new(graph: Graph, engine: Engine) -> Result<Program, String> {
-        Ok(match engine {
-            Engine::Interpreted => Program::Interpreted(graph),
-            Engine::Compiled => {
-                let graph = passes::run(graph, &Default::default());
-                let pool = Arc::new(Pool::exactly(2));
-                let program = Executable::new(&graph, pool, &CodeOptions::default())
-                    .map_err(|e| format!("it cannot be compiled: {e}"))?;
-                Program::Compiled(Box::new(program))
-            }
-        })
-    }
-
-    fn state(&self) -> &[State] {
-        match self {
-            Program::Interpreted(graph) => &graph.state,
-            Program::Compiled(program) => program.state(),
-        }
-    }
-
-    fn run(
-        &mut self,
-        inputs: &BTreeMap<String, Tensor>,
-        state: &mut [Tensor],
-    ) -> Result<BTreeMap<String, Tensor>, String> {
-        let failed = |e: interp::RunError| format!("the run fails: {e}");
-        match self {
-            Program::Interpreted(graph) => {
-                let outcome = interp::run(graph, inputs, state).map_err(failed)?;
-                for (place, value) in outcome.writes {
-                    state[place] = value;
-                }
-                let names = graph.results.iter().map(|(name, _)| name.clone());
-                Ok(names.zip(outcome.results).collect())
-            }
-            Program::Compiled(program) => {
-                let feeds: Vec<&Tensor> = program
-                    .inputs()
-                    .iter()
-                    .map(|(name, _)| inputs.get(name).ok_or(format!("no input `{name}`")))
-                    .collect::<Result<_, _>>()?;
-                let places: Vec<usize> = (0..state.len()).collect();
-                let results = program.run(&feeds, state, &places).map_err(failed)?;
-                Ok(results.into_iter().collect())
-            }
-        }
-    }
-}
-
 fn run_case(case: &Json, model: &str, train: &str, engine: Engine) -> Result<Findings, String> {
     let fields = Fields::of(case)?;
     for known in ["name", "description", "hyper", "float64_deviation"] {
@@ -277,27 +200,9 @@ fn run_case(case: &Json, model: &str, train: &str, engine: Engine) -> Result<Fin
 
     let text = text(case, model, train, &parameters, &others, &batches)?;
     let spec = checked(&text)?;
-    let binding = Binding::new();
-    let cx = Context::new(&spec, &binding);
-    let told = |wrong: trainspec_compiler::diag::Diagnostic| format!("no graph: {}", wrong.message);
-    let step = lower::step(&cx).map_err(told)?;
-    let initial = lower::initial(&cx).map_err(told)?;
-    let seed = BTreeMap::from([(SEED.to_owned(), Tensor::scalar(0_i64))]);
-    let values = interp::run(&initial, &seed, &[]).map_err(|e| e.to_string())?;
-    let mut start: BTreeMap<String, Tensor> = initial
-        .results
-        .iter()
-        .map(|(name, _)| name.clone())
-        .zip(values.results)
-        .collect();
-    start.extend(parameters.clone());
-    start.extend(others.clone());
-    let mut program = Program::new(step.graph, engine)?;
-    let names: Vec<String> = program.state().iter().map(|s| s.name.clone()).collect();
-    let mut state: Vec<Tensor> = names
-        .iter()
-        .map(|name| start.get(name).cloned().ok_or(format!("no `{name}`")))
-        .collect::<Result<_, _>>()?;
+    let mut start = parameters.clone();
+    start.extend(others);
+    let mut run = Run::new(&spec, false, start, engine)?;
 
     let mut findings = Findings::default();
     let mut compare = |what: String, expected: &Tensor, found: Option<&Tensor>| {
@@ -309,20 +214,15 @@ fn run_case(case: &Json, model: &str, train: &str, engine: Engine) -> Result<Fin
             findings.wrong.push(format!("{what}: {why}"));
         }
     };
-    let find = |state: &[Tensor], name: &str| {
-        let place = names.iter().position(|n| n == name)?;
-        Some(state[place].clone())
-    };
     let losses = tensor(expected.need("losses")?)?.to_f64s();
     let rates = tensor(expected.need("learning_rates")?)?.to_f64s();
     let norms = tensor(expected.need("global_norms")?)?.to_f64s();
     for step in 0..steps {
-        let mut inputs: BTreeMap<String, Tensor> = batches
+        let inputs = batches
             .iter()
             .map(|(name, t)| (name.clone(), row(t, step)))
             .collect();
-        inputs.insert(SEED.to_owned(), Tensor::scalar(0_i64));
-        let found = program.run(&inputs, &mut state)?;
+        let found = run.step(inputs)?;
         let scalar = |x: f64| Tensor::scalar(x as f32);
         compare(
             format!("the loss of step {step}"),
@@ -349,8 +249,7 @@ fn run_case(case: &Json, model: &str, train: &str, engine: Engine) -> Result<Fin
         }
         if step == 0 {
             for (name, t) in tensors(expected.need("first_parameters")?)? {
-                let now = find(&state, &name);
-                compare(format!("`{name}` after one step"), &t, now.as_ref());
+                compare(format!("`{name}` after one step"), &t, run.get(&name));
             }
         }
     }
@@ -366,25 +265,20 @@ fn run_case(case: &Json, model: &str, train: &str, engine: Engine) -> Result<Fin
         ),
     ] {
         for (name, t) in values {
-            let now = find(&state, &name);
-            compare(format!("`{name}` of {group}"), &t, now.as_ref());
+            compare(format!("`{name}` of {group}"), &t, run.get(&name));
         }
     }
     let case_name = case["name"].as_str().unwrap_or_default();
     let slots = Fields::of(expected.need("final_slots")?)?;
     for name in parameters.keys() {
         for (slot, t) in tensors(slots.need(name)?)? {
-            let now = find(&state, &format!("{name}/{}", slot_name(case_name, &slot)?));
-            compare(format!("slot `{slot}` of `{name}`"), &t, now.as_ref());
+            let now = run.get(&format!("{name}/{}", slot_name(case_name, &slot)?));
+            compare(format!("slot `{slot}` of `{name}`"), &t, now);
         }
     }
     slots.done("slots of a variable")?;
     let count = Tensor::scalar(whole(expected.need("final_global_step")?)?);
-    compare(
-        "the global step".to_owned(),
-        &count,
-        find(&state, GLOBAL_STEP).as_ref(),
-    );
+    compare("the global step".to_owned(), &count, run.get(GLOBAL_STEP));
     expected.done("an expectation")?;
     Ok(findings)
 }
