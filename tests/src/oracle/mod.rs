@@ -17,6 +17,7 @@ pub mod model;
 pub mod ops;
 pub mod report;
 pub mod run;
+pub mod schedules;
 pub mod slopes;
 pub mod tensors;
 pub mod training;
