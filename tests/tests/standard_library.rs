@@ -601,6 +601,7 @@ const SCHEDULES: &str = "
     one_cycle(0.1, 100)
     piecewise_constant([10, 20], [0.3, 0.2, 0.1])
     piecewise_constant([], [0.1])
+    piecewise_constant([0.5, 1.5], [0.3, 0.2, 0.1], x: step / 100)
     piecewise_constant_decay([10], [0.2, 0.1])
     polynomial_decay(0.1, 100)
     polynomial_decay(0.1, 100, power: 0.5, cycle: true)

@@ -19,6 +19,7 @@ pub mod ops;
 pub mod optimizers;
 pub mod report;
 pub mod run;
+pub mod schedules;
 pub mod slopes;
 pub mod tensors;
 pub mod training;
