@@ -1,10 +1,11 @@
 //! What a training has learned so far.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use trainspec_compiler::ir::Tensor;
 use trainspec_compiler::ir::interp;
-use trainspec_compiler::lower::{self, Binding, Context, GLOBAL_STEP, SEED};
+use trainspec_compiler::lower::{self, Binding, Context, GLOBAL_STEP, MICRO, SEED};
 use trainspec_compiler::typed::Spec;
 
 use crate::SessionError;
@@ -13,9 +14,9 @@ use crate::train::ExponentialMovingAverage;
 /// All that outlives a step, by name and in one order: variables, slots and scalars of optimizers, `global_step`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct State {
-    names: Vec<String>,
+    names: Arc<Vec<String>>,
     values: Vec<Tensor>,
-    places: BTreeMap<String, usize>,
+    places: Arc<BTreeMap<String, usize>>,
 }
 
 impl State {
@@ -70,10 +71,21 @@ impl State {
         *old = value;
     }
 
+    /// The names, which states that were made of one another share.
+    pub(crate) fn order(&self) -> &Arc<Vec<String>> {
+        &self.names
+    }
+
     /// How many updates there were.
     pub fn step(&self) -> u64 {
         let step = self.get(GLOBAL_STEP).map(Tensor::to_i64s);
         step.map_or(0, |s| s[0].max(0) as u64)
+    }
+
+    /// How many batches of the next update were seen, where an update takes several.
+    pub(crate) fn micro(&self) -> u64 {
+        let micro = self.get(MICRO).map(Tensor::to_i64s);
+        micro.map_or(0, |s| s[0].max(0) as u64)
     }
 
     /// The state with the moving averages in the place of the variables that have one; `None` where none has.
@@ -96,9 +108,9 @@ impl FromIterator<(String, Tensor)> for State {
         let (names, values): (Vec<String>, Vec<Tensor>) = pieces.into_iter().unzip();
         let places = names.iter().cloned().zip(0..).collect();
         State {
-            names,
+            names: Arc::new(names),
             values,
-            places,
+            places: Arc::new(places),
         }
     }
 }

@@ -186,6 +186,12 @@ fn main() {
         check("take", &[table.clone(), at(3000)], &[Attr::Flag(false)]);
         check("scatter_add", &[table.clone(), at(3000), rows.clone()], &[]);
         check("scatter_set", &[table, at(3000), rows.clone()], &[]);
+        let count = Type::scalar(DType::I64);
+        check(
+            "sum_rows",
+            &[at(3000), rows.clone(), count],
+            &[Attr::Size(20)],
+        );
         check(
             "unsorted_segment_max",
             &[rows.clone(), at(3000)],

@@ -34,7 +34,9 @@ fn small_calls_agree_with_the_interpreter() {
                 tried += 1;
             }
         }
-        assert!(tried > 0 || prim.name.contains("2d"), "`{}`", prim.name);
+        // Those that are told a count are tried below.
+        let other = prim.name.contains("2d") || ["put_rows", "sum_rows"].contains(&prim.name);
+        assert!(tried > 0 || other, "`{}`", prim.name);
     }
 }
 
@@ -393,6 +395,19 @@ fn large_rows_and_orders_agree() {
             let all = [x, at, rows.clone()];
             bench.agree(prim("scatter_add"), &[], &all);
             bench.agree(prim("scatter_set"), &[], &all);
+            for count in [0_i64, 1, 17, 1700, 3000, 9000] {
+                let [x, at, _] = &all;
+                let (count, length) = (Tensor::scalar(count), Attr::Size(1000));
+                let different = (0..1000_i64).map(|i| i * 7 % 1000).collect();
+                let different = Tensor::new(&[1000], different);
+                let new = draw.tensors(&[x.ty()]).remove(0);
+                let own = [x.clone(), different, new, count.clone()];
+                bench.agree(prim("put_rows"), &[], &own);
+                if dtype.is_float() {
+                    let summed = [at.clone(), rows.clone(), count];
+                    bench.agree(prim("sum_rows"), &[length], &summed);
+                }
+            }
             let ids = draw.positions(DType::I32, 3000, -1, 200);
             for name in ["max", "min", "prod"] {
                 let prim = prim(&format!("unsorted_segment_{name}"));
@@ -454,6 +469,11 @@ fn faults_read_the_same() {
             vec![rows.clone(), at.clone(), four.clone()],
         ),
         ("scatter_set", vec![], vec![rows, at.clone(), four.clone()]),
+        (
+            "sum_rows",
+            vec![Attr::Size(3)],
+            vec![at.clone(), four.clone(), Tensor::scalar(4_i64)],
+        ),
         (
             "unsorted_segment_max",
             vec![Attr::Size(2)],
@@ -537,7 +557,8 @@ impl Bench {
             (Ok(wanted), Ok(found)) => {
                 let room = room(prim, attrs, tensors, &wanted);
                 for (i, (wanted, found)) in wanted.iter().zip(&found).enumerate() {
-                    compare(&what(), wanted, found, room.as_ref().filter(|_| i == 0));
+                    let sums = if prim.name == "sum_rows" { 1 } else { 0 };
+                    compare(&what(), wanted, found, room.as_ref().filter(|_| i == sums));
                 }
                 None
             }
@@ -659,10 +680,12 @@ fn room(
         "sum_pool2d_grad" => (vec![0], sizes(1).iter().product()),
         "max_pool2d_grad" => (vec![1], sizes(0).iter().product()),
         "scatter_add" => (vec![0, 2], size(&tensors[1]) + 1),
+        "sum_rows" => (vec![1], size(&tensors[0])),
         "reduce_prod" => (vec![0], size(&tensors[0]) / size(&results[0]).max(1)),
         _ => return None,
     };
-    let dtype = results[0].dtype();
+    let sums = if prim.name == "sum_rows" { 1 } else { 0 };
+    let dtype = results[sums].dtype();
     if !dtype.is_float() {
         return None;
     }
@@ -671,15 +694,15 @@ fn room(
         false => t.clone(),
     };
     let all: Vec<Tensor> = tensors.iter().enumerate().map(absolute).collect();
-    let sums = interpreted(prim, attrs, &all).expect("it had an answer");
+    let absolutes = interpreted(prim, attrs, &all).expect("it had an answer");
     let (own, wide) = match dtype {
         DType::F16 => (2_f64.powi(-10), 2_f64.powi(-23)),
         DType::Bf16 => (2_f64.powi(-7), 2_f64.powi(-23)),
         DType::F32 => (2_f64.powi(-23), 2_f64.powi(-23)),
         _ => (2_f64.powi(-52), 2_f64.powi(-52)),
     };
-    let (terms, results) = (terms as f64 + 2.0, results[0].to_f64s());
-    let sums = sums[0].to_f64s().into_iter().zip(results);
+    let (terms, results) = (terms as f64 + 2.0, results[sums].to_f64s());
+    let sums = absolutes[sums].to_f64s().into_iter().zip(results);
     // Below, the least normal numbers.
     let least = if dtype == DType::F16 { 1e-7 } else { 1e-37 };
     Some(

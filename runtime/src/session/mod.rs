@@ -46,6 +46,8 @@ pub struct Session<'a> {
     spec: &'a Spec,
     model: &'a Model,
     seed: i64,
+    /// How many batches make an update.
+    batches: u64,
     state: State,
     steps: Programs<'a>,
     evaluations: Programs<'a>,
@@ -82,6 +84,7 @@ impl<'a> Session<'a> {
             spec,
             model,
             seed,
+            batches: train.accumulate.max(1) as u64,
             state: State::initial(spec, seed)?,
             steps: Programs::new(spec, true, step, disabled, &options.engine),
             evaluations: Programs::new(spec, false, evaluation, disabled, &options.engine),
@@ -108,18 +111,29 @@ impl<'a> Session<'a> {
         made
     }
 
-    /// One update.
+    /// One update; with `accumulate` one batch of it, of which the last updates. [`State::step`] tells whether it did.
     pub fn step(&mut self, batch: &Element) -> Result<Fetched, SessionError> {
         let sizes = binding::bind(self.model, &batch.values)?;
         let inputs = self.inputs(batch);
-        self.steps.get(&sizes)?.run(&inputs, &mut self.state)
+        let last = self.state.micro() + 1 >= self.batches;
+        let kept = self.steps.get(&sizes)?;
+        let program = match &mut kept.micro {
+            Some(micro) if !last => micro,
+            _ => &mut kept.whole,
+        };
+        program.run(&inputs, &mut self.state)
+    }
+
+    /// How many batches make an update.
+    pub fn batches(&self) -> u64 {
+        self.batches
     }
 
     /// The model on a batch, as it is evaluated; nothing is written. With averages they stand in for the variables.
     pub fn evaluate(&mut self, batch: &Element, averages: bool) -> Result<Fetched, SessionError> {
         let sizes = binding::bind(self.model, &batch.values)?;
         let inputs = self.inputs(batch);
-        let program = self.evaluations.get(&sizes)?;
+        let program = &mut self.evaluations.get(&sizes)?.whole;
         if !averages {
             // An evaluation has no writes, so the state stays as it is.
             return program.run(&inputs, &mut self.state);

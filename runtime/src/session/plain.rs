@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use trainspec_compiler::diag::{Code, Diagnostic};
+use trainspec_compiler::ir::Tensor;
 use trainspec_compiler::typed::{self, Constant, DataSet, Eval, Interval, Model, Spec, Train};
 
 use crate::data::{Element, Opening, Pipeline};
@@ -14,7 +15,7 @@ use crate::session::watch::Watch;
 use crate::session::{
     DataSize, End, Event, Mean, Observer, Options, Session, parameters, the_train,
 };
-use crate::{DataError, SessionError, State};
+use crate::{Cause, DataError, SessionError, State};
 
 /// Trains a spec from its first step to its end; gives what it has learned.
 pub fn train(
@@ -167,6 +168,7 @@ impl Run<'_, '_> {
         let start = self.outside.now();
         let mut step = self.session.state().step();
         let mut losses = Vec::new();
+        let mut parts = Parts::default();
         let mut end = self.limits.end(step, next.as_ref());
         if end.is_some() {
             self.evaluate(&self.moment(step, 0, start), true)?;
@@ -174,10 +176,27 @@ impl Run<'_, '_> {
         while end.is_none()
             && let Some(batch) = next.take()
         {
-            step += 1;
-            let in_step = |error: SessionError| error.in_step(step);
+            let in_step = |error: SessionError| error.in_step(step + 1);
             let fetched = self.session.step(&batch).map_err(in_step)?;
             self.specialised();
+            parts.add(fetched);
+            if self.session.state().step() == step {
+                // More batches belong to this update, or it was left out because gradients were not finite.
+                if parts.count >= self.session.batches() {
+                    let fetched = parts.take();
+                    self.watch.not_a_number(&batch, &fetched).map_err(in_step)?;
+                    parts.left_out(&self.session).map_err(in_step)?;
+                }
+                next = data.next()?;
+                if next.is_none() {
+                    end = Some(End::Data);
+                }
+                continue;
+            }
+            step += 1;
+            let in_step = |error: SessionError| error.in_step(step);
+            let fetched = parts.take();
+            parts.skipped = 0;
             losses = losses_of(self.session.spec(), &fetched);
             let stop = self.watch.not_a_number(&batch, &fetched).map_err(in_step)?;
             // The next batch tells whether this one was the last of its pass, and of all. If it is bad, this step is over
@@ -242,6 +261,62 @@ impl Run<'_, '_> {
             }
         }
         Ok(())
+    }
+}
+
+/// What the batches of one update gave.
+#[derive(Default)]
+struct Parts {
+    count: u64,
+    sum: Fetched,
+    /// How many updates in a row were left out.
+    skipped: u64,
+}
+
+/// So many updates in a row are not left out by accident: a scale of 2^127 is down to 1 by then.
+const SKIPPED: u64 = 256;
+
+impl Parts {
+    /// Adds what a batch gave: single numbers are averaged, of all else the last is kept.
+    fn add(&mut self, fetched: Fetched) {
+        self.count += 1;
+        for (name, value) in fetched.0 {
+            let value = match self.sum.get(&name) {
+                Some(sum) if value.shape().is_empty() && value.dtype().is_float() => {
+                    Tensor::from_f64s(&value.ty(), [sum.to_f64s()[0] + value.to_f64s()[0]])
+                }
+                _ => value,
+            };
+            self.sum.0.insert(name, value);
+        }
+    }
+
+    /// The means, after which it begins anew.
+    fn take(&mut self) -> Fetched {
+        let count = std::mem::take(&mut self.count);
+        let mut fetched = std::mem::take(&mut self.sum);
+        if count > 1 {
+            for value in fetched.0.values_mut() {
+                if value.shape().is_empty() && value.dtype().is_float() {
+                    *value = Tensor::from_f64s(&value.ty(), [value.to_f64s()[0] / count as f64]);
+                }
+            }
+        }
+        fetched
+    }
+
+    /// An update was left out; too many in a row are an error.
+    fn left_out(&mut self, session: &Session<'_>) -> Result<(), SessionError> {
+        self.skipped += 1;
+        if self.skipped < SKIPPED {
+            return Ok(());
+        }
+        let groups = session.spec().train.iter().flat_map(|t| &t.groups);
+        Err(Cause::NotANumber {
+            name: "gradient".to_owned(),
+            span: groups.map(|g| g.span).next().unwrap_or_default(),
+        }
+        .into())
     }
 }
 

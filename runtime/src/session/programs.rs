@@ -22,12 +22,21 @@ pub(super) struct Programs<'a> {
     disabled: &'a BTreeSet<String>,
     engine: &'a Engine,
     /// The latest last.
-    kept: Vec<(Binding, Box<dyn Executable>)>,
+    kept: Vec<(Binding, Kept)>,
     /// What was made and not reported yet.
     pub(super) made: Vec<Specialisation>,
     made_before: bool,
     /// What is odd about the first of them.
     pub(super) warnings: Vec<Diagnostic>,
+}
+
+/// What is made for one size of the named dimensions.
+#[derive(Debug)]
+pub(super) struct Kept {
+    /// The step, or the evaluation.
+    pub(super) whole: Box<dyn Executable>,
+    /// What is done with every batch of a step but the last, where a step has several.
+    pub(super) micro: Option<Box<dyn Executable>>,
 }
 
 impl<'a> Programs<'a> {
@@ -52,37 +61,41 @@ impl<'a> Programs<'a> {
     }
 
     /// The program for these sizes.
-    pub(super) fn get(&mut self, sizes: &Binding) -> Result<&mut dyn Executable, SessionError> {
+    pub(super) fn get(&mut self, sizes: &Binding) -> Result<&mut Kept, SessionError> {
         let found = self.kept.iter().position(|(kept, _)| kept == sizes);
         let entry = match found {
             Some(i) => self.kept.remove(i),
             None => {
                 let cx = Context::new(self.spec, sizes);
-                let graph = match self.training {
+                let (graph, micro) = match self.training {
                     true => {
                         let step = lower::step(&cx)?;
                         self.warnings = step.warnings;
-                        step.graph
+                        (step.graph, step.micro)
                     }
-                    false => lower::model(&cx, false)?,
+                    false => (lower::model(&cx, false)?, None),
                 };
                 let wanted = |name: &str| is_wanted(&self.results, name);
-                let program = prepare(graph, &wanted, self.disabled, self.engine);
+                let program = |graph| prepare(graph, &wanted, self.disabled, self.engine);
+                let kept = Kept {
+                    whole: program(graph),
+                    micro: micro.map(program),
+                };
                 self.made.push(Specialisation {
                     training: self.training,
                     again: self.made_before,
                     sizes: sizes.clone(),
-                    bytes: program.bytes(),
+                    bytes: kept.whole.bytes() + kept.micro.as_ref().map_or(0, |m| m.bytes()),
                 });
                 self.made_before = true;
-                (sizes.clone(), program)
+                (sizes.clone(), kept)
             }
         };
         if self.kept.len() == KEPT {
             self.kept.remove(0);
         }
         self.kept.push(entry);
-        let (_, executable) = self.kept.last_mut().expect("it was just put there");
-        Ok(executable.as_mut())
+        let (_, kept) = self.kept.last_mut().expect("it was just put there");
+        Ok(kept)
     }
 }

@@ -58,6 +58,11 @@ extern "C" fn call2(f: usize, x: f64, y: f64) -> f64 {
 }
 
 impl Code {
+    /// All functions.
+    pub(super) fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
     /// Compiles loops; their entries have the same order.
     pub(super) fn compile(
         maps: &[&Map],

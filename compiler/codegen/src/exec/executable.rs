@@ -1,5 +1,6 @@
 //! What a graph becomes.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,6 +27,8 @@ pub struct Executable {
     /// New state that lies with the old one, or with the inputs, on its way.
     staged: Vec<Option<Arena>>,
     pointers: (Pointers, Pointers),
+    /// The places of state that were last found to be different.
+    places: Vec<usize>,
 }
 
 impl Executable {
@@ -61,6 +64,7 @@ impl Executable {
             scratch: Scratch::default(),
             staged,
             pointers: Default::default(),
+            places: Vec::new(),
         })
     }
 
@@ -157,7 +161,7 @@ impl Executable {
                 ));
             }
         }
-        for (i, (place, piece)) in places.iter().zip(self.state()).enumerate() {
+        for (place, piece) in places.iter().zip(self.state()) {
             match state.get(*place) {
                 Some(tensor)
                     if tensor.dtype() == piece.ty.dtype && tensor.shape() == piece.ty.shape => {}
@@ -170,10 +174,15 @@ impl Executable {
                 }
                 None => return wrong(format!("the value of `{}` is missing", piece.name)),
             }
-            assert!(
-                !places[..i].contains(place),
+        }
+        if self.places != places {
+            let different: HashSet<&usize> = places.iter().collect();
+            assert_eq!(
+                different.len(),
+                places.len(),
                 "each piece of state has a place of its own"
             );
+            self.places = places.to_vec();
         }
         let (feeds, before) = &mut self.pointers;
         feeds.0.clear();

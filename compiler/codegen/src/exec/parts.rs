@@ -1,5 +1,8 @@
 //! A slice cut into parts, each given to one task of a pool.
 
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
+
 use crate::exec::pool::Pool;
 
 /// Where a slice starts, for tasks that each take a part of their own.
@@ -70,6 +73,54 @@ pub fn each_of<T: Send>(
         // number once, and parts of different numbers do not overlap.
         let part = unsafe { std::slice::from_raw_parts_mut(start.at(begin), end - begin) };
         work(number, i % parts, part);
+    });
+}
+
+/// How many rows are put by one task.
+const ROWS: usize = 1 << 11;
+
+/// Puts rows of `width` elements into `data` at places, on the threads of the pool; a place behind the data is passed over. Of rows with
+/// the same place one wins, any one.
+pub fn put_rows<T: Copy + Send + Sync>(
+    pool: &Pool,
+    data: &mut [T],
+    width: usize,
+    places: &[i64],
+    rows: &[T],
+) {
+    let count = places.len();
+    assert!(
+        count.saturating_mul(width) <= rows.len(),
+        "there is a row for each place"
+    );
+    let length = data.len() as i64 / width.max(1) as i64;
+    if size_of::<T>() != size_of::<u32>() || width == 0 {
+        for (place, row) in places.iter().zip(rows.chunks_exact(width.max(1))) {
+            if (0..length).contains(place) {
+                data[*place as usize * width..][..width].copy_from_slice(row);
+            }
+        }
+        return;
+    }
+    // SAFETY: an atomic number has the size and, being no larger than `T`, at most the alignment of the elements, which are borrowed
+    // exclusively until all tasks are done.
+    let cells: &[AtomicU32] =
+        unsafe { std::slice::from_raw_parts(data.as_mut_ptr().cast(), data.len()) };
+    pool.run(count.div_ceil(ROWS), &|task| {
+        let own = task * ROWS..((task + 1) * ROWS).min(count);
+        for (place, row) in places[own.clone()]
+            .iter()
+            .zip(rows[own.start * width..].chunks_exact(width))
+        {
+            if !(0..length).contains(place) {
+                continue;
+            }
+            let to = &cells[*place as usize * width..][..width];
+            for (to, x) in to.iter().zip(row) {
+                // SAFETY: both have four bytes, and every pattern of bits is a number.
+                to.store(unsafe { std::mem::transmute_copy::<T, u32>(x) }, Relaxed);
+            }
+        }
     });
 }
 

@@ -1,12 +1,13 @@
 //! A program with its code and its memory: what runs, kernel by kernel.
 
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use trainspec_ir::Tensor;
 use trainspec_ir::graph::Type;
 use trainspec_ir::interp::RunError;
-use trainspec_ir::kernel::{BufferId, Kernel, Origin, View, What};
+use trainspec_ir::kernel::{BufferId, Kernel, Map, Origin, View, What};
 use trainspec_ir::plan::{Place, Program};
 
 use crate::CompileError;
@@ -24,6 +25,8 @@ pub(super) struct Unit {
     pub(super) program: Program,
     code: Code,
     steps: Vec<Step>,
+    /// Loops that run at once, by the first of them.
+    waves: Vec<Option<Wave>>,
     /// The time spent in each kernel, where somebody wants to know.
     pub(super) clocks: Option<Vec<Duration>>,
     constants: Vec<Tensor>,
@@ -31,6 +34,53 @@ pub(super) struct Unit {
     /// The first byte of each buffer, for the time of a run.
     bases: Pointers,
     table: Pointers,
+}
+
+/// Loops that run at once.
+#[derive(Debug)]
+struct Wave {
+    /// The function of each kernel, and how it is walked.
+    loops: Vec<(usize, Walk)>,
+    /// The number of the first task of each, and of what would be the next.
+    tasks: Vec<usize>,
+    /// Where the addresses of each begin in the table.
+    tables: Vec<usize>,
+}
+
+impl Wave {
+    /// The wave that begins with a kernel, where there are several in it.
+    fn of(program: &Program, steps: &[Step], first: usize) -> Option<Wave> {
+        let waves = &program.waves;
+        if first > 0 && waves[first - 1] == waves[first] {
+            return None;
+        }
+        let kernels = waves[first..]
+            .iter()
+            .take_while(|w| **w == waves[first])
+            .count();
+        if kernels == 1 {
+            return None;
+        }
+        let (mut loops, mut tasks, mut tables) = (Vec::new(), vec![0], vec![0]);
+        let all = program.kernels.kernels[first..].iter().zip(&steps[first..]);
+        for (kernel, step) in all.take(kernels) {
+            let (Step::Map { entry, walk }, What::Map(map)) = (step, &kernel.what) else {
+                unreachable!("loops alone share a wave");
+            };
+            let count = match map.shape.contains(&0) {
+                true => 0,
+                false => walk.task_count(),
+            };
+            loops.push((*entry, walk.clone()));
+            tasks.push(tasks[tasks.len() - 1] + count);
+            tables.push(tables[tables.len() - 1] + map.loads.len() + map.stores.len());
+        }
+        Some(Wave {
+            loops,
+            tasks,
+            tables,
+        })
+    }
 }
 
 /// How a kernel is run.
@@ -90,6 +140,42 @@ impl Lists<'_> {
     }
 }
 
+/// Loops to compile, each different one once.
+#[derive(Default)]
+struct Maps<'a> {
+    different: Vec<&'a Map>,
+    known: HashMap<String, usize>,
+}
+
+impl<'a> Maps<'a> {
+    /// The number of a loop among the different ones. Two that do the same to buffers that lie in the same way are one.
+    fn entry(&mut self, map: &'a Map) -> usize {
+        let mut buffers: Vec<BufferId> = Vec::new();
+        let mut number = |buffer: BufferId| match buffers.iter().position(|b| *b == buffer) {
+            Some(known) => known,
+            None => {
+                buffers.push(buffer);
+                buffers.len() - 1
+            }
+        };
+        let loads: Vec<_> = map
+            .loads
+            .iter()
+            .map(|v| (number(v.buffer), &v.shape, &v.strides))
+            .collect();
+        let key = format!(
+            "{:?} {} {loads:?} {:?} {:?}",
+            map.shape, map.folded, map.body, map.stores
+        );
+        let next = self.different.len();
+        let entry = *self.known.entry(key).or_insert(next);
+        if entry == next {
+            self.different.push(map);
+        }
+        entry
+    }
+}
+
 /// Addresses that mean something during a run only.
 #[derive(Debug, Default)]
 pub(super) struct Pointers(pub(super) Vec<*mut u8>);
@@ -112,17 +198,14 @@ impl Table<'_> {
 
 impl Unit {
     pub(super) fn new(program: Program, machine: Option<Machine>) -> Result<Unit, CompileError> {
-        let mut maps = Vec::new();
+        let mut maps = Maps::default();
         let mut steps = Vec::new();
         for kernel in &program.kernels.kernels {
             steps.push(match &kernel.what {
-                What::Map(map) => {
-                    maps.push(map);
-                    Step::Map {
-                        entry: maps.len() - 1,
-                        walk: Walk::of(map),
-                    }
-                }
+                What::Map(map) => Step::Map {
+                    entry: maps.entry(map),
+                    walk: Walk::of(map),
+                },
                 What::Call {
                     prim,
                     operands,
@@ -131,13 +214,13 @@ impl Unit {
                 } => {
                     let buffers = &program.kernels.buffers;
                     let then = then.as_ref().map(|map| {
-                        maps.push(&**map);
+                        let entry = maps.entry(map);
                         let walk = Walk::of(map);
                         let product = &buffers[kernel.makes[0].index()].ty;
                         let columns = product.shape[product.rank() - 1];
                         let rows = product.elements() / columns;
                         Ride {
-                            entry: maps.len() - 1,
+                            entry,
                             each: walk.rows.is_multiple_of(rows).then(|| walk.rows / rows),
                             walk,
                         }
@@ -163,8 +246,8 @@ impl Unit {
                 )?)),
             });
         }
-        let code =
-            Code::compile(&maps, machine).map_err(|e| CompileError::Cranelift(format!("{e:?}")))?;
+        let code = Code::compile(&maps.different, machine)
+            .map_err(|e| CompileError::Cranelift(format!("{e:?}")))?;
         let constant = |origin: &Origin| match origin {
             Origin::Const(tensor) => Some(tensor.clone()),
             Origin::Input(_) | Origin::State(_) | Origin::Made => None,
@@ -176,10 +259,13 @@ impl Unit {
             .filter_map(|b| constant(&b.origin))
             .collect();
         let arena = Arena::new(program.arena);
+        let all = 0..steps.len();
+        let waves = all.map(|first| Wave::of(&program, &steps, first)).collect();
         Ok(Unit {
             program,
             code,
             steps,
+            waves,
             clocks: None,
             constants,
             arena,
@@ -212,8 +298,20 @@ impl Unit {
                 Place::Arena(at) => unsafe { arena.add(*at) },
             });
         }
-        let kernels = self.program.kernels.kernels.iter();
-        for (now, (kernel, step)) in kernels.zip(&mut self.steps).enumerate() {
+        // The kernels before this one were run with the first of their wave.
+        let mut done = 0;
+        for now in 0..self.steps.len() {
+            if now < done {
+                continue;
+            }
+            // To tell the times of kernels apart they are run one by one.
+            if let (Some(wave), None) = (&self.waves[now], &self.clocks) {
+                done = now + wave.loops.len();
+                // SAFETY: the caller's promise, and the buffers were placed for kernels of one wave to run at once.
+                unsafe { self.run_wave(now, pool) };
+                continue;
+            }
+            let (kernel, step) = (&self.program.kernels.kernels[now], &mut self.steps[now]);
             let start = self.clocks.as_ref().map(|_| Instant::now());
             let bases = &self.bases.0;
             let at = |view: &View| {
@@ -271,6 +369,10 @@ impl Unit {
                     lists
                         .operands
                         .extend(operands.iter().zip(&call.types).map(slice));
+                    if is_in_place(operands, kernel, bases) {
+                        // What is changed where it lies is not told twice.
+                        lists.operands[0] = Slice::none(call.types[0].dtype);
+                    }
                     // SAFETY: made buffers do not overlap each other; the arena was zeroed once, so that all bytes are initialised,
                     // and truths are only ever written as 0 or 1.
                     let slice = |(b, ty): (&BufferId, &Type)| unsafe {
@@ -337,13 +439,57 @@ impl Unit {
         Ok(())
     }
 
+    /// Runs the loops of a wave, whose first is `first`.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Unit::run`], which has set the bases.
+    unsafe fn run_wave(&mut self, first: usize, pool: &Pool) {
+        let (program, bases) = (&self.program, &self.bases.0);
+        let wave = self.waves[first].as_ref().expect("a wave begins here");
+        let table = &mut self.table.0;
+        table.clear();
+        for kernel in &program.kernels.kernels[first..first + wave.loops.len()] {
+            let What::Map(map) = &kernel.what else {
+                unreachable!("loops alone share a wave");
+            };
+            let at = |view: &View| {
+                let bytes = program.kernels.buffers[view.buffer.index()]
+                    .ty
+                    .dtype
+                    .bytes();
+                // SAFETY: views lie inside their buffers.
+                unsafe { bases[view.buffer.index()].add(view.offset * bytes) }
+            };
+            table.extend(map.loads.iter().map(at));
+            table.extend(kernel.makes.iter().map(|b| bases[b.index()]));
+        }
+        let table = Table(table);
+        let (table, entries) = (&table, self.code.entries());
+        let tasks = wave.tasks[wave.loops.len()];
+        pool.run(tasks, &|task| {
+            let own = wave.tasks.partition_point(|start| *start <= task) - 1;
+            let (entry, walk) = &wave.loops[own];
+            let pointers = &table.pointers()[wave.tables[own]..wave.tables[own + 1]];
+            let (from, to) = walk.rows_of(task - wave.tasks[own]);
+            // SAFETY: as for a loop that runs alone; loops of one wave write nothing that another of them reads or writes.
+            unsafe { walk.run(entries[*entry], pointers, from, to) };
+        });
+    }
+
     /// How long it took to compile each kernel; a routine takes no time, a loop that of its body.
     pub(super) fn compile_times(&self) -> Vec<Duration> {
+        // What several kernels share is the first one's.
+        let mut known = HashSet::new();
+        let mut of = |entry: usize| match known.insert(entry) {
+            true => self.code.compile_time(entry),
+            false => Duration::ZERO,
+        };
         let time = |step: &Step| match step {
-            Step::Map { entry, .. } => self.code.compile_time(*entry),
+            Step::Map { entry, .. } => of(*entry),
             Step::Call(Call { then, .. }) => {
                 let ride = then.as_ref();
-                ride.map_or(Duration::ZERO, |ride| self.code.compile_time(ride.entry))
+                ride.map_or(Duration::ZERO, |ride| of(ride.entry))
             }
             Step::Scan(rounds) => rounds.compile_time(),
         };
@@ -363,6 +509,14 @@ impl Unit {
         };
         self.program.arena + self.steps.iter().map(inner).sum::<usize>()
     }
+}
+
+/// Whether a routine puts rows into what its first operand is. Only the plan lets one do so.
+fn is_in_place(operands: &[View], kernel: &Kernel, bases: &[*mut u8]) -> bool {
+    let (Some(x), Some(y)) = (operands.first(), kernel.makes.first()) else {
+        return false;
+    };
+    bases[x.buffer.index()] == bases[y.index()]
 }
 
 fn operands_of(kernel: &Kernel) -> &[View] {

@@ -10,7 +10,7 @@ use crate::translate::{Moves, Space};
 use crate::wide::{KEPT_BYTES, MOST_ACCESSES};
 
 /// How a loop is walked: its dimensions, and how far each access moves, in bytes.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Walk {
     outer: Vec<usize>,
     inner: usize,
@@ -57,10 +57,21 @@ impl Walk {
 
     /// All rows in tasks, on the threads of a pool.
     pub(super) fn tasks(&self, pool: &Pool, rows: &(dyn Fn(usize, usize) + Sync)) {
-        pool.run(self.rows.div_ceil(self.each), &|task| {
-            let (from, to) = (task * self.each, (task + 1) * self.each);
-            rows(from, to.min(self.rows));
+        pool.run(self.task_count(), &|task| {
+            let (from, to) = self.rows_of(task);
+            rows(from, to);
         });
+    }
+
+    /// How many tasks there are.
+    pub(super) fn task_count(&self) -> usize {
+        self.rows.div_ceil(self.each)
+    }
+
+    /// The rows of a task: from, and up to but without.
+    pub(super) fn rows_of(&self, task: usize) -> (usize, usize) {
+        let (from, to) = (task * self.each, (task + 1) * self.each);
+        (from, to.min(self.rows))
     }
 
     /// Does the rows `from..to`.

@@ -1,5 +1,8 @@
 //! Rows at positions: taken, added to, replaced.
 
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
+
 use trainspec_ir::interp::Fault;
 
 use super::elements::{Elem, Float, any, floats, ints};
@@ -7,32 +10,52 @@ use super::{GRAIN, Routine, Scratch, Slice, y};
 use crate::exec::parts;
 use crate::exec::pool::Pool;
 
+/// How many rows are taken by one task, where they are short.
+const TAKEN: usize = 1 << 11;
+
 /// Copies of the rows at positions.
 pub(super) fn take(r: &mut Routine<'_>) -> Result<(), Fault> {
     r.check();
     let shape = &r.types[0].shape;
-    row_numbers(&r.operands[1], shape[0], usize::MAX, &mut r.scratch.places)?;
-    let width: usize = shape[1..].iter().product();
-    any!(r.results[0].dtype, T => {
-        let (x, places) = (r.x::<T>(0), &r.scratch.places);
+    let (length, width) = (shape[0], shape[1..].iter().product::<usize>());
+    let lines = (GRAIN / width.max(1)).clamp(1, TAKEN);
+    // The first position that is out of range.
+    let wrong = AtomicUsize::new(usize::MAX);
+    any!(r.results[0].dtype, T => ints!(r.types[1].dtype, I => {
+        let (x, places) = (r.x::<T>(0), r.x::<I>(1));
         let y = y::<T>(&mut r.outputs[0]);
-        if width == 1 {
-            parts::each(r.pool, y, GRAIN, |i, part| {
-                for (y, place) in part.iter_mut().zip(&places[i * GRAIN..]) {
-                    *y = x[*place];
-                }
+        let row_of = |number: usize| {
+            let place = usize::try_from(places[number].to_i64()).ok().filter(|p| *p < length);
+            if place.is_none() {
+                wrong.fetch_min(number, Relaxed);
+            }
+            place
+        };
+        if width == 0 {
+            (0..places.len()).for_each(|number| {
+                row_of(number);
             });
-            return Ok(());
         }
-        let lines = (GRAIN / width.max(1)).max(1);
-        parts::each(r.pool, y, lines * width, |i, part| {
-            let rows = part.chunks_exact_mut(width);
-            for (row, place) in rows.zip(&places[i * lines..]) {
-                row.copy_from_slice(&x[place * width..][..width]);
+        parts::each(r.pool, y, lines * width.max(1), |i, part| {
+            for (number, row) in part.chunks_exact_mut(width.max(1)).enumerate() {
+                let Some(place) = row_of(i * lines + number) else {
+                    return;
+                };
+                match row {
+                    [only] => *only = x[place],
+                    row => row.copy_from_slice(&x[place * width..][..width]),
+                }
             }
         });
-    });
-    Ok(())
+        match wrong.into_inner() {
+            usize::MAX => Ok(()),
+            number => Err(out_of_range(places[number].to_i64(), length)),
+        }
+    }))
+}
+
+fn out_of_range(index: i64, length: usize) -> Fault {
+    Fault(format!("index {index} is out of range 0..{length}"))
 }
 
 /// A tensor with rows added at positions, one after another.
@@ -56,34 +79,24 @@ pub(super) fn scatter_set(r: &mut Routine<'_>) -> Result<(), Fault> {
 }
 
 /// A tensor with the first rows put at positions, no two of which are the same.
+///
+/// Without its first operand it puts them into what is in the place of the result.
 pub(super) fn put_rows(r: &mut Routine<'_>) -> Result<(), Fault> {
-    r.check();
+    let in_place = r.operands[0].is_empty();
+    if !in_place {
+        r.check();
+    }
     let (places, count) = (r.x::<i64>(1), r.x::<i64>(3)[0]);
     let places = &places[..(count.max(0) as usize).min(places.len())];
     any!(r.results[0].dtype, T => {
         let (x, rows, width) = (r.x::<T>(0), r.x::<T>(2), width(r));
         let y = y::<T>(&mut r.outputs[0]);
-        y.copy_from_slice(x);
-        put(y, places, rows, width);
+        if !in_place {
+            y.copy_from_slice(x);
+        }
+        parts::put_rows(r.pool, y, width, places, rows);
     });
     Ok(())
-}
-
-fn put<T: Elem>(y: &mut [T], places: &[i64], rows: &[T], width: usize) {
-    if width == 1 {
-        for (place, new) in places.iter().zip(rows) {
-            if let Some(at) = y.get_mut(*place as usize) {
-                *at = *new;
-            }
-        }
-        return;
-    }
-    for (place, new) in places.iter().zip(rows.chunks_exact(width.max(1))) {
-        let at = (*place as usize).saturating_mul(width);
-        if let Some(at) = y.get_mut(at..at.saturating_add(width)) {
-            at.copy_from_slice(new);
-        }
-    }
 }
 
 fn prepare(r: &mut Routine<'_>) -> Result<(), Fault> {
@@ -104,7 +117,7 @@ pub(super) fn row_numbers(
         for index in T::of(indices).expect("positions have a type").iter().take(most) {
             match usize::try_from(index.to_i64()) {
                 Ok(place) if place < length => places.push(place),
-                _ => return Err(Fault(format!("index {index} is out of range 0..{length}"))),
+                _ => return Err(out_of_range(index.to_i64(), length)),
             }
         }
     });

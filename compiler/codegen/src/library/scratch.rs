@@ -25,12 +25,39 @@ pub struct Scratch {
     pub(super) seen: Seen,
 }
 
-/// What is known of rows, without forgetting it row by row: what has another stamp is old.
+/// The numbers of rows, without forgetting them row by row: what is below the base of a call is old.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
-    pub(super) stamp: u32,
-    /// The stamp of each row, and its number.
-    pub(super) rows: Vec<(u32, u32)>,
+    /// More than all numbers so far.
+    next: u32,
+    /// The number of each row, and the base of its call.
+    pub(super) rows: Vec<u32>,
+}
+
+impl Seen {
+    /// Begins a call for `length` rows, of which at most `count` are given numbers; gives its base, which is above 0.
+    ///
+    /// # Panics
+    ///
+    /// When there are more numbers than a u32 can tell apart.
+    pub(super) fn begin(&mut self, length: usize, count: usize) -> u32 {
+        if self.rows.len() < length {
+            self.rows.resize(length, 0);
+        }
+        let count = u32::try_from(count).expect("positions are counted by an i32 elsewhere");
+        let base = self.next.max(1);
+        match base.checked_add(count) {
+            Some(next) => {
+                self.next = next;
+                base
+            }
+            None => {
+                self.rows.fill(0);
+                self.next = count.checked_add(1).expect("there is room for one call");
+                1
+            }
+        }
+    }
 }
 
 /// A dimension: its size, and how far apart its elements are.

@@ -26,7 +26,10 @@ pub(super) fn bounded(r: &mut Routine<'_>) -> Result<(), Fault> {
     let range = r.int("low")..r.int("high");
     ints!(r.types[0].dtype, T => {
         let x = r.x::<T>(0);
-        if let Some(n) = x.iter().find(|n| !range.contains(&n.to_i64())) {
+        // All are looked at, without a branch for each.
+        let outside = |n: &T| !range.contains(&n.to_i64());
+        if x.iter().fold(false, |any, n| any | outside(n)) {
+            let n = x.iter().find(|n| outside(n)).expect("there is one");
             let (what, low, high) = (r.text("what"), range.start, range.end);
             return Err(Fault(format!("`{what}`: {n} is not in {low}..{high}")));
         }

@@ -62,3 +62,21 @@ macro_rules! slices {
 
 slices!(Slice: F16, Bf16, F32, F64, I8, I16, I32, I64, U8, Bool);
 slices!(SliceMut: F16, Bf16, F32, F64, I8, I16, I32, I64, U8, Bool);
+
+impl<'a> Slice<'a> {
+    /// No elements of a type; of what is no number, bytes.
+    pub fn none(dtype: DType) -> Slice<'a> {
+        match dtype {
+            DType::F16 => Slice::F16(&[]),
+            DType::Bf16 => Slice::Bf16(&[]),
+            DType::F32 => Slice::F32(&[]),
+            DType::F64 => Slice::F64(&[]),
+            DType::I8 => Slice::I8(&[]),
+            DType::I16 => Slice::I16(&[]),
+            DType::I32 => Slice::I32(&[]),
+            DType::I64 => Slice::I64(&[]),
+            DType::Bool => Slice::Bool(&[]),
+            DType::U8 | DType::String => Slice::U8(&[]),
+        }
+    }
+}

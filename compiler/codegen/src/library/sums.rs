@@ -5,6 +5,7 @@ use trainspec_ir::interp::Fault;
 use super::elements::{Float, floats};
 use super::rows::{row_numbers, with_sums};
 use super::{Routine, Scratch, y};
+use crate::simd;
 
 /// The different positions in the order of their first appearance, zeros behind them, the sum of the rows of each, and how many
 /// there are.
@@ -25,31 +26,27 @@ pub(super) fn sum_rows(r: &mut Routine<'_>) -> Result<(), Fault> {
     Ok(())
 }
 
+/// How many places ahead what is known of a row is fetched, because rows are all over the memory.
+const AHEAD: usize = 16;
+
 /// Numbers the different places; `r.scratch.numbers` says which each is. Gives how many there are.
 fn number(r: &mut Routine<'_>, places: &[usize], length: usize) -> usize {
     let firsts = y::<i64>(&mut r.outputs[0]);
     let Scratch { numbers, seen, .. } = &mut *r.scratch;
     numbers.clear();
-    // What is known of each row: a stamp that no call before had, and its number.
-    if seen.rows.len() < length {
-        seen.rows.resize(length, (0, 0));
-    }
-    seen.stamp = match seen.stamp.checked_add(1) {
-        Some(next) => next,
-        None => {
-            seen.rows.fill((0, 0));
-            1
-        }
-    };
+    let base = seen.begin(length, places.len());
     let mut found = 0;
-    for place in places {
+    for (i, place) in places.iter().enumerate() {
+        if let Some(later) = places.get(i + AHEAD) {
+            simd::prefetch(&seen.rows, *later);
+        }
         let known = &mut seen.rows[*place];
-        if known.0 != seen.stamp {
-            *known = (seen.stamp, found);
+        if *known < base {
+            *known = base + found;
             firsts[found as usize] = *place as i64;
             found += 1;
         }
-        numbers.push(known.1);
+        numbers.push(*known - base);
     }
     firsts[found as usize..].fill(0);
     found as usize

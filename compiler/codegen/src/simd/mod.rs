@@ -2,3 +2,16 @@
 #![allow(unsafe_code)] // instructions beyond the base of the architecture are unsafe to call
 
 pub mod limits;
+
+/// Lets the machine fetch an element that will soon be needed.
+#[inline]
+pub fn prefetch<T>(data: &[T], i: usize) {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(x) = data.get(i) {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: the instruction is part of the base of the architecture, and changes nothing that a program can see.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(x).cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (data, i);
+}

@@ -345,7 +345,7 @@ impl Kernel<'_, '_> {
                 .enumerate()
                 .map(|(i, v)| {
                     v.filter(|_| needed[i])
-                        .map(|v| self.b.ins().splat(lanes.ty(), v))
+                        .map(|v| self.spread(v, self.map.body[i].dtype, lanes))
                 })
                 .collect();
             // Where lanes are combined there are two vectors of them.
@@ -454,6 +454,17 @@ impl Kernel<'_, '_> {
             }
         }
         registers
+    }
+
+    /// A vector of one value. Truths are masks there, all bits of a lane or none.
+    fn spread(&mut self, value: Value, dtype: DType, lanes: Lanes) -> Value {
+        if dtype != DType::Bool {
+            return self.b.ins().splat(lanes.ty(), value);
+        }
+        let mask = lanes.ty().as_truthy();
+        let wide = self.b.ins().uextend(mask.lane_type(), value);
+        let bits = self.b.ins().ineg(wide);
+        self.b.ins().splat(mask, bits)
     }
 
     /// A vector whose elements lie apart.

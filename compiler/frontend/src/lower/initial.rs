@@ -5,8 +5,8 @@ use trainspec_ir::graph::{Graph, Type};
 use trainspec_ir::{DType, Span, TensorType};
 
 use crate::diag::{Code, Diagnostic};
-use crate::lower::program;
-use crate::lower::{Context, GLOBAL_STEP, GOOD_STEPS, LOSS_SCALE, MICRO, SEED, accumulated};
+use crate::lower::program::{self, Values};
+use crate::lower::{Context, GLOBAL_STEP, GOOD_STEPS, LOSS_SCALE, MICRO, SEED, accumulated, step};
 use crate::typed::{Averaged, LossScale, Program, Train, ValueId};
 
 /// A graph whose results are the initial values of all state, by name: variables, slots, scalars of optimizers, averages and
@@ -20,6 +20,13 @@ pub fn initial(cx: &Context<'_>) -> Result<Graph, Diagnostic> {
         let value = one(cx, &b, &variable.init.program, variable.init.value)?;
         b.result(&variable.name, value);
     }
+    // What depends on the step begins with that of the first.
+    b.define_read(GLOBAL_STEP, b.int(DType::I64, 0));
+    let mut none = |name: &str, _: &TensorType, span| Err(unknown(name, span));
+    let rates = match &cx.spec.train {
+        Some(train) => program::lower(cx, &b, &train.rates, &mut none)?,
+        None => Values::default(),
+    };
     for group in cx.spec.train.iter().flat_map(|t| &t.groups) {
         for slot in group.updates.iter().flat_map(|u| &u.slots) {
             b.result(
@@ -40,7 +47,7 @@ pub fn initial(cx: &Context<'_>) -> Result<Graph, Diagnostic> {
                     first.map(|value| (s.source.clone(), value))
                 })
                 .collect();
-            b.result(&scalar.name, start(cx, &b, scalar, &known)?);
+            b.result(&scalar.name, start(cx, &b, scalar, &known, &rates)?);
         }
     }
     if let Some(train) = &cx.spec.train {
@@ -87,22 +94,23 @@ fn one<'g>(
     Ok(program::lower(cx, b, program, &mut none)?.get(value))
 }
 
-/// The first value of a scalar, which may use those before it. What it does not use (the rates of the first step, say) is
-/// left out.
+/// The first value of a scalar, which may use those before it, and the rates of the first step.
 fn start<'g>(
     cx: &Context<'_>,
     b: &'g Builder,
     scalar: &crate::typed::Scalar,
     known: &[(String, Value<'g>)],
+    rates: &Values<'g>,
 ) -> Result<Value<'g>, Diagnostic> {
     let mut inputs = |name: &str, ty: &TensorType, span: Span| {
         let found = known.iter().find(|(n, _)| n == name).map(|(_, v)| *v);
-        match found {
-            Some(value) => Ok(value),
-            None if name == scalar.source || name.starts_with("rates ") => {
+        match (found, step::rate_of(name)) {
+            (Some(value), _) => Ok(value),
+            (None, Some(rate)) => Ok(rates.get(rate)),
+            (None, None) if name == scalar.source => {
                 Ok(b.full(&Type::of(ty).expect("it is bound"), 0.0))
             }
-            None => Err(unknown(name, span)),
+            (None, None) => Err(unknown(name, span)),
         }
     };
     Ok(program::lower(cx, b, &scalar.program, &mut inputs)?.get(scalar.start))

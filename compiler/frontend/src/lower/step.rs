@@ -281,7 +281,7 @@ fn input<'g>(
 }
 
 /// `rates %7` is a value of the program of rates.
-fn rate_of(name: &str) -> Option<crate::typed::ValueId> {
+pub(super) fn rate_of(name: &str) -> Option<crate::typed::ValueId> {
     name.strip_prefix("rates %")?
         .parse()
         .ok()

@@ -5,7 +5,7 @@ use crate::kernel::Combine;
 use crate::types::DType;
 
 /// Longer rows are left to a routine, which cuts them into pieces for several threads.
-const LONGEST: usize = 1 << 14;
+pub(crate) const LONGEST_ROW: usize = 1 << 14;
 
 /// How a reduction of floats over the last dimensions combines rows, and how many dimensions that are.
 pub(super) fn rows(prim: &Prim, attrs: &[Attr], operands: &[&Type]) -> Option<(Combine, usize)> {
@@ -26,6 +26,6 @@ pub(super) fn rows(prim: &Prim, attrs: &[Attr], operands: &[&Type]) -> Option<(C
         .filter(|n| *n != 1)
         .collect();
     let even = long.len() <= 1 || long.last().is_some_and(|n| n % 8 == 0);
-    (last && even && known && (1..=LONGEST).contains(&length) && !ty.shape.contains(&0))
+    (last && even && known && (1..=LONGEST_ROW).contains(&length) && !ty.shape.contains(&0))
         .then_some((how, folded))
 }

@@ -14,6 +14,7 @@ mod group;
 mod product;
 
 pub use elementwise::is_elementwise;
+pub(crate) use fold::LONGEST_ROW;
 
 use std::collections::HashMap;
 
@@ -387,6 +388,14 @@ impl<'a> Fuser<'a> {
                 );
             }
         }
+        for operand in &node.operands {
+            if self.is_foreign(*operand, node) {
+                self.closed(
+                    *operand,
+                    "what its rows combine to is read with other things",
+                );
+            }
+        }
         let mut own: Option<usize> = None;
         for operand in &node.operands {
             let Where::Open(group) = self.location(*operand) else {
@@ -442,6 +451,37 @@ impl<'a> Fuser<'a> {
             }
         }
         Some(group)
+    }
+
+    /// Whether an operand is a number of a row, spread over the elements of the row, and the node reads nothing else of its group: then
+    /// the loop would walk over tensors that its first walk does not need.
+    fn is_foreign(&self, operand: ValueId, node: &Node) -> bool {
+        let Where::Open(number) = self.location(operand) else {
+            return false;
+        };
+        let group = self.groups[*number].as_ref().expect("it is open");
+        let member = |value: ValueId| {
+            let mut own = group.members.iter();
+            own.find(|(place, _)| self.graph.nodes[*place].results[0] == value)
+                .map(|(_, member)| *member)
+        };
+        if member(operand) != Some(Member::Alias) {
+            return false;
+        }
+        let loads = |view: &View| {
+            let nodes = group
+                .members
+                .iter()
+                .map(|(place, _)| &self.graph.nodes[*place]);
+            let mut operands = nodes.flat_map(|node| &node.operands);
+            operands
+                .any(|v| matches!(self.location(*v), Where::View(own) if own.buffer == view.buffer))
+        };
+        !node.operands.iter().any(|v| match self.location(*v) {
+            Where::Open(own) => own == number && member(*v) != Some(Member::Alias),
+            Where::View(view) => view.elements() > 1 && loads(view),
+            Where::Row(_) | Where::Splat(..) => false,
+        })
     }
 
     /// A node that combines the rows of a group.

@@ -24,6 +24,9 @@ fn infer(call: &PrimCall<'_>) -> Result<Vec<Type>, String> {
     if *count != Type::scalar(DType::I64) {
         return Err(format!("the count must be an i64, not {count}"));
     }
+    if indices.dtype != DType::I64 {
+        return Err(format!("the positions must be i64, not {indices}"));
+    }
     infer_rows(x, indices, rows, Class::Any)
 }
 

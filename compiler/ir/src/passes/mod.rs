@@ -9,6 +9,7 @@ mod fold_constants;
 mod merge_duplicates;
 mod rebuild;
 mod simplify_algebra;
+mod split_sums;
 
 use std::collections::BTreeSet;
 
@@ -30,6 +31,7 @@ pub const PASSES: &[Pass] = &[
     drop_gradient_marks::PASS, // first: what it leaves is transparent to every rule below
     fold_constants::PASS,      // feeds the rules of algebra
     simplify_algebra::PASS,    // looks for folded zeros and ones
+    split_sums::PASS,          // computes some things once more, in another shape
     merge_duplicates::PASS,    // all above make nodes equal
     drop_dead_nodes::PASS,     // all above leave orphans
 ];

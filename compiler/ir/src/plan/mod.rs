@@ -1,24 +1,25 @@
 //! Kernels to a program: where each buffer lies.
 //!
-//! In: kernels in order. Out: the same with a place for each buffer. Buffers that kernels make share one arena: two of them lie in the
-//! same place when no kernel needs both.
+//! In: kernels in order. Out: the same with a place for each buffer. Kernels that do not need each other run in one wave. Buffers that
+//! kernels make share one arena: two of them lie in the same place when no wave needs both.
 
 mod cost;
+mod in_place;
+mod waves;
 
 pub use cost::Cost;
 
-use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::graph::StateId;
-use crate::kernel::{BufferId, Kernels, Origin, Phases, View, What};
-use crate::ops::prims;
+use crate::kernel::{BufferId, Kernels, Origin, What};
 
 /// Kernels with places for their buffers.
 #[derive(Debug, Clone)]
 pub struct Program {
     /// The kernels.
     pub kernels: Kernels,
+    /// The wave that each kernel runs in, counted from 0; kernels of one wave can run at once.
+    pub waves: Vec<usize>,
     /// The place of each buffer.
     pub places: Vec<Place>,
     /// How large the arena is, in bytes.
@@ -43,6 +44,7 @@ pub const ALIGNMENT: usize = 64;
 
 /// Finds places for all buffers.
 pub fn plan(kernels: Kernels) -> Program {
+    let waves = waves::of(&kernels);
     let last = last_uses(&kernels);
     let (mut inputs, mut constants) = (0, 0);
     let mut places = Vec::with_capacity(kernels.buffers.len());
@@ -61,15 +63,15 @@ pub fn plan(kernels: Kernels) -> Program {
             Origin::Made => Place::Arena(0),
         });
     }
-    for (buffer, state) in in_place(&kernels) {
+    for (buffer, state) in in_place::find(&kernels, &waves, &last) {
         places[buffer.index()] = Place::State(state.index());
     }
-    // What is in use: from, to, the last kernel that needs it; sorted by place.
+    // What is in use: from, to, the last wave that needs it; sorted by place.
     let mut used: Vec<(usize, usize, usize)> = Vec::new();
     let mut arena = 0;
     for (now, kernel) in kernels.kernels.iter().enumerate() {
-        // What is read last by the kernel itself must not be overwritten by it.
-        used.retain(|(_, _, last)| *last >= now);
+        // What is read last by the wave itself must not be overwritten by it.
+        used.retain(|(_, _, last)| *last >= waves[now]);
         for buffer in &kernel.makes {
             if matches!(places[buffer.index()], Place::State(_)) {
                 continue;
@@ -77,89 +79,18 @@ pub fn plan(kernels: Kernels) -> Program {
             let size = room(&kernels, *buffer);
             let from = gap(&used, size);
             let at = used.partition_point(|(start, _, _)| *start < from);
-            used.insert(at, (from, from + size, last[buffer.index()]));
+            let until = waves.get(last[buffer.index()]).copied();
+            used.insert(at, (from, from + size, until.unwrap_or(usize::MAX)));
             arena = arena.max(from + size);
             places[buffer.index()] = Place::Arena(from);
         }
     }
     Program {
         kernels,
+        waves,
         places,
         arena,
     }
-}
-
-/// Routines that have an answer for all operands of their types.
-const NEVER_FAIL: [&crate::graph::Prim; 17] = [
-    &prims::MATMUL,
-    &prims::CONV2D,
-    &prims::CONV2D_INPUT_GRAD,
-    &prims::CONV2D_FILTER_GRAD,
-    &prims::MAX_POOL2D,
-    &prims::MAX_POOL2D_GRAD,
-    &prims::SUM_POOL2D,
-    &prims::SUM_POOL2D_GRAD,
-    &prims::REDUCE_SUM,
-    &prims::REDUCE_MAX,
-    &prims::REDUCE_MIN,
-    &prims::REDUCE_PROD,
-    &prims::ARGMAX,
-    &prims::IOTA,
-    &prims::CUMSUM,
-    &prims::CONCAT,
-    &prims::PAD,
-];
-
-/// New values of state that can be written where the old ones are.
-///
-/// The kernel that makes one must be a loop that reads the old value element by element or not at all; nothing may need the old value
-/// after it; and nothing after it may fail, so that a failed run leaves the state as it was.
-fn in_place(kernels: &Kernels) -> Vec<(BufferId, StateId)> {
-    let infallible = |k: &crate::kernel::Kernel| match &k.what {
-        What::Map(_) => true,
-        What::Call { prim, .. } => NEVER_FAIL.contains(prim),
-        What::Scan { .. } => false,
-    };
-    let safe = kernels
-        .kernels
-        .iter()
-        .rposition(|k| !infallible(k))
-        .map_or(0, |i| i + 1);
-    let last = last_uses(kernels);
-    let mut homes: BTreeMap<StateId, BufferId> = BTreeMap::new();
-    for (i, buffer) in kernels.buffers.iter().enumerate() {
-        if let Origin::State(state) = buffer.origin {
-            homes.entry(state).or_insert(BufferId(i as u32));
-        }
-    }
-    let mut makers: BTreeMap<BufferId, usize> = BTreeMap::new();
-    for (place, kernel) in kernels.kernels.iter().enumerate().skip(safe) {
-        kernel.makes.iter().for_each(|b| {
-            makers.insert(*b, place);
-        });
-    }
-    let mut found = Vec::new();
-    for (state, view) in &kernels.writes {
-        let Some(place) = makers.get(&view.buffer).copied() else {
-            continue;
-        };
-        let kernel = &kernels.kernels[place];
-        let What::Map(map) = &kernel.what else {
-            continue;
-        };
-        // A second walk over a row must find what the first one found.
-        if Phases::of(map).walks_again() {
-            continue;
-        }
-        let whole = *view == View::whole(view.buffer, &view.shape);
-        let old = homes.get(state).copied();
-        let gone = old.is_none_or(|old| last[old.index()] <= place);
-        let mut reads = map.loads.iter().filter(|load| Some(load.buffer) == old);
-        if whole && gone && reads.all(|load| *load == View::whole(load.buffer, &map.shape)) {
-            found.push((view.buffer, *state));
-        }
-    }
-    found
 }
 
 /// The first place where so many bytes are free.
@@ -251,9 +182,13 @@ impl fmt::Display for Program {
                 })
                 .collect();
             let cost = Cost::of(&self.kernels, kernel);
+            let beside = match i > 0 && self.waves[i] == self.waves[i - 1] {
+                true => '|',
+                false => ' ',
+            };
             writeln!(
                 f,
-                "{i:4}  {name}  moves {} bytes for {} FLOPs  makes {}",
+                "{i:4}{beside}  {name}  moves {} bytes for {} FLOPs  makes {}",
                 cost.bytes(),
                 cost.flops,
                 made.join("; ")

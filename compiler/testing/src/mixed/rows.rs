@@ -31,7 +31,7 @@ impl<'g> Mixer<'g, '_> {
             return x.cast(self.float);
         }
         let picks = self.c.of(&[3, 9, 1, 31]);
-        match self.c.below(8) {
+        match self.c.below(9) {
             0 => {
                 let at = self.positions(rows, &[picks]);
                 x.take(at) + x.like(1.0)
@@ -64,6 +64,16 @@ impl<'g> Mixer<'g, '_> {
                 least.minimum(least.like(9.0))
             }
             6 => {
+                // What a sparse update does.
+                let at = self.positions(rows, &[picks]);
+                let x = x.cast(self.float);
+                let b = x.builder();
+                let count = b.int(DType::I64, self.c.below(picks + 2) as i64);
+                let [places, sums, count] = x.take(at).sum_rows(at, count, rows);
+                let new = x.take(places) * 0.5 - sums;
+                x.put_rows(places, new, count)
+            }
+            7 => {
                 let ids = self.positions(3, &[rows]).cast(DType::I64);
                 let x = if x.dtype().is_float() { x.tanh() } else { x };
                 x.segment_prod(ids, 3)

@@ -1,0 +1,119 @@
+//! Which new values of state can be written where the old ones are.
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::graph::{Attr, StateId};
+use crate::kernel::{BufferId, Kernel, Kernels, Origin, Phases, View, What};
+use crate::ops::prims;
+
+/// Routines that have an answer for all operands of their types.
+const NEVER_FAIL: [&crate::graph::Prim; 18] = [
+    &prims::MATMUL,
+    &prims::CONV2D,
+    &prims::CONV2D_INPUT_GRAD,
+    &prims::CONV2D_FILTER_GRAD,
+    &prims::MAX_POOL2D,
+    &prims::MAX_POOL2D_GRAD,
+    &prims::SUM_POOL2D,
+    &prims::SUM_POOL2D_GRAD,
+    &prims::REDUCE_SUM,
+    &prims::REDUCE_MAX,
+    &prims::REDUCE_MIN,
+    &prims::REDUCE_PROD,
+    &prims::ARGMAX,
+    &prims::IOTA,
+    &prims::CUMSUM,
+    &prims::CONCAT,
+    &prims::PAD,
+    &prims::PUT_ROWS,
+];
+
+/// New values of state that can be written where the old ones are.
+///
+/// The kernel that makes one must be a loop that reads the old value element by element or not at all, or put rows into the old
+/// value; nothing may need the old value after it or beside it; and nothing after it may fail, so that a failed run leaves the state as
+/// it was.
+pub(super) fn find(kernels: &Kernels, waves: &[usize], last: &[usize]) -> Vec<(BufferId, StateId)> {
+    let sums = sums(kernels);
+    let fails = kernels
+        .kernels
+        .iter()
+        .rposition(|k| may_fail(kernels, &sums, k));
+    let safe = fails.map_or(0, |i| i + 1);
+    let mut homes: BTreeMap<StateId, BufferId> = BTreeMap::new();
+    for (i, buffer) in kernels.buffers.iter().enumerate() {
+        if let Origin::State(state) = buffer.origin {
+            homes.entry(state).or_insert(BufferId(i as u32));
+        }
+    }
+    let mut makers: BTreeMap<BufferId, usize> = BTreeMap::new();
+    for (place, kernel) in kernels.kernels.iter().enumerate().skip(safe) {
+        kernel.makes.iter().for_each(|b| {
+            makers.insert(*b, place);
+        });
+    }
+    let mut found = Vec::new();
+    for (state, view) in &kernels.writes {
+        let Some(place) = makers.get(&view.buffer).copied() else {
+            continue;
+        };
+        let old = homes.get(state).copied();
+        let whole = *view == View::whole(view.buffer, &view.shape);
+        let gone = old.is_none_or(|old| {
+            let last = last[old.index()];
+            last == place || last < place && waves[last] < waves[place]
+        });
+        if whole && gone && replaces(&kernels.kernels[place], old, view) {
+            found.push((view.buffer, *state));
+        }
+    }
+    found
+}
+
+/// Whether a kernel may write a value where the old one lies.
+fn replaces(kernel: &Kernel, old: Option<BufferId>, new: &View) -> bool {
+    match &kernel.what {
+        // A second walk over a row must find what the first one found.
+        What::Map(map) => {
+            let mut reads = map.loads.iter().filter(|load| Some(load.buffer) == old);
+            !Phases::of(map).walks_again()
+                && reads.all(|load| *load == View::whole(load.buffer, &map.shape))
+        }
+        What::Call { prim, operands, .. } if **prim == prims::PUT_ROWS => {
+            let [x, rest @ ..] = operands.as_slice() else {
+                return false;
+            };
+            Some(x.buffer) == old
+                && *x == View::whole(x.buffer, &new.shape)
+                && rest.iter().all(|v| Some(v.buffer) != old)
+        }
+        What::Call { .. } | What::Scan { .. } => false,
+    }
+}
+
+/// Positions that `sum_rows` made, and what they are below.
+fn sums(kernels: &Kernels) -> HashMap<BufferId, usize> {
+    let positions = |k: &Kernel| match &k.what {
+        What::Call { prim, attrs, .. } if **prim == prims::SUM_ROWS => match attrs[0] {
+            Attr::Size(length) => Some((k.makes[0], length)),
+            _ => None,
+        },
+        _ => None,
+    };
+    kernels.kernels.iter().filter_map(positions).collect()
+}
+
+/// Whether there are operands for which a kernel has no answer.
+fn may_fail(kernels: &Kernels, sums: &HashMap<BufferId, usize>, kernel: &Kernel) -> bool {
+    match &kernel.what {
+        What::Map(_) => false,
+        What::Call { prim, operands, .. } if **prim == prims::TAKE => {
+            // Positions that were checked when rows were summed are in range.
+            let rows = kernels.buffers[operands[0].buffer.index()].ty.shape.first();
+            let below = sums.get(&operands[1].buffer);
+            below.zip(rows).is_none_or(|(below, rows)| below > rows)
+        }
+        What::Call { prim, .. } => !NEVER_FAIL.contains(prim),
+        What::Scan { .. } => true,
+    }
+}
