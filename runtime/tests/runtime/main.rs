@@ -2,5 +2,6 @@
 
 mod csv;
 mod session;
+mod settings;
 mod stages;
 mod support;

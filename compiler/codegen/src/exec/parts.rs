@@ -108,6 +108,16 @@ pub fn put_rows<T: Copy + Send + Sync>(
         unsafe { std::slice::from_raw_parts(data.as_mut_ptr().cast(), data.len()) };
     pool.run(count.div_ceil(ROWS), &|task| {
         let own = task * ROWS..((task + 1) * ROWS).min(count);
+        if width == 1 {
+            for (place, x) in places[own.clone()].iter().zip(&rows[own]) {
+                // A negative place is far behind the last.
+                if let Some(to) = cells.get(*place as usize) {
+                    // SAFETY: both have four bytes, and every pattern of bits is a number.
+                    to.store(unsafe { std::mem::transmute_copy::<T, u32>(x) }, Relaxed);
+                }
+            }
+            return;
+        }
         for (place, row) in places[own.clone()]
             .iter()
             .zip(rows[own.start * width..].chunks_exact(width))

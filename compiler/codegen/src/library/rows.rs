@@ -36,17 +36,27 @@ pub(super) fn take(r: &mut Routine<'_>) -> Result<(), Fault> {
                 row_of(number);
             });
         }
-        parts::each(r.pool, y, lines * width.max(1), |i, part| {
-            for (number, row) in part.chunks_exact_mut(width.max(1)).enumerate() {
-                let Some(place) = row_of(i * lines + number) else {
-                    return;
-                };
-                match row {
-                    [only] => *only = x[place],
-                    row => row.copy_from_slice(&x[place * width..][..width]),
+        if width == 1 {
+            parts::each(r.pool, y, lines, |i, part| {
+                for (number, (y, place)) in part.iter_mut().zip(&places[i * lines..]).enumerate() {
+                    // A negative position is far behind the last.
+                    match x.get(place.to_i64() as usize) {
+                        Some(x) => *y = *x,
+                        None => {
+                            row_of(i * lines + number);
+                        }
+                    }
                 }
-            }
-        });
+            });
+        } else {
+            parts::each(r.pool, y, lines * width.max(1), |i, part| {
+                for (number, row) in part.chunks_exact_mut(width.max(1)).enumerate() {
+                    if let Some(place) = row_of(i * lines + number) {
+                        row.copy_from_slice(&x[place * width..][..width]);
+                    }
+                }
+            });
+        }
         match wrong.into_inner() {
             usize::MAX => Ok(()),
             number => Err(out_of_range(places[number].to_i64(), length)),
@@ -54,7 +64,7 @@ pub(super) fn take(r: &mut Routine<'_>) -> Result<(), Fault> {
     }))
 }
 
-fn out_of_range(index: i64, length: usize) -> Fault {
+pub(super) fn out_of_range(index: i64, length: usize) -> Fault {
     Fault(format!("index {index} is out of range 0..{length}"))
 }
 
@@ -102,19 +112,14 @@ pub(super) fn put_rows(r: &mut Routine<'_>) -> Result<(), Fault> {
 fn prepare(r: &mut Routine<'_>) -> Result<(), Fault> {
     r.check();
     let length = r.types[0].shape[0];
-    row_numbers(&r.operands[1], length, usize::MAX, &mut r.scratch.places)
+    row_numbers(&r.operands[1], length, &mut r.scratch.places)
 }
 
-/// The first `most` positions as numbers of rows, of which there are `length`.
-pub(super) fn row_numbers(
-    indices: &Slice<'_>,
-    length: usize,
-    most: usize,
-    places: &mut Vec<usize>,
-) -> Result<(), Fault> {
+/// Positions as numbers of rows, of which there are `length`.
+fn row_numbers(indices: &Slice<'_>, length: usize, places: &mut Vec<usize>) -> Result<(), Fault> {
     places.clear();
     ints!(indices.dtype(), T => {
-        for index in T::of(indices).expect("positions have a type").iter().take(most) {
+        for index in T::of(indices).expect("positions have a type") {
             match usize::try_from(index.to_i64()) {
                 Ok(place) if place < length => places.push(place),
                 _ => return Err(out_of_range(index.to_i64(), length)),

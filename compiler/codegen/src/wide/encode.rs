@@ -359,6 +359,12 @@ impl Asm {
         self.say(|| format!("mov {}, {}", to.name(), from.name()));
     }
 
+    /// Lets the machine fetch what will soon be needed; an address that is none is no fault.
+    pub(super) fn prefetch(&mut self, at: Mem) {
+        self.general(&[0x0F, 0x18], 1, Err(at), 0);
+        self.say(|| format!("prefetcht0 {}", text(at)));
+    }
+
     pub(super) fn address(&mut self, to: Gpr, of: Mem) {
         self.general(&[0x8D], to.0, Err(of), 0);
         self.say(|| format!("lea {}, {}", to.name(), text(of)));

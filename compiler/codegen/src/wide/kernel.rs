@@ -25,6 +25,11 @@ const POINTERS: [Gpr; 8] = [
 /// Those of them that belong to the caller.
 const SAVED: [Gpr; 5] = [RBX, Gpr(12), Gpr(13), Gpr(14), Gpr(15)];
 
+/// Loops that read so many bytes find them in memory, not in a cache.
+const FAR: usize = 1 << 25;
+/// How far ahead memory is fetched, in bytes.
+const AHEAD: i32 = 1024;
+
 /// More rows that are combined at once would leave too few registers.
 const MOST_FOLDS: usize = 6;
 
@@ -376,6 +381,7 @@ impl Kernel<'_> {
             }
             registers::load_held(&mut self.asm, &self.frame, self.lane, &room.held);
             self.asm.place(again);
+            self.prefetch(phase);
             registers::write(&mut self.asm, &mut self.frame, &body.block, &room);
             self.asm.add(RAX, lanes);
             self.asm.compare(RAX, RCX);
@@ -388,6 +394,37 @@ impl Kernel<'_> {
             self.end(phase, &folds, &room)?;
         }
         Some(())
+    }
+
+    /// Fetches ahead what is read from memory: the machine finds such a stream by itself, but loses it at the end of each page.
+    fn prefetch(&mut self, phase: usize) {
+        let needed = self.phases.needed(self.map, phase);
+        let elements: usize = self.map.shape.iter().product();
+        let mut streams = Vec::new();
+        for (i, inst) in self.map.body.iter().enumerate() {
+            if let InstOp::Load(load) = inst.op
+                && needed[i]
+                && self.space.loads[load].inner == 1
+                && self.map.loads[load].strides.iter().all(|s| *s > 0)
+                && !streams.contains(&load)
+            {
+                streams.push(load);
+            }
+        }
+        let bytes = |load: &usize| elements * self.frame.bytes[*load] as usize;
+        if streams.iter().map(bytes).sum::<usize>() < FAR {
+            return;
+        }
+        for load in streams {
+            let scale = self.frame.bytes[load];
+            if let Some(base) = self.frame.pointers[load] {
+                self.asm.prefetch(Mem {
+                    base,
+                    index: Some((RAX, scale)),
+                    disp: AHEAD,
+                });
+            }
+        }
     }
 
     /// The last elements of a row, fewer than a vector has lanes.

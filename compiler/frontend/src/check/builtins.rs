@@ -21,6 +21,7 @@ impl Checker<'_> {
             | Builtin::Rank
             | Builtin::DTypeOf
             | Builtin::SizeOf
+            | Builtin::Known
             | Builtin::Old => &["x"],
             Builtin::Len => &["list"],
             Builtin::Grad => &["y", "wrt", "seed"],
@@ -51,6 +52,7 @@ impl Checker<'_> {
                 },
                 other => self.wrong_kind(first.span, "a list", &other.clone()),
             },
+            Builtin::Known => Value::Bool(!matches!(first.value, Value::Tensor(_))),
             Builtin::Fail => match &first.value {
                 Value::Text(text) => {
                     let message = text.to_string();

@@ -124,11 +124,12 @@ pub(crate) enum Builtin {
     Old,
     Grad,
     Hessian,
+    Known,
     Fail,
 }
 
 impl Builtin {
-    pub(crate) const ALL: [Builtin; 9] = [
+    pub(crate) const ALL: [Builtin; 10] = [
         Builtin::ShapeOf,
         Builtin::Rank,
         Builtin::DTypeOf,
@@ -137,6 +138,7 @@ impl Builtin {
         Builtin::Old,
         Builtin::Grad,
         Builtin::Hessian,
+        Builtin::Known,
         Builtin::Fail,
     ];
 
@@ -150,6 +152,7 @@ impl Builtin {
             Builtin::Old => "old",
             Builtin::Grad => "grad",
             Builtin::Hessian => "hessian",
+            Builtin::Known => "known",
             Builtin::Fail => "fail",
         }
     }

@@ -475,7 +475,7 @@ impl<'a> Fuser<'a> {
                 .map(|(place, _)| &self.graph.nodes[*place]);
             let mut operands = nodes.flat_map(|node| &node.operands);
             operands
-                .any(|v| matches!(self.location(*v), Where::View(own) if own.buffer == view.buffer))
+                .any(|v| matches!(self.location(*v), Where::View(own) if (own.buffer, own.offset) == (view.buffer, view.offset)))
         };
         !node.operands.iter().any(|v| match self.location(*v) {
             Where::Open(own) => own == number && member(*v) != Some(Member::Alias),

@@ -1,0 +1,207 @@
+//! What `train` may be told besides its optimizer: clips, averages, accumulation, loss scales, sparse updates.
+
+use trainspec::session::{End, Event, Options};
+use trainspec::train::ExponentialMovingAverage;
+use trainspec::{Cause, State};
+
+use crate::support::{World, run};
+
+/// y = 2 x + 1 at eight places.
+const LINE: &[u8] = b"0,1\n1,3\n2,5\n3,7\n-1,-1\n-2,-3\n0.5,2\n1.5,4\n";
+/// The second line has a number that is none.
+const INFINITE: &[u8] = b"1,3\ninf,5\n3,7\n-1,-1\n";
+/// Positions in a table, some of them repeated.
+const PLACES: &[u8] = b"1,1\n1,3\n4,2\n0,1\n4,4\n4,2\n";
+
+fn spec(file: &str, batch: usize, train: &str) -> String {
+    format!(
+        "spec line;
+         data d {{ source csv(\"{file}\"); feature x: f32; feature y: f32; repeat; batch {batch}; }}
+         model (x: f32[batch], y: f32[batch]) {{
+             param a: f32 = zeros();
+             param b: f32 = zeros();
+             let guess = a * x + b;
+             loss mean(square(guess - y));
+         }}
+         train {{ data d; {train} }}"
+    )
+}
+
+fn trained(text: &str) -> (State, Vec<Event>) {
+    let world = World::new(&[
+        ("line.csv", LINE),
+        ("infinite.csv", INFINITE),
+        ("places.csv", PLACES),
+    ]);
+    let (state, events) = run(&world, text, &Options::default());
+    (state.unwrap_or_else(|e| panic!("{e}\n{text}")), events)
+}
+
+fn number(state: &State, name: &str) -> f64 {
+    let value = state.get(name).unwrap_or_else(|| panic!("no `{name}`"));
+    value.to_f64s()[0]
+}
+
+fn assert_near(a: f64, b: f64) {
+    assert!((a - b).abs() <= 1e-6 * b.abs().max(1.0), "{a} is not {b}");
+}
+
+#[test]
+fn two_batches_of_four_update_as_one_of_eight() {
+    let optimizer = "optimizer momentum(0.05, momentum: 0.9); clip global_norm(2.0); steps 10;";
+    let (whole, _) = trained(&spec("line.csv", 8, optimizer));
+    let (parts, events) = trained(&spec("line.csv", 4, &format!("{optimizer} accumulate 2;")));
+    for name in ["a", "b", "a/Momentum", "b/Momentum"] {
+        assert_near(number(&parts, name), number(&whole, name));
+    }
+    assert_eq!((parts.step(), whole.step()), (10, 10));
+    let Some(Event::Ended { step, why, losses, .. }) = events.last() else {
+        panic!("{events:?}");
+    };
+    assert_eq!((*step, why), (10, &End::Steps));
+    // The loss that is told is the mean over the batches of the update.
+    let told = losses[0].1;
+    let (_, events) = trained(&spec("line.csv", 8, optimizer));
+    let Some(Event::Ended { losses, .. }) = events.last() else {
+        panic!("{events:?}");
+    };
+    assert_near(told, losses[0].1);
+}
+
+#[test]
+fn batches_of_one_update_draw_different_numbers() {
+    let text = |accumulate: &str| {
+        format!(
+            "spec noise;
+             data d {{ source csv(\"line.csv\"); feature x: f32; feature y: f32; repeat; batch 8; }}
+             model (x: f32[batch], y: f32[batch]) {{
+                 param a: f32 = zeros();
+                 loss a * random_normal([]) + 0.0 * mean(x + y);
+             }}
+             train {{ data d; optimizer gradient_descent(1.0); steps 1; {accumulate} }}"
+        )
+    };
+    let (one, _) = trained(&text(""));
+    let (two, _) = trained(&text("accumulate 2;"));
+    let (again, _) = trained(&text("accumulate 2;"));
+    assert_ne!(number(&one, "a"), number(&two, "a"));
+    assert_eq!(number(&two, "a"), number(&again, "a"));
+}
+
+#[test]
+fn a_fixed_loss_scale_changes_nothing_but_overflow() {
+    let optimizer = "optimizer gradient_descent(0.05); steps 5;";
+    let (plain, _) = trained(&spec("line.csv", 8, optimizer));
+    // A power of two, so that nothing is rounded.
+    let scaled = format!("{optimizer} loss_scale fixed(1_024);");
+    let (scaled, _) = trained(&spec("line.csv", 8, &scaled));
+    assert_eq!(number(&plain, "a"), number(&scaled, "a"));
+}
+
+#[test]
+fn a_step_that_overflows_is_left_out() {
+    let train = "optimizer adam(0.1); ema (decay: 0.5); steps 3;
+                 loss_scale dynamic(initial: 1_024, growth_steps: 2, multiplier: 2.0);";
+    let (state, events) = trained(&spec("infinite.csv", 1, train));
+    // The second batch is left out: 1024 is halved, and grows again after two good ones.
+    assert_eq!(state.step(), 3);
+    assert_eq!(number(&state, "current_loss_scale"), 1024.0);
+    assert!(number(&state, "a").is_finite());
+    let Some(Event::Ended { step, .. }) = events.last() else {
+        panic!("{events:?}");
+    };
+    assert_eq!(*step, 3);
+    // The same as if the second batch were not there.
+    let three = World::new(&[("line.csv", b"1,3\n3,7\n-1,-1\n")]);
+    let train = "optimizer adam(0.1); ema (decay: 0.5); steps 3;";
+    let (other, _) = run(&three, &spec("line.csv", 1, train), &Options::default());
+    let other = other.unwrap();
+    for name in ["a", "b/Adam_1", "a/ExponentialMovingAverage", "beta1_power"] {
+        assert_eq!(number(&state, name), number(&other, name), "{name}");
+    }
+}
+
+#[test]
+fn gradients_that_are_never_finite_end_the_training() {
+    let world = World::new(&[("line.csv", b"inf,1\n")]);
+    let train = "optimizer gradient_descent(0.1); steps 3; loss_scale dynamic();";
+    let (ended, _) = run(&world, &spec("line.csv", 1, train), &Options::default());
+    let error = ended.unwrap_err();
+    assert!(matches!(error.cause, Cause::NotANumber { .. }), "{error}");
+}
+
+#[test]
+fn a_clip_is_for_its_variables_alone() {
+    let train = |clip: &str| format!("optimizer gradient_descent(0.1); {clip} steps 1;");
+    let (plain, _) = trained(&spec("line.csv", 8, &train("")));
+    let (clipped, _) = trained(&spec(
+        "line.csv",
+        8,
+        &train("clip value(-0.5, 0.5) for \"b\";"),
+    ));
+    assert_eq!(number(&plain, "a"), number(&clipped, "a"));
+    assert_near(number(&clipped, "b"), 0.05);
+    assert!(number(&plain, "b") > 0.05);
+}
+
+#[test]
+fn averages_have_names_and_follow_values_too() {
+    let train = "optimizer gradient_descent(0.1); steps 2;
+                 ema (decay: 0.9); ema (decay: 0.5, name: \"fast\") for \"a\";
+                 ema (decay: 0.5, tensors: loss, zero_debias: true);";
+    let (state, _) = trained(&spec("line.csv", 8, train));
+    let slow = ExponentialMovingAverage::default();
+    let fast = ExponentialMovingAverage::new("fast");
+    assert!(fast.average(&state, "b").is_none());
+    let of = |ema: &ExponentialMovingAverage| ema.average(&state, "a").unwrap().to_f64s()[0];
+    let a = number(&state, "a");
+    assert!(of(&slow).abs() < of(&fast).abs() && of(&fast).abs() < a.abs());
+    assert_eq!(number(&state, "loss/ExponentialMovingAverage/local_step"), 2.0);
+}
+
+fn table(optimizer: &str, more: &str) -> State {
+    let text = format!(
+        "spec table;
+         data d {{ source csv(\"places.csv\"); feature at: i64; feature y: f32; batch 3; }}
+         model (at: i64[batch] in 0..6, y: f32[batch]) {{
+             param w: f32[6, 2] = constant(1.0);
+             loss sum(sum(gather(w, at), axis: 1) * y);
+         }}
+         train {{ data d; optimizer {optimizer}; {more} }}"
+    );
+    trained(&text).0
+}
+
+#[test]
+fn a_lazy_update_leaves_rows_alone_that_were_not_read() {
+    // Adam decays the moments of all rows: a row that was read in the first step alone moves in the second too.
+    let rows = |state: &State| {
+        let w = state.get("w").unwrap().to_f64s();
+        w.chunks(2).map(|row| row[0]).collect::<Vec<_>>()
+    };
+    let (all, lazy) = (
+        rows(&table("adam(0.1)", "")),
+        rows(&table("adam(0.1, lazy: true)", "")),
+    );
+    // Rows 1 and 4 are read in the first step, 0 and 4 in the second.
+    assert!(all[1] < lazy[1], "{all:?} {lazy:?}");
+    assert_near(lazy[1], 0.9);
+    assert_eq!((all[2], lazy[2]), (1.0, 1.0));
+    assert_eq!(all[4], lazy[4]);
+    // Plain momentum is lazy, unless it is told otherwise.
+    let (lazy, all) = (
+        rows(&table("momentum(0.1, momentum: 0.9)", "")),
+        rows(&table("momentum(0.1, momentum: 0.9, lazy: false)", "")),
+    );
+    assert_near(lazy[1], 1.0 - 0.1 * 4.0);
+    assert_near(all[1], 1.0 - 0.1 * 4.0 - 0.1 * 0.9 * 4.0);
+}
+
+#[test]
+fn the_norm_of_rows_is_taken_as_they_come() {
+    // The rows of the first step are 1, 3 (both at 1) and 2 (at 4), each twice: their norm is sqrt(28), that of the sums sqrt(40).
+    let state = table("gradient_descent(1.0)", "clip global_norm(1.0); steps 1;");
+    let w = state.get("w").unwrap().to_f64s();
+    assert_near(w[2], 1.0 - 4.0 / 28.0_f64.sqrt());
+    assert_near(w[8], 1.0 - 2.0 / 28.0_f64.sqrt());
+}
