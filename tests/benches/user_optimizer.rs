@@ -54,7 +54,11 @@ impl Update {
         let graph = passes::run(graph, &Default::default());
         let program =
             Executable::new(&graph, Arc::clone(pool), &Default::default()).expect("it compiles");
-        let state = program.state().iter().map(|s| Tensor::zeros(&s.ty)).collect();
+        let state = program
+            .state()
+            .iter()
+            .map(|s| Tensor::zeros(&s.ty))
+            .collect();
         let bytes = Cost::of_all(&program.program().kernels).bytes() as usize;
         let gradient = Tensor::new(&[COUNT], vec![0.01_f32; COUNT]);
         Update {
@@ -70,7 +74,9 @@ impl Update {
     fn turn(&mut self) {
         let places: Vec<usize> = (0..self.state.len()).collect();
         let start = Instant::now();
-        let ran = self.program.run(&[&self.gradient], &mut self.state, &places);
+        let ran = self
+            .program
+            .run(&[&self.gradient], &mut self.state, &places);
         ran.expect("it runs");
         let rate = self.bytes as f64 / start.elapsed().as_secs_f64();
         self.best = self.best.max(rate);
@@ -88,5 +94,8 @@ fn main() {
         lion.turn();
     }
     let (a, l) = (adam.best / 1e9, lion.best / 1e9);
-    println!("adam of the library {a:.1} GB/s, my_lion of the example {l:.1} GB/s: ratio {:.2}", l / a);
+    println!(
+        "adam of the library {a:.1} GB/s, my_lion of the example {l:.1} GB/s: ratio {:.2}",
+        l / a
+    );
 }

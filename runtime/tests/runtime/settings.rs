@@ -55,7 +55,10 @@ fn two_batches_of_four_update_as_one_of_eight() {
         assert_near(number(&parts, name), number(&whole, name));
     }
     assert_eq!((parts.step(), whole.step()), (10, 10));
-    let Some(Event::Ended { step, why, losses, .. }) = events.last() else {
+    let Some(Event::Ended {
+        step, why, losses, ..
+    }) = events.last()
+    else {
         panic!("{events:?}");
     };
     assert_eq!((*step, why), (10, &End::Steps));
@@ -156,7 +159,10 @@ fn averages_have_names_and_follow_values_too() {
     let of = |ema: &ExponentialMovingAverage| ema.average(&state, "a").unwrap().to_f64s()[0];
     let a = number(&state, "a");
     assert!(of(&slow).abs() < of(&fast).abs() && of(&fast).abs() < a.abs());
-    assert_eq!(number(&state, "loss/ExponentialMovingAverage/local_step"), 2.0);
+    assert_eq!(
+        number(&state, "loss/ExponentialMovingAverage/local_step"),
+        2.0
+    );
 }
 
 fn table(optimizer: &str, more: &str) -> State {

@@ -183,6 +183,9 @@ impl Executable {
                 "each piece of state has a place of its own"
             );
             self.places = places.to_vec();
+            for place in places {
+                memory::gather_pages(&mut state[*place]);
+            }
         }
         let (feeds, before) = &mut self.pointers;
         feeds.0.clear();

@@ -33,23 +33,43 @@ impl Arena {
 /// Asks for large pages under memory that is about to be used for the first time: a large arena then needs few of them, and few
 /// faults. It is advice; nothing is lost where it is not taken.
 fn advise_huge_pages(room: &mut [MaybeUninit<Line>]) {
+    // SAFETY: the room is one slice.
+    unsafe { advise(room.as_mut_ptr().cast(), size_of_val(room), false) };
+}
+
+/// Asks for large pages under a tensor that is used step after step, which has its small ones already. It is advice, too.
+pub(super) fn gather_pages(tensor: &mut Tensor) {
+    let bytes = tensor.shape().iter().product::<usize>() * tensor.dtype().bytes();
+    // SAFETY: these are the bytes of the tensor, which is borrowed.
+    unsafe { advise(pointer_mut(tensor), bytes, true) };
+}
+
+/// Advice on the large pages that lie inside of some bytes; with `now` what is there is moved into them at once.
+///
+/// # Safety
+///
+/// The bytes are of one allocation.
+unsafe fn advise(start: *mut u8, bytes: usize, now: bool) {
     #[cfg(target_os = "linux")]
     {
         const PAGE: usize = 2 << 20;
-        let range = room.as_mut_ptr_range();
-        let (from, to) = (range.start.addr(), range.end.addr());
+        /// Of Linux 6.1 and later; earlier ones refuse it.
+        const MADV_COLLAPSE: i32 = 25;
+        let (from, to) = (start.addr(), start.addr() + bytes);
         let (first, last) = (from.next_multiple_of(PAGE), to / PAGE * PAGE);
         if first < last {
-            let start: *mut u8 = range.start.cast();
-            // SAFETY: the pages from `first` to `last` lie inside of the slice, and the advice does not change what is in them.
+            // SAFETY: the pages from `first` to `last` lie inside of the bytes, and the advice does not change what is in them.
             unsafe {
                 let start = start.add(first - from);
                 libc::madvise(start.cast(), last - first, libc::MADV_HUGEPAGE);
+                if now {
+                    libc::madvise(start.cast(), last - first, MADV_COLLAPSE);
+                }
             }
         }
     }
     #[cfg(not(target_os = "linux"))]
-    let _ = room;
+    let _ = (start, bytes, now);
 }
 
 macro_rules! each_type {

@@ -28,7 +28,7 @@ const SAVED: [Gpr; 5] = [RBX, Gpr(12), Gpr(13), Gpr(14), Gpr(15)];
 /// Loops that read so many bytes find them in memory, not in a cache.
 const FAR: usize = 1 << 25;
 /// How far ahead memory is fetched, in bytes.
-const AHEAD: i32 = 1024;
+const AHEAD: i32 = 512;
 
 /// More rows that are combined at once would leave too few registers.
 const MOST_FOLDS: usize = 6;

@@ -25,6 +25,12 @@ fn run(graph: Graph) -> Graph {
 /// A shorter piece is not worth its own sum.
 const SHORTEST: usize = 512;
 
+/// Vectors of so many elements are read as several streams.
+const FAR: usize = 1 << 18;
+
+/// How many.
+const STREAMS: usize = 4;
+
 /// How far up what is summed is computed once more, in pieces.
 const DEPTH: usize = 4;
 
@@ -83,6 +89,11 @@ fn split<'g>(b: &'g Builder, x: Value<'g>, kept: usize) -> Option<Value<'g>> {
         .rev()
         .map(|n| n * 8)
         .find(|n| last.is_multiple_of(*n));
+    if let Some(piece) = piece
+        && let Some(streams) = in_streams(b, x, piece)
+    {
+        return Some(streams);
+    }
     if let Some(piece) = piece {
         let mut cut = shape[..shape.len() - 1].to_vec();
         cut.extend([last / piece, piece]);
@@ -99,6 +110,25 @@ fn split<'g>(b: &'g Builder, x: Value<'g>, kept: usize) -> Option<Value<'g>> {
     let part = |begin: usize, size: usize| narrowed(b, x, begin, size, DEPTH);
     let front = split(b, part(0, whole), kept)?;
     Some(front + part(whole, last - whole).sum(&[0]))
+}
+
+/// The sum of a long vector whose terms lie in memory, read from several places at once: a machine reads several streams faster than
+/// one.
+fn in_streams<'g>(b: &'g Builder, x: Value<'g>, piece: usize) -> Option<Value<'g>> {
+    let [length] = x.shape()[..] else {
+        return None;
+    };
+    let rows = length / piece;
+    if length < FAR || !rows.is_multiple_of(STREAMS) {
+        return None;
+    }
+    let part = length / STREAMS;
+    let stream = |i: usize| {
+        let own = narrowed(b, x, i * part, part, DEPTH);
+        in_shape(b, own, &[rows / STREAMS, piece], DEPTH)
+    };
+    let sums = (1..STREAMS).fold(stream(0), |sum, i| sum + stream(i));
+    Some(sums.sum(&[1]).sum(&[0]))
 }
 
 /// A value in another shape; what is computed element by element is computed again in that shape, so that the loop stays one.
