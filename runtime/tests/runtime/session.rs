@@ -404,10 +404,6 @@ fn what_cannot_be_run_is_refused_before_the_first_step() {
             "the data set `d` gives nothing to train on",
         ),
         (
-            line("batch 2;", "loss_scale dynamic();", ""),
-            "`dynamic` is checked, but cannot be run yet",
-        ),
-        (
             line("repeat; batch 2;", "steps 1;", "eval { data d; }"),
             "the evaluation on `d` never ends: it repeats for ever",
         ),

@@ -368,8 +368,17 @@ impl<'a> Fuser<'a> {
             shape.extend(from);
             shape
         };
+        // A number that is read in other shapes too ends the group in any case.
+        let stays = |reader: &u32| {
+            let made = self.graph.ty(self.graph.nodes[*reader as usize].results[0]);
+            made.shape == group.shape || made.elements() == group.row_count()
+        };
+        let readers = &self.readers[node.operands[0].index()];
         *prim == prims::RESHAPE
-            || *prim == prims::BROADCAST && *to == group.shape && padded() == group.row_shape()
+            || *prim == prims::BROADCAST
+                && *to == group.shape
+                && padded() == group.row_shape()
+                && readers.iter().all(stays)
     }
 
     /// A node that joins a group, or begins one.
