@@ -325,6 +325,10 @@ const FUNCTIONS: &str = "
     clip_by_norm(x, s, axes: [1]) -> T[2, 3]
     clip_by_average_norm(x, 1.0) -> T[2, 3]
     clip_by_value(x, v, 2.0) -> T[2, 3]
+    moving_average(x, x, 0.9) -> T[2, 3]
+    early_decay(0.9, s) -> T
+    debiased_average(x, 0.9, s) -> T[2, 3]
+    where(is_negative(s), x, -x) -> T[2, 3]
     scaled_dot_product_attention(q, q, q, causal: true, dropout_rate: 0.1) -> T[2, 4, 6]
     causal_mask(2, 3) -> bool[2, 3]
     split_heads(q, 2) -> T[2, 2, 4, 3]

@@ -155,7 +155,8 @@ proptest! {
             prop_assert_eq!(verify(&simplified), Ok(()), "{}", &which);
             let after = run(&simplified, &inputs, &at);
             for (x, y) in before.iter().flatten().zip(after.iter().flatten()) {
-                let close = x.to_bits() == y.to_bits() || (x.is_nan() && y.is_nan()) || (x - y).abs() <= 1e-12 * x.abs().max(1e-3);
+                // A sum may be made in another order: its terms are about 1 and may cancel, so it is off by some roundings of 1.
+                let close = x.to_bits() == y.to_bits() || (x.is_nan() && y.is_nan()) || (x - y).abs() <= 1e-12 * x.abs().max(1.0);
                 prop_assert!(close, "{}: {} became {}\n{}", which, x, y, graph);
             }
         }

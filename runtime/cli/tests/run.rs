@@ -385,15 +385,4 @@ fn what_is_not_done_yet_is_told() {
         text.contains("note: `step_counter` in `hooks` is not run yet"),
         "{text}"
     );
-    folder.write(
-        "scale.trainspec",
-        PLANE.replace("steps 200;", "steps 200; loss_scale dynamic();"),
-    );
-    let output = folder.run(&["scale.trainspec"]);
-    assert_eq!(code(&output), 2);
-    assert!(
-        err(&output).contains("cannot be run yet"),
-        "{}",
-        err(&output)
-    );
 }

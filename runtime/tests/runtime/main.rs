@@ -1,6 +1,7 @@
 //! The runtime on small worlds of its own: data sets, and whole trainings.
 
 mod csv;
+mod optimizer;
 mod session;
 mod settings;
 mod stages;

@@ -11,7 +11,7 @@ mod step;
 
 pub use initial::initial;
 pub use names::{dimension_names, dimensions_of_data};
-pub use step::{Step, gradients, step, trained};
+pub use step::{Step, apply_gradients, gradients, step, trained};
 
 use std::collections::BTreeMap;
 

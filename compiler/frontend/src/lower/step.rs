@@ -99,29 +99,71 @@ fn part(
         .then(|| process::all_finite(&b, &all));
     process::clip(cx, &b, train, &rates, &mut all)?;
     let writer = process::Writer { b: &b, fine };
+    update(cx, &writer, train, &rates, all)?;
+    process::average(cx, &writer, train, &rates, &values)?;
+    count(&writer);
+    process::next_scale(&writer, train, scale);
+    Ok((b.finish(), warnings))
+}
+
+/// Updates all variables that have gradients, then the scalars of optimizers.
+fn update<'g>(
+    cx: &Context<'_>,
+    writer: &process::Writer<'g>,
+    train: &Train,
+    rates: &Values<'g>,
+    all: Slopes<'_, 'g>,
+) -> Result<(), Diagnostic> {
     // What may fail comes before anything is written.
     let mut ready = Vec::new();
     for (group, update, slope) in all {
         ready.push((group, update, apply::Ready::new(cx, group, update, slope)?));
     }
     for (group, update, slope) in ready {
-        apply::apply(cx, &writer, group, update, &rates, slope)?;
+        apply::apply(cx, writer, group, update, rates, slope)?;
     }
+    let b = writer.b;
     for group in &train.groups {
         for scalar in &group.scalars {
             let mut inputs = |name: &str, ty: &TensorType, span| {
-                input(cx, &b, group, None, &rates, name, ty, span)
+                input(cx, b, group, None, rates, name, ty, span)
             };
-            let next = program::lower(cx, &b, &scalar.program, &mut inputs)?.get(scalar.next);
+            let next = program::lower(cx, b, &scalar.program, &mut inputs)?.get(scalar.next);
             writer.write(&scalar.name, next);
         }
     }
-    process::average(cx, &writer, train, &rates, &values)?;
+    Ok(())
+}
+
+/// One more step.
+fn count(writer: &process::Writer<'_>) {
+    let b = writer.b;
     b.at(Span::default());
     let one = b.int(DType::I64, 1);
-    writer.write(GLOBAL_STEP, program::global_step(&b) + one);
-    process::next_scale(&writer, train, scale);
-    Ok((b.finish(), warnings))
+    writer.write(GLOBAL_STEP, program::global_step(b) + one);
+}
+
+/// Lets a graph that is built elsewhere write what the optimizers of a spec make of gradients, one for each of the spec's updates in
+/// order: new values of variables and slots, of scalars, and of `global_step`.
+pub fn apply_gradients<'g>(
+    cx: &Context<'_>,
+    b: &'g Builder,
+    gradients: &[Option<Cotangent<'g>>],
+) -> Result<(), Diagnostic> {
+    let missing = || Diagnostic::without_place(Code::MissingItem, "the spec has no `train`");
+    let train = cx.spec.train.as_ref().ok_or_else(missing)?;
+    let mut none = |name: &str, _: &TensorType, span| Err(unknown_input(name, span));
+    let rates = program::lower(cx, b, &train.rates, &mut none)?;
+    let updates = train.groups.iter().flat_map(|group| {
+        let own = group.updates.iter();
+        own.map(move |update| (group, update))
+    });
+    let given = updates.zip(gradients);
+    let all = given.filter_map(|((group, update), slope)| Some((group, update, (*slope)?)));
+    let writer = process::Writer { b, fine: None };
+    update(cx, &writer, train, &rates, all.collect())?;
+    count(&writer);
+    Ok(())
 }
 
 /// The model with the gradients of its losses, but without updates: `gradient/LOSS/VARIABLE` for each variable that is

@@ -545,7 +545,47 @@ impl<'a> Fuser<'a> {
         open.rows = open.rows.or(group.rows);
     }
 
+    /// Makes groups one that are left at the end and read the same tensors, so that these are read once: the moments of an optimizer, say,
+    /// and the parameter.
+    fn join_readers(&mut self) {
+        let mut known: HashMap<View, usize> = HashMap::new();
+        for group in 0..self.groups.len() {
+            let Some(open) = &self.groups[group] else {
+                continue;
+            };
+            let nodes = open
+                .members
+                .iter()
+                .map(|(place, _)| &self.graph.nodes[*place]);
+            let operands = nodes.flat_map(|node| &node.operands);
+            let large = |view: &&View| view.shape == open.shape && view.elements() > 1;
+            let views: Vec<View> = operands
+                .filter_map(|v| match self.location(*v) {
+                    Where::View(view) => Some(view),
+                    Where::Splat(..) | Where::Open(_) | Where::Row(_) => None,
+                })
+                .filter(large)
+                .cloned()
+                .collect();
+            let other = views.iter().find_map(|view| known.get(view)).copied();
+            let fits = |other: &usize| {
+                self.size(*other) + self.size(group) < MOST && self.alike(*other, group)
+            };
+            let own = match other.filter(fits) {
+                Some(other) => {
+                    self.merge(other, group);
+                    other
+                }
+                None => group,
+            };
+            known.extend(views.into_iter().map(|view| (view, own)));
+        }
+    }
+
     fn finish(mut self) -> Kernels {
+        if self.fusion {
+            self.join_readers();
+        }
         for group in 0..self.groups.len() {
             if self.groups[group].is_some() {
                 self.close(group, "the step ends");

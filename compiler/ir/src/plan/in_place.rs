@@ -1,6 +1,6 @@
 //! Which new values of state can be written where the old ones are.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::graph::{Attr, StateId};
 use crate::kernel::{BufferId, Kernel, Kernels, Origin, Phases, View, What};
@@ -52,6 +52,7 @@ pub(super) fn find(kernels: &Kernels, waves: &[usize], last: &[usize]) -> Vec<(B
             makers.insert(*b, place);
         });
     }
+    let readers = readers(kernels, waves);
     let mut found = Vec::new();
     for (state, view) in &kernels.writes {
         let Some(place) = makers.get(&view.buffer).copied() else {
@@ -60,14 +61,27 @@ pub(super) fn find(kernels: &Kernels, waves: &[usize], last: &[usize]) -> Vec<(B
         let old = homes.get(state).copied();
         let whole = *view == View::whole(view.buffer, &view.shape);
         let gone = old.is_none_or(|old| {
-            let last = last[old.index()];
-            last == place || last < place && waves[last] < waves[place]
+            let own = kernels.kernels[place].reads().any(|v| v.buffer == old);
+            let beside = readers.get(&(waves[place], old)).copied().unwrap_or(0);
+            last[old.index()] <= place && beside == usize::from(own)
         });
         if whole && gone && replaces(&kernels.kernels[place], old, view) {
             found.push((view.buffer, *state));
         }
     }
     found
+}
+
+/// How many kernels of a wave read a buffer.
+fn readers(kernels: &Kernels, waves: &[usize]) -> HashMap<(usize, BufferId), usize> {
+    let mut readers = HashMap::new();
+    for (kernel, wave) in kernels.kernels.iter().zip(waves) {
+        let own: HashSet<BufferId> = kernel.reads().map(|v| v.buffer).collect();
+        for buffer in own {
+            *readers.entry((*wave, buffer)).or_insert(0) += 1;
+        }
+    }
+    readers
 }
 
 /// Whether a kernel may write a value where the old one lies.
@@ -115,5 +129,30 @@ fn may_fail(kernels: &Kernels, sums: &HashMap<BufferId, usize>, kernel: &Kernel)
         }
         What::Call { prim, .. } => !NEVER_FAIL.contains(prim),
         What::Scan { .. } => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::build::Builder;
+    use crate::fuse::fuse;
+    use crate::graph::Type;
+    use crate::plan::{Place, plan};
+    use crate::types::DType;
+
+    /// A loop that runs beside another must not write what the other reads.
+    #[test]
+    fn what_is_read_beside_is_not_written_in_place() {
+        let b = Builder::new("step");
+        let s = b.read("s", &Type::new(DType::F32, &[64]));
+        b.result("y", s.reshape(&[8, 8]).transpose(&[1, 0]) + 1.0);
+        b.write("s", s * 0.5);
+        let program = plan(fuse(&b.finish(), true));
+        assert_eq!(program.waves, [0, 0]);
+        let (_, view) = &program.kernels.writes[0];
+        assert!(matches!(
+            program.places[view.buffer.index()],
+            Place::Arena(_)
+        ));
     }
 }

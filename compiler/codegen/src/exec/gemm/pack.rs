@@ -1,5 +1,7 @@
 //! Factors laid out in the order in which tiles read them.
 
+#[cfg(target_arch = "x86_64")]
+use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 use std::ops::Range;
 
 use super::Factor;
@@ -196,6 +198,8 @@ unsafe fn lines<T: Factor>(
 ) {
     /// How many panels are written side by side, so that lines are read in long runs.
     const SIDE: usize = 4;
+    /// How many lines ahead the matrix is fetched: lines lie too far apart for the machine to find them by itself.
+    const AHEAD: usize = 8;
     let (n, k) = (columns.len(), terms.len());
     let group = SIDE * width::<T>();
     for start in (0..n).step_by(group) {
@@ -203,6 +207,11 @@ unsafe fn lines<T: Factor>(
             // SAFETY: of each line only the columns that are there are read; each vector that is written lies in its panel.
             unsafe {
                 let line = from.at(terms.start + t, columns.start);
+                let ahead = line.wrapping_add(AHEAD * from.steps.0 + start);
+                for at in (0..group.min(n - start)).step_by(64 / size_of::<T>()) {
+                    // An address that is none is no fault.
+                    _mm_prefetch::<_MM_HINT_T0>(ahead.wrapping_add(at).cast());
+                }
                 for first in (start..n.min(start + group)).step_by(width::<T>()) {
                     let wide = padded::<T>(width::<T>().min(n - first));
                     let to = to.add(first * k + t * wide);
