@@ -139,6 +139,30 @@ fn iris_is_learned_whatever_the_seed() {
 }
 
 #[test]
+fn digits_are_learned_whatever_the_seed() {
+    for seed in 1..=5 {
+        let output = example(
+            "digits.trainspec",
+            &["--seed", &seed.to_string(), "--format", "json"],
+        );
+        assert_eq!(code(&output), 0, "{}", err(&output));
+        let events = events(&output);
+        let evals = find(&events, "eval");
+        for name in ["last", "averaged"] {
+            let mut own = evals.iter().rev().filter(|e| e["name"] == name);
+            let last = own.next().unwrap();
+            assert_eq!(last["step"], 2000);
+            let accuracy = &last["metrics"]["accuracy"];
+            assert_eq!(accuracy["count"], 360.0);
+            assert!(
+                accuracy["mean"].as_f64().unwrap() >= 0.965,
+                "seed {seed}: {last}"
+            );
+        }
+    }
+}
+
+#[test]
 fn linear_regression_reaches_the_least_squares() {
     let output = example("linear_regression.trainspec", &["--format", "json"]);
     assert_eq!(code(&output), 0, "{}", err(&output));
