@@ -184,11 +184,12 @@ impl Run<'_, '_> {
                 // More batches belong to this update, or it was left out because gradients were not finite.
                 if parts.count >= self.session.batches() {
                     let fetched = parts.take();
-                    self.watch.not_a_number(&batch, &fetched).map_err(in_step)?;
+                    let stop = self.watch.not_a_number(&batch, &fetched).map_err(in_step)?;
                     parts.left_out(&self.session).map_err(in_step)?;
+                    end = stop.map(End::NotANumber);
                 }
                 next = data.next()?;
-                if next.is_none() {
+                if next.is_none() && end.is_none() {
                     end = Some(End::Data);
                 }
                 continue;

@@ -125,6 +125,20 @@ fn a_step_that_overflows_is_left_out() {
 }
 
 #[test]
+fn a_loss_that_is_no_number_stops_a_training_whose_step_is_left_out() {
+    let train = "optimizer gradient_descent(0.1); steps 3; loss_scale dynamic();";
+    let text = spec("line.csv", 1, train) + " hooks { nan (loss, fail: false); }";
+    // 0 times infinity.
+    let world = World::new(&[("line.csv", b"inf,1\n")]);
+    let (ended, events) = run(&world, &text, &Options::default());
+    ended.unwrap();
+    let Some(Event::Ended { step, why, .. }) = events.last() else {
+        panic!("{events:?}");
+    };
+    assert_eq!((*step, why), (0, &End::NotANumber("loss".to_owned())));
+}
+
+#[test]
 fn gradients_that_are_never_finite_end_the_training() {
     let world = World::new(&[("line.csv", b"inf,1\n")]);
     let train = "optimizer gradient_descent(0.1); steps 3; loss_scale dynamic();";

@@ -13,7 +13,7 @@ use trainspec_ir::graph::Type;
 use trainspec_ir::{DType, Tensor};
 
 use crate::oracle::calls::literal;
-use crate::oracle::compare::{Tolerance, close};
+use crate::oracle::compare::Tolerance;
 use crate::oracle::fields::Fields;
 use crate::oracle::report::Findings;
 use crate::oracle::run::{Run, checked};
@@ -102,13 +102,7 @@ fn apply(case: &Json, engine: Engine) -> Result<Findings, String> {
     let mut run = Run::new(&checked(&text)?, widen, given, engine)?;
     let mut findings = Findings::default();
     let mut compare = |what: String, expected: &Tensor, found: Option<&Tensor>| {
-        let answer = match found {
-            Some(found) => close(expected, found, tolerance),
-            None => Err("is missing".to_owned()),
-        };
-        if let Err(why) = answer {
-            findings.wrong.push(format!("{what}: {why}"));
-        }
+        findings.compare(what, expected, found, tolerance);
     };
     for (name, t) in tensors(expected.need("initial_averages")?)? {
         compare(

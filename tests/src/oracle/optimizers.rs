@@ -12,7 +12,7 @@ use trainspec_frontend::lower::GLOBAL_STEP;
 use trainspec_ir::{DType, Tensor};
 
 use crate::oracle::calls::literal;
-use crate::oracle::compare::{Tolerance, close};
+use crate::oracle::compare::Tolerance;
 use crate::oracle::fields::Fields;
 use crate::oracle::report::{Findings, Report};
 use crate::oracle::run::{Run, checked};
@@ -176,13 +176,7 @@ fn run_case(case: &Json, engine: Engine) -> Result<Findings, String> {
 
     let mut findings = Findings::default();
     let mut compare = |what: String, expected: &Tensor, found: Option<&Tensor>| {
-        let answer = match found {
-            Some(found) => close(expected, found, tolerance),
-            None => Err("is missing".to_owned()),
-        };
-        if let Err(why) = answer {
-            findings.wrong.push(format!("{what}: {why}"));
-        }
+        findings.compare(what, expected, found, tolerance);
     };
     // What is compared after each step, and what at the start, by the name that it has in a checkpoint.
     let mut after: Vec<(String, Tensor)> = Vec::new();

@@ -4,6 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use trainspec_ir::Tensor;
+
+use crate::oracle::compare::{Tolerance, close};
+
 /// What became of the cases of a file.
 #[derive(Debug, Default)]
 pub struct Report {
@@ -20,6 +24,25 @@ pub struct Findings {
     pub wrong: Vec<String>,
     /// What does not.
     pub notes: Vec<String>,
+}
+
+impl Findings {
+    /// Compares a tensor that was found, or is missing, with what it should be.
+    pub fn compare(
+        &mut self,
+        what: String,
+        expected: &Tensor,
+        found: Option<&Tensor>,
+        tolerance: Tolerance,
+    ) {
+        let answer = match found {
+            Some(found) => close(expected, found, tolerance),
+            None => Err("is missing".to_owned()),
+        };
+        if let Err(why) = answer {
+            self.wrong.push(format!("{what}: {why}"));
+        }
+    }
 }
 
 impl Report {

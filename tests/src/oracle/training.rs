@@ -12,7 +12,7 @@ use trainspec_frontend::lower::GLOBAL_STEP;
 use trainspec_ir::Tensor;
 use trainspec_ir::graph::Type;
 
-use crate::oracle::compare::{Tolerance, close};
+use crate::oracle::compare::Tolerance;
 use crate::oracle::fields::Fields;
 use crate::oracle::report::{Findings, Report};
 use crate::oracle::run::{Run, checked};
@@ -228,13 +228,7 @@ fn run_case(case: &Json, model: &str, train: &str, engine: Engine) -> Result<Fin
 
     let mut findings = Findings::default();
     let mut compare = |what: String, expected: &Tensor, found: Option<&Tensor>| {
-        let answer = match found {
-            Some(found) => close(expected, found, tolerance),
-            None => Err("is missing".to_owned()),
-        };
-        if let Err(why) = answer {
-            findings.wrong.push(format!("{what}: {why}"));
-        }
+        findings.compare(what, expected, found, tolerance);
     };
     let losses = tensor(expected.need("losses")?)?.to_f64s();
     let rates = tensor(expected.need("learning_rates")?)?.to_f64s();

@@ -15,6 +15,7 @@ mod control;
 mod data;
 mod errors;
 mod eval;
+mod evals;
 mod fold;
 mod glob;
 mod hooks;

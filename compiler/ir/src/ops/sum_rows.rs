@@ -29,6 +29,9 @@ fn infer(call: &PrimCall<'_>) -> Result<Vec<Type>, String> {
             "there must be a vector of positions with a row for each, not {indices} and {rows}"
         ));
     }
+    if i32::try_from(indices.shape[0]).is_err() {
+        return Err(format!("{indices} has more elements than an i32 can count"));
+    }
     if *count != Type::scalar(DType::I64) {
         return Err(format!("the count must be an i64, not {count}"));
     }

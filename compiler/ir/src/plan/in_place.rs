@@ -35,10 +35,7 @@ const NEVER_FAIL: [&crate::graph::Prim; 18] = [
 /// it was.
 pub(super) fn find(kernels: &Kernels, waves: &[usize], last: &[usize]) -> Vec<(BufferId, StateId)> {
     let sums = sums(kernels);
-    let fails = kernels
-        .kernels
-        .iter()
-        .rposition(|k| may_fail(kernels, &sums, k));
+    let fails = kernels.kernels.iter().rposition(|k| may_fail(&sums, k));
     let safe = fails.map_or(0, |i| i + 1);
     let mut homes: BTreeMap<StateId, BufferId> = BTreeMap::new();
     for (i, buffer) in kernels.buffers.iter().enumerate() {
@@ -118,12 +115,12 @@ fn sums(kernels: &Kernels) -> HashMap<BufferId, usize> {
 }
 
 /// Whether there are operands for which a kernel has no answer.
-fn may_fail(kernels: &Kernels, sums: &HashMap<BufferId, usize>, kernel: &Kernel) -> bool {
+fn may_fail(sums: &HashMap<BufferId, usize>, kernel: &Kernel) -> bool {
     match &kernel.what {
         What::Map(_) => false,
         What::Call { prim, operands, .. } if **prim == prims::TAKE => {
             // Positions that were checked when rows were summed are in range.
-            let rows = kernels.buffers[operands[0].buffer.index()].ty.shape.first();
+            let rows = operands[0].shape.first();
             let below = sums.get(&operands[1].buffer);
             below.zip(rows).is_none_or(|(below, rows)| below > rows)
         }
