@@ -1,0 +1,1 @@
+//! Checkpoints: TensorFlow's bundles, tables of the first version, object graphs, and what lists them.

@@ -1,0 +1,1 @@
+//! Examples: named features in a record, decoded into columns of a batch.

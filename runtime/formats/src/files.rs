@@ -1,0 +1,247 @@
+//! Files that are read at a position, and files that are replaced whole or not at all.
+//!
+//! Nothing is mapped: a mapped file that shrinks kills the process.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Component, Path, PathBuf};
+
+use crate::error::{FileKind, FormatError, Result};
+
+/// Bytes that can be read anywhere, by several threads at once.
+pub trait ReadAt: Send + Sync {
+    /// How many there are now.
+    fn length(&self) -> io::Result<u64>;
+
+    /// Fills the buffer from a position on, or fails.
+    fn read_exact_at(&self, position: u64, buffer: &mut [u8]) -> io::Result<()>;
+}
+
+impl ReadAt for File {
+    fn length(&self) -> io::Result<u64> {
+        Ok(self.metadata()?.len())
+    }
+
+    #[cfg(unix)]
+    fn read_exact_at(&self, position: u64, buffer: &mut [u8]) -> io::Result<()> {
+        std::os::unix::fs::FileExt::read_exact_at(self, buffer, position)
+    }
+
+    #[cfg(windows)]
+    fn read_exact_at(&self, position: u64, buffer: &mut [u8]) -> io::Result<()> {
+        let mut done = 0;
+        while done < buffer.len() {
+            let at = position + done as u64;
+            match std::os::windows::fs::FileExt::seek_read(self, &mut buffer[done..], at) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(n) => done += n,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl ReadAt for [u8] {
+    fn length(&self) -> io::Result<u64> {
+        Ok(self.len() as u64)
+    }
+
+    fn read_exact_at(&self, position: u64, buffer: &mut [u8]) -> io::Result<()> {
+        let start = usize::try_from(position).unwrap_or(usize::MAX);
+        let end = start.saturating_add(buffer.len());
+        match self.get(start..end) {
+            Some(bytes) => {
+                buffer.copy_from_slice(bytes);
+                Ok(())
+            }
+            None => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
+    }
+}
+
+impl ReadAt for Vec<u8> {
+    fn length(&self) -> io::Result<u64> {
+        self.as_slice().length()
+    }
+
+    fn read_exact_at(&self, position: u64, buffer: &mut [u8]) -> io::Result<()> {
+        self.as_slice().read_exact_at(position, buffer)
+    }
+}
+
+/// Opens a file for reading. A folder is refused: on some systems it opens and fails later.
+pub fn open(kind: FileKind, path: &Path) -> Result<File> {
+    let opened = File::open(path).and_then(|file| match file.metadata()?.is_dir() {
+        true => Err(io::ErrorKind::IsADirectory.into()),
+        false => Ok(file),
+    });
+    opened.map_err(|e| FormatError::io(kind, "open it", e).in_file(path))
+}
+
+/// A file that takes the place of another when it is complete, so that a failure leaves what was there before.
+///
+/// Dropping it without [`commit`](Replacement::commit) removes what was written.
+#[derive(Debug)]
+pub struct Replacement {
+    kind: FileKind,
+    path: PathBuf,
+    temporary: PathBuf,
+    file: Option<File>,
+}
+
+/// Whether bytes are forced to the disk before a file counts as written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Durability {
+    /// They are: a power failure afterwards loses nothing.
+    #[default]
+    Synced,
+    /// They are left to the operating system: a crash of the process loses nothing, one of the machine may.
+    Left,
+}
+
+impl Replacement {
+    /// Starts a file beside the one it replaces.
+    pub fn create(kind: FileKind, path: &Path) -> Result<Replacement> {
+        use std::sync::atomic::{AtomicU64, Ordering};
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let mut name = path.file_name().unwrap_or_default().to_owned();
+        let unique = COUNT.fetch_add(1, Ordering::Relaxed);
+        name.push(format!(".tmp-{}-{unique}", std::process::id()));
+        let temporary = path.with_file_name(name);
+        let file = File::options()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .open(&temporary)
+            .map_err(|e| FormatError::io(kind, "create it", e).in_file(&temporary))?;
+        Ok(Replacement {
+            kind,
+            path: path.to_owned(),
+            temporary,
+            file: Some(file),
+        })
+    }
+
+    /// The file that is written.
+    pub fn file(&self) -> &File {
+        self.file.as_ref().expect("it is taken by `commit` alone")
+    }
+
+    /// Where the bytes are until then.
+    pub fn temporary(&self) -> &Path {
+        &self.temporary
+    }
+
+    /// Puts the file in its place.
+    pub fn commit(mut self, durability: Durability) -> Result<()> {
+        let file = self.file.take().expect("it is taken here alone");
+        let fail = |e| FormatError::io(self.kind, "write it", e).in_file(&self.path);
+        let done = match durability {
+            Durability::Synced => file.sync_all(),
+            Durability::Left => Ok(()),
+        };
+        drop(file);
+        let renamed = done.and_then(|()| fs::rename(&self.temporary, &self.path));
+        if renamed.is_err() {
+            let _ = fs::remove_file(&self.temporary);
+        }
+        renamed.map_err(fail)?;
+        if durability == Durability::Synced {
+            sync_folder(&self.path).map_err(fail)?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Replacement {
+    fn drop(&mut self) {
+        if self.file.take().is_some() {
+            let _ = fs::remove_file(&self.temporary);
+        }
+    }
+}
+
+impl Write for Replacement {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file().flush()
+    }
+}
+
+/// Forces the names in the folder of a file to the disk.
+fn sync_folder(path: &Path) -> io::Result<()> {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    match cfg!(unix) {
+        true => File::open(folder)?.sync_all(),
+        // Elsewhere a folder cannot be opened; renaming is as durable as the system makes it.
+        false => Ok(()),
+    }
+}
+
+/// Replaces a file by some bytes, whole or not at all.
+pub fn replace(kind: FileKind, path: &Path, bytes: &[u8], durability: Durability) -> Result<()> {
+    let mut file = Replacement::create(kind, path)?;
+    file.write_all(bytes)
+        .map_err(|e| FormatError::io(kind, "write it", e).in_file(path))?;
+    file.commit(durability)
+}
+
+/// Whether a relative path stays below the folder that it starts from, whatever links may do.
+pub fn stays_inside(path: &Path) -> bool {
+    let mut depth = 0_usize;
+    path.components().all(|part| match part {
+        Component::Normal(_) => {
+            depth += 1;
+            true
+        }
+        Component::CurDir => true,
+        Component::ParentDir => {
+            depth = depth.wrapping_sub(1);
+            depth != usize::MAX
+        }
+        Component::RootDir | Component::Prefix(_) => false,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_replacement_that_is_dropped_leaves_what_was_there() {
+        let folder = std::env::temp_dir().join(format!("trainspec-files-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("a");
+        replace(FileKind::Other, &path, b"old", Durability::Synced).unwrap();
+        let mut file = Replacement::create(FileKind::Other, &path).unwrap();
+        file.write_all(b"new").unwrap();
+        drop(file);
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
+        replace(FileKind::Other, &path, b"new", Durability::Left).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_path_that_leaves_its_folder_is_seen() {
+        for (path, inside) in [
+            ("a/b", true),
+            ("./a", true),
+            ("a/../b", true),
+            ("../a", false),
+            ("a/../../b", false),
+            ("/a", false),
+        ] {
+            assert_eq!(stays_inside(Path::new(path)), inside, "{path}");
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! Record files (TFRecord): frames of bytes with checksums.

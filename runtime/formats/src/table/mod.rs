@@ -1,0 +1,1 @@
+//! Sorted tables of keys and values in blocks, the container of checkpoints.

@@ -1,0 +1,182 @@
+//! The wire format of protocol buffers, read without making messages.
+//!
+//! In: bytes. Out: fields, one after the other, each a number or a piece of the bytes. Nothing is allocated, so nothing that a
+//! hostile length says can be.
+
+/// Bytes that are read from the front.
+#[derive(Debug, Clone, Copy)]
+pub struct Wire<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+/// What a field holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Value<'a> {
+    /// A number of variable length.
+    Varint(u64),
+    /// Eight bytes.
+    Fixed64(u64),
+    /// Bytes with their length: a string, a message, a packed list.
+    Bytes(&'a [u8]),
+    /// Four bytes.
+    Fixed32(u32),
+}
+
+/// What is wrong with the bytes, and where.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Broken {
+    /// The byte where it begins.
+    pub at: usize,
+    /// What it is.
+    pub cause: &'static str,
+}
+
+impl<'a> Wire<'a> {
+    /// Starts at the first byte.
+    pub fn new(bytes: &'a [u8]) -> Wire<'a> {
+        Wire { bytes, at: 0 }
+    }
+
+    /// Where reading goes on.
+    pub fn position(&self) -> usize {
+        self.at
+    }
+
+    /// Whether nothing is left.
+    pub fn is_empty(&self) -> bool {
+        self.at == self.bytes.len()
+    }
+
+    fn broken(&self, cause: &'static str) -> Broken {
+        Broken { at: self.at, cause }
+    }
+
+    /// A number of variable length: seven bits to a byte, the lowest first.
+    #[inline]
+    pub fn varint(&mut self) -> Result<u64, Broken> {
+        // Most are short.
+        if let Some(&first) = self.bytes.get(self.at)
+            && first < 0x80
+        {
+            self.at += 1;
+            return Ok(u64::from(first));
+        }
+        let mut value = 0_u64;
+        for (i, &byte) in self.bytes[self.at..].iter().take(10).enumerate() {
+            if i == 9 && byte > 1 {
+                return Err(self.broken("a number has more than 64 bits"));
+            }
+            value |= u64::from(byte & 0x7f) << (7 * i);
+            if byte < 0x80 {
+                self.at += i + 1;
+                return Ok(value);
+            }
+        }
+        Err(self.broken(match self.bytes.len() - self.at < 10 {
+            true => "a number is cut off",
+            false => "a number has more than 64 bits",
+        }))
+    }
+
+    /// The next bytes.
+    #[inline]
+    pub fn take(&mut self, count: usize) -> Result<&'a [u8], Broken> {
+        match self.bytes.get(self.at..).and_then(|rest| rest.get(..count)) {
+            Some(taken) => {
+                self.at += count;
+                Ok(taken)
+            }
+            None => Err(self.broken("a field is longer than what is left")),
+        }
+    }
+
+    /// The next bytes, after their number.
+    #[inline]
+    pub fn sized(&mut self) -> Result<&'a [u8], Broken> {
+        let count = self.varint()?;
+        // What does not fit is more than there is.
+        self.take(usize::try_from(count).unwrap_or(usize::MAX))
+    }
+
+    /// The next field and its number; nothing at the end. Groups, which no message here has, are passed over.
+    pub fn field(&mut self) -> Result<Option<(u32, Value<'a>)>, Broken> {
+        let mut depth = 0_u32;
+        while !self.is_empty() {
+            let start = self.at;
+            let tag = self.varint()?;
+            let broken = |cause| Broken { at: start, cause };
+            let number = u32::try_from(tag >> 3).map_err(|_| broken("a field has no number"))?;
+            if number == 0 || number > (1 << 29) - 1 {
+                return Err(broken("a field has no number"));
+            }
+            let value = match tag & 7 {
+                0 => Value::Varint(self.varint()?),
+                1 => Value::Fixed64(u64::from_le_bytes(self.array()?)),
+                2 => Value::Bytes(self.sized()?),
+                3 => {
+                    depth += 1;
+                    continue;
+                }
+                4 => {
+                    depth = match depth.checked_sub(1) {
+                        Some(depth) => depth,
+                        None => return Err(broken("a group ends that did not begin")),
+                    };
+                    continue;
+                }
+                5 => Value::Fixed32(u32::from_le_bytes(self.array()?)),
+                _ => return Err(broken("a field has a type that does not exist")),
+            };
+            if depth == 0 {
+                return Ok(Some((number, value)));
+            }
+        }
+        match depth {
+            0 => Ok(None),
+            _ => Err(self.broken("a group does not end")),
+        }
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], Broken> {
+        let taken = self.take(N)?;
+        Ok(std::array::from_fn(|i| taken[i]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_come_in_order_and_groups_are_passed_over() {
+        let bytes = [
+            0x08, 0x96, 0x01, // 1: 150
+            0x13, 0x08, 0x01, 0x14, // 2: a group
+            0x1a, 0x02, b'h', b'i', // 3: "hi"
+            0x25, 1, 0, 0, 0, // 4: four bytes
+        ];
+        let mut wire = Wire::new(&bytes);
+        assert_eq!(wire.field(), Ok(Some((1, Value::Varint(150)))));
+        assert_eq!(wire.field(), Ok(Some((3, Value::Bytes(b"hi")))));
+        assert_eq!(wire.field(), Ok(Some((4, Value::Fixed32(1)))));
+        assert_eq!(wire.field(), Ok(None));
+    }
+
+    #[test]
+    fn numbers_are_bounded() {
+        assert_eq!(Wire::new(&[0xff; 11]).varint().unwrap_err().at, 0);
+        let mut largest = [0xff; 10];
+        largest[9] = 1;
+        assert_eq!(Wire::new(&largest).varint(), Ok(u64::MAX));
+        assert_eq!(
+            Wire::new(&[0x80]).varint().unwrap_err().cause,
+            "a number is cut off"
+        );
+        assert!(
+            Wire::new(&[0x0a, 0xff, 0xff, 0xff, 0xff, 0x0f])
+                .field()
+                .is_err()
+        );
+    }
+}
