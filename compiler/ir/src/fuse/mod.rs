@@ -559,9 +559,8 @@ impl<'a> Fuser<'a> {
                 .map(|(place, _)| &self.graph.nodes[*place]);
             let operands = nodes.flat_map(|node| &node.operands);
             // What is spread over the shape is as good as nothing to read.
-            let large = |view: &&View| {
-                view.shape == open.shape && view.elements() > 1 && !view.is_spread()
-            };
+            let large =
+                |view: &&View| view.shape == open.shape && view.elements() > 1 && !view.is_spread();
             let views: Vec<View> = operands
                 .filter_map(|v| match self.location(*v) {
                     Where::View(view) => Some(view),
