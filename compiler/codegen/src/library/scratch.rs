@@ -19,10 +19,17 @@ pub struct Scratch {
     pub(super) others: Vec<Step>,
     /// Where things are found by their key.
     pub(super) table: Vec<u32>,
-    /// What number each thing has.
-    pub(super) numbers: Vec<u32>,
+    /// What came before.
+    pub(super) repeated: Vec<Repeated>,
     /// Which rows were seen.
     pub(super) seen: Seen,
+}
+
+/// A thing that came before: where it comes again, and its number.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Repeated {
+    pub(super) at: u32,
+    pub(super) number: u32,
 }
 
 /// The numbers of rows, without forgetting them row by row: what is below the base of a call is old.

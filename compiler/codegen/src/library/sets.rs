@@ -1,9 +1,13 @@
 //! Elements that are kept, told apart or checked.
 
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+
 use trainspec_ir::interp::Fault;
 
 use super::elements::{Elem, any, floats, ints};
 use super::{Routine, y};
+use crate::exec::parts;
 
 /// The positions of what is true, zeros behind them, and how many there are.
 pub(super) fn compact(r: &mut Routine<'_>) -> Result<(), Fault> {
@@ -20,20 +24,30 @@ pub(super) fn compact(r: &mut Routine<'_>) -> Result<(), Fault> {
     Ok(())
 }
 
+/// How many elements are checked by one task.
+const CHECKED: usize = 1 << 12;
+
 /// The operand, if all of it lies between the bounds.
 pub(super) fn bounded(r: &mut Routine<'_>) -> Result<(), Fault> {
     r.check();
     let range = r.int("low")..r.int("high");
     ints!(r.types[0].dtype, T => {
         let x = r.x::<T>(0);
-        // All are looked at, without a branch for each.
         let outside = |n: &T| !range.contains(&n.to_i64());
-        if x.iter().fold(false, |any, n| any | outside(n)) {
+        let wrong = AtomicBool::new(false);
+        parts::each(r.pool, y::<T>(&mut r.outputs[0]), CHECKED, |i, part| {
+            let x = &x[i * CHECKED..][..part.len()];
+            part.copy_from_slice(x);
+            // All are looked at, without a branch for each.
+            if x.iter().fold(false, |any, n| any | outside(n)) {
+                wrong.store(true, Relaxed);
+            }
+        });
+        if wrong.into_inner() {
             let n = x.iter().find(|n| outside(n)).expect("there is one");
             let (what, low, high) = (r.text("what"), range.start, range.end);
             return Err(Fault(format!("`{what}`: {n} is not in {low}..{high}")));
         }
-        y::<T>(&mut r.outputs[0]).copy_from_slice(x);
     });
     Ok(())
 }

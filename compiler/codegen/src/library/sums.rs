@@ -4,6 +4,7 @@ use trainspec_ir::interp::Fault;
 
 use super::elements::{Elem, Float, floats, ints};
 use super::rows::{out_of_range, with_sums};
+use super::scratch::Repeated;
 use super::{Routine, Scratch, y};
 use crate::simd;
 
@@ -12,12 +13,12 @@ use crate::simd;
 pub(super) fn sum_rows(r: &mut Routine<'_>) -> Result<(), Fault> {
     r.check();
     let (length, count) = (r.size("length"), r.x::<i64>(2)[0]);
-    let found = ints!(r.types[0].dtype, I => {
+    let (found, again) = ints!(r.types[0].dtype, I => {
         let places = r.x::<I>(0);
         let used = places.len().min(count.max(0) as usize);
         number(r, &places[..used], length)?
     });
-    floats!(r.types[1].dtype, T => add::<T>(r, found));
+    floats!(r.types[1].dtype, T => add::<T>(r, found, again));
     y::<i64>(&mut r.outputs[2])[0] = found as i64;
     Ok(())
 }
@@ -25,15 +26,20 @@ pub(super) fn sum_rows(r: &mut Routine<'_>) -> Result<(), Fault> {
 /// How many places ahead what is known of a row is fetched, because rows are all over the memory.
 const AHEAD: usize = 16;
 
-/// Numbers the different places; `r.scratch.numbers` says which each is. Gives how many there are.
-fn number<I: Elem>(r: &mut Routine<'_>, places: &[I], length: usize) -> Result<usize, Fault> {
+/// Numbers the different places; `r.scratch.repeated` says where those come again that were seen before, and which they are. Gives how
+/// many there are of both.
+fn number<I: Elem>(
+    r: &mut Routine<'_>,
+    places: &[I],
+    length: usize,
+) -> Result<(usize, usize), Fault> {
     let firsts = y::<i64>(&mut r.outputs[0]);
-    let Scratch { numbers, seen, .. } = &mut *r.scratch;
+    let Scratch { repeated, seen, .. } = &mut *r.scratch;
     let base = seen.begin(length, places.len());
     let rows = &mut seen.rows[..length];
-    numbers.resize(places.len(), 0);
-    let mut found = 0;
-    for (i, (place, number)) in places.iter().zip(numbers).enumerate() {
+    repeated.resize(places.len().max(repeated.len()), Repeated::default());
+    let (mut found, mut again) = (0, 0);
+    for (i, place) in places.iter().enumerate() {
         if let Some(later) = places.get(i + AHEAD) {
             simd::prefetch(rows, later.to_i64() as usize);
         }
@@ -46,33 +52,44 @@ fn number<I: Elem>(r: &mut Routine<'_>, places: &[I], length: usize) -> Result<u
         if new {
             *known = base + found;
         }
-        // Written in any case, and counted where it is new: no branch is guessed wrong.
+        // Written in any case, and counted where it is new or not: no branch is guessed wrong.
         firsts[found as usize] = place;
+        repeated[again] = Repeated {
+            at: i as u32,
+            number: *known - base,
+        };
         found += u32::from(new);
-        *number = *known - base;
+        again += usize::from(!new);
     }
     firsts[found as usize..].fill(0);
-    Ok(found as usize)
+    Ok((found as usize, again))
 }
 
-fn add<T: Float>(r: &mut Routine<'_>, found: usize) {
+fn add<T: Float>(r: &mut Routine<'_>, found: usize, again: usize) {
     let rows = r.x::<T>(1);
     let width: usize = r.types[1].shape[1..].iter().product();
-    let sums = y::<T>(&mut r.outputs[1]);
-    if found == r.scratch.numbers.len() {
-        // Each is alone.
-        sums[..found * width].copy_from_slice(&rows[..found * width]);
-        sums[found * width..].fill(T::default());
-        return;
-    }
-    let numbers = &r.scratch.numbers;
-    with_sums(r.scratch, sums, |sums| {
-        sums.fill(T::default().widen());
-        for (number, row) in numbers.iter().zip(rows.chunks_exact(width.max(1))) {
-            let sum = &mut sums[*number as usize * width..][..width];
-            for (sum, x) in sum.iter_mut().zip(row) {
-                *sum += x.widen();
+    let repeated = &r.scratch.repeated[..again];
+    let used = found + again;
+    with_sums(r.scratch, y::<T>(&mut r.outputs[1]), |sums| {
+        // Rows of new places lie one after another, up to the next that is not new.
+        let (mut from, mut to) = (0, 0);
+        let ends = repeated
+            .iter()
+            .map(|again| (again.at as usize, Some(again)));
+        for (end, again) in ends.chain([(used, None)]) {
+            let new = &rows[from * width..end * width];
+            for (sum, x) in sums[to * width..].iter_mut().zip(new) {
+                *sum = x.widen();
+            }
+            to += end - from;
+            from = end + 1;
+            if let Some(again) = again {
+                let sum = sums[again.number as usize * width..][..width].iter_mut();
+                for (sum, x) in sum.zip(&rows[end * width..]) {
+                    *sum += x.widen();
+                }
             }
         }
+        sums[found * width..].fill(T::default().widen());
     });
 }

@@ -558,7 +558,9 @@ impl<'a> Fuser<'a> {
                 .iter()
                 .map(|(place, _)| &self.graph.nodes[*place]);
             let operands = nodes.flat_map(|node| &node.operands);
-            let large = |view: &&View| view.shape == open.shape && view.elements() > 1;
+            // What is spread over the shape is as good as nothing to read.
+            let large =
+                |view: &&View| view.shape == open.shape && view.elements() > 1 && !view.is_spread();
             let views: Vec<View> = operands
                 .filter_map(|v| match self.location(*v) {
                     Where::View(view) => Some(view),

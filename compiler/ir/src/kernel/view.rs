@@ -40,6 +40,12 @@ impl View {
         self.shape.iter().product()
     }
 
+    /// Whether a dimension has the same elements at all its places.
+    pub fn is_spread(&self) -> bool {
+        let mut dims = self.shape.iter().zip(&self.strides);
+        dims.any(|(size, stride)| *size > 1 && *stride == 0)
+    }
+
     /// Whether its elements lie row after row, one behind the other.
     pub fn is_contiguous(&self) -> bool {
         if self.elements() == 0 {
