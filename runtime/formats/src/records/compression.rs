@@ -35,7 +35,9 @@ impl Compression {
             "ZLIB" => Ok(Compression::Zlib),
             _ => Err(FormatError::invalid(
                 FileKind::Record,
-                format!("a record file is compressed with `GZIP`, `ZLIB` or not at all, not with `{name}`"),
+                format!(
+                    "a record file is compressed with `GZIP`, `ZLIB` or not at all, not with `{name}`"
+                ),
             )),
         }
     }

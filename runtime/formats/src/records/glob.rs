@@ -50,7 +50,8 @@ fn names(folder: &Path, pattern: &[char], into: &mut Vec<PathBuf>) -> Result<()>
         },
     };
     for entry in entries {
-        let entry = entry.map_err(|e| FormatError::io(FileKind::Record, "list it", e).in_file(listed))?;
+        let entry =
+            entry.map_err(|e| FormatError::io(FileKind::Record, "list it", e).in_file(listed))?;
         let name = entry.file_name();
         let text: Vec<char> = name.to_string_lossy().chars().collect();
         let hidden = text.first() == Some(&'.');
@@ -149,7 +150,8 @@ mod tests {
             ("*[0-9]", "a-7", true),
             ("*[0-9]", "a7b", false),
         ] {
-            let (p, n): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
+            let (p, n): (Vec<char>, Vec<char>) =
+                (pattern.chars().collect(), name.chars().collect());
             assert_eq!(fits(&p, &n), expected, "{pattern} {name}");
         }
     }

@@ -227,8 +227,12 @@ impl<R: ReadAt> IndexedRecords<R> {
 
     /// Reads a record and checks it.
     pub fn read<'b>(&self, record: usize, buffer: &'b mut Vec<u8>) -> Result<&'b [u8]> {
-        let (Some(at), Some(length)) = (self.index.offset(record), self.index.length(record)) else {
-            let cause = format!("there are {} records, and no number {record}", self.index.len());
+        let (Some(at), Some(length)) = (self.index.offset(record), self.index.length(record))
+        else {
+            let cause = format!(
+                "there are {} records, and no number {record}",
+                self.index.len()
+            );
             let error = FormatError::new(Code::OutOfRange, FileKind::Record, cause);
             return Err(self.placed(error));
         };
@@ -237,7 +241,8 @@ impl<R: ReadAt> IndexedRecords<R> {
         // An index made by hand may say anything.
         let all = self.file.length();
         let all = all.map_err(|e| fail(FormatError::io(FileKind::Record, "read it", e)))?;
-        let framed = frame::framed_length(length).filter(|framed| *framed <= all.saturating_sub(at));
+        let framed =
+            frame::framed_length(length).filter(|framed| *framed <= all.saturating_sub(at));
         let Some(framed) = framed.and_then(|framed| usize::try_from(framed).ok()) else {
             return Err(damaged("the file ends inside the record"));
         };
@@ -308,7 +313,9 @@ fn decode(bytes: &[u8]) -> Result<(RecordIndex, [u64; 3])> {
     let count = number(3);
     // Each takes a byte or more, so that no more is allocated than there is.
     if count > rest.len() as u64 {
-        return Err(damaged("the index says that it has more records than it has"));
+        return Err(damaged(
+            "the index says that it has more records than it has",
+        ));
     }
     let mut bounds = Vec::with_capacity(count as usize + 1);
     bounds.push(0);

@@ -121,13 +121,18 @@ impl ManyRecords {
     fn begin(&mut self) -> Result<RecordReader<File>> {
         let path = &self.files[self.file];
         match self.entry {
-            Place { byte: Some(0), .. } | Place { records: 0, byte: None, .. } => {
+            Place { byte: Some(0), .. }
+            | Place {
+                records: 0,
+                byte: None,
+                ..
+            } => {
                 self.entry.records = 0;
                 RecordReader::open(path, &self.options)
             }
-            Place { byte: Some(byte), .. } => {
-                RecordReader::open_at(path, Position::Byte(byte), &self.options)
-            }
+            Place {
+                byte: Some(byte), ..
+            } => RecordReader::open_at(path, Position::Byte(byte), &self.options),
             Place { records, .. } => {
                 // These are counted by the reader itself.
                 let reader = RecordReader::open_at(path, Position::Record(records), &self.options)?;

@@ -115,7 +115,8 @@ impl RecordReader<File> {
         };
         let reader = RecordReader::open(path, options)?;
         if reader.compression() != Compression::None {
-            let cause = "reading a compressed file goes on behind a number of records, not at a byte";
+            let cause =
+                "reading a compressed file goes on behind a number of records, not at a byte";
             return Err(FormatError::invalid(FileKind::Record, cause).in_file(path));
         }
         if reader.length.is_some_and(|length| byte > length) {
@@ -222,7 +223,8 @@ impl<R: Read> RecordReader<R> {
     pub fn skip(&mut self, count: u64) -> Result<()> {
         for passed in 0..count {
             if self.next()?.is_none() {
-                let cause = format!("{count} records were to be passed over, and there are {passed}");
+                let cause =
+                    format!("{count} records were to be passed over, and there are {passed}");
                 let error = FormatError::new(Code::OutOfRange, FileKind::Record, cause);
                 return Err(self.placed(error));
             }
@@ -254,7 +256,10 @@ impl<R: Read> RecordReader<R> {
     fn framed(&self, length: u64) -> Result<Option<usize>> {
         let framed = frame::framed_length(length);
         let Some(framed) = framed.filter(|_| length <= self.longest) else {
-            if self.length.is_some_and(|all| length > all.saturating_sub(self.position)) {
+            if self
+                .length
+                .is_some_and(|all| length > all.saturating_sub(self.position))
+            {
                 return Ok(None);
             }
             let cause = format!(
@@ -286,7 +291,12 @@ impl<R: Read> RecordReader<R> {
         while self.end < count {
             if self.end == self.buffer.len() {
                 // A length may be hostile: the buffer grows to twice of what there really is.
-                let size = self.buffer.len().saturating_mul(2).min(count).max(self.least);
+                let size = self
+                    .buffer
+                    .len()
+                    .saturating_mul(2)
+                    .min(count)
+                    .max(self.least);
                 self.buffer.resize(size, 0);
             }
             match self.source.read(&mut self.buffer[self.end..]) {

@@ -230,7 +230,8 @@ impl<R: ReadAt> Plain<R> {
                 return Ok(Some(framed));
             }
             if self.patience == 0 {
-                let cause = format!("{cause}, and too much behind it looks like a record and is none");
+                let cause =
+                    format!("{cause}, and too much behind it looks like a record and is none");
                 self.skip(self.length, &cause, skipped);
                 return Ok(None);
             }
@@ -246,7 +247,9 @@ impl<R: ReadAt> Plain<R> {
             return false;
         };
         // Most bytes make a length that is far too great; that is quicker to see than a checksum.
-        let stated = header.first_chunk().map_or(u64::MAX, |b| u64::from_le_bytes(*b));
+        let stated = header
+            .first_chunk()
+            .map_or(u64::MAX, |b| u64::from_le_bytes(*b));
         stated < self.length - at && frame::length(header).is_some()
     }
 
@@ -262,7 +265,9 @@ impl<R: ReadAt> Plain<R> {
             return Ok(Found::Nothing("the checksum of the length is wrong"));
         };
         if length > LONGEST {
-            return Ok(Found::Nothing("the record is longer than any that is recovered"));
+            return Ok(Found::Nothing(
+                "the record is longer than any that is recovered",
+            ));
         }
         let framed = frame::framed_length(length).filter(|framed| *framed <= left);
         let Some(framed) = framed.and_then(|framed| usize::try_from(framed).ok()) else {

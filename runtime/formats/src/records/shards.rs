@@ -59,7 +59,10 @@ impl ShardedName {
         if count.bytes().any(|c| !c.is_ascii_digit()) || name_goes_on {
             return None;
         }
-        let count = count.parse().ok().filter(|count| (1..=MOST).contains(count))?;
+        let count = count
+            .parse()
+            .ok()
+            .filter(|count| (1..=MOST).contains(count))?;
         Some(ShardedName {
             before: before.to_owned(),
             count,
@@ -69,7 +72,10 @@ impl ShardedName {
 
     /// The name of a shard.
     pub fn shard(&self, index: u32) -> String {
-        format!("{}-{index:05}-of-{:05}{}", self.before, self.count, self.behind)
+        format!(
+            "{}-{index:05}-of-{:05}{}",
+            self.before, self.count, self.behind
+        )
     }
 
     /// The names of all.
@@ -130,7 +136,10 @@ mod tests {
             })
         };
         assert_eq!(ShardedName::parse("a@10"), set("a", 10, ""));
-        assert_eq!(ShardedName::parse("b@c/a@2.rec.gz"), set("b@c/a", 2, ".rec.gz"));
+        assert_eq!(
+            ShardedName::parse("b@c/a@2.rec.gz"),
+            set("b@c/a", 2, ".rec.gz")
+        );
         for name in ["a", "a@", "a@0", "a@b", "a@3b", "a@3/b", "a@123456", "@-1"] {
             assert_eq!(ShardedName::parse(name), None, "{name}");
         }
@@ -139,9 +148,17 @@ mod tests {
     #[test]
     fn a_shard_knows_its_set() {
         let (set, index) = ShardedName::of_shard("d/a-00003-of-00010.rec").unwrap();
-        assert_eq!((set.before.as_str(), set.count, set.behind.as_str(), index), ("d/a", 10, ".rec", 3));
+        assert_eq!(
+            (set.before.as_str(), set.count, set.behind.as_str(), index),
+            ("d/a", 10, ".rec", 3)
+        );
         assert_eq!(set.shard(index), "d/a-00003-of-00010.rec");
-        for name in ["a-00010-of-00010", "a-0001-of-00010", "a-00001-of-000101", "é"] {
+        for name in [
+            "a-00010-of-00010",
+            "a-0001-of-00010",
+            "a-00001-of-000101",
+            "é",
+        ] {
             assert_eq!(ShardedName::of_shard(name), None, "{name}");
         }
     }

@@ -1,0 +1,182 @@
+//! Examples decoded into a batch, straight from their bytes.
+
+use super::batch::Batch;
+use super::entries::{Finder, Span};
+use super::list::{Held, append};
+use super::schema::{Schema, Slot, SlotKind};
+use crate::error::{FileKind, FormatError, Result};
+use crate::wire::Broken;
+
+/// Gathers examples into batches.
+///
+/// Its buffers are used again: once they have grown to the size of a batch, nothing is allocated for a record or a feature.
+///
+/// ```
+/// use trainspec_formats::examples::{Dtype, ExampleParser, FeatureSpec, Schema, encode, example};
+///
+/// # fn main() -> trainspec_formats::Result<()> {
+/// let schema = Schema::new([("label", FeatureSpec::fixed(Dtype::Int64, []))])?;
+/// let mut parser = ExampleParser::new(&schema);
+/// let error = parser.push(&encode(&example([("label", 0.5_f32.into())]))).unwrap_err();
+/// assert_eq!(error.cause, "record 0: feature `label` holds float values, and int64 values are wanted");
+/// assert_eq!(parser.rows(), 0);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+pub struct ExampleParser {
+    finder: Finder,
+    batch: Batch,
+    /// Whether the batch was given out, so that the next record begins another.
+    given: bool,
+}
+
+impl ExampleParser {
+    /// Gathers what a schema wants.
+    pub fn new(schema: &Schema) -> ExampleParser {
+        ExampleParser {
+            finder: Finder::new(schema.0.slots.iter().map(|slot| slot.key.as_str())),
+            batch: Batch::new(&schema.0),
+            given: false,
+        }
+    }
+
+    /// How many records the batch has so far.
+    pub fn rows(&self) -> usize {
+        match self.given {
+            true => 0,
+            false => self.batch.rows,
+        }
+    }
+
+    /// Adds an example. One that is refused leaves the batch as it was.
+    pub fn push(&mut self, record: &[u8]) -> Result<()> {
+        self.push_field(record, 1)
+    }
+
+    /// Completes the batch. The next record begins another.
+    pub fn finish(&mut self) -> Result<&Batch> {
+        self.begin();
+        self.given = true;
+        self.batch.complete()?;
+        Ok(&self.batch)
+    }
+
+    /// Decodes one example as a batch of its own.
+    pub fn parse(&mut self, record: &[u8]) -> Result<&Batch> {
+        self.given = true;
+        self.push(record)?;
+        self.finish()
+    }
+
+    /// Adds the features that a field of a message holds.
+    pub(super) fn push_field(&mut self, record: &[u8], field: u32) -> Result<()> {
+        self.begin();
+        let row = self.batch.rows;
+        if let Err(broken) = self.finder.find(record, field) {
+            return Err(no_example(row, broken));
+        }
+        let plan = self.batch.plan.clone();
+        for (number, slot) in plan.slots.iter().enumerate() {
+            if let Err(error) = self.decode(record, number, slot) {
+                self.batch.truncate(row);
+                return Err(error);
+            }
+        }
+        self.batch.rows += 1;
+        Ok(())
+    }
+
+    /// Takes back the record that was added last.
+    pub(super) fn pop(&mut self) {
+        self.batch.truncate(self.batch.rows - 1);
+    }
+
+    /// Begins another batch.
+    pub(super) fn restart(&mut self) {
+        self.given = true;
+        self.begin();
+    }
+
+    /// The batch as it is.
+    pub(super) fn batch(&self) -> &Batch {
+        &self.batch
+    }
+
+    fn begin(&mut self) {
+        if self.given {
+            self.batch.truncate(0);
+            self.given = false;
+        }
+    }
+
+    /// Appends the values of a key.
+    #[inline]
+    fn decode(&mut self, record: &[u8], number: usize, slot: &Slot) -> Result<()> {
+        let span = self.finder.found[number];
+        let column = &mut self.batch.slots[number];
+        let row = self.batch.rows;
+        let most = match &slot.kind {
+            SlotKind::Fixed { elements, .. } => *elements,
+            SlotKind::List { .. } => usize::MAX,
+        };
+        let held = match span {
+            None => Held::Nothing,
+            Some(span) => match append(span.of(record), &mut column.values, most) {
+                Ok(held) => held,
+                Err(broken) => return Err(unreadable(row, slot, span, broken)),
+            },
+        };
+        match (&slot.kind, held) {
+            (SlotKind::Fixed { elements, .. }, Held::Values(count)) if count == *elements => {}
+            (SlotKind::Fixed { elements, .. }, Held::Values(count)) => {
+                let cause = format!("holds {count} {} values, and not {elements}", slot.dtype);
+                return Err(wrong(row, slot, span, &cause));
+            }
+            (SlotKind::Fixed { default, .. }, Held::Nothing) => match default {
+                Some(default) => column.values.extend(default, 0..default.len()),
+                None => {
+                    let cause = format!("({}) is required and is not there", slot.dtype);
+                    return Err(wrong(row, slot, span, &cause));
+                }
+            },
+            (SlotKind::List { multiple, .. }, Held::Values(count)) if count % multiple != 0 => {
+                let dtype = slot.dtype;
+                let cause =
+                    format!("holds {count} {dtype} values, which is no multiple of {multiple}");
+                return Err(wrong(row, slot, span, &cause));
+            }
+            (SlotKind::List { .. }, Held::Values(_) | Held::Nothing) => {
+                column.ends.push(column.values.len());
+            }
+            (_, Held::Other(found)) => {
+                let wanted = slot.dtype;
+                let cause = format!("holds {found} values, and {wanted} values are wanted");
+                return Err(wrong(row, slot, span, &cause));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cold]
+pub(super) fn no_example(row: usize, broken: Broken) -> FormatError {
+    let cause = format!("record {row} is no example: {}", broken.cause);
+    FormatError::invalid(FileKind::Example, cause).at(broken.at as u64)
+}
+
+#[cold]
+fn unreadable(row: usize, slot: &Slot, span: Span, broken: Broken) -> FormatError {
+    let cause = format!("record {row}: feature `{}`: {}", slot.key, broken.cause);
+    FormatError::invalid(FileKind::Example, cause).at((span.start() + broken.at) as u64)
+}
+
+#[cold]
+fn wrong(row: usize, slot: &Slot, span: Option<Span>, cause: &str) -> FormatError {
+    let cause = format!("record {row}: feature `{}` {cause}", slot.key);
+    let error = FormatError::invalid(FileKind::Example, cause);
+    match span {
+        Some(span) => error.at(span.start() as u64),
+        None => error,
+    }
+}
