@@ -18,27 +18,29 @@ pub(super) struct Finder {
     numbers: HashMap<Vec<u8>, usize>,
     places: Vec<Place>,
     /// Where each value is; before its key is met, nowhere.
-    pub(super) found: Vec<Option<Span>>,
+    found: Vec<Span>,
 }
 
 /// A piece of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Span {
-    start: usize,
-    end: usize,
+    start: u32,
+    end: u32,
 }
 
 impl Span {
-    pub(super) fn of(self, bytes: &[u8]) -> &[u8] {
-        &bytes[self.range()]
-    }
+    const NOWHERE: Span = Span {
+        start: u32::MAX,
+        end: 0,
+    };
 
-    pub(super) fn range(self) -> Range<usize> {
-        self.start..self.end
+    #[inline]
+    pub(super) fn of(self, bytes: &[u8]) -> &[u8] {
+        &bytes[self.start as usize..self.end as usize]
     }
 
     pub(super) fn start(self) -> usize {
-        self.start
+        self.start as usize
     }
 }
 
@@ -47,6 +49,62 @@ impl Span {
 struct Place {
     key: Vec<u8>,
     number: Option<usize>,
+    /// How an entry with this key begins, where its lengths are masked.
+    head: Option<Head>,
+}
+
+/// The first bytes of an entry that is written as usual, the key first, with lengths of one byte each: `0a length 0a length key 12
+/// length value`. What they are is seen by comparing words; the bytes of the first and the last length may differ.
+#[derive(Debug, Clone, Copy)]
+struct Head {
+    expected: [u128; 2],
+    mask: [u128; 2],
+    /// Where the value begins.
+    value: usize,
+}
+
+impl Head {
+    fn new(key: &[u8]) -> Option<Head> {
+        let mut bytes = [0; 32];
+        let mut mask = [0; 32];
+        let value = key.len() + 6;
+        if value > bytes.len() {
+            return None;
+        }
+        let shown = [0x0a, 0, 0x0a, key.len() as u8];
+        let all = shown.iter().chain(key).chain(&[0x12]);
+        for (place, byte) in all.enumerate() {
+            bytes[place] = *byte;
+            mask[place] = if place == 1 { 0 } else { 0xff };
+        }
+        let words = |bytes: [u8; 32]| {
+            let (halves, _) = bytes.as_chunks::<16>();
+            [
+                u128::from_le_bytes(halves[0]),
+                u128::from_le_bytes(halves[1]),
+            ]
+        };
+        Some(Head {
+            expected: words(bytes),
+            mask: words(mask),
+            value,
+        })
+    }
+
+    /// How long the value of an entry is that begins like this.
+    #[inline(always)]
+    fn value_length(&self, entry: &[u8]) -> Option<usize> {
+        let (first, rest) = entry.split_first_chunk::<16>()?;
+        let mut differs = u128::from_le_bytes(*first) & self.mask[0] ^ self.expected[0];
+        if self.mask[1] != 0 {
+            let second = rest.first_chunk::<16>()?;
+            differs |= u128::from_le_bytes(*second) & self.mask[1] ^ self.expected[1];
+        }
+        let (all, value) = (first[1] as usize, entry[self.value - 1] as usize);
+        // A byte above 127 goes on in the next, and then this is not so.
+        let usual = all < 0x80 && self.value + value == all + 2 && all + 2 <= entry.len();
+        (differs == 0 && usual).then_some(value)
+    }
 }
 
 impl Finder {
@@ -57,119 +115,112 @@ impl Finder {
             .collect();
         Finder {
             places: Vec::new(),
-            found: vec![None; numbers.len()],
+            found: vec![Span::NOWHERE; numbers.len()],
             numbers,
         }
     }
 
-    /// Forgets what was found.
-    pub(super) fn clear(&mut self) {
-        self.found.fill(None);
+    /// Where the value of a key is, if it was met.
+    #[inline]
+    pub(super) fn found(&self, number: usize) -> Option<Span> {
+        let span = self.found[number];
+        (span != Span::NOWHERE).then_some(span)
     }
 
-    /// Finds the wanted values in the map that a field of a message holds.
+    /// Finds the wanted values in the map that a field of a message holds. Those that are met later win.
     pub(super) fn find(&mut self, message: &[u8], field: u32) -> Result<(), Broken> {
-        self.clear();
+        self.found.fill(Span::NOWHERE);
+        // Messages are never longer than 2 GiB.
+        if message.len() > i32::MAX as usize {
+            let cause = "it is longer than any message";
+            return Err(Broken { at: 0, cause });
+        }
         let mut place = 0;
-        // Mostly the map is all there is.
         let mut wire = Wire::new(message);
         while let Some((number, value)) = wire.field()? {
             if let Value::Bytes(map) = value
                 && number == field
             {
                 let start = wire.position() - map.len();
-                self.entries(message, start..wire.position(), &mut place)?;
+                place = self.entries(&message[..wire.position()], start, place)?;
             }
         }
         Ok(())
     }
 
-    /// Finds the wanted values in a map. Those that are met later win.
-    pub(super) fn entries(
-        &mut self,
-        message: &[u8],
-        map: Range<usize>,
-        place: &mut usize,
-    ) -> Result<(), Broken> {
-        let (mut at, end) = (map.start, map.end);
-        let message = &message[..end];
-        while at < end {
-            let (key, value, next) = match short_entry(&message[at..]) {
-                Some((key, value)) => {
-                    let start = at + 6 + key;
-                    (at + 4..at + 4 + key, start..start + value, start + value)
+    /// Finds the wanted values in a map that is the end of a message. Which place comes next.
+    fn entries(&mut self, message: &[u8], start: usize, mut place: usize) -> Result<usize, Broken> {
+        let mut at = start;
+        while at < message.len() {
+            if let Some(last) = self.places.get(place)
+                && let Some(head) = &last.head
+                && let Some(length) = head.value_length(&message[at..])
+            {
+                let start = at + head.value;
+                at = start + length;
+                if let Some(number) = last.number {
+                    self.found[number] = Span {
+                        start: start as u32,
+                        end: at as u32,
+                    };
                 }
-                None => match entry(message, at)? {
-                    Entry::Pair { key, value, next } => (key, value, next),
-                    Entry::Unknown { next } => {
-                        at = next;
-                        continue;
-                    }
-                },
-            };
-            let number = match self.places.get(*place) {
-                Some(last) if last.key == message[key.clone()] => last.number,
-                _ => self.look_up(&message[key], *place),
-            };
-            if let Some(number) = number {
-                self.found[number] = Some(Span {
-                    start: value.start,
-                    end: value.end,
-                });
+                place += 1;
+                continue;
             }
-            *place += 1;
+            let (entry, next) = entry(message, at)?;
             at = next;
-        }
-        Ok(())
-    }
-
-    /// The number of a key that is not the one of the last message, and remembers it.
-    #[cold]
-    fn look_up(&mut self, key: &[u8], place: usize) -> Option<usize> {
-        let number = self.numbers.get(key).copied();
-        if key.len() <= LONGEST_KEY {
-            if let Some(last) = self.places.get_mut(place) {
-                last.key.clear();
-                last.key.extend_from_slice(key);
-                last.number = number;
-            } else if place == self.places.len() && place < PLACES {
-                let key = key.to_vec();
-                self.places.push(Place { key, number });
+            if let Entry::Pair { key, value } = entry {
+                if let Some(number) = self.look_up(&message[key], place) {
+                    self.found[number] = Span {
+                        start: value.start as u32,
+                        end: value.end as u32,
+                    };
+                }
+                place += 1;
             }
         }
-        number
+        Ok(place)
     }
-}
 
-/// The lengths of the key and the value of an entry that is written as usual, the key first, with lengths of one byte each:
-/// `0a length 0a length key 12 length value`.
-#[inline(always)]
-fn short_entry(bytes: &[u8]) -> Option<(usize, usize)> {
-    let [0x0a, all, 0x0a, key, rest @ ..] = bytes else {
-        return None;
-    };
-    let (all, key) = (*all as usize, *key as usize);
-    let [0x12, value, rest @ ..] = rest.get(key..)? else {
-        return None;
-    };
-    let value = *value as usize;
-    // A byte above 127 goes on in the next, and then this is not so.
-    let usual = all < 0x80 && key + value + 4 == all && value <= rest.len();
-    usual.then_some((key, value))
+    /// The number of a key, which is remembered at its place.
+    fn look_up(&mut self, key: &[u8], place: usize) -> Option<usize> {
+        match self.places.get_mut(place) {
+            Some(last) if last.key == key => last.number,
+            Some(last) => {
+                let number = self.numbers.get(key).copied();
+                if key.len() <= LONGEST_KEY {
+                    last.key.clear();
+                    last.key.extend_from_slice(key);
+                    (last.number, last.head) = (number, Head::new(key));
+                }
+                number
+            }
+            None => {
+                let number = self.numbers.get(key).copied();
+                if place == self.places.len() && place < PLACES && key.len() <= LONGEST_KEY {
+                    self.places.push(Place {
+                        key: key.to_vec(),
+                        number,
+                        head: Head::new(key),
+                    });
+                }
+                number
+            }
+        }
+    }
 }
 
 enum Entry {
     Pair {
         key: Range<usize>,
         value: Range<usize>,
-        next: usize,
     },
     /// A field that a map does not have.
-    Unknown { next: usize },
+    Unknown,
 }
 
-/// The entry that begins at a byte, however it is written.
-fn entry(message: &[u8], at: usize) -> Result<Entry, Broken> {
+/// The entry that begins at a byte, however it is written, and where the next does.
+fn entry(message: &[u8], at: usize) -> Result<(Entry, usize), Broken> {
     let moved = |by: usize| {
         move |broken: Broken| Broken {
             at: broken.at + by,
@@ -180,7 +231,7 @@ fn entry(message: &[u8], at: usize) -> Result<Entry, Broken> {
     let field = wire.field().map_err(moved(at))?;
     let next = at + wire.position();
     let Some((1, Value::Bytes(bytes))) = field else {
-        return Ok(Entry::Unknown { next });
+        return Ok((Entry::Unknown, next));
     };
     let start = next - bytes.len();
     let mut wire = Wire::new(bytes);
@@ -195,5 +246,5 @@ fn entry(message: &[u8], at: usize) -> Result<Entry, Broken> {
             }
         }
     }
-    Ok(Entry::Pair { key, value, next })
+    Ok((Entry::Pair { key, value }, next))
 }

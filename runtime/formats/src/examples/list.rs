@@ -15,8 +15,50 @@ pub(super) enum Held {
     Other(Dtype),
 }
 
+/// Appends the values of a feature that is written as most are: one list, in one piece, with lengths of one byte each, of the type of
+/// the column. How many they are; none if it is not.
+#[inline(always)]
+pub(super) fn append_few(feature: &[u8], into: &mut Values) -> usize {
+    let [tag, list, 0x0a, length, values @ ..] = feature else {
+        return 0;
+    };
+    let (list, length) = (*list as usize, *length as usize);
+    if list >= 0x80 || length + 2 != list || values.len() != length {
+        return 0;
+    }
+    match (tag, into) {
+        (0x12, Values::Float(into)) => {
+            let (values, rest) = values.as_chunks::<4>();
+            match values {
+                _ if !rest.is_empty() => 0,
+                [value] => {
+                    into.push(f32::from_le_bytes(*value));
+                    1
+                }
+                values => {
+                    into.extend(values.iter().map(|value| f32::from_le_bytes(*value)));
+                    values.len()
+                }
+            }
+        }
+        (0x1a, Values::Int64(into)) => {
+            let value = match values {
+                [low @ 0..0x80] => u64::from(*low),
+                [low @ 0x80..=0xff, high @ 0..0x80] => u64::from(*low & 0x7f) | u64::from(*high) << 7,
+                _ => return 0,
+            };
+            into.push(value as i64);
+            1
+        }
+        (0x0a, Values::Bytes(into)) => {
+            into.push(values);
+            1
+        }
+        _ => 0,
+    }
+}
+
 /// Appends the values of a feature, at most `most` of them.
-#[inline]
 pub(super) fn append(feature: &[u8], into: &mut Values, most: usize) -> Result<Held, Broken> {
     // Mostly one list is all there is: `tag length list`.
     let (dtype, lists) = match feature {

@@ -1,8 +1,8 @@
 //! Examples decoded into a batch, straight from their bytes.
 
-use super::batch::Batch;
+use super::batch::{Batch, SlotColumn};
 use super::entries::{Finder, Span};
-use super::list::{Held, append};
+use super::list::{Held, append, append_few};
 use super::schema::{Schema, Slot, SlotKind};
 use crate::error::{FileKind, FormatError, Result};
 use crate::wire::Broken;
@@ -76,9 +76,16 @@ impl ExampleParser {
         if let Err(broken) = self.finder.find(record, field) {
             return Err(no_example(row, broken));
         }
-        let plan = self.batch.plan.clone();
-        for (number, slot) in plan.slots.iter().enumerate() {
-            if let Err(error) = self.decode(record, number, slot) {
+        let batch = &mut self.batch;
+        let columns = batch.plan.slots.iter().zip(&mut batch.slots);
+        for (number, (slot, column)) in columns.enumerate() {
+            let span = self.finder.found(number);
+            if let Some(span) = span
+                && append_usual(span.of(record), slot, column)
+            {
+                continue;
+            }
+            if let Err(error) = decode(record, row, span, slot, column) {
                 self.batch.truncate(row);
                 return Err(error);
             }
@@ -109,54 +116,80 @@ impl ExampleParser {
             self.given = false;
         }
     }
+}
 
-    /// Appends the values of a key.
-    #[inline]
-    fn decode(&mut self, record: &[u8], number: usize, slot: &Slot) -> Result<()> {
-        let span = self.finder.found[number];
-        let column = &mut self.batch.slots[number];
-        let row = self.batch.rows;
-        let most = match &slot.kind {
-            SlotKind::Fixed { elements, .. } => *elements,
-            SlotKind::List { .. } => usize::MAX,
-        };
-        let held = match span {
-            None => Held::Nothing,
-            Some(span) => match append(span.of(record), &mut column.values, most) {
-                Ok(held) => held,
-                Err(broken) => return Err(unreadable(row, slot, span, broken)),
-            },
-        };
-        match (&slot.kind, held) {
-            (SlotKind::Fixed { elements, .. }, Held::Values(count)) if count == *elements => {}
-            (SlotKind::Fixed { elements, .. }, Held::Values(count)) => {
-                let cause = format!("holds {count} {} values, and not {elements}", slot.dtype);
-                return Err(wrong(row, slot, span, &cause));
+/// Appends the values of a key if they are few and written as usual; if not, nothing.
+#[inline(always)]
+fn append_usual(feature: &[u8], slot: &Slot, column: &mut SlotColumn) -> bool {
+    let appended = append_few(feature, &mut column.values);
+    match (&slot.kind, appended) {
+        (_, 0) => false,
+        (SlotKind::Fixed { elements, .. }, count) => {
+            if *elements != count {
+                column.values.truncate(column.values.len() - count);
+                return false;
             }
-            (SlotKind::Fixed { default, .. }, Held::Nothing) => match default {
-                Some(default) => column.values.extend(default, 0..default.len()),
-                None => {
-                    let cause = format!("({}) is required and is not there", slot.dtype);
-                    return Err(wrong(row, slot, span, &cause));
-                }
-            },
-            (SlotKind::List { multiple, .. }, Held::Values(count)) if count % multiple != 0 => {
-                let dtype = slot.dtype;
-                let cause =
-                    format!("holds {count} {dtype} values, which is no multiple of {multiple}");
-                return Err(wrong(row, slot, span, &cause));
-            }
-            (SlotKind::List { .. }, Held::Values(_) | Held::Nothing) => {
-                column.ends.push(column.values.len());
-            }
-            (_, Held::Other(found)) => {
-                let wanted = slot.dtype;
-                let cause = format!("holds {found} values, and {wanted} values are wanted");
-                return Err(wrong(row, slot, span, &cause));
-            }
+            true
         }
-        Ok(())
+        (SlotKind::List { multiple, .. }, count) => {
+            if count % multiple != 0 {
+                column.values.truncate(column.values.len() - count);
+                return false;
+            }
+            column.ends.push(column.values.len());
+            true
+        }
     }
+}
+
+/// Appends the values of a key.
+#[inline(never)]
+fn decode(
+    record: &[u8],
+    row: usize,
+    span: Option<Span>,
+    slot: &Slot,
+    column: &mut SlotColumn,
+) -> Result<()> {
+    let most = match &slot.kind {
+        SlotKind::Fixed { elements, .. } => *elements,
+        SlotKind::List { .. } => usize::MAX,
+    };
+    let held = match span {
+        None => Held::Nothing,
+        Some(span) => match append(span.of(record), &mut column.values, most) {
+            Ok(held) => held,
+            Err(broken) => return Err(unreadable(row, slot, span, broken)),
+        },
+    };
+    match (&slot.kind, held) {
+        (SlotKind::Fixed { elements, .. }, Held::Values(count)) if count == *elements => {}
+        (SlotKind::Fixed { elements, .. }, Held::Values(count)) => {
+            let cause = format!("holds {count} {} values, and not {elements}", slot.dtype);
+            return Err(wrong(row, slot, span, &cause));
+        }
+        (SlotKind::Fixed { default, .. }, Held::Nothing) => match default {
+            Some(default) => column.values.extend(default, 0..default.len()),
+            None => {
+                let cause = format!("({}) is required and is not there", slot.dtype);
+                return Err(wrong(row, slot, span, &cause));
+            }
+        },
+        (SlotKind::List { multiple, .. }, Held::Values(count)) if count % multiple != 0 => {
+            let dtype = slot.dtype;
+            let cause = format!("holds {count} {dtype} values, which is no multiple of {multiple}");
+            return Err(wrong(row, slot, span, &cause));
+        }
+        (SlotKind::List { .. }, Held::Values(_) | Held::Nothing) => {
+            column.ends.push(column.values.len());
+        }
+        (_, Held::Other(found)) => {
+            let wanted = slot.dtype;
+            let cause = format!("holds {found} values, and {wanted} values are wanted");
+            return Err(wrong(row, slot, span, &cause));
+        }
+    }
+    Ok(())
 }
 
 #[cold]

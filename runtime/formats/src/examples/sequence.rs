@@ -318,7 +318,7 @@ impl SequenceParser {
         for (number, slot) in self.plan.slots.iter().enumerate() {
             let column = &mut self.slots[number];
             let required = matches!(slot.kind, SlotKind::List { required: true, .. });
-            match self.finder.found[number] {
+            match self.finder.found(number) {
                 None if required => {
                     return Err(wrong(row, slot, "is required and is not there"));
                 }
