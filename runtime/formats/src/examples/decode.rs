@@ -110,8 +110,15 @@ fn weigh(bytes: &[u8], part: Part, size: &mut usize) -> std::result::Result<(), 
             let mut wire = Wire::new(bytes);
             while let Some((number, value)) = wire.field()? {
                 *size = size.saturating_add(PART);
-                if let Value::Bytes(bytes) = value {
-                    weigh(bytes, part.inside(number), size)?;
+                match (part.inside(number), value) {
+                    (inside, Value::Bytes(bytes)) => weigh(bytes, inside, size)?,
+                    (Part::Bytes, _) => {}
+                    // What decodes the message would take any type for the one that it wants.
+                    _ => {
+                        let cause = "a field has another type than its number says";
+                        let at = wire.position();
+                        return Err(Broken { at, cause });
+                    }
                 }
             }
         }

@@ -44,7 +44,9 @@ pub(super) fn append_few(feature: &[u8], into: &mut Values) -> usize {
         (0x1a, Values::Int64(into)) => {
             let value = match values {
                 [low @ 0..0x80] => u64::from(*low),
-                [low @ 0x80..=0xff, high @ 0..0x80] => u64::from(*low & 0x7f) | u64::from(*high) << 7,
+                [low @ 0x80..=0xff, high @ 0..0x80] => {
+                    u64::from(*low & 0x7f) | u64::from(*high) << 7
+                }
                 _ => return 0,
             };
             into.push(value as i64);
