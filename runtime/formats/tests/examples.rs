@@ -219,6 +219,32 @@ fn what_is_broken_is_refused_and_the_batch_stays() {
 }
 
 #[test]
+fn batches_are_exchanged() {
+    let schema = Schema::new([("x", FeatureSpec::var_len(Dtype::Int64))]).unwrap();
+    let mut parser = ExampleParser::new(&schema);
+    let mut batch = schema.batch();
+    for round in 0..3_i64 {
+        for i in 0..=round {
+            parser.push(&encode(&example([("x", i.into())]))).unwrap();
+        }
+        parser.finish_into(&mut batch).unwrap();
+        assert_eq!((parser.rows(), batch.rows()), (0, round as usize + 1));
+        let Some(Column::VarLen(x)) = batch.column("x") else {
+            panic!()
+        };
+        let expected: Vec<i64> = (0..=round).collect();
+        assert_eq!(x.values.int64s(), Some(expected.as_slice()));
+    }
+    let mut another = Schema::new([("x", FeatureSpec::var_len(Dtype::Int64))])
+        .unwrap()
+        .batch();
+    assert_eq!(
+        parser.finish_into(&mut another).unwrap_err().code,
+        Code::InvalidArgument
+    );
+}
+
+#[test]
 fn sequences_are_filled_up() {
     let of = |values: &[f32]| encode(&example([("x", values.into())]));
     let records = [

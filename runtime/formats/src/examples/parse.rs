@@ -1,5 +1,7 @@
 //! Examples decoded into a batch, straight from their bytes.
 
+use std::sync::Arc;
+
 use super::batch::{Batch, SlotColumn};
 use super::entries::{Finder, Span};
 use super::list::{Held, append, append_few};
@@ -60,6 +62,18 @@ impl ExampleParser {
         self.given = true;
         self.batch.complete()?;
         Ok(&self.batch)
+    }
+
+    /// Completes the batch and gives it away in exchange for another, whose buffers are used for the next. So one batch can be read
+    /// while the next is gathered; [`Schema::batch`] makes the first.
+    pub fn finish_into(&mut self, other: &mut Batch) -> Result<()> {
+        if !Arc::ptr_eq(&self.batch.plan, &other.plan) {
+            let cause = "the batch that is given in exchange is of another schema";
+            return Err(FormatError::invalid(FileKind::Example, cause));
+        }
+        self.finish()?;
+        std::mem::swap(&mut self.batch, other);
+        Ok(())
     }
 
     /// Decodes one example as a batch of its own.

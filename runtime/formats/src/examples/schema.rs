@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::batch::Batch;
 use super::values::Values;
 use crate::error::{FileKind, FormatError, Result};
 
@@ -241,6 +242,11 @@ impl Schema {
         }
         plan.slots.shrink_to_fit();
         Ok(Schema(Arc::new(plan)))
+    }
+
+    /// A batch without records.
+    pub fn batch(&self) -> Batch {
+        Batch::new(&self.0)
     }
 
     /// The names of the features, in order.
