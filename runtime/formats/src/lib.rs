@@ -5,6 +5,7 @@
 //! [`FormatError`] that names the file, the place and the cause. Leaves alone: what a checkpoint means to a model.
 
 pub mod checkpoint;
+pub mod codecs;
 pub mod crc;
 pub mod error;
 pub mod events;

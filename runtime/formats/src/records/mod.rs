@@ -1,1 +1,44 @@
 //! Record files (TFRecord): frames of bytes with checksums.
+//!
+//! In: files, or anything that can be read. Out: the bytes of each record, checked; and the reverse. A record is framed as a length
+//! of 8 bytes, the masked CRC-32C of the length, the data, and the masked CRC-32C of the data, the lowest bytes first. A file may be
+//! compressed as a whole. Leaves alone: what is in a record.
+//!
+//! ```
+//! use trainspec_formats::records::{RecordReader, RecordWriter, WriterOptions};
+//!
+//! # fn main() -> trainspec_formats::Result<()> {
+//! let mut writer = RecordWriter::new(Vec::new(), &WriterOptions::default());
+//! writer.write(b"first")?;
+//! writer.write(b"second")?;
+//! let bytes = writer.finish()?;
+//!
+//! let mut reader = RecordReader::new(bytes.as_slice(), &Default::default())?;
+//! while let Some(record) = reader.next()? {
+//!     println!("{} bytes", record.len());
+//! }
+//! assert_eq!(reader.records(), 2);
+//! # Ok(())
+//! # }
+//! ```
+
+mod compression;
+mod frame;
+mod glob;
+mod index;
+mod many;
+mod reader;
+mod recover;
+mod shards;
+mod shuffle;
+mod writer;
+
+pub use compression::{Compression, Expected};
+pub use frame::{FOOTER, HEADER, framed_length};
+pub use index::{Check, IndexedRecords, RecordIndex};
+pub use many::{ManyRecords, Place};
+pub use reader::{Ending, Position, ReaderOptions, RecordReader};
+pub use recover::{Recovering, Skipped};
+pub use shards::{ShardedName, expand};
+pub use shuffle::Permutation;
+pub use writer::{RecordWriter, WriterOptions};

@@ -1,0 +1,98 @@
+//! Any bytes: records or an error, never a crash. What is read is what is there, and recovery accounts for every byte.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use trainspec_formats::records::{
+    Compression, Ending, Expected, IndexedRecords, ReaderOptions, RecordIndex, RecordReader,
+    RecordWriter, Recovering,
+};
+
+/// Longer records are refused, so that what a small input inflates to stays small.
+const LONGEST: u64 = 1 << 20;
+
+fn options(compression: Expected, ending: Ending, buffer: usize) -> ReaderOptions {
+    ReaderOptions {
+        compression,
+        ending,
+        buffer,
+        longest: LONGEST,
+    }
+}
+
+fuzz_target!(|bytes: &[u8]| {
+    let Some((choice, bytes)) = bytes.split_first() else {
+        return;
+    };
+    let ending = match choice & 1 {
+        0 => Ending::Lenient,
+        _ => Ending::Strict,
+    };
+    let buffer = 1 << (choice >> 1 & 7);
+    // Whatever it is.
+    let expected = match choice >> 4 & 3 {
+        0 => Expected::Detect,
+        1 => Expected::Is(Compression::Gzip),
+        2 => Expected::Is(Compression::Zlib),
+        _ => Expected::Is(Compression::None),
+    };
+    if let Ok(mut reader) = RecordReader::new(bytes, &options(expected, ending, buffer)) {
+        while let Ok(Some(_)) = reader.next() {}
+    }
+
+    // As it is: what is read, written again, is how the bytes begin.
+    let plain = options(Expected::Is(Compression::None), ending, buffer);
+    let mut reader = RecordReader::new(bytes, &plain).expect("bytes can be read");
+    let mut writer = RecordWriter::new(Vec::new(), &Default::default());
+    let mut records = Vec::new();
+    let ended = loop {
+        match reader.next() {
+            Ok(Some(record)) => {
+                writer.write(record).expect("memory can be written");
+                records.push(record.to_vec());
+            }
+            Ok(None) => break true,
+            Err(_) => break false,
+        }
+    };
+    let written = writer.finish().expect("memory can be written");
+    assert!(bytes.starts_with(&written));
+    assert_eq!(reader.position(), written.len() as u64);
+
+    // By number, if the headers are right.
+    if let Ok(index) = RecordIndex::from_headers(bytes) {
+        let indexed = IndexedRecords::new(bytes.to_vec(), index);
+        let mut buffer = Vec::new();
+        for (number, record) in records.iter().enumerate() {
+            assert_eq!(
+                indexed
+                    .read(number, &mut buffer)
+                    .expect("it was read before"),
+                record
+            );
+        }
+        for number in 0..indexed.index.len() {
+            let _ = indexed.read(number, &mut buffer);
+        }
+    }
+
+    // What is left of it: the same and more, and all bytes are either records or passed over.
+    let mut recovering = Recovering::new(bytes.to_vec()).expect("memory can be read");
+    let mut found = Vec::new();
+    while let Some(record) = recovering.next().expect("memory can be read") {
+        found.push(record.to_vec());
+    }
+    assert!(found.starts_with(&records));
+    let kept: usize = found.iter().map(|record| record.len() + 16).sum();
+    let mut skipped = 0;
+    let mut last = 0;
+    for part in recovering.skipped() {
+        let to = part.to.expect("it is not compressed");
+        assert!(last <= part.from && part.from < to);
+        skipped += to - part.from;
+        last = to;
+    }
+    assert_eq!(kept as u64 + skipped, bytes.len() as u64);
+    if ended && written.len() == bytes.len() {
+        assert!(recovering.skipped().is_empty());
+    }
+});

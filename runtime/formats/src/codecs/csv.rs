@@ -1,0 +1,235 @@
+//! Lines of values between delimiters.
+//!
+//! In: lines, each a record. Out: a column to a field. The rules are those of RFC 4180 as TensorFlow reads them: spaces belong to a field,
+//! a field with quotes begins and ends with one, and a quote in it is written twice.
+
+use crate::error::{FileKind, FormatError, Result};
+use crate::examples::BytesColumn;
+
+/// How lines are read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CsvOptions {
+    /// What stands between two fields.
+    pub delimiter: u8,
+    /// Whether a quote begins a field that may hold anything.
+    pub quotes: bool,
+    /// What, beside nothing at all, means that a value is missing.
+    pub missing: Vec<u8>,
+    /// Which fields are read, in order; nothing for all.
+    pub select: Option<Vec<usize>>,
+}
+
+impl Default for CsvOptions {
+    fn default() -> CsvOptions {
+        CsvOptions {
+            delimiter: b',',
+            quotes: true,
+            missing: Vec::new(),
+            select: None,
+        }
+    }
+}
+
+/// The type of a field, and what stands in where it is missing; without that, it must be there.
+#[derive(Debug, Clone, PartialEq)]
+pub enum CsvDefault {
+    /// Integers of 32 bits.
+    Int32(Option<i32>),
+    /// Integers of 64 bits.
+    Int64(Option<i64>),
+    /// Floats of 32 bits.
+    Float(Option<f32>),
+    /// Floats of 64 bits.
+    Double(Option<f64>),
+    /// Strings of bytes.
+    Bytes(Option<Vec<u8>>),
+}
+
+/// The values of a field.
+#[derive(Debug, Clone, PartialEq)]
+pub enum CsvColumn {
+    /// Integers of 32 bits.
+    Int32(Vec<i32>),
+    /// Integers of 64 bits.
+    Int64(Vec<i64>),
+    /// Floats of 32 bits.
+    Float(Vec<f32>),
+    /// Floats of 64 bits.
+    Double(Vec<f64>),
+    /// Strings of bytes.
+    Bytes(BytesColumn),
+}
+
+/// The values of lines, a column to a field.
+///
+/// ```
+/// use trainspec_formats::codecs::{CsvColumn, CsvDefault, CsvOptions, decode_csv};
+///
+/// # fn main() -> trainspec_formats::Result<()> {
+/// let fields = [CsvDefault::Int32(None), CsvDefault::Float(Some(7.5))];
+/// let columns = decode_csv([&b"1,2.5"[..], b"-4,"], &fields, &CsvOptions::default())?;
+/// assert_eq!(columns, [CsvColumn::Int32(vec![1, -4]), CsvColumn::Float(vec![2.5, 7.5])]);
+/// # Ok(())
+/// # }
+/// ```
+pub fn decode_csv<'a>(
+    lines: impl IntoIterator<Item = &'a [u8]>,
+    defaults: &[CsvDefault],
+    options: &CsvOptions,
+) -> Result<Vec<CsvColumn>> {
+    if let Some(select) = &options.select
+        && (select.len() != defaults.len() || !select.is_sorted_by(|a, b| a < b))
+    {
+        return Err(invalid(
+            "the selected fields must be in order, with a default for each".to_owned(),
+        ));
+    }
+    let mut columns: Vec<CsvColumn> = defaults.iter().map(CsvColumn::new).collect();
+    let mut fields = BytesColumn::default();
+    for (record, line) in lines.into_iter().enumerate() {
+        split(line, options, &mut fields)
+            .map_err(|cause| invalid(format!("record {record}: {cause}")))?;
+        let place = |number: usize| match &options.select {
+            Some(select) => select[number],
+            None => number,
+        };
+        let wanted = match &options.select {
+            Some(select) => select.last().map_or(0, |last| last + 1),
+            None => defaults.len(),
+        };
+        let enough = match options.select {
+            Some(_) => fields.len() >= wanted,
+            None => fields.len() == wanted,
+        };
+        if !enough {
+            let found = fields.len();
+            return Err(invalid(format!(
+                "record {record} has {found} fields, and {wanted} are wanted"
+            )));
+        }
+        for (number, (default, column)) in defaults.iter().zip(&mut columns).enumerate() {
+            let field = &fields[place(number)];
+            let done = match field.is_empty() || field == options.missing {
+                true => column
+                    .push_default(default)
+                    .ok_or("is required and is missing".to_owned()),
+                false => column.push(field),
+            };
+            done.map_err(|why| invalid(format!("record {record}: field {} {why}", place(number))))?;
+        }
+    }
+    Ok(columns)
+}
+
+fn invalid(cause: String) -> FormatError {
+    FormatError::invalid(FileKind::Example, cause)
+}
+
+/// Cuts a line into fields.
+fn split(
+    line: &[u8],
+    options: &CsvOptions,
+    fields: &mut BytesColumn,
+) -> std::result::Result<(), &'static str> {
+    *fields = BytesColumn::default();
+    let delimiter = options.delimiter;
+    let mut field = Vec::new();
+    let mut rest = line;
+    while let [first, behind @ ..] = rest {
+        // As in TensorFlow, line ends before a field do not count.
+        if let b'\n' | b'\r' = first {
+            rest = behind;
+            continue;
+        }
+        field.clear();
+        if options.quotes && *first == b'"' {
+            rest = quoted(behind, delimiter, &mut field)?;
+        } else {
+            let end = rest
+                .iter()
+                .position(|byte| *byte == delimiter)
+                .unwrap_or(rest.len());
+            let forbidden =
+                |byte: &u8| matches!(byte, b'\n' | b'\r') || (options.quotes && *byte == b'"');
+            if rest[..end].iter().any(forbidden) {
+                return Err("a field without quotes has a quote or a line end in it");
+            }
+            field.extend_from_slice(&rest[..end]);
+            rest = rest.get(end + 1..).unwrap_or_default();
+        }
+        fields.push(&field);
+    }
+    if line.last() == Some(&delimiter) {
+        fields.push(b"");
+    }
+    Ok(())
+}
+
+/// Reads a field behind its first quote; what follows its delimiter.
+fn quoted<'a>(
+    mut rest: &'a [u8],
+    delimiter: u8,
+    field: &mut Vec<u8>,
+) -> std::result::Result<&'a [u8], &'static str> {
+    loop {
+        match rest {
+            [] => return Err("a field with quotes does not end with one"),
+            [b'"'] => return Ok(&[]),
+            [b'"', next, behind @ ..] if *next == delimiter => return Ok(behind),
+            [b'"', b'"', behind @ ..] => {
+                field.push(b'"');
+                rest = behind;
+            }
+            [b'"', ..] => return Err("a quote inside a field is not written twice"),
+            [byte, behind @ ..] => {
+                field.push(*byte);
+                rest = behind;
+            }
+        }
+    }
+}
+
+impl CsvColumn {
+    fn new(default: &CsvDefault) -> CsvColumn {
+        match default {
+            CsvDefault::Int32(_) => CsvColumn::Int32(Vec::new()),
+            CsvDefault::Int64(_) => CsvColumn::Int64(Vec::new()),
+            CsvDefault::Float(_) => CsvColumn::Float(Vec::new()),
+            CsvDefault::Double(_) => CsvColumn::Double(Vec::new()),
+            CsvDefault::Bytes(_) => CsvColumn::Bytes(BytesColumn::default()),
+        }
+    }
+
+    /// Appends what stands in for a missing value, if there is something.
+    fn push_default(&mut self, default: &CsvDefault) -> Option<()> {
+        match (self, default) {
+            (CsvColumn::Int32(values), CsvDefault::Int32(default)) => values.push((*default)?),
+            (CsvColumn::Int64(values), CsvDefault::Int64(default)) => values.push((*default)?),
+            (CsvColumn::Float(values), CsvDefault::Float(default)) => values.push((*default)?),
+            (CsvColumn::Double(values), CsvDefault::Double(default)) => values.push((*default)?),
+            (CsvColumn::Bytes(values), CsvDefault::Bytes(default)) => {
+                values.push(default.as_ref()?)
+            }
+            _ => unreachable!("a column is of the type of its default"),
+        }
+        Some(())
+    }
+
+    fn push(&mut self, field: &[u8]) -> std::result::Result<(), String> {
+        match self {
+            CsvColumn::Int32(values) => values.push(number(field, "int32")?),
+            CsvColumn::Int64(values) => values.push(number(field, "int64")?),
+            CsvColumn::Float(values) => values.push(number(field, "float")?),
+            CsvColumn::Double(values) => values.push(number(field, "double")?),
+            CsvColumn::Bytes(values) => values.push(field),
+        }
+        Ok(())
+    }
+}
+
+/// A number, with spaces around it if need be.
+fn number<T: std::str::FromStr>(field: &[u8], dtype: &str) -> std::result::Result<T, String> {
+    let text = std::str::from_utf8(field).ok().map(str::trim_ascii);
+    let parsed = text.and_then(|text| text.parse().ok());
+    parsed.ok_or_else(|| format!("is not a valid {dtype}: {}", field.escape_ascii()))
+}

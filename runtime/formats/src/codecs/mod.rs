@@ -1,0 +1,12 @@
+//! Small encodings inside features: raw numbers, lines of values, serialized tensors.
+//!
+//! In: strings of bytes, as features hold them. Out: tensors and columns; what TensorFlow's `decode_raw`, `decode_csv`,
+//! `serialize_tensor` and `parse_tensor` give.
+
+mod csv;
+mod raw;
+mod tensor;
+
+pub use csv::{CsvColumn, CsvDefault, CsvOptions, decode_csv};
+pub use raw::{RawOptions, decode_raw, element_size};
+pub use tensor::{Elements, Tensor, parse_tensor, serialize_tensor};

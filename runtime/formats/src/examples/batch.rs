@@ -1,0 +1,315 @@
+//! What several records become: a column to a feature.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::ragged::{self, Cut, Level, Ragged};
+use super::schema::{Output, Plan, SlotKind, about};
+use super::sparse::Sparse;
+use super::values::Values;
+use crate::error::{Code, FileKind, FormatError, Result};
+
+/// How many values a column may have once it is filled up.
+const MOST_FILLED: usize = 1 << 28;
+
+/// The features of several records.
+#[derive(Debug, Clone)]
+pub struct Batch {
+    pub(super) plan: Arc<Plan>,
+    pub(super) rows: usize,
+    pub(super) slots: Vec<SlotColumn>,
+    /// What is made of the slots once the batch is complete, one to a feature.
+    made: Vec<Made>,
+}
+
+/// The values of a key.
+#[derive(Debug, Clone)]
+pub(super) struct SlotColumn {
+    pub(super) values: Values,
+    /// Where those of each row end, if rows differ.
+    pub(super) ends: Vec<usize>,
+}
+
+impl SlotColumn {
+    /// The values of a row, of those that differ.
+    pub(super) fn range(&self, row: usize) -> Range<usize> {
+        range(&self.ends, row)
+    }
+}
+
+pub(super) fn range(ends: &[usize], row: usize) -> Range<usize> {
+    let start = match row {
+        0 => 0,
+        _ => ends[row - 1],
+    };
+    start..ends[row]
+}
+
+/// What is made of slots.
+#[derive(Debug, Clone)]
+enum Made {
+    /// Nothing: the slot is the column.
+    Slot,
+    Filled {
+        values: Values,
+        longest: usize,
+    },
+    Sparse(Sparse),
+    Ragged {
+        levels: Vec<Level>,
+        inner: Vec<usize>,
+    },
+}
+
+/// A column of a batch.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Column<'b> {
+    /// Of a fixed shape, or filled up.
+    Dense(Dense<'b>),
+    /// Any number of values to a row.
+    VarLen(VarLen<'b>),
+    /// Values with indices.
+    Sparse(&'b Sparse),
+    /// Rows within rows.
+    Ragged(Ragged<'b>),
+}
+
+/// A dense column: all rows behind each other.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Dense<'b> {
+    /// The values.
+    pub values: &'b Values,
+    /// How many rows there are.
+    pub rows: usize,
+    /// How many elements each row has after it was filled up; nothing if the shape is fixed.
+    pub longest: Option<usize>,
+    /// The shape of an element, or of a row if its shape is fixed.
+    pub inner: &'b [usize],
+}
+
+impl Dense<'_> {
+    /// The shape of the whole column.
+    pub fn shape(&self) -> Vec<usize> {
+        let mut shape = vec![self.rows];
+        shape.extend(self.longest);
+        shape.extend_from_slice(self.inner);
+        shape
+    }
+}
+
+/// A column with any number of values to a row; to TensorFlow, a sparse tensor.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct VarLen<'b> {
+    /// The values of all rows.
+    pub values: &'b Values,
+    /// Where those of each row end.
+    pub ends: &'b [usize],
+}
+
+impl VarLen<'_> {
+    /// Which values are those of a row.
+    pub fn row(&self, row: usize) -> Range<usize> {
+        range(self.ends, row)
+    }
+
+    /// How many values the longest row has.
+    pub fn longest(&self) -> usize {
+        let lengths = (0..self.ends.len()).map(|row| self.row(row).len());
+        lengths.max().unwrap_or(0)
+    }
+
+    /// The row of each value and its place in it, behind each other.
+    pub fn indices(&self) -> Vec<i64> {
+        let rows = 0..self.ends.len();
+        rows.flat_map(|row| {
+            (0..self.row(row).len()).flat_map(move |place| [row as i64, place as i64])
+        })
+        .collect()
+    }
+
+    /// How many rows there are, and how many values the longest has.
+    pub fn dense_shape(&self) -> [i64; 2] {
+        [self.ends.len() as i64, self.longest() as i64]
+    }
+}
+
+impl Batch {
+    pub(super) fn new(plan: &Arc<Plan>) -> Batch {
+        let slots = plan.slots.iter().map(|slot| SlotColumn {
+            values: Values::new(slot.dtype),
+            ends: Vec::new(),
+        });
+        let made = plan.outputs.iter().map(|output| match output {
+            Output::Fixed { .. } | Output::VarLen { .. } => Made::Slot,
+            Output::Sequence { slot, .. } => Made::Filled {
+                values: Values::new(plan.slots[*slot].dtype),
+                longest: 0,
+            },
+            Output::Sparse { values, .. } => {
+                Made::Sparse(Sparse::new(Values::new(plan.slots[*values].dtype)))
+            }
+            Output::Ragged { .. } => Made::Ragged {
+                levels: Vec::new(),
+                inner: Vec::new(),
+            },
+        });
+        Batch {
+            rows: 0,
+            slots: slots.collect(),
+            made: made.collect(),
+            plan: plan.clone(),
+        }
+    }
+
+    /// How many records it holds.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// The names of its columns, in order.
+    pub fn names(&self) -> &[String] {
+        &self.plan.names
+    }
+
+    /// The column of a feature.
+    pub fn column(&self, name: &str) -> Option<Column<'_>> {
+        let place = self.plan.names.iter().position(|known| known == name)?;
+        Some(self.column_at(place))
+    }
+
+    /// The column at a place of the schema.
+    ///
+    /// # Panics
+    /// If the schema has fewer features.
+    pub fn column_at(&self, place: usize) -> Column<'_> {
+        let rows = self.rows;
+        match (&self.plan.outputs[place], &self.made[place]) {
+            (Output::Fixed { slot, shape }, Made::Slot) => Column::Dense(Dense {
+                values: &self.slots[*slot].values,
+                rows,
+                longest: None,
+                inner: shape,
+            }),
+            (Output::VarLen { slot }, Made::Slot) => Column::VarLen(VarLen {
+                values: &self.slots[*slot].values,
+                ends: &self.slots[*slot].ends,
+            }),
+            (Output::Sequence { shape, .. }, Made::Filled { values, longest }) => {
+                Column::Dense(Dense {
+                    values,
+                    rows,
+                    longest: Some(*longest),
+                    inner: shape,
+                })
+            }
+            (Output::Sparse { .. }, Made::Sparse(sparse)) => Column::Sparse(sparse),
+            (Output::Ragged { values, .. }, Made::Ragged { levels, inner }) => {
+                Column::Ragged(Ragged {
+                    values: &self.slots[*values].values,
+                    levels,
+                    inner,
+                })
+            }
+            _ => unreachable!("what is made follows from the schema"),
+        }
+    }
+
+    /// Back to fewer rows.
+    pub(super) fn truncate(&mut self, rows: usize) {
+        for (slot, column) in self.plan.slots.iter().zip(&mut self.slots) {
+            let count = match &slot.kind {
+                SlotKind::Fixed { elements, .. } => rows * elements,
+                SlotKind::List { .. } => {
+                    column.ends.truncate(rows);
+                    column.ends.last().copied().unwrap_or(0)
+                }
+            };
+            column.values.truncate(count);
+        }
+        self.rows = rows;
+    }
+
+    /// Makes what depends on all rows.
+    pub(super) fn complete(&mut self) -> Result<()> {
+        let outputs = self.plan.outputs.iter().zip(&self.plan.names);
+        for ((output, name), made) in outputs.zip(&mut self.made) {
+            let slots = &self.slots;
+            match (output, made) {
+                (
+                    Output::Sequence {
+                        slot,
+                        shape,
+                        padding,
+                    },
+                    Made::Filled { values, longest },
+                ) => {
+                    let column = &slots[*slot];
+                    let ends = (0..self.rows).map(|row| column.range(row));
+                    let stride: usize = shape.iter().product();
+                    *longest = fill(name, &column.values, ends, stride, padding.as_ref(), values)?;
+                }
+                (
+                    Output::Sparse {
+                        indices,
+                        values,
+                        sizes,
+                        sorted,
+                    },
+                    Made::Sparse(sparse),
+                ) => {
+                    let indices: Vec<&SlotColumn> =
+                        indices.iter().map(|slot| &slots[*slot]).collect();
+                    sparse.merge(name, &indices, &slots[*values], sizes, *sorted)?;
+                }
+                (Output::Ragged { values, partitions }, Made::Ragged { levels, inner }) => {
+                    let cuts: Vec<Cut<'_>> = partitions
+                        .iter()
+                        .map(|(partition, slot)| Cut {
+                            partition,
+                            column: slot.map(|slot| &slots[slot]),
+                        })
+                        .collect();
+                    ragged::levels(name, &slots[*values].ends, &cuts, levels, inner)?;
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Copies rows of different length behind each other, each filled up to the longest; how many elements of `stride` values that is.
+pub(super) fn fill(
+    name: &str,
+    from: &Values,
+    rows: impl Iterator<Item = Range<usize>> + Clone,
+    stride: usize,
+    padding: Option<&Values>,
+    into: &mut Values,
+) -> Result<usize> {
+    into.clear();
+    let longest = rows.clone().map(|row| row.len()).max().unwrap_or(0);
+    let count = rows.clone().count();
+    if longest
+        .checked_mul(count)
+        .is_none_or(|all| all > MOST_FILLED)
+    {
+        let error = about(
+            name,
+            format!(
+                "{count} rows of {longest} values each are more than the {MOST_FILLED} that are allowed"
+            ),
+        );
+        return Err(FormatError::new(
+            Code::ResourceExhausted,
+            FileKind::Example,
+            error.cause,
+        ));
+    }
+    for row in rows {
+        let missing = longest - row.len();
+        into.extend(from, row);
+        into.fill(padding, missing);
+    }
+    Ok(longest / stride)
+}

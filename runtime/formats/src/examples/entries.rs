@@ -1,0 +1,250 @@
+//! The entries of a map of features, found without decoding them.
+//!
+//! In: the bytes of an `Example`. Out: where the value of each wanted key is. Records of one file mostly have the same keys in the same
+//! order, so each place remembers the key that was there last.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use crate::wire::{Broken, Value, Wire};
+
+/// How many places are remembered, and how long a key may be for that. More are looked up each time.
+const PLACES: usize = 1024;
+const LONGEST_KEY: usize = 256;
+
+/// The wanted keys, each with a number, and where their values are in the message that was read last.
+#[derive(Debug, Clone)]
+pub(super) struct Finder {
+    numbers: HashMap<Vec<u8>, usize>,
+    places: Vec<Place>,
+    /// Where each value is; before its key is met, nowhere.
+    found: Vec<Span>,
+}
+
+/// A piece of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Span {
+    start: u32,
+    end: u32,
+}
+
+impl Span {
+    const NOWHERE: Span = Span {
+        start: u32::MAX,
+        end: 0,
+    };
+
+    #[inline]
+    pub(super) fn of(self, bytes: &[u8]) -> &[u8] {
+        &bytes[self.start as usize..self.end as usize]
+    }
+
+    pub(super) fn start(self) -> usize {
+        self.start as usize
+    }
+}
+
+/// What was found at a place of the last message.
+#[derive(Debug, Clone)]
+struct Place {
+    key: Vec<u8>,
+    number: Option<usize>,
+    /// How an entry with this key begins, where its lengths are masked.
+    head: Option<Head>,
+}
+
+/// The first bytes of an entry that is written as usual, the key first, with lengths of one byte each: `0a length 0a length key 12
+/// length value`. What they are is seen by comparing words; the bytes of the first and the last length may differ.
+#[derive(Debug, Clone, Copy)]
+struct Head {
+    expected: [u128; 2],
+    mask: [u128; 2],
+    /// Where the value begins.
+    value: usize,
+}
+
+impl Head {
+    fn new(key: &[u8]) -> Option<Head> {
+        let mut bytes = [0; 32];
+        let mut mask = [0; 32];
+        let value = key.len() + 6;
+        if value > bytes.len() {
+            return None;
+        }
+        let shown = [0x0a, 0, 0x0a, key.len() as u8];
+        let all = shown.iter().chain(key).chain(&[0x12]);
+        for (place, byte) in all.enumerate() {
+            bytes[place] = *byte;
+            mask[place] = if place == 1 { 0 } else { 0xff };
+        }
+        let words = |bytes: [u8; 32]| {
+            let (halves, _) = bytes.as_chunks::<16>();
+            [
+                u128::from_le_bytes(halves[0]),
+                u128::from_le_bytes(halves[1]),
+            ]
+        };
+        Some(Head {
+            expected: words(bytes),
+            mask: words(mask),
+            value,
+        })
+    }
+
+    /// How long the value of an entry is that begins like this.
+    #[inline(always)]
+    fn value_length(&self, entry: &[u8]) -> Option<usize> {
+        let (first, rest) = entry.split_first_chunk::<16>()?;
+        let mut differs = u128::from_le_bytes(*first) & self.mask[0] ^ self.expected[0];
+        if self.mask[1] != 0 {
+            let second = rest.first_chunk::<16>()?;
+            differs |= u128::from_le_bytes(*second) & self.mask[1] ^ self.expected[1];
+        }
+        let (all, value) = (first[1] as usize, entry[self.value - 1] as usize);
+        // A byte above 127 goes on in the next, and then this is not so.
+        let usual = all < 0x80 && self.value + value == all + 2 && all + 2 <= entry.len();
+        (differs == 0 && usual).then_some(value)
+    }
+}
+
+impl Finder {
+    pub(super) fn new<'k>(keys: impl Iterator<Item = &'k str>) -> Finder {
+        let numbers: HashMap<Vec<u8>, usize> = keys
+            .enumerate()
+            .map(|(number, key)| (key.as_bytes().to_vec(), number))
+            .collect();
+        Finder {
+            places: Vec::new(),
+            found: vec![Span::NOWHERE; numbers.len()],
+            numbers,
+        }
+    }
+
+    /// Where the value of a key is, if it was met.
+    #[inline]
+    pub(super) fn found(&self, number: usize) -> Option<Span> {
+        let span = self.found[number];
+        (span != Span::NOWHERE).then_some(span)
+    }
+
+    /// Finds the wanted values in the map that a field of a message holds. Those that are met later win.
+    pub(super) fn find(&mut self, message: &[u8], field: u32) -> Result<(), Broken> {
+        self.found.fill(Span::NOWHERE);
+        // Messages are never longer than 2 GiB.
+        if message.len() > i32::MAX as usize {
+            let cause = "it is longer than any message";
+            return Err(Broken { at: 0, cause });
+        }
+        let mut place = 0;
+        let mut wire = Wire::new(message);
+        while let Some((number, value)) = wire.field()? {
+            if let Value::Bytes(map) = value
+                && number == field
+            {
+                let start = wire.position() - map.len();
+                place = self.entries(&message[..wire.position()], start, place)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds the wanted values in a map that is the end of a message. Which place comes next.
+    fn entries(&mut self, message: &[u8], start: usize, mut place: usize) -> Result<usize, Broken> {
+        let mut at = start;
+        while at < message.len() {
+            if let Some(last) = self.places.get(place)
+                && let Some(head) = &last.head
+                && let Some(length) = head.value_length(&message[at..])
+            {
+                let start = at + head.value;
+                at = start + length;
+                if let Some(number) = last.number {
+                    self.found[number] = Span {
+                        start: start as u32,
+                        end: at as u32,
+                    };
+                }
+                place += 1;
+                continue;
+            }
+            let (entry, next) = entry(message, at)?;
+            at = next;
+            if let Entry::Pair { key, value } = entry {
+                if let Some(number) = self.look_up(&message[key], place) {
+                    self.found[number] = Span {
+                        start: value.start as u32,
+                        end: value.end as u32,
+                    };
+                }
+                place += 1;
+            }
+        }
+        Ok(place)
+    }
+
+    /// The number of a key, which is remembered at its place.
+    fn look_up(&mut self, key: &[u8], place: usize) -> Option<usize> {
+        match self.places.get_mut(place) {
+            Some(last) if last.key == key => last.number,
+            Some(last) => {
+                let number = self.numbers.get(key).copied();
+                if key.len() <= LONGEST_KEY {
+                    last.key.clear();
+                    last.key.extend_from_slice(key);
+                    (last.number, last.head) = (number, Head::new(key));
+                }
+                number
+            }
+            None => {
+                let number = self.numbers.get(key).copied();
+                if place == self.places.len() && place < PLACES && key.len() <= LONGEST_KEY {
+                    self.places.push(Place {
+                        key: key.to_vec(),
+                        number,
+                        head: Head::new(key),
+                    });
+                }
+                number
+            }
+        }
+    }
+}
+
+enum Entry {
+    Pair {
+        key: Range<usize>,
+        value: Range<usize>,
+    },
+    /// A field that a map does not have.
+    Unknown,
+}
+
+/// The entry that begins at a byte, however it is written, and where the next does.
+fn entry(message: &[u8], at: usize) -> Result<(Entry, usize), Broken> {
+    let moved = |by: usize| {
+        move |broken: Broken| Broken {
+            at: broken.at + by,
+            ..broken
+        }
+    };
+    let mut wire = Wire::new(&message[at..]);
+    let field = wire.field().map_err(moved(at))?;
+    let next = at + wire.position();
+    let Some((1, Value::Bytes(bytes))) = field else {
+        return Ok((Entry::Unknown, next));
+    };
+    let start = next - bytes.len();
+    let mut wire = Wire::new(bytes);
+    let (mut key, mut value) = (start..start, start..start);
+    while let Some((number, piece)) = wire.field().map_err(moved(start))? {
+        if let Value::Bytes(piece) = piece {
+            let end = start + wire.position();
+            match number {
+                1 => key = end - piece.len()..end,
+                2 => value = end - piece.len()..end,
+                _ => {}
+            }
+        }
+    }
+    Ok((Entry::Pair { key, value }, next))
+}

@@ -1,0 +1,271 @@
+//! The values of one feature, decoded behind those that are there already.
+
+use super::schema::Dtype;
+use super::values::{BytesColumn, Values};
+use crate::wire::{Broken, Value, Wire};
+
+/// What a feature holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Held {
+    /// Nothing: it is as if it were not there.
+    Nothing,
+    /// A list of the type of the column, with so many values, of which those up to the bound were appended.
+    Values(usize),
+    /// A list of another type.
+    Other(Dtype),
+}
+
+/// Appends the values of a feature that is written as most are: one list, in one piece, with lengths of one byte each, of the type of
+/// the column. How many they are; none if it is not.
+#[inline(always)]
+pub(super) fn append_few(feature: &[u8], into: &mut Values) -> usize {
+    let [tag, list, 0x0a, length, values @ ..] = feature else {
+        return 0;
+    };
+    let (list, length) = (*list as usize, *length as usize);
+    if list >= 0x80 || length + 2 != list || values.len() != length {
+        return 0;
+    }
+    match (tag, into) {
+        (0x12, Values::Float(into)) => {
+            let (values, rest) = values.as_chunks::<4>();
+            match values {
+                _ if !rest.is_empty() => 0,
+                [value] => {
+                    into.push(f32::from_le_bytes(*value));
+                    1
+                }
+                values => {
+                    into.extend(values.iter().map(|value| f32::from_le_bytes(*value)));
+                    values.len()
+                }
+            }
+        }
+        (0x1a, Values::Int64(into)) => {
+            let value = match values {
+                [low @ 0..0x80] => u64::from(*low),
+                [low @ 0x80..=0xff, high @ 0..0x80] => {
+                    u64::from(*low & 0x7f) | u64::from(*high) << 7
+                }
+                _ => return 0,
+            };
+            into.push(value as i64);
+            1
+        }
+        (0x0a, Values::Bytes(into)) => {
+            into.push(values);
+            1
+        }
+        _ => 0,
+    }
+}
+
+/// Appends the values of a feature, at most `most` of them.
+pub(super) fn append(feature: &[u8], into: &mut Values, most: usize) -> Result<Held, Broken> {
+    // Mostly one list is all there is: `tag length list`.
+    let (dtype, lists) = match feature {
+        [] => return Ok(Held::Nothing),
+        [tag, length, list @ ..] if *length < 0x80 && list.len() == *length as usize => {
+            match dtype_of(*tag) {
+                Some(dtype) => (dtype, Lists::One(list)),
+                None => return rare(feature, into, most),
+            }
+        }
+        _ => return rare(feature, into, most),
+    };
+    append_lists(dtype, lists, into, most)
+}
+
+fn dtype_of(tag: u8) -> Option<Dtype> {
+    match tag {
+        0x0a => Some(Dtype::Bytes),
+        0x12 => Some(Dtype::Float),
+        0x1a => Some(Dtype::Int64),
+        _ => None,
+    }
+}
+
+/// One list, or the pieces of one among other fields.
+#[derive(Clone, Copy)]
+enum Lists<'a> {
+    One(&'a [u8]),
+    Pieces { number: u32, fields: &'a [u8] },
+}
+
+#[cold]
+fn rare(feature: &[u8], into: &mut Values, most: usize) -> Result<Held, Broken> {
+    // Of several lists the last decides; what belongs to it begins behind the last of another type.
+    let mut wire = Wire::new(feature);
+    let mut last: Option<(u32, usize)> = None;
+    loop {
+        let before = wire.position();
+        let Some((number, value)) = wire.field()? else {
+            break;
+        };
+        if let (1..=3, Value::Bytes(_)) = (number, value)
+            && last.is_none_or(|(last, _)| last != number)
+        {
+            last = Some((number, before));
+        }
+    }
+    let Some((number, start)) = last else {
+        return Ok(Held::Nothing);
+    };
+    let dtype = match number {
+        1 => Dtype::Bytes,
+        2 => Dtype::Float,
+        _ => Dtype::Int64,
+    };
+    let fields = &feature[start..];
+    append_lists(dtype, Lists::Pieces { number, fields }, into, most).map_err(|broken| Broken {
+        at: broken.at + start,
+        ..broken
+    })
+}
+
+#[inline]
+fn append_lists(
+    dtype: Dtype,
+    lists: Lists<'_>,
+    into: &mut Values,
+    most: usize,
+) -> Result<Held, Broken> {
+    let full = into.len().saturating_add(most);
+    let count = match (into, dtype) {
+        (Values::Float(into), Dtype::Float) => each(lists, |list| floats(list, into, full))?,
+        (Values::Int64(into), Dtype::Int64) => each(lists, |list| int64s(list, into, full))?,
+        (Values::Bytes(into), Dtype::Bytes) => each(lists, |list| strings(list, into, full))?,
+        (Values::Float(_) | Values::Int64(_) | Values::Bytes(_), dtype) => {
+            return Ok(Held::Other(dtype));
+        }
+    };
+    Ok(Held::Values(count))
+}
+
+/// Adds up the values of all pieces.
+#[inline]
+fn each(
+    lists: Lists<'_>,
+    mut append: impl FnMut(&[u8]) -> Result<usize, Broken>,
+) -> Result<usize, Broken> {
+    match lists {
+        Lists::One(list) => append(list),
+        Lists::Pieces { number, fields } => {
+            let mut count = 0;
+            let mut wire = Wire::new(fields);
+            while let Some((found, value)) = wire.field()? {
+                if let Value::Bytes(list) = value
+                    && found == number
+                {
+                    count += append(list)?;
+                }
+            }
+            Ok(count)
+        }
+    }
+}
+
+/// Appends floats until the column is full, and counts them all.
+#[inline]
+fn floats(list: &[u8], into: &mut Vec<f32>, full: usize) -> Result<usize, Broken> {
+    // Most often there is one.
+    if let [0x0a, 4, a, b, c, d] = list {
+        if into.len() < full {
+            into.push(f32::from_le_bytes([*a, *b, *c, *d]));
+        }
+        return Ok(1);
+    }
+    let mut count = 0;
+    let mut wire = Wire::new(list);
+    while let Some((number, value)) = wire.field()? {
+        match (number, value) {
+            (1, Value::Bytes(packed)) => {
+                let (values, rest) = packed.as_chunks::<4>();
+                if !rest.is_empty() {
+                    let at = wire.position() - rest.len();
+                    let cause = "a list of floats ends inside one";
+                    return Err(Broken { at, cause });
+                }
+                let taken = values.len().min(full - into.len());
+                into.extend(
+                    values[..taken]
+                        .iter()
+                        .map(|value| f32::from_le_bytes(*value)),
+                );
+                count += values.len();
+            }
+            (1, Value::Fixed32(value)) => {
+                if into.len() < full {
+                    into.push(f32::from_bits(value));
+                }
+                count += 1;
+            }
+            _ => {}
+        }
+    }
+    Ok(count)
+}
+
+/// Appends integers until the column is full, and counts them all.
+#[inline]
+fn int64s(list: &[u8], into: &mut Vec<i64>, full: usize) -> Result<usize, Broken> {
+    // Most often there is one, and it is small.
+    if let [0x0a, 1, value @ 0..0x80] = list {
+        if into.len() < full {
+            into.push(i64::from(*value));
+        }
+        return Ok(1);
+    }
+    let mut count = 0;
+    let mut add = |value: u64, into: &mut Vec<i64>| {
+        if into.len() < full {
+            into.push(value as i64);
+        }
+        count += 1;
+    };
+    let mut wire = Wire::new(list);
+    while let Some((number, value)) = wire.field()? {
+        match (number, value) {
+            (1, Value::Bytes(packed)) => {
+                let start = wire.position() - packed.len();
+                let moved = |broken: Broken| Broken {
+                    at: broken.at + start,
+                    ..broken
+                };
+                let mut numbers = Wire::new(packed);
+                while !numbers.is_empty() {
+                    add(numbers.varint().map_err(moved)?, into);
+                }
+            }
+            (1, Value::Varint(value)) => add(value, into),
+            _ => {}
+        }
+    }
+    Ok(count)
+}
+
+/// Appends strings until the column is full, and counts them all.
+#[inline]
+fn strings(list: &[u8], into: &mut BytesColumn, full: usize) -> Result<usize, Broken> {
+    // Most often there is one, and it is short.
+    if let [0x0a, length, value @ ..] = list
+        && *length < 0x80
+        && value.len() == *length as usize
+    {
+        if into.len() < full {
+            into.push(value);
+        }
+        return Ok(1);
+    }
+    let mut count = 0;
+    let mut wire = Wire::new(list);
+    while let Some((number, value)) = wire.field()? {
+        if let (1, Value::Bytes(value)) = (number, value) {
+            if into.len() < full {
+                into.push(value);
+            }
+            count += 1;
+        }
+    }
+    Ok(count)
+}

@@ -1,0 +1,169 @@
+//! Values that are cut into rows of different length, and those into rows again.
+
+use super::batch::SlotColumn;
+use super::schema::{Partition, about};
+use super::values::Values;
+use crate::error::Result;
+
+/// A ragged column.
+///
+/// The first level cuts the rows of the batch, the last the values.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Ragged<'b> {
+    /// The innermost values.
+    pub values: &'b Values,
+    /// How they are cut, from the outside to the inside.
+    pub levels: &'b [Level],
+    /// The shape of what the last level cuts, where that is even; mostly empty, for single values.
+    pub inner: &'b [usize],
+}
+
+/// One level of a ragged column.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Level {
+    /// Where each row begins, and where the last ends.
+    Splits(Vec<i64>),
+    /// Rows of the same length.
+    Uniform {
+        /// The length of each.
+        length: usize,
+        /// How many there are.
+        rows: usize,
+    },
+}
+
+/// What cuts the values of a feature, as it is in a batch.
+pub(super) struct Cut<'b> {
+    pub(super) partition: &'b Partition,
+    /// The integers that it reads.
+    pub(super) column: Option<&'b SlotColumn>,
+}
+
+/// The levels of a ragged column whose rows end there, and the shape inside.
+///
+/// TensorFlow checks less, and lets a row take values of another when its integers do not fit; here that is an error.
+pub(super) fn levels(
+    name: &str,
+    ends: &[usize],
+    cuts: &[Cut<'_>],
+    levels: &mut Vec<Level>,
+    inner: &mut Vec<usize>,
+) -> Result<()> {
+    levels.clear();
+    inner.clear();
+    levels.push(Level::Splits(splits(ends)));
+    // From the inside to the outside: each cuts the rows of the batch, and what was there is inside.
+    for cut in cuts.iter().rev() {
+        let Level::Splits(outer) = levels.remove(0) else {
+            unreachable!("the rows of a batch differ");
+        };
+        if let Partition::UniformRowLength(length) = cut.partition {
+            let step = *length as i64;
+            if let Some(row) = outer
+                .windows(2)
+                .position(|pair| (pair[1] - pair[0]) % step != 0)
+            {
+                let count = outer[row + 1] - outer[row];
+                let cause =
+                    format!("record {row} has {count} parts, which rows of {length} do not use up");
+                return Err(about(name, cause));
+            }
+            let rows: Vec<i64> = outer.iter().map(|split| split / step).collect();
+            match levels.is_empty() {
+                true => inner.insert(0, *length),
+                false => levels.insert(
+                    0,
+                    Level::Uniform {
+                        length: *length,
+                        rows: rows.last().map_or(0, |rows| *rows as usize),
+                    },
+                ),
+            }
+            levels.insert(0, Level::Splits(rows));
+            continue;
+        }
+        let column = cut.column.expect("all others read a feature");
+        let (rows, parts) = cut_by(name, cut.partition, column, &outer)?;
+        levels.insert(0, Level::Splits(parts));
+        levels.insert(0, Level::Splits(rows));
+    }
+    Ok(())
+}
+
+pub(super) fn splits(ends: &[usize]) -> Vec<i64> {
+    let ends = ends.iter().map(|end| *end as i64);
+    std::iter::once(0).chain(ends).collect()
+}
+
+/// Cuts each row by integers: how many pieces the rows have, and where the pieces end, both as splits.
+fn cut_by(
+    name: &str,
+    partition: &Partition,
+    column: &SlotColumn,
+    outer: &[i64],
+) -> Result<(Vec<i64>, Vec<i64>)> {
+    let all = column.values.int64s().unwrap_or_default();
+    let (mut rows, mut parts) = (vec![0], vec![0]);
+    for (row, pair) in outer.windows(2).enumerate() {
+        let given = &all[column.range(row)];
+        let (start, end) = (pair[0], pair[1]);
+        let fail = |why: &str| Err(about(name, format!("record {row}: {why}")));
+        let before = parts.len();
+        match partition {
+            Partition::RowSplits(_) => {
+                if given.first().is_some_and(|first| *first != 0) {
+                    return fail("its splits do not begin with 0");
+                }
+                let limits = given.iter().skip(1);
+                parts.extend(limits.map(|limit| start.saturating_add(*limit)));
+            }
+            Partition::RowLimits(_) => {
+                parts.extend(given.iter().map(|limit| start.saturating_add(*limit)));
+            }
+            Partition::RowStarts(_) => {
+                if given.first().is_some_and(|first| *first != 0) {
+                    return fail("its first row does not begin with its first part");
+                }
+                let limits = given.iter().skip(1).map(|next| start.saturating_add(*next));
+                parts.extend(limits);
+                parts.extend((!given.is_empty()).then_some(end));
+            }
+            Partition::RowLengths(_) => {
+                let mut limit = start;
+                parts.extend(given.iter().map(|length| {
+                    limit = limit.saturating_add(*length);
+                    limit
+                }));
+            }
+            Partition::ValueRowIds(_) => {
+                if given.len() as i64 != end - start {
+                    return fail("it does not have a row for each of its parts");
+                }
+                let count = given.last().map_or(0, |last| last.saturating_add(1));
+                // Rows that nothing is in are as many as the integers say, so they are held to what they belong to.
+                if count < 0
+                    || count > MOST_ROWS
+                    || !given.is_sorted()
+                    || given.first().is_some_and(|f| *f < 0)
+                {
+                    return fail("the rows of its parts are not in order, or too many");
+                }
+                let mut place = 0;
+                parts.extend((0..count).map(|number| {
+                    place += given[place..].partition_point(|id| *id <= number);
+                    start + place as i64
+                }));
+            }
+            Partition::UniformRowLength(_) => unreachable!("it reads no feature"),
+        }
+        let limits = &parts[before - 1..];
+        if !limits.is_sorted() || *limits.last().unwrap_or(&0) != end {
+            return fail("its rows do not use up its parts in order");
+        }
+        rows.push(parts.len() as i64 - 1);
+    }
+    Ok((rows, parts))
+}
+
+/// How many rows the integers of one record may make out of nothing.
+const MOST_ROWS: i64 = 1 << 24;

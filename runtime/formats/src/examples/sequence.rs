@@ -1,0 +1,494 @@
+//! Sequence examples: features that hold for all steps, and lists with a feature for every step.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::batch::{self, Batch, SlotColumn};
+use super::entries::Finder;
+use super::list::{Held, append};
+use super::parse::{ExampleParser, no_example};
+use super::ragged::{self, Cut, Level, Ragged};
+use super::schema::{Family, FeatureSpec, Output, Plan, Schema, Slot, SlotKind, about};
+use super::values::Values;
+use crate::error::{FileKind, FormatError, Result};
+use crate::wire::{Broken, Value, Wire};
+
+/// The wanted features of a sequence example.
+#[derive(Debug, Clone)]
+pub struct SequenceSchema {
+    context: Schema,
+    lists: Arc<Plan>,
+}
+
+impl SequenceSchema {
+    /// Checks what is wanted: of the context fixed, var-len and ragged features, of the lists sequences, var-len and ragged ones.
+    pub fn new<K: Into<String>, L: Into<String>>(
+        context: impl IntoIterator<Item = (K, FeatureSpec)>,
+        lists: impl IntoIterator<Item = (L, FeatureSpec)>,
+    ) -> Result<SequenceSchema> {
+        let context = Schema::new(context)?;
+        for (name, output) in context.0.names.iter().zip(&context.0.outputs) {
+            if let Output::Sequence { .. } | Output::Sparse { .. } = output {
+                return Err(about(name, "a context has no features of this form"));
+            }
+        }
+        let lists = Plan::of(lists)?;
+        for (name, output) in lists.names.iter().zip(&lists.outputs) {
+            match output {
+                Output::Fixed { .. } | Output::Sparse { .. } => {
+                    return Err(about(name, "there are no lists of this form"));
+                }
+                Output::Sequence {
+                    padding: Some(_), ..
+                } => {
+                    return Err(about(name, "a list has no default"));
+                }
+                Output::Sequence { .. } | Output::VarLen { .. } | Output::Ragged { .. } => {}
+            }
+        }
+        Ok(SequenceSchema {
+            context,
+            lists: Arc::new(lists),
+        })
+    }
+}
+
+/// Gathers sequence examples into batches.
+///
+/// ```
+/// use trainspec_formats::examples::{
+///     Dtype, FeatureSpec, ListColumn, SequenceParser, SequenceSchema, encode_sequence, sequence_example,
+/// };
+///
+/// # fn main() -> trainspec_formats::Result<()> {
+/// let schema = SequenceSchema::new(
+///     [("id", FeatureSpec::fixed(Dtype::Int64, []))],
+///     [("tokens", FeatureSpec::sequence(Dtype::Int64, []))],
+/// )?;
+/// let mut parser = SequenceParser::new(&schema);
+/// for (id, tokens) in [(1_i64, vec![7_i64, 8]), (2, vec![9])] {
+///     let steps: Vec<_> = tokens.into_iter().map(Into::into).collect();
+///     parser.push(&encode_sequence(&sequence_example([("id", id.into())], [("tokens", steps)])))?;
+/// }
+/// let batch = parser.finish()?;
+/// let Some(ListColumn::Steps(tokens)) = batch.list("tokens") else { unreachable!() };
+/// assert_eq!(tokens.lengths, [2, 1]);
+/// assert_eq!(tokens.values.int64s(), Some(&[7, 8, 9, 0][..]));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+pub struct SequenceParser {
+    context: ExampleParser,
+    finder: Finder,
+    plan: Arc<Plan>,
+    slots: Vec<ListSlot>,
+    made: Vec<Made>,
+    rows: usize,
+    given: bool,
+}
+
+/// The values of a list.
+#[derive(Debug, Clone)]
+struct ListSlot {
+    /// The values, and where those of each step end.
+    steps: SlotColumn,
+    /// Where the steps of each row end.
+    row_ends: Vec<usize>,
+}
+
+impl ListSlot {
+    /// The values of a row.
+    fn values_of(&self, row: usize) -> Range<usize> {
+        let steps = batch::range(&self.row_ends, row);
+        let at = |step: usize| match step {
+            0 => 0,
+            _ => self.steps.ends[step - 1],
+        };
+        at(steps.start)..at(steps.end)
+    }
+
+    fn truncate(&mut self, rows: usize) {
+        self.row_ends.truncate(rows);
+        self.steps
+            .ends
+            .truncate(self.row_ends.last().copied().unwrap_or(0));
+        let count = self.steps.ends.last().copied().unwrap_or(0);
+        self.steps.values.truncate(count);
+    }
+}
+
+/// What is made of a list once the batch is complete.
+#[derive(Debug, Clone)]
+enum Made {
+    Slot,
+    Filled {
+        values: Values,
+        longest: usize,
+        lengths: Vec<i64>,
+    },
+    Ragged {
+        levels: Vec<Level>,
+        inner: Vec<usize>,
+    },
+}
+
+/// The features of several sequence examples.
+#[derive(Debug, Clone, Copy)]
+pub struct SequenceBatch<'b> {
+    /// Those that hold for all steps.
+    pub context: &'b Batch,
+    parser: &'b SequenceParser,
+}
+
+/// A column of lists.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum ListColumn<'b> {
+    /// Of a fixed shape in every step, filled up to the longest row.
+    Steps(Steps<'b>),
+    /// Any number of values to a step.
+    VarLen(VarLenSteps<'b>),
+    /// Rows within rows: the first level cuts the steps of a row, the second the values of a step.
+    Ragged(Ragged<'b>),
+}
+
+/// A dense column of lists.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Steps<'b> {
+    /// The values, with zeros or nothing behind the steps that a row has.
+    pub values: &'b Values,
+    /// How many steps each row has.
+    pub lengths: &'b [i64],
+    /// How many the longest has.
+    pub longest: usize,
+    /// The shape of a step.
+    pub inner: &'b [usize],
+}
+
+impl Steps<'_> {
+    /// The shape of the whole column.
+    pub fn shape(&self) -> Vec<usize> {
+        let mut shape = vec![self.lengths.len(), self.longest];
+        shape.extend_from_slice(self.inner);
+        shape
+    }
+}
+
+/// A column of lists with any number of values to a step; to TensorFlow, a sparse tensor.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct VarLenSteps<'b> {
+    /// The values of all steps.
+    pub values: &'b Values,
+    /// Where those of each step end.
+    pub step_ends: &'b [usize],
+    /// Where the steps of each row end.
+    pub row_ends: &'b [usize],
+}
+
+impl VarLenSteps<'_> {
+    /// Which steps are those of a row.
+    pub fn steps(&self, row: usize) -> Range<usize> {
+        batch::range(self.row_ends, row)
+    }
+
+    /// Which values are those of a step.
+    pub fn step(&self, step: usize) -> Range<usize> {
+        batch::range(self.step_ends, step)
+    }
+
+    /// The row of each value, its step, and its place in it, behind each other.
+    pub fn indices(&self) -> Vec<i64> {
+        let mut indices = Vec::with_capacity(3 * self.values.len());
+        for row in 0..self.row_ends.len() {
+            for (number, step) in self.steps(row).enumerate() {
+                for place in 0..self.step(step).len() {
+                    indices.extend([row as i64, number as i64, place as i64]);
+                }
+            }
+        }
+        indices
+    }
+
+    /// How many rows there are, how many steps the longest has, and how many values the longest step.
+    pub fn dense_shape(&self) -> [i64; 3] {
+        let rows = self.row_ends.len();
+        let steps = (0..rows).map(|row| self.steps(row).len()).max();
+        let values = (0..self.step_ends.len())
+            .map(|step| self.step(step).len())
+            .max();
+        [
+            rows as i64,
+            steps.unwrap_or(0) as i64,
+            values.unwrap_or(0) as i64,
+        ]
+    }
+}
+
+impl SequenceParser {
+    /// Gathers what a schema wants.
+    pub fn new(schema: &SequenceSchema) -> SequenceParser {
+        let plan = schema.lists.clone();
+        let slots = plan.slots.iter().map(|slot| ListSlot {
+            steps: SlotColumn {
+                values: Values::new(slot.dtype),
+                ends: Vec::new(),
+            },
+            row_ends: Vec::new(),
+        });
+        let made = plan.outputs.iter().map(|output| match output {
+            Output::Sequence { slot, .. } => Made::Filled {
+                values: Values::new(plan.slots[*slot].dtype),
+                longest: 0,
+                lengths: Vec::new(),
+            },
+            Output::Ragged { .. } => Made::Ragged {
+                levels: Vec::new(),
+                inner: Vec::new(),
+            },
+            Output::VarLen { .. } | Output::Fixed { .. } | Output::Sparse { .. } => Made::Slot,
+        });
+        SequenceParser {
+            context: ExampleParser::new(&schema.context),
+            finder: Finder::new(plan.slots.iter().map(|slot| slot.key.as_str())),
+            slots: slots.collect(),
+            made: made.collect(),
+            plan,
+            rows: 0,
+            given: false,
+        }
+    }
+
+    /// How many records the batch has so far.
+    pub fn rows(&self) -> usize {
+        match self.given {
+            true => 0,
+            false => self.rows,
+        }
+    }
+
+    /// Adds a sequence example. One that is refused leaves the batch as it was.
+    pub fn push(&mut self, record: &[u8]) -> Result<()> {
+        self.begin();
+        let row = self.rows;
+        self.context.push_field(record, 1)?;
+        let added = match self.finder.find(record, 2) {
+            Ok(()) => self.lists(record),
+            Err(broken) => Err(no_example(row, broken)),
+        };
+        if added.is_err() {
+            self.context.pop();
+            self.slots.iter_mut().for_each(|slot| slot.truncate(row));
+            return added;
+        }
+        self.rows += 1;
+        Ok(())
+    }
+
+    /// Completes the batch. The next record begins another.
+    pub fn finish(&mut self) -> Result<SequenceBatch<'_>> {
+        self.begin();
+        self.given = true;
+        self.complete()?;
+        self.context.finish()?;
+        Ok(SequenceBatch {
+            context: self.context.batch(),
+            parser: self,
+        })
+    }
+
+    /// Decodes one sequence example as a batch of its own.
+    pub fn parse(&mut self, record: &[u8]) -> Result<SequenceBatch<'_>> {
+        self.given = true;
+        self.push(record)?;
+        self.finish()
+    }
+
+    fn begin(&mut self) {
+        if self.given {
+            self.slots.iter_mut().for_each(|slot| slot.truncate(0));
+            self.context.restart();
+            self.rows = 0;
+            self.given = false;
+        }
+    }
+
+    /// Adds the lists of a record.
+    fn lists(&mut self, record: &[u8]) -> Result<()> {
+        let row = self.rows;
+        for (number, slot) in self.plan.slots.iter().enumerate() {
+            let column = &mut self.slots[number];
+            let required = matches!(slot.kind, SlotKind::List { required: true, .. });
+            match self.finder.found(number) {
+                None if required => {
+                    return Err(wrong(row, slot, "is required and is not there"));
+                }
+                None => {}
+                Some(span) => {
+                    let list = span.of(record);
+                    let moved = |broken: Broken| {
+                        let cause = format!("record {row}: list `{}`: {}", slot.key, broken.cause);
+                        let at = span.start() + broken.at;
+                        FormatError::invalid(FileKind::Example, cause).at(at as u64)
+                    };
+                    let mut wire = Wire::new(list);
+                    let mut step = 0;
+                    while let Some((number, value)) = wire.field().map_err(moved)? {
+                        if let (1, Value::Bytes(feature)) = (number, value) {
+                            let start = wire.position() - feature.len();
+                            add_step(row, step, slot, feature, &mut column.steps)
+                                .map_err(|error| error.shifted((span.start() + start) as u64))?;
+                            step += 1;
+                        }
+                    }
+                }
+            }
+            column.row_ends.push(column.steps.ends.len());
+        }
+        Ok(())
+    }
+
+    /// Makes what depends on all rows.
+    fn complete(&mut self) -> Result<()> {
+        let outputs = self.plan.outputs.iter().zip(&self.plan.names);
+        for ((output, name), made) in outputs.zip(&mut self.made) {
+            match (output, made) {
+                (
+                    Output::Sequence { slot, shape, .. },
+                    Made::Filled {
+                        values,
+                        longest,
+                        lengths,
+                    },
+                ) => {
+                    let slot = &self.slots[*slot];
+                    let stride: usize = shape.iter().product();
+                    let rows = (0..self.rows).map(|row| slot.values_of(row));
+                    *longest = batch::fill(name, &slot.steps.values, rows, stride, None, values)?;
+                    lengths.clear();
+                    let steps = (0..self.rows).map(|row| batch::range(&slot.row_ends, row));
+                    lengths.extend(steps.map(|steps| steps.len() as i64));
+                }
+                (Output::Ragged { values, partitions }, Made::Ragged { levels, inner }) => {
+                    let slot = &self.slots[*values];
+                    let mut cuts = Vec::new();
+                    for (partition, number) in partitions {
+                        let column = number.map(|number| &self.slots[number]);
+                        if column.is_some_and(|column| column.row_ends != slot.row_ends) {
+                            let cause = "what cuts its values does not have the same steps";
+                            return Err(about(name, cause));
+                        }
+                        let column = column.map(|column| &column.steps);
+                        cuts.push(Cut { partition, column });
+                    }
+                    ragged::levels(name, &slot.steps.ends, &cuts, levels, inner)?;
+                    levels.insert(0, Level::Splits(ragged::splits(&slot.row_ends)));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Appends the values of a step.
+fn add_step(
+    row: usize,
+    step: usize,
+    slot: &Slot,
+    feature: &[u8],
+    column: &mut SlotColumn,
+) -> Result<()> {
+    let (multiple, dense) = match &slot.kind {
+        SlotKind::List {
+            multiple, family, ..
+        } => (*multiple, *family == Family::Dense),
+        SlotKind::Fixed { .. } => unreachable!("lists have no fixed features"),
+    };
+    let most = match dense {
+        true => multiple,
+        false => usize::MAX,
+    };
+    let held = append(feature, &mut column.values, most).map_err(|broken| {
+        let cause = format!(
+            "record {row}: list `{}`: step {step}: {}",
+            slot.key, broken.cause
+        );
+        FormatError::invalid(FileKind::Example, cause).at(broken.at as u64)
+    })?;
+    let fail = |cause: String| Err(wrong(row, slot, &cause).at(0));
+    match held {
+        Held::Other(found) => {
+            let wanted = slot.dtype;
+            return fail(format!(
+                "holds {found} values in step {step}, and {wanted} values are wanted"
+            ));
+        }
+        Held::Values(count) if dense && count != multiple => {
+            return fail(format!(
+                "holds {count} values in step {step}, and not {multiple}"
+            ));
+        }
+        Held::Nothing if dense => {
+            return fail(format!(
+                "holds nothing in step {step}, and {multiple} values are wanted"
+            ));
+        }
+        Held::Values(_) | Held::Nothing => {}
+    }
+    column.ends.push(column.values.len());
+    Ok(())
+}
+
+fn wrong(row: usize, slot: &Slot, cause: &str) -> FormatError {
+    let cause = format!("record {row}: list `{}` {cause}", slot.key);
+    FormatError::invalid(FileKind::Example, cause)
+}
+
+impl<'b> SequenceBatch<'b> {
+    /// How many records it holds.
+    pub fn rows(&self) -> usize {
+        self.parser.rows
+    }
+
+    /// The names of its lists, in order.
+    pub fn lists(&self) -> &'b [String] {
+        &self.parser.plan.names
+    }
+
+    /// The column of a list.
+    pub fn list(&self, name: &str) -> Option<ListColumn<'b>> {
+        let plan = &self.parser.plan;
+        let place = plan.names.iter().position(|known| known == name)?;
+        Some(match (&plan.outputs[place], &self.parser.made[place]) {
+            (
+                Output::Sequence { shape, .. },
+                Made::Filled {
+                    values,
+                    longest,
+                    lengths,
+                },
+            ) => ListColumn::Steps(Steps {
+                values,
+                lengths,
+                longest: *longest,
+                inner: shape,
+            }),
+            (Output::VarLen { slot }, Made::Slot) => {
+                let slot = &self.parser.slots[*slot];
+                ListColumn::VarLen(VarLenSteps {
+                    values: &slot.steps.values,
+                    step_ends: &slot.steps.ends,
+                    row_ends: &slot.row_ends,
+                })
+            }
+            (Output::Ragged { values, .. }, Made::Ragged { levels, inner }) => {
+                ListColumn::Ragged(Ragged {
+                    values: &self.parser.slots[*values].steps.values,
+                    levels,
+                    inner,
+                })
+            }
+            _ => unreachable!("what is made follows from the schema"),
+        })
+    }
+}

@@ -1,0 +1,85 @@
+//! Values whose indices stand in other features.
+
+use super::batch::SlotColumn;
+use super::schema::about;
+use super::values::Values;
+use crate::error::Result;
+
+/// A sparse column: each value with its row and its indices.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sparse {
+    /// The values.
+    pub values: Values,
+    /// The row of each and its indices, behind each other.
+    pub indices: Vec<i64>,
+    /// The rows of the batch and the extent of each dimension.
+    pub dense_shape: Vec<i64>,
+    /// The order of the values of a row, as they are sorted.
+    order: Vec<usize>,
+}
+
+impl Sparse {
+    pub(super) fn new(values: Values) -> Sparse {
+        Sparse {
+            values,
+            indices: Vec::new(),
+            dense_shape: Vec::new(),
+            order: Vec::new(),
+        }
+    }
+
+    /// How many numbers say where a value is: its row, and one to a dimension.
+    pub fn rank(&self) -> usize {
+        self.dense_shape.len()
+    }
+
+    /// Merges the columns of a batch.
+    pub(super) fn merge(
+        &mut self,
+        name: &str,
+        indices: &[&SlotColumn],
+        values: &SlotColumn,
+        sizes: &[i64],
+        sorted: bool,
+    ) -> Result<()> {
+        self.values.clear();
+        self.indices.clear();
+        self.dense_shape.clear();
+        self.dense_shape.push(values.ends.len() as i64);
+        self.dense_shape.extend_from_slice(sizes);
+        for row in 0..values.ends.len() {
+            let range = values.range(row);
+            for column in indices {
+                let found = column.range(row).len();
+                if found != range.len() {
+                    let cause = format!(
+                        "record {row} has {} values and {found} indices",
+                        range.len()
+                    );
+                    return Err(about(name, cause));
+                }
+            }
+            let index = |column: &SlotColumn, place: usize| {
+                let all = column.values.int64s().unwrap_or_default();
+                all[column.range(row).start + place]
+            };
+            self.order.clear();
+            self.order.extend(0..range.len());
+            if !sorted {
+                // Values with the same indices stay in order.
+                self.order.sort_by(|a, b| {
+                    let key = |place: usize| indices.iter().map(move |c| index(c, place));
+                    key(*a).cmp(key(*b))
+                });
+            }
+            for place in &self.order {
+                self.indices.push(row as i64);
+                self.indices
+                    .extend(indices.iter().map(|column| index(column, *place)));
+                let from = range.start + place;
+                self.values.extend(&values.values, from..from + 1);
+            }
+        }
+        Ok(())
+    }
+}

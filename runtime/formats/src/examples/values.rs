@@ -1,0 +1,241 @@
+//! Columns of values, all behind each other.
+
+use super::schema::Dtype;
+
+/// Values of one type.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Values {
+    /// Floats of 32 bits.
+    Float(Vec<f32>),
+    /// Integers of 64 bits.
+    Int64(Vec<i64>),
+    /// Strings of bytes.
+    Bytes(BytesColumn),
+}
+
+impl Values {
+    /// None yet, of a type.
+    pub fn new(dtype: Dtype) -> Values {
+        match dtype {
+            Dtype::Float => Values::Float(Vec::new()),
+            Dtype::Int64 => Values::Int64(Vec::new()),
+            Dtype::Bytes => Values::Bytes(BytesColumn::default()),
+        }
+    }
+
+    /// Their type.
+    pub fn dtype(&self) -> Dtype {
+        match self {
+            Values::Float(_) => Dtype::Float,
+            Values::Int64(_) => Dtype::Int64,
+            Values::Bytes(_) => Dtype::Bytes,
+        }
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        match self {
+            Values::Float(values) => values.len(),
+            Values::Int64(values) => values.len(),
+            Values::Bytes(values) => values.len(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Them as floats, if they are.
+    pub fn floats(&self) -> Option<&[f32]> {
+        match self {
+            Values::Float(values) => Some(values),
+            Values::Int64(_) | Values::Bytes(_) => None,
+        }
+    }
+
+    /// Them as integers, if they are.
+    pub fn int64s(&self) -> Option<&[i64]> {
+        match self {
+            Values::Int64(values) => Some(values),
+            Values::Float(_) | Values::Bytes(_) => None,
+        }
+    }
+
+    /// Them as strings of bytes, if they are.
+    pub fn bytes(&self) -> Option<&BytesColumn> {
+        match self {
+            Values::Bytes(values) => Some(values),
+            Values::Float(_) | Values::Int64(_) => None,
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.truncate(0);
+    }
+
+    pub(super) fn truncate(&mut self, count: usize) {
+        match self {
+            Values::Float(values) => values.truncate(count),
+            Values::Int64(values) => values.truncate(count),
+            Values::Bytes(values) => values.truncate(count),
+        }
+    }
+
+    /// Appends some values of another column of the same type.
+    pub(super) fn extend(&mut self, from: &Values, range: std::ops::Range<usize>) {
+        match (self, from) {
+            (Values::Float(into), Values::Float(from)) => into.extend_from_slice(&from[range]),
+            (Values::Int64(into), Values::Int64(from)) => into.extend_from_slice(&from[range]),
+            (Values::Bytes(into), Values::Bytes(from)) => {
+                range.for_each(|place| into.push(&from[place]));
+            }
+            (Values::Float(_) | Values::Int64(_) | Values::Bytes(_), _) => {
+                unreachable!("both are of the type of the feature")
+            }
+        }
+    }
+
+    /// Appends the first value of another column, or zero or nothing, several times.
+    pub(super) fn fill(&mut self, from: Option<&Values>, count: usize) {
+        match self {
+            Values::Float(into) => {
+                let value = from.and_then(|from| from.floats()?.first().copied());
+                into.resize(into.len() + count, value.unwrap_or(0.0));
+            }
+            Values::Int64(into) => {
+                let value = from.and_then(|from| from.int64s()?.first().copied());
+                into.resize(into.len() + count, value.unwrap_or(0));
+            }
+            Values::Bytes(into) => {
+                let value = from
+                    .and_then(Values::bytes)
+                    .map_or(&b""[..], |from| &from[0]);
+                (0..count).for_each(|_| into.push(value));
+            }
+        }
+    }
+}
+
+macro_rules! from {
+    ($($given:ty => |$values:ident| $made:expr),* $(,)?) => {
+        $(impl From<$given> for Values {
+            fn from($values: $given) -> Values {
+                $made
+            }
+        })*
+    };
+}
+
+from! {
+    f32 => |value| Values::Float(vec![value]),
+    i64 => |value| Values::Int64(vec![value]),
+    &str => |value| [value].into_iter().collect::<BytesColumn>().into(),
+    &[u8] => |value| [value].into_iter().collect::<BytesColumn>().into(),
+    Vec<f32> => |values| Values::Float(values),
+    Vec<i64> => |values| Values::Int64(values),
+    BytesColumn => |values| Values::Bytes(values),
+}
+
+/// Strings of bytes, in one buffer.
+///
+/// ```
+/// use trainspec_formats::examples::BytesColumn;
+///
+/// let column: BytesColumn = ["a", "bc"].into_iter().collect();
+/// assert_eq!(column.len(), 2);
+/// assert_eq!(&column[1], b"bc");
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct BytesColumn {
+    data: Vec<u8>,
+    /// Where each ends, as long as four bytes say it,
+    ends: Vec<u32>,
+    /// and from then on.
+    far_ends: Vec<u64>,
+}
+
+impl BytesColumn {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.ends.len() + self.far_ends.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// All of them without anything between.
+    pub fn data(&self) -> &[u8] {
+        &self.data
+    }
+
+    /// One of them.
+    pub fn get(&self, place: usize) -> Option<&[u8]> {
+        let end = self.end(place)?;
+        let start = match place {
+            0 => 0,
+            _ => self.end(place - 1)?,
+        };
+        self.data.get(start..end)
+    }
+
+    /// Each of them.
+    pub fn iter(&self) -> impl Iterator<Item = &[u8]> + '_ {
+        (0..self.len()).map(|place| &self[place])
+    }
+
+    /// Appends one.
+    #[inline]
+    pub fn push(&mut self, value: &[u8]) {
+        self.data.extend_from_slice(value);
+        match u32::try_from(self.data.len()) {
+            Ok(end) => self.ends.push(end),
+            Err(_) => self.far_ends.push(self.data.len() as u64),
+        }
+    }
+
+    /// Where one of them ends in the buffer.
+    pub fn end(&self, place: usize) -> Option<usize> {
+        match self.ends.get(place) {
+            Some(end) => Some(*end as usize),
+            None => {
+                let far = self.far_ends.get(place.checked_sub(self.ends.len())?);
+                far.map(|end| *end as usize)
+            }
+        }
+    }
+
+    pub(super) fn truncate(&mut self, count: usize) {
+        let end = match count {
+            0 => 0,
+            _ => self.end(count - 1).unwrap_or(self.data.len()),
+        };
+        self.data.truncate(end);
+        self.far_ends
+            .truncate(count.saturating_sub(self.ends.len()));
+        self.ends.truncate(count);
+    }
+}
+
+impl std::ops::Index<usize> for BytesColumn {
+    type Output = [u8];
+
+    fn index(&self, place: usize) -> &[u8] {
+        match self.get(place) {
+            Some(value) => value,
+            None => panic!("there are {} strings, and no number {place}", self.len()),
+        }
+    }
+}
+
+impl<T: AsRef<[u8]>> FromIterator<T> for BytesColumn {
+    fn from_iter<I: IntoIterator<Item = T>>(values: I) -> BytesColumn {
+        let mut column = BytesColumn::default();
+        values
+            .into_iter()
+            .for_each(|value| column.push(value.as_ref()));
+        column
+    }
+}

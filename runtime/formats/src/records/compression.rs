@@ -1,0 +1,139 @@
+//! How a record file is compressed, and how that is seen.
+
+use std::io::{BufRead, BufReader, Chain, Cursor, Read};
+
+use flate2::bufread::{MultiGzDecoder, ZlibDecoder};
+
+use super::frame::{self, HEADER};
+use crate::error::{FileKind, FormatError, Result};
+
+/// How a file is compressed as a whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Compression {
+    /// Not at all.
+    #[default]
+    None,
+    /// As gzip (RFC 1952).
+    Gzip,
+    /// As zlib (RFC 1950).
+    Zlib,
+}
+
+impl Compression {
+    /// The compression of TensorFlow's name for it: `""`, `"NONE"`, `"GZIP"` or `"ZLIB"`.
+    ///
+    /// ```
+    /// use trainspec_formats::records::Compression;
+    ///
+    /// assert_eq!(Compression::from_name("GZIP").unwrap(), Compression::Gzip);
+    /// assert!(Compression::from_name("LZ4").is_err());
+    /// ```
+    pub fn from_name(name: &str) -> Result<Compression> {
+        match name {
+            "" | "NONE" => Ok(Compression::None),
+            "GZIP" => Ok(Compression::Gzip),
+            "ZLIB" => Ok(Compression::Zlib),
+            _ => Err(FormatError::invalid(
+                FileKind::Record,
+                format!(
+                    "a record file is compressed with `GZIP`, `ZLIB` or not at all, not with `{name}`"
+                ),
+            )),
+        }
+    }
+
+    /// What the first bytes of a file say. A header whose checksum is right decides against compression.
+    pub fn detect(start: &[u8]) -> Compression {
+        if let Some(header) = start.first_chunk::<HEADER>()
+            && frame::length(header).is_some()
+        {
+            return Compression::None;
+        }
+        match start {
+            [0x1f, 0x8b, ..] => Compression::Gzip,
+            // The method is 8, the window at most 32 KiB, there is no dictionary, and both bytes are a multiple of 31.
+            [cmf, flags, ..]
+                if cmf & 15 == 8
+                    && cmf >> 4 <= 7
+                    && flags & 0x20 == 0
+                    && (u16::from(*cmf) << 8 | u16::from(*flags)) % 31 == 0 =>
+            {
+                Compression::Zlib
+            }
+            _ => Compression::None,
+        }
+    }
+}
+
+/// What a reader takes a file for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Expected {
+    /// Whatever its first bytes say.
+    #[default]
+    Detect,
+    /// Compressed in this way.
+    Is(Compression),
+}
+
+/// The first bytes, which were read to decide, and the rest.
+type Whole<R> = Chain<Cursor<Vec<u8>>, R>;
+
+/// The bytes of a file after decompression.
+pub(super) enum Source<R> {
+    Plain(Whole<R>),
+    Gzip(Box<MultiGzDecoder<BufReader<Whole<R>>>>),
+    Zlib(Box<ZlibDecoder<BufReader<Whole<R>>>>),
+}
+
+impl<R: Read> Source<R> {
+    pub(super) fn new(expected: Expected, mut inner: R, buffer: usize) -> Result<Source<R>> {
+        let mut start = Vec::with_capacity(HEADER);
+        inner
+            .by_ref()
+            .take(HEADER as u64)
+            .read_to_end(&mut start)
+            .map_err(|e| FormatError::io(FileKind::Record, "read it", e).at(0))?;
+        let compression = match expected {
+            Expected::Detect => Compression::detect(&start),
+            // Nothing at all is no stream, but it is a file without records.
+            Expected::Is(_) if start.is_empty() => Compression::None,
+            Expected::Is(compression) => compression,
+        };
+        let inner = Cursor::new(start).chain(inner);
+        let buffered = |inner| BufReader::with_capacity(buffer, inner);
+        Ok(match compression {
+            Compression::None => Source::Plain(inner),
+            Compression::Gzip => Source::Gzip(Box::new(MultiGzDecoder::new(buffered(inner)))),
+            Compression::Zlib => Source::Zlib(Box::new(ZlibDecoder::new(buffered(inner)))),
+        })
+    }
+
+    pub(super) fn compression(&self) -> Compression {
+        match self {
+            Source::Plain(_) => Compression::None,
+            Source::Gzip(_) => Compression::Gzip,
+            Source::Zlib(_) => Compression::Zlib,
+        }
+    }
+
+    /// Reads what comes next; nothing at the end of a stream that is whole.
+    pub(super) fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        loop {
+            let read = match self {
+                Source::Plain(inner) => inner.read(into),
+                Source::Gzip(inner) => inner.read(into),
+                Source::Zlib(inner) => match inner.read(into) {
+                    Ok(0) if !into.is_empty() && !inner.get_mut().fill_buf()?.is_empty() => {
+                        let cause = "bytes follow the end of the compressed stream";
+                        Err(std::io::Error::new(std::io::ErrorKind::InvalidData, cause))
+                    }
+                    read => read,
+                },
+            };
+            match read {
+                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+                read => return read,
+            }
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! The frame around a record.
+
+use crate::crc;
+
+/// How many bytes stand before the data: the length and its checksum.
+pub const HEADER: usize = 12;
+
+/// How many bytes stand behind the data: its checksum.
+pub const FOOTER: usize = 4;
+
+/// How many bytes a record of some length takes; nothing where that is more than can be counted.
+pub fn framed_length(data: u64) -> Option<u64> {
+    data.checked_add((HEADER + FOOTER) as u64)
+}
+
+/// What stands before data of some length.
+pub(super) fn header(length: u64) -> [u8; HEADER] {
+    let length = length.to_le_bytes();
+    let mut header = [0; HEADER];
+    header[..8].copy_from_slice(&length);
+    header[8..].copy_from_slice(&crc::masked(&length).to_le_bytes());
+    header
+}
+
+/// What stands behind some data.
+pub(super) fn footer(data: &[u8]) -> [u8; FOOTER] {
+    crc::masked(data).to_le_bytes()
+}
+
+/// The length that a header states, if its checksum is right.
+#[inline]
+pub(super) fn length(header: &[u8; HEADER]) -> Option<u64> {
+    let (length, stored) = header.split_first_chunk::<8>()?;
+    let stored = u32::from_le_bytes(*stored.first_chunk()?);
+    (crc::masked(length) == stored).then(|| u64::from_le_bytes(*length))
+}
+
+/// Whether the checksum behind data is that of the data.
+#[inline]
+pub(super) fn is_intact(data: &[u8], footer: &[u8; FOOTER]) -> bool {
+    crc::masked(data) == u32::from_le_bytes(*footer)
+}

@@ -1,0 +1,335 @@
+//! Where each record of a file begins, so that any of them can be read at once.
+//!
+//! In: a file that is not compressed. Out: the offsets of its records; records by number. An index can be kept in a file of its own,
+//! which is refused once the records have changed.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+use super::compression::{Compression, Expected};
+use super::frame::{self, FOOTER, HEADER};
+use super::reader::{ReaderOptions, RecordReader};
+use crate::crc;
+use crate::error::{Code, FileKind, FormatError, Result};
+use crate::files::{self, Durability, ReadAt};
+use crate::wire::Wire;
+
+/// What the file of an index begins with.
+const MAGIC: &[u8; 8] = b"tsrecix\x01";
+
+/// How much of a file is checked while its index is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Check {
+    /// The headers; data are passed over, and checked when they are read.
+    #[default]
+    Headers,
+    /// The data too.
+    All,
+}
+
+/// Where each record of a file begins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecordIndex {
+    /// The first byte of each, and the one behind the last.
+    bounds: Vec<u64>,
+}
+
+impl RecordIndex {
+    /// Goes through a file.
+    pub fn build(path: &Path, check: Check) -> Result<RecordIndex> {
+        plain(path)?;
+        match check {
+            Check::Headers => {
+                let file = files::open(FileKind::Record, path)?;
+                RecordIndex::from_headers(&file).map_err(|e| e.in_file(path))
+            }
+            Check::All => {
+                let options = ReaderOptions {
+                    compression: Expected::Is(Compression::None),
+                    ..ReaderOptions::default()
+                };
+                let mut reader = RecordReader::open(path, &options)?;
+                let mut bounds = vec![0];
+                while reader.next()?.is_some() {
+                    bounds.push(reader.position());
+                }
+                Ok(RecordIndex { bounds })
+            }
+        }
+    }
+
+    /// Goes through the headers of a file.
+    pub fn from_headers(file: &(impl ReadAt + ?Sized)) -> Result<RecordIndex> {
+        let fail = |at: u64| move |e| FormatError::io(FileKind::Record, "read it", e).at(at);
+        let length = file.length().map_err(fail(0))?;
+        let (mut window, mut window_at) = (Vec::new(), 0_u64);
+        let mut bounds = vec![0];
+        let mut at = 0;
+        let mut last = 0;
+        // As elsewhere, a header that is not all there is the end.
+        while length - at >= HEADER as u64 {
+            let place = match at.checked_sub(window_at).map(|p| p as usize) {
+                Some(place) if place + HEADER <= window.len() => place,
+                _ => {
+                    // Where records are long, the next header is far away.
+                    let size = if last > 32 << 10 { HEADER } else { 256 << 10 };
+                    window.resize((length - at).min(size as u64) as usize, 0);
+                    window_at = at;
+                    file.read_exact_at(at, &mut window).map_err(fail(at))?;
+                    0
+                }
+            };
+            let damaged = |cause: &str| FormatError::data_loss(FileKind::Record, cause).at(at);
+            let header = window[place..].first_chunk().expect("it was read");
+            let Some(data) = frame::length(header) else {
+                return Err(damaged("the checksum of the length is wrong"));
+            };
+            let framed = frame::framed_length(data).filter(|framed| *framed <= length - at);
+            let Some(framed) = framed else {
+                let cause = format!("the file ends inside a record of {data} bytes");
+                return Err(damaged(&cause));
+            };
+            (at, last) = (at + framed, data);
+            bounds.push(at);
+        }
+        Ok(RecordIndex { bounds })
+    }
+
+    /// How many records there are.
+    pub fn len(&self) -> usize {
+        self.bounds.len() - 1
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Where a record begins.
+    pub fn offset(&self, record: usize) -> Option<u64> {
+        self.bounds[..self.len()].get(record).copied()
+    }
+
+    /// How long the data of a record are.
+    pub fn length(&self, record: usize) -> Option<u64> {
+        let next = self.bounds.get(record.checked_add(1)?)?;
+        Some(next - self.bounds[record] - (HEADER + FOOTER) as u64)
+    }
+
+    /// Where the index of a file is kept: beside it, with `.index` behind its name.
+    pub fn beside(records: &Path) -> PathBuf {
+        let mut name = records.file_name().unwrap_or_default().to_owned();
+        name.push(".index");
+        records.with_file_name(name)
+    }
+
+    /// Keeps the index of a file in another.
+    pub fn save(&self, path: &Path, records: &Path) -> Result<()> {
+        let mut bytes = MAGIC.to_vec();
+        for number in state(records)? {
+            bytes.extend(number.to_le_bytes());
+        }
+        bytes.extend((self.len() as u64).to_le_bytes());
+        for pair in self.bounds.windows(2) {
+            let mut number = pair[1] - pair[0] - (HEADER + FOOTER) as u64;
+            while number >= 0x80 {
+                bytes.push(number as u8 | 0x80);
+                number >>= 7;
+            }
+            bytes.push(number as u8);
+        }
+        bytes.extend(crc::masked(&bytes).to_le_bytes());
+        files::replace(FileKind::Record, path, &bytes, Durability::Left)
+    }
+
+    /// Reads a kept index. If the file of records has another length or was written since, it is refused as
+    /// [`FailedPrecondition`](Code::FailedPrecondition).
+    pub fn load(path: &Path, records: &Path) -> Result<RecordIndex> {
+        let bytes = fs::read(path)
+            .map_err(|e| FormatError::io(FileKind::Record, "read it", e).in_file(path))?;
+        let (index, written) = decode(&bytes).map_err(|e| e.in_file(path))?;
+        let now = state(records)?;
+        if written != now {
+            let cause = "the records have changed since this index of them was made";
+            let error = FormatError::new(Code::FailedPrecondition, FileKind::Record, cause);
+            return Err(error.in_file(path));
+        }
+        match index.bounds.last() {
+            Some(end) if *end > now[0] => Err(FormatError::data_loss(
+                FileKind::Record,
+                "the index goes beyond the end of the records",
+            )
+            .in_file(path)),
+            _ => Ok(index),
+        }
+    }
+
+    /// Reads the index beside a file; makes it and keeps it there if there is none that fits. Where it cannot be kept, it is made
+    /// all the same.
+    pub fn load_or_build(records: &Path, check: Check) -> Result<RecordIndex> {
+        let beside = RecordIndex::beside(records);
+        if let Ok(index) = RecordIndex::load(&beside, records) {
+            return Ok(index);
+        }
+        let index = RecordIndex::build(records, check)?;
+        let _ = index.save(&beside, records);
+        Ok(index)
+    }
+}
+
+/// The records of a file by number.
+///
+/// Several threads can read at once, each into a buffer of its own.
+///
+/// ```no_run
+/// use trainspec_formats::records::{Check, IndexedRecords, Permutation};
+///
+/// # fn main() -> trainspec_formats::Result<()> {
+/// let records = IndexedRecords::open("train.tfrecord".as_ref(), Check::Headers)?;
+/// let mut buffer = Vec::new();
+/// for number in Permutation::new(records.index.len() as u64, 7, 0).iter() {
+///     let record = records.read(number as usize, &mut buffer)?;
+///     println!("{} bytes", record.len());
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct IndexedRecords<R = File> {
+    file: R,
+    path: Option<PathBuf>,
+    /// Where they are.
+    pub index: RecordIndex,
+}
+
+impl IndexedRecords<File> {
+    /// Opens a file with the index that is kept beside it, which is made if need be.
+    pub fn open(path: &Path, check: Check) -> Result<IndexedRecords<File>> {
+        let index = RecordIndex::load_or_build(path, check)?;
+        let file = files::open(FileKind::Record, path)?;
+        Ok(IndexedRecords {
+            path: Some(path.to_owned()),
+            ..IndexedRecords::new(file, index)
+        })
+    }
+}
+
+impl<R: ReadAt> IndexedRecords<R> {
+    /// Reads from a file whose index is known.
+    pub fn new(file: R, index: RecordIndex) -> IndexedRecords<R> {
+        IndexedRecords {
+            file,
+            path: None,
+            index,
+        }
+    }
+
+    /// Reads a record and checks it.
+    pub fn read<'b>(&self, record: usize, buffer: &'b mut Vec<u8>) -> Result<&'b [u8]> {
+        let (Some(at), Some(length)) = (self.index.offset(record), self.index.length(record))
+        else {
+            let cause = format!(
+                "there are {} records, and no number {record}",
+                self.index.len()
+            );
+            let error = FormatError::new(Code::OutOfRange, FileKind::Record, cause);
+            return Err(self.placed(error));
+        };
+        let fail = |error: FormatError| self.placed(error.at(at));
+        let damaged = |cause: &str| fail(FormatError::data_loss(FileKind::Record, cause));
+        // An index made by hand may say anything.
+        let all = self.file.length();
+        let all = all.map_err(|e| fail(FormatError::io(FileKind::Record, "read it", e)))?;
+        let framed =
+            frame::framed_length(length).filter(|framed| *framed <= all.saturating_sub(at));
+        let Some(framed) = framed.and_then(|framed| usize::try_from(framed).ok()) else {
+            return Err(damaged("the file ends inside the record"));
+        };
+        buffer.resize(framed, 0);
+        self.file
+            .read_exact_at(at, buffer)
+            .map_err(|e| fail(FormatError::io(FileKind::Record, "read it", e)))?;
+        let (header, rest) = buffer.split_first_chunk().expect("a header was read");
+        let (data, footer) = rest.split_last_chunk().expect("a checksum was read");
+        match frame::length(header) {
+            None => Err(damaged("the checksum of the length is wrong")),
+            Some(found) if found != length => Err(damaged("the length is not that of the index")),
+            Some(_) if !frame::is_intact(data, footer) => {
+                Err(damaged("the checksum of the data is wrong"))
+            }
+            Some(_) => Ok(data),
+        }
+    }
+
+    fn placed(&self, error: FormatError) -> FormatError {
+        match &self.path {
+            Some(path) => error.in_file(path),
+            None => error,
+        }
+    }
+}
+
+/// Refuses a file that is compressed.
+fn plain(path: &Path) -> Result<()> {
+    match RecordReader::open(path, &ReaderOptions::default())?.compression() {
+        Compression::None => Ok(()),
+        Compression::Gzip | Compression::Zlib => {
+            let cause = "the records of a compressed file can only be read in order";
+            Err(FormatError::invalid(FileKind::Record, cause).in_file(path))
+        }
+    }
+}
+
+/// What tells a file from itself at another time: its length, and when it was written, in seconds and nanoseconds.
+fn state(path: &Path) -> Result<[u64; 3]> {
+    let about = fs::metadata(path)
+        .map_err(|e| FormatError::io(FileKind::Record, "read it", e).in_file(path))?;
+    let written = about
+        .modified()
+        .ok()
+        .and_then(|at| at.duration_since(UNIX_EPOCH).ok())
+        .unwrap_or_default();
+    Ok([
+        about.len(),
+        written.as_secs(),
+        u64::from(written.subsec_nanos()),
+    ])
+}
+
+fn decode(bytes: &[u8]) -> Result<(RecordIndex, [u64; 3])> {
+    let damaged = |cause: &str| FormatError::data_loss(FileKind::Record, cause);
+    let not_one = || damaged("this is not an index of records");
+    let (body, stored) = bytes.split_last_chunk::<FOOTER>().ok_or_else(not_one)?;
+    let rest = body.strip_prefix(MAGIC).ok_or_else(not_one)?;
+    if !frame::is_intact(body, stored) {
+        return Err(damaged("the checksum of the index is wrong"));
+    }
+    let (numbers, rest) = rest.split_first_chunk::<32>().ok_or_else(not_one)?;
+    let number = |i: usize| {
+        let bytes = numbers[8 * i..].first_chunk().expect("there are four");
+        u64::from_le_bytes(*bytes)
+    };
+    let count = number(3);
+    // Each takes a byte or more, so that no more is allocated than there is.
+    if count > rest.len() as u64 {
+        return Err(damaged(
+            "the index says that it has more records than it has",
+        ));
+    }
+    let mut bounds = Vec::with_capacity(count as usize + 1);
+    bounds.push(0);
+    let mut wire = Wire::new(rest);
+    let mut at = 0_u64;
+    for _ in 0..count {
+        let length = wire.varint().map_err(|broken| damaged(broken.cause))?;
+        at = frame::framed_length(length)
+            .and_then(|framed| at.checked_add(framed))
+            .ok_or_else(|| damaged("the index goes beyond what can be counted"))?;
+        bounds.push(at);
+    }
+    match wire.is_empty() {
+        true => Ok((RecordIndex { bounds }, [number(0), number(1), number(2)])),
+        false => Err(damaged("the index has more records than it says")),
+    }
+}

@@ -1,0 +1,144 @@
+//! The records of several files, one file after the other.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use super::reader::{Position, ReaderOptions, RecordReader};
+use super::shards;
+use crate::error::{Code, FileKind, FormatError, Result};
+
+/// Where reading several files stands: enough to go on there later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Place {
+    /// Which file.
+    pub file: usize,
+    /// How many records of it were read.
+    pub records: u64,
+    /// Where the next one begins, if the file is not compressed.
+    pub byte: Option<u64>,
+}
+
+/// Reads the records of several files in order.
+///
+/// A file is opened when its turn comes. After a failure, the same question has the same answer.
+#[derive(Debug)]
+pub struct ManyRecords {
+    files: Vec<PathBuf>,
+    options: ReaderOptions,
+    file: usize,
+    open: Option<RecordReader<File>>,
+    /// Where the file that comes next is entered.
+    entry: Place,
+}
+
+impl ManyRecords {
+    /// Reads these files.
+    pub fn new(files: Vec<PathBuf>, options: &ReaderOptions) -> ManyRecords {
+        ManyRecords {
+            files,
+            options: *options,
+            file: 0,
+            open: None,
+            entry: Place::default(),
+        }
+    }
+
+    /// Reads the files that names, sets of shards and patterns mean, in the order written; see [`expand`](super::expand).
+    pub fn expand(names: &[&str], options: &ReaderOptions) -> Result<ManyRecords> {
+        let mut files = Vec::new();
+        for name in names {
+            files.extend(shards::expand(name)?);
+        }
+        Ok(ManyRecords::new(files, options))
+    }
+
+    /// The files.
+    pub fn files(&self) -> &[PathBuf] {
+        &self.files
+    }
+
+    /// The file that is being read; nothing at the end.
+    pub fn current(&self) -> Option<&Path> {
+        self.files.get(self.file).map(PathBuf::as_path)
+    }
+
+    /// The next record; nothing behind the last file.
+    #[allow(clippy::should_implement_trait)] // it borrows, and can fail
+    pub fn next(&mut self) -> Result<Option<&[u8]>> {
+        while self.file < self.files.len() {
+            if self.open.is_none() {
+                self.open = Some(self.begin()?);
+            }
+            let reader = self.open.as_mut().expect("it was opened");
+            if reader.goes_on()? {
+                break;
+            }
+            self.open = None;
+            self.file += 1;
+            self.entry = Place {
+                file: self.file,
+                ..Place::default()
+            };
+        }
+        match &mut self.open {
+            Some(reader) => reader.next(),
+            None => Ok(None),
+        }
+    }
+
+    /// Where reading stands.
+    pub fn place(&self) -> Place {
+        match &self.open {
+            None => self.entry,
+            Some(reader) => Place {
+                file: self.file,
+                records: self.entry.records + reader.records(),
+                byte: match reader.compression() {
+                    super::Compression::None => Some(reader.position()),
+                    _ => None,
+                },
+            },
+        }
+    }
+
+    /// Goes on where reading stood.
+    pub fn seek(&mut self, place: Place) -> Result<()> {
+        if place.file > self.files.len() {
+            let cause = format!(
+                "there are {} files, and reading is to go on in number {}",
+                self.files.len(),
+                place.file
+            );
+            return Err(FormatError::new(Code::OutOfRange, FileKind::Record, cause));
+        }
+        self.file = place.file;
+        self.entry = place;
+        self.open = None;
+        Ok(())
+    }
+
+    /// Opens the file that comes next where it is entered.
+    fn begin(&mut self) -> Result<RecordReader<File>> {
+        let path = &self.files[self.file];
+        match self.entry {
+            Place { byte: Some(0), .. }
+            | Place {
+                records: 0,
+                byte: None,
+                ..
+            } => {
+                self.entry.records = 0;
+                RecordReader::open(path, &self.options)
+            }
+            Place {
+                byte: Some(byte), ..
+            } => RecordReader::open_at(path, Position::Byte(byte), &self.options),
+            Place { records, .. } => {
+                // These are counted by the reader itself.
+                let reader = RecordReader::open_at(path, Position::Record(records), &self.options)?;
+                self.entry.records = 0;
+                Ok(reader)
+            }
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! Reading what is left of a damaged file.
+//!
+//! In: a file. Out: every record that is intact, and what was passed over. Behind damage, reading goes on at the next place where both
+//! checksums of a record are right. Leaves alone: compressed files behind the first damage, since nothing can be found there.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use super::compression::{Compression, Expected};
+use super::frame::{self, FOOTER, HEADER};
+use super::reader::{Ending, ReaderOptions, RecordReader};
+use crate::error::{Code, FileKind, FormatError, Result};
+use crate::files::{self, ReadAt};
+
+/// How many bytes are read at once.
+const WINDOW: usize = 256 << 10;
+
+/// The longest record that is recovered.
+const LONGEST: u64 = 1 << 30;
+
+/// How often, on average, a byte may be hashed in search of a record. A hostile file can hold as many headers as it has bytes, each
+/// of which says that the rest is its data.
+const PATIENCE: u64 = 16;
+
+/// What was passed over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Skipped {
+    /// The byte where it begins.
+    pub from: u64,
+    /// The byte behind it; nothing if it is all that follows in a compressed file.
+    pub to: Option<u64>,
+    /// What is wrong with it.
+    pub cause: String,
+}
+
+/// Reads the intact records of a file that may be damaged.
+///
+/// ```no_run
+/// use trainspec_formats::records::Recovering;
+///
+/// # fn main() -> trainspec_formats::Result<()> {
+/// let mut records = Recovering::open("train.tfrecord".as_ref())?;
+/// while let Some(record) = records.next()? {
+///     println!("{} bytes", record.len());
+/// }
+/// for skipped in records.skipped() {
+///     eprintln!("{} to {:?}: {}", skipped.from, skipped.to, skipped.cause);
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Recovering<R = File> {
+    source: Source<R>,
+    path: Option<PathBuf>,
+    records: u64,
+    skipped: Vec<Skipped>,
+}
+
+#[derive(Debug)]
+enum Source<R> {
+    Plain(Plain<R>),
+    Compressed(Box<RecordReader<File>>),
+    Ended,
+}
+
+impl Recovering<File> {
+    /// Opens a file.
+    pub fn open(path: &Path) -> Result<Recovering<File>> {
+        let options = ReaderOptions {
+            compression: Expected::Detect,
+            ending: Ending::Strict,
+            ..ReaderOptions::default()
+        };
+        let reader = RecordReader::open(path, &options)?;
+        let mut recovering = match reader.compression() {
+            Compression::None => Recovering::new(files::open(FileKind::Record, path)?)?,
+            Compression::Gzip | Compression::Zlib => Recovering {
+                source: Source::Compressed(Box::new(reader)),
+                path: None,
+                records: 0,
+                skipped: Vec::new(),
+            },
+        };
+        recovering.path = Some(path.to_owned());
+        Ok(recovering)
+    }
+}
+
+impl<R: ReadAt> Recovering<R> {
+    /// Reads bytes that are not compressed.
+    pub fn new(file: R) -> Result<Recovering<R>> {
+        let length = file
+            .length()
+            .map_err(|e| FormatError::io(FileKind::Record, "read it", e))?;
+        Ok(Recovering {
+            source: Source::Plain(Plain {
+                file,
+                length,
+                position: 0,
+                window: Vec::new(),
+                window_at: 0,
+                patience: length.saturating_mul(PATIENCE).saturating_add(1 << 20),
+            }),
+            path: None,
+            records: 0,
+            skipped: Vec::new(),
+        })
+    }
+
+    /// The next record that is intact; nothing at the end. Only the operating system can fail.
+    #[allow(clippy::should_implement_trait)] // it borrows, and can fail
+    pub fn next(&mut self) -> Result<Option<&[u8]>> {
+        let (skipped, path) = (&mut self.skipped, &self.path);
+        if let Source::Compressed(reader) = &mut self.source {
+            // A record that is intact stays in the buffer of the reader and is given out below.
+            match reader.look() {
+                Ok(Some(_)) => {}
+                Ok(None) => self.source = Source::Ended,
+                Err(e) if matches!(e.code, Code::DataLoss | Code::ResourceExhausted) => {
+                    skipped.push(Skipped {
+                        from: reader.position(),
+                        to: None,
+                        cause: e.cause,
+                    });
+                    self.source = Source::Ended;
+                }
+                Err(e) => return Err(e),
+            }
+        }
+        let record = match &mut self.source {
+            Source::Plain(plain) => plain.next(skipped).map_err(|e| match path {
+                Some(path) => e.in_file(path),
+                None => e,
+            })?,
+            Source::Compressed(reader) => reader.next()?,
+            Source::Ended => None,
+        };
+        self.records += u64::from(record.is_some());
+        Ok(record)
+    }
+
+    /// What was passed over so far, in order.
+    pub fn skipped(&self) -> &[Skipped] {
+        &self.skipped
+    }
+
+    /// How many records were read.
+    pub fn records(&self) -> u64 {
+        self.records
+    }
+}
+
+/// A file that is not compressed, and the part of it in memory.
+#[derive(Debug)]
+struct Plain<R> {
+    file: R,
+    length: u64,
+    position: u64,
+    window: Vec<u8>,
+    window_at: u64,
+    /// How many bytes may still be hashed in search of records.
+    patience: u64,
+}
+
+/// What is at a place.
+enum Found {
+    /// An intact record, which takes so many bytes.
+    Record(usize),
+    /// A frame with a right length whose data are damaged; it ends at this byte.
+    BadData(u64),
+    /// Nothing.
+    Nothing(&'static str),
+}
+
+impl<R: ReadAt> Plain<R> {
+    fn next(&mut self, skipped: &mut Vec<Skipped>) -> Result<Option<&[u8]>> {
+        if self.position == self.length {
+            return Ok(None);
+        }
+        let framed = loop {
+            let (from, cause) = match self.look(self.position)? {
+                Found::Record(framed) => break framed,
+                Found::Nothing(cause) => (self.position + 1, cause),
+                Found::BadData(end) => {
+                    let cause = "the checksum of the data is wrong";
+                    // What follows the frame is asked first: data may hold whole records.
+                    if end == self.length || !matches!(self.look(end)?, Found::Nothing(_)) {
+                        self.skip(end, cause, skipped);
+                        if end == self.length {
+                            return Ok(None);
+                        }
+                        continue;
+                    }
+                    (self.position + 1, cause)
+                }
+            };
+            match self.resume(from, cause, skipped)? {
+                Some(framed) => break framed,
+                None => return Ok(None),
+            }
+        };
+        let start = self.load(self.position, framed)?;
+        self.position += framed as u64;
+        Ok(Some(&self.window[start + HEADER..start + framed - FOOTER]))
+    }
+
+    /// Searches for an intact record from a byte on, and stands there, or at the end.
+    fn resume(
+        &mut self,
+        from: u64,
+        cause: &str,
+        skipped: &mut Vec<Skipped>,
+    ) -> Result<Option<usize>> {
+        let mut at = from;
+        while self.length - at >= (HEADER + FOOTER) as u64 {
+            let size = (self.length - at).min(WINDOW as u64) as usize;
+            let start = self.load(at, size)?;
+            let window = &self.window[start..start + size];
+            let candidate = window
+                .windows(HEADER)
+                .position(|bytes| self.may_begin(at, bytes));
+            let Some(place) = candidate else {
+                at += (size - HEADER + 1) as u64;
+                continue;
+            };
+            at += place as u64;
+            if let Found::Record(framed) = self.look(at)? {
+                self.skip(at, cause, skipped);
+                return Ok(Some(framed));
+            }
+            if self.patience == 0 {
+                let cause =
+                    format!("{cause}, and too much behind it looks like a record and is none");
+                self.skip(self.length, &cause, skipped);
+                return Ok(None);
+            }
+            at += 1;
+        }
+        self.skip(self.length, cause, skipped);
+        Ok(None)
+    }
+
+    /// Whether some bytes, which are not before `at`, are a header with a right checksum that leaves room for its data.
+    fn may_begin(&self, at: u64, bytes: &[u8]) -> bool {
+        let Some(header) = bytes.first_chunk::<HEADER>() else {
+            return false;
+        };
+        // Most bytes make a length that is far too great; that is quicker to see than a checksum.
+        let stated = header
+            .first_chunk()
+            .map_or(u64::MAX, |b| u64::from_le_bytes(*b));
+        stated < self.length - at && frame::length(header).is_some()
+    }
+
+    /// What is at a byte.
+    fn look(&mut self, at: u64) -> Result<Found> {
+        let left = self.length - at;
+        if left < HEADER as u64 {
+            return Ok(Found::Nothing("the file ends inside the header"));
+        }
+        let start = self.load(at, HEADER)?;
+        let header = self.window[start..].first_chunk().expect("it was loaded");
+        let Some(length) = frame::length(header) else {
+            return Ok(Found::Nothing("the checksum of the length is wrong"));
+        };
+        if length > LONGEST {
+            return Ok(Found::Nothing(
+                "the record is longer than any that is recovered",
+            ));
+        }
+        let framed = frame::framed_length(length).filter(|framed| *framed <= left);
+        let Some(framed) = framed.and_then(|framed| usize::try_from(framed).ok()) else {
+            return Ok(Found::Nothing("the file ends inside the record"));
+        };
+        self.patience = self.patience.saturating_sub(framed as u64);
+        let start = self.load(at, framed)?;
+        let frame = &self.window[start + HEADER..start + framed];
+        let (data, footer) = frame.split_last_chunk().expect("a checksum follows");
+        Ok(match frame::is_intact(data, footer) {
+            true => Found::Record(framed),
+            false => Found::BadData(at + framed as u64),
+        })
+    }
+
+    /// Passes over what is damaged, up to a byte.
+    fn skip(&mut self, to: u64, cause: &str, skipped: &mut Vec<Skipped>) {
+        skipped.push(Skipped {
+            from: self.position,
+            to: Some(to),
+            cause: cause.to_owned(),
+        });
+        self.position = to;
+    }
+
+    /// Has some bytes of the file in the window, and says where in it. There must be as many.
+    fn load(&mut self, at: u64, count: usize) -> Result<usize> {
+        let end = at + count as u64;
+        let loaded = self.window_at..self.window_at + self.window.len() as u64;
+        if at < loaded.start || end > loaded.end {
+            let size = (self.length - at).min(WINDOW.max(count) as u64) as usize;
+            self.window.resize(size, 0);
+            self.window_at = at;
+            if let Err(e) = self.file.read_exact_at(at, &mut self.window) {
+                self.window.clear();
+                return Err(FormatError::io(FileKind::Record, "read it", e).at(at));
+            }
+        }
+        Ok((at - self.window_at) as usize)
+    }
+}

@@ -1,0 +1,131 @@
+//! Record files that are cut, changed or made to do harm.
+
+use trainspec_formats::records::{
+    Compression, Ending, Expected, ReaderOptions, RecordReader, RecordWriter, Recovering,
+    WriterOptions,
+};
+use trainspec_formats::{Code, FormatError};
+
+fn samples() -> Vec<Vec<u8>> {
+    let lengths = [0, 5, 40, 0, 200, 3];
+    let record =
+        |(i, length): (usize, usize)| (0..length).map(|j| (i * 31 + j * j) as u8).collect();
+    lengths.into_iter().enumerate().map(record).collect()
+}
+
+fn framed(records: &[Vec<u8>], compression: Compression) -> Vec<u8> {
+    let options = WriterOptions {
+        compression,
+        ..Default::default()
+    };
+    let mut writer = RecordWriter::new(Vec::new(), &options);
+    records
+        .iter()
+        .for_each(|record| writer.write(record).unwrap());
+    writer.finish().unwrap()
+}
+
+/// The records before the end or an error, which must be those that were written.
+fn read(bytes: &[u8], expected: Expected, ending: Ending) -> (usize, Option<FormatError>) {
+    let options = ReaderOptions {
+        compression: expected,
+        ending,
+        ..Default::default()
+    };
+    let records = samples();
+    let mut count = 0;
+    let mut reader = match RecordReader::new(bytes, &options) {
+        Ok(reader) => reader,
+        Err(error) => return (0, Some(error)),
+    };
+    loop {
+        match reader.next() {
+            Ok(Some(record)) => assert_eq!(Some(record), records.get(count).map(Vec::as_slice)),
+            Ok(None) => return (count, None),
+            Err(error) => {
+                // The same question has the same answer, or it is said that it was asked before.
+                let again = reader.next().unwrap_err();
+                assert!(again.code == error.code || again.code == Code::FailedPrecondition);
+                return (count, Some(error));
+            }
+        }
+        count += 1;
+    }
+}
+
+#[test]
+fn a_file_cut_anywhere_gives_the_records_before_the_cut() {
+    let records = samples();
+    let mut ends = vec![0];
+    for record in &records {
+        ends.push(ends.last().unwrap() + record.len() + 16);
+    }
+    let bytes = framed(&records, Compression::None);
+    for cut in 0..bytes.len() {
+        let whole = ends.iter().rposition(|end| *end <= cut).unwrap();
+        let inside = cut - ends[whole];
+        let (count, error) = read(&bytes[..cut], Expected::Detect, Ending::Strict);
+        assert_eq!(count, whole, "cut at {cut}");
+        assert_eq!(
+            error.map(|e| e.code),
+            (inside > 0).then_some(Code::DataLoss),
+            "cut at {cut}"
+        );
+        let (count, error) = read(&bytes[..cut], Expected::Detect, Ending::Lenient);
+        assert_eq!(count, whole, "cut at {cut}");
+        assert_eq!(
+            error.map(|e| e.code),
+            (inside >= 12).then_some(Code::DataLoss),
+            "cut at {cut}"
+        );
+    }
+}
+
+#[test]
+fn a_compressed_file_cut_anywhere_is_damaged() {
+    for compression in [Compression::Gzip, Compression::Zlib] {
+        let bytes = framed(&samples(), compression);
+        for cut in 1..bytes.len() {
+            let given = Expected::Is(compression);
+            let (_, error) = read(&bytes[..cut], given, Ending::Strict);
+            assert_eq!(
+                error.map(|e| e.code),
+                Some(Code::DataLoss),
+                "{compression:?} cut at {cut}"
+            );
+            read(&bytes[..cut], given, Ending::Lenient);
+            read(&bytes[..cut], Expected::Detect, Ending::Lenient);
+        }
+    }
+}
+
+#[test]
+fn a_changed_byte_is_never_a_changed_record() {
+    for compression in [Compression::None, Compression::Gzip, Compression::Zlib] {
+        let bytes = framed(&samples(), compression);
+        for place in 0..bytes.len() {
+            for change in [0x01, 0x80, 0xff] {
+                let mut damaged = bytes.clone();
+                damaged[place] ^= change;
+                for ending in [Ending::Strict, Ending::Lenient] {
+                    for expected in [Expected::Is(compression), Expected::Detect] {
+                        let (count, error) = read(&damaged, expected, ending);
+                        // Some bytes of gzip's header say nothing about the content.
+                        let harmless = compression == Compression::Gzip && place < 10;
+                        // Where the last block of a stream does not say so any more, it is as if it were cut.
+                        let cut = compression != Compression::None && ending == Ending::Lenient;
+                        if !harmless && !cut {
+                            assert!(
+                                error.is_some(),
+                                "{compression:?} {place} {change} {ending:?}"
+                            );
+                        }
+                        assert!(error.is_some() || count == samples().len() || cut || count == 0);
+                    }
+                }
+                let mut recovering = Recovering::new(damaged).unwrap();
+                while recovering.next().unwrap().is_some() {}
+            }
+        }
+    }
+}
