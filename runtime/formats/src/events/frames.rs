@@ -108,16 +108,11 @@ impl Frames {
             }
             let wanted = usize::try_from(count.max(left.min(CHUNK as u64)))
                 .map_err(|_| FormatError::data_loss(FileKind::Events, "a record does not fit"))?;
-            // What was read before stays: it was checked in part, and a file is only ever added to.
-            self.buffer.drain(..from as usize);
+            // All of it is read, also what was there before: it may have been about to be written.
+            self.buffer.resize(wanted, 0);
             self.start = self.position;
-            let known = self.buffer.len();
-            self.buffer.resize(wanted.max(known), 0);
-            let read = self
-                .source
-                .read_exact_at(self.start + known as u64, &mut self.buffer[known..]);
-            if let Err(e) = read {
-                self.buffer.truncate(known);
+            if let Err(e) = self.source.read_exact_at(self.start, &mut self.buffer) {
+                self.buffer.clear();
                 return match e.kind() {
                     io::ErrorKind::UnexpectedEof => Ok(None),
                     _ => Err(failed(e).at(self.position)),

@@ -224,33 +224,28 @@ impl SummaryWriter {
     /// Waits until all that was added is in the file.
     pub fn flush(&self) -> Result<()> {
         let mut state = lock(&self.shared.state);
-        if !state.open && state.failure.is_none() {
-            return Ok(());
-        }
-        self.check(&state)?;
         state.asked += 1;
         let mine = state.asked;
         self.shared.work.notify_one();
-        while state.flushed < mine && state.failure.is_none() && state.open {
+        while state.open && state.flushed < mine {
             state = wait(&self.shared.done, state);
         }
-        match &state.failure {
-            Some(failure) => Err(again(failure)),
-            None => Ok(()),
-        }
+        outcome(&state)
     }
 
     /// Waits until all that was added is in the file, and closes it. Closing twice is nothing.
     pub fn close(&self) -> Result<()> {
-        let thread = lock(&self.seen).thread.take();
-        lock(&self.shared.state).closing = true;
+        let mut state = lock(&self.shared.state);
+        state.closing = true;
         self.shared.work.notify_one();
-        // A thread that panicked has left word before.
-        let _ = thread.map(JoinHandle::join);
-        match &lock(&self.shared.state).failure {
-            Some(failure) => Err(again(failure)),
-            None => Ok(()),
+        while state.open {
+            state = wait(&self.shared.done, state);
         }
+        drop(state);
+        // A thread that panicked has left word before.
+        let thread = lock(&self.seen).thread.take();
+        let _ = thread.map(JoinHandle::join);
+        outcome(&lock(&self.shared.state))
     }
 
     /// Goes on in a new file after the writer was closed or has failed; otherwise nothing.
@@ -277,15 +272,13 @@ impl SummaryWriter {
 
     /// Whether events are taken.
     fn check(&self, state: &State) -> Result<()> {
-        match &state.failure {
-            Some(failure) => Err(again(failure)),
-            None if state.open && !state.closing => Ok(()),
-            None => {
-                let cause = "the writer is closed";
-                let error = FormatError::new(Code::FailedPrecondition, FileKind::Events, cause);
-                Err(error.in_file(&state.path))
-            }
+        outcome(state)?;
+        if state.open && !state.closing {
+            return Ok(());
         }
+        let cause = "the writer is closed";
+        let error = FormatError::new(Code::FailedPrecondition, FileKind::Events, cause);
+        Err(error.in_file(&state.path))
     }
 
     fn start(&self, seen: &mut Seen, previous: Option<&Path>) -> Result<()> {
@@ -386,6 +379,14 @@ fn run(shared: &Shared, mut file: EventFile, clock: &Clock, flush_every: Duratio
         if state.failure.is_some() || closing && state.queue.is_empty() {
             return;
         }
+    }
+}
+
+/// Whether all went well so far.
+fn outcome(state: &State) -> Result<()> {
+    match &state.failure {
+        Some(failure) => Err(again(failure)),
+        None => Ok(()),
     }
 }
 

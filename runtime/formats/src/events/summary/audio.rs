@@ -61,9 +61,9 @@ pub fn audio_tensor(
 
 fn extents(sounds: Sounds<'_>) -> Result<[usize; 3]> {
     let shape = sounds.shape;
-    let extents = match shape {
-        &[all, frames] => [all, frames, 1],
-        &[all, frames, channels] => [all, frames, channels],
+    let extents = match *shape {
+        [all, frames] => [all, frames, 1],
+        [all, frames, channels] => [all, frames, channels],
         _ => {
             let cause = format!("sounds have 2 or 3 dimensions, not {}", shape.len());
             return Err(refused(cause));
