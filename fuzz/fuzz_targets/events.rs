@@ -4,7 +4,9 @@
 use libfuzzer_sys::fuzz_target;
 use prost::Message;
 use trainspec_formats::crc;
-use trainspec_formats::events::{EventIterator, EventReader, ReaderOptions, decode, elements, summary};
+use trainspec_formats::events::{
+    EventIterator, EventReader, ReaderOptions, decode, elements, summary,
+};
 use trainspec_formats::proto::event::What;
 use trainspec_formats::proto::summary::value::Value as Kind;
 use trainspec_formats::proto::{Event, GraphDef, MetaGraphDef, RunMetadata};
@@ -48,7 +50,10 @@ fn file(bytes: &[u8]) {
             }
         }
         events += 1;
-        assert!(16 * events <= bytes.len(), "more records than there is room for");
+        assert!(
+            16 * events <= bytes.len(),
+            "more records than there is room for"
+        );
     }
 }
 

@@ -8,11 +8,13 @@ use std::path::{Path, PathBuf};
 
 use prost::Message;
 use serde_json::{Value as Json, json as value};
-use support::{json, oracle};
+use support::{bytes, json, oracle};
 use tensors::{fields, number};
 use trainspec_formats::events::{LARGEST, decode};
 use trainspec_formats::proto::collection_def::Kind;
-use trainspec_formats::proto::{CollectionDef, MetaGraphDef, QueueRunnerDef, VariableDef};
+use trainspec_formats::proto::{
+    ClusterDef, CollectionDef, MetaGraphDef, QueueRunnerDef, ServerDef, VariableDef,
+};
 
 /// The files `.meta` below a folder of the reference data.
 fn meta_files(of: &Path) -> Vec<PathBuf> {
@@ -134,4 +136,40 @@ fn oracle_graphs_lose_nothing() {
             }
         }
     }
+}
+
+/// Clusters have the addresses that are stated, and servers the names, where there are any.
+#[test]
+fn oracle_clusters_and_servers_read_as_stated() {
+    if !oracle().join("cluster.json").exists() {
+        println!("no clusters");
+        return;
+    }
+    let all = json("cluster.json");
+    let mut compared = 0;
+    for case in all["cases"].as_array().unwrap() {
+        let expected = &case["expected"];
+        if let Some(hex) = expected.get("cluster_def_hex") {
+            let cluster: ClusterDef = decode(&bytes(hex), LARGEST).unwrap();
+            let jobs = cluster.job.iter().map(|job| {
+                let tasks = job.tasks.iter();
+                let tasks = tasks.map(|(index, task)| (index.to_string(), value!(task)));
+                (job.name.clone(), Json::Object(tasks.collect()))
+            });
+            assert_eq!(Json::Object(jobs.collect()), expected["task_address"]);
+            let again = decode::<ClusterDef>(&cluster.encode_to_vec(), LARGEST);
+            assert_eq!(again.unwrap(), cluster);
+            compared += 1;
+        }
+        if let Some(hex) = expected.get("server_def_hex") {
+            let server: ServerDef = decode(&bytes(hex), LARGEST).unwrap();
+            assert_eq!(server.job_name, expected["job_name"]);
+            assert_eq!(expected["task_index"], server.task_index);
+            assert_eq!(server.protocol, expected["protocol"]);
+            let again = decode::<ServerDef>(&server.encode_to_vec(), LARGEST);
+            assert_eq!(again.unwrap(), server);
+            compared += 1;
+        }
+    }
+    println!("{compared} clusters and servers");
 }
