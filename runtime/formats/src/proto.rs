@@ -7,3 +7,8 @@
 #![expect(clippy::all, reason = "generated")]
 
 include!(concat!(env!("OUT_DIR"), "/tensorflow.rs"));
+
+/// The messages of TensorBoard's view of hyperparameters.
+pub mod hparams {
+    include!(concat!(env!("OUT_DIR"), "/tensorboard.hparams.rs"));
+}

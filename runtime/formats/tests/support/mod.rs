@@ -1,6 +1,10 @@
 //! The reference data of `tests/oracle`, and folders for tests to write in.
 
-#![allow(dead_code, unreachable_pub, reason = "each test uses a part of it")]
+#![allow(
+    dead_code,
+    unreachable_pub,
+    reason = "each test includes it and uses a part"
+)]
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};

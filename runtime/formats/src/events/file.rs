@@ -1,0 +1,182 @@
+//! One event file that is written: its name, its first event, and whole records after it.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use prost::Message;
+
+use crate::error::{FileKind, FormatError, Result};
+use crate::events::{VERSION, frames};
+use crate::proto::event::What;
+use crate::proto::{Event, SourceMetadata};
+
+/// How much is held back at most before it is written.
+const BUFFER: usize = 1 << 18;
+
+/// Where event files are put, and what they are called.
+#[derive(Debug, Clone)]
+pub(super) struct Naming {
+    pub(super) folder: PathBuf,
+    pub(super) host: String,
+    pub(super) suffix: String,
+}
+
+/// A file that has its first event.
+#[derive(Debug)]
+pub(super) struct EventFile {
+    file: File,
+    path: PathBuf,
+    naming: Naming,
+    /// Whole records that are not written yet.
+    buffer: Vec<u8>,
+    /// How long the file is up to the last record that is written.
+    length: u64,
+}
+
+impl EventFile {
+    /// Makes a new file, whose name comes after that of `previous`, and writes the version.
+    pub(super) fn create(naming: Naming, seconds: f64, previous: Option<&Path>) -> Result<Self> {
+        let (file, path) = create(&naming, seconds, previous)?;
+        let mut file = EventFile {
+            file,
+            path,
+            naming,
+            buffer: Vec::new(),
+            length: 0,
+        };
+        file.append(&first_event(seconds))?;
+        file.flush(seconds)?;
+        Ok(file)
+    }
+
+    /// Where it is.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether all is written.
+    pub(super) fn is_flushed(&self) -> bool {
+        self.buffer.is_empty()
+    }
+
+    /// Adds an event. It is written when there are many, or at the next flush.
+    pub(super) fn append(&mut self, event: &Event) -> Result<()> {
+        frames::append(&mut self.buffer, |to| {
+            event.encode(to).expect("memory has room");
+        });
+        match self.buffer.len() >= BUFFER {
+            true => self.write(),
+            false => Ok(()),
+        }
+    }
+
+    /// Hands all to the operating system. A file that somebody has removed is started anew.
+    pub(super) fn flush(&mut self, seconds: f64) -> Result<()> {
+        if !self.buffer.is_empty() && !self.path.exists() {
+            let (file, path) = create(&self.naming, seconds, Some(&self.path))?;
+            (self.file, self.path, self.length) = (file, path, 0);
+            let held = std::mem::take(&mut self.buffer);
+            self.append(&first_event(seconds))?;
+            self.buffer.extend(held);
+        }
+        self.write()
+    }
+
+    fn write(&mut self) -> Result<()> {
+        if let Err(e) = self.file.write_all(&self.buffer) {
+            // What is there of a record would hide the ones after it from readers.
+            let _ = self.file.set_len(self.length);
+            return Err(FormatError::io(FileKind::Events, "write it", e)
+                .at(self.length)
+                .in_file(&self.path));
+        }
+        self.length += self.buffer.len() as u64;
+        self.buffer.clear();
+        // One large event does not keep its memory for good.
+        self.buffer.shrink_to(2 * BUFFER);
+        Ok(())
+    }
+}
+
+fn first_event(seconds: f64) -> Event {
+    Event {
+        // TensorFlow writes whole seconds here.
+        wall_time: seconds.floor(),
+        what: Some(What::FileVersion(format!("{VERSION}2"))),
+        source_metadata: Some(SourceMetadata {
+            writer: "tensorflow.core.util.events_writer".to_owned(),
+        }),
+        ..Default::default()
+    }
+}
+
+/// A file that was not there before: `events.out.tfevents.<seconds>.<host>.<process>.<count><suffix>`.
+///
+/// Readers take the files of a folder in the order of their names, so the seconds go on until the name is later than the one
+/// before, and a file is never written over.
+fn create(naming: &Naming, seconds: f64, previous: Option<&Path>) -> Result<(File, PathBuf)> {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let folder = &naming.folder;
+    fs::create_dir_all(folder)
+        .map_err(|e| FormatError::io(FileKind::Events, "create the folder", e).in_file(folder))?;
+    let process = std::process::id();
+    // Negative and huge clocks are cut off by the cast.
+    let mut second = seconds as u64;
+    loop {
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let (host, suffix) = (&naming.host, &naming.suffix);
+        let name = format!("events.out.tfevents.{second:010}.{host}.{process}.{count}{suffix}");
+        let path = folder.join(name);
+        if previous.is_some_and(|previous| previous.file_name() >= path.file_name()) {
+            second = second.saturating_add(1);
+            continue;
+        }
+        match File::options().write(true).create_new(true).open(&path) {
+            Ok(file) => return Ok((file, path)),
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(e) => return Err(FormatError::io(FileKind::Events, "create it", e).in_file(path)),
+        }
+    }
+}
+
+/// The name of this machine, as far as a program can know it without asking the system directly.
+pub(super) fn host() -> String {
+    let known = fs::read_to_string("/proc/sys/kernel/hostname")
+        .or_else(|_| fs::read_to_string("/etc/hostname"))
+        .ok()
+        .or_else(|| std::env::var("HOSTNAME").ok())
+        .or_else(|| std::env::var("COMPUTERNAME").ok());
+    let name = known.unwrap_or_default();
+    match name.trim() {
+        "" => "localhost".to_owned(),
+        name => name.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_later_file_has_a_later_name() {
+        let folder = std::env::temp_dir().join(format!("trainspec-names-{}", std::process::id()));
+        let naming = Naming {
+            folder: folder.clone(),
+            host: "h".to_owned(),
+            suffix: ".x".to_owned(),
+        };
+        let mut previous: Option<PathBuf> = None;
+        for _ in 0..30 {
+            let file = EventFile::create(naming.clone(), 7.9, previous.as_deref()).unwrap();
+            assert!(previous.is_none_or(|previous| previous < file.path));
+            previous = Some(file.path);
+        }
+        let name = previous.unwrap().file_name().unwrap().to_owned();
+        let name = name.to_str().unwrap();
+        assert!(name.starts_with("events.out.tfevents.00000000"), "{name}");
+        assert!(name.ends_with(".x"), "{name}");
+        fs::remove_dir_all(folder).unwrap();
+    }
+}

@@ -1,0 +1,115 @@
+//! The files of a run, one after the other.
+//!
+//! In: a folder. Out: the events of its files, in the order of their names, each file until its end. Leaves alone: folders
+//! inside, which are runs of their own.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::error::{FileKind, FormatError, Result};
+use crate::events::reader::{EventReader, Place, ReaderOptions};
+use crate::proto::Event;
+
+/// Whether a name is that of an event file, as TensorBoard sees it.
+pub fn is_event_file(name: &str) -> bool {
+    name.contains("tfevents") && !name.ends_with(".profile-empty")
+}
+
+/// A reader of a folder whose files still grow, and to which files are added.
+///
+/// As in TensorBoard, a file is taken to be complete once there is a later one.
+#[derive(Debug)]
+pub struct RunReader {
+    folder: PathBuf,
+    options: ReaderOptions,
+    files: Vec<PathBuf>,
+    reader: Option<EventReader>,
+    /// The reader stands at a record that cannot be read.
+    damaged: bool,
+}
+
+impl RunReader {
+    /// Starts with the first file of a folder.
+    pub fn open(folder: &Path, options: ReaderOptions) -> Result<RunReader> {
+        let reader = RunReader {
+            folder: folder.to_owned(),
+            options,
+            files: Vec::new(),
+            reader: None,
+            damaged: false,
+        };
+        reader.later()?;
+        Ok(reader)
+    }
+
+    /// The files that were opened so far, in order.
+    pub fn files(&self) -> &[PathBuf] {
+        &self.files
+    }
+
+    /// The next event, with the number of its file and its place there; nothing means "not yet". A damaged record is an
+    /// error once; what comes after is the next file, if there is one.
+    pub fn poll(&mut self) -> Result<Option<(usize, Place, Event)>> {
+        // That there is a later file must be seen before this one is found to be at its end.
+        let mut later: Option<PathBuf> = None;
+        loop {
+            if let Some(reader) = &mut self.reader
+                && !self.damaged
+            {
+                match reader.poll() {
+                    Ok(Some((place, event))) => {
+                        return Ok(Some((self.files.len() - 1, place, event)));
+                    }
+                    Ok(None) => {}
+                    Err(e) => {
+                        self.damaged = true;
+                        return Err(e);
+                    }
+                }
+            }
+            if let Some(path) = later.take() {
+                self.reader = Some(EventReader::open(&path, self.options)?);
+                self.files.push(path);
+                self.damaged = false;
+                continue;
+            }
+            later = self.later()?;
+            if later.is_none() {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// The event at a place that was given before.
+    pub fn event_at(&self, file: usize, place: Place) -> Result<Event> {
+        let missing = || FormatError::not_found(FileKind::Events, "there is no such event");
+        let path = self.files.get(file).ok_or_else(missing)?;
+        match EventReader::open_at(path, place, self.options)?.poll()? {
+            Some((_, event)) => Ok(event),
+            None => Err(missing().at(place).in_file(path)),
+        }
+    }
+
+    /// The first file after the last one.
+    fn later(&self) -> Result<Option<PathBuf>> {
+        let failed =
+            |e| FormatError::io(FileKind::Events, "list the folder", e).in_file(&self.folder);
+        let last = self.files.last().and_then(|path| path.file_name());
+        let mut first: Option<std::ffi::OsString> = None;
+        for entry in fs::read_dir(&self.folder).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let name = entry.file_name();
+            let is_later = last.is_none_or(|last| *name > *last);
+            let is_first = first.as_ref().is_none_or(|first| name < *first);
+            if is_later && is_first && is_event_file(&name.to_string_lossy()) && !is_folder(&entry)
+            {
+                first = Some(name);
+            }
+        }
+        Ok(first.map(|name| self.folder.join(name)))
+    }
+}
+
+fn is_folder(entry: &fs::DirEntry) -> bool {
+    fs::metadata(entry.path()).is_ok_and(|found| found.is_dir())
+}

@@ -1,0 +1,210 @@
+//! Events as records: a length, its checksum, the bytes, their checksum.
+//!
+//! In: a file that may still grow. Out: the bytes of one record after the other. This is the only file here that knows how
+//! records are framed.
+
+use std::io;
+
+use crate::crc;
+use crate::error::{FileKind, FormatError, Result};
+use crate::files::ReadAt;
+
+/// What stands before the bytes of a record: the length and its checksum.
+const HEADER: usize = 12;
+
+/// What stands after them: their checksum.
+const FOOTER: usize = 4;
+
+/// How much is read at once, if there is as much.
+const CHUNK: usize = 1 << 16;
+
+/// Puts a record behind others; what `write` appends are its bytes.
+pub(super) fn append(to: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
+    let start = to.len();
+    to.extend([0; HEADER]);
+    write(to);
+    let body = &to[start + HEADER..];
+    let length = (body.len() as u64).to_le_bytes();
+    let after = crc::masked(body).to_le_bytes();
+    to.extend(after);
+    to[start..start + 8].copy_from_slice(&length);
+    to[start + 8..start + HEADER].copy_from_slice(&crc::masked(&length).to_le_bytes());
+}
+
+/// Records that are read in order, now or when they are there.
+pub(super) struct Frames {
+    source: Box<dyn ReadAt>,
+    /// Where the next record begins.
+    position: u64,
+    buffer: Vec<u8>,
+    /// Where in the file the buffer begins.
+    start: u64,
+}
+
+impl Frames {
+    /// Starts where a record begins.
+    pub(super) fn new(source: Box<dyn ReadAt>, position: u64) -> Frames {
+        Frames {
+            source,
+            position,
+            buffer: Vec::new(),
+            start: position,
+        }
+    }
+
+    /// Where the next record begins, or will begin.
+    pub(super) fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// How many bytes lie behind the last whole record.
+    pub(super) fn rest(&self) -> Result<u64> {
+        let length = self.source.length().map_err(failed)?;
+        Ok(length.saturating_sub(self.position))
+    }
+
+    /// The bytes of the next record and the place where it begins; nothing while it is not there as a whole.
+    pub(super) fn next(&mut self) -> Result<Option<(u64, &[u8])>> {
+        let at = self.position;
+        let Some(header) = self.peek(HEADER as u64)? else {
+            return Ok(None);
+        };
+        let (length, stored) = header.split_at(8);
+        let damaged = |cause: &str| Err(FormatError::data_loss(FileKind::Events, cause).at(at));
+        if crc::masked(length) != number(stored) {
+            return damaged("the checksum of the length of a record is wrong");
+        }
+        let length = length
+            .iter()
+            .rev()
+            .fold(0_u64, |n, &byte| n << 8 | u64::from(byte));
+        let Some(whole) = length.checked_add((HEADER + FOOTER) as u64) else {
+            return damaged("a record is longer than any file");
+        };
+        let Some(record) = self.peek(whole)? else {
+            return Ok(None);
+        };
+        let end = record.len() - FOOTER;
+        if crc::masked(&record[HEADER..end]) != number(&record[end..]) {
+            return damaged("the checksum of the bytes of a record is wrong");
+        }
+        self.position += whole;
+        let from = (at - self.start) as usize;
+        Ok(Some((at, &self.buffer[from + HEADER..from + end])))
+    }
+
+    /// The next bytes, if the file has as many; nothing is allocated for bytes that it does not have.
+    fn peek(&mut self, count: u64) -> Result<Option<&[u8]>> {
+        let from = self.position - self.start;
+        let held = self.buffer.len() as u64 - from;
+        if held < count {
+            let length = self.source.length().map_err(failed)?;
+            let Some(left) = length.checked_sub(self.position) else {
+                let cause = "the file became shorter than what was read of it";
+                return Err(FormatError::data_loss(FileKind::Events, cause).at(self.position));
+            };
+            if left < count {
+                return Ok(None);
+            }
+            let wanted = usize::try_from(count.max(left.min(CHUNK as u64)))
+                .map_err(|_| FormatError::data_loss(FileKind::Events, "a record does not fit"))?;
+            // All of it is read, also what was there before: it may have been about to be written.
+            self.buffer.resize(wanted, 0);
+            self.start = self.position;
+            if let Err(e) = self.source.read_exact_at(self.start, &mut self.buffer) {
+                self.buffer.clear();
+                return match e.kind() {
+                    io::ErrorKind::UnexpectedEof => Ok(None),
+                    _ => Err(failed(e).at(self.position)),
+                };
+            }
+        }
+        let from = (self.position - self.start) as usize;
+        Ok(self.buffer.get(from..from + count as usize))
+    }
+}
+
+impl std::fmt::Debug for Frames {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Frames")
+            .field("position", &self.position)
+            .finish_non_exhaustive()
+    }
+}
+
+fn failed(e: io::Error) -> FormatError {
+    FormatError::io(FileKind::Events, "read it", e)
+}
+
+/// Four bytes, the lowest first.
+fn number(bytes: &[u8]) -> u32 {
+    bytes
+        .iter()
+        .rev()
+        .fold(0, |n, &byte| n << 8 | u32::from(byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::{Arc, Mutex};
+
+    /// Bytes that others add to.
+    #[derive(Clone, Default)]
+    struct Growing(Arc<Mutex<Vec<u8>>>);
+
+    impl ReadAt for Growing {
+        fn length(&self) -> io::Result<u64> {
+            self.0.lock().unwrap().length()
+        }
+
+        fn read_exact_at(&self, position: u64, buffer: &mut [u8]) -> io::Result<()> {
+            self.0.lock().unwrap().read_exact_at(position, buffer)
+        }
+    }
+
+    #[test]
+    fn a_record_is_not_there_until_its_last_byte_is() {
+        let mut bytes = Vec::new();
+        append(&mut bytes, |to| to.extend(b"first"));
+        append(&mut bytes, |_| {});
+        append(&mut bytes, |to| to.extend([7; 100_000]));
+        let file = Growing::default();
+        let mut frames = Frames::new(Box::new(file.clone()), 0);
+        let mut seen = Vec::new();
+        for byte in &bytes {
+            assert_eq!(frames.next().unwrap(), None);
+            file.0.lock().unwrap().push(*byte);
+            if let Some((at, record)) = frames.next().unwrap() {
+                seen.push((at, record.len()));
+            }
+        }
+        assert_eq!(seen, [(0, 5), (21, 0), (37, 100_000)]);
+        assert_eq!(frames.rest().unwrap(), 0);
+    }
+
+    #[test]
+    fn a_length_beyond_the_file_allocates_nothing() {
+        for length in [1 << 40, u64::MAX - 16, u64::MAX] {
+            let mut bytes = length.to_le_bytes().to_vec();
+            bytes.extend(crc::masked(&bytes).to_le_bytes());
+            let mut frames = Frames::new(Box::new(bytes), 0);
+            match frames.next() {
+                Ok(next) => assert_eq!(next, None),
+                Err(e) => assert_eq!(e.offset, Some(0)),
+            }
+            assert!(frames.buffer.len() <= CHUNK);
+        }
+    }
+
+    #[test]
+    fn a_file_that_shrinks_is_an_error() {
+        let mut bytes = Vec::new();
+        append(&mut bytes, |to| to.extend(b"first"));
+        let file = Growing(Arc::new(Mutex::new(bytes)));
+        let mut frames = Frames::new(Box::new(file.clone()), 0);
+        assert!(frames.next().unwrap().is_some());
+        file.0.lock().unwrap().clear();
+        assert!(frames.next().is_err());
+    }
+}

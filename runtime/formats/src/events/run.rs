@@ -1,0 +1,317 @@
+//! What is in the files of a run, without holding it.
+//!
+//! In: events. Out: for each tag, what kind of values it has and where they are; scalars with their values. Images, sounds
+//! and tensors stay in the files and are read when they are asked for. Leaves alone: the events themselves.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::error::{Code, FileKind, FormatError, Result};
+use crate::events::folder::RunReader;
+use crate::events::reader::{Place, ReaderOptions};
+use crate::events::tensor::{Elements, elements};
+use crate::events::{VERSION, bounded};
+use crate::proto::event::What;
+use crate::proto::session_log::SessionStatus;
+use crate::proto::summary::Value;
+use crate::proto::summary::value::Value as Field;
+use crate::proto::{DataType, Event, GraphDef, MetaGraphDef, SessionLog, Summary, SummaryMetadata};
+
+/// What happens to values from before a restart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Purge {
+    /// All values are listed.
+    #[default]
+    Never,
+    /// As TensorBoard does: when a session starts again at a step, values of that step and later ones are dropped; in files
+    /// without a version, when the step of a tag goes back.
+    Restarts,
+}
+
+/// How a run is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RunOptions {
+    /// How each file is read.
+    pub reader: ReaderOptions,
+    /// What happens to values from before a restart.
+    pub purge: Purge,
+}
+
+/// The kind of the values of a tag.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Kind {
+    /// Numbers.
+    Scalar,
+    /// Histograms.
+    Histogram,
+    /// Images.
+    Image,
+    /// Sounds.
+    Audio,
+    /// Strings.
+    Text,
+    /// Hyperparameters.
+    HParams,
+    /// Tensors that say nothing of themselves.
+    Tensor,
+    /// What another part of TensorBoard shows.
+    Plugin(String),
+    /// Nothing that is known.
+    Unknown,
+}
+
+impl std::fmt::Display for Kind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Kind::Scalar => "scalar",
+            Kind::Histogram => "histogram",
+            Kind::Image => "image",
+            Kind::Audio => "audio",
+            Kind::Text => "text",
+            Kind::HParams => "hparams",
+            Kind::Tensor => "tensor",
+            Kind::Plugin(name) => name,
+            Kind::Unknown => "unknown",
+        })
+    }
+}
+
+/// One value of a tag.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Point {
+    /// The step of its event.
+    pub step: i64,
+    /// The time of its event, in seconds since 1970.
+    pub wall_time: f64,
+    /// The number, if it is one.
+    pub scalar: Option<f64>,
+    /// The file that its event is in.
+    file: u32,
+    /// Which value of its event it is.
+    index: u32,
+    /// Where its event begins.
+    place: Place,
+}
+
+/// The values of a tag, in the order in which they were written.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Series {
+    /// What they are.
+    pub kind: Kind,
+    /// What the first of them said of them.
+    pub metadata: Option<SummaryMetadata>,
+    /// Where they are.
+    pub points: Vec<Point>,
+}
+
+/// What is in the files of a folder.
+#[derive(Debug)]
+pub struct Run {
+    /// The values, by tag.
+    pub series: BTreeMap<String, Series>,
+    /// The reports of runs, by tag.
+    pub run_metadata: BTreeMap<String, Point>,
+    /// What happened to sessions: step, time, and what.
+    pub sessions: Vec<(i64, f64, SessionLog)>,
+    /// How many events there were.
+    pub events: u64,
+    /// What could not be read; the rest of these files is missing.
+    pub damage: Vec<FormatError>,
+    reader: RunReader,
+    purge: Purge,
+    graph: Option<Point>,
+    meta_graph: Option<Point>,
+    version: Option<f64>,
+    latest_step: i64,
+}
+
+impl Run {
+    /// Reads all files of a folder as they are now.
+    pub fn read(folder: &Path, options: RunOptions) -> Result<Run> {
+        let mut run = Run {
+            series: BTreeMap::new(),
+            run_metadata: BTreeMap::new(),
+            sessions: Vec::new(),
+            events: 0,
+            damage: Vec::new(),
+            reader: RunReader::open(folder, options.reader)?,
+            purge: options.purge,
+            graph: None,
+            meta_graph: None,
+            version: None,
+            latest_step: -1,
+        };
+        run.update()?;
+        Ok(run)
+    }
+
+    /// Reads what was added since; says how many events that were.
+    pub fn update(&mut self) -> Result<u64> {
+        let before = self.events;
+        loop {
+            match self.reader.poll() {
+                Ok(Some((file, place, event))) => self.take(file as u32, place, event),
+                Ok(None) => return Ok(self.events - before),
+                Err(e) if matches!(e.code, Code::DataLoss | Code::ResourceExhausted) => {
+                    self.damage.push(e);
+                }
+                Err(e) => return Err(e),
+            }
+        }
+    }
+
+    /// A value, read again from its file.
+    pub fn value(&self, point: &Point) -> Result<Value> {
+        let event = self.event(point)?;
+        match event.what {
+            Some(What::Summary(Summary { mut value })) if (point.index as usize) < value.len() => {
+                Ok(value.swap_remove(point.index as usize))
+            }
+            _ => Err(self.missing(point)),
+        }
+    }
+
+    /// The last graph, if there is one; as in TensorBoard, one without anything else goes before one with.
+    pub fn graph(&self) -> Result<Option<GraphDef>> {
+        if let Some(point) = &self.graph {
+            return match self.event(point)?.what {
+                Some(What::GraphDef(bytes)) => bounded::decode(&bytes, bounded::LARGEST).map(Some),
+                _ => Err(self.missing(point)),
+            };
+        }
+        Ok(self.meta_graph()?.and_then(|graph| graph.graph_def))
+    }
+
+    /// The last graph with what belongs to it, if there is one.
+    pub fn meta_graph(&self) -> Result<Option<MetaGraphDef>> {
+        let Some(point) = &self.meta_graph else {
+            return Ok(None);
+        };
+        match self.event(point)?.what {
+            Some(What::MetaGraphDef(bytes)) => bounded::decode(&bytes, bounded::LARGEST).map(Some),
+            _ => Err(self.missing(point)),
+        }
+    }
+
+    /// The event that a value is in.
+    pub fn event(&self, point: &Point) -> Result<Event> {
+        self.reader.event_at(point.file as usize, point.place)
+    }
+
+    fn missing(&self, point: &Point) -> FormatError {
+        let error = FormatError::not_found(FileKind::Events, "the value is no longer there");
+        match self.reader.files().get(point.file as usize) {
+            Some(path) => error.at(point.place).in_file(path),
+            None => error,
+        }
+    }
+
+    fn take(&mut self, file: u32, place: Place, event: Event) {
+        self.events += 1;
+        self.drop_orphans(&event);
+        let point = Point {
+            step: event.step,
+            wall_time: event.wall_time,
+            scalar: None,
+            file,
+            index: 0,
+            place,
+        };
+        match event.what {
+            Some(What::FileVersion(version)) => {
+                let number = version.rsplit(VERSION).next().map(str::trim);
+                self.version = number.and_then(|number| number.parse().ok());
+            }
+            Some(What::Summary(summary)) => {
+                for (index, value) in summary.value.into_iter().enumerate() {
+                    let index = index as u32;
+                    self.take_value(Point { index, ..point }, value);
+                }
+            }
+            Some(What::GraphDef(_)) => self.graph = Some(point),
+            Some(What::MetaGraphDef(_)) => self.meta_graph = Some(point),
+            Some(What::SessionLog(log)) => self.sessions.push((event.step, event.wall_time, log)),
+            Some(What::TaggedRunMetadata(tagged)) => {
+                self.run_metadata.insert(tagged.tag, point);
+            }
+            Some(What::LogMessage(_)) | None => {}
+        }
+    }
+
+    fn take_value(&mut self, mut point: Point, value: Value) {
+        let Value {
+            tag,
+            metadata,
+            value,
+            ..
+        } = value;
+        let series = self.series.entry(tag).or_insert_with(|| Series {
+            kind: kind(value.as_ref(), metadata.as_ref()),
+            metadata: None,
+            points: Vec::new(),
+        });
+        if series.metadata.is_none() {
+            series.metadata = metadata;
+        }
+        point.scalar = match value {
+            Some(Field::SimpleValue(number)) => Some(number.into()),
+            Some(Field::Tensor(tensor)) if series.kind == Kind::Scalar => match elements(&tensor) {
+                Ok(Elements::Floats(numbers)) if numbers.len() == 1 => Some(numbers[0]),
+                Ok(Elements::Integers(numbers)) if numbers.len() == 1 => Some(numbers[0] as f64),
+                _ => None,
+            },
+            _ => None,
+        };
+        series.points.push(point);
+    }
+
+    /// Drops what a restart makes void, before the event that tells of it is taken.
+    fn drop_orphans(&mut self, event: &Event) {
+        if self.purge == Purge::Never {
+            return;
+        }
+        let is_before = |point: &Point| point.step < event.step;
+        if self.version.is_some_and(|version| version >= 2.0) {
+            if let Some(What::SessionLog(log)) = &event.what
+                && log.status() == SessionStatus::Start
+            {
+                for series in self.series.values_mut() {
+                    series.points.retain(is_before);
+                }
+            }
+            return;
+        }
+        match &event.what {
+            Some(What::Summary(summary)) if event.step < self.latest_step => {
+                for value in &summary.value {
+                    if let Some(series) = self.series.get_mut(&value.tag) {
+                        series.points.retain(is_before);
+                    }
+                }
+            }
+            _ => self.latest_step = event.step,
+        }
+    }
+}
+
+/// What a value is, by its field and by what its metadata say.
+fn kind(value: Option<&Field>, metadata: Option<&SummaryMetadata>) -> Kind {
+    let plugin = metadata.and_then(|metadata| metadata.plugin_data.as_ref());
+    match (value, plugin.map(|plugin| plugin.plugin_name.as_str())) {
+        (Some(Field::SimpleValue(_)), _) => Kind::Scalar,
+        (Some(Field::Histo(_) | Field::ObsoleteOldStyleHistogram(_)), _) => Kind::Histogram,
+        (Some(Field::Image(_)), _) => Kind::Image,
+        (Some(Field::Audio(_)), _) => Kind::Audio,
+        (_, Some("scalars")) => Kind::Scalar,
+        (_, Some("histograms")) => Kind::Histogram,
+        (_, Some("images")) => Kind::Image,
+        (_, Some("audio")) => Kind::Audio,
+        (_, Some("text")) => Kind::Text,
+        (_, Some("hparams")) => Kind::HParams,
+        (_, Some(name)) if !name.is_empty() => Kind::Plugin(name.to_owned()),
+        (Some(Field::Tensor(tensor)), _) if tensor.dtype() == DataType::DtInvalid => Kind::Unknown,
+        (Some(Field::Tensor(_)), _) => Kind::Tensor,
+        (None, _) => Kind::Unknown,
+    }
+}

@@ -1,0 +1,98 @@
+//! Histograms as tensors: buckets of equal width, as TensorFlow 2 makes them.
+
+use crate::error::Result;
+use crate::events::summary::histogram::not_finite;
+use crate::events::summary::{About, of_plugin, refused};
+use crate::events::tensor;
+use crate::proto::{DataType, Summary};
+
+/// How many buckets a histogram has unless said otherwise.
+pub const BUCKETS: usize = 30;
+
+/// A histogram as a tensor of shape `[buckets, 3]`: the lower edge, the upper edge and the count of each bucket.
+///
+/// All buckets are equally wide, `(max - min) / buckets`. Without values all is zero. If all values are the same, so are
+/// all edges, and the last bucket has the count. A value that is not finite is an error.
+pub fn histogram_tensor(
+    tag: &str,
+    values: &[f64],
+    buckets: usize,
+    about: About<'_>,
+) -> Result<Summary> {
+    if let Some(&value) = values.iter().find(|value| !value.is_finite()) {
+        return Err(not_finite(tag, value));
+    }
+    let rows = match values.is_empty() {
+        true => vec![[0.0; 3]; buckets],
+        false => rows(tag, values, buckets)?,
+    };
+    let bytes = rows.iter().flatten().flat_map(|x| x.to_le_bytes());
+    let value = tensor::content(DataType::DtDouble, &[buckets, 3], bytes.collect());
+    Ok(of_plugin(tag, value, "histograms", Vec::new(), about))
+}
+
+fn rows(tag: &str, values: &[f64], buckets: usize) -> Result<Vec<[f64; 3]>> {
+    let min = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let max = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let range = max - min;
+    if !range.is_finite() {
+        let cause = format!("the values of the histogram `{tag}` are too far apart");
+        return Err(refused(cause));
+    }
+    if buckets == 0 {
+        return Ok(Vec::new());
+    }
+    let last = buckets - 1;
+    if range == 0.0 {
+        let mut rows = vec![[max, max, 0.0]; buckets];
+        rows[last][2] = values.len() as f64;
+        return Ok(rows);
+    }
+    let width = range / buckets as f64;
+    let edge = |i: usize| match i {
+        0 => min,
+        _ if i == buckets => max,
+        _ => min + width * i as f64,
+    };
+    let mut rows: Vec<[f64; 3]> = (0..buckets).map(|i| [edge(i), edge(i + 1), 0.0]).collect();
+    for value in values {
+        // A cast takes what is too large to the largest there is.
+        let place = ((value - min) / width).floor() as usize;
+        rows[place.min(last)][2] += 1.0;
+    }
+    Ok(rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::events::{Elements, elements};
+    use crate::proto::summary::value::Value as Kind;
+
+    fn of(values: &[f64], buckets: usize) -> Elements {
+        let summary = histogram_tensor("h", values, buckets, About::default()).unwrap();
+        match &summary.value[0].value {
+            Some(Kind::Tensor(tensor)) => elements(tensor).unwrap(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_largest_value_is_in_the_last_bucket() {
+        let expected = vec![0.0, 2.0, 1.0, 2.0, 4.0, 2.0];
+        assert_eq!(of(&[0.0, 2.0, 4.0], 2), Elements::Floats(expected));
+    }
+
+    #[test]
+    fn no_bucket_is_an_empty_tensor() {
+        assert_eq!(of(&[1.0, 2.0], 0), Elements::Floats(Vec::new()));
+        assert_eq!(of(&[], 1), Elements::Floats(vec![0.0; 3]));
+    }
+
+    #[test]
+    fn edges_that_cannot_be_told_apart_are_no_failure() {
+        of(&[0.0, 5e-324], 30);
+        assert!(histogram_tensor("h", &[f64::MIN, f64::MAX], 3, About::default()).is_err());
+        assert!(histogram_tensor("h", &[f64::NAN], 3, About::default()).is_err());
+    }
+}

@@ -1,0 +1,90 @@
+//! Hyperparameters and what came of them, as TensorBoard's table of runs wants them.
+//!
+//! An [`experiment`] says once, in the folder above all runs, what there is; it may be left out. Each run has a
+//! [`session_start`] with its values and, in the end, a [`session_end`].
+//!
+//! ```
+//! use trainspec_formats::events::summary::hparams::{self, HParam};
+//!
+//! let values = [("lr", HParam::Number(0.1)), ("optimizer", HParam::Text("adam".into()))];
+//! let summary = hparams::session_start(values, None, 1.6e9);
+//! assert_eq!(summary.value[0].tag, "_hparams_/session_start_info");
+//! ```
+
+use prost::Message;
+
+use crate::events::summary::{About, of_plugin};
+use crate::events::tensor;
+use crate::proto::hparams::h_params_plugin_data::Data;
+use crate::proto::hparams::value::Kind;
+use crate::proto::hparams::{
+    Experiment, HParamsPluginData, SessionEndInfo, SessionStartInfo, Status, Value,
+};
+use crate::proto::{DataType, Summary};
+
+/// What a hyperparameter is set to.
+#[derive(Debug, Clone, PartialEq)]
+pub enum HParam {
+    /// A number; integers too.
+    Number(f64),
+    /// Yes or no.
+    Flag(bool),
+    /// A word.
+    Text(String),
+}
+
+/// Which hyperparameters and metrics there are.
+pub fn experiment(experiment: Experiment) -> Summary {
+    of("_hparams_/experiment", Data::Experiment(experiment))
+}
+
+/// The values of a run, and when it started, in seconds since 1970. Runs of the same group are shown as one; without a group
+/// each is its own.
+pub fn session_start<N: Into<String>>(
+    values: impl IntoIterator<Item = (N, HParam)>,
+    group: Option<&str>,
+    start: f64,
+) -> Summary {
+    let message = |value| Value {
+        kind: Some(match value {
+            HParam::Number(number) => Kind::NumberValue(number),
+            HParam::Flag(flag) => Kind::BoolValue(flag),
+            HParam::Text(text) => Kind::StringValue(text),
+        }),
+    };
+    let values = values
+        .into_iter()
+        .map(|(name, value)| (name.into(), message(value)));
+    let info = SessionStartInfo {
+        hparams: values.collect(),
+        group_name: group.unwrap_or_default().to_owned(),
+        start_time_secs: start,
+        ..Default::default()
+    };
+    of("_hparams_/session_start_info", Data::SessionStartInfo(info))
+}
+
+/// How a run ended, and when.
+pub fn session_end(status: Status, end: f64) -> Summary {
+    let info = SessionEndInfo {
+        status: status.into(),
+        end_time_secs: end,
+    };
+    of("_hparams_/session_end_info", Data::SessionEndInfo(info))
+}
+
+fn of(tag: &str, data: Data) -> Summary {
+    let content = HParamsPluginData {
+        version: 0,
+        data: Some(data),
+    };
+    // The metadata say it all; a value has to be there.
+    let nothing = tensor::content(DataType::DtFloat, &[0], Vec::new());
+    of_plugin(
+        tag,
+        nothing,
+        "hparams",
+        content.encode_to_vec(),
+        About::default(),
+    )
+}

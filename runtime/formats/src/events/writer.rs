@@ -1,0 +1,415 @@
+//! The writer of event files: callers hand over events, a thread of its own writes them.
+//!
+//! In: events. Out: a file that always ends in a whole record, or in the part of one if the process is killed, which readers
+//! take as "not yet". Handing over waits only when the queue is full. What goes wrong in the thread is returned by the next
+//! call, and by every one after it until the writer is opened again.
+
+use std::collections::{HashSet, VecDeque};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use prost::Message;
+
+use crate::error::{Code, FileKind, FormatError, Result};
+use crate::events::bounded::{LARGEST, decode};
+use crate::events::file::{EventFile, Naming, host};
+use crate::proto::event::What;
+use crate::proto::{
+    Event, GraphDef, MetaGraphDef, RunMetadata, SessionLog, Summary, TaggedRunMetadata,
+};
+
+/// A clock: seconds since 1970.
+#[derive(Clone)]
+pub struct Clock(Arc<dyn Fn() -> f64 + Send + Sync>);
+
+impl Clock {
+    /// The clock of the machine.
+    pub fn system() -> Clock {
+        Clock::new(|| {
+            SystemTime::now()
+                .duration_since(UNIX_EPOCH)
+                .map_or(0.0, |since| since.as_secs_f64())
+        })
+    }
+
+    /// Any other.
+    pub fn new(seconds: impl Fn() -> f64 + Send + Sync + 'static) -> Clock {
+        Clock(Arc::new(seconds))
+    }
+
+    /// What time it is.
+    pub fn now(&self) -> f64 {
+        (self.0)()
+    }
+}
+
+impl fmt::Debug for Clock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Clock")
+    }
+}
+
+/// How events are written.
+#[derive(Debug, Clone)]
+pub struct WriterOptions {
+    /// How many events may wait before adding one waits too; 0 is any number.
+    pub max_queue: usize,
+    /// How long events may be held back. The first is written at once.
+    pub flush_every: Duration,
+    /// The end of the name of the file.
+    pub filename_suffix: String,
+    /// The name of the machine in the name of the file; nothing for its own.
+    pub host: Option<String>,
+    /// Where the times of events come from.
+    pub clock: Clock,
+}
+
+impl Default for WriterOptions {
+    fn default() -> WriterOptions {
+        WriterOptions {
+            max_queue: 10,
+            flush_every: Duration::from_secs(120),
+            filename_suffix: String::new(),
+            host: None,
+            clock: Clock::system(),
+        }
+    }
+}
+
+/// A writer of events into a folder, `FileWriter` of `tf.compat.v1.summary`.
+///
+/// Several threads may use it at once. Dropping it writes what waits, but only [`close`](SummaryWriter::close) says
+/// whether that went well.
+#[derive(Debug)]
+pub struct SummaryWriter {
+    naming: Naming,
+    options: WriterOptions,
+    shared: Arc<Shared>,
+    /// What was seen, and the thread while it runs.
+    seen: Mutex<Seen>,
+}
+
+#[derive(Debug, Default)]
+struct Seen {
+    thread: Option<JoinHandle<()>>,
+    /// Tags that had a value before: their metadata are known.
+    tags: HashSet<String>,
+    run_tags: HashSet<String>,
+}
+
+/// What the callers and the thread both look at.
+#[derive(Debug, Default)]
+struct Shared {
+    state: Mutex<State>,
+    /// Something came in for the thread.
+    work: Condvar,
+    /// The thread got on.
+    done: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    queue: VecDeque<Event>,
+    path: PathBuf,
+    /// How many flushes were asked for, and how many of these are done.
+    asked: u64,
+    flushed: u64,
+    closing: bool,
+    /// The thread takes events.
+    open: bool,
+    failure: Option<FormatError>,
+}
+
+impl SummaryWriter {
+    /// Makes a new file in a folder, which is made if it is not there.
+    pub fn open(folder: impl Into<PathBuf>, options: WriterOptions) -> Result<SummaryWriter> {
+        let naming = Naming {
+            folder: folder.into(),
+            host: options.host.clone().unwrap_or_else(host),
+            suffix: options.filename_suffix.clone(),
+        };
+        for part in [&naming.host, &naming.suffix] {
+            if part.contains(['/', '\\', '\0']) {
+                let cause = format!("`{part}` cannot be a part of the name of a file");
+                return Err(FormatError::invalid(FileKind::Events, cause).in_file(&naming.folder));
+            }
+        }
+        let writer = SummaryWriter {
+            naming,
+            options,
+            shared: Arc::default(),
+            seen: Mutex::default(),
+        };
+        writer.start(&mut lock(&writer.seen), None)?;
+        Ok(writer)
+    }
+
+    /// The folder that files are put in.
+    pub fn folder(&self) -> &Path {
+        &self.naming.folder
+    }
+
+    /// The file that is written, or was written last.
+    pub fn path(&self) -> PathBuf {
+        lock(&self.shared.state).path.clone()
+    }
+
+    /// Adds the values of a step. Metadata are left out for tags that had a value before, as TensorFlow does.
+    pub fn add_summary(&self, mut summary: Summary, step: i64) -> Result<()> {
+        let mut seen = lock(&self.seen);
+        for value in &mut summary.value {
+            match seen.tags.contains(&value.tag) {
+                true => value.metadata = None,
+                false => {
+                    seen.tags.insert(value.tag.clone());
+                }
+            }
+        }
+        drop(seen);
+        self.add(What::Summary(summary), step)
+    }
+
+    /// Adds the values of a step from a serialized message.
+    pub fn add_serialized_summary(&self, summary: &[u8], step: i64) -> Result<()> {
+        self.add_summary(decode(summary, LARGEST)?, step)
+    }
+
+    /// Adds an event as it is, with its own time.
+    pub fn add_event(&self, event: Event) -> Result<()> {
+        let mut state = lock(&self.shared.state);
+        loop {
+            self.check(&state)?;
+            let full = self.options.max_queue > 0 && state.queue.len() >= self.options.max_queue;
+            if !full {
+                break;
+            }
+            state = wait(&self.shared.done, state);
+        }
+        state.queue.push_back(event);
+        self.shared.work.notify_one();
+        Ok(())
+    }
+
+    /// Adds a graph.
+    pub fn add_graph(&self, graph: &GraphDef, step: i64) -> Result<()> {
+        self.add(What::GraphDef(graph.encode_to_vec()), step)
+    }
+
+    /// Adds a graph with what belongs to it.
+    pub fn add_meta_graph(&self, graph: &MetaGraphDef, step: i64) -> Result<()> {
+        self.add(What::MetaGraphDef(graph.encode_to_vec()), step)
+    }
+
+    /// Adds what a run reported, under a tag that was not used before.
+    pub fn add_run_metadata(&self, run: &RunMetadata, tag: &str, step: i64) -> Result<()> {
+        if !lock(&self.seen).run_tags.insert(tag.to_owned()) {
+            let cause = format!("the tag `{tag}` was used for another run");
+            return Err(FormatError::invalid(FileKind::Events, cause).in_file(self.path()));
+        }
+        let tagged = TaggedRunMetadata {
+            tag: tag.to_owned(),
+            run_metadata: run.encode_to_vec(),
+        };
+        self.add(What::TaggedRunMetadata(tagged), step)
+    }
+
+    /// Adds what happened to the session.
+    pub fn add_session_log(&self, log: SessionLog, step: i64) -> Result<()> {
+        self.add(What::SessionLog(log), step)
+    }
+
+    /// Waits until all that was added is in the file.
+    pub fn flush(&self) -> Result<()> {
+        let mut state = lock(&self.shared.state);
+        state.asked += 1;
+        let mine = state.asked;
+        self.shared.work.notify_one();
+        while state.open && state.flushed < mine {
+            state = wait(&self.shared.done, state);
+        }
+        outcome(&state)
+    }
+
+    /// Waits until all that was added is in the file, and closes it. Closing twice is nothing.
+    pub fn close(&self) -> Result<()> {
+        let mut state = lock(&self.shared.state);
+        state.closing = true;
+        self.shared.work.notify_one();
+        while state.open {
+            state = wait(&self.shared.done, state);
+        }
+        drop(state);
+        // A thread that panicked has left word before.
+        let thread = lock(&self.seen).thread.take();
+        let _ = thread.map(JoinHandle::join);
+        outcome(&lock(&self.shared.state))
+    }
+
+    /// Goes on in a new file after the writer was closed or has failed; otherwise nothing.
+    pub fn reopen(&self) -> Result<()> {
+        let mut seen = lock(&self.seen);
+        let state = lock(&self.shared.state);
+        if state.open && !state.closing {
+            return Ok(());
+        }
+        let previous = state.path.clone();
+        drop(state);
+        let _ = seen.thread.take().map(JoinHandle::join);
+        self.start(&mut seen, Some(&previous))
+    }
+
+    fn add(&self, what: What, step: i64) -> Result<()> {
+        self.add_event(Event {
+            wall_time: self.options.clock.now(),
+            step,
+            what: Some(what),
+            source_metadata: None,
+        })
+    }
+
+    /// Whether events are taken.
+    fn check(&self, state: &State) -> Result<()> {
+        outcome(state)?;
+        if state.open && !state.closing {
+            return Ok(());
+        }
+        let cause = "the writer is closed";
+        let error = FormatError::new(Code::FailedPrecondition, FileKind::Events, cause);
+        Err(error.in_file(&state.path))
+    }
+
+    fn start(&self, seen: &mut Seen, previous: Option<&Path>) -> Result<()> {
+        let file = EventFile::create(self.naming.clone(), self.options.clock.now(), previous)?;
+        *lock(&self.shared.state) = State {
+            path: file.path().to_owned(),
+            open: true,
+            ..Default::default()
+        };
+        let shared = Arc::clone(&self.shared);
+        let clock = self.options.clock.clone();
+        let flush_every = self.options.flush_every;
+        let thread = std::thread::Builder::new()
+            .name("events".to_owned())
+            .spawn(move || {
+                // Whatever ends the thread, callers learn of it.
+                let _last = Last(&shared);
+                run(&shared, file, &clock, flush_every);
+            });
+        match thread {
+            Ok(thread) => seen.thread = Some(thread),
+            Err(e) => {
+                lock(&self.shared.state).open = false;
+                return Err(FormatError::io(FileKind::Events, "start a thread", e));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for SummaryWriter {
+    fn drop(&mut self) {
+        let _ = self.close();
+    }
+}
+
+/// Marks the end of the thread, in whatever way it ends.
+struct Last<'a>(&'a Shared);
+
+impl Drop for Last<'_> {
+    fn drop(&mut self) {
+        let mut state = lock(&self.0.state);
+        state.open = false;
+        if std::thread::panicking() && state.failure.is_none() {
+            let cause = "the thread that writes events has ended";
+            state.failure = Some(FormatError::new(Code::Internal, FileKind::Events, cause));
+        }
+        self.0.done.notify_all();
+    }
+}
+
+/// What the thread does: takes all that waits, writes it, and flushes when that is asked for or due.
+fn run(shared: &Shared, mut file: EventFile, clock: &Clock, flush_every: Duration) {
+    // The first events are written at once.
+    let mut due = Instant::now();
+    let mut state = lock(&shared.state);
+    loop {
+        while state.queue.is_empty() && state.flushed == state.asked && !state.closing {
+            let now = Instant::now();
+            state = match (file.is_flushed(), due.checked_duration_since(now)) {
+                (true, _) => wait(&shared.work, state),
+                (false, Some(left)) if !left.is_zero() => {
+                    let waited = shared.work.wait_timeout(state, left);
+                    waited.unwrap_or_else(PoisonError::into_inner).0
+                }
+                (false, _) => break,
+            };
+        }
+        let events = std::mem::take(&mut state.queue);
+        let asked = state.asked;
+        let wanted = asked != state.flushed || state.closing;
+        let closing = state.closing;
+        shared.done.notify_all();
+        drop(state);
+
+        let is_due = Instant::now() >= due;
+        let flush = wanted || is_due;
+        let written = events
+            .iter()
+            .try_for_each(|event| file.append(event))
+            .and_then(|()| match flush {
+                true => file.flush(clock.now()),
+                false => Ok(()),
+            });
+        if is_due && !events.is_empty() {
+            due = Instant::now()
+                .checked_add(flush_every)
+                .unwrap_or_else(|| Instant::now() + Duration::from_secs(1 << 30));
+        }
+
+        state = lock(&shared.state);
+        if state.path != file.path() {
+            state.path = file.path().to_owned();
+        }
+        state.flushed = asked;
+        state.failure = written.err();
+        shared.done.notify_all();
+        if state.failure.is_some() || closing && state.queue.is_empty() {
+            return;
+        }
+    }
+}
+
+/// Whether all went well so far.
+fn outcome(state: &State) -> Result<()> {
+    match &state.failure {
+        Some(failure) => Err(again(failure)),
+        None => Ok(()),
+    }
+}
+
+/// The same failure once more.
+fn again(failure: &FormatError) -> FormatError {
+    let cause = match &failure.source {
+        Some(source) => format!("{}: {source}", failure.cause),
+        None => failure.cause.clone(),
+    };
+    FormatError {
+        path: failure.path.clone(),
+        offset: failure.offset,
+        ..FormatError::new(failure.code, failure.kind, cause)
+    }
+}
+
+/// A lock whose other holders may have panicked: what it guards is whole between any two statements.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn wait<'a, T>(condition: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+    condition
+        .wait(guard)
+        .unwrap_or_else(PoisonError::into_inner)
+}
