@@ -109,7 +109,13 @@ mod tests {
 
     #[test]
     fn odd_bytes_of_names_are_kept_apart() {
-        let slice = Slice(vec![Extent::Part { start: 3, length: 2 }, Extent::Whole]);
+        let slice = Slice(vec![
+            Extent::Part {
+                start: 3,
+                length: 2,
+            },
+            Extent::Whole,
+        ]);
         assert_eq!(
             of_slice("a\0b", &slice),
             [0, b'a', 0, 0xff, b'b', 0, 1, 1, 2, 0x83, 0x82, 0x80, 0x7f]

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::checkpoint::tensor::count;
+use crate::checkpoint::tensor::{Elements, Tensor, count};
 use crate::error::{FileKind, FormatError, Result};
 use crate::proto::{TensorSliceProto, tensor_slice_proto};
 
@@ -66,10 +66,7 @@ impl Slice {
             let end = start.checked_add(length);
             end.filter(|&end| end <= size).map(|_| (start, length))
         });
-        sides
-            .collect::<Option<_>>()
-            .map(Region)
-            .ok_or_else(misfit)
+        sides.collect::<Option<_>>().map(Region).ok_or_else(misfit)
     }
 
     pub(crate) fn to_proto(&self) -> TensorSliceProto {
@@ -160,6 +157,30 @@ impl Region {
             (start < end).then(|| (start, end - start))
         });
         sides.collect::<Option<_>>().map(Region)
+    }
+}
+
+/// Cuts a part out of a tensor.
+pub(crate) fn cut(tensor: &Tensor, slice: &Slice) -> Result<Tensor> {
+    let wanted = slice.region(tensor.shape())?;
+    let whole = Slice::whole(tensor.shape().len()).region(tensor.shape())?;
+    let shape = slice.shape(tensor.shape())?;
+    match tensor.elements() {
+        Elements::Bytes(bytes) => {
+            let size = tensor.dtype().size().unwrap_or(1);
+            let mut out = Vec::with_capacity(wanted.volume().unwrap_or(0) * size);
+            for run in runs(&whole, &wanted) {
+                out.extend_from_slice(&bytes[run.from * size..(run.from + run.length) * size]);
+            }
+            Tensor::new(tensor.dtype(), &shape, out)
+        }
+        Elements::Strings(strings) => {
+            let mut out = Vec::new();
+            for run in runs(&whole, &wanted) {
+                out.extend_from_slice(&strings[run.from..run.from + run.length]);
+            }
+            Tensor::of_strings(tensor.dtype(), &shape, out)
+        }
     }
 }
 

@@ -188,9 +188,9 @@ impl Tensor {
 impl<'a> TensorView<'a> {
     /// A tensor of some bytes, which must be as many as the type and the shape need.
     pub fn new(dtype: DType, shape: &'a [usize], bytes: &'a [u8]) -> Result<TensorView<'a>> {
-        let size = dtype.size().ok_or_else(|| {
-            invalid(format!("the elements of a tensor of {dtype} are not bytes"))
-        })?;
+        let size = dtype
+            .size()
+            .ok_or_else(|| invalid(format!("the elements of a tensor of {dtype} are not bytes")))?;
         let expected = count(shape).and_then(|n| n.checked_mul(size));
         match expected == Some(bytes.len()) {
             true => Ok(TensorView {

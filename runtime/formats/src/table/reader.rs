@@ -215,8 +215,10 @@ impl<R: ReadAt> Cursor<'_, R> {
                     if let Some(last) = self.last.take()
                         && block.key() <= last.as_slice()
                     {
-                        return Err(loss("the first key of a block is not above the block before")
-                            .at(block.offset()));
+                        return Err(
+                            loss("the first key of a block is not above the block before")
+                                .at(block.offset()),
+                        );
                     }
                     return Ok(true);
                 }
@@ -267,7 +269,9 @@ impl<R: ReadAt> Cursor<'_, R> {
         let place =
             Place::decode(&mut wire).ok_or_else(|| fail("an entry of the index is no place"))?;
         if place.offset < self.end {
-            return Err(fail("the blocks of the index are not in the order of the file"));
+            return Err(fail(
+                "the blocks of the index are not in the order of the file",
+            ));
         }
         self.end = place.end();
         Ok(Entries::new(Arc::new(self.table.block(place)?)))

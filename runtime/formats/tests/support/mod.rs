@@ -1,11 +1,14 @@
 //! The reference data of `tests/oracle`, and folders for tests to write in.
 
-#![allow(dead_code, reason = "each test uses a part of it")]
+#![allow(dead_code, unreachable_pub, reason = "each test uses a part of it")]
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::Value as Json;
+
+pub mod sha256;
+pub mod tensors;
 
 /// The root of the repository.
 pub fn root() -> &'static Path {

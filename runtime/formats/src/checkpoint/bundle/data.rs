@@ -65,7 +65,9 @@ pub(super) fn read(jobs: Vec<Job<'_>>, threads: usize) -> Vec<Result<u32>> {
     let done: Vec<_> = thread::scope(|scope| {
         let mut shares = shares.into_iter();
         let first = shares.next();
-        let others: Vec<_> = shares.map(|share| scope.spawn(move || work(share))).collect();
+        let others: Vec<_> = shares
+            .map(|share| scope.spawn(move || work(share)))
+            .collect();
         let mut done = first.map(work).unwrap_or_default();
         for other in others {
             done.extend(other.join().expect("reading does not panic"));

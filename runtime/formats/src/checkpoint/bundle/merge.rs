@@ -5,7 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::checkpoint::bundle::index::{Index, VERSION};
-use crate::checkpoint::bundle::writer::{Options, count_for, make_folder, remove_others, write_index};
+use crate::checkpoint::bundle::writer::{
+    Options, count_for, make_folder, remove_others, write_index,
+};
 use crate::checkpoint::bundle::{Endianness, Entry, Header, Replace, data_path, index_path};
 use crate::checkpoint::key;
 use crate::error::{FileKind, FormatError, Result};
@@ -74,11 +76,7 @@ pub fn merge(parts: &[&Path], merged: &Path, options: Options) -> Result<()> {
 }
 
 /// Adds the parts of a tensor that one bundle has to those that others have.
-fn add_parts(
-    entries: &mut BTreeMap<Vec<u8>, Entry>,
-    name: Vec<u8>,
-    entry: Entry,
-) -> Result<()> {
+fn add_parts(entries: &mut BTreeMap<Vec<u8>, Entry>, name: Vec<u8>, entry: Entry) -> Result<()> {
     debug_assert!(!key::is_slice(&name));
     match entries.get_mut(&name) {
         None => {

@@ -14,8 +14,11 @@ mod writer;
 use std::path::{Path, PathBuf};
 
 pub use index::{Endianness, Entry, Header};
+pub(crate) use index::{check_version, dtype_from_number, shape_from_proto, shape_to_proto};
 pub use merge::merge;
 pub use reader::Bundle;
+pub(crate) use verify::index_damage;
+pub(crate) use writer::data_files;
 pub use writer::{BundleWriter, Options, Replace};
 
 /// The file that lists the tensors of a checkpoint.

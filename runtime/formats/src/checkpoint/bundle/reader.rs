@@ -356,13 +356,14 @@ impl Bundle {
         let wrong = |cause: String| FormatError::data_loss(FileKind::Table, cause);
         if entry.slices.is_empty() {
             self.checked(entry)?;
-            return Ok(vec![(entry, Slice::whole(entry.shape.len()).region(&entry.shape)?)]);
+            return Ok(vec![(
+                entry,
+                Slice::whole(entry.shape.len()).region(&entry.shape)?,
+            )]);
         }
         let mut regions = Vec::with_capacity(entry.slices.len());
         for slice in &entry.slices {
-            let region = slice
-                .region(&entry.shape)
-                .map_err(|e| wrong(e.cause))?;
+            let region = slice.region(&entry.shape).map_err(|e| wrong(e.cause))?;
             regions.push(region);
         }
         let met: Vec<usize> = (0..regions.len())
@@ -387,11 +388,15 @@ impl Bundle {
             let used = used.entry(shard).or_default();
             *used = used.saturating_add(part.size as u64);
             if *used > file.length().unwrap_or(0) {
-                return Err(wrong("its parts are larger than the file they are in".into()));
+                return Err(wrong(
+                    "its parts are larger than the file they are in".into(),
+                ));
             }
             // Strings take at least a byte each.
             if entry.dtype.size().is_none() && part.count()? as u64 > part.size as u64 {
-                return Err(wrong(format!("the part {slice} has no room for its elements")));
+                return Err(wrong(format!(
+                    "the part {slice} has no room for its elements"
+                )));
             }
             plan.push((part, regions[i].clone()));
         }

@@ -35,9 +35,8 @@ impl Bundle {
         let (mut sum, mut left, mut offset) = (0, entry.size as usize, entry.offset as u64);
         while left > 0 {
             let chunk = &mut buffer[..left.min(CHUNK)];
-            read_exact(&file, offset, chunk).map_err(|e| {
-                e.in_file(data_path(self.prefix(), shard, self.header().shards))
-            })?;
+            read_exact(&file, offset, chunk)
+                .map_err(|e| e.in_file(data_path(self.prefix(), shard, self.header().shards)))?;
             sum = crc::append(sum, chunk);
             left -= chunk.len();
             offset += chunk.len() as u64;

@@ -356,26 +356,29 @@ pub(super) fn count_for(prefix: &Path, wanted: u32, replace: Replace) -> Result<
 
 /// Removes the data files of checkpoints that had this prefix before. What cannot be removed stays: nobody reads it.
 pub(super) fn remove_others(prefix: &Path, count: u32) {
-    let Some(name) = prefix.file_name().and_then(|name| name.to_str()) else {
-        return;
-    };
-    let Ok(names) = fs::read_dir(folder_of(prefix)) else {
-        return;
-    };
-    for entry in names.flatten() {
-        let file = entry.file_name();
-        let shards = file
-            .to_str()
-            .and_then(|file| file.strip_prefix(name))
-            .and_then(shards_of);
-        if shards.is_some_and(|shards| shards != count) {
-            let _ = fs::remove_file(entry.path());
+    for (path, shards) in data_files(prefix) {
+        if shards != count {
+            let _ = fs::remove_file(path);
         }
     }
 }
 
+/// The data files that have a prefix, each with the count that its name tells.
+pub(crate) fn data_files(prefix: &Path) -> Vec<(PathBuf, u32)> {
+    let name = prefix.file_name().and_then(|name| name.to_str());
+    let Some((name, names)) = name.zip(fs::read_dir(folder_of(prefix)).ok()) else {
+        return Vec::new();
+    };
+    let found = names.flatten().filter_map(|entry| {
+        let file = entry.file_name();
+        let shards = shards_of(file.to_str()?.strip_prefix(name)?)?;
+        Some((prefix.with_file_name(file), shards))
+    });
+    found.collect()
+}
+
 /// The count in the ending of a data file's name.
-pub(crate) fn shards_of(ending: &str) -> Option<u32> {
+fn shards_of(ending: &str) -> Option<u32> {
     let (shard, count) = ending.strip_prefix(".data-")?.split_once("-of-")?;
     let number = |text: &str| match text.len() >= 5 && text.bytes().all(|b| b.is_ascii_digit()) {
         true => text.parse::<u32>().ok(),
