@@ -457,7 +457,9 @@ fn oracle_checkpoints_are_written_byte_for_byte() {
 
 /// Writes the tensors of a bundle again, in the order in which they lie in its files.
 fn copy_bundle(from: &Bundle, to: &Path) {
-    let mut pieces: Vec<(&Entry, &str, Option<(&Entry, &Slice)>)> = Vec::new();
+    /// An entry with bytes, its tensor, and which part of it the bytes are.
+    type Piece<'a> = (&'a Entry, &'a str, Option<(&'a Entry, &'a Slice)>);
+    let mut pieces: Vec<Piece<'_>> = Vec::new();
     for (name, entry) in from.entries() {
         match entry.slices.is_empty() {
             true => pieces.push((entry, name, None)),

@@ -94,9 +94,8 @@ impl<W: Write> TableBuilder<W> {
         if let Some(place) = self.pending.take() {
             let mut between = self.last.take().unwrap_or_default();
             shorten(&mut between, key);
-            self.to_index(&between, place);
+            self.list(&between, place);
         }
-        self.data.add(key, value);
         match &mut self.last {
             Some(last) => {
                 last.clear();
@@ -104,6 +103,14 @@ impl<W: Write> TableBuilder<W> {
             }
             None => self.last = Some(key.to_vec()),
         }
+        self.data.add_key(key, value.len());
+        // A value that fills the block ends it, and need not be copied.
+        if value.len() >= self.options.block_size && self.options.compression == Compression::None {
+            let (head, tail) = self.data.finish();
+            self.pending = Some(self.parts(&[&head, value, &tail], PLAIN)?);
+            return Ok(());
+        }
+        self.data.bytes.extend_from_slice(value);
         if self.data.size() >= self.options.block_size {
             self.flush()?;
         }
@@ -113,56 +120,64 @@ impl<W: Write> TableBuilder<W> {
     /// Writes what is left, the index and the footer, and gives the writer back.
     pub fn finish(mut self) -> Result<W> {
         self.flush()?;
-        let empty = BlockBuilder::new(1).finish();
-        let meta = self.block(&empty)?;
+        let meta = self.block(BlockBuilder::new(1).finish())?;
         if let Some(place) = self.pending.take() {
             let mut after = self.last.take().unwrap_or_default();
             raise(&mut after);
-            self.to_index(&after, place);
+            self.list(&after, place);
         }
         let index = self.index.finish();
-        let index = self.block(&index)?;
+        let index = self.block(index)?;
         self.write(&Footer { meta, index }.encode())?;
         self.out.flush().map_err(failed)?;
         Ok(self.out)
     }
 
-    fn to_index(&mut self, key: &[u8], place: Place) {
+    fn list(&mut self, key: &[u8], place: Place) {
         let mut value = Vec::new();
         place.encode(&mut value);
-        self.index.add(key, &value);
+        self.index.add_key(key, value.len());
+        self.index.bytes.extend(value);
     }
 
     fn flush(&mut self) -> Result<()> {
         if self.data.is_empty() {
             return Ok(());
         }
-        let bytes = self.data.finish();
-        self.pending = Some(self.block(&bytes)?);
+        let block = self.data.finish();
+        self.pending = Some(self.block(block)?);
         Ok(())
     }
 
-    fn block(&mut self, bytes: &[u8]) -> Result<Place> {
-        let packed = match self.options.compression {
-            Compression::None => None,
-            // A block that does not compress is stored as it is; so is one that is too long to be compressed.
-            Compression::Snappy => snap::raw::Encoder::new()
-                .compress_vec(bytes)
-                .ok()
-                .filter(|packed| packed.len() < bytes.len() - bytes.len() / 8),
-        };
-        let (bytes, how) = match &packed {
-            Some(packed) => (packed.as_slice(), SNAPPY),
-            None => (bytes, PLAIN),
-        };
+    fn block(&mut self, (head, tail): (Vec<u8>, Vec<u8>)) -> Result<Place> {
+        if self.options.compression == Compression::None {
+            return self.parts(&[&head, &tail], PLAIN);
+        }
+        let bytes = [head, tail].concat();
+        // A block that does not compress is stored as it is; so is one that is too long to be compressed.
+        let packed = snap::raw::Encoder::new()
+            .compress_vec(&bytes)
+            .ok()
+            .filter(|packed| packed.len() < bytes.len() - bytes.len() / 8);
+        match packed {
+            Some(packed) => self.parts(&[&packed], SNAPPY),
+            None => self.parts(&[&bytes], PLAIN),
+        }
+    }
+
+    /// Writes a block that is in pieces.
+    fn parts(&mut self, parts: &[&[u8]], how: u8) -> Result<Place> {
         let place = Place {
             offset: self.offset,
-            size: bytes.len() as u64,
+            size: parts.iter().map(|part| part.len() as u64).sum(),
         };
-        let checksum = crc::mask(crc::append(crc::of(bytes), &[how]));
-        self.write(bytes)?;
+        let mut sum = 0;
+        for part in parts {
+            sum = crc::append(sum, part);
+            self.write(part)?;
+        }
         self.write(&[how])?;
-        self.write(&checksum.to_le_bytes())?;
+        self.write(&crc::mask(crc::append(sum, &[how])).to_le_bytes())?;
         Ok(place)
     }
 
@@ -207,7 +222,8 @@ impl BlockBuilder {
         self.bytes.len() + 4 * self.starts.len() + 4
     }
 
-    fn add(&mut self, key: &[u8], value: &[u8]) {
+    /// Adds an entry without its value, which must follow.
+    fn add_key(&mut self, key: &[u8], value: usize) {
         let shared = match self.since_start < self.interval {
             true => common(&self.last, key),
             false => {
@@ -219,23 +235,19 @@ impl BlockBuilder {
         };
         put_varint(&mut self.bytes, shared as u64);
         put_varint(&mut self.bytes, (key.len() - shared) as u64);
-        put_varint(&mut self.bytes, value.len() as u64);
+        put_varint(&mut self.bytes, value as u64);
         self.bytes.extend_from_slice(&key[shared..]);
-        self.bytes.extend_from_slice(value);
         self.last.truncate(shared);
         self.last.extend_from_slice(&key[shared..]);
         self.since_start += 1;
     }
 
-    /// The block's bytes; it is empty afterwards.
-    fn finish(&mut self) -> Vec<u8> {
-        let mut bytes = std::mem::take(&mut self.bytes);
-        for start in &self.starts {
-            bytes.extend(start.to_le_bytes());
-        }
-        bytes.extend((self.starts.len() as u32).to_le_bytes());
-        *self = BlockBuilder::new(self.interval);
-        bytes
+    /// The block's entries and its starts; it is empty afterwards.
+    fn finish(&mut self) -> (Vec<u8>, Vec<u8>) {
+        let block = std::mem::replace(self, BlockBuilder::new(self.interval));
+        let count = block.starts.len() as u32;
+        let starts = block.starts.into_iter().chain([count]);
+        (block.bytes, starts.flat_map(u32::to_le_bytes).collect())
     }
 }
 

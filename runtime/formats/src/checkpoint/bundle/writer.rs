@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::thread;
 
 use crate::checkpoint::bundle::data::CHUNK;
 use crate::checkpoint::bundle::index::{Index, VERSION};
@@ -15,6 +16,11 @@ use crate::crc;
 use crate::error::{Code, FileKind, FormatError, Result};
 use crate::files::{Durability, Replacement};
 use crate::table::TableBuilder;
+
+/// Below this a second thread costs more than it brings.
+const WORTH_A_THREAD: usize = 1024 * 1024;
+/// How much is written at once where nothing else is done with it.
+const LARGE: usize = 4 * 1024 * 1024;
 
 /// How a bundle is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -282,8 +288,18 @@ impl Shard {
         Ok((size, sum))
     }
 
-    /// Writes bytes, each piece while it is in the cache because it was just summed up.
+    /// Writes bytes, each piece while it is in the cache because it was just summed up; many are summed up by another thread.
     fn summed(&mut self, bytes: &[u8]) -> Result<u32> {
+        if bytes.len() >= WORTH_A_THREAD
+            && thread::available_parallelism().is_ok_and(|n| n.get() > 1)
+        {
+            return thread::scope(|scope| {
+                let sum = scope.spawn(|| crc::of(bytes));
+                let written = bytes.chunks(LARGE).try_for_each(|chunk| self.write(chunk));
+                let sum = sum.join().expect("summing up does not panic");
+                written.map(|()| sum)
+            });
+        }
         let mut sum = 0;
         for chunk in bytes.chunks(CHUNK) {
             sum = crc::append(sum, chunk);

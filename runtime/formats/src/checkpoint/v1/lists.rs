@@ -1,6 +1,7 @@
 //! The elements of a tensor as a list in a message: which list has which type, and how the elements lie in it.
 
 use crate::checkpoint::DType;
+use crate::checkpoint::tensor::{ElementsView, TensorView};
 use crate::wire::{Broken, Value, Wire};
 
 /// How the numbers of a list are written.
@@ -39,34 +40,69 @@ pub(super) fn holds(dtype: DType) -> bool {
     list_of(dtype).is_some()
 }
 
-/// Appends the list of numbers to a message of a tensor. The type must be one that [`holds`] allows and be no string.
-pub(super) fn put_numbers(out: &mut Vec<u8>, dtype: DType, bytes: &[u8]) {
-    let Some((number, form)) = list_of(dtype) else {
-        return;
-    };
-    if bytes.is_empty() {
-        return;
-    }
-    put_varint(out, u64::from(number) << 3 | 2);
-    match form {
-        Form::Fixed32 | Form::Fixed64 => {
-            put_varint(out, bytes.len() as u64);
-            out.extend_from_slice(bytes);
-        }
-        Form::Varint(size) => {
-            let values = || bytes.chunks_exact(size).map(|value| widened(dtype, value));
-            let length: usize = values().map(varint_length).sum();
-            put_varint(out, length as u64);
-            values().for_each(|value| put_varint(out, value));
-        }
-        Form::Strings => {}
-    }
+/// The list of a tensor as it stands in a message, before it is written: how long it is, and what it is made of.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct List<'a> {
+    tensor: TensorView<'a>,
+    /// The bytes of the numbers without the number of the list; nothing for strings.
+    packed: usize,
+    /// All bytes.
+    pub(super) length: usize,
 }
 
-/// Appends strings to a message of a tensor.
-pub(super) fn put_strings(out: &mut Vec<u8>, strings: &[Vec<u8>]) {
-    for string in strings {
-        put_bytes(out, 8, string);
+impl<'a> List<'a> {
+    /// Looks how long the list of a tensor is, whose type must be one that [`holds`] allows.
+    pub(super) fn new(tensor: TensorView<'a>) -> List<'a> {
+        let packed = match (list_of(tensor.dtype()), tensor.elements()) {
+            (Some((_, Form::Varint(size))), ElementsView::Bytes(bytes)) => {
+                let values = bytes.chunks_exact(size);
+                values
+                    .map(|value| varint_length(widened(tensor.dtype(), value)))
+                    .sum()
+            }
+            (_, ElementsView::Bytes(bytes)) => bytes.len(),
+            (_, ElementsView::Strings(_)) => 0,
+        };
+        let length = match tensor.elements() {
+            ElementsView::Bytes([]) => 0,
+            // The numbers of all lists are below 16, so that they take a byte.
+            ElementsView::Bytes(_) => field_length(packed),
+            ElementsView::Strings(strings) => strings
+                .iter()
+                .map(|string| field_length(string.len()))
+                .sum(),
+        };
+        List {
+            tensor,
+            packed,
+            length,
+        }
+    }
+
+    pub(super) fn put(&self, out: &mut Vec<u8>) {
+        let dtype = self.tensor.dtype();
+        let Some((number, form)) = list_of(dtype) else {
+            return;
+        };
+        match (self.tensor.elements(), form) {
+            (ElementsView::Bytes([]), _) => {}
+            (ElementsView::Bytes(bytes), Form::Varint(size)) => {
+                put_head(out, number, self.packed);
+                for value in bytes.chunks_exact(size) {
+                    put_varint(out, widened(dtype, value));
+                }
+            }
+            (ElementsView::Bytes(bytes), _) => {
+                put_head(out, number, self.packed);
+                out.extend_from_slice(bytes);
+            }
+            (ElementsView::Strings(strings), _) => {
+                for string in strings {
+                    put_head(out, number, string.len());
+                    out.extend_from_slice(string);
+                }
+            }
+        }
     }
 }
 
@@ -90,9 +126,11 @@ pub(super) fn numbers(message: &[u8], dtype: DType, limit: usize) -> Result<Vec<
                 out.extend(&value.to_le_bytes()[..size]);
             }
             (Form::Fixed32, Value::Bytes(list)) if list.len() % 4 == 0 => {
+                out.reserve_exact(list.len());
                 out.extend_from_slice(list);
             }
             (Form::Fixed64, Value::Bytes(list)) if list.len() % 8 == 0 => {
+                out.reserve_exact(list.len());
                 out.extend_from_slice(list);
             }
             (Form::Varint(size), Value::Bytes(list)) => {
@@ -149,10 +187,15 @@ fn widened(dtype: DType, bytes: &[u8]) -> u64 {
     }
 }
 
-pub(super) fn put_bytes(out: &mut Vec<u8>, field: u32, bytes: &[u8]) {
+/// The number and the length of a field of bytes.
+pub(super) fn put_head(out: &mut Vec<u8>, field: u32, length: usize) {
     put_varint(out, u64::from(field) << 3 | 2);
-    put_varint(out, bytes.len() as u64);
-    out.extend_from_slice(bytes);
+    put_varint(out, length as u64);
+}
+
+/// The bytes of a field of bytes whose number is below 16.
+pub(super) fn field_length(length: usize) -> usize {
+    1 + varint_length(length as u64) + length
 }
 
 fn varint_length(value: u64) -> usize {
@@ -179,8 +222,11 @@ mod tests {
                 DType::Bool => bytes.iter().map(|b| b & 1).collect(),
                 _ => bytes.clone(),
             };
+            let shape = [256 / dtype.size().unwrap()];
+            let list = List::new(TensorView::new(dtype, &shape, &bytes).unwrap());
             let mut message = Vec::new();
-            put_numbers(&mut message, dtype, &bytes);
+            list.put(&mut message);
+            assert_eq!(message.len(), list.length, "{dtype}");
             assert_eq!(numbers(&message, dtype, 256).unwrap(), bytes, "{dtype}");
             assert!(numbers(&message, dtype, 255).is_err(), "{dtype}");
         }

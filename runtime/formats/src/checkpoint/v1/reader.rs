@@ -192,14 +192,22 @@ impl TableCheckpoint {
             Uncovered::Overlap => loss("its parts overlap"),
         })?;
         let shape: Vec<usize> = wanted.0.iter().map(|side| side.1).collect();
+        let read = |i: usize| {
+            let (slice, which) = &stored.parts[i];
+            let read = self.read(name, stored, slice, &regions[i], *which);
+            read.map_err(|e| e.in_file(&self.tables[*which].0))
+        };
+        if let [only] = parts[..]
+            && regions[only] == *wanted
+        {
+            return tensor_of(stored.dtype, &shape, read(only)?);
+        }
         let mut made = match stored.dtype.size() {
             Some(size) => Elements::Bytes(vec![0; volume.saturating_mul(size)]),
             None => Elements::Strings(vec![Vec::new(); volume]),
         };
         for i in parts {
-            let (slice, which) = &stored.parts[i];
-            let read = self.read(name, stored, slice, &regions[i], *which);
-            let read = read.map_err(|e| e.in_file(&self.tables[*which].0))?;
+            let read = read(i)?;
             for run in runs(&regions[i], wanted) {
                 match (&read, &mut made) {
                     (Elements::Bytes(from), Elements::Bytes(to)) => {
@@ -216,10 +224,7 @@ impl TableCheckpoint {
                 }
             }
         }
-        match made {
-            Elements::Bytes(bytes) => Tensor::new(stored.dtype, &shape, bytes),
-            Elements::Strings(strings) => Tensor::strings(&shape, strings),
-        }
+        tensor_of(stored.dtype, &shape, made)
     }
 
     /// The elements of one part.
@@ -268,6 +273,13 @@ impl TableCheckpoint {
             ))
             .at(at)),
         }
+    }
+}
+
+fn tensor_of(dtype: DType, shape: &[usize], elements: Elements) -> Result<Tensor> {
+    match elements {
+        Elements::Bytes(bytes) => Tensor::new(dtype, shape, bytes),
+        Elements::Strings(strings) => Tensor::strings(shape, strings),
     }
 }
 

@@ -9,8 +9,8 @@ use prost::Message;
 use crate::checkpoint::bundle::shape_to_proto;
 use crate::checkpoint::key;
 use crate::checkpoint::slice::Slice;
-use crate::checkpoint::tensor::{ElementsView, TensorView};
-use crate::checkpoint::v1::lists;
+use crate::checkpoint::tensor::TensorView;
+use crate::checkpoint::v1::lists::{self, List, field_length, put_head};
 use crate::error::{Code, FileKind, FormatError, Result};
 use crate::files::{Durability, Replacement};
 use crate::proto::{SavedSliceMeta, SavedTensorSliceMeta, SavedTensorSlices, VersionDef};
@@ -141,20 +141,12 @@ impl<'a> TableCheckpointWriter<'a> {
 impl Part<'_> {
     /// The value of the part's key: its name, its slice, and its elements as a list.
     fn encode(&self) -> Result<Vec<u8>> {
-        let mut data = Vec::new();
-        match self.tensor.elements() {
-            ElementsView::Bytes(bytes) => {
-                lists::put_numbers(&mut data, self.tensor.dtype(), bytes);
-            }
-            ElementsView::Strings(strings) => lists::put_strings(&mut data, strings),
-        }
-        let mut slice = Vec::new();
-        lists::put_bytes(&mut slice, 1, self.name.as_bytes());
-        lists::put_bytes(&mut slice, 2, &self.slice.to_proto().encode_to_vec());
-        lists::put_bytes(&mut slice, 3, &data);
-        drop(data);
+        let list = List::new(self.tensor);
+        let slice = self.slice.to_proto().encode_to_vec();
+        let length =
+            field_length(self.name.len()) + field_length(slice.len()) + field_length(list.length);
         // Messages end at 2 GiB.
-        if slice.len() > i32::MAX as usize - 16 {
+        if field_length(length) > i32::MAX as usize {
             return Err(FormatError::new(
                 Code::InvalidArgument,
                 FileKind::Table,
@@ -164,8 +156,14 @@ impl Part<'_> {
                 ),
             ));
         }
-        let mut value = Vec::with_capacity(slice.len() + 8);
-        lists::put_bytes(&mut value, 2, &slice);
+        let mut value = Vec::with_capacity(field_length(length));
+        put_head(&mut value, 2, length);
+        put_head(&mut value, 1, self.name.len());
+        value.extend_from_slice(self.name.as_bytes());
+        put_head(&mut value, 2, slice.len());
+        value.extend_from_slice(&slice);
+        put_head(&mut value, 3, list.length);
+        list.put(&mut value);
         Ok(value)
     }
 }
