@@ -20,6 +20,11 @@ pub fn append(crc: u32, bytes: &[u8]) -> u32 {
     crc32c::crc32c_append(crc, bytes)
 }
 
+/// The CRC-32C of two pieces after each other, from theirs and the length of the second.
+pub fn combine(first: u32, second: u32, length: usize) -> u32 {
+    crc32c::crc32c_combine(first, second, length)
+}
+
 /// The form that is stored.
 pub fn mask(crc: u32) -> u32 {
     crc.rotate_right(15).wrapping_add(DELTA)

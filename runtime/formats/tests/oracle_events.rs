@@ -1,15 +1,12 @@
 //! Event files that TensorFlow wrote read as TensorFlow reads them, and what we make of the same values is the same.
 
-#[path = "support/sha256.rs"]
-mod sha256;
 mod support;
-#[path = "support/tensors.rs"]
-mod tensors;
 
 use prost::Message;
 use serde_json::Value as Json;
 use support::{Folder, bytes, json, oracle};
-use tensors::{assert_tensor, extents, fields, number, numbers, same};
+use support::sha256;
+use support::messages::{assert_tensor, extents, fields, number, numbers, same};
 use trainspec_formats::events::summary::{self, About, ImageOptions, Images, Pixels, Sounds};
 use trainspec_formats::events::{
     Elements, LARGEST, SummaryWriter, WriterOptions, decode, elements, summary_iterator,
@@ -155,7 +152,7 @@ fn assert_value(value: &Value, expected: &Json) {
                 &["height", "width", "colorspace", "png_sha256", "pixels"],
             );
             let file = &image.encoded_image_string;
-            assert_eq!(sha256::sha256(file), stated["png_sha256"]);
+            assert_eq!(sha256::of(file), stated["png_sha256"]);
             assert_eq!(stated["height"], image.height);
             assert_eq!(stated["width"], image.width);
             assert_eq!(stated["colorspace"], image.colorspace);
@@ -336,7 +333,7 @@ fn oracle_summaries_of_the_constants_of_a_graph_are_the_same() {
         let mut stated = stated.unwrap().clone();
         // What compresses the pixels is free to do it in its own way.
         if let Some(Kind::Image(image)) = &value.value {
-            stated["image"]["png_sha256"] = sha256::sha256(&image.encoded_image_string).into();
+            stated["image"]["png_sha256"] = sha256::of(&image.encoded_image_string).into();
         }
         assert_value(value, &stated);
         compared += 1;

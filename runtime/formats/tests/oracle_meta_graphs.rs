@@ -1,15 +1,13 @@
 //! The graphs beside checkpoints hold what is stated, and lose nothing when they are written again.
 
 mod support;
-#[path = "support/tensors.rs"]
-mod tensors;
 
 use std::path::{Path, PathBuf};
 
 use prost::Message;
 use serde_json::{Value as Json, json as value};
 use support::{bytes, json, oracle};
-use tensors::{fields, number};
+use support::messages::{fields, number};
 use trainspec_formats::events::{LARGEST, decode};
 use trainspec_formats::proto::collection_def::Kind;
 use trainspec_formats::proto::{

@@ -1,13 +1,11 @@
 //! Histograms, images and sounds come out as TensorFlow makes them.
 
 mod support;
-#[path = "support/tensors.rs"]
-mod tensors;
 
 use half::f16;
 use serde_json::Value as Json;
 use support::{bytes, json};
-use tensors::{extents, fields, number, numbers};
+use support::messages::{extents, fields, number, numbers};
 use trainspec_formats::events::summary::{self, ImageOptions, Images, Pixels, Sounds};
 use trainspec_formats::proto::Summary;
 use trainspec_formats::proto::summary::value::Value as Kind;

@@ -1,1 +1,39 @@
 //! Checkpoints: TensorFlow's bundles, tables of the first version, object graphs, and what lists them.
+//!
+//! In: prefixes, files and folders. Out: tensors by name; and the reverse. Whatever has a checksum is compared with it. [`CheckpointReader`]
+//! opens any of them, [`BundleWriter`] and [`ObjectWriter`] write what TensorFlow restores. Leaves alone: what a tensor is to a model, and
+//! which checkpoints are kept.
+
+pub mod bundle;
+mod dtype;
+mod follow;
+mod key;
+mod manage;
+pub mod numpy;
+pub mod object;
+mod paths;
+mod reader;
+pub mod safetensors;
+mod slice;
+mod state;
+mod tensor;
+mod text;
+pub mod v1;
+
+pub use bundle::{Bundle, BundleWriter};
+pub use dtype::DType;
+pub use follow::{Checkpoints, Clock, MachineClock, checkpoints_iterator};
+pub use manage::{
+    Listed, PathStyle, STATE_FILE, Version, checkpoint_exists, generate_checkpoint_state_proto,
+    get_checkpoint_mtimes, get_checkpoint_state, latest_checkpoint, list_variables,
+    load_checkpoint, load_variable, new_checkpoint_reader, remove_checkpoint,
+    update_checkpoint_state,
+};
+pub use numpy::Npz;
+pub use object::{ObjectGraph, ObjectWriter};
+pub use reader::{CheckpointReader, verify};
+pub use safetensors::Safetensors;
+pub use slice::{Extent, Slice};
+pub use state::CheckpointState;
+pub use tensor::{Element, Elements, ElementsView, Tensor, TensorView};
+pub use v1::{TableCheckpoint, TableCheckpointWriter};

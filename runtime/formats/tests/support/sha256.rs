@@ -1,13 +1,7 @@
 //! SHA-256, for the checksums in the reference data. Its constants are computed: roots of the first primes.
 
-#![allow(
-    dead_code,
-    unreachable_pub,
-    reason = "each test includes it and uses a part"
-)]
-
 /// The checksum of some bytes, in hexadecimal digits.
-pub fn sha256(bytes: &[u8]) -> String {
+pub fn of(bytes: &[u8]) -> String {
     let primes = || (2_u128..).filter(|&n| (2..n).all(|d| n % d != 0));
     // The first 32 bits behind the point.
     let k: Vec<u32> = primes().take(64).map(|p| root(p << 96, 3) as u32).collect();

@@ -1,95 +1,124 @@
-//! Tensors and numbers of the reference data.
+//! Tensors of the reference data.
 
-#![allow(
-    dead_code,
-    unreachable_pub,
-    reason = "each test includes it and uses a part"
-)]
-
+use half::{bf16, f16};
 use serde_json::Value as Json;
-use trainspec_formats::events::{Elements, elements, shape};
-use trainspec_formats::proto::TensorProto;
+use trainspec_formats::checkpoint::{DType, Elements, Tensor};
 
-/// The fields of an object, which has no others than these.
-pub fn fields<'a>(json: &'a Json, known: &[&str]) -> &'a serde_json::Map<String, Json> {
-    let object = json.as_object().expect("an object");
-    for key in object.keys() {
-        assert!(known.contains(&key.as_str()), "`{key}` is not known here");
-    }
-    object
+/// The fields of an object, each of which must be taken.
+pub struct Fields<'a> {
+    what: String,
+    left: std::collections::BTreeMap<&'a str, &'a Json>,
 }
 
-/// A number; what is not finite is a string.
-pub fn number(json: &Json) -> f64 {
-    match json.as_str() {
-        Some("nan") => f64::NAN,
-        Some("inf") => f64::INFINITY,
-        Some("-inf") => f64::NEG_INFINITY,
-        Some(other) => panic!("`{other}` is no number"),
-        None => json.as_f64().expect("a number"),
+impl<'a> Fields<'a> {
+    pub fn new(what: impl Into<String>, json: &'a Json) -> Fields<'a> {
+        let what = what.into();
+        let object = json.as_object().unwrap_or_else(|| panic!("{what}: {json}"));
+        let left = object.iter().map(|(key, value)| (key.as_str(), value));
+        Fields {
+            what,
+            left: left.collect(),
+        }
+    }
+
+    pub fn take(&mut self, name: &str) -> Option<&'a Json> {
+        self.left.remove(name)
+    }
+
+    pub fn need(&mut self, name: &str) -> &'a Json {
+        self.take(name)
+            .unwrap_or_else(|| panic!("{}: no `{name}`", self.what))
+    }
+
+    pub fn text(&mut self, name: &str) -> &'a str {
+        let value = self.need(name);
+        value
+            .as_str()
+            .unwrap_or_else(|| panic!("{}: `{name}` is {value}", self.what))
+    }
+
+    /// A field that a test has no use for, by name.
+    pub fn ignore(&mut self, name: &str) {
+        self.take(name);
+    }
+
+    pub fn end(self) {
+        assert!(
+            self.left.is_empty(),
+            "{}: unknown fields {:?}",
+            self.what,
+            self.left.keys()
+        );
     }
 }
 
-/// The numbers of a list.
-pub fn numbers(json: &Json) -> Vec<f64> {
-    json.as_array()
-        .expect("a list")
-        .iter()
-        .map(number)
+pub fn shape(json: &Json) -> Vec<usize> {
+    let sizes = json.as_array().expect("a shape").iter();
+    sizes
+        .map(|size| size.as_u64().expect("a size") as usize)
         .collect()
 }
 
-/// The extents of a tensor.
-pub fn extents(json: &Json) -> Vec<usize> {
-    let list = json["shape"].as_array().expect("a shape");
-    list.iter()
-        .map(|n| n.as_u64().expect("an extent") as usize)
-        .collect()
+pub fn dtype(json: &Json) -> DType {
+    let name = json.as_str().expect("a type");
+    DType::from_name(name).unwrap_or_else(|| panic!("the type {name}"))
 }
 
-/// Whether two numbers are the same, or both none.
-pub fn same(a: f64, b: f64) -> bool {
-    a == b || a.is_nan() && b.is_nan()
-}
-
-/// That a tensor is the one that is stated.
-pub fn assert_tensor(tensor: &TensorProto, json: &Json) {
-    fields(json, &["dtype", "shape", "data", "data_hex"]);
-    let dtype = json["dtype"].as_str().expect("a type");
-    let name = tensor.dtype().as_str_name();
-    let expected_name = match dtype {
-        "float16" => "DT_HALF".to_owned(),
-        "float32" => "DT_FLOAT".to_owned(),
-        "float64" => "DT_DOUBLE".to_owned(),
-        other => format!("DT_{}", other.to_uppercase()),
+/// The tensor that a JSON object states.
+pub fn tensor(what: &str, json: &Json) -> Tensor {
+    let mut fields = Fields::new(what, json);
+    let (dtype, shape) = (dtype(fields.need("dtype")), shape(fields.need("shape")));
+    let made = match dtype {
+        DType::String => {
+            let strings = fields.need("data_hex").as_array().expect("strings");
+            Tensor::strings(&shape, strings.iter().map(crate::support::bytes).collect())
+        }
+        _ => {
+            let data = fields.need("data").as_array().expect("elements");
+            let bytes = data.iter().flat_map(|value| element(dtype, value));
+            Tensor::new(dtype, &shape, bytes.collect())
+        }
     };
-    assert_eq!(name, expected_name);
-    assert_eq!(shape(tensor).unwrap(), extents(json));
-    match elements(tensor).unwrap() {
-        Elements::Floats(values) => {
-            let expected = numbers(&json["data"]);
-            assert_eq!(values.len(), expected.len());
-            for (value, expected) in values.into_iter().zip(expected) {
-                let expected = match dtype {
-                    "float64" => expected,
-                    _ => f64::from(expected as f32),
-                };
-                assert!(same(value, expected), "{value} and {expected}");
-            }
+    fields.end();
+    made.unwrap_or_else(|e| panic!("{what}: {e}"))
+}
+
+/// Whether two tensors are the same, where every NaN is like every other.
+pub fn same(a: &Tensor, b: &Tensor) -> bool {
+    if a == b {
+        return true;
+    }
+    let alike = a.dtype() == b.dtype() && a.shape() == b.shape();
+    match (a.elements(), b.elements()) {
+        (Elements::Bytes(x), Elements::Bytes(y)) if alike && a.dtype() == DType::Float32 => {
+            let numbers = |bytes: &[u8]| -> Vec<u32> {
+                let number = |four: &[u8]| u32::from_le_bytes(four.try_into().unwrap());
+                bytes.chunks(4).map(number).collect()
+            };
+            let nan = |bits: u32| f32::from_bits(bits).is_nan();
+            let pairs = numbers(x).into_iter().zip(numbers(y));
+            pairs.into_iter().all(|(x, y)| x == y || nan(x) && nan(y))
         }
-        Elements::Integers(values) => {
-            let list = json["data"].as_array().expect("a list");
-            let expected: Vec<i64> = list
-                .iter()
-                .map(|n| n.as_i64().expect("an integer"))
-                .collect();
-            assert_eq!(values, expected);
+        _ => false,
+    }
+}
+
+fn element(dtype: DType, value: &Json) -> Vec<u8> {
+    let float = || match value {
+        Json::String(text) => text.parse::<f64>().expect("a number that is not finite"),
+        other => other.as_f64().expect("a number"),
+    };
+    let integer = || value.as_i64().expect("an integer");
+    match dtype {
+        DType::Float32 | DType::Complex64 => (float() as f32).to_le_bytes().to_vec(),
+        DType::Float64 | DType::Complex128 => float().to_le_bytes().to_vec(),
+        DType::Float16 => f16::from_f64(float()).to_le_bytes().to_vec(),
+        DType::BFloat16 => bf16::from_f64(float()).to_le_bytes().to_vec(),
+        DType::Bool => vec![u8::from(value.as_bool().expect("a truth"))],
+        DType::UInt64 => value.as_u64().expect("an integer").to_le_bytes().to_vec(),
+        _ => {
+            let size = dtype.size().expect("a type of numbers");
+            integer().to_le_bytes()[..size].to_vec()
         }
-        Elements::Strings(values) => {
-            let list = json["data_hex"].as_array().expect("a list");
-            let expected: Vec<Vec<u8>> = list.iter().map(crate::support::bytes).collect();
-            assert_eq!(values, expected);
-        }
-        other => panic!("{other:?} is not compared"),
     }
 }

@@ -1,0 +1,301 @@
+//! The index of a bundle: what it says of each tensor.
+
+use std::path::Path;
+
+use prost::Message;
+
+use crate::checkpoint::bundle::index_path;
+use crate::checkpoint::slice::Slice;
+use crate::checkpoint::tensor::count;
+use crate::checkpoint::{DType, key};
+use crate::error::{Code, FileKind, FormatError, Result};
+use crate::files::{self, ReadAt};
+use crate::proto::{
+    BundleEntryProto, BundleHeaderProto, TensorShapeProto, VersionDef, bundle_header_proto,
+    tensor_shape_proto,
+};
+use crate::table::Table;
+
+/// The version of what this crate reads and writes.
+pub(crate) const VERSION: i32 = 1;
+/// The most dimensions that a tensor has.
+const MAX_RANK: usize = 254;
+/// How much longer the keys together may be than the file. A writer that starts anew every 16 keys stays below 16.
+const KEY_RATIO: u64 = 64;
+
+/// What a bundle says of itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Header {
+    /// How many data files there are.
+    pub shards: u32,
+    /// The order of bytes of the numbers in them.
+    pub endianness: Endianness,
+    /// The version of the format that wrote it.
+    pub producer: i32,
+    /// The version of the format that a reader must have.
+    pub min_consumer: i32,
+}
+
+/// Which byte of a number comes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Endianness {
+    /// The lowest.
+    Little,
+    /// The highest.
+    Big,
+}
+
+/// What a bundle says of a tensor.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// The type of the elements.
+    pub dtype: DType,
+    /// The extents.
+    pub shape: Vec<usize>,
+    /// The number of the data file.
+    pub shard: i32,
+    /// Where the bytes begin in it.
+    pub offset: i64,
+    /// How many bytes there are.
+    pub size: i64,
+    /// The checksum of the bytes, masked as it is stored.
+    pub crc: u32,
+    /// The parts that the tensor is stored in; empty where it is stored in one piece. Then nothing above but type and shape counts.
+    pub slices: Vec<Slice>,
+}
+
+/// All of an index.
+#[derive(Debug)]
+pub(crate) struct Index {
+    pub(crate) header: Header,
+    /// In the order of the keys.
+    pub(crate) entries: Vec<(Vec<u8>, Entry)>,
+}
+
+impl Index {
+    /// Reads the index of a checkpoint.
+    pub(crate) fn open(prefix: &Path) -> Result<Index> {
+        let path = index_path(prefix);
+        let file = files::open(FileKind::Table, &path)?;
+        Index::read(file).map_err(|e| e.in_file(&path))
+    }
+
+    /// Reads an index from anything.
+    pub(crate) fn read<R: ReadAt>(file: R) -> Result<Index> {
+        let length = file
+            .length()
+            .map_err(|e| FormatError::io(FileKind::Table, "find its length", e))?;
+        let table = Table::open(file)?;
+        let mut cursor = table.cursor();
+        if !cursor.advance()? || !cursor.key().is_empty() {
+            return Err(loss("the index has no header"));
+        }
+        let header = header(cursor.value()).map_err(|e| e.at(cursor.offset()))?;
+        let mut entries = Vec::new();
+        let mut keys = 0_u64;
+        while cursor.advance()? {
+            let key = cursor.key().to_vec();
+            keys += key.len() as u64;
+            if keys > length.saturating_mul(KEY_RATIO) {
+                return Err(loss("the names are longer than the file can hold").at(cursor.offset()));
+            }
+            let entry = Entry::decode(cursor.value()).and_then(|entry| {
+                match key::is_slice(&key) || std::str::from_utf8(&key).is_ok() {
+                    true => Ok(entry),
+                    false => Err(loss("the name is no text")),
+                }
+            });
+            let entry = entry.map_err(|mut e| {
+                e.cause = format!("the entry `{}`: {}", key.escape_ascii(), e.cause);
+                e.at(cursor.offset())
+            })?;
+            entries.push((key, entry));
+        }
+        Ok(Index { header, entries })
+    }
+
+    pub(crate) fn get(&self, key: &[u8]) -> Option<&Entry> {
+        let found = self
+            .entries
+            .binary_search_by(|(name, _)| name.as_slice().cmp(key));
+        found.ok().map(|at| &self.entries[at].1)
+    }
+
+    /// The names of tensors, without the keys of parts.
+    pub(crate) fn names(&self) -> impl Iterator<Item = (&str, &Entry)> {
+        self.entries
+            .iter()
+            .filter(|(key, _)| !key::is_slice(key))
+            // Those that are no text were refused.
+            .filter_map(|(key, entry)| Some((std::str::from_utf8(key).ok()?, entry)))
+    }
+}
+
+impl Header {
+    /// The header of what this crate writes.
+    pub(crate) fn new(shards: u32) -> Header {
+        Header {
+            shards,
+            endianness: Endianness::Little,
+            producer: VERSION,
+            min_consumer: 0,
+        }
+    }
+
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        BundleHeaderProto {
+            num_shards: self.shards as i32,
+            endianness: match self.endianness {
+                Endianness::Little => 0,
+                Endianness::Big => 1,
+            },
+            version: Some(VersionDef {
+                producer: self.producer,
+                min_consumer: self.min_consumer,
+                bad_consumers: Vec::new(),
+            }),
+        }
+        .encode_to_vec()
+    }
+}
+
+impl Entry {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        BundleEntryProto {
+            dtype: self.dtype.number(),
+            shape: Some(shape_to_proto(&self.shape)),
+            shard_id: self.shard,
+            offset: self.offset,
+            size: self.size,
+            crc32c: self.crc,
+            slices: self.slices.iter().map(Slice::to_proto).collect(),
+        }
+        .encode_to_vec()
+    }
+
+    fn decode(bytes: &[u8]) -> Result<Entry> {
+        let proto =
+            BundleEntryProto::decode(bytes).map_err(|e| loss(format!("it is no message: {e}")))?;
+        let slices = proto.slices.iter().map(Slice::from_proto);
+        Ok(Entry {
+            dtype: dtype_from_number(proto.dtype)?,
+            shape: shape_from_proto(proto.shape.as_ref())?,
+            shard: proto.shard_id,
+            offset: proto.offset,
+            size: proto.size,
+            crc: proto.crc32c,
+            slices: slices
+                .collect::<Option<_>>()
+                .ok_or_else(|| loss("a slice has a negative number"))?,
+        })
+    }
+
+    /// The number of elements.
+    pub(crate) fn count(&self) -> Result<usize> {
+        count(&self.shape).ok_or_else(|| {
+            loss(format!(
+                "a tensor of shape {:?} has too many elements",
+                self.shape
+            ))
+        })
+    }
+
+    /// The number of bytes of a tensor of numbers.
+    pub(crate) fn bytes(&self) -> Result<usize> {
+        let size = self.dtype.size().unwrap_or(0);
+        self.count()?.checked_mul(size).ok_or_else(|| {
+            loss(format!(
+                "a tensor of shape {:?} has too many bytes",
+                self.shape
+            ))
+        })
+    }
+}
+
+fn header(bytes: &[u8]) -> Result<Header> {
+    let proto = BundleHeaderProto::decode(bytes)
+        .map_err(|e| loss(format!("the header is no message: {e}")))?;
+    let version = proto.version.unwrap_or_default();
+    check_version(&version)?;
+    let endianness = match bundle_header_proto::Endianness::try_from(proto.endianness) {
+        Ok(bundle_header_proto::Endianness::Little) => Endianness::Little,
+        Ok(bundle_header_proto::Endianness::Big) => Endianness::Big,
+        Err(_) => return Err(loss("the header has an order of bytes that does not exist")),
+    };
+    Ok(Header {
+        shards: u32::try_from(proto.num_shards)
+            .map_err(|_| loss(format!("the header says {} data files", proto.num_shards)))?,
+        endianness,
+        producer: version.producer,
+        min_consumer: version.min_consumer,
+    })
+}
+
+/// Refuses what was written for other readers.
+pub(crate) fn check_version(version: &VersionDef) -> Result<()> {
+    let refused = |cause: String| Err(FormatError::invalid(FileKind::Table, cause));
+    if version.producer < 0 {
+        return refused(format!(
+            "the checkpoint has version {}, which is too old",
+            version.producer
+        ));
+    }
+    if version.min_consumer > VERSION {
+        return refused(format!(
+            "the checkpoint asks for version {} of the format, and this is version {VERSION}",
+            version.min_consumer
+        ));
+    }
+    if version.bad_consumers.contains(&VERSION) {
+        return refused(format!(
+            "the checkpoint does not allow version {VERSION} of the format"
+        ));
+    }
+    Ok(())
+}
+
+pub(crate) fn dtype_from_number(number: i32) -> Result<DType> {
+    match DType::from_number(number) {
+        Some(dtype) => Ok(dtype),
+        None if number <= 0 => Err(loss(format!("the type {number} does not exist"))),
+        None => Err(FormatError::new(
+            Code::Unimplemented,
+            FileKind::Table,
+            format!("the type {number} is not known"),
+        )),
+    }
+}
+
+pub(crate) fn shape_to_proto(shape: &[usize]) -> TensorShapeProto {
+    TensorShapeProto {
+        dim: shape
+            .iter()
+            .map(|&size| tensor_shape_proto::Dim {
+                size: size as i64,
+                name: String::new(),
+            })
+            .collect(),
+        unknown_rank: false,
+    }
+}
+
+pub(crate) fn shape_from_proto(proto: Option<&TensorShapeProto>) -> Result<Vec<usize>> {
+    let Some(proto) = proto else {
+        return Ok(Vec::new());
+    };
+    if proto.unknown_rank || proto.dim.len() > MAX_RANK {
+        return Err(loss("the shape is not one that a tensor can have"));
+    }
+    proto
+        .dim
+        .iter()
+        .map(|dim| {
+            usize::try_from(dim.size)
+                .map_err(|_| loss(format!("the shape has a dimension of {}", dim.size)))
+        })
+        .collect()
+}
+
+fn loss(cause: impl Into<String>) -> FormatError {
+    FormatError::data_loss(FileKind::Table, cause)
+}

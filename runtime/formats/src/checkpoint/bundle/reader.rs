@@ -1,0 +1,467 @@
+//! Reading a bundle.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::checkpoint::bundle::data::{CHUNK, Job, read, read_exact};
+use crate::checkpoint::bundle::index::Index;
+use crate::checkpoint::bundle::{Endianness, Entry, Header, data_path, index_path, strings};
+use crate::checkpoint::slice::{Region, Run, Slice, Uncovered, cover, runs};
+use crate::checkpoint::tensor::turn_round;
+use crate::checkpoint::{DType, Elements, Tensor, key};
+use crate::crc;
+use crate::error::{Code, FileKind, FormatError, Result};
+use crate::files;
+use crate::files::ReadAt;
+
+/// A checkpoint of the second version that is open.
+///
+/// The index is read when it is opened, data files when something in them is needed. Everything that is read is checked against its
+/// checksum.
+///
+/// ```no_run
+/// use trainspec_formats::checkpoint::Bundle;
+///
+/// let bundle = Bundle::open("run/model.ckpt-100".as_ref())?;
+/// let mut kernel = vec![0.0_f32; 784 * 128];
+/// bundle.read_into("dense/kernel", bytemuck::cast_slice_mut(&mut kernel))?;
+/// # Ok::<(), trainspec_formats::FormatError>(())
+/// ```
+#[derive(Debug)]
+pub struct Bundle {
+    prefix: PathBuf,
+    pub(super) index: Index,
+    threads: usize,
+    open: Mutex<BTreeMap<u32, Arc<File>>>,
+}
+
+impl Bundle {
+    /// Opens the checkpoint with this prefix.
+    pub fn open(prefix: &Path) -> Result<Bundle> {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Ok(Bundle {
+            prefix: prefix.to_owned(),
+            index: Index::open(prefix)?,
+            threads: cores.min(4),
+            open: Mutex::new(BTreeMap::new()),
+        })
+    }
+
+    /// The same, with at most so many threads for reading. What is read does not depend on it.
+    pub fn with_threads(mut self, threads: usize) -> Bundle {
+        self.threads = threads.max(1);
+        self
+    }
+
+    /// What the checkpoint's files begin with.
+    pub fn prefix(&self) -> &Path {
+        &self.prefix
+    }
+
+    /// What the index says of the checkpoint.
+    pub fn header(&self) -> &Header {
+        &self.index.header
+    }
+
+    /// The tensors, in the order of their names.
+    pub fn entries(&self) -> impl Iterator<Item = (&str, &Entry)> {
+        self.index.names()
+    }
+
+    /// What the index says of a tensor.
+    pub fn entry(&self, name: &str) -> Option<&Entry> {
+        match name.is_empty() || key::is_slice(name.as_bytes()) {
+            true => None,
+            false => self.index.get(name.as_bytes()),
+        }
+    }
+
+    /// What the index says of a part of a tensor, by the slice that the tensor's entry lists.
+    pub fn slice_entry(&self, name: &str, slice: &Slice) -> Option<&Entry> {
+        self.index.get(&key::of_slice(name, slice))
+    }
+
+    /// Reads a tensor, which is put together if it is stored in parts.
+    pub fn tensor(&self, name: &str) -> Result<Tensor> {
+        let entry = self.find(name)?;
+        if !entry.slices.is_empty() {
+            return self.parts(name, entry, &Slice::whole(entry.shape.len()));
+        }
+        self.named(name, || self.piece(entry))
+    }
+
+    /// Reads the numbers of a tensor straight to where they belong, the lowest byte of each first.
+    ///
+    /// The destination must be exactly as long as the tensor. After an error its content is not defined.
+    pub fn read_into(&self, name: &str, into: &mut [u8]) -> Result<()> {
+        self.read_all_into(vec![(name, into)])
+    }
+
+    /// The same for many tensors at once, which is faster.
+    pub fn read_all_into(&self, wanted: Vec<(&str, &mut [u8])>) -> Result<()> {
+        let mut files = Vec::new();
+        let mut pieces: Vec<(&str, &Entry, &mut [u8])> = Vec::new();
+        for (name, into) in wanted {
+            let entry = self.find(name)?;
+            let size = entry.dtype.size().and(Some(entry.bytes()?));
+            if size != Some(into.len()) {
+                return Err(FormatError::invalid(
+                    FileKind::CheckpointData,
+                    format!(
+                        "`{name}` is {} of shape {:?} and does not fill {} bytes",
+                        entry.dtype,
+                        entry.shape,
+                        into.len()
+                    ),
+                ));
+            }
+            match entry.slices.is_empty() {
+                true => {
+                    files.push(self.named(name, || self.checked(entry))?);
+                    pieces.push((name, entry, into));
+                }
+                false => {
+                    let whole = Slice::whole(entry.shape.len()).region(&entry.shape)?;
+                    self.named(name, || {
+                        let plan = self.plan(name, entry, &whole)?;
+                        self.fill(entry.dtype, plan, &whole, into)
+                    })?;
+                }
+            }
+        }
+        let jobs = pieces
+            .iter_mut()
+            .zip(&files)
+            .map(|((_, entry, into), (file, _))| Job {
+                file,
+                offset: entry.offset as u64,
+                into,
+            });
+        let sums = read(jobs.collect(), self.threads);
+        for ((name, entry, into), sum) in pieces.into_iter().zip(sums) {
+            self.named(name, || self.agree(entry, sum?))?;
+            self.to_file_order(entry.dtype, into);
+        }
+        Ok(())
+    }
+
+    /// Reads a part of a tensor, however it is stored.
+    pub fn slice(&self, name: &str, slice: &Slice) -> Result<Tensor> {
+        let entry = self.find(name)?;
+        slice.region(&entry.shape)?;
+        self.parts(name, entry, slice)
+    }
+
+    fn find(&self, name: &str) -> Result<&Entry> {
+        self.entry(name).ok_or_else(|| {
+            FormatError::not_found(
+                FileKind::Table,
+                format!("there is no tensor `{name}` in the checkpoint"),
+            )
+            .in_file(index_path(&self.prefix))
+        })
+    }
+
+    /// Says which tensor an error belongs to.
+    pub(super) fn named<T>(&self, name: &str, read: impl FnOnce() -> Result<T>) -> Result<T> {
+        read().map_err(|mut e| {
+            e.cause = format!("tensor `{name}`: {}", e.cause);
+            e.in_file(index_path(&self.prefix))
+        })
+    }
+
+    /// The data file of an entry, which holds all of it, and its number.
+    pub(super) fn checked(&self, entry: &Entry) -> Result<(Arc<File>, u32)> {
+        let wrong = |cause: String| FormatError::data_loss(FileKind::Table, cause);
+        let shards = self.index.header.shards;
+        let shard = u32::try_from(entry.shard)
+            .ok()
+            .filter(|&shard| shard < shards)
+            .ok_or_else(|| wrong(format!("data file {} of {shards}", entry.shard)))?;
+        let place = u64::try_from(entry.offset)
+            .ok()
+            .zip(u64::try_from(entry.size).ok());
+        let Some((offset, size)) = place else {
+            return Err(wrong(format!(
+                "{} bytes at byte {} of a data file",
+                entry.size, entry.offset
+            )));
+        };
+        if entry.dtype.size().is_some() && size != entry.bytes()? as u64 {
+            return Err(wrong(format!(
+                "{size} bytes for {} of shape {:?}",
+                entry.dtype, entry.shape
+            )));
+        }
+        let file = self.data_file(shard)?;
+        let path = data_path(&self.prefix, shard, shards);
+        let length = file.length().map_err(|e| {
+            FormatError::io(FileKind::CheckpointData, "find its length", e).in_file(&path)
+        })?;
+        match offset.checked_add(size).is_some_and(|end| end <= length) {
+            true => Ok((file, shard)),
+            false => Err(FormatError::new(
+                Code::OutOfRange,
+                FileKind::CheckpointData,
+                format!("{size} bytes are needed and the file has {length} bytes"),
+            )
+            .at(offset)
+            .in_file(path)),
+        }
+    }
+
+    fn data_file(&self, shard: u32) -> Result<Arc<File>> {
+        // A thread that panicked left the list as it was.
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(file) = open.get(&shard) {
+            return Ok(file.clone());
+        }
+        let path = data_path(&self.prefix, shard, self.index.header.shards);
+        let file = Arc::new(files::open(FileKind::CheckpointData, &path)?);
+        open.insert(shard, file.clone());
+        Ok(file)
+    }
+
+    /// Compares a checksum with the one of the index.
+    pub(super) fn agree(&self, entry: &Entry, found: u32) -> Result<()> {
+        let stored = crc::unmask(entry.crc);
+        match found == stored {
+            true => Ok(()),
+            false => Err(FormatError::data_loss(
+                FileKind::CheckpointData,
+                format!(
+                    "the checksum of {} bytes is {found:#010x} instead of {stored:#010x}",
+                    entry.size
+                ),
+            )
+            .at(entry.offset as u64)
+            .in_file(data_path(
+                &self.prefix,
+                entry.shard as u32,
+                self.index.header.shards,
+            ))),
+        }
+    }
+
+    fn to_file_order(&self, dtype: DType, bytes: &mut [u8]) {
+        if self.index.header.endianness == Endianness::Big {
+            turn_round(dtype, bytes);
+        }
+    }
+
+    /// Reads what one entry says, which is no list of parts.
+    pub(super) fn piece(&self, entry: &Entry) -> Result<Tensor> {
+        let (file, shard) = self.checked(entry)?;
+        let path = || data_path(&self.prefix, shard, self.index.header.shards);
+        let offset = entry.offset as u64;
+        if entry.dtype == DType::Resource {
+            return Err(FormatError::new(
+                Code::Unimplemented,
+                FileKind::Table,
+                "a resource has no value that could be stored",
+            ));
+        }
+        let mut bytes = vec![0; entry.size as usize];
+        let job = Job {
+            file: &file,
+            offset,
+            into: &mut bytes,
+        };
+        let sum = read(vec![job], self.threads).remove(0);
+        let sum = sum.map_err(|e| e.in_file(path()))?;
+        if entry.dtype.size().is_some() {
+            self.agree(entry, sum)?;
+            self.to_file_order(entry.dtype, &mut bytes);
+            return Tensor::new(entry.dtype, &entry.shape, bytes);
+        }
+        let order = self.index.header.endianness;
+        let decoded = match (entry.dtype, order) {
+            (DType::Variant, Endianness::Big) => {
+                return Err(FormatError::new(
+                    Code::Unimplemented,
+                    FileKind::CheckpointData,
+                    "variants that were written with the highest byte first",
+                ));
+            }
+            (DType::Variant, Endianness::Little) => {
+                strings::decode_variants(&bytes, entry.count()?)
+            }
+            _ => strings::decode(&bytes, entry.count()?, order),
+        };
+        let (strings, sum) = decoded.map_err(|e| e.shifted(offset).at(offset).in_file(path()))?;
+        self.agree(entry, sum)?;
+        Tensor::of_strings(entry.dtype, &entry.shape, strings)
+    }
+
+    /// Reads a part of a tensor that may be stored in parts.
+    fn parts(&self, name: &str, entry: &Entry, slice: &Slice) -> Result<Tensor> {
+        let wanted = slice.region(&entry.shape)?;
+        let shape: Vec<usize> = wanted.0.iter().map(|side| side.1).collect();
+        self.named(name, || {
+            let plan = self.plan(name, entry, &wanted)?;
+            // What the plan covers is in the files, so its size is one that can be.
+            let volume = wanted.volume().unwrap_or(0);
+            if let Some(size) = entry.dtype.size() {
+                let mut bytes = vec![0; volume * size];
+                self.fill(entry.dtype, plan, &wanted, &mut bytes)?;
+                return Tensor::new(entry.dtype, &shape, bytes);
+            }
+            let mut strings = vec![Vec::new(); volume];
+            for (entry, region) in plan {
+                let Elements::Strings(mut from) = self.piece(entry)?.into_elements() else {
+                    continue;
+                };
+                for run in runs(&region, &wanted) {
+                    for i in 0..run.length {
+                        strings[run.to + i] = std::mem::take(&mut from[run.from + i]);
+                    }
+                }
+            }
+            Tensor::of_strings(entry.dtype, &shape, strings)
+        })
+    }
+
+    fn fill(
+        &self,
+        dtype: DType,
+        plan: Vec<(&Entry, Region)>,
+        wanted: &Region,
+        into: &mut [u8],
+    ) -> Result<()> {
+        for (entry, region) in plan {
+            self.part_into(entry, &region, wanted, into)?;
+        }
+        self.to_file_order(dtype, into);
+        Ok(())
+    }
+
+    /// Whether a part of a tensor could be read, as far as the index and the lengths of files tell.
+    pub(super) fn plan_of(&self, name: &str, entry: &Entry, slice: &Slice) -> Result<()> {
+        let wanted = slice.region(&entry.shape)?;
+        self.named(name, || self.plan(name, entry, &wanted).map(drop))
+    }
+
+    /// The entries that together hold the wanted part of a tensor, each with its place.
+    ///
+    /// They are in their files, agree with their slices, and nothing is missing or there twice: so the wanted part is no larger than
+    /// what the files hold.
+    fn plan<'a>(
+        &'a self,
+        name: &str,
+        entry: &'a Entry,
+        wanted: &Region,
+    ) -> Result<Vec<(&'a Entry, Region)>> {
+        let wrong = |cause: String| FormatError::data_loss(FileKind::Table, cause);
+        if entry.slices.is_empty() {
+            self.checked(entry)?;
+            return Ok(vec![(
+                entry,
+                Slice::whole(entry.shape.len()).region(&entry.shape)?,
+            )]);
+        }
+        let mut regions = Vec::with_capacity(entry.slices.len());
+        for slice in &entry.slices {
+            let region = slice.region(&entry.shape).map_err(|e| wrong(e.cause))?;
+            regions.push(region);
+        }
+        let met: Vec<usize> = (0..regions.len())
+            .filter(|&i| regions[i].meet(wanted).is_some())
+            .collect();
+        // Parts do not share bytes of a file, so they are not more than the file has.
+        let mut used: BTreeMap<u32, u64> = BTreeMap::new();
+        let mut plan = Vec::with_capacity(met.len());
+        for &i in &met {
+            let slice = &entry.slices[i];
+            let part = self
+                .slice_entry(name, slice)
+                .ok_or_else(|| wrong(format!("the part {slice} is missing")))?;
+            let shape: Vec<usize> = regions[i].0.iter().map(|side| side.1).collect();
+            if part.dtype != entry.dtype || part.shape != shape || !part.slices.is_empty() {
+                return Err(wrong(format!(
+                    "the part {slice} is {} of shape {:?}",
+                    part.dtype, part.shape
+                )));
+            }
+            let (file, shard) = self.checked(part)?;
+            let used = used.entry(shard).or_default();
+            *used = used.saturating_add(part.size as u64);
+            if *used > file.length().unwrap_or(0) {
+                return Err(wrong(
+                    "its parts are larger than the file they are in".into(),
+                ));
+            }
+            // Strings take at least a byte each.
+            if entry.dtype.size().is_none() && part.count()? as u64 > part.size as u64 {
+                return Err(wrong(format!(
+                    "the part {slice} has no room for its elements"
+                )));
+            }
+            plan.push((part, regions[i].clone()));
+        }
+        let met: Vec<Region> = plan.iter().map(|(_, region)| region.clone()).collect();
+        match cover(&met, wanted) {
+            Ok(_) => Ok(plan),
+            Err(Uncovered::Missing) => Err(FormatError::invalid(
+                FileKind::Table,
+                "the parts that are stored do not make up what is asked for",
+            )),
+            Err(Uncovered::Overlap) => Err(wrong("its parts overlap".into())),
+        }
+    }
+
+    /// Reads what a stored part and the wanted one have in common.
+    fn part_into(
+        &self,
+        entry: &Entry,
+        region: &Region,
+        wanted: &Region,
+        into: &mut [u8],
+    ) -> Result<()> {
+        let (file, shard) = self.checked(entry)?;
+        let in_file =
+            |e: FormatError| e.in_file(data_path(&self.prefix, shard, self.index.header.shards));
+        let size = entry.dtype.size().unwrap_or(1);
+        let bytes = |run: Run| Run {
+            from: run.from * size,
+            to: run.to * size,
+            length: run.length * size,
+        };
+        let mut runs = runs(region, wanted).map(bytes).peekable();
+        let total = entry.size as usize;
+        if let Some(&run) = runs.peek()
+            && run.length == total
+        {
+            let job = Job {
+                file: &file,
+                offset: entry.offset as u64,
+                into: &mut into[run.to..run.to + run.length],
+            };
+            let sum = read(vec![job], self.threads).remove(0).map_err(in_file)?;
+            return self.agree(entry, sum);
+        }
+        let mut buffer = vec![0; total.min(CHUNK)];
+        let (mut start, mut sum) = (0, 0);
+        while start < total {
+            let chunk = &mut buffer[..(total - start).min(CHUNK)];
+            read_exact(&file, entry.offset as u64 + start as u64, chunk).map_err(in_file)?;
+            sum = crc::append(sum, chunk);
+            let end = start + chunk.len();
+            // Runs come in the order of the bytes; one that goes beyond the chunk goes on in the next.
+            while let Some(run) = runs.peek_mut().filter(|run| run.from < end) {
+                let length = run.length.min(end - run.from);
+                into[run.to..run.to + length]
+                    .copy_from_slice(&chunk[run.from - start..run.from - start + length]);
+                (run.from, run.to, run.length) =
+                    (run.from + length, run.to + length, run.length - length);
+                if run.length > 0 {
+                    break;
+                }
+                runs.next();
+            }
+            start = end;
+        }
+        self.agree(entry, sum)
+    }
+}

@@ -1,0 +1,162 @@
+//! Tensors whose elements have their own lengths: how strings and variants lie in a data file.
+//!
+//! Strings: all lengths as numbers of variable length, a masked checksum of the lengths, then all strings. A checksum of lengths counts
+//! each as a number of four bytes, or of eight where it needs them. Variants: each as its length, its bytes, and a masked checksum of
+//! all before it, where every length counts as eight bytes.
+
+use crate::checkpoint::bundle::Endianness;
+use crate::crc;
+use crate::error::{FileKind, FormatError, Result};
+use crate::wire::{Broken, Wire};
+
+/// The bytes of strings in a file, and their checksum.
+#[derive(Debug, Default)]
+pub(super) struct Coded {
+    /// What comes before the strings themselves.
+    pub(super) head: Vec<u8>,
+    /// The checksum of everything, not masked.
+    pub(super) crc: u32,
+}
+
+/// Codes strings: the head, after which the strings follow as they are.
+pub(super) fn encode(strings: &[Vec<u8>]) -> Coded {
+    let mut coded = Coded {
+        head: Vec::with_capacity(strings.len() + 4),
+        crc: 0,
+    };
+    for string in strings {
+        put_varint(&mut coded.head, string.len() as u64);
+        coded.crc = with_length(coded.crc, string.len() as u64, Endianness::Little);
+    }
+    let sum = crc::mask(coded.crc).to_le_bytes();
+    coded.head.extend(sum);
+    coded.crc = crc::append(coded.crc, &sum);
+    for string in strings {
+        coded.crc = crc::append(coded.crc, string);
+    }
+    coded
+}
+
+/// Codes variants, whole.
+pub(super) fn encode_variants(variants: &[Vec<u8>]) -> Coded {
+    let mut coded = Coded::default();
+    for variant in variants {
+        let length = variant.len() as u64;
+        put_varint(&mut coded.head, length);
+        coded.head.extend_from_slice(variant);
+        coded.crc = crc::append(coded.crc, &length.to_le_bytes());
+        coded.crc = crc::append(coded.crc, variant);
+        let sum = crc::mask(coded.crc).to_le_bytes();
+        coded.head.extend(sum);
+        coded.crc = crc::append(coded.crc, &sum);
+    }
+    coded
+}
+
+/// Reads strings, and their checksum. Offsets of errors count from the first byte.
+pub(super) fn decode(bytes: &[u8], count: usize, order: Endianness) -> Result<(Vec<Vec<u8>>, u32)> {
+    // An empty tensor may have no bytes at all.
+    if bytes.is_empty() && count == 0 {
+        return Ok((Vec::new(), 0));
+    }
+    if count > bytes.len() {
+        return Err(loss(format!(
+            "{count} strings do not fit into {} bytes",
+            bytes.len()
+        )));
+    }
+    let mut wire = Wire::new(bytes);
+    let mut crc = 0;
+    let mut lengths = Vec::with_capacity(count);
+    for _ in 0..count {
+        let length = wire.varint().map_err(broken)?;
+        crc = with_length(crc, length, order);
+        lengths.push(length);
+    }
+    let at = wire.position() as u64;
+    let stored = wire.take(4).map_err(broken)?;
+    check(stored, crc, order, "the lengths of strings").map_err(|e| e.at(at))?;
+    crc = crc::append(crc, stored);
+    let mut strings = Vec::with_capacity(count);
+    for length in lengths {
+        let length = usize::try_from(length).unwrap_or(usize::MAX);
+        let string = wire.take(length).map_err(broken)?;
+        crc = crc::append(crc, string);
+        strings.push(string.to_vec());
+    }
+    ended(&wire)?;
+    Ok((strings, crc))
+}
+
+/// Reads variants, and their checksum.
+pub(super) fn decode_variants(bytes: &[u8], count: usize) -> Result<(Vec<Vec<u8>>, u32)> {
+    if count > bytes.len() {
+        return Err(loss(format!(
+            "{count} variants do not fit into {} bytes",
+            bytes.len()
+        )));
+    }
+    let mut wire = Wire::new(bytes);
+    let mut crc = 0;
+    let mut variants = Vec::with_capacity(count);
+    for _ in 0..count {
+        let length = wire.varint().map_err(broken)?;
+        crc = crc::append(crc, &length.to_le_bytes());
+        let length = usize::try_from(length).unwrap_or(usize::MAX);
+        let variant = wire.take(length).map_err(broken)?;
+        crc = crc::append(crc, variant);
+        let at = wire.position() as u64;
+        let stored = wire.take(4).map_err(broken)?;
+        check(stored, crc, Endianness::Little, "a variant").map_err(|e| e.at(at))?;
+        crc = crc::append(crc, stored);
+        variants.push(variant.to_vec());
+    }
+    ended(&wire)?;
+    Ok((variants, crc))
+}
+
+fn with_length(crc: u32, length: u64, order: Endianness) -> u32 {
+    match (u32::try_from(length), order) {
+        (Ok(short), Endianness::Little) => crc::append(crc, &short.to_le_bytes()),
+        (Ok(short), Endianness::Big) => crc::append(crc, &short.to_be_bytes()),
+        (Err(_), Endianness::Little) => crc::append(crc, &length.to_le_bytes()),
+        (Err(_), Endianness::Big) => crc::append(crc, &length.to_be_bytes()),
+    }
+}
+
+fn check(stored: &[u8], found: u32, order: Endianness, what: &str) -> Result<()> {
+    let bytes: [u8; 4] = std::array::from_fn(|i| stored[i]);
+    let stored = crc::unmask(match order {
+        Endianness::Little => u32::from_le_bytes(bytes),
+        Endianness::Big => u32::from_be_bytes(bytes),
+    });
+    match stored == found {
+        true => Ok(()),
+        false => Err(loss(format!(
+            "the checksum of {what} is {found:#010x} instead of {stored:#010x}"
+        ))),
+    }
+}
+
+fn ended(wire: &Wire<'_>) -> Result<()> {
+    match wire.is_empty() {
+        true => Ok(()),
+        false => Err(loss("bytes are left after the last element").at(wire.position() as u64)),
+    }
+}
+
+fn put_varint(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+fn broken(broken: Broken) -> FormatError {
+    loss(broken.cause).at(broken.at as u64)
+}
+
+fn loss(cause: impl Into<String>) -> FormatError {
+    FormatError::data_loss(FileKind::CheckpointData, cause)
+}

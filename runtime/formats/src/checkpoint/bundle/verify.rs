@@ -1,0 +1,67 @@
+//! Looks at every byte of a bundle that a checksum covers, and tells all that is wrong.
+
+use std::path::Path;
+
+use crate::checkpoint::bundle::data::{CHUNK, read_exact};
+use crate::checkpoint::bundle::{Bundle, Entry, data_path, index_path};
+use crate::checkpoint::{Slice, key};
+use crate::crc;
+use crate::error::{FileKind, FormatError, Result};
+use crate::files;
+use crate::table::Table;
+
+impl Bundle {
+    /// Reads everything and tells what is wrong: nothing, if the list is empty.
+    pub fn verify(&self) -> Vec<FormatError> {
+        let mut damage = index_damage(self.prefix());
+        for (key, entry) in &self.index.entries {
+            let name = key.escape_ascii().to_string();
+            let checked = match entry.slices.is_empty() {
+                true => self.named(&name, || self.check(entry)),
+                // The parts themselves have their own entries; here they must only make up the whole.
+                false => self.check_parts(key, entry),
+            };
+            damage.extend(checked.err());
+        }
+        damage
+    }
+
+    fn check(&self, entry: &Entry) -> Result<()> {
+        if entry.dtype.size().is_none() {
+            return self.piece(entry).map(drop);
+        }
+        let (file, shard) = self.checked(entry)?;
+        let mut buffer = vec![0; CHUNK.min(entry.size as usize)];
+        let (mut sum, mut left, mut offset) = (0, entry.size as usize, entry.offset as u64);
+        while left > 0 {
+            let chunk = &mut buffer[..left.min(CHUNK)];
+            read_exact(&file, offset, chunk)
+                .map_err(|e| e.in_file(data_path(self.prefix(), shard, self.header().shards)))?;
+            sum = crc::append(sum, chunk);
+            left -= chunk.len();
+            offset += chunk.len() as u64;
+        }
+        self.agree(entry, sum)
+    }
+
+    fn check_parts(&self, key: &[u8], entry: &Entry) -> Result<()> {
+        let name = std::str::from_utf8(key).unwrap_or_default();
+        if key::is_slice(key) {
+            return Err(FormatError::data_loss(FileKind::Table, "a part has parts")
+                .in_file(index_path(self.prefix())));
+        }
+        self.plan_of(name, entry, &Slice::whole(entry.shape.len()))
+    }
+}
+
+/// What is wrong with the index itself.
+pub(crate) fn index_damage(prefix: &Path) -> Vec<FormatError> {
+    let path = index_path(prefix);
+    let mut damage = Vec::new();
+    let opened = files::open(FileKind::Table, &path).and_then(Table::open);
+    match opened {
+        Ok(table) => table.verify(&mut |e| damage.push(e.in_file(&path))),
+        Err(e) => damage.push(e.in_file(&path)),
+    }
+    damage
+}

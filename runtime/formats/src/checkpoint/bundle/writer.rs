@@ -1,0 +1,430 @@
+//! Writing a bundle: tensors stream into data files under temporary names, which get their names when all is written.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::thread;
+
+use crate::checkpoint::bundle::data::CHUNK;
+use crate::checkpoint::bundle::index::{Index, VERSION};
+use crate::checkpoint::bundle::{Entry, Header, data_path, index_path, strings};
+use crate::checkpoint::slice::Slice;
+use crate::checkpoint::tensor::{ElementsView, TensorView};
+use crate::checkpoint::{DType, key};
+use crate::crc;
+use crate::error::{Code, FileKind, FormatError, Result};
+use crate::files::{Durability, Replacement};
+use crate::table::TableBuilder;
+
+/// Below this a second thread costs more than it brings.
+const WORTH_A_THREAD: usize = 1024 * 1024;
+/// How much is written at once where nothing else is done with it.
+const LARGE: usize = 4 * 1024 * 1024;
+
+/// How a bundle is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// How many data files there are. At least 1.
+    pub shards: u32,
+    /// Every tensor begins at a multiple of this many bytes. TensorFlow uses 1.
+    pub alignment: usize,
+    /// Whether bytes are forced to the disk.
+    pub durability: Durability,
+    /// What happens to a checkpoint that is there already.
+    pub replace: Replace,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            shards: 1,
+            alignment: 1,
+            durability: Durability::Synced,
+            replace: Replace::Whole,
+        }
+    }
+}
+
+/// What happens to a checkpoint with the same prefix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Replace {
+    /// It stays whole until the new one is, whatever happens in between.
+    ///
+    /// Index and data files cannot get their names at one moment, so the new data files have other names than the old ones: one more
+    /// file, which is empty, changes the count that is part of the names. The old data files are removed in the end.
+    #[default]
+    Whole,
+    /// Its files are overwritten one after the other, as TensorFlow does: a crash in between leaves an index that does not fit the data.
+    SameNames,
+}
+
+/// Writes a bundle.
+///
+/// Nothing of it can be seen before [`finish`](BundleWriter::finish); dropping the writer instead removes what was written. Above the
+/// tensors themselves it needs little memory.
+///
+/// ```
+/// use trainspec_formats::checkpoint::{Bundle, BundleWriter, Tensor};
+///
+/// # let folder = std::env::temp_dir().join(format!("trainspec-doc-bundle-{}", std::process::id()));
+/// # let prefix = &folder.join("model.ckpt-1");
+/// let mut writer = BundleWriter::create(prefix, Default::default())?;
+/// let kernel = Tensor::from_values(&[2, 1], &[0.5_f32, -0.5])?;
+/// writer.add("dense/kernel", &kernel)?;
+/// writer.finish()?;
+/// assert_eq!(Bundle::open(prefix)?.tensor("dense/kernel")?, kernel);
+/// # std::fs::remove_dir_all(folder).unwrap();
+/// # Ok::<(), trainspec_formats::FormatError>(())
+/// ```
+#[derive(Debug)]
+pub struct BundleWriter {
+    prefix: PathBuf,
+    options: Options,
+    /// How many data files there will be.
+    count: u32,
+    shards: Vec<Shard>,
+    entries: BTreeMap<Vec<u8>, Entry>,
+    /// A write failed, so that offsets no longer hold.
+    failed: bool,
+}
+
+/// A data file that grows.
+#[derive(Debug)]
+struct Shard {
+    file: Replacement,
+    /// Small tensors wait here for each other.
+    buffer: Vec<u8>,
+    size: u64,
+}
+
+impl BundleWriter {
+    /// Starts a checkpoint. The folder of the prefix is made if it is not there.
+    pub fn create(prefix: &Path, options: Options) -> Result<BundleWriter> {
+        if options.shards == 0 || options.alignment == 0 {
+            return Err(invalid("a checkpoint needs a data file and an alignment"));
+        }
+        make_folder(prefix)?;
+        let count = count_for(prefix, options.shards, options.replace)?;
+        let shards = (0..count)
+            .map(|shard| {
+                let path = data_path(prefix, shard, count);
+                Ok(Shard {
+                    file: Replacement::create(FileKind::CheckpointData, &path)?,
+                    buffer: Vec::new(),
+                    size: 0,
+                })
+            })
+            .collect::<Result<_>>()?;
+        Ok(BundleWriter {
+            prefix: prefix.to_owned(),
+            options,
+            count,
+            shards,
+            entries: BTreeMap::new(),
+            failed: false,
+        })
+    }
+
+    /// Writes a tensor to the first data file.
+    pub fn add<'a>(&mut self, name: &str, tensor: impl Into<TensorView<'a>>) -> Result<()> {
+        self.add_to(0, name, tensor)
+    }
+
+    /// Writes a tensor to one of the data files.
+    pub fn add_to<'a>(
+        &mut self,
+        shard: u32,
+        name: &str,
+        tensor: impl Into<TensorView<'a>>,
+    ) -> Result<()> {
+        check_name(name)?;
+        self.put(shard, name.as_bytes().to_vec(), tensor.into())
+    }
+
+    /// Writes a part of a tensor of some shape to one of the data files. A part that is all of it makes an ordinary tensor.
+    pub fn add_slice<'a>(
+        &mut self,
+        shard: u32,
+        name: &str,
+        whole: &[usize],
+        slice: &Slice,
+        tensor: impl Into<TensorView<'a>>,
+    ) -> Result<()> {
+        check_name(name)?;
+        let tensor = tensor.into();
+        let shape = slice.shape(whole)?;
+        if shape != tensor.shape() {
+            return Err(invalid(format!(
+                "the part {slice} of `{name}` has shape {shape:?} and the tensor {:?}",
+                tensor.shape()
+            )));
+        }
+        if shape == whole {
+            return self.put(shard, name.as_bytes().to_vec(), tensor);
+        }
+        let old = self.entries.get(name.as_bytes());
+        if let Some(old) = old
+            && (old.slices.is_empty() || old.dtype != tensor.dtype() || old.shape != whole)
+        {
+            return Err(invalid(format!(
+                "`{name}` is there already as {} of shape {:?}",
+                old.dtype, old.shape
+            )));
+        }
+        self.put(shard, key::of_slice(name, slice), tensor)?;
+        let entry = self.entries.entry(name.as_bytes().to_vec());
+        let entry = entry.or_insert_with(|| Entry {
+            dtype: tensor.dtype(),
+            shape: whole.to_vec(),
+            shard: 0,
+            offset: 0,
+            size: 0,
+            crc: 0,
+            slices: Vec::new(),
+        });
+        entry.slices.push(slice.clone());
+        Ok(())
+    }
+
+    /// Gives the files their names: data files first, the index last.
+    pub fn finish(mut self) -> Result<()> {
+        self.usable()?;
+        let durability = self.options.durability;
+        for shard in &mut self.shards {
+            shard.flush()?;
+        }
+        let index = write_index(&self.prefix, &Header::new(self.count), &self.entries)?;
+        for shard in self.shards.drain(..) {
+            shard.file.commit(durability)?;
+        }
+        index.commit(durability)?;
+        if self.options.replace == Replace::Whole {
+            remove_others(&self.prefix, self.count);
+        }
+        Ok(())
+    }
+
+    fn usable(&self) -> Result<()> {
+        match self.failed {
+            false => Ok(()),
+            true => Err(FormatError::new(
+                Code::FailedPrecondition,
+                FileKind::CheckpointData,
+                "writing the checkpoint failed before",
+            )
+            .in_file(&self.prefix)),
+        }
+    }
+
+    fn put(&mut self, shard: u32, key: Vec<u8>, tensor: TensorView<'_>) -> Result<()> {
+        self.usable()?;
+        if self.entries.contains_key(&key) {
+            return Err(invalid(format!(
+                "`{}` is there already",
+                key.escape_ascii()
+            )));
+        }
+        if shard >= self.options.shards {
+            return Err(invalid(format!(
+                "data file {shard} of {}",
+                self.options.shards
+            )));
+        }
+        if tensor.dtype() == DType::Resource {
+            return Err(invalid("a resource has no value that could be stored"));
+        }
+        let out = &mut self.shards[shard as usize];
+        let offset = out.size;
+        let written = out.tensor(tensor, self.options.alignment);
+        let (size, sum) = written.inspect_err(|_| self.failed = true)?;
+        self.entries.insert(
+            key,
+            Entry {
+                dtype: tensor.dtype(),
+                shape: tensor.shape().to_vec(),
+                shard: shard as i32,
+                offset: offset as i64,
+                size: size as i64,
+                crc: crc::mask(sum),
+                slices: Vec::new(),
+            },
+        );
+        Ok(())
+    }
+}
+
+impl Shard {
+    /// Writes a tensor; how many bytes it took, and their checksum.
+    fn tensor(&mut self, tensor: TensorView<'_>, alignment: usize) -> Result<(u64, u32)> {
+        let start = self.size;
+        let sum = match tensor.elements() {
+            ElementsView::Bytes(bytes) => self.summed(bytes)?,
+            ElementsView::Strings(variants) if tensor.dtype() == DType::Variant => {
+                let coded = strings::encode_variants(variants);
+                self.write(&coded.head)?;
+                coded.crc
+            }
+            ElementsView::Strings(strings) => {
+                let coded = strings::encode(strings);
+                self.write(&coded.head)?;
+                for string in strings {
+                    self.write(string)?;
+                }
+                coded.crc
+            }
+        };
+        let size = self.size - start;
+        let over = self.size % alignment as u64;
+        if over > 0 {
+            let mut gap = alignment as u64 - over;
+            while gap > 0 {
+                let zeros = [0; 64];
+                let now = gap.min(64);
+                self.write(&zeros[..now as usize])?;
+                gap -= now;
+            }
+        }
+        Ok((size, sum))
+    }
+
+    /// Writes bytes, each piece while it is in the cache because it was just summed up; many are summed up by another thread.
+    fn summed(&mut self, bytes: &[u8]) -> Result<u32> {
+        if bytes.len() >= WORTH_A_THREAD
+            && thread::available_parallelism().is_ok_and(|n| n.get() > 1)
+        {
+            return thread::scope(|scope| {
+                let sum = scope.spawn(|| crc::of(bytes));
+                let written = bytes.chunks(LARGE).try_for_each(|chunk| self.write(chunk));
+                let sum = sum.join().expect("summing up does not panic");
+                written.map(|()| sum)
+            });
+        }
+        let mut sum = 0;
+        for chunk in bytes.chunks(CHUNK) {
+            sum = crc::append(sum, chunk);
+            self.write(chunk)?;
+        }
+        Ok(sum)
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        if self.buffer.len() + bytes.len() > CHUNK {
+            self.flush()?;
+        }
+        match bytes.len() < CHUNK {
+            true => self.buffer.extend_from_slice(bytes),
+            false => self.write_through(bytes)?,
+        }
+        self.size += bytes.len() as u64;
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        let buffer = std::mem::take(&mut self.buffer);
+        self.write_through(&buffer)?;
+        self.buffer = buffer;
+        self.buffer.clear();
+        Ok(())
+    }
+
+    fn write_through(&mut self, bytes: &[u8]) -> Result<()> {
+        self.file.write_all(bytes).map_err(|e| {
+            FormatError::io(FileKind::CheckpointData, "write it", e).in_file(self.file.temporary())
+        })
+    }
+}
+
+/// Writes an index under a temporary name.
+pub(super) fn write_index(
+    prefix: &Path,
+    header: &Header,
+    entries: &BTreeMap<Vec<u8>, Entry>,
+) -> Result<Replacement> {
+    debug_assert_eq!(header.producer, VERSION);
+    let path = index_path(prefix);
+    let file = Replacement::create(FileKind::Table, &path)?;
+    let mut table = TableBuilder::new(std::io::BufWriter::new(file));
+    let written = (|| {
+        table.add(b"", &header.encode())?;
+        for (key, entry) in entries {
+            table.add(key, &entry.encode())?;
+        }
+        let out = table.finish()?;
+        out.into_inner()
+            .map_err(|e| FormatError::io(FileKind::Table, "write it", e.into_error()))
+    })();
+    written.map_err(|e| e.in_file(&path))
+}
+
+/// How many data files a checkpoint gets, so that none has the name of one that is in use.
+pub(super) fn count_for(prefix: &Path, wanted: u32, replace: Replace) -> Result<u32> {
+    if replace == Replace::SameNames {
+        return Ok(wanted);
+    }
+    match Index::open(prefix) {
+        Ok(old) if old.header.shards == wanted => Ok(wanted + 1),
+        Ok(_) => Ok(wanted),
+        // What cannot be read needs no protection.
+        Err(_) => Ok(wanted),
+    }
+}
+
+/// Removes the data files of checkpoints that had this prefix before. What cannot be removed stays: nobody reads it.
+pub(super) fn remove_others(prefix: &Path, count: u32) {
+    for (path, shards) in data_files(prefix) {
+        if shards != count {
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+/// The data files that have a prefix, each with the count that its name tells.
+pub(crate) fn data_files(prefix: &Path) -> Vec<(PathBuf, u32)> {
+    let name = prefix.file_name().and_then(|name| name.to_str());
+    let Some((name, names)) = name.zip(fs::read_dir(folder_of(prefix)).ok()) else {
+        return Vec::new();
+    };
+    let found = names.flatten().filter_map(|entry| {
+        let file = entry.file_name();
+        let shards = shards_of(file.to_str()?.strip_prefix(name)?)?;
+        Some((prefix.with_file_name(file), shards))
+    });
+    found.collect()
+}
+
+/// The count in the ending of a data file's name.
+fn shards_of(ending: &str) -> Option<u32> {
+    let (shard, count) = ending.strip_prefix(".data-")?.split_once("-of-")?;
+    let number = |text: &str| match text.len() >= 5 && text.bytes().all(|b| b.is_ascii_digit()) {
+        true => text.parse::<u32>().ok(),
+        false => None,
+    };
+    number(shard)?;
+    number(count)
+}
+
+pub(super) fn make_folder(prefix: &Path) -> Result<()> {
+    let folder = folder_of(prefix);
+    fs::create_dir_all(&folder)
+        .map_err(|e| FormatError::io(FileKind::Other, "make the folder", e).in_file(&folder))
+}
+
+fn folder_of(prefix: &Path) -> PathBuf {
+    match prefix.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
+        _ => PathBuf::from("."),
+    }
+}
+
+fn check_name(name: &str) -> Result<()> {
+    match name.as_bytes().first() {
+        None => Err(invalid("a tensor needs a name")),
+        Some(0) => Err(invalid("a name cannot begin with a zero byte")),
+        Some(_) => Ok(()),
+    }
+}
+
+fn invalid(cause: impl Into<String>) -> FormatError {
+    FormatError::invalid(FileKind::CheckpointData, cause)
+}

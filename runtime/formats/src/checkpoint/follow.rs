@@ -1,0 +1,147 @@
+//! Waiting for checkpoints that another program writes (`tf.train.checkpoints_iterator`).
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use crate::checkpoint::manage::latest_checkpoint;
+use crate::error::Result;
+
+/// How often a folder is looked at.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Time, as far as waiting needs it. Tests hand in one that does not pass by itself.
+pub trait Clock {
+    /// How long it is since some moment that stays the same.
+    fn now(&self) -> Duration;
+
+    /// Waits.
+    fn sleep(&self, time: Duration);
+}
+
+/// The clock of the machine.
+#[derive(Debug, Clone, Copy)]
+pub struct MachineClock(Instant);
+
+impl Default for MachineClock {
+    fn default() -> MachineClock {
+        MachineClock(Instant::now())
+    }
+}
+
+impl Clock for MachineClock {
+    fn now(&self) -> Duration {
+        self.0.elapsed()
+    }
+
+    fn sleep(&self, time: Duration) {
+        std::thread::sleep(time);
+    }
+}
+
+/// Checkpoints of a folder, each as it appears.
+///
+/// One that is replaced by a newer before it is looked at is missed. It ends after an error.
+pub struct Checkpoints<'a, C> {
+    folder: PathBuf,
+    clock: C,
+    /// The shortest time between two.
+    min_interval: Duration,
+    /// The longest time to wait for one.
+    timeout: Option<Duration>,
+    /// Asked after every checkpoint and every timeout: is there nothing more to come?
+    ended: Option<Box<dyn FnMut() -> bool + 'a>>,
+    last: Option<PathBuf>,
+    /// When the last one was handed out.
+    given: Option<Duration>,
+    done: bool,
+}
+
+/// Waits for checkpoints in a folder.
+///
+/// ```no_run
+/// use std::time::Duration;
+/// use trainspec_formats::checkpoint::{MachineClock, checkpoints_iterator};
+///
+/// let clock = MachineClock::default();
+/// for prefix in checkpoints_iterator("run".as_ref(), clock).timeout(Duration::from_secs(600)) {
+///     println!("{}", prefix?.display());
+/// }
+/// # Ok::<(), trainspec_formats::FormatError>(())
+/// ```
+pub fn checkpoints_iterator<'a, C: Clock>(folder: &Path, clock: C) -> Checkpoints<'a, C> {
+    Checkpoints {
+        folder: folder.to_owned(),
+        clock,
+        min_interval: Duration::ZERO,
+        timeout: None,
+        ended: None,
+        last: None,
+        given: None,
+        done: false,
+    }
+}
+
+impl<'a, C: Clock> Checkpoints<'a, C> {
+    /// Hands out checkpoints no closer than this to each other.
+    pub fn min_interval(mut self, time: Duration) -> Self {
+        self.min_interval = time;
+        self
+    }
+
+    /// Waits no longer than this for one. Then it ends, unless [`until`](Checkpoints::until) says that there is more to come.
+    pub fn timeout(mut self, time: Duration) -> Self {
+        self.timeout = Some(time);
+        self
+    }
+
+    /// Asks after every checkpoint and every timeout whether to end.
+    pub fn until(mut self, ended: impl FnMut() -> bool + 'a) -> Self {
+        self.ended = Some(Box::new(ended));
+        self
+    }
+
+    /// The next checkpoint, or nothing when the time is over.
+    fn wait(&self) -> Result<Option<PathBuf>> {
+        let stop = self.timeout.map(|timeout| self.clock.now() + timeout);
+        loop {
+            let found = latest_checkpoint(&self.folder, None)?;
+            if found.is_some() && found != self.last {
+                return Ok(found);
+            }
+            if stop.is_some_and(|stop| self.clock.now() + PAUSE > stop) {
+                return Ok(None);
+            }
+            self.clock.sleep(PAUSE);
+        }
+    }
+}
+
+impl<C: Clock> Iterator for Checkpoints<'_, C> {
+    type Item = Result<PathBuf>;
+
+    fn next(&mut self) -> Option<Result<PathBuf>> {
+        if let Some(given) = self.given.take() {
+            let next = given + self.min_interval;
+            let now = self.clock.now();
+            if next > now {
+                self.clock.sleep(next - now);
+            }
+            self.done |= self.ended.as_mut().is_some_and(|ended| ended());
+        }
+        while !self.done {
+            match self.wait() {
+                Ok(Some(found)) => {
+                    self.given = Some(self.clock.now());
+                    self.last = Some(found.clone());
+                    return Some(Ok(found));
+                }
+                Ok(None) => self.done = self.ended.as_mut().is_none_or(|ended| ended()),
+                Err(e) => {
+                    self.done = true;
+                    return Some(Err(e));
+                }
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,124 @@
+//! The keys under which parts of tensors are stored: they sort as name, number of dimensions, and place do.
+//!
+//! The code is called "ordered code": texts end with the bytes 0 and 1, so that none is the beginning of another; numbers say their
+//! length first.
+
+use crate::checkpoint::slice::{Extent, Slice};
+
+/// The key of a part of a tensor.
+pub(crate) fn of_slice(name: &str, slice: &Slice) -> Vec<u8> {
+    let mut key = Vec::with_capacity(name.len() + 8 + 4 * slice.0.len());
+    // All of them begin with a zero, which no name does.
+    natural(&mut key, 0);
+    text(&mut key, name.as_bytes());
+    natural(&mut key, slice.0.len() as u64);
+    for extent in &slice.0 {
+        let (start, length) = match *extent {
+            Extent::Whole => (0, -1),
+            Extent::Part { start, length } => (start as i64, length as i64),
+        };
+        integer(&mut key, start);
+        integer(&mut key, length);
+    }
+    key
+}
+
+/// Whether a key is one of a part, and not the name of a tensor.
+pub(crate) fn is_slice(key: &[u8]) -> bool {
+    key.first() == Some(&0)
+}
+
+/// The bytes 0 and 255 get another one after them; 0 and 1 are the end.
+fn text(out: &mut Vec<u8>, text: &[u8]) {
+    for &byte in text {
+        match byte {
+            0 => out.extend([0, 0xff]),
+            0xff => out.extend([0xff, 0]),
+            _ => out.push(byte),
+        }
+    }
+    out.extend([0, 1]);
+}
+
+/// How many bytes, then the bytes, the highest first, without zeros before.
+fn natural(out: &mut Vec<u8>, number: u64) {
+    let skipped = number.leading_zeros() as usize / 8;
+    out.push((8 - skipped) as u8);
+    out.extend(&number.to_be_bytes()[skipped..]);
+}
+
+/// As many bytes as it takes, the highest first. The first bits are the opposite of the sign, as many as there are bytes, and then the
+/// sign once; after that come the lowest bits of the number.
+fn integer(out: &mut Vec<u8>, number: i64) {
+    let magnitude = if number < 0 { !number } else { number };
+    let bits = (64 - magnitude.leading_zeros()) as usize;
+    // Each byte has room for seven bits; the sign takes one of all.
+    let length = bits / 7 + 1;
+    let wide = i128::from(number).to_be_bytes();
+    let start = out.len();
+    out.extend(&wide[wide.len() - length..]);
+    for bit in 0..length {
+        out[start + bit / 8] ^= 0x80 >> (bit % 8);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_coded_as_the_scheme_says() {
+        let coded = |number| {
+            let mut out = Vec::new();
+            integer(&mut out, number);
+            out
+        };
+        assert_eq!(coded(0), [0x80]);
+        assert_eq!(coded(-1), [0x7f]);
+        assert_eq!(coded(63), [0xbf]);
+        assert_eq!(coded(64), [0xc0, 0x40]);
+        assert_eq!(coded(-64), [0x40]);
+        assert_eq!(coded(-65), [0x3f, 0xbf]);
+        assert_eq!(coded(-0x800), [0x38, 0x00]);
+        assert_eq!(coded(0x42_4242), [0xf0, 0x42, 0x42, 0x42]);
+        assert_eq!(coded(i64::MAX).len(), 10);
+        assert_eq!(coded(i64::MAX)[..3], [0xff, 0xc0, 0x7f]);
+    }
+
+    #[test]
+    fn keys_sort_as_numbers_do() {
+        let mut numbers: Vec<i64> = (0..63)
+            .flat_map(|bit| {
+                let power = 1_i64 << bit;
+                [power - 1, power, -power, !power]
+            })
+            .chain([i64::MAX, i64::MIN])
+            .collect();
+        numbers.sort();
+        numbers.dedup();
+        let coded: Vec<Vec<u8>> = numbers
+            .iter()
+            .map(|&number| {
+                let mut out = Vec::new();
+                integer(&mut out, number);
+                out
+            })
+            .collect();
+        assert!(coded.windows(2).all(|pair| pair[0] < pair[1]));
+    }
+
+    #[test]
+    fn odd_bytes_of_names_are_kept_apart() {
+        let slice = Slice(vec![
+            Extent::Part {
+                start: 3,
+                length: 2,
+            },
+            Extent::Whole,
+        ]);
+        assert_eq!(
+            of_slice("a\0b", &slice),
+            [0, b'a', 0, 0xff, b'b', 0, 1, 1, 2, 0x83, 0x82, 0x80, 0x7f]
+        );
+    }
+}

@@ -1,0 +1,276 @@
+//! The helpers of `tf.train` around checkpoints: which there are, which is the newest, and the file that says so.
+//!
+//! In: folders and prefixes. Out: paths, lists of variables, the `checkpoint` file. They do what TensorFlow's functions of the same
+//! names do, except that a `checkpoint` file cannot lead out of its folder by a relative path.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use crate::checkpoint::bundle::{data_files, index_path};
+use crate::checkpoint::paths::{matching, seen_from};
+use crate::checkpoint::{CheckpointReader, CheckpointState, Tensor};
+use crate::error::{FileKind, FormatError, Result};
+use crate::files::{self, Durability};
+
+/// The name of the file that lists the checkpoints of a folder, where no other is given.
+pub const STATE_FILE: &str = "checkpoint";
+
+/// The checkpoints that a `checkpoint` file lists.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Listed<'a> {
+    /// The newest.
+    pub newest: &'a str,
+    /// All, the oldest first. The newest is added at the end if it is not there.
+    pub all: &'a [&'a str],
+    /// When each was written, in seconds since 1970; none, or one for each of all.
+    pub timestamps: &'a [f64],
+    /// When the last one was written that is kept forever.
+    pub last_preserved: Option<f64>,
+}
+
+/// How paths are written into a `checkpoint` file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum PathStyle {
+    /// Absolute ones as they are; where the folder is relative, relative ones as seen from it.
+    #[default]
+    AsGiven,
+    /// Absolute ones as seen from the folder too, so that the folder can be moved.
+    Relative,
+}
+
+/// What the `checkpoint` file of a folder would say (`tf.compat.v1.train.generate_checkpoint_state_proto`).
+///
+/// ```
+/// use trainspec_formats::checkpoint::{Listed, generate_checkpoint_state_proto};
+///
+/// let listed = Listed { newest: "run/model.ckpt-7", ..Listed::default() };
+/// let state = generate_checkpoint_state_proto("run".as_ref(), &listed)?;
+/// assert_eq!(state.model_checkpoint_path, "model.ckpt-7");
+/// assert_eq!(state.all_model_checkpoint_paths, ["model.ckpt-7"]);
+/// # Ok::<(), trainspec_formats::FormatError>(())
+/// ```
+pub fn generate_checkpoint_state_proto(
+    folder: &Path,
+    listed: &Listed<'_>,
+) -> Result<CheckpointState> {
+    let mut all = listed.all.to_vec();
+    if all.last() != Some(&listed.newest) {
+        all.push(listed.newest);
+    }
+    if !listed.timestamps.is_empty() && listed.timestamps.len() != all.len() {
+        return Err(FormatError::invalid(
+            FileKind::CheckpointState,
+            format!(
+                "{} timestamps for {} checkpoints",
+                listed.timestamps.len(),
+                all.len()
+            ),
+        ));
+    }
+    let seen = |path: &str| match folder.is_absolute() || Path::new(path).is_absolute() {
+        true => path.to_owned(),
+        false => text_of(&seen_from(Path::new(path), folder)),
+    };
+    Ok(CheckpointState {
+        model_checkpoint_path: seen(listed.newest),
+        all_model_checkpoint_paths: all.into_iter().map(seen).collect(),
+        all_model_checkpoint_timestamps: listed.timestamps.to_vec(),
+        last_preserved_timestamp: listed.last_preserved.unwrap_or(0.0),
+    })
+}
+
+/// Writes the `checkpoint` file of a folder, whole or not at all (`tf.compat.v1.train.update_checkpoint_state`).
+pub fn update_checkpoint_state(
+    folder: &Path,
+    listed: &Listed<'_>,
+    file: Option<&str>,
+    style: PathStyle,
+    durability: Durability,
+) -> Result<()> {
+    let path = folder.join(file.unwrap_or(STATE_FILE));
+    let relative = |path: &&str| match style == PathStyle::Relative && Path::new(path).is_absolute()
+    {
+        true => text_of(&seen_from(Path::new(path), folder)),
+        false => (*path).to_owned(),
+    };
+    let newest = relative(&listed.newest);
+    let all: Vec<String> = listed.all.iter().map(relative).collect();
+    let all: Vec<&str> = all.iter().map(String::as_str).collect();
+    let listed = Listed {
+        newest: &newest,
+        all: &all,
+        ..*listed
+    };
+    let state = generate_checkpoint_state_proto(folder, &listed)?;
+    if path == Path::new(&state.model_checkpoint_path) {
+        return Err(FormatError::invalid(
+            FileKind::CheckpointState,
+            "the checkpoint and the file that lists checkpoints have the same path",
+        )
+        .in_file(path));
+    }
+    let text = state.to_text();
+    files::replace(
+        FileKind::CheckpointState,
+        &path,
+        text.as_bytes(),
+        durability,
+    )
+}
+
+/// What the `checkpoint` file of a folder says, with paths put together with the folder (`tf.train.get_checkpoint_state`).
+///
+/// Nothing if there is no such file or it cannot be read; [`CheckpointState::read`] says why. A file that names no checkpoint, or a
+/// relative path that leads out of the folder, is an error.
+pub fn get_checkpoint_state(folder: &Path, file: Option<&str>) -> Result<Option<CheckpointState>> {
+    let path = folder.join(file.unwrap_or(STATE_FILE));
+    let Ok(mut state) = CheckpointState::read(&path) else {
+        return Ok(None);
+    };
+    let invalid =
+        |cause: String| Err(FormatError::invalid(FileKind::CheckpointState, cause).in_file(&path));
+    if state.model_checkpoint_path.is_empty() {
+        return invalid("it does not say which checkpoint is the newest".into());
+    }
+    let newest = std::iter::once(&mut state.model_checkpoint_path);
+    for listed in newest.chain(&mut state.all_model_checkpoint_paths) {
+        if Path::new(listed).is_absolute() {
+            continue;
+        }
+        if !files::stays_inside(Path::new(listed)) {
+            return invalid(format!("the path `{listed}` leads out of the folder"));
+        }
+        *listed = text_of(&folder.join(&*listed));
+    }
+    Ok(Some(state))
+}
+
+/// The prefix of the newest checkpoint in a folder, if its files are there (`tf.train.latest_checkpoint`).
+pub fn latest_checkpoint(folder: &Path, file: Option<&str>) -> Result<Option<PathBuf>> {
+    let state = get_checkpoint_state(folder, file)?;
+    let newest = state.map(|state| PathBuf::from(state.model_checkpoint_path));
+    Ok(newest.filter(|prefix| checkpoint_exists(prefix)))
+}
+
+/// Whether there is a checkpoint with this prefix, of either version (`tf.compat.v1.train.checkpoint_exists`).
+pub fn checkpoint_exists(prefix: &Path) -> bool {
+    file_of(prefix).is_some()
+}
+
+/// When each checkpoint was written, of those that exist (`tf.compat.v1.train.get_checkpoint_mtimes`).
+pub fn get_checkpoint_mtimes<P: AsRef<Path>>(prefixes: &[P]) -> Result<Vec<SystemTime>> {
+    let found = prefixes.iter().filter_map(|p| file_of(p.as_ref()));
+    found
+        .map(|path| {
+            fs::metadata(&path)
+                .and_then(|found| found.modified())
+                .map_err(|e| FormatError::io(FileKind::Other, "find its time", e).in_file(&path))
+        })
+        .collect()
+}
+
+/// The version of a checkpoint's format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Version {
+    /// One table, or several.
+    V1,
+    /// An index and data files.
+    #[default]
+    V2,
+}
+
+/// Removes the files of a checkpoint, and its graph, which ends in `.meta` unless told otherwise
+/// (`tf.compat.v1.train.remove_checkpoint`). Files that are not there are none to remove.
+pub fn remove_checkpoint(prefix: &Path, version: Version, graph_suffix: &str) -> Result<()> {
+    let text = text_of(prefix);
+    let graph = format!("{}.{graph_suffix}", without_shards(&text));
+    let mut paths = match version {
+        // The index goes first: without it, the rest is no checkpoint. Names are compared as they are, so that nothing else goes.
+        Version::V2 => {
+            let mut paths = vec![index_path(prefix)];
+            paths.extend(data_files(prefix).into_iter().map(|(path, _)| path));
+            paths
+        }
+        Version::V1 => matching(prefix),
+    };
+    paths.push(PathBuf::from(graph));
+    for path in paths {
+        match fs::remove_file(&path) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+                return Err(FormatError::io(FileKind::Other, "remove it", e).in_file(path));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Opens a checkpoint, or the newest of a folder (`tf.train.load_checkpoint`).
+pub fn load_checkpoint(path: &Path) -> Result<CheckpointReader> {
+    CheckpointReader::open(path)
+}
+
+/// Opens the checkpoint with a prefix (`tf.compat.v1.train.NewCheckpointReader`).
+pub fn new_checkpoint_reader(prefix: &Path) -> Result<CheckpointReader> {
+    CheckpointReader::open_prefix(prefix)
+}
+
+/// The value of a variable (`tf.train.load_variable`). A `:0` at the end of its name does not count.
+pub fn load_variable(path: &Path, name: &str) -> Result<Tensor> {
+    let name = name.strip_suffix(":0").unwrap_or(name);
+    load_checkpoint(path)?.get_tensor(name)
+}
+
+/// The names and shapes of all variables, by name (`tf.train.list_variables`).
+pub fn list_variables(path: &Path) -> Result<Vec<(String, Vec<usize>)>> {
+    let reader = load_checkpoint(path)?;
+    let listed = reader.entries();
+    Ok(listed
+        .map(|(name, _, shape)| (name.to_owned(), shape.to_vec()))
+        .collect())
+}
+
+/// The file that shows that a checkpoint is there.
+fn file_of(prefix: &Path) -> Option<PathBuf> {
+    let index = matching(&index_path(prefix));
+    let mut found = match index.is_empty() {
+        true => matching(prefix),
+        false => index,
+    };
+    (!found.is_empty()).then(|| found.swap_remove(0))
+}
+
+/// A prefix without `-00001-of-00002` or `-?????-of-00002` at its end.
+fn without_shards(prefix: &str) -> &str {
+    let digits = |text: &str, also: char| {
+        !text.is_empty() && text.chars().all(|c| c.is_ascii_digit() || c == also)
+    };
+    let cut = prefix.rsplit_once("-of-").and_then(|(front, count)| {
+        let (name, shard) = front.rsplit_once('-')?;
+        (digits(count, '0') && digits(shard, '?')).then_some(name)
+    });
+    cut.unwrap_or(prefix)
+}
+
+/// Paths in a `checkpoint` file are texts.
+fn text_of(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_graph_of_a_sharded_checkpoint_has_no_shard_in_its_name() {
+        for (prefix, expected) in [
+            ("model.ckpt-5-?????-of-00002", "model.ckpt-5"),
+            ("model.ckpt-5-00001-of-00002", "model.ckpt-5"),
+            ("model.ckpt-5", "model.ckpt-5"),
+            ("a-of-b", "a-of-b"),
+        ] {
+            assert_eq!(without_shards(prefix), expected);
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! NumPy's files: `npy`, one array, and `npz`, a zip archive of them.
+//!
+//! In: arrays of numbers, of truths, and of byte or Unicode strings of one length, in either order of bytes and of dimensions. Out:
+//! tensors; and the reverse. Leaves alone: arrays of Python objects, whose bytes are programs, and of records.
+
+mod header;
+mod npy;
+mod npz;
+mod zip;
+
+pub use npy::{read as read_npy, write as write_npy};
+pub use npz::{Compression, Npz, write as write_npz};

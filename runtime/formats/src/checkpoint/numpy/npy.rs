@@ -1,0 +1,189 @@
+//! One array in a file.
+
+use std::fs::File;
+use std::io::{BufReader, Read, Write};
+use std::path::Path;
+
+use crate::checkpoint::DType;
+use crate::checkpoint::numpy::header::{Form, Header, name_of};
+use crate::checkpoint::tensor::{ElementsView, Tensor, TensorView, turn_round};
+use crate::error::{FileKind, FormatError, Result};
+use crate::files::{self, Durability, ReadAt, Replacement};
+
+/// Reads an array.
+pub fn read(path: &Path) -> Result<Tensor> {
+    let file: File = files::open(FileKind::Numpy, path)?;
+    let length = file
+        .length()
+        .map_err(|e| FormatError::io(FileKind::Numpy, "find its length", e).in_file(path))?;
+    let mut file = BufReader::new(file);
+    let read = Header::read(&mut file).and_then(|header| array(&header, &mut file, length));
+    read.map_err(|e| e.in_file(path))
+}
+
+/// Writes an array, whole or not at all. Types that NumPy does not have, such as bfloat16, are refused.
+///
+/// ```
+/// use trainspec_formats::checkpoint::{Tensor, numpy};
+///
+/// # let path = &std::env::temp_dir().join(format!("trainspec-doc-{}.npy", std::process::id()));
+/// let bias = Tensor::from_values(&[2], &[1.0_f32, 2.0])?;
+/// numpy::write_npy(path, bias.view(), Default::default())?;
+/// assert_eq!(numpy::read_npy(path)?, bias);
+/// # std::fs::remove_file(path).unwrap();
+/// # Ok::<(), trainspec_formats::FormatError>(())
+/// ```
+pub fn write(path: &Path, tensor: TensorView<'_>, durability: Durability) -> Result<()> {
+    let mut file = Replacement::create(FileKind::Numpy, path)?;
+    put(tensor, &mut file).map_err(|e| e.in_file(path))?;
+    file.commit(durability)
+}
+
+/// Reads the elements that follow a header; `length` is all that there is, with the header.
+pub(super) fn array(header: &Header, from: &mut impl Read, length: u64) -> Result<Tensor> {
+    let size = header.bytes()?;
+    let expected = (header.length as u64).checked_add(size as u64);
+    if expected != Some(length) {
+        return Err(loss(format!(
+            "an array of {size} bytes after a header of {} in {length} bytes",
+            header.length
+        )));
+    }
+    let mut bytes = vec![0; size];
+    from.read_exact(&mut bytes)
+        .map_err(|e| FormatError::io(FileKind::Numpy, "read it", e).at(header.length as u64))?;
+    let shape = &header.shape;
+    match header.form {
+        Form::Number { dtype, swapped } => {
+            if swapped {
+                turn_round(dtype, &mut bytes);
+            }
+            let element = dtype.size().unwrap_or(1);
+            let turned = match header.transposed() {
+                true => {
+                    let elements: Vec<&[u8]> = bytes.chunks_exact(element).collect();
+                    Some(in_order(shape, &elements).concat())
+                }
+                false => None,
+            };
+            Tensor::new(dtype, shape, turned.unwrap_or(bytes))
+        }
+        Form::Bytes(0) | Form::Characters { count: 0, .. } => {
+            Tensor::strings(shape, vec![Vec::new(); header.elements()])
+        }
+        Form::Bytes(element) => {
+            let strings: Vec<Vec<u8>> = bytes.chunks_exact(element).map(trimmed).collect();
+            Tensor::strings(shape, settled(header, strings))
+        }
+        Form::Characters { count, swapped } => {
+            let text = |bytes: &[u8]| characters(bytes, swapped);
+            let strings: Vec<Vec<u8>> = bytes
+                .chunks_exact(4 * count)
+                .map(text)
+                .collect::<Result<_>>()?;
+            Tensor::strings(shape, settled(header, strings))
+        }
+    }
+}
+
+/// Writes a header and elements.
+pub(super) fn put(tensor: TensorView<'_>, out: &mut impl Write) -> Result<()> {
+    let failed = |e| FormatError::io(FileKind::Numpy, "write it", e);
+    match tensor.elements() {
+        ElementsView::Bytes(bytes) => {
+            let name = name_of(tensor.dtype()).ok_or_else(|| {
+                invalid(format!("NumPy has no elements of type {}", tensor.dtype()))
+            })?;
+            out.write_all(&Header::encode(name, tensor.shape()))
+                .map_err(failed)?;
+            out.write_all(bytes).map_err(failed)
+        }
+        ElementsView::Strings(strings) if tensor.dtype() == DType::String => {
+            if strings.iter().any(|string| string.last() == Some(&0)) {
+                return Err(invalid("a string with a zero at its end would lose it"));
+            }
+            let longest = strings.iter().map(Vec::len).max().unwrap_or(0).max(1);
+            out.write_all(&Header::encode(&format!("|S{longest}"), tensor.shape()))
+                .map_err(failed)?;
+            for string in strings {
+                let mut padded = string.clone();
+                padded.resize(longest, 0);
+                out.write_all(&padded).map_err(failed)?;
+            }
+            Ok(())
+        }
+        ElementsView::Strings(_) => Err(invalid("NumPy has no variants")),
+    }
+}
+
+impl Header {
+    fn elements(&self) -> usize {
+        crate::checkpoint::tensor::count(&self.shape).unwrap_or(0)
+    }
+
+    fn transposed(&self) -> bool {
+        self.fortran && self.shape.len() > 1
+    }
+}
+
+fn settled(header: &Header, strings: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
+    match header.transposed() {
+        true => in_order(&header.shape, &strings),
+        false => strings,
+    }
+}
+
+/// Elements whose first dimension runs fastest, with the last one running fastest.
+fn in_order<T: Clone>(shape: &[usize], elements: &[T]) -> Vec<T> {
+    let mut strides = vec![1; shape.len()];
+    for d in 1..shape.len() {
+        strides[d] = strides[d - 1] * shape[d - 1];
+    }
+    let mut index = vec![0; shape.len()];
+    let mut out = Vec::with_capacity(elements.len());
+    for _ in 0..elements.len() {
+        let at: usize = index.iter().zip(&strides).map(|(i, s)| i * s).sum();
+        out.push(elements[at].clone());
+        for d in (0..shape.len()).rev() {
+            index[d] += 1;
+            if index[d] < shape[d] {
+                break;
+            }
+            index[d] = 0;
+        }
+    }
+    out
+}
+
+fn trimmed(bytes: &[u8]) -> Vec<u8> {
+    let end = bytes.iter().rposition(|&b| b != 0).map_or(0, |at| at + 1);
+    bytes[..end].to_vec()
+}
+
+fn characters(bytes: &[u8], swapped: bool) -> Result<Vec<u8>> {
+    let mut text = String::new();
+    let mut zeros = 0;
+    for four in bytes.chunks_exact(4) {
+        let four: [u8; 4] = std::array::from_fn(|i| four[i]);
+        let code = match swapped {
+            true => u32::from_be_bytes(four),
+            false => u32::from_le_bytes(four),
+        };
+        // Zeros at the end only fill up.
+        if code == 0 {
+            zeros += 1;
+            continue;
+        }
+        text.extend(std::iter::repeat_n('\0', std::mem::take(&mut zeros)));
+        text.push(char::from_u32(code).ok_or_else(|| loss("there is no such character"))?);
+    }
+    Ok(text.into_bytes())
+}
+
+fn loss(cause: impl Into<String>) -> FormatError {
+    FormatError::data_loss(FileKind::Numpy, cause)
+}
+
+fn invalid(cause: impl Into<String>) -> FormatError {
+    FormatError::invalid(FileKind::Numpy, cause)
+}

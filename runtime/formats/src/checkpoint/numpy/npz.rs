@@ -1,0 +1,144 @@
+//! An archive of arrays.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::checkpoint::numpy::header::Header;
+use crate::checkpoint::numpy::npy;
+use crate::checkpoint::numpy::zip::{self, Archive, Member};
+use crate::checkpoint::tensor::TensorView;
+use crate::checkpoint::{DType, Tensor};
+use crate::error::{FileKind, FormatError, Result};
+use crate::files::{self, Durability, Replacement};
+
+/// Whether the arrays of an archive are packed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Compression {
+    /// As `numpy.savez` does: they are not.
+    #[default]
+    Stored,
+    /// As `numpy.savez_compressed` does.
+    Deflated,
+}
+
+/// An archive of arrays that is open.
+#[derive(Debug)]
+pub struct Npz {
+    path: PathBuf,
+    file: Arc<File>,
+    arrays: BTreeMap<String, (Header, Member)>,
+}
+
+impl Npz {
+    /// Opens an archive and reads the headers of its arrays. Members that do not end in `.npy` are passed over.
+    pub fn open(path: &Path) -> Result<Npz> {
+        let file = Arc::new(files::open(FileKind::Numpy, path)?);
+        let mut arrays = BTreeMap::new();
+        for member in zip::members(&file).map_err(|e| e.in_file(path))? {
+            let Some(name) = member.name.strip_suffix(".npy") else {
+                continue;
+            };
+            let header = Header::read(&mut zip::open(&file, &member))
+                .map_err(|e| named(e, name, &member, path))?;
+            arrays.insert(name.to_owned(), (header, member));
+        }
+        Ok(Npz {
+            path: path.to_owned(),
+            file,
+            arrays,
+        })
+    }
+
+    /// The names, types and shapes of all arrays, by name.
+    pub fn entries(&self) -> impl Iterator<Item = (&str, DType, &[usize])> {
+        self.arrays
+            .iter()
+            .map(|(name, (header, _))| (name.as_str(), header.dtype(), header.shape.as_slice()))
+    }
+
+    /// The type and the shape of an array.
+    pub fn entry(&self, name: &str) -> Option<(DType, &[usize])> {
+        let (header, _) = self.arrays.get(name)?;
+        Some((header.dtype(), &header.shape))
+    }
+
+    /// Reads an array.
+    pub fn tensor(&self, name: &str) -> Result<Tensor> {
+        let (_, member) = self.arrays.get(name).ok_or_else(|| {
+            FormatError::not_found(FileKind::Numpy, format!("there is no array `{name}`"))
+                .in_file(&self.path)
+        })?;
+        let mut contents = zip::open(&self.file, member);
+        let read = Header::read(&mut contents)
+            .and_then(|header| npy::array(&header, &mut contents, member.size));
+        read.map_err(|e| named(e, name, member, &self.path))
+    }
+
+    /// Reads everything and tells what is wrong: nothing, if the list is empty.
+    pub fn verify(&self) -> Vec<FormatError> {
+        let checked = self.arrays.iter().map(|(name, (_, member))| {
+            let mut contents = zip::open(&self.file, member);
+            let mut buffer = vec![0; 64 * 1024];
+            let mut left = member.size;
+            while left > 0 {
+                let chunk = &mut buffer[..left.min(64 * 1024) as usize];
+                contents.read_exact(chunk).map_err(|e| {
+                    let e = FormatError::io(FileKind::Numpy, "read it", e);
+                    named(e, name, member, &self.path)
+                })?;
+                left -= chunk.len() as u64;
+            }
+            Ok(())
+        });
+        checked.filter_map(Result::err).collect()
+    }
+}
+
+/// Writes an archive, whole or not at all. Types that NumPy does not have, such as bfloat16, are refused.
+///
+/// ```
+/// use trainspec_formats::checkpoint::{Npz, Tensor, numpy};
+///
+/// # let path = &std::env::temp_dir().join(format!("trainspec-doc-{}.npz", std::process::id()));
+/// let bias = Tensor::from_values(&[2], &[1.0_f32, 2.0])?;
+/// numpy::write_npz(path, &[("bias", bias.view())], Default::default(), Default::default())?;
+/// assert_eq!(Npz::open(path)?.tensor("bias")?, bias);
+/// # std::fs::remove_file(path).unwrap();
+/// # Ok::<(), trainspec_formats::FormatError>(())
+/// ```
+pub fn write(
+    path: &Path,
+    arrays: &[(&str, TensorView<'_>)],
+    compression: Compression,
+    durability: Durability,
+) -> Result<()> {
+    let names: std::collections::BTreeSet<&str> = arrays.iter().map(|(name, _)| *name).collect();
+    if names.len() != arrays.len() {
+        return Err(FormatError::invalid(
+            FileKind::Numpy,
+            "two arrays have the same name",
+        ));
+    }
+    let file = Replacement::create(FileKind::Numpy, path)?;
+    let mut archive = Archive::new(file.file());
+    let written = arrays.iter().try_for_each(|(name, tensor)| {
+        let deflated = compression == Compression::Deflated;
+        archive.add(&format!("{name}.npy"), deflated, |mut out| {
+            npy::put(*tensor, &mut out)
+        })
+    });
+    written
+        .and_then(|()| archive.finish())
+        .map_err(|e| e.in_file(path))?;
+    file.commit(durability)
+}
+
+fn named(mut error: FormatError, name: &str, member: &Member, path: &Path) -> FormatError {
+    error.cause = format!("array `{name}`: {}", error.cause);
+    // Places inside a packed array are none in the file.
+    error.offset = Some(member.offset);
+    error.in_file(path)
+}

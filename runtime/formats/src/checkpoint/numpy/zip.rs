@@ -1,0 +1,535 @@
+//! Zip archives, as far as NumPy's need them: files that are stored or deflated, of any size.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::sync::Arc;
+
+use flate2::Crc;
+use flate2::read::DeflateDecoder;
+
+use crate::error::{Code, FileKind, FormatError, Result};
+use crate::files::ReadAt;
+
+const LOCAL: u32 = 0x0403_4b50;
+const CENTRAL: u32 = 0x0201_4b50;
+const END: u32 = 0x0605_4b50;
+const END_64: u32 = 0x0606_4b50;
+const LOCATOR_64: u32 = 0x0706_4b50;
+/// The most that deflating can shrink something.
+const DEFLATE_RATIO: u64 = 1032;
+
+/// A file in an archive.
+#[derive(Debug, Clone)]
+pub(super) struct Member {
+    pub(super) name: String,
+    deflated: bool,
+    crc: u32,
+    packed: u64,
+    /// How many bytes it has.
+    pub(super) size: u64,
+    /// Where its packed bytes begin.
+    pub(super) offset: u64,
+}
+
+/// Reads the directory of an archive. No two members share bytes, and none is larger than its packed bytes can be.
+pub(super) fn members(file: &File) -> Result<Vec<Member>> {
+    let length = file.length().map_err(failed)?;
+    let (start, size, count) = directory(file, length)?;
+    let end = start.checked_add(size).filter(|&end| end <= length);
+    let end = end.ok_or_else(|| loss("the directory is outside the archive").at(start))?;
+    let mut bytes = vec![0; size as usize];
+    file.read_exact_at(start, &mut bytes).map_err(failed)?;
+    let mut rest = Bytes { bytes: &bytes };
+    let mut found = Vec::new();
+    while !rest.bytes.is_empty() {
+        let at = end - rest.bytes.len() as u64;
+        let entry = central(&mut rest).ok_or_else(|| loss("an entry of the directory").at(at))?;
+        found.push(entry.map_err(|e| e.at(at))?);
+    }
+    if found.len() as u64 != count {
+        return Err(loss(format!(
+            "the directory has {} entries instead of {count}",
+            found.len()
+        ))
+        .at(start));
+    }
+    // After its entry in the directory, each has a header of its own, which comes before its bytes.
+    found.sort_by_key(|member| member.offset);
+    let mut free = 0;
+    for member in &mut found {
+        let header = member.offset;
+        if header < free {
+            return Err(loss(format!("`{}` overlaps another", member.name)).at(header));
+        }
+        member.offset = data_offset(file, member, start)?;
+        free = member.offset + member.packed;
+    }
+    found.sort_by(|a, b| a.name.cmp(&b.name));
+    if let Some(pair) = found.windows(2).find(|pair| pair[0].name == pair[1].name) {
+        return Err(loss(format!("`{}` is there twice", pair[0].name)).at(start));
+    }
+    Ok(found)
+}
+
+/// The bytes of a member; its checksum is compared at the end.
+pub(super) fn open(file: &Arc<File>, member: &Member) -> Contents {
+    let packed = Packed {
+        file: file.clone(),
+        offset: member.offset,
+        left: member.packed,
+    };
+    let packed = io::BufReader::with_capacity(64 * 1024, packed);
+    Contents {
+        source: match member.deflated {
+            true => Source::Deflated(DeflateDecoder::new(packed)),
+            false => Source::Stored(packed),
+        },
+        crc: Crc::new(),
+        expected: member.crc,
+        left: member.size,
+    }
+}
+
+/// What a member holds.
+pub(super) struct Contents {
+    source: Source,
+    crc: Crc,
+    expected: u32,
+    left: u64,
+}
+
+enum Source {
+    Stored(io::BufReader<Packed>),
+    Deflated(DeflateDecoder<io::BufReader<Packed>>),
+}
+
+impl Read for Contents {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let most = into
+            .len()
+            .min(usize::try_from(self.left).unwrap_or(usize::MAX));
+        let into = &mut into[..most];
+        let read = match &mut self.source {
+            Source::Stored(source) => source.read(into)?,
+            Source::Deflated(source) => source.read(into)?,
+        };
+        if read == 0 && most > 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        self.crc.update(&into[..read]);
+        self.left -= read as u64;
+        // The last bytes are only handed out when all are right.
+        if self.left == 0 && read > 0 && self.crc.sum() != self.expected {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                format!(
+                    "the checksum is {:#010x} instead of {:#010x}",
+                    self.crc.sum(),
+                    self.expected
+                ),
+            ));
+        }
+        Ok(read)
+    }
+}
+
+struct Packed {
+    file: Arc<File>,
+    offset: u64,
+    left: u64,
+}
+
+impl Read for Packed {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let most = into
+            .len()
+            .min(usize::try_from(self.left).unwrap_or(usize::MAX));
+        self.file.read_exact_at(self.offset, &mut into[..most])?;
+        self.offset += most as u64;
+        self.left -= most as u64;
+        Ok(most)
+    }
+}
+
+struct Bytes<'a> {
+    bytes: &'a [u8],
+}
+
+impl<'a> Bytes<'a> {
+    fn take(&mut self, count: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.bytes.split_at_checked(count)?;
+        self.bytes = rest;
+        Some(taken)
+    }
+
+    fn u16(&mut self) -> Option<u16> {
+        Some(u16::from_le_bytes(self.take(2)?.try_into().ok()?))
+    }
+
+    fn u32(&mut self) -> Option<u32> {
+        Some(u32::from_le_bytes(self.take(4)?.try_into().ok()?))
+    }
+
+    fn u64(&mut self) -> Option<u64> {
+        Some(u64::from_le_bytes(self.take(8)?.try_into().ok()?))
+    }
+}
+
+/// Where the directory is, how long it is, and how many entries it has.
+fn directory(file: &File, length: u64) -> Result<(u64, u64, u64)> {
+    // The end has 22 bytes and a comment of up to 65535.
+    let tail = length.min(22 + 65_535);
+    let mut bytes = vec![0; tail as usize];
+    file.read_exact_at(length - tail, &mut bytes)
+        .map_err(failed)?;
+    let found = (0..bytes.len().saturating_sub(21)).rev().find(|&at| {
+        bytes[at..].starts_with(&END.to_le_bytes())
+            && usize::from(u16::from_le_bytes([bytes[at + 20], bytes[at + 21]]))
+                == bytes.len() - at - 22
+    });
+    let at = found.ok_or_else(|| loss("it has no directory, so it is no archive"))?;
+    let end_at = length - tail + at as u64;
+    let parsed = (|| {
+        let mut end = Bytes {
+            bytes: &bytes[at + 4..],
+        };
+        let (disk, first_disk) = (end.u16()?, end.u16()?);
+        end.u16()?;
+        let count = end.u16()?;
+        let (size, start) = (end.u32()?, end.u32()?);
+        Some((disk, first_disk, count, size, start))
+    })();
+    let broken = || loss("the end of the archive is broken").at(end_at);
+    let (disk, first_disk, count, size, start) = parsed.ok_or_else(broken)?;
+    if count == u16::MAX || size == u32::MAX || start == u32::MAX {
+        return directory_64(file, end_at);
+    }
+    if disk != 0 || first_disk != 0 {
+        return Err(loss("it is a part of an archive").at(end_at));
+    }
+    Ok((u64::from(start), u64::from(size), u64::from(count)))
+}
+
+fn directory_64(file: &File, end_at: u64) -> Result<(u64, u64, u64)> {
+    let broken = || loss("the end of the large archive is broken").at(end_at);
+    let locator_at = end_at.checked_sub(20).ok_or_else(broken)?;
+    let mut bytes = [0; 20];
+    file.read_exact_at(locator_at, &mut bytes).map_err(failed)?;
+    let mut locator = Bytes { bytes: &bytes };
+    let found = (|| {
+        let known = locator.u32()? == LOCATOR_64 && locator.u32()? == 0;
+        let at = locator.u64()?;
+        (known && at.checked_add(56)? <= locator_at).then_some(at)
+    })();
+    let at = found.ok_or_else(broken)?;
+    let mut bytes = [0; 56];
+    file.read_exact_at(at, &mut bytes).map_err(failed)?;
+    let mut end = Bytes { bytes: &bytes };
+    let found = (|| {
+        let known = end.u32()? == END_64;
+        end.take(20)?;
+        end.u64()?;
+        let count = end.u64()?;
+        let (size, start) = (end.u64()?, end.u64()?);
+        known.then_some((start, size, count))
+    })();
+    found.ok_or_else(broken)
+}
+
+/// An entry of the directory; its offset is still that of its header. Nothing if it is cut off.
+fn central(rest: &mut Bytes<'_>) -> Option<Result<Member>> {
+    if rest.u32()? != CENTRAL {
+        return None;
+    }
+    rest.take(4)?;
+    let (flags, method) = (rest.u16()?, rest.u16()?);
+    rest.take(4)?;
+    let crc = rest.u32()?;
+    let (mut packed, mut size) = (u64::from(rest.u32()?), u64::from(rest.u32()?));
+    let (name, extra, comment) = (rest.u16()?, rest.u16()?, rest.u16()?);
+    rest.take(8)?;
+    let mut offset = u64::from(rest.u32()?);
+    let name = rest.take(usize::from(name))?;
+    let mut extra = Bytes {
+        bytes: rest.take(usize::from(extra))?,
+    };
+    rest.take(usize::from(comment))?;
+    while extra.bytes.len() >= 4 {
+        let (kind, length) = (extra.u16()?, extra.u16()?);
+        let mut large = Bytes {
+            bytes: extra.take(usize::from(length))?,
+        };
+        if kind == 1 {
+            // Only what did not fit above is here.
+            for value in [&mut size, &mut packed, &mut offset] {
+                if *value == u64::from(u32::MAX) {
+                    *value = large.u64()?;
+                }
+            }
+        }
+    }
+    let unknown = |cause: String| {
+        Some(Err(FormatError::new(
+            Code::Unimplemented,
+            FileKind::Numpy,
+            cause,
+        )))
+    };
+    let Ok(name) = std::str::from_utf8(name) else {
+        return Some(Err(loss("a name in the archive is no text")));
+    };
+    if flags & 1 != 0 {
+        return unknown(format!("`{name}` is encrypted"));
+    }
+    let deflated = match method {
+        0 => false,
+        8 => true,
+        other => return unknown(format!("`{name}` is packed by method {other}")),
+    };
+    let most = match deflated {
+        true => packed.saturating_mul(DEFLATE_RATIO).saturating_add(1024),
+        false => packed,
+    };
+    if size > most || (!deflated && size != packed) {
+        return Some(Err(loss(format!(
+            "`{name}` cannot have {size} bytes in {packed}"
+        ))));
+    }
+    Some(Ok(Member {
+        name: name.to_owned(),
+        deflated,
+        crc,
+        packed,
+        size,
+        offset,
+    }))
+}
+
+/// Where the bytes of a member begin, after its own header.
+fn data_offset(file: &File, member: &Member, directory: u64) -> Result<u64> {
+    let broken = || loss(format!("the header of `{}`", member.name)).at(member.offset);
+    if member
+        .offset
+        .checked_add(30)
+        .is_none_or(|end| end > directory)
+    {
+        return Err(broken());
+    }
+    let mut bytes = [0; 30];
+    file.read_exact_at(member.offset, &mut bytes)
+        .map_err(failed)?;
+    let mut header = Bytes { bytes: &bytes };
+    let lengths = (|| {
+        let known = header.u32()? == LOCAL;
+        header.take(22)?;
+        let (name, extra) = (header.u16()?, header.u16()?);
+        known.then_some((u64::from(name), u64::from(extra)))
+    })();
+    let (name, extra) = lengths.ok_or_else(broken)?;
+    let start = member.offset + 30 + name + extra;
+    let end = start.checked_add(member.packed);
+    match end.is_some_and(|end| end <= directory) && name == member.name.len() as u64 {
+        true => Ok(start),
+        false => Err(broken()),
+    }
+}
+
+/// Writes an archive to a file, member by member.
+pub(super) struct Archive<'a> {
+    file: &'a File,
+    offset: u64,
+    directory: Vec<u8>,
+    count: u64,
+}
+
+impl<'a> Archive<'a> {
+    pub(super) fn new(file: &'a File) -> Archive<'a> {
+        Archive {
+            file,
+            offset: 0,
+            directory: Vec::new(),
+            count: 0,
+        }
+    }
+
+    /// Adds a member whose bytes `put` writes.
+    pub(super) fn add(
+        &mut self,
+        name: &str,
+        deflated: bool,
+        put: impl FnOnce(&mut dyn Write) -> Result<()>,
+    ) -> Result<()> {
+        let name_length = u16::try_from(name.len()).map_err(|_| {
+            FormatError::invalid(FileKind::Numpy, format!("the name `{name}` is too long"))
+        })?;
+        let method: u16 = if deflated { 8 } else { 0 };
+        let start = self.offset;
+        // Checksum and sizes are filled in when they are known.
+        self.write(&local(name, name_length, method, 0, 0, 0))?;
+        let mut counted = Counted {
+            out: io::BufWriter::with_capacity(256 * 1024, self.file),
+            count: 0,
+        };
+        let (crc, size) = match deflated {
+            false => {
+                let mut summed = Summed::new(&mut counted);
+                put(&mut summed)?;
+                summed.end()
+            }
+            true => {
+                let level = flate2::Compression::default();
+                let mut packer = flate2::write::DeflateEncoder::new(&mut counted, level);
+                let mut summed = Summed::new(&mut packer);
+                put(&mut summed)?;
+                let end = summed.end();
+                packer.finish().map_err(unwritten)?;
+                end
+            }
+        };
+        counted.out.flush().map_err(unwritten)?;
+        let packed = counted.count;
+        drop(counted);
+        self.offset += packed;
+        let header = local(name, name_length, method, crc, packed, size);
+        let mut file = self.file;
+        file.seek(SeekFrom::Start(start))
+            .and_then(|_| file.write_all(&header))
+            .and_then(|()| file.seek(SeekFrom::Start(self.offset)).map(drop))
+            .map_err(unwritten)?;
+        let entry = &mut self.directory;
+        entry.extend(CENTRAL.to_le_bytes());
+        entry.extend(45_u16.to_le_bytes());
+        entry.extend(&header[4..14]);
+        entry.extend(crc.to_le_bytes());
+        entry.extend([0xff; 8]);
+        entry.extend(name_length.to_le_bytes());
+        entry.extend(28_u16.to_le_bytes());
+        entry.extend([0; 10]);
+        entry.extend([0xff; 4]);
+        entry.extend(name.bytes());
+        entry.extend([1, 0, 24, 0]);
+        for value in [size, packed, start] {
+            entry.extend(value.to_le_bytes());
+        }
+        self.count += 1;
+        Ok(())
+    }
+
+    /// Writes the directory.
+    pub(super) fn finish(mut self) -> Result<()> {
+        let (start, size) = (self.offset, self.directory.len() as u64);
+        let mut end = std::mem::take(&mut self.directory);
+        let at = start + size;
+        end.extend(END_64.to_le_bytes());
+        end.extend(44_u64.to_le_bytes());
+        end.extend([45, 0, 45, 0]);
+        end.extend([0; 8]);
+        for value in [self.count, self.count, size, start] {
+            end.extend(value.to_le_bytes());
+        }
+        end.extend(LOCATOR_64.to_le_bytes());
+        end.extend(0_u32.to_le_bytes());
+        end.extend(at.to_le_bytes());
+        end.extend(1_u32.to_le_bytes());
+        end.extend(END.to_le_bytes());
+        end.extend([0; 4]);
+        // Where it fits, the short form tells it as well, for readers that know no other.
+        let short = u16::try_from(self.count).unwrap_or(u16::MAX);
+        end.extend(short.to_le_bytes());
+        end.extend(short.to_le_bytes());
+        for value in [size, start] {
+            end.extend(u32::try_from(value).unwrap_or(u32::MAX).to_le_bytes());
+        }
+        end.extend([0; 2]);
+        self.write(&end)
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        let mut file = self.file;
+        file.write_all(bytes).map_err(unwritten)?;
+        self.offset += bytes.len() as u64;
+        Ok(())
+    }
+}
+
+/// The header before the bytes of a member. Sizes are always in their long form.
+fn local(name: &str, length: u16, method: u16, crc: u32, packed: u64, size: u64) -> Vec<u8> {
+    let mut out = LOCAL.to_le_bytes().to_vec();
+    out.extend(45_u16.to_le_bytes());
+    // Names are UTF-8.
+    out.extend(0x0800_u16.to_le_bytes());
+    out.extend(method.to_le_bytes());
+    // The first of January 1980, so that the same tensors make the same file.
+    out.extend([0, 0, 0x21, 0]);
+    out.extend(crc.to_le_bytes());
+    out.extend([0xff; 8]);
+    out.extend(length.to_le_bytes());
+    out.extend(20_u16.to_le_bytes());
+    out.extend(name.bytes());
+    out.extend([1, 0, 16, 0]);
+    out.extend(size.to_le_bytes());
+    out.extend(packed.to_le_bytes());
+    out
+}
+
+struct Counted<W> {
+    out: W,
+    count: u64,
+}
+
+impl<W: Write> Write for Counted<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.out.write(bytes)?;
+        self.count += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+struct Summed<W> {
+    out: W,
+    crc: Crc,
+    count: u64,
+}
+
+impl<W: Write> Summed<W> {
+    fn new(out: W) -> Summed<W> {
+        Summed {
+            out,
+            crc: Crc::new(),
+            count: 0,
+        }
+    }
+
+    fn end(self) -> (u32, u64) {
+        (self.crc.sum(), self.count)
+    }
+}
+
+impl<W: Write> Write for Summed<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.out.write(bytes)?;
+        self.crc.update(&bytes[..written]);
+        self.count += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+fn failed(source: io::Error) -> FormatError {
+    FormatError::io(FileKind::Numpy, "read it", source)
+}
+
+fn unwritten(source: io::Error) -> FormatError {
+    FormatError::io(FileKind::Numpy, "write it", source)
+}
+
+fn loss(cause: impl Into<String>) -> FormatError {
+    FormatError::data_loss(FileKind::Numpy, cause)
+}

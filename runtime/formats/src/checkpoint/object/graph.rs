@@ -1,0 +1,262 @@
+//! A graph of objects, read from a message.
+
+use std::collections::VecDeque;
+
+use prost::Message;
+
+use crate::checkpoint::object::escaped;
+use crate::error::{FileKind, FormatError, Result};
+use crate::proto::{self, TrackableObjectGraph, trackable_object_graph as message};
+
+/// The objects of a checkpoint. The first is the root.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ObjectGraph {
+    /// In the order of their numbers.
+    pub nodes: Vec<Node>,
+}
+
+/// An object.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Node {
+    /// The objects it has: what it calls them, and their numbers.
+    pub children: Vec<(String, usize)>,
+    /// The values it has itself.
+    pub values: Vec<StoredValue>,
+    /// What it keeps for variables, if it is an optimizer.
+    pub slots: Vec<Slot>,
+    /// What saves it, where that is not the usual way: a name, and what it calls the object.
+    pub saver: Option<(String, String)>,
+    /// Whether it or anything below it has values, where that was recorded.
+    pub has_values: Option<bool>,
+}
+
+/// A value of an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredValue {
+    /// What it is to the object: `VARIABLE_VALUE` for a variable.
+    pub name: String,
+    /// What the variable is called in a graph; empty where it is no variable.
+    pub full_name: String,
+    /// The tensor that holds it.
+    pub key: String,
+}
+
+/// What an optimizer keeps for a variable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Slot {
+    /// The number of the variable.
+    pub variable: usize,
+    /// What the optimizer calls it.
+    pub name: String,
+    /// The number of the object that holds it.
+    pub slot: usize,
+}
+
+/// A value, and the way to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Variable<'a> {
+    /// The names on the shortest way from the root, escaped, with `/` in between; for a slot, the way that its key tells.
+    pub path: String,
+    /// The number of the object.
+    pub node: usize,
+    /// The value.
+    pub value: &'a StoredValue,
+}
+
+impl ObjectGraph {
+    /// Reads the message. Numbers that lead nowhere are errors.
+    pub fn decode(bytes: &[u8]) -> Result<ObjectGraph> {
+        let graph = TrackableObjectGraph::decode(bytes)
+            .map_err(|e| loss(format!("the graph of objects is no message: {e}")))?;
+        let count = graph.nodes.len();
+        let number = |id: i32| {
+            usize::try_from(id)
+                .ok()
+                .filter(|&id| id < count)
+                .ok_or_else(|| loss(format!("object {id} of {count} in the graph of objects")))
+        };
+        let node = |node: message::TrackableObject| -> Result<Node> {
+            let children = node.children.into_iter();
+            let slots = node.slot_variables.into_iter();
+            Ok(Node {
+                children: children
+                    .map(|child| Ok((child.local_name, number(child.node_id)?)))
+                    .collect::<Result<_>>()?,
+                values: node
+                    .attributes
+                    .into_iter()
+                    .map(|value| StoredValue {
+                        name: value.name,
+                        full_name: value.full_name,
+                        key: value.checkpoint_key,
+                    })
+                    .collect(),
+                slots: slots
+                    .map(|slot| {
+                        Ok(Slot {
+                            variable: number(slot.original_variable_node_id)?,
+                            name: slot.slot_name,
+                            slot: number(slot.slot_variable_node_id)?,
+                        })
+                    })
+                    .collect::<Result<_>>()?,
+                saver: node.registered_saver.map(|s| (s.name, s.object_name)),
+                has_values: node.has_checkpoint_values.map(|flag| flag.value),
+            })
+        };
+        let nodes = graph.nodes.into_iter().map(node);
+        Ok(ObjectGraph {
+            nodes: nodes.collect::<Result<_>>()?,
+        })
+    }
+
+    /// The message.
+    pub fn encode(&self) -> Vec<u8> {
+        use message::trackable_object as inner;
+        let node = |node: &Node| message::TrackableObject {
+            children: node
+                .children
+                .iter()
+                .map(|(name, id)| inner::ObjectReference {
+                    node_id: *id as i32,
+                    local_name: name.clone(),
+                })
+                .collect(),
+            attributes: node
+                .values
+                .iter()
+                .map(|value| inner::SerializedTensor {
+                    name: value.name.clone(),
+                    full_name: value.full_name.clone(),
+                    checkpoint_key: value.key.clone(),
+                })
+                .collect(),
+            slot_variables: node
+                .slots
+                .iter()
+                .map(|slot| inner::SlotVariableReference {
+                    original_variable_node_id: slot.variable as i32,
+                    slot_name: slot.name.clone(),
+                    slot_variable_node_id: slot.slot as i32,
+                })
+                .collect(),
+            registered_saver: node.saver.as_ref().map(|saver| proto::RegisteredSaver {
+                name: saver.0.clone(),
+                object_name: saver.1.clone(),
+            }),
+            has_checkpoint_values: node.has_values.map(|value| proto::Flag { value }),
+        };
+        TrackableObjectGraph {
+            nodes: self.nodes.iter().map(node).collect(),
+        }
+        .encode_to_vec()
+    }
+
+    /// Every value, in the order of the objects.
+    pub fn variables(&self) -> Vec<Variable<'_>> {
+        let paths = self.paths();
+        let mut found = Vec::new();
+        for (node, object) in self.nodes.iter().enumerate() {
+            for value in &object.values {
+                // A slot is no child of anything; the tensor's key tells its way.
+                let way = || value.key.split("/.ATTRIBUTES/").next().unwrap_or_default();
+                found.push(Variable {
+                    path: paths[node].clone().unwrap_or_else(|| way().to_owned()),
+                    node,
+                    value,
+                });
+            }
+        }
+        found
+    }
+
+    /// The object at the end of a path: escaped names with `/` in between. The empty path is the root.
+    pub fn find(&self, path: &str) -> Option<usize> {
+        let mut node = 0;
+        self.nodes.first()?;
+        for part in path.split('/').filter(|part| !part.is_empty()) {
+            let mut children = self.nodes[node].children.iter();
+            node = children.find(|(name, _)| escaped(name) == part)?.1;
+        }
+        Some(node)
+    }
+
+    /// The value of the variable at the end of a path, which may be that of a slot.
+    pub fn value_at(&self, path: &str) -> Option<&StoredValue> {
+        match self.find(path) {
+            Some(node) => self.nodes[node].values.first(),
+            None => {
+                let key = format!("{path}/.ATTRIBUTES/");
+                let mut values = self.nodes.iter().flat_map(|node| &node.values);
+                values.find(|value| value.key.starts_with(&key))
+            }
+        }
+    }
+
+    /// The values whose variable has this name in a graph. Several may: names need not be unique.
+    pub fn named(&self, full_name: &str) -> Vec<&StoredValue> {
+        let values = self.nodes.iter().flat_map(|node| &node.values);
+        values
+            .filter(|value| value.full_name == full_name)
+            .collect()
+    }
+
+    /// The shortest way to each object, and of those the first; nothing where none leads.
+    fn paths(&self) -> Vec<Option<String>> {
+        let mut paths: Vec<Option<String>> = vec![None; self.nodes.len()];
+        // Together they may be far longer than the graph, if it is deep; such a graph is not meant to be read.
+        let mut budget = 64_usize << 20;
+        let mut next = VecDeque::new();
+        if let Some(root) = paths.first_mut() {
+            *root = Some(String::new());
+            next.push_back(0);
+        }
+        while let Some(node) = next.pop_front() {
+            let here = paths[node].clone().unwrap_or_default();
+            for (name, child) in &self.nodes[node].children {
+                if paths[*child].is_some() {
+                    continue;
+                }
+                let path = match here.is_empty() {
+                    true => escaped(name),
+                    false => format!("{here}/{}", escaped(name)),
+                };
+                let Some(left) = budget.checked_sub(path.len()) else {
+                    return paths;
+                };
+                budget = left;
+                paths[*child] = Some(path);
+                next.push_back(*child);
+            }
+        }
+        paths
+    }
+
+    /// Records which objects have values, in themselves or below.
+    pub(super) fn mark_values(&mut self) {
+        let mut parents: Vec<Vec<usize>> = vec![Vec::new(); self.nodes.len()];
+        for (id, node) in self.nodes.iter().enumerate() {
+            for (_, child) in &node.children {
+                parents[*child].push(id);
+            }
+        }
+        let own =
+            |node: &Node| !node.values.is_empty() || !node.slots.is_empty() || node.saver.is_some();
+        let mut marked: Vec<bool> = self.nodes.iter().map(own).collect();
+        let mut next: Vec<usize> = (0..marked.len()).filter(|&id| marked[id]).collect();
+        while let Some(id) = next.pop() {
+            for &parent in &parents[id] {
+                if !std::mem::replace(&mut marked[parent], true) {
+                    next.push(parent);
+                }
+            }
+        }
+        for (node, marked) in self.nodes.iter_mut().zip(marked) {
+            node.has_values = Some(marked);
+        }
+    }
+}
+
+fn loss(cause: impl Into<String>) -> FormatError {
+    FormatError::data_loss(FileKind::CheckpointData, cause)
+}

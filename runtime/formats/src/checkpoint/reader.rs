@@ -1,0 +1,243 @@
+//! One reader for every kind of file that holds named tensors.
+
+use std::path::{Path, PathBuf};
+
+use crate::checkpoint::bundle::{index_damage, index_path};
+use crate::checkpoint::manage::latest_checkpoint;
+use crate::checkpoint::object::{OBJECT_GRAPH_KEY, ObjectGraph};
+use crate::checkpoint::{
+    Bundle, DType, Elements, Npz, Safetensors, Slice, TableCheckpoint, Tensor,
+};
+use crate::error::{Code, FileKind, FormatError, Result};
+use crate::files::{self, ReadAt};
+use crate::table;
+
+/// An open file of named tensors: a checkpoint of either version, or an archive of another program.
+///
+/// ```
+/// use trainspec_formats::checkpoint::{BundleWriter, CheckpointReader, Tensor};
+///
+/// # let folder = std::env::temp_dir().join(format!("trainspec-doc-reader-{}", std::process::id()));
+/// # let prefix = &folder.join("model.ckpt-1");
+/// # let mut writer = BundleWriter::create(prefix, Default::default())?;
+/// # writer.add("global_step", &Tensor::scalar(7_i64))?;
+/// # writer.finish()?;
+/// let reader = CheckpointReader::open(prefix)?;
+/// assert!(reader.has_tensor("global_step"));
+/// assert_eq!(reader.get_tensor("global_step")?.to_vec::<i64>()?, [7]);
+/// assert!(reader.verify().is_empty());
+/// # std::fs::remove_dir_all(folder).unwrap();
+/// # Ok::<(), trainspec_formats::FormatError>(())
+/// ```
+#[derive(Debug)]
+pub enum CheckpointReader {
+    /// A checkpoint of the second version.
+    Bundle(Bundle),
+    /// A checkpoint of the first version.
+    Table(TableCheckpoint),
+    /// A file of Hugging Face's library.
+    Safetensors(Safetensors),
+    /// An archive of NumPy.
+    Npz(Npz),
+}
+
+impl CheckpointReader {
+    /// Opens a checkpoint by its prefix, a file by its path, or the newest checkpoint of a folder.
+    pub fn open(path: &Path) -> Result<CheckpointReader> {
+        if !path.is_dir() || index_path(path).is_file() {
+            return CheckpointReader::open_prefix(path);
+        }
+        match latest_checkpoint(path, None)? {
+            Some(prefix) => CheckpointReader::open_prefix(&prefix),
+            None => Err(FormatError::not_found(
+                FileKind::CheckpointState,
+                "the folder has no checkpoint",
+            )
+            .in_file(path)),
+        }
+    }
+
+    /// Opens a checkpoint by its prefix, or a file by its path.
+    pub fn open_prefix(path: &Path) -> Result<CheckpointReader> {
+        if let Some(prefix) = prefix_of(path) {
+            return Ok(CheckpointReader::Bundle(Bundle::open(&prefix)?));
+        }
+        if !path.is_file() {
+            // A pattern of several tables, or nothing.
+            return Ok(CheckpointReader::Table(TableCheckpoint::open(path)?));
+        }
+        let file = files::open(FileKind::Other, path)?;
+        let failed = |e| FormatError::io(FileKind::Other, "read it", e).in_file(path);
+        if table::is_table(&file).map_err(failed)? {
+            return Ok(CheckpointReader::Table(TableCheckpoint::open(path)?));
+        }
+        let length = file.length().map_err(failed)?;
+        let mut head = [0; 9];
+        let known = head
+            .len()
+            .min(usize::try_from(length).unwrap_or(usize::MAX));
+        file.read_exact_at(0, &mut head[..known]).map_err(failed)?;
+        match head {
+            [b'P', b'K', ..] => Ok(CheckpointReader::Npz(Npz::open(path)?)),
+            [.., b'{'] => Ok(CheckpointReader::Safetensors(Safetensors::open(path)?)),
+            // What is nothing else is a table that lost its end.
+            _ => Ok(CheckpointReader::Table(TableCheckpoint::open(path)?)),
+        }
+    }
+
+    /// The names of all tensors, sorted.
+    pub fn names(&self) -> Vec<&str> {
+        self.entries().map(|(name, _, _)| name).collect()
+    }
+
+    /// The names, types and shapes of all tensors, by name.
+    pub fn entries(&self) -> Box<dyn Iterator<Item = (&str, DType, &[usize])> + '_> {
+        match self {
+            CheckpointReader::Bundle(bundle) => Box::new(
+                bundle
+                    .entries()
+                    .map(|(name, entry)| (name, entry.dtype, entry.shape.as_slice())),
+            ),
+            CheckpointReader::Table(table) => Box::new(table.entries()),
+            CheckpointReader::Safetensors(file) => Box::new(file.entries()),
+            CheckpointReader::Npz(archive) => Box::new(archive.entries()),
+        }
+    }
+
+    /// The type and the shape of a tensor.
+    pub fn entry(&self, name: &str) -> Option<(DType, &[usize])> {
+        match self {
+            CheckpointReader::Bundle(bundle) => {
+                let entry = bundle.entry(name)?;
+                Some((entry.dtype, &entry.shape))
+            }
+            CheckpointReader::Table(table) => table.entry(name),
+            CheckpointReader::Safetensors(file) => file.entry(name),
+            CheckpointReader::Npz(archive) => archive.entry(name),
+        }
+    }
+
+    /// Whether there is such a tensor.
+    pub fn has_tensor(&self, name: &str) -> bool {
+        self.entry(name).is_some()
+    }
+
+    /// Reads a tensor.
+    pub fn get_tensor(&self, name: &str) -> Result<Tensor> {
+        match self {
+            CheckpointReader::Bundle(bundle) => bundle.tensor(name),
+            CheckpointReader::Table(table) => table.tensor(name),
+            CheckpointReader::Safetensors(file) => file.tensor(name),
+            CheckpointReader::Npz(archive) => archive.tensor(name),
+        }
+    }
+
+    /// Reads a part of a tensor.
+    pub fn get_slice(&self, name: &str, slice: &Slice) -> Result<Tensor> {
+        match self {
+            CheckpointReader::Bundle(bundle) => bundle.slice(name, slice),
+            CheckpointReader::Table(table) => table.slice(name, slice),
+            CheckpointReader::Safetensors(_) | CheckpointReader::Npz(_) => {
+                crate::checkpoint::slice::cut(&self.get_tensor(name)?, slice)
+            }
+        }
+    }
+
+    /// Reads the numbers of a tensor to where they belong, the lowest byte of each first. The destination must be exactly as long.
+    pub fn read_into(&self, name: &str, into: &mut [u8]) -> Result<()> {
+        match self {
+            CheckpointReader::Bundle(bundle) => return bundle.read_into(name, into),
+            CheckpointReader::Safetensors(file) => return file.read_into(name, into),
+            CheckpointReader::Table(_) | CheckpointReader::Npz(_) => {}
+        }
+        let tensor = self.get_tensor(name)?;
+        match tensor.elements() {
+            Elements::Bytes(bytes) if bytes.len() == into.len() => {
+                into.copy_from_slice(bytes);
+                Ok(())
+            }
+            _ => Err(FormatError::invalid(
+                FileKind::Other,
+                format!(
+                    "`{name}` is {} of shape {:?} and does not fill {} bytes",
+                    tensor.dtype(),
+                    tensor.shape(),
+                    into.len()
+                ),
+            )),
+        }
+    }
+
+    /// The graph of objects, if the checkpoint is one of objects.
+    pub fn object_graph(&self) -> Result<Option<ObjectGraph>> {
+        if !self.has_tensor(OBJECT_GRAPH_KEY) {
+            return Ok(None);
+        }
+        match self.get_tensor(OBJECT_GRAPH_KEY)?.into_elements() {
+            Elements::Strings(mut strings) if strings.len() == 1 => {
+                Ok(Some(ObjectGraph::decode(&strings.remove(0))?))
+            }
+            _ => Err(FormatError::data_loss(
+                FileKind::CheckpointData,
+                "the graph of objects is not one string",
+            )),
+        }
+    }
+
+    /// Reads a variable by any of its names: a tensor's, or in a checkpoint of objects the way to it (`model/dense/kernel`) or what it
+    /// is called in a graph (`dense/kernel`).
+    pub fn get_variable(&self, name: &str) -> Result<Tensor> {
+        if self.has_tensor(name) {
+            return self.get_tensor(name);
+        }
+        let Some(graph) = self.object_graph()? else {
+            return self.get_tensor(name);
+        };
+        if let Some(value) = graph.value_at(name) {
+            return self.get_tensor(&value.key);
+        }
+        match graph.named(name)[..] {
+            [value] => self.get_tensor(&value.key),
+            [] => self.get_tensor(name),
+            ref several => Err(FormatError::new(
+                Code::InvalidArgument,
+                FileKind::CheckpointData,
+                format!("{} variables are called `{name}`", several.len()),
+            )),
+        }
+    }
+
+    /// Reads everything and tells all that is wrong, each with file, place and cause: nothing, if the list is empty.
+    pub fn verify(&self) -> Vec<FormatError> {
+        match self {
+            CheckpointReader::Bundle(bundle) => bundle.verify(),
+            CheckpointReader::Table(table) => table.verify(),
+            CheckpointReader::Safetensors(file) => file.verify(),
+            CheckpointReader::Npz(archive) => archive.verify(),
+        }
+    }
+}
+
+/// Tells all that is wrong with a checkpoint, even where it cannot be opened.
+pub fn verify(path: &Path) -> Vec<FormatError> {
+    match CheckpointReader::open(path) {
+        Ok(reader) => reader.verify(),
+        Err(e) => {
+            // The index may be wrong in more than one place.
+            let damage = prefix_of(path).map(|prefix| index_damage(&prefix));
+            match damage.filter(|damage| !damage.is_empty()) {
+                Some(damage) => damage,
+                None => vec![e],
+            }
+        }
+    }
+}
+
+/// The prefix of the bundle that a path means, if it means one.
+fn prefix_of(path: &Path) -> Option<PathBuf> {
+    if index_path(path).is_file() {
+        return Some(path.to_owned());
+    }
+    let prefix = path.to_str()?.strip_suffix(".index")?;
+    path.is_file().then(|| PathBuf::from(prefix))
+}

@@ -1,0 +1,339 @@
+//! Files of Hugging Face's `safetensors`: a JSON header, then the bytes of tensors without gaps.
+//!
+//! In: eight bytes that say how long the header is, the header, the bytes; or tensors to write. Out: tensors; or such a file. Leaves
+//! alone: strings and quantized types, which the format does not have. It has no checksums either.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value as Json, json};
+
+use crate::checkpoint::tensor::{ElementsView, TensorView, count};
+use crate::checkpoint::{DType, Tensor};
+use crate::error::{Code, FileKind, FormatError, Result};
+use crate::files::{self, Durability, ReadAt, Replacement};
+
+/// The longest header that readers accept.
+const LONGEST_HEADER: u64 = 100_000_000;
+
+/// The types of the format and what they are called in it.
+const TYPES: [(DType, &str); 18] = [
+    (DType::Bool, "BOOL"),
+    (DType::UInt8, "U8"),
+    (DType::Int8, "I8"),
+    (DType::Float8E5M2, "F8_E5M2"),
+    (DType::Float8E4M3Fn, "F8_E4M3"),
+    (DType::Float8E5M2Fnuz, "F8_E5M2FNUZ"),
+    (DType::Float8E4M3Fnuz, "F8_E4M3FNUZ"),
+    (DType::Int16, "I16"),
+    (DType::UInt16, "U16"),
+    (DType::Float16, "F16"),
+    (DType::BFloat16, "BF16"),
+    (DType::Int32, "I32"),
+    (DType::UInt32, "U32"),
+    (DType::Float32, "F32"),
+    (DType::Complex64, "C64"),
+    (DType::Float64, "F64"),
+    (DType::Int64, "I64"),
+    (DType::UInt64, "U64"),
+];
+
+/// A file of `safetensors` that is open.
+#[derive(Debug)]
+pub struct Safetensors {
+    path: PathBuf,
+    file: File,
+    tensors: BTreeMap<String, Stored>,
+    metadata: BTreeMap<String, String>,
+    length: u64,
+}
+
+#[derive(Debug)]
+struct Stored {
+    dtype: DType,
+    shape: Vec<usize>,
+    /// In the file.
+    offset: u64,
+    size: usize,
+}
+
+impl Safetensors {
+    /// Opens a file and checks its header: no tensor overlaps another, none is outside, and no byte belongs to none.
+    pub fn open(path: &Path) -> Result<Safetensors> {
+        let file = files::open(FileKind::Safetensors, path)?;
+        let length = file.length().map_err(|e| failed(e).in_file(path))?;
+        let (tensors, metadata) = header(&file, length).map_err(|e| e.in_file(path))?;
+        Ok(Safetensors {
+            path: path.to_owned(),
+            file,
+            tensors,
+            metadata,
+            length,
+        })
+    }
+
+    /// The texts that somebody put into the header.
+    pub fn metadata(&self) -> &BTreeMap<String, String> {
+        &self.metadata
+    }
+
+    /// The names, types and shapes of all tensors, by name.
+    pub fn entries(&self) -> impl Iterator<Item = (&str, DType, &[usize])> {
+        self.tensors
+            .iter()
+            .map(|(name, stored)| (name.as_str(), stored.dtype, stored.shape.as_slice()))
+    }
+
+    /// The type and the shape of a tensor.
+    pub fn entry(&self, name: &str) -> Option<(DType, &[usize])> {
+        let stored = self.tensors.get(name)?;
+        Some((stored.dtype, &stored.shape))
+    }
+
+    /// Reads a tensor.
+    pub fn tensor(&self, name: &str) -> Result<Tensor> {
+        let stored = self.find(name)?;
+        let mut bytes = vec![0; stored.size];
+        self.read(stored, &mut bytes)?;
+        Tensor::new(stored.dtype, &stored.shape, bytes)
+    }
+
+    /// Reads the numbers of a tensor straight to where they belong. The destination must be exactly as long.
+    pub fn read_into(&self, name: &str, into: &mut [u8]) -> Result<()> {
+        let stored = self.find(name)?;
+        if into.len() != stored.size {
+            return Err(FormatError::invalid(
+                FileKind::Safetensors,
+                format!(
+                    "`{name}` has {} bytes and does not fill {}",
+                    stored.size,
+                    into.len()
+                ),
+            )
+            .in_file(&self.path));
+        }
+        self.read(stored, into)
+    }
+
+    /// Looks whether the file still has all it says. There are no checksums to compare.
+    pub fn verify(&self) -> Vec<FormatError> {
+        match self.file.length() {
+            Ok(length) if length == self.length => Vec::new(),
+            Ok(length) => vec![
+                loss(format!(
+                    "it has {length} bytes and had {} when it was opened",
+                    self.length
+                ))
+                .in_file(&self.path),
+            ],
+            Err(e) => vec![failed(e).in_file(&self.path)],
+        }
+    }
+
+    fn find(&self, name: &str) -> Result<&Stored> {
+        self.tensors.get(name).ok_or_else(|| {
+            FormatError::not_found(
+                FileKind::Safetensors,
+                format!("there is no tensor `{name}`"),
+            )
+            .in_file(&self.path)
+        })
+    }
+
+    fn read(&self, stored: &Stored, into: &mut [u8]) -> Result<()> {
+        self.file
+            .read_exact_at(stored.offset, into)
+            .map_err(|e| failed(e).at(stored.offset).in_file(&self.path))
+    }
+}
+
+/// Writes a file of `safetensors`, whole or not at all.
+///
+/// ```
+/// use trainspec_formats::checkpoint::{Safetensors, Tensor, safetensors};
+///
+/// # let path = &std::env::temp_dir().join(format!("trainspec-doc-{}.safetensors", std::process::id()));
+/// let bias = Tensor::from_values(&[2], &[1.0_f32, 2.0])?;
+/// safetensors::write(path, &[("bias", bias.view())], &Default::default(), Default::default())?;
+/// assert_eq!(Safetensors::open(path)?.tensor("bias")?, bias);
+/// # std::fs::remove_file(path).unwrap();
+/// # Ok::<(), trainspec_formats::FormatError>(())
+/// ```
+pub fn write(
+    path: &Path,
+    tensors: &[(&str, TensorView<'_>)],
+    metadata: &BTreeMap<String, String>,
+    durability: Durability,
+) -> Result<()> {
+    // Large elements first, so that every tensor is aligned.
+    let mut order: Vec<&(&str, TensorView<'_>)> = tensors.iter().collect();
+    order.sort_by_key(|(name, tensor)| (std::cmp::Reverse(tensor.dtype().word()), *name));
+    let mut header = Map::new();
+    if !metadata.is_empty() {
+        header.insert("__metadata__".into(), json!(metadata));
+    }
+    let mut end = 0;
+    for (name, tensor) in &order {
+        let typed = TYPES.iter().find(|row| row.0 == tensor.dtype());
+        let (Some((_, typed)), ElementsView::Bytes(bytes)) = (typed, tensor.elements()) else {
+            return Err(invalid(format!(
+                "`{name}` is {}, which the format does not have",
+                tensor.dtype()
+            )));
+        };
+        let start = end;
+        end += bytes.len() as u64;
+        let entry = json!({"dtype": typed, "shape": tensor.shape(), "data_offsets": [start, end]});
+        if *name == "__metadata__" || header.insert((*name).to_owned(), entry).is_some() {
+            return Err(invalid(format!("`{name}` is there already")));
+        }
+    }
+    let mut text = Json::Object(header).to_string().into_bytes();
+    text.resize(text.len().next_multiple_of(8), b' ');
+    if text.len() as u64 > LONGEST_HEADER {
+        return Err(invalid("the header is too long"));
+    }
+    let mut out = Replacement::create(FileKind::Safetensors, path)?;
+    let mut put = |bytes: &[u8]| {
+        out.write_all(bytes)
+            .map_err(|e| FormatError::io(FileKind::Safetensors, "write it", e).in_file(path))
+    };
+    put(&(text.len() as u64).to_le_bytes())?;
+    put(&text)?;
+    for (_, tensor) in order {
+        if let ElementsView::Bytes(bytes) = tensor.elements() {
+            put(bytes)?;
+        }
+    }
+    out.commit(durability)
+}
+
+type Header = (BTreeMap<String, Stored>, BTreeMap<String, String>);
+
+fn header(file: &impl ReadAt, length: u64) -> Result<Header> {
+    let mut size = [0; 8];
+    let Some(rest) = length.checked_sub(8) else {
+        return Err(loss(format!("it has {length} bytes, which is no header")).at(0));
+    };
+    file.read_exact_at(0, &mut size).map_err(failed)?;
+    let size = u64::from_le_bytes(size);
+    if size > rest || size > LONGEST_HEADER {
+        return Err(loss(format!("a header of {size} bytes in a file of {length}")).at(0));
+    }
+    let mut text = vec![0; size as usize];
+    file.read_exact_at(8, &mut text).map_err(failed)?;
+    let json: Json = serde_json::from_slice(&text)
+        .map_err(|e| loss(format!("the header is no JSON: {e}")).at(8))?;
+    let start = 8 + size;
+    parse(json, start, rest - size).map_err(|e| e.at(8))
+}
+
+fn parse(json: Json, start: u64, bytes: u64) -> Result<Header> {
+    let Json::Object(fields) = json else {
+        return Err(loss("the header is no object"));
+    };
+    let mut tensors = BTreeMap::new();
+    let mut metadata = BTreeMap::new();
+    for (name, value) in fields {
+        if name == "__metadata__" {
+            let Json::Object(texts) = value else {
+                return Err(loss("`__metadata__` is no object"));
+            };
+            for (key, text) in texts {
+                let Json::String(text) = text else {
+                    return Err(loss(format!(
+                        "`__metadata__` has `{key}`, which is no text"
+                    )));
+                };
+                metadata.insert(key, text);
+            }
+            continue;
+        }
+        let stored = tensor(&value, start, bytes).map_err(|mut e| {
+            e.cause = format!("tensor `{name}`: {}", e.cause);
+            e
+        })?;
+        tensors.insert(name, stored);
+    }
+    // One after the other, without holes, up to the end.
+    let mut order: Vec<(&String, &Stored)> = tensors.iter().collect();
+    order.sort_by_key(|(_, stored)| (stored.offset, stored.size));
+    let mut end = start;
+    for (name, stored) in order {
+        if stored.offset != end {
+            return Err(loss(format!(
+                "tensor `{name}` begins at byte {} and the one before it ends at byte {end}",
+                stored.offset
+            )));
+        }
+        end += stored.size as u64;
+    }
+    match end == start + bytes {
+        true => Ok((tensors, metadata)),
+        false => Err(loss(format!(
+            "the tensors end at byte {end} and the file at byte {}",
+            start + bytes
+        ))),
+    }
+}
+
+fn tensor(value: &Json, start: u64, bytes: u64) -> Result<Stored> {
+    let typed = value["dtype"]
+        .as_str()
+        .ok_or_else(|| loss("it has no type"))?;
+    let dtype = TYPES
+        .iter()
+        .find(|row| row.1 == typed)
+        .map(|row| row.0)
+        .ok_or_else(|| {
+            FormatError::new(
+                Code::Unimplemented,
+                FileKind::Safetensors,
+                format!("the type `{typed}`"),
+            )
+        })?;
+    let numbers = |key: &str| -> Option<Vec<u64>> {
+        value[key].as_array()?.iter().map(Json::as_u64).collect()
+    };
+    let shape = numbers("shape").ok_or_else(|| loss("it has no shape"))?;
+    let shape: Vec<usize> = shape
+        .into_iter()
+        .map(|size| usize::try_from(size).map_err(|_| loss("its shape is too large")))
+        .collect::<Result<_>>()?;
+    let Some([from, to]) = numbers("data_offsets").and_then(|pair| <[u64; 2]>::try_from(pair).ok())
+    else {
+        return Err(loss("it does not say where its bytes are"));
+    };
+    if from > to || to > bytes {
+        return Err(loss(format!(
+            "its bytes are from {from} to {to} of {bytes}"
+        )));
+    }
+    let size = count(&shape).and_then(|n| n.checked_mul(dtype.size().unwrap_or(1)));
+    match size {
+        Some(size) if size as u64 == to - from => Ok(Stored {
+            dtype,
+            shape,
+            offset: start + from,
+            size,
+        }),
+        _ => Err(loss(format!(
+            "{} bytes for {dtype} of shape {shape:?}",
+            to - from
+        ))),
+    }
+}
+
+fn failed(source: std::io::Error) -> FormatError {
+    FormatError::io(FileKind::Safetensors, "read it", source)
+}
+
+fn loss(cause: impl Into<String>) -> FormatError {
+    FormatError::data_loss(FileKind::Safetensors, cause)
+}
+
+fn invalid(cause: impl Into<String>) -> FormatError {
+    FormatError::invalid(FileKind::Safetensors, cause)
+}

@@ -1,0 +1,301 @@
+//! Tensors as values: a type, a shape, and elements as bytes or as strings.
+
+use bytemuck::{CheckedBitPattern, NoUninit};
+use half::{bf16, f16};
+
+use crate::checkpoint::DType;
+use crate::error::{Code, FileKind, FormatError, Result};
+
+/// A tensor with its elements, in the order of the last dimension first and each the lowest byte first.
+///
+/// ```
+/// use trainspec_formats::checkpoint::{DType, Tensor};
+///
+/// let tensor = Tensor::from_values(&[2, 2], &[1.0_f32, 2.0, 3.0, 4.0])?;
+/// assert_eq!(tensor.dtype(), DType::Float32);
+/// assert_eq!(tensor.to_vec::<f32>()?, [1.0, 2.0, 3.0, 4.0]);
+/// assert!(tensor.to_vec::<i32>().is_err());
+/// # Ok::<(), trainspec_formats::FormatError>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tensor {
+    dtype: DType,
+    shape: Vec<usize>,
+    elements: Elements,
+}
+
+/// What a tensor holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Elements {
+    /// Numbers, as they lie in a file.
+    Bytes(Vec<u8>),
+    /// Strings, or serialized variants.
+    Strings(Vec<Vec<u8>>),
+}
+
+/// A tensor that somebody else holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TensorView<'a> {
+    dtype: DType,
+    shape: &'a [usize],
+    elements: ElementsView<'a>,
+}
+
+/// What a [`TensorView`] shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ElementsView<'a> {
+    /// Numbers, as they lie in a file.
+    Bytes(&'a [u8]),
+    /// Strings, or serialized variants.
+    Strings(&'a [Vec<u8>]),
+}
+
+/// A Rust type that is a type of elements.
+pub trait Element: NoUninit + CheckedBitPattern {
+    /// The type of elements.
+    const DTYPE: DType;
+}
+
+macro_rules! elements {
+    ($($rust:ty => $dtype:ident),* $(,)?) => {
+        $(impl Element for $rust {
+            const DTYPE: DType = DType::$dtype;
+        })*
+    };
+}
+
+elements! {
+    f32 => Float32, f64 => Float64, f16 => Float16, bf16 => BFloat16, bool => Bool,
+    i8 => Int8, i16 => Int16, i32 => Int32, i64 => Int64,
+    u8 => UInt8, u16 => UInt16, u32 => UInt32, u64 => UInt64,
+    [f32; 2] => Complex64, [f64; 2] => Complex128,
+}
+
+impl Tensor {
+    /// A tensor of some bytes, which must be as many as the type and the shape need.
+    pub fn new(dtype: DType, shape: &[usize], bytes: Vec<u8>) -> Result<Tensor> {
+        TensorView::new(dtype, shape, &bytes)?;
+        Ok(Tensor {
+            dtype,
+            shape: shape.to_vec(),
+            elements: Elements::Bytes(bytes),
+        })
+    }
+
+    /// A tensor of strings, which must be as many as the shape needs.
+    pub fn strings(shape: &[usize], strings: Vec<Vec<u8>>) -> Result<Tensor> {
+        Tensor::of_strings(DType::String, shape, strings)
+    }
+
+    /// A tensor of strings or of serialized variants.
+    pub(crate) fn of_strings(
+        dtype: DType,
+        shape: &[usize],
+        strings: Vec<Vec<u8>>,
+    ) -> Result<Tensor> {
+        TensorView::of_strings(dtype, shape, &strings)?;
+        Ok(Tensor {
+            dtype,
+            shape: shape.to_vec(),
+            elements: Elements::Strings(strings),
+        })
+    }
+
+    /// A tensor of numbers.
+    pub fn from_values<T: Element>(shape: &[usize], values: &[T]) -> Result<Tensor> {
+        let mut bytes = bytemuck::cast_slice(values).to_vec();
+        to_file_order(T::DTYPE, &mut bytes);
+        Tensor::new(T::DTYPE, shape, bytes)
+    }
+
+    /// A tensor of one number and no dimension.
+    pub fn scalar<T: Element>(value: T) -> Tensor {
+        Tensor::from_values(&[], &[value]).expect("one value for no dimension")
+    }
+
+    /// The type of the elements.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// The extents.
+    pub fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    /// The elements.
+    pub fn elements(&self) -> &Elements {
+        &self.elements
+    }
+
+    /// The elements, taken out.
+    pub fn into_elements(self) -> Elements {
+        self.elements
+    }
+
+    /// The bytes of numbers; empty for strings.
+    pub fn bytes(&self) -> &[u8] {
+        match &self.elements {
+            Elements::Bytes(bytes) => bytes,
+            Elements::Strings(_) => &[],
+        }
+    }
+
+    /// The same, not owned.
+    pub fn view(&self) -> TensorView<'_> {
+        TensorView {
+            dtype: self.dtype,
+            shape: &self.shape,
+            elements: match &self.elements {
+                Elements::Bytes(bytes) => ElementsView::Bytes(bytes),
+                Elements::Strings(strings) => ElementsView::Strings(strings),
+            },
+        }
+    }
+
+    /// The numbers where they are, if they are of this type and lie as the machine needs them; else [`to_vec`](Tensor::to_vec) has
+    /// them.
+    pub fn as_slice<T: Element>(&self) -> Option<&[T]> {
+        let fits = self.dtype == T::DTYPE && cfg!(target_endian = "little");
+        let bytes = fits.then(|| self.bytes())?;
+        bytemuck::checked::try_cast_slice(bytes).ok()
+    }
+
+    /// The numbers, if they are of this type. A byte of a `Bool` that is neither 0 nor 1 is an error.
+    pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
+        if self.dtype != T::DTYPE {
+            return Err(invalid(format!(
+                "the tensor is {} and was asked for as {}",
+                self.dtype,
+                T::DTYPE
+            )));
+        }
+        if cfg!(target_endian = "little")
+            && let Ok(values) = bytemuck::checked::try_cast_slice::<u8, T>(self.bytes())
+        {
+            return Ok(values.to_vec());
+        }
+        let mut bytes = self.bytes().to_vec();
+        to_file_order(self.dtype, &mut bytes);
+        bytes
+            .chunks_exact(size_of::<T>())
+            .map(bytemuck::checked::try_pod_read_unaligned)
+            .collect::<std::result::Result<_, _>>()
+            .map_err(|_| damaged(format!("an element is no {}", T::DTYPE)))
+    }
+}
+
+impl<'a> TensorView<'a> {
+    /// A tensor of some bytes, which must be as many as the type and the shape need.
+    pub fn new(dtype: DType, shape: &'a [usize], bytes: &'a [u8]) -> Result<TensorView<'a>> {
+        let size = dtype
+            .size()
+            .ok_or_else(|| invalid(format!("the elements of a tensor of {dtype} are not bytes")))?;
+        let expected = count(shape).and_then(|n| n.checked_mul(size));
+        match expected == Some(bytes.len()) {
+            true => Ok(TensorView {
+                dtype,
+                shape,
+                elements: ElementsView::Bytes(bytes),
+            }),
+            false => Err(invalid(format!(
+                "{} bytes for {dtype} of shape {shape:?}",
+                bytes.len()
+            ))),
+        }
+    }
+
+    /// A tensor of strings, which must be as many as the shape needs.
+    pub fn strings(shape: &'a [usize], strings: &'a [Vec<u8>]) -> Result<TensorView<'a>> {
+        TensorView::of_strings(DType::String, shape, strings)
+    }
+
+    pub(crate) fn of_strings(
+        dtype: DType,
+        shape: &'a [usize],
+        strings: &'a [Vec<u8>],
+    ) -> Result<TensorView<'a>> {
+        match count(shape) == Some(strings.len()) {
+            true => Ok(TensorView {
+                dtype,
+                shape,
+                elements: ElementsView::Strings(strings),
+            }),
+            false => Err(invalid(format!(
+                "{} strings for shape {shape:?}",
+                strings.len()
+            ))),
+        }
+    }
+
+    /// A tensor of numbers. On machines that keep the highest byte first, make a [`Tensor`] instead.
+    #[cfg(target_endian = "little")]
+    pub fn of_values<T: Element>(shape: &'a [usize], values: &'a [T]) -> Result<TensorView<'a>> {
+        TensorView::new(T::DTYPE, shape, bytemuck::cast_slice(values))
+    }
+
+    /// The type of the elements.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// The extents.
+    pub fn shape(&self) -> &'a [usize] {
+        self.shape
+    }
+
+    /// The elements.
+    pub fn elements(&self) -> ElementsView<'a> {
+        self.elements
+    }
+
+    /// A copy that is owned.
+    pub fn to_tensor(&self) -> Tensor {
+        Tensor {
+            dtype: self.dtype,
+            shape: self.shape.to_vec(),
+            elements: match self.elements {
+                ElementsView::Bytes(bytes) => Elements::Bytes(bytes.to_vec()),
+                ElementsView::Strings(strings) => Elements::Strings(strings.to_vec()),
+            },
+        }
+    }
+}
+
+impl<'a> From<&'a Tensor> for TensorView<'a> {
+    fn from(tensor: &'a Tensor) -> TensorView<'a> {
+        tensor.view()
+    }
+}
+
+/// The number of elements; nothing if it does not fit.
+pub(crate) fn count(shape: &[usize]) -> Option<usize> {
+    // A zero anywhere makes it zero, whatever the others are.
+    if shape.contains(&0) {
+        return Some(0);
+    }
+    shape.iter().try_fold(1_usize, |n, &d| n.checked_mul(d))
+}
+
+/// Turns numbers round on machines that keep the highest byte first.
+fn to_file_order(dtype: DType, bytes: &mut [u8]) {
+    if cfg!(target_endian = "big") {
+        turn_round(dtype, bytes);
+    }
+}
+
+/// Turns every number round.
+pub(crate) fn turn_round(dtype: DType, bytes: &mut [u8]) {
+    let word = dtype.word();
+    if word > 1 {
+        bytes.chunks_exact_mut(word).for_each(<[u8]>::reverse);
+    }
+}
+
+fn invalid(cause: String) -> FormatError {
+    FormatError::invalid(FileKind::Other, cause)
+}
+
+fn damaged(cause: String) -> FormatError {
+    FormatError::new(Code::DataLoss, FileKind::Other, cause)
+}

@@ -1,0 +1,234 @@
+//! The elements of a tensor as a list in a message: which list has which type, and how the elements lie in it.
+
+use crate::checkpoint::DType;
+use crate::checkpoint::tensor::{ElementsView, TensorView};
+use crate::wire::{Broken, Value, Wire};
+
+/// How the numbers of a list are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// Four bytes each.
+    Fixed32,
+    /// Eight bytes each.
+    Fixed64,
+    /// Of variable length; of which this many bytes are stored in a tensor.
+    Varint(usize),
+    /// A string each.
+    Strings,
+}
+
+/// The number of the list that holds a type, and its form; nothing for a type that has none.
+fn list_of(dtype: DType) -> Option<(u32, Form)> {
+    Some(match dtype {
+        DType::Float32 => (5, Form::Fixed32),
+        DType::Float64 => (6, Form::Fixed64),
+        DType::Int32 | DType::QInt32 => (7, Form::Varint(4)),
+        DType::Int16 | DType::UInt16 | DType::QInt16 | DType::QUInt16 => (7, Form::Varint(2)),
+        DType::Int8 | DType::UInt8 | DType::QInt8 | DType::QUInt8 => (7, Form::Varint(1)),
+        DType::String => (8, Form::Strings),
+        DType::Complex64 => (9, Form::Fixed32),
+        DType::Int64 => (10, Form::Varint(8)),
+        DType::Bool => (11, Form::Varint(1)),
+        DType::Complex128 => (12, Form::Fixed64),
+        DType::Float16 => (13, Form::Varint(2)),
+        _ => return None,
+    })
+}
+
+/// Whether the format can hold a type.
+pub(super) fn holds(dtype: DType) -> bool {
+    list_of(dtype).is_some()
+}
+
+/// The list of a tensor as it stands in a message, before it is written: how long it is, and what it is made of.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct List<'a> {
+    tensor: TensorView<'a>,
+    /// The bytes of the numbers without the number of the list; nothing for strings.
+    packed: usize,
+    /// All bytes.
+    pub(super) length: usize,
+}
+
+impl<'a> List<'a> {
+    /// Looks how long the list of a tensor is, whose type must be one that [`holds`] allows.
+    pub(super) fn new(tensor: TensorView<'a>) -> List<'a> {
+        let packed = match (list_of(tensor.dtype()), tensor.elements()) {
+            (Some((_, Form::Varint(size))), ElementsView::Bytes(bytes)) => {
+                let values = bytes.chunks_exact(size);
+                values
+                    .map(|value| varint_length(widened(tensor.dtype(), value)))
+                    .sum()
+            }
+            (_, ElementsView::Bytes(bytes)) => bytes.len(),
+            (_, ElementsView::Strings(_)) => 0,
+        };
+        let length = match tensor.elements() {
+            ElementsView::Bytes([]) => 0,
+            // The numbers of all lists are below 16, so that they take a byte.
+            ElementsView::Bytes(_) => field_length(packed),
+            ElementsView::Strings(strings) => strings
+                .iter()
+                .map(|string| field_length(string.len()))
+                .sum(),
+        };
+        List {
+            tensor,
+            packed,
+            length,
+        }
+    }
+
+    pub(super) fn put(&self, out: &mut Vec<u8>) {
+        let dtype = self.tensor.dtype();
+        let Some((number, form)) = list_of(dtype) else {
+            return;
+        };
+        match (self.tensor.elements(), form) {
+            (ElementsView::Bytes([]), _) => {}
+            (ElementsView::Bytes(bytes), Form::Varint(size)) => {
+                put_head(out, number, self.packed);
+                for value in bytes.chunks_exact(size) {
+                    put_varint(out, widened(dtype, value));
+                }
+            }
+            (ElementsView::Bytes(bytes), _) => {
+                put_head(out, number, self.packed);
+                out.extend_from_slice(bytes);
+            }
+            (ElementsView::Strings(strings), _) => {
+                for string in strings {
+                    put_head(out, number, string.len());
+                    out.extend_from_slice(string);
+                }
+            }
+        }
+    }
+}
+
+/// The numbers of a message of a tensor, as bytes, at most `limit` of them.
+pub(super) fn numbers(message: &[u8], dtype: DType, limit: usize) -> Result<Vec<u8>, Broken> {
+    let mut out = Vec::new();
+    let Some((number, form)) = list_of(dtype) else {
+        return Ok(out);
+    };
+    let mut wire = Wire::new(message);
+    while let Some((field, value)) = wire.field()? {
+        if field != number {
+            continue;
+        }
+        let at = wire.position();
+        let wrong = |cause| Broken { at, cause };
+        match (form, value) {
+            (Form::Fixed32, Value::Fixed32(value)) => out.extend(value.to_le_bytes()),
+            (Form::Fixed64, Value::Fixed64(value)) => out.extend(value.to_le_bytes()),
+            (Form::Varint(size), Value::Varint(value)) => {
+                out.extend(&value.to_le_bytes()[..size]);
+            }
+            (Form::Fixed32, Value::Bytes(list)) if list.len() % 4 == 0 => {
+                out.reserve_exact(list.len());
+                out.extend_from_slice(list);
+            }
+            (Form::Fixed64, Value::Bytes(list)) if list.len() % 8 == 0 => {
+                out.reserve_exact(list.len());
+                out.extend_from_slice(list);
+            }
+            (Form::Varint(size), Value::Bytes(list)) => {
+                let mut list = Wire::new(list);
+                while !list.is_empty() && out.len() <= limit {
+                    let value = list.varint()?;
+                    out.extend(&value.to_le_bytes()[..size]);
+                }
+            }
+            _ => return Err(wrong("a list of elements has another form")),
+        }
+        if out.len() > limit {
+            return Err(wrong("a list has more elements than the tensor"));
+        }
+    }
+    Ok(out)
+}
+
+/// The strings of a message of a tensor, at most `limit` of them.
+pub(super) fn strings(message: &[u8], limit: usize) -> Result<Vec<Vec<u8>>, Broken> {
+    let mut out = Vec::new();
+    let mut wire = Wire::new(message);
+    while let Some((field, value)) = wire.field()? {
+        let at = wire.position();
+        match (field, value) {
+            (8, Value::Bytes(string)) if out.len() < limit => out.push(string.to_vec()),
+            (8, _) => {
+                return Err(Broken {
+                    at,
+                    cause: "a list has more elements than the tensor",
+                });
+            }
+            _ => {}
+        }
+    }
+    Ok(out)
+}
+
+/// A number as the list has it: with a sign, it is that of 64 bits.
+fn widened(dtype: DType, bytes: &[u8]) -> u64 {
+    let mut wide = [0; 8];
+    wide[..bytes.len()].copy_from_slice(bytes);
+    let value = u64::from_le_bytes(wide);
+    let signed = matches!(
+        dtype,
+        DType::Int8 | DType::Int16 | DType::Int32 | DType::QInt8 | DType::QInt16 | DType::QInt32
+    );
+    match signed {
+        true => {
+            let unused = 64 - 8 * bytes.len();
+            ((value << unused) as i64 >> unused) as u64
+        }
+        false => value,
+    }
+}
+
+/// The number and the length of a field of bytes.
+pub(super) fn put_head(out: &mut Vec<u8>, field: u32, length: usize) {
+    put_varint(out, u64::from(field) << 3 | 2);
+    put_varint(out, length as u64);
+}
+
+/// The bytes of a field of bytes whose number is below 16.
+pub(super) fn field_length(length: usize) -> usize {
+    1 + varint_length(length as u64) + length
+}
+
+fn varint_length(value: u64) -> usize {
+    (64 - (value | 1).leading_zeros() as usize).div_ceil(7)
+}
+
+fn put_varint(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_type_survives_the_round_trip() {
+        let bytes: Vec<u8> = (0..=255).map(|i: u8| i.wrapping_mul(37)).collect();
+        for dtype in DType::all().filter(|&d| holds(d) && d.size().is_some()) {
+            let bytes = match dtype {
+                DType::Bool => bytes.iter().map(|b| b & 1).collect(),
+                _ => bytes.clone(),
+            };
+            let shape = [256 / dtype.size().unwrap()];
+            let list = List::new(TensorView::new(dtype, &shape, &bytes).unwrap());
+            let mut message = Vec::new();
+            list.put(&mut message);
+            assert_eq!(message.len(), list.length, "{dtype}");
+            assert_eq!(numbers(&message, dtype, 256).unwrap(), bytes, "{dtype}");
+            assert!(numbers(&message, dtype, 255).is_err(), "{dtype}");
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! Checkpoints of the first version: one table, or several, that hold parts of tensors as messages.
+//!
+//! In: a file, or a pattern that several match (`model.ckpt-?????-of-00002`). Out: tensors; and the reverse. Leaves alone: types that
+//! the format cannot hold, such as bfloat16.
+
+mod lists;
+mod reader;
+mod writer;
+
+pub use reader::TableCheckpoint;
+pub use writer::{TableCheckpointWriter, shard_path};

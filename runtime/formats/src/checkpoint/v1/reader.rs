@@ -1,0 +1,305 @@
+//! Reading a checkpoint of the first version.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use prost::Message;
+
+use crate::checkpoint::bundle::{check_version, dtype_from_number, shape_from_proto};
+use crate::checkpoint::paths::matching;
+use crate::checkpoint::slice::{Region, Slice, Uncovered, cover, runs};
+use crate::checkpoint::tensor::count;
+use crate::checkpoint::v1::lists;
+use crate::checkpoint::{DType, Elements, Tensor, key};
+use crate::error::{Code, FileKind, FormatError, Result};
+use crate::files::{self, ReadAt};
+use crate::proto::SavedTensorSlices;
+use crate::table::Table;
+use crate::wire::{Broken, Value, Wire};
+
+/// A checkpoint of the first version that is open.
+///
+/// ```no_run
+/// use trainspec_formats::checkpoint::TableCheckpoint;
+///
+/// let checkpoint = TableCheckpoint::open("run/model.ckpt-100".as_ref())?;
+/// for (name, dtype, shape) in checkpoint.entries() {
+///     println!("{name}: {dtype} {shape:?}");
+/// }
+/// # Ok::<(), trainspec_formats::FormatError>(())
+/// ```
+#[derive(Debug)]
+pub struct TableCheckpoint {
+    tables: Vec<(PathBuf, Table<File>)>,
+    tensors: BTreeMap<String, Stored>,
+    /// More elements than this the files cannot hold.
+    limit: u64,
+}
+
+#[derive(Debug)]
+struct Stored {
+    dtype: DType,
+    shape: Vec<usize>,
+    /// The parts, and the table that each is in.
+    parts: Vec<(Slice, usize)>,
+}
+
+impl TableCheckpoint {
+    /// Opens a file, or all files that match a pattern.
+    pub fn open(pattern: &Path) -> Result<TableCheckpoint> {
+        let paths = matching(pattern);
+        if paths.is_empty() {
+            return Err(
+                FormatError::not_found(FileKind::Table, "there is no such file").in_file(pattern),
+            );
+        }
+        let mut checkpoint = TableCheckpoint {
+            tables: Vec::new(),
+            tensors: BTreeMap::new(),
+            limit: 0,
+        };
+        for path in paths {
+            let file = files::open(FileKind::Table, &path)?;
+            let added = checkpoint.add(&path, file);
+            added.map_err(|e| e.in_file(&path))?;
+        }
+        Ok(checkpoint)
+    }
+
+    fn add(&mut self, path: &Path, file: File) -> Result<()> {
+        let length = file
+            .length()
+            .map_err(|e| FormatError::io(FileKind::Table, "find its length", e))?;
+        // An element takes at least a byte, and compression saves at most this much.
+        self.limit = self.limit.saturating_add(length.saturating_mul(22));
+        let table = Table::open(file)?;
+        let mut cursor = table.cursor();
+        if !cursor.advance()? || !cursor.key().is_empty() {
+            return Err(loss("it does not list its tensors"));
+        }
+        let list = SavedTensorSlices::decode(cursor.value())
+            .map_err(|e| loss(format!("its list of tensors is no message: {e}")));
+        let list = list.map_err(|e| e.at(cursor.offset()))?;
+        let meta = list.meta.unwrap_or_default();
+        check_version(&meta.versions.clone().unwrap_or_default())?;
+        let which = self.tables.len();
+        for tensor in &meta.tensor {
+            let named = |mut e: FormatError| {
+                e.cause = format!("tensor `{}`: {}", tensor.name, e.cause);
+                e.at(cursor.offset())
+            };
+            let dtype = dtype_from_number(tensor.r#type).map_err(named)?;
+            let shape = shape_from_proto(tensor.shape.as_ref()).map_err(named)?;
+            let stored = self
+                .tensors
+                .entry(tensor.name.clone())
+                .or_insert_with(|| Stored {
+                    dtype,
+                    shape: shape.clone(),
+                    parts: Vec::new(),
+                });
+            if stored.dtype != dtype || stored.shape != shape {
+                return Err(named(loss("two files do not agree about it")));
+            }
+            for slice in &tensor.slice {
+                let slice = Slice::from_proto(slice)
+                    .ok_or_else(|| named(loss("a slice has a negative number")))?;
+                stored.parts.push((slice, which));
+            }
+        }
+        self.tables.push((path.to_owned(), table));
+        Ok(())
+    }
+
+    /// The tensors, in the order of their names.
+    pub fn entries(&self) -> impl Iterator<Item = (&str, DType, &[usize])> {
+        self.tensors
+            .iter()
+            .map(|(name, stored)| (name.as_str(), stored.dtype, stored.shape.as_slice()))
+    }
+
+    /// The type and the shape of a tensor.
+    pub fn entry(&self, name: &str) -> Option<(DType, &[usize])> {
+        let stored = self.tensors.get(name)?;
+        Some((stored.dtype, &stored.shape))
+    }
+
+    /// The parts in which a tensor is stored: one, if it is not cut.
+    pub fn slices(&self, name: &str) -> Option<Vec<&Slice>> {
+        let stored = self.tensors.get(name)?;
+        Some(stored.parts.iter().map(|(slice, _)| slice).collect())
+    }
+
+    /// Reads a tensor, which is put together if it is stored in parts.
+    pub fn tensor(&self, name: &str) -> Result<Tensor> {
+        let stored = self.find(name)?;
+        self.part(name, stored, &Slice::whole(stored.shape.len()))
+    }
+
+    /// Reads a part of a tensor, however it is stored.
+    pub fn slice(&self, name: &str, slice: &Slice) -> Result<Tensor> {
+        self.part(name, self.find(name)?, slice)
+    }
+
+    /// Reads everything and tells what is wrong: nothing, if the list is empty.
+    pub fn verify(&self) -> Vec<FormatError> {
+        let mut damage = Vec::new();
+        for (path, table) in &self.tables {
+            table.verify(&mut |e| damage.push(e.in_file(path)));
+        }
+        if damage.is_empty() {
+            damage.extend(
+                self.tensors
+                    .keys()
+                    .filter_map(|name| self.tensor(name).err()),
+            );
+        }
+        damage
+    }
+
+    fn find(&self, name: &str) -> Result<&Stored> {
+        self.tensors.get(name).ok_or_else(|| {
+            FormatError::not_found(
+                FileKind::Table,
+                format!("there is no tensor `{name}` in the checkpoint"),
+            )
+            .in_file(&self.tables[0].0)
+        })
+    }
+
+    fn part(&self, name: &str, stored: &Stored, slice: &Slice) -> Result<Tensor> {
+        let wanted = slice.region(&stored.shape)?;
+        self.assemble(name, stored, &wanted).map_err(|mut e| {
+            e.cause = format!("tensor `{name}`: {}", e.cause);
+            e.in_file(&self.tables[0].0)
+        })
+    }
+
+    fn assemble(&self, name: &str, stored: &Stored, wanted: &Region) -> Result<Tensor> {
+        let mut regions = Vec::with_capacity(stored.parts.len());
+        for (slice, _) in &stored.parts {
+            let region = slice.region(&stored.shape);
+            regions.push(region.map_err(|e| loss(e.cause))?);
+        }
+        let volume = wanted.volume().filter(|&v| v as u64 <= self.limit);
+        let volume = volume.ok_or_else(|| loss("the files are too short for its elements"))?;
+        let parts = cover(&regions, wanted).map_err(|why| match why {
+            Uncovered::Missing => FormatError::invalid(
+                FileKind::Table,
+                "the parts that are stored do not make up what is asked for",
+            ),
+            Uncovered::Overlap => loss("its parts overlap"),
+        })?;
+        let shape: Vec<usize> = wanted.0.iter().map(|side| side.1).collect();
+        let read = |i: usize| {
+            let (slice, which) = &stored.parts[i];
+            let read = self.read(name, stored, slice, &regions[i], *which);
+            read.map_err(|e| e.in_file(&self.tables[*which].0))
+        };
+        if let [only] = parts[..]
+            && regions[only] == *wanted
+        {
+            return tensor_of(stored.dtype, &shape, read(only)?);
+        }
+        let mut made = match stored.dtype.size() {
+            Some(size) => Elements::Bytes(vec![0; volume.saturating_mul(size)]),
+            None => Elements::Strings(vec![Vec::new(); volume]),
+        };
+        for i in parts {
+            let read = read(i)?;
+            for run in runs(&regions[i], wanted) {
+                match (&read, &mut made) {
+                    (Elements::Bytes(from), Elements::Bytes(to)) => {
+                        let size = stored.dtype.size().unwrap_or(1);
+                        let length = run.length * size;
+                        to[run.to * size..][..length]
+                            .copy_from_slice(&from[run.from * size..][..length]);
+                    }
+                    (Elements::Strings(from), Elements::Strings(to)) => {
+                        to[run.to..][..run.length]
+                            .clone_from_slice(&from[run.from..][..run.length]);
+                    }
+                    _ => {}
+                }
+            }
+        }
+        tensor_of(stored.dtype, &shape, made)
+    }
+
+    /// The elements of one part.
+    fn read(
+        &self,
+        name: &str,
+        stored: &Stored,
+        slice: &Slice,
+        region: &Region,
+        which: usize,
+    ) -> Result<Elements> {
+        if !lists::holds(stored.dtype) {
+            return Err(FormatError::new(
+                Code::Unimplemented,
+                FileKind::Table,
+                format!("{} in a checkpoint of the first version", stored.dtype),
+            ));
+        }
+        let sides: Vec<usize> = region.0.iter().map(|side| side.1).collect();
+        let expected = count(&sides).filter(|&n| n as u64 <= self.limit);
+        let expected = expected.ok_or_else(|| loss("the files are too short for its elements"))?;
+        let table = &self.tables[which].1;
+        let mut cursor = table.cursor();
+        let key = key::of_slice(name, slice);
+        if !cursor.seek(&key)? || cursor.key() != key {
+            return Err(loss(format!("the part {slice} is missing")));
+        }
+        let at = cursor.offset();
+        let broken = |b: Broken| loss(format!("the part {slice}: {}", b.cause)).at(at);
+        let message = elements(cursor.value()).map_err(broken)?;
+        let (found, elements) = match stored.dtype.size() {
+            Some(size) => {
+                let bytes = lists::numbers(message, stored.dtype, expected.saturating_mul(size))
+                    .map_err(broken)?;
+                (bytes.len() / size, Elements::Bytes(bytes))
+            }
+            None => {
+                let strings = lists::strings(message, expected).map_err(broken)?;
+                (strings.len(), Elements::Strings(strings))
+            }
+        };
+        match found == expected {
+            true => Ok(elements),
+            false => Err(loss(format!(
+                "the part {slice} has {found} elements instead of {expected}"
+            ))
+            .at(at)),
+        }
+    }
+}
+
+fn tensor_of(dtype: DType, shape: &[usize], elements: Elements) -> Result<Tensor> {
+    match elements {
+        Elements::Bytes(bytes) => Tensor::new(dtype, shape, bytes),
+        Elements::Strings(strings) => Tensor::strings(shape, strings),
+    }
+}
+
+/// The message of a tensor inside the message of a part.
+fn elements(value: &[u8]) -> std::result::Result<&[u8], Broken> {
+    inner(inner(value, 2)?, 3)
+}
+
+/// The last field with a number, which is a message; an absent one is empty.
+fn inner(message: &[u8], number: u32) -> std::result::Result<&[u8], Broken> {
+    let mut wire = Wire::new(message);
+    let mut found: &[u8] = &[];
+    while let Some((field, value)) = wire.field()? {
+        if let (true, Value::Bytes(bytes)) = (field == number, value) {
+            found = bytes;
+        }
+    }
+    Ok(found)
+}
+
+fn loss(cause: impl Into<String>) -> FormatError {
+    FormatError::data_loss(FileKind::Table, cause)
+}

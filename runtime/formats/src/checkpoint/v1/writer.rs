@@ -1,0 +1,185 @@
+//! Writing a checkpoint of the first version.
+
+use std::collections::BTreeMap;
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+
+use prost::Message;
+
+use crate::checkpoint::bundle::shape_to_proto;
+use crate::checkpoint::key;
+use crate::checkpoint::slice::Slice;
+use crate::checkpoint::tensor::TensorView;
+use crate::checkpoint::v1::lists::{self, List, field_length, put_head};
+use crate::error::{Code, FileKind, FormatError, Result};
+use crate::files::{Durability, Replacement};
+use crate::proto::{SavedSliceMeta, SavedTensorSliceMeta, SavedTensorSlices, VersionDef};
+use crate::table::TableBuilder;
+
+/// Writes a checkpoint of the first version. The tensors are only looked at when it is finished, one after the other.
+///
+/// ```
+/// use trainspec_formats::checkpoint::{TableCheckpoint, TableCheckpointWriter, Tensor};
+///
+/// # let path = &std::env::temp_dir().join(format!("trainspec-doc-v1-{}", std::process::id()));
+/// let step = Tensor::scalar(7_i64);
+/// let mut writer = TableCheckpointWriter::new();
+/// writer.add("global_step", &step)?;
+/// writer.write(path, Default::default())?;
+/// assert_eq!(TableCheckpoint::open(path)?.tensor("global_step")?, step);
+/// # std::fs::remove_file(path).unwrap();
+/// # Ok::<(), trainspec_formats::FormatError>(())
+/// ```
+#[derive(Debug, Default)]
+pub struct TableCheckpointWriter<'a> {
+    meta: SavedTensorSliceMeta,
+    places: BTreeMap<String, usize>,
+    parts: BTreeMap<Vec<u8>, Part<'a>>,
+}
+
+#[derive(Debug)]
+struct Part<'a> {
+    name: String,
+    slice: Slice,
+    tensor: TensorView<'a>,
+}
+
+impl<'a> TableCheckpointWriter<'a> {
+    /// Starts one.
+    pub fn new() -> TableCheckpointWriter<'a> {
+        TableCheckpointWriter::default()
+    }
+
+    /// Adds a tensor.
+    pub fn add(&mut self, name: &str, tensor: impl Into<TensorView<'a>>) -> Result<()> {
+        let tensor = tensor.into();
+        self.add_slice(
+            name,
+            tensor.shape(),
+            &Slice::whole(tensor.shape().len()),
+            tensor,
+        )
+    }
+
+    /// Adds a part of a tensor of some shape.
+    pub fn add_slice(
+        &mut self,
+        name: &str,
+        whole: &[usize],
+        slice: &Slice,
+        tensor: impl Into<TensorView<'a>>,
+    ) -> Result<()> {
+        let tensor = tensor.into();
+        if !lists::holds(tensor.dtype()) {
+            return Err(invalid(format!(
+                "a checkpoint of the first version cannot hold {}",
+                tensor.dtype()
+            )));
+        }
+        let shape = slice.shape(whole)?;
+        if shape != tensor.shape() {
+            return Err(invalid(format!(
+                "the part {slice} of `{name}` has shape {shape:?} and the tensor {:?}",
+                tensor.shape()
+            )));
+        }
+        let shape = shape_to_proto(whole);
+        let number = tensor.dtype().number();
+        let key = key::of_slice(name, slice);
+        if self.parts.contains_key(&key) {
+            return Err(invalid(format!("`{name}` is there already")));
+        }
+        let place = *self.places.entry(name.to_owned()).or_insert_with(|| {
+            self.meta.tensor.push(SavedSliceMeta {
+                name: name.to_owned(),
+                shape: Some(shape.clone()),
+                r#type: number,
+                slice: Vec::new(),
+            });
+            self.meta.tensor.len() - 1
+        });
+        let known = &mut self.meta.tensor[place];
+        if known.r#type != number || known.shape.as_ref() != Some(&shape) {
+            return Err(invalid(format!("`{name}` is there already and differs")));
+        }
+        known.slice.push(slice.to_proto());
+        let part = Part {
+            name: name.to_owned(),
+            slice: slice.clone(),
+            tensor,
+        };
+        self.parts.insert(key, part);
+        Ok(())
+    }
+
+    /// Writes the file, whole or not at all.
+    pub fn write(mut self, path: &Path, durability: Durability) -> Result<()> {
+        self.meta.versions = Some(VersionDef {
+            producer: 1,
+            ..VersionDef::default()
+        });
+        let file = Replacement::create(FileKind::Table, path)?;
+        let in_file = |e: FormatError| e.in_file(path);
+        let mut table = TableBuilder::new(BufWriter::new(file));
+        let list = SavedTensorSlices {
+            meta: Some(self.meta),
+            data: None,
+        };
+        table.add(b"", &list.encode_to_vec()).map_err(in_file)?;
+        for (key, part) in &self.parts {
+            let value = part.encode()?;
+            table.add(key, &value).map_err(in_file)?;
+        }
+        let out = table.finish().map_err(in_file)?;
+        let file = out
+            .into_inner()
+            .map_err(|e| in_file(FormatError::io(FileKind::Table, "write it", e.into_error())))?;
+        file.commit(durability)
+    }
+}
+
+impl Part<'_> {
+    /// The value of the part's key: its name, its slice, and its elements as a list.
+    fn encode(&self) -> Result<Vec<u8>> {
+        let list = List::new(self.tensor);
+        let slice = self.slice.to_proto().encode_to_vec();
+        let length =
+            field_length(self.name.len()) + field_length(slice.len()) + field_length(list.length);
+        // Messages end at 2 GiB.
+        if field_length(length) > i32::MAX as usize {
+            return Err(FormatError::new(
+                Code::InvalidArgument,
+                FileKind::Table,
+                format!(
+                    "`{}` is too large for a checkpoint of the first version",
+                    self.name
+                ),
+            ));
+        }
+        let mut value = Vec::with_capacity(field_length(length));
+        put_head(&mut value, 2, length);
+        put_head(&mut value, 1, self.name.len());
+        value.extend_from_slice(self.name.as_bytes());
+        put_head(&mut value, 2, slice.len());
+        value.extend_from_slice(&slice);
+        put_head(&mut value, 3, list.length);
+        list.put(&mut value);
+        Ok(value)
+    }
+}
+
+/// The file of one of several, as TensorFlow names them.
+///
+/// ```
+/// use trainspec_formats::checkpoint::v1::shard_path;
+///
+/// let path = shard_path("run/model.ckpt-5".as_ref(), 1, 3);
+/// assert_eq!(path, std::path::Path::new("run/model.ckpt-5-00001-of-00003"));
+/// ```
+pub fn shard_path(prefix: &Path, shard: u32, shards: u32) -> PathBuf {
+    crate::checkpoint::bundle::with_suffix(prefix, &format!("-{shard:05}-of-{shards:05}"))
+}
+
+fn invalid(cause: impl Into<String>) -> FormatError {
+    FormatError::invalid(FileKind::Table, cause)
+}

@@ -1,0 +1,169 @@
+//! One block: entries whose keys leave out what they share with the key before, and places where a reader may start.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::table::layout::loss;
+use crate::wire::{Broken, Wire};
+
+/// The bytes of a block, whose list of starting places fits into them.
+#[derive(Debug)]
+pub(super) struct Block {
+    bytes: Vec<u8>,
+    /// Where the entries end and the starting places begin.
+    entries: usize,
+    starts: usize,
+    /// Where the block is in its file.
+    pub(super) offset: u64,
+}
+
+impl Block {
+    pub(super) fn new(bytes: Vec<u8>, offset: u64) -> Result<Block> {
+        let broken = |cause| loss(cause).at(offset);
+        let Some((rest, count)) = bytes.split_last_chunk::<4>() else {
+            return Err(broken("a block is too short for its list of starts"));
+        };
+        let starts = u32::from_le_bytes(*count) as usize;
+        let entries = starts
+            .checked_mul(4)
+            .and_then(|list| rest.len().checked_sub(list))
+            .ok_or_else(|| broken("a block is too short for its list of starts"))?;
+        Ok(Block {
+            bytes,
+            entries,
+            starts,
+            offset,
+        })
+    }
+
+    fn start(&self, i: usize) -> Result<usize> {
+        let at = self.entries + 4 * i;
+        let bytes: [u8; 4] = std::array::from_fn(|k| self.bytes[at + k]);
+        let start = u32::from_le_bytes(bytes) as usize;
+        match start <= self.entries {
+            true => Ok(start),
+            false => Err(loss("a start in a block is outside its entries").at(self.offset)),
+        }
+    }
+}
+
+/// A place in a block.
+#[derive(Debug)]
+pub(super) struct Entries {
+    block: Arc<Block>,
+    key: Vec<u8>,
+    value: Range<usize>,
+    next: usize,
+    /// Whether there is a key before the next one that it must be above.
+    ordered: bool,
+}
+
+impl Entries {
+    /// Before the first entry.
+    pub(super) fn new(block: Arc<Block>) -> Entries {
+        Entries {
+            block,
+            key: Vec::new(),
+            value: 0..0,
+            next: 0,
+            ordered: false,
+        }
+    }
+
+    pub(super) fn key(&self) -> &[u8] {
+        &self.key
+    }
+
+    pub(super) fn value(&self) -> &[u8] {
+        &self.block.bytes[self.value.clone()]
+    }
+
+    /// Where the block is in its file.
+    pub(super) fn offset(&self) -> u64 {
+        self.block.offset
+    }
+
+    /// Goes to the next entry; false at the end.
+    pub(super) fn advance(&mut self) -> Result<bool> {
+        if self.next >= self.block.entries {
+            return Ok(false);
+        }
+        let entries = &self.block.bytes[self.next..self.block.entries];
+        let mut wire = Wire::new(entries);
+        let (shared, own, value) = match entry(&mut wire) {
+            Ok(parts) => parts,
+            Err(broken) => return Err(self.broken(broken.cause)),
+        };
+        if shared > self.key.len() {
+            return Err(self.broken("a key shares more than the key before it has"));
+        }
+        if self.ordered && own <= &self.key[shared..] {
+            return Err(self.broken("the keys are not in order"));
+        }
+        self.key.truncate(shared);
+        self.key.extend_from_slice(own);
+        let end = self.next + wire.position();
+        self.value = end - value..end;
+        self.next = end;
+        self.ordered = true;
+        Ok(true)
+    }
+
+    /// Goes to the first entry that is not below `key`; false if there is none.
+    pub(super) fn seek(&mut self, key: &[u8]) -> Result<bool> {
+        // The last start whose key is below the one that is sought; in between, keys are read one after the other.
+        let (mut low, mut high) = (0, self.block.starts);
+        while low + 1 < high {
+            let middle = low + (high - low) / 2;
+            self.restart(middle)?;
+            match self.advance()? && self.key() < key {
+                true => low = middle,
+                false => high = middle,
+            }
+        }
+        match self.block.starts {
+            0 => self.from(0),
+            _ => self.restart(low)?,
+        }
+        while self.advance()? {
+            if self.key() >= key {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn restart(&mut self, i: usize) -> Result<()> {
+        let start = self.block.start(i)?;
+        self.from(start);
+        Ok(())
+    }
+
+    fn from(&mut self, start: usize) {
+        self.key.clear();
+        self.value = 0..0;
+        self.next = start;
+        self.ordered = false;
+    }
+
+    fn broken(&self, cause: &str) -> crate::FormatError {
+        loss(format!(
+            "in the block that begins here, after {} bytes: {cause}",
+            self.next
+        ))
+        .at(self.block.offset)
+    }
+}
+
+/// How much an entry shares, what its key has of its own, and the length of its value.
+fn entry<'a>(wire: &mut Wire<'a>) -> std::result::Result<(usize, &'a [u8], usize), Broken> {
+    let mut number = || -> std::result::Result<usize, Broken> {
+        let value = wire.varint()?;
+        Ok(usize::try_from(value).unwrap_or(usize::MAX))
+    };
+    let (shared, own, value) = (number()?, number()?, number()?);
+    let own = wire.take(own)?;
+    wire.take(value)?;
+    Ok((shared, own, value))
+}

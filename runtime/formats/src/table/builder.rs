@@ -1,0 +1,410 @@
+//! Writing a table.
+
+use std::io::Write;
+
+use crate::crc;
+use crate::error::{FileKind, FormatError, Result};
+use crate::table::layout::{Footer, PLAIN, Place, SNAPPY, put_varint};
+
+/// How blocks are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Compression {
+    /// As they are, which is what TensorFlow does in checkpoints.
+    #[default]
+    None,
+    /// With Snappy, where that saves at least an eighth of a block.
+    Snappy,
+}
+
+/// The settings of a table; the default is what TensorFlow uses for checkpoints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// A block ends as soon as it has this many bytes.
+    pub block_size: usize,
+    /// Every so many entries, a key is written whole. At least 1.
+    pub restart_interval: usize,
+    /// How blocks are stored.
+    pub compression: Compression,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            block_size: 256 * 1024,
+            restart_interval: 16,
+            compression: Compression::None,
+        }
+    }
+}
+
+/// Writes a table, block by block. No more than one block and the index is in memory.
+#[derive(Debug)]
+pub struct TableBuilder<W> {
+    out: W,
+    options: Options,
+    /// How much was written.
+    offset: u64,
+    data: BlockBuilder,
+    index: BlockBuilder,
+    last: Option<Vec<u8>>,
+    /// The block that is not yet in the index: its entry is cut as short as the next key allows.
+    pending: Option<Place>,
+}
+
+impl<W: Write> TableBuilder<W> {
+    /// Starts a table with TensorFlow's settings.
+    pub fn new(out: W) -> TableBuilder<W> {
+        TableBuilder::with_options(out, Options::default())
+    }
+
+    /// Starts a table.
+    pub fn with_options(out: W, options: Options) -> TableBuilder<W> {
+        TableBuilder {
+            out,
+            options,
+            offset: 0,
+            data: BlockBuilder::new(options.restart_interval.max(1)),
+            index: BlockBuilder::new(1),
+            last: None,
+            pending: None,
+        }
+    }
+
+    /// Adds an entry. Its key must be above all before it.
+    pub fn add(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        if let Some(last) = &self.last
+            && key <= last.as_slice()
+        {
+            return Err(FormatError::invalid(
+                FileKind::Table,
+                format!(
+                    "the key `{}` comes after `{}`, which is not below it",
+                    key.escape_ascii(),
+                    last.escape_ascii()
+                ),
+            ));
+        }
+        // Lengths inside a block have 32 bits.
+        if u32::try_from(value.len()).is_err() || u32::try_from(key.len()).is_err() {
+            return Err(FormatError::invalid(
+                FileKind::Table,
+                format!("an entry of {} bytes is too long for a table", value.len()),
+            ));
+        }
+        if let Some(place) = self.pending.take() {
+            let mut between = self.last.take().unwrap_or_default();
+            shorten(&mut between, key);
+            self.list(&between, place);
+        }
+        match &mut self.last {
+            Some(last) => {
+                last.clear();
+                last.extend_from_slice(key);
+            }
+            None => self.last = Some(key.to_vec()),
+        }
+        self.data.add_key(key, value.len());
+        // A value that fills the block ends it, and need not be copied.
+        if value.len() >= self.options.block_size && self.options.compression == Compression::None {
+            let (head, tail) = self.data.finish();
+            self.pending = Some(self.parts(&[&head, value, &tail], PLAIN)?);
+            return Ok(());
+        }
+        self.data.bytes.extend_from_slice(value);
+        if self.data.size() >= self.options.block_size {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Writes what is left, the index and the footer, and gives the writer back.
+    pub fn finish(mut self) -> Result<W> {
+        self.flush()?;
+        let meta = self.block(BlockBuilder::new(1).finish())?;
+        if let Some(place) = self.pending.take() {
+            let mut after = self.last.take().unwrap_or_default();
+            raise(&mut after);
+            self.list(&after, place);
+        }
+        let index = self.index.finish();
+        let index = self.block(index)?;
+        self.write(&Footer { meta, index }.encode())?;
+        self.out.flush().map_err(failed)?;
+        Ok(self.out)
+    }
+
+    fn list(&mut self, key: &[u8], place: Place) {
+        let mut value = Vec::new();
+        place.encode(&mut value);
+        self.index.add_key(key, value.len());
+        self.index.bytes.extend(value);
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        if self.data.is_empty() {
+            return Ok(());
+        }
+        let block = self.data.finish();
+        self.pending = Some(self.block(block)?);
+        Ok(())
+    }
+
+    fn block(&mut self, (head, tail): (Vec<u8>, Vec<u8>)) -> Result<Place> {
+        if self.options.compression == Compression::None {
+            return self.parts(&[&head, &tail], PLAIN);
+        }
+        let bytes = [head, tail].concat();
+        // A block that does not compress is stored as it is; so is one that is too long to be compressed.
+        let packed = snap::raw::Encoder::new()
+            .compress_vec(&bytes)
+            .ok()
+            .filter(|packed| packed.len() < bytes.len() - bytes.len() / 8);
+        match packed {
+            Some(packed) => self.parts(&[&packed], SNAPPY),
+            None => self.parts(&[&bytes], PLAIN),
+        }
+    }
+
+    /// Writes a block that is in pieces.
+    fn parts(&mut self, parts: &[&[u8]], how: u8) -> Result<Place> {
+        let place = Place {
+            offset: self.offset,
+            size: parts.iter().map(|part| part.len() as u64).sum(),
+        };
+        let mut sum = 0;
+        for part in parts {
+            sum = crc::append(sum, part);
+            self.write(part)?;
+        }
+        self.write(&[how])?;
+        self.write(&crc::mask(crc::append(sum, &[how])).to_le_bytes())?;
+        Ok(place)
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        self.out.write_all(bytes).map_err(failed)?;
+        self.offset += bytes.len() as u64;
+        Ok(())
+    }
+}
+
+fn failed(source: std::io::Error) -> FormatError {
+    FormatError::io(FileKind::Table, "write it", source)
+}
+
+/// A block that grows.
+#[derive(Debug)]
+struct BlockBuilder {
+    bytes: Vec<u8>,
+    starts: Vec<u32>,
+    interval: usize,
+    since_start: usize,
+    last: Vec<u8>,
+}
+
+impl BlockBuilder {
+    fn new(interval: usize) -> BlockBuilder {
+        BlockBuilder {
+            bytes: Vec::new(),
+            starts: vec![0],
+            interval,
+            since_start: 0,
+            last: Vec::new(),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// How long the block would be if it ended here.
+    fn size(&self) -> usize {
+        self.bytes.len() + 4 * self.starts.len() + 4
+    }
+
+    /// Adds an entry without its value, which must follow.
+    fn add_key(&mut self, key: &[u8], value: usize) {
+        let shared = match self.since_start < self.interval {
+            true => common(&self.last, key),
+            false => {
+                // A block that is longer ends before the next entry, so places fit; entries are below 4 GiB.
+                self.starts.push(self.bytes.len() as u32);
+                self.since_start = 0;
+                0
+            }
+        };
+        put_varint(&mut self.bytes, shared as u64);
+        put_varint(&mut self.bytes, (key.len() - shared) as u64);
+        put_varint(&mut self.bytes, value as u64);
+        self.bytes.extend_from_slice(&key[shared..]);
+        self.last.truncate(shared);
+        self.last.extend_from_slice(&key[shared..]);
+        self.since_start += 1;
+    }
+
+    /// The block's entries and its starts; it is empty afterwards.
+    fn finish(&mut self) -> (Vec<u8>, Vec<u8>) {
+        let block = std::mem::replace(self, BlockBuilder::new(self.interval));
+        let count = block.starts.len() as u32;
+        let starts = block.starts.into_iter().chain([count]);
+        (block.bytes, starts.flat_map(u32::to_le_bytes).collect())
+    }
+}
+
+fn common(a: &[u8], b: &[u8]) -> usize {
+    a.iter().zip(b).take_while(|(a, b)| a == b).count()
+}
+
+/// Cuts a key as short as it may be and still be below `limit`.
+fn shorten(key: &mut Vec<u8>, limit: &[u8]) {
+    let shared = common(key, limit);
+    if let (Some(&here), Some(&there)) = (key.get(shared), limit.get(shared))
+        && here < u8::MAX
+        && here + 1 < there
+    {
+        key.truncate(shared + 1);
+        key[shared] += 1;
+    }
+}
+
+/// Makes the shortest key that is not below this one.
+fn raise(key: &mut Vec<u8>) {
+    if let Some(at) = key.iter().position(|&byte| byte != u8::MAX) {
+        key.truncate(at + 1);
+        key[at] += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Code;
+    use crate::table::Table;
+
+    fn entries(count: usize) -> Vec<(Vec<u8>, Vec<u8>)> {
+        let entry = |i: usize| {
+            (
+                format!("layer_{:05}/kernel", i).into_bytes(),
+                vec![i as u8; i % 50],
+            )
+        };
+        (0..count).map(entry).collect()
+    }
+
+    fn written(entries: &[(Vec<u8>, Vec<u8>)], options: Options) -> Vec<u8> {
+        let mut builder = TableBuilder::with_options(Vec::new(), options);
+        for (key, value) in entries {
+            builder.add(key, value).unwrap();
+        }
+        builder.finish().unwrap()
+    }
+
+    #[test]
+    fn what_is_written_is_found_whatever_the_settings() {
+        let entries = entries(300);
+        for (block_size, restart_interval) in [(1, 1), (100, 1), (500, 16), (1 << 20, 3)] {
+            for compression in [Compression::None, Compression::Snappy] {
+                let options = Options {
+                    block_size,
+                    restart_interval,
+                    compression,
+                };
+                let table = Table::open(written(&entries, options)).unwrap();
+                let mut cursor = table.cursor();
+                for (key, value) in &entries {
+                    assert!(cursor.advance().unwrap());
+                    assert_eq!((cursor.key(), cursor.value()), (&key[..], &value[..]));
+                    assert_eq!(table.get(key).unwrap().as_ref(), Some(value));
+                    let mut above = key.clone();
+                    above.push(0);
+                    assert_eq!(table.get(&above).unwrap(), None);
+                }
+                assert!(!cursor.advance().unwrap());
+                assert_eq!(table.get(b"").unwrap(), None);
+                assert_eq!(table.get(b"z").unwrap(), None);
+                table.verify(&mut |e| panic!("{e}"));
+            }
+        }
+    }
+
+    #[test]
+    fn compressed_blocks_are_smaller() {
+        let options = Options {
+            compression: Compression::Snappy,
+            ..Options::default()
+        };
+        let (plain, packed) = (
+            written(&entries(300), Options::default()),
+            written(&entries(300), options),
+        );
+        assert!(packed.len() < plain.len() / 2);
+    }
+
+    #[test]
+    fn a_table_may_be_empty() {
+        let table = Table::open(TableBuilder::new(Vec::new()).finish().unwrap()).unwrap();
+        assert!(!table.cursor().advance().unwrap());
+        assert_eq!(table.get(b"a").unwrap(), None);
+    }
+
+    #[test]
+    fn keys_must_ascend() {
+        let mut builder = TableBuilder::new(Vec::new());
+        builder.add(b"b", b"").unwrap();
+        for key in [&b"b"[..], b"a", b""] {
+            assert_eq!(
+                builder.add(key, b"").unwrap_err().code,
+                Code::InvalidArgument
+            );
+        }
+    }
+
+    #[test]
+    fn no_cut_and_no_changed_byte_goes_unseen() {
+        let entries = entries(40);
+        let options = Options {
+            block_size: 300,
+            ..Options::default()
+        };
+        let whole = written(&entries, options);
+        let read = |bytes: Vec<u8>| -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
+            let table = Table::open(bytes)?;
+            let mut cursor = table.cursor();
+            let mut found = Vec::new();
+            while cursor.advance()? {
+                found.push((cursor.key().to_vec(), cursor.value().to_vec()));
+            }
+            Ok(found)
+        };
+        for length in 0..whole.len() {
+            assert!(read(whole[..length].to_vec()).is_err(), "cut to {length}");
+        }
+        for at in 0..whole.len() {
+            for bit in 0..8 {
+                let mut bytes = whole.clone();
+                bytes[at] ^= 1 << bit;
+                if let Ok(found) = read(bytes) {
+                    // The footer has bytes that nobody reads, and the block of meta data is not needed.
+                    assert_eq!(found, entries, "byte {at}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn verification_finds_every_broken_block() {
+        let options = Options {
+            block_size: 300,
+            ..Options::default()
+        };
+        let mut bytes = written(&entries(40), options);
+        bytes[10] ^= 1;
+        bytes[800] ^= 1;
+        let table = Table::open(bytes).unwrap();
+        let mut places = Vec::new();
+        table.verify(&mut |e| places.push(e.offset.unwrap()));
+        assert_eq!(places.len(), 2, "{places:?}");
+        assert_eq!(places[0], 0);
+        assert!(places[1] > 300 && places[1] <= 800);
+    }
+}

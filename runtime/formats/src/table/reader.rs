@@ -1,0 +1,279 @@
+//! Reading a table: by key, or from the front to the end.
+
+use std::sync::Arc;
+
+use crate::crc;
+use crate::error::{Code, FileKind, FormatError, Result};
+use crate::files::ReadAt;
+use crate::table::block::{Block, Entries};
+use crate::table::layout::{FOOTER, Footer, PLAIN, Place, SNAPPY, TRAILER, loss};
+use crate::wire::Wire;
+
+/// The most that Snappy can shrink something: three bytes stand for at most 64.
+const SNAPPY_RATIO: usize = 22;
+
+/// A table whose index is known. Blocks are read when they are needed.
+#[derive(Debug)]
+pub struct Table<R> {
+    file: R,
+    /// Where the footer begins: every block ends before.
+    footer: u64,
+    meta: Place,
+    index: Arc<Block>,
+}
+
+impl<R: ReadAt> Table<R> {
+    /// Reads the footer and the index.
+    pub fn open(file: R) -> Result<Table<R>> {
+        let length = file
+            .length()
+            .map_err(|e| FormatError::io(FileKind::Table, "find its length", e))?;
+        let Some(footer) = length.checked_sub(FOOTER as u64) else {
+            return Err(loss(format!("it has {length} bytes and a table at least 48")).at(0));
+        };
+        let mut bytes = [0; FOOTER];
+        read(&file, footer, &mut bytes)?;
+        let places = Footer::decode(&bytes, footer)?;
+        let mut table = Table {
+            file,
+            footer,
+            meta: places.meta,
+            index: Arc::new(Block::new(vec![0; 4], footer)?),
+        };
+        table.index = Arc::new(table.block(places.index)?);
+        Ok(table)
+    }
+
+    /// The value of a key.
+    pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        let mut cursor = self.cursor();
+        Ok(match cursor.seek(key)? && cursor.key() == key {
+            true => Some(cursor.value().to_vec()),
+            false => None,
+        })
+    }
+
+    /// A place before the first entry.
+    pub fn cursor(&self) -> Cursor<'_, R> {
+        Cursor {
+            table: self,
+            index: Entries::new(self.index.clone()),
+            block: None,
+            end: 0,
+            last: None,
+            lost: false,
+        }
+    }
+
+    /// Reads everything and tells `damage` of every block that is wrong.
+    pub fn verify(&self, damage: &mut dyn FnMut(FormatError)) {
+        if let Err(e) = self.block(self.meta) {
+            damage(e);
+        }
+        let mut cursor = self.cursor();
+        loop {
+            match cursor.advance() {
+                Ok(true) => {}
+                Ok(false) => return,
+                Err(e) => {
+                    damage(e);
+                    // The rest of the block is given up; the next one may be whole. A broken index cannot be followed.
+                    cursor.block = None;
+                    cursor.last = None;
+                    if cursor.lost {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    /// What the table is read from.
+    pub fn file(&self) -> &R {
+        &self.file
+    }
+
+    fn block(&self, place: Place) -> Result<Block> {
+        if place.end() > self.footer {
+            return Err(loss(format!(
+                "a block of {} bytes does not fit before the footer at byte {}",
+                place.size, self.footer
+            ))
+            .at(place.offset));
+        }
+        let fail = |cause: String| loss(cause).at(place.offset);
+        let size = usize::try_from(place.size)
+            .map_err(|_| fail(format!("a block of {} bytes", place.size)))?;
+        let mut bytes = vec![0; size + TRAILER];
+        read(&self.file, place.offset, &mut bytes)?;
+        let stored: [u8; 4] = std::array::from_fn(|i| bytes[size + 1 + i]);
+        let (stored, found) = (
+            crc::unmask(u32::from_le_bytes(stored)),
+            crc::of(&bytes[..=size]),
+        );
+        if stored != found {
+            return Err(fail(format!(
+                "the checksum of a block is {found:#010x} instead of {stored:#010x}"
+            )));
+        }
+        let how = bytes[size];
+        bytes.truncate(size);
+        match how {
+            PLAIN => Block::new(bytes, place.offset),
+            SNAPPY => Block::new(unpack(&bytes).map_err(fail)?, place.offset),
+            other => Err(FormatError::new(
+                Code::Unimplemented,
+                FileKind::Table,
+                format!("a block is compressed in a way that is not known: {other}"),
+            )
+            .at(place.offset)),
+        }
+    }
+}
+
+fn read(file: &impl ReadAt, at: u64, bytes: &mut [u8]) -> Result<()> {
+    file.read_exact_at(at, bytes)
+        .map_err(|e| FormatError::io(FileKind::Table, "read it", e).at(at))
+}
+
+fn unpack(bytes: &[u8]) -> std::result::Result<Vec<u8>, String> {
+    let length = snap::raw::decompress_len(bytes).map_err(|e| e.to_string())?;
+    if length > bytes.len().saturating_mul(SNAPPY_RATIO) {
+        return Err(format!(
+            "{} compressed bytes cannot hold {length}",
+            bytes.len()
+        ));
+    }
+    snap::raw::Decoder::new()
+        .decompress_vec(bytes)
+        .map_err(|e| e.to_string())
+}
+
+/// A place in a table. It starts before the first entry.
+///
+/// ```
+/// # use trainspec_formats::table::{Table, TableBuilder};
+/// # let mut builder = TableBuilder::new(Vec::new());
+/// # builder.add(b"bias", b"1")?;
+/// # let table = Table::open(builder.finish()?)?;
+/// let mut cursor = table.cursor();
+/// while cursor.advance()? {
+///     println!("{:?} has {} bytes", cursor.key(), cursor.value().len());
+/// }
+/// # Ok::<(), trainspec_formats::FormatError>(())
+/// ```
+#[derive(Debug)]
+pub struct Cursor<'a, R> {
+    table: &'a Table<R>,
+    index: Entries,
+    block: Option<Entries>,
+    /// Where the last block that was read ends. Blocks come in the order of the file, so that no file is read twice.
+    end: u64,
+    /// The last key of the block before.
+    last: Option<Vec<u8>>,
+    /// The index itself cannot be read any further.
+    lost: bool,
+}
+
+impl<R: ReadAt> Cursor<'_, R> {
+    /// The key here.
+    ///
+    /// # Panics
+    ///
+    /// If the last call to [`advance`](Cursor::advance) or [`seek`](Cursor::seek) did not return true.
+    pub fn key(&self) -> &[u8] {
+        self.here().key()
+    }
+
+    /// The value here.
+    ///
+    /// # Panics
+    ///
+    /// As [`key`](Cursor::key).
+    pub fn value(&self) -> &[u8] {
+        self.here().value()
+    }
+
+    /// Where the block that holds the entry begins in the file.
+    ///
+    /// # Panics
+    ///
+    /// As [`key`](Cursor::key).
+    pub fn offset(&self) -> u64 {
+        self.here().offset()
+    }
+
+    fn here(&self) -> &Entries {
+        self.block.as_ref().expect("the cursor is at an entry")
+    }
+
+    /// Goes to the next entry; false at the end.
+    pub fn advance(&mut self) -> Result<bool> {
+        loop {
+            if let Some(block) = &mut self.block {
+                if block.advance()? {
+                    if let Some(last) = self.last.take()
+                        && block.key() <= last.as_slice()
+                    {
+                        return Err(
+                            loss("the first key of a block is not above the block before")
+                                .at(block.offset()),
+                        );
+                    }
+                    return Ok(true);
+                }
+                self.last = Some(block.key().to_vec());
+                self.block = None;
+            }
+            if !self.next_block()? {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// Goes to the first entry that is not below `key`; false if there is none.
+    pub fn seek(&mut self, key: &[u8]) -> Result<bool> {
+        self.block = None;
+        self.end = 0;
+        self.last = None;
+        // An index entry is not below any key of its block and below every key of the next.
+        if !self.index.seek(key)? {
+            return Ok(false);
+        }
+        let mut block = self.load()?;
+        if block.seek(key)? {
+            self.block = Some(block);
+            return Ok(true);
+        }
+        self.advance()
+    }
+
+    /// Opens the next block before its first entry.
+    fn next_block(&mut self) -> Result<bool> {
+        match self.index.advance() {
+            Ok(true) => {}
+            Ok(false) => return Ok(false),
+            Err(e) => {
+                self.lost = true;
+                return Err(e);
+            }
+        }
+        self.block = Some(self.load()?);
+        Ok(true)
+    }
+
+    /// The block that the index is at.
+    fn load(&mut self) -> Result<Entries> {
+        let fail = |cause: &str| loss(cause).at(self.index.offset());
+        let mut wire = Wire::new(self.index.value());
+        let place =
+            Place::decode(&mut wire).ok_or_else(|| fail("an entry of the index is no place"))?;
+        if place.offset < self.end {
+            return Err(fail(
+                "the blocks of the index are not in the order of the file",
+            ));
+        }
+        self.end = place.end();
+        Ok(Entries::new(Arc::new(self.table.block(place)?)))
+    }
+}

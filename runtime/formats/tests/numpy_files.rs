@@ -1,0 +1,96 @@
+//! Files that NumPy 2.4 wrote read as what was put into them.
+
+mod support;
+
+use serde_json::json;
+use support::{Folder, bytes};
+use trainspec_formats::Code;
+use trainspec_formats::checkpoint::{CheckpointReader, Tensor, numpy};
+
+/// The header of an array: its dictionary is filled up with spaces to 118 bytes.
+fn header(dictionary: &str) -> String {
+    let mut text = dictionary.to_owned();
+    while text.len() < 117 {
+        text.push(' ');
+    }
+    text.push('\n');
+    let hex: String = text.bytes().map(|b| format!("{b:02x}")).collect();
+    format!("934e554d505901007600{hex}")
+}
+
+fn read(dictionary: &str, elements: &str) -> trainspec_formats::Result<Tensor> {
+    let folder = Folder::new();
+    let path = folder.file("a.npy");
+    let hex = json!(header(dictionary) + elements);
+    std::fs::write(&path, bytes(&hex)).unwrap();
+    numpy::read_npy(&path)
+}
+
+#[test]
+fn columns_first_and_high_bytes_first_are_put_in_order() {
+    // numpy.asfortranarray(numpy.arange(6, dtype=">i2").reshape(2, 3))
+    let found = read(
+        "{'descr': '>i2', 'fortran_order': True, 'shape': (2, 3), }",
+        "000000030001000400020005",
+    );
+    let expected = Tensor::from_values(&[2, 3], &[0_i16, 1, 2, 3, 4, 5]).unwrap();
+    assert_eq!(found.unwrap(), expected);
+}
+
+#[test]
+fn texts_lose_what_fills_them_up() {
+    // numpy.array([["a", "é中"], ["", "xyz"]])
+    let found = read(
+        "{'descr': '<U3', 'fortran_order': False, 'shape': (2, 2), }",
+        "610000000000000000000000e90000002d4e00000000000000000000000000000000000078000000790000007a000000",
+    );
+    let texts = ["a", "é中", "", "xyz"].map(|text| text.as_bytes().to_vec());
+    assert_eq!(
+        found.unwrap(),
+        Tensor::strings(&[2, 2], texts.to_vec()).unwrap()
+    );
+    // numpy.array([b"ab", b"", b"c\0d"])
+    let found = read(
+        "{'descr': '|S3', 'fortran_order': False, 'shape': (3,), }",
+        "616200000000630064",
+    );
+    let texts = [&b"ab"[..], b"", b"c\0d"].map(<[u8]>::to_vec);
+    assert_eq!(
+        found.unwrap(),
+        Tensor::strings(&[3], texts.to_vec()).unwrap()
+    );
+}
+
+#[test]
+fn objects_are_not_read() {
+    let dictionary = "{'descr': '|O', 'fortran_order': False, 'shape': (1,), }";
+    assert_eq!(
+        read(dictionary, "8004").unwrap_err().code,
+        Code::Unimplemented
+    );
+}
+
+#[test]
+fn archives_are_read() {
+    let folder = Folder::new();
+    let path = folder.file("a.npz");
+    // numpy.savez_compressed(file, **{"a/b": numpy.arange(64, dtype="f4").reshape(8, 8) % 4, "s": numpy.float64(2.5)})
+    let archive = "504b03042d000000080000002100b78f92a8ffffffffffffffff07001400612f622e6e7079010010008001000000000000\
+        52000000000000009bec17ea1b10c9c850c650ad9e925a9c5ca46ea5a06e9366a2aea3a09e965f54529498179f5f94920a12774bcc294e\
+        058a17672416a402f91a163a0a169a3a0ab50a64032e063068b007120e40e430d2f800504b03042d00000008000000210035b43a93ffff\
+        ffffffffffff05001400732e6e707901001000880000000000000047000000000000009bec17ea1b10c9c850c650ad9e925a9c5ca46ea5\
+        a06e9366a1aea3a09e965f54529498179f5f94920a12774bcc294e058a17672416a402f91a9a3a0ab50a14012e063060710000504b0102\
+        2d032d000000080000002100b78f92a85200000080010000070000000000000000000000800100000000612f622e6e7079504b01022d03\
+        2d00000008000000210035b43a93470000008800000005000000000000000000000080018b000000732e6e7079504b0506000000000200\
+        020068000000090100000000";
+    std::fs::write(&path, bytes(&json!(archive))).unwrap();
+    let reader = CheckpointReader::open(&path).unwrap();
+    assert_eq!(reader.names(), ["a/b", "s"]);
+    let values: Vec<f32> = (0..64).map(|i| (i % 4) as f32).collect();
+    assert_eq!(
+        reader.get_tensor("a/b").unwrap(),
+        Tensor::from_values(&[8, 8], &values).unwrap()
+    );
+    assert_eq!(reader.get_tensor("s").unwrap(), Tensor::scalar(2.5_f64));
+    assert!(reader.verify().is_empty());
+}
