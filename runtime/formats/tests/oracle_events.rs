@@ -4,9 +4,9 @@ mod support;
 
 use prost::Message;
 use serde_json::Value as Json;
-use support::{Folder, bytes, json, oracle};
-use support::sha256;
 use support::messages::{assert_tensor, extents, fields, number, numbers, same};
+use support::sha256;
+use support::{Folder, bytes, json, oracle};
 use trainspec_formats::events::summary::{self, About, ImageOptions, Images, Pixels, Sounds};
 use trainspec_formats::events::{
     Elements, LARGEST, SummaryWriter, WriterOptions, decode, elements, summary_iterator,

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use prost::Message;
 use serde_json::{Value as Json, json as value};
-use support::{bytes, json, oracle};
 use support::messages::{fields, number};
+use support::{bytes, json, oracle};
 use trainspec_formats::events::{LARGEST, decode};
 use trainspec_formats::proto::collection_def::Kind;
 use trainspec_formats::proto::{

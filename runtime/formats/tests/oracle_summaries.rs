@@ -4,8 +4,8 @@ mod support;
 
 use half::f16;
 use serde_json::Value as Json;
-use support::{bytes, json};
 use support::messages::{extents, fields, number, numbers};
+use support::{bytes, json};
 use trainspec_formats::events::summary::{self, ImageOptions, Images, Pixels, Sounds};
 use trainspec_formats::proto::Summary;
 use trainspec_formats::proto::summary::value::Value as Kind;

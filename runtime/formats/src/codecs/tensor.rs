@@ -172,7 +172,7 @@ fn numbers(message: TensorProto, dtype: DataType, size: usize, count: usize) -> 
         _ => low_bytes(&message.int_val, size),
     };
     let found = bytes.len() / size;
-    if bytes.len() % size != 0 || found > count {
+    if !bytes.len().is_multiple_of(size) || found > count {
         return Err(invalid(format!(
             "it has {found} elements, and its shape {count}"
         )));

@@ -141,8 +141,7 @@ fn cut_by(
                 }
                 let count = given.last().map_or(0, |last| last.saturating_add(1));
                 // Rows that nothing is in are as many as the integers say, so they are held to what they belong to.
-                if count < 0
-                    || count > MOST_ROWS
+                if !(0..=MOST_ROWS).contains(&count)
                     || !given.is_sorted()
                     || given.first().is_some_and(|f| *f < 0)
                 {

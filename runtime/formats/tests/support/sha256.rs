@@ -58,5 +58,5 @@ fn root(of: u128, power: u32) -> u128 {
 #[test]
 fn it_is_the_one_of_the_standard() {
     let abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
-    assert_eq!(sha256(b"abc"), abc);
+    assert_eq!(of(b"abc"), abc);
 }
