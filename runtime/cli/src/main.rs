@@ -1,15 +1,20 @@
 //! The `trainspec` command: parses its arguments, calls the compiler or the runtime, prints.
 
+mod artifacts;
 mod bench;
 mod check;
+mod columns;
 mod completions;
 mod emit;
 mod explain;
 mod files;
 mod format;
 mod gradcheck;
+mod inspect;
 mod output;
+mod recover;
 mod run;
+mod verify;
 
 use std::process::ExitCode;
 
@@ -46,6 +51,12 @@ enum Command {
     Gradcheck(gradcheck::Arguments),
     /// Train a spec
     Run(run::Arguments),
+    /// Show what is in checkpoints, record files and event files
+    Inspect(inspect::Arguments),
+    /// Check every checksum of checkpoints, record files and event files
+    Verify(verify::Arguments),
+    /// Save the intact records of a damaged record file
+    Recover(recover::Arguments),
     /// Explain an error code, with an example
     Explain(explain::Arguments),
     /// Print a completion script for a shell
@@ -77,6 +88,9 @@ fn main() -> ExitCode {
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Gradcheck(arguments) => gradcheck::run(&arguments),
         Command::Run(arguments) => run::run(&arguments),
+        Command::Inspect(arguments) => inspect::run(&arguments),
+        Command::Verify(arguments) => verify::run(&arguments),
+        Command::Recover(arguments) => recover::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Completions(arguments) => completions::run(&arguments),
     };

@@ -21,6 +21,8 @@ pub fn is_event_file(name: &str) -> bool {
 #[derive(Debug)]
 pub struct RunReader {
     folder: PathBuf,
+    /// The one file that is read, if it is not all of the folder.
+    only: Option<std::ffi::OsString>,
     options: ReaderOptions,
     files: Vec<PathBuf>,
     reader: Option<EventReader>,
@@ -29,10 +31,18 @@ pub struct RunReader {
 }
 
 impl RunReader {
-    /// Starts with the first file of a folder.
-    pub fn open(folder: &Path, options: ReaderOptions) -> Result<RunReader> {
+    /// Starts with the first file of a folder, or reads one file alone.
+    pub fn open(path: &Path, options: ReaderOptions) -> Result<RunReader> {
+        let (folder, only) = match path.parent() {
+            Some(parent) if path.is_file() && parent.as_os_str().is_empty() => {
+                (Path::new("."), path.file_name())
+            }
+            Some(parent) if path.is_file() => (parent, path.file_name()),
+            _ => (path, None),
+        };
         let reader = RunReader {
             folder: folder.to_owned(),
+            only: only.map(ToOwned::to_owned),
             options,
             files: Vec::new(),
             reader: None,
@@ -101,8 +111,11 @@ impl RunReader {
             let name = entry.file_name();
             let is_later = last.is_none_or(|last| *name > *last);
             let is_first = first.as_ref().is_none_or(|first| name < *first);
-            if is_later && is_first && is_event_file(&name.to_string_lossy()) && !is_folder(&entry)
-            {
+            let is_wanted = match &self.only {
+                Some(only) => name == *only,
+                None => is_event_file(&name.to_string_lossy()),
+            };
+            if is_later && is_first && is_wanted && !is_folder(&entry) {
                 first = Some(name);
             }
         }

@@ -127,15 +127,15 @@ pub struct Run {
 }
 
 impl Run {
-    /// Reads all files of a folder as they are now.
-    pub fn read(folder: &Path, options: RunOptions) -> Result<Run> {
+    /// Reads all files of a folder as they are now, or one file.
+    pub fn read(path: &Path, options: RunOptions) -> Result<Run> {
         let mut run = Run {
             series: BTreeMap::new(),
             run_metadata: BTreeMap::new(),
             sessions: Vec::new(),
             events: 0,
             damage: Vec::new(),
-            reader: RunReader::open(folder, options.reader)?,
+            reader: RunReader::open(path, options.reader)?,
             purge: options.purge,
             graph: None,
             meta_graph: None,
@@ -159,6 +159,11 @@ impl Run {
                 Err(e) => return Err(e),
             }
         }
+    }
+
+    /// The files that were read, in order.
+    pub fn files(&self) -> &[std::path::PathBuf] {
+        self.reader.files()
     }
 
     /// A value, read again from its file.

@@ -1,0 +1,119 @@
+//! Tables of text, bytes and numbers as people read them.
+
+/// Which side a column is held to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Side {
+    /// Words.
+    Left,
+    /// Numbers.
+    Right,
+}
+
+/// The lines of a table whose columns are as wide as what is in them, with two spaces between.
+pub(crate) fn lines(columns: &[(&str, Side)], rows: &[Vec<String>]) -> Vec<String> {
+    let width = |i: usize| {
+        let cells = rows.iter().map(|row| row[i].chars().count());
+        cells
+            .chain([columns[i].0.chars().count()])
+            .max()
+            .unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..columns.len()).map(width).collect();
+    let line = |cells: &mut dyn Iterator<Item = &str>| {
+        let padded = cells
+            .zip(&widths)
+            .zip(columns)
+            .map(|((cell, width), (_, side))| match side {
+                Side::Left => format!("{cell:<width$}"),
+                Side::Right => format!("{cell:>width$}"),
+            });
+        padded.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+    };
+    let head = line(&mut columns.iter().map(|(name, _)| *name));
+    let body = rows
+        .iter()
+        .map(|row| line(&mut row.iter().map(String::as_str)));
+    std::iter::once(head).chain(body).collect()
+}
+
+/// `48 B`, `1.2 KB`, `3.0 GB`: powers of a thousand, as `bench` has them.
+pub(crate) fn bytes(count: u64) -> String {
+    let mut value = count as f64;
+    for unit in ["B", "KB", "MB", "GB"] {
+        if value < 999.5 {
+            return match unit {
+                "B" => format!("{count} B"),
+                _ => format!("{value:.1} {unit}"),
+            };
+        }
+        value /= 1000.0;
+    }
+    format!("{value:.1} TB")
+}
+
+/// Six digits that count: `0.25`, `1.23457e-7`.
+pub(crate) fn number(x: f64) -> String {
+    let size = x.abs();
+    if x == 0.0 || !x.is_finite() {
+        return format!("{x}");
+    }
+    if !(1e-4..1e7).contains(&size) {
+        let text = format!("{x:.5e}");
+        let (digits, power) = text.split_once('e').unwrap_or((&text, "0"));
+        return format!("{}e{power}", short(digits));
+    }
+    let places = 5 - size.log10().floor() as i32;
+    short(&format!("{x:.*}", places.clamp(0, 9) as usize)).to_owned()
+}
+
+/// Without zeros at the end.
+fn short(digits: &str) -> &str {
+    match digits.contains('.') {
+        true => digits.trim_end_matches('0').trim_end_matches('.'),
+        false => digits,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_six_digits_that_count() {
+        for (x, text) in [
+            (0.25, "0.25"),
+            (-1.0, "-1"),
+            (1.0 / 3.0, "0.333333"),
+            (123456.789, "123457"),
+            (1.5e-7, "1.5e-7"),
+            (f64::NAN, "NaN"),
+            (0.0, "0"),
+            (1e10, "1e10"),
+            (1234.5678, "1234.57"),
+        ] {
+            assert_eq!(number(x), text);
+        }
+    }
+
+    #[test]
+    fn bytes_change_their_unit_before_they_have_four_digits() {
+        for (count, text) in [
+            (0, "0 B"),
+            (999, "999 B"),
+            (1000, "1.0 KB"),
+            (123_456_789, "123.5 MB"),
+        ] {
+            assert_eq!(bytes(count), text);
+        }
+    }
+
+    #[test]
+    fn columns_are_as_wide_as_their_cells() {
+        let rows = [
+            vec!["a".to_owned(), "10".to_owned()],
+            vec!["long".to_owned(), "7".to_owned()],
+        ];
+        let table = lines(&[("name", Side::Left), ("n", Side::Right)], &rows);
+        assert_eq!(table, ["name   n", "a     10", "long   7"]);
+    }
+}

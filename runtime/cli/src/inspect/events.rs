@@ -1,0 +1,118 @@
+//! The event files of a run: tags, what they are, and their last values.
+
+use std::path::Path;
+
+use serde_json::json;
+use trainspec_formats::FormatError;
+use trainspec_formats::events::{Kind, Run, RunOptions, Series};
+use trainspec_formats::proto::session_log::SessionStatus;
+
+use crate::Format;
+use crate::columns::{self, Side};
+use crate::output::{count, print};
+
+pub(crate) fn show(path: &Path, format: Format) -> Result<(), FormatError> {
+    let mut run = Run::read(path, RunOptions::default())?;
+    let damage = std::mem::take(&mut run.damage);
+    match format {
+        Format::Text => text(path, &run)?,
+        Format::Json => print(to_json(path, &run)?),
+    }
+    damage.into_iter().next().map_or(Ok(()), Err)
+}
+
+fn text(path: &Path, run: &Run) -> Result<(), FormatError> {
+    print(format_args!(
+        "{}: events, {}, {}, {}",
+        path.display(),
+        count(run.files().len(), "file"),
+        count(run.events as usize, "event"),
+        count(run.series.len(), "tag"),
+    ));
+    if !run.series.is_empty() {
+        let head = [
+            ("tag", Side::Left),
+            ("kind", Side::Left),
+            ("values", Side::Right),
+            ("first step", Side::Right),
+            ("last step", Side::Right),
+            ("last value", Side::Right),
+        ];
+        let rows: Vec<_> = run
+            .series
+            .iter()
+            .map(|(tag, series)| cells(tag, series))
+            .collect();
+        columns::lines(&head, &rows).into_iter().for_each(print);
+    }
+    if let Some(graph) = run.graph()? {
+        print(format_args!("graph: {}", count(graph.node.len(), "node")));
+    }
+    for tag in run.run_metadata.keys() {
+        print(format_args!("run metadata: {tag}"));
+    }
+    for (step, _, log) in &run.sessions {
+        print(format_args!(
+            "session at step {step}: {}",
+            status(log.status())
+        ));
+    }
+    Ok(())
+}
+
+fn cells(tag: &str, series: &Series) -> Vec<String> {
+    let step = |point: Option<&trainspec_formats::events::Point>| {
+        point.map_or_else(String::new, |point| point.step.to_string())
+    };
+    let last = series.points.last().and_then(|point| point.scalar);
+    let kind = match &series.kind {
+        Kind::Plugin(name) => name.clone(),
+        kind => kind.to_string(),
+    };
+    vec![
+        tag.to_owned(),
+        kind,
+        series.points.len().to_string(),
+        step(series.points.first()),
+        step(series.points.last()),
+        last.map_or_else(String::new, columns::number),
+    ]
+}
+
+fn status(status: SessionStatus) -> &'static str {
+    match status {
+        SessionStatus::StatusUnspecified => "nothing is said",
+        SessionStatus::Start => "started",
+        SessionStatus::Stop => "stopped",
+        SessionStatus::Checkpoint => "saved",
+    }
+}
+
+fn to_json(path: &Path, run: &Run) -> Result<serde_json::Value, FormatError> {
+    let tags: Vec<_> = run
+        .series
+        .iter()
+        .map(|(tag, series)| {
+            json!({
+                "tag": tag,
+                "kind": series.kind.to_string(),
+                "values": series.points.len(),
+                "first_step": series.points.first().map(|p| p.step),
+                "last_step": series.points.last().map(|p| p.step),
+                "last_value": series.points.last().and_then(|p| p.scalar),
+            })
+        })
+        .collect();
+    Ok(json!({
+        "kind": "events",
+        "path": path.display().to_string(),
+        "files": run.files().iter().map(|f| f.display().to_string()).collect::<Vec<_>>(),
+        "events": run.events,
+        "tags": tags,
+        "graph_nodes": run.graph()?.map(|graph| graph.node.len()),
+        "run_metadata": run.run_metadata.keys().collect::<Vec<_>>(),
+        "sessions": run.sessions.iter().map(|(step, time, log)| json!({
+            "step": step, "wall_time": time, "status": status(log.status()),
+        })).collect::<Vec<_>>(),
+    }))
+}

@@ -1,0 +1,152 @@
+//! A checkpoint, or another file of named tensors.
+
+use std::path::Path;
+
+use serde_json::json;
+use trainspec_formats::FormatError;
+use trainspec_formats::checkpoint::{CheckpointReader, Elements};
+
+use super::statistics::Statistics;
+use crate::Format;
+use crate::columns::{self, Side};
+use crate::output::{count, print};
+
+/// What is known of a tensor.
+struct Row {
+    name: String,
+    dtype: &'static str,
+    shape: Vec<usize>,
+    bytes: Option<u64>,
+    statistics: Option<Statistics>,
+    /// It could not be read.
+    damaged: bool,
+}
+
+pub(crate) fn show(path: &Path, values: bool, format: Format) -> Result<(), FormatError> {
+    let reader = CheckpointReader::open(path)?;
+    let (kind, about) = match &reader {
+        CheckpointReader::Bundle(bundle) => {
+            let shards = bundle.header().shards;
+            let objects = reader.object_graph()?.is_some();
+            let of = if objects { " of objects" } else { "" };
+            (
+                "checkpoint",
+                format!(
+                    "checkpoint{of}, version 2, {}",
+                    count(shards as usize, "data file")
+                ),
+            )
+        }
+        CheckpointReader::Table(_) => ("checkpoint", "checkpoint, version 1".to_owned()),
+        CheckpointReader::Safetensors(_) => ("safetensors", "safetensors".to_owned()),
+        CheckpointReader::Npz(_) => ("npz", "npz".to_owned()),
+    };
+    let (mut rows, mut damage) = (Vec::new(), None);
+    for (name, dtype, shape) in reader.entries() {
+        let (mut bytes, mut statistics) = (None, None);
+        if let Some(size) = dtype.size() {
+            let all = shape.iter().chain([&size]).map(|n| *n as u64);
+            bytes = Some(all.product());
+        }
+        let mut damaged = false;
+        if values {
+            match reader.get_tensor(name) {
+                Ok(tensor) => {
+                    statistics = Statistics::of(&tensor)?;
+                    if let Elements::Strings(strings) = tensor.elements() {
+                        bytes = Some(strings.iter().map(|s| s.len() as u64).sum());
+                    }
+                }
+                Err(e) => {
+                    damaged = true;
+                    damage.get_or_insert(e);
+                }
+            }
+        }
+        rows.push(Row {
+            name: name.to_owned(),
+            dtype: dtype.name(),
+            shape: shape.to_vec(),
+            bytes,
+            statistics,
+            damaged,
+        });
+    }
+    match format {
+        Format::Text => text(path, &about, &rows, values),
+        Format::Json => print(to_json(path, kind, &about, &rows)),
+    }
+    damage.map_or(Ok(()), Err)
+}
+
+fn text(path: &Path, about: &str, rows: &[Row], values: bool) {
+    let bytes: u64 = rows.iter().filter_map(|row| row.bytes).sum();
+    let elements: u64 = rows
+        .iter()
+        .map(|row| row.shape.iter().map(|n| *n as u64).product::<u64>())
+        .sum();
+    print(format_args!(
+        "{}: {about}, {} with {}, {}",
+        path.display(),
+        count(rows.len(), "tensor"),
+        count(elements as usize, "element"),
+        columns::bytes(bytes)
+    ));
+    let mut head = vec![
+        ("name", Side::Left),
+        ("dtype", Side::Left),
+        ("shape", Side::Left),
+        ("bytes", Side::Right),
+    ];
+    if values {
+        head.extend(["min", "mean", "max", "nan"].map(|name| (name, Side::Right)));
+    }
+    let cells = rows.iter().map(|row| {
+        let bytes = row
+            .bytes
+            .map_or_else(String::new, |bytes| bytes.to_string());
+        let mut cells = vec![
+            row.name.clone(),
+            row.dtype.to_owned(),
+            format!("{:?}", row.shape),
+            bytes,
+        ];
+        if values {
+            cells.extend(match row.statistics {
+                Some(s) => [
+                    columns::number(s.min),
+                    columns::number(s.mean),
+                    columns::number(s.max),
+                    s.nan.to_string(),
+                ],
+                None if row.damaged => ["damaged", "", "", ""].map(str::to_owned),
+                None => [const { String::new() }; 4],
+            });
+        }
+        cells
+    });
+    for line in columns::lines(&head, &cells.collect::<Vec<_>>()) {
+        print(line);
+    }
+}
+
+fn to_json(path: &Path, kind: &str, about: &str, rows: &[Row]) -> serde_json::Value {
+    let tensors: Vec<_> = rows
+        .iter()
+        .map(|row| {
+            let mut tensor = json!({
+                "name": row.name, "dtype": row.dtype, "shape": row.shape, "bytes": row.bytes, "damaged": row.damaged,
+            });
+            if let Some(s) = row.statistics {
+                // What JSON has no number for is null.
+                tensor["min"] = json!(s.min);
+                tensor["mean"] = json!(s.mean);
+                tensor["max"] = json!(s.max);
+                tensor["nan"] = json!(s.nan);
+                tensor["infinite"] = json!(s.infinite);
+            }
+            tensor
+        })
+        .collect();
+    json!({ "kind": kind, "path": path.display().to_string(), "about": about, "tensors": tensors })
+}

@@ -1,0 +1,153 @@
+//! `trainspec verify`
+
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+use trainspec_formats::checkpoint::{self, CheckpointState};
+use trainspec_formats::events::{EventReader, ReaderOptions as EventOptions, is_event_file};
+use trainspec_formats::records::Recovering;
+use trainspec_formats::{Code, FileKind, FormatError};
+
+use crate::artifacts::{Artifact, all};
+use crate::output::{count, note, print};
+use crate::{BAD_INPUT, FINE, Format};
+
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Reads everything and compares every checksum. Of a folder, all checkpoints, record files and event\n\
+                  files in it and below it are checked. Exit code 2 if anything is damaged. A line of JSON is one\n\
+                  file or checkpoint: `path`, `kind`, and `damage` with file, offset and cause of each."
+)]
+pub(crate) struct Arguments {
+    /// Checkpoints, record files, event files, or folders of them
+    #[arg(required = true)]
+    paths: Vec<PathBuf>,
+    /// Print nothing about what is intact
+    #[arg(long)]
+    quiet: bool,
+    /// How results are printed
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> u8 {
+    let (mut checked, mut damaged, mut code) = (0, 0, FINE);
+    for path in &arguments.paths {
+        let artifacts = match all(path) {
+            Ok(artifacts) => artifacts,
+            Err(e) => {
+                note(format_args!("error: {e}"));
+                code = BAD_INPUT;
+                continue;
+            }
+        };
+        for artifact in artifacts {
+            let (kind, damage) = check(&artifact);
+            checked += 1;
+            damaged += usize::from(!damage.is_empty());
+            report(arguments, artifact.path(), kind, &damage);
+        }
+    }
+    if checked > 1 && arguments.format == Format::Text && !arguments.quiet {
+        print(format_args!(
+            "{checked} checked: {} intact, {damaged} damaged",
+            checked - damaged
+        ));
+    }
+    match damaged {
+        0 => code,
+        _ => BAD_INPUT,
+    }
+}
+
+fn report(arguments: &Arguments, path: &Path, kind: &str, damage: &[FormatError]) {
+    match arguments.format {
+        Format::Text => {
+            if damage.is_empty() && !arguments.quiet {
+                print(format_args!("{}: {kind}, intact", path.display()));
+            }
+            for error in damage {
+                note(format_args!("error: {error}"));
+            }
+        }
+        Format::Json => print(json!({
+            "path": path.display().to_string(),
+            "kind": kind,
+            "damage": damage.iter().map(|e| json!({
+                "file": e.path.as_ref().map(|p| p.display().to_string()),
+                "offset": e.offset,
+                "cause": e.cause,
+            })).collect::<Vec<_>>(),
+        })),
+    }
+}
+
+/// What a thing is, and all that is wrong with it.
+fn check(artifact: &Artifact) -> (&'static str, Vec<FormatError>) {
+    match artifact {
+        Artifact::Checkpoint(path) => ("checkpoint", checkpoint::verify(path)),
+        Artifact::State(path) => (
+            "list of checkpoints",
+            CheckpointState::read(path).err().into_iter().collect(),
+        ),
+        Artifact::Records(path) => ("records", records(path).unwrap_or_else(|e| vec![e])),
+        Artifact::Events(path) if path.is_dir() => {
+            ("events", folder(path).unwrap_or_else(|e| vec![e]))
+        }
+        Artifact::Events(path) => ("events", events(path)),
+    }
+}
+
+fn records(path: &Path) -> Result<Vec<FormatError>, FormatError> {
+    let mut reader = Recovering::open(path)?;
+    while reader.next()?.is_some() {}
+    let told = |skipped: &trainspec_formats::records::Skipped| {
+        let cause = match skipped.to {
+            Some(to) => format!(
+                "{} ({} bytes)",
+                skipped.cause,
+                to.saturating_sub(skipped.from)
+            ),
+            None => skipped.cause.clone(),
+        };
+        FormatError::data_loss(FileKind::Record, cause)
+            .at(skipped.from)
+            .in_file(path)
+    };
+    Ok(reader.skipped().iter().map(told).collect())
+}
+
+/// The event files of a folder.
+fn folder(path: &Path) -> Result<Vec<FormatError>, FormatError> {
+    let failed = |e| FormatError::io(FileKind::Events, "list the folder", e).in_file(path);
+    let mut damage = Vec::new();
+    let mut entries: Vec<_> = std::fs::read_dir(path)
+        .map_err(failed)?
+        .collect::<Result<_, _>>()
+        .map_err(failed)?;
+    entries.sort_by_key(std::fs::DirEntry::file_name);
+    for entry in entries {
+        if is_event_file(&entry.file_name().to_string_lossy()) && entry.path().is_file() {
+            damage.extend(events(&entry.path()));
+        }
+    }
+    Ok(damage)
+}
+
+/// An event file. One that is still written may end inside an event; one that is read to be checked may not.
+fn events(path: &Path) -> Vec<FormatError> {
+    let read = || -> Result<(), FormatError> {
+        let mut reader = EventReader::open(path, EventOptions::default())?;
+        while reader.poll()?.is_some() {}
+        match reader.rest()? {
+            0 => Ok(()),
+            rest => {
+                let cause =
+                    format!("the file ends inside an event, of which {rest} bytes are there");
+                let error = FormatError::new(Code::DataLoss, FileKind::Events, cause);
+                Err(error.at(reader.position()).in_file(path))
+            }
+        }
+    };
+    read().err().into_iter().collect()
+}

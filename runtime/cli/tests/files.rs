@@ -1,0 +1,80 @@
+//! Commands on files, as `docs/files.md` shows them: each block there is a command and what it prints.
+//!
+//! `BLESS=1` writes the outputs into the document.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn root() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+}
+
+/// A folder of its own that is removed in the end.
+struct Folder(PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// What a command prints: results, then what it says on standard error, then its code unless it is 0. `OUT` stands for a folder.
+fn output_of(command: &str, folder: &Path) -> String {
+    let out = folder.join("out").display().to_string();
+    let words = command
+        .strip_prefix("trainspec ")
+        .expect("it is our command");
+    let output = Command::new(env!("CARGO_BIN_EXE_trainspec"))
+        .args(
+            words
+                .split_whitespace()
+                .map(|word| word.replace("OUT", &out)),
+        )
+        .current_dir(root())
+        .output()
+        .unwrap();
+    let mut text = String::from_utf8_lossy(&output.stdout).into_owned();
+    text += &String::from_utf8_lossy(&output.stderr);
+    let code = output.status.code().unwrap();
+    if code != 0 {
+        text += &format!("[exit code {code}]\n");
+    }
+    text.replace(&out, "OUT")
+}
+
+#[test]
+fn commands_on_files_print_what_the_document_shows() {
+    let path = root().join("docs/files.md");
+    let document = std::fs::read_to_string(&path).unwrap();
+    let folder =
+        Folder(std::env::temp_dir().join(format!("trainspec-files-{}", std::process::id())));
+    std::fs::create_dir_all(&folder.0).unwrap();
+    let (mut made, mut commands) = (String::new(), 0);
+    let mut rest = document.as_str();
+    while let Some((before, block)) = rest.split_once("```console\n$ ") {
+        let (command, shown) = block.split_once('\n').unwrap();
+        let end = shown.find("```").expect("the block ends");
+        made += &format!(
+            "{before}```console\n$ {command}\n{}",
+            output_of(command, &folder.0)
+        );
+        rest = &shown[end..];
+        commands += 1;
+    }
+    made += rest;
+    assert!(commands >= 10, "{commands} commands");
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(&path, &made).unwrap();
+    }
+    for (line, (made, shown)) in made.lines().zip(document.lines()).enumerate() {
+        assert!(
+            std::env::var_os("BLESS").is_some() || made == shown,
+            "docs/files.md:{}\n  shown: {shown}\n  made:  {made}",
+            line + 1
+        );
+    }
+    assert!(
+        std::env::var_os("BLESS").is_some() || made == document,
+        "docs/files.md"
+    );
+}
