@@ -182,7 +182,12 @@ impl Tensor {
     ///
     /// When the type is `string`.
     pub fn zeros(ty: &Type) -> Tensor {
-        Tensor::from_i64s(ty, std::iter::repeat_n(0, ty.elements()))
+        match ty.dtype {
+            // Memory that is zero from the start is not written.
+            DType::F32 => Tensor::of(&ty.shape, Data::F32(vec![0.0; ty.elements()])),
+            DType::F64 => Tensor::of(&ty.shape, Data::F64(vec![0.0; ty.elements()])),
+            _ => Tensor::from_i64s(ty, std::iter::repeat_n(0, ty.elements())),
+        }
     }
 
     /// The type.
