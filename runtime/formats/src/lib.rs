@@ -14,6 +14,7 @@ pub mod files;
 pub mod proto;
 pub mod records;
 pub mod table;
+pub mod tensor;
 pub mod wire;
 
 pub use error::{Code, FileKind, FormatError, Result};

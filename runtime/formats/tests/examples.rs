@@ -58,7 +58,7 @@ fn a_later_entry_of_the_same_key_wins() {
     let (one, two) = (entry("x", &floats(&[1.0])), entry("x", &floats(&[2.0])));
     assert_eq!(fixed(&message(&[one.clone(), two.clone()])).unwrap(), [2.0]);
     assert_eq!(
-        var_len(&[message(&[one.clone()]), message(&[two])].concat()).unwrap(),
+        var_len(&[message(std::slice::from_ref(&one)), message(&[two])].concat()).unwrap(),
         [2.0]
     );
     // Also over one of another type, and one that holds nothing.
@@ -735,7 +735,7 @@ fn steps_that_are_not_as_wanted_are_refused() {
 
 /// Whatever the bytes are, an answer; and where they are a message, the one that the message has.
 fn agrees(parser: &mut ExampleParser, bytes: &[u8]) {
-    let parsed = parser.parse(bytes).map(Batch::clone);
+    let parsed = parser.parse(bytes).cloned();
     let Ok(message) = decode(bytes) else {
         return;
     };

@@ -5,12 +5,12 @@ mod support;
 use prost::Message;
 use support::{Folder, oracle};
 use trainspec_formats::events::{
-    EventIterator, EventReader, LARGEST, Purge, ReaderOptions, Run, RunOptions, decode, elements,
-    summary,
+    EventIterator, EventReader, LARGEST, Purge, ReaderOptions, Run, RunOptions, decode, summary,
 };
 use trainspec_formats::proto::event::What;
 use trainspec_formats::proto::summary::value::Value as Kind;
 use trainspec_formats::proto::{Event, GraphDef, MetaGraphDef, RunMetadata, Summary};
+use trainspec_formats::tensor::Tensor;
 use trainspec_formats::{Code, FormatError, crc};
 
 fn fixtures() -> Vec<(String, Vec<u8>)> {
@@ -136,7 +136,7 @@ fn look_at_values(summary: &Summary) {
     for value in &summary.value {
         match &value.value {
             Some(Kind::Tensor(tensor)) => {
-                let _ = elements(tensor);
+                let _ = Tensor::from_message(tensor.clone());
                 for string in &tensor.string_val {
                     let _ = summary::decode_png(string, 1 << 20);
                 }

@@ -42,7 +42,7 @@ fn memory_is_bounded_by_what_is_there() {
     assert!(records < 16, "{records} MiB for records");
 
     // Ten million strings of one byte: 30 MB of bytes.
-    let many = vec![0x0a, 1, b'x'].repeat(10_000_000);
+    let many = [0x0a, 1, b'x'].repeat(10_000_000);
     let list = field(1, &many);
     let entry = [field(1, b"x"), field(2, &list)].concat();
     let record = field(1, &field(1, &entry));

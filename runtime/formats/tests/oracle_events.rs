@@ -8,16 +8,14 @@ use support::messages::{assert_tensor, extents, fields, number, numbers, same};
 use support::sha256;
 use support::{Folder, bytes, json, oracle};
 use trainspec_formats::events::summary::{self, About, ImageOptions, Images, Pixels, Sounds};
-use trainspec_formats::events::{
-    Elements, LARGEST, SummaryWriter, WriterOptions, decode, elements, summary_iterator,
-};
+use trainspec_formats::events::{LARGEST, SummaryWriter, WriterOptions, decode, summary_iterator};
 use trainspec_formats::proto::event::What;
 use trainspec_formats::proto::summary::Value;
 use trainspec_formats::proto::summary::value::Value as Kind;
 use trainspec_formats::proto::{
     DataClass, Event, GraphDef, HistogramProto, MetaGraphDef, RunMetadata, SummaryMetadata,
-    TensorProto,
 };
+use trainspec_formats::tensor::{DType, Elements, Tensor};
 
 fn read(file: &str) -> Vec<Event> {
     let path = oracle().join("events").join(file);
@@ -265,43 +263,38 @@ fn oracle_summaries_of_the_constants_of_a_graph_are_the_same() {
         panic!("no graph");
     };
     let graph: GraphDef = decode(graph, LARGEST).unwrap();
-    let constant = |name: &str| -> TensorProto {
+    let constant = |name: &str| -> Tensor {
         use trainspec_formats::proto::attr_value::Value as Attr;
         let node = graph.node.iter().find(|node| node.name == name).unwrap();
         match node.attr["value"].value.clone() {
-            Some(Attr::Tensor(tensor)) => tensor,
+            Some(Attr::Tensor(tensor)) => Tensor::from_message(tensor).unwrap(),
             other => panic!("{other:?}"),
         }
     };
     let picture = |tag: &str, name: &str, max_outputs| {
         let tensor = constant(name);
-        let shape = trainspec_formats::events::shape(&tensor).unwrap();
+        let shape = tensor.shape();
         let options = ImageOptions {
             max_outputs,
             ..Default::default()
         };
         let (bytes, floats): (Vec<u8>, Vec<f32>);
-        let pixels = match elements(&tensor).unwrap() {
-            Elements::Integers(values) => {
-                bytes = values.iter().map(|&v| v as u8).collect();
+        let pixels = match tensor.dtype() {
+            DType::UInt8 => {
+                bytes = tensor.to_vec().unwrap();
                 Pixels::U8(&bytes)
             }
-            Elements::Floats(values) => {
-                floats = values.iter().map(|&v| v as f32).collect();
+            DType::Float32 => {
+                floats = tensor.to_vec().unwrap();
                 Pixels::F32(&floats)
             }
             other => panic!("{other:?}"),
         };
-        let shape = &shape[..];
         summary::image(tag, Images { shape, pixels }, options).unwrap()
     };
     let floats = |name: &str| -> (Vec<usize>, Vec<f32>) {
         let tensor = constant(name);
-        let Elements::Floats(values) = elements(&tensor).unwrap() else {
-            panic!("{tensor:?}");
-        };
-        let shape = trainspec_formats::events::shape(&tensor).unwrap();
-        (shape, values.iter().map(|&v| v as f32).collect())
+        (tensor.shape().to_vec(), tensor.to_vec().unwrap())
     };
     let (shape, samples) = floats("Const_3");
     let sounds = Sounds {
@@ -309,7 +302,7 @@ fn oracle_summaries_of_the_constants_of_a_graph_are_the_same() {
         samples: &samples,
         sample_rate: floats("sound/sample_rate").1[0],
     };
-    let Elements::Strings(note) = elements(&constant("Const_4")).unwrap() else {
+    let Elements::Strings(note) = constant("Const_4").into_elements() else {
         panic!("no note");
     };
     let note: Vec<String> = note
@@ -367,17 +360,15 @@ fn oracle_tensors_of_the_second_style_are_the_same() {
         };
         let ours = match tag {
             "loss" => {
-                let Elements::Floats(number) = elements(tensor).unwrap() else {
-                    panic!("{tensor:?}");
-                };
-                summary::scalar_tensor(tag, number[0] as f32, about)
+                let number = Tensor::from_message(tensor.clone()).unwrap();
+                summary::scalar_tensor(tag, number.to_vec().unwrap()[0], about)
             }
             "constant" => summary::histogram_tensor(tag, &[2.5; 4], 4, about).unwrap(),
             "none" => summary::histogram_tensor(tag, &[], 4, about).unwrap(),
             "note" | "scalar_note" => {
                 let strings = tensor.string_val.iter().map(|s| str::from_utf8(s).unwrap());
-                let shape = trainspec_formats::events::shape(tensor).unwrap();
-                summary::text(tag, &shape, &strings.collect::<Vec<_>>(), about).unwrap()
+                let shape = Tensor::from_message(tensor.clone()).unwrap();
+                summary::text(tag, shape.shape(), &strings.collect::<Vec<_>>(), about).unwrap()
             }
             "sound" => {
                 let mut wav = hound::WavReader::new(&tensor.string_val[0][..]).unwrap();

@@ -4,18 +4,18 @@ mod support;
 
 use serde_json::{Map, Value as Json, json as literal};
 use trainspec_formats::codecs::{
-    CsvColumn, CsvDefault, CsvOptions, Elements, RawOptions, Tensor, decode_csv, decode_raw,
-    element_size, parse_tensor, serialize_tensor,
+    CsvColumn, CsvDefault, CsvOptions, RawOptions, decode_csv, decode_raw, parse_tensor,
+    serialize_tensor,
 };
 use trainspec_formats::examples::{
     BytesColumn, Column, Dtype, Example, ExampleParser, Feature, FeatureSpec, Level, ListColumn,
     Ragged, Schema, SequenceExample, SequenceParser, SequenceSchema, Values, decode,
     decode_sequence, encode, encode_sequence, example, sequence_example,
 };
-use trainspec_formats::proto::DataType;
+use trainspec_formats::tensor::DType;
 use trainspec_formats::{Code, FormatError, Result};
 
-use support::{bytes, json};
+use support::{bytes, json, tensors};
 
 /// Fails on a field that is not known, so that nothing is left out unseen.
 fn known(what: &Json, fields: &[&str]) {
@@ -328,7 +328,8 @@ fn compare(place: &str, found: &Json, expected: &Json) {
         (Json::Object(a), Json::Object(b)) => {
             let keys = |o: &Map<String, Json>| o.keys().cloned().collect::<Vec<_>>();
             let (mut ka, mut kb) = (keys(a), keys(b));
-            (ka.sort(), kb.sort());
+            ka.sort();
+            kb.sort();
             assert_eq!(ka, kb, "{place}");
             let float = b
                 .get("dtype")
@@ -603,66 +604,6 @@ fn parse_sequence(case: &Json, shape: Shape) -> Result<Json> {
     Ok(found.remove(0))
 }
 
-/// The types that the reference data name.
-fn data_type(json: &Json) -> DataType {
-    use DataType::*;
-    match json.as_str().expect("a type") {
-        "float16" => DtHalf,
-        "bfloat16" => DtBfloat16,
-        "float32" => DtFloat,
-        "float64" => DtDouble,
-        "int8" => DtInt8,
-        "int16" => DtInt16,
-        "int32" => DtInt32,
-        "int64" => DtInt64,
-        "uint8" => DtUint8,
-        "uint16" => DtUint16,
-        "uint32" => DtUint32,
-        "uint64" => DtUint64,
-        "bool" => DtBool,
-        "complex64" => DtComplex64,
-        "complex128" => DtComplex128,
-        "string" => DtString,
-        other => panic!("unknown type {other}"),
-    }
-}
-
-/// The elements of a tensor of the reference data, as they lie in memory.
-fn tensor_of(json: &Json) -> Tensor {
-    use DataType::*;
-    let dtype = data_type(&json["dtype"]);
-    let elements = match dtype {
-        DtString => {
-            known(json, &["dtype", "shape", "data_hex"]);
-            Elements::Strings(list(&json["data_hex"]).iter().map(bytes).collect())
-        }
-        _ => {
-            known(json, &["dtype", "shape", "data"]);
-            let data = list(&json["data"]).iter();
-            Elements::Numbers(
-                data.flat_map(|v| match dtype {
-                    DtFloat | DtComplex64 => (number(v) as f32).to_le_bytes().to_vec(),
-                    DtDouble | DtComplex128 => number(v).to_le_bytes().to_vec(),
-                    DtHalf => half::f16::from_f64(number(v)).to_le_bytes().to_vec(),
-                    DtBfloat16 => half::bf16::from_f64(number(v)).to_le_bytes().to_vec(),
-                    DtBool => vec![u8::from(v.as_bool().expect("a truth"))],
-                    DtUint64 => v.as_u64().expect("an integer").to_le_bytes().to_vec(),
-                    _ => {
-                        let size = element_size(dtype).expect("a number");
-                        v.as_i64().expect("an integer").to_le_bytes()[..size].to_vec()
-                    }
-                })
-                .collect(),
-            )
-        }
-    };
-    Tensor {
-        dtype,
-        shape: usizes(&json["shape"]),
-        elements,
-    }
-}
-
 fn raw(case: &Json) -> Result<Json> {
     let strings: Vec<Vec<u8>> = list(&case["serialized_hex"]).iter().map(bytes).collect();
     let options = RawOptions {
@@ -674,10 +615,10 @@ fn raw(case: &Json) -> Result<Json> {
     };
     let found = decode_raw(
         strings.iter().map(Vec::as_slice),
-        data_type(&case["out_type"]),
+        tensors::dtype(&case["out_type"]),
         &options,
     )?;
-    let expected = tensor_of(&case["expected"]);
+    let expected = tensors::tensor(&case["name"].to_string(), &case["expected"]);
     assert_eq!(found, expected, "{}", case["name"]);
     // They are the same, to the byte.
     Ok(case["expected"].clone())
@@ -693,16 +634,12 @@ fn csv(case: &Json) -> Result<Json> {
         .zip(list(&case["record_defaults"]))
         .map(|(dtype, default)| {
             let given = !default.is_null();
-            match data_type(dtype) {
-                DataType::DtInt32 => {
-                    CsvDefault::Int32(given.then(|| default.as_i64().unwrap() as i32))
-                }
-                DataType::DtInt64 => CsvDefault::Int64(given.then(|| default.as_i64().unwrap())),
-                DataType::DtFloat => CsvDefault::Float(given.then(|| number(default) as f32)),
-                DataType::DtDouble => CsvDefault::Double(given.then(|| number(default))),
-                DataType::DtString => {
-                    CsvDefault::Bytes(given.then(|| default.as_str().unwrap().into()))
-                }
+            match tensors::dtype(dtype) {
+                DType::Int32 => CsvDefault::Int32(given.then(|| default.as_i64().unwrap() as i32)),
+                DType::Int64 => CsvDefault::Int64(given.then(|| default.as_i64().unwrap())),
+                DType::Float32 => CsvDefault::Float(given.then(|| number(default) as f32)),
+                DType::Float64 => CsvDefault::Double(given.then(|| number(default))),
+                DType::String => CsvDefault::Bytes(given.then(|| default.as_str().unwrap().into())),
                 other => panic!("unknown type of a field {other:?}"),
             }
         })
@@ -742,7 +679,7 @@ fn csv(case: &Json) -> Result<Json> {
 }
 
 fn serialize(case: &Json) {
-    let tensor = tensor_of(&case["tensor"]);
+    let tensor = tensors::tensor(&case["name"].to_string(), &case["tensor"]);
     let [serialized] = list(&case["serialized_hex"]).as_slice() else {
         panic!("{}: one string", case["name"]);
     };

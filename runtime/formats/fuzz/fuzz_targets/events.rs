@@ -4,12 +4,11 @@
 use libfuzzer_sys::fuzz_target;
 use prost::Message;
 use trainspec_formats::crc;
-use trainspec_formats::events::{
-    EventIterator, EventReader, ReaderOptions, decode, elements, summary,
-};
+use trainspec_formats::events::{EventIterator, EventReader, ReaderOptions, decode, summary};
 use trainspec_formats::proto::event::What;
 use trainspec_formats::proto::summary::value::Value as Kind;
 use trainspec_formats::proto::{Event, GraphDef, MetaGraphDef, RunMetadata};
+use trainspec_formats::tensor::Tensor;
 
 /// Small, so that a message that takes more than it should is seen.
 const LIMIT: u64 = 1 << 26;
@@ -67,7 +66,7 @@ fn look_at(event: &Event) {
             for value in &values.value {
                 match &value.value {
                     Some(Kind::Tensor(tensor)) => {
-                        let _ = elements(tensor);
+                        let _ = Tensor::from_message(tensor.clone());
                         for string in &tensor.string_val {
                             let _ = summary::decode_png(string, 1 << 20);
                         }

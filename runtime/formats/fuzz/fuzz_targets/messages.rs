@@ -11,8 +11,8 @@ use trainspec_formats::examples::{
     Column, Dtype, ExampleParser, FeatureSpec, Partition, Schema, SequenceParser, SequenceSchema,
     Values, decode, decode_sequence, encode, encode_sequence,
 };
-use trainspec_formats::proto::DataType;
 use trainspec_formats::proto::feature::Kind;
+use trainspec_formats::tensor::DType;
 
 static LISTS: LazyLock<ExampleParser> = LazyLock::new(|| {
     let schema = Schema::new([
@@ -92,7 +92,7 @@ fuzz_target!(|bytes: &[u8]| {
         &fields,
         &CsvOptions::default(),
     );
-    let _ = decode_raw([bytes], DataType::DtInt16, &RawOptions::default());
+    let _ = decode_raw([bytes], DType::Int16, &RawOptions::default());
 });
 
 /// The columns say what the message says.

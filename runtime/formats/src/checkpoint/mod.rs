@@ -5,7 +5,6 @@
 //! which checkpoints are kept.
 
 pub mod bundle;
-mod dtype;
 mod follow;
 mod key;
 mod manage;
@@ -16,12 +15,10 @@ mod reader;
 pub mod safetensors;
 mod slice;
 mod state;
-mod tensor;
 mod text;
 pub mod v1;
 
 pub use bundle::{Bundle, BundleWriter};
-pub use dtype::DType;
 pub use follow::{Checkpoints, Clock, MachineClock, checkpoints_iterator};
 pub use manage::{
     Listed, PathStyle, STATE_FILE, Version, checkpoint_exists, generate_checkpoint_state_proto,
@@ -35,5 +32,6 @@ pub use reader::{CheckpointReader, verify};
 pub use safetensors::Safetensors;
 pub use slice::{Extent, Slice};
 pub use state::CheckpointState;
-pub use tensor::{Element, Elements, ElementsView, Tensor, TensorView};
 pub use v1::{TableCheckpoint, TableCheckpointWriter};
+
+pub use crate::tensor::{DType, Element, Elements, ElementsView, Tensor, TensorView};

@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value as Json, json};
 
-use crate::checkpoint::tensor::{ElementsView, TensorView, count};
 use crate::checkpoint::{DType, Tensor};
 use crate::error::{Code, FileKind, FormatError, Result};
 use crate::files::{self, Durability, ReadAt, Replacement};
+use crate::tensor::{ElementsView, TensorView, count};
 
 /// The longest header that readers accept.
 const LONGEST_HEADER: u64 = 100_000_000;

@@ -3,9 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::checkpoint::tensor::{Elements, Tensor, count};
 use crate::error::{FileKind, FormatError, Result};
 use crate::proto::{TensorSliceProto, tensor_slice_proto};
+use crate::tensor::{Elements, Tensor, count};
 
 /// A rectangular part of a tensor: one extent for each dimension.
 ///

@@ -8,5 +8,5 @@ mod raw;
 mod tensor;
 
 pub use csv::{CsvColumn, CsvDefault, CsvOptions, decode_csv};
-pub use raw::{RawOptions, decode_raw, element_size};
-pub use tensor::{Elements, Tensor, parse_tensor, serialize_tensor};
+pub use raw::{RawOptions, decode_raw};
+pub use tensor::{parse_tensor, serialize_tensor};

@@ -1,8 +1,7 @@
 //! Numbers as they lie in memory.
 
-use super::tensor::{Elements, Tensor};
 use crate::error::{FileKind, FormatError, Result};
-use crate::proto::DataType;
+use crate::tensor::{DType, Tensor, turn_round};
 
 /// How raw bytes are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,44 +21,27 @@ impl Default for RawOptions {
     }
 }
 
-/// How many bytes a number of a type takes; nothing for types that are no numbers of a fixed size.
-pub fn element_size(dtype: DataType) -> Option<usize> {
-    use DataType::*;
-    match dtype {
-        DtBool | DtInt8 | DtUint8 | DtQint8 | DtQuint8 | DtFloat8E5m2 | DtFloat8E4m3fn => Some(1),
-        DtInt16 | DtUint16 | DtQint16 | DtQuint16 | DtHalf | DtBfloat16 => Some(2),
-        DtFloat | DtInt32 | DtUint32 | DtQint32 => Some(4),
-        DtDouble | DtInt64 | DtUint64 | DtComplex64 => Some(8),
-        DtComplex128 => Some(16),
-        _ => None,
-    }
-}
-
 /// The numbers in strings of bytes, which must have one length: a row to each string.
 ///
 /// ```
-/// use trainspec_formats::codecs::{Elements, RawOptions, decode_raw};
-/// use trainspec_formats::proto::DataType;
+/// use trainspec_formats::codecs::{RawOptions, decode_raw};
+/// use trainspec_formats::tensor::{DType, Tensor};
 ///
 /// # fn main() -> trainspec_formats::Result<()> {
 /// let options = RawOptions { little_endian: false, ..Default::default() };
-/// let tensor = decode_raw([&[1, 2, 3, 4][..]], DataType::DtInt16, &options)?;
-/// assert_eq!(tensor.shape, [1, 2]);
-/// assert_eq!(tensor.elements, Elements::Numbers(vec![2, 1, 4, 3]));
+/// let tensor = decode_raw([&[1, 2, 3, 4][..]], DType::Int16, &options)?;
+/// assert_eq!(tensor, Tensor::from_values(&[1, 2], &[0x0102_i16, 0x0304])?);
 /// # Ok(())
 /// # }
 /// ```
 pub fn decode_raw<'a>(
     strings: impl IntoIterator<Item = &'a [u8]>,
-    dtype: DataType,
+    dtype: DType,
     options: &RawOptions,
 ) -> Result<Tensor> {
     let invalid = |cause: String| FormatError::invalid(FileKind::Example, cause);
-    let Some(size) = element_size(dtype) else {
-        return Err(invalid(format!(
-            "raw bytes cannot be {}",
-            dtype.as_str_name()
-        )));
+    let Some(size) = dtype.size() else {
+        return Err(invalid(format!("raw bytes cannot be {dtype}")));
     };
     let mut numbers = Vec::new();
     let (mut rows, mut length) = (0_usize, options.fixed_length);
@@ -84,21 +66,11 @@ pub fn decode_raw<'a>(
     let length = length.unwrap_or(0);
     if length % size != 0 {
         return Err(invalid(format!(
-            "{length} bytes are no multiple of the {size} of {}",
-            dtype.as_str_name()
+            "{length} bytes are no multiple of the {size} of {dtype}"
         )));
     }
     if !options.little_endian {
-        // The two parts of a complex number are numbers of their own.
-        let part = match dtype {
-            DataType::DtComplex64 | DataType::DtComplex128 => size / 2,
-            _ => size,
-        };
-        numbers.chunks_exact_mut(part).for_each(<[u8]>::reverse);
+        turn_round(dtype, &mut numbers);
     }
-    Ok(Tensor {
-        dtype,
-        shape: vec![rows, length / size],
-        elements: Elements::Numbers(numbers),
-    })
+    Tensor::new(dtype, &[rows, length / size], numbers)
 }

@@ -1,19 +1,14 @@
-//! Events as records: a length, its checksum, the bytes, their checksum.
+//! Events as records in a file that may still grow.
 //!
-//! In: a file that may still grow. Out: the bytes of one record after the other. This is the only file here that knows how
-//! records are framed.
+//! In: a file. Out: the bytes of one record after the other, or that the next is not there yet. A
+//! [`RecordReader`](crate::records::RecordReader) reads ahead and takes a record that ends too early for the end or for damage;
+//! here it is asked for again, from the file, when that has grown. How a record is framed is the same.
 
 use std::io;
 
-use crate::crc;
 use crate::error::{FileKind, FormatError, Result};
 use crate::files::ReadAt;
-
-/// What stands before the bytes of a record: the length and its checksum.
-const HEADER: usize = 12;
-
-/// What stands after them: their checksum.
-const FOOTER: usize = 4;
+use crate::records::frame::{self, FOOTER, HEADER};
 
 /// How much is read at once, if there is as much.
 const CHUNK: usize = 1 << 16;
@@ -24,11 +19,9 @@ pub(super) fn append(to: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     to.extend([0; HEADER]);
     write(to);
     let body = &to[start + HEADER..];
-    let length = (body.len() as u64).to_le_bytes();
-    let after = crc::masked(body).to_le_bytes();
-    to.extend(after);
-    to[start..start + 8].copy_from_slice(&length);
-    to[start + 8..start + HEADER].copy_from_slice(&crc::masked(&length).to_le_bytes());
+    let (header, footer) = (frame::header(body.len() as u64), frame::footer(body));
+    to[start..start + HEADER].copy_from_slice(&header);
+    to.extend(footer);
 }
 
 /// Records that are read in order, now or when they are there.
@@ -66,26 +59,23 @@ impl Frames {
     /// The bytes of the next record and the place where it begins; nothing while it is not there as a whole.
     pub(super) fn next(&mut self) -> Result<Option<(u64, &[u8])>> {
         let at = self.position;
-        let Some(header) = self.peek(HEADER as u64)? else {
+        let header = self.peek(HEADER as u64)?;
+        let Some(header) = header.and_then(<[u8]>::first_chunk) else {
             return Ok(None);
         };
-        let (length, stored) = header.split_at(8);
         let damaged = |cause: &str| Err(FormatError::data_loss(FileKind::Events, cause).at(at));
-        if crc::masked(length) != number(stored) {
+        let Some(length) = frame::length(header) else {
             return damaged("the checksum of the length of a record is wrong");
-        }
-        let length = length
-            .iter()
-            .rev()
-            .fold(0_u64, |n, &byte| n << 8 | u64::from(byte));
-        let Some(whole) = length.checked_add((HEADER + FOOTER) as u64) else {
+        };
+        let Some(whole) = frame::framed_length(length) else {
             return damaged("a record is longer than any file");
         };
-        let Some(record) = self.peek(whole)? else {
+        let record = self.peek(whole)?;
+        let Some((framed, footer)) = record.and_then(<[u8]>::split_last_chunk::<FOOTER>) else {
             return Ok(None);
         };
-        let end = record.len() - FOOTER;
-        if crc::masked(&record[HEADER..end]) != number(&record[end..]) {
+        let end = framed.len();
+        if !frame::is_intact(&framed[HEADER..], footer) {
             return damaged("the checksum of the bytes of a record is wrong");
         }
         self.position += whole;
@@ -136,14 +126,6 @@ fn failed(e: io::Error) -> FormatError {
     FormatError::io(FileKind::Events, "read it", e)
 }
 
-/// Four bytes, the lowest first.
-fn number(bytes: &[u8]) -> u32 {
-    bytes
-        .iter()
-        .rev()
-        .fold(0, |n, &byte| n << 8 | u32::from(byte))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -186,8 +168,7 @@ mod tests {
     #[test]
     fn a_length_beyond_the_file_allocates_nothing() {
         for length in [1 << 40, u64::MAX - 16, u64::MAX] {
-            let mut bytes = length.to_le_bytes().to_vec();
-            bytes.extend(crc::masked(&bytes).to_le_bytes());
+            let bytes = frame::header(length).to_vec();
             let mut frames = Frames::new(Box::new(bytes), 0);
             match frames.next() {
                 Ok(next) => assert_eq!(next, None),

@@ -32,7 +32,6 @@ mod frames;
 mod reader;
 mod run;
 pub mod summary;
-mod tensor;
 mod writer;
 
 pub use bounded::{LARGEST, decode};
@@ -40,7 +39,6 @@ pub use cache::SummaryWriterCache;
 pub use folder::{RunReader, is_event_file};
 pub use reader::{EventIterator, EventReader, Place, ReaderOptions, summary_iterator};
 pub use run::{Kind, Point, Purge, Run, RunOptions, Series};
-pub use tensor::{Elements, elements, shape};
 pub use writer::{Clock, SummaryWriter, WriterOptions};
 
 /// What the first event of a file says, before the number of the version.

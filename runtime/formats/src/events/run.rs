@@ -9,13 +9,15 @@ use std::path::Path;
 use crate::error::{Code, FileKind, FormatError, Result};
 use crate::events::folder::RunReader;
 use crate::events::reader::{Place, ReaderOptions};
-use crate::events::tensor::{Elements, elements};
 use crate::events::{VERSION, bounded};
 use crate::proto::event::What;
 use crate::proto::session_log::SessionStatus;
 use crate::proto::summary::Value;
 use crate::proto::summary::value::Value as Field;
-use crate::proto::{DataType, Event, GraphDef, MetaGraphDef, SessionLog, Summary, SummaryMetadata};
+use crate::proto::{
+    DataType, Event, GraphDef, MetaGraphDef, SessionLog, Summary, SummaryMetadata, TensorProto,
+};
+use crate::tensor::Tensor;
 
 /// What happens to values from before a restart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -261,11 +263,7 @@ impl Run {
         }
         point.scalar = match value {
             Some(Field::SimpleValue(number)) => Some(number.into()),
-            Some(Field::Tensor(tensor)) if series.kind == Kind::Scalar => match elements(&tensor) {
-                Ok(Elements::Floats(numbers)) if numbers.len() == 1 => Some(numbers[0]),
-                Ok(Elements::Integers(numbers)) if numbers.len() == 1 => Some(numbers[0] as f64),
-                _ => None,
-            },
+            Some(Field::Tensor(tensor)) if series.kind == Kind::Scalar => only_number(tensor),
             _ => None,
         };
         series.points.push(point);
@@ -298,6 +296,17 @@ impl Run {
             _ => self.latest_step = event.step,
         }
     }
+}
+
+/// The number that a tensor is; nothing for one of more, of none, or of something else.
+fn only_number(message: TensorProto) -> Option<f64> {
+    // Others are not filled up only to be dropped.
+    let dims = message.tensor_shape.as_ref().map_or(&[][..], |s| &s.dim);
+    if dims.iter().any(|dim| dim.size != 1) {
+        return None;
+    }
+    let numbers = Tensor::from_message(message).ok()?.to_f64s().ok()?;
+    numbers.first().copied()
 }
 
 /// What a value is, by its field and by what its metadata say.

@@ -14,7 +14,7 @@ pub fn framed_length(data: u64) -> Option<u64> {
 }
 
 /// What stands before data of some length.
-pub(super) fn header(length: u64) -> [u8; HEADER] {
+pub(crate) fn header(length: u64) -> [u8; HEADER] {
     let length = length.to_le_bytes();
     let mut header = [0; HEADER];
     header[..8].copy_from_slice(&length);
@@ -23,13 +23,13 @@ pub(super) fn header(length: u64) -> [u8; HEADER] {
 }
 
 /// What stands behind some data.
-pub(super) fn footer(data: &[u8]) -> [u8; FOOTER] {
+pub(crate) fn footer(data: &[u8]) -> [u8; FOOTER] {
     crc::masked(data).to_le_bytes()
 }
 
 /// The length that a header states, if its checksum is right.
 #[inline]
-pub(super) fn length(header: &[u8; HEADER]) -> Option<u64> {
+pub(crate) fn length(header: &[u8; HEADER]) -> Option<u64> {
     let (length, stored) = header.split_first_chunk::<8>()?;
     let stored = u32::from_le_bytes(*stored.first_chunk()?);
     (crc::masked(length) == stored).then(|| u64::from_le_bytes(*length))
@@ -37,6 +37,6 @@ pub(super) fn length(header: &[u8; HEADER]) -> Option<u64> {
 
 /// Whether the checksum behind data is that of the data.
 #[inline]
-pub(super) fn is_intact(data: &[u8], footer: &[u8; FOOTER]) -> bool {
+pub(crate) fn is_intact(data: &[u8], footer: &[u8; FOOTER]) -> bool {
     crc::masked(data) == u32::from_le_bytes(*footer)
 }

@@ -23,7 +23,7 @@
 //! ```
 
 mod compression;
-mod frame;
+pub(crate) mod frame;
 mod glob;
 mod index;
 mod many;

@@ -2,7 +2,7 @@
 
 use half::{bf16, f16};
 use serde_json::Value as Json;
-use trainspec_formats::checkpoint::{DType, Elements, Tensor};
+use trainspec_formats::tensor::{DType, Tensor};
 
 /// The fields of an object, each of which must be taken.
 pub struct Fields<'a> {
@@ -89,16 +89,11 @@ pub fn same(a: &Tensor, b: &Tensor) -> bool {
         return true;
     }
     let alike = a.dtype() == b.dtype() && a.shape() == b.shape();
-    match (a.elements(), b.elements()) {
-        (Elements::Bytes(x), Elements::Bytes(y)) if alike && a.dtype() == DType::Float32 => {
-            let numbers = |bytes: &[u8]| -> Vec<u32> {
-                let number = |four: &[u8]| u32::from_le_bytes(four.try_into().unwrap());
-                bytes.chunks(4).map(number).collect()
-            };
-            let nan = |bits: u32| f32::from_bits(bits).is_nan();
-            let pairs = numbers(x).into_iter().zip(numbers(y));
-            pairs.into_iter().all(|(x, y)| x == y || nan(x) && nan(y))
-        }
+    match (a.to_f64s(), b.to_f64s()) {
+        (Ok(x), Ok(y)) if alike && a.dtype().name().contains("float") => x
+            .into_iter()
+            .zip(y)
+            .all(|(x, y)| x.to_bits() == y.to_bits() || x.is_nan() && y.is_nan()),
         _ => false,
     }
 }

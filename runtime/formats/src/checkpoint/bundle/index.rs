@@ -6,7 +6,6 @@ use prost::Message;
 
 use crate::checkpoint::bundle::index_path;
 use crate::checkpoint::slice::Slice;
-use crate::checkpoint::tensor::count;
 use crate::checkpoint::{DType, key};
 use crate::error::{Code, FileKind, FormatError, Result};
 use crate::files::{self, ReadAt};
@@ -15,6 +14,7 @@ use crate::proto::{
     tensor_shape_proto,
 };
 use crate::table::Table;
+use crate::tensor::count;
 
 /// The version of what this crate reads and writes.
 pub(crate) const VERSION: i32 = 1;

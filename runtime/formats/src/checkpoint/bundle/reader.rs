@@ -9,12 +9,12 @@ use crate::checkpoint::bundle::data::{CHUNK, Job, read, read_exact};
 use crate::checkpoint::bundle::index::Index;
 use crate::checkpoint::bundle::{Endianness, Entry, Header, data_path, index_path, strings};
 use crate::checkpoint::slice::{Region, Run, Slice, Uncovered, cover, runs};
-use crate::checkpoint::tensor::turn_round;
 use crate::checkpoint::{DType, Elements, Tensor, key};
 use crate::crc;
 use crate::error::{Code, FileKind, FormatError, Result};
 use crate::files;
 use crate::files::ReadAt;
+use crate::tensor::turn_round;
 
 /// A checkpoint of the second version that is open.
 ///

@@ -10,12 +10,12 @@ use crate::checkpoint::bundle::data::CHUNK;
 use crate::checkpoint::bundle::index::{Index, VERSION};
 use crate::checkpoint::bundle::{Entry, Header, data_path, index_path, strings};
 use crate::checkpoint::slice::Slice;
-use crate::checkpoint::tensor::{ElementsView, TensorView};
 use crate::checkpoint::{DType, key};
 use crate::crc;
 use crate::error::{Code, FileKind, FormatError, Result};
 use crate::files::{Durability, Replacement};
 use crate::table::TableBuilder;
+use crate::tensor::{ElementsView, TensorView};
 
 /// Below this a second thread costs more than it brings.
 const WORTH_A_THREAD: usize = 1024 * 1024;

@@ -2,9 +2,9 @@
 
 use std::io::Read;
 
-use crate::checkpoint::DType;
-use crate::checkpoint::tensor::count;
 use crate::error::{Code, FileKind, FormatError, Result};
+use crate::tensor::DType;
+use crate::tensor::count;
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
 /// NumPy itself refuses headers of more than 10000 bytes unless told otherwise.

@@ -4,11 +4,11 @@ use std::fs::File;
 use std::io::{BufReader, Read, Write};
 use std::path::Path;
 
-use crate::checkpoint::DType;
 use crate::checkpoint::numpy::header::{Form, Header, name_of};
-use crate::checkpoint::tensor::{ElementsView, Tensor, TensorView, turn_round};
 use crate::error::{FileKind, FormatError, Result};
 use crate::files::{self, Durability, ReadAt, Replacement};
+use crate::tensor::DType;
+use crate::tensor::{ElementsView, Tensor, TensorView, turn_round};
 
 /// Reads an array.
 pub fn read(path: &Path) -> Result<Tensor> {
@@ -118,7 +118,7 @@ pub(super) fn put(tensor: TensorView<'_>, out: &mut impl Write) -> Result<()> {
 
 impl Header {
     fn elements(&self) -> usize {
-        crate::checkpoint::tensor::count(&self.shape).unwrap_or(0)
+        crate::tensor::count(&self.shape).unwrap_or(0)
     }
 
     fn transposed(&self) -> bool {

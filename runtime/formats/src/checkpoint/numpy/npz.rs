@@ -9,10 +9,10 @@ use std::sync::Arc;
 use crate::checkpoint::numpy::header::Header;
 use crate::checkpoint::numpy::npy;
 use crate::checkpoint::numpy::zip::{self, Archive, Member};
-use crate::checkpoint::tensor::TensorView;
 use crate::checkpoint::{DType, Tensor};
 use crate::error::{FileKind, FormatError, Result};
 use crate::files::{self, Durability, Replacement};
+use crate::tensor::TensorView;
 
 /// Whether the arrays of an archive are packed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

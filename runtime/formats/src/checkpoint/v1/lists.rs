@@ -1,7 +1,12 @@
 //! The elements of a tensor as a list in a message: which list has which type, and how the elements lie in it.
+//!
+//! These lists are read and written without a [`TensorProto`](crate::proto::TensorProto) between: a checkpoint holds a tensor of any
+//! length as one list, which would take its memory twice. And they are stricter than
+//! [`Tensor::from_message`](crate::tensor::Tensor::from_message): a list is as long as the slice it is for, never filled up, and
+//! never bytes.
 
-use crate::checkpoint::DType;
-use crate::checkpoint::tensor::{ElementsView, TensorView};
+use crate::tensor::DType;
+use crate::tensor::{ElementsView, TensorView};
 use crate::wire::{Broken, Value, Wire};
 
 /// How the numbers of a list are written.

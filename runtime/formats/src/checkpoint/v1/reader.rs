@@ -9,13 +9,13 @@ use prost::Message;
 use crate::checkpoint::bundle::{check_version, dtype_from_number, shape_from_proto};
 use crate::checkpoint::paths::matching;
 use crate::checkpoint::slice::{Region, Slice, Uncovered, cover, runs};
-use crate::checkpoint::tensor::count;
 use crate::checkpoint::v1::lists;
 use crate::checkpoint::{DType, Elements, Tensor, key};
 use crate::error::{Code, FileKind, FormatError, Result};
 use crate::files::{self, ReadAt};
 use crate::proto::SavedTensorSlices;
 use crate::table::Table;
+use crate::tensor::count;
 use crate::wire::{Broken, Value, Wire};
 
 /// A checkpoint of the first version that is open.

@@ -9,12 +9,12 @@ use prost::Message;
 use crate::checkpoint::bundle::shape_to_proto;
 use crate::checkpoint::key;
 use crate::checkpoint::slice::Slice;
-use crate::checkpoint::tensor::TensorView;
 use crate::checkpoint::v1::lists::{self, List, field_length, put_head};
 use crate::error::{Code, FileKind, FormatError, Result};
 use crate::files::{Durability, Replacement};
 use crate::proto::{SavedSliceMeta, SavedTensorSliceMeta, SavedTensorSlices, VersionDef};
 use crate::table::TableBuilder;
+use crate::tensor::TensorView;
 
 /// Writes a checkpoint of the first version. The tensors are only looked at when it is finished, one after the other.
 ///

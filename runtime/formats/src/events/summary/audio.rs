@@ -2,10 +2,10 @@
 
 use crate::error::Result;
 use crate::events::summary::{About, batch_tag, clean_tag, count, of_plugin, refused};
-use crate::events::tensor;
 use crate::proto::Summary;
 use crate::proto::summary::value::Value as Kind;
 use crate::proto::summary::{Audio, Value};
+use crate::tensor::Tensor;
 
 /// A batch of sounds: `[sounds, frames, channels]`, or `[sounds, frames]` for one channel.
 #[derive(Debug, Clone, Copy)]
@@ -54,9 +54,15 @@ pub fn audio_tensor(
         strings.push(wav(sounds, i, frames, channels)?);
         strings.push(Vec::new());
     }
-    let value = tensor::strings(&[kept, 2], strings);
+    let value = Tensor::strings(&[kept, 2], strings)?;
     // The encoding, field 2: WAV, 11.
-    Ok(of_plugin(tag, value, "audio", vec![0x10, 11], about))
+    Ok(of_plugin(
+        tag,
+        value.into_message()?,
+        "audio",
+        vec![0x10, 11],
+        about,
+    ))
 }
 
 fn extents(sounds: Sounds<'_>) -> Result<[usize; 3]> {

@@ -3,8 +3,8 @@
 use crate::error::Result;
 use crate::events::summary::histogram::not_finite;
 use crate::events::summary::{About, of_plugin, refused};
-use crate::events::tensor;
-use crate::proto::{DataType, Summary};
+use crate::proto::Summary;
+use crate::tensor::Tensor;
 
 /// How many buckets a histogram has unless said otherwise.
 pub const BUCKETS: usize = 30;
@@ -26,9 +26,14 @@ pub fn histogram_tensor(
         true => vec![[0.0; 3]; buckets],
         false => rows(tag, values, buckets)?,
     };
-    let bytes = rows.iter().flatten().flat_map(|x| x.to_le_bytes());
-    let value = tensor::content(DataType::DtDouble, &[buckets, 3], bytes.collect());
-    Ok(of_plugin(tag, value, "histograms", Vec::new(), about))
+    let value = Tensor::from_values(&[buckets, 3], rows.as_flattened())?;
+    Ok(of_plugin(
+        tag,
+        value.into_message()?,
+        "histograms",
+        Vec::new(),
+        about,
+    ))
 }
 
 fn rows(tag: &str, values: &[f64], buckets: usize) -> Result<Vec<[f64; 3]>> {
@@ -66,27 +71,26 @@ fn rows(tag: &str, values: &[f64], buckets: usize) -> Result<Vec<[f64; 3]>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::events::{Elements, elements};
     use crate::proto::summary::value::Value as Kind;
 
-    fn of(values: &[f64], buckets: usize) -> Elements {
+    fn of(values: &[f64], buckets: usize) -> Vec<f64> {
         let summary = histogram_tensor("h", values, buckets, About::default()).unwrap();
-        match &summary.value[0].value {
-            Some(Kind::Tensor(tensor)) => elements(tensor).unwrap(),
+        match summary.value[0].value.clone() {
+            Some(Kind::Tensor(tensor)) => Tensor::from_message(tensor).unwrap().to_f64s().unwrap(),
             other => panic!("{other:?}"),
         }
     }
 
     #[test]
     fn the_largest_value_is_in_the_last_bucket() {
-        let expected = vec![0.0, 2.0, 1.0, 2.0, 4.0, 2.0];
-        assert_eq!(of(&[0.0, 2.0, 4.0], 2), Elements::Floats(expected));
+        let expected = [0.0, 2.0, 1.0, 2.0, 4.0, 2.0];
+        assert_eq!(of(&[0.0, 2.0, 4.0], 2), expected);
     }
 
     #[test]
     fn no_bucket_is_an_empty_tensor() {
-        assert_eq!(of(&[1.0, 2.0], 0), Elements::Floats(Vec::new()));
-        assert_eq!(of(&[], 1), Elements::Floats(vec![0.0; 3]));
+        assert!(of(&[1.0, 2.0], 0).is_empty());
+        assert_eq!(of(&[], 1), [0.0; 3]);
     }
 
     #[test]

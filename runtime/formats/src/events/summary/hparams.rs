@@ -13,14 +13,13 @@
 
 use prost::Message;
 
-use crate::events::summary::{About, of_plugin};
-use crate::events::tensor;
+use crate::events::summary::{About, numbers, of_plugin};
+use crate::proto::Summary;
 use crate::proto::hparams::h_params_plugin_data::Data;
 use crate::proto::hparams::value::Kind;
 use crate::proto::hparams::{
     Experiment, HParamsPluginData, SessionEndInfo, SessionStartInfo, Status, Value,
 };
-use crate::proto::{DataType, Summary};
 
 /// What a hyperparameter is set to.
 #[derive(Debug, Clone, PartialEq)]
@@ -79,7 +78,7 @@ fn of(tag: &str, data: Data) -> Summary {
         data: Some(data),
     };
     // The metadata say it all; a value has to be there.
-    let nothing = tensor::content(DataType::DtFloat, &[0], Vec::new());
+    let nothing = numbers::<f32>(&[0], &[]);
     of_plugin(
         tag,
         nothing,

@@ -4,11 +4,11 @@ use half::f16;
 
 use crate::error::{Code, FileKind, FormatError, Result};
 use crate::events::summary::{About, MAX_OUTPUTS, batch_tag, clean_tag, count, of_plugin, refused};
-use crate::events::tensor;
 use crate::proto::Summary;
 use crate::proto::summary::Image;
 use crate::proto::summary::Value;
 use crate::proto::summary::value::Value as Kind;
+use crate::tensor::Tensor;
 
 /// What stands for a pixel that is not finite unless said otherwise: red.
 pub const BAD_COLOR: [u8; 4] = [255, 0, 0, 255];
@@ -118,8 +118,14 @@ pub fn image_tensor(
         };
         strings.push(png(&bytes, size)?);
     }
-    let value = tensor::strings(&[strings.len()], strings);
-    Ok(of_plugin(tag, value, "images", Vec::new(), about))
+    let value = Tensor::strings(&[strings.len()], strings)?;
+    Ok(of_plugin(
+        tag,
+        value.into_message()?,
+        "images",
+        Vec::new(),
+        about,
+    ))
 }
 
 /// The extents of a PNG file and its pixels: height, width, channels. At most some bytes of pixels are made.

@@ -30,11 +30,11 @@ pub use image::{BAD_COLOR, ImageOptions, Images, Pixels, decode_png, image, imag
 use std::collections::HashSet;
 
 use crate::error::{FileKind, FormatError, Result};
-use crate::events::tensor;
 use crate::proto::summary::Value;
 use crate::proto::summary::value::Value as Kind;
 use crate::proto::summary_metadata::PluginData;
-use crate::proto::{DataType, Summary, SummaryMetadata, TensorProto};
+use crate::proto::{Summary, SummaryMetadata, TensorProto};
+use crate::tensor::{Element, Tensor, count};
 
 /// How many images or sounds of a batch are kept unless said otherwise.
 pub const MAX_OUTPUTS: usize = 3;
@@ -55,8 +55,7 @@ pub fn scalar(tag: &str, value: f32) -> Summary {
 
 /// A number, as a tensor.
 pub fn scalar_tensor(tag: &str, value: f32, about: About<'_>) -> Summary {
-    let value = tensor::content(DataType::DtFloat, &[], value.to_le_bytes().to_vec());
-    of_plugin(tag, value, "scalars", Vec::new(), about)
+    of_plugin(tag, numbers(&[], &[value]), "scalars", Vec::new(), about)
 }
 
 /// Strings, which TensorBoard shows as Markdown: one for the shape `[]`, or a list or table of them.
@@ -71,8 +70,14 @@ pub fn text(
         return Err(refused(cause));
     }
     let strings = strings.iter().map(|s| s.as_ref().as_bytes().to_vec());
-    let value = tensor::strings(shape, strings.collect());
-    Ok(of_plugin(tag, value, "text", Vec::new(), about))
+    let value = Tensor::strings(shape, strings.collect())?;
+    Ok(of_plugin(
+        tag,
+        value.into_message()?,
+        "text",
+        Vec::new(),
+        about,
+    ))
 }
 
 /// Any tensor, with any metadata.
@@ -153,11 +158,10 @@ fn batch_tag(tag: &str, kind: &str, max_outputs: usize, i: usize) -> String {
     }
 }
 
-/// How many elements a shape has; nothing if that cannot be.
-fn count(shape: &[usize]) -> Option<usize> {
-    shape
-        .iter()
-        .try_fold(1_usize, |count, &extent| count.checked_mul(extent))
+/// A few numbers as a message; the shape must be theirs.
+fn numbers<T: Element>(shape: &[usize], values: &[T]) -> TensorProto {
+    let tensor = Tensor::from_values(shape, values).expect("as many as the shape has");
+    tensor.into_message().expect("a small shape")
 }
 
 fn refused(cause: impl Into<String>) -> FormatError {

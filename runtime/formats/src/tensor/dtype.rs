@@ -5,7 +5,7 @@ use std::fmt;
 /// The type of a tensor's elements.
 ///
 /// ```
-/// use trainspec_formats::checkpoint::DType;
+/// use trainspec_formats::tensor::DType;
 ///
 /// assert_eq!(DType::from_name("float32"), Some(DType::Float32));
 /// assert_eq!(DType::BFloat16.to_string(), "bfloat16");

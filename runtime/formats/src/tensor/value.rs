@@ -3,13 +3,13 @@
 use bytemuck::{CheckedBitPattern, NoUninit};
 use half::{bf16, f16};
 
-use crate::checkpoint::DType;
 use crate::error::{Code, FileKind, FormatError, Result};
+use crate::tensor::DType;
 
 /// A tensor with its elements, in the order of the last dimension first and each the lowest byte first.
 ///
 /// ```
-/// use trainspec_formats::checkpoint::{DType, Tensor};
+/// use trainspec_formats::tensor::{DType, Tensor};
 ///
 /// let tensor = Tensor::from_values(&[2, 2], &[1.0_f32, 2.0, 3.0, 4.0])?;
 /// assert_eq!(tensor.dtype(), DType::Float32);
@@ -182,6 +182,58 @@ impl Tensor {
             .map(bytemuck::checked::try_pod_read_unaligned)
             .collect::<std::result::Result<_, _>>()
             .map_err(|_| damaged(format!("an element is no {}", T::DTYPE)))
+    }
+
+    /// The numbers, whatever real type they have, as the nearest of 64 bits: floats of sixteen bits and more, integers of eight and
+    /// more, and booleans as 0 and 1. Anything else is an error.
+    ///
+    /// ```
+    /// use trainspec_formats::tensor::Tensor;
+    ///
+    /// let tensor = Tensor::from_values(&[2], &[-1_i8, 7])?;
+    /// assert_eq!(tensor.to_f64s()?, [-1.0, 7.0]);
+    /// assert!(Tensor::scalar([1.0_f32, 0.0]).to_f64s().is_err());
+    /// # Ok::<(), trainspec_formats::FormatError>(())
+    /// ```
+    pub fn to_f64s(&self) -> Result<Vec<f64>> {
+        fn all<const N: usize>(bytes: &[u8], number: impl Fn([u8; N]) -> f64) -> Vec<f64> {
+            let (numbers, _) = bytes.as_chunks();
+            numbers.iter().map(|bytes| number(*bytes)).collect()
+        }
+        let bytes = self.bytes();
+        Ok(match self.dtype {
+            DType::Float16 => all(bytes, |b| f16::from_le_bytes(b).to_f64()),
+            DType::BFloat16 => all(bytes, |b| bf16::from_le_bytes(b).to_f64()),
+            DType::Float32 => all(bytes, |b| f32::from_le_bytes(b).into()),
+            DType::Float64 => all(bytes, f64::from_le_bytes),
+            DType::Bool => all(bytes, |[b]| f64::from(u8::from(b != 0))),
+            DType::Int8 | DType::QInt8 => all(bytes, |b| i8::from_le_bytes(b).into()),
+            DType::UInt8 | DType::QUInt8 => all(bytes, |b| u8::from_le_bytes(b).into()),
+            DType::Int16 | DType::QInt16 => all(bytes, |b| i16::from_le_bytes(b).into()),
+            DType::UInt16 | DType::QUInt16 => all(bytes, |b| u16::from_le_bytes(b).into()),
+            DType::Int32 | DType::QInt32 => all(bytes, |b| i32::from_le_bytes(b).into()),
+            DType::UInt32 => all(bytes, |b| u32::from_le_bytes(b).into()),
+            DType::Int64 => all(bytes, |b| i64::from_le_bytes(b) as f64),
+            DType::UInt64 => all(bytes, |b| u64::from_le_bytes(b) as f64),
+            DType::String
+            | DType::Complex64
+            | DType::Complex128
+            | DType::Resource
+            | DType::Variant
+            | DType::Float8E5M2
+            | DType::Float8E4M3Fn
+            | DType::Float8E4M3Fnuz
+            | DType::Float8E4M3B11Fnuz
+            | DType::Float8E5M2Fnuz
+            | DType::Int4
+            | DType::UInt4
+            | DType::Int2
+            | DType::UInt2
+            | DType::Float4E2M1Fn => {
+                let cause = format!("the tensor is {} and was asked for as numbers", self.dtype);
+                return Err(invalid(cause));
+            }
+        })
     }
 }
 

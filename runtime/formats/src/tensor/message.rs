@@ -1,0 +1,360 @@
+//! Tensors as messages.
+//!
+//! A message has its elements as bytes, as they lie in memory, or in a list, of which each type of elements has one. Lists that are
+//! packed and lists that are not are the same to whoever decodes the message.
+
+use crate::error::{Code, FileKind, FormatError, Result};
+use crate::proto::tensor_shape_proto::Dim;
+use crate::proto::{TensorProto, TensorShapeProto};
+use crate::tensor::{DType, Elements, Tensor};
+use crate::wire::Wire;
+
+/// How many bytes a tensor may take that is made of a message with fewer elements than it says.
+const MOST_FILLED: usize = 1 << 30;
+
+impl Tensor {
+    /// The tensor of a message, however it holds its elements. A list that is too short is filled up with its last element, an
+    /// empty one with zeros or empty strings; but not beyond 1 GiB, as the message does not hold them.
+    ///
+    /// ```
+    /// use trainspec_formats::proto::TensorProto;
+    /// use trainspec_formats::tensor::{DType, Tensor};
+    ///
+    /// let message = TensorProto {
+    ///     dtype: DType::Float32.number(),
+    ///     float_val: vec![0.5],
+    ///     ..Default::default()
+    /// };
+    /// let tensor = Tensor::from_message(message)?;
+    /// assert_eq!(tensor, Tensor::scalar(0.5_f32));
+    /// # Ok::<(), trainspec_formats::FormatError>(())
+    /// ```
+    pub fn from_message(message: TensorProto) -> Result<Tensor> {
+        let dtype = DType::from_number(message.dtype)
+            .ok_or_else(|| invalid(format!("there is no type of number {}", message.dtype)))?;
+        let shape = extents(&message)?;
+        // As in TensorFlow, an extent of zero allows any behind it, and none before it that are too large.
+        let count = shape.iter().try_fold(1_usize, |n, &d| n.checked_mul(d));
+        let count = count.ok_or_else(|| invalid(format!("the shape {shape:?} is too large")))?;
+        match (dtype, dtype.size()) {
+            (DType::String, _) => Tensor::strings(&shape, strings(message, count)?),
+            (_, Some(size)) => Tensor::new(dtype, &shape, numbers(message, dtype, size, count)?),
+            (_, None) => Err(invalid(format!("it is {dtype}, which is no value"))),
+        }
+    }
+
+    /// The message of a tensor, as TensorFlow makes it when it serializes one: numbers as bytes, strings as a list. Variants, which
+    /// a checkpoint may have, are refused.
+    ///
+    /// ```
+    /// use trainspec_formats::tensor::Tensor;
+    ///
+    /// let tensor = Tensor::from_values(&[2], &[1_i16, -1])?;
+    /// let message = tensor.clone().into_message()?;
+    /// assert_eq!(message.tensor_content, [1, 0, 0xff, 0xff]);
+    /// assert_eq!(Tensor::from_message(message)?, tensor);
+    /// # Ok::<(), trainspec_formats::FormatError>(())
+    /// ```
+    pub fn into_message(self) -> Result<TensorProto> {
+        let dtype = self.dtype();
+        if dtype.size().is_none() && dtype != DType::String {
+            return Err(invalid(format!("it is {dtype}, which is no value")));
+        }
+        let dims = self.shape().iter().map(|extent| {
+            Ok(Dim {
+                size: i64::try_from(*extent)
+                    .map_err(|_| invalid(format!("the shape {:?} is too large", self.shape())))?,
+                name: String::new(),
+            })
+        });
+        let shape = TensorShapeProto {
+            dim: dims.collect::<Result<_>>()?,
+            unknown_rank: false,
+        };
+        let (content, strings) = match self.into_elements() {
+            Elements::Bytes(bytes) => (bytes, Vec::new()),
+            Elements::Strings(strings) => (Vec::new(), strings),
+        };
+        Ok(TensorProto {
+            dtype: dtype.number(),
+            tensor_shape: Some(shape),
+            tensor_content: content,
+            string_val: strings,
+            ..TensorProto::default()
+        })
+    }
+}
+
+/// The extents of a message. Unknown ones are an error: a tensor with values has none.
+pub(crate) fn extents(message: &TensorProto) -> Result<Vec<usize>> {
+    let Some(shape) = &message.tensor_shape else {
+        return Ok(Vec::new());
+    };
+    if shape.unknown_rank {
+        return Err(invalid("its shape is not known".to_owned()));
+    }
+    let extents = shape.dim.iter().map(|dim| usize::try_from(dim.size));
+    extents
+        .collect::<std::result::Result<_, _>>()
+        .map_err(|_| invalid("an extent of its shape is not known".to_owned()))
+}
+
+fn strings(message: TensorProto, count: usize) -> Result<Vec<Vec<u8>>> {
+    if !message.tensor_content.is_empty() {
+        return joined_strings(&message.tensor_content, count)
+            .ok_or_else(|| invalid(format!("its bytes are not those of {count} strings")));
+    }
+    let mut strings = message.string_val;
+    if strings.len() > count {
+        return Err(too_many(strings.len(), count));
+    }
+    if strings.len() < count {
+        let last = strings.last().cloned().unwrap_or_default();
+        admit(count - strings.len(), size_of::<Vec<u8>>() + last.len())?;
+        strings.resize(count, last);
+    }
+    Ok(strings)
+}
+
+/// Strings as bytes: the length of each, then what is in them.
+fn joined_strings(bytes: &[u8], count: usize) -> Option<Vec<Vec<u8>>> {
+    // Each length takes a byte or more.
+    if count > bytes.len() {
+        return None;
+    }
+    let mut wire = Wire::new(bytes);
+    let lengths = (0..count).map(|_| u32::try_from(wire.varint().ok()?).ok());
+    let lengths: Vec<u32> = lengths.collect::<Option<_>>()?;
+    let mut rest = &bytes[wire.position()..];
+    let mut strings = Vec::with_capacity(count);
+    for length in lengths {
+        let (string, behind) = rest.split_at_checked(length as usize)?;
+        strings.push(string.to_vec());
+        rest = behind;
+    }
+    rest.is_empty().then_some(strings)
+}
+
+fn numbers(message: TensorProto, dtype: DType, size: usize, count: usize) -> Result<Vec<u8>> {
+    if !message.tensor_content.is_empty() {
+        let found = message.tensor_content.len();
+        return match count.checked_mul(size) {
+            Some(bytes) if bytes == found => Ok(message.tensor_content),
+            _ => Err(invalid(format!(
+                "it has {found} bytes, and {count} elements of {size} bytes by its shape"
+            ))),
+        };
+    }
+    let mut bytes = list(message, dtype, size);
+    let found = bytes.len() / size;
+    if !bytes.len().is_multiple_of(size) || found > count {
+        return Err(too_many(found, count));
+    }
+    if found < count {
+        admit(count - found, size)?;
+        let last: Vec<u8> = match bytes.len().checked_sub(size) {
+            Some(start) => bytes[start..].to_vec(),
+            None => vec![0; size],
+        };
+        bytes.reserve_exact((count - found) * size);
+        (found..count).for_each(|_| bytes.extend_from_slice(&last));
+    }
+    Ok(bytes)
+}
+
+/// The list of a type, as bytes.
+fn list(message: TensorProto, dtype: DType, size: usize) -> Vec<u8> {
+    fn all<const N: usize, T: Copy>(values: &[T], bytes: impl Fn(T) -> [u8; N]) -> Vec<u8> {
+        values.iter().flat_map(|value| bytes(*value)).collect()
+    }
+    match dtype {
+        DType::Float32 => all(&message.float_val, f32::to_le_bytes),
+        DType::Float64 => all(&message.double_val, f64::to_le_bytes),
+        DType::Complex64 => all(&message.scomplex_val, f32::to_le_bytes),
+        DType::Complex128 => all(&message.dcomplex_val, f64::to_le_bytes),
+        DType::Int64 => all(&message.int64_val, i64::to_le_bytes),
+        DType::UInt64 => all(&message.uint64_val, u64::to_le_bytes),
+        DType::UInt32 => all(&message.uint32_val, u32::to_le_bytes),
+        DType::Bool => all(&message.bool_val, |value| [u8::from(value)]),
+        DType::Float16 | DType::BFloat16 => low_bytes(&message.half_val, size),
+        DType::Float8E5M2
+        | DType::Float8E4M3Fn
+        | DType::Float8E4M3Fnuz
+        | DType::Float8E4M3B11Fnuz
+        | DType::Float8E5M2Fnuz
+        | DType::Float4E2M1Fn => message.float8_val,
+        DType::Int32
+        | DType::UInt8
+        | DType::Int16
+        | DType::Int8
+        | DType::QInt8
+        | DType::QUInt8
+        | DType::QInt32
+        | DType::QInt16
+        | DType::QUInt16
+        | DType::UInt16
+        | DType::Int4
+        | DType::UInt4
+        | DType::Int2
+        | DType::UInt2 => low_bytes(&message.int_val, size),
+        DType::String | DType::Resource | DType::Variant => Vec::new(),
+    }
+}
+
+/// Integers, in as many of their low bytes as they have.
+fn low_bytes(values: &[i32], size: usize) -> Vec<u8> {
+    let bytes = values.iter().map(|value| value.to_le_bytes());
+    bytes
+        .flat_map(|bytes| bytes.into_iter().take(size))
+        .collect()
+}
+
+/// Refuses to fill up without bound.
+fn admit(count: usize, size: usize) -> Result<()> {
+    match count.checked_mul(size) {
+        Some(bytes) if bytes <= MOST_FILLED => Ok(()),
+        _ => Err(FormatError::new(
+            Code::ResourceExhausted,
+            FileKind::Other,
+            format!(
+                "{count} elements of the tensor are not in the message, and are too many to fill in"
+            ),
+        )),
+    }
+}
+
+fn too_many(found: usize, count: usize) -> FormatError {
+    invalid(format!("it has {found} elements, and its shape {count}"))
+}
+
+fn invalid(cause: String) -> FormatError {
+    FormatError::invalid(FileKind::Other, cause)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(dtype: DType, extent: i64) -> TensorProto {
+        TensorProto {
+            dtype: dtype.number(),
+            tensor_shape: Some(TensorShapeProto {
+                dim: vec![Dim {
+                    size: extent,
+                    name: String::new(),
+                }],
+                unknown_rank: false,
+            }),
+            ..TensorProto::default()
+        }
+    }
+
+    fn values<T: crate::tensor::Element>(message: &TensorProto) -> Vec<T> {
+        let tensor = Tensor::from_message(message.clone()).unwrap();
+        tensor.to_vec().unwrap()
+    }
+
+    fn code(message: &TensorProto) -> Code {
+        Tensor::from_message(message.clone()).unwrap_err().code
+    }
+
+    #[test]
+    fn a_short_list_is_filled_up_and_a_long_one_refused() {
+        let mut tensor = message(DType::Int32, 3);
+        assert_eq!(values::<i32>(&tensor), [0; 3]);
+        tensor.int_val = vec![1, -2];
+        assert_eq!(values::<i32>(&tensor), [1, -2, -2]);
+        tensor.int_val = vec![1, 2, 3, 4];
+        assert_eq!(code(&tensor), Code::InvalidArgument);
+    }
+
+    #[test]
+    fn nothing_is_filled_up_without_bound() {
+        let mut tensor = message(DType::Int16, 1 << 40);
+        tensor.int_val = vec![1, -2];
+        assert_eq!(code(&tensor), Code::ResourceExhausted);
+        tensor.dtype = DType::String.number();
+        assert_eq!(code(&tensor), Code::ResourceExhausted);
+        tensor.tensor_content = vec![0; 4];
+        assert_eq!(code(&tensor), Code::InvalidArgument);
+        for (dtype, extent) in [(DType::Float32, i64::MAX), (DType::Float32, -1)] {
+            assert!(Tensor::from_message(message(dtype, extent)).is_err());
+        }
+        let mut square = message(DType::Float32, 1 << 40);
+        let dims = &mut square.tensor_shape.as_mut().unwrap().dim;
+        dims.push(dims[0].clone());
+        assert_eq!(code(&square), Code::InvalidArgument);
+        let dims = &mut square.tensor_shape.as_mut().unwrap().dim;
+        dims.push(message(DType::Float32, 0).tensor_shape.unwrap().dim[0].clone());
+        assert_eq!(code(&square), Code::InvalidArgument);
+        square.tensor_shape.as_mut().unwrap().dim.reverse();
+        assert!(Tensor::from_message(square).unwrap().bytes().is_empty());
+    }
+
+    #[test]
+    fn parts_of_complex_numbers_stay_together() {
+        let mut tensor = message(DType::Complex64, 3);
+        tensor.scomplex_val = vec![1.0, 2.0, 3.0, 4.0];
+        let expected = [[1.0, 2.0], [3.0, 4.0], [3.0, 4.0]];
+        assert_eq!(values::<[f32; 2]>(&tensor), expected);
+        tensor.scomplex_val.pop();
+        assert_eq!(code(&tensor), Code::InvalidArgument);
+    }
+
+    #[test]
+    fn every_type_of_numbers_has_a_list_or_bytes() {
+        for dtype in DType::all() {
+            let Some(size) = dtype.size() else {
+                continue;
+            };
+            let mut lists = TensorProto {
+                float_val: vec![1.0],
+                double_val: vec![1.0],
+                int_val: vec![1],
+                scomplex_val: vec![1.0, 1.0],
+                int64_val: vec![1],
+                bool_val: vec![true],
+                dcomplex_val: vec![1.0, 1.0],
+                half_val: vec![1],
+                uint32_val: vec![1],
+                uint64_val: vec![1],
+                float8_val: vec![1],
+                ..message(dtype, 2)
+            };
+            let listed = Tensor::from_message(lists.clone()).unwrap();
+            let (first, second) = listed.bytes().split_at(size);
+            assert!(first == second && first != vec![0; size], "{dtype}");
+            // Bytes go before lists.
+            lists.tensor_content = (0..2 * size).map(|i| i as u8 & 1).collect();
+            let tensor = Tensor::from_message(lists.clone()).unwrap();
+            assert_eq!(tensor.bytes(), lists.tensor_content, "{dtype}");
+            let again = Tensor::from_message(tensor.clone().into_message().unwrap());
+            assert_eq!(again.unwrap(), tensor, "{dtype}");
+        }
+    }
+
+    #[test]
+    fn strings_may_be_bytes_too() {
+        let mut tensor = message(DType::String, 2);
+        tensor.tensor_content = b"\x01\x02abc".to_vec();
+        let read = Tensor::from_message(tensor.clone()).unwrap();
+        let expected = Tensor::strings(&[2], vec![b"a".to_vec(), b"bc".to_vec()]).unwrap();
+        assert_eq!(read, expected);
+        for wrong in [&b"\x01\x02abcd"[..], b"\x01\x02ab", b"\x01", b"\xff\xff"] {
+            tensor.tensor_content = wrong.to_vec();
+            assert_eq!(code(&tensor), Code::InvalidArgument, "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn what_lives_in_a_program_is_no_value() {
+        for dtype in [DType::Resource, DType::Variant] {
+            assert_eq!(code(&message(dtype, 0)), Code::InvalidArgument);
+        }
+        let variant = Tensor::of_strings(DType::Variant, &[1], vec![Vec::new()]).unwrap();
+        assert_eq!(
+            variant.into_message().unwrap_err().code,
+            Code::InvalidArgument
+        );
+    }
+}

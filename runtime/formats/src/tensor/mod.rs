@@ -1,0 +1,14 @@
+//! Tensors as values, and as the messages that TensorFlow has for them.
+//!
+//! In: numbers or strings with a shape, or a [`TensorProto`](crate::proto::TensorProto), which can hold its elements in many ways.
+//! Out: a [`Tensor`], which has one; and the reverse. Checkpoints, events and examples all use these. Leaves alone: resources and
+//! variants in messages, which mean something only inside a program.
+
+mod dtype;
+mod message;
+mod value;
+
+pub use dtype::DType;
+pub use value::{Element, Elements, ElementsView, Tensor, TensorView};
+
+pub(crate) use value::{count, turn_round};
