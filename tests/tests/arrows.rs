@@ -17,7 +17,10 @@ const ARROWS: &[(&str, &[&str])] = &[
         &["trainspec-codegen", "trainspec-frontend", "trainspec-ir"],
     ),
     ("runtime", &["trainspec-compiler"]),
-    ("runtime/cli", &["trainspec-compiler", "trainspec"]),
+    (
+        "runtime/cli",
+        &["trainspec-compiler", "trainspec", "trainspec-formats"],
+    ),
 ];
 
 /// The packages of ours that a manifest's `[dependencies]` name.

@@ -1,15 +1,20 @@
 //! The `trainspec` command: parses its arguments, calls the compiler or the runtime, prints.
 
 mod bench;
+mod cat;
 mod check;
 mod completions;
+mod convert;
+mod diff;
 mod emit;
 mod explain;
+mod failure;
 mod files;
 mod format;
 mod gradcheck;
 mod output;
 mod run;
+mod tensors;
 
 use std::process::ExitCode;
 
@@ -24,7 +29,7 @@ use clap::{Parser, Subcommand, ValueEnum};
     max_term_width = 100
 )]
 #[command(
-    after_help = "Exit codes: 0 fine; 1 a failed run, or `fmt --check` found a difference; 2 bad input.\n\
+    after_help = "Exit codes: 0 fine; 1 a failed run, or `fmt --check` or `diff` found a difference; 2 bad input.\n\
                         Colour is used on a terminal, unless NO_COLOR is set."
 )]
 struct Cli {
@@ -46,6 +51,12 @@ enum Command {
     Gradcheck(gradcheck::Arguments),
     /// Train a spec
     Run(run::Arguments),
+    /// Print a tensor of a checkpoint
+    Cat(cat::Arguments),
+    /// Compare two checkpoints, tensor by tensor
+    Diff(diff::Arguments),
+    /// Write a checkpoint as another kind of file
+    Convert(convert::Arguments),
     /// Explain an error code, with an example
     Explain(explain::Arguments),
     /// Print a completion script for a shell
@@ -77,6 +88,9 @@ fn main() -> ExitCode {
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Gradcheck(arguments) => gradcheck::run(&arguments),
         Command::Run(arguments) => run::run(&arguments),
+        Command::Cat(arguments) => cat::run(&arguments),
+        Command::Diff(arguments) => diff::run(&arguments),
+        Command::Convert(arguments) => convert::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Completions(arguments) => completions::run(&arguments),
     };
