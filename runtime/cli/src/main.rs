@@ -2,18 +2,24 @@
 
 mod artifacts;
 mod bench;
+mod cat;
 mod check;
 mod columns;
 mod completions;
+mod convert;
+mod diff;
 mod emit;
 mod explain;
+mod failure;
 mod files;
 mod format;
 mod gradcheck;
 mod inspect;
 mod output;
+mod progress;
 mod recover;
 mod run;
+mod tensors;
 mod verify;
 
 use std::process::ExitCode;
@@ -29,7 +35,7 @@ use clap::{Parser, Subcommand, ValueEnum};
     max_term_width = 100
 )]
 #[command(
-    after_help = "Exit codes: 0 fine; 1 a failed run, or `fmt --check` found a difference; 2 bad input.\n\
+    after_help = "Exit codes: 0 fine; 1 a failed run, or `fmt --check` or `diff` found a difference; 2 bad input.\n\
                         Colour is used on a terminal, unless NO_COLOR is set."
 )]
 struct Cli {
@@ -57,6 +63,12 @@ enum Command {
     Verify(verify::Arguments),
     /// Save the intact records of a damaged record file
     Recover(recover::Arguments),
+    /// Print a tensor of a checkpoint
+    Cat(cat::Arguments),
+    /// Compare two checkpoints, tensor by tensor
+    Diff(diff::Arguments),
+    /// Write a checkpoint as another kind of file
+    Convert(convert::Arguments),
     /// Explain an error code, with an example
     Explain(explain::Arguments),
     /// Print a completion script for a shell
@@ -91,6 +103,9 @@ fn main() -> ExitCode {
         Command::Inspect(arguments) => inspect::run(&arguments),
         Command::Verify(arguments) => verify::run(&arguments),
         Command::Recover(arguments) => recover::run(&arguments),
+        Command::Cat(arguments) => cat::run(&arguments),
+        Command::Diff(arguments) => diff::run(&arguments),
+        Command::Convert(arguments) => convert::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Completions(arguments) => completions::run(&arguments),
     };

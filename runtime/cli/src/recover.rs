@@ -8,6 +8,7 @@ use trainspec_formats::files::Durability;
 use trainspec_formats::records::{Compression, RecordWriter, Recovering, WriterOptions};
 
 use crate::output::{count, note, print};
+use crate::progress::{Progress, framed};
 use crate::{BAD_INPUT, FAILED, FINE, Format};
 
 #[derive(Debug, clap::Args)]
@@ -74,9 +75,12 @@ fn recover(arguments: &Arguments) -> Result<u64, FormatError> {
         ..WriterOptions::default()
     };
     let mut writer = RecordWriter::replacing(&arguments.output, &options)?;
+    let progress = Progress::of_file(&arguments.input);
     while let Some(record) = reader.next()? {
         writer.write(record)?;
+        progress.add(framed(record));
     }
+    drop(progress);
     let saved = reader.records();
     if saved > 0 {
         writer.commit(Durability::Synced)?;

@@ -9,7 +9,8 @@ use trainspec_formats::records::Recovering;
 use trainspec_formats::{Code, FileKind, FormatError};
 
 use crate::artifacts::{Artifact, all};
-use crate::output::{count, note, print};
+use crate::output::{note, print};
+use crate::progress::{Progress, framed};
 use crate::{BAD_INPUT, FINE, Format};
 
 #[derive(Debug, clap::Args)]
@@ -100,7 +101,10 @@ fn check(artifact: &Artifact) -> (&'static str, Vec<FormatError>) {
 
 fn records(path: &Path) -> Result<Vec<FormatError>, FormatError> {
     let mut reader = Recovering::open(path)?;
-    while reader.next()?.is_some() {}
+    let progress = Progress::of_file(path);
+    while let Some(record) = reader.next()? {
+        progress.add(framed(record));
+    }
     let told = |skipped: &trainspec_formats::records::Skipped| {
         let cause = match skipped.to {
             Some(to) => format!(

@@ -12,6 +12,7 @@ use trainspec_formats::records::{Compression, ReaderOptions, RecordReader};
 use crate::Format;
 use crate::columns::{self, Side};
 use crate::output::{count, print};
+use crate::progress::{Progress, framed};
 
 /// Of how many records the features are looked at.
 const LOOKED_AT: u64 = 1000;
@@ -34,6 +35,7 @@ pub(crate) fn show(path: &Path, first: usize, format: Format) -> Result<(), Form
     let mut reader = RecordReader::open(path, &ReaderOptions::default())?;
     let (mut features, mut shown) = (BTreeMap::<String, Seen>::new(), Vec::new());
     let (mut bytes, mut examples_seen) = (0, 0);
+    let progress = Progress::of_file(path);
     let damage = loop {
         let number = reader.records();
         let record = match reader.next() {
@@ -42,6 +44,7 @@ pub(crate) fn show(path: &Path, first: usize, format: Format) -> Result<(), Form
             Err(e) => break Some(e),
         };
         bytes += record.len() as u64;
+        progress.add(framed(record));
         if number >= LOOKED_AT.max(first as u64) {
             continue;
         }
@@ -59,6 +62,7 @@ pub(crate) fn show(path: &Path, first: usize, format: Format) -> Result<(), Form
             shown.push((record.len(), named));
         }
     };
+    drop(progress);
     let compression = match reader.compression() {
         Compression::None => "not compressed",
         Compression::Gzip => "GZIP",

@@ -4,12 +4,13 @@ use std::path::Path;
 
 use serde_json::json;
 use trainspec_formats::FormatError;
-use trainspec_formats::checkpoint::{CheckpointReader, Elements};
+use trainspec_formats::checkpoint::{CheckpointReader, DType, Elements};
 
 use super::statistics::Statistics;
 use crate::Format;
 use crate::columns::{self, Side};
 use crate::output::{count, print};
+use crate::progress::Progress;
 
 /// What is known of a tensor.
 struct Row {
@@ -42,12 +43,16 @@ pub(crate) fn show(path: &Path, values: bool, format: Format) -> Result<(), Form
         CheckpointReader::Npz(_) => ("npz", "npz".to_owned()),
     };
     let (mut rows, mut damage) = (Vec::new(), None);
+    let size = |dtype: DType, shape: &[usize]| {
+        let all = shape.iter().map(|n| *n as u64).product::<u64>();
+        dtype.size().map(|size| all * size as u64)
+    };
+    let all = reader
+        .entries()
+        .filter_map(|(_, dtype, shape)| size(dtype, shape));
+    let progress = Progress::new(all.sum());
     for (name, dtype, shape) in reader.entries() {
-        let (mut bytes, mut statistics) = (None, None);
-        if let Some(size) = dtype.size() {
-            let all = shape.iter().chain([&size]).map(|n| *n as u64);
-            bytes = Some(all.product());
-        }
+        let (mut bytes, mut statistics) = (size(dtype, shape), None);
         let mut damaged = false;
         if values {
             match reader.get_tensor(name) {
@@ -63,6 +68,7 @@ pub(crate) fn show(path: &Path, values: bool, format: Format) -> Result<(), Form
                 }
             }
         }
+        progress.add(bytes.unwrap_or(0));
         rows.push(Row {
             name: name.to_owned(),
             dtype: dtype.name(),
@@ -72,6 +78,7 @@ pub(crate) fn show(path: &Path, values: bool, format: Format) -> Result<(), Form
             damaged,
         });
     }
+    drop(progress);
     match format {
         Format::Text => text(path, &about, &rows, values),
         Format::Json => print(to_json(path, kind, &about, &rows)),

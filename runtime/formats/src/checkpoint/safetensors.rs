@@ -167,25 +167,45 @@ pub fn write(
     metadata: &BTreeMap<String, String>,
     durability: Durability,
 ) -> Result<()> {
+    let entries: Vec<(&str, DType, &[usize])> = tensors
+        .iter()
+        .map(|(name, tensor)| (*name, tensor.dtype(), tensor.shape()))
+        .collect();
+    let views: BTreeMap<&str, TensorView<'_>> = tensors.iter().copied().collect();
+    write_each(path, &entries, metadata, durability, |name| Ok(views[name]))
+}
+
+/// The same, with one tensor at a time in memory: `tensor` is asked for each when its turn comes.
+pub fn write_each<T>(
+    path: &Path,
+    entries: &[(&str, DType, &[usize])],
+    metadata: &BTreeMap<String, String>,
+    durability: Durability,
+    mut tensor: impl FnMut(&str) -> Result<T>,
+) -> Result<()>
+where
+    for<'t> TensorView<'t>: From<&'t T>,
+{
     // Large elements first, so that every tensor is aligned.
-    let mut order: Vec<&(&str, TensorView<'_>)> = tensors.iter().collect();
-    order.sort_by_key(|(name, tensor)| (std::cmp::Reverse(tensor.dtype().word()), *name));
+    let mut order = entries.to_vec();
+    order.sort_by_key(|(name, dtype, _)| (std::cmp::Reverse(dtype.word()), *name));
     let mut header = Map::new();
     if !metadata.is_empty() {
         header.insert("__metadata__".into(), json!(metadata));
     }
-    let mut end = 0;
-    for (name, tensor) in &order {
-        let typed = TYPES.iter().find(|row| row.0 == tensor.dtype());
-        let (Some((_, typed)), ElementsView::Bytes(bytes)) = (typed, tensor.elements()) else {
+    let mut end = 0_u64;
+    for (name, dtype, shape) in &order {
+        let Some((_, typed)) = TYPES.iter().find(|row| row.0 == *dtype) else {
             return Err(invalid(format!(
-                "`{name}` is {}, which the format does not have",
-                tensor.dtype()
+                "`{name}` is {dtype}, which the format does not have"
             )));
         };
         let start = end;
-        end += bytes.len() as u64;
-        let entry = json!({"dtype": typed, "shape": tensor.shape(), "data_offsets": [start, end]});
+        let size = count(shape).and_then(|n| n.checked_mul(dtype.size().unwrap_or(1)));
+        end = size
+            .and_then(|size| end.checked_add(size as u64))
+            .ok_or_else(|| invalid(format!("`{name}` of shape {shape:?} is too large")))?;
+        let entry = json!({"dtype": typed, "shape": shape, "data_offsets": [start, end]});
         if *name == "__metadata__" || header.insert((*name).to_owned(), entry).is_some() {
             return Err(invalid(format!("`{name}` is there already")));
         }
@@ -202,12 +222,22 @@ pub fn write(
     };
     put(&(text.len() as u64).to_le_bytes())?;
     put(&text)?;
-    for (_, tensor) in order {
-        if let ElementsView::Bytes(bytes) = tensor.elements() {
-            put(bytes)?;
+    for (name, dtype, shape) in order {
+        let tensor = tensor(name)?;
+        let view = TensorView::from(&tensor);
+        match view.elements() {
+            ElementsView::Bytes(bytes) if view.dtype() == dtype && view.shape() == shape => {
+                put(bytes)?;
+            }
+            _ => return Err(invalid(format!("`{name}` is not what was announced"))),
         }
     }
     out.commit(durability)
+}
+
+/// Whether the format has a type.
+pub fn holds(dtype: DType) -> bool {
+    TYPES.iter().any(|row| row.0 == dtype)
 }
 
 type Header = (BTreeMap<String, Stored>, BTreeMap<String, String>);

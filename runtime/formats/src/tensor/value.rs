@@ -320,6 +320,12 @@ impl<'a> From<&'a Tensor> for TensorView<'a> {
     }
 }
 
+impl<'a> From<&'a TensorView<'_>> for TensorView<'a> {
+    fn from(tensor: &'a TensorView<'_>) -> TensorView<'a> {
+        *tensor
+    }
+}
+
 /// The number of elements; nothing if it does not fit.
 pub(crate) fn count(shape: &[usize]) -> Option<usize> {
     // A zero anywhere makes it zero, whatever the others are.

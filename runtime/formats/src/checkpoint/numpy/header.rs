@@ -140,6 +140,11 @@ pub(super) fn name_of(dtype: DType) -> Option<&'static str> {
     })
 }
 
+/// Whether NumPy has arrays of a type: of numbers, and of strings that do not end in a zero.
+pub fn holds(dtype: DType) -> bool {
+    dtype == DType::String || name_of(dtype).is_some()
+}
+
 fn form_of(name: &str) -> Result<Form> {
     let unknown = || {
         FormatError::new(

@@ -8,5 +8,6 @@ mod npy;
 mod npz;
 mod zip;
 
-pub use npy::{read as read_npy, write as write_npy};
-pub use npz::{Compression, Npz, write as write_npz};
+pub use header::holds;
+pub use npy::{put as put_npy, read as read_npy, write as write_npy};
+pub use npz::{Compression, Npz, write as write_npz, write_each as write_npz_each};

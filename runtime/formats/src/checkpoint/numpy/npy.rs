@@ -86,8 +86,8 @@ pub(super) fn array(header: &Header, from: &mut impl Read, length: u64) -> Resul
     }
 }
 
-/// Writes a header and elements.
-pub(super) fn put(tensor: TensorView<'_>, out: &mut impl Write) -> Result<()> {
+/// Writes the bytes of an array: its header and its elements. Types that NumPy does not have are refused before the first.
+pub fn put(tensor: TensorView<'_>, out: &mut impl Write) -> Result<()> {
     let failed = |e| FormatError::io(FileKind::Numpy, "write it", e);
     match tensor.elements() {
         ElementsView::Bytes(bytes) => {

@@ -1,6 +1,6 @@
 //! An archive of arrays.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -115,8 +115,30 @@ pub fn write(
     compression: Compression,
     durability: Durability,
 ) -> Result<()> {
-    let names: std::collections::BTreeSet<&str> = arrays.iter().map(|(name, _)| *name).collect();
-    if names.len() != arrays.len() {
+    let names: Vec<&str> = arrays.iter().map(|(name, _)| *name).collect();
+    let views: BTreeMap<&str, TensorView<'_>> = arrays.iter().copied().collect();
+    write_each(
+        path,
+        &names,
+        compression,
+        durability,
+        |name| Ok(views[name]),
+    )
+}
+
+/// The same, with one array at a time in memory: `array` is asked for each when its turn comes.
+pub fn write_each<T>(
+    path: &Path,
+    names: &[&str],
+    compression: Compression,
+    durability: Durability,
+    mut array: impl FnMut(&str) -> Result<T>,
+) -> Result<()>
+where
+    for<'t> TensorView<'t>: From<&'t T>,
+{
+    let different: BTreeSet<&str> = names.iter().copied().collect();
+    if different.len() != names.len() {
         return Err(FormatError::invalid(
             FileKind::Numpy,
             "two arrays have the same name",
@@ -124,10 +146,15 @@ pub fn write(
     }
     let file = Replacement::create(FileKind::Numpy, path)?;
     let mut archive = Archive::new(file.file());
-    let written = arrays.iter().try_for_each(|(name, tensor)| {
+    let written = names.iter().try_for_each(|name| {
         let deflated = compression == Compression::Deflated;
-        archive.add(&format!("{name}.npy"), deflated, |mut out| {
-            npy::put(*tensor, &mut out)
+        let array = array(name)?;
+        let added = archive.add(&format!("{name}.npy"), deflated, |mut out| {
+            npy::put((&array).into(), &mut out)
+        });
+        added.map_err(|mut e| {
+            e.cause = format!("array `{name}`: {}", e.cause);
+            e
         })
     });
     written

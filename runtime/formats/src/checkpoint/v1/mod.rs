@@ -8,4 +8,4 @@ mod reader;
 mod writer;
 
 pub use reader::TableCheckpoint;
-pub use writer::{TableCheckpointWriter, shard_path};
+pub use writer::{TableCheckpointWriter, holds, shard_path, write_each};

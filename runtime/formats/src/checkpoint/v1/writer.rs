@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use prost::Message;
 
 use crate::checkpoint::bundle::shape_to_proto;
-use crate::checkpoint::key;
 use crate::checkpoint::slice::Slice;
 use crate::checkpoint::v1::lists::{self, List, field_length, put_head};
+use crate::checkpoint::{DType, key};
 use crate::error::{Code, FileKind, FormatError, Result};
 use crate::files::{Durability, Replacement};
 use crate::proto::{SavedSliceMeta, SavedTensorSliceMeta, SavedTensorSlices, VersionDef};
@@ -71,10 +71,7 @@ impl<'a> TableCheckpointWriter<'a> {
     ) -> Result<()> {
         let tensor = tensor.into();
         if !lists::holds(tensor.dtype()) {
-            return Err(invalid(format!(
-                "a checkpoint of the first version cannot hold {}",
-                tensor.dtype()
-            )));
+            return Err(unheld(name, tensor.dtype()));
         }
         let shape = slice.shape(whole)?;
         if shape != tensor.shape() {
@@ -113,29 +110,103 @@ impl<'a> TableCheckpointWriter<'a> {
     }
 
     /// Writes the file, whole or not at all.
-    pub fn write(mut self, path: &Path, durability: Durability) -> Result<()> {
-        self.meta.versions = Some(VersionDef {
-            producer: 1,
-            ..VersionDef::default()
-        });
-        let file = Replacement::create(FileKind::Table, path)?;
-        let in_file = |e: FormatError| e.in_file(path);
-        let mut table = TableBuilder::new(BufWriter::new(file));
-        let list = SavedTensorSlices {
-            meta: Some(self.meta),
-            data: None,
-        };
-        table.add(b"", &list.encode_to_vec()).map_err(in_file)?;
-        for (key, part) in &self.parts {
-            let value = part.encode()?;
-            table.add(key, &value).map_err(in_file)?;
-        }
-        let out = table.finish().map_err(in_file)?;
-        let file = out
-            .into_inner()
-            .map_err(|e| in_file(FormatError::io(FileKind::Table, "write it", e.into_error())))?;
-        file.commit(durability)
+    pub fn write(self, path: &Path, durability: Durability) -> Result<()> {
+        let values = self
+            .parts
+            .iter()
+            .map(|(key, part)| Ok((key.as_slice(), part.encode()?)));
+        put_table(path, durability, self.meta, values)
     }
+}
+
+/// Writes tensors, whole or not at all, with one at a time in memory: `tensor` is asked for each when its turn comes.
+///
+/// ```
+/// use trainspec_formats::checkpoint::{DType, TableCheckpoint, Tensor, v1};
+///
+/// # let path = &std::env::temp_dir().join(format!("trainspec-doc-v1-each-{}", std::process::id()));
+/// let entries: &[(&str, DType, &[usize])] = &[("global_step", DType::Int64, &[])];
+/// v1::write_each(path, entries, Default::default(), |_| Ok(Tensor::scalar(7_i64)))?;
+/// assert_eq!(TableCheckpoint::open(path)?.tensor("global_step")?, Tensor::scalar(7_i64));
+/// # std::fs::remove_file(path).unwrap();
+/// # Ok::<(), trainspec_formats::FormatError>(())
+/// ```
+pub fn write_each<T>(
+    path: &Path,
+    entries: &[(&str, DType, &[usize])],
+    durability: Durability,
+    mut tensor: impl FnMut(&str) -> Result<T>,
+) -> Result<()>
+where
+    for<'t> TensorView<'t>: From<&'t T>,
+{
+    let mut meta = SavedTensorSliceMeta::default();
+    let mut order = BTreeMap::new();
+    for &(name, dtype, shape) in entries {
+        if !lists::holds(dtype) {
+            return Err(unheld(name, dtype));
+        }
+        let slice = Slice::whole(shape.len());
+        let key = key::of_slice(name, &slice);
+        meta.tensor.push(SavedSliceMeta {
+            name: name.to_owned(),
+            shape: Some(shape_to_proto(shape)),
+            r#type: dtype.number(),
+            slice: vec![slice.to_proto()],
+        });
+        if order.insert(key, (name, dtype, shape, slice)).is_some() {
+            return Err(invalid(format!("`{name}` is there already")));
+        }
+    }
+    let values = order.iter().map(|(key, (name, dtype, shape, slice))| {
+        let tensor = tensor(name)?;
+        let view = TensorView::from(&tensor);
+        if view.dtype() != *dtype || view.shape() != *shape {
+            return Err(invalid(format!("`{name}` is not what was announced")));
+        }
+        let part = Part {
+            name: (*name).to_owned(),
+            slice: slice.clone(),
+            tensor: view,
+        };
+        Ok((key.as_slice(), part.encode()?))
+    });
+    put_table(path, durability, meta, values)
+}
+
+/// Whether the format can hold a type.
+pub fn holds(dtype: DType) -> bool {
+    lists::holds(dtype)
+}
+
+/// Writes the list of tensors and then their parts, which come in the order of their keys.
+fn put_table<'k>(
+    path: &Path,
+    durability: Durability,
+    mut meta: SavedTensorSliceMeta,
+    values: impl Iterator<Item = Result<(&'k [u8], Vec<u8>)>>,
+) -> Result<()> {
+    meta.versions = Some(VersionDef {
+        producer: 1,
+        ..VersionDef::default()
+    });
+    let file = Replacement::create(FileKind::Table, path)?;
+    let in_file = |e: FormatError| e.in_file(path);
+    let mut table = TableBuilder::new(BufWriter::new(file));
+    let list = SavedTensorSlices {
+        meta: Some(meta),
+        data: None,
+    };
+    table.add(b"", &list.encode_to_vec()).map_err(in_file)?;
+    for value in values {
+        let (key, value) = value?;
+        table.add(key, &value).map_err(in_file)?;
+    }
+    let out = table.finish().map_err(in_file)?;
+    let file = out
+        .into_inner()
+        .map_err(|e| in_file(FormatError::io(FileKind::Table, "write it", e.into_error())))?;
+    file.commit(durability)
 }
 
 impl Part<'_> {
@@ -178,6 +249,12 @@ impl Part<'_> {
 /// ```
 pub fn shard_path(prefix: &Path, shard: u32, shards: u32) -> PathBuf {
     crate::checkpoint::bundle::with_suffix(prefix, &format!("-{shard:05}-of-{shards:05}"))
+}
+
+fn unheld(name: &str, dtype: DType) -> FormatError {
+    invalid(format!(
+        "`{name}`: a checkpoint of the first version cannot hold {dtype}"
+    ))
 }
 
 fn invalid(cause: impl Into<String>) -> FormatError {

@@ -1,0 +1,206 @@
+//! `trainspec cat`
+
+mod layout;
+
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+use trainspec_formats::checkpoint::{CheckpointReader, Tensor, numpy};
+use trainspec_formats::files::{Durability, Replacement};
+use trainspec_formats::{Code, FileKind};
+
+use crate::failure::Failure;
+use crate::tensors::Texts;
+use crate::{FINE, Format};
+
+const HELP: &str = "\
+JSON is one object: `name`, `dtype`, `shape` and `values`, all elements with those of the last dimension side by side; a complex number is a \
+pair, and what JSON has no number for is the text NaN, Infinity or -Infinity; a string that is no UTF-8 is an object with `hex`. After a \
+failure it is `error` and `help`.
+Exit codes: 0 done; 1 it could not be written; 2 bad input.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = HELP)]
+pub(crate) struct Arguments {
+    /// A checkpoint's prefix or folder, a `.safetensors` or an `.npz` file
+    checkpoint: PathBuf,
+    /// A tensor's name, or the way to a variable in a checkpoint of objects
+    name: String,
+    /// The form it gets [default: by the ending of --output, else text]
+    #[arg(
+        long = "as",
+        value_enum,
+        value_name = "FORM",
+        conflicts_with = "format"
+    )]
+    form: Option<Form>,
+    /// Write to a file, which is replaced if it is there
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Print every element of a large tensor, and strings in full
+    #[arg(long)]
+    all: bool,
+    /// How the result is printed
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Form {
+    /// Readable, with type and shape; large tensors in part, unless --all is given
+    Text,
+    /// A line for each row of the last dimension
+    Csv,
+    /// NumPy's file of an array
+    Npy,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> u8 {
+    match cat(arguments) {
+        Ok(()) => FINE,
+        Err(failure) => failure.tell(arguments.format),
+    }
+}
+
+fn cat(arguments: &Arguments) -> Result<(), Failure> {
+    let form = arguments.form.unwrap_or_else(|| form_of(arguments));
+    if form == Form::Npy && arguments.output.is_none() && io::stdout().is_terminal() {
+        return Err(
+            Failure::input("the bytes of an array are nothing for a terminal")
+                .help("write them to a file: `--output tensor.npy`"),
+        );
+    }
+    let reader = CheckpointReader::open(&arguments.checkpoint)?;
+    let tensor = find(&reader, arguments)?;
+    if form == Form::Npy && arguments.format == Format::Text && !numpy::holds(tensor.dtype()) {
+        return Err(
+            Failure::input(format!("NumPy has no type for {}", tensor.dtype()))
+                .help("`--as csv` writes its numbers as text"),
+        );
+    }
+    let write = |out: &mut dyn Write| -> io::Result<()> {
+        match (arguments.format, form) {
+            (Format::Json, _) => json(&arguments.name, &tensor, out),
+            (Format::Text, Form::Csv) => csv(&tensor, out),
+            (Format::Text, Form::Npy) => {
+                numpy::put_npy(tensor.view(), &mut { out }).map_err(io::Error::other)
+            }
+            (Format::Text, Form::Text) => layout::put(&arguments.name, &tensor, arguments.all, out),
+        }
+    };
+    match &arguments.output {
+        Some(path) => to_file(path, write),
+        None => {
+            let mut out = BufWriter::new(io::stdout().lock());
+            match write(&mut out).and_then(|()| out.flush()) {
+                // A reader that has gone away is no failure of ours.
+                Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+                done => done.map_err(|e| Failure::output(format!("cannot print it: {e}"))),
+            }
+        }
+    }
+}
+
+fn form_of(arguments: &Arguments) -> Form {
+    let ending = arguments.output.as_deref().and_then(Path::extension);
+    match ending.and_then(|ending| ending.to_str()) {
+        Some("npy") => Form::Npy,
+        Some("csv") => Form::Csv,
+        _ => Form::Text,
+    }
+}
+
+/// The tensor, or the names that come near to the one that was asked for.
+fn find(reader: &CheckpointReader, arguments: &Arguments) -> Result<Tensor, Failure> {
+    let (name, path) = (arguments.name.as_str(), arguments.checkpoint.display());
+    let error = match reader.get_variable(name) {
+        Ok(tensor) => return Ok(tensor),
+        Err(error) => error,
+    };
+    // Of a tensor that is there, a data file may be missing.
+    if error.code != Code::NotFound || reader.has_tensor(name) {
+        return Err(error.into());
+    }
+    let mut names: Vec<String> = reader.names().into_iter().map(str::to_owned).collect();
+    if let Some(graph) = reader.object_graph()? {
+        if graph.value_at(name).is_some() || !graph.named(name).is_empty() {
+            return Err(error.into());
+        }
+        // The ways are shorter than the tensors' names, and what people write.
+        names = graph.variables().into_iter().map(|v| v.path).collect();
+    }
+    let near: Vec<String> = near(name, &names)
+        .into_iter()
+        .map(|name| format!("`{name}`"))
+        .collect();
+    let meant = match near.is_empty() {
+        true => String::new(),
+        false => format!("did you mean {}? ", near.join(" or ")),
+    };
+    Err(
+        Failure::input(format!("{path}: there is no tensor `{name}`"))
+            .help(format!("{meant}`trainspec inspect {path}` lists the names")),
+    )
+}
+
+/// At most three names: those with few letters changed, and those that one finds a part of.
+fn near<'a>(name: &str, names: &'a [String]) -> Vec<&'a str> {
+    let most = (name.chars().count() / 3).max(2);
+    let mut found: Vec<(usize, &str)> = names
+        .iter()
+        .map(|known| {
+            let distance = strsim::osa_distance(name, known);
+            let part = !name.is_empty() && known.contains(name);
+            (
+                if part { distance.min(most) } else { distance },
+                known.as_str(),
+            )
+        })
+        .filter(|(distance, _)| *distance <= most)
+        .collect();
+    found.sort();
+    found.into_iter().take(3).map(|(_, name)| name).collect()
+}
+
+fn csv(tensor: &Tensor, out: &mut dyn Write) -> io::Result<()> {
+    let texts = Texts::new(tensor);
+    let row = tensor.shape().last().copied().unwrap_or(1);
+    for i in 0..texts.count() {
+        out.write_all(&texts.csv(i))?;
+        let end: &[u8] = if (i + 1) % row == 0 { b"\n" } else { b"," };
+        out.write_all(end)?;
+    }
+    Ok(())
+}
+
+fn json(name: &str, tensor: &Tensor, out: &mut dyn Write) -> io::Result<()> {
+    let texts = Texts::new(tensor);
+    let (name, shape) = (serde_json::json!(name), serde_json::json!(tensor.shape()));
+    let dtype = tensor.dtype();
+    // The numbers are written as they are: a `float32` that becomes a `float64` gets digits that mean nothing.
+    write!(
+        out,
+        "{{\"name\":{name},\"dtype\":\"{dtype}\",\"shape\":{shape},\"values\":["
+    )?;
+    for i in 0..texts.count() {
+        if i > 0 {
+            out.write_all(b",")?;
+        }
+        out.write_all(texts.json(i).as_bytes())?;
+    }
+    out.write_all(b"]}\n")
+}
+
+fn to_file(
+    path: &Path,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<(), Failure> {
+    let file = Replacement::create(FileKind::Other, path).map_err(Failure::output)?;
+    let mut out = BufWriter::new(file);
+    let written = write(&mut out).and_then(|()| out.into_inner().map_err(|e| e.into_error()));
+    written
+        .map_err(|e| Failure::output(format!("{}: cannot write it: {e}", path.display())))?
+        .commit(Durability::Synced)
+        .map_err(Failure::output)
+}

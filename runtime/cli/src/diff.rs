@@ -1,0 +1,332 @@
+//! `trainspec diff`
+
+mod compare;
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use serde_json::{Value as Json, json};
+use trainspec_formats::checkpoint::{CheckpointReader, DType, Tensor};
+
+use crate::failure::Failure;
+use crate::output::{count, print};
+use crate::tensors::{Texts, json_real, real, typed};
+use crate::{FAILED, FINE, Format};
+use compare::{Difference, Extreme, Tolerance};
+
+const HELP: &str = "\
+Elements are equal if |a - b| <= atol + rtol * |b|; NaN equals NaN, and differs from a number without bounds.
+JSON is one object: `equal`; `tensors`, how many both have; `only_in_a` and `only_in_b`, with `name`, `dtype` and `shape`; `other_type`, with \
+`name`, `a` and `b`; and `differing`, with `name`, `dtype`, `shape`, `elements`, `differing` (how many of them), and for numbers `absolute` and \
+`relative`, the largest differences: `value`, `at`, `a`, `b`, and for strings `first` instead: `at`, `a`, `b`. After a failure it is `error` and \
+`help`.
+Exit codes: 0 equal; 1 different; 2 bad input.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = HELP)]
+pub(crate) struct Arguments {
+    /// A checkpoint's prefix or folder, a `.safetensors` or an `.npz` file
+    a: PathBuf,
+    /// Another
+    b: PathBuf,
+    /// The relative difference that is allowed
+    #[arg(long, value_name = "X", default_value_t = 0.0, value_parser = tolerance)]
+    rtol: f64,
+    /// The absolute difference that is allowed
+    #[arg(long, value_name = "X", default_value_t = 0.0, value_parser = tolerance)]
+    atol: f64,
+    /// How the result is printed
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+}
+
+fn tolerance(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(x) if x >= 0.0 && x.is_finite() => Ok(x),
+        _ => Err("write a number that is not negative".to_owned()),
+    }
+}
+
+pub(crate) fn run(arguments: &Arguments) -> u8 {
+    let found = match diff(arguments) {
+        Ok(found) => found,
+        Err(failure) => return failure.tell(arguments.format),
+    };
+    match arguments.format {
+        Format::Text => found.text(arguments),
+        Format::Json => print(found.json()),
+    }
+    match found.equal() {
+        true => FINE,
+        false => FAILED,
+    }
+}
+
+/// The type and the shape of a tensor.
+type Described = (DType, Vec<usize>);
+
+/// What two checkpoints do not have in common.
+#[derive(Debug, Default)]
+struct Found {
+    /// How many tensors both have.
+    common: usize,
+    /// How many elements were compared.
+    elements: usize,
+    only_a: Vec<(String, DType, Vec<usize>)>,
+    only_b: Vec<(String, DType, Vec<usize>)>,
+    other_type: Vec<(String, [Described; 2])>,
+    differing: Vec<Differing>,
+}
+
+/// A tensor whose elements are not the same in both.
+#[derive(Debug)]
+struct Differing {
+    name: String,
+    dtype: DType,
+    shape: Vec<usize>,
+    elements: usize,
+    differing: usize,
+    worst: Worst,
+}
+
+#[derive(Debug)]
+enum Worst {
+    Numbers { absolute: Place, relative: Place },
+    Strings { first: Place },
+}
+
+/// An element, with its texts for people and for programs.
+#[derive(Debug)]
+struct Place {
+    /// The difference; of strings there is none.
+    value: f64,
+    at: Vec<usize>,
+    texts: [String; 2],
+    json: [String; 2],
+}
+
+fn diff(arguments: &Arguments) -> Result<Found, Failure> {
+    let a = CheckpointReader::open(&arguments.a)?;
+    let b = CheckpointReader::open(&arguments.b)?;
+    let allowed = Tolerance {
+        relative: arguments.rtol,
+        absolute: arguments.atol,
+    };
+    let mut found = Found::default();
+    let names: BTreeSet<&str> = a.names().into_iter().chain(b.names()).collect();
+    for name in names {
+        let (in_a, in_b) = match (a.entry(name), b.entry(name)) {
+            (Some(in_a), Some(in_b)) => (in_a, in_b),
+            (Some((dtype, shape)), None) => {
+                found.only_a.push((name.to_owned(), dtype, shape.to_vec()));
+                continue;
+            }
+            (None, Some((dtype, shape))) => {
+                found.only_b.push((name.to_owned(), dtype, shape.to_vec()));
+                continue;
+            }
+            (None, None) => continue,
+        };
+        found.common += 1;
+        if in_a != in_b {
+            let both = [in_a, in_b].map(|(dtype, shape)| (dtype, shape.to_vec()));
+            found.other_type.push((name.to_owned(), both));
+            continue;
+        }
+        // Two tensors are in memory, and no more.
+        let (in_a, in_b) = (a.get_tensor(name)?, b.get_tensor(name)?);
+        found.elements += Texts::new(&in_a).count();
+        if let Some(difference) = compare::tensors(&in_a, &in_b, allowed) {
+            found
+                .differing
+                .push(Differing::new(name, &in_a, &in_b, difference));
+        }
+    }
+    Ok(found)
+}
+
+impl Differing {
+    fn new(name: &str, a: &Tensor, b: &Tensor, difference: Difference) -> Differing {
+        let (in_a, in_b) = (Texts::new(a), Texts::new(b));
+        let place = |extreme: Extreme| Place {
+            value: extreme.value,
+            at: position(a.shape(), extreme.at),
+            texts: [&in_a, &in_b].map(|texts| texts.readable(extreme.at, 40)),
+            json: [&in_a, &in_b].map(|texts| texts.json(extreme.at)),
+        };
+        let (differing, worst) = match difference {
+            Difference::Numbers {
+                count,
+                absolute,
+                relative,
+            } => (
+                count,
+                Worst::Numbers {
+                    absolute: place(absolute),
+                    relative: place(relative),
+                },
+            ),
+            Difference::Strings { count, first } => {
+                let first = place(Extreme {
+                    value: 0.0,
+                    at: first,
+                });
+                (count, Worst::Strings { first })
+            }
+        };
+        Differing {
+            name: name.to_owned(),
+            dtype: a.dtype(),
+            shape: a.shape().to_vec(),
+            elements: in_a.count(),
+            differing,
+            worst,
+        }
+    }
+}
+
+/// Where an element is, for each dimension.
+fn position(shape: &[usize], mut index: usize) -> Vec<usize> {
+    let mut at = vec![0; shape.len()];
+    for (at, &size) in at.iter_mut().zip(shape).rev() {
+        *at = index % size;
+        index /= size;
+    }
+    at
+}
+
+impl Found {
+    fn equal(&self) -> bool {
+        self.only_a.is_empty()
+            && self.only_b.is_empty()
+            && self.other_type.is_empty()
+            && self.differing.is_empty()
+    }
+
+    fn text(&self, arguments: &Arguments) {
+        let within = match (arguments.rtol, arguments.atol) {
+            (0.0, 0.0) => String::new(),
+            (rtol, atol) => format!(" within rtol {} and atol {}", real(rtol), real(atol)),
+        };
+        let tensors = count(self.common, "tensor");
+        if self.equal() {
+            let elements = count(self.elements, "element");
+            print(format_args!("equal{within}: {tensors}, {elements}"));
+            return;
+        }
+        let sides = [(&arguments.a, &self.only_a), (&arguments.b, &self.only_b)];
+        for (path, only) in sides {
+            for (name, dtype, shape) in only {
+                let path = path.display();
+                print(format_args!(
+                    "{name}: {}, only in {path}",
+                    typed(*dtype, shape)
+                ));
+            }
+        }
+        for (name, [a, b]) in &self.other_type {
+            print(format_args!(
+                "{name}: {} and {}",
+                typed(a.0, &a.1),
+                typed(b.0, &b.1)
+            ));
+        }
+        for differing in &self.differing {
+            print(differing.text());
+        }
+        let only = self.only_a.len() + self.only_b.len();
+        let parts = [
+            (only, "only in one"),
+            (self.other_type.len(), "of another type or shape"),
+            (self.differing.len(), "with other elements"),
+        ];
+        let parts: Vec<String> = parts
+            .iter()
+            .filter(|(n, _)| *n > 0)
+            .map(|(n, what)| format!("{n} {what}"))
+            .collect();
+        print(format_args!(
+            "different{within}: {tensors} in both; {}",
+            parts.join(", ")
+        ));
+    }
+
+    fn json(&self) -> Json {
+        let only = |list: &[(String, DType, Vec<usize>)]| -> Json {
+            list.iter()
+                .map(|(name, dtype, shape)| json!({ "name": name, "dtype": dtype.name(), "shape": shape }))
+                .collect()
+        };
+        let side =
+            |(dtype, shape): &(DType, Vec<usize>)| json!({ "dtype": dtype.name(), "shape": shape });
+        let other: Json = self
+            .other_type
+            .iter()
+            .map(|(name, [a, b])| json!({ "name": name, "a": side(a), "b": side(b) }))
+            .collect();
+        let differing: Json = self.differing.iter().map(Differing::json).collect();
+        json!({
+            "equal": self.equal(), "tensors": self.common, "only_in_a": only(&self.only_a), "only_in_b": only(&self.only_b),
+            "other_type": other, "differing": differing,
+        })
+    }
+}
+
+impl Differing {
+    fn text(&self) -> String {
+        let at = |place: &Place| {
+            let [a, b] = &place.texts;
+            match place.at.is_empty() {
+                true => format!("({a} and {b})"),
+                false => format!("at {:?} ({a} and {b})", place.at),
+            }
+        };
+        let largest = match &self.worst {
+            Worst::Numbers { absolute, relative } => format!(
+                "largest absolute difference {} {}, relative {} {}",
+                short(absolute.value),
+                at(absolute),
+                short(relative.value),
+                at(relative)
+            ),
+            Worst::Strings { first } => format!("the first {}", at(first)),
+        };
+        format!(
+            "{}: {}, {} of {} differ; {largest}",
+            self.name,
+            typed(self.dtype, &self.shape),
+            self.differing,
+            count(self.elements, "element")
+        )
+    }
+
+    fn json(&self) -> Json {
+        let parsed = |text: &str| -> Json { serde_json::from_str(text).unwrap_or(Json::Null) };
+        let place = |place: &Place| {
+            let [a, b] = &place.json;
+            json!({ "at": place.at, "a": parsed(a), "b": parsed(b) })
+        };
+        let valued = |worst: &Place| {
+            let mut object = place(worst);
+            object["value"] = parsed(&json_real(worst.value));
+            object
+        };
+        let mut object = json!({
+            "name": self.name, "dtype": self.dtype.name(), "shape": self.shape, "elements": self.elements, "differing": self.differing,
+        });
+        match &self.worst {
+            Worst::Numbers { absolute, relative } => {
+                object["absolute"] = valued(absolute);
+                object["relative"] = valued(relative);
+            }
+            Worst::Strings { first } => object["first"] = place(first),
+        }
+        object
+    }
+}
+
+/// Few digits are enough to see how large a difference is.
+fn short(value: f64) -> String {
+    let rounded: f64 = format!("{value:.3e}").parse().unwrap_or(value);
+    real(rounded)
+}

@@ -1,0 +1,374 @@
+//! Elements of tensors as numbers and as text, by their type.
+//!
+//! In: tensors of files. Out: numbers to compare, and texts with the fewest digits that identify a value in its type. Leaves alone:
+//! where the texts stand on a page.
+
+use half::{bf16, f16};
+use trainspec_formats::checkpoint::{DType, Elements, Tensor};
+
+/// The value of an element.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Number {
+    Whole(i128),
+    Real(f64),
+    Complex(f64, f64),
+}
+
+/// The value of the bytes of an element.
+pub(crate) fn number(dtype: DType, bytes: &[u8]) -> Number {
+    let whole = |n: i128| Number::Whole(n);
+    match dtype {
+        DType::Float32 => Number::Real(f64::from(f32::from_le_bytes(word(bytes)))),
+        DType::Float64 => Number::Real(f64::from_le_bytes(word(bytes))),
+        DType::Complex64 => Number::Complex(
+            f64::from(f32::from_le_bytes(word(&bytes[..4]))),
+            f64::from(f32::from_le_bytes(word(&bytes[4..]))),
+        ),
+        DType::Complex128 => Number::Complex(
+            f64::from_le_bytes(word(&bytes[..8])),
+            f64::from_le_bytes(word(&bytes[8..])),
+        ),
+        DType::Bool | DType::UInt8 | DType::QUInt8 => whole(bytes[0].into()),
+        DType::Int8 | DType::QInt8 => whole((bytes[0] as i8).into()),
+        DType::Int16 | DType::QInt16 => whole(i16::from_le_bytes(word(bytes)).into()),
+        DType::UInt16 | DType::QUInt16 => whole(u16::from_le_bytes(word(bytes)).into()),
+        DType::Int32 | DType::QInt32 => whole(i32::from_le_bytes(word(bytes)).into()),
+        DType::UInt32 => whole(u32::from_le_bytes(word(bytes)).into()),
+        DType::Int64 => whole(i64::from_le_bytes(word(bytes)).into()),
+        DType::UInt64 => whole(u64::from_le_bytes(word(bytes)).into()),
+        // The lowest bits count; where the highest of them is the sign, it is that of the byte.
+        DType::Int4 => whole(((bytes[0] << 4) as i8 >> 4).into()),
+        DType::Int2 => whole(((bytes[0] << 6) as i8 >> 6).into()),
+        DType::UInt4 => whole((bytes[0] & 15).into()),
+        DType::UInt2 => whole((bytes[0] & 3).into()),
+        DType::Float16
+        | DType::BFloat16
+        | DType::Float8E5M2
+        | DType::Float8E4M3Fn
+        | DType::Float8E4M3Fnuz
+        | DType::Float8E4M3B11Fnuz
+        | DType::Float8E5M2Fnuz
+        | DType::Float4E2M1Fn => Number::Real(short_real(dtype, bits(bytes))),
+        DType::String | DType::Variant | DType::Resource => {
+            unreachable!("elements of {dtype} are no numbers")
+        }
+    }
+}
+
+/// The elements of a tensor as texts.
+#[derive(Debug)]
+pub(crate) struct Texts<'a> {
+    tensor: &'a Tensor,
+    /// Of types of one byte, whose elements have few texts.
+    known: Vec<Digits>,
+}
+
+/// The digits of an element.
+#[derive(Debug, Clone)]
+enum Digits {
+    One(String),
+    Complex(String, String),
+}
+
+impl<'a> Texts<'a> {
+    pub(crate) fn new(tensor: &'a Tensor) -> Texts<'a> {
+        let known = match tensor.dtype().size() {
+            Some(1) => (0..=255).map(|b| digits(tensor.dtype(), &[b])).collect(),
+            _ => Vec::new(),
+        };
+        Texts { tensor, known }
+    }
+
+    /// How many elements there are.
+    pub(crate) fn count(&self) -> usize {
+        match self.tensor.elements() {
+            Elements::Bytes(bytes) => bytes.len() / self.tensor.dtype().size().unwrap_or(1),
+            Elements::Strings(strings) => strings.len(),
+        }
+    }
+
+    /// An element for people; of a string at most so many characters.
+    pub(crate) fn readable(&self, i: usize, longest: usize) -> String {
+        match self.tensor.elements() {
+            Elements::Strings(strings) => readable(&strings[i], longest),
+            Elements::Bytes(_) => self.digits(i).joined(),
+        }
+    }
+
+    /// An element as a field of CSV.
+    pub(crate) fn csv(&self, i: usize) -> Vec<u8> {
+        let Elements::Strings(strings) = self.tensor.elements() else {
+            return self.digits(i).joined().into_bytes();
+        };
+        let mut field = vec![b'"'];
+        for &byte in &strings[i] {
+            field.push(byte);
+            if byte == b'"' {
+                field.push(byte);
+            }
+        }
+        field.push(b'"');
+        field
+    }
+
+    /// An element as JSON: a number, a truth, a pair for a complex number, and a text. What JSON has no numbers for is the text `NaN`,
+    /// `Infinity` or `-Infinity`, and what is no UTF-8 an object with `hex`.
+    pub(crate) fn json(&self, i: usize) -> String {
+        if let Elements::Strings(strings) = self.tensor.elements() {
+            return match std::str::from_utf8(&strings[i]) {
+                Ok(text) => serde_json::json!(text).to_string(),
+                Err(_) => {
+                    let hex: String = strings[i].iter().map(|b| format!("{b:02x}")).collect();
+                    serde_json::json!({ "hex": hex }).to_string()
+                }
+            };
+        }
+        match self.digits(i) {
+            Digits::One(digits) => json_number(&digits),
+            Digits::Complex(real, imaginary) => {
+                format!("[{},{}]", json_number(&real), json_number(&imaginary))
+            }
+        }
+    }
+
+    fn digits(&self, i: usize) -> Digits {
+        let (dtype, bytes) = (self.tensor.dtype(), self.tensor.bytes());
+        match dtype.size().unwrap_or(1) {
+            1 => self.known[usize::from(bytes[i])].clone(),
+            size => digits(dtype, &bytes[i * size..][..size]),
+        }
+    }
+}
+
+impl Digits {
+    fn joined(self) -> String {
+        match self {
+            Digits::One(digits) => digits,
+            Digits::Complex(real, imaginary) => {
+                let sign = if imaginary.starts_with('-') { "" } else { "+" };
+                format!("{real}{sign}{imaginary}j")
+            }
+        }
+    }
+}
+
+/// The number of a value that may be too large or none at all, as JSON.
+pub(crate) fn json_real(value: f64) -> String {
+    json_number(&real(value))
+}
+
+/// The fewest digits that identify a value.
+pub(crate) fn real(value: f64) -> String {
+    match value.is_nan() {
+        true => "nan".to_owned(),
+        false => format!("{value:?}"),
+    }
+}
+
+/// `float32 [3, 4]`
+pub(crate) fn typed(dtype: DType, shape: &[usize]) -> String {
+    format!("{dtype} {shape:?}")
+}
+
+fn json_number(digits: &str) -> String {
+    match digits {
+        "nan" => "\"NaN\"".to_owned(),
+        "inf" => "\"Infinity\"".to_owned(),
+        "-inf" => "\"-Infinity\"".to_owned(),
+        digits => digits.to_owned(),
+    }
+}
+
+fn digits(dtype: DType, bytes: &[u8]) -> Digits {
+    let short = |value: f32| match value.is_nan() {
+        true => "nan".to_owned(),
+        false => format!("{value:?}"),
+    };
+    Digits::One(match (dtype, number(dtype, bytes)) {
+        (DType::Bool, Number::Whole(0)) => "false".to_owned(),
+        // Readers take any other byte for true, too.
+        (DType::Bool, _) => "true".to_owned(),
+        (_, Number::Whole(n)) => n.to_string(),
+        (DType::Complex64, Number::Complex(a, b)) => {
+            return Digits::Complex(short(a as f32), short(b as f32));
+        }
+        (_, Number::Complex(a, b)) => return Digits::Complex(real(a), real(b)),
+        (DType::Float32, Number::Real(value)) => short(value as f32),
+        (DType::Float64, Number::Real(value)) => real(value),
+        (_, Number::Real(value)) => short_digits(dtype, bits(bytes), value),
+    })
+}
+
+/// The fewest digits that lie nearer to a value than to its neighbours in its type.
+fn short_digits(dtype: DType, bits: u16, value: f64) -> String {
+    if !value.is_finite() || value == 0.0 {
+        return real(value);
+    }
+    let sign = sign_of(dtype);
+    let magnitude = bits & (sign - 1);
+    let size = value.abs();
+    let below = (short_real(dtype, magnitude - 1) + size) / 2.0;
+    let next = magnitude + 1;
+    let above = match next < sign {
+        true => short_real(dtype, next),
+        false => f64::NAN,
+    };
+    let above = match above.is_finite() {
+        true => (size + above) / 2.0,
+        false => size + (size - below),
+    };
+    let even = magnitude.is_multiple_of(2);
+    let means = |x: f64| (below < x && x < above) || (even && (x == below || x == above));
+    let parsed = |text: String| text.parse::<f64>().ok().filter(|&x| means(x));
+    for places in 0..17 {
+        let text = format!("{size:.places$e}");
+        // Above a power of two there is more room than below it, so that the next one may do where the nearest does not.
+        let next = text.split_once('e').and_then(|(digits, exponent)| {
+            let digits: u64 = digits.replace('.', "").parse().ok()?;
+            let exponent = exponent.parse::<i32>().ok()? - places as i32;
+            Some(format!("{}e{exponent}", digits + 1))
+        });
+        if let Some(found) = parsed(text).or_else(|| next.and_then(parsed)) {
+            return real(found.copysign(value));
+        }
+    }
+    real(value)
+}
+
+/// The bit of the sign.
+fn sign_of(dtype: DType) -> u16 {
+    match dtype {
+        DType::Float16 | DType::BFloat16 => 0x8000,
+        DType::Float4E2M1Fn => 0x8,
+        _ => 0x80,
+    }
+}
+
+/// The value of a number of at most 16 bits.
+fn short_real(dtype: DType, bits: u16) -> f64 {
+    // Bits of the fraction, bias of the exponent, and the magnitudes from which on there is no number.
+    let (fraction, bias, infinity, nan) = match dtype {
+        DType::Float16 => return f16::from_bits(bits).to_f64(),
+        DType::BFloat16 => return bf16::from_bits(bits).to_f64(),
+        DType::Float8E5M2 => (2, 15, 0x7c, 0x7d),
+        DType::Float8E4M3Fn => (3, 7, 0x100, 0x7f),
+        DType::Float8E4M3Fnuz => (3, 8, 0x100, 0x100),
+        DType::Float8E4M3B11Fnuz => (3, 11, 0x100, 0x100),
+        DType::Float8E5M2Fnuz => (2, 16, 0x100, 0x100),
+        DType::Float4E2M1Fn => (1, 1, 0x100, 0x100),
+        other => unreachable!("{other} is no short float"),
+    };
+    let sign = sign_of(dtype);
+    let magnitude = bits & (sign - 1);
+    // Where there is no other, minus zero is the one that is no number.
+    let lone = matches!(
+        dtype,
+        DType::Float8E4M3Fnuz | DType::Float8E4M3B11Fnuz | DType::Float8E5M2Fnuz
+    );
+    if magnitude >= nan || (lone && bits & 0xff == 0x80) {
+        return f64::NAN;
+    }
+    let value = match magnitude >> fraction {
+        _ if magnitude >= infinity => f64::INFINITY,
+        0 => f64::from(magnitude) * 2.0_f64.powi(1 - bias - fraction),
+        exponent => {
+            let one = 1 << fraction;
+            let digits = f64::from(magnitude % one + one);
+            digits * 2.0_f64.powi(i32::from(exponent) - bias - fraction)
+        }
+    };
+    match bits & sign {
+        0 => value,
+        _ => -value,
+    }
+}
+
+fn bits(bytes: &[u8]) -> u16 {
+    match *bytes {
+        [low, high] => u16::from_le_bytes([low, high]),
+        _ => bytes[0].into(),
+    }
+}
+
+fn word<const N: usize>(bytes: &[u8]) -> [u8; N] {
+    let mut word = [0; N];
+    word.copy_from_slice(bytes);
+    word
+}
+
+fn readable(string: &[u8], longest: usize) -> String {
+    let whole = match std::str::from_utf8(string) {
+        Ok(text) => format!("\"{}\"", text.escape_debug()),
+        Err(_) => format!("b\"{}\"", string.escape_ascii()),
+    };
+    match whole.char_indices().nth(longest) {
+        Some((end, _)) => format!("{}... ({} bytes)", &whole[..end], string.len()),
+        None => whole,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(dtype: DType, bits: u16) -> String {
+        let bytes = bits.to_le_bytes();
+        digits(dtype, &bytes[..dtype.size().unwrap()]).joined()
+    }
+
+    #[test]
+    fn every_half_is_identified_by_its_digits() {
+        for bits in 0..=u16::MAX {
+            let half = f16::from_bits(bits);
+            let back: f64 = text(DType::Float16, bits).parse().unwrap();
+            assert_eq!(f16::from_f64(back).is_nan(), half.is_nan());
+            assert!(half.is_nan() || f16::from_f64(back).to_bits() == bits);
+            let half = bf16::from_bits(bits);
+            let back: f32 = text(DType::BFloat16, bits).parse().unwrap();
+            let found = bf16::from_f32(back).to_bits();
+            assert!(half.is_nan() || found == bits, "{back} {found} {bits}");
+        }
+    }
+
+    // What `str(numpy.float16(x))` and `str(ml_dtypes.bfloat16(x))` name, with as few digits.
+    #[test]
+    fn short_floats_have_few_digits() {
+        assert_eq!(text(DType::Float16, f16::from_f64(0.1).to_bits()), "0.1");
+        assert_eq!(text(DType::Float16, 1), "6e-8");
+        assert_eq!(text(DType::Float16, 0x7bff), "65500.0");
+        assert_eq!(text(DType::Float16, 0x8000), "-0.0");
+        assert_eq!(
+            text(DType::BFloat16, bf16::from_f64(3.25).to_bits()),
+            "3.25"
+        );
+        assert_eq!(text(DType::BFloat16, bf16::from_f64(0.1).to_bits()), "0.1");
+        assert_eq!(text(DType::BFloat16, 0xff80), "-inf");
+    }
+
+    // The largest and the smallest numbers are those of the types' definitions.
+    #[test]
+    fn floats_of_eight_bits_have_their_ranges() {
+        for (dtype, largest, smallest) in [
+            (DType::Float8E5M2, (0x7b, 57344.0), 2.0_f64.powi(-16)),
+            (DType::Float8E4M3Fn, (0x7e, 448.0), 2.0_f64.powi(-9)),
+            (DType::Float8E4M3Fnuz, (0x7f, 240.0), 2.0_f64.powi(-10)),
+            (DType::Float8E4M3B11Fnuz, (0x7f, 30.0), 2.0_f64.powi(-13)),
+            (DType::Float8E5M2Fnuz, (0x7f, 57344.0), 2.0_f64.powi(-17)),
+            (DType::Float4E2M1Fn, (0x7, 6.0), 0.5),
+        ] {
+            assert_eq!(short_real(dtype, largest.0), largest.1, "{dtype}");
+            assert_eq!(short_real(dtype, 1), smallest, "{dtype}");
+        }
+        assert_eq!(text(DType::Float8E5M2, 0xfc), "-inf");
+        assert_eq!(text(DType::Float8E4M3Fn, 0xff), "nan");
+        assert_eq!(text(DType::Float8E4M3Fnuz, 0x80), "nan");
+        assert_eq!(text(DType::Int4, 0xf), "-1");
+    }
+
+    #[test]
+    fn long_strings_are_cut_and_odd_ones_escaped() {
+        assert_eq!(readable("a\u{1b}\"ü".as_bytes(), 100), r#""a\u{1b}\"ü""#);
+        assert_eq!(readable(b"\xff\0", 100), r#"b"\xff\x00""#);
+        assert_eq!(readable(b"abcdef", 3), "\"ab... (6 bytes)");
+    }
+}
