@@ -86,7 +86,7 @@ impl Tensor {
 }
 
 /// The extents of a message. Unknown ones are an error: a tensor with values has none.
-pub(crate) fn extents(message: &TensorProto) -> Result<Vec<usize>> {
+fn extents(message: &TensorProto) -> Result<Vec<usize>> {
     let Some(shape) = &message.tensor_shape else {
         return Ok(Vec::new());
     };
