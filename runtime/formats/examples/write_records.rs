@@ -62,7 +62,7 @@ fn one_example(i: usize) -> Vec<u8> {
         ("name", vec![format!("record {i}")].into()),
     ];
     // A feature that not every record has, of a length of its own.
-    if i % 3 > 0 {
+    if !i.is_multiple_of(3) {
         features.push((
             "ids",
             (0..i % 3)
