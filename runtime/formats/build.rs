@@ -1,7 +1,14 @@
 //! Turns `proto/*.proto` into Rust; needs no compiler of protocol buffers on the machine.
 
+use std::collections::BTreeMap;
 use std::error::Error;
-use std::path::PathBuf;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use protox::prost_reflect::prost::Message;
+use protox::prost_reflect::{
+    Cardinality, DescriptorPool, FieldDescriptor, Kind, MessageDescriptor,
+};
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=proto");
@@ -9,8 +16,83 @@ fn main() -> Result<(), Box<dyn Error>> {
         .map(|entry| Ok(entry?.path()))
         .collect::<Result<_, std::io::Error>>()?;
     files.sort();
+    let descriptors = protox::compile(&files, ["proto"])?;
+    let pool = DescriptorPool::decode(descriptors.encode_to_vec().as_slice())?;
     prost_build::Config::new()
         .btree_map(["."])
-        .compile_fds(protox::compile(&files, ["proto"])?)?;
+        .enable_type_names()
+        .compile_fds(descriptors)?;
+    let out = std::env::var("OUT_DIR")?;
+    std::fs::write(Path::new(&out).join("shapes.rs"), shapes(&pool)?)?;
     Ok(())
+}
+
+/// The table of `src/bounded.rs`: what each message takes in memory, and what is in its fields. Sorted by name.
+fn shapes(pool: &DescriptorPool) -> Result<String, std::fmt::Error> {
+    let messages: BTreeMap<String, MessageDescriptor> = pool
+        .all_messages()
+        .map(|message| (message.full_name().to_owned(), message))
+        .collect();
+    let places: BTreeMap<&String, usize> = messages.keys().zip(0..).collect();
+    let mut text = "static SHAPES: &[Shape] = &[\n".to_owned();
+    for (name, message) in &messages {
+        let size = size(message, &mut Vec::new());
+        write!(
+            text,
+            "    Shape {{ name: \"{name}\", size: {size}, fields: &["
+        )?;
+        for field in message.fields() {
+            let number = field.number();
+            let lists = field.cardinality() == Cardinality::Repeated;
+            match field.kind() {
+                Kind::Message(inside) => {
+                    let place = places[&inside.full_name().to_owned()];
+                    write!(text, "({number}, Part::Message({place})), ")?;
+                }
+                Kind::String | Kind::Bytes => write!(text, "({number}, Part::Bytes), ")?,
+                kind if lists => write!(text, "({number}, Part::{}), ", numbers(&kind))?,
+                // Has its place in the message.
+                _ => {}
+            }
+        }
+        text += "] },\n";
+    }
+    text += "];\n";
+    Ok(text)
+}
+
+/// How the numbers of a list take room: as many bytes as in the file, or each as much as the widest.
+fn numbers(kind: &Kind) -> &'static str {
+    match kind {
+        Kind::Double | Kind::Fixed64 | Kind::Sfixed64 => "Fixed",
+        Kind::Float | Kind::Fixed32 | Kind::Sfixed32 => "Fixed",
+        _ => "Varints",
+    }
+}
+
+/// What a message takes at most, without what its lists and strings point to.
+fn size(message: &MessageDescriptor, outer: &mut Vec<String>) -> usize {
+    let name = message.full_name().to_owned();
+    // What contains itself does so behind a pointer.
+    if outer.contains(&name) {
+        return 8;
+    }
+    outer.push(name);
+    let mut field = |field: FieldDescriptor| match field.kind() {
+        // A list, a map or a string: pointer, length and capacity.
+        _ if field.cardinality() == Cardinality::Repeated => 24,
+        Kind::String | Kind::Bytes => 24,
+        Kind::Message(inside) => 8 + size(&inside, outer),
+        _ => 16,
+    };
+    // A tree of entries is at least half full and has pointers.
+    let mut sum = if message.is_map_entry() { 16 } else { 8 };
+    for alone in message.fields().filter(|f| f.containing_oneof().is_none()) {
+        sum += field(alone);
+    }
+    for choice in message.oneofs() {
+        sum += 8 + choice.fields().map(&mut field).max().unwrap_or(0);
+    }
+    outer.pop();
+    sum
 }

@@ -8,11 +8,11 @@ use std::path::Path;
 
 use prost::Message;
 use serde_json::json;
+use trainspec_formats::FileKind;
+use trainspec_formats::bounded::{LARGEST, decode};
 use trainspec_formats::events::summary::hparams::{self, HParam};
 use trainspec_formats::events::summary::{self, About, ImageOptions, Images, Pixels, Sounds};
-use trainspec_formats::events::{
-    Clock, LARGEST, SummaryWriter, WriterOptions, decode, summary_iterator,
-};
+use trainspec_formats::events::{Clock, SummaryWriter, WriterOptions, summary_iterator};
 use trainspec_formats::proto::attr_value::Value as Attr;
 use trainspec_formats::proto::event::What;
 use trainspec_formats::proto::hparams::{
@@ -267,14 +267,14 @@ fn copies(folder: &Path) -> Result<(), Box<dyn Error>> {
         );
         if path.extension().is_some_and(|end| end == "meta") {
             let bytes = std::fs::read(path)?;
-            let graph: MetaGraphDef = decode(&bytes, LARGEST)?;
+            let graph: MetaGraphDef = decode(FileKind::Events, &bytes, LARGEST)?;
             std::fs::write(from, &bytes)?;
             std::fs::write(to, graph.encode_to_vec())?;
             continue;
         }
         for event in summary_iterator(path)? {
             if let Some(What::MetaGraphDef(bytes)) = event?.what {
-                let graph: MetaGraphDef = decode(&bytes, LARGEST)?;
+                let graph: MetaGraphDef = decode(FileKind::Events, &bytes, LARGEST)?;
                 std::fs::write(&from, &bytes)?;
                 std::fs::write(&to, graph.encode_to_vec())?;
             }

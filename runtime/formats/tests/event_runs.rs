@@ -4,14 +4,17 @@ mod support;
 
 use std::fs;
 
+use prost::Message;
 use support::Folder;
 use trainspec_formats::events::summary::{self, About, hparams};
 use trainspec_formats::events::{
     Clock, Kind, Purge, ReaderOptions, Run, RunOptions, RunReader, SummaryWriter, WriterOptions,
 };
+use trainspec_formats::proto::event::What;
 use trainspec_formats::proto::session_log::SessionStatus;
 use trainspec_formats::proto::summary::value::Value as Field;
-use trainspec_formats::proto::{GraphDef, MetaGraphDef, NodeDef, SessionLog};
+use trainspec_formats::proto::{Event, GraphDef, MetaGraphDef, NodeDef, SessionLog};
+use trainspec_formats::records::RecordWriter;
 use trainspec_formats::{Code, crc};
 
 fn writer(folder: &Folder, second: f64) -> SummaryWriter {
@@ -235,4 +238,83 @@ fn a_folder_that_is_not_there_is_an_error() {
     let folder = Folder::new();
     let error = Run::read(&folder.file("none"), RunOptions::default()).unwrap_err();
     assert_eq!(error.code, Code::NotFound);
+}
+
+#[test]
+fn what_a_tag_is_may_be_said_late() {
+    let folder = Folder::new();
+    let writer = writer(&folder, 1.0);
+    for step in 0..3 {
+        let mut summary = summary::scalar_tensor("loss", step as f32, About::default());
+        if step < 2 {
+            summary.value[0].metadata = None;
+        }
+        let event = Event {
+            step,
+            what: Some(What::Summary(summary)),
+            ..Default::default()
+        };
+        writer.add_event(event).unwrap();
+    }
+    writer.close().unwrap();
+    let run = Run::read(&folder.0, RunOptions::default()).unwrap();
+    let series = &run.series["loss"];
+    assert_eq!(series.kind, Kind::Scalar);
+    let numbers: Vec<_> = series.points.iter().map(|point| point.scalar).collect();
+    assert_eq!(numbers, [Some(0.0), Some(1.0), Some(2.0)]);
+}
+
+#[test]
+fn what_is_no_event_does_not_hide_the_events_behind_it() {
+    let folder = Folder::new();
+    let writer = writer(&folder, 1.0);
+    writer.add_summary(summary::scalar("loss", 1.0), 1).unwrap();
+    writer.close().unwrap();
+    let path = writer.path();
+    let mut records = RecordWriter::new(std::fs::read(&path).unwrap(), &Default::default());
+    records.write(&[0xff; 20]).unwrap();
+    // Longer than what is read below.
+    records.write(&[0; 20_000]).unwrap();
+    let event = Event {
+        step: 2,
+        what: Some(What::Summary(summary::scalar("loss", 2.0))),
+        ..Default::default()
+    };
+    records.write(&event.encode_to_vec()).unwrap();
+    std::fs::write(&path, records.finish().unwrap()).unwrap();
+    let reader = ReaderOptions {
+        largest_event: 10_000,
+        ..Default::default()
+    };
+    let options = RunOptions {
+        reader,
+        ..Default::default()
+    };
+    let run = Run::read(&folder.0, options).unwrap();
+    assert_eq!(steps(&run, "loss"), [1, 2]);
+    let codes: Vec<_> = run.damage.iter().map(|error| error.code).collect();
+    assert_eq!(codes, [Code::DataLoss, Code::ResourceExhausted]);
+}
+
+#[test]
+fn many_restarts_take_one_pass() {
+    let folder = Folder::new();
+    let writer = writer(&folder, 1.0);
+    for _ in 0..20_000 {
+        writer.add_summary(summary::scalar("loss", 1.0), 0).unwrap();
+    }
+    // One by one this would be four hundred million comparisons for each tag.
+    for _ in 0..20_000 {
+        writer.add_summary(summary::scalar("loss", 1.0), 7).unwrap();
+        writer.add_session_log(start(), 5).unwrap();
+    }
+    writer.add_summary(summary::scalar("loss", 1.0), 6).unwrap();
+    writer.close().unwrap();
+    let options = RunOptions {
+        purge: Purge::Restarts,
+        ..Default::default()
+    };
+    let run = Run::read(&folder.0, options).unwrap();
+    let steps = steps(&run, "loss");
+    assert_eq!((steps.len(), steps.last()), (20_001, Some(&6)));
 }

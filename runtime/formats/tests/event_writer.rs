@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use support::Folder;
 use trainspec_formats::Code;
+use trainspec_formats::events::summary::About;
 use trainspec_formats::events::{
     Clock, EventReader, ReaderOptions, SummaryWriter, SummaryWriterCache, WriterOptions, summary,
     summary_iterator,
@@ -380,4 +381,63 @@ fn a_killed_process_leaves_a_file_that_reads() {
         assert!(step > 1);
         assert!(reader.rest().unwrap() < 6000);
     }
+}
+
+/// An event that is written at once, since it is large.
+fn large(tag: &str) -> Summary {
+    summary::text(tag, &[], &["x".repeat(300_000)], About::default()).unwrap()
+}
+
+#[test]
+fn large_events_do_not_vanish_with_a_file_that_is_removed() {
+    let folder = Folder::new();
+    let writer = SummaryWriter::open(&folder.0, fixed()).unwrap();
+    writer.add_summary(large("note"), 1).unwrap();
+    writer.flush().unwrap();
+    let first = writer.path();
+    fs::remove_file(&first).unwrap();
+    writer.add_summary(large("note"), 2).unwrap();
+    writer.add_summary(large("note"), 3).unwrap();
+    writer.close().unwrap();
+    assert_ne!(writer.path(), first);
+    let events = events(&writer);
+    let steps: Vec<i64> = events.iter().skip(1).map(|event| event.step).collect();
+    assert_eq!(steps, [2, 3]);
+    // What is known of the tag was lost with the first file: it is said again as soon as that is known.
+    assert!(summary_of(&events[2]).value[0].metadata.is_some());
+}
+
+#[test]
+fn a_writer_that_is_reopened_says_again_what_its_tags_are() {
+    let folder = Folder::new();
+    let writer = SummaryWriter::open(&folder.0, fixed()).unwrap();
+    for _ in 0..2 {
+        writer.add_summary(large("note"), 1).unwrap();
+        writer.close().unwrap();
+        assert!(summary_of(&events(&writer)[1]).value[0].metadata.is_some());
+        writer.reopen().unwrap();
+    }
+}
+
+#[test]
+fn closing_and_opening_from_several_threads_never_waits_for_ever() {
+    let folder = Folder::new();
+    let writer = SummaryWriter::open(&folder.0, fixed()).unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let writer = &writer;
+            scope.spawn(move || {
+                for step in 0..50 {
+                    // What is refused while another thread has closed it is no matter here.
+                    let _ = writer.add_summary(summary::scalar("x", 1.0), step);
+                    match thread {
+                        0 => drop(writer.close()),
+                        1 => drop(writer.flush()),
+                        _ => writer.reopen().unwrap(),
+                    }
+                }
+            });
+        }
+    });
+    writer.close().unwrap();
 }

@@ -7,8 +7,10 @@ use serde_json::Value as Json;
 use support::messages::{assert_tensor, extents, fields, number, numbers, same};
 use support::sha256;
 use support::{Folder, bytes, json, oracle};
+use trainspec_formats::FileKind;
+use trainspec_formats::bounded::{LARGEST, decode};
 use trainspec_formats::events::summary::{self, About, ImageOptions, Images, Pixels, Sounds};
-use trainspec_formats::events::{LARGEST, SummaryWriter, WriterOptions, decode, summary_iterator};
+use trainspec_formats::events::{SummaryWriter, WriterOptions, summary_iterator};
 use trainspec_formats::proto::event::What;
 use trainspec_formats::proto::summary::Value;
 use trainspec_formats::proto::summary::value::Value as Kind;
@@ -109,11 +111,11 @@ fn assert_event(event: &Event, expected: &Json) -> usize {
 }
 
 /// Decodes a message; that encoding it gives as many bytes back shows that it holds all fields.
-fn lossless<M: Message + Default + PartialEq>(bytes: &[u8]) -> M {
-    let message: M = decode(bytes, LARGEST).unwrap();
+fn lossless<M: Message + prost::Name + Default + PartialEq>(bytes: &[u8]) -> M {
+    let message: M = decode(FileKind::Other, bytes, LARGEST).unwrap();
     let again = message.encode_to_vec();
     assert_eq!(again.len(), bytes.len());
-    assert!(decode::<M>(&again, LARGEST).unwrap() == message);
+    assert!(decode::<M>(FileKind::Other, &again, LARGEST).unwrap() == message);
     message
 }
 
@@ -262,7 +264,7 @@ fn oracle_summaries_of_the_constants_of_a_graph_are_the_same() {
     let Some(What::GraphDef(graph)) = &events[1].what else {
         panic!("no graph");
     };
-    let graph: GraphDef = decode(graph, LARGEST).unwrap();
+    let graph: GraphDef = decode(FileKind::Other, graph, LARGEST).unwrap();
     let constant = |name: &str| -> Tensor {
         use trainspec_formats::proto::attr_value::Value as Attr;
         let node = graph.node.iter().find(|node| node.name == name).unwrap();

@@ -3,12 +3,13 @@
 
 use libfuzzer_sys::fuzz_target;
 use prost::Message;
-use trainspec_formats::crc;
-use trainspec_formats::events::{EventIterator, EventReader, ReaderOptions, decode, summary};
+use trainspec_formats::bounded::decode;
+use trainspec_formats::events::{EventIterator, EventReader, ReaderOptions, summary};
 use trainspec_formats::proto::event::What;
 use trainspec_formats::proto::summary::value::Value as Kind;
 use trainspec_formats::proto::{Event, GraphDef, MetaGraphDef, RunMetadata};
 use trainspec_formats::tensor::Tensor;
+use trainspec_formats::{FileKind, crc};
 
 /// Small, so that a message that takes more than it should is seen.
 const LIMIT: u64 = 1 << 26;
@@ -84,12 +85,12 @@ fn look_at(event: &Event) {
 }
 
 /// What is decoded comes back, bit for bit: what is not a number is compared too.
-fn same<M: Message + Default>(bytes: &[u8]) {
-    let Ok(message) = decode::<M>(bytes, LIMIT) else {
+fn same<M: Message + prost::Name + Default>(bytes: &[u8]) {
+    let Ok(message) = decode::<M>(FileKind::Events, bytes, LIMIT) else {
         return;
     };
     let once = message.encode_to_vec();
     // Nested messages that just fit may not fit again only if they grew, and they do not grow.
-    let again = decode::<M>(&once, u64::MAX).expect("what was written can be read");
+    let again = decode::<M>(FileKind::Events, &once, u64::MAX).expect("what was written can be read");
     assert_eq!(once, again.encode_to_vec());
 }

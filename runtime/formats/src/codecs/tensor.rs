@@ -2,8 +2,8 @@
 
 use prost::Message;
 
-use crate::error::{FileKind, FormatError, Result};
-use crate::proto::TensorProto;
+use crate::bounded::{LARGEST, decode};
+use crate::error::{Code, FileKind, FormatError, Result};
 use crate::tensor::Tensor;
 
 /// The bytes of a tensor as a message, which are those that TensorFlow writes.
@@ -23,8 +23,12 @@ pub fn serialize_tensor(tensor: &Tensor) -> Result<Vec<u8>> {
 /// # Ok::<(), trainspec_formats::FormatError>(())
 /// ```
 pub fn parse_tensor(bytes: &[u8]) -> Result<Tensor> {
-    let message = TensorProto::decode(bytes)
-        .map_err(|e| FormatError::invalid(FileKind::Example, format!("this is no tensor: {e}")))?;
+    let message = decode(FileKind::Example, bytes, LARGEST).map_err(|e| match e.code {
+        Code::DataLoss => {
+            FormatError::invalid(FileKind::Example, format!("this is no tensor: {}", e.cause))
+        }
+        _ => e,
+    })?;
     Tensor::from_message(message).map_err(of_example)
 }
 

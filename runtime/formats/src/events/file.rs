@@ -1,5 +1,6 @@
 //! One event file that is written: its name, its first event, and whole records after it.
 
+use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -8,9 +9,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use prost::Message;
 
 use crate::error::{FileKind, FormatError, Result};
+use crate::events::writer::Clock;
 use crate::events::{VERSION, frames};
 use crate::proto::event::What;
-use crate::proto::{Event, SourceMetadata};
+use crate::proto::{Event, SourceMetadata, Summary};
 
 /// How much is held back at most before it is written.
 const BUFFER: usize = 1 << 18;
@@ -33,6 +35,8 @@ pub(super) struct EventFile {
     buffer: Vec<u8>,
     /// How long the file is up to the last record that is written.
     length: u64,
+    /// Tags that have a value in this file: their metadata are known.
+    tags: HashSet<String>,
 }
 
 impl EventFile {
@@ -45,9 +49,10 @@ impl EventFile {
             naming,
             buffer: Vec::new(),
             length: 0,
+            tags: HashSet::new(),
         };
-        file.append(&first_event(seconds))?;
-        file.flush(seconds)?;
+        file.push(&first_event(seconds));
+        file.write()?;
         Ok(file)
     }
 
@@ -62,26 +67,44 @@ impl EventFile {
     }
 
     /// Adds an event. It is written when there are many, or at the next flush.
-    pub(super) fn append(&mut self, event: &Event) -> Result<()> {
-        frames::append(&mut self.buffer, |to| {
-            event.encode(to).expect("memory has room");
-        });
+    pub(super) fn append(&mut self, event: &Event, clock: &Clock) -> Result<()> {
+        self.push(event);
         match self.buffer.len() >= BUFFER {
-            true => self.write(),
+            true => self.flush(clock),
             false => Ok(()),
         }
     }
 
+    /// Takes the metadata out of a summary for tags that had a value before, as TensorFlow does.
+    pub(super) fn drop_known(&mut self, summary: &mut Summary) {
+        for value in &mut summary.value {
+            match self.tags.contains(&value.tag) {
+                true => value.metadata = None,
+                false => {
+                    self.tags.insert(value.tag.clone());
+                }
+            }
+        }
+    }
+
     /// Hands all to the operating system. A file that somebody has removed is started anew.
-    pub(super) fn flush(&mut self, seconds: f64) -> Result<()> {
+    pub(super) fn flush(&mut self, clock: &Clock) -> Result<()> {
         if !self.buffer.is_empty() && !self.path.exists() {
+            let seconds = clock.now();
             let (file, path) = create(&self.naming, seconds, Some(&self.path))?;
             (self.file, self.path, self.length) = (file, path, 0);
+            self.tags.clear();
             let held = std::mem::take(&mut self.buffer);
-            self.append(&first_event(seconds))?;
+            self.push(&first_event(seconds));
             self.buffer.extend(held);
         }
         self.write()
+    }
+
+    fn push(&mut self, event: &Event) {
+        frames::append(&mut self.buffer, |to| {
+            event.encode(to).expect("memory has room");
+        });
     }
 
     fn write(&mut self) -> Result<()> {

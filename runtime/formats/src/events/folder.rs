@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::error::{FileKind, FormatError, Result};
+use crate::error::{Code, FileKind, FormatError, Result};
 use crate::events::reader::{EventReader, Place, ReaderOptions};
 use crate::proto::Event;
 
@@ -58,7 +58,7 @@ impl RunReader {
     }
 
     /// The next event, with the number of its file and its place there; nothing means "not yet". A damaged record is an
-    /// error once; what comes after is the next file, if there is one.
+    /// error once. What comes after one whose checksum is wrong is the next file, if there is one.
     pub fn poll(&mut self) -> Result<Option<(usize, Place, Event)>> {
         // That there is a later file must be seen before this one is found to be at its end.
         let mut later: Option<PathBuf> = None;
@@ -66,13 +66,15 @@ impl RunReader {
             if let Some(reader) = &mut self.reader
                 && !self.damaged
             {
+                let before = reader.position();
                 match reader.poll() {
                     Ok(Some((place, event))) => {
                         return Ok(Some((self.files.len() - 1, place, event)));
                     }
                     Ok(None) => {}
                     Err(e) => {
-                        self.damaged = true;
+                        // Reading may work again, and behind a record that is no event there may be others.
+                        self.damaged = e.code == Code::DataLoss && reader.position() == before;
                         return Err(e);
                     }
                 }

@@ -6,7 +6,7 @@
 
 use std::io;
 
-use crate::error::{FileKind, FormatError, Result};
+use crate::error::{Code, FileKind, FormatError, Result};
 use crate::files::ReadAt;
 use crate::records::frame::{self, FOOTER, HEADER};
 
@@ -56,8 +56,9 @@ impl Frames {
         Ok(length.saturating_sub(self.position))
     }
 
-    /// The bytes of the next record and the place where it begins; nothing while it is not there as a whole.
-    pub(super) fn next(&mut self) -> Result<Option<(u64, &[u8])>> {
+    /// The bytes of the next record and the place where it begins; nothing while it is not there as a whole. One that is longer
+    /// than it may be is an error and is passed over.
+    pub(super) fn next(&mut self, longest: u64) -> Result<Option<(u64, &[u8])>> {
         let at = self.position;
         let header = self.peek(HEADER as u64)?;
         let Some(header) = header.and_then(<[u8]>::first_chunk) else {
@@ -70,6 +71,13 @@ impl Frames {
         let Some(whole) = frame::framed_length(length) else {
             return damaged("a record is longer than any file");
         };
+        if length > longest && self.rest()? >= whole {
+            self.position += whole;
+            (self.start, self.buffer) = (self.position, Vec::new());
+            let cause = format!("a record of {length} bytes is longer than {longest}");
+            let error = FormatError::new(Code::ResourceExhausted, FileKind::Events, cause);
+            return Err(error.at(at));
+        }
         let record = self.peek(whole)?;
         let Some((framed, footer)) = record.and_then(<[u8]>::split_last_chunk::<FOOTER>) else {
             return Ok(None);
@@ -155,9 +163,9 @@ mod tests {
         let mut frames = Frames::new(Box::new(file.clone()), 0);
         let mut seen = Vec::new();
         for byte in &bytes {
-            assert_eq!(frames.next().unwrap(), None);
+            assert_eq!(frames.next(1 << 20).unwrap(), None);
             file.0.lock().unwrap().push(*byte);
-            if let Some((at, record)) = frames.next().unwrap() {
+            if let Some((at, record)) = frames.next(1 << 20).unwrap() {
                 seen.push((at, record.len()));
             }
         }
@@ -170,7 +178,7 @@ mod tests {
         for length in [1 << 40, u64::MAX - 16, u64::MAX] {
             let bytes = frame::header(length).to_vec();
             let mut frames = Frames::new(Box::new(bytes), 0);
-            match frames.next() {
+            match frames.next(1 << 20) {
                 Ok(next) => assert_eq!(next, None),
                 Err(e) => assert_eq!(e.offset, Some(0)),
             }
@@ -184,8 +192,8 @@ mod tests {
         append(&mut bytes, |to| to.extend(b"first"));
         let file = Growing(Arc::new(Mutex::new(bytes)));
         let mut frames = Frames::new(Box::new(file.clone()), 0);
-        assert!(frames.next().unwrap().is_some());
+        assert!(frames.next(1 << 20).unwrap().is_some());
         file.0.lock().unwrap().clear();
-        assert!(frames.next().is_err());
+        assert!(frames.next(1 << 20).is_err());
     }
 }

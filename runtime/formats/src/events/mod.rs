@@ -24,7 +24,6 @@
 //! # Ok::<(), trainspec_formats::FormatError>(())
 //! ```
 
-mod bounded;
 mod cache;
 mod file;
 mod folder;
@@ -34,7 +33,6 @@ mod run;
 pub mod summary;
 mod writer;
 
-pub use bounded::{LARGEST, decode};
 pub use cache::SummaryWriterCache;
 pub use folder::{RunReader, is_event_file};
 pub use reader::{EventIterator, EventReader, Place, ReaderOptions, summary_iterator};

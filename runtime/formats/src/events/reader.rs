@@ -4,11 +4,15 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::bounded::{LARGEST, decode};
 use crate::error::{FileKind, FormatError, Result};
-use crate::events::bounded::{LARGEST, decode};
 use crate::events::frames::Frames;
 use crate::files::{self, ReadAt};
 use crate::proto::Event;
+use crate::records;
+
+/// How long the header of a record is.
+const HEADER: u64 = records::HEADER as u64;
 
 /// How a file is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,10 +79,11 @@ impl EventReader {
     }
 
     /// The next event and its place, if it is there. Nothing means "not yet": at the end of the file, and where the last
-    /// record is not written as a whole. A damaged record is an error, now and whenever it is asked for again.
+    /// record is not written as a whole. A record whose checksum is wrong is an error, now and whenever it is asked for again: where
+    /// the next one begins is not known. One that is intact and is no event, or too large a one, is an error once.
     pub fn poll(&mut self) -> Result<Option<(Place, Event)>> {
-        let next = match self.frames.next() {
-            Ok(Some((place, bytes))) => decode(bytes, self.options.largest_event)
+        let next = match self.frames.next(self.options.largest_event) {
+            Ok(Some((place, bytes))) => decode(FileKind::Events, bytes, self.options.largest_event)
                 .map(|event| Some((place, event)))
                 .map_err(|e| e.at(place)),
             Ok(None) => Ok(None),
@@ -105,7 +110,8 @@ impl EventReader {
     }
 }
 
-/// The events of a file as it is now, `tf.compat.v1.train.summary_iterator`. The part of a record at the end is an error.
+/// The events of a file as it is now, `tf.compat.v1.train.summary_iterator`. The part of a record at the end is an error, unless not
+/// even its length is there.
 pub fn summary_iterator(path: &Path) -> Result<EventIterator> {
     let reader = EventReader::open(path, ReaderOptions::default())?;
     Ok(EventIterator {
@@ -135,7 +141,8 @@ impl Iterator for EventIterator {
         let next = match reader.poll() {
             Ok(Some((_, event))) => return Some(Ok(event)),
             Ok(None) => match reader.rest() {
-                Ok(0) => None,
+                // As in TensorFlow, a header that is not all there is the end.
+                Ok(0..HEADER) => None,
                 Ok(_) => {
                     let cause = "the last record is cut off";
                     let error = FormatError::data_loss(FileKind::Events, cause);

@@ -6,10 +6,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use crate::bounded;
 use crate::error::{Code, FileKind, FormatError, Result};
+use crate::events::VERSION;
 use crate::events::folder::RunReader;
 use crate::events::reader::{Place, ReaderOptions};
-use crate::events::{VERSION, bounded};
 use crate::proto::event::What;
 use crate::proto::session_log::SessionStatus;
 use crate::proto::summary::Value;
@@ -126,6 +127,16 @@ pub struct Run {
     meta_graph: Option<Point>,
     version: Option<f64>,
     latest_step: i64,
+    /// Restarts that were met since values were dropped last, of one tag or of all.
+    restarts: Vec<(Option<String>, Restart)>,
+}
+
+/// Values before this place whose step is not before this one are void.
+#[derive(Debug, Clone, Copy)]
+struct Restart {
+    file: u32,
+    place: Place,
+    step: i64,
 }
 
 impl Run {
@@ -143,6 +154,7 @@ impl Run {
             meta_graph: None,
             version: None,
             latest_step: -1,
+            restarts: Vec::new(),
         };
         run.update()?;
         Ok(run)
@@ -151,16 +163,18 @@ impl Run {
     /// Reads what was added since; says how many events that were.
     pub fn update(&mut self) -> Result<u64> {
         let before = self.events;
-        loop {
+        let end = loop {
             match self.reader.poll() {
                 Ok(Some((file, place, event))) => self.take(file as u32, place, event),
-                Ok(None) => return Ok(self.events - before),
+                Ok(None) => break Ok(()),
                 Err(e) if matches!(e.code, Code::DataLoss | Code::ResourceExhausted) => {
                     self.damage.push(e);
                 }
-                Err(e) => return Err(e),
+                Err(e) => break Err(e),
             }
-        }
+        };
+        self.drop_orphans();
+        end.map(|()| self.events - before)
     }
 
     /// The files that were read, in order.
@@ -183,7 +197,9 @@ impl Run {
     pub fn graph(&self) -> Result<Option<GraphDef>> {
         if let Some(point) = &self.graph {
             return match self.event(point)?.what {
-                Some(What::GraphDef(bytes)) => bounded::decode(&bytes, bounded::LARGEST).map(Some),
+                Some(What::GraphDef(bytes)) => {
+                    bounded::decode(FileKind::Events, &bytes, bounded::LARGEST).map(Some)
+                }
                 _ => Err(self.missing(point)),
             };
         }
@@ -196,7 +212,9 @@ impl Run {
             return Ok(None);
         };
         match self.event(point)?.what {
-            Some(What::MetaGraphDef(bytes)) => bounded::decode(&bytes, bounded::LARGEST).map(Some),
+            Some(What::MetaGraphDef(bytes)) => {
+                bounded::decode(FileKind::Events, &bytes, bounded::LARGEST).map(Some)
+            }
             _ => Err(self.missing(point)),
         }
     }
@@ -216,7 +234,7 @@ impl Run {
 
     fn take(&mut self, file: u32, place: Place, event: Event) {
         self.events += 1;
-        self.drop_orphans(&event);
+        self.note_restart(file, place, &event);
         let point = Point {
             step: event.step,
             wall_time: event.wall_time,
@@ -258,8 +276,15 @@ impl Run {
             metadata: None,
             points: Vec::new(),
         });
-        if series.metadata.is_none() {
+        if series.metadata.is_none() && metadata.is_some() {
+            // What the values are may be said with a later one.
+            series.kind = kind(value.as_ref(), metadata.as_ref());
             series.metadata = metadata;
+            if series.kind == Kind::Scalar {
+                for earlier in series.points.iter_mut().filter(|p| p.scalar.is_none()) {
+                    earlier.scalar = number_at(&self.reader, earlier);
+                }
+            }
         }
         point.scalar = match value {
             Some(Field::SimpleValue(number)) => Some(number.into()),
@@ -269,32 +294,75 @@ impl Run {
         series.points.push(point);
     }
 
-    /// Drops what a restart makes void, before the event that tells of it is taken.
-    fn drop_orphans(&mut self, event: &Event) {
+    /// Remembers an event that makes earlier values void.
+    fn note_restart(&mut self, file: u32, place: Place, event: &Event) {
         if self.purge == Purge::Never {
             return;
         }
-        let is_before = |point: &Point| point.step < event.step;
+        let step = event.step;
+        let restart = Restart { file, place, step };
         if self.version.is_some_and(|version| version >= 2.0) {
             if let Some(What::SessionLog(log)) = &event.what
                 && log.status() == SessionStatus::Start
             {
-                for series in self.series.values_mut() {
-                    series.points.retain(is_before);
-                }
+                self.restarts.push((None, restart));
             }
             return;
         }
         match &event.what {
-            Some(What::Summary(summary)) if event.step < self.latest_step => {
-                for value in &summary.value {
-                    if let Some(series) = self.series.get_mut(&value.tag) {
-                        series.points.retain(is_before);
-                    }
-                }
+            Some(What::Summary(summary)) if step < self.latest_step => {
+                let tags = summary.value.iter().map(|value| Some(value.tag.clone()));
+                self.restarts.extend(tags.map(|tag| (tag, restart)));
             }
-            _ => self.latest_step = event.step,
+            _ => self.latest_step = step,
         }
+    }
+
+    /// Drops what restarts made void, in one pass however many there were.
+    fn drop_orphans(&mut self) {
+        let mut of_tags: BTreeMap<String, Vec<Restart>> = BTreeMap::new();
+        let mut of_all = Vec::new();
+        for (tag, restart) in self.restarts.drain(..) {
+            match tag {
+                Some(tag) => of_tags.entry(tag).or_default().push(restart),
+                None => of_all.push(restart),
+            }
+        }
+        for (tag, series) in &mut self.series {
+            let of_tag = of_tags.get(tag).map_or(&[][..], Vec::as_slice);
+            drop_void(&mut series.points, of_tag);
+            drop_void(&mut series.points, &of_all);
+        }
+    }
+}
+
+/// Drops the points that a later restart makes void. Both are in the order of their places.
+fn drop_void(points: &mut Vec<Point>, restarts: &[Restart]) {
+    let mut later = restarts.iter().rev().peekable();
+    let mut earliest = i64::MAX;
+    let mut kept: Vec<bool> = Vec::new();
+    for point in points.iter().rev() {
+        while let Some(restart) = later.peek()
+            && (restart.file, restart.place) > (point.file, point.place)
+        {
+            earliest = earliest.min(restart.step);
+            later.next();
+        }
+        kept.push(point.step < earliest);
+    }
+    points.retain(|_| kept.pop().unwrap_or(true));
+}
+
+/// The number at a place, if it can be read once more.
+fn number_at(reader: &RunReader, point: &Point) -> Option<f64> {
+    let event = reader.event_at(point.file as usize, point.place).ok()?;
+    let Some(What::Summary(summary)) = event.what else {
+        return None;
+    };
+    match summary.value.into_iter().nth(point.index as usize)?.value? {
+        Field::SimpleValue(number) => Some(number.into()),
+        Field::Tensor(tensor) => only_number(tensor),
+        _ => None,
     }
 }
 

@@ -4,7 +4,7 @@
 //! take as "not yet". Handing over waits only when the queue is full. What goes wrong in the thread is returned by the next
 //! call, and by every one after it until the writer is opened again.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -13,8 +13,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use prost::Message;
 
+use crate::bounded::{LARGEST, decode};
 use crate::error::{Code, FileKind, FormatError, Result};
-use crate::events::bounded::{LARGEST, decode};
 use crate::events::file::{EventFile, Naming, host};
 use crate::proto::event::What;
 use crate::proto::{
@@ -85,19 +85,19 @@ impl Default for WriterOptions {
 /// whether that went well.
 #[derive(Debug)]
 pub struct SummaryWriter {
+    /// As it was given.
+    folder: PathBuf,
     naming: Naming,
     options: WriterOptions,
     shared: Arc<Shared>,
-    /// What was seen, and the thread while it runs.
-    seen: Mutex<Seen>,
+    /// What belongs to the callers alone; taken before the state that is shared with the thread.
+    callers: Mutex<Callers>,
 }
 
 #[derive(Debug, Default)]
-struct Seen {
+struct Callers {
     thread: Option<JoinHandle<()>>,
-    /// Tags that had a value before: their metadata are known.
-    tags: HashSet<String>,
-    run_tags: HashSet<String>,
+    run_tags: BTreeSet<String>,
 }
 
 /// What the callers and the thread both look at.
@@ -112,8 +112,10 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct State {
-    queue: VecDeque<Event>,
+    queue: VecDeque<Queued>,
     path: PathBuf,
+    /// How often the writer was opened: those who wait for one thread are not held up by the next.
+    generation: u64,
     /// How many flushes were asked for, and how many of these are done.
     asked: u64,
     flushed: u64,
@@ -121,13 +123,26 @@ struct State {
     /// The thread takes events.
     open: bool,
     failure: Option<FormatError>,
+    /// What went wrong before the writer was opened again.
+    earlier: Option<FormatError>,
+}
+
+/// An event that waits.
+#[derive(Debug)]
+struct Queued {
+    event: Event,
+    /// Its metadata are left out where they are known.
+    shorten: bool,
 }
 
 impl SummaryWriter {
     /// Makes a new file in a folder, which is made if it is not there.
     pub fn open(folder: impl Into<PathBuf>, options: WriterOptions) -> Result<SummaryWriter> {
+        let folder = folder.into();
         let naming = Naming {
-            folder: folder.into(),
+            // Wherever the process goes later, its files stay together.
+            folder: std::path::absolute(&folder)
+                .map_err(|e| FormatError::io(FileKind::Events, "find the folder", e))?,
             host: options.host.clone().unwrap_or_else(host),
             suffix: options.filename_suffix.clone(),
         };
@@ -138,18 +153,19 @@ impl SummaryWriter {
             }
         }
         let writer = SummaryWriter {
+            folder,
             naming,
             options,
             shared: Arc::default(),
-            seen: Mutex::default(),
+            callers: Mutex::default(),
         };
-        writer.start(&mut lock(&writer.seen), None)?;
+        writer.start(&mut lock(&writer.callers))?;
         Ok(writer)
     }
 
     /// The folder that files are put in.
     pub fn folder(&self) -> &Path {
-        &self.naming.folder
+        &self.folder
     }
 
     /// The file that is written, or was written last.
@@ -158,27 +174,27 @@ impl SummaryWriter {
     }
 
     /// Adds the values of a step. Metadata are left out for tags that had a value before, as TensorFlow does.
-    pub fn add_summary(&self, mut summary: Summary, step: i64) -> Result<()> {
-        let mut seen = lock(&self.seen);
-        for value in &mut summary.value {
-            match seen.tags.contains(&value.tag) {
-                true => value.metadata = None,
-                false => {
-                    seen.tags.insert(value.tag.clone());
-                }
-            }
-        }
-        drop(seen);
-        self.add(What::Summary(summary), step)
+    pub fn add_summary(&self, summary: Summary, step: i64) -> Result<()> {
+        self.enqueue(Queued {
+            event: self.event(What::Summary(summary), step),
+            shorten: true,
+        })
     }
 
     /// Adds the values of a step from a serialized message.
     pub fn add_serialized_summary(&self, summary: &[u8], step: i64) -> Result<()> {
-        self.add_summary(decode(summary, LARGEST)?, step)
+        self.add_summary(decode(FileKind::Events, summary, LARGEST)?, step)
     }
 
     /// Adds an event as it is, with its own time.
     pub fn add_event(&self, event: Event) -> Result<()> {
+        self.enqueue(Queued {
+            event,
+            shorten: false,
+        })
+    }
+
+    fn enqueue(&self, queued: Queued) -> Result<()> {
         let mut state = lock(&self.shared.state);
         loop {
             self.check(&state)?;
@@ -188,7 +204,7 @@ impl SummaryWriter {
             }
             state = wait(&self.shared.done, state);
         }
-        state.queue.push_back(event);
+        state.queue.push_back(queued);
         self.shared.work.notify_one();
         Ok(())
     }
@@ -205,7 +221,8 @@ impl SummaryWriter {
 
     /// Adds what a run reported, under a tag that was not used before.
     pub fn add_run_metadata(&self, run: &RunMetadata, tag: &str, step: i64) -> Result<()> {
-        if !lock(&self.seen).run_tags.insert(tag.to_owned()) {
+        let mut callers = lock(&self.callers);
+        if callers.run_tags.contains(tag) {
             let cause = format!("the tag `{tag}` was used for another run");
             return Err(FormatError::invalid(FileKind::Events, cause).in_file(self.path()));
         }
@@ -213,7 +230,9 @@ impl SummaryWriter {
             tag: tag.to_owned(),
             run_metadata: run.encode_to_vec(),
         };
-        self.add(What::TaggedRunMetadata(tagged), step)
+        self.add(What::TaggedRunMetadata(tagged), step)?;
+        callers.run_tags.insert(tag.to_owned());
+        Ok(())
     }
 
     /// Adds what happened to the session.
@@ -225,54 +244,64 @@ impl SummaryWriter {
     pub fn flush(&self) -> Result<()> {
         let mut state = lock(&self.shared.state);
         state.asked += 1;
-        let mine = state.asked;
+        let (mine, generation) = (state.asked, state.generation);
         self.shared.work.notify_one();
-        while state.open && state.flushed < mine {
+        while state.open && state.generation == generation && state.flushed < mine {
             state = wait(&self.shared.done, state);
         }
-        outcome(&state)
+        outcome(&state, generation)
     }
 
     /// Waits until all that was added is in the file, and closes it. Closing twice is nothing.
     pub fn close(&self) -> Result<()> {
         let mut state = lock(&self.shared.state);
         state.closing = true;
+        let generation = state.generation;
         self.shared.work.notify_one();
-        while state.open {
+        while state.open && state.generation == generation {
             state = wait(&self.shared.done, state);
         }
         drop(state);
-        // A thread that panicked has left word before.
-        let thread = lock(&self.seen).thread.take();
-        let _ = thread.map(JoinHandle::join);
-        outcome(&lock(&self.shared.state))
+        let mut callers = lock(&self.callers);
+        let state = lock(&self.shared.state);
+        if state.generation == generation {
+            // A thread that panicked has left word before; one that ended needs the state no more.
+            let _ = callers.thread.take().map(JoinHandle::join);
+        }
+        outcome(&state, generation)
     }
 
     /// Goes on in a new file after the writer was closed or has failed; otherwise nothing.
     pub fn reopen(&self) -> Result<()> {
-        let mut seen = lock(&self.seen);
-        let state = lock(&self.shared.state);
-        if state.open && !state.closing {
+        let mut callers = lock(&self.callers);
+        let mut state = lock(&self.shared.state);
+        if state.open && !state.closing && state.failure.is_none() {
             return Ok(());
         }
-        let previous = state.path.clone();
+        while state.open {
+            state = wait(&self.shared.done, state);
+        }
         drop(state);
-        let _ = seen.thread.take().map(JoinHandle::join);
-        self.start(&mut seen, Some(&previous))
+        let _ = callers.thread.take().map(JoinHandle::join);
+        self.start(&mut callers)
     }
 
     fn add(&self, what: What, step: i64) -> Result<()> {
-        self.add_event(Event {
+        self.add_event(self.event(what, step))
+    }
+
+    fn event(&self, what: What, step: i64) -> Event {
+        Event {
             wall_time: self.options.clock.now(),
             step,
             what: Some(what),
             source_metadata: None,
-        })
+        }
     }
 
     /// Whether events are taken.
     fn check(&self, state: &State) -> Result<()> {
-        outcome(state)?;
+        outcome(state, state.generation)?;
         if state.open && !state.closing {
             return Ok(());
         }
@@ -281,13 +310,18 @@ impl SummaryWriter {
         Err(error.in_file(&state.path))
     }
 
-    fn start(&self, seen: &mut Seen, previous: Option<&Path>) -> Result<()> {
+    fn start(&self, callers: &mut Callers) -> Result<()> {
+        let mut state = lock(&self.shared.state);
+        let previous = Some(&*state.path).filter(|path| !path.as_os_str().is_empty());
         let file = EventFile::create(self.naming.clone(), self.options.clock.now(), previous)?;
-        *lock(&self.shared.state) = State {
+        *state = State {
             path: file.path().to_owned(),
             open: true,
+            generation: state.generation + 1,
+            earlier: state.failure.take(),
             ..Default::default()
         };
+        drop(state);
         let shared = Arc::clone(&self.shared);
         let clock = self.options.clock.clone();
         let flush_every = self.options.flush_every;
@@ -299,7 +333,7 @@ impl SummaryWriter {
                 run(&shared, file, &clock, flush_every);
             });
         match thread {
-            Ok(thread) => seen.thread = Some(thread),
+            Ok(thread) => callers.thread = Some(thread),
             Err(e) => {
                 lock(&self.shared.state).open = false;
                 return Err(FormatError::io(FileKind::Events, "start a thread", e));
@@ -356,14 +390,22 @@ fn run(shared: &Shared, mut file: EventFile, clock: &Clock, flush_every: Duratio
 
         let is_due = Instant::now() >= due;
         let flush = wanted || is_due;
+        let any = !events.is_empty();
         let written = events
-            .iter()
-            .try_for_each(|event| file.append(event))
+            .into_iter()
+            .try_for_each(|mut queued| {
+                if let Some(What::Summary(summary)) = &mut queued.event.what
+                    && queued.shorten
+                {
+                    file.drop_known(summary);
+                }
+                file.append(&queued.event, clock)
+            })
             .and_then(|()| match flush {
-                true => file.flush(clock.now()),
+                true => file.flush(clock),
                 false => Ok(()),
             });
-        if is_due && !events.is_empty() {
+        if is_due && any {
             due = Instant::now()
                 .checked_add(flush_every)
                 .unwrap_or_else(|| Instant::now() + Duration::from_secs(1 << 30));
@@ -382,9 +424,13 @@ fn run(shared: &Shared, mut file: EventFile, clock: &Clock, flush_every: Duratio
     }
 }
 
-/// Whether all went well so far.
-fn outcome(state: &State) -> Result<()> {
-    match &state.failure {
+/// Whether all went well so far since the writer was opened that often.
+fn outcome(state: &State, generation: u64) -> Result<()> {
+    let failure = match state.generation == generation {
+        true => &state.failure,
+        false => &state.earlier,
+    };
+    match failure {
         Some(failure) => Err(again(failure)),
         None => Ok(()),
     }

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use prost::Message;
 
+use crate::bounded::{LARGEST, decode};
 use crate::checkpoint::object::escaped;
 use crate::error::{FileKind, FormatError, Result};
 use crate::proto::{self, TrackableObjectGraph, trackable_object_graph as message};
@@ -66,8 +67,11 @@ pub struct Variable<'a> {
 impl ObjectGraph {
     /// Reads the message. Numbers that lead nowhere are errors.
     pub fn decode(bytes: &[u8]) -> Result<ObjectGraph> {
-        let graph = TrackableObjectGraph::decode(bytes)
-            .map_err(|e| loss(format!("the graph of objects is no message: {e}")))?;
+        let graph: TrackableObjectGraph = decode(FileKind::CheckpointData, bytes, LARGEST)
+            .map_err(|e| FormatError {
+                cause: format!("the graph of objects: {}", e.cause),
+                ..e
+            })?;
         let count = graph.nodes.len();
         let number = |id: i32| {
             usize::try_from(id)

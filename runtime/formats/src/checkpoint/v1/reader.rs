@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use prost::Message;
-
+use crate::bounded::{LARGEST, decode};
 use crate::checkpoint::bundle::{check_version, dtype_from_number, shape_from_proto};
 use crate::checkpoint::paths::matching;
 use crate::checkpoint::slice::{Region, Slice, Uncovered, cover, runs};
@@ -78,8 +77,11 @@ impl TableCheckpoint {
         if !cursor.advance()? || !cursor.key().is_empty() {
             return Err(loss("it does not list its tensors"));
         }
-        let list = SavedTensorSlices::decode(cursor.value())
-            .map_err(|e| loss(format!("its list of tensors is no message: {e}")));
+        let list: Result<SavedTensorSlices> = decode(FileKind::Table, cursor.value(), LARGEST)
+            .map_err(|e| FormatError {
+                cause: format!("its list of tensors: {}", e.cause),
+                ..e
+            });
         let list = list.map_err(|e| e.at(cursor.offset()))?;
         let meta = list.meta.unwrap_or_default();
         check_version(&meta.versions.clone().unwrap_or_default())?;

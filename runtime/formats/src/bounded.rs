@@ -1,0 +1,249 @@
+//! Messages whose size in memory is known before they are made.
+//!
+//! A field of two bytes can become a message of several hundred, so a hostile file could ask for some hundred times its own
+//! size. Here the parts are counted first, each by its type. Nesting is bounded by the decoder itself, at a hundred levels.
+
+use prost::{Message, Name};
+
+use crate::error::{Code, FileKind, FormatError, Result};
+use crate::wire::{Broken, Value, Wire};
+
+include!(concat!(env!("OUT_DIR"), "/shapes.rs"));
+
+/// A kind of message.
+struct Shape {
+    name: &'static str,
+    /// What one takes, without what its lists and strings point to.
+    size: u32,
+    /// The fields that take more than their place in the message.
+    fields: &'static [(u32, Part)],
+}
+
+/// What is in a field.
+#[derive(Clone, Copy)]
+enum Part {
+    /// Messages of the kind that stands there in the table.
+    Message(u16),
+    /// A string.
+    Bytes,
+    /// Numbers that take as many bytes as in the file.
+    Fixed,
+    /// Numbers of variable length, which take up to eight.
+    Varints,
+}
+
+/// What decoded messages may take unless another bound is given: 2 GiB, which is also the longest message there can be.
+pub const LARGEST: u64 = 1 << 31;
+
+/// What a string takes beside its bytes: pointer, length, capacity and what the allocator adds.
+const STRING: u64 = 40;
+
+/// A list that grows has up to twice the places that it needs, and the old ones for a moment.
+const GROWTH: u64 = 3;
+
+/// Levels of messages that are looked at; the decoder refuses deeper ones.
+const DEPTH: u32 = 100;
+
+/// Decodes a message that takes at most some bytes of memory.
+///
+/// ```
+/// use trainspec_formats::FileKind;
+/// use trainspec_formats::bounded::{LARGEST, decode};
+/// use trainspec_formats::proto::GraphDef;
+///
+/// let graph: GraphDef = decode(FileKind::Events, b"\x0a\x03\x0a\x01x", LARGEST)?;
+/// assert_eq!(graph.node[0].name, "x");
+/// assert!(decode::<GraphDef>(FileKind::Events, b"\x0a\x05\x0a\x01x", LARGEST).is_err());
+/// assert!(decode::<GraphDef>(FileKind::Events, &b"\x0a\x00".repeat(1 << 20), 1 << 24).is_err());
+/// # Ok::<(), trainspec_formats::FormatError>(())
+/// ```
+pub fn decode<M: Message + Name + Default>(kind: FileKind, bytes: &[u8], limit: u64) -> Result<M> {
+    let mut left = limit;
+    match take(shape::<M>(), bytes, DEPTH, &mut left) {
+        Ok(()) => {}
+        Err(Refused::TooLarge) => {
+            let cause = format!(
+                "a message of {} bytes has so many parts that it takes more than {limit} in memory",
+                bytes.len()
+            );
+            return Err(FormatError::new(Code::ResourceExhausted, kind, cause));
+        }
+        Err(Refused::OtherType(number)) => {
+            let cause = format!("field {number} of a message has another type than it should");
+            return Err(FormatError::data_loss(kind, cause));
+        }
+        Err(Refused::Broken(broken)) => {
+            let cause = format!("a message cannot be read: {}", broken.cause);
+            return Err(FormatError::data_loss(kind, cause));
+        }
+    }
+    M::decode(bytes)
+        .map_err(|e| FormatError::data_loss(kind, format!("a message cannot be read: {e}")))
+}
+
+fn shape<M: Name>() -> &'static Shape {
+    let name = M::full_name();
+    let place = SHAPES.binary_search_by(|shape| shape.name.cmp(&name));
+    &SHAPES[place.expect("every message has its shape")]
+}
+
+/// Why a message is not decoded. What decodes entries of maps would take any type for the one that it wants, so fields are
+/// compared with their types here.
+enum Refused {
+    TooLarge,
+    OtherType(u32),
+    Broken(Broken),
+}
+
+/// Takes what a message needs from what is left.
+fn take(
+    shape: &Shape,
+    bytes: &[u8],
+    depth: u32,
+    left: &mut u64,
+) -> std::result::Result<(), Refused> {
+    let mut wire = Wire::new(bytes);
+    while let Some((number, value)) = wire.field().map_err(Refused::Broken)? {
+        let Some((_, part)) = shape.fields.iter().find(|field| field.0 == number) else {
+            continue;
+        };
+        let mut need = |count: u64| match left.checked_sub(count) {
+            Some(less) => {
+                *left = less;
+                Ok(())
+            }
+            None => Err(Refused::TooLarge),
+        };
+        match (*part, value) {
+            (Part::Message(place), Value::Bytes(field)) => {
+                let inside = &SHAPES[usize::from(place)];
+                need(GROWTH * u64::from(inside.size))?;
+                if depth > 0 {
+                    take(inside, field, depth - 1, left)?;
+                }
+            }
+            (Part::Bytes, Value::Bytes(field)) => need(GROWTH * STRING + field.len() as u64)?,
+            (Part::Message(_) | Part::Bytes, _) => return Err(Refused::OtherType(number)),
+            (Part::Fixed, Value::Bytes(field)) => need(GROWTH * field.len() as u64)?,
+            (Part::Varints, Value::Bytes(field)) => {
+                let count = field.iter().filter(|&&byte| byte < 0x80).count();
+                need(GROWTH * 8 * count as u64)?;
+            }
+            (Part::Fixed | Part::Varints, _) => need(GROWTH * 8)?,
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proto;
+
+    #[test]
+    fn no_message_is_larger_than_what_is_counted() {
+        fn check<M: Name>() {
+            let shape = shape::<M>();
+            assert!(size_of::<M>() <= shape.size as usize, "{}", shape.name);
+            assert!((shape.size as usize) < 3 * size_of::<M>(), "{}", shape.name);
+        }
+        check::<proto::Event>();
+        check::<proto::summary::Value>();
+        check::<proto::TensorProto>();
+        check::<proto::AttrValue>();
+        check::<proto::NodeDef>();
+        check::<proto::OpDef>();
+        check::<proto::op_def::AttrDef>();
+        check::<proto::FunctionDef>();
+        check::<proto::NodeExecStats>();
+        check::<proto::run_metadata::FunctionGraphs>();
+        check::<proto::Example>();
+        check::<proto::Feature>();
+        check::<proto::TrackableObjectGraph>();
+        check::<proto::trackable_object_graph::TrackableObject>();
+        check::<proto::SavedSliceMeta>();
+    }
+
+    #[test]
+    fn a_graph_of_many_nodes_is_no_attack() {
+        let node = |i: usize| proto::NodeDef {
+            name: format!("layers/dense_{i}/kernel/Adam/update/Reshape"),
+            op: "Reshape".to_owned(),
+            input: vec![format!("layers/dense_{i}/kernel/Adam/update"); 3],
+            attr: [("T", 1), ("Tshape", 3), ("_class", 2)]
+                .map(|(name, dtype)| {
+                    let value = proto::attr_value::Value::Type(dtype);
+                    (name.to_owned(), proto::AttrValue { value: Some(value) })
+                })
+                .into(),
+            ..Default::default()
+        };
+        let graph = proto::GraphDef {
+            node: (0..100_000).map(node).collect(),
+            ..Default::default()
+        };
+        let bytes = graph.encode_to_vec();
+        assert!(decode::<proto::GraphDef>(FileKind::Other, &bytes, LARGEST).unwrap() == graph);
+        // In an event it is a string.
+        let event = proto::Event {
+            what: Some(proto::event::What::GraphDef(bytes)),
+            ..Default::default()
+        };
+        let bytes = event.encode_to_vec();
+        assert!(decode::<proto::Event>(FileKind::Other, &bytes, 1 << 26).unwrap() == event);
+    }
+
+    #[test]
+    fn many_strings_are_no_attack_either() {
+        let tensor = proto::TensorProto {
+            string_val: vec![b"word".to_vec(); 1 << 20],
+            ..Default::default()
+        };
+        let bytes = tensor.encode_to_vec();
+        assert!(decode::<proto::TensorProto>(FileKind::Other, &bytes, LARGEST).unwrap() == tensor);
+        assert!(decode::<proto::TensorProto>(FileKind::Other, &bytes, 1 << 25).is_err());
+    }
+
+    #[test]
+    fn nesting_is_bounded() {
+        let mut bytes = Vec::new();
+        for _ in 0..2000 {
+            let mut outer = vec![0x12];
+            prost::encoding::encode_varint(bytes.len() as u64, &mut outer);
+            outer.extend(bytes);
+            bytes = outer;
+        }
+        assert!(decode::<proto::FullTypeDef>(FileKind::Other, &bytes, LARGEST).is_err());
+        assert!(decode::<proto::FullTypeDef>(FileKind::Other, &bytes, 1 << 10).is_err());
+    }
+
+    #[test]
+    fn many_empty_messages_are_counted_even_before_a_broken_one() {
+        let mut inner = b"\x0a\x00".repeat(1 << 16);
+        inner.push(0xff);
+        let mut bytes = vec![0x2a];
+        prost::encoding::encode_varint(inner.len() as u64, &mut bytes);
+        bytes.extend(inner);
+        let code = |limit| {
+            decode::<proto::Event>(FileKind::Other, &bytes, limit)
+                .unwrap_err()
+                .code
+        };
+        assert_eq!(code(1 << 26), Code::ResourceExhausted);
+        assert_eq!(code(LARGEST), Code::DataLoss);
+    }
+
+    #[test]
+    fn a_message_that_holds_what_it_takes_is_decoded() {
+        let tensor = proto::TensorProto {
+            tensor_content: vec![0xff; 1 << 20],
+            ..Default::default()
+        };
+        let bytes = tensor.encode_to_vec();
+        assert_eq!(
+            decode::<proto::TensorProto>(FileKind::Other, &bytes, 1 << 21).unwrap(),
+            tensor
+        );
+        assert!(decode::<proto::TensorProto>(FileKind::Other, &bytes, 1 << 19).is_err());
+    }
+}
