@@ -816,3 +816,31 @@ fn a_damaged_example_is_an_error_or_what_the_bytes_say() {
         }
     }
 }
+
+#[test]
+fn keys_and_entries_of_any_length_follow_each_other() {
+    // The parser remembers what stood at each place of the last record, and compares whole words with it.
+    let key = |length: usize| "k".repeat(length);
+    for wanted in 0..40 {
+        let schema = Schema::new([(key(wanted), FeatureSpec::var_len(Dtype::Int64))]).unwrap();
+        for other in 0..40 {
+            let mut parser = ExampleParser::new(&schema);
+            let long = example([
+                (key(wanted), [640_i64].into()),
+                (key(other) + "z", [3_i64].into()),
+            ]);
+            let short = example([(key(other), Vec::<i64>::new().into())]);
+            let values = vec![7_i64; other];
+            let values = example([(key(wanted), values.into())]);
+            for record in [&long, &short, &values, &long] {
+                parser.push(&encode(record)).unwrap();
+            }
+            let batch = parser.finish().unwrap();
+            let Some(Column::VarLen(found)) = batch.column(&key(wanted)) else {
+                panic!("a list");
+            };
+            let lengths: Vec<usize> = (0..4).map(|row| found.row(row).len()).collect();
+            assert_eq!(lengths, [1, 0, other, 1], "{wanted} {other}");
+        }
+    }
+}

@@ -100,7 +100,7 @@ impl Head {
             let second = rest.first_chunk::<16>()?;
             differs |= u128::from_le_bytes(*second) & self.mask[1] ^ self.expected[1];
         }
-        let (all, value) = (first[1] as usize, entry[self.value - 1] as usize);
+        let (all, value) = (first[1] as usize, usize::from(*entry.get(self.value - 1)?));
         // A byte above 127 goes on in the next, and then this is not so.
         let usual = all < 0x80 && self.value + value == all + 2 && all + 2 <= entry.len();
         (differs == 0 && usual).then_some(value)

@@ -141,7 +141,7 @@ fn cut_by(
                 }
                 let count = given.last().map_or(0, |last| last.saturating_add(1));
                 // Rows that nothing is in are as many as the integers say, so they are held to what they belong to.
-                if !(0..=MOST_ROWS).contains(&count)
+                if !(0..=MOST_ROWS - parts.len() as i64).contains(&count)
                     || !given.is_sorted()
                     || given.first().is_some_and(|f| *f < 0)
                 {
@@ -164,5 +164,5 @@ fn cut_by(
     Ok((rows, parts))
 }
 
-/// How many rows the integers of one record may make out of nothing.
+/// How many rows integers may make out of nothing, in all records of a batch.
 const MOST_ROWS: i64 = 1 << 24;
