@@ -540,3 +540,36 @@ fn an_error_says_where_and_why() {
     );
     assert_eq!(error.to_string(), expected);
 }
+
+#[test]
+fn an_index_is_of_the_file_that_was_read() {
+    let folder = Folder::new();
+    let path = folder.file("a.tfrecord");
+    write(&path, &samples(), Compression::None);
+    let index = RecordIndex::build(&path, Check::Headers).unwrap();
+    let mut more = std::fs::read(&path).unwrap();
+    more.extend(framed(&samples(), Compression::None));
+    std::fs::write(&path, &more).unwrap();
+    // The records that came in between are not in it, so it is not one of the file as it is.
+    let beside = RecordIndex::beside(&path);
+    index.save(&beside, &path).unwrap();
+    let error = RecordIndex::load(&beside, &path).unwrap_err();
+    assert_eq!(error.code, Code::FailedPrecondition);
+    let indexed = IndexedRecords::open(&path, Check::Headers).unwrap();
+    assert_eq!(indexed.index.len(), 2 * samples().len());
+
+    // One whose data were not looked at is not enough where they are to be checked.
+    let last = more.len() - 5;
+    more[last] ^= 1;
+    let written = std::fs::metadata(&path).unwrap().modified().unwrap();
+    std::fs::write(&path, &more).unwrap();
+    let file = std::fs::File::options().write(true).open(&path).unwrap();
+    file.set_modified(written).unwrap();
+    assert!(IndexedRecords::open(&path, Check::Headers).is_ok());
+    assert!(IndexedRecords::open(&path, Check::All).is_err());
+
+    // A file of somebody else is left alone.
+    std::fs::write(&beside, "not an index").unwrap();
+    assert!(index.save(&beside, &path).is_err());
+    assert_eq!(std::fs::read(&beside).unwrap(), b"not an index");
+}

@@ -16,7 +16,7 @@ use crate::files::{self, Durability, ReadAt};
 use crate::wire::Wire;
 
 /// What the file of an index begins with.
-const MAGIC: &[u8; 8] = b"tsrecix\x01";
+const MAGIC: &[u8; 8] = b"tsrecix\x02";
 
 /// How much of a file is checked while its index is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -28,21 +28,38 @@ pub enum Check {
     All,
 }
 
-/// Where each record of a file begins.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Where each record of a file begins. Two are equal if they have the same places.
+#[derive(Debug, Clone)]
 pub struct RecordIndex {
     /// The first byte of each, and the one behind the last.
     bounds: Vec<u64>,
+    /// What was checked when it was made.
+    checked: Check,
+    /// The file that it was made of, if it was one, before it was read.
+    of: Option<State>,
 }
+
+/// What tells a file from itself at another time: its length, and when it was written, in seconds and nanoseconds.
+type State = [u64; 3];
+
+impl PartialEq for RecordIndex {
+    fn eq(&self, other: &RecordIndex) -> bool {
+        self.bounds == other.bounds
+    }
+}
+
+impl Eq for RecordIndex {}
 
 impl RecordIndex {
     /// Goes through a file.
     pub fn build(path: &Path, check: Check) -> Result<RecordIndex> {
         plain(path)?;
+        let of = Some(state(path)?);
         match check {
             Check::Headers => {
                 let file = files::open(FileKind::Record, path)?;
-                RecordIndex::from_headers(&file).map_err(|e| e.in_file(path))
+                let index = RecordIndex::from_headers(&file).map_err(|e| e.in_file(path))?;
+                Ok(RecordIndex { of, ..index })
             }
             Check::All => {
                 let options = ReaderOptions {
@@ -54,7 +71,11 @@ impl RecordIndex {
                 while reader.next()?.is_some() {
                     bounds.push(reader.position());
                 }
-                Ok(RecordIndex { bounds })
+                Ok(RecordIndex {
+                    bounds,
+                    checked: check,
+                    of,
+                })
             }
         }
     }
@@ -93,7 +114,11 @@ impl RecordIndex {
             (at, last) = (at + framed, data);
             bounds.push(at);
         }
-        Ok(RecordIndex { bounds })
+        Ok(RecordIndex {
+            bounds,
+            checked: Check::Headers,
+            of: None,
+        })
     }
 
     /// How many records there are.
@@ -117,19 +142,30 @@ impl RecordIndex {
         Some(next - self.bounds[record] - (HEADER + FOOTER) as u64)
     }
 
-    /// Where the index of a file is kept: beside it, with `.index` behind its name.
+    /// Where the index of a file is kept: beside it, with `.recordindex` behind its name.
     pub fn beside(records: &Path) -> PathBuf {
         let mut name = records.file_name().unwrap_or_default().to_owned();
-        name.push(".index");
+        name.push(".recordindex");
         records.with_file_name(name)
     }
 
-    /// Keeps the index of a file in another.
+    /// Keeps the index of a file in another, which is made, or replaced if it is an index of records.
     pub fn save(&self, path: &Path, records: &Path) -> Result<()> {
+        let begins = |file: File| {
+            let mut start = [0; 7];
+            file.read_exact_at(0, &mut start).is_ok() && MAGIC.starts_with(&start)
+        };
+        if File::open(path).is_ok_and(|there| !begins(there)) {
+            let cause = "this file is no index of records and is not replaced by one";
+            let error = FormatError::new(Code::FailedPrecondition, FileKind::Record, cause);
+            return Err(error.in_file(path));
+        }
         let mut bytes = MAGIC.to_vec();
-        for number in state(records)? {
+        // What was written while the index was made is not in it, so that it does not fit the file as it is now.
+        for number in self.of.map_or_else(|| state(records), Ok)? {
             bytes.extend(number.to_le_bytes());
         }
+        bytes.extend((self.checked as u64).to_le_bytes());
         bytes.extend((self.len() as u64).to_le_bytes());
         for pair in self.bounds.windows(2) {
             let mut number = pair[1] - pair[0] - (HEADER + FOOTER) as u64;
@@ -148,9 +184,9 @@ impl RecordIndex {
     pub fn load(path: &Path, records: &Path) -> Result<RecordIndex> {
         let bytes = fs::read(path)
             .map_err(|e| FormatError::io(FileKind::Record, "read it", e).in_file(path))?;
-        let (index, written) = decode(&bytes).map_err(|e| e.in_file(path))?;
+        let index = decode(&bytes).map_err(|e| e.in_file(path))?;
         let now = state(records)?;
-        if written != now {
+        if index.of != Some(now) {
             let cause = "the records have changed since this index of them was made";
             let error = FormatError::new(Code::FailedPrecondition, FileKind::Record, cause);
             return Err(error.in_file(path));
@@ -169,7 +205,9 @@ impl RecordIndex {
     /// all the same.
     pub fn load_or_build(records: &Path, check: Check) -> Result<RecordIndex> {
         let beside = RecordIndex::beside(records);
-        if let Ok(index) = RecordIndex::load(&beside, records) {
+        if let Ok(index) = RecordIndex::load(&beside, records)
+            && (index.checked == Check::All || check == Check::Headers)
+        {
             return Ok(index);
         }
         let index = RecordIndex::build(records, check)?;
@@ -201,6 +239,8 @@ pub struct IndexedRecords<R = File> {
     path: Option<PathBuf>,
     /// Where they are.
     pub index: RecordIndex,
+    /// How long a record may be; longer ones are refused before anything is allocated.
+    pub longest: u64,
 }
 
 impl IndexedRecords<File> {
@@ -222,6 +262,7 @@ impl<R: ReadAt> IndexedRecords<R> {
             file,
             path: None,
             index,
+            longest: ReaderOptions::default().longest,
         }
     }
 
@@ -246,6 +287,11 @@ impl<R: ReadAt> IndexedRecords<R> {
         let Some(framed) = framed.and_then(|framed| usize::try_from(framed).ok()) else {
             return Err(damaged("the file ends inside the record"));
         };
+        if length > self.longest {
+            let cause = format!("a record of {length} bytes is longer than {}", self.longest);
+            let error = FormatError::new(Code::ResourceExhausted, FileKind::Record, cause);
+            return Err(fail(error));
+        }
         buffer.resize(framed, 0);
         self.file
             .read_exact_at(at, buffer)
@@ -281,8 +327,7 @@ fn plain(path: &Path) -> Result<()> {
     }
 }
 
-/// What tells a file from itself at another time: its length, and when it was written, in seconds and nanoseconds.
-fn state(path: &Path) -> Result<[u64; 3]> {
+fn state(path: &Path) -> Result<State> {
     let about = fs::metadata(path)
         .map_err(|e| FormatError::io(FileKind::Record, "read it", e).in_file(path))?;
     let written = about
@@ -297,7 +342,7 @@ fn state(path: &Path) -> Result<[u64; 3]> {
     ])
 }
 
-fn decode(bytes: &[u8]) -> Result<(RecordIndex, [u64; 3])> {
+fn decode(bytes: &[u8]) -> Result<RecordIndex> {
     let damaged = |cause: &str| FormatError::data_loss(FileKind::Record, cause);
     let not_one = || damaged("this is not an index of records");
     let (body, stored) = bytes.split_last_chunk::<FOOTER>().ok_or_else(not_one)?;
@@ -305,12 +350,17 @@ fn decode(bytes: &[u8]) -> Result<(RecordIndex, [u64; 3])> {
     if !frame::is_intact(body, stored) {
         return Err(damaged("the checksum of the index is wrong"));
     }
-    let (numbers, rest) = rest.split_first_chunk::<32>().ok_or_else(not_one)?;
+    let (numbers, rest) = rest.split_first_chunk::<40>().ok_or_else(not_one)?;
     let number = |i: usize| {
-        let bytes = numbers[8 * i..].first_chunk().expect("there are four");
+        let bytes = numbers[8 * i..].first_chunk().expect("there are five");
         u64::from_le_bytes(*bytes)
     };
-    let count = number(3);
+    let checked = match number(3) {
+        0 => Check::Headers,
+        1 => Check::All,
+        _ => return Err(not_one()),
+    };
+    let count = number(4);
     // Each takes a byte or more, so that no more is allocated than there is.
     if count > rest.len() as u64 {
         return Err(damaged(
@@ -329,7 +379,11 @@ fn decode(bytes: &[u8]) -> Result<(RecordIndex, [u64; 3])> {
         bounds.push(at);
     }
     match wire.is_empty() {
-        true => Ok((RecordIndex { bounds }, [number(0), number(1), number(2)])),
+        true => Ok(RecordIndex {
+            bounds,
+            checked,
+            of: Some([number(0), number(1), number(2)]),
+        }),
         false => Err(damaged("the index has more records than it says")),
     }
 }
