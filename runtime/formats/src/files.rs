@@ -106,22 +106,34 @@ impl Replacement {
     pub fn create(kind: FileKind, path: &Path) -> Result<Replacement> {
         use std::sync::atomic::{AtomicU64, Ordering};
         static COUNT: AtomicU64 = AtomicU64::new(0);
-        let mut name = path.file_name().unwrap_or_default().to_owned();
-        let unique = COUNT.fetch_add(1, Ordering::Relaxed);
-        name.push(format!(".tmp-{}-{unique}", std::process::id()));
-        let temporary = path.with_file_name(name);
-        let file = File::options()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .open(&temporary)
-            .map_err(|e| FormatError::io(kind, "create it", e).in_file(&temporary))?;
-        Ok(Replacement {
-            kind,
-            path: path.to_owned(),
-            temporary,
-            file: Some(file),
-        })
+        // What is no file, such as a device, is not to be replaced by one.
+        if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+            let cause = "this is not a file that could be replaced";
+            return Err(FormatError::invalid(kind, cause).in_file(path));
+        }
+        loop {
+            let mut name = path.file_name().unwrap_or_default().to_owned();
+            let unique = COUNT.fetch_add(1, Ordering::Relaxed);
+            name.push(format!(".tmp-{}-{unique}", std::process::id()));
+            let temporary = path.with_file_name(name);
+            // Another machine that shares the folder may have a process of this number.
+            let file = File::options()
+                .write(true)
+                .create_new(true)
+                .open(&temporary);
+            match file {
+                Ok(file) => {
+                    return Ok(Replacement {
+                        kind,
+                        path: path.to_owned(),
+                        temporary,
+                        file: Some(file),
+                    });
+                }
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(e) => return Err(FormatError::io(kind, "create it", e).in_file(&temporary)),
+            }
+        }
     }
 
     /// The file that is written.

@@ -94,7 +94,7 @@ pub fn decode_csv<'a>(
             None => number,
         };
         let wanted = match &options.select {
-            Some(select) => select.last().map_or(0, |last| last + 1),
+            Some(select) => select.last().map_or(0, |last| last.saturating_add(1)),
             None => defaults.len(),
         };
         let enough = match options.select {
@@ -135,7 +135,14 @@ fn split(
     let delimiter = options.delimiter;
     let mut field = Vec::new();
     let mut rest = line;
-    while let [first, behind @ ..] = rest {
+    // As in TensorFlow, what lies behind the last selected field is not looked at.
+    let wanted = match &options.select {
+        Some(select) => select.last().map_or(0, |last| last.saturating_add(1)),
+        None => usize::MAX,
+    };
+    while fields.len() < wanted
+        && let [first, behind @ ..] = rest
+    {
         // As in TensorFlow, line ends before a field do not count.
         if let b'\n' | b'\r' = first {
             rest = behind;
@@ -159,7 +166,7 @@ fn split(
         }
         fields.push(&field);
     }
-    if line.last() == Some(&delimiter) {
+    if line.last() == Some(&delimiter) && fields.len() < wanted {
         fields.push(b"");
     }
     Ok(())
