@@ -2,10 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use trainspec_formats::checkpoint::bundle::index_path;
 use trainspec_formats::events::is_event_file;
 use trainspec_formats::files::{self, ReadAt};
-use trainspec_formats::records::{Compression, HEADER, ReaderOptions, RecordReader};
-use trainspec_formats::{Code, FileKind, FormatError, crc, table};
+use trainspec_formats::records::{Compression, ReaderOptions, RecordReader};
+use trainspec_formats::{Code, FileKind, FormatError, bounded, crc, table};
 
 /// Something that training leaves behind.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,12 +35,11 @@ impl Artifact {
 
 /// What a path means: of a folder the newest checkpoint and the runs in it and below it.
 pub(crate) fn shown(path: &Path) -> Result<Vec<Artifact>, FormatError> {
-    if !path.is_dir() || index_of(path).is_file() {
+    if !path.is_dir() || index_path(path).is_file() {
         return Ok(vec![of_file(path)?]);
     }
     let all = of_folder(path)?;
     let mut found = Vec::new();
-    let has_state = all.iter().any(|a| matches!(a, Artifact::State(_)));
     match trainspec_formats::checkpoint::latest_checkpoint(path, None)? {
         Some(newest) => found.push(Artifact::Checkpoint(newest)),
         // A list whose files are gone is worth a look; without one, the last by name is.
@@ -48,7 +48,7 @@ pub(crate) fn shown(path: &Path) -> Result<Vec<Artifact>, FormatError> {
                 .iter()
                 .rfind(|a| matches!(a, Artifact::Checkpoint(_)) && a.path().parent() == Some(path));
             let list = all.iter().find(|a| matches!(a, Artifact::State(_)));
-            found.extend(last.or(list.filter(|_| has_state)).cloned());
+            found.extend(last.or(list).cloned());
         }
     }
     let rest = |a: &&Artifact| matches!(a, Artifact::Events(_) | Artifact::Records(_));
@@ -61,7 +61,7 @@ pub(crate) fn shown(path: &Path) -> Result<Vec<Artifact>, FormatError> {
 
 /// Everything that a path means: of a folder all that is in it and below it, in the order of names.
 pub(crate) fn all(path: &Path) -> Result<Vec<Artifact>, FormatError> {
-    if !path.is_dir() || index_of(path).is_file() {
+    if !path.is_dir() || index_path(path).is_file() {
         return Ok(vec![of_file(path)?]);
     }
     let found = of_folder(path)?;
@@ -107,6 +107,8 @@ fn of_folder(folder: &Path) -> Result<Vec<Artifact>, FormatError> {
         }
     }
     found.sort_by(|a, b| a.path().cmp(b.path()));
+    // The shards of a checkpoint of the first version are one.
+    found.dedup();
     Ok(found)
 }
 
@@ -115,34 +117,45 @@ fn in_folder(path: &Path, name: &str) -> Option<Artifact> {
     if name == trainspec_formats::checkpoint::STATE_FILE {
         return Some(Artifact::State(path.to_owned()));
     }
-    if let Some(prefix) = path.to_str()?.strip_suffix(".index") {
-        return Some(Artifact::Checkpoint(prefix.into()));
+    if path.extension().is_some_and(|ending| ending == "index") {
+        let prefix = path.with_extension("");
+        // Others have files of this name too.
+        let is_table = || files::open(FileKind::Other, path).is_ok_and(|f| is_table(&f));
+        let is_ours = has_data_files(&prefix) || is_table();
+        return is_ours.then_some(Artifact::Checkpoint(prefix));
     }
     if is_data_file(name) || name.ends_with(".meta") || name.contains(".tmp-") {
         return None;
     }
     let is_empty = std::fs::metadata(path).is_ok_and(|about| about.len() == 0);
-    match is_empty && !has_record_name(name) {
-        true => None,
-        false => of_file(path).ok(),
+    if is_empty && !has_record_name(name) {
+        return None;
     }
+    match of_file(path).ok()? {
+        Artifact::Checkpoint(path) => Some(Artifact::Checkpoint(whole(&path).unwrap_or(path))),
+        other => Some(other),
+    }
+}
+
+/// The pattern of all shards of the checkpoint that `X-00000-of-00002` is one of.
+fn whole(path: &Path) -> Option<PathBuf> {
+    let name = path.file_name()?.to_str()?;
+    let (start, count) = name.rsplit_once("-of-")?;
+    let (start, shard) = start.rsplit_once('-')?;
+    let is_number = |text: &str| text.len() == 5 && text.bytes().all(|b| b.is_ascii_digit());
+    let pattern = format!("{start}-?????-of-{count}");
+    (is_number(shard) && is_number(count)).then(|| path.with_file_name(pattern))
 }
 
 /// What a file is, or the checkpoint that has the path as its prefix.
 fn of_file(path: &Path) -> Result<Artifact, FormatError> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let text = path.to_string_lossy();
-    if index_of(path).is_file() {
+    let is_pattern = name.contains(['?', '*']) && !path.exists();
+    if index_path(path).is_file() || is_pattern {
         return Ok(Artifact::Checkpoint(path.to_owned()));
     }
-    if let Some(prefix) = text.strip_suffix(".index") {
-        return Ok(Artifact::Checkpoint(prefix.into()));
-    }
-    if is_data_file(&name) {
-        let prefix = text
-            .rsplit_once(".data-")
-            .map_or(&*text, |(prefix, _)| prefix);
-        return Ok(Artifact::Checkpoint(prefix.into()));
+    if name.ends_with(".index") || is_data_file(&name) {
+        return Ok(Artifact::Checkpoint(path.with_extension("")));
     }
     let file = files::open(FileKind::Other, path)?;
     if name == trainspec_formats::checkpoint::STATE_FILE {
@@ -158,11 +171,16 @@ fn of_file(path: &Path) -> Result<Artifact, FormatError> {
         .len()
         .min(usize::try_from(length).unwrap_or(usize::MAX));
     file.read_exact_at(0, &mut head[..known]).map_err(failed)?;
-    let is_archive = head.starts_with(b"PK") || head[8] == b'{';
-    if is_archive || table::is_table(&file).map_err(failed)? {
+    // Checksums first: by chance, records may begin like an archive.
+    let (size, stored) = head.split_first_chunk().expect("it is longer");
+    let is_framed = crc::masked(size).to_le_bytes() == stored;
+    let is_records = length == 0 || has_record_name(&name) || is_framed;
+    let is_json = head[8] == b'{' && u64::from_le_bytes(*size) <= length.saturating_sub(8);
+    let is_archive = head.starts_with(b"PK\x03\x04") || head.starts_with(b"PK\x05\x06");
+    if !is_records && (is_archive || is_json || is_table(&file)) {
         return Ok(Artifact::Checkpoint(path.to_owned()));
     }
-    let is_records = length == 0 || has_record_name(&name) || is_framed(path);
+    let is_records = is_records || is_packed(path);
     match is_records {
         true if begins_with_version(path) => Ok(Artifact::Events(path.to_owned())),
         true => Ok(Artifact::Records(path.to_owned())),
@@ -173,11 +191,22 @@ fn of_file(path: &Path) -> Result<Artifact, FormatError> {
     }
 }
 
-/// `prefix.index`.
-fn index_of(prefix: &Path) -> PathBuf {
-    let mut name = prefix.as_os_str().to_owned();
-    name.push(".index");
-    name.into()
+fn is_table(file: &impl ReadAt) -> bool {
+    table::is_table(file).unwrap_or(false)
+}
+
+/// Whether there are `prefix.data-00000-of-00001` or others like it.
+pub(crate) fn has_data_files(prefix: &Path) -> bool {
+    let folder = match prefix.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut paths = entries.map(|entry| PathBuf::from(entry.file_name()));
+    paths.any(|path| {
+        is_data_file(&path.to_string_lossy())
+            && path.with_extension("").file_name() == prefix.file_name()
+    })
 }
 
 /// Whether a name is `prefix.data-00000-of-00001`.
@@ -194,16 +223,8 @@ fn has_record_name(name: &str) -> bool {
         .any(|end| name.contains(end))
 }
 
-/// Whether the first length has the checksum that stands behind it, after decompression.
-fn is_framed(path: &Path) -> bool {
-    let Ok(file) = files::open(FileKind::Record, path) else {
-        return false;
-    };
-    let mut head = [0; HEADER];
-    if file.read_exact_at(0, &mut head).is_ok() && Compression::detect(&head) == Compression::None {
-        let (length, stored) = head.split_at(8);
-        return crc::masked(length).to_le_bytes() == stored;
-    }
+/// Whether a file begins with a record after decompression.
+fn is_packed(path: &Path) -> bool {
     let reader = RecordReader::open(path, &ReaderOptions::default());
     reader
         .is_ok_and(|mut r| r.compression() != Compression::None && matches!(r.next(), Ok(Some(_))))
@@ -215,8 +236,7 @@ fn begins_with_version(path: &Path) -> bool {
     let reader = RecordReader::open(path, &ReaderOptions::default());
     reader.is_ok_and(|mut reader| match reader.next() {
         Ok(Some(record)) if record.len() < 256 => {
-            let event =
-                trainspec_formats::events::decode::<Event>(record, (record.len() as u64) * 64);
+            let event = bounded::decode::<Event>(FileKind::Events, record, bounded::LARGEST);
             matches!(
                 event,
                 Ok(Event {

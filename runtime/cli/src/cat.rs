@@ -35,9 +35,12 @@ pub(crate) struct Arguments {
         conflicts_with = "format"
     )]
     form: Option<Form>,
-    /// Write to a file, which is replaced if it is there
+    /// Write to a file
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Replace the file if it is there
+    #[arg(long, requires = "output")]
+    force: bool,
     /// Print every element of a large tensor, and strings in full
     #[arg(long)]
     all: bool,
@@ -69,6 +72,14 @@ fn cat(arguments: &Arguments) -> Result<(), Failure> {
         return Err(
             Failure::input("the bytes of an array are nothing for a terminal")
                 .help("write them to a file: `--output tensor.npy`"),
+        );
+    }
+    if let Some(path) = arguments.output.as_ref().filter(|path| path.exists())
+        && !arguments.force
+    {
+        let message = format!("{} is there already", path.display());
+        return Err(
+            Failure::input(message).help("`--force` replaces it, when the new one is complete")
         );
     }
     let reader = CheckpointReader::open(&arguments.checkpoint)?;

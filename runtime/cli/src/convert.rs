@@ -14,8 +14,9 @@ use trainspec_formats::checkpoint::{
 use trainspec_formats::files::Durability;
 use trainspec_formats::{FormatError, Result as FormatResult};
 
+use crate::artifacts::has_data_files;
 use crate::failure::Failure;
-use crate::output::{count, print};
+use crate::output::{count, print, say};
 use crate::progress::Progress;
 use crate::{FINE, Format, columns};
 use plan::{Plan, Step};
@@ -106,7 +107,7 @@ fn convert(arguments: &Arguments) -> Result<(), Failure> {
             if !plan.skipped.is_empty() {
                 line += &format!("; left out {}", plan.skipped.join(", "));
             }
-            print(line);
+            say(line);
         }
         Format::Json => {
             let changed = plan.steps.iter().filter(|step| step.instead.is_some());
@@ -170,7 +171,7 @@ fn free(path: &Path, kind: Kind, force: bool) -> Result<PathBuf, Failure> {
     }
     let index = index_path(path);
     let there = match kind {
-        Kind::V2 => index.exists(),
+        Kind::V2 => index.exists() || has_data_files(path),
         // A checkpoint of the second version would hide one of the first that has its prefix.
         Kind::V1 if index.exists() => {
             return Err(Failure::input(format!(

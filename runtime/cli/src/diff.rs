@@ -9,7 +9,7 @@ use serde_json::{Value as Json, json};
 use trainspec_formats::checkpoint::{CheckpointReader, DType, Tensor};
 
 use crate::failure::Failure;
-use crate::output::{count, print};
+use crate::output::{count, print, say};
 use crate::tensors::{Texts, json_real, real, typed};
 use crate::{FAILED, FINE, Format};
 use compare::{Difference, Extreme, Tolerance};
@@ -211,28 +211,28 @@ impl Found {
         let tensors = count(self.common, "tensor");
         if self.equal() {
             let elements = count(self.elements, "element");
-            print(format_args!("equal{within}: {tensors}, {elements}"));
+            say(format_args!("equal{within}: {tensors}, {elements}"));
             return;
         }
         let sides = [(&arguments.a, &self.only_a), (&arguments.b, &self.only_b)];
         for (path, only) in sides {
             for (name, dtype, shape) in only {
                 let path = path.display();
-                print(format_args!(
+                say(format_args!(
                     "{name}: {}, only in {path}",
                     typed(*dtype, shape)
                 ));
             }
         }
         for (name, [a, b]) in &self.other_type {
-            print(format_args!(
+            say(format_args!(
                 "{name}: {} and {}",
                 typed(a.0, &a.1),
                 typed(b.0, &b.1)
             ));
         }
         for differing in &self.differing {
-            print(differing.text());
+            say(differing.text());
         }
         let only = self.only_a.len() + self.only_b.len();
         let parts = [
@@ -245,7 +245,7 @@ impl Found {
             .filter(|(n, _)| *n > 0)
             .map(|(n, what)| format!("{n} {what}"))
             .collect();
-        print(format_args!(
+        say(format_args!(
             "different{within}: {tensors} in both; {}",
             parts.join(", ")
         ));

@@ -2,7 +2,7 @@
 
 use trainspec_formats::FormatError;
 
-use crate::output::{note, print};
+use crate::output::{note, plain, print};
 use crate::{BAD_INPUT, FAILED, Format};
 
 /// A command that ends early.
@@ -44,9 +44,13 @@ impl Failure {
                 print(serde_json::json!({ "error": self.message, "help": help }));
             }
             (Format::Text, Some(help)) => {
-                note(format_args!("error: {}\n  help: {help}", self.message));
+                note(format_args!(
+                    "error: {}\n  help: {}",
+                    plain(&self.message),
+                    plain(help)
+                ));
             }
-            (Format::Text, None) => note(format_args!("error: {}", self.message)),
+            (Format::Text, None) => note(format_args!("error: {}", plain(&self.message))),
         }
         self.code
     }

@@ -5,13 +5,15 @@ mod records;
 mod statistics;
 mod tensors;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::artifacts::{Artifact, shown};
-use crate::output::{note, print};
-use crate::{BAD_INPUT, FINE, Format};
+use crate::columns::Side;
+use crate::failure::Failure;
+use crate::output::{print, say};
+use crate::{FINE, Format, columns};
 use trainspec_formats::FormatError;
-use trainspec_formats::checkpoint::CheckpointState;
+use trainspec_formats::checkpoint::{CheckpointState, checkpoint_exists};
 
 #[derive(Debug, clap::Args)]
 #[command(
@@ -40,8 +42,7 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
         let artifacts = match shown(path) {
             Ok(artifacts) => artifacts,
             Err(e) => {
-                note(format_args!("error: {e}"));
-                code = BAD_INPUT;
+                code = Failure::from(e).tell(arguments.format);
                 continue;
             }
         };
@@ -50,8 +51,7 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
                 print("");
             }
             if let Err(e) = show(arguments, &artifact) {
-                note(format_args!("error: {e}"));
-                code = BAD_INPUT;
+                code = Failure::from(e).tell(arguments.format);
             }
         }
     }
@@ -66,22 +66,41 @@ fn show(arguments: &Arguments, artifact: &Artifact) -> Result<(), FormatError> {
         Artifact::Events(path) => events::show(path, format),
         Artifact::State(path) => {
             let state = CheckpointState::read(path)?;
+            let folder = path.parent().unwrap_or(Path::new(""));
+            let is_there = |prefix: &str| checkpoint_exists(&folder.join(prefix));
+            let mut all = state.all_model_checkpoint_paths.clone();
+            if !all.contains(&state.model_checkpoint_path) {
+                all.push(state.model_checkpoint_path.clone());
+            }
             match format {
                 Format::Text => {
-                    print(format_args!("{}: list of checkpoints", path.display()));
-                    for prefix in &state.all_model_checkpoint_paths {
-                        let newest = *prefix == state.model_checkpoint_path;
-                        print(format_args!(
-                            "  {prefix}{}",
-                            if newest { "  newest" } else { "" }
-                        ));
-                    }
+                    say(format_args!("{}: list of checkpoints", path.display()));
+                    let rows: Vec<_> = all
+                        .into_iter()
+                        .map(|prefix| {
+                            let newest = prefix == state.model_checkpoint_path;
+                            let files = if is_there(&prefix) {
+                                "there"
+                            } else {
+                                "missing"
+                            };
+                            let place = if newest { "newest" } else { "" };
+                            vec![prefix, files.to_owned(), place.to_owned()]
+                        })
+                        .collect();
+                    let head = [
+                        ("prefix", Side::Left),
+                        ("files", Side::Left),
+                        ("", Side::Left),
+                    ];
+                    columns::lines(&head, &rows).into_iter().for_each(say);
                 }
                 Format::Json => print(serde_json::json!({
                     "kind": "checkpoint_state",
                     "path": path.display().to_string(),
                     "newest": state.model_checkpoint_path,
                     "all": state.all_model_checkpoint_paths,
+                    "missing": all.iter().filter(|prefix| !is_there(prefix)).collect::<Vec<_>>(),
                 })),
             }
             Ok(())

@@ -109,5 +109,6 @@ fn main() -> ExitCode {
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Completions(arguments) => completions::run(&arguments),
     };
-    ExitCode::from(code)
+    let lost = code == FINE && !output::is_whole();
+    ExitCode::from(if lost { FAILED } else { code })
 }

@@ -3,18 +3,19 @@
 use std::path::PathBuf;
 
 use serde_json::json;
-use trainspec_formats::FormatError;
 use trainspec_formats::files::Durability;
 use trainspec_formats::records::{Compression, RecordWriter, Recovering, WriterOptions};
 
-use crate::output::{count, note, print};
+use crate::failure::Failure;
+use crate::output::{count, print, say};
 use crate::progress::{Progress, framed};
-use crate::{BAD_INPUT, FAILED, FINE, Format};
+use crate::{FINE, Format};
 
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Behind damage, reading goes on at the next place where both checksums of a record are right. Of a\n\
-                  compressed file, what is before the first damage is saved. Exit code 1 if nothing can be saved."
+                  compressed file, what is before the first damage is saved. Exit codes: 0 done; 1 nothing can be\n\
+                  saved, or it could not be written; 2 bad input."
 )]
 pub(crate) struct Arguments {
     /// The record file that may be damaged; it is not changed
@@ -40,32 +41,29 @@ enum Packing {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> u8 {
-    if arguments.output.exists() && !arguments.force {
-        note(format_args!(
-            "error: {} is there already; `--force` writes over it",
-            arguments.output.display()
-        ));
-        return BAD_INPUT;
-    }
     match recover(arguments) {
-        Ok(0) => {
-            note(format_args!(
-                "error: {}: no record is intact",
-                arguments.input.display()
-            ));
-            FAILED
-        }
-        Ok(_) => FINE,
-        Err(e) => {
-            note(format_args!("error: {e}"));
-            BAD_INPUT
-        }
+        Ok(()) => FINE,
+        Err(failure) => failure.tell(arguments.format),
     }
 }
 
-/// Gives how many records were saved.
-fn recover(arguments: &Arguments) -> Result<u64, FormatError> {
-    let mut reader = Recovering::open(&arguments.input)?;
+fn recover(arguments: &Arguments) -> Result<(), Failure> {
+    let (input, output) = (&arguments.input, &arguments.output);
+    let mut reader = Recovering::open(input)?;
+    if output.exists() {
+        if let (Ok(from), Ok(to)) = (input.canonicalize(), output.canonicalize())
+            && from == to
+        {
+            let message = format!("{} would be written over itself", input.display());
+            return Err(Failure::input(message).help("name another file to write"));
+        }
+        if !arguments.force {
+            let message = format!("{} is there already", output.display());
+            return Err(
+                Failure::input(message).help("`--force` replaces it, when the new one is complete")
+            );
+        }
+    }
     let options = WriterOptions {
         compression: match arguments.compression {
             Packing::None => Compression::None,
@@ -74,16 +72,16 @@ fn recover(arguments: &Arguments) -> Result<u64, FormatError> {
         },
         ..WriterOptions::default()
     };
-    let mut writer = RecordWriter::replacing(&arguments.output, &options)?;
-    let progress = Progress::of_file(&arguments.input);
+    let mut writer = RecordWriter::replacing(output, &options).map_err(Failure::output)?;
+    let progress = Progress::of_file(input);
     while let Some(record) = reader.next()? {
-        writer.write(record)?;
+        writer.write(record).map_err(Failure::output)?;
         progress.add(framed(record));
     }
     drop(progress);
     let saved = reader.records();
     if saved > 0 {
-        writer.commit(Durability::Synced)?;
+        writer.commit(Durability::Synced).map_err(Failure::output)?;
     }
     match arguments.format {
         Format::Text => {
@@ -91,12 +89,12 @@ fn recover(arguments: &Arguments) -> Result<u64, FormatError> {
                 let to = skipped
                     .to
                     .map_or_else(|| "the end".to_owned(), |to| to.to_string());
-                print(format_args!(
+                say(format_args!(
                     "passed over {} to {to}: {}",
                     skipped.from, skipped.cause
                 ));
             }
-            print(format_args!(
+            say(format_args!(
                 "{}: {} saved, {} passed over",
                 arguments.output.display(),
                 count(saved as usize, "record"),
@@ -112,5 +110,11 @@ fn recover(arguments: &Arguments) -> Result<u64, FormatError> {
             })).collect::<Vec<_>>(),
         })),
     }
-    Ok(saved)
+    match saved {
+        0 => Err(Failure::output(format!(
+            "{}: no record is intact",
+            input.display()
+        ))),
+        _ => Ok(()),
+    }
 }

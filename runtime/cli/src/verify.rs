@@ -9,7 +9,8 @@ use trainspec_formats::records::Recovering;
 use trainspec_formats::{Code, FileKind, FormatError};
 
 use crate::artifacts::{Artifact, all};
-use crate::output::{note, print};
+use crate::failure::Failure;
+use crate::output::{note, plain, print, say};
 use crate::progress::{Progress, framed};
 use crate::{BAD_INPUT, FINE, Format};
 
@@ -37,8 +38,7 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
         let artifacts = match all(path) {
             Ok(artifacts) => artifacts,
             Err(e) => {
-                note(format_args!("error: {e}"));
-                code = BAD_INPUT;
+                code = Failure::from(e).tell(arguments.format);
                 continue;
             }
         };
@@ -50,7 +50,7 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
         }
     }
     if checked > 1 && arguments.format == Format::Text && !arguments.quiet {
-        print(format_args!(
+        say(format_args!(
             "{checked} checked: {} intact, {damaged} damaged",
             checked - damaged
         ));
@@ -65,10 +65,10 @@ fn report(arguments: &Arguments, path: &Path, kind: &str, damage: &[FormatError]
     match arguments.format {
         Format::Text => {
             if damage.is_empty() && !arguments.quiet {
-                print(format_args!("{}: {kind}, intact", path.display()));
+                say(format_args!("{}: {kind}, intact", path.display()));
             }
             for error in damage {
-                note(format_args!("error: {error}"));
+                note(format_args!("error: {}", plain(error)));
             }
         }
         Format::Json => print(json!({
@@ -77,7 +77,10 @@ fn report(arguments: &Arguments, path: &Path, kind: &str, damage: &[FormatError]
             "damage": damage.iter().map(|e| json!({
                 "file": e.path.as_ref().map(|p| p.display().to_string()),
                 "offset": e.offset,
-                "cause": e.cause,
+                "cause": match &e.source {
+                    Some(source) => format!("{}: {source}", e.cause),
+                    None => e.cause.clone(),
+                },
             })).collect::<Vec<_>>(),
         })),
     }
@@ -140,9 +143,19 @@ fn folder(path: &Path) -> Result<Vec<FormatError>, FormatError> {
 
 /// An event file. One that is still written may end inside an event; one that is read to be checked may not.
 fn events(path: &Path) -> Vec<FormatError> {
-    let read = || -> Result<(), FormatError> {
+    let mut damage = Vec::new();
+    let mut read = || -> Result<(), FormatError> {
         let mut reader = EventReader::open(path, EventOptions::default())?;
-        while reader.poll()?.is_some() {}
+        loop {
+            let before = reader.position();
+            match reader.poll() {
+                Ok(Some(_)) => {}
+                Ok(None) => break,
+                // Behind one that is no event there may be others.
+                Err(e) if reader.position() > before => damage.push(e),
+                Err(e) => return Err(e),
+            }
+        }
         match reader.rest()? {
             0 => Ok(()),
             rest => {
@@ -153,5 +166,7 @@ fn events(path: &Path) -> Vec<FormatError> {
             }
         }
     };
-    read().err().into_iter().collect()
+    let last = read().err();
+    damage.extend(last);
+    damage
 }

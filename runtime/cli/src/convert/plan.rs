@@ -2,7 +2,7 @@
 
 use half::bf16;
 use trainspec_formats::Result as FormatResult;
-use trainspec_formats::checkpoint::{CheckpointReader, DType, Tensor};
+use trainspec_formats::checkpoint::{CheckpointReader, DType, Elements, Tensor};
 
 use crate::convert::{Instead, Kind};
 use crate::failure::Failure;
@@ -50,7 +50,11 @@ impl<'a> Plan<'a> {
                 _ => None,
             };
             if instead.is_none() && !kind.holds(stored) {
-                refused.push((name, stored));
+                refused.push((name, format!("is {stored}")));
+                continue;
+            }
+            if kind == Kind::Npz && stored == DType::String && ends_in_zero(reader, name)? {
+                refused.push((name, "has a string that ends in a zero byte".to_owned()));
                 continue;
             }
             let step = Step {
@@ -82,11 +86,20 @@ impl<'a> Plan<'a> {
     }
 }
 
-fn unsupported(kind: Kind, refused: &[(&str, DType)]) -> Failure {
+/// Whether an array of NumPy, which fills strings up with zeros, would lose the end of one.
+fn ends_in_zero(reader: &CheckpointReader, name: &str) -> FormatResult<bool> {
+    let tensor = reader.get_tensor(name)?;
+    Ok(match tensor.elements() {
+        Elements::Strings(strings) => strings.iter().any(|string| string.last() == Some(&0)),
+        Elements::Bytes(_) => false,
+    })
+}
+
+fn unsupported(kind: Kind, refused: &[(&str, String)]) -> Failure {
     let named: Vec<String> = refused
         .iter()
         .take(NAMED)
-        .map(|(name, dtype)| format!("`{name}` is {dtype}"))
+        .map(|(name, why)| format!("`{name}` {why}"))
         .collect();
     let more = match refused.len().saturating_sub(NAMED) {
         0 => String::new(),
@@ -97,7 +110,7 @@ fn unsupported(kind: Kind, refused: &[(&str, DType)]) -> Failure {
         kind.name(),
         named.join(", ")
     );
-    let bfloat16 = refused.iter().any(|(_, dtype)| *dtype == DType::BFloat16);
+    let bfloat16 = refused.iter().any(|(_, why)| why == "is bfloat16");
     let help = match bfloat16 {
         true => {
             "`--bfloat16-as float32` keeps the values, `--bfloat16-as uint16` the bits; \

@@ -9,7 +9,7 @@ use trainspec_formats::proto::session_log::SessionStatus;
 
 use crate::Format;
 use crate::columns::{self, Side};
-use crate::output::{count, print};
+use crate::output::{count, print, say};
 
 pub(crate) fn show(path: &Path, format: Format) -> Result<(), FormatError> {
     let mut run = Run::read(path, RunOptions::default())?;
@@ -22,7 +22,7 @@ pub(crate) fn show(path: &Path, format: Format) -> Result<(), FormatError> {
 }
 
 fn text(path: &Path, run: &Run) -> Result<(), FormatError> {
-    print(format_args!(
+    say(format_args!(
         "{}: events, {}, {}, {}",
         path.display(),
         count(run.files().len(), "file"),
@@ -46,13 +46,13 @@ fn text(path: &Path, run: &Run) -> Result<(), FormatError> {
         columns::lines(&head, &rows).into_iter().for_each(print);
     }
     if let Some(graph) = run.graph()? {
-        print(format_args!("graph: {}", count(graph.node.len(), "node")));
+        say(format_args!("graph: {}", count(graph.node.len(), "node")));
     }
     for tag in run.run_metadata.keys() {
-        print(format_args!("run metadata: {tag}"));
+        say(format_args!("run metadata: {tag}"));
     }
     for (step, _, log) in &run.sessions {
-        print(format_args!(
+        say(format_args!(
             "session at step {step}: {}",
             status(log.status())
         ));

@@ -11,7 +11,7 @@ use trainspec_formats::records::{Compression, ReaderOptions, RecordReader};
 
 use crate::Format;
 use crate::columns::{self, Side};
-use crate::output::{count, print};
+use crate::output::{count, print, say};
 use crate::progress::{Progress, framed};
 
 /// Of how many records the features are looked at.
@@ -70,7 +70,7 @@ pub(crate) fn show(path: &Path, first: usize, format: Format) -> Result<(), Form
     };
     match format {
         Format::Text => {
-            print(format_args!(
+            say(format_args!(
                 "{}: records, {compression}, {} of {}",
                 path.display(),
                 count(reader.records() as usize, "record"),
@@ -92,9 +92,9 @@ pub(crate) fn show(path: &Path, first: usize, format: Format) -> Result<(), Form
                 columns::lines(&head, &rows).into_iter().for_each(print);
             }
             for (number, (length, features)) in shown.iter().enumerate() {
-                print(format_args!("record {number}, {length} bytes"));
+                say(format_args!("record {number}, {length} bytes"));
                 for (name, feature) in features.iter().flat_map(|f| &f.feature) {
-                    print(format_args!("  {name}: {}", values(feature)));
+                    say(format_args!("  {name}: {}", values(feature)));
                 }
             }
         }

@@ -4,12 +4,13 @@ use std::path::Path;
 
 use serde_json::json;
 use trainspec_formats::FormatError;
+use trainspec_formats::checkpoint::object::OBJECT_GRAPH_KEY;
 use trainspec_formats::checkpoint::{CheckpointReader, DType, Elements};
 
 use super::statistics::Statistics;
 use crate::Format;
 use crate::columns::{self, Side};
-use crate::output::{count, print};
+use crate::output::{count, print, say};
 use crate::progress::Progress;
 
 /// What is known of a tensor.
@@ -28,7 +29,7 @@ pub(crate) fn show(path: &Path, values: bool, format: Format) -> Result<(), Form
     let (kind, about) = match &reader {
         CheckpointReader::Bundle(bundle) => {
             let shards = bundle.header().shards;
-            let objects = reader.object_graph()?.is_some();
+            let objects = reader.has_tensor(OBJECT_GRAPH_KEY);
             let of = if objects { " of objects" } else { "" };
             (
                 "checkpoint",
@@ -44,20 +45,28 @@ pub(crate) fn show(path: &Path, values: bool, format: Format) -> Result<(), Form
     };
     let (mut rows, mut damage) = (Vec::new(), None);
     let size = |dtype: DType, shape: &[usize]| {
-        let all = shape.iter().map(|n| *n as u64).product::<u64>();
-        dtype.size().map(|size| all * size as u64)
+        dtype
+            .size()
+            .map(|size| elements(shape).saturating_mul(size as u64))
     };
     let all = reader
         .entries()
         .filter_map(|(_, dtype, shape)| size(dtype, shape));
-    let progress = Progress::new(all.sum());
+    let progress = Progress::new(all.fold(0, u64::saturating_add));
     for (name, dtype, shape) in reader.entries() {
         let (mut bytes, mut statistics) = (size(dtype, shape), None);
         let mut damaged = false;
         if values {
-            match reader.get_tensor(name) {
-                Ok(tensor) => {
-                    statistics = Statistics::of(&tensor)?;
+            let read = reader.get_tensor(name).and_then(|tensor| {
+                let statistics = Statistics::of(&tensor).map_err(|e| FormatError {
+                    cause: format!("tensor `{name}`: {}", e.cause),
+                    ..e.in_file(path)
+                })?;
+                Ok((tensor, statistics))
+            });
+            match read {
+                Ok((tensor, found)) => {
+                    statistics = found;
                     if let Elements::Strings(strings) = tensor.elements() {
                         bytes = Some(strings.iter().map(|s| s.len() as u64).sum());
                     }
@@ -86,13 +95,15 @@ pub(crate) fn show(path: &Path, values: bool, format: Format) -> Result<(), Form
     damage.map_or(Ok(()), Err)
 }
 
+fn elements(shape: &[usize]) -> u64 {
+    shape.iter().fold(1, |all, n| all.saturating_mul(*n as u64))
+}
+
 fn text(path: &Path, about: &str, rows: &[Row], values: bool) {
-    let bytes: u64 = rows.iter().filter_map(|row| row.bytes).sum();
-    let elements: u64 = rows
-        .iter()
-        .map(|row| row.shape.iter().map(|n| *n as u64).product::<u64>())
-        .sum();
-    print(format_args!(
+    let sum = |counts: &mut dyn Iterator<Item = u64>| counts.fold(0, u64::saturating_add);
+    let bytes = sum(&mut rows.iter().filter_map(|row| row.bytes));
+    let elements = sum(&mut rows.iter().map(|row| elements(&row.shape)));
+    say(format_args!(
         "{}: {about}, {} with {}, {}",
         path.display(),
         count(rows.len(), "tensor"),
@@ -133,7 +144,7 @@ fn text(path: &Path, about: &str, rows: &[Row], values: bool) {
         cells
     });
     for line in columns::lines(&head, &cells.collect::<Vec<_>>()) {
-        print(line);
+        say(line);
     }
 }
 
