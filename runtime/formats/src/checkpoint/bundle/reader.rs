@@ -356,6 +356,9 @@ impl Bundle {
         let wrong = |cause: String| FormatError::data_loss(FileKind::Table, cause);
         if entry.slices.is_empty() {
             self.checked(entry)?;
+            if !roomy(entry)? {
+                return Err(wrong("it has no room for its elements".into()));
+            }
             return Ok(vec![(
                 entry,
                 Slice::whole(entry.shape.len()).region(&entry.shape)?,
@@ -392,8 +395,7 @@ impl Bundle {
                     "its parts are larger than the file they are in".into(),
                 ));
             }
-            // Strings take at least a byte each.
-            if entry.dtype.size().is_none() && part.count()? as u64 > part.size as u64 {
+            if !roomy(part)? {
                 return Err(wrong(format!(
                     "the part {slice} has no room for its elements"
                 )));
@@ -464,4 +466,9 @@ impl Bundle {
         }
         self.agree(entry, sum)
     }
+}
+
+/// Whether an entry, which was checked, has the bytes that its elements need: strings take at least one each.
+fn roomy(entry: &Entry) -> Result<bool> {
+    Ok(entry.dtype.size().is_some() || entry.count()? as u64 <= entry.size as u64)
 }

@@ -41,14 +41,7 @@ pub fn write(path: &Path, tensor: TensorView<'_>, durability: Durability) -> Res
 
 /// Reads the elements that follow a header; `length` is all that there is, with the header.
 pub(super) fn array(header: &Header, from: &mut impl Read, length: u64) -> Result<Tensor> {
-    let size = header.bytes()?;
-    let expected = (header.length as u64).checked_add(size as u64);
-    if expected != Some(length) {
-        return Err(loss(format!(
-            "an array of {size} bytes after a header of {} in {length} bytes",
-            header.length
-        )));
-    }
+    let size = fitting(header, length)?;
     let mut bytes = vec![0; size];
     from.read_exact(&mut bytes)
         .map_err(|e| FormatError::io(FileKind::Numpy, "read it", e).at(header.length as u64))?;
@@ -84,6 +77,26 @@ pub(super) fn array(header: &Header, from: &mut impl Read, length: u64) -> Resul
             Tensor::strings(shape, settled(header, strings))
         }
     }
+}
+
+/// How many bytes of elements follow a header, which with it are all that there is.
+pub(super) fn fitting(header: &Header, length: u64) -> Result<usize> {
+    let size = header.bytes()?;
+    let expected = (header.length as u64).checked_add(size as u64);
+    if expected != Some(length) {
+        return Err(loss(format!(
+            "an array of {size} bytes after a header of {} in {length} bytes",
+            header.length
+        )));
+    }
+    // Strings without a character take no bytes, however many there are; each takes memory.
+    if header.dtype() == DType::String && header.elements() as u64 > length {
+        return Err(loss(format!(
+            "{} empty strings in {length} bytes",
+            header.elements()
+        )));
+    }
+    Ok(size)
 }
 
 /// Writes the bytes of an array: its header and its elements. Types that NumPy does not have are refused before the first.

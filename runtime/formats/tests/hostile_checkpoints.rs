@@ -1,0 +1,97 @@
+//! Checkpoints that promise more than they hold, or more than anything can: an error, never a panic, and little memory.
+
+mod support;
+
+use std::fs;
+use std::path::Path;
+
+use support::Folder;
+use trainspec_formats::checkpoint::bundle::{data_path, index_path};
+use trainspec_formats::checkpoint::{Bundle, CheckpointReader, numpy};
+use trainspec_formats::table::{self, TableBuilder};
+use trainspec_formats::{Code, FormatError};
+
+/// A message's field of bytes.
+fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
+    let mut all = vec![number << 3 | 2];
+    put_varint(&mut all, bytes.len() as u64);
+    all.extend_from_slice(bytes);
+    all
+}
+
+/// A message's field of a number.
+fn number(number: u8, value: u64) -> Vec<u8> {
+    let mut all = vec![number << 3];
+    put_varint(&mut all, value);
+    all
+}
+
+fn put_varint(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+/// The message of a shape.
+fn shape(extents: &[u64]) -> Vec<u8> {
+    let dims = extents.iter().map(|&extent| field(2, &number(1, extent)));
+    dims.collect::<Vec<_>>().concat()
+}
+
+/// Writes the index of a bundle with one data file.
+fn index(prefix: &Path, entries: &[(&[u8], Vec<u8>)], options: table::Options) {
+    let mut table = TableBuilder::with_options(Vec::new(), options);
+    let header = [number(1, 1), field(3, &number(1, 1))].concat();
+    table.add(b"", &header).unwrap();
+    for (key, entry) in entries {
+        table.add(key, entry).unwrap();
+    }
+    fs::write(index_path(prefix), table.finish().unwrap()).unwrap();
+}
+
+/// An array with a header of the first version and no bytes after it.
+fn array(dictionary: &str) -> Vec<u8> {
+    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+    bytes.extend((dictionary.len() as u16).to_le_bytes());
+    bytes.extend(dictionary.bytes());
+    bytes
+}
+
+fn read_array(dictionary: &str) -> Result<trainspec_formats::tensor::Tensor, FormatError> {
+    let folder = Folder::new();
+    let path = folder.file("a.npy");
+    fs::write(&path, array(dictionary)).unwrap();
+    numpy::read_npy(&path)
+}
+
+#[test]
+fn strings_of_no_length_are_no_more_than_the_file_has_bytes() {
+    for form in ["|S0", "<U0"] {
+        for extent in ["1152921504606846976", "1099511627776", "1000"] {
+            let dictionary =
+                format!("{{'descr': '{form}', 'fortran_order': False, 'shape': ({extent},), }}");
+            let error = read_array(&dictionary).unwrap_err();
+            assert_eq!(error.code, Code::DataLoss, "{form} {extent}");
+        }
+        let few = format!("{{'descr': '{form}', 'fortran_order': False, 'shape': (3,), }}");
+        assert_eq!(read_array(&few).unwrap().shape(), [3]);
+    }
+}
+
+#[test]
+fn strings_in_one_piece_are_no_more_than_their_bytes() {
+    let folder = Folder::new();
+    let prefix = folder.file("m");
+    fs::write(data_path(&prefix, 0, 1), [0; 16]).unwrap();
+    let entry = [number(1, 7), field(2, &shape(&[1 << 40])), number(5, 16)].concat();
+    index(&prefix, &[(b"s", entry)], Default::default());
+    let bundle = Bundle::open(&prefix).unwrap();
+    for slice in ["-", "0,1099511627776", "5,1000000000"] {
+        let error = bundle.slice("s", &slice.parse().unwrap()).unwrap_err();
+        assert_eq!(error.code, Code::DataLoss, "{slice}");
+    }
+    assert_eq!(bundle.tensor("s").unwrap_err().code, Code::DataLoss);
+    assert!(!CheckpointReader::open(&prefix).unwrap().verify().is_empty());
+}
