@@ -7,7 +7,9 @@ use std::path::Path;
 
 use support::Folder;
 use trainspec_formats::checkpoint::bundle::{data_path, index_path};
-use trainspec_formats::checkpoint::{Bundle, CheckpointReader, numpy};
+use trainspec_formats::checkpoint::{
+    Bundle, CheckpointReader, DType, Safetensors, Tensor, numpy, safetensors, v1,
+};
 use trainspec_formats::table::{self, TableBuilder};
 use trainspec_formats::{Code, FormatError};
 
@@ -59,7 +61,7 @@ fn array(dictionary: &str) -> Vec<u8> {
     bytes
 }
 
-fn read_array(dictionary: &str) -> Result<trainspec_formats::tensor::Tensor, FormatError> {
+fn read_array(dictionary: &str) -> Result<Tensor, FormatError> {
     let folder = Folder::new();
     let path = folder.file("a.npy");
     fs::write(&path, array(dictionary)).unwrap();
@@ -94,4 +96,44 @@ fn strings_in_one_piece_are_no_more_than_their_bytes() {
     }
     assert_eq!(bundle.tensor("s").unwrap_err().code, Code::DataLoss);
     assert!(!CheckpointReader::open(&prefix).unwrap().verify().is_empty());
+}
+
+#[test]
+fn shapes_have_as_many_dimensions_as_a_tensor_can_have() {
+    let folder = Folder::new();
+    let path = folder.file("a");
+    for rank in [254, 255, 300, 20_000] {
+        let fits = rank == 254;
+        let ones = vec![1; rank];
+        let tensor = Tensor::from_values(&ones, &[1.5_f32]);
+        assert_eq!(tensor.is_ok(), fits);
+        assert_eq!(Tensor::strings(&ones, vec![vec![7]]).is_ok(), fits);
+        // A file of `safetensors`.
+        let list = vec!["1"; rank].join(",");
+        let header =
+            format!("{{\"a\":{{\"dtype\":\"U8\",\"shape\":[{list}],\"data_offsets\":[0,1]}}}}");
+        let length = (header.len() as u64).to_le_bytes();
+        fs::write(&path, [&length[..], header.as_bytes(), b"x"].concat()).unwrap();
+        let opened = Safetensors::open(&path);
+        match fits {
+            true => assert_eq!(opened.unwrap().tensor("a").unwrap().shape(), ones),
+            false => assert_eq!(opened.unwrap_err().code, Code::Unimplemented),
+        }
+        // An array of NumPy, which has at most 64 dimensions.
+        let dictionary = format!("{{'descr': '|u1', 'fortran_order': False, 'shape': ({list}), }}");
+        let bytes = [array(&dictionary), b"x".to_vec()].concat();
+        fs::write(&path, bytes).unwrap();
+        assert_eq!(numpy::read_npy(&path).is_ok(), fits);
+        // What is announced to a writer.
+        let entries: &[(&str, DType, &[usize])] = &[("a", DType::Float32, &ones)];
+        let value = || match &tensor {
+            Ok(tensor) => Ok(tensor.clone()),
+            Err(_) => panic!("refused before it is asked for"),
+        };
+        let (metadata, durability) = (Default::default(), Default::default());
+        let written = safetensors::write_each(&path, entries, &metadata, durability, |_| value());
+        assert_eq!(written.is_ok(), fits);
+        let written = v1::write_each(&path, entries, durability, |_| value());
+        assert_eq!(written.is_ok(), fits);
+    }
 }

@@ -11,4 +11,4 @@ mod value;
 pub use dtype::DType;
 pub use value::{Element, Elements, ElementsView, Tensor, TensorView};
 
-pub(crate) use value::{count, turn_round};
+pub(crate) use value::{MAX_RANK, count, misranked, turn_round};

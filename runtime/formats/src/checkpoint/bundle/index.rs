@@ -14,12 +14,10 @@ use crate::proto::{
     tensor_shape_proto,
 };
 use crate::table::Table;
-use crate::tensor::count;
+use crate::tensor::{MAX_RANK, count};
 
 /// The version of what this crate reads and writes.
 pub(crate) const VERSION: i32 = 1;
-/// The most dimensions that a tensor has.
-const MAX_RANK: usize = 254;
 /// How much longer the keys together may be than the file. A writer that starts anew every 16 keys stays below 16.
 const KEY_RATIO: u64 = 64;
 
