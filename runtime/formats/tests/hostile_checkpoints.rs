@@ -8,7 +8,7 @@ use std::path::Path;
 use support::Folder;
 use trainspec_formats::checkpoint::bundle::{data_path, index_path};
 use trainspec_formats::checkpoint::{
-    Bundle, CheckpointReader, DType, Safetensors, Tensor, numpy, safetensors, v1,
+    Bundle, CheckpointReader, DType, ObjectGraph, Safetensors, Tensor, numpy, safetensors, v1,
 };
 use trainspec_formats::table::{self, TableBuilder};
 use trainspec_formats::{Code, FormatError};
@@ -136,4 +136,18 @@ fn shapes_have_as_many_dimensions_as_a_tensor_can_have() {
         let written = v1::write_each(&path, entries, durability, |_| value());
         assert_eq!(written.is_ok(), fits);
     }
+}
+
+#[test]
+fn values_do_not_repeat_a_long_path_beyond_bounds() {
+    let long = "n".repeat(100_000);
+    let child = [number(1, 1), field(2, long.as_bytes())].concat();
+    let root = field(1, &field(1, &child));
+    let node = field(1, &field(2, &[]).repeat(20_000));
+    let graph = ObjectGraph::decode(&[root, node].concat()).unwrap();
+    let variables = graph.variables();
+    assert_eq!(variables.len(), 20_000);
+    assert_eq!(variables[0].path, long);
+    let bytes: usize = variables.iter().map(|variable| variable.path.len()).sum();
+    assert!(bytes <= 64 << 20, "{bytes} bytes");
 }
