@@ -3,12 +3,14 @@
 mod support;
 
 use std::fs;
+use std::io::{Seek, SeekFrom, Write};
 use std::path::Path;
 
 use support::Folder;
 use trainspec_formats::checkpoint::bundle::{data_path, index_path};
 use trainspec_formats::checkpoint::{
-    Bundle, CheckpointReader, DType, ObjectGraph, Safetensors, Tensor, numpy, safetensors, v1,
+    Bundle, CheckpointReader, DType, ObjectGraph, Safetensors, TableCheckpoint, Tensor, numpy,
+    safetensors, v1,
 };
 use trainspec_formats::table::{self, TableBuilder};
 use trainspec_formats::{Code, FormatError};
@@ -150,4 +152,59 @@ fn values_do_not_repeat_a_long_path_beyond_bounds() {
     assert_eq!(variables[0].path, long);
     let bytes: usize = variables.iter().map(|variable| variable.path.len()).sum();
     assert!(bytes <= 64 << 20, "{bytes} bytes");
+}
+
+#[test]
+fn a_file_longer_than_the_memory_is_an_error() {
+    // Elsewhere memory may be promised that is not there, or the holes of a file take place on the disk.
+    if !cfg!(target_os = "linux") {
+        return;
+    }
+    const LONG: u64 = 10 << 40;
+    let folder = Folder::new();
+    let lengthened = |path: &Path, front: &[u8], tail: &[u8]| {
+        let mut file = fs::File::create(path).unwrap();
+        file.write_all(front).unwrap();
+        let whole = front.len() as u64 + LONG;
+        if file.set_len(whole).is_err() {
+            // Not every disk has such files.
+            return false;
+        }
+        file.seek(SeekFrom::Start(whole)).unwrap();
+        file.write_all(tail).unwrap();
+        true
+    };
+    let path = folder.file("a");
+    let dictionary = format!("{{'descr': '|u1', 'fortran_order': False, 'shape': ({LONG},), }}");
+    if !lengthened(&path, &array(&dictionary), b"") {
+        return;
+    }
+    let exhausted = |error: FormatError, path: &Path| {
+        assert_eq!(error.code, Code::ResourceExhausted, "{error}");
+        assert_eq!(error.path.as_deref(), Some(path));
+        assert!(error.offset.is_some());
+    };
+    exhausted(numpy::read_npy(&path).unwrap_err(), &path);
+    let header =
+        format!("{{\"a\":{{\"dtype\":\"U8\",\"shape\":[{LONG}],\"data_offsets\":[0,{LONG}]}}}}");
+    let length = (header.len() as u64).to_le_bytes();
+    lengthened(&path, &[&length[..], header.as_bytes()].concat(), b"");
+    let file = Safetensors::open(&path).unwrap();
+    exhausted(file.tensor("a").unwrap_err(), &path);
+    let prefix = folder.file("m");
+    let data = data_path(&prefix, 0, 1);
+    lengthened(&data, b"", b"");
+    let entry = [number(1, 4), field(2, &shape(&[LONG])), number(5, LONG)].concat();
+    index(&prefix, &[(b"a", entry)], Default::default());
+    let bundle = Bundle::open(&prefix).unwrap();
+    exhausted(bundle.tensor("a").unwrap_err(), &data);
+    let part = bundle.slice("a", &"1,10000000000000".parse().unwrap());
+    assert_eq!(part.unwrap_err().code, Code::ResourceExhausted);
+    // The index of a table is nearly all of it.
+    let mut footer = vec![0, 0, 0];
+    put_varint(&mut footer, LONG - 5);
+    footer.resize(40, 0);
+    footer.extend(0xdb47_7524_8b80_fb57_u64.to_le_bytes());
+    lengthened(&path, b"", &footer);
+    exhausted(TableCheckpoint::open(&path).unwrap_err(), &path);
 }

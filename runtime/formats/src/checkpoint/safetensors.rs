@@ -13,7 +13,7 @@ use serde_json::{Map, Value as Json, json};
 use crate::checkpoint::{DType, Tensor};
 use crate::error::{Code, FileKind, FormatError, Result};
 use crate::files::{self, Durability, ReadAt, Replacement};
-use crate::tensor::{ElementsView, TensorView, count, misranked};
+use crate::tensor::{ElementsView, TensorView, count, misranked, zeros};
 
 /// The longest header that readers accept.
 const LONGEST_HEADER: u64 = 100_000_000;
@@ -95,7 +95,11 @@ impl Safetensors {
     /// Reads a tensor.
     pub fn tensor(&self, name: &str) -> Result<Tensor> {
         let stored = self.find(name)?;
-        let mut bytes = vec![0; stored.size];
+        let bytes = zeros(FileKind::Safetensors, stored.size);
+        let mut bytes = bytes.map_err(|mut e| {
+            e.cause = format!("tensor `{name}`: {}", e.cause);
+            e.at(stored.offset).in_file(&self.path)
+        })?;
         self.read(stored, &mut bytes)?;
         Tensor::new(stored.dtype, &stored.shape, bytes)
     }

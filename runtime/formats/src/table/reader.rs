@@ -7,6 +7,7 @@ use crate::error::{Code, FileKind, FormatError, Result};
 use crate::files::ReadAt;
 use crate::table::block::{Block, Entries};
 use crate::table::layout::{FOOTER, Footer, PLAIN, Place, SNAPPY, TRAILER, loss};
+use crate::tensor::zeros;
 use crate::wire::Wire;
 
 /// The most that Snappy can shrink something: three bytes stand for at most 64.
@@ -130,7 +131,8 @@ impl<R: ReadAt> Table<R> {
         let fail = |cause: String| loss(cause).at(place.offset);
         let size = usize::try_from(place.size)
             .map_err(|_| fail(format!("a block of {} bytes", place.size)))?;
-        let mut bytes = vec![0; size + TRAILER];
+        let bytes = zeros(FileKind::Table, size.saturating_add(TRAILER));
+        let mut bytes = bytes.map_err(|e| e.at(place.offset))?;
         read(&self.file, place.offset, &mut bytes)?;
         let stored: [u8; 4] = std::array::from_fn(|i| bytes[size + 1 + i]);
         let (stored, found) = (

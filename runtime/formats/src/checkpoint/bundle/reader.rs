@@ -14,7 +14,7 @@ use crate::crc;
 use crate::error::{Code, FileKind, FormatError, Result};
 use crate::files;
 use crate::files::ReadAt;
-use crate::tensor::turn_round;
+use crate::tensor::{turn_round, zeros};
 
 /// A checkpoint of the second version that is open.
 ///
@@ -263,7 +263,8 @@ impl Bundle {
                 "a resource has no value that could be stored",
             ));
         }
-        let mut bytes = vec![0; entry.size as usize];
+        let bytes = zeros(FileKind::CheckpointData, entry.size as usize);
+        let mut bytes = bytes.map_err(|e| e.at(offset).in_file(path()))?;
         let job = Job {
             file: &file,
             offset,
@@ -304,7 +305,7 @@ impl Bundle {
             // What the plan covers is in the files, so its size is one that can be.
             let volume = wanted.volume().unwrap_or(0);
             if let Some(size) = entry.dtype.size() {
-                let mut bytes = vec![0; volume * size];
+                let mut bytes = zeros(FileKind::CheckpointData, volume * size)?;
                 self.fill(entry.dtype, plan, &wanted, &mut bytes)?;
                 return Tensor::new(entry.dtype, &shape, bytes);
             }

@@ -8,7 +8,7 @@ use crate::checkpoint::numpy::header::{Form, Header, name_of};
 use crate::error::{FileKind, FormatError, Result};
 use crate::files::{self, Durability, ReadAt, Replacement};
 use crate::tensor::DType;
-use crate::tensor::{ElementsView, Tensor, TensorView, turn_round};
+use crate::tensor::{ElementsView, Tensor, TensorView, turn_round, zeros};
 
 /// Reads an array.
 pub fn read(path: &Path) -> Result<Tensor> {
@@ -42,7 +42,7 @@ pub fn write(path: &Path, tensor: TensorView<'_>, durability: Durability) -> Res
 /// Reads the elements that follow a header; `length` is all that there is, with the header.
 pub(super) fn array(header: &Header, from: &mut impl Read, length: u64) -> Result<Tensor> {
     let size = fitting(header, length)?;
-    let mut bytes = vec![0; size];
+    let mut bytes = zeros(FileKind::Numpy, size).map_err(|e| e.at(header.length as u64))?;
     from.read_exact(&mut bytes)
         .map_err(|e| FormatError::io(FileKind::Numpy, "read it", e).at(header.length as u64))?;
     let shape = &header.shape;

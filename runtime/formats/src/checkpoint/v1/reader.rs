@@ -15,7 +15,7 @@ use crate::error::{Code, FileKind, FormatError, Result};
 use crate::files::{self, ReadAt};
 use crate::proto::SavedTensorSlices;
 use crate::table::Table;
-use crate::tensor::count;
+use crate::tensor::{count, zeros};
 use crate::wire::{Broken, Value, Wire};
 
 /// A checkpoint of the first version that is open.
@@ -203,7 +203,7 @@ impl TableCheckpoint {
             return tensor_of(stored.dtype, &shape, read(only)?);
         }
         let mut made = match stored.dtype.size() {
-            Some(size) => Elements::Bytes(vec![0; volume.saturating_mul(size)]),
+            Some(size) => Elements::Bytes(zeros(FileKind::Table, volume.saturating_mul(size))?),
             None => Elements::Strings(vec![Vec::new(); volume]),
         };
         for i in parts {
