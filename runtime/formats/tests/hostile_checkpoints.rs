@@ -208,3 +208,38 @@ fn a_file_longer_than_the_memory_is_an_error() {
     lengthened(&path, b"", &footer);
     exhausted(TableCheckpoint::open(&path).unwrap_err(), &path);
 }
+
+#[test]
+fn an_entry_lists_no_more_than_there_is() {
+    let folder = Folder::new();
+    let prefix = folder.file("m");
+    fs::write(data_path(&prefix, 0, 1), [0; 16]).unwrap();
+    let packed = table::Options {
+        compression: table::Compression::Snappy,
+        ..Default::default()
+    };
+    let float = number(1, 1);
+    let part = [&float[..], &field(2, &shape(&[1]))].concat();
+    let refused = |entries: &[(&[u8], Vec<u8>)]| {
+        index(&prefix, entries, packed);
+        let error = Bundle::open(&prefix).unwrap_err();
+        assert_eq!(error.code, Code::DataLoss);
+        error.cause
+    };
+    // Dimensions of two bytes, in one shape or in several.
+    for dims in [
+        field(2, &field(2, &[]).repeat(1_000_000)),
+        field(2, &field(2, &[])).repeat(300),
+    ] {
+        let cause = refused(&[(b"a", [&float[..], &dims].concat())]);
+        assert!(cause.contains("dimensions"), "{cause}");
+    }
+    // Parts of two bytes, none of which is there.
+    let slices = field(7, &[]).repeat(1_000_000);
+    let cause = refused(&[(b"a", [&float[..], &slices].concat())]);
+    assert!(cause.contains("more parts than there are"), "{cause}");
+    // Extents of two bytes, which are far more when they are not compressed.
+    let slice = field(7, &field(1, &[]).repeat(2_000_000));
+    let cause = refused(&[(b"\0p", part), (b"a", [&float[..], &slice].concat())]);
+    assert!(cause.contains("more than the file can hold"), "{cause}");
+}
