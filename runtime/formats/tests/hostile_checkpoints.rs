@@ -8,10 +8,12 @@ use std::path::Path;
 
 use support::Folder;
 use trainspec_formats::checkpoint::bundle::{data_path, index_path};
+use trainspec_formats::checkpoint::v1::shard_path;
 use trainspec_formats::checkpoint::{
-    Bundle, CheckpointReader, DType, ObjectGraph, Safetensors, TableCheckpoint, Tensor, numpy,
-    safetensors, v1,
+    Bundle, CheckpointReader, DType, ObjectGraph, Safetensors, TableCheckpoint,
+    TableCheckpointWriter, Tensor, numpy, safetensors, v1,
 };
+use trainspec_formats::files::Durability;
 use trainspec_formats::table::{self, TableBuilder};
 use trainspec_formats::{Code, FormatError};
 
@@ -242,4 +244,56 @@ fn an_entry_lists_no_more_than_there_is() {
     let slice = field(7, &field(1, &[]).repeat(2_000_000));
     let cause = refused(&[(b"\0p", part), (b"a", [&float[..], &slice].concat())]);
     assert!(cause.contains("more than the file can hold"), "{cause}");
+}
+
+#[test]
+fn a_checkpoint_of_the_first_version_without_one_of_its_files_is_not_opened() {
+    let folder = Folder::new();
+    let prefix = folder.file("model.ckpt-5");
+    let tensor = Tensor::scalar(1.5_f32);
+    for shard in 0..3 {
+        let mut writer = TableCheckpointWriter::new();
+        writer.add(&format!("t{shard}"), &tensor).unwrap();
+        let path = shard_path(&prefix, shard, 3);
+        writer.write(&path, Durability::Left).unwrap();
+    }
+    let pattern = folder.file("model.ckpt-5-?????-of-00003");
+    assert_eq!(CheckpointReader::open(&pattern).unwrap().names().len(), 3);
+    let missing = shard_path(&prefix, 1, 3);
+    fs::remove_file(&missing).unwrap();
+    let error = CheckpointReader::open(&pattern).unwrap_err();
+    assert_eq!(error.code, Code::NotFound);
+    assert_eq!(error.path, Some(missing));
+    // One of them by its own name is what was asked for.
+    let one = shard_path(&prefix, 2, 3);
+    assert_eq!(CheckpointReader::open(&one).unwrap().names(), ["t2"]);
+}
+
+#[test]
+fn strings_of_the_first_version_take_no_memory_before_they_are_read() {
+    let folder = Folder::new();
+    let path = folder.file("v1");
+    let count = 400_000_000;
+    let half = |start: u64| {
+        field(
+            4,
+            &field(1, &[number(1, start), number(2, count / 2)].concat()),
+        )
+    };
+    let tensor = [
+        field(1, b"s"),
+        field(2, &shape(&[count])),
+        number(3, 7),
+        half(0),
+        half(count / 2),
+    ];
+    let meta = [field(1, &tensor.concat()), field(2, &number(1, 1))].concat();
+    let mut table = TableBuilder::new(Vec::new());
+    table.add(b"", &field(1, &meta)).unwrap();
+    // Bytes that could hold as many, packed as tightly as can be.
+    table.add(b"filler", &vec![0; 20_000_000]).unwrap();
+    fs::write(&path, table.finish().unwrap()).unwrap();
+    let checkpoint = TableCheckpoint::open(&path).unwrap();
+    let error = checkpoint.tensor("s").unwrap_err();
+    assert!(error.cause.contains("is missing"), "{error}");
 }
