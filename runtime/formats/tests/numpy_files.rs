@@ -94,3 +94,96 @@ fn archives_are_read() {
     assert_eq!(reader.get_tensor("s").unwrap(), Tensor::scalar(2.5_f64));
     assert!(reader.verify().is_empty());
 }
+
+/// An archive of stored members.
+fn archive(members: &[(&str, Vec<u8>)]) -> Vec<u8> {
+    let (mut out, mut directory) = (Vec::new(), Vec::new());
+    for (name, bytes) in members {
+        let start = out.len() as u32;
+        let mut crc = flate2::Crc::new();
+        crc.update(bytes);
+        let mut fields = vec![20, 0, 0, 0, 0, 0, 0, 0, 0x21, 0];
+        fields.extend(crc.sum().to_le_bytes());
+        fields.extend((bytes.len() as u32).to_le_bytes());
+        fields.extend((bytes.len() as u32).to_le_bytes());
+        fields.extend((name.len() as u16).to_le_bytes());
+        fields.extend([0, 0]);
+        out.extend(b"PK\x03\x04");
+        out.extend(&fields);
+        out.extend(name.bytes());
+        out.extend(bytes);
+        directory.extend(b"PK\x01\x02\x14\x00");
+        directory.extend(fields);
+        directory.extend([0; 10]);
+        directory.extend(start.to_le_bytes());
+        directory.extend(name.bytes());
+    }
+    let count = (members.len() as u16).to_le_bytes();
+    let (start, size) = (out.len() as u32, directory.len() as u32);
+    out.extend(directory);
+    out.extend(b"PK\x05\x06\0\0\0\0");
+    out.extend([count, count].concat());
+    out.extend(size.to_le_bytes());
+    out.extend(start.to_le_bytes());
+    out.extend([0, 0]);
+    out
+}
+
+fn member(dictionary: &str, elements: &[u8]) -> Vec<u8> {
+    [bytes(&json!(header(dictionary))), elements.to_vec()].concat()
+}
+
+#[test]
+fn an_array_of_objects_does_not_hide_the_others() {
+    let folder = Folder::new();
+    let path = folder.file("a.npz");
+    let objects = "{'descr': '|O', 'fortran_order': False, 'shape': (1,), }";
+    let unknown = "{'descr': '<V2', 'fortran_order': False, 'shape': (1,), }";
+    let numbers = "{'descr': '|u1', 'fortran_order': False, 'shape': (2,), }";
+    let members = [
+        ("a.npy", member(objects, b"\x80\x04.")),
+        ("b.npy", member(numbers, &[7, 8])),
+        ("c.npy", member(unknown, &[1, 2])),
+    ];
+    let whole = archive(&members);
+    std::fs::write(&path, &whole).unwrap();
+    let reader = CheckpointReader::open(&path).unwrap();
+    assert_eq!(reader.names(), ["b"]);
+    let expected = Tensor::from_values(&[2], &[7_u8, 8]).unwrap();
+    assert_eq!(reader.get_tensor("b").unwrap(), expected);
+    for (name, cause) in [
+        ("a", "array `a`: elements of type `|O`"),
+        ("c", "array `c`: elements of type `<V2`"),
+    ] {
+        let error = reader.get_tensor(name).unwrap_err();
+        assert_eq!(
+            (error.code, error.cause.as_str()),
+            (Code::Unimplemented, cause)
+        );
+    }
+    assert!(reader.verify().is_empty());
+    let CheckpointReader::Npz(npz) = &reader else {
+        panic!("an archive");
+    };
+    let left: Vec<&str> = npz.left_alone().map(|(name, _)| name).collect();
+    assert_eq!(left, ["a", "c"]);
+    // Its bytes are checked all the same.
+    let mut changed = whole;
+    let at = changed.windows(3).position(|bytes| bytes == b"\x80\x04.");
+    changed[at.unwrap()] = 0;
+    std::fs::write(&path, &changed).unwrap();
+    assert_eq!(CheckpointReader::open(&path).unwrap().verify().len(), 1);
+}
+
+#[test]
+fn an_array_shorter_than_its_header_says_is_found() {
+    let folder = Folder::new();
+    let path = folder.file("a.npz");
+    let long = "{'descr': '<f8', 'fortran_order': False, 'shape': (1000,), }";
+    std::fs::write(&path, archive(&[("a.npy", member(long, &[0; 8]))])).unwrap();
+    let reader = CheckpointReader::open(&path).unwrap();
+    assert_eq!(reader.get_tensor("a").unwrap_err().code, Code::DataLoss);
+    let found = reader.verify();
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].code, Code::DataLoss);
+}
