@@ -187,3 +187,14 @@ fn an_array_shorter_than_its_header_says_is_found() {
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].code, Code::DataLoss);
 }
+
+#[test]
+fn an_empty_array_may_have_any_other_dimension() {
+    for order in ["True", "False"] {
+        let shape = "(0, 1099511627776, 1099511627776)";
+        let dictionary =
+            format!("{{'descr': '<f4', 'fortran_order': {order}, 'shape': {shape}, }}");
+        let found = read(&dictionary, "").unwrap();
+        assert_eq!(found.shape(), [0, 1 << 40, 1 << 40]);
+    }
+}

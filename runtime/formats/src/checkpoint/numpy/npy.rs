@@ -148,6 +148,10 @@ fn settled(header: &Header, strings: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
 
 /// Elements whose first dimension runs fastest, with the last one running fastest.
 fn in_order<T: Clone>(shape: &[usize], elements: &[T]) -> Vec<T> {
+    // Without elements, the other dimensions may be of any size.
+    if elements.is_empty() {
+        return Vec::new();
+    }
     let mut strides = vec![1; shape.len()];
     for d in 1..shape.len() {
         strides[d] = strides[d - 1] * shape[d - 1];
