@@ -676,4 +676,11 @@ fn checkpoints_come_as_they_appear() {
         })
         .count();
     assert_eq!((found, asked.get()), (1, 3));
+    // Any time can be given.
+    let mut patient = checkpoints_iterator(&folder.0, &clock)
+        .min_interval(Duration::MAX)
+        .timeout(Duration::MAX);
+    assert!(patient.next().unwrap().is_ok());
+    let quick = checkpoints_iterator(&folder.0, &clock).timeout(Duration::ZERO);
+    assert_eq!(quick.count(), 1);
 }
