@@ -222,8 +222,8 @@ fn an_entry_lists_no_more_than_there_is() {
     };
     let float = number(1, 1);
     let part = [&float[..], &field(2, &shape(&[1]))].concat();
-    let refused = |entries: &[(&[u8], Vec<u8>)]| {
-        index(&prefix, entries, packed);
+    let refused = |entries: &[(&[u8], Vec<u8>)], options: table::Options| {
+        index(&prefix, entries, options);
         let error = Bundle::open(&prefix).unwrap_err();
         assert_eq!(error.code, Code::DataLoss);
         error.cause
@@ -233,16 +233,20 @@ fn an_entry_lists_no_more_than_there_is() {
         field(2, &field(2, &[]).repeat(1_000_000)),
         field(2, &field(2, &[])).repeat(300),
     ] {
-        let cause = refused(&[(b"a", [&float[..], &dims].concat())]);
+        let cause = refused(&[(b"a", [&float[..], &dims].concat())], packed);
         assert!(cause.contains("dimensions"), "{cause}");
     }
     // Parts of two bytes, none of which is there.
     let slices = field(7, &[]).repeat(1_000_000);
-    let cause = refused(&[(b"a", [&float[..], &slices].concat())]);
+    let cause = refused(
+        &[(b"a", [&float[..], &slices].concat())],
+        Default::default(),
+    );
     assert!(cause.contains("more parts than there are"), "{cause}");
     // Extents of two bytes, which are far more when they are not compressed.
     let slice = field(7, &field(1, &[]).repeat(2_000_000));
-    let cause = refused(&[(b"\0p", part), (b"a", [&float[..], &slice].concat())]);
+    let entries: &[(&[u8], Vec<u8>)] = &[(b"\0p", part), (b"a", [&float[..], &slice].concat())];
+    let cause = refused(entries, packed);
     assert!(cause.contains("more than the file can hold"), "{cause}");
 }
 
