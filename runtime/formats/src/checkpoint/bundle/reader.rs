@@ -141,7 +141,11 @@ impl Bundle {
             });
         let sums = read(jobs.collect(), self.threads);
         for ((name, entry, into), sum) in pieces.into_iter().zip(sums) {
-            self.named(name, || self.agree(entry, sum?))?;
+            let path = || data_path(&self.prefix, entry.shard as u32, self.index.header.shards);
+            self.named(name, || {
+                let sum = sum.map_err(|e| e.in_file(path()))?;
+                self.agree(entry, sum)
+            })?;
             self.to_file_order(entry.dtype, into);
         }
         Ok(())
