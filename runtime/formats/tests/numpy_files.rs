@@ -5,7 +5,7 @@ mod support;
 use serde_json::json;
 use support::{Folder, bytes};
 use trainspec_formats::Code;
-use trainspec_formats::checkpoint::{CheckpointReader, Tensor, numpy};
+use trainspec_formats::checkpoint::{CheckpointReader, DType, Tensor, numpy};
 
 /// The header of an array: its dictionary is filled up with spaces to 118 bytes.
 fn header(dictionary: &str) -> String {
@@ -196,5 +196,29 @@ fn an_empty_array_may_have_any_other_dimension() {
             format!("{{'descr': '<f4', 'fortran_order': {order}, 'shape': {shape}, }}");
         let found = read(&dictionary, "").unwrap();
         assert_eq!(found.shape(), [0, 1 << 40, 1 << 40]);
+    }
+}
+
+#[test]
+fn what_an_array_cannot_hold_is_known_before_it_is_written() {
+    let string = |text: &[u8]| Tensor::strings(&[2], vec![b"a".to_vec(), text.to_vec()]).unwrap();
+    let half = Tensor::new(DType::BFloat16, &[1], vec![0; 2]).unwrap();
+    for (tensor, held) in [
+        (string(b"x"), true),
+        (string(b""), true),
+        (string(b"\0x"), true),
+        (string(b"x\0"), false),
+        (string(b"\0"), false),
+        (half, false),
+        (Tensor::scalar(true), true),
+    ] {
+        let checked = numpy::check(tensor.view());
+        let mut out = Vec::new();
+        let put = numpy::put_npy(tensor.view(), &mut out);
+        assert_eq!((checked.is_ok(), put.is_ok()), (held, held), "{tensor:?}");
+        assert_eq!(out.is_empty(), !held);
+        if let Err(error) = checked {
+            assert_eq!(error.code, Code::InvalidArgument);
+        }
     }
 }

@@ -130,7 +130,7 @@ pub(super) fn name_of(dtype: DType) -> Option<&'static str> {
     })
 }
 
-/// Whether NumPy has arrays of a type: of numbers, and of strings that do not end in a zero.
+/// Whether NumPy has arrays of a type: of numbers, and of strings that do not end in a zero, which [`check`](super::check) looks for.
 pub fn holds(dtype: DType) -> bool {
     dtype == DType::String || name_of(dtype).is_some()
 }

@@ -99,33 +99,55 @@ pub(super) fn fitting(header: &Header, length: u64) -> Result<usize> {
     Ok(size)
 }
 
-/// Writes the bytes of an array: its header and its elements. Types that NumPy does not have are refused before the first.
-pub fn put(tensor: TensorView<'_>, out: &mut impl Write) -> Result<()> {
-    let failed = |e| FormatError::io(FileKind::Numpy, "write it", e);
+/// Whether a tensor can be an array, before anything is written. What [`holds`](super::holds) allows by its type can, except a string
+/// that ends in a zero: to NumPy, such zeros only fill up.
+///
+/// ```
+/// use trainspec_formats::checkpoint::{Tensor, numpy};
+///
+/// let texts = |text: &str| Tensor::strings(&[1], vec![text.into()]);
+/// numpy::check(texts("a\0b")?.view())?;
+/// assert!(numpy::check(texts("ab\0")?.view()).is_err());
+/// # Ok::<(), trainspec_formats::FormatError>(())
+/// ```
+pub fn check(tensor: TensorView<'_>) -> Result<()> {
+    form_of(tensor).map(drop)
+}
+
+/// What NumPy calls the type of a tensor's elements, and how long each is, if it is a string.
+fn form_of(tensor: TensorView<'_>) -> Result<(String, usize)> {
     match tensor.elements() {
-        ElementsView::Bytes(bytes) => {
-            let name = name_of(tensor.dtype()).ok_or_else(|| {
-                invalid(format!("NumPy has no elements of type {}", tensor.dtype()))
-            })?;
-            out.write_all(&Header::encode(name, tensor.shape()))
-                .map_err(failed)?;
-            out.write_all(bytes).map_err(failed)
-        }
+        ElementsView::Bytes(_) => match name_of(tensor.dtype()) {
+            Some(name) => Ok((name.to_owned(), 0)),
+            None => Err(invalid(format!(
+                "NumPy has no elements of type {}",
+                tensor.dtype()
+            ))),
+        },
         ElementsView::Strings(strings) if tensor.dtype() == DType::String => {
             if strings.iter().any(|string| string.last() == Some(&0)) {
                 return Err(invalid("a string with a zero at its end would lose it"));
             }
             let longest = strings.iter().map(Vec::len).max().unwrap_or(0).max(1);
-            out.write_all(&Header::encode(&format!("|S{longest}"), tensor.shape()))
-                .map_err(failed)?;
-            for string in strings {
-                let mut padded = string.clone();
-                padded.resize(longest, 0);
-                out.write_all(&padded).map_err(failed)?;
-            }
-            Ok(())
+            Ok((format!("|S{longest}"), longest))
         }
         ElementsView::Strings(_) => Err(invalid("NumPy has no variants")),
+    }
+}
+
+/// Writes the bytes of an array: its header and its elements. What [`check`] refuses is refused before the first.
+pub fn put(tensor: TensorView<'_>, out: &mut impl Write) -> Result<()> {
+    let failed = |e| FormatError::io(FileKind::Numpy, "write it", e);
+    let (form, longest) = form_of(tensor)?;
+    out.write_all(&Header::encode(&form, tensor.shape()))
+        .map_err(failed)?;
+    match tensor.elements() {
+        ElementsView::Bytes(bytes) => out.write_all(bytes).map_err(failed),
+        ElementsView::Strings(strings) => strings.iter().try_for_each(|string| {
+            let mut padded = string.clone();
+            padded.resize(longest, 0);
+            out.write_all(&padded).map_err(failed)
+        }),
     }
 }
 
