@@ -13,6 +13,9 @@ use crate::checkpoint::key;
 use crate::error::{FileKind, FormatError, Result};
 use crate::files::{self, Durability, Replacement};
 
+/// What an index lists, by key.
+type Entries = BTreeMap<Vec<u8>, Entry>;
+
 /// Makes one checkpoint of several. Their data files are renamed, not copied, and whatever else they have is removed, so they are gone
 /// afterwards. After an error they are there as before.
 ///
@@ -61,8 +64,8 @@ pub fn merge(parts: &[&Path], merged: &Path, options: Options) -> Result<()> {
 }
 
 /// The entries of all parts as those of one checkpoint, and its data files where they are now.
-fn gather(parts: &[&Path]) -> Result<(BTreeMap<Vec<u8>, Entry>, Vec<PathBuf>)> {
-    let mut entries: BTreeMap<Vec<u8>, Entry> = BTreeMap::new();
+fn gather(parts: &[&Path]) -> Result<(Entries, Vec<PathBuf>)> {
+    let mut entries: Entries = BTreeMap::new();
     let mut files: Vec<PathBuf> = Vec::new();
     for &prefix in parts {
         let index = Index::open(prefix)?;
@@ -101,7 +104,7 @@ fn gather(parts: &[&Path]) -> Result<(BTreeMap<Vec<u8>, Entry>, Vec<PathBuf>)> {
 }
 
 /// Adds the parts of a tensor that one bundle has to those that others have.
-fn add_parts(entries: &mut BTreeMap<Vec<u8>, Entry>, name: Vec<u8>, entry: Entry) -> Result<()> {
+fn add_parts(entries: &mut Entries, name: Vec<u8>, entry: Entry) -> Result<()> {
     debug_assert!(!key::is_slice(&name));
     match entries.get_mut(&name) {
         None => {
