@@ -144,6 +144,21 @@ impl<'a> Wire<'a> {
     }
 }
 
+/// Adds a number of variable length.
+///
+/// ```
+/// let mut bytes = Vec::new();
+/// trainspec_formats::wire::put_varint(&mut bytes, 300);
+/// assert_eq!(bytes, [0xac, 0x02]);
+/// ```
+pub fn put_varint(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -593,7 +593,7 @@ fn a_list_of_checkpoints_cannot_lead_out_of_its_folder() {
     update_checkpoint_state(&run, &listed, None, PathStyle::Relative, Durability::Left).unwrap();
     let text = fs::read_to_string(run.join("checkpoint")).unwrap();
     assert!(
-        text.starts_with("model_checkpoint_path: \"../secret\"\n"),
+        text.starts_with(&format!("model_checkpoint_path: \"{absolute}\"\n")),
         "{text}"
     );
     let clash = run.join("checkpoint");
@@ -676,4 +676,11 @@ fn checkpoints_come_as_they_appear() {
         })
         .count();
     assert_eq!((found, asked.get()), (1, 3));
+    // Any time can be given.
+    let mut patient = checkpoints_iterator(&folder.0, &clock)
+        .min_interval(Duration::MAX)
+        .timeout(Duration::MAX);
+    assert!(patient.next().unwrap().is_ok());
+    let quick = checkpoints_iterator(&folder.0, &clock).timeout(Duration::ZERO);
+    assert_eq!(quick.count(), 1);
 }

@@ -5,7 +5,7 @@ mod support;
 use serde_json::json;
 use support::{Folder, bytes};
 use trainspec_formats::Code;
-use trainspec_formats::checkpoint::{CheckpointReader, Tensor, numpy};
+use trainspec_formats::checkpoint::{CheckpointReader, DType, Tensor, numpy};
 
 /// The header of an array: its dictionary is filled up with spaces to 118 bytes.
 fn header(dictionary: &str) -> String {
@@ -93,4 +93,132 @@ fn archives_are_read() {
     );
     assert_eq!(reader.get_tensor("s").unwrap(), Tensor::scalar(2.5_f64));
     assert!(reader.verify().is_empty());
+}
+
+/// An archive of stored members.
+fn archive(members: &[(&str, Vec<u8>)]) -> Vec<u8> {
+    let (mut out, mut directory) = (Vec::new(), Vec::new());
+    for (name, bytes) in members {
+        let start = out.len() as u32;
+        let mut crc = flate2::Crc::new();
+        crc.update(bytes);
+        let mut fields = vec![20, 0, 0, 0, 0, 0, 0, 0, 0x21, 0];
+        fields.extend(crc.sum().to_le_bytes());
+        fields.extend((bytes.len() as u32).to_le_bytes());
+        fields.extend((bytes.len() as u32).to_le_bytes());
+        fields.extend((name.len() as u16).to_le_bytes());
+        fields.extend([0, 0]);
+        out.extend(b"PK\x03\x04");
+        out.extend(&fields);
+        out.extend(name.bytes());
+        out.extend(bytes);
+        directory.extend(b"PK\x01\x02\x14\x00");
+        directory.extend(fields);
+        directory.extend([0; 10]);
+        directory.extend(start.to_le_bytes());
+        directory.extend(name.bytes());
+    }
+    let count = (members.len() as u16).to_le_bytes();
+    let (start, size) = (out.len() as u32, directory.len() as u32);
+    out.extend(directory);
+    out.extend(b"PK\x05\x06\0\0\0\0");
+    out.extend([count, count].concat());
+    out.extend(size.to_le_bytes());
+    out.extend(start.to_le_bytes());
+    out.extend([0, 0]);
+    out
+}
+
+fn member(dictionary: &str, elements: &[u8]) -> Vec<u8> {
+    [bytes(&json!(header(dictionary))), elements.to_vec()].concat()
+}
+
+#[test]
+fn an_array_of_objects_does_not_hide_the_others() {
+    let folder = Folder::new();
+    let path = folder.file("a.npz");
+    let objects = "{'descr': '|O', 'fortran_order': False, 'shape': (1,), }";
+    let unknown = "{'descr': '<V2', 'fortran_order': False, 'shape': (1,), }";
+    let numbers = "{'descr': '|u1', 'fortran_order': False, 'shape': (2,), }";
+    let members = [
+        ("a.npy", member(objects, b"\x80\x04.")),
+        ("b.npy", member(numbers, &[7, 8])),
+        ("c.npy", member(unknown, &[1, 2])),
+    ];
+    let whole = archive(&members);
+    std::fs::write(&path, &whole).unwrap();
+    let reader = CheckpointReader::open(&path).unwrap();
+    assert_eq!(reader.names(), ["b"]);
+    let expected = Tensor::from_values(&[2], &[7_u8, 8]).unwrap();
+    assert_eq!(reader.get_tensor("b").unwrap(), expected);
+    for (name, cause) in [
+        ("a", "array `a`: elements of type `|O`"),
+        ("c", "array `c`: elements of type `<V2`"),
+    ] {
+        let error = reader.get_tensor(name).unwrap_err();
+        assert_eq!(
+            (error.code, error.cause.as_str()),
+            (Code::Unimplemented, cause)
+        );
+    }
+    assert!(reader.verify().is_empty());
+    let CheckpointReader::Npz(npz) = &reader else {
+        panic!("an archive");
+    };
+    let left: Vec<&str> = npz.left_alone().map(|(name, _)| name).collect();
+    assert_eq!(left, ["a", "c"]);
+    // Its bytes are checked all the same.
+    let mut changed = whole;
+    let at = changed.windows(3).position(|bytes| bytes == b"\x80\x04.");
+    changed[at.unwrap()] = 0;
+    std::fs::write(&path, &changed).unwrap();
+    assert_eq!(CheckpointReader::open(&path).unwrap().verify().len(), 1);
+}
+
+#[test]
+fn an_array_shorter_than_its_header_says_is_found() {
+    let folder = Folder::new();
+    let path = folder.file("a.npz");
+    let long = "{'descr': '<f8', 'fortran_order': False, 'shape': (1000,), }";
+    std::fs::write(&path, archive(&[("a.npy", member(long, &[0; 8]))])).unwrap();
+    let reader = CheckpointReader::open(&path).unwrap();
+    assert_eq!(reader.get_tensor("a").unwrap_err().code, Code::DataLoss);
+    let found = reader.verify();
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].code, Code::DataLoss);
+}
+
+#[test]
+fn an_empty_array_may_have_any_other_dimension() {
+    for order in ["True", "False"] {
+        let shape = "(0, 1099511627776, 1099511627776)";
+        let dictionary =
+            format!("{{'descr': '<f4', 'fortran_order': {order}, 'shape': {shape}, }}");
+        let found = read(&dictionary, "").unwrap();
+        assert_eq!(found.shape(), [0, 1 << 40, 1 << 40]);
+    }
+}
+
+#[test]
+fn what_an_array_cannot_hold_is_known_before_it_is_written() {
+    let string = |text: &[u8]| Tensor::strings(&[2], vec![b"a".to_vec(), text.to_vec()]).unwrap();
+    let half = Tensor::new(DType::BFloat16, &[1], vec![0; 2]).unwrap();
+    for (tensor, held) in [
+        (string(b"x"), true),
+        (string(b""), true),
+        (string(b"\0x"), true),
+        (string(b"x\0"), false),
+        (string(b"\0"), false),
+        (half, false),
+        (Tensor::scalar(true), true),
+    ] {
+        let checked = numpy::check(tensor.view());
+        let mut out = Vec::new();
+        let put = numpy::put_npy(tensor.view(), &mut out);
+        assert_eq!((checked.is_ok(), put.is_ok()), (held, held), "{tensor:?}");
+        assert_eq!(out.is_empty(), !held);
+        if let Err(error) = checked {
+            assert_eq!(error.code, Code::InvalidArgument);
+        }
+    }
 }

@@ -102,13 +102,16 @@ impl<'a, C: Clock> Checkpoints<'a, C> {
 
     /// The next checkpoint, or nothing when the time is over.
     fn wait(&self) -> Result<Option<PathBuf>> {
-        let stop = self.timeout.map(|timeout| self.clock.now() + timeout);
+        // A time that is too far away to be told never comes.
+        let stop = self
+            .timeout
+            .and_then(|timeout| self.clock.now().checked_add(timeout));
         loop {
             let found = latest_checkpoint(&self.folder, None)?;
             if found.is_some() && found != self.last {
                 return Ok(found);
             }
-            if stop.is_some_and(|stop| self.clock.now() + PAUSE > stop) {
+            if stop.is_some_and(|stop| self.clock.now().saturating_add(PAUSE) > stop) {
                 return Ok(None);
             }
             self.clock.sleep(PAUSE);
@@ -121,7 +124,7 @@ impl<C: Clock> Iterator for Checkpoints<'_, C> {
 
     fn next(&mut self) -> Option<Result<PathBuf>> {
         if let Some(given) = self.given.take() {
-            let next = given + self.min_interval;
+            let next = given.saturating_add(self.min_interval);
             let now = self.clock.now();
             if next > now {
                 self.clock.sleep(next - now);

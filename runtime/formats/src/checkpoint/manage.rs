@@ -1,13 +1,14 @@
 //! The helpers of `tf.train` around checkpoints: which there are, which is the newest, and the file that says so.
 //!
 //! In: folders and prefixes. Out: paths, lists of variables, the `checkpoint` file. They do what TensorFlow's functions of the same
-//! names do, except that a `checkpoint` file cannot lead out of its folder by a relative path.
+//! names do, except that a `checkpoint` file cannot lead out of its folder by a relative path: such paths are written as absolute ones, and
+//! are not followed where others wrote them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use crate::checkpoint::bundle::{data_files, index_path};
+use crate::checkpoint::bundle::{data_files, index_path, with_suffix};
 use crate::checkpoint::paths::{matching, seen_from};
 use crate::checkpoint::{CheckpointReader, CheckpointState, Tensor};
 use crate::error::{FileKind, FormatError, Result};
@@ -54,6 +55,15 @@ pub fn generate_checkpoint_state_proto(
     folder: &Path,
     listed: &Listed<'_>,
 ) -> Result<CheckpointState> {
+    let seen = |path: &str| match folder.is_absolute() || Path::new(path).is_absolute() {
+        true => Ok(path.to_owned()),
+        false => text_of(seen_from(Path::new(path), folder)),
+    };
+    state_of(listed, seen)
+}
+
+/// What a `checkpoint` file says of checkpoints, each as it is seen from there.
+fn state_of(listed: &Listed<'_>, seen: impl Fn(&str) -> Result<String>) -> Result<CheckpointState> {
     let mut all = listed.all.to_vec();
     if all.last() != Some(&listed.newest) {
         all.push(listed.newest);
@@ -68,19 +78,17 @@ pub fn generate_checkpoint_state_proto(
             ),
         ));
     }
-    let seen = |path: &str| match folder.is_absolute() || Path::new(path).is_absolute() {
-        true => path.to_owned(),
-        false => text_of(&seen_from(Path::new(path), folder)),
-    };
     Ok(CheckpointState {
-        model_checkpoint_path: seen(listed.newest),
-        all_model_checkpoint_paths: all.into_iter().map(seen).collect(),
+        model_checkpoint_path: seen(listed.newest)?,
+        all_model_checkpoint_paths: all.into_iter().map(seen).collect::<Result<_>>()?,
         all_model_checkpoint_timestamps: listed.timestamps.to_vec(),
         last_preserved_timestamp: listed.last_preserved.unwrap_or(0.0),
     })
 }
 
 /// Writes the `checkpoint` file of a folder, whole or not at all (`tf.compat.v1.train.update_checkpoint_state`).
+///
+/// A path that would lead out of the folder is written as an absolute one, whatever the style; TensorFlow begins it with `..`.
 pub fn update_checkpoint_state(
     folder: &Path,
     listed: &Listed<'_>,
@@ -89,20 +97,7 @@ pub fn update_checkpoint_state(
     durability: Durability,
 ) -> Result<()> {
     let path = folder.join(file.unwrap_or(STATE_FILE));
-    let relative = |path: &&str| match style == PathStyle::Relative && Path::new(path).is_absolute()
-    {
-        true => text_of(&seen_from(Path::new(path), folder)),
-        false => (*path).to_owned(),
-    };
-    let newest = relative(&listed.newest);
-    let all: Vec<String> = listed.all.iter().map(relative).collect();
-    let all: Vec<&str> = all.iter().map(String::as_str).collect();
-    let listed = Listed {
-        newest: &newest,
-        all: &all,
-        ..*listed
-    };
-    let state = generate_checkpoint_state_proto(folder, &listed)?;
+    let state = state_of(listed, |path| written(folder, path, style))?;
     if path == Path::new(&state.model_checkpoint_path) {
         return Err(FormatError::invalid(
             FileKind::CheckpointState,
@@ -119,38 +114,83 @@ pub fn update_checkpoint_state(
     )
 }
 
+/// A path as the `checkpoint` file of a folder has it.
+fn written(folder: &Path, path: &str, style: PathStyle) -> Result<String> {
+    let given = Path::new(path);
+    let seen = match (given.is_absolute(), folder.is_absolute()) {
+        (true, _) if style == PathStyle::AsGiven => return Ok(path.to_owned()),
+        (false, true) => given.to_owned(),
+        (true, _) | (false, false) => seen_from(given, folder),
+    };
+    if files::stays_inside(&seen) {
+        return text_of(seen);
+    }
+    // As it was given, and not made of what is seen: a link may lead elsewhere than the names tell.
+    match (given.is_absolute(), folder.is_absolute()) {
+        (true, _) => Ok(path.to_owned()),
+        (false, true) => text_of(folder.join(given)),
+        (false, false) => {
+            let here = std::env::current_dir().map_err(|e| {
+                FormatError::io(FileKind::CheckpointState, "find the working folder", e)
+            })?;
+            text_of(here.join(given))
+        }
+    }
+}
+
 /// What the `checkpoint` file of a folder says, with paths put together with the folder (`tf.train.get_checkpoint_state`).
 ///
-/// Nothing if there is no such file or it cannot be read; [`CheckpointState::read`] says why. A file that names no checkpoint, or a
-/// relative path that leads out of the folder, is an error.
+/// Nothing if there is no such file or it cannot be read; [`CheckpointState::read`] says why. A file that names no checkpoint, or as the
+/// newest a relative path that leads out of the folder, is an error; others that lead out are left out, with their timestamps. Paths are
+/// texts here: where the name of the folder is none, [`latest_checkpoint`] still tells the newest.
 pub fn get_checkpoint_state(folder: &Path, file: Option<&str>) -> Result<Option<CheckpointState>> {
-    let path = folder.join(file.unwrap_or(STATE_FILE));
-    let Ok(mut state) = CheckpointState::read(&path) else {
+    let Some(mut state) = read_state(folder, file)? else {
         return Ok(None);
     };
-    let invalid =
-        |cause: String| Err(FormatError::invalid(FileKind::CheckpointState, cause).in_file(&path));
-    if state.model_checkpoint_path.is_empty() {
-        return invalid("it does not say which checkpoint is the newest".into());
+    let whole = |path: &str| folder.join(path).to_string_lossy().into_owned();
+    state.model_checkpoint_path = whole(&state.model_checkpoint_path);
+    let inside: Vec<bool> = state
+        .all_model_checkpoint_paths
+        .iter()
+        .map(|path| followed(path))
+        .collect();
+    if state.all_model_checkpoint_timestamps.len() == inside.len() {
+        let mut kept = inside.iter();
+        let times = &mut state.all_model_checkpoint_timestamps;
+        times.retain(|_| kept.next() == Some(&true));
     }
-    let newest = std::iter::once(&mut state.model_checkpoint_path);
-    for listed in newest.chain(&mut state.all_model_checkpoint_paths) {
-        if Path::new(listed).is_absolute() {
-            continue;
-        }
-        if !files::stays_inside(Path::new(listed)) {
-            return invalid(format!("the path `{listed}` leads out of the folder"));
-        }
-        *listed = text_of(&folder.join(&*listed));
-    }
+    let paths = std::mem::take(&mut state.all_model_checkpoint_paths);
+    let kept = paths.iter().zip(&inside).filter(|(_, inside)| **inside);
+    state.all_model_checkpoint_paths = kept.map(|(path, _)| whole(path)).collect();
     Ok(Some(state))
 }
 
 /// The prefix of the newest checkpoint in a folder, if its files are there (`tf.train.latest_checkpoint`).
 pub fn latest_checkpoint(folder: &Path, file: Option<&str>) -> Result<Option<PathBuf>> {
-    let state = get_checkpoint_state(folder, file)?;
-    let newest = state.map(|state| PathBuf::from(state.model_checkpoint_path));
+    let state = read_state(folder, file)?;
+    let newest = state.map(|state| folder.join(state.model_checkpoint_path));
     Ok(newest.filter(|prefix| checkpoint_exists(prefix)))
+}
+
+/// What the `checkpoint` file of a folder says, as it is written; it has a newest one, which does not lead out of the folder.
+fn read_state(folder: &Path, file: Option<&str>) -> Result<Option<CheckpointState>> {
+    let path = folder.join(file.unwrap_or(STATE_FILE));
+    let Ok(state) = CheckpointState::read(&path) else {
+        return Ok(None);
+    };
+    let newest = &state.model_checkpoint_path;
+    let cause = match newest.is_empty() {
+        true => "it does not say which checkpoint is the newest".to_owned(),
+        false if followed(newest) => return Ok(Some(state)),
+        false => format!("the path `{newest}` leads out of the folder"),
+    };
+    Err(FormatError::invalid(FileKind::CheckpointState, cause).in_file(path))
+}
+
+/// Whether a path in a `checkpoint` file is followed: it is absolute, or stays in the folder.
+fn followed(path: &str) -> bool {
+    let path = Path::new(path);
+    path.is_absolute() || files::stays_inside(path)
 }
 
 /// Whether there is a checkpoint with this prefix, of either version (`tf.compat.v1.train.checkpoint_exists`).
@@ -183,8 +223,11 @@ pub enum Version {
 /// Removes the files of a checkpoint, and its graph, which ends in `.meta` unless told otherwise
 /// (`tf.compat.v1.train.remove_checkpoint`). Files that are not there are none to remove.
 pub fn remove_checkpoint(prefix: &Path, version: Version, graph_suffix: &str) -> Result<()> {
-    let text = text_of(prefix);
-    let graph = format!("{}.{graph_suffix}", without_shards(&text));
+    let graph = match prefix.file_name().and_then(|name| name.to_str()) {
+        Some(name) => prefix.with_file_name(without_shards(name)),
+        None => prefix.to_owned(),
+    };
+    let graph = with_suffix(&graph, &format!(".{graph_suffix}"));
     let mut paths = match version {
         // The index goes first: without it, the rest is no checkpoint. Names are compared as they are, so that nothing else goes.
         Version::V2 => {
@@ -194,7 +237,7 @@ pub fn remove_checkpoint(prefix: &Path, version: Version, graph_suffix: &str) ->
         }
         Version::V1 => matching(prefix),
     };
-    paths.push(PathBuf::from(graph));
+    paths.push(graph);
     for path in paths {
         match fs::remove_file(&path) {
             Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
@@ -254,8 +297,11 @@ fn without_shards(prefix: &str) -> &str {
 }
 
 /// Paths in a `checkpoint` file are texts.
-fn text_of(path: &Path) -> String {
-    path.to_string_lossy().into_owned()
+fn text_of(path: PathBuf) -> Result<String> {
+    path.into_os_string().into_string().map_err(|path| {
+        let cause = "its path is no text, as a list of checkpoints needs it";
+        FormatError::invalid(FileKind::CheckpointState, cause).in_file(path)
+    })
 }
 
 #[cfg(test)]

@@ -238,6 +238,6 @@ fn prefix_of(path: &Path) -> Option<PathBuf> {
     if index_path(path).is_file() {
         return Some(path.to_owned());
     }
-    let prefix = path.to_str()?.strip_suffix(".index")?;
-    path.is_file().then(|| PathBuf::from(prefix))
+    let is_index = path.extension().is_some_and(|ending| ending == "index");
+    (is_index && path.is_file()).then(|| path.with_extension(""))
 }

@@ -13,7 +13,7 @@ use serde_json::{Map, Value as Json, json};
 use crate::checkpoint::{DType, Tensor};
 use crate::error::{Code, FileKind, FormatError, Result};
 use crate::files::{self, Durability, ReadAt, Replacement};
-use crate::tensor::{ElementsView, TensorView, count};
+use crate::tensor::{ElementsView, TensorView, count, misranked, zeros};
 
 /// The longest header that readers accept.
 const LONGEST_HEADER: u64 = 100_000_000;
@@ -95,7 +95,11 @@ impl Safetensors {
     /// Reads a tensor.
     pub fn tensor(&self, name: &str) -> Result<Tensor> {
         let stored = self.find(name)?;
-        let mut bytes = vec![0; stored.size];
+        let bytes = zeros(FileKind::Safetensors, stored.size);
+        let mut bytes = bytes.map_err(|mut e| {
+            e.cause = format!("tensor `{name}`: {}", e.cause);
+            e.at(stored.offset).in_file(&self.path)
+        })?;
         self.read(stored, &mut bytes)?;
         Tensor::new(stored.dtype, &stored.shape, bytes)
     }
@@ -200,6 +204,9 @@ where
                 "`{name}` is {dtype}, which the format does not have"
             )));
         };
+        if let Some(cause) = misranked(shape.len()) {
+            return Err(invalid(format!("`{name}`: {cause}")));
+        }
         let start = end;
         let size = count(shape).and_then(|n| n.checked_mul(dtype.size().unwrap_or(1)));
         end = size
@@ -328,6 +335,10 @@ fn tensor(value: &Json, start: u64, bytes: u64) -> Result<Stored> {
         value[key].as_array()?.iter().map(Json::as_u64).collect()
     };
     let shape = numbers("shape").ok_or_else(|| loss("it has no shape"))?;
+    if let Some(cause) = misranked(shape.len()) {
+        let kind = FileKind::Safetensors;
+        return Err(FormatError::new(Code::Unimplemented, kind, cause));
+    }
     let shape: Vec<usize> = shape
         .into_iter()
         .map(|size| usize::try_from(size).map_err(|_| loss("its shape is too large")))

@@ -295,8 +295,9 @@ pub(crate) fn runs(from: &Region, to: &Region) -> impl Iterator<Item = Run> + us
 
 fn strides(region: &Region) -> Vec<usize> {
     let mut strides = vec![1; region.0.len()];
+    // What does not fit belongs to a region without elements, which has no runs.
     for d in (1..strides.len()).rev() {
-        strides[d - 1] = strides[d] * region.0[d].1;
+        strides[d - 1] = usize::saturating_mul(strides[d], region.0[d].1);
     }
     strides
 }
@@ -325,6 +326,8 @@ mod tests {
         let scalar: Vec<Run> = runs(&region(&[]), &region(&[])).collect();
         assert_eq!(scalar, [run(0, 0, 1)]);
         assert_eq!(runs(&region(&[(0, 0)]), &region(&[(0, 0)])).count(), 0);
+        let empty = region(&[(0, 0), (0, 1 << 40), (0, 1 << 40)]);
+        assert_eq!(runs(&empty, &empty).count(), 0);
     }
 
     #[test]

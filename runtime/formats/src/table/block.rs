@@ -37,6 +37,11 @@ impl Block {
         })
     }
 
+    /// How many bytes it has.
+    pub(super) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
     fn start(&self, i: usize) -> Result<usize> {
         let at = self.entries + 4 * i;
         let bytes: [u8; 4] = std::array::from_fn(|k| self.bytes[at + k]);
@@ -69,6 +74,10 @@ impl Entries {
             next: 0,
             ordered: false,
         }
+    }
+
+    pub(super) fn block(&self) -> &Arc<Block> {
+        &self.block
     }
 
     pub(super) fn key(&self) -> &[u8] {

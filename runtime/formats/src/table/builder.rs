@@ -4,7 +4,8 @@ use std::io::Write;
 
 use crate::crc;
 use crate::error::{FileKind, FormatError, Result};
-use crate::table::layout::{Footer, PLAIN, Place, SNAPPY, put_varint};
+use crate::table::layout::{Footer, PLAIN, Place, SNAPPY};
+use crate::wire::put_varint;
 
 /// How blocks are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

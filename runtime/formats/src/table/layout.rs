@@ -1,7 +1,7 @@
 //! What readers and writers of tables agree on: places of blocks, the trailer of a block, the footer.
 
 use crate::error::{FileKind, FormatError, Result};
-use crate::wire::Wire;
+use crate::wire::{Wire, put_varint};
 
 /// The last eight bytes of every table.
 pub(super) const MAGIC: u64 = 0xdb47_7524_8b80_fb57;
@@ -73,14 +73,6 @@ impl Footer {
             both.ok_or_else(|| loss("the footer does not say where the index is").at(offset))?;
         Ok(Footer { meta, index })
     }
-}
-
-pub(super) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
 }
 
 pub(super) fn loss(cause: impl Into<String>) -> FormatError {

@@ -1,12 +1,13 @@
 //! Reading a table: by key, or from the front to the end.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::crc;
 use crate::error::{Code, FileKind, FormatError, Result};
 use crate::files::ReadAt;
 use crate::table::block::{Block, Entries};
 use crate::table::layout::{FOOTER, Footer, PLAIN, Place, SNAPPY, TRAILER, loss};
+use crate::tensor::zeros;
 use crate::wire::Wire;
 
 /// The most that Snappy can shrink something: three bytes stand for at most 64.
@@ -20,6 +21,8 @@ pub struct Table<R> {
     footer: u64,
     meta: Place,
     index: Arc<Block>,
+    /// The block of the last search: the next one is often for a key beside it.
+    recent: Mutex<Option<(Place, Arc<Block>)>>,
 }
 
 impl<R: ReadAt> Table<R> {
@@ -39,6 +42,7 @@ impl<R: ReadAt> Table<R> {
             footer,
             meta: places.meta,
             index: Arc::new(Block::new(vec![0; 4], footer)?),
+            recent: Mutex::new(None),
         };
         table.index = Arc::new(table.block(places.index)?);
         Ok(table)
@@ -93,6 +97,29 @@ impl<R: ReadAt> Table<R> {
         &self.file
     }
 
+    /// The block at a place for a search, as it may be known from the one before. Another that is known is let go of first.
+    fn found(&self, place: Place) -> Result<Arc<Block>> {
+        // A thread that panicked left it as it was.
+        let recent = self
+            .recent
+            .lock()
+            .map_or_else(|e| e.into_inner().take(), |mut r| r.take());
+        if let Some((known, block)) = recent
+            && known == place
+        {
+            return Ok(block);
+        }
+        Ok(Arc::new(self.block(place)?))
+    }
+
+    /// Keeps a block for the next search, unless it is little more than what was found: that may be large, and is not sought again.
+    fn keep(&self, place: Place, found: &Entries) {
+        if found.value().len() <= found.block().len() / 2 {
+            let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+            *recent = Some((place, found.block().clone()));
+        }
+    }
+
     fn block(&self, place: Place) -> Result<Block> {
         if place.end() > self.footer {
             return Err(loss(format!(
@@ -104,7 +131,8 @@ impl<R: ReadAt> Table<R> {
         let fail = |cause: String| loss(cause).at(place.offset);
         let size = usize::try_from(place.size)
             .map_err(|_| fail(format!("a block of {} bytes", place.size)))?;
-        let mut bytes = vec![0; size + TRAILER];
+        let bytes = zeros(FileKind::Table, size.saturating_add(TRAILER));
+        let mut bytes = bytes.map_err(|e| e.at(place.offset))?;
         read(&self.file, place.offset, &mut bytes)?;
         let stored: [u8; 4] = std::array::from_fn(|i| bytes[size + 1 + i]);
         let (stored, found) = (
@@ -240,8 +268,10 @@ impl<R: ReadAt> Cursor<'_, R> {
         if !self.index.seek(key)? {
             return Ok(false);
         }
-        let mut block = self.load()?;
+        let place = self.place()?;
+        let mut block = Entries::new(self.table.found(place)?);
         if block.seek(key)? {
+            self.table.keep(place, &block);
             self.block = Some(block);
             return Ok(true);
         }
@@ -258,12 +288,13 @@ impl<R: ReadAt> Cursor<'_, R> {
                 return Err(e);
             }
         }
-        self.block = Some(self.load()?);
+        let block = self.table.block(self.place()?)?;
+        self.block = Some(Entries::new(Arc::new(block)));
         Ok(true)
     }
 
-    /// The block that the index is at.
-    fn load(&mut self) -> Result<Entries> {
+    /// Where the block is that the index is at.
+    fn place(&mut self) -> Result<Place> {
         let fail = |cause: &str| loss(cause).at(self.index.offset());
         let mut wire = Wire::new(self.index.value());
         let place =
@@ -274,6 +305,61 @@ impl<R: ReadAt> Cursor<'_, R> {
             ));
         }
         self.end = place.end();
-        Ok(Entries::new(Arc::new(self.table.block(place)?)))
+        Ok(place)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+    use crate::table::TableBuilder;
+
+    /// Bytes that count how often they are read.
+    struct Counted {
+        bytes: Vec<u8>,
+        reads: AtomicUsize,
+    }
+
+    impl ReadAt for Counted {
+        fn length(&self) -> std::io::Result<u64> {
+            self.bytes.length()
+        }
+
+        fn read_exact_at(&self, position: u64, buffer: &mut [u8]) -> std::io::Result<()> {
+            self.reads.fetch_add(1, Ordering::Relaxed);
+            self.bytes.read_exact_at(position, buffer)
+        }
+    }
+
+    #[test]
+    fn a_block_is_read_once_for_keys_that_follow_each_other() {
+        let key = |i: usize| format!("{i:06}").into_bytes();
+        let mut builder = TableBuilder::new(Vec::new());
+        for i in 0..30_000 {
+            builder.add(&key(i), b"a value of twenty by").unwrap();
+        }
+        // Such a value is a block of its own, which is not kept.
+        builder.add(b"large", &[7; 400_000]).unwrap();
+        let file = Counted {
+            bytes: builder.finish().unwrap(),
+            reads: AtomicUsize::new(0),
+        };
+        let table = Table::open(file).unwrap();
+        let reads = || table.file().reads.swap(0, Ordering::Relaxed);
+        reads();
+        for i in 0..30_000 {
+            assert!(table.get(&key(i)).unwrap().is_some());
+        }
+        let blocks = reads();
+        assert!((2..10).contains(&blocks), "{blocks} blocks");
+        // Between two of another block it is read again.
+        table.get(&key(0)).unwrap();
+        table.get(&key(29_999)).unwrap();
+        table.get(&key(0)).unwrap();
+        assert_eq!(reads(), 3);
+        assert_eq!(table.get(b"large").unwrap().unwrap().len(), 400_000);
+        assert!(table.recent.lock().unwrap().is_none());
     }
 }

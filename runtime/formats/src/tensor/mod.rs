@@ -6,9 +6,11 @@
 
 mod dtype;
 mod message;
+mod room;
 mod value;
 
 pub use dtype::DType;
 pub use value::{Element, Elements, ElementsView, Tensor, TensorView};
 
-pub(crate) use value::{count, turn_round};
+pub(crate) use room::zeros;
+pub(crate) use value::{MAX_RANK, count, misranked, turn_round};

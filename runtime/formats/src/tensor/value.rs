@@ -72,7 +72,7 @@ elements! {
 }
 
 impl Tensor {
-    /// A tensor of some bytes, which must be as many as the type and the shape need.
+    /// A tensor of some bytes, which must be as many as the type and the shape need. A shape has at most 254 dimensions.
     pub fn new(dtype: DType, shape: &[usize], bytes: Vec<u8>) -> Result<Tensor> {
         TensorView::new(dtype, shape, &bytes)?;
         Ok(Tensor {
@@ -243,6 +243,7 @@ impl<'a> TensorView<'a> {
         let size = dtype
             .size()
             .ok_or_else(|| invalid(format!("the elements of a tensor of {dtype} are not bytes")))?;
+        misranked(shape.len()).map_or(Ok(()), |cause| Err(invalid(cause)))?;
         let expected = count(shape).and_then(|n| n.checked_mul(size));
         match expected == Some(bytes.len()) {
             true => Ok(TensorView {
@@ -267,6 +268,7 @@ impl<'a> TensorView<'a> {
         shape: &'a [usize],
         strings: &'a [Vec<u8>],
     ) -> Result<TensorView<'a>> {
+        misranked(shape.len()).map_or(Ok(()), |cause| Err(invalid(cause)))?;
         match count(shape) == Some(strings.len()) {
             true => Ok(TensorView {
                 dtype,
@@ -324,6 +326,15 @@ impl<'a> From<&'a TensorView<'_>> for TensorView<'a> {
     fn from(tensor: &'a TensorView<'_>) -> TensorView<'a> {
         *tensor
     }
+}
+
+/// The most dimensions that a tensor has, as in TensorFlow.
+pub(crate) const MAX_RANK: usize = 254;
+
+/// What is wrong with a number of dimensions, if it is more than a tensor has.
+pub(crate) fn misranked(rank: usize) -> Option<String> {
+    (rank > MAX_RANK)
+        .then(|| format!("a shape of {rank} dimensions, and a tensor has at most {MAX_RANK}"))
 }
 
 /// The number of elements; nothing if it does not fit.

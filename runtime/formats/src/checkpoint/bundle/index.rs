@@ -5,7 +5,7 @@ use std::path::Path;
 use prost::Message;
 
 use crate::checkpoint::bundle::index_path;
-use crate::checkpoint::slice::Slice;
+use crate::checkpoint::slice::{Extent, Slice};
 use crate::checkpoint::{DType, key};
 use crate::error::{Code, FileKind, FormatError, Result};
 use crate::files::{self, ReadAt};
@@ -14,14 +14,14 @@ use crate::proto::{
     tensor_shape_proto,
 };
 use crate::table::Table;
-use crate::tensor::count;
+use crate::tensor::{MAX_RANK, count, misranked};
+use crate::wire::{Broken, Value, Wire};
 
 /// The version of what this crate reads and writes.
 pub(crate) const VERSION: i32 = 1;
-/// The most dimensions that a tensor has.
-const MAX_RANK: usize = 254;
-/// How much longer the keys together may be than the file. A writer that starts anew every 16 keys stays below 16.
-const KEY_RATIO: u64 = 64;
+/// How many times the file the keys and the lists of parts together may take. A writer that starts anew every 16 keys stays below 16 with
+/// them, and lists of parts take 12 times their bytes.
+const RATIO: u64 = 64;
 
 /// What a bundle says of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -92,18 +92,26 @@ impl Index {
         }
         let header = header(cursor.value()).map_err(|e| e.at(cursor.offset()))?;
         let mut entries = Vec::new();
-        let mut keys = 0_u64;
+        let mut taken = 0_u64;
+        // The keys of parts come before all names, so that all are known where they are listed.
+        let mut unlisted = 0;
         while cursor.advance()? {
             let key = cursor.key().to_vec();
-            keys += key.len() as u64;
-            if keys > length.saturating_mul(KEY_RATIO) {
-                return Err(loss("the names are longer than the file can hold").at(cursor.offset()));
-            }
-            let entry = Entry::decode(cursor.value()).and_then(|entry| {
-                match key::is_slice(&key) || std::str::from_utf8(&key).is_ok() {
-                    true => Ok(entry),
-                    false => Err(loss("the name is no text")),
+            let entry = extent(cursor.value()).and_then(|found| {
+                taken = taken.saturating_add(key.len() as u64 + found.bytes());
+                if taken > length.saturating_mul(RATIO) {
+                    return Err(loss("the names and parts are more than the file can hold"));
                 }
+                match key::is_slice(&key) {
+                    true => unlisted += 1,
+                    false if std::str::from_utf8(&key).is_err() => {
+                        return Err(loss("the name is no text"));
+                    }
+                    false => {}
+                }
+                unlisted = usize::checked_sub(unlisted, found.slices)
+                    .ok_or_else(|| loss("it lists more parts than there are"))?;
+                Entry::decode(cursor.value())
             });
             let entry = entry.map_err(|mut e| {
                 e.cause = format!("the entry `{}`: {}", key.escape_ascii(), e.cause);
@@ -210,6 +218,55 @@ impl Entry {
             ))
         })
     }
+}
+
+/// How much an entry lists.
+struct Listed {
+    slices: usize,
+    /// Of all slices together.
+    extents: usize,
+}
+
+impl Listed {
+    /// The memory that it takes.
+    fn bytes(&self) -> u64 {
+        (self.slices * size_of::<Slice>() + self.extents * size_of::<Extent>()) as u64
+    }
+}
+
+/// Looks how much an entry lists, before anything is made of it: two bytes may stand for an object of many.
+fn extent(entry: &[u8]) -> Result<Listed> {
+    let broken = |e: Broken| loss(format!("it is no message: {}", e.cause));
+    let mut listed = Listed {
+        slices: 0,
+        extents: 0,
+    };
+    let mut rank = 0;
+    let mut wire = Wire::new(entry);
+    while let Some((field, value)) = wire.field().map_err(broken)? {
+        match (field, value) {
+            (2, Value::Bytes(shape)) => rank += fields(shape, 2).map_err(broken)?,
+            (7, Value::Bytes(slice)) => {
+                listed.slices += 1;
+                listed.extents += fields(slice, 1).map_err(broken)?;
+            }
+            _ => {}
+        }
+    }
+    match misranked(rank) {
+        None => Ok(listed),
+        Some(cause) => Err(loss(cause)),
+    }
+}
+
+/// How many fields of a number a message has.
+fn fields(message: &[u8], number: u32) -> std::result::Result<usize, Broken> {
+    let mut wire = Wire::new(message);
+    let mut count = 0;
+    while let Some((field, _)) = wire.field()? {
+        count += usize::from(field == number);
+    }
+    Ok(count)
 }
 
 fn header(bytes: &[u8]) -> Result<Header> {

@@ -6,18 +6,66 @@ use std::path::{Path, PathBuf};
 
 use crate::checkpoint::bundle::index::{Index, VERSION};
 use crate::checkpoint::bundle::writer::{
-    Options, count_for, make_folder, remove_others, write_index,
+    Options, count_for, data_files, folder_of, make_folder, remove_others, write_index,
 };
 use crate::checkpoint::bundle::{Endianness, Entry, Header, Replace, data_path, index_path};
 use crate::checkpoint::key;
 use crate::error::{FileKind, FormatError, Result};
-use crate::files::{Durability, Replacement};
+use crate::files::{self, Durability, Replacement};
 
-/// Makes one checkpoint of several. Their data files are renamed, not copied, and their indexes removed, so they are gone afterwards.
+/// What an index lists, by key.
+type Entries = BTreeMap<Vec<u8>, Entry>;
+
+/// Makes one checkpoint of several. Their data files are renamed, not copied, and whatever else they have is removed, so they are gone
+/// afterwards. After an error they are there as before.
 ///
-/// A tensor may be in one of them only, except where each has other parts of it. `shards` of the options is not used.
+/// A tensor may be in one of them only, except where each has other parts of it. `shards` of the options is not used. `merged` may be
+/// one of the parts; then its data files get new names, as with [`Replace::Whole`].
 pub fn merge(parts: &[&Path], merged: &Path, options: Options) -> Result<()> {
-    let mut entries: BTreeMap<Vec<u8>, Entry> = BTreeMap::new();
+    let (entries, files) = gather(parts)?;
+    // All must be there before the first gets another name.
+    for file in &files {
+        settle(file, options.durability)?;
+    }
+    make_folder(merged)?;
+    let others: Vec<&Path> = parts
+        .iter()
+        .copied()
+        .filter(|part| !same(part, merged))
+        .collect();
+    // A file of a part must not take the name of one that has not moved yet.
+    let replace = match others.len() == parts.len() {
+        true => options.replace,
+        false => Replace::Whole,
+    };
+    let wanted = u32::try_from(files.len().max(1)).map_err(|_| invalid("too many data files"))?;
+    let count = count_for(merged, wanted, replace)?;
+    let index = write_index(merged, &Header::new(count), &entries)?;
+    let mut moved = Moved::default();
+    for (shard, from) in files.into_iter().enumerate() {
+        moved.rename(from, data_path(merged, shard as u32, count))?;
+    }
+    // Files that are only there for their number.
+    for shard in moved.renamed.len() as u32..count {
+        moved.create(data_path(merged, shard, count), options.durability)?;
+    }
+    index.commit(options.durability)?;
+    moved.keep();
+    if replace == Replace::Whole {
+        remove_others(merged, count);
+    }
+    for part in others {
+        let _ = fs::remove_file(index_path(part));
+        for (file, _) in data_files(part) {
+            let _ = fs::remove_file(file);
+        }
+    }
+    Ok(())
+}
+
+/// The entries of all parts as those of one checkpoint, and its data files where they are now.
+fn gather(parts: &[&Path]) -> Result<(Entries, Vec<PathBuf>)> {
+    let mut entries: Entries = BTreeMap::new();
     let mut files: Vec<PathBuf> = Vec::new();
     for &prefix in parts {
         let index = Index::open(prefix)?;
@@ -52,31 +100,11 @@ pub fn merge(parts: &[&Path], merged: &Path, options: Options) -> Result<()> {
             entries.insert(name, entry);
         }
     }
-    make_folder(merged)?;
-    let wanted = u32::try_from(files.len().max(1)).map_err(|_| invalid("too many data files"))?;
-    let count = count_for(merged, wanted, options.replace)?;
-    let index = write_index(merged, &Header::new(count), &entries)?;
-    for (shard, from) in files.iter().enumerate() {
-        let to = data_path(merged, shard as u32, count);
-        settle(from, &to, options.durability)?;
-    }
-    // Files that are only there for their number.
-    for shard in files.len() as u32..count {
-        let path = data_path(merged, shard, count);
-        Replacement::create(FileKind::CheckpointData, &path)?.commit(options.durability)?;
-    }
-    index.commit(options.durability)?;
-    if options.replace == Replace::Whole {
-        remove_others(merged, count);
-    }
-    for prefix in parts.iter().filter(|&&prefix| prefix != merged) {
-        let _ = fs::remove_file(index_path(prefix));
-    }
-    Ok(())
+    Ok((entries, files))
 }
 
 /// Adds the parts of a tensor that one bundle has to those that others have.
-fn add_parts(entries: &mut BTreeMap<Vec<u8>, Entry>, name: Vec<u8>, entry: Entry) -> Result<()> {
+fn add_parts(entries: &mut Entries, name: Vec<u8>, entry: Entry) -> Result<()> {
     debug_assert!(!key::is_slice(&name));
     match entries.get_mut(&name) {
         None => {
@@ -99,15 +127,61 @@ fn add_parts(entries: &mut BTreeMap<Vec<u8>, Entry>, name: Vec<u8>, entry: Entry
     Ok(())
 }
 
-/// Gives a data file its new name, when its bytes are on the disk.
-fn settle(from: &Path, to: &Path, durability: Durability) -> Result<()> {
-    let fail = |e| FormatError::io(FileKind::CheckpointData, "rename it", e).in_file(from);
-    if durability == Durability::Synced {
-        fs::File::open(from)
-            .and_then(|file| file.sync_all())
-            .map_err(fail)?;
+/// Looks whether a data file is there, and brings its bytes to the disk.
+fn settle(file: &Path, durability: Durability) -> Result<()> {
+    let opened = files::open(FileKind::CheckpointData, file)?;
+    match durability {
+        Durability::Synced => opened
+            .sync_all()
+            .map_err(|e| FormatError::io(FileKind::CheckpointData, "write it", e).in_file(file)),
+        Durability::Left => Ok(()),
     }
-    fs::rename(from, to).map_err(fail)
+}
+
+/// Whether two prefixes mean the same files, however they are written.
+fn same(a: &Path, b: &Path) -> bool {
+    let folder = |prefix: &Path| fs::canonicalize(folder_of(prefix)).ok();
+    a == b || a.file_name() == b.file_name() && folder(a).is_some_and(|f| Some(f) == folder(b))
+}
+
+/// Data files that have new names, which they lose again unless they are to keep them.
+#[derive(Debug, Default)]
+struct Moved {
+    renamed: Vec<(PathBuf, PathBuf)>,
+    created: Vec<PathBuf>,
+}
+
+impl Moved {
+    fn rename(&mut self, from: PathBuf, to: PathBuf) -> Result<()> {
+        fs::rename(&from, &to).map_err(|e| {
+            FormatError::io(FileKind::CheckpointData, "rename it", e).in_file(&from)
+        })?;
+        self.renamed.push((from, to));
+        Ok(())
+    }
+
+    /// Makes an empty file.
+    fn create(&mut self, path: PathBuf, durability: Durability) -> Result<()> {
+        Replacement::create(FileKind::CheckpointData, &path)?.commit(durability)?;
+        self.created.push(path);
+        Ok(())
+    }
+
+    fn keep(mut self) {
+        self.renamed.clear();
+        self.created.clear();
+    }
+}
+
+impl Drop for Moved {
+    fn drop(&mut self) {
+        for (from, to) in self.renamed.drain(..).rev() {
+            let _ = fs::rename(to, from);
+        }
+        for path in self.created.drain(..) {
+            let _ = fs::remove_file(path);
+        }
+    }
 }
 
 fn invalid(cause: impl Into<String>) -> FormatError {

@@ -14,7 +14,7 @@ use crate::crc;
 use crate::error::{Code, FileKind, FormatError, Result};
 use crate::files;
 use crate::files::ReadAt;
-use crate::tensor::turn_round;
+use crate::tensor::{turn_round, zeros};
 
 /// A checkpoint of the second version that is open.
 ///
@@ -141,7 +141,11 @@ impl Bundle {
             });
         let sums = read(jobs.collect(), self.threads);
         for ((name, entry, into), sum) in pieces.into_iter().zip(sums) {
-            self.named(name, || self.agree(entry, sum?))?;
+            let path = || data_path(&self.prefix, entry.shard as u32, self.index.header.shards);
+            self.named(name, || {
+                let sum = sum.map_err(|e| e.in_file(path()))?;
+                self.agree(entry, sum)
+            })?;
             self.to_file_order(entry.dtype, into);
         }
         Ok(())
@@ -263,7 +267,8 @@ impl Bundle {
                 "a resource has no value that could be stored",
             ));
         }
-        let mut bytes = vec![0; entry.size as usize];
+        let bytes = zeros(FileKind::CheckpointData, entry.size as usize);
+        let mut bytes = bytes.map_err(|e| e.at(offset).in_file(path()))?;
         let job = Job {
             file: &file,
             offset,
@@ -304,7 +309,7 @@ impl Bundle {
             // What the plan covers is in the files, so its size is one that can be.
             let volume = wanted.volume().unwrap_or(0);
             if let Some(size) = entry.dtype.size() {
-                let mut bytes = vec![0; volume * size];
+                let mut bytes = zeros(FileKind::CheckpointData, volume * size)?;
                 self.fill(entry.dtype, plan, &wanted, &mut bytes)?;
                 return Tensor::new(entry.dtype, &shape, bytes);
             }
@@ -356,6 +361,9 @@ impl Bundle {
         let wrong = |cause: String| FormatError::data_loss(FileKind::Table, cause);
         if entry.slices.is_empty() {
             self.checked(entry)?;
+            if !roomy(entry)? {
+                return Err(wrong("it has no room for its elements".into()));
+            }
             return Ok(vec![(
                 entry,
                 Slice::whole(entry.shape.len()).region(&entry.shape)?,
@@ -392,8 +400,7 @@ impl Bundle {
                     "its parts are larger than the file they are in".into(),
                 ));
             }
-            // Strings take at least a byte each.
-            if entry.dtype.size().is_none() && part.count()? as u64 > part.size as u64 {
+            if !roomy(part)? {
                 return Err(wrong(format!(
                     "the part {slice} has no room for its elements"
                 )));
@@ -464,4 +471,9 @@ impl Bundle {
         }
         self.agree(entry, sum)
     }
+}
+
+/// Whether an entry, which was checked, has the bytes that its elements need: strings take at least one each.
+fn roomy(entry: &Entry) -> Result<bool> {
+    Ok(entry.dtype.size().is_some() || entry.count()? as u64 <= entry.size as u64)
 }

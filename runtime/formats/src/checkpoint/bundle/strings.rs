@@ -7,7 +7,7 @@
 use crate::checkpoint::bundle::Endianness;
 use crate::crc;
 use crate::error::{FileKind, FormatError, Result};
-use crate::wire::{Broken, Wire};
+use crate::wire::{Broken, Wire, put_varint};
 
 /// The bytes of strings in a file, and their checksum.
 #[derive(Debug, Default)]
@@ -143,14 +143,6 @@ fn ended(wire: &Wire<'_>) -> Result<()> {
         true => Ok(()),
         false => Err(loss("bytes are left after the last element").at(wire.position() as u64)),
     }
-}
-
-fn put_varint(out: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
 }
 
 fn broken(broken: Broken) -> FormatError {

@@ -410,7 +410,7 @@ pub(super) fn make_folder(prefix: &Path) -> Result<()> {
         .map_err(|e| FormatError::io(FileKind::Other, "make the folder", e).in_file(&folder))
 }
 
-fn folder_of(prefix: &Path) -> PathBuf {
+pub(super) fn folder_of(prefix: &Path) -> PathBuf {
     match prefix.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
         _ => PathBuf::from("."),

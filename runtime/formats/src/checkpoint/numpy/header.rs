@@ -3,8 +3,7 @@
 use std::io::Read;
 
 use crate::error::{Code, FileKind, FormatError, Result};
-use crate::tensor::DType;
-use crate::tensor::count;
+use crate::tensor::{DType, count, misranked};
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
 /// NumPy itself refuses headers of more than 10000 bytes unless told otherwise.
@@ -89,7 +88,7 @@ impl Header {
         total.ok_or_else(|| loss(format!("an array of shape {:?} is too large", self.shape)))
     }
 
-    /// The bytes of a header of the first version, or of the second where it is long.
+    /// The bytes of a header of the first version: no tensor has so many dimensions that it needs the second.
     pub(super) fn encode(form: &str, shape: &[usize]) -> Vec<u8> {
         let sizes: Vec<String> = shape.iter().map(|size| size.to_string()).collect();
         let shape = match &sizes[..] {
@@ -97,21 +96,12 @@ impl Header {
             many => format!("({})", many.join(", ")),
         };
         let text = format!("{{'descr': '{form}', 'fortran_order': False, 'shape': {shape}, }}");
-        let long = text.len() + 64 > usize::from(u16::MAX);
-        let before = if long { 12 } else { 10 };
+        let before = MAGIC.len() + 4;
         // With the line end, all is a multiple of 64 bytes.
         let size = (before + text.len() + 1).next_multiple_of(64) - before;
         let mut out = MAGIC.to_vec();
-        match long {
-            true => {
-                out.extend([2, 0]);
-                out.extend((size as u32).to_le_bytes());
-            }
-            false => {
-                out.extend([1, 0]);
-                out.extend((size as u16).to_le_bytes());
-            }
-        }
+        out.extend([1, 0]);
+        out.extend((size as u16).to_le_bytes());
         out.extend(text.bytes());
         out.resize(before + size - 1, b' ');
         out.push(b'\n');
@@ -140,7 +130,7 @@ pub(super) fn name_of(dtype: DType) -> Option<&'static str> {
     })
 }
 
-/// Whether NumPy has arrays of a type: of numbers, and of strings that do not end in a zero.
+/// Whether NumPy has arrays of a type: of numbers, and of strings that do not end in a zero, which [`check`](super::check) looks for.
 pub fn holds(dtype: DType) -> bool {
     dtype == DType::String || name_of(dtype).is_some()
 }
@@ -213,6 +203,9 @@ fn parse(text: &str, length: usize) -> Result<Header> {
         }
     }
     literal.skip();
+    if let Some(cause) = shape.as_ref().and_then(|s: &Vec<_>| misranked(s.len())) {
+        return Err(loss(cause));
+    }
     match (form, fortran, shape, literal.rest) {
         (Some(form), Some(fortran), Some(shape), "") => Ok(Header {
             form,
@@ -304,9 +297,16 @@ mod tests {
             assert_eq!(header.length, bytes.len());
             assert_eq!(header.dtype(), DType::Float32);
         }
-        let long = vec![1; 9000];
-        let bytes = Header::encode("<f4", &long);
-        assert_eq!(Header::read(&mut &bytes[..]).unwrap().shape, long);
+        let most = vec![usize::MAX; 254];
+        let bytes = Header::encode("<f4", &most);
+        assert_eq!(Header::read(&mut &bytes[..]).unwrap().shape, most);
+        // The second version has four bytes for the length.
+        let mut second = bytes.clone();
+        second[6] = 2;
+        second.splice(10..10, [0, 0]);
+        assert_eq!(Header::read(&mut &second[..]).unwrap().shape, most);
+        let bytes = Header::encode("<f4", &[1; 255]);
+        assert!(Header::read(&mut &bytes[..]).is_err());
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! NumPy's files: `npy`, one array, and `npz`, a zip archive of them.
 //!
 //! In: arrays of numbers, of truths, and of byte or Unicode strings of one length, in either order of bytes and of dimensions. Out:
-//! tensors; and the reverse. Leaves alone: arrays of Python objects, whose bytes are programs, and of records.
+//! tensors; and the reverse. Leaves alone: arrays of Python objects, whose bytes are programs, and of records; an archive that has some
+//! is read without them.
 
 mod header;
 mod npy;
@@ -9,5 +10,5 @@ mod npz;
 mod zip;
 
 pub use header::holds;
-pub use npy::{put as put_npy, read as read_npy, write as write_npy};
+pub use npy::{check, put as put_npy, read as read_npy, write as write_npy};
 pub use npz::{Compression, Npz, write as write_npz, write_each as write_npz_each};

@@ -8,7 +8,7 @@ use crate::checkpoint::numpy::header::{Form, Header, name_of};
 use crate::error::{FileKind, FormatError, Result};
 use crate::files::{self, Durability, ReadAt, Replacement};
 use crate::tensor::DType;
-use crate::tensor::{ElementsView, Tensor, TensorView, turn_round};
+use crate::tensor::{ElementsView, Tensor, TensorView, turn_round, zeros};
 
 /// Reads an array.
 pub fn read(path: &Path) -> Result<Tensor> {
@@ -41,15 +41,8 @@ pub fn write(path: &Path, tensor: TensorView<'_>, durability: Durability) -> Res
 
 /// Reads the elements that follow a header; `length` is all that there is, with the header.
 pub(super) fn array(header: &Header, from: &mut impl Read, length: u64) -> Result<Tensor> {
-    let size = header.bytes()?;
-    let expected = (header.length as u64).checked_add(size as u64);
-    if expected != Some(length) {
-        return Err(loss(format!(
-            "an array of {size} bytes after a header of {} in {length} bytes",
-            header.length
-        )));
-    }
-    let mut bytes = vec![0; size];
+    let size = fitting(header, length)?;
+    let mut bytes = zeros(FileKind::Numpy, size).map_err(|e| e.at(header.length as u64))?;
     from.read_exact(&mut bytes)
         .map_err(|e| FormatError::io(FileKind::Numpy, "read it", e).at(header.length as u64))?;
     let shape = &header.shape;
@@ -86,33 +79,75 @@ pub(super) fn array(header: &Header, from: &mut impl Read, length: u64) -> Resul
     }
 }
 
-/// Writes the bytes of an array: its header and its elements. Types that NumPy does not have are refused before the first.
-pub fn put(tensor: TensorView<'_>, out: &mut impl Write) -> Result<()> {
-    let failed = |e| FormatError::io(FileKind::Numpy, "write it", e);
+/// How many bytes of elements follow a header, which with it are all that there is.
+pub(super) fn fitting(header: &Header, length: u64) -> Result<usize> {
+    let size = header.bytes()?;
+    let expected = (header.length as u64).checked_add(size as u64);
+    if expected != Some(length) {
+        return Err(loss(format!(
+            "an array of {size} bytes after a header of {} in {length} bytes",
+            header.length
+        )));
+    }
+    // Strings without a character take no bytes, however many there are; each takes memory.
+    if header.dtype() == DType::String && header.elements() as u64 > length {
+        return Err(loss(format!(
+            "{} empty strings in {length} bytes",
+            header.elements()
+        )));
+    }
+    Ok(size)
+}
+
+/// Whether a tensor can be an array, before anything is written. What [`holds`](super::holds) allows by its type can, except a string
+/// that ends in a zero: to NumPy, such zeros only fill up.
+///
+/// ```
+/// use trainspec_formats::checkpoint::{Tensor, numpy};
+///
+/// let texts = |text: &str| Tensor::strings(&[1], vec![text.into()]);
+/// numpy::check(texts("a\0b")?.view())?;
+/// assert!(numpy::check(texts("ab\0")?.view()).is_err());
+/// # Ok::<(), trainspec_formats::FormatError>(())
+/// ```
+pub fn check(tensor: TensorView<'_>) -> Result<()> {
+    form_of(tensor).map(drop)
+}
+
+/// What NumPy calls the type of a tensor's elements, and how long each is, if it is a string.
+fn form_of(tensor: TensorView<'_>) -> Result<(String, usize)> {
     match tensor.elements() {
-        ElementsView::Bytes(bytes) => {
-            let name = name_of(tensor.dtype()).ok_or_else(|| {
-                invalid(format!("NumPy has no elements of type {}", tensor.dtype()))
-            })?;
-            out.write_all(&Header::encode(name, tensor.shape()))
-                .map_err(failed)?;
-            out.write_all(bytes).map_err(failed)
-        }
+        ElementsView::Bytes(_) => match name_of(tensor.dtype()) {
+            Some(name) => Ok((name.to_owned(), 0)),
+            None => Err(invalid(format!(
+                "NumPy has no elements of type {}",
+                tensor.dtype()
+            ))),
+        },
         ElementsView::Strings(strings) if tensor.dtype() == DType::String => {
             if strings.iter().any(|string| string.last() == Some(&0)) {
                 return Err(invalid("a string with a zero at its end would lose it"));
             }
             let longest = strings.iter().map(Vec::len).max().unwrap_or(0).max(1);
-            out.write_all(&Header::encode(&format!("|S{longest}"), tensor.shape()))
-                .map_err(failed)?;
-            for string in strings {
-                let mut padded = string.clone();
-                padded.resize(longest, 0);
-                out.write_all(&padded).map_err(failed)?;
-            }
-            Ok(())
+            Ok((format!("|S{longest}"), longest))
         }
         ElementsView::Strings(_) => Err(invalid("NumPy has no variants")),
+    }
+}
+
+/// Writes the bytes of an array: its header and its elements. What [`check`] refuses is refused before the first.
+pub fn put(tensor: TensorView<'_>, out: &mut impl Write) -> Result<()> {
+    let failed = |e| FormatError::io(FileKind::Numpy, "write it", e);
+    let (form, longest) = form_of(tensor)?;
+    out.write_all(&Header::encode(&form, tensor.shape()))
+        .map_err(failed)?;
+    match tensor.elements() {
+        ElementsView::Bytes(bytes) => out.write_all(bytes).map_err(failed),
+        ElementsView::Strings(strings) => strings.iter().try_for_each(|string| {
+            let mut padded = string.clone();
+            padded.resize(longest, 0);
+            out.write_all(&padded).map_err(failed)
+        }),
     }
 }
 
@@ -135,6 +170,10 @@ fn settled(header: &Header, strings: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
 
 /// Elements whose first dimension runs fastest, with the last one running fastest.
 fn in_order<T: Clone>(shape: &[usize], elements: &[T]) -> Vec<T> {
+    // Without elements, the other dimensions may be of any size.
+    if elements.is_empty() {
+        return Vec::new();
+    }
     let mut strides = vec![1; shape.len()];
     for d in 1..shape.len() {
         strides[d] = strides[d - 1] * shape[d - 1];

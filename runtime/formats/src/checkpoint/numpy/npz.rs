@@ -10,7 +10,7 @@ use crate::checkpoint::numpy::header::Header;
 use crate::checkpoint::numpy::npy;
 use crate::checkpoint::numpy::zip::{self, Archive, Member};
 use crate::checkpoint::{DType, Tensor};
-use crate::error::{FileKind, FormatError, Result};
+use crate::error::{Code, FileKind, FormatError, Result};
 use crate::files::{self, Durability, Replacement};
 use crate::tensor::TensorView;
 
@@ -30,25 +30,40 @@ pub struct Npz {
     path: PathBuf,
     file: Arc<File>,
     arrays: BTreeMap<String, (Header, Member)>,
+    /// Those that are not read, and why.
+    others: BTreeMap<String, (FormatError, Member)>,
 }
 
 impl Npz {
     /// Opens an archive and reads the headers of its arrays. Members that do not end in `.npy` are passed over.
+    ///
+    /// Arrays of types that are left alone, such as Python's objects, do not keep the others from being read: they are not among the
+    /// [`entries`](Npz::entries), but [`left_alone`](Npz::left_alone) tells them. A header that is damaged is an error.
     pub fn open(path: &Path) -> Result<Npz> {
         let file = Arc::new(files::open(FileKind::Numpy, path)?);
-        let mut arrays = BTreeMap::new();
+        let (mut arrays, mut others) = (BTreeMap::new(), BTreeMap::new());
         for member in zip::members(&file).map_err(|e| e.in_file(path))? {
             let Some(name) = member.name.strip_suffix(".npy") else {
                 continue;
             };
+            let name = name.to_owned();
             let header = Header::read(&mut zip::open(&file, &member))
-                .map_err(|e| named(e, name, &member, path))?;
-            arrays.insert(name.to_owned(), (header, member));
+                .map_err(|e| named(e, &name, &member, path));
+            match header {
+                Ok(header) => {
+                    arrays.insert(name, (header, member));
+                }
+                Err(e) if e.code == Code::Unimplemented => {
+                    others.insert(name, (e, member));
+                }
+                Err(e) => return Err(e),
+            }
         }
         Ok(Npz {
             path: path.to_owned(),
             file,
             arrays,
+            others,
         })
     }
 
@@ -59,15 +74,24 @@ impl Npz {
             .map(|(name, (header, _))| (name.as_str(), header.dtype(), header.shape.as_slice()))
     }
 
+    /// The names of the arrays that are not read, by name, and why each is not.
+    pub fn left_alone(&self) -> impl Iterator<Item = (&str, &FormatError)> {
+        self.others
+            .iter()
+            .map(|(name, (why, _))| (name.as_str(), why))
+    }
+
     /// The type and the shape of an array.
     pub fn entry(&self, name: &str) -> Option<(DType, &[usize])> {
         let (header, _) = self.arrays.get(name)?;
         Some((header.dtype(), &header.shape))
     }
 
-    /// Reads an array.
+    /// Reads an array. One that is left alone fails with the reason.
     pub fn tensor(&self, name: &str) -> Result<Tensor> {
-        let (_, member) = self.arrays.get(name).ok_or_else(|| {
+        let array = self.arrays.get(name).map(|(_, member)| member);
+        let other = || self.others.get(name).map(|(_, member)| member);
+        let member = array.or_else(other).ok_or_else(|| {
             FormatError::not_found(FileKind::Numpy, format!("there is no array `{name}`"))
                 .in_file(&self.path)
         })?;
@@ -77,9 +101,17 @@ impl Npz {
         read.map_err(|e| named(e, name, member, &self.path))
     }
 
-    /// Reads everything and tells what is wrong: nothing, if the list is empty.
+    /// Reads everything and tells what is wrong: nothing, if the list is empty. Of arrays that are left alone, the checksum is compared.
     pub fn verify(&self) -> Vec<FormatError> {
-        let checked = self.arrays.iter().map(|(name, (_, member))| {
+        let arrays = self.arrays.iter();
+        let arrays = arrays.map(|(name, (header, member))| (name, Some(header), member));
+        let others = self.others.iter();
+        let others = others.map(|(name, (_, member))| (name, None, member));
+        let checked = arrays.chain(others).map(|(name, header, member)| {
+            if let Some(header) = header {
+                npy::fitting(header, member.size)
+                    .map_err(|e| named(e, name, member, &self.path))?;
+            }
             let mut contents = zip::open(&self.file, member);
             let mut buffer = vec![0; 64 * 1024];
             let mut left = member.size;

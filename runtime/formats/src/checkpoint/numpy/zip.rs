@@ -9,6 +9,7 @@ use flate2::read::DeflateDecoder;
 
 use crate::error::{Code, FileKind, FormatError, Result};
 use crate::files::ReadAt;
+use crate::tensor::zeros;
 
 const LOCAL: u32 = 0x0403_4b50;
 const CENTRAL: u32 = 0x0201_4b50;
@@ -37,7 +38,7 @@ pub(super) fn members(file: &File) -> Result<Vec<Member>> {
     let (start, size, count) = directory(file, length)?;
     let end = start.checked_add(size).filter(|&end| end <= length);
     let end = end.ok_or_else(|| loss("the directory is outside the archive").at(start))?;
-    let mut bytes = vec![0; size as usize];
+    let mut bytes = zeros(FileKind::Numpy, size as usize).map_err(|e| e.at(start))?;
     file.read_exact_at(start, &mut bytes).map_err(failed)?;
     let mut rest = Bytes { bytes: &bytes };
     let mut found = Vec::new();

@@ -9,6 +9,9 @@ use crate::checkpoint::object::escaped;
 use crate::error::{FileKind, FormatError, Result};
 use crate::proto::{self, TrackableObjectGraph, trackable_object_graph as message};
 
+/// How many bytes the paths of a graph may have together. Those that are too many are told by the keys of tensors instead.
+const MOST_PATHS: usize = 64 << 20;
+
 /// The objects of a checkpoint. The first is the root.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ObjectGraph {
@@ -159,13 +162,19 @@ impl ObjectGraph {
     /// Every value, in the order of the objects.
     pub fn variables(&self) -> Vec<Variable<'_>> {
         let paths = self.paths();
+        // Values of one object have the same path: many with a long one would take far more than the graph.
+        let mut budget = MOST_PATHS;
         let mut found = Vec::new();
         for (node, object) in self.nodes.iter().enumerate() {
             for value in &object.values {
+                let path = paths[node].as_ref().and_then(|path| {
+                    budget = budget.checked_sub(path.len())?;
+                    Some(path.clone())
+                });
                 // A slot is no child of anything; the tensor's key tells its way.
                 let way = || value.key.split("/.ATTRIBUTES/").next().unwrap_or_default();
                 found.push(Variable {
-                    path: paths[node].clone().unwrap_or_else(|| way().to_owned()),
+                    path: path.unwrap_or_else(|| way().to_owned()),
                     node,
                     value,
                 });
@@ -209,7 +218,7 @@ impl ObjectGraph {
     fn paths(&self) -> Vec<Option<String>> {
         let mut paths: Vec<Option<String>> = vec![None; self.nodes.len()];
         // Together they may be far longer than the graph, if it is deep; such a graph is not meant to be read.
-        let mut budget = 64_usize << 20;
+        let mut budget = MOST_PATHS;
         let mut next = VecDeque::new();
         if let Some(root) = paths.first_mut() {
             *root = Some(String::new());

@@ -7,7 +7,7 @@
 
 use crate::tensor::DType;
 use crate::tensor::{ElementsView, TensorView};
-use crate::wire::{Broken, Value, Wire};
+use crate::wire::{Broken, Value, Wire, put_varint};
 
 /// How the numbers of a list are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -205,14 +205,6 @@ pub(super) fn field_length(length: usize) -> usize {
 
 fn varint_length(value: u64) -> usize {
     (64 - (value | 1).leading_zeros() as usize).div_ceil(7)
-}
-
-fn put_varint(out: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
 }
 
 #[cfg(test)]

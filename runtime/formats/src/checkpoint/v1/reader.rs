@@ -9,12 +9,13 @@ use crate::checkpoint::bundle::{check_version, dtype_from_number, shape_from_pro
 use crate::checkpoint::paths::matching;
 use crate::checkpoint::slice::{Region, Slice, Uncovered, cover, runs};
 use crate::checkpoint::v1::lists;
+use crate::checkpoint::v1::writer::shard_path;
 use crate::checkpoint::{DType, Elements, Tensor, key};
 use crate::error::{Code, FileKind, FormatError, Result};
 use crate::files::{self, ReadAt};
 use crate::proto::SavedTensorSlices;
 use crate::table::Table;
-use crate::tensor::count;
+use crate::tensor::{count, zeros};
 use crate::wire::{Broken, Value, Wire};
 
 /// A checkpoint of the first version that is open.
@@ -45,13 +46,20 @@ struct Stored {
 }
 
 impl TableCheckpoint {
-    /// Opens a file, or all files that match a pattern.
+    /// Opens a file, or all files that match a pattern. Where their names say how many there are, none may be missing.
     pub fn open(pattern: &Path) -> Result<TableCheckpoint> {
         let paths = matching(pattern);
         if paths.is_empty() {
             return Err(
                 FormatError::not_found(FileKind::Table, "there is no such file").in_file(pattern),
             );
+        }
+        // One that is named itself may be opened without the others.
+        if paths != [pattern]
+            && let Some(missing) = paths.iter().find_map(|path| missing_beside(path))
+        {
+            let cause = "it is missing, and the files beside it need it";
+            return Err(FormatError::not_found(FileKind::Table, cause).in_file(missing));
         }
         let mut checkpoint = TableCheckpoint {
             tables: Vec::new(),
@@ -204,29 +212,33 @@ impl TableCheckpoint {
         {
             return tensor_of(stored.dtype, &shape, read(only)?);
         }
-        let mut made = match stored.dtype.size() {
-            Some(size) => Elements::Bytes(vec![0; volume.saturating_mul(size)]),
-            None => Elements::Strings(vec![Vec::new(); volume]),
-        };
-        for i in parts {
-            let read = read(i)?;
-            for run in runs(&regions[i], wanted) {
-                match (&read, &mut made) {
-                    (Elements::Bytes(from), Elements::Bytes(to)) => {
-                        let size = stored.dtype.size().unwrap_or(1);
-                        let length = run.length * size;
-                        to[run.to * size..][..length]
-                            .copy_from_slice(&from[run.from * size..][..length]);
-                    }
-                    (Elements::Strings(from), Elements::Strings(to)) => {
-                        to[run.to..][..run.length]
-                            .clone_from_slice(&from[run.from..][..run.length]);
-                    }
-                    _ => {}
+        let Some(size) = stored.dtype.size() else {
+            // Only when all are read is it known that there are so many: an empty string takes far more memory than bytes.
+            let read = parts.iter().map(|&i| Ok((i, read(i)?)));
+            let read: Vec<(usize, Elements)> = read.collect::<Result<_>>()?;
+            let mut made = vec![Vec::new(); volume];
+            for (i, elements) in read {
+                let Elements::Strings(mut from) = elements else {
+                    continue;
+                };
+                for run in runs(&regions[i], wanted) {
+                    made[run.to..][..run.length]
+                        .swap_with_slice(&mut from[run.from..][..run.length]);
                 }
             }
+            return Tensor::strings(&shape, made);
+        };
+        let mut made = zeros(FileKind::Table, volume.saturating_mul(size))?;
+        for i in parts {
+            let Elements::Bytes(from) = read(i)? else {
+                continue;
+            };
+            for run in runs(&regions[i], wanted) {
+                let length = run.length * size;
+                made[run.to * size..][..length].copy_from_slice(&from[run.from * size..][..length]);
+            }
         }
-        tensor_of(stored.dtype, &shape, made)
+        Tensor::new(stored.dtype, &shape, made)
     }
 
     /// The elements of one part.
@@ -276,6 +288,23 @@ impl TableCheckpoint {
             .at(at)),
         }
     }
+}
+
+/// The first file that is not there of those that a file's name tells of: `model.ckpt-00000-of-00002` is one of two.
+fn missing_beside(path: &Path) -> Option<PathBuf> {
+    let name = path.file_name()?.to_str()?;
+    let (front, count) = name.rsplit_once("-of-")?;
+    let (prefix, shard) = front.rsplit_once('-')?;
+    let number = |text: &str| match text.len() >= 5 && text.bytes().all(|b| b.is_ascii_digit()) {
+        true => text.parse::<u32>().ok(),
+        false => None,
+    };
+    number(shard)?;
+    let count = number(count)?;
+    let prefix = path.with_file_name(prefix);
+    (0..count)
+        .map(|shard| shard_path(&prefix, shard, count))
+        .find(|path| !path.exists())
 }
 
 fn tensor_of(dtype: DType, shape: &[usize], elements: Elements) -> Result<Tensor> {

@@ -14,7 +14,7 @@ use crate::error::{Code, FileKind, FormatError, Result};
 use crate::files::{Durability, Replacement};
 use crate::proto::{SavedSliceMeta, SavedTensorSliceMeta, SavedTensorSlices, VersionDef};
 use crate::table::TableBuilder;
-use crate::tensor::TensorView;
+use crate::tensor::{TensorView, misranked};
 
 /// Writes a checkpoint of the first version. The tensors are only looked at when it is finished, one after the other.
 ///
@@ -145,6 +145,9 @@ where
     for &(name, dtype, shape) in entries {
         if !lists::holds(dtype) {
             return Err(unheld(name, dtype));
+        }
+        if let Some(cause) = misranked(shape.len()) {
+            return Err(invalid(format!("`{name}`: {cause}")));
         }
         let slice = Slice::whole(shape.len());
         let key = key::of_slice(name, &slice);
