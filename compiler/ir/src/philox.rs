@@ -11,16 +11,23 @@
 /// assert_eq!(words, [0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8]);
 /// ```
 pub fn philox(key: [u32; 2], counter: [u32; 4]) -> [u32; 4] {
-    let (mut key, mut c) = (key, counter);
+    lanes(key, counter.map(|word| [word])).map(|[word]| word)
+}
+
+/// The same for several counters side by side, which a machine computes together.
+#[inline(always)]
+fn lanes<const N: usize>(mut key: [u32; 2], mut c: [[u32; N]; 4]) -> [[u32; N]; 4] {
     for _ in 0..10 {
-        let p0 = u64::from(c[0]) * 0xD251_1F53;
-        let p1 = u64::from(c[2]) * 0xCD9E_8D57;
-        c = [
-            (p1 >> 32) as u32 ^ c[1] ^ key[0],
-            p1 as u32,
-            (p0 >> 32) as u32 ^ c[3] ^ key[1],
-            p0 as u32,
-        ];
+        let mut next = c;
+        for lane in 0..N {
+            let p0 = u64::from(c[0][lane]) * 0xD251_1F53;
+            let p1 = u64::from(c[2][lane]) * 0xCD9E_8D57;
+            next[0][lane] = (p1 >> 32) as u32 ^ c[1][lane] ^ key[0];
+            next[1][lane] = p1 as u32;
+            next[2][lane] = (p0 >> 32) as u32 ^ c[3][lane] ^ key[1];
+            next[3][lane] = p0 as u32;
+        }
+        c = next;
         key = [
             key[0].wrapping_add(0x9E37_79B9),
             key[1].wrapping_add(0xBB67_AE85),
@@ -58,6 +65,26 @@ impl Key {
         philox(self.words(), [block as u32, (block >> 32) as u32, 0, 0])
     }
 
+    /// The first words of the key's stream.
+    pub fn stream(self, count: usize) -> Vec<u32> {
+        /// Counters at a time.
+        const N: usize = 8;
+        let mut stream = Vec::with_capacity(count.next_multiple_of(4 * N));
+        for block in (0..count.div_ceil(4) as u64).step_by(N) {
+            let at: [u64; N] = std::array::from_fn(|lane| block + lane as u64);
+            let counters = [
+                at.map(|block| block as u32),
+                at.map(|block| (block >> 32) as u32),
+                [0; N],
+                [0; N],
+            ];
+            let words = lanes(self.words(), counters);
+            stream.extend((0..4 * N).map(|i| words[i % 4][i / 4]));
+        }
+        stream.truncate(count);
+        stream
+    }
+
     fn words(self) -> [u32; 2] {
         [self.0 as u32, (self.0 >> 32) as u32]
     }
@@ -65,7 +92,16 @@ impl Key {
 
 #[cfg(test)]
 mod tests {
-    use super::philox;
+    use super::{Key, philox};
+
+    #[test]
+    fn a_stream_is_its_blocks() {
+        let key = Key::new(7, "site");
+        let blocks: Vec<u32> = (0..20).flat_map(|block| key.block(block)).collect();
+        for count in 0..80 {
+            assert_eq!(key.stream(count), blocks[..count]);
+        }
+    }
 
     #[test]
     fn known_answers_of_the_authors() {

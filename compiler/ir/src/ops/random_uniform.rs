@@ -90,16 +90,21 @@ fn eval(e: &Evaluation<'_>) -> Result<Vec<Array>, Fault> {
     let bits = bits(dtype).expect("the rule asks for floats");
     let words = if dtype == DType::F64 { 2 } else { 1 };
     let elements: usize = e.sizes("shape").iter().product();
-    let stream = (0..(elements * words).div_ceil(4)).flat_map(|block| key.block(block as u64));
-    let stream: Vec<u32> = stream.take(elements * words).collect();
-    let numbers = stream.chunks(words).map(|words| {
-        let k = match words {
-            [low, high] => (u64::from(*low) | u64::from(*high) << 32) >> (64 - bits),
-            words => u64::from(words[0] >> (32 - bits)),
-        };
-        (k as f64 + 0.5) / (1_u64 << bits) as f64
-    });
-    let numbers = ArrayD::from_shape_vec(e.shape(), numbers.collect());
+    let stream = key.stream(elements * words);
+    let number = |k: u64| (k as f64 + 0.5) / (1_u64 << bits) as f64;
+    let numbers = match dtype {
+        DType::F64 => {
+            let (pairs, _) = stream.as_chunks::<2>();
+            let long = |pair: &[u32; 2]| u64::from(pair[0]) | u64::from(pair[1]) << 32;
+            let numbers = pairs.iter().map(|pair| number(long(pair) >> (64 - bits)));
+            numbers.collect()
+        }
+        _ => {
+            let numbers = stream.iter().map(|word| u64::from(word >> (32 - bits)));
+            numbers.map(number).collect()
+        }
+    };
+    let numbers = ArrayD::from_shape_vec(e.shape(), numbers);
     Ok(vec![
         e.floats(numbers.expect("one number for each element")),
     ])
