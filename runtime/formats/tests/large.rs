@@ -9,6 +9,7 @@ mod support;
 
 use std::path::Path;
 
+use support::peak;
 use trainspec_formats::checkpoint::{Bundle, BundleWriter, TensorView};
 use trainspec_formats::examples::{Dtype, ExampleParser, FeatureSpec, Schema, encode, example};
 use trainspec_formats::files::Durability;
@@ -21,38 +22,24 @@ const RECORDS: u64 = 80_000;
 const TENSORS: usize = 24;
 const SHAPE: [usize; 2] = [4096, 8192];
 
-/// The most memory that this process has taken so far, in MB.
-fn peak() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find(|line| line.starts_with("VmHWM"));
-    let kib: u64 = line
-        .unwrap()
-        .split_whitespace()
-        .nth(1)
-        .unwrap()
-        .parse()
-        .unwrap();
-    kib * 1024 / 1_000_000
-}
-
 #[test]
 #[ignore = "takes 8 GB of disk and minutes"]
 fn files_of_gigabytes_take_little_memory() {
     let folder = support::Folder::new();
     let start = peak();
-    println!("{start} MB before");
+    println!("{start} MiB before");
     records(&folder.file("large.tfrecord"));
     let records = peak();
-    println!("{} MB more for 5 GB of records", records - start);
+    println!("{} MiB more for 5 GB of records", records - start);
     assert!(records - start < 32);
     std::fs::remove_file(folder.file("large.tfrecord")).unwrap();
 
     let tensor = vec![0.0_f32; SHAPE[0] * SHAPE[1]];
     checkpoint(&folder.file("large.ckpt"), tensor);
-    let tensor = (SHAPE[0] * SHAPE[1] * 4 / 1_000_000) as u64;
+    let tensor = (SHAPE[0] * SHAPE[1] * 4 >> 20) as u64;
     let more = peak() - records;
     println!(
-        "{more} MB more for a checkpoint of 3 GB, {tensor} of them for the tensor that is written and read"
+        "{more} MiB more for a checkpoint of 3 GB, {tensor} of them for the tensor that is written and read"
     );
     assert!(more - tensor < 16);
 }

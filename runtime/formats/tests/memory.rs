@@ -4,6 +4,7 @@
 
 mod support;
 
+use support::peak;
 use trainspec_formats::examples::{
     Column, Dtype, ExampleParser, FeatureSpec, Schema, decode, encode, example,
 };
@@ -15,17 +16,6 @@ use trainspec_formats::{Code, FormatError, crc};
 fn header(length: u64) -> Vec<u8> {
     let bytes = length.to_le_bytes();
     [&bytes[..], &crc::masked(&bytes).to_le_bytes()].concat()
-}
-
-/// The most memory that this process has taken so far, in MiB.
-fn peak() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status
-        .lines()
-        .find(|line| line.starts_with("VmHWM"))
-        .unwrap();
-    let kib: u64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
-    kib >> 10
 }
 
 fn first(bytes: &[u8]) -> FormatError {

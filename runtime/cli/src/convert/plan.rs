@@ -2,7 +2,7 @@
 
 use half::bf16;
 use trainspec_formats::Result as FormatResult;
-use trainspec_formats::checkpoint::{CheckpointReader, DType, Elements, Tensor};
+use trainspec_formats::checkpoint::{CheckpointReader, DType, Tensor, numpy};
 
 use crate::convert::{Instead, Kind};
 use crate::failure::Failure;
@@ -44,6 +44,11 @@ impl<'a> Plan<'a> {
             bytes: 0,
         };
         let mut refused = Vec::new();
+        if let CheckpointReader::Npz(archive) = reader {
+            let left = archive.left_alone();
+            refused
+                .extend(left.map(|(name, why)| (name, format!("cannot be read: {}", why.cause))));
+        }
         for (name, stored, shape) in reader.entries() {
             let instead = match stored {
                 DType::BFloat16 if !kind.holds(stored) => bfloat16,
@@ -53,8 +58,12 @@ impl<'a> Plan<'a> {
                 refused.push((name, format!("is {stored}")));
                 continue;
             }
-            if kind == Kind::Npz && stored == DType::String && ends_in_zero(reader, name)? {
-                refused.push((name, "has a string that ends in a zero byte".to_owned()));
+            // What strings hold is known when they are read.
+            if kind == Kind::Npz
+                && stored == DType::String
+                && let Err(e) = numpy::check(reader.get_tensor(name)?.view())
+            {
+                refused.push((name, format!("cannot be one: {}", e.cause)));
                 continue;
             }
             let step = Step {
@@ -84,15 +93,6 @@ impl<'a> Plan<'a> {
         let at = self.steps.binary_search_by_key(&name, |step| step.name);
         &self.steps[at.expect("names are those of the plan")]
     }
-}
-
-/// Whether an array of NumPy, which fills strings up with zeros, would lose the end of one.
-fn ends_in_zero(reader: &CheckpointReader, name: &str) -> FormatResult<bool> {
-    let tensor = reader.get_tensor(name)?;
-    Ok(match tensor.elements() {
-        Elements::Strings(strings) => strings.iter().any(|string| string.last() == Some(&0)),
-        Elements::Bytes(_) => false,
-    })
 }
 
 fn unsupported(kind: Kind, refused: &[(&str, String)]) -> Failure {

@@ -88,9 +88,32 @@ pub(crate) fn show(path: &Path, values: bool, format: Format) -> Result<(), Form
         });
     }
     drop(progress);
+    let left: Vec<(&str, &str)> = match &reader {
+        CheckpointReader::Npz(archive) => archive
+            .left_alone()
+            .map(|(name, why)| (name, why.cause.as_str()))
+            .collect(),
+        CheckpointReader::Bundle(_)
+        | CheckpointReader::Table(_)
+        | CheckpointReader::Safetensors(_) => Vec::new(),
+    };
     match format {
-        Format::Text => text(path, &about, &rows, values),
-        Format::Json => print(to_json(path, kind, &about, &rows)),
+        Format::Text => {
+            text(path, &about, &rows, values);
+            for (name, why) in left {
+                say(format_args!("{name}: not read: {why}"));
+            }
+        }
+        Format::Json => {
+            let mut all = to_json(path, kind, &about, &rows);
+            if !left.is_empty() {
+                let left = left.into_iter();
+                all["not_read"] = left
+                    .map(|(name, why)| json!({ "name": name, "cause": why }))
+                    .collect();
+            }
+            print(all);
+        }
     }
     damage.map_or(Ok(()), Err)
 }

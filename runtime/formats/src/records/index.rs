@@ -13,7 +13,7 @@ use super::reader::{ReaderOptions, RecordReader};
 use crate::crc;
 use crate::error::{Code, FileKind, FormatError, Result};
 use crate::files::{self, Durability, ReadAt};
-use crate::wire::Wire;
+use crate::wire::{Wire, put_varint};
 
 /// What the file of an index begins with.
 const MAGIC: &[u8; 8] = b"tsrecix\x02";
@@ -168,12 +168,7 @@ impl RecordIndex {
         bytes.extend((self.checked as u64).to_le_bytes());
         bytes.extend((self.len() as u64).to_le_bytes());
         for pair in self.bounds.windows(2) {
-            let mut number = pair[1] - pair[0] - (HEADER + FOOTER) as u64;
-            while number >= 0x80 {
-                bytes.push(number as u8 | 0x80);
-                number >>= 7;
-            }
-            bytes.push(number as u8);
+            put_varint(&mut bytes, pair[1] - pair[0] - (HEADER + FOOTER) as u64);
         }
         bytes.extend(crc::masked(&bytes).to_le_bytes());
         files::replace(FileKind::Record, path, &bytes, Durability::Left)

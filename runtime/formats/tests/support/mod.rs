@@ -44,6 +44,14 @@ pub fn bytes(hex: &Json) -> Vec<u8> {
         .collect()
 }
 
+/// The most memory that this process has taken so far, in MiB. Linux alone tells.
+pub fn peak() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").expect("it is Linux");
+    let line = status.lines().find(|line| line.starts_with("VmHWM"));
+    let kib = line.and_then(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok());
+    kib.expect("a number") >> 10
+}
+
 /// A folder of its own that is removed in the end.
 #[derive(Debug)]
 pub struct Folder(pub PathBuf);
