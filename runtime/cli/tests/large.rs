@@ -49,7 +49,7 @@ fn files_of_gigabytes_pass_through_a_small_space() {
     }
     writer.close(Durability::Left).unwrap();
     assert!(trainspec(&["inspect", &records]).contains("5100 records"));
-    assert!(trainspec(&["verify", &records]).contains("1 intact"));
+    assert!(trainspec(&["verify", &records]).contains(", intact"));
     assert!(trainspec(&["recover", &records, &path("saved.tfrecord")]).contains("5100 records"));
     std::fs::remove_file(&records).unwrap();
     std::fs::remove_file(path("saved.tfrecord")).unwrap();
@@ -63,7 +63,7 @@ fn files_of_gigabytes_pass_through_a_small_space() {
     }
     writer.finish().unwrap();
     assert!(trainspec(&["inspect", &prefix]).contains("24 tensors"));
-    assert!(trainspec(&["verify", &prefix]).contains("1 intact"));
+    assert!(trainspec(&["verify", &prefix]).contains(", intact"));
     let other = path("large.safetensors");
     trainspec(&["convert", &prefix, &other]);
     trainspec(&["diff", &prefix, &other]);
