@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use trainspec_formats::checkpoint::bundle::index_path;
+use trainspec_formats::checkpoint::bundle::{data_files, index_path};
 use trainspec_formats::events::is_event_file;
 use trainspec_formats::files::{self, ReadAt};
 use trainspec_formats::records::{Compression, ReaderOptions, RecordReader};
@@ -121,7 +121,7 @@ fn in_folder(path: &Path, name: &str) -> Option<Artifact> {
         let prefix = path.with_extension("");
         // Others have files of this name too.
         let is_table = || files::open(FileKind::Other, path).is_ok_and(|f| is_table(&f));
-        let is_ours = has_data_files(&prefix) || is_table();
+        let is_ours = !data_files(&prefix).is_empty() || is_table();
         return is_ours.then_some(Artifact::Checkpoint(prefix));
     }
     if is_data_file(name) || name.ends_with(".meta") || name.contains(".tmp-") {
@@ -193,20 +193,6 @@ fn of_file(path: &Path) -> Result<Artifact, FormatError> {
 
 fn is_table(file: &impl ReadAt) -> bool {
     table::is_table(file).unwrap_or(false)
-}
-
-/// Whether there are `prefix.data-00000-of-00001` or others like it.
-pub(crate) fn has_data_files(prefix: &Path) -> bool {
-    let folder = match prefix.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut paths = entries.map(|entry| PathBuf::from(entry.file_name()));
-    paths.any(|path| {
-        is_data_file(&path.to_string_lossy())
-            && path.with_extension("").file_name() == prefix.file_name()
-    })
 }
 
 /// Whether a name is `prefix.data-00000-of-00001`.

@@ -7,14 +7,13 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use clap::ValueEnum;
-use trainspec_formats::checkpoint::bundle::index_path;
+use trainspec_formats::checkpoint::bundle::{data_files, index_path};
 use trainspec_formats::checkpoint::{
     BundleWriter, CheckpointReader, DType, Elements, Tensor, numpy, safetensors, v1,
 };
 use trainspec_formats::files::Durability;
 use trainspec_formats::{FormatError, Result as FormatResult};
 
-use crate::artifacts::has_data_files;
 use crate::failure::Failure;
 use crate::output::{count, print, say};
 use crate::progress::Progress;
@@ -171,7 +170,7 @@ fn free(path: &Path, kind: Kind, force: bool) -> Result<PathBuf, Failure> {
     }
     let index = index_path(path);
     let there = match kind {
-        Kind::V2 => index.exists() || has_data_files(path),
+        Kind::V2 => index.exists() || !data_files(path).is_empty(),
         // A checkpoint of the second version would hide one of the first that has its prefix.
         Kind::V1 if index.exists() => {
             return Err(Failure::input(format!(

@@ -284,7 +284,6 @@ fn what_is_no_event_does_not_hide_the_events_behind_it() {
     std::fs::write(&path, records.finish().unwrap()).unwrap();
     let reader = ReaderOptions {
         largest_event: 10_000,
-        ..Default::default()
     };
     let options = RunOptions {
         reader,

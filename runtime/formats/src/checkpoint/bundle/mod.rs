@@ -18,8 +18,7 @@ pub(crate) use index::{check_version, dtype_from_number, shape_from_proto, shape
 pub use merge::merge;
 pub use reader::Bundle;
 pub(crate) use verify::index_damage;
-pub(crate) use writer::data_files;
-pub use writer::{BundleWriter, Options, Replace};
+pub use writer::{BundleWriter, Options, Replace, data_files};
 
 /// The file that lists the tensors of a checkpoint.
 pub fn index_path(prefix: &Path) -> PathBuf {

@@ -379,8 +379,8 @@ pub(super) fn remove_others(prefix: &Path, count: u32) {
     }
 }
 
-/// The data files that have a prefix, each with the count that its name tells.
-pub(crate) fn data_files(prefix: &Path) -> Vec<(PathBuf, u32)> {
+/// The data files that have a prefix, each with the count that its name tells; with or without an index that belongs to them.
+pub fn data_files(prefix: &Path) -> Vec<(PathBuf, u32)> {
     let name = prefix.file_name().and_then(|name| name.to_str());
     let Some((name, names)) = name.zip(fs::read_dir(folder_of(prefix)).ok()) else {
         return Vec::new();
