@@ -36,7 +36,7 @@ fn files_of_gigabytes_take_little_memory() {
 
     let tensor = vec![0.0_f32; SHAPE[0] * SHAPE[1]];
     checkpoint(&folder.file("large.ckpt"), tensor);
-    let tensor = (SHAPE[0] * SHAPE[1] * 4 >> 20) as u64;
+    let tensor = ((SHAPE[0] * SHAPE[1] * 4) >> 20) as u64;
     let more = peak() - start;
     println!(
         "{more} MiB more for a checkpoint of 3 GB, {tensor} of them for the tensor that is written and read"
