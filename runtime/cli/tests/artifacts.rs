@@ -1,20 +1,13 @@
 //! What commands take a path for, and what they never do to a file.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-use std::sync::atomic::{AtomicU64, Ordering};
+mod support;
 
+use std::path::Path;
+
+use support::{Folder, command, root, trainspec};
 use trainspec_formats::checkpoint::{BundleWriter, Slice, TableCheckpointWriter, Tensor, v1};
 use trainspec_formats::files::Durability;
 use trainspec_formats::records::RecordWriter;
-
-fn trainspec(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_trainspec"))
-        .args(arguments)
-        .env("NO_COLOR", "1")
-        .output()
-        .unwrap()
-}
 
 /// The exit code, and all that is printed.
 fn told(arguments: &[&str]) -> (i32, String) {
@@ -22,30 +15,6 @@ fn told(arguments: &[&str]) -> (i32, String) {
     let text = [output.stdout, output.stderr].concat();
     let text = String::from_utf8_lossy(&text).into_owned();
     (output.status.code().unwrap(), text)
-}
-
-/// A folder of its own that is removed in the end.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> Folder {
-        static COUNT: AtomicU64 = AtomicU64::new(0);
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("trainspec-artifacts-{}-{count}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&path).unwrap();
-        Folder(path)
-    }
-
-    fn path(&self, name: &str) -> String {
-        self.0.join(name).to_str().unwrap().to_owned()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
 }
 
 fn bundle(prefix: &str, name: &str) {
@@ -137,7 +106,7 @@ fn shards_of_the_first_version_are_one_checkpoint() {
 #[test]
 fn what_an_index_says_is_shown_without_the_data() {
     let folder = Folder::new();
-    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/oracle/checkpoints/object");
+    let from = root().join("tests/oracle/checkpoints/object");
     std::fs::copy(from.join("ckpt-1.index"), folder.path("ckpt-1.index")).unwrap();
     let (code, text) = told(&["inspect", "--no-values", &folder.path("ckpt-1")]);
     assert_eq!(code, 0, "{text}");
@@ -193,16 +162,15 @@ fn folders_are_searched_for_what_is_ours_alone() {
 fn a_result_that_cannot_be_printed_is_a_failure() {
     let folder = Folder::new();
     bundle(&folder.path("in"), "w");
-    for command in ["inspect", "verify"] {
+    for verb in ["inspect", "verify"] {
         let full = std::fs::File::options()
             .write(true)
             .open("/dev/full")
             .unwrap();
-        let status = Command::new(env!("CARGO_BIN_EXE_trainspec"))
-            .args([command, &folder.path("in")])
+        let status = command(&[verb, &folder.path("in")])
             .stdout(full)
             .status()
             .unwrap();
-        assert_eq!(status.code(), Some(1), "{command}");
+        assert_eq!(status.code(), Some(1), "{verb}");
     }
 }

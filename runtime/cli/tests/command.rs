@@ -1,67 +1,22 @@
 //! The command as a person meets it: its output and its exit codes.
 
+mod support;
+
 use std::io::Write;
-use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
-/// A folder of its own for one test.
-struct Folder(PathBuf);
+use support::{Folder, code, command, err, out};
 
-impl Folder {
-    fn new(name: &str) -> Folder {
-        let path = std::env::temp_dir().join(format!("trainspec-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&path);
-        std::fs::create_dir_all(&path).unwrap();
-        Folder(path)
-    }
-
-    fn write(&self, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
-        let path = self.0.join(name);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(&path, text).unwrap();
-        path
-    }
-
-    fn run(&self, arguments: &[&str]) -> Output {
-        Command::new(env!("CARGO_BIN_EXE_trainspec"))
-            .args(arguments)
-            .current_dir(&self.0)
-            .env_remove("NO_COLOR")
-            .stdin(Stdio::null())
-            .output()
-            .unwrap()
-    }
-
-    fn run_with_input(&self, arguments: &[&str], input: &[u8]) -> Output {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_trainspec"))
-            .args(arguments)
-            .current_dir(&self.0)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        child.stdin.take().unwrap().write_all(input).unwrap();
-        child.wait_with_output().unwrap()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-fn code(output: &Output) -> i32 {
-    output.status.code().unwrap()
-}
-
-fn out(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
-fn err(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
+/// Runs the command with an input.
+fn run_with_input(arguments: &[&str], input: &[u8]) -> Output {
+    let mut child = command(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(input).unwrap();
+    child.wait_with_output().unwrap()
 }
 
 const GOOD: &str = "spec good, edition 1;\n\nconst N = 3;\n\nmodel (x: f32[batch, 4]) {\n    output y = dense(x, N);\n}\n";
@@ -69,7 +24,7 @@ const BAD: &str = "spec bad;\nmodel (x: f32[batch, 4], y: f32[batch, 3]) {\n    
 
 #[test]
 fn check_says_that_all_is_well() {
-    let folder = Folder::new("well");
+    let folder = Folder::new();
     folder.write("good.trainspec", GOOD);
     let output = folder.run(&["check", "good.trainspec"]);
     assert_eq!(code(&output), 0, "{}", err(&output));
@@ -79,7 +34,7 @@ fn check_says_that_all_is_well() {
 
 #[test]
 fn check_reports_every_error_and_exits_with_2() {
-    let folder = Folder::new("bad");
+    let folder = Folder::new();
     folder.write("bad.trainspec", BAD);
     let output = folder.run(&["check", "bad.trainspec"]);
     assert_eq!(code(&output), 2);
@@ -96,7 +51,7 @@ fn check_reports_every_error_and_exits_with_2() {
 
 #[test]
 fn check_without_arguments_looks_in_the_folder() {
-    let folder = Folder::new("folder");
+    let folder = Folder::new();
     let output = folder.run(&["check"]);
     assert_eq!(code(&output), 2);
     assert!(err(&output).contains("there is no .trainspec file"));
@@ -112,14 +67,13 @@ fn check_without_arguments_looks_in_the_folder() {
 
 #[test]
 fn check_reads_standard_input() {
-    let folder = Folder::new("stdin");
-    let output = folder.run_with_input(&["check", "-"], GOOD.as_bytes());
+    let output = run_with_input(&["check", "-"], GOOD.as_bytes());
     assert_eq!(code(&output), 0, "{}", err(&output));
 }
 
 #[test]
 fn json_is_one_object_a_line() {
-    let folder = Folder::new("json");
+    let folder = Folder::new();
     folder.write("bad.trainspec", BAD);
     let output = folder.run(&["check", "--format", "json", "bad.trainspec"]);
     assert_eq!(code(&output), 2);
@@ -137,7 +91,7 @@ fn json_is_one_object_a_line() {
 
 #[test]
 fn set_overrides_a_constant() {
-    let folder = Folder::new("set");
+    let folder = Folder::new();
     folder.write("good.trainspec", GOOD);
     let output = folder.run(&["emit", "--stage", "typed", "--set", "N=7", "good.trainspec"]);
     assert_eq!(code(&output), 0, "{}", err(&output));
@@ -153,7 +107,7 @@ fn set_overrides_a_constant() {
 
 #[test]
 fn warnings_can_be_denied() {
-    let folder = Folder::new("deny");
+    let folder = Folder::new();
     folder.write(
         "odd.trainspec",
         "spec odd;\nconst UNUSED = 1;\nmodel (x: f32[batch]) {\n    output y = x;\n}\n",
@@ -169,7 +123,7 @@ fn warnings_can_be_denied() {
 
 #[test]
 fn files_that_cannot_be_read_are_told() {
-    let folder = Folder::new("unreadable");
+    let folder = Folder::new();
     let output = folder.run(&["check", "missing.trainspec"]);
     assert_eq!(code(&output), 2);
     assert!(err(&output).contains("cannot read `missing.trainspec`"));
@@ -185,7 +139,7 @@ fn files_that_cannot_be_read_are_told() {
 
 #[test]
 fn use_reads_files_below_the_spec_and_no_others() {
-    let folder = Folder::new("use");
+    let folder = Folder::new();
     folder.write(
         "lib/layers.trainspec",
         "block twice(x: T[.., n]) where T: float { x |> dense(n) |> dense(n) }\n",
@@ -213,7 +167,7 @@ fn use_reads_files_below_the_spec_and_no_others() {
 
 #[test]
 fn fmt_rewrites_files_and_check_only_tells() {
-    let folder = Folder::new("fmt");
+    let folder = Folder::new();
     let path = folder.write(
         "odd.trainspec",
         "spec odd ;const   N=1;\r\n// kept\nmodel(x:f32[batch]){output y=x*N;}",
@@ -235,7 +189,7 @@ fn fmt_rewrites_files_and_check_only_tells() {
 
 #[test]
 fn fmt_leaves_a_broken_file_alone() {
-    let folder = Folder::new("fmt-broken");
+    let folder = Folder::new();
     let path = folder.write("broken.trainspec", "spec broken; const = ;");
     let output = folder.run(&["fmt", "broken.trainspec"]);
     assert_eq!(code(&output), 2);
@@ -248,14 +202,13 @@ fn fmt_leaves_a_broken_file_alone() {
 
 #[test]
 fn fmt_of_standard_input_goes_to_standard_output() {
-    let folder = Folder::new("fmt-stdin");
-    let output = folder.run_with_input(&["fmt", "-"], b"spec a;const N=1;");
+    let output = run_with_input(&["fmt", "-"], b"spec a;const N=1;");
     assert_eq!(out(&output), "spec a;\n\nconst N = 1;\n");
 }
 
 #[test]
 fn explain_prints_a_paragraph_and_knows_its_codes() {
-    let folder = Folder::new("explain");
+    let folder = Folder::new();
     let output = folder.run(&["explain", "error[shape-mismatch]"]);
     assert_eq!(code(&output), 0);
     assert!(out(&output).starts_with("error[shape-mismatch]\n\n"));
@@ -267,7 +220,7 @@ fn explain_prints_a_paragraph_and_knows_its_codes() {
 
 #[test]
 fn completions_help_and_version_are_there() {
-    let folder = Folder::new("help");
+    let folder = Folder::new();
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
         let output = folder.run(&["completions", shell]);
         assert!(
@@ -286,7 +239,7 @@ fn completions_help_and_version_are_there() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_reader_that_goes_away_is_no_failure() {
-    let folder = Folder::new("pipe");
+    let folder = Folder::new();
     folder.write("good.trainspec", GOOD);
     let binary = env!("CARGO_BIN_EXE_trainspec");
     let script = format!(

@@ -2,30 +2,18 @@
 //!
 //! `BLESS=1` writes the outputs into the document.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+mod support;
 
-fn root() -> &'static Path {
-    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
-}
+use std::path::Path;
 
-/// A folder of its own that is removed in the end.
-struct Folder(PathBuf);
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
+use support::{Folder, command, root};
 
 /// What a command prints: results, then what it says on standard error, then its code unless it is 0. `OUT` stands for a folder, and
 /// `0.01` for however many seconds it took.
-fn output_of(command: &str, folder: &Path) -> String {
+fn output_of(typed: &str, folder: &Path) -> String {
     let out = folder.join("out").display().to_string();
-    let words = command
-        .strip_prefix("trainspec ")
-        .expect("it is our command");
-    let output = Command::new(env!("CARGO_BIN_EXE_trainspec"))
+    let words = typed.strip_prefix("trainspec ").expect("it is our command");
+    let output = command(&[])
         .args(
             words
                 .split_whitespace()
@@ -53,9 +41,7 @@ fn output_of(command: &str, folder: &Path) -> String {
 fn commands_on_files_print_what_the_document_shows() {
     let path = root().join("docs/files.md");
     let document = std::fs::read_to_string(&path).unwrap();
-    let folder =
-        Folder(std::env::temp_dir().join(format!("trainspec-files-{}", std::process::id())));
-    std::fs::create_dir_all(&folder.0).unwrap();
+    let folder = Folder::new();
     let (mut made, mut commands) = (String::new(), 0);
     let mut rest = document.as_str();
     while let Some((before, block)) = rest.split_once("```console\n$ ") {

@@ -1,26 +1,13 @@
 //! `trainspec gradcheck` and the later stages of `emit`, as a person meets them.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+mod support;
 
-fn trainspec(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_trainspec"))
-        .args(arguments)
-        .env("NO_COLOR", "1")
-        .output()
-        .unwrap()
-}
+use std::path::PathBuf;
 
-fn out(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
-fn err(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
+use support::{err, out, root, trainspec};
 
 fn examples() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples")
+    root().join("examples")
 }
 
 fn spec(name: &str, text: &str) -> PathBuf {

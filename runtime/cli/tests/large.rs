@@ -5,6 +5,8 @@
 
 #![cfg(target_os = "linux")]
 
+mod support;
+
 use std::process::Command;
 use std::time::Instant;
 
@@ -37,9 +39,8 @@ fn trainspec(arguments: &[&str]) -> String {
 #[test]
 #[ignore = "takes 10 GB of disk and minutes"]
 fn files_of_gigabytes_pass_through_a_small_space() {
-    let folder = std::env::temp_dir().join(format!("trainspec-large-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    let path = |name: &str| folder.join(name).to_str().unwrap().to_owned();
+    let folder = support::Folder::new();
+    let path = |name: &str| folder.path(name);
 
     let record = vec![7_u8; 1_000_000];
     let records = path("large.tfrecord");
@@ -74,5 +75,4 @@ fn files_of_gigabytes_pass_through_a_small_space() {
         trainspec(&["diff", &prefix, &path(name)]);
         std::fs::remove_file(path(name)).unwrap();
     }
-    std::fs::remove_dir_all(&folder).unwrap();
 }

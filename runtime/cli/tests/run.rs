@@ -1,65 +1,18 @@
 //! `trainspec run`: from a text to learned numbers.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+mod support;
+
+use std::process::Output;
 
 use serde_json::Value;
-
-/// A folder of its own for one test.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Folder {
-        let path =
-            std::env::temp_dir().join(format!("trainspec-run-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&path);
-        std::fs::create_dir_all(&path).unwrap();
-        Folder(path)
-    }
-
-    fn write(&self, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
-        let path = self.0.join(name);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(&path, text).unwrap();
-        path
-    }
-
-    fn run(&self, arguments: &[&str]) -> Output {
-        command(arguments).current_dir(&self.0).output().unwrap()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-fn command(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_trainspec"));
-    command.arg("run").args(arguments).stdin(Stdio::null());
-    command
-}
+use support::{Folder, code, command, err, out, root};
 
 /// Runs an example of the repository.
 fn example(name: &str, arguments: &[&str]) -> Output {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let path = root.join("examples").join(name);
-    command(&[&[path.to_str().unwrap()], arguments].concat())
+    let path = root().join("examples").join(name);
+    command(&[&["run", path.to_str().unwrap()], arguments].concat())
         .output()
         .unwrap()
-}
-
-fn code(output: &Output) -> i32 {
-    output.status.code().unwrap()
-}
-
-fn out(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
-fn err(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 /// The events of a run with `--format json`.
@@ -179,10 +132,10 @@ fn linear_regression_reaches_the_least_squares() {
 
 #[test]
 fn a_plane_is_found_exactly() {
-    let folder = Folder::new("plane");
+    let folder = Folder::new();
     folder.write("specs/points.csv", plane());
     folder.write("specs/plane.trainspec", PLANE);
-    let output = folder.run(&["specs/plane.trainspec", "--format", "json"]);
+    let output = folder.run(&["run", "specs/plane.trainspec", "--format", "json"]);
     assert_eq!(code(&output), 0, "{}", err(&output));
     let events = events(&output);
     let last = find(&events, "step").pop().unwrap()["values"].clone();
@@ -207,10 +160,10 @@ fn a_plane_is_found_exactly() {
 
 #[test]
 fn the_same_run_prints_the_same_lines() {
-    let folder = Folder::new("same");
+    let folder = Folder::new();
     folder.write("points.csv", plane());
     folder.write("plane.trainspec", PLANE);
-    let first = folder.run(&["plane.trainspec"]);
+    let first = folder.run(&["run", "plane.trainspec"]);
     assert_eq!(code(&first), 0, "{}", err(&first));
     let text = out(&first);
     let lines: Vec<&str> = text.lines().collect();
@@ -223,22 +176,35 @@ fn the_same_run_prints_the_same_lines() {
     );
     assert!(lines[4].starts_with("trained 200 steps: loss "), "{text}");
     assert_eq!(lines.len(), 5);
-    assert_eq!(out(&folder.run(&["plane.trainspec"])), text);
-    assert_eq!(out(&folder.run(&["plane.trainspec", "--seed", "0"])), text);
-    assert_ne!(out(&folder.run(&["plane.trainspec", "--seed", "1"])), text);
-    let quiet = folder.run(&["plane.trainspec", "--quiet", "--steps", "3"]);
+    assert_eq!(out(&folder.run(&["run", "plane.trainspec"])), text);
+    assert_eq!(
+        out(&folder.run(&["run", "plane.trainspec", "--seed", "0"])),
+        text
+    );
+    assert_ne!(
+        out(&folder.run(&["run", "plane.trainspec", "--seed", "1"])),
+        text
+    );
+    let quiet = folder.run(&["run", "plane.trainspec", "--quiet", "--steps", "3"]);
     assert_eq!(out(&quiet).lines().count(), 1);
     assert!(out(&quiet).starts_with("trained 3 steps: loss "));
 }
 
 #[test]
 fn data_may_lie_elsewhere_and_the_spec_may_be_piped() {
-    let folder = Folder::new("elsewhere");
+    let folder = Folder::new();
     folder.write("far/points.csv", plane());
     let spec = folder.write("plane.trainspec", PLANE);
-    let output = folder.run(&["plane.trainspec", "--data-dir", "far", "--steps", "2"]);
+    let output = folder.run(&[
+        "run",
+        "plane.trainspec",
+        "--data-dir",
+        "far",
+        "--steps",
+        "2",
+    ]);
     assert_eq!(code(&output), 0, "{}", err(&output));
-    let piped = command(&["-", "--steps", "2"])
+    let piped = command(&["run", "-", "--steps", "2"])
         .current_dir(folder.0.join("far"))
         .stdin(std::fs::File::open(spec).unwrap())
         .output()
@@ -248,7 +214,7 @@ fn data_may_lie_elsewhere_and_the_spec_may_be_piped() {
 
 #[test]
 fn a_constant_can_be_set() {
-    let folder = Folder::new("set");
+    let folder = Folder::new();
     folder.write("points.csv", plane());
     folder.write(
         "plane.trainspec",
@@ -256,7 +222,7 @@ fn a_constant_can_be_set() {
             .replace("spec plane;", "spec plane;\nconst STEPS = 200;")
             .replace("steps 200;", "steps STEPS;"),
     );
-    let output = folder.run(&["plane.trainspec", "--set", "STEPS=7", "--quiet"]);
+    let output = folder.run(&["run", "plane.trainspec", "--set", "STEPS=7", "--quiet"]);
     assert!(
         out(&output).starts_with("trained 7 steps"),
         "{}",
@@ -266,9 +232,9 @@ fn a_constant_can_be_set() {
 
 #[test]
 fn bad_input_exits_with_2_and_says_where() {
-    let folder = Folder::new("bad");
+    let folder = Folder::new();
     folder.write("plane.trainspec", PLANE);
-    let missing = folder.run(&["plane.trainspec"]);
+    let missing = folder.run(&["run", "plane.trainspec"]);
     assert_eq!(code(&missing), 2);
     assert!(
         err(&missing).contains("points.csv: cannot be read: "),
@@ -277,7 +243,7 @@ fn bad_input_exits_with_2_and_says_where() {
     );
 
     folder.write("points.csv", "a,c,y\n1,2,3\n");
-    let column = folder.run(&["plane.trainspec"]);
+    let column = folder.run(&["run", "plane.trainspec"]);
     assert_eq!(code(&column), 2);
     let text = err(&column);
     assert!(
@@ -288,7 +254,7 @@ fn bad_input_exits_with_2_and_says_where() {
     assert!(text.contains("its columns are `a`, `c`, `y`"), "{text}");
 
     folder.write("points.csv", "a,b,y\n1,2,3\n1,x,3\n");
-    let value = folder.run(&["plane.trainspec"]);
+    let value = folder.run(&["run", "plane.trainspec"]);
     assert_eq!(code(&value), 2);
     assert!(
         err(&value).contains("points.csv:3: column `b`: `x` is no f32"),
@@ -296,7 +262,7 @@ fn bad_input_exits_with_2_and_says_where() {
         err(&value)
     );
 
-    let json = folder.run(&["plane.trainspec", "--format", "json"]);
+    let json = folder.run(&["run", "plane.trainspec", "--format", "json"]);
     let events = events(&json);
     let error = events.last().unwrap();
     assert_eq!(
@@ -314,17 +280,17 @@ fn bad_input_exits_with_2_and_says_where() {
         "wrong.trainspec",
         "spec wrong; model (x: f32[n]) { loss y; }",
     );
-    assert_eq!(code(&folder.run(&["wrong.trainspec"])), 2);
-    assert_eq!(code(&folder.run(&["none.trainspec"])), 2);
+    assert_eq!(code(&folder.run(&["run", "wrong.trainspec"])), 2);
+    assert_eq!(code(&folder.run(&["run", "none.trainspec"])), 2);
     assert_eq!(
-        code(&folder.run(&["plane.trainspec", "--disable-pass", "all"])),
+        code(&folder.run(&["run", "plane.trainspec", "--disable-pass", "all"])),
         2
     );
     folder.write(
         "other.trainspec",
         PLANE.replace("csv(\"points.csv\", header: true)", "npy(\"a.npy\")"),
     );
-    let other = folder.run(&["other.trainspec"]);
+    let other = folder.run(&["run", "other.trainspec"]);
     assert_eq!(code(&other), 2);
     assert!(
         err(&other).contains("`npy` sources cannot be read yet"),
@@ -340,11 +306,11 @@ fn bad_input_exits_with_2_and_says_where() {
 
 #[test]
 fn a_loss_that_is_not_a_number_fails_the_run() {
-    let folder = Folder::new("nan");
+    let folder = Folder::new();
     folder.write("points.csv", plane());
     let wild = PLANE.replace("gradient_descent(0.2)", "gradient_descent(1e6)");
     folder.write("wild.trainspec", &wild);
-    let output = folder.run(&["wild.trainspec"]);
+    let output = folder.run(&["run", "wild.trainspec"]);
     assert_eq!(code(&output), 1);
     let text = err(&output);
     assert!(text.contains("`loss` is not a number in step "), "{text}");
@@ -354,7 +320,7 @@ fn a_loss_that_is_not_a_number_fails_the_run() {
         "calm.trainspec",
         wild.replace("hooks {", "hooks { nan (loss, fail: false);"),
     );
-    let output = folder.run(&["calm.trainspec"]);
+    let output = folder.run(&["run", "calm.trainspec"]);
     assert_eq!(code(&output), 0, "{}", err(&output));
     assert!(
         out(&output).contains("(`loss` is not a number)"),
@@ -365,7 +331,7 @@ fn a_loss_that_is_not_a_number_fails_the_run() {
 
 #[test]
 fn an_operation_without_a_value_is_drawn_at_its_place() {
-    let folder = Folder::new("operation");
+    let folder = Folder::new();
     folder.write("points.csv", plane());
     folder.write(
         "gather.trainspec",
@@ -376,7 +342,7 @@ fn an_operation_without_a_value_is_drawn_at_its_place() {
             )
             .replace("[loss, close,", "[loss, close, far,"),
     );
-    let output = folder.run(&["gather.trainspec"]);
+    let output = folder.run(&["run", "gather.trainspec"]);
     assert_eq!(code(&output), 1, "{}", out(&output));
     let text = err(&output);
     assert!(text.contains("out of range"), "{text}");
@@ -389,7 +355,7 @@ fn an_operation_without_a_value_is_drawn_at_its_place() {
 
 #[test]
 fn what_is_not_done_yet_is_told() {
-    let folder = Folder::new("not-yet");
+    let folder = Folder::new();
     folder.write("points.csv", plane());
     folder.write(
         "hooks.trainspec",
@@ -398,7 +364,7 @@ fn what_is_not_done_yet_is_told() {
             "hooks { checkpoint (dir: \"runs\"); step_counter;",
         ),
     );
-    let output = folder.run(&["hooks.trainspec", "--steps", "1"]);
+    let output = folder.run(&["run", "hooks.trainspec", "--steps", "1"]);
     assert_eq!(code(&output), 0);
     let text = err(&output);
     assert!(

@@ -1,27 +1,12 @@
 //! `trainspec cat`, `diff` and `convert`, as a person meets them. The checkpoints and their values are TensorFlow's.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-use std::sync::atomic::{AtomicU64, Ordering};
+mod support;
+
+use std::path::PathBuf;
 
 use half::{bf16, f16};
 use serde_json::Value as Json;
-
-fn trainspec(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_trainspec"))
-        .args(arguments)
-        .env("NO_COLOR", "1")
-        .output()
-        .unwrap()
-}
-
-fn out(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
-fn err(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
+use support::{Folder, err, out, root, trainspec};
 
 /// What a command prints that ends as it should.
 fn told(code: i32, arguments: &[&str]) -> String {
@@ -40,7 +25,7 @@ fn json(arguments: &[&str]) -> Json {
 }
 
 fn oracle() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/oracle/checkpoints")
+    root().join("tests/oracle/checkpoints")
 }
 
 /// What is known of a checkpoint, and its prefix.
@@ -53,39 +38,6 @@ fn known(name: &str) -> (Json, String) {
 
 fn prefix(name: &str) -> String {
     known(name).1
-}
-
-/// A folder of its own that is removed in the end.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> Folder {
-        static COUNT: AtomicU64 = AtomicU64::new(0);
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("trainspec-tensors-{}-{count}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&path).unwrap();
-        Folder(path)
-    }
-
-    fn path(&self, name: &str) -> String {
-        self.0.join(name).to_str().unwrap().to_owned()
-    }
-
-    fn files(&self) -> Vec<String> {
-        let entries = std::fs::read_dir(&self.0).unwrap();
-        let mut names: Vec<String> = entries
-            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-            .collect();
-        names.sort();
-        names
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
 }
 
 /// The bits of a value in a type; the JSON of both sides may have other digits for it.
