@@ -11,23 +11,23 @@
 /// assert_eq!(words, [0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8]);
 /// ```
 pub fn philox(key: [u32; 2], counter: [u32; 4]) -> [u32; 4] {
-    lanes(key, counter.map(|word| [word])).map(|[word]| word)
+    lanes(key, counter.map(|word| [u64::from(word)])).map(|[word]| word as u32)
 }
 
-/// The same for several counters side by side, which a machine computes together.
+/// The same for several counters side by side, which a machine computes together. Words are held in 64 bits, as their products are.
 #[inline(always)]
-fn lanes<const N: usize>(mut key: [u32; 2], mut c: [[u32; N]; 4]) -> [[u32; N]; 4] {
+fn lanes<const N: usize>(mut key: [u32; 2], mut c: [[u64; N]; 4]) -> [[u64; N]; 4] {
+    const LOW: u64 = u32::MAX as u64;
     for _ in 0..10 {
-        let mut next = c;
-        for lane in 0..N {
-            let p0 = u64::from(c[0][lane]) * 0xD251_1F53;
-            let p1 = u64::from(c[2][lane]) * 0xCD9E_8D57;
-            next[0][lane] = (p1 >> 32) as u32 ^ c[1][lane] ^ key[0];
-            next[1][lane] = p1 as u32;
-            next[2][lane] = (p0 >> 32) as u32 ^ c[3][lane] ^ key[1];
-            next[3][lane] = p0 as u32;
-        }
-        c = next;
+        let p0 = c[0].map(|c| (c & LOW) * 0xD251_1F53);
+        let p1 = c[2].map(|c| (c & LOW) * 0xCD9E_8D57);
+        let [k0, k1] = key.map(u64::from);
+        c = [
+            std::array::from_fn(|j| (p1[j] >> 32) ^ c[1][j] ^ k0),
+            p1.map(|p| p & LOW),
+            std::array::from_fn(|j| (p0[j] >> 32) ^ c[3][j] ^ k1),
+            p0.map(|p| p & LOW),
+        ];
         key = [
             key[0].wrapping_add(0x9E37_79B9),
             key[1].wrapping_add(0xBB67_AE85),
@@ -65,21 +65,34 @@ impl Key {
         philox(self.words(), [block as u32, (block >> 32) as u32, 0, 0])
     }
 
+    /// The words of several blocks beside each other, from block `first` on: the first of each, the second of each, and so on.
+    ///
+    /// ```
+    /// use trainspec_ir::philox::Key;
+    ///
+    /// let words = Key(7).blocks::<2>(5);
+    /// assert_eq!(words.map(|lanes| lanes[1] as u32), Key(7).block(6));
+    /// ```
+    #[inline(always)]
+    pub fn blocks<const N: usize>(self, first: u64) -> [[u64; N]; 4] {
+        let at: [u64; N] = std::array::from_fn(|lane| first.wrapping_add(lane as u64));
+        let low = at.map(|block| u64::from(block as u32));
+        lanes(
+            self.words(),
+            [low, at.map(|block| block >> 32), [0; N], [0; N]],
+        )
+    }
+
     /// The first words of the key's stream.
     pub fn stream(self, count: usize) -> Vec<u32> {
-        /// Counters at a time.
+        /// Blocks at a time.
         const N: usize = 8;
         let mut stream = Vec::with_capacity(count.next_multiple_of(4 * N));
-        for block in (0..count.div_ceil(4) as u64).step_by(N) {
-            let at: [u64; N] = std::array::from_fn(|lane| block + lane as u64);
-            let counters = [
-                at.map(|block| block as u32),
-                at.map(|block| (block >> 32) as u32),
-                [0; N],
-                [0; N],
-            ];
-            let words = lanes(self.words(), counters);
-            stream.extend((0..4 * N).map(|i| words[i % 4][i / 4]));
+        for first in (0..count.div_ceil(4)).step_by(N) {
+            let words = self.blocks::<N>(first as u64);
+            for lane in 0..N {
+                stream.extend(words.map(|lanes| lanes[lane] as u32));
+            }
         }
         stream.truncate(count);
         stream

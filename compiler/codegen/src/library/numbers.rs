@@ -92,7 +92,7 @@ impl Work for Draws<'_> {
     #[inline(always)]
     fn run(self) {
         for (i, some) in self.to.chunks_mut(4 * SIDE).enumerate() {
-            let words = blocks(self.key, self.first + (i * SIDE) as u64);
+            let words = self.key.blocks::<SIDE>(self.first + (i * SIDE) as u64);
             let mut numbers = [0.0; 4 * SIDE];
             for (j, four) in numbers.chunks_exact_mut(4).enumerate() {
                 for (number, word) in four.iter_mut().zip(&words) {
@@ -104,34 +104,4 @@ impl Work for Draws<'_> {
             some.copy_from_slice(&numbers[..some.len()]);
         }
     }
-}
-
-/// The four words of eight blocks, beside each other: [`Key::block`] for each lane. They are held in 64 bits, as their products are.
-#[inline(always)]
-fn blocks(key: Key, first: u64) -> [[u64; SIDE]; 4] {
-    const LOW: u64 = u32::MAX as u64;
-    let mut keys = [key.0 as u32, (key.0 >> 32) as u32];
-    let lanes: [u64; SIDE] = std::array::from_fn(|j| first.wrapping_add(j as u64));
-    let mut c = [
-        lanes.map(|block| block & LOW),
-        lanes.map(|block| block >> 32),
-        [0; SIDE],
-        [0; SIDE],
-    ];
-    for _ in 0..10 {
-        let p0 = c[0].map(|c| (c & LOW) * 0xD251_1F53);
-        let p1 = c[2].map(|c| (c & LOW) * 0xCD9E_8D57);
-        let [k0, k1] = keys.map(u64::from);
-        c = [
-            std::array::from_fn(|j| (p1[j] >> 32) ^ c[1][j] ^ k0),
-            p1.map(|p| p & LOW),
-            std::array::from_fn(|j| (p0[j] >> 32) ^ c[3][j] ^ k1),
-            p0.map(|p| p & LOW),
-        ];
-        keys = [
-            keys[0].wrapping_add(0x9E37_79B9),
-            keys[1].wrapping_add(0xBB67_AE85),
-        ];
-    }
-    c
 }

@@ -91,17 +91,20 @@ fn eval(e: &Evaluation<'_>) -> Result<Vec<Array>, Fault> {
     let words = if dtype == DType::F64 { 2 } else { 1 };
     let elements: usize = e.sizes("shape").iter().product();
     let stream = key.stream(elements * words);
-    let number = |k: u64| (k as f64 + 0.5) / (1_u64 << bits) as f64;
+    // A power of two, so that multiplying is exact.
+    let unit = 1.0 / (1_u64 << bits) as f64;
     let numbers = match dtype {
         DType::F64 => {
             let (pairs, _) = stream.as_chunks::<2>();
             let long = |pair: &[u32; 2]| u64::from(pair[0]) | u64::from(pair[1]) << 32;
-            let numbers = pairs.iter().map(|pair| number(long(pair) >> (64 - bits)));
-            numbers.collect()
+            let numbers = pairs.iter().map(|pair| (long(pair) >> (64 - bits)) as f64);
+            numbers.map(|k| (k + 0.5) * unit).collect()
         }
         _ => {
-            let numbers = stream.iter().map(|word| u64::from(word >> (32 - bits)));
-            numbers.map(number).collect()
+            let numbers = stream
+                .iter()
+                .map(|word| f64::from((word >> (32 - bits)) as i32));
+            numbers.map(|k| (k + 0.5) * unit).collect()
         }
     };
     let numbers = ArrayD::from_shape_vec(e.shape(), numbers);
