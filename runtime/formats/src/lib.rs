@@ -19,3 +19,8 @@ pub mod tensor;
 pub mod wire;
 
 pub use error::{Code, FileKind, FormatError, Result};
+
+/// The examples of the front page are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
