@@ -10,7 +10,8 @@ use trainspec_formats::checkpoint::{CheckpointReader, DType, Tensor};
 
 use crate::failure::Failure;
 use crate::output::{count, print, say};
-use crate::tensors::{Texts, json_real, real, typed};
+use crate::progress::Progress;
+use crate::tensors::{Texts, json_real, real, size, typed};
 use crate::{FAILED, FINE, Format};
 use compare::{Difference, Extreme, Tolerance};
 
@@ -113,6 +114,7 @@ fn diff(arguments: &Arguments) -> Result<Found, Failure> {
         absolute: arguments.atol,
     };
     let mut found = Found::default();
+    let progress = Progress::of_tensors(&a);
     let names: BTreeSet<&str> = a.names().into_iter().chain(b.names()).collect();
     for name in names {
         let (in_a, in_b) = match (a.entry(name), b.entry(name)) {
@@ -136,6 +138,7 @@ fn diff(arguments: &Arguments) -> Result<Found, Failure> {
         // Two tensors are in memory, and no more.
         let (in_a, in_b) = (a.get_tensor(name)?, b.get_tensor(name)?);
         found.elements += Texts::new(&in_a).count();
+        progress.add(size(in_a.dtype(), in_a.shape()).unwrap_or(0));
         if let Some(difference) = compare::tensors(&in_a, &in_b, allowed) {
             found
                 .differing

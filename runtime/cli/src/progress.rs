@@ -2,10 +2,16 @@
 
 use std::io::IsTerminal;
 use std::path::Path;
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use trainspec_formats::checkpoint::CheckpointReader;
 use trainspec_formats::records::{FOOTER, HEADER};
+
+use crate::output::plain;
+use crate::tensors::size;
 
 /// A bar for people who wait: only on a terminal, and only after a second.
 pub(crate) struct Progress {
@@ -34,6 +40,14 @@ impl Progress {
         Progress::new(std::fs::metadata(path).map_or(0, |about| about.len()))
     }
 
+    /// For the tensors of a checkpoint.
+    pub(crate) fn of_tensors(reader: &CheckpointReader) -> Progress {
+        let sizes = reader
+            .entries()
+            .filter_map(|(_, dtype, shape)| size(dtype, shape));
+        Progress::new(sizes.fold(0, u64::saturating_add))
+    }
+
     /// So many more are done.
     pub(crate) fn add(&self, bytes: u64) {
         let late = self.start.elapsed() > Duration::from_secs(1);
@@ -46,6 +60,49 @@ impl Progress {
 
 impl Drop for Progress {
     fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// A sign of life where it is not known how far something is: like a bar, only on a terminal, and only after a second.
+pub(crate) struct Waiting {
+    bar: ProgressBar,
+    /// Dropped when the wait is over.
+    over: Option<Sender<()>>,
+    late: Option<JoinHandle<()>>,
+}
+
+impl Waiting {
+    /// For a work on some path.
+    pub(crate) fn new(doing: &str, path: &Path) -> Waiting {
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}, {elapsed}") {
+            bar.set_style(style);
+        }
+        bar.set_message(plain(format_args!("{doing} {}", path.display())));
+        let (over, is_over) = mpsc::channel();
+        let late = std::io::stderr().is_terminal().then(|| {
+            let bar = bar.clone();
+            std::thread::spawn(move || {
+                let second = Duration::from_secs(1);
+                if is_over.recv_timeout(second) == Err(RecvTimeoutError::Timeout) {
+                    bar.set_draw_target(ProgressDrawTarget::stderr());
+                    bar.enable_steady_tick(Duration::from_millis(100));
+                }
+            })
+        });
+        Waiting {
+            bar,
+            over: Some(over),
+            late,
+        }
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        drop(self.over.take());
+        let _ = self.late.take().map(JoinHandle::join);
         self.bar.finish_and_clear();
     }
 }

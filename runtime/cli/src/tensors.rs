@@ -6,6 +6,17 @@
 use half::{bf16, f16};
 use trainspec_formats::checkpoint::{DType, Elements, Tensor};
 
+/// How many elements a shape has, as far as that can be counted.
+pub(crate) fn elements(shape: &[usize]) -> u64 {
+    shape.iter().fold(1, |all, n| all.saturating_mul(*n as u64))
+}
+
+/// How many bytes elements take; nothing if their type does not say.
+pub(crate) fn size(dtype: DType, shape: &[usize]) -> Option<u64> {
+    let size = dtype.size()? as u64;
+    Some(elements(shape).saturating_mul(size))
+}
+
 /// The value of an element.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Number {

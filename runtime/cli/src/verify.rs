@@ -11,7 +11,7 @@ use trainspec_formats::{Code, FileKind, FormatError};
 use crate::artifacts::{Artifact, all};
 use crate::failure::Failure;
 use crate::output::{note, plain, print, say};
-use crate::progress::{Progress, framed};
+use crate::progress::{Progress, Waiting, framed};
 use crate::{BAD_INPUT, FINE, Format};
 
 #[derive(Debug, clap::Args)]
@@ -89,7 +89,10 @@ fn report(arguments: &Arguments, path: &Path, kind: &str, damage: &[FormatError]
 /// What a thing is, and all that is wrong with it.
 fn check(artifact: &Artifact) -> (&'static str, Vec<FormatError>) {
     match artifact {
-        Artifact::Checkpoint(path) => ("checkpoint", checkpoint::verify(path)),
+        Artifact::Checkpoint(path) => {
+            let _waiting = Waiting::new("verifying", path);
+            ("checkpoint", checkpoint::verify(path))
+        }
         Artifact::State(path) => (
             "list of checkpoints",
             CheckpointState::read(path).err().into_iter().collect(),
@@ -146,9 +149,12 @@ fn events(path: &Path) -> Vec<FormatError> {
     let mut damage = Vec::new();
     let mut read = || -> Result<(), FormatError> {
         let mut reader = EventReader::open(path, EventOptions::default())?;
+        let progress = Progress::of_file(path);
         loop {
             let before = reader.position();
-            match reader.poll() {
+            let next = reader.poll();
+            progress.add(reader.position() - before);
+            match next {
                 Ok(Some(_)) => {}
                 Ok(None) => break,
                 // Behind one that is no event there may be others.

@@ -6,6 +6,7 @@ use trainspec_formats::checkpoint::{CheckpointReader, DType, Tensor, numpy};
 
 use crate::convert::{Instead, Kind};
 use crate::failure::Failure;
+use crate::tensors::size;
 
 /// How many tensors an error names.
 const NAMED: usize = 5;
@@ -72,9 +73,8 @@ impl<'a> Plan<'a> {
                 stored,
                 instead,
             };
-            let size = step.dtype().size().unwrap_or(0) as u64;
-            let elements = shape.iter().fold(1_u64, |n, &d| n.saturating_mul(d as u64));
-            plan.bytes = plan.bytes.saturating_add(elements.saturating_mul(size));
+            let bytes = size(step.dtype(), shape).unwrap_or(0);
+            plan.bytes = plan.bytes.saturating_add(bytes);
             plan.steps.push(step);
         }
         // Readers list by name; finding a step relies on it.

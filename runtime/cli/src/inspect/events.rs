@@ -10,9 +10,13 @@ use trainspec_formats::proto::session_log::SessionStatus;
 use crate::Format;
 use crate::columns::{self, Side};
 use crate::output::{count, print, say};
+use crate::progress::Waiting;
 
 pub(crate) fn show(path: &Path, format: Format) -> Result<(), FormatError> {
-    let mut run = Run::read(path, RunOptions::default())?;
+    let waiting = Waiting::new("reading", path);
+    let run = Run::read(path, RunOptions::default());
+    drop(waiting);
+    let mut run = run?;
     let damage = std::mem::take(&mut run.damage);
     match format {
         Format::Text => text(path, &run)?,

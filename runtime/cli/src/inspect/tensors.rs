@@ -5,13 +5,14 @@ use std::path::Path;
 use serde_json::json;
 use trainspec_formats::FormatError;
 use trainspec_formats::checkpoint::object::OBJECT_GRAPH_KEY;
-use trainspec_formats::checkpoint::{CheckpointReader, DType, Elements};
+use trainspec_formats::checkpoint::{CheckpointReader, Elements};
 
 use super::statistics::Statistics;
 use crate::Format;
 use crate::columns::{self, Side};
 use crate::output::{count, print, say};
 use crate::progress::Progress;
+use crate::tensors::{elements, size};
 
 /// What is known of a tensor.
 struct Row {
@@ -44,15 +45,7 @@ pub(crate) fn show(path: &Path, values: bool, format: Format) -> Result<(), Form
         CheckpointReader::Npz(_) => ("npz", "npz".to_owned()),
     };
     let (mut rows, mut damage) = (Vec::new(), None);
-    let size = |dtype: DType, shape: &[usize]| {
-        dtype
-            .size()
-            .map(|size| elements(shape).saturating_mul(size as u64))
-    };
-    let all = reader
-        .entries()
-        .filter_map(|(_, dtype, shape)| size(dtype, shape));
-    let progress = Progress::new(all.fold(0, u64::saturating_add));
+    let progress = Progress::of_tensors(&reader);
     for (name, dtype, shape) in reader.entries() {
         let (mut bytes, mut statistics) = (size(dtype, shape), None);
         let mut damaged = false;
@@ -116,10 +109,6 @@ pub(crate) fn show(path: &Path, values: bool, format: Format) -> Result<(), Form
         }
     }
     damage.map_or(Ok(()), Err)
-}
-
-fn elements(shape: &[usize]) -> u64 {
-    shape.iter().fold(1, |all, n| all.saturating_mul(*n as u64))
 }
 
 fn text(path: &Path, about: &str, rows: &[Row], values: bool) {
