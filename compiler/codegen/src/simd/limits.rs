@@ -4,6 +4,7 @@
 //! the machine does can only slow them down.
 
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Instant;
 
 use crate::exec::pool::Pool;
@@ -31,10 +32,11 @@ impl Limits {
         let threads = pool.threads();
         let rounds = 1 << 17;
         let flops = best(|| {
+            let operations = AtomicUsize::new(0);
             pool.run(threads, &|_| {
-                multiply_in_registers(rounds);
+                operations.fetch_add(multiply_in_registers(rounds), Relaxed);
             });
-            (threads * rounds * PER_ROUND) as f64
+            operations.into_inner() as f64
         });
         // Each thread has a part of its own, under a lock that nobody else asks for.
         let part = BYTES / 8 / threads;
@@ -110,21 +112,25 @@ fn sum(part: &[u64]) -> u64 {
 
 /// Chains of products and sums that do not wait for each other, enough to keep two units busy.
 const CHAINS: usize = 12;
-/// Operations of one round.
-const PER_ROUND: usize = CHAINS * 8 * 2;
 
 /// So many rounds of products and sums in registers alone; how many operations that were.
 pub fn multiply_in_registers(rounds: usize) -> usize {
-    std::hint::black_box(products(rounds));
-    rounds * PER_ROUND
+    let (sum, lanes) = products(rounds);
+    std::hint::black_box(sum);
+    2 * CHAINS * lanes * rounds
 }
 
-/// So many rounds of products and sums.
-fn products(rounds: usize) -> f32 {
+/// So many rounds of products and sums, and how many lanes the machine's longest vectors have.
+fn products(rounds: usize) -> (f32, usize) {
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("avx512f") {
+        // SAFETY: the machine has it, as was just asked.
+        return (unsafe { products_avx512(rounds) }, 16);
+    }
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma") {
         // SAFETY: the machine has both, as was just asked.
-        return unsafe { products_avx2(rounds) };
+        return (unsafe { products_avx2(rounds) }, 8);
     }
     let mut chains = [[1.0_f32; 8]; CHAINS];
     let (a, b) = std::hint::black_box((0.5_f32, 0.5_f32));
@@ -133,7 +139,26 @@ fn products(rounds: usize) -> f32 {
             chain.iter_mut().for_each(|x| *x = *x * a + b);
         }
     }
-    chains.iter().flatten().sum()
+    (chains.iter().flatten().sum(), 8)
+}
+
+/// # Safety
+///
+/// The machine must have AVX-512.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f")]
+unsafe fn products_avx512(rounds: usize) -> f32 {
+    use std::arch::x86_64::*;
+    let (a, b) = std::hint::black_box((0.5_f32, 0.5_f32));
+    let (a, b) = (_mm512_set1_ps(a), _mm512_set1_ps(b));
+    let mut chains = [_mm512_set1_ps(1.0); CHAINS];
+    for _ in 0..rounds {
+        for chain in &mut chains {
+            *chain = _mm512_fmadd_ps(*chain, a, b);
+        }
+    }
+    let total = chains.into_iter().reduce(|a, b| _mm512_add_ps(a, b));
+    _mm512_reduce_add_ps(total.expect("there are chains"))
 }
 
 /// # Safety
@@ -175,7 +200,14 @@ mod tests {
     }
 
     #[test]
-    fn both_ways_to_multiply_give_the_same() {
-        assert_eq!(products(100), CHAINS as f32 * 8.0);
+    fn all_ways_to_multiply_give_the_same() {
+        let (sum, lanes) = products(100);
+        assert_eq!(sum, (CHAINS * lanes) as f32);
+        #[cfg(target_arch = "x86_64")]
+        if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma")
+        {
+            // SAFETY: the machine has both, as was just asked.
+            assert_eq!(unsafe { products_avx2(100) }, CHAINS as f32 * 8.0);
+        }
     }
 }

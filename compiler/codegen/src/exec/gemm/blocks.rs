@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering::AcqRel};
 
 use super::pack::{self, Source, padded, panels, width};
-use super::tile::{self, ROWS, Tile};
+use super::tile::{self, MOST, Tile};
 use super::{Factor, Matrix, Product, Then, foreign, inside, lanes, vector};
 use crate::exec::pool::Pool;
 use crate::library::Shelf;
@@ -192,7 +192,7 @@ impl<'a, T: Factor> Whole<'a, T> {
 
     /// How many pieces of terms there are.
     fn pieces(&self) -> usize {
-        let tiles = self.m.div_ceil(ROWS) * self.n.div_ceil(width::<T>());
+        let tiles = self.m.div_ceil(tile::rows()) * self.n.div_ceil(width::<T>());
         match tiles <= SMALL {
             true => (self.k / DEEP).clamp(1, PIECES),
             false => 1,
@@ -206,7 +206,7 @@ impl<'a, T: Factor> Whole<'a, T> {
 
     /// Whether the right factor is packed: where its columns do not lie beside each other, or it is large and read often.
     fn packs_right(&self) -> bool {
-        self.b.steps.1 != 1 || (self.m > 2 * ROWS && self.k * self.n > PLAIN)
+        self.b.steps.1 != 1 || (self.m > 2 * tile::rows() && self.k * self.n > PLAIN)
     }
 
     /// Whether the left factor is packed: where its terms are far apart, and it is large and read often.
@@ -579,13 +579,13 @@ impl<'a, T: Factor> Whole<'a, T> {
     ) {
         let (n, k) = (columns.len(), terms.len());
         let mut tile = Tile {
-            a: [std::ptr::null(); ROWS],
+            a: [std::ptr::null(); MOST],
             step: 0,
             runs: &[0],
             run: k,
             b: std::ptr::null(),
             line: 0,
-            y: [std::ptr::null_mut(); ROWS],
+            y: [std::ptr::null_mut(); MOST],
             columns: 0,
             add: self.add || terms.start > 0,
         };
@@ -619,7 +619,7 @@ impl<'a, T: Factor> Whole<'a, T> {
                     };
                     let row = rows.start + own.start;
                     let mut y = self.y.add(row * self.row + columns.start + first);
-                    for i in 0..ROWS {
+                    for i in 0..own.len() {
                         (tile.a[i], tile.y[i]) = (a, y);
                         a = a.wrapping_add(apart);
                         y = y.wrapping_add(self.row);

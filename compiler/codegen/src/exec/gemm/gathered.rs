@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use super::pack::{self, Source, padded, panels, width};
-use super::tile::{self, ROWS, Tile};
+use super::tile::{self, MOST, Tile};
 use super::{Factor, Matrix};
 
 /// A left factor: the term `t` of run `r` of row `i` is `data[rows[i] + runs[r] + t * step]`.
@@ -87,13 +87,13 @@ pub fn multiply_gathered<T: Factor>(
     }
     let (to, from) = (y.as_mut_ptr(), a.data.as_ptr());
     let mut tile = Tile {
-        a: [from; ROWS],
+        a: [from; MOST],
         step: a.step,
         runs: if terms == 0 { &[] } else { a.runs },
         run: a.run,
         b: b.as_ptr(),
         line: 0,
-        y: [to; ROWS],
+        y: [to; MOST],
         columns: 0,
         add,
     };

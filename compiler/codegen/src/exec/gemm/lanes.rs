@@ -1,9 +1,15 @@
-//! Vectors of 256 bits, as AVX2 and FMA have them.
+//! Vectors of floats: of 256 bits, as AVX2 and FMA have them, and of 512 bits where the machine has AVX-512.
+//!
+//! Tiles of products are as wide as the machine's vectors; everything else here takes the shorter ones. Each element of a product is
+//! one sum in one lane, so which vectors are taken changes no bit of it.
 
 #[cfg(target_arch = "x86_64")]
-use std::arch::x86_64::*;
+mod long;
+#[cfg(target_arch = "x86_64")]
+mod short;
 
-/// Whether this machine has the vectors.
+/// Whether this machine has vectors of 256 bits.
+#[inline]
 pub(super) fn present() -> bool {
     #[cfg(target_arch = "x86_64")]
     {
@@ -15,14 +21,29 @@ pub(super) fn present() -> bool {
     }
 }
 
-/// An element with its vectors.
+/// Whether it has vectors of 512 bits too.
+#[inline]
+pub(super) fn long_present() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    {
+        is_x86_feature_detected!("avx512f") && present()
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        false
+    }
+}
+
+/// Vectors of one length.
 ///
 /// # Safety
 ///
-/// Every function needs a machine for which [`present`] is true. Loads and stores need as many elements as they name, all of them
-/// in one allocation; nothing has to be aligned.
+/// Every function needs a machine that has the vectors. Loads and stores need as many elements as they name, all of them in one
+/// allocation; nothing has to be aligned.
 #[cfg(target_arch = "x86_64")]
-pub trait Lanes: Copy + Send + Sync + 'static {
+pub trait Vectors {
+    /// What a lane holds.
+    type Element: Copy;
     /// A vector.
     type Vector: Copy;
     /// How many elements a vector has.
@@ -30,21 +51,36 @@ pub trait Lanes: Copy + Send + Sync + 'static {
     /// All lanes 0.
     unsafe fn zero() -> Self::Vector;
     /// All lanes the one element at `at`.
-    unsafe fn splat(at: *const Self) -> Self::Vector;
+    unsafe fn splat(at: *const Self::Element) -> Self::Vector;
     /// `WIDTH` elements.
-    unsafe fn load(at: *const Self) -> Self::Vector;
+    unsafe fn load(at: *const Self::Element) -> Self::Vector;
     /// The first `n` elements, and 0 behind them.
-    unsafe fn load_some(at: *const Self, n: usize) -> Self::Vector;
+    unsafe fn load_some(at: *const Self::Element, n: usize) -> Self::Vector;
     /// Writes `WIDTH` elements.
-    unsafe fn store(at: *mut Self, x: Self::Vector);
+    unsafe fn store(at: *mut Self::Element, x: Self::Vector);
     /// Writes the first `n` elements.
-    unsafe fn store_some(at: *mut Self, x: Self::Vector, n: usize);
+    unsafe fn store_some(at: *mut Self::Element, x: Self::Vector, n: usize);
     /// a + b.
     unsafe fn add(a: Self::Vector, b: Self::Vector) -> Self::Vector;
     /// a b + c, rounded once.
     unsafe fn fma(a: Self::Vector, b: Self::Vector, c: Self::Vector) -> Self::Vector;
+}
+
+/// An element with its vectors.
+///
+/// # Safety
+///
+/// As for [`Vectors`], on a machine for which [`present`] is true.
+#[cfg(target_arch = "x86_64")]
+pub trait Lanes: Copy + Send + Sync + 'static {
+    /// How many elements a short vector has.
+    const WIDTH: usize = <Self::Short as Vectors>::WIDTH;
+    /// Vectors of 256 bits.
+    type Short: Vectors<Element = Self>;
+    /// Vectors of 512 bits.
+    type Long: Vectors<Element = Self>;
     /// The sum of the lanes, by halves.
-    unsafe fn sum(a: Self::Vector) -> Self;
+    unsafe fn sum(a: <Self::Short as Vectors>::Vector) -> Self;
     /// Reads `WIDTH` lines of `WIDTH` elements, `from` apart, and writes them `to` apart with lines and columns swapped.
     unsafe fn turn(x: *const Self, from: usize, y: *mut Self, to: usize);
 }
@@ -64,207 +100,4 @@ impl Lanes for f32 {
 #[cfg(not(target_arch = "x86_64"))]
 impl Lanes for f64 {
     const WIDTH: usize = 4;
-}
-
-/// Eight lanes that are taken and eight that are not.
-#[cfg(target_arch = "x86_64")]
-static TAKEN: [i32; 16] = [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0];
-
-/// The lanes of 32 bits of which the first `n` are taken.
-///
-/// # Safety
-///
-/// As for [`Lanes`]; `n` is at most 8.
-#[cfg(target_arch = "x86_64")]
-#[inline]
-#[target_feature(enable = "avx2,fma")]
-unsafe fn taken(n: usize) -> __m256i {
-    debug_assert!(n <= 8);
-    // SAFETY: eight numbers lie from 8 - n on.
-    unsafe { _mm256_loadu_si256(TAKEN.as_ptr().add(8 - n).cast()) }
-}
-
-#[cfg(target_arch = "x86_64")]
-impl Lanes for f32 {
-    type Vector = __m256;
-    const WIDTH: usize = 8;
-
-    #[inline]
-    #[target_feature(enable = "avx2,fma")]
-    unsafe fn zero() -> __m256 {
-        _mm256_setzero_ps()
-    }
-
-    #[inline]
-    #[target_feature(enable = "avx2,fma")]
-    unsafe fn splat(at: *const f32) -> __m256 {
-        // SAFETY: the caller has an element there.
-        unsafe { _mm256_broadcast_ss(&*at) }
-    }
-
-    #[inline]
-    #[target_feature(enable = "avx2,fma")]
-    unsafe fn load(at: *const f32) -> __m256 {
-        // SAFETY: the caller has the elements there.
-        unsafe { _mm256_loadu_ps(at) }
-    }
-
-    #[inline]
-    #[target_feature(enable = "avx2,fma")]
-    unsafe fn load_some(at: *const f32, n: usize) -> __m256 {
-        // SAFETY: the caller has the elements there; lanes that are not taken are not read.
-        unsafe { _mm256_maskload_ps(at, taken(n)) }
-    }
-
-    #[inline]
-    #[target_feature(enable = "avx2,fma")]
-    unsafe fn store(at: *mut f32, x: __m256) {
-        // SAFETY: the caller has room there.
-        unsafe { _mm256_storeu_ps(at, x) }
-    }
-
-    #[inline]
-    #[target_feature(enable = "avx2,fma")]
-    unsafe fn store_some(at: *mut f32, x: __m256, n: usize) {
-        // SAFETY: the caller has room there; lanes that are not taken are not written.
-        unsafe { _mm256_maskstore_ps(at, taken(n), x) }
-    }
-
-    #[inline]
-    #[target_feature(enable = "avx2,fma")]
-    unsafe fn add(a: __m256, b: __m256) -> __m256 {
-        _mm256_add_ps(a, b)
-    }
-
-    #[inline]
-    #[target_feature(enable = "avx2,fma")]
-    unsafe fn fma(a: __m256, b: __m256, c: __m256) -> __m256 {
-        _mm256_fmadd_ps(a, b, c)
-    }
-
-    #[inline]
-    #[target_feature(enable = "avx2,fma")]
-    unsafe fn sum(a: __m256) -> f32 {
-        let half = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps::<1>(a));
-        let two = _mm_add_ps(half, _mm_movehl_ps(half, half));
-        _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)))
-    }
-
-    #[inline]
-    #[target_feature(enable = "avx2,fma")]
-    unsafe fn turn(x: *const f32, from: usize, y: *mut f32, to: usize) {
-        // SAFETY: the caller has eight lines of eight elements at both.
-        unsafe {
-            let line = |i: usize| _mm256_loadu_ps(x.add(i * from));
-            let low = |i: usize| _mm256_unpacklo_ps(line(2 * i), line(2 * i + 1));
-            let high = |i: usize| _mm256_unpackhi_ps(line(2 * i), line(2 * i + 1));
-            let (l0, l1, l2, l3) = (low(0), low(1), low(2), low(3));
-            let (h0, h1, h2, h3) = (high(0), high(1), high(2), high(3));
-            // Four elements of a column, from the lines 0..4 and 4..8: columns 0 and 4, 1 and 5, and so on.
-            let a = [
-                _mm256_shuffle_ps::<0x44>(l0, l1),
-                _mm256_shuffle_ps::<0xEE>(l0, l1),
-                _mm256_shuffle_ps::<0x44>(h0, h1),
-                _mm256_shuffle_ps::<0xEE>(h0, h1),
-            ];
-            let b = [
-                _mm256_shuffle_ps::<0x44>(l2, l3),
-                _mm256_shuffle_ps::<0xEE>(l2, l3),
-                _mm256_shuffle_ps::<0x44>(h2, h3),
-                _mm256_shuffle_ps::<0xEE>(h2, h3),
-            ];
-            for i in 0..4 {
-                _mm256_storeu_ps(y.add(i * to), _mm256_permute2f128_ps::<0x20>(a[i], b[i]));
-                _mm256_storeu_ps(
-                    y.add((i + 4) * to),
-                    _mm256_permute2f128_ps::<0x31>(a[i], b[i]),
-                );
-            }
-        }
-    }
-}
-
-#[cfg(target_arch = "x86_64")]
-impl Lanes for f64 {
-    type Vector = __m256d;
-    const WIDTH: usize = 4;
-
-    #[inline]
-    #[target_feature(enable = "avx2,fma")]
-    unsafe fn zero() -> __m256d {
-        _mm256_setzero_pd()
-    }
-
-    #[inline]
-    #[target_feature(enable = "avx2,fma")]
-    unsafe fn splat(at: *const f64) -> __m256d {
-        // SAFETY: the caller has an element there.
-        unsafe { _mm256_broadcast_sd(&*at) }
-    }
-
-    #[inline]
-    #[target_feature(enable = "avx2,fma")]
-    unsafe fn load(at: *const f64) -> __m256d {
-        // SAFETY: the caller has the elements there.
-        unsafe { _mm256_loadu_pd(at) }
-    }
-
-    #[inline]
-    #[target_feature(enable = "avx2,fma")]
-    unsafe fn load_some(at: *const f64, n: usize) -> __m256d {
-        // SAFETY: the caller has the elements there; lanes that are not taken are not read.
-        unsafe { _mm256_maskload_pd(at, taken(2 * n)) }
-    }
-
-    #[inline]
-    #[target_feature(enable = "avx2,fma")]
-    unsafe fn store(at: *mut f64, x: __m256d) {
-        // SAFETY: the caller has room there.
-        unsafe { _mm256_storeu_pd(at, x) }
-    }
-
-    #[inline]
-    #[target_feature(enable = "avx2,fma")]
-    unsafe fn store_some(at: *mut f64, x: __m256d, n: usize) {
-        // SAFETY: the caller has room there; lanes that are not taken are not written.
-        unsafe { _mm256_maskstore_pd(at, taken(2 * n), x) }
-    }
-
-    #[inline]
-    #[target_feature(enable = "avx2,fma")]
-    unsafe fn add(a: __m256d, b: __m256d) -> __m256d {
-        _mm256_add_pd(a, b)
-    }
-
-    #[inline]
-    #[target_feature(enable = "avx2,fma")]
-    unsafe fn fma(a: __m256d, b: __m256d, c: __m256d) -> __m256d {
-        _mm256_fmadd_pd(a, b, c)
-    }
-
-    #[inline]
-    #[target_feature(enable = "avx2,fma")]
-    unsafe fn sum(a: __m256d) -> f64 {
-        let half = _mm_add_pd(_mm256_castpd256_pd128(a), _mm256_extractf128_pd::<1>(a));
-        _mm_cvtsd_f64(_mm_add_sd(half, _mm_unpackhi_pd(half, half)))
-    }
-
-    #[inline]
-    #[target_feature(enable = "avx2,fma")]
-    unsafe fn turn(x: *const f64, from: usize, y: *mut f64, to: usize) {
-        // SAFETY: the caller has four lines of four elements at both.
-        unsafe {
-            let line = |i: usize| _mm256_loadu_pd(x.add(i * from));
-            let (a, b, c, d) = (line(0), line(1), line(2), line(3));
-            let (ab, ab_odd) = (_mm256_unpacklo_pd(a, b), _mm256_unpackhi_pd(a, b));
-            let (cd, cd_odd) = (_mm256_unpacklo_pd(c, d), _mm256_unpackhi_pd(c, d));
-            _mm256_storeu_pd(y, _mm256_permute2f128_pd::<0x20>(ab, cd));
-            _mm256_storeu_pd(y.add(to), _mm256_permute2f128_pd::<0x20>(ab_odd, cd_odd));
-            _mm256_storeu_pd(y.add(2 * to), _mm256_permute2f128_pd::<0x31>(ab, cd));
-            _mm256_storeu_pd(
-                y.add(3 * to),
-                _mm256_permute2f128_pd::<0x31>(ab_odd, cd_odd),
-            );
-        }
-    }
 }

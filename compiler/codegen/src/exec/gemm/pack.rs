@@ -6,8 +6,8 @@ use std::ops::Range;
 
 use super::Factor;
 #[cfg(target_arch = "x86_64")]
-use super::lanes;
-use super::tile::{ROWS, VECTORS};
+use super::lanes::{self, Vectors};
+use super::tile;
 
 /// A matrix whose elements are known to lie in memory: the element at (i, j) is `steps.0 * i + steps.1 * j` behind `data`.
 #[derive(Debug, Clone, Copy)]
@@ -39,7 +39,7 @@ impl<T> Source<T> {
 /// Rows cut into panels of nearly equal height, because two tiles of four rows are faster than one of six and one of two.
 #[inline]
 pub(super) fn panels(length: usize) -> impl Iterator<Item = Range<usize>> {
-    let count = length.div_ceil(ROWS).max(1);
+    let count = length.div_ceil(tile::rows()).max(1);
     let (height, more) = (length / count, length % count);
     let mut start = 0;
     (0..count).map(move |i| {
@@ -49,8 +49,9 @@ pub(super) fn panels(length: usize) -> impl Iterator<Item = Range<usize>> {
 }
 
 /// How many columns a panel of the right factor has.
-pub(super) const fn width<T: Factor>() -> usize {
-    VECTORS * T::WIDTH
+#[inline]
+pub(super) fn width<T: Factor>() -> usize {
+    tile::columns::<T>()
 }
 
 /// How many columns are laid out for `n` columns: whole vectors.
@@ -112,12 +113,12 @@ unsafe fn beside<T: Factor>(from: Source<T>, rows: Range<usize>, terms: Range<us
                     for at in (0..height).step_by(T::WIDTH) {
                         let some = T::WIDTH.min(height - at);
                         let x = match own.start + at + T::WIDTH <= rows.len() {
-                            true => T::load(from.add(at)),
-                            false => T::load_some(from.add(at), some),
+                            true => T::Short::load(from.add(at)),
+                            false => T::Short::load_some(from.add(at), some),
                         };
                         match t + 1 < k && at + T::WIDTH <= 2 * height {
-                            true => T::store(to.add(at), x),
-                            false => T::store_some(to.add(at), x, some),
+                            true => T::Short::store(to.add(at), x),
+                            false => T::Short::store_some(to.add(at), x, some),
                         }
                     }
                 }
@@ -218,10 +219,10 @@ unsafe fn lines<T: Factor>(
                     for at in (0..wide).step_by(T::WIDTH) {
                         let left = n - first - at;
                         let x = match left < T::WIDTH {
-                            true => T::load_some(line.add(first + at), left),
-                            false => T::load(line.add(first + at)),
+                            true => T::Short::load_some(line.add(first + at), left),
+                            false => T::Short::load(line.add(first + at)),
                         };
-                        T::store(to.add(at), x);
+                        T::Short::store(to.add(at), x);
                     }
                 }
             }
@@ -259,13 +260,13 @@ unsafe fn turned<T: Factor>(
                     }
                     let (mut square, mut turned) = ([T::ZERO; 64], [T::ZERO; 64]);
                     for j in 0..own {
-                        let x = T::load_some(from_column.add(j * from.steps.1), some);
-                        T::store(square.as_mut_ptr().add(j * T::WIDTH), x);
+                        let x = T::Short::load_some(from_column.add(j * from.steps.1), some);
+                        T::Short::store(square.as_mut_ptr().add(j * T::WIDTH), x);
                     }
                     T::turn(square.as_ptr(), T::WIDTH, turned.as_mut_ptr(), T::WIDTH);
                     for i in 0..some {
-                        let x = T::load(turned.as_ptr().add(i * T::WIDTH));
-                        T::store(to.add((t + i) * wide), x);
+                        let x = T::Short::load(turned.as_ptr().add(i * T::WIDTH));
+                        T::Short::store(to.add((t + i) * wide), x);
                     }
                 }
             }

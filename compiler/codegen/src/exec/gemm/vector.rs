@@ -4,6 +4,8 @@
 //! time, along the terms; where rows do, vectors of rows are.
 
 use super::blocks::{Shared, Whole};
+#[cfg(target_arch = "x86_64")]
+use super::lanes::Vectors;
 use super::pack::Source;
 use super::{Factor, Then};
 use crate::exec::pool::Pool;
@@ -158,26 +160,29 @@ impl<T: Factor> Sums<T> {
         // SAFETY: whole vectors are read where `w` terms are left, and the rest in part.
         unsafe {
             let lines: [*const T; R] = std::array::from_fn(|i| self.a.at(row + i, 0));
-            let (mut even, mut odd) = ([T::zero(); R], [T::zero(); R]);
+            let (mut even, mut odd) = ([T::Short::zero(); R], [T::Short::zero(); R]);
             let mut t = 0;
             while t + 2 * w <= k {
-                let (x, z) = (T::load(self.x.add(t)), T::load(self.x.add(t + w)));
+                let (x, z) = (
+                    T::Short::load(self.x.add(t)),
+                    T::Short::load(self.x.add(t + w)),
+                );
                 for i in 0..R {
-                    even[i] = T::fma(T::load(lines[i].add(t)), x, even[i]);
-                    odd[i] = T::fma(T::load(lines[i].add(t + w)), z, odd[i]);
+                    even[i] = T::Short::fma(T::Short::load(lines[i].add(t)), x, even[i]);
+                    odd[i] = T::Short::fma(T::Short::load(lines[i].add(t + w)), z, odd[i]);
                 }
                 t += 2 * w;
             }
             while t < k {
                 let some = w.min(k - t);
-                let x = T::load_some(self.x.add(t), some);
+                let x = T::Short::load_some(self.x.add(t), some);
                 for i in 0..R {
-                    even[i] = T::fma(T::load_some(lines[i].add(t), some), x, even[i]);
+                    even[i] = T::Short::fma(T::Short::load_some(lines[i].add(t), some), x, even[i]);
                 }
                 t += some;
             }
             for i in 0..R {
-                self.write(row + i, T::sum(T::add(even[i], odd[i])));
+                self.write(row + i, T::sum(T::Short::add(even[i], odd[i])));
             }
         }
     }
@@ -197,28 +202,28 @@ impl<T: Factor> Sums<T> {
             let some = (end - row).min(V * w);
             // SAFETY: of each vector only the rows that are there are read and written.
             unsafe {
-                let mut sums = [T::zero(); V];
+                let mut sums = [T::Short::zero(); V];
                 if some == V * w {
                     for t in 0..self.terms {
-                        let x = T::splat(self.x.add(t * self.step));
+                        let x = T::Short::splat(self.x.add(t * self.step));
                         let a = self.a.at(row, t);
                         for (v, sum) in sums.iter_mut().enumerate() {
-                            *sum = T::fma(T::load(a.add(v * w)), x, *sum);
+                            *sum = T::Short::fma(T::Short::load(a.add(v * w)), x, *sum);
                         }
                     }
                 } else {
                     for (v, sum) in sums.iter_mut().take(some.div_ceil(w)).enumerate() {
                         let own = w.min(some - v * w);
                         for t in 0..self.terms {
-                            let x = T::splat(self.x.add(t * self.step));
+                            let x = T::Short::splat(self.x.add(t * self.step));
                             let a = self.a.at(row, t).add(v * w);
-                            *sum = T::fma(T::load_some(a, own), x, *sum);
+                            *sum = T::Short::fma(T::Short::load_some(a, own), x, *sum);
                         }
                     }
                 }
                 let mut out = [T::ZERO; V * 8];
                 for (v, sum) in sums.iter().enumerate() {
-                    T::store(out.as_mut_ptr().add(v * w), *sum);
+                    T::Short::store(out.as_mut_ptr().add(v * w), *sum);
                 }
                 for (i, sum) in out.iter().take(some).enumerate() {
                     self.write(row + i, *sum);
