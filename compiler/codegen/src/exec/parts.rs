@@ -4,6 +4,7 @@ use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::exec::pool::Pool;
+use crate::simd;
 
 /// Where a slice starts, for tasks that each take a part of their own.
 #[derive(Clone, Copy)]
@@ -76,6 +77,9 @@ pub fn each_of<T: Send>(
     });
 }
 
+/// How many places ahead what will be written is fetched, because places are all over the memory.
+const AHEAD: usize = 24;
+
 /// How many rows are put by one task.
 const ROWS: usize = 1 << 11;
 
@@ -109,7 +113,14 @@ pub fn put_rows<T: Copy + Send + Sync>(
     pool.run(count.div_ceil(ROWS), &|task| {
         let own = task * ROWS..((task + 1) * ROWS).min(count);
         if width == 1 {
-            for (place, x) in places[own.clone()].iter().zip(&rows[own]) {
+            for (i, (place, x)) in places[own.clone()]
+                .iter()
+                .zip(&rows[own.clone()])
+                .enumerate()
+            {
+                if let Some(later) = places.get(own.start + i + AHEAD) {
+                    simd::prefetch_to_write(cells, *later as usize);
+                }
                 // A negative place is far behind the last.
                 if let Some(to) = cells.get(*place as usize) {
                     // SAFETY: both have four bytes, and every pattern of bits is a number.

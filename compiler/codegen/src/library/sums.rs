@@ -24,7 +24,7 @@ pub(super) fn sum_rows(r: &mut Routine<'_>) -> Result<(), Fault> {
 }
 
 /// How many places ahead what is known of a row is fetched, because rows are all over the memory.
-const AHEAD: usize = 16;
+const AHEAD: usize = 32;
 
 /// Numbers the different places; `r.scratch.repeated` says where those come again that were seen before, and which they are. Gives how
 /// many there are of both.
