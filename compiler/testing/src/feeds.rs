@@ -111,7 +111,9 @@ fn float(kind: Kind, numbers: &mut Numbers) -> f64 {
                 // Not so large that sums of products end differently in more digits.
                 1e4,
                 -300.0,
-                1e-40,
+                // Products with it are too small to be normal, which makes them zero. Numbers that are that small from the start may be
+                // taken as they are or as zero.
+                1e-37,
             ];
             special[numbers.below(special.len() as u64) as usize]
         }

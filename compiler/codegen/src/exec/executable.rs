@@ -11,6 +11,7 @@ use trainspec_ir::kernel::View;
 use trainspec_ir::plan::{Place, Program, plan};
 use trainspec_ir::{fuse, span::Span};
 
+use crate::exec::flush::Flushing;
 use crate::exec::memory::{self, Arena};
 use crate::exec::pool::Pool;
 use crate::exec::unit::{Pointers, Unit};
@@ -124,7 +125,7 @@ impl Executable {
 
     /// Runs once: inputs in the order of [`Executable::inputs`]; `places` says where in `state` each piece of [`Executable::state`] is;
     /// what can be fetched goes to `results`, which [`Executable::results`] made. Nothing is allocated once all kernels have run.
-    /// After an error the state is as it was.
+    /// After an error the state is as it was. Results too small to be normal numbers of their type are zero, as in the interpreter.
     pub fn step(
         &mut self,
         inputs: &[&Tensor],
@@ -197,6 +198,7 @@ impl Executable {
         // SAFETY: the tensors have the types that the program asks for, as was just checked, no two pointers to state are the same, and
         // all are borrowed for the run.
         unsafe {
+            let _flushing = Flushing::begin();
             self.unit
                 .run(&feeds.0, &before.0, &self.pool, &mut self.scratch)?;
         }

@@ -3,6 +3,7 @@
 
 mod code;
 mod executable;
+pub mod flush;
 pub mod gemm;
 mod memory;
 pub mod parts;

@@ -3,6 +3,9 @@
 //! In: a number of tasks and a function of the task's index. Out: nothing; the run returns when all tasks have ended.
 //! Leaves alone: how work is cut. Who runs a task is chance, so a task must not depend on it.
 //!
+//! Each thread begins with a share of the tasks of its own, the same in every run, and then helps with what is left of the others'. So
+//! the rows that a thread finds in its cache are mostly those that it wrote there a run before.
+//!
 //! A run has seats for helpers, and workers that come in time take them. Nobody waits for a worker that is asleep or
 //! off its core: the caller works through the tasks itself, and waits only for helpers that sit.
 
@@ -19,6 +22,7 @@ use std::sync::{Arc, Condvar, LockResult, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
+use crate::exec::flush::Flushing;
 use patience::Patience;
 
 /// The most threads a pool may have: the counts in the state word are ten bits wide.
@@ -82,14 +86,9 @@ impl Pool {
                 "{tasks} tasks are too many to count"
             ),
         }
-        let job = Job {
-            next: AtomicUsize::new(0),
-            tasks,
-            work,
-            panic: Mutex::new(None),
-        };
+        let job = Job::new(tasks, self.threads(), work);
         if self.workers.is_empty() || self.shared.busy.swap(true, Acquire) {
-            job.work_through();
+            job.work_through(0);
         } else {
             self.shared.share(&job, self.workers.len());
         }
@@ -107,9 +106,10 @@ impl Pool {
 
     fn grow(&mut self) -> std::io::Result<()> {
         let shared = Arc::clone(&self.shared);
-        let name = format!("trainspec-{}", self.threads());
+        let number = self.threads();
+        let worker = Builder::new().name(format!("trainspec-{number}"));
         self.workers
-            .push(Builder::new().name(name).spawn(move || shared.serve())?);
+            .push(worker.spawn(move || shared.serve(number))?);
         Ok(())
     }
 }
@@ -135,28 +135,48 @@ impl Drop for Pool {
     }
 }
 
-/// One run: a function, and the next index to call it with. All in one cache line, which helpers must fetch anyway.
+/// How many shares there are at most. More threads than that begin with the same ones.
+const SHARES: usize = 8;
+
+/// One run: a function, and the indices to call it with next. All in one cache line, which helpers must fetch anyway.
 #[repr(align(128))]
 struct Job<'a> {
-    next: AtomicUsize,
+    /// The next task of each share.
+    next: [AtomicUsize; SHARES],
+    shares: usize,
     tasks: usize,
     work: &'a (dyn Fn(usize) + Sync),
     /// The lowest task that panicked, and what it panicked with.
     panic: Mutex<Option<(usize, Box<dyn Any + Send>)>>,
 }
 
-impl Job<'_> {
-    /// Takes tasks until there are none left. Never unwinds.
-    fn work_through(&self) {
+impl<'a> Job<'a> {
+    fn new(tasks: usize, threads: usize, work: &'a (dyn Fn(usize) + Sync)) -> Job<'a> {
+        let shares = threads.min(tasks).min(SHARES);
+        Job {
+            next: std::array::from_fn(|i| AtomicUsize::new(first(tasks, shares, i))),
+            shares,
+            tasks,
+            work,
+            panic: Mutex::new(None),
+        }
+    }
+
+    /// Takes tasks until there are none left, those of an own share first. Never unwinds.
+    fn work_through(&self, thread: usize) {
         let current = Cell::new(0);
         let take_tasks = || {
-            loop {
-                let task = self.next.fetch_add(1, Relaxed);
-                if task >= self.tasks {
-                    break;
+            for i in 0..self.shares {
+                let share = (thread + i) % self.shares;
+                let end = first(self.tasks, self.shares, share + 1);
+                loop {
+                    let task = self.next[share].fetch_add(1, Relaxed);
+                    if task >= end {
+                        break;
+                    }
+                    current.set(task);
+                    (self.work)(task);
                 }
-                current.set(task);
-                (self.work)(task);
             }
         };
         // Caught around the loop, not around each task, so that a task costs nothing extra.
@@ -174,6 +194,12 @@ impl Job<'_> {
             }
         }
     }
+}
+
+/// The first task of a share, and of what would be the next behind the last.
+fn first(tasks: usize, shares: usize, share: usize) -> usize {
+    let (each, more) = (tasks / shares, tasks % shares);
+    share * each + share.min(more)
 }
 
 // The state word counts four things, so that one atomic exchange settles who sits, who sleeps and who must be woken.
@@ -229,7 +255,7 @@ impl Shared {
         }
         let _close = Close(self);
         self.open(job, workers);
-        job.work_through();
+        job.work_through(0);
     }
 
     fn open(&self, job: &Job<'_>, workers: usize) {
@@ -266,8 +292,10 @@ impl Shared {
         self.busy.store(false, Release);
     }
 
-    /// The life of a worker.
-    fn serve(&self) {
+    /// The life of a worker, which is thread `number` of the pool.
+    fn serve(&self, number: usize) {
+        // As on the thread of whoever runs a program.
+        let _flushing = Flushing::begin();
         let state = &self.gate.state;
         let mut patience = Patience::START;
         let mut seen = 0;
@@ -288,7 +316,7 @@ impl Shared {
             // pointer is this run's. `share` holds the job by reference and does not end, not even by unwinding,
             // before `close` has seen this helper leave, which is the subtraction below.
             let job = unsafe { &*self.gate.job.load(Relaxed) };
-            job.work_through();
+            job.work_through(number);
             state.fetch_sub(HELPER, Release);
         }
     }

@@ -136,16 +136,18 @@ impl Array {
     }
 }
 
-/// A float rounded to an element type.
+/// A float rounded to an element type. What is too small to be a normal number becomes zero, but for f16, which is computed in f32:
+/// machines are slow with such numbers, and compiled programs flush them as TensorFlow does.
 ///
 /// For `+ - * /` and the square root, computing in f64 and rounding afterwards gives the correctly rounded f32 (and f16,
 /// bf16) result: f64 has more than twice as many digits.
+#[inline]
 pub fn round(dtype: DType, x: f64) -> f64 {
     match dtype {
         DType::F16 => f16::from_f64(x).to_f64(),
-        DType::Bf16 => bf16::from_f64(x).to_f64(),
-        DType::F32 => f64::from(x as f32),
-        DType::F64 => x,
+        DType::Bf16 => flushed(bf16::from_f64(x).to_f64(), f64::from(f32::MIN_POSITIVE)),
+        DType::F32 => flushed(f64::from(x as f32), f64::from(f32::MIN_POSITIVE)),
+        DType::F64 => flushed(x, f64::MIN_POSITIVE),
         DType::I8
         | DType::I16
         | DType::I32
@@ -155,6 +157,16 @@ pub fn round(dtype: DType, x: f64) -> f64 {
         | DType::String => {
             panic!("{dtype} is no float")
         }
+    }
+}
+
+/// The number, or a zero of its sign where it is closer to zero than `least`.
+#[inline]
+fn flushed(x: f64, least: f64) -> f64 {
+    if x.abs() < least {
+        0.0_f64.copysign(x)
+    } else {
+        x
     }
 }
 

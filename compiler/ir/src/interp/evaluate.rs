@@ -44,9 +44,9 @@ impl Evaluation<'_> {
     /// Floats rounded to the type of a result.
     pub fn floats_of(&self, result: usize, mut a: ArrayD<f64>) -> Array {
         match self.results[result].dtype {
-            // The two of nearly all arrays: a loop without a choice in it.
-            DType::F64 => {}
-            DType::F32 => a.mapv_inplace(|x| f64::from(x as f32)),
+            // The two of nearly all arrays: a loop without a choice of types in it.
+            DType::F64 => a.mapv_inplace(|x| round(DType::F64, x)),
+            DType::F32 => a.mapv_inplace(|x| round(DType::F32, x)),
             dtype => a.mapv_inplace(|x| round(dtype, x)),
         }
         a.into()

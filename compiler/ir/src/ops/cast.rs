@@ -60,6 +60,8 @@ fn eval(e: &Evaluation<'_>) -> Array {
     let to = e.results[0].dtype;
     let numbers = |x: ArrayD<f64>| e.floats(x);
     match e.x(0) {
+        // The same type is a copy.
+        Array::Float(_) if to == e.types[0].dtype => e.x(0).clone(),
         Array::Float(x) if to.is_float() => numbers(x.to_owned()),
         Array::Float(x) => match to.int_range() {
             Some((least, most)) => e.ints(x.mapv(|x| (x as i64).clamp(least, most))),
