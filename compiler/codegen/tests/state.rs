@@ -83,3 +83,28 @@ fn wrong_state_is_refused() {
     let missing = program.run(&[], &mut [], &[0]).unwrap_err();
     assert_eq!(missing.message, "the value of `x` is missing");
 }
+
+#[test]
+fn state_that_is_made_of_other_state_sees_the_old() {
+    for elements in [1, 8, 9, 100, 5000] {
+        let ty = Type::new(DType::F32, &[elements]);
+        let b = Builder::new("cross");
+        let (x, y, z) = (b.read("x", &ty), b.read("y", &ty), b.read("z", &ty));
+        b.write("x", y * 2.0 + z);
+        b.write("y", z - 1.0);
+        b.write("z", x * 3.0);
+        let mut program = executable(b.finish());
+        let numbers = |k: usize| (0..elements).map(move |i| (i % 50 + k) as f32);
+        let mut state = [0, 100, 200].map(|k| vector(&numbers(k).collect::<Vec<_>>()));
+        program.run(&[], &mut state, &[0, 1, 2]).unwrap();
+        let expected = [
+            numbers(100)
+                .zip(numbers(200))
+                .map(|(y, z)| y * 2.0 + z)
+                .collect::<Vec<_>>(),
+            numbers(200).map(|z| z - 1.0).collect(),
+            numbers(0).map(|x| x * 3.0).collect(),
+        ];
+        assert_eq!(state, expected.map(|values| vector(&values)), "{elements}");
+    }
+}

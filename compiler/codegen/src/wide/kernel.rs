@@ -512,11 +512,16 @@ impl Kernel<'_> {
     /// What a walk does to each vector.
     fn body(&self, phase: usize, folds: &[usize], end: bool) -> Option<Values> {
         let mut values = self.new_block();
+        let mut stored = false;
         for (s, store) in self.map.stores.iter().enumerate() {
             if store.row || self.phases.first[store.register] != phase {
                 continue;
             }
             let v = self.value(&mut values, store.register, phase)?;
+            // A buffer may be written where another is read, so all is read before anything is stored.
+            if !std::mem::replace(&mut stored, true) {
+                self.read_all(&mut values, phase)?;
+            }
             let access = self.map.loads.len() + s;
             let block = &mut values.block;
             match self.map.body[store.register].dtype {
@@ -551,6 +556,20 @@ impl Kernel<'_> {
             block.push(Op::SetSum(sum, next));
         }
         Some(values)
+    }
+
+    /// The elements that a walk reads, as far as they are not known yet. What is gathered is never written.
+    fn read_all(&self, values: &mut Values, phase: usize) -> Option<()> {
+        let needed = self.phases.needed(self.map, phase);
+        for (i, inst) in self.map.body.iter().enumerate() {
+            if let InstOp::Load(load) = inst.op
+                && needed[i]
+                && self.space.loads[load].inner == 1
+            {
+                self.value(values, i, phase)?;
+            }
+        }
+        Some(())
     }
 
     /// A register as a value of a block, with all it needs.

@@ -33,7 +33,12 @@ const NEVER_FAIL: [&crate::graph::Prim; 18] = [
 /// The kernel that makes one must be a loop that reads the old value element by element or not at all, or put rows into the old
 /// value; nothing may need the old value after it or beside it; and nothing after it may fail, so that a failed run leaves the state as
 /// it was.
-pub(super) fn find(kernels: &Kernels, waves: &[usize], last: &[usize]) -> Vec<(BufferId, StateId)> {
+pub(super) fn find(
+    kernels: &Kernels,
+    waves: &[usize],
+    last: &[usize],
+    readers: &HashMap<(usize, BufferId), usize>,
+) -> Vec<(BufferId, StateId)> {
     let sums = sums(kernels);
     let fails = kernels.kernels.iter().rposition(|k| may_fail(&sums, k));
     let safe = fails.map_or(0, |i| i + 1);
@@ -49,7 +54,6 @@ pub(super) fn find(kernels: &Kernels, waves: &[usize], last: &[usize]) -> Vec<(B
             makers.insert(*b, place);
         });
     }
-    let readers = readers(kernels, waves);
     let mut found = Vec::new();
     for (state, view) in &kernels.writes {
         let Some(place) = makers.get(&view.buffer).copied() else {
@@ -70,7 +74,7 @@ pub(super) fn find(kernels: &Kernels, waves: &[usize], last: &[usize]) -> Vec<(B
 }
 
 /// How many kernels of a wave read a buffer.
-fn readers(kernels: &Kernels, waves: &[usize]) -> HashMap<(usize, BufferId), usize> {
+pub(super) fn readers(kernels: &Kernels, waves: &[usize]) -> HashMap<(usize, BufferId), usize> {
     let mut readers = HashMap::new();
     for (kernel, wave) in kernels.kernels.iter().zip(waves) {
         let own: HashSet<BufferId> = kernel.reads().map(|v| v.buffer).collect();

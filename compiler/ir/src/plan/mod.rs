@@ -1,9 +1,11 @@
 //! Kernels to a program: where each buffer lies.
 //!
 //! In: kernels in order. Out: the same with a place for each buffer. Kernels that do not need each other run in one wave. Buffers that
-//! kernels make share one arena: two of them lie in the same place when no wave needs both.
+//! kernels make share one arena: two of them lie in the same place when no wave needs both, or when one is made of the other, element by
+//! element.
 
 mod cost;
+mod hosts;
 mod in_place;
 mod waves;
 
@@ -63,24 +65,41 @@ pub fn plan(kernels: Kernels) -> Program {
             Origin::Made => Place::Arena(0),
         });
     }
-    for (buffer, state) in in_place::find(&kernels, &waves, &last) {
+    let readers = in_place::readers(&kernels, &waves);
+    for (buffer, state) in in_place::find(&kernels, &waves, &last, &readers) {
         places[buffer.index()] = Place::State(state.index());
     }
+    let ends = hosts::Ends {
+        kernels: &kernels,
+        waves: &waves,
+        last: &last,
+        readers: &readers,
+    };
     // What is in use: from, to, the last wave that needs it; sorted by place.
     let mut used: Vec<(usize, usize, usize)> = Vec::new();
     let mut arena = 0;
     for (now, kernel) in kernels.kernels.iter().enumerate() {
         // What is read last by the wave itself must not be overwritten by it.
         used.retain(|(_, _, last)| *last >= waves[now]);
-        for buffer in &kernel.makes {
+        for (buffer, host) in kernel.makes.iter().zip(ends.hosts(now)) {
             if matches!(places[buffer.index()], Place::State(_)) {
+                continue;
+            }
+            let until = waves.get(last[buffer.index()]).copied();
+            let until = until.unwrap_or(usize::MAX);
+            let host = host.and_then(|host| match places[host.index()] {
+                Place::Arena(from) => used.iter_mut().find(|(start, _, _)| *start == from),
+                Place::Input(_) | Place::Const(_) | Place::State(_) => None,
+            });
+            if let Some((from, _, last)) = host {
+                *last = until;
+                places[buffer.index()] = Place::Arena(*from);
                 continue;
             }
             let size = room(&kernels, *buffer);
             let from = gap(&used, size);
             let at = used.partition_point(|(start, _, _)| *start < from);
-            let until = waves.get(last[buffer.index()]).copied();
-            used.insert(at, (from, from + size, until.unwrap_or(usize::MAX)));
+            used.insert(at, (from, from + size, until));
             arena = arena.max(from + size);
             places[buffer.index()] = Place::Arena(from);
         }
