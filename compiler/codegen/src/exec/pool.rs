@@ -144,7 +144,9 @@ struct Job<'a> {
     /// The next task of each share.
     next: [AtomicUsize; SHARES],
     shares: usize,
-    tasks: usize,
+    /// How many tasks a share has at least, and how many have one more.
+    each: usize,
+    more: usize,
     work: &'a (dyn Fn(usize) + Sync),
     /// The lowest task that panicked, and what it panicked with.
     panic: Mutex<Option<(usize, Box<dyn Any + Send>)>>,
@@ -153,10 +155,12 @@ struct Job<'a> {
 impl<'a> Job<'a> {
     fn new(tasks: usize, threads: usize, work: &'a (dyn Fn(usize) + Sync)) -> Job<'a> {
         let shares = threads.min(tasks).min(SHARES);
+        let (each, more) = (tasks / shares, tasks % shares);
         Job {
-            next: std::array::from_fn(|i| AtomicUsize::new(first(tasks, shares, i))),
+            next: std::array::from_fn(|i| AtomicUsize::new(first(each, more, i))),
             shares,
-            tasks,
+            each,
+            more,
             work,
             panic: Mutex::new(None),
         }
@@ -168,7 +172,7 @@ impl<'a> Job<'a> {
         let take_tasks = || {
             for i in 0..self.shares {
                 let share = (thread + i) % self.shares;
-                let end = first(self.tasks, self.shares, share + 1);
+                let end = first(self.each, self.more, share + 1);
                 loop {
                     let task = self.next[share].fetch_add(1, Relaxed);
                     if task >= end {
@@ -197,8 +201,7 @@ impl<'a> Job<'a> {
 }
 
 /// The first task of a share, and of what would be the next behind the last.
-fn first(tasks: usize, shares: usize, share: usize) -> usize {
-    let (each, more) = (tasks / shares, tasks % shares);
+fn first(each: usize, more: usize, share: usize) -> usize {
     share * each + share.min(more)
 }
 
@@ -259,10 +262,11 @@ impl Shared {
     }
 
     fn open(&self, job: &Job<'_>, workers: usize) {
+        let tasks = job.shares * job.each + job.more;
         self.gate
             .job
             .store(ptr::from_ref(job).cast_mut().cast(), Relaxed);
-        let seats = workers.min(job.tasks - 1);
+        let seats = workers.min(tasks - 1);
         let called = |state| seats.saturating_sub(workers - count(state, SLEEPER));
         // Release: who takes a seat sees the job.
         let before = self.gate.state.update(Release, Relaxed, |state| {

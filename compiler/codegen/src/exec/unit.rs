@@ -45,7 +45,12 @@ struct Wave {
     tasks: Vec<usize>,
     /// Where the addresses of each begin in the table.
     tables: Vec<usize>,
+    /// Whether all of them together are less work than to call another thread.
+    little: bool,
 }
+
+/// How many elements of loops are done sooner alone than with another thread.
+const LITTLE: usize = 1 << 11;
 
 impl Wave {
     /// The wave that begins with a kernel, where there are several in it.
@@ -62,6 +67,7 @@ impl Wave {
             return None;
         }
         let (mut loops, mut tasks, mut tables) = (Vec::new(), vec![0], vec![0]);
+        let mut elements = 0_usize;
         let all = program.kernels.kernels[first..].iter().zip(&steps[first..]);
         for (kernel, step) in all.take(kernels) {
             let (Step::Map { entry, walk }, What::Map(map)) = (step, &kernel.what) else {
@@ -71,6 +77,7 @@ impl Wave {
                 true => 0,
                 false => walk.task_count(),
             };
+            elements = elements.saturating_add(map.shape.iter().product());
             loops.push((*entry, walk.clone()));
             tasks.push(tasks[tasks.len() - 1] + count);
             tables.push(tables[tables.len() - 1] + map.loads.len() + map.stores.len());
@@ -79,6 +86,7 @@ impl Wave {
             loops,
             tasks,
             tables,
+            little: elements < LITTLE,
         })
     }
 }
@@ -467,14 +475,18 @@ impl Unit {
         let table = Table(table);
         let (table, entries) = (&table, self.code.entries());
         let tasks = wave.tasks[wave.loops.len()];
-        pool.run(tasks, &|task| {
+        let work = |task: usize| {
             let own = wave.tasks.partition_point(|start| *start <= task) - 1;
             let (entry, walk) = &wave.loops[own];
             let pointers = &table.pointers()[wave.tables[own]..wave.tables[own + 1]];
             let (from, to) = walk.rows_of(task - wave.tasks[own]);
             // SAFETY: as for a loop that runs alone; loops of one wave write nothing that another of them reads or writes.
             unsafe { walk.run(entries[*entry], pointers, from, to) };
-        });
+        };
+        match wave.little {
+            true => (0..tasks).for_each(work),
+            false => pool.run(tasks, &work),
+        }
     }
 
     /// How long it took to compile each kernel; a routine takes no time, a loop that of its body.

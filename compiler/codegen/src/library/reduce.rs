@@ -17,7 +17,7 @@ use crate::exec::parts;
 use crate::exec::vectors::{self, wide};
 
 /// How many terms are reduced by running values, at the most.
-pub(super) const BLOCK: usize = 4096;
+pub(super) const BLOCK: usize = 256;
 
 /// How many running values there are.
 pub(super) const LANES: usize = 8;

@@ -251,7 +251,11 @@ impl<'a, T: Factor> Whole<'a, T> {
     fn parts(&self, columns: usize) -> (usize, usize) {
         let (wanted, panels) = (self.tasks(), columns.div_ceil(width::<T>()));
         let tall = self.m.div_ceil(TALL);
-        let across = (wanted / tall).clamp(1, panels.div_ceil(2).min(PARTS));
+        // Rows that are packed are packed once where no two parts share them.
+        let across = match self.packs_left() && self.m / FLAT >= 2 * wanted {
+            true => 1,
+            false => (wanted / tall).clamp(1, panels.div_ceil(2).min(PARTS)),
+        };
         let down = tall.max((wanted / across).min(self.m / FLAT)).max(1);
         // Shares for two and four threads.
         let down = match down * across > 2 && across % 4 != 0 {

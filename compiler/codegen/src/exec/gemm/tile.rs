@@ -267,17 +267,21 @@ mod tests {
             }
             y
         };
-        // SAFETY, of all calls below: the last term read is at 39 + 100 + 24, the lines are 33 long, and 39 of them are read.
+        // The last term read is at 39 + 100 + 24, the lines are 33 long, and 39 of them are read.
         for height in 1..=MOST {
             for columns in 1..=super::columns::<T>() {
                 for (whole, add) in [(false, false), (false, true), (true, true)] {
-                    let plain = computed(height, columns, add, &|t| unsafe { portable(height, t) });
+                    // SAFETY: all that is read and written is there, as is said above.
+                    let plain = |t: &Tile<'_, T>| unsafe { portable(height, t) };
+                    let plain = computed(height, columns, add, &plain);
                     if height <= rows() {
+                        // SAFETY: the same, and the machine has tiles of so many rows.
                         let best = |t: &Tile<'_, T>| unsafe { compute(height, whole, t) };
                         assert_eq!(plain, computed(height, columns, add, &best));
                     }
                     #[cfg(target_arch = "x86_64")]
                     if lanes::present() && height <= SOME && columns <= VECTORS * T::WIDTH {
+                        // SAFETY: the same, and the machine has the vectors.
                         let short = |t: &Tile<'_, T>| unsafe { short::compute(height, whole, t) };
                         assert_eq!(plain, computed(height, columns, add, &short));
                     }
