@@ -40,18 +40,41 @@ pub enum Cause {
     },
 }
 
-/// A line of a data file.
+/// Where a record stands in a data file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     /// The file.
     pub path: Arc<Path>,
-    /// The line, counted from 1.
-    pub line: u64,
+    /// Where in it.
+    pub at: At,
+}
+
+/// A place in a data file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum At {
+    /// A line, counted from 1.
+    Line(u64),
+    /// A record of a record file, counted from 1.
+    Record(u64),
+}
+
+impl Place {
+    /// In that line of a file.
+    pub fn line(path: &Arc<Path>, line: u64) -> Place {
+        Place {
+            path: path.clone(),
+            at: At::Line(line),
+        }
+    }
 }
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.path.display(), self.line)
+        let path = self.path.display();
+        match self.at {
+            At::Line(line) => write!(f, "{path}:{line}"),
+            At::Record(number) => write!(f, "{path}, record {number}"),
+        }
     }
 }
 
@@ -62,9 +85,9 @@ pub struct DataError {
     pub message: String,
     /// The file.
     pub path: Option<Arc<Path>>,
-    /// The line in it, counted from 1.
-    pub line: Option<u64>,
-    /// What a value in that line is called.
+    /// Where in it.
+    pub place: Option<At>,
+    /// What a value there is called.
     pub column: Option<Box<str>>,
     /// The setting or feature of the spec that it has to do with.
     pub span: Option<Span>,
@@ -89,7 +112,13 @@ impl DataError {
 
     /// In that line of a file.
     pub fn in_line(mut self, line: u64) -> DataError {
-        self.line = Some(line);
+        self.place = Some(At::Line(line));
+        self
+    }
+
+    /// In that record of a record file.
+    pub fn in_record(mut self, number: u64) -> DataError {
+        self.place = Some(At::Record(number));
         self
     }
 
@@ -116,11 +145,17 @@ impl fmt::Display for DataError {
     /// `data/iris.csv:5: column "x": ...`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(path) = &self.path {
-            write!(f, "{}:", path.display())?;
-            if let Some(line) = self.line {
-                write!(f, "{line}:")?;
+            match self.place {
+                Some(at) => write!(
+                    f,
+                    "{}: ",
+                    Place {
+                        path: path.clone(),
+                        at
+                    }
+                )?,
+                None => write!(f, "{}: ", path.display())?,
             }
-            f.write_str(" ")?;
         }
         if let Some(column) = &self.column {
             write!(f, "column `{column}`: ")?;

@@ -25,5 +25,5 @@ pub mod session;
 mod state;
 pub mod train;
 
-pub use error::{Cause, DataError, Place, SessionError};
+pub use error::{At, Cause, DataError, Place, SessionError};
 pub use state::State;

@@ -16,7 +16,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         "compiler",
         &["trainspec-codegen", "trainspec-frontend", "trainspec-ir"],
     ),
-    ("runtime", &["trainspec-compiler"]),
+    ("runtime", &["trainspec-compiler", "trainspec-formats"]),
     (
         "runtime/cli",
         &["trainspec-compiler", "trainspec-formats", "trainspec"],

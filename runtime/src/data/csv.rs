@@ -12,7 +12,7 @@ use std::sync::Arc;
 use trainspec_compiler::ir::graph::Type;
 use trainspec_compiler::typed::{Constant, Feature, Setting};
 
-use crate::data::{Element, Opening, Stage, paths, text};
+use crate::data::{Element, Opening, Stage, paths, text, values};
 use crate::{DataError, Place, SessionError};
 
 use field::Column;
@@ -178,7 +178,7 @@ impl<'a> Csv<'a> {
                 open.width = Some((found, line));
             }
         }
-        let mut values = std::collections::BTreeMap::new();
+        let mut read = std::collections::BTreeMap::new();
         for (column, place) in self.columns.iter().zip(&open.places) {
             let fields = |i: usize| place.map_or(&b""[..], |p| open.lines.field(p + i));
             let tensor = column.read(&fields).map_err(|error| {
@@ -191,13 +191,13 @@ impl<'a> Csv<'a> {
                     false => error,
                 }
             })?;
-            values.insert(column.feature.name.clone(), tensor);
+            read.insert(column.feature.name.clone(), tensor);
         }
         Ok(Element {
-            values,
+            values: read,
             rows: None,
             pass: 0,
-            place: Some(Place { path, line }),
+            place: Some(Place::line(&path, line)),
         })
     }
 }
@@ -277,7 +277,7 @@ impl<'a> Column<'a> {
             return Err(DataError::new(message).at(feature.span));
         }
         let ty = Type::of(&feature.ty).expect("the sizes of features are known");
-        let defaults = field::defaults(feature, &ty)?;
+        let defaults = values::defaults(feature, &ty)?;
         Ok(Column {
             feature,
             ty,

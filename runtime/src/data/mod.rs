@@ -12,6 +12,8 @@ mod repeat;
 mod select;
 mod shuffle;
 mod split;
+mod tfrecord;
+mod values;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -248,6 +250,11 @@ fn source<'a>(
             let csv = csv::Csv::open(cx, source, &set.features)?;
             let records = csv.count();
             Ok((Box::new(csv), records))
+        }
+        "tfrecord" => {
+            let records = tfrecord::Records::open(cx, source, &set.features)?;
+            let count = records.count();
+            Ok((Box::new(records), count))
         }
         "source" => {
             let name = text(source, "name").unwrap_or_default();

@@ -234,8 +234,8 @@ fn what_cannot_be_read_is_told_before_anything_is() {
             "no.csv: cannot be read: entity not found",
         ),
         (
-            "source tfrecord(\"a\"); feature x: f32;",
-            "`tfrecord` sources cannot be read yet",
+            "source npy(\"a\"); feature x: f32;",
+            "`npy` sources cannot be read yet",
         ),
         (
             "source npy(\"a\"); feature x: f32;",

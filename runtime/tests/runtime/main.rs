@@ -6,3 +6,4 @@ mod session;
 mod settings;
 mod stages;
 mod support;
+mod tfrecord;

@@ -1,11 +1,11 @@
 //! The text of a field as the value of a feature.
 
 use trainspec_compiler::ir::graph::Type;
-use trainspec_compiler::ir::tensor::Data;
 use trainspec_compiler::ir::{DType, Tensor, interp};
-use trainspec_compiler::typed::{Constant, Feature};
+use trainspec_compiler::typed::Feature;
 
 use crate::DataError;
+use crate::data::values::{Value, bounded, tensor};
 
 /// A feature and how it is read.
 pub(super) struct Column<'a> {
@@ -13,14 +13,6 @@ pub(super) struct Column<'a> {
     pub(super) ty: Type,
     /// What stands in for each of its elements.
     pub(super) defaults: Option<Vec<Value>>,
-}
-
-/// One element.
-#[derive(Debug, Clone)]
-pub(super) enum Value {
-    Float(f64),
-    Int(i64),
-    Bytes(Vec<u8>),
 }
 
 impl Column<'_> {
@@ -51,7 +43,7 @@ impl Column<'_> {
     fn element(&self, i: usize, field: &[u8]) -> Result<Value, DataError> {
         let dtype = self.ty.dtype;
         if let (true, Some(defaults)) = (field.trim_ascii().is_empty(), &self.defaults) {
-            return self.bounded(defaults[i].clone());
+            return bounded(self.feature, defaults[i].clone());
         }
         if dtype == DType::String {
             return Ok(Value::Bytes(field.to_owned()));
@@ -93,20 +85,7 @@ impl Column<'_> {
             },
             DType::String => unreachable!("strings are taken as they are"),
         };
-        self.bounded(value)
-    }
-
-    fn bounded(&self, value: Value) -> Result<Value, DataError> {
-        match (&value, self.feature.bounds) {
-            (Value::Int(n), Some((low, high))) if !(low..high).contains(n) => {
-                let name = &self.feature.name;
-                Err(
-                    DataError::new(format!("`{name}` is {n}, which is not in {low}..{high}"))
-                        .at(self.feature.span),
-                )
-            }
-            _ => Ok(value),
-        }
+        bounded(self.feature, value)
     }
 }
 
@@ -131,76 +110,4 @@ fn float(text: &str, dtype: DType) -> Option<Option<f64>> {
     // Infinity that is written as such is meant.
     let meant = !text.bytes().any(|b| b.is_ascii_digit());
     Some((rounded.is_finite() || meant).then_some(rounded))
-}
-
-fn tensor(ty: &Type, values: Vec<Value>) -> Tensor {
-    let floats = || {
-        values.iter().map(|v| match v {
-            Value::Float(x) => *x,
-            Value::Int(n) => *n as f64,
-            Value::Bytes(_) => 0.0,
-        })
-    };
-    let ints = || {
-        values.iter().map(|v| match v {
-            Value::Int(n) => *n,
-            Value::Float(_) | Value::Bytes(_) => 0,
-        })
-    };
-    match ty.dtype {
-        DType::F16 | DType::Bf16 | DType::F32 | DType::F64 => Tensor::from_f64s(ty, floats()),
-        DType::I8 | DType::I16 | DType::I32 | DType::I64 | DType::U8 | DType::Bool => {
-            Tensor::from_i64s(ty, ints())
-        }
-        DType::String => {
-            let bytes = |v| match v {
-                Value::Bytes(bytes) => bytes,
-                Value::Float(_) | Value::Int(_) => Vec::new(),
-            };
-            Tensor::of(
-                &ty.shape,
-                Data::String(values.into_iter().map(bytes).collect()),
-            )
-        }
-    }
-}
-
-/// The default of each element of a feature: one for all of them, or a list.
-pub(super) fn defaults(feature: &Feature, ty: &Type) -> Result<Option<Vec<Value>>, DataError> {
-    let Some(default) = feature.default.as_ref().filter(|d| **d != Constant::None) else {
-        return Ok(None);
-    };
-    let mut values = Vec::new();
-    flatten(default, &mut values);
-    if let (false, [one]) = (matches!(default, Constant::List(_)), values.as_slice()) {
-        values = vec![one.clone(); ty.elements()];
-    }
-    match values.len() == ty.elements() {
-        true => Ok(Some(values)),
-        false => {
-            let message = format!(
-                "the default of `{}` has {} values, and `{}` has {}",
-                feature.name,
-                values.len(),
-                feature.ty,
-                ty.elements()
-            );
-            Err(DataError::new(message).at(feature.span))
-        }
-    }
-}
-
-fn flatten(constant: &Constant, values: &mut Vec<Value>) {
-    match constant {
-        Constant::List(list) => list.iter().for_each(|c| flatten(c, values)),
-        Constant::Int(n) => values.push(Value::Int(n.value().unwrap_or(0))),
-        Constant::Float(x) => values.push(Value::Float(*x)),
-        Constant::Bool(b) => values.push(Value::Int(i64::from(*b))),
-        Constant::Text(text) => values.push(Value::Bytes(text.as_bytes().to_vec())),
-        Constant::None
-        | Constant::Word(_)
-        | Constant::DType(_)
-        | Constant::Interval(_)
-        | Constant::Value(_) => {}
-    }
 }

@@ -1,0 +1,356 @@
+//! `tfrecord`: the Examples of record files.
+//!
+//! A feature is found by its key. Floats come from lists of floats, integers and truths from lists of integers, strings from lists of
+//! bytes; `u8` also from the bytes of one string. A feature of varying length has as many elements as the record has.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read};
+use std::path::Path;
+use std::sync::Arc;
+
+use trainspec_compiler::ir::graph::Type;
+use trainspec_compiler::ir::{DType, Tensor, interp};
+use trainspec_compiler::typed::{Feature, Setting};
+use trainspec_formats::FormatError;
+use trainspec_formats::examples::{self, Example};
+use trainspec_formats::proto::feature::Kind;
+use trainspec_formats::records::{Compression, Expected, ReaderOptions, RecordReader};
+
+use crate::data::values::{Value, bounded, defaults, tensor};
+use crate::data::{Element, Opening, Stage, count_names, paths, word};
+use crate::outside::Bytes;
+use crate::{At, DataError, Place, SessionError};
+
+/// Files of up to so many bytes together are counted when they are opened.
+const COUNTED_BYTES: u64 = 16 << 20;
+
+/// The records of record files.
+pub(super) struct Records<'a> {
+    cx: Opening<'a>,
+    files: Vec<Arc<Path>>,
+    options: ReaderOptions,
+    columns: Vec<Column<'a>>,
+    /// Which file is read.
+    file: usize,
+    open: Option<Open>,
+}
+
+/// A file that is being read, and how many records of it were.
+struct Open {
+    reader: RecordReader<Forward>,
+    number: u64,
+}
+
+/// A file from its beginning to its end.
+struct Forward {
+    file: Box<dyn Bytes>,
+    position: u64,
+}
+
+impl Read for Forward {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read_at(self.position, buffer)?;
+        self.position += read as u64;
+        Ok(read)
+    }
+}
+
+impl<'a> Records<'a> {
+    pub(super) fn open(
+        cx: Opening<'a>,
+        source: &'a Setting,
+        features: &'a [Feature],
+    ) -> Result<Records<'a>, SessionError> {
+        let compression = match word(source, "compression") {
+            Some("none") => Expected::Is(Compression::None),
+            Some("gzip") => Expected::Is(Compression::Gzip),
+            Some("zlib") => Expected::Is(Compression::Zlib),
+            _ => Expected::Detect,
+        };
+        let columns: Result<_, DataError> = features.iter().map(Column::new).collect();
+        Ok(Records {
+            cx,
+            files: paths::files(cx, source)?,
+            options: ReaderOptions {
+                compression,
+                ..ReaderOptions::default()
+            },
+            columns: columns?,
+            file: 0,
+            open: None,
+        })
+    }
+
+    /// How many records there are, if the files are small and whole.
+    pub(super) fn count(&self) -> Option<u64> {
+        let mut bytes = 0_u64;
+        let mut records = 0;
+        for path in &self.files {
+            let file = self.cx.outside.open(path).ok()?;
+            bytes = bytes.checked_add(file.length().ok()?)?;
+            if bytes > COUNTED_BYTES {
+                return None;
+            }
+            let mut reader = self.begin(path).ok()?;
+            while reader.next().ok()?.is_some() {
+                records += 1;
+            }
+        }
+        Some(records)
+    }
+
+    fn begin(&self, path: &Arc<Path>) -> Result<RecordReader<Forward>, DataError> {
+        let failed = |e: io::Error| DataError::new(format!("cannot be read: {e}")).in_file(path);
+        let file = self.cx.outside.open(path).map_err(failed)?;
+        let file = Forward { file, position: 0 };
+        RecordReader::new(file, &self.options).map_err(|e| damaged(e, path))
+    }
+
+    /// Goes to the next record and lets `work` have it; `None` behind the last file.
+    fn read<R>(
+        &mut self,
+        work: impl FnOnce(&[Column<'a>], &[u8], &Arc<Path>, u64) -> Result<R, DataError>,
+    ) -> Result<Option<R>, DataError> {
+        while let Some(path) = self.files.get(self.file).cloned() {
+            if self.open.is_none() {
+                let reader = self.begin(&path)?;
+                self.open = Some(Open { reader, number: 0 });
+            }
+            let open = self.open.as_mut().expect("it was just opened");
+            if let Some(record) = open.reader.next().map_err(|e| damaged(e, &path))? {
+                open.number += 1;
+                return work(&self.columns, record, &path, open.number).map(Some);
+            }
+            self.open = None;
+            self.file += 1;
+        }
+        Ok(None)
+    }
+}
+
+/// A file that is not as it should be.
+fn damaged(error: FormatError, path: &Arc<Path>) -> DataError {
+    let help = format!(
+        "`trainspec recover {} OUT` saves the intact records",
+        path.display()
+    );
+    DataError::new(error.to_string()).in_file(path).help(help)
+}
+
+/// The features of a record.
+fn decode(
+    columns: &[Column<'_>],
+    record: &[u8],
+    path: &Arc<Path>,
+    number: u64,
+) -> Result<Element, DataError> {
+    let here = |error: DataError| error.in_file(path).in_record(number);
+    let example =
+        examples::decode(record).map_err(|e| here(DataError::new(e.cause.to_string())))?;
+    let mut values = BTreeMap::new();
+    for column in columns {
+        let (tensor, count) = column.read(&example).map_err(here)?;
+        let name = &column.feature.name;
+        if column.counted {
+            let count_name = count_names(name, 1).swap_remove(0);
+            values.insert(count_name, Tensor::scalar(count as i64));
+        }
+        values.insert(name.clone(), tensor);
+    }
+    Ok(Element {
+        values,
+        rows: None,
+        pass: 0,
+        place: Some(Place {
+            path: path.clone(),
+            at: At::Record(number),
+        }),
+    })
+}
+
+impl Stage for Records<'_> {
+    fn next(&mut self) -> Result<Option<Element>, SessionError> {
+        Ok(self.read(decode)?)
+    }
+
+    fn advance(&mut self) -> Result<bool, SessionError> {
+        Ok(self.read(|_, _, _, _| Ok(()))?.is_some())
+    }
+
+    fn restart(&mut self) {
+        self.file = 0;
+        self.open = None;
+    }
+
+    fn rewind(&mut self) {
+        self.restart();
+    }
+}
+
+/// A feature and how it is read.
+struct Column<'a> {
+    feature: &'a Feature,
+    /// The type, as large as it can become.
+    ty: Type,
+    /// Whether the record says how long it is.
+    counted: bool,
+    defaults: Option<Vec<Value>>,
+}
+
+impl<'a> Column<'a> {
+    fn new(feature: &'a Feature) -> Result<Column<'a>, DataError> {
+        let counted: Vec<usize> = (feature.ty.shape.0.iter().enumerate())
+            .filter_map(|(i, dim)| dim.count.as_ref().map(|_| i))
+            .collect();
+        if !matches!(counted[..], [] | [0]) {
+            let message = format!(
+                "an Example has lists of one varying length, the first, and `{}` is `{}`",
+                feature.name, feature.ty
+            );
+            return Err(DataError::new(message).at(feature.span));
+        }
+        let ty = Type::of(&feature.ty).expect("the sizes of features are known");
+        let defaults = match counted.is_empty() {
+            true => defaults(feature, &ty)?,
+            false => None,
+        };
+        Ok(Column {
+            feature,
+            ty,
+            counted: !counted.is_empty(),
+            defaults,
+        })
+    }
+
+    /// The tensor, and how long it is where that varies.
+    fn read(&self, example: &Example) -> Result<(Tensor, usize), DataError> {
+        let key = &self.feature.key;
+        let found = example.features.as_ref().and_then(|f| f.feature.get(key));
+        let found = found.and_then(|feature| feature.kind.as_ref());
+        let mut values = match (found, &self.defaults) {
+            (Some(kind), _) if !(is_empty(kind) && self.defaults.is_some()) => self.values(kind)?,
+            (_, Some(defaults)) => defaults.clone(),
+            // As long as nothing is there, nothing is.
+            (_, None) if self.counted => Vec::new(),
+            (_, None) => return Err(self.missing(example)),
+        };
+        for value in &mut values {
+            *value = bounded(self.feature, std::mem::replace(value, Value::Int(0)))?;
+        }
+        let (found, wanted) = (values.len(), self.ty.elements());
+        let fits = match self.counted {
+            true => {
+                found <= wanted
+                    && found.is_multiple_of(self.ty.shape[1..].iter().product::<usize>().max(1))
+            }
+            false => found == wanted,
+        };
+        if !fits {
+            let message = format!(
+                "`{key}` has {found} values, and `{}` takes {}{wanted}",
+                self.feature.ty,
+                if self.counted { "up to " } else { "" }
+            );
+            return Err(DataError::new(message).at(self.feature.span));
+        }
+        let length = found
+            / self
+                .ty
+                .shape
+                .get(1..)
+                .unwrap_or(&[])
+                .iter()
+                .product::<usize>()
+                .max(1);
+        let nothing = match self.ty.dtype {
+            DType::String => Value::Bytes(Vec::new()),
+            _ => Value::Int(0),
+        };
+        values.resize(wanted, nothing);
+        Ok((tensor(&self.ty, values), length))
+    }
+
+    fn missing(&self, example: &Example) -> DataError {
+        let key = &self.feature.key;
+        let mut names: Vec<&str> = (example.features.iter())
+            .flat_map(|f| f.feature.keys().map(String::as_str))
+            .collect();
+        names.sort_unstable();
+        let mut shown: Vec<String> = names.iter().take(12).map(|n| format!("`{n}`")).collect();
+        if names.len() > 12 {
+            shown.push("...".to_owned());
+        }
+        let help = match shown.is_empty() {
+            true => "the record has no features".to_owned(),
+            false => format!(
+                "its features are {}; a default stands in for what is missing: `feature {}: {} = 0;`",
+                shown.join(", "),
+                self.feature.name,
+                self.feature.ty
+            ),
+        };
+        DataError::new(format!("there is no feature `{key}`"))
+            .at(self.feature.span)
+            .help(help)
+    }
+
+    /// The elements of a list, as the type of the feature has them.
+    fn values(&self, kind: &Kind) -> Result<Vec<Value>, DataError> {
+        let dtype = self.ty.dtype;
+        match (kind, dtype) {
+            (Kind::FloatList(list), DType::F16 | DType::Bf16 | DType::F32 | DType::F64) => {
+                let float = |x: &f32| {
+                    Value::Float(match dtype {
+                        DType::F16 => interp::round(dtype, f64::from(*x)),
+                        _ => f64::from(*x),
+                    })
+                };
+                Ok(list.value.iter().map(float).collect())
+            }
+            (
+                Kind::Int64List(list),
+                DType::I8 | DType::I16 | DType::I32 | DType::I64 | DType::U8 | DType::Bool,
+            ) => {
+                let (low, high) = dtype.int_range().unwrap_or((0, 1));
+                let int = |n: &i64| match (low..=high).contains(n) {
+                    true => Ok(Value::Int(*n)),
+                    false => {
+                        let message =
+                            format!("`{}` has {n}, which is no {dtype}", self.feature.key);
+                        Err(DataError::new(message).at(self.feature.span))
+                    }
+                };
+                list.value.iter().map(int).collect()
+            }
+            (Kind::BytesList(list), DType::U8) if list.value.len() == 1 => {
+                let byte = |b: &u8| Value::Int(i64::from(*b));
+                Ok(list.value[0].iter().map(byte).collect())
+            }
+            (Kind::BytesList(list), DType::String) => Ok(list
+                .value
+                .iter()
+                .map(|b| Value::Bytes(b.to_vec()))
+                .collect()),
+            (kind, _) => {
+                let has = match kind {
+                    Kind::BytesList(_) => "strings",
+                    Kind::FloatList(_) => "floats",
+                    Kind::Int64List(_) => "integers",
+                };
+                let message = format!(
+                    "`{}` has {has}, and is read as `{}`",
+                    self.feature.key, self.feature.ty
+                );
+                Err(DataError::new(message).at(self.feature.span))
+            }
+        }
+    }
+}
+
+fn is_empty(kind: &Kind) -> bool {
+    match kind {
+        Kind::BytesList(list) => list.value.is_empty(),
+        Kind::FloatList(list) => list.value.is_empty(),
+        Kind::Int64List(list) => list.value.is_empty(),
+    }
+}

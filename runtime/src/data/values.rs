@@ -1,0 +1,103 @@
+//! Elements of features, before they are tensors.
+
+use trainspec_compiler::ir::graph::Type;
+use trainspec_compiler::ir::tensor::Data;
+use trainspec_compiler::ir::{DType, Tensor};
+use trainspec_compiler::typed::{Constant, Feature};
+
+use crate::DataError;
+
+/// One element.
+#[derive(Debug, Clone)]
+pub(super) enum Value {
+    Float(f64),
+    Int(i64),
+    Bytes(Vec<u8>),
+}
+
+/// A value that lies where the feature says.
+pub(super) fn bounded(feature: &Feature, value: Value) -> Result<Value, DataError> {
+    match (&value, feature.bounds) {
+        (Value::Int(n), Some((low, high))) if !(low..high).contains(n) => {
+            let name = &feature.name;
+            Err(
+                DataError::new(format!("`{name}` is {n}, which is not in {low}..{high}"))
+                    .at(feature.span),
+            )
+        }
+        _ => Ok(value),
+    }
+}
+
+/// Values as a tensor, which has as many.
+pub(super) fn tensor(ty: &Type, values: Vec<Value>) -> Tensor {
+    let floats = || {
+        values.iter().map(|v| match v {
+            Value::Float(x) => *x,
+            Value::Int(n) => *n as f64,
+            Value::Bytes(_) => 0.0,
+        })
+    };
+    let ints = || {
+        values.iter().map(|v| match v {
+            Value::Int(n) => *n,
+            Value::Float(_) | Value::Bytes(_) => 0,
+        })
+    };
+    match ty.dtype {
+        DType::F16 | DType::Bf16 | DType::F32 | DType::F64 => Tensor::from_f64s(ty, floats()),
+        DType::I8 | DType::I16 | DType::I32 | DType::I64 | DType::U8 | DType::Bool => {
+            Tensor::from_i64s(ty, ints())
+        }
+        DType::String => {
+            let bytes = |v| match v {
+                Value::Bytes(bytes) => bytes,
+                Value::Float(_) | Value::Int(_) => Vec::new(),
+            };
+            Tensor::of(
+                &ty.shape,
+                Data::String(values.into_iter().map(bytes).collect()),
+            )
+        }
+    }
+}
+
+/// The default of each element of a feature: one for all of them, or a list.
+pub(super) fn defaults(feature: &Feature, ty: &Type) -> Result<Option<Vec<Value>>, DataError> {
+    let Some(default) = feature.default.as_ref().filter(|d| **d != Constant::None) else {
+        return Ok(None);
+    };
+    let mut values = Vec::new();
+    flatten(default, &mut values);
+    if let (false, [one]) = (matches!(default, Constant::List(_)), values.as_slice()) {
+        values = vec![one.clone(); ty.elements()];
+    }
+    match values.len() == ty.elements() {
+        true => Ok(Some(values)),
+        false => {
+            let message = format!(
+                "the default of `{}` has {} values, and `{}` has {}",
+                feature.name,
+                values.len(),
+                feature.ty,
+                ty.elements()
+            );
+            Err(DataError::new(message).at(feature.span))
+        }
+    }
+}
+
+fn flatten(constant: &Constant, values: &mut Vec<Value>) {
+    match constant {
+        Constant::List(list) => list.iter().for_each(|c| flatten(c, values)),
+        Constant::Int(n) => values.push(Value::Int(n.value().unwrap_or(0))),
+        Constant::Float(x) => values.push(Value::Float(*x)),
+        Constant::Bool(b) => values.push(Value::Int(i64::from(*b))),
+        Constant::Text(text) => values.push(Value::Bytes(text.as_bytes().to_vec())),
+        Constant::None
+        | Constant::Word(_)
+        | Constant::DType(_)
+        | Constant::Interval(_)
+        | Constant::Value(_) => {}
+    }
+}

@@ -1,0 +1,152 @@
+//! Record files of Examples: what is read, and what errors say.
+
+use crate::support::{World, ints, read};
+use trainspec_compiler::ir::Tensor;
+use trainspec_formats::examples::{Feature, encode, example};
+use trainspec_formats::proto::feature::Kind;
+use trainspec_formats::proto::{BytesList, FloatList, Int64List};
+use trainspec_formats::records::{Compression, RecordWriter, WriterOptions};
+
+fn int64s(value: &[i64]) -> Feature {
+    let value = value.to_vec();
+    Feature {
+        kind: Some(Kind::Int64List(Int64List { value })),
+    }
+}
+
+fn floats(value: &[f32]) -> Feature {
+    let value = value.to_vec();
+    Feature {
+        kind: Some(Kind::FloatList(FloatList { value })),
+    }
+}
+
+fn strings(value: &[&[u8]]) -> Feature {
+    let value = value.iter().map(|b| b.to_vec().into()).collect();
+    Feature {
+        kind: Some(Kind::BytesList(BytesList { value })),
+    }
+}
+
+/// A file of records.
+fn file(compression: Compression, records: &[Vec<(&str, Feature)>]) -> Vec<u8> {
+    let options = WriterOptions {
+        compression,
+        ..WriterOptions::default()
+    };
+    let mut writer = RecordWriter::new(Vec::new(), &options);
+    for record in records {
+        writer.write(&encode(&example(record.clone()))).unwrap();
+    }
+    writer.finish().unwrap()
+}
+
+/// The message of the error that reading one record gives, as `feature`.
+fn error(record: Vec<(&str, Feature)>, feature: &str) -> String {
+    let world = World::new(&[("a.tfrecord", &file(Compression::None, &[record]))]);
+    let settings = format!("source tfrecord(\"a.tfrecord\"); feature {feature};");
+    let error = read(&world, &settings, 9).unwrap_err();
+    assert!(error.is_bad_input());
+    error.to_string()
+}
+
+#[test]
+fn features_are_found_by_key_and_converted() {
+    let records = [
+        vec![
+            ("x", floats(&[0.5, 1.5])),
+            ("n", int64s(&[-3])),
+            ("image", strings(&[&[0, 255, 7]])),
+            ("list", int64s(&[1, 2, 3])),
+            ("name", strings(&[b"one"])),
+        ],
+        vec![
+            ("x", floats(&[2.5, 3.5])),
+            ("n", int64s(&[4])),
+            ("image", int64s(&[9, 8, 7])),
+            ("name", strings(&[b"two"])),
+        ],
+    ];
+    for compression in [Compression::None, Compression::Gzip, Compression::Zlib] {
+        let world = World::new(&[("a.tfrecord", &file(compression, &records))]);
+        let settings = "source tfrecord(\"a.tfrecord\"); feature x: f64[2]; feature m: i32 as \"n\"; \
+            feature image: u8[3]; feature list: i64[<=4]; feature name: string; feature more: f32 = 7.0;";
+        let found = read(&world, settings, 9).unwrap();
+        assert_eq!(found.len(), 2);
+        assert_eq!(found[0].values["x"], Tensor::new(&[2], vec![0.5, 1.5]));
+        assert_eq!(ints(&found, "m"), [-3, 4]);
+        assert_eq!(
+            found[0].values["image"],
+            Tensor::new(&[3], vec![0_u8, 255, 7])
+        );
+        assert_eq!(
+            found[1].values["image"],
+            Tensor::new(&[3], vec![9_u8, 8, 7])
+        );
+        assert_eq!(
+            found[0].values["list"],
+            Tensor::new(&[4], vec![1_i64, 2, 3, 0])
+        );
+        assert_eq!(ints(&found, "list#count"), [3, 0]);
+        assert_eq!(found[1].values["name"], Tensor::scalar(b"two".to_vec()));
+        assert_eq!(found[1].values["more"], Tensor::scalar(7.0_f32));
+        let place = found[1].place.as_ref().unwrap();
+        assert_eq!(place.to_string(), "a.tfrecord, record 2");
+    }
+}
+
+#[test]
+fn several_files_come_one_after_the_other() {
+    let one = |n: i64| file(Compression::None, &[vec![("n", int64s(&[n]))]]);
+    let world = World::new(&[("d/b-1", &one(2)), ("d/a", &one(9)), ("d/b-0", &one(1))]);
+    let settings = "source tfrecord(\"d/b-*\"); feature n: i64; repeat; take 5;";
+    assert_eq!(
+        ints(&read(&world, settings, 9).unwrap(), "n"),
+        [1, 2, 1, 2, 1]
+    );
+}
+
+#[test]
+fn what_does_not_fit_is_told_with_its_record() {
+    let n = |values: &[i64]| vec![("n", int64s(values))];
+    assert_eq!(
+        error(n(&[1, 2]), "n: i64[3]"),
+        "a.tfrecord, record 1: `n` has 2 values, and `i64[3]` takes 3"
+    );
+    assert_eq!(
+        error(n(&[1, 2, 3]), "n: i64[<=2]"),
+        "a.tfrecord, record 1: `n` has 3 values, and `i64[<=2]` takes up to 2"
+    );
+    assert_eq!(
+        error(n(&[300]), "n: u8"),
+        "a.tfrecord, record 1: `n` has 300, which is no u8"
+    );
+    assert_eq!(
+        error(n(&[1]), "n: f32"),
+        "a.tfrecord, record 1: `n` has integers, and is read as `f32`"
+    );
+    assert_eq!(
+        error(n(&[5]), "n: i64 in 0..5"),
+        "a.tfrecord, record 1: `n` is 5, which is not in 0..5"
+    );
+    assert_eq!(
+        error(n(&[5]), "m: i64"),
+        "a.tfrecord, record 1: there is no feature `m`"
+    );
+}
+
+#[test]
+fn damage_is_told_with_its_place() {
+    let mut bytes = file(Compression::None, &[vec![("n", int64s(&[1]))]]);
+    let last = bytes.len() - 1;
+    bytes[last] ^= 1;
+    let world = World::new(&[("a.tfrecord", &bytes)]);
+    let settings = "source tfrecord(\"a.tfrecord\"); feature n: i64;";
+    let error = read(&world, settings, 9).unwrap_err();
+    assert!(error.is_bad_input());
+    let told = error.to_string();
+    assert!(
+        told.starts_with("a.tfrecord: ") && told.contains("checksum"),
+        "{told}"
+    );
+}
