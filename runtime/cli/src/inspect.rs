@@ -39,14 +39,18 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
     let mut code = FINE;
     let mut is_first = true;
     for path in &arguments.paths {
-        let artifacts = match shown(path) {
-            Ok(artifacts) => artifacts,
+        let found = match shown(path) {
+            Ok(found) => found,
             Err(e) => {
                 code = Failure::from(e).tell(arguments.format);
                 continue;
             }
         };
-        for artifact in artifacts {
+        found.tell_passed_over(arguments.format);
+        for error in found.broken {
+            code = Failure::from(error).tell(arguments.format);
+        }
+        for artifact in found.artifacts {
             if !std::mem::take(&mut is_first) && arguments.format == Format::Text {
                 print("");
             }

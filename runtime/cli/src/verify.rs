@@ -17,8 +17,9 @@ use crate::{BAD_INPUT, FINE, Format};
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Reads everything and compares every checksum. Of a folder, all checkpoints, record files and event\n\
-                  files in it and below it are checked. Exit code 2 if anything is damaged. A line of JSON is one\n\
-                  file or checkpoint: `path`, `kind`, and `damage` with file, offset and cause of each."
+                  files in it and below it are checked; a file that is not what its name promises is damaged. Exit\n\
+                  code 2 if anything is damaged. A line of JSON is one file or checkpoint: `path`, `kind`, and\n\
+                  `damage` with file, offset and cause of each; or `path` and `passed_over`, where it is no file."
 )]
 pub(crate) struct Arguments {
     /// Checkpoints, record files, event files, or folders of them
@@ -35,14 +36,21 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> u8 {
     let (mut checked, mut damaged, mut code) = (0, 0, FINE);
     for path in &arguments.paths {
-        let artifacts = match all(path) {
-            Ok(artifacts) => artifacts,
+        let found = match all(path) {
+            Ok(found) => found,
             Err(e) => {
                 code = Failure::from(e).tell(arguments.format);
                 continue;
             }
         };
-        for artifact in artifacts {
+        found.tell_passed_over(arguments.format);
+        for error in found.broken {
+            checked += 1;
+            damaged += 1;
+            let file = error.path.clone().unwrap_or_else(|| path.clone());
+            report(arguments, &file, "unknown", &[error]);
+        }
+        for artifact in found.artifacts {
             let (kind, damage) = check(&artifact);
             checked += 1;
             damaged += usize::from(!damage.is_empty());

@@ -71,13 +71,23 @@ impl ReadAt for Vec<u8> {
     }
 }
 
-/// Opens a file for reading. A folder is refused: on some systems it opens and fails later.
+/// Opens a file for reading at any place. What is no regular file is refused: a folder opens on some systems and fails later, and a pipe has
+/// no length and cannot be read twice.
 pub fn open(kind: FileKind, path: &Path) -> Result<File> {
-    let opened = File::open(path).and_then(|file| match file.metadata()?.is_dir() {
-        true => Err(io::ErrorKind::IsADirectory.into()),
-        false => Ok(file),
-    });
-    opened.map_err(|e| FormatError::io(kind, "open it", e).in_file(path))
+    let failed = |e| FormatError::io(kind, "open it", e).in_file(path);
+    let refused = |about: fs::Metadata| match about {
+        about if about.is_file() => Ok(()),
+        about if about.is_dir() => Err(failed(io::ErrorKind::IsADirectory.into())),
+        _ => {
+            let cause = "this is no regular file, and only those can be read at any place";
+            Err(FormatError::invalid(kind, cause).in_file(path))
+        }
+    };
+    // Before it is opened, since opening a pipe waits for its writer.
+    refused(fs::metadata(path).map_err(failed)?)?;
+    let file = File::open(path).map_err(failed)?;
+    refused(file.metadata().map_err(failed)?)?;
+    Ok(file)
 }
 
 /// A file that takes the place of another when it is complete, so that a failure leaves what was there before.

@@ -117,7 +117,7 @@ impl RunReader {
                 Some(only) => name == *only,
                 None => is_event_file(&name.to_string_lossy()),
             };
-            if is_later && is_first && is_wanted && !is_folder(&entry) {
+            if is_later && is_first && is_wanted && is_file(&entry) {
                 first = Some(name);
             }
         }
@@ -125,6 +125,6 @@ impl RunReader {
     }
 }
 
-fn is_folder(entry: &fs::DirEntry) -> bool {
-    fs::metadata(entry.path()).is_ok_and(|found| found.is_dir())
+fn is_file(entry: &fs::DirEntry) -> bool {
+    fs::metadata(entry.path()).is_ok_and(|found| found.is_file())
 }
