@@ -5,10 +5,13 @@ mod folder;
 use std::path::{Path, PathBuf};
 
 use trainspec_formats::checkpoint::bundle::{data_files, index_path};
+use trainspec_formats::checkpoint::{CheckpointReader, get_checkpoint_mtimes, latest_checkpoint};
 use trainspec_formats::events::is_event_file;
 use trainspec_formats::files::{self, ReadAt};
 use trainspec_formats::records::{Compression, ReaderOptions, RecordReader};
 use trainspec_formats::{Code, FileKind, FormatError, bounded, crc, table};
+
+use crate::output::{note, plain};
 
 pub(crate) use folder::Found;
 
@@ -44,15 +47,12 @@ pub(crate) fn shown(path: &Path) -> Result<Found, FormatError> {
         return Ok(found);
     }
     let all = std::mem::take(&mut found.artifacts);
-    match trainspec_formats::checkpoint::latest_checkpoint(path, None)? {
+    match newest(path)? {
         Some(newest) => found.artifacts.push(Artifact::Checkpoint(newest)),
-        // A list whose files are gone is worth a look; without one, the last by name is.
+        // A list whose files are gone is worth a look.
         None => {
-            let last = all
-                .iter()
-                .rfind(|a| matches!(a, Artifact::Checkpoint(_)) && a.path().parent() == Some(path));
             let list = all.iter().find(|a| matches!(a, Artifact::State(_)));
-            found.artifacts.extend(last.or(list).cloned());
+            found.artifacts.extend(list.cloned());
         }
     }
     let rest = |a: &Artifact| matches!(a, Artifact::Events(_) | Artifact::Records(_));
@@ -69,6 +69,58 @@ pub(crate) fn all(path: &Path) -> Result<Found, FormatError> {
         artifacts: vec![of_file(path)?],
         ..Found::default()
     })
+}
+
+/// Opens the checkpoint that a path means, of a folder the newest.
+pub(crate) fn open(path: &Path) -> Result<CheckpointReader, FormatError> {
+    if is_folder(path) {
+        let Some(newest) = newest(path)? else {
+            let cause = "there is no checkpoint in this folder";
+            return Err(FormatError::not_found(FileKind::Other, cause).in_file(path));
+        };
+        return CheckpointReader::open_prefix(&newest);
+    }
+    let other = match of_file(path) {
+        Ok(Artifact::Records(_)) => "a record file",
+        Ok(Artifact::Events(_)) => "an event file",
+        Ok(Artifact::State(_)) => "a list of checkpoints",
+        Ok(Artifact::Checkpoint(_)) | Err(_) => return CheckpointReader::open_prefix(path),
+    };
+    let cause = format!("this is {other}, and no checkpoint");
+    Err(FormatError::invalid(FileKind::Other, cause).in_file(path))
+}
+
+/// The newest checkpoint of a folder: the one that its list names, or the one of the highest step, the latest among equals. What no list
+/// names is told.
+fn newest(folder: &Path) -> Result<Option<PathBuf>, FormatError> {
+    if let Some(newest) = latest_checkpoint(folder, None)? {
+        return Ok(Some(newest));
+    }
+    let order = |prefix: &PathBuf| {
+        let name = prefix.file_name().unwrap_or_default().to_string_lossy();
+        let times = get_checkpoint_mtimes(&[prefix]).unwrap_or_default();
+        (step(&name), times.first().copied(), prefix.clone())
+    };
+    let newest = folder::checkpoints(folder).into_iter().max_by_key(order);
+    if let Some(newest) = &newest {
+        note(plain(format_args!(
+            "{}: no list says which checkpoint is the newest; taking {}, by its step and time",
+            folder.display(),
+            newest.display()
+        )));
+    }
+    Ok(newest)
+}
+
+/// The step in the name of a checkpoint: `model.ckpt-1000`, also with an ending or a shard behind it.
+fn step(name: &str) -> Option<u64> {
+    let name = name.split("-?????-of-").next().unwrap_or(name);
+    let name = match name.rsplit_once('.') {
+        Some((start, "safetensors" | "npz")) => start,
+        _ => name,
+    };
+    let digits = name.rsplit(|c: char| !c.is_ascii_digit()).next()?;
+    digits.parse().ok()
 }
 
 /// Whether a path is a folder, and not the prefix of a checkpoint beside it.

@@ -10,6 +10,7 @@ use trainspec_formats::checkpoint::{CheckpointReader, Tensor, numpy};
 use trainspec_formats::files::{Durability, Replacement};
 use trainspec_formats::{Code, FileKind};
 
+use crate::artifacts;
 use crate::failure::Failure;
 use crate::tensors::Texts;
 use crate::{FINE, Format};
@@ -82,7 +83,7 @@ fn cat(arguments: &Arguments) -> Result<(), Failure> {
             Failure::input(message).help("`--force` replaces it, when the new one is complete")
         );
     }
-    let reader = CheckpointReader::open(&arguments.checkpoint)?;
+    let reader = artifacts::open(&arguments.checkpoint)?;
     let tensor = find(&reader, arguments)?;
     if form == Form::Npy && arguments.format == Format::Text && !numpy::holds(tensor.dtype()) {
         return Err(

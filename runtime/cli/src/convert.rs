@@ -14,6 +14,7 @@ use trainspec_formats::checkpoint::{
 use trainspec_formats::files::Durability;
 use trainspec_formats::{FormatError, Result as FormatResult};
 
+use crate::artifacts;
 use crate::failure::Failure;
 use crate::output::{count, print, say};
 use crate::progress::Progress;
@@ -85,7 +86,7 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
 fn convert(arguments: &Arguments) -> Result<(), Failure> {
     let start = Instant::now();
     let kind = arguments.to.unwrap_or_else(|| kind_of(&arguments.output));
-    let reader = CheckpointReader::open(&arguments.input)?;
+    let reader = artifacts::open(&arguments.input)?;
     let plan = Plan::new(
         &reader,
         kind,

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use trainspec_formats::checkpoint::{self, CheckpointState};
+use trainspec_formats::checkpoint::{self, CheckpointState, Whereabouts, whereabouts};
 use trainspec_formats::events::{EventReader, ReaderOptions as EventOptions, is_event_file};
 use trainspec_formats::records::Recovering;
 use trainspec_formats::{Code, FileKind, FormatError};
@@ -103,7 +103,7 @@ fn check(artifact: &Artifact) -> (&'static str, Vec<FormatError>) {
         }
         Artifact::State(path) => (
             "list of checkpoints",
-            CheckpointState::read(path).err().into_iter().collect(),
+            list(path).unwrap_or_else(|e| vec![e]),
         ),
         Artifact::Records(path) => ("records", records(path).unwrap_or_else(|e| vec![e])),
         Artifact::Events(path) if path.is_dir() => {
@@ -111,6 +111,21 @@ fn check(artifact: &Artifact) -> (&'static str, Vec<FormatError>) {
         }
         Artifact::Events(path) => ("events", events(path)),
     }
+}
+
+/// A list of checkpoints, all of which should be in its folder.
+fn list(path: &Path) -> Result<Vec<FormatError>, FormatError> {
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let listed = CheckpointState::read(path)?.listed();
+    let wrong = listed.into_iter().filter_map(|prefix| {
+        let cause = match whereabouts(folder, &prefix) {
+            Whereabouts::There => return None,
+            Whereabouts::Missing => format!("the checkpoint `{prefix}` is missing"),
+            Whereabouts::Outside => format!("the path `{prefix}` leads out of the folder"),
+        };
+        Some(FormatError::not_found(FileKind::CheckpointState, cause).in_file(path))
+    });
+    Ok(wrong.collect())
 }
 
 fn records(path: &Path) -> Result<Vec<FormatError>, FormatError> {

@@ -180,3 +180,77 @@ fn a_folder_that_cannot_be_listed_does_not_stop_the_rest() {
     // Nothing is closed to some users.
     assert_eq!(code, if is_closed { 2 } else { 0 }, "{text}");
 }
+
+#[test]
+fn entries_of_a_list_are_in_its_folder() {
+    let folder = Folder::new();
+    bundle(&folder.path("run/model-1"));
+    bundle(&folder.path("other/model-9"));
+    symlink("../other", folder.path("run/link")).unwrap();
+    let inside = folder.path("run/model-1");
+    let outside = folder.path("other/model-9");
+    let mut text = "model_checkpoint_path: \"model-1\"\n".to_owned();
+    for path in [
+        &inside,
+        "gone-2",
+        "../other/model-9",
+        "link/model-9",
+        &outside,
+    ] {
+        text += &format!("all_model_checkpoint_paths: {path:?}\n");
+    }
+    let list = folder.write("run/checkpoint", text);
+    let list = list.to_str().unwrap();
+    let output = trainspec(&["verify", list]);
+    let told = err(&output);
+    assert_eq!((code(&output), told.lines().count()), (2, 4), "{told}");
+    assert!(told.contains("`gone-2` is missing"), "{told}");
+    for path in ["../other/model-9", "link/model-9", &outside] {
+        assert!(told.contains(&format!("`{path}` leads out")), "{told}");
+    }
+    let output = trainspec(&["inspect", "--format", "json", list]);
+    let shown: serde_json::Value = serde_json::from_str(&out(&output)).unwrap();
+    assert_eq!(shown["missing"], serde_json::json!(["gone-2"]));
+    let expected = serde_json::json!(["../other/model-9", "link/model-9", outside]);
+    assert_eq!(shown["outside"], expected);
+}
+
+#[test]
+fn without_a_list_the_highest_step_is_the_newest() {
+    let folder = Folder::new();
+    for step in [1000, 900, 99] {
+        bundle(&folder.path(&format!("run/model-{step}")));
+    }
+    let (run, newest) = (folder.path("run"), folder.path("run/model-1000"));
+    for arguments in [
+        &["inspect", &run][..],
+        &["cat", &run, "w"],
+        &["diff", &run, &newest],
+        &["convert", &run, &folder.path("out.npz")],
+    ] {
+        let output = trainspec(arguments);
+        assert_eq!(code(&output), 0, "{}", err(&output));
+        assert!(err(&output).contains(&newest), "{}", err(&output));
+    }
+    // Among equals, the latest.
+    folder.write("tie/a-5", std::fs::read(folder.path("out.npz")).unwrap());
+    folder.write("tie/b-5", std::fs::read(folder.path("out.npz")).unwrap());
+    let file = std::fs::File::options()
+        .write(true)
+        .open(folder.path("tie/a-5"));
+    let later = std::time::SystemTime::now() + std::time::Duration::from_secs(9);
+    file.unwrap().set_modified(later).unwrap();
+    let output = trainspec(&["cat", &folder.path("tie"), "w"]);
+    assert!(err(&output).contains("tie/a-5"), "{}", err(&output));
+}
+
+#[test]
+fn what_is_no_checkpoint_is_called_by_its_name() {
+    let folder = Folder::new();
+    bundle(&folder.path("a"));
+    records(&folder.path("b"));
+    let output = trainspec(&["diff", &folder.path("a"), &folder.path("b")]);
+    let told = err(&output);
+    assert_eq!(code(&output), 2, "{told}");
+    assert!(told.contains("this is a record file"), "{told}");
+}

@@ -216,10 +216,10 @@ pub fn replace(kind: FileKind, path: &Path, bytes: &[u8], durability: Durability
     file.commit(durability)
 }
 
-/// Whether a relative path stays below the folder that it starts from, whatever links may do.
-pub fn stays_inside(path: &Path) -> bool {
+/// Whether a relative path stays below the folder that it starts from: by its text, and by the links on its way, as far as they exist.
+pub fn stays_inside(folder: &Path, path: &Path) -> bool {
     let mut depth = 0_usize;
-    path.components().all(|part| match part {
+    let by_text = path.components().all(|part| match part {
         Component::Normal(_) => {
             depth += 1;
             true
@@ -230,7 +230,25 @@ pub fn stays_inside(path: &Path) -> bool {
             depth != usize::MAX
         }
         Component::RootDir | Component::Prefix(_) => false,
-    })
+    });
+    by_text && leads_inside(folder, path)
+}
+
+/// Whether what exists of a path is in the folder, links followed.
+fn leads_inside(folder: &Path, path: &Path) -> bool {
+    let here = match folder.as_os_str().is_empty() {
+        true => Path::new("."),
+        false => folder,
+    };
+    let Ok(root) = here.canonicalize() else {
+        return true;
+    };
+    // The last part may be no file but the beginning of the names of several.
+    let whole = here.join(path);
+    let mut found = whole.ancestors().map(Path::canonicalize);
+    found
+        .find_map(io::Result::ok)
+        .is_none_or(|real| real.starts_with(root))
 }
 
 #[cfg(test)]
@@ -263,7 +281,26 @@ mod tests {
             ("a/../../b", false),
             ("/a", false),
         ] {
-            assert_eq!(stays_inside(Path::new(path)), inside, "{path}");
+            let found = stays_inside(Path::new("nowhere"), Path::new(path));
+            assert_eq!(found, inside, "{path}");
         }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_that_leaves_its_folder_is_seen() {
+        let folder = std::env::temp_dir().join(format!("trainspec-links-{}", std::process::id()));
+        fs::create_dir_all(folder.join("run/sub")).unwrap();
+        std::os::unix::fs::symlink("..", folder.join("run/out")).unwrap();
+        std::os::unix::fs::symlink("sub", folder.join("run/in")).unwrap();
+        for (path, inside) in [
+            ("sub/model", true),
+            ("in/model", true),
+            ("out/model", false),
+        ] {
+            let found = stays_inside(&folder.join("run"), Path::new(path));
+            assert_eq!(found, inside, "{path}");
+        }
+        fs::remove_dir_all(&folder).unwrap();
     }
 }

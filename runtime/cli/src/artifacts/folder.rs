@@ -141,6 +141,22 @@ impl Found {
     }
 }
 
+/// The checkpoints in a folder, without those below it.
+pub(super) fn checkpoints(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Found::default();
+    let entries = listed(folder).unwrap_or_default();
+    found.look_at(folder, &entries, &mut Vec::new());
+    let checkpoints = found
+        .artifacts
+        .into_iter()
+        .filter_map(|artifact| match artifact {
+            Artifact::Checkpoint(path) => Some(path),
+            Artifact::Records(_) | Artifact::State(_) | Artifact::Events(_) => None,
+        });
+    let all: BTreeSet<PathBuf> = checkpoints.collect();
+    all.into_iter().collect()
+}
+
 /// What a path is that is no regular file.
 ///
 /// A link to a file is one; links to folders are not followed, so a circle of them cannot trap us.
@@ -213,10 +229,8 @@ fn named_in_list(folder: &Path) -> BTreeSet<String> {
     let Ok(state) = CheckpointState::read(&folder.join(STATE_FILE)) else {
         return BTreeSet::new();
     };
-    let mut all = state.all_model_checkpoint_paths;
-    all.push(state.model_checkpoint_path);
     let here = folder.canonicalize().ok();
-    let named = all.iter().filter_map(|prefix| {
+    let named = state.listed().into_iter().filter_map(|prefix| {
         let path = folder.join(prefix);
         let parent = path.parent().and_then(|parent| parent.canonicalize().ok());
         let name = path.file_name()?.to_str()?.to_owned();
