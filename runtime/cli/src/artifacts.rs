@@ -40,6 +40,18 @@ impl Artifact {
     }
 }
 
+/// What a list of checkpoints is called.
+pub(crate) const LIST: &str = "list of checkpoints";
+
+/// What a file of tensors is called.
+pub(crate) fn kind_of(reader: &CheckpointReader) -> &'static str {
+    match reader {
+        CheckpointReader::Bundle(_) | CheckpointReader::Table(_) => "checkpoint",
+        CheckpointReader::Safetensors(_) => "safetensors",
+        CheckpointReader::Npz(_) => "npz",
+    }
+}
+
 /// What a path means: of a folder the newest checkpoint and the runs in it and below it.
 pub(crate) fn shown(path: &Path) -> Result<Found, FormatError> {
     let mut found = all(path)?;

@@ -1,6 +1,8 @@
 //! `trainspec inspect`
 
 mod events;
+mod features;
+mod last;
 mod list;
 mod records;
 mod statistics;

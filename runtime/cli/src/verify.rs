@@ -3,12 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use trainspec_formats::checkpoint::{self, CheckpointState, Whereabouts, whereabouts};
+use trainspec_formats::checkpoint::{
+    self, CheckpointReader, CheckpointState, Whereabouts, whereabouts,
+};
 use trainspec_formats::events::{EventReader, ReaderOptions as EventOptions, is_event_file};
 use trainspec_formats::records::Recovering;
 use trainspec_formats::{Code, FileKind, FormatError};
 
-use crate::artifacts::{Artifact, all};
+use crate::artifacts::{Artifact, LIST, all, kind_of};
 use crate::failure::Failure;
 use crate::output::{note, plain, print, say};
 use crate::progress::{Progress, Waiting, framed};
@@ -99,12 +101,12 @@ fn check(artifact: &Artifact) -> (&'static str, Vec<FormatError>) {
     match artifact {
         Artifact::Checkpoint(path) => {
             let _waiting = Waiting::new("verifying", path);
-            ("checkpoint", checkpoint::verify(path))
+            match CheckpointReader::open(path) {
+                Ok(reader) => (kind_of(&reader), reader.verify()),
+                Err(_) => ("checkpoint", checkpoint::verify(path)),
+            }
         }
-        Artifact::State(path) => (
-            "list of checkpoints",
-            list(path).unwrap_or_else(|e| vec![e]),
-        ),
+        Artifact::State(path) => (LIST, list(path).unwrap_or_else(|e| vec![e])),
         Artifact::Records(path) => ("records", records(path).unwrap_or_else(|e| vec![e])),
         Artifact::Events(path) if path.is_dir() => {
             ("events", folder(path).unwrap_or_else(|e| vec![e]))

@@ -7,6 +7,7 @@ use trainspec_formats::FormatError;
 use trainspec_formats::checkpoint::{CheckpointState, Whereabouts, whereabouts};
 
 use crate::Format;
+use crate::artifacts::LIST;
 use crate::columns::{self, Side};
 use crate::output::{print, say};
 
@@ -21,7 +22,7 @@ pub(crate) fn show(path: &Path, format: Format) -> Result<(), FormatError> {
     let newest = &state.model_checkpoint_path;
     match format {
         Format::Text => {
-            say(format_args!("{}: list of checkpoints", path.display()));
+            say(format_args!("{}: {LIST}", path.display()));
             let rows: Vec<_> = all
                 .into_iter()
                 .map(|(prefix, place)| {
@@ -47,7 +48,7 @@ pub(crate) fn show(path: &Path, format: Format) -> Result<(), FormatError> {
                 those.map(|(prefix, _)| prefix.as_str()).collect()
             };
             print(json!({
-                "kind": "checkpoint_state",
+                "kind": LIST,
                 "path": path.display().to_string(),
                 "newest": newest,
                 "all": state.all_model_checkpoint_paths,

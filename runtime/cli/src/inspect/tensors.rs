@@ -3,16 +3,17 @@
 use std::path::Path;
 
 use serde_json::json;
-use trainspec_formats::FormatError;
 use trainspec_formats::checkpoint::object::OBJECT_GRAPH_KEY;
 use trainspec_formats::checkpoint::{CheckpointReader, Elements};
+use trainspec_formats::{Code, FormatError};
 
-use super::statistics::Statistics;
+use super::statistics::{Statistics, real};
 use crate::Format;
+use crate::artifacts::kind_of;
 use crate::columns::{self, Side};
 use crate::output::{count, print, say};
 use crate::progress::Progress;
-use crate::tensors::{elements, size};
+use crate::tensors::{Number, elements, json_of, size};
 
 /// What is known of a tensor.
 struct Row {
@@ -21,34 +22,29 @@ struct Row {
     shape: Vec<usize>,
     bytes: Option<u64>,
     statistics: Option<Statistics>,
-    /// It could not be read.
-    damaged: bool,
+    /// Why it could not be read.
+    unread: Option<&'static str>,
 }
 
 pub(crate) fn show(path: &Path, values: bool, format: Format) -> Result<(), FormatError> {
     let reader = CheckpointReader::open(path)?;
-    let (kind, about) = match &reader {
+    let kind = kind_of(&reader);
+    let about = match &reader {
         CheckpointReader::Bundle(bundle) => {
             let shards = bundle.header().shards;
             let objects = reader.has_tensor(OBJECT_GRAPH_KEY);
             let of = if objects { " of objects" } else { "" };
-            (
-                "checkpoint",
-                format!(
-                    "checkpoint{of}, version 2, {}",
-                    count(shards as usize, "data file")
-                ),
-            )
+            let files = count(shards as usize, "data file");
+            format!("checkpoint{of}, version 2, {files}")
         }
-        CheckpointReader::Table(_) => ("checkpoint", "checkpoint, version 1".to_owned()),
-        CheckpointReader::Safetensors(_) => ("safetensors", "safetensors".to_owned()),
-        CheckpointReader::Npz(_) => ("npz", "npz".to_owned()),
+        CheckpointReader::Table(_) => "checkpoint, version 1".to_owned(),
+        CheckpointReader::Safetensors(_) | CheckpointReader::Npz(_) => kind.to_owned(),
     };
     let (mut rows, mut damage) = (Vec::new(), None);
     let progress = Progress::of_tensors(&reader);
     for (name, dtype, shape) in reader.entries() {
         let (mut bytes, mut statistics) = (size(dtype, shape), None);
-        let mut damaged = false;
+        let mut unread = None;
         if values {
             let read = reader.get_tensor(name).and_then(|tensor| {
                 let statistics = Statistics::of(&tensor).map_err(|e| FormatError {
@@ -65,7 +61,7 @@ pub(crate) fn show(path: &Path, values: bool, format: Format) -> Result<(), Form
                     }
                 }
                 Err(e) => {
-                    damaged = true;
+                    unread = Some(why(&e));
                     damage.get_or_insert(e);
                 }
             }
@@ -77,7 +73,7 @@ pub(crate) fn show(path: &Path, values: bool, format: Format) -> Result<(), Form
             shape: shape.to_vec(),
             bytes,
             statistics,
-            damaged,
+            unread,
         });
     }
     drop(progress);
@@ -111,6 +107,20 @@ pub(crate) fn show(path: &Path, values: bool, format: Format) -> Result<(), Form
     damage.map_or(Ok(()), Err)
 }
 
+const DAMAGED: &str = "damaged";
+
+/// Why a tensor could not be read, in a word or two.
+fn why(error: &FormatError) -> &'static str {
+    match error.code {
+        Code::NotFound => "missing",
+        Code::PermissionDenied => "not allowed",
+        Code::ResourceExhausted => "too large",
+        Code::Unimplemented => "not known",
+        Code::Internal => "unreadable",
+        _ => DAMAGED,
+    }
+}
+
 fn text(path: &Path, about: &str, rows: &[Row], values: bool) {
     let sum = |counts: &mut dyn Iterator<Item = u64>| counts.fold(0, u64::saturating_add);
     let bytes = sum(&mut rows.iter().filter_map(|row| row.bytes));
@@ -142,15 +152,16 @@ fn text(path: &Path, about: &str, rows: &[Row], values: bool) {
             bytes,
         ];
         if values {
-            cells.extend(match row.statistics {
-                Some(s) => [
-                    columns::number(s.min),
-                    columns::number(s.mean),
-                    columns::number(s.max),
-                    s.nan.to_string(),
-                ],
-                None if row.damaged => ["damaged", "", "", ""].map(str::to_owned),
-                None => [const { String::new() }; 4],
+            cells.extend(match (row.statistics, row.unread) {
+                (Some(s), _) => {
+                    let [min, mean, max] = match s.range {
+                        Some(r) => [real(r.min), r.mean, real(r.max)].map(columns::number),
+                        None => [const { String::new() }; 3],
+                    };
+                    [min, mean, max, s.nan.to_string()]
+                }
+                (None, Some(why)) => [why, "", "", ""].map(str::to_owned),
+                (None, None) => [const { String::new() }; 4],
             });
         }
         cells
@@ -165,13 +176,17 @@ fn to_json(path: &Path, kind: &str, about: &str, rows: &[Row]) -> serde_json::Va
         .iter()
         .map(|row| {
             let mut tensor = json!({
-                "name": row.name, "dtype": row.dtype, "shape": row.shape, "bytes": row.bytes, "damaged": row.damaged,
+                "name": row.name, "dtype": row.dtype, "shape": row.shape, "bytes": row.bytes, "damaged": row.unread == Some(DAMAGED),
             });
+            if let Some(why) = row.unread {
+                tensor["unread"] = json!(why);
+            }
             if let Some(s) = row.statistics {
-                // What JSON has no number for is null.
-                tensor["min"] = json!(s.min);
-                tensor["mean"] = json!(s.mean);
-                tensor["max"] = json!(s.max);
+                if let Some(range) = s.range {
+                    tensor["min"] = json_of(range.min);
+                    tensor["mean"] = json_of(Number::Real(range.mean));
+                    tensor["max"] = json_of(range.max);
+                }
                 tensor["nan"] = json!(s.nan);
                 tensor["infinite"] = json!(s.infinite);
             }
