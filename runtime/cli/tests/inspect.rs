@@ -209,3 +209,22 @@ fn endings_of_other_programs_are_refused() {
     let to = folder.path("model.v2.best");
     assert_eq!(code(&trainspec(&["convert", &prefix, &to])), 0);
 }
+
+#[test]
+fn types_that_are_not_known_do_not_hide_the_rest() {
+    let folder = Folder::new();
+    let header = r#"{"a":{"dtype":"F4","shape":[4],"data_offsets":[0,2]},"b":{"dtype":"U8","shape":[2],"data_offsets":[2,4]},"__metadata__":{"by":"hand"}}"#;
+    let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
+    bytes.extend_from_slice(header.as_bytes());
+    bytes.extend_from_slice(&[0, 0, 3, 4]);
+    let path = folder.write("a.safetensors", bytes);
+    let (text, object) = shown(path.to_str().unwrap());
+    assert!(
+        text.contains("a: not read: tensor `a`: the type `F4`"),
+        "{text}"
+    );
+    assert!(text.contains("metadata by: hand"), "{text}");
+    assert_eq!(object["tensors"][0]["max"], 4);
+    assert_eq!(object["not_read"][0]["name"], "a");
+    assert_eq!(object["metadata"], json!({ "by": "hand" }));
+}

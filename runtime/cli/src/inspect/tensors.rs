@@ -1,5 +1,6 @@
 //! A checkpoint, or another file of named tensors.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde_json::json;
@@ -18,6 +19,8 @@ use crate::tensors::{Number, elements, json_of, size};
 /// What is known of a tensor.
 struct Row {
     name: String,
+    /// What the variable is called in a graph, if it is one of an object.
+    variable: String,
     dtype: &'static str,
     shape: Vec<usize>,
     bytes: Option<u64>,
@@ -39,6 +42,10 @@ pub(crate) fn show(path: &Path, values: bool, format: Format) -> Result<(), Form
         }
         CheckpointReader::Table(_) => "checkpoint, version 1".to_owned(),
         CheckpointReader::Safetensors(_) | CheckpointReader::Npz(_) => kind.to_owned(),
+    };
+    let mut variables = match values {
+        true => variables(&reader),
+        false => BTreeMap::new(),
     };
     let (mut rows, mut damage) = (Vec::new(), None);
     let progress = Progress::of_tensors(&reader);
@@ -69,6 +76,7 @@ pub(crate) fn show(path: &Path, values: bool, format: Format) -> Result<(), Form
         progress.add(bytes.unwrap_or(0));
         rows.push(Row {
             name: name.to_owned(),
+            variable: variables.remove(name).unwrap_or_default(),
             dtype: dtype.name(),
             shape: shape.to_vec(),
             bytes,
@@ -77,20 +85,25 @@ pub(crate) fn show(path: &Path, values: bool, format: Format) -> Result<(), Form
         });
     }
     drop(progress);
-    let left: Vec<(&str, &str)> = match &reader {
-        CheckpointReader::Npz(archive) => archive
-            .left_alone()
-            .map(|(name, why)| (name, why.cause.as_str()))
-            .collect(),
-        CheckpointReader::Bundle(_)
-        | CheckpointReader::Table(_)
-        | CheckpointReader::Safetensors(_) => Vec::new(),
+    let left: Vec<(&str, &str)> = reader
+        .left_alone()
+        .into_iter()
+        .map(|(name, why)| (name, why.cause.as_str()))
+        .collect();
+    let metadata = match &reader {
+        CheckpointReader::Safetensors(file) => file.metadata().clone(),
+        CheckpointReader::Bundle(_) | CheckpointReader::Table(_) | CheckpointReader::Npz(_) => {
+            BTreeMap::new()
+        }
     };
     match format {
         Format::Text => {
             text(path, &about, &rows, values);
             for (name, why) in left {
                 say(format_args!("{name}: not read: {why}"));
+            }
+            for (name, value) in &metadata {
+                say(format_args!("metadata {name}: {value}"));
             }
         }
         Format::Json => {
@@ -101,10 +114,21 @@ pub(crate) fn show(path: &Path, values: bool, format: Format) -> Result<(), Form
                     .map(|(name, why)| json!({ "name": name, "cause": why }))
                     .collect();
             }
+            if !metadata.is_empty() {
+                all["metadata"] = json!(metadata);
+            }
             print(all);
         }
     }
     damage.map_or(Ok(()), Err)
+}
+
+/// What variables of objects are called in a graph, by the tensors that hold them.
+fn variables(reader: &CheckpointReader) -> BTreeMap<String, String> {
+    let graph = reader.object_graph().ok().flatten().unwrap_or_default();
+    let values = graph.nodes.into_iter().flat_map(|node| node.values);
+    let named = values.filter(|value| !value.full_name.is_empty());
+    named.map(|value| (value.key, value.full_name)).collect()
 }
 
 const DAMAGED: &str = "damaged";
@@ -138,6 +162,10 @@ fn text(path: &Path, about: &str, rows: &[Row], values: bool) {
         ("shape", Side::Left),
         ("bytes", Side::Right),
     ];
+    let has_variables = rows.iter().any(|row| !row.variable.is_empty());
+    if has_variables {
+        head.insert(1, ("variable", Side::Left));
+    }
     if values {
         head.extend(["min", "mean", "max", "nan"].map(|name| (name, Side::Right)));
     }
@@ -151,6 +179,9 @@ fn text(path: &Path, about: &str, rows: &[Row], values: bool) {
             format!("{:?}", row.shape),
             bytes,
         ];
+        if has_variables {
+            cells.insert(1, row.variable.clone());
+        }
         if values {
             cells.extend(match (row.statistics, row.unread) {
                 (Some(s), _) => {
@@ -178,6 +209,9 @@ fn to_json(path: &Path, kind: &str, about: &str, rows: &[Row]) -> serde_json::Va
             let mut tensor = json!({
                 "name": row.name, "dtype": row.dtype, "shape": row.shape, "bytes": row.bytes, "damaged": row.unread == Some(DAMAGED),
             });
+            if !row.variable.is_empty() {
+                tensor["variable"] = json!(row.variable);
+            }
             if let Some(why) = row.unread {
                 tensor["unread"] = json!(why);
             }

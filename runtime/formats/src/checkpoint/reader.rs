@@ -114,6 +114,15 @@ impl CheckpointReader {
         }
     }
 
+    /// The names of the tensors that are not read, whose types are not known, by name, and why each is not.
+    pub fn left_alone(&self) -> Vec<(&str, &FormatError)> {
+        match self {
+            CheckpointReader::Safetensors(file) => file.left_alone().collect(),
+            CheckpointReader::Npz(archive) => archive.left_alone().collect(),
+            CheckpointReader::Bundle(_) | CheckpointReader::Table(_) => Vec::new(),
+        }
+    }
+
     /// The type and the shape of a tensor.
     pub fn entry(&self, name: &str) -> Option<(DType, &[usize])> {
         match self {
