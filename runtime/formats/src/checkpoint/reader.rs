@@ -119,7 +119,8 @@ impl CheckpointReader {
         match self {
             CheckpointReader::Safetensors(file) => file.left_alone().collect(),
             CheckpointReader::Npz(archive) => archive.left_alone().collect(),
-            CheckpointReader::Bundle(_) | CheckpointReader::Table(_) => Vec::new(),
+            CheckpointReader::Bundle(bundle) => bundle.left_alone().collect(),
+            CheckpointReader::Table(_) => Vec::new(),
         }
     }
 

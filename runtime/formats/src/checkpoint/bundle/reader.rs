@@ -70,6 +70,12 @@ impl Bundle {
         self.index.names()
     }
 
+    /// The names of the tensors that are not read, whose types are not known, by name, and why each is not.
+    pub fn left_alone(&self) -> impl Iterator<Item = (&str, &FormatError)> {
+        let others = self.index.others.iter();
+        others.map(|(name, why)| (name.as_str(), why))
+    }
+
     /// What the index says of a tensor.
     pub fn entry(&self, name: &str) -> Option<&Entry> {
         match name.is_empty() || key::is_slice(name.as_bytes()) {
@@ -160,11 +166,14 @@ impl Bundle {
 
     fn find(&self, name: &str) -> Result<&Entry> {
         self.entry(name).ok_or_else(|| {
-            FormatError::not_found(
-                FileKind::Table,
-                format!("there is no tensor `{name}` in the checkpoint"),
-            )
-            .in_file(index_path(&self.prefix))
+            let error = match self.left_alone().find(|(other, _)| *other == name) {
+                Some((_, why)) => FormatError::new(why.code, why.kind, why.cause.clone()),
+                None => FormatError::not_found(
+                    FileKind::Table,
+                    format!("there is no tensor `{name}` in the checkpoint"),
+                ),
+            };
+            error.in_file(index_path(&self.prefix))
         })
     }
 

@@ -35,6 +35,12 @@ impl Bundle {
             damage.extend(checked.err().filter(|e| !is_told(e)));
         }
         damage.extend(closed);
+        // What is not known cannot be said to be whole.
+        let others = self.left_alone().map(|(_, why)| {
+            let error = FormatError::new(why.code, why.kind, why.cause.clone());
+            error.in_file(index_path(self.prefix()))
+        });
+        damage.extend(others);
         damage
     }
 
