@@ -8,7 +8,7 @@ use trainspec_formats::records::{Compression, RecordWriter, Recovering, WriterOp
 
 use crate::failure::Failure;
 use crate::output::{count, print, say};
-use crate::progress::{Progress, framed};
+use crate::progress::Progress;
 use crate::{FINE, Format};
 
 #[derive(Debug, clap::Args)]
@@ -76,7 +76,7 @@ fn recover(arguments: &Arguments) -> Result<(), Failure> {
     let progress = Progress::of_file(input);
     while let Some(record) = reader.next()? {
         writer.write(record).map_err(Failure::output)?;
-        progress.add(framed(record));
+        progress.to(reader.taken());
     }
     drop(progress);
     let saved = reader.records();

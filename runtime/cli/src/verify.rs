@@ -13,7 +13,7 @@ use trainspec_formats::{Code, FileKind, FormatError};
 use crate::artifacts::{Artifact, LIST, all, kind_of};
 use crate::failure::Failure;
 use crate::output::{note, plain, print, say};
-use crate::progress::{Progress, Waiting, framed};
+use crate::progress::{Progress, Waiting};
 use crate::{BAD_INPUT, FINE, Format};
 
 #[derive(Debug, clap::Args)]
@@ -133,8 +133,8 @@ fn list(path: &Path) -> Result<Vec<FormatError>, FormatError> {
 fn records(path: &Path) -> Result<Vec<FormatError>, FormatError> {
     let mut reader = Recovering::open(path)?;
     let progress = Progress::of_file(path);
-    while let Some(record) = reader.next()? {
-        progress.add(framed(record));
+    while reader.next()?.is_some() {
+        progress.to(reader.taken());
     }
     let told = |skipped: &trainspec_formats::records::Skipped| {
         let cause = match skipped.to {

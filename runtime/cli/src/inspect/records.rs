@@ -11,7 +11,7 @@ use super::features::{Content, Seen, Table, head};
 use crate::Format;
 use crate::columns;
 use crate::output::{count, print, say};
-use crate::progress::{Progress, framed};
+use crate::progress::Progress;
 
 /// Of how many records the features are looked at.
 const LOOKED_AT: u64 = 1000;
@@ -28,13 +28,13 @@ pub(crate) fn show(path: &Path, first: usize, format: Format) -> Result<(), Form
     let progress = Progress::of_file(path);
     let damage = loop {
         let number = reader.records();
+        progress.to(reader.taken());
         let record = match reader.next() {
             Ok(Some(record)) => record,
             Ok(None) => break None,
             Err(e) => break Some(e),
         };
         bytes += record.len() as u64;
-        progress.add(framed(record));
         if number >= LOOKED_AT.max(first as u64) {
             continue;
         }
