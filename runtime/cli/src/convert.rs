@@ -97,6 +97,15 @@ fn convert(arguments: &Arguments) -> Result<(), Failure> {
         arguments.skip_unsupported,
     )?;
     let output = free(&arguments.output, kind, arguments.force)?;
+    // Whatever the kind, the folder is made that it is written to.
+    if let Some(folder) = output.parent() {
+        std::fs::create_dir_all(folder).map_err(|e| {
+            Failure::output(format!(
+                "{}: cannot create the folder: {e}",
+                folder.display()
+            ))
+        })?;
+    }
     let bytes = write(&reader, &plan, kind, &output)?;
     let seconds = start.elapsed().as_secs_f64();
     let output = output.display();

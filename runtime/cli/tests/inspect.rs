@@ -206,8 +206,10 @@ fn endings_of_other_programs_are_refused() {
         "{}",
         err(&output)
     );
-    let to = folder.path("model.v2.best");
-    assert_eq!(code(&trainspec(&["convert", &prefix, &to])), 0);
+    for name in ["model.v2.best", "a/m.npz", "b/m.safetensors", "c/m"] {
+        let output = trainspec(&["convert", &prefix, &folder.path(name)]);
+        assert_eq!(code(&output), 0, "{}", err(&output));
+    }
 }
 
 #[test]
