@@ -1,12 +1,19 @@
 //! What a path is: a file of records, a checkpoint, event files, or a folder of these.
 
+mod folder;
+
 use std::path::{Path, PathBuf};
 
 use trainspec_formats::checkpoint::bundle::{data_files, index_path};
+use trainspec_formats::checkpoint::{CheckpointReader, get_checkpoint_mtimes, latest_checkpoint};
 use trainspec_formats::events::is_event_file;
 use trainspec_formats::files::{self, ReadAt};
 use trainspec_formats::records::{Compression, ReaderOptions, RecordReader};
 use trainspec_formats::{Code, FileKind, FormatError, bounded, crc, table};
+
+use crate::output::{note, plain};
+
+pub(crate) use folder::Found;
 
 /// Something that training leaves behind.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,136 +40,129 @@ impl Artifact {
     }
 }
 
+/// What a list of checkpoints is called.
+pub(crate) const LIST: &str = "list of checkpoints";
+
+/// What a file of tensors is called.
+pub(crate) fn kind_of(reader: &CheckpointReader) -> &'static str {
+    match reader {
+        CheckpointReader::Bundle(_) | CheckpointReader::Table(_) => "checkpoint",
+        CheckpointReader::Safetensors(_) => "safetensors",
+        CheckpointReader::Npz(_) => "npz",
+    }
+}
+
 /// What a path means: of a folder the newest checkpoint and the runs in it and below it.
-pub(crate) fn shown(path: &Path) -> Result<Vec<Artifact>, FormatError> {
-    if !path.is_dir() || index_path(path).is_file() {
-        return Ok(vec![of_file(path)?]);
+pub(crate) fn shown(path: &Path) -> Result<Found, FormatError> {
+    let mut found = all(path)?;
+    if !is_folder(path) {
+        return Ok(found);
     }
-    let all = of_folder(path)?;
-    let mut found = Vec::new();
-    match trainspec_formats::checkpoint::latest_checkpoint(path, None)? {
-        Some(newest) => found.push(Artifact::Checkpoint(newest)),
-        // A list whose files are gone is worth a look; without one, the last by name is.
+    let all = std::mem::take(&mut found.artifacts);
+    match newest(path)? {
+        Some(newest) => found.artifacts.push(Artifact::Checkpoint(newest)),
+        // A list whose files are gone is worth a look.
         None => {
-            let last = all
-                .iter()
-                .rfind(|a| matches!(a, Artifact::Checkpoint(_)) && a.path().parent() == Some(path));
             let list = all.iter().find(|a| matches!(a, Artifact::State(_)));
-            found.extend(last.or(list).cloned());
+            found.artifacts.extend(list.cloned());
         }
     }
-    let rest = |a: &&Artifact| matches!(a, Artifact::Events(_) | Artifact::Records(_));
-    found.extend(all.iter().filter(rest).cloned());
-    match found.is_empty() {
-        true => Err(nothing(path)),
-        false => Ok(found),
-    }
-}
-
-/// Everything that a path means: of a folder all that is in it and below it, in the order of names.
-pub(crate) fn all(path: &Path) -> Result<Vec<Artifact>, FormatError> {
-    if !path.is_dir() || index_path(path).is_file() {
-        return Ok(vec![of_file(path)?]);
-    }
-    let found = of_folder(path)?;
-    match found.is_empty() {
-        true => Err(nothing(path)),
-        false => Ok(found),
-    }
-}
-
-fn nothing(path: &Path) -> FormatError {
-    let cause = "there is no checkpoint, event file or record file in this folder";
-    FormatError::not_found(FileKind::Other, cause).in_file(path)
-}
-
-fn of_folder(folder: &Path) -> Result<Vec<Artifact>, FormatError> {
-    let mut found = Vec::new();
-    let mut folders = vec![folder.to_owned()];
-    while let Some(folder) = folders.pop() {
-        let failed = |e| FormatError::io(FileKind::Other, "list the folder", e).in_file(&folder);
-        let mut entries: Vec<_> = std::fs::read_dir(&folder)
-            .map_err(failed)?
-            .collect::<Result<_, _>>()
-            .map_err(failed)?;
-        entries.sort_by_key(std::fs::DirEntry::file_name);
-        let mut has_events = false;
-        for entry in &entries {
-            let path = entry.path();
-            let name = entry.file_name().to_string_lossy().into_owned();
-            // Links are not followed, so a circle of them cannot trap us.
-            let kind = entry.file_type().map_err(failed)?;
-            if kind.is_dir() {
-                if !name.starts_with('.') {
-                    folders.push(path);
-                }
-            } else if is_event_file(&name) {
-                has_events = true;
-            } else if let Some(artifact) = in_folder(&path, &name) {
-                found.push(artifact);
-            }
-        }
-        if has_events {
-            found.push(Artifact::Events(folder));
-        }
-    }
-    found.sort_by(|a, b| a.path().cmp(b.path()));
-    // The shards of a checkpoint of the first version are one.
-    found.dedup();
+    let rest = |a: &Artifact| matches!(a, Artifact::Events(_) | Artifact::Records(_));
+    found.artifacts.extend(all.into_iter().filter(rest));
     Ok(found)
 }
 
-/// What a file is among others; nothing if it belongs to another or is none of ours.
-fn in_folder(path: &Path, name: &str) -> Option<Artifact> {
-    if name == trainspec_formats::checkpoint::STATE_FILE {
-        return Some(Artifact::State(path.to_owned()));
+/// Everything that a path means: of a folder all that is in it and below it, in the order of names.
+pub(crate) fn all(path: &Path) -> Result<Found, FormatError> {
+    if is_folder(path) {
+        return Ok(folder::search(path));
     }
-    if path.extension().is_some_and(|ending| ending == "index") {
-        let prefix = path.with_extension("");
-        // Others have files of this name too.
-        let is_table = || files::open(FileKind::Other, path).is_ok_and(|f| is_table(&f));
-        let is_ours = !data_files(&prefix).is_empty() || is_table();
-        return is_ours.then_some(Artifact::Checkpoint(prefix));
-    }
-    if is_data_file(name) || name.ends_with(".meta") || name.contains(".tmp-") {
-        return None;
-    }
-    let is_empty = std::fs::metadata(path).is_ok_and(|about| about.len() == 0);
-    if is_empty && !has_record_name(name) {
-        return None;
-    }
-    match of_file(path).ok()? {
-        Artifact::Checkpoint(path) => Some(Artifact::Checkpoint(whole(&path).unwrap_or(path))),
-        other => Some(other),
-    }
+    Ok(Found {
+        artifacts: vec![of_file(path)?],
+        ..Found::default()
+    })
 }
 
-/// The pattern of all shards of the checkpoint that `X-00000-of-00002` is one of.
-fn whole(path: &Path) -> Option<PathBuf> {
-    let name = path.file_name()?.to_str()?;
-    let (start, count) = name.rsplit_once("-of-")?;
-    let (start, shard) = start.rsplit_once('-')?;
-    let is_number = |text: &str| text.len() == 5 && text.bytes().all(|b| b.is_ascii_digit());
-    let pattern = format!("{start}-?????-of-{count}");
-    (is_number(shard) && is_number(count)).then(|| path.with_file_name(pattern))
+/// Opens the checkpoint that a path means, of a folder the newest.
+pub(crate) fn open(path: &Path) -> Result<CheckpointReader, FormatError> {
+    if is_folder(path) {
+        let Some(newest) = newest(path)? else {
+            let cause = "there is no checkpoint in this folder";
+            return Err(FormatError::not_found(FileKind::Other, cause).in_file(path));
+        };
+        return CheckpointReader::open_prefix(&newest);
+    }
+    let other = match of_file(path) {
+        Ok(Artifact::Records(_)) => "a record file",
+        Ok(Artifact::Events(_)) => "an event file",
+        Ok(Artifact::State(_)) => "a list of checkpoints",
+        Ok(Artifact::Checkpoint(_)) | Err(_) => return CheckpointReader::open_prefix(path),
+    };
+    let cause = format!("this is {other}, and no checkpoint");
+    Err(FormatError::invalid(FileKind::Other, cause).in_file(path))
+}
+
+/// The newest checkpoint of a folder: the one that its list names, or the one of the highest step, the latest among equals. What no list
+/// names is told.
+fn newest(folder: &Path) -> Result<Option<PathBuf>, FormatError> {
+    if let Some(newest) = latest_checkpoint(folder, None)? {
+        return Ok(Some(newest));
+    }
+    let order = |prefix: &PathBuf| {
+        let name = prefix.file_name().unwrap_or_default().to_string_lossy();
+        let times = get_checkpoint_mtimes(&[prefix]).unwrap_or_default();
+        (step(&name), times.first().copied(), prefix.clone())
+    };
+    let newest = folder::checkpoints(folder).into_iter().max_by_key(order);
+    if let Some(newest) = &newest {
+        note(plain(format_args!(
+            "{}: no list says which checkpoint is the newest; taking {}, by its step and time",
+            folder.display(),
+            newest.display()
+        )));
+    }
+    Ok(newest)
+}
+
+/// The step in the name of a checkpoint: `model.ckpt-1000`, also with an ending or a shard behind it.
+fn step(name: &str) -> Option<u64> {
+    let name = name.split("-?????-of-").next().unwrap_or(name);
+    let name = match name.rsplit_once('.') {
+        Some((start, "safetensors" | "npz")) => start,
+        _ => name,
+    };
+    let digits = name.rsplit(|c: char| !c.is_ascii_digit()).next()?;
+    digits.parse().ok()
+}
+
+/// Whether a path is a folder, and not the prefix of a checkpoint beside it.
+fn is_folder(path: &Path) -> bool {
+    path.is_dir() && !index_path(path).is_file()
 }
 
 /// What a file is, or the checkpoint that has the path as its prefix.
 fn of_file(path: &Path) -> Result<Artifact, FormatError> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let is_pattern = name.contains(['?', '*']) && !path.exists();
-    if index_path(path).is_file() || is_pattern {
+    let is_prefix = || !path.exists() && !data_files(path).is_empty();
+    if index_path(path).is_file() || is_pattern || is_prefix() {
         return Ok(Artifact::Checkpoint(path.to_owned()));
     }
     if name.ends_with(".index") || is_data_file(&name) {
         return Ok(Artifact::Checkpoint(path.with_extension("")));
     }
+    recognised(path)?.ok_or_else(|| unrecognised(path))
+}
+
+/// What a file is by its name and its bytes, if it is any of ours.
+fn recognised(path: &Path) -> Result<Option<Artifact>, FormatError> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
     let file = files::open(FileKind::Other, path)?;
     if name == trainspec_formats::checkpoint::STATE_FILE {
-        return Ok(Artifact::State(path.to_owned()));
+        return Ok(Some(Artifact::State(path.to_owned())));
     }
     if is_event_file(&name) {
-        return Ok(Artifact::Events(path.to_owned()));
+        return Ok(Some(Artifact::Events(path.to_owned())));
     }
     let failed = |e| FormatError::io(FileKind::Other, "read it", e).in_file(path);
     let length = file.length().map_err(failed)?;
@@ -174,21 +174,23 @@ fn of_file(path: &Path) -> Result<Artifact, FormatError> {
     // Checksums first: by chance, records may begin like an archive.
     let (size, stored) = head.split_first_chunk().expect("it is longer");
     let is_framed = crc::masked(size).to_le_bytes() == stored;
-    let is_records = length == 0 || has_record_name(&name) || is_framed;
+    let is_records = is_framed || has_record_name(&name);
     let is_json = head[8] == b'{' && u64::from_le_bytes(*size) <= length.saturating_sub(8);
     let is_archive = head.starts_with(b"PK\x03\x04") || head.starts_with(b"PK\x05\x06");
-    if !is_records && (is_archive || is_json || is_table(&file)) {
-        return Ok(Artifact::Checkpoint(path.to_owned()));
+    let is_tensors = || has_tensor_name(&name) || is_archive || is_json || is_table(&file);
+    if !is_records && is_tensors() {
+        return Ok(Some(Artifact::Checkpoint(path.to_owned())));
     }
-    let is_records = is_records || is_packed(path);
-    match is_records {
-        true if begins_with_version(path) => Ok(Artifact::Events(path.to_owned())),
-        true => Ok(Artifact::Records(path.to_owned())),
-        false => {
-            let cause = "this is no record file, checkpoint, event file, safetensors or npz file";
-            Err(FormatError::new(Code::InvalidArgument, FileKind::Other, cause).in_file(path))
-        }
-    }
+    Ok(match is_records || length == 0 || is_packed(path) {
+        true if begins_with_version(path) => Some(Artifact::Events(path.to_owned())),
+        true => Some(Artifact::Records(path.to_owned())),
+        false => None,
+    })
+}
+
+fn unrecognised(path: &Path) -> FormatError {
+    let cause = "this is no record file, checkpoint, event file, safetensors or npz file";
+    FormatError::new(Code::InvalidArgument, FileKind::Other, cause).in_file(path)
 }
 
 fn is_table(file: &impl ReadAt) -> bool {
@@ -207,6 +209,13 @@ fn has_record_name(name: &str) -> bool {
     [".tfrecord", ".tfrecords", ".records"]
         .iter()
         .any(|end| name.contains(end))
+}
+
+/// Whether a name is one that files of tensors are given by others.
+fn has_tensor_name(name: &str) -> bool {
+    [".safetensors", ".npz"]
+        .iter()
+        .any(|end| name.ends_with(end))
 }
 
 /// Whether a file begins with a record after decompression.

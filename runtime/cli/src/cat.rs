@@ -8,9 +8,11 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 use trainspec_formats::checkpoint::{CheckpointReader, Tensor, numpy};
 use trainspec_formats::files::{Durability, Replacement};
-use trainspec_formats::{Code, FileKind};
+use trainspec_formats::{Code, FileKind, FormatError};
 
+use crate::artifacts;
 use crate::failure::Failure;
+use crate::output::plain;
 use crate::tensors::Texts;
 use crate::{FINE, Format};
 
@@ -82,7 +84,7 @@ fn cat(arguments: &Arguments) -> Result<(), Failure> {
             Failure::input(message).help("`--force` replaces it, when the new one is complete")
         );
     }
-    let reader = CheckpointReader::open(&arguments.checkpoint)?;
+    let reader = artifacts::open(&arguments.checkpoint)?;
     let tensor = find(&reader, arguments)?;
     if form == Form::Npy && arguments.format == Format::Text && !numpy::holds(tensor.dtype()) {
         return Err(
@@ -90,12 +92,13 @@ fn cat(arguments: &Arguments) -> Result<(), Failure> {
                 .help("`--as csv` writes its numbers as text"),
         );
     }
+    let is_seen = arguments.output.is_none() && io::stdout().is_terminal();
     let write = |out: &mut dyn Write| -> io::Result<()> {
         match (arguments.format, form) {
             (Format::Json, _) => json(&arguments.name, &tensor, out),
-            (Format::Text, Form::Csv) => csv(&tensor, out),
+            (Format::Text, Form::Csv) => csv(&tensor, is_seen, out),
             (Format::Text, Form::Npy) => {
-                numpy::put_npy(tensor.view(), &mut { out }).map_err(io::Error::other)
+                numpy::put_npy(tensor.view(), &mut { out }).map_err(raised)
             }
             (Format::Text, Form::Text) => layout::put(&arguments.name, &tensor, arguments.all, out),
         }
@@ -174,11 +177,24 @@ fn near<'a>(name: &str, names: &'a [String]) -> Vec<&'a str> {
     found.into_iter().take(3).map(|(_, name)| name).collect()
 }
 
-fn csv(tensor: &Tensor, out: &mut dyn Write) -> io::Result<()> {
+/// What the operating system said, if it was asked.
+fn raised(mut error: FormatError) -> io::Error {
+    match error.source.take() {
+        Some(source) => source,
+        None => io::Error::other(error),
+    }
+}
+
+/// Strings are written as they are, unless somebody looks at them on a terminal.
+fn csv(tensor: &Tensor, is_seen: bool, out: &mut dyn Write) -> io::Result<()> {
     let texts = Texts::new(tensor);
     let row = tensor.shape().last().copied().unwrap_or(1);
     for i in 0..texts.count() {
-        out.write_all(&texts.csv(i))?;
+        let field = texts.csv(i);
+        match is_seen {
+            true => out.write_all(plain(String::from_utf8_lossy(&field)).as_bytes())?,
+            false => out.write_all(&field)?,
+        }
         let end: &[u8] = if (i + 1) % row == 0 { b"\n" } else { b"," };
         out.write_all(end)?;
     }
@@ -214,4 +230,21 @@ fn to_file(
         .map_err(|e| Failure::output(format!("{}: cannot write it: {e}", path.display())))?
         .commit(Durability::Synced)
         .map_err(Failure::output)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strings_cannot_draw_on_the_terminal() {
+        let tensor = Tensor::strings(&[1], vec![b"\x1b[31m\n".to_vec()]).unwrap();
+        let written = |is_seen| {
+            let mut out = Vec::new();
+            csv(&tensor, is_seen, &mut out).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(written(true), "\"\\u{1b}[31m\\n\"\n");
+        assert_eq!(written(false), "\"\u{1b}[31m\n\"\n");
+    }
 }

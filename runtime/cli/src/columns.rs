@@ -1,5 +1,7 @@
 //! Tables of text, bytes and numbers as people read them.
 
+use std::io::IsTerminal;
+
 /// Which side a column is held to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Side {
@@ -9,8 +11,22 @@ pub(crate) enum Side {
     Right,
 }
 
-/// The lines of a table whose columns are as wide as what is in them, with two spaces between.
+/// The narrowest that names are cut to.
+const NARROWEST: usize = 20;
+
+/// The lines of a table whose columns are as wide as what is in them, with two spaces between. On a terminal that is narrower, what is
+/// in the first column is cut in its middle.
 pub(crate) fn lines(columns: &[(&str, Side)], rows: &[Vec<String>]) -> Vec<String> {
+    let is_seen = std::io::stdout().is_terminal();
+    let room = is_seen.then(terminal_size::terminal_size).flatten();
+    match room {
+        Some((width, _)) => within(usize::from(width.0), columns, rows),
+        None => within(usize::MAX, columns, rows),
+    }
+}
+
+/// The same, in so many letters if the first column leaves room for it.
+fn within(room: usize, columns: &[(&str, Side)], rows: &[Vec<String>]) -> Vec<String> {
     let width = |i: usize| {
         let cells = rows.iter().map(|row| row[i].chars().count());
         cells
@@ -18,7 +34,12 @@ pub(crate) fn lines(columns: &[(&str, Side)], rows: &[Vec<String>]) -> Vec<Strin
             .max()
             .unwrap_or(0)
     };
-    let widths: Vec<usize> = (0..columns.len()).map(width).collect();
+    let mut widths: Vec<usize> = (0..columns.len()).map(width).collect();
+    let all = widths.iter().sum::<usize>() + 2 * columns.len().saturating_sub(1);
+    if let Some(first) = widths.first_mut() {
+        let cut = first.saturating_sub(all.saturating_sub(room));
+        *first = cut.max(NARROWEST.min(*first));
+    }
     let line = |cells: &mut dyn Iterator<Item = &str>| {
         let padded = cells
             .zip(&widths)
@@ -30,10 +51,29 @@ pub(crate) fn lines(columns: &[(&str, Side)], rows: &[Vec<String>]) -> Vec<Strin
         padded.collect::<Vec<_>>().join("  ").trim_end().to_owned()
     };
     let head = line(&mut columns.iter().map(|(name, _)| *name));
-    let body = rows
-        .iter()
-        .map(|row| line(&mut row.iter().map(String::as_str)));
+    let body = rows.iter().map(|row| match row.split_first() {
+        Some((name, rest)) => {
+            let name = shortened(name, widths[0]);
+            line(&mut std::iter::once(name.as_str()).chain(rest.iter().map(String::as_str)))
+        }
+        None => String::new(),
+    });
     std::iter::once(head).chain(body).collect()
+}
+
+/// A name with its beginning and its end, in so many letters.
+fn shortened(name: &str, room: usize) -> String {
+    let letters: Vec<char> = name.chars().collect();
+    if letters.len() <= room {
+        return name.to_owned();
+    }
+    let start = room.saturating_sub(1) / 2;
+    let end = letters.len() - room.saturating_sub(1 + start);
+    letters[..start]
+        .iter()
+        .chain(&['…'])
+        .chain(&letters[end..])
+        .collect()
 }
 
 /// `48 B`, `1.2 KB`, `3.0 GB`: powers of a thousand, as `bench` has them.
@@ -115,5 +155,17 @@ mod tests {
         ];
         let table = lines(&[("name", Side::Left), ("n", Side::Right)], &rows);
         assert_eq!(table, ["name   n", "a     10", "long   7"]);
+    }
+
+    #[test]
+    fn long_names_are_cut_in_the_middle_to_fit() {
+        let name = format!("begin/{}/end", "x".repeat(100));
+        let rows = [vec![name.clone(), "7".to_owned()]];
+        let head = [("name", Side::Left), ("n", Side::Right)];
+        let table = within(30, &head, &rows);
+        assert_eq!(table[1], "begin/xxxxxxx…xxxxxxxxx/end  7");
+        assert_eq!(table[1].chars().count(), 30);
+        assert!(within(5, &head, &rows)[1].chars().count() == 23);
+        assert_eq!(within(usize::MAX, &head, &rows)[1], format!("{name}  7"));
     }
 }

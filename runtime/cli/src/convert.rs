@@ -14,6 +14,7 @@ use trainspec_formats::checkpoint::{
 use trainspec_formats::files::Durability;
 use trainspec_formats::{FormatError, Result as FormatResult};
 
+use crate::artifacts;
 use crate::failure::Failure;
 use crate::output::{count, print, say};
 use crate::progress::Progress;
@@ -84,8 +85,11 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
 
 fn convert(arguments: &Arguments) -> Result<(), Failure> {
     let start = Instant::now();
-    let kind = arguments.to.unwrap_or_else(|| kind_of(&arguments.output));
-    let reader = CheckpointReader::open(&arguments.input)?;
+    let kind = match arguments.to {
+        Some(kind) => kind,
+        None => kind_of(&arguments.output)?,
+    };
+    let reader = artifacts::open(&arguments.input)?;
     let plan = Plan::new(
         &reader,
         kind,
@@ -93,6 +97,15 @@ fn convert(arguments: &Arguments) -> Result<(), Failure> {
         arguments.skip_unsupported,
     )?;
     let output = free(&arguments.output, kind, arguments.force)?;
+    // Whatever the kind, the folder is made that it is written to.
+    if let Some(folder) = output.parent() {
+        std::fs::create_dir_all(folder).map_err(|e| {
+            Failure::output(format!(
+                "{}: cannot create the folder: {e}",
+                folder.display()
+            ))
+        })?;
+    }
     let bytes = write(&reader, &plan, kind, &output)?;
     let seconds = start.elapsed().as_secs_f64();
     let output = output.display();
@@ -120,11 +133,24 @@ fn convert(arguments: &Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
-fn kind_of(path: &Path) -> Kind {
+/// The kind that a name asks for. Prefixes of checkpoints may have any dots in them, but not the endings of other files.
+fn kind_of(path: &Path) -> Result<Kind, Failure> {
+    const OTHERS: [&str; 16] = [
+        "h5", "hdf5", "keras", "npy", "pt", "pth", "bin", "pb", "pkl", "onnx", "tflite", "gguf",
+        "msgpack", "zip", "json", "tfrecord",
+    ];
     match path.extension().and_then(|ending| ending.to_str()) {
-        Some("safetensors") => Kind::Safetensors,
-        Some("npz") => Kind::Npz,
-        _ => Kind::V2,
+        Some("safetensors") => Ok(Kind::Safetensors),
+        Some("npz") => Ok(Kind::Npz),
+        Some(other) if OTHERS.contains(&other.to_lowercase().as_str()) => {
+            let message = format!(
+                "{}: files that end in `.{other}` are not written",
+                path.display()
+            );
+            let help = "end it in `.safetensors` or `.npz`, or name a kind: `--to v2`";
+            Err(Failure::input(message).help(help))
+        }
+        _ => Ok(Kind::V2),
     }
 }
 

@@ -6,8 +6,9 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use serde_json::{Value as Json, json};
-use trainspec_formats::checkpoint::{CheckpointReader, DType, Tensor};
+use trainspec_formats::checkpoint::{DType, Tensor};
 
+use crate::artifacts;
 use crate::failure::Failure;
 use crate::output::{count, print, say};
 use crate::progress::Progress;
@@ -107,8 +108,8 @@ struct Place {
 }
 
 fn diff(arguments: &Arguments) -> Result<Found, Failure> {
-    let a = CheckpointReader::open(&arguments.a)?;
-    let b = CheckpointReader::open(&arguments.b)?;
+    let a = artifacts::open(&arguments.a)?;
+    let b = artifacts::open(&arguments.b)?;
     let allowed = Tolerance {
         relative: arguments.rtol,
         absolute: arguments.atol,

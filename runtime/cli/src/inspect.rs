@@ -1,19 +1,20 @@
 //! `trainspec inspect`
 
 mod events;
+mod features;
+mod last;
+mod list;
 mod records;
 mod statistics;
 mod tensors;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::artifacts::{Artifact, shown};
-use crate::columns::Side;
 use crate::failure::Failure;
-use crate::output::{print, say};
-use crate::{FINE, Format, columns};
+use crate::output::print;
+use crate::{FINE, Format};
 use trainspec_formats::FormatError;
-use trainspec_formats::checkpoint::{CheckpointState, checkpoint_exists};
 
 #[derive(Debug, clap::Args)]
 #[command(
@@ -39,14 +40,18 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
     let mut code = FINE;
     let mut is_first = true;
     for path in &arguments.paths {
-        let artifacts = match shown(path) {
-            Ok(artifacts) => artifacts,
+        let found = match shown(path) {
+            Ok(found) => found,
             Err(e) => {
                 code = Failure::from(e).tell(arguments.format);
                 continue;
             }
         };
-        for artifact in artifacts {
+        found.tell_passed_over(arguments.format);
+        for error in found.broken {
+            code = Failure::from(error).tell(arguments.format);
+        }
+        for artifact in found.artifacts {
             if !std::mem::take(&mut is_first) && arguments.format == Format::Text {
                 print("");
             }
@@ -64,46 +69,6 @@ fn show(arguments: &Arguments, artifact: &Artifact) -> Result<(), FormatError> {
         Artifact::Checkpoint(path) => tensors::show(path, !arguments.no_values, format),
         Artifact::Records(path) => records::show(path, arguments.records, format),
         Artifact::Events(path) => events::show(path, format),
-        Artifact::State(path) => {
-            let state = CheckpointState::read(path)?;
-            let folder = path.parent().unwrap_or(Path::new(""));
-            let is_there = |prefix: &str| checkpoint_exists(&folder.join(prefix));
-            let mut all = state.all_model_checkpoint_paths.clone();
-            if !all.contains(&state.model_checkpoint_path) {
-                all.push(state.model_checkpoint_path.clone());
-            }
-            match format {
-                Format::Text => {
-                    say(format_args!("{}: list of checkpoints", path.display()));
-                    let rows: Vec<_> = all
-                        .into_iter()
-                        .map(|prefix| {
-                            let newest = prefix == state.model_checkpoint_path;
-                            let files = if is_there(&prefix) {
-                                "there"
-                            } else {
-                                "missing"
-                            };
-                            let place = if newest { "newest" } else { "" };
-                            vec![prefix, files.to_owned(), place.to_owned()]
-                        })
-                        .collect();
-                    let head = [
-                        ("prefix", Side::Left),
-                        ("files", Side::Left),
-                        ("", Side::Left),
-                    ];
-                    columns::lines(&head, &rows).into_iter().for_each(say);
-                }
-                Format::Json => print(serde_json::json!({
-                    "kind": "checkpoint_state",
-                    "path": path.display().to_string(),
-                    "newest": state.model_checkpoint_path,
-                    "all": state.all_model_checkpoint_paths,
-                    "missing": all.iter().filter(|prefix| !is_there(prefix)).collect::<Vec<_>>(),
-                })),
-            }
-            Ok(())
-        }
+        Artifact::State(path) => list::show(path, format),
     }
 }

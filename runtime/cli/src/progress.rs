@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use trainspec_formats::checkpoint::CheckpointReader;
-use trainspec_formats::records::{FOOTER, HEADER};
 
 use crate::output::plain;
 use crate::tensors::size;
@@ -35,7 +34,7 @@ impl Progress {
         }
     }
 
-    /// For the bytes of a file; a compressed one gives more, and the bar stays at its end.
+    /// For the bytes of a file.
     pub(crate) fn of_file(path: &Path) -> Progress {
         Progress::new(std::fs::metadata(path).map_or(0, |about| about.len()))
     }
@@ -50,11 +49,16 @@ impl Progress {
 
     /// So many more are done.
     pub(crate) fn add(&self, bytes: u64) {
+        self.to(self.bar.position().saturating_add(bytes));
+    }
+
+    /// So many are done in all.
+    pub(crate) fn to(&self, bytes: u64) {
         let late = self.start.elapsed() > Duration::from_secs(1);
         if self.watched && late && self.bar.is_hidden() {
             self.bar.set_draw_target(ProgressDrawTarget::stderr());
         }
-        self.bar.inc(bytes);
+        self.bar.set_position(bytes);
     }
 }
 
@@ -105,9 +109,4 @@ impl Drop for Waiting {
         let _ = self.late.take().map(JoinHandle::join);
         self.bar.finish_and_clear();
     }
-}
-
-/// How many bytes of its file a record takes.
-pub(crate) fn framed(record: &[u8]) -> u64 {
-    (HEADER + record.len() + FOOTER) as u64
 }

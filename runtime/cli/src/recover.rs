@@ -8,7 +8,7 @@ use trainspec_formats::records::{Compression, RecordWriter, Recovering, WriterOp
 
 use crate::failure::Failure;
 use crate::output::{count, print, say};
-use crate::progress::{Progress, framed};
+use crate::progress::Progress;
 use crate::{FINE, Format};
 
 #[derive(Debug, clap::Args)]
@@ -76,11 +76,13 @@ fn recover(arguments: &Arguments) -> Result<(), Failure> {
     let progress = Progress::of_file(input);
     while let Some(record) = reader.next()? {
         writer.write(record).map_err(Failure::output)?;
-        progress.add(framed(record));
+        progress.to(reader.taken());
     }
     drop(progress);
     let saved = reader.records();
-    if saved > 0 {
+    // A file without records and without damage is whole.
+    let is_written = saved > 0 || reader.skipped().is_empty();
+    if is_written {
         writer.commit(Durability::Synced).map_err(Failure::output)?;
     }
     match arguments.format {
@@ -94,27 +96,29 @@ fn recover(arguments: &Arguments) -> Result<(), Failure> {
                     skipped.from, skipped.cause
                 ));
             }
-            say(format_args!(
-                "{}: {} saved, {} passed over",
-                arguments.output.display(),
-                count(saved as usize, "record"),
-                count(reader.skipped().len(), "damaged part")
-            ));
+            if is_written {
+                say(format_args!(
+                    "{}: {} saved, {} passed over",
+                    arguments.output.display(),
+                    count(saved as usize, "record"),
+                    count(reader.skipped().len(), "damaged part")
+                ));
+            }
         }
         Format::Json => print(json!({
             "input": arguments.input.display().to_string(),
-            "output": arguments.output.display().to_string(),
+            "output": is_written.then(|| arguments.output.display().to_string()),
             "records": saved,
             "skipped": reader.skipped().iter().map(|s| json!({
                 "from": s.from, "to": s.to, "cause": s.cause,
             })).collect::<Vec<_>>(),
         })),
     }
-    match saved {
-        0 => Err(Failure::output(format!(
-            "{}: no record is intact",
+    match is_written {
+        true => Ok(()),
+        false => Err(Failure::output(format!(
+            "{}: no record is intact, and nothing is written",
             input.display()
         ))),
-        _ => Ok(()),
     }
 }

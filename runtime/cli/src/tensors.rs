@@ -4,6 +4,7 @@
 //! where the texts stand on a page.
 
 use half::{bf16, f16};
+use serde_json::{Value as Json, json};
 use trainspec_formats::checkpoint::{DType, Elements, Tensor};
 
 /// How many elements a shape has, as far as that can be counted.
@@ -126,13 +127,7 @@ impl<'a> Texts<'a> {
     /// `Infinity` or `-Infinity`, and what is no UTF-8 an object with `hex`.
     pub(crate) fn json(&self, i: usize) -> String {
         if let Elements::Strings(strings) = self.tensor.elements() {
-            return match std::str::from_utf8(&strings[i]) {
-                Ok(text) => serde_json::json!(text).to_string(),
-                Err(_) => {
-                    let hex: String = strings[i].iter().map(|b| format!("{b:02x}")).collect();
-                    serde_json::json!({ "hex": hex }).to_string()
-                }
-            };
+            return json_bytes(&strings[i]).to_string();
         }
         match self.digits(i) {
             Digits::One(digits) => json_number(&digits),
@@ -163,6 +158,35 @@ impl Digits {
     }
 }
 
+/// A string as JSON: a text, or an object with `hex` if it is none.
+pub(crate) fn json_bytes(bytes: &[u8]) -> Json {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => json!(text),
+        Err(_) => {
+            let hex: String = bytes.iter().map(|b| format!("{b:02x}")).collect();
+            json!({ "hex": hex })
+        }
+    }
+}
+
+/// A `float32` as JSON, with no more digits than it has.
+pub(crate) fn json_short(value: f32) -> Json {
+    parsed(&json_number(&short(value)))
+}
+
+/// A number as JSON: exact where it is whole, and a text where JSON has no number for it.
+pub(crate) fn json_of(number: Number) -> Json {
+    match number {
+        Number::Whole(n) => parsed(&n.to_string()),
+        Number::Real(value) => parsed(&json_real(value)),
+        Number::Complex(a, b) => json!([parsed(&json_real(a)), parsed(&json_real(b))]),
+    }
+}
+
+fn parsed(text: &str) -> Json {
+    serde_json::from_str(text).unwrap_or(Json::Null)
+}
+
 /// The number of a value that may be too large or none at all, as JSON.
 pub(crate) fn json_real(value: f64) -> String {
     json_number(&real(value))
@@ -190,11 +214,14 @@ fn json_number(digits: &str) -> String {
     }
 }
 
-fn digits(dtype: DType, bytes: &[u8]) -> Digits {
-    let short = |value: f32| match value.is_nan() {
+fn short(value: f32) -> String {
+    match value.is_nan() {
         true => "nan".to_owned(),
         false => format!("{value:?}"),
-    };
+    }
+}
+
+fn digits(dtype: DType, bytes: &[u8]) -> Digits {
     Digits::One(match (dtype, number(dtype, bytes)) {
         (DType::Bool, Number::Whole(0)) => "false".to_owned(),
         // Readers take any other byte for true, too.

@@ -3,22 +3,25 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use trainspec_formats::checkpoint::{self, CheckpointState};
+use trainspec_formats::checkpoint::{
+    self, CheckpointReader, CheckpointState, Whereabouts, whereabouts,
+};
 use trainspec_formats::events::{EventReader, ReaderOptions as EventOptions, is_event_file};
 use trainspec_formats::records::Recovering;
 use trainspec_formats::{Code, FileKind, FormatError};
 
-use crate::artifacts::{Artifact, all};
+use crate::artifacts::{Artifact, LIST, all, kind_of};
 use crate::failure::Failure;
 use crate::output::{note, plain, print, say};
-use crate::progress::{Progress, Waiting, framed};
+use crate::progress::{Progress, Waiting};
 use crate::{BAD_INPUT, FINE, Format};
 
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Reads everything and compares every checksum. Of a folder, all checkpoints, record files and event\n\
-                  files in it and below it are checked. Exit code 2 if anything is damaged. A line of JSON is one\n\
-                  file or checkpoint: `path`, `kind`, and `damage` with file, offset and cause of each."
+                  files in it and below it are checked; a file that is not what its name promises is damaged. Exit\n\
+                  code 2 if anything is damaged. A line of JSON is one file or checkpoint: `path`, `kind`, and\n\
+                  `damage` with file, offset and cause of each; or `path` and `passed_over`, where it is no file."
 )]
 pub(crate) struct Arguments {
     /// Checkpoints, record files, event files, or folders of them
@@ -35,14 +38,21 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> u8 {
     let (mut checked, mut damaged, mut code) = (0, 0, FINE);
     for path in &arguments.paths {
-        let artifacts = match all(path) {
-            Ok(artifacts) => artifacts,
+        let found = match all(path) {
+            Ok(found) => found,
             Err(e) => {
                 code = Failure::from(e).tell(arguments.format);
                 continue;
             }
         };
-        for artifact in artifacts {
+        found.tell_passed_over(arguments.format);
+        for error in found.broken {
+            checked += 1;
+            damaged += 1;
+            let file = error.path.clone().unwrap_or_else(|| path.clone());
+            report(arguments, &file, "unknown", &[error]);
+        }
+        for artifact in found.artifacts {
             let (kind, damage) = check(&artifact);
             checked += 1;
             damaged += usize::from(!damage.is_empty());
@@ -91,12 +101,12 @@ fn check(artifact: &Artifact) -> (&'static str, Vec<FormatError>) {
     match artifact {
         Artifact::Checkpoint(path) => {
             let _waiting = Waiting::new("verifying", path);
-            ("checkpoint", checkpoint::verify(path))
+            match CheckpointReader::open(path) {
+                Ok(reader) => (kind_of(&reader), reader.verify()),
+                Err(_) => ("checkpoint", checkpoint::verify(path)),
+            }
         }
-        Artifact::State(path) => (
-            "list of checkpoints",
-            CheckpointState::read(path).err().into_iter().collect(),
-        ),
+        Artifact::State(path) => (LIST, list(path).unwrap_or_else(|e| vec![e])),
         Artifact::Records(path) => ("records", records(path).unwrap_or_else(|e| vec![e])),
         Artifact::Events(path) if path.is_dir() => {
             ("events", folder(path).unwrap_or_else(|e| vec![e]))
@@ -105,11 +115,26 @@ fn check(artifact: &Artifact) -> (&'static str, Vec<FormatError>) {
     }
 }
 
+/// A list of checkpoints, all of which should be in its folder.
+fn list(path: &Path) -> Result<Vec<FormatError>, FormatError> {
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let listed = CheckpointState::read(path)?.listed();
+    let wrong = listed.into_iter().filter_map(|prefix| {
+        let cause = match whereabouts(folder, &prefix) {
+            Whereabouts::There => return None,
+            Whereabouts::Missing => format!("the checkpoint `{prefix}` is missing"),
+            Whereabouts::Outside => format!("the path `{prefix}` leads out of the folder"),
+        };
+        Some(FormatError::not_found(FileKind::CheckpointState, cause).in_file(path))
+    });
+    Ok(wrong.collect())
+}
+
 fn records(path: &Path) -> Result<Vec<FormatError>, FormatError> {
     let mut reader = Recovering::open(path)?;
     let progress = Progress::of_file(path);
-    while let Some(record) = reader.next()? {
-        progress.add(framed(record));
+    while reader.next()?.is_some() {
+        progress.to(reader.taken());
     }
     let told = |skipped: &trainspec_formats::records::Skipped| {
         let cause = match skipped.to {

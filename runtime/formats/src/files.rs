@@ -71,13 +71,23 @@ impl ReadAt for Vec<u8> {
     }
 }
 
-/// Opens a file for reading. A folder is refused: on some systems it opens and fails later.
+/// Opens a file for reading at any place. What is no regular file is refused: a folder opens on some systems and fails later, and a pipe has
+/// no length and cannot be read twice.
 pub fn open(kind: FileKind, path: &Path) -> Result<File> {
-    let opened = File::open(path).and_then(|file| match file.metadata()?.is_dir() {
-        true => Err(io::ErrorKind::IsADirectory.into()),
-        false => Ok(file),
-    });
-    opened.map_err(|e| FormatError::io(kind, "open it", e).in_file(path))
+    let failed = |e| FormatError::io(kind, "open it", e).in_file(path);
+    let refused = |about: fs::Metadata| match about {
+        about if about.is_file() => Ok(()),
+        about if about.is_dir() => Err(failed(io::ErrorKind::IsADirectory.into())),
+        _ => {
+            let cause = "this is no regular file, and only those can be read at any place";
+            Err(FormatError::invalid(kind, cause).in_file(path))
+        }
+    };
+    // Before it is opened, since opening a pipe waits for its writer.
+    refused(fs::metadata(path).map_err(failed)?)?;
+    let file = File::open(path).map_err(failed)?;
+    refused(file.metadata().map_err(failed)?)?;
+    Ok(file)
 }
 
 /// A file that takes the place of another when it is complete, so that a failure leaves what was there before.
@@ -206,10 +216,10 @@ pub fn replace(kind: FileKind, path: &Path, bytes: &[u8], durability: Durability
     file.commit(durability)
 }
 
-/// Whether a relative path stays below the folder that it starts from, whatever links may do.
-pub fn stays_inside(path: &Path) -> bool {
+/// Whether a relative path stays below the folder that it starts from: by its text, and by the links on its way, as far as they exist.
+pub fn stays_inside(folder: &Path, path: &Path) -> bool {
     let mut depth = 0_usize;
-    path.components().all(|part| match part {
+    let by_text = path.components().all(|part| match part {
         Component::Normal(_) => {
             depth += 1;
             true
@@ -220,7 +230,25 @@ pub fn stays_inside(path: &Path) -> bool {
             depth != usize::MAX
         }
         Component::RootDir | Component::Prefix(_) => false,
-    })
+    });
+    by_text && leads_inside(folder, path)
+}
+
+/// Whether what exists of a path is in the folder, links followed.
+fn leads_inside(folder: &Path, path: &Path) -> bool {
+    let here = match folder.as_os_str().is_empty() {
+        true => Path::new("."),
+        false => folder,
+    };
+    let Ok(root) = here.canonicalize() else {
+        return true;
+    };
+    // The last part may be no file but the beginning of the names of several.
+    let whole = here.join(path);
+    let mut found = whole.ancestors().map(Path::canonicalize);
+    found
+        .find_map(io::Result::ok)
+        .is_none_or(|real| real.starts_with(root))
 }
 
 #[cfg(test)]
@@ -253,7 +281,26 @@ mod tests {
             ("a/../../b", false),
             ("/a", false),
         ] {
-            assert_eq!(stays_inside(Path::new(path)), inside, "{path}");
+            let found = stays_inside(Path::new("nowhere"), Path::new(path));
+            assert_eq!(found, inside, "{path}");
         }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_that_leaves_its_folder_is_seen() {
+        let folder = std::env::temp_dir().join(format!("trainspec-links-{}", std::process::id()));
+        fs::create_dir_all(folder.join("run/sub")).unwrap();
+        std::os::unix::fs::symlink("..", folder.join("run/out")).unwrap();
+        std::os::unix::fs::symlink("sub", folder.join("run/in")).unwrap();
+        for (path, inside) in [
+            ("sub/model", true),
+            ("in/model", true),
+            ("out/model", false),
+        ] {
+            let found = stays_inside(&folder.join("run"), Path::new(path));
+            assert_eq!(found, inside, "{path}");
+        }
+        fs::remove_dir_all(&folder).unwrap();
     }
 }

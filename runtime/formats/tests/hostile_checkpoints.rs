@@ -103,6 +103,36 @@ fn strings_in_one_piece_are_no_more_than_their_bytes() {
 }
 
 #[test]
+fn a_type_that_is_not_known_hides_no_other_tensor() {
+    let folder = Folder::new();
+    let prefix = folder.file("m");
+    fs::write(data_path(&prefix, 0, 1), [7; 2]).unwrap();
+    let known = [number(1, 4), field(2, &shape(&[1])), number(5, 1)].concat();
+    let other = [
+        number(1, 99),
+        field(2, &shape(&[1])),
+        number(4, 1),
+        number(5, 1),
+    ]
+    .concat();
+    index(&prefix, &[(b"a", other), (b"b", known)], Default::default());
+    let reader = CheckpointReader::open(&prefix).unwrap();
+    assert_eq!(reader.names(), ["b"]);
+    let left: Vec<&str> = reader
+        .left_alone()
+        .into_iter()
+        .map(|(name, _)| name)
+        .collect();
+    assert_eq!(left, ["a"]);
+    let error = reader.get_tensor("a").unwrap_err();
+    assert_eq!(error.code, Code::Unimplemented);
+    assert!(error.cause.contains("the type 99 is not known"), "{error}");
+    // Nobody can say that it is whole.
+    let told = reader.verify();
+    assert!(told.iter().any(|e| e.code == Code::Unimplemented));
+}
+
+#[test]
 fn shapes_have_as_many_dimensions_as_a_tensor_can_have() {
     let folder = Folder::new();
     let path = folder.file("a");
@@ -118,10 +148,10 @@ fn shapes_have_as_many_dimensions_as_a_tensor_can_have() {
             format!("{{\"a\":{{\"dtype\":\"U8\",\"shape\":[{list}],\"data_offsets\":[0,1]}}}}");
         let length = (header.len() as u64).to_le_bytes();
         fs::write(&path, [&length[..], header.as_bytes(), b"x"].concat()).unwrap();
-        let opened = Safetensors::open(&path);
+        let read = Safetensors::open(&path).unwrap().tensor("a");
         match fits {
-            true => assert_eq!(opened.unwrap().tensor("a").unwrap().shape(), ones),
-            false => assert_eq!(opened.unwrap_err().code, Code::Unimplemented),
+            true => assert_eq!(read.unwrap().shape(), ones),
+            false => assert_eq!(read.unwrap_err().code, Code::Unimplemented),
         }
         // An array of NumPy, which has at most 64 dimensions.
         let dictionary = format!("{{'descr': '|u1', 'fortran_order': False, 'shape': ({list}), }}");

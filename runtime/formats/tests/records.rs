@@ -37,6 +37,20 @@ fn framed(records: &[Vec<u8>], compression: Compression) -> Vec<u8> {
     writer.finish().unwrap()
 }
 
+#[test]
+fn how_far_reading_is_counts_bytes_of_the_file() {
+    for compression in ALL {
+        let bytes = framed(&samples(), compression);
+        let mut reader = RecordReader::new(&bytes[..], &Default::default()).unwrap();
+        let mut before = 0;
+        while reader.next().unwrap().is_some() {
+            assert!(before <= reader.taken() && reader.taken() <= bytes.len() as u64);
+            before = reader.taken();
+        }
+        assert_eq!(reader.taken(), bytes.len() as u64, "{compression:?}");
+    }
+}
+
 fn drain<R: io::Read>(mut reader: RecordReader<R>) -> Result<Vec<Vec<u8>>> {
     let mut records = Vec::new();
     while let Some(record) = reader.next()? {

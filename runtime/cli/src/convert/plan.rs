@@ -44,12 +44,10 @@ impl<'a> Plan<'a> {
             skipped: Vec::new(),
             bytes: 0,
         };
-        let mut refused = Vec::new();
-        if let CheckpointReader::Npz(archive) = reader {
-            let left = archive.left_alone();
-            refused
-                .extend(left.map(|(name, why)| (name, format!("cannot be read: {}", why.cause))));
-        }
+        let left = reader.left_alone().into_iter();
+        let mut refused: Vec<(&str, String)> = left
+            .map(|(name, why)| (name, format!("cannot be read: {}", why.cause)))
+            .collect();
         for (name, stored, shape) in reader.entries() {
             let instead = match stored {
                 DType::BFloat16 if !kind.holds(stored) => bfloat16,

@@ -7,6 +7,7 @@ use trainspec_formats::FormatError;
 use trainspec_formats::events::{Kind, Run, RunOptions, Series};
 use trainspec_formats::proto::session_log::SessionStatus;
 
+use super::last;
 use crate::Format;
 use crate::columns::{self, Side};
 use crate::output::{count, print, say};
@@ -45,9 +46,9 @@ fn text(path: &Path, run: &Run) -> Result<(), FormatError> {
         let rows: Vec<_> = run
             .series
             .iter()
-            .map(|(tag, series)| cells(tag, series))
+            .map(|(tag, series)| cells(run, tag, series))
             .collect();
-        columns::lines(&head, &rows).into_iter().for_each(print);
+        columns::lines(&head, &rows).into_iter().for_each(say);
     }
     if let Some(graph) = run.graph()? {
         say(format_args!("graph: {}", count(graph.node.len(), "node")));
@@ -64,11 +65,11 @@ fn text(path: &Path, run: &Run) -> Result<(), FormatError> {
     Ok(())
 }
 
-fn cells(tag: &str, series: &Series) -> Vec<String> {
+fn cells(run: &Run, tag: &str, series: &Series) -> Vec<String> {
     let step = |point: Option<&trainspec_formats::events::Point>| {
         point.map_or_else(String::new, |point| point.step.to_string())
     };
-    let last = series.points.last().and_then(|point| point.scalar);
+    let last = last::value(run, series).map(|(text, _)| text);
     let kind = match &series.kind {
         Kind::Plugin(name) => name.clone(),
         kind => kind.to_string(),
@@ -79,7 +80,7 @@ fn cells(tag: &str, series: &Series) -> Vec<String> {
         series.points.len().to_string(),
         step(series.points.first()),
         step(series.points.last()),
-        last.map_or_else(String::new, columns::number),
+        last.unwrap_or_default(),
     ]
 }
 
@@ -103,7 +104,7 @@ fn to_json(path: &Path, run: &Run) -> Result<serde_json::Value, FormatError> {
                 "values": series.points.len(),
                 "first_step": series.points.first().map(|p| p.step),
                 "last_step": series.points.last().map(|p| p.step),
-                "last_value": series.points.last().and_then(|p| p.scalar),
+                "last_value": last::value(run, series).map(|(_, value)| value),
             })
         })
         .collect();

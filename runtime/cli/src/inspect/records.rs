@@ -5,61 +5,43 @@ use std::path::Path;
 
 use serde_json::json;
 use trainspec_formats::FormatError;
-use trainspec_formats::examples::{self, Feature};
-use trainspec_formats::proto::feature::Kind;
-use trainspec_formats::records::{Compression, ReaderOptions, RecordReader};
+use trainspec_formats::records::{Compression, Ending, ReaderOptions, RecordReader};
 
+use super::features::{Content, Seen, Table, head};
 use crate::Format;
-use crate::columns::{self, Side};
+use crate::columns;
 use crate::output::{count, print, say};
-use crate::progress::{Progress, framed};
+use crate::progress::Progress;
 
 /// Of how many records the features are looked at.
 const LOOKED_AT: u64 = 1000;
 
-/// How many values of a feature are shown.
-const VALUES: usize = 8;
-
-/// What is known of a feature.
-#[derive(Debug, Default)]
-struct Seen {
-    kind: Option<&'static str>,
-    /// The fewest and the most values.
-    values: Option<(usize, usize)>,
-    /// The shortest and the longest of its strings.
-    lengths: Option<(usize, usize)>,
-    records: u64,
-}
-
 pub(crate) fn show(path: &Path, first: usize, format: Format) -> Result<(), FormatError> {
-    let mut reader = RecordReader::open(path, &ReaderOptions::default())?;
-    let (mut features, mut shown) = (BTreeMap::<String, Seen>::new(), Vec::new());
-    let (mut bytes, mut examples_seen) = (0, 0);
+    // A file that ends too early is damaged, however little is missing.
+    let options = ReaderOptions {
+        ending: Ending::Strict,
+        ..ReaderOptions::default()
+    };
+    let mut reader = RecordReader::open(path, &options)?;
+    let (mut table, mut shown) = (Table::default(), Vec::new());
+    let mut bytes = 0;
     let progress = Progress::of_file(path);
     let damage = loop {
         let number = reader.records();
+        progress.to(reader.taken());
         let record = match reader.next() {
             Ok(Some(record)) => record,
             Ok(None) => break None,
             Err(e) => break Some(e),
         };
         bytes += record.len() as u64;
-        progress.add(framed(record));
         if number >= LOOKED_AT.max(first as u64) {
             continue;
         }
-        let example = examples::decode(record).ok();
-        let named = example
-            .and_then(|e| e.features)
-            .filter(|f| !f.feature.is_empty());
-        if let Some(all) = &named {
-            examples_seen += 1;
-            for (name, feature) in &all.feature {
-                features.entry(name.clone()).or_default().add(feature);
-            }
-        }
+        let content = Content::of(record);
+        table.add(&content);
         if shown.len() < first {
-            shown.push((record.len(), named));
+            shown.push((record.len(), content));
         }
     };
     drop(progress);
@@ -70,136 +52,65 @@ pub(crate) fn show(path: &Path, first: usize, format: Format) -> Result<(), Form
     };
     match format {
         Format::Text => {
+            let end = match &damage {
+                Some(_) => ", up to the first damage",
+                None => "",
+            };
             say(format_args!(
-                "{}: records, {compression}, {} of {}",
+                "{}: records, {compression}, {} of {}{end}",
                 path.display(),
                 count(reader.records() as usize, "record"),
                 columns::bytes(bytes)
             ));
             let looked_at = reader.records().min(LOOKED_AT.max(first as u64));
-            if examples_seen > 0 {
-                let head = [
-                    ("feature", Side::Left),
-                    ("kind", Side::Left),
-                    ("values", Side::Right),
-                    ("length", Side::Right),
-                    ("records", Side::Right),
-                ];
-                let rows: Vec<_> = features
-                    .iter()
-                    .map(|(name, seen)| seen.cells(name, looked_at))
-                    .collect();
-                columns::lines(&head, &rows).into_iter().for_each(print);
-            }
-            for (number, (length, features)) in shown.iter().enumerate() {
+            rows("feature", &table.features, looked_at);
+            rows("feature list", &table.lists, looked_at);
+            for (number, (length, content)) in shown.iter().enumerate() {
                 say(format_args!("record {number}, {length} bytes"));
-                for (name, feature) in features.iter().flat_map(|f| &f.feature) {
-                    say(format_args!("  {name}: {}", values(feature)));
-                }
+                content.lines().into_iter().for_each(say);
             }
         }
-        Format::Json => print(json!({
-            "kind": "records",
-            "path": path.display().to_string(),
-            "compression": compression,
-            "records": reader.records(),
-            "bytes": bytes,
-            "features": features.iter().map(|(name, seen)| json!({
-                "name": name, "kind": seen.kind, "values": seen.values, "lengths": seen.lengths, "records": seen.records,
-            })).collect::<Vec<_>>(),
-            "first": shown.iter().map(|(length, features)| json!({
-                "bytes": length,
-                "features": features.iter().flat_map(|f| &f.feature)
-                    .map(|(name, feature)| (name.clone(), json!(values(feature))))
-                    .collect::<serde_json::Map<_, _>>(),
-            })).collect::<Vec<_>>(),
-        })),
+        Format::Json => {
+            let seen = |all: &BTreeMap<String, Seen>| -> serde_json::Value {
+                all.iter().map(|(name, seen)| seen.json(name)).collect()
+            };
+            let first = shown.iter().map(|(length, content)| {
+                let mut record = content.json();
+                record["bytes"] = json!(length);
+                record
+            });
+            print(json!({
+                "kind": "records",
+                "path": path.display().to_string(),
+                "compression": compression,
+                "records": reader.records(),
+                "bytes": bytes,
+                "damage": damage.as_ref().map(|e| json!({ "offset": e.offset, "cause": e.cause })),
+                "features": seen(&table.features),
+                "feature_lists": seen(&table.lists),
+                "first": first.collect::<Vec<_>>(),
+            }));
+        }
     }
     damage.map_or(Ok(()), Err)
 }
 
-impl Seen {
-    fn add(&mut self, feature: &Feature) {
-        let (kind, values) = match &feature.kind {
-            Some(Kind::BytesList(list)) => ("bytes", list.value.len()),
-            Some(Kind::FloatList(list)) => ("float", list.value.len()),
-            Some(Kind::Int64List(list)) => ("int64", list.value.len()),
-            None => ("none", 0),
-        };
-        if let Some(Kind::BytesList(list)) = &feature.kind {
-            list.value
-                .iter()
-                .for_each(|s| widen(&mut self.lengths, s.len()));
-        }
-        self.kind = match self.kind {
-            Some(other) if other != kind => Some("several"),
-            _ => Some(kind),
-        };
-        widen(&mut self.values, values);
-        self.records += 1;
+/// A table of features, without the columns that say nothing of any.
+fn rows(name: &'static str, all: &BTreeMap<String, Seen>, looked_at: u64) {
+    if all.is_empty() {
+        return;
     }
-
-    fn cells(&self, name: &str, looked_at: u64) -> Vec<String> {
-        let range = |range: Option<(usize, usize)>| match range {
-            Some((least, most)) if least == most => least.to_string(),
-            Some((least, most)) => format!("{least} to {most}"),
-            None => String::new(),
-        };
-        vec![
-            name.to_owned(),
-            self.kind.unwrap_or("none").to_owned(),
-            range(self.values),
-            range(self.lengths),
-            format!("{} of {looked_at}", self.records),
-        ]
-    }
-}
-
-fn widen(range: &mut Option<(usize, usize)>, n: usize) {
-    let (least, most) = range.unwrap_or((n, n));
-    *range = Some((least.min(n), most.max(n)));
-}
-
-/// The first values of a feature.
-fn values(feature: &Feature) -> String {
-    let some = |all: usize, shown: Vec<String>| match all > VALUES {
-        true => format!("[{}, ...] of {all}", shown.join(", ")),
-        false => format!("[{}]", shown.join(", ")),
-    };
-    match &feature.kind {
-        Some(Kind::BytesList(list)) => {
-            let shown = list.value.iter().take(VALUES).map(|s| string(s));
-            some(list.value.len(), shown.collect())
-        }
-        Some(Kind::FloatList(list)) => {
-            let shown = list.value.iter().take(VALUES).map(ToString::to_string);
-            some(list.value.len(), shown.collect())
-        }
-        Some(Kind::Int64List(list)) => {
-            let shown = list.value.iter().take(VALUES).map(ToString::to_string);
-            some(list.value.len(), shown.collect())
-        }
-        None => "nothing".to_owned(),
-    }
-}
-
-/// A string as text if it is one, else its first bytes.
-fn string(bytes: &[u8]) -> String {
-    const SHOWN: usize = 40;
-    match std::str::from_utf8(bytes) {
-        Ok(text) if !text.chars().any(char::is_control) => {
-            let short: String = text.chars().take(SHOWN).collect();
-            let more = if short.len() < text.len() { "..." } else { "" };
-            format!("{short:?}{more}")
-        }
-        _ => {
-            let shown: String = bytes
-                .iter()
-                .take(SHOWN / 4)
-                .map(|b| format!("\\x{b:02x}"))
-                .collect();
-            let more = if bytes.len() > SHOWN / 4 { "..." } else { "" };
-            format!("b\"{shown}\"{more} ({} bytes)", bytes.len())
-        }
-    }
+    let cells: Vec<Vec<String>> = all
+        .iter()
+        .map(|(name, seen)| seen.cells(name, looked_at))
+        .collect();
+    let head = head(name);
+    let is_used = |i: &usize| head[*i].0 != "steps" || cells.iter().any(|row| !row[*i].is_empty());
+    let used: Vec<usize> = (0..head.len()).filter(is_used).collect();
+    let head: Vec<_> = used.iter().map(|&i| head[i]).collect();
+    let cells: Vec<Vec<String>> = cells
+        .into_iter()
+        .map(|row| used.iter().map(|&i| row[i].clone()).collect())
+        .collect();
+    columns::lines(&head, &cells).into_iter().for_each(say);
 }

@@ -1,54 +1,57 @@
 //! A checkpoint, or another file of named tensors.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde_json::json;
-use trainspec_formats::FormatError;
 use trainspec_formats::checkpoint::object::OBJECT_GRAPH_KEY;
 use trainspec_formats::checkpoint::{CheckpointReader, Elements};
+use trainspec_formats::{Code, FormatError};
 
-use super::statistics::Statistics;
+use super::statistics::{Statistics, real};
 use crate::Format;
+use crate::artifacts::kind_of;
 use crate::columns::{self, Side};
 use crate::output::{count, print, say};
 use crate::progress::Progress;
-use crate::tensors::{elements, size};
+use crate::tensors::{Number, elements, json_of, size};
 
 /// What is known of a tensor.
 struct Row {
     name: String,
+    /// What the variable is called in a graph, if it is one of an object.
+    variable: String,
     dtype: &'static str,
     shape: Vec<usize>,
     bytes: Option<u64>,
     statistics: Option<Statistics>,
-    /// It could not be read.
-    damaged: bool,
+    /// Why it could not be read.
+    unread: Option<&'static str>,
 }
 
 pub(crate) fn show(path: &Path, values: bool, format: Format) -> Result<(), FormatError> {
     let reader = CheckpointReader::open(path)?;
-    let (kind, about) = match &reader {
+    let kind = kind_of(&reader);
+    let about = match &reader {
         CheckpointReader::Bundle(bundle) => {
             let shards = bundle.header().shards;
             let objects = reader.has_tensor(OBJECT_GRAPH_KEY);
             let of = if objects { " of objects" } else { "" };
-            (
-                "checkpoint",
-                format!(
-                    "checkpoint{of}, version 2, {}",
-                    count(shards as usize, "data file")
-                ),
-            )
+            let files = count(shards as usize, "data file");
+            format!("checkpoint{of}, version 2, {files}")
         }
-        CheckpointReader::Table(_) => ("checkpoint", "checkpoint, version 1".to_owned()),
-        CheckpointReader::Safetensors(_) => ("safetensors", "safetensors".to_owned()),
-        CheckpointReader::Npz(_) => ("npz", "npz".to_owned()),
+        CheckpointReader::Table(_) => "checkpoint, version 1".to_owned(),
+        CheckpointReader::Safetensors(_) | CheckpointReader::Npz(_) => kind.to_owned(),
+    };
+    let mut variables = match values {
+        true => variables(&reader),
+        false => BTreeMap::new(),
     };
     let (mut rows, mut damage) = (Vec::new(), None);
     let progress = Progress::of_tensors(&reader);
     for (name, dtype, shape) in reader.entries() {
         let (mut bytes, mut statistics) = (size(dtype, shape), None);
-        let mut damaged = false;
+        let mut unread = None;
         if values {
             let read = reader.get_tensor(name).and_then(|tensor| {
                 let statistics = Statistics::of(&tensor).map_err(|e| FormatError {
@@ -65,7 +68,7 @@ pub(crate) fn show(path: &Path, values: bool, format: Format) -> Result<(), Form
                     }
                 }
                 Err(e) => {
-                    damaged = true;
+                    unread = Some(why(&e));
                     damage.get_or_insert(e);
                 }
             }
@@ -73,28 +76,34 @@ pub(crate) fn show(path: &Path, values: bool, format: Format) -> Result<(), Form
         progress.add(bytes.unwrap_or(0));
         rows.push(Row {
             name: name.to_owned(),
+            variable: variables.remove(name).unwrap_or_default(),
             dtype: dtype.name(),
             shape: shape.to_vec(),
             bytes,
             statistics,
-            damaged,
+            unread,
         });
     }
     drop(progress);
-    let left: Vec<(&str, &str)> = match &reader {
-        CheckpointReader::Npz(archive) => archive
-            .left_alone()
-            .map(|(name, why)| (name, why.cause.as_str()))
-            .collect(),
-        CheckpointReader::Bundle(_)
-        | CheckpointReader::Table(_)
-        | CheckpointReader::Safetensors(_) => Vec::new(),
+    let left: Vec<(&str, &str)> = reader
+        .left_alone()
+        .into_iter()
+        .map(|(name, why)| (name, why.cause.as_str()))
+        .collect();
+    let metadata = match &reader {
+        CheckpointReader::Safetensors(file) => file.metadata().clone(),
+        CheckpointReader::Bundle(_) | CheckpointReader::Table(_) | CheckpointReader::Npz(_) => {
+            BTreeMap::new()
+        }
     };
     match format {
         Format::Text => {
             text(path, &about, &rows, values);
             for (name, why) in left {
                 say(format_args!("{name}: not read: {why}"));
+            }
+            for (name, value) in &metadata {
+                say(format_args!("metadata {name}: {value}"));
             }
         }
         Format::Json => {
@@ -105,10 +114,35 @@ pub(crate) fn show(path: &Path, values: bool, format: Format) -> Result<(), Form
                     .map(|(name, why)| json!({ "name": name, "cause": why }))
                     .collect();
             }
+            if !metadata.is_empty() {
+                all["metadata"] = json!(metadata);
+            }
             print(all);
         }
     }
     damage.map_or(Ok(()), Err)
+}
+
+/// What variables of objects are called in a graph, by the tensors that hold them.
+fn variables(reader: &CheckpointReader) -> BTreeMap<String, String> {
+    let graph = reader.object_graph().ok().flatten().unwrap_or_default();
+    let values = graph.nodes.into_iter().flat_map(|node| node.values);
+    let named = values.filter(|value| !value.full_name.is_empty());
+    named.map(|value| (value.key, value.full_name)).collect()
+}
+
+const DAMAGED: &str = "damaged";
+
+/// Why a tensor could not be read, in a word or two.
+fn why(error: &FormatError) -> &'static str {
+    match error.code {
+        Code::NotFound => "missing",
+        Code::PermissionDenied => "not allowed",
+        Code::ResourceExhausted => "too large",
+        Code::Unimplemented => "not known",
+        Code::Internal => "unreadable",
+        _ => DAMAGED,
+    }
 }
 
 fn text(path: &Path, about: &str, rows: &[Row], values: bool) {
@@ -128,6 +162,10 @@ fn text(path: &Path, about: &str, rows: &[Row], values: bool) {
         ("shape", Side::Left),
         ("bytes", Side::Right),
     ];
+    let has_variables = rows.iter().any(|row| !row.variable.is_empty());
+    if has_variables {
+        head.insert(1, ("variable", Side::Left));
+    }
     if values {
         head.extend(["min", "mean", "max", "nan"].map(|name| (name, Side::Right)));
     }
@@ -141,16 +179,20 @@ fn text(path: &Path, about: &str, rows: &[Row], values: bool) {
             format!("{:?}", row.shape),
             bytes,
         ];
+        if has_variables {
+            cells.insert(1, row.variable.clone());
+        }
         if values {
-            cells.extend(match row.statistics {
-                Some(s) => [
-                    columns::number(s.min),
-                    columns::number(s.mean),
-                    columns::number(s.max),
-                    s.nan.to_string(),
-                ],
-                None if row.damaged => ["damaged", "", "", ""].map(str::to_owned),
-                None => [const { String::new() }; 4],
+            cells.extend(match (row.statistics, row.unread) {
+                (Some(s), _) => {
+                    let [min, mean, max] = match s.range {
+                        Some(r) => [real(r.min), r.mean, real(r.max)].map(columns::number),
+                        None => [const { String::new() }; 3],
+                    };
+                    [min, mean, max, s.nan.to_string()]
+                }
+                (None, Some(why)) => [why, "", "", ""].map(str::to_owned),
+                (None, None) => [const { String::new() }; 4],
             });
         }
         cells
@@ -165,13 +207,20 @@ fn to_json(path: &Path, kind: &str, about: &str, rows: &[Row]) -> serde_json::Va
         .iter()
         .map(|row| {
             let mut tensor = json!({
-                "name": row.name, "dtype": row.dtype, "shape": row.shape, "bytes": row.bytes, "damaged": row.damaged,
+                "name": row.name, "dtype": row.dtype, "shape": row.shape, "bytes": row.bytes, "damaged": row.unread == Some(DAMAGED),
             });
+            if !row.variable.is_empty() {
+                tensor["variable"] = json!(row.variable);
+            }
+            if let Some(why) = row.unread {
+                tensor["unread"] = json!(why);
+            }
             if let Some(s) = row.statistics {
-                // What JSON has no number for is null.
-                tensor["min"] = json!(s.min);
-                tensor["mean"] = json!(s.mean);
-                tensor["max"] = json!(s.max);
+                if let Some(range) = s.range {
+                    tensor["min"] = json_of(range.min);
+                    tensor["mean"] = json_of(Number::Real(range.mean));
+                    tensor["max"] = json_of(range.max);
+                }
                 tensor["nan"] = json!(s.nan);
                 tensor["infinite"] = json!(s.infinite);
             }

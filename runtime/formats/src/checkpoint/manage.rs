@@ -122,7 +122,7 @@ fn written(folder: &Path, path: &str, style: PathStyle) -> Result<String> {
         (false, true) => given.to_owned(),
         (true, _) | (false, false) => seen_from(given, folder),
     };
-    if files::stays_inside(&seen) {
+    if files::stays_inside(folder, &seen) {
         return text_of(seen);
     }
     // As it was given, and not made of what is seen: a link may lead elsewhere than the names tell.
@@ -152,7 +152,7 @@ pub fn get_checkpoint_state(folder: &Path, file: Option<&str>) -> Result<Option<
     let inside: Vec<bool> = state
         .all_model_checkpoint_paths
         .iter()
-        .map(|path| followed(path))
+        .map(|path| followed(folder, path))
         .collect();
     if state.all_model_checkpoint_timestamps.len() == inside.len() {
         let mut kept = inside.iter();
@@ -181,16 +181,48 @@ fn read_state(folder: &Path, file: Option<&str>) -> Result<Option<CheckpointStat
     let newest = &state.model_checkpoint_path;
     let cause = match newest.is_empty() {
         true => "it does not say which checkpoint is the newest".to_owned(),
-        false if followed(newest) => return Ok(Some(state)),
+        false if followed(folder, newest) => return Ok(Some(state)),
         false => format!("the path `{newest}` leads out of the folder"),
     };
     Err(FormatError::invalid(FileKind::CheckpointState, cause).in_file(path))
 }
 
 /// Whether a path in a `checkpoint` file is followed: it is absolute, or stays in the folder.
-fn followed(path: &str) -> bool {
+fn followed(folder: &Path, path: &str) -> bool {
     let path = Path::new(path);
-    path.is_absolute() || files::stays_inside(path)
+    path.is_absolute() || files::stays_inside(folder, path)
+}
+
+/// Where a checkpoint is that the `checkpoint` file of a folder names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Whereabouts {
+    /// In the folder or below it.
+    There,
+    /// Nowhere in the folder.
+    Missing,
+    /// Outside of the folder, where nothing is looked for.
+    Outside,
+}
+
+/// Where a checkpoint is that the `checkpoint` file of a folder names.
+pub fn whereabouts(folder: &Path, prefix: &str) -> Whereabouts {
+    let path = Path::new(prefix);
+    let known = [folder.canonicalize(), std::path::absolute(folder)];
+    let inside = match path.is_absolute() {
+        true => {
+            let mut seen = known
+                .iter()
+                .flatten()
+                .filter_map(|folder| path.strip_prefix(folder).ok());
+            seen.any(|rest| files::stays_inside(folder, rest))
+        }
+        false => files::stays_inside(folder, path),
+    };
+    match inside {
+        false => Whereabouts::Outside,
+        true if checkpoint_exists(&folder.join(path)) => Whereabouts::There,
+        true => Whereabouts::Missing,
+    }
 }
 
 /// Whether there is a checkpoint with this prefix, of either version (`tf.compat.v1.train.checkpoint_exists`).

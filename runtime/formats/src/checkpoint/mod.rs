@@ -21,10 +21,10 @@ pub mod v1;
 pub use bundle::{Bundle, BundleWriter};
 pub use follow::{Checkpoints, Clock, MachineClock, checkpoints_iterator};
 pub use manage::{
-    Listed, PathStyle, STATE_FILE, Version, checkpoint_exists, generate_checkpoint_state_proto,
-    get_checkpoint_mtimes, get_checkpoint_state, latest_checkpoint, list_variables,
-    load_checkpoint, load_variable, new_checkpoint_reader, remove_checkpoint,
-    update_checkpoint_state,
+    Listed, PathStyle, STATE_FILE, Version, Whereabouts, checkpoint_exists,
+    generate_checkpoint_state_proto, get_checkpoint_mtimes, get_checkpoint_state,
+    latest_checkpoint, list_variables, load_checkpoint, load_variable, new_checkpoint_reader,
+    remove_checkpoint, update_checkpoint_state, whereabouts,
 };
 pub use numpy::Npz;
 pub use object::{ObjectGraph, ObjectWriter};

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::checkpoint::bundle::{index_damage, index_path};
+use crate::checkpoint::bundle::{data_files, index_damage, index_path};
 use crate::checkpoint::manage::latest_checkpoint;
 use crate::checkpoint::object::{OBJECT_GRAPH_KEY, ObjectGraph};
 use crate::checkpoint::{
@@ -63,6 +63,11 @@ impl CheckpointReader {
             return Ok(CheckpointReader::Bundle(Bundle::open(&prefix)?));
         }
         if !path.is_file() {
+            if !path.exists() && !data_files(path).is_empty() {
+                let cause = "it is missing, though data files of this checkpoint are there";
+                let error = FormatError::not_found(FileKind::Table, cause);
+                return Err(error.in_file(index_path(path)));
+            }
             // A pattern of several tables, or nothing.
             return Ok(CheckpointReader::Table(TableCheckpoint::open(path)?));
         }
@@ -77,7 +82,12 @@ impl CheckpointReader {
             .len()
             .min(usize::try_from(length).unwrap_or(usize::MAX));
         file.read_exact_at(0, &mut head[..known]).map_err(failed)?;
+        let ending = path.extension().and_then(|ending| ending.to_str());
         match head {
+            _ if ending == Some("safetensors") => {
+                Ok(CheckpointReader::Safetensors(Safetensors::open(path)?))
+            }
+            _ if ending == Some("npz") => Ok(CheckpointReader::Npz(Npz::open(path)?)),
             [b'P', b'K', ..] => Ok(CheckpointReader::Npz(Npz::open(path)?)),
             [.., b'{'] => Ok(CheckpointReader::Safetensors(Safetensors::open(path)?)),
             // What is nothing else is a table that lost its end.
@@ -101,6 +111,16 @@ impl CheckpointReader {
             CheckpointReader::Table(table) => Box::new(table.entries()),
             CheckpointReader::Safetensors(file) => Box::new(file.entries()),
             CheckpointReader::Npz(archive) => Box::new(archive.entries()),
+        }
+    }
+
+    /// The names of the tensors that are not read, whose types are not known, by name, and why each is not.
+    pub fn left_alone(&self) -> Vec<(&str, &FormatError)> {
+        match self {
+            CheckpointReader::Safetensors(file) => file.left_alone().collect(),
+            CheckpointReader::Npz(archive) => archive.left_alone().collect(),
+            CheckpointReader::Bundle(bundle) => bundle.left_alone().collect(),
+            CheckpointReader::Table(_) => Vec::new(),
         }
     }
 

@@ -46,6 +46,8 @@ pub struct Safetensors {
     path: PathBuf,
     file: File,
     tensors: BTreeMap<String, Stored>,
+    /// Those that are not read, and why.
+    others: BTreeMap<String, FormatError>,
     metadata: BTreeMap<String, String>,
     length: u64,
 }
@@ -61,15 +63,18 @@ struct Stored {
 
 impl Safetensors {
     /// Opens a file and checks its header: no tensor overlaps another, none is outside, and no byte belongs to none.
+    ///
+    /// Tensors of types that are not known do not keep the others from being read: [`left_alone`](Safetensors::left_alone) tells them.
     pub fn open(path: &Path) -> Result<Safetensors> {
         let file = files::open(FileKind::Safetensors, path)?;
         let length = file.length().map_err(|e| failed(e).in_file(path))?;
-        let (tensors, metadata) = header(&file, length).map_err(|e| e.in_file(path))?;
+        let header = header(&file, length).map_err(|e| e.in_file(path))?;
         Ok(Safetensors {
             path: path.to_owned(),
             file,
-            tensors,
-            metadata,
+            tensors: header.tensors,
+            others: header.others,
+            metadata: header.metadata,
             length,
         })
     }
@@ -84,6 +89,11 @@ impl Safetensors {
         self.tensors
             .iter()
             .map(|(name, stored)| (name.as_str(), stored.dtype, stored.shape.as_slice()))
+    }
+
+    /// The names of the tensors that are not read, by name, and why each is not.
+    pub fn left_alone(&self) -> impl Iterator<Item = (&str, &FormatError)> {
+        self.others.iter().map(|(name, why)| (name.as_str(), why))
     }
 
     /// The type and the shape of a tensor.
@@ -138,11 +148,12 @@ impl Safetensors {
 
     fn find(&self, name: &str) -> Result<&Stored> {
         self.tensors.get(name).ok_or_else(|| {
-            FormatError::not_found(
-                FileKind::Safetensors,
-                format!("there is no tensor `{name}`"),
-            )
-            .in_file(&self.path)
+            let kind = FileKind::Safetensors;
+            let error = match self.others.get(name) {
+                Some(why) => FormatError::new(why.code, kind, why.cause.clone()),
+                None => FormatError::not_found(kind, format!("there is no tensor `{name}`")),
+            };
+            error.in_file(&self.path)
         })
     }
 
@@ -247,7 +258,12 @@ pub fn holds(dtype: DType) -> bool {
     TYPES.iter().any(|row| row.0 == dtype)
 }
 
-type Header = (BTreeMap<String, Stored>, BTreeMap<String, String>);
+/// What a header says.
+struct Header {
+    tensors: BTreeMap<String, Stored>,
+    others: BTreeMap<String, FormatError>,
+    metadata: BTreeMap<String, String>,
+}
 
 fn header(file: &impl ReadAt, length: u64) -> Result<Header> {
     let mut size = [0; 8];
@@ -271,8 +287,10 @@ fn parse(json: Json, start: u64, bytes: u64) -> Result<Header> {
     let Json::Object(fields) = json else {
         return Err(loss("the header is no object"));
     };
-    let mut tensors = BTreeMap::new();
+    let (mut tensors, mut others) = (BTreeMap::new(), BTreeMap::new());
     let mut metadata = BTreeMap::new();
+    // Where the bytes of each are, and how many.
+    let mut places = Vec::new();
     for (name, value) in fields {
         if name == "__metadata__" {
             let Json::Object(texts) = value else {
@@ -288,27 +306,39 @@ fn parse(json: Json, start: u64, bytes: u64) -> Result<Header> {
             }
             continue;
         }
-        let stored = tensor(&value, start, bytes).map_err(|mut e| {
+        let named = |mut e: FormatError| {
             e.cause = format!("tensor `{name}`: {}", e.cause);
             e
-        })?;
-        tensors.insert(name, stored);
+        };
+        let (offset, size) = place(&value, start, bytes).map_err(named)?;
+        places.push((offset, size, name.clone()));
+        match tensor(&value, offset, size).map_err(named) {
+            Ok(stored) => {
+                tensors.insert(name, stored);
+            }
+            Err(e) if e.code == Code::Unimplemented => {
+                others.insert(name, e);
+            }
+            Err(e) => return Err(e),
+        }
     }
     // One after the other, without holes, up to the end.
-    let mut order: Vec<(&String, &Stored)> = tensors.iter().collect();
-    order.sort_by_key(|(_, stored)| (stored.offset, stored.size));
+    places.sort();
     let mut end = start;
-    for (name, stored) in order {
-        if stored.offset != end {
+    for (offset, size, name) in places {
+        if offset != end {
             return Err(loss(format!(
-                "tensor `{name}` begins at byte {} and the one before it ends at byte {end}",
-                stored.offset
+                "tensor `{name}` begins at byte {offset} and the one before it ends at byte {end}"
             )));
         }
-        end += stored.size as u64;
+        end += size;
     }
     match end == start + bytes {
-        true => Ok((tensors, metadata)),
+        true => Ok(Header {
+            tensors,
+            others,
+            metadata,
+        }),
         false => Err(loss(format!(
             "the tensors end at byte {end} and the file at byte {}",
             start + bytes
@@ -316,7 +346,23 @@ fn parse(json: Json, start: u64, bytes: u64) -> Result<Header> {
     }
 }
 
-fn tensor(value: &Json, start: u64, bytes: u64) -> Result<Stored> {
+fn numbers(value: &Json, key: &str) -> Option<Vec<u64>> {
+    value[key].as_array()?.iter().map(Json::as_u64).collect()
+}
+
+/// Where in the file the bytes of a tensor begin, and how many there are.
+fn place(value: &Json, start: u64, bytes: u64) -> Result<(u64, u64)> {
+    let pair = numbers(value, "data_offsets").and_then(|pair| <[u64; 2]>::try_from(pair).ok());
+    match pair {
+        Some([from, to]) if from <= to && to <= bytes => Ok((start + from, to - from)),
+        Some([from, to]) => Err(loss(format!(
+            "its bytes are from {from} to {to} of {bytes}"
+        ))),
+        None => Err(loss("it does not say where its bytes are")),
+    }
+}
+
+fn tensor(value: &Json, offset: u64, bytes: u64) -> Result<Stored> {
     let typed = value["dtype"]
         .as_str()
         .ok_or_else(|| loss("it has no type"))?;
@@ -331,10 +377,7 @@ fn tensor(value: &Json, start: u64, bytes: u64) -> Result<Stored> {
                 format!("the type `{typed}`"),
             )
         })?;
-    let numbers = |key: &str| -> Option<Vec<u64>> {
-        value[key].as_array()?.iter().map(Json::as_u64).collect()
-    };
-    let shape = numbers("shape").ok_or_else(|| loss("it has no shape"))?;
+    let shape = numbers(value, "shape").ok_or_else(|| loss("it has no shape"))?;
     if let Some(cause) = misranked(shape.len()) {
         let kind = FileKind::Safetensors;
         return Err(FormatError::new(Code::Unimplemented, kind, cause));
@@ -343,26 +386,16 @@ fn tensor(value: &Json, start: u64, bytes: u64) -> Result<Stored> {
         .into_iter()
         .map(|size| usize::try_from(size).map_err(|_| loss("its shape is too large")))
         .collect::<Result<_>>()?;
-    let Some([from, to]) = numbers("data_offsets").and_then(|pair| <[u64; 2]>::try_from(pair).ok())
-    else {
-        return Err(loss("it does not say where its bytes are"));
-    };
-    if from > to || to > bytes {
-        return Err(loss(format!(
-            "its bytes are from {from} to {to} of {bytes}"
-        )));
-    }
     let size = count(&shape).and_then(|n| n.checked_mul(dtype.size().unwrap_or(1)));
     match size {
-        Some(size) if size as u64 == to - from => Ok(Stored {
+        Some(size) if size as u64 == bytes => Ok(Stored {
             dtype,
             shape,
-            offset: start + from,
+            offset,
             size,
         }),
         _ => Err(loss(format!(
-            "{} bytes for {dtype} of shape {shape:?}",
-            to - from
+            "{bytes} bytes for {dtype} of shape {shape:?}"
         ))),
     }
 }

@@ -73,6 +73,16 @@ impl CheckpointState {
         text.map_err(|e| e.in_file(path))
     }
 
+    /// All that it names, the newest last if it is not among the others.
+    pub fn listed(&self) -> Vec<String> {
+        let mut all = self.all_model_checkpoint_paths.clone();
+        let newest = &self.model_checkpoint_path;
+        if !newest.is_empty() && !all.contains(newest) {
+            all.push(newest.clone());
+        }
+        all
+    }
+
     /// The text, laid out as TensorFlow does.
     pub fn to_text(&self) -> String {
         let mut out = String::new();

@@ -26,6 +26,8 @@ pub struct RunReader {
     options: ReaderOptions,
     files: Vec<PathBuf>,
     reader: Option<EventReader>,
+    /// Files of the folder that come later, the last first.
+    waiting: Vec<std::ffi::OsString>,
     /// The reader stands at a record that cannot be read.
     damaged: bool,
 }
@@ -40,15 +42,16 @@ impl RunReader {
             Some(parent) if path.is_file() => (parent, path.file_name()),
             _ => (path, None),
         };
-        let reader = RunReader {
+        let mut reader = RunReader {
             folder: folder.to_owned(),
             only: only.map(ToOwned::to_owned),
             options,
             files: Vec::new(),
             reader: None,
+            waiting: Vec::new(),
             damaged: false,
         };
-        reader.later()?;
+        reader.list()?;
         Ok(reader)
     }
 
@@ -102,29 +105,37 @@ impl RunReader {
         }
     }
 
-    /// The first file after the last one.
-    fn later(&self) -> Result<Option<PathBuf>> {
+    /// The first file after the last one. The folder is listed again when no file is known to come later.
+    fn later(&mut self) -> Result<Option<PathBuf>> {
+        if self.waiting.is_empty() {
+            self.list()?;
+        }
+        Ok(self.waiting.pop().map(|name| self.folder.join(name)))
+    }
+
+    fn list(&mut self) -> Result<()> {
         let failed =
             |e| FormatError::io(FileKind::Events, "list the folder", e).in_file(&self.folder);
         let last = self.files.last().and_then(|path| path.file_name());
-        let mut first: Option<std::ffi::OsString> = None;
+        let mut names = Vec::new();
         for entry in fs::read_dir(&self.folder).map_err(failed)? {
             let entry = entry.map_err(failed)?;
             let name = entry.file_name();
             let is_later = last.is_none_or(|last| *name > *last);
-            let is_first = first.as_ref().is_none_or(|first| name < *first);
             let is_wanted = match &self.only {
                 Some(only) => name == *only,
                 None => is_event_file(&name.to_string_lossy()),
             };
-            if is_later && is_first && is_wanted && !is_folder(&entry) {
-                first = Some(name);
+            if is_later && is_wanted && is_file(&entry) {
+                names.push(name);
             }
         }
-        Ok(first.map(|name| self.folder.join(name)))
+        names.sort_by(|a, b| b.cmp(a));
+        self.waiting = names;
+        Ok(())
     }
 }
 
-fn is_folder(entry: &fs::DirEntry) -> bool {
-    fs::metadata(entry.path()).is_ok_and(|found| found.is_dir())
+fn is_file(entry: &fs::DirEntry) -> bool {
+    fs::metadata(entry.path()).is_ok_and(|found| found.is_file())
 }

@@ -110,25 +110,41 @@ impl EventReader {
     }
 }
 
-/// The events of a file as it is now, `tf.compat.v1.train.summary_iterator`. The part of a record at the end is an error, unless not
-/// even its length is there.
+/// The events of a file, `tf.compat.v1.train.summary_iterator`. Where it has no more it ends, and goes on with what was written since when
+/// it is asked again. The part of a record at the end is an error, unless not even its length is there.
+///
+/// ```
+/// use trainspec_formats::events::{SummaryWriter, summary, summary_iterator};
+///
+/// # let folder = std::env::temp_dir().join(format!("trainspec-doc-follow-{}", std::process::id()));
+/// let writer = SummaryWriter::open(&folder, Default::default())?;
+/// let mut events = summary_iterator(&writer.path())?;
+/// assert_eq!(events.by_ref().count(), 1);
+/// writer.add_summary(summary::scalar("loss", 0.5), 1)?;
+/// writer.flush()?;
+/// assert_eq!(events.next().unwrap()?.step, 1);
+/// # writer.close()?;
+/// # std::fs::remove_dir_all(folder).unwrap();
+/// # Ok::<(), trainspec_formats::FormatError>(())
+/// ```
 pub fn summary_iterator(path: &Path) -> Result<EventIterator> {
     let reader = EventReader::open(path, ReaderOptions::default())?;
-    Ok(EventIterator {
-        reader: Some(reader),
-    })
+    Ok(EventIterator::from(reader))
 }
 
-/// The events of a file, in order; an error is the last.
+/// The events of a file, in order. Behind damage there are none; at the end of the file there may be some later.
 #[derive(Debug)]
 pub struct EventIterator {
     reader: Option<EventReader>,
+    /// How many bytes the part of a record had that was told last.
+    told: u64,
 }
 
 impl From<EventReader> for EventIterator {
     fn from(reader: EventReader) -> EventIterator {
         EventIterator {
             reader: Some(reader),
+            told: 0,
         }
     }
 }
@@ -138,21 +154,24 @@ impl Iterator for EventIterator {
 
     fn next(&mut self) -> Option<Result<Event>> {
         let reader = self.reader.as_mut()?;
-        let next = match reader.poll() {
+        let failed = match reader.poll() {
             Ok(Some((_, event))) => return Some(Ok(event)),
             Ok(None) => match reader.rest() {
                 // As in TensorFlow, a header that is not all there is the end.
-                Ok(0..HEADER) => None,
-                Ok(_) => {
+                Ok(0..HEADER) => return None,
+                // What was told and has not grown is not told again.
+                Ok(rest) if rest == self.told => return None,
+                Ok(rest) => {
+                    self.told = rest;
                     let cause = "the last record is cut off";
                     let error = FormatError::data_loss(FileKind::Events, cause);
-                    Some(Err(reader.located(error.at(reader.position()))))
+                    return Some(Err(reader.located(error.at(reader.position()))));
                 }
-                Err(e) => Some(Err(e)),
+                Err(e) => e,
             },
-            Err(e) => Some(Err(e)),
+            Err(e) => e,
         };
         self.reader = None;
-        next
+        Some(Err(failed))
     }
 }

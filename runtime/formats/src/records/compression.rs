@@ -76,7 +76,21 @@ pub enum Expected {
 }
 
 /// The first bytes, which were read to decide, and the rest.
-type Whole<R> = Chain<Cursor<Vec<u8>>, R>;
+type Whole<R> = Chain<Cursor<Vec<u8>>, Counted<R>>;
+
+/// A source, and how many bytes were read from it.
+pub(super) struct Counted<R> {
+    inner: R,
+    count: u64,
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        let read = self.inner.read(into)?;
+        self.count += read as u64;
+        Ok(read)
+    }
+}
 
 /// The bytes of a file after decompression.
 pub(super) enum Source<R> {
@@ -86,7 +100,8 @@ pub(super) enum Source<R> {
 }
 
 impl<R: Read> Source<R> {
-    pub(super) fn new(expected: Expected, mut inner: R, buffer: usize) -> Result<Source<R>> {
+    pub(super) fn new(expected: Expected, inner: R, buffer: usize) -> Result<Source<R>> {
+        let mut inner = Counted { inner, count: 0 };
         let mut start = Vec::with_capacity(HEADER);
         inner
             .by_ref()
@@ -106,6 +121,16 @@ impl<R: Read> Source<R> {
             Compression::Gzip => Source::Gzip(Box::new(MultiGzDecoder::new(buffered(inner)))),
             Compression::Zlib => Source::Zlib(Box::new(ZlibDecoder::new(buffered(inner)))),
         })
+    }
+
+    /// How many bytes were read, before decompression.
+    pub(super) fn taken(&self) -> u64 {
+        let whole = match self {
+            Source::Plain(inner) => inner,
+            Source::Gzip(inner) => inner.get_ref().get_ref(),
+            Source::Zlib(inner) => inner.get_ref().get_ref(),
+        };
+        whole.get_ref().1.count
     }
 
     pub(super) fn compression(&self) -> Compression {

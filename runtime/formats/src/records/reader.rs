@@ -237,6 +237,11 @@ impl<R: Read> RecordReader<R> {
         self.position
     }
 
+    /// How many bytes were taken from the source, before decompression: how far the reading is.
+    pub fn taken(&self) -> u64 {
+        self.source.taken()
+    }
+
     /// How many records were read.
     pub fn records(&self) -> u64 {
         self.records

@@ -145,6 +145,15 @@ impl<R: ReadAt> Recovering<R> {
         &self.skipped
     }
 
+    /// How many bytes of the file are behind: how far the reading is.
+    pub fn taken(&self) -> u64 {
+        match &self.source {
+            Source::Plain(plain) => plain.position,
+            Source::Compressed(reader) => reader.taken(),
+            Source::Ended => 0,
+        }
+    }
+
     /// How many records were read.
     pub fn records(&self) -> u64 {
         self.records

@@ -70,6 +70,8 @@ pub(crate) struct Index {
     pub(crate) header: Header,
     /// In the order of the keys.
     pub(crate) entries: Vec<(Vec<u8>, Entry)>,
+    /// Tensors that are not read, and why; in the order of their names.
+    pub(crate) others: Vec<(String, FormatError)>,
 }
 
 impl Index {
@@ -91,7 +93,7 @@ impl Index {
             return Err(loss("the index has no header"));
         }
         let header = header(cursor.value()).map_err(|e| e.at(cursor.offset()))?;
-        let mut entries = Vec::new();
+        let (mut entries, mut others) = (Vec::new(), Vec::new());
         let mut taken = 0_u64;
         // The keys of parts come before all names, so that all are known where they are listed.
         let mut unlisted = 0;
@@ -116,10 +118,21 @@ impl Index {
             let entry = entry.map_err(|mut e| {
                 e.cause = format!("the entry `{}`: {}", key.escape_ascii(), e.cause);
                 e.at(cursor.offset())
-            })?;
-            entries.push((key, entry));
+            });
+            match entry {
+                Ok(entry) => entries.push((key, entry)),
+                // What is not known of one tensor does not hide the others.
+                Err(e) if e.code == Code::Unimplemented && !key::is_slice(&key) => {
+                    others.push((String::from_utf8_lossy(&key).into_owned(), e));
+                }
+                Err(e) => return Err(e),
+            }
         }
-        Ok(Index { header, entries })
+        Ok(Index {
+            header,
+            entries,
+            others,
+        })
     }
 
     pub(crate) fn get(&self, key: &[u8]) -> Option<&Entry> {

@@ -70,6 +70,9 @@ fn gather(parts: &[&Path]) -> Result<(Entries, Vec<PathBuf>)> {
     for &prefix in parts {
         let index = Index::open(prefix)?;
         let in_index = |e: FormatError| e.in_file(index_path(prefix));
+        if let Some((_, why)) = index.others.into_iter().next() {
+            return Err(in_index(why));
+        }
         if index.header.endianness != Endianness::Little || index.header.producer != VERSION {
             return Err(in_index(invalid("its numbers or its version are not ours")));
         }

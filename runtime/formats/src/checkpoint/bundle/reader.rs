@@ -70,6 +70,12 @@ impl Bundle {
         self.index.names()
     }
 
+    /// The names of the tensors that are not read, whose types are not known, by name, and why each is not.
+    pub fn left_alone(&self) -> impl Iterator<Item = (&str, &FormatError)> {
+        let others = self.index.others.iter();
+        others.map(|(name, why)| (name.as_str(), why))
+    }
+
     /// What the index says of a tensor.
     pub fn entry(&self, name: &str) -> Option<&Entry> {
         match name.is_empty() || key::is_slice(name.as_bytes()) {
@@ -160,11 +166,14 @@ impl Bundle {
 
     fn find(&self, name: &str) -> Result<&Entry> {
         self.entry(name).ok_or_else(|| {
-            FormatError::not_found(
-                FileKind::Table,
-                format!("there is no tensor `{name}` in the checkpoint"),
-            )
-            .in_file(index_path(&self.prefix))
+            let error = match self.left_alone().find(|(other, _)| *other == name) {
+                Some((_, why)) => FormatError::new(why.code, why.kind, why.cause.clone()),
+                None => FormatError::not_found(
+                    FileKind::Table,
+                    format!("there is no tensor `{name}` in the checkpoint"),
+                ),
+            };
+            error.in_file(index_path(&self.prefix))
         })
     }
 
@@ -216,7 +225,7 @@ impl Bundle {
         }
     }
 
-    fn data_file(&self, shard: u32) -> Result<Arc<File>> {
+    pub(super) fn data_file(&self, shard: u32) -> Result<Arc<File>> {
         // A thread that panicked left the list as it was.
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(file) = open.get(&shard) {
@@ -257,9 +266,25 @@ impl Bundle {
 
     /// Reads what one entry says, which is no list of parts.
     pub(super) fn piece(&self, entry: &Entry) -> Result<Tensor> {
-        let (file, shard) = self.checked(entry)?;
-        let path = || data_path(&self.prefix, shard, self.index.header.shards);
-        let offset = entry.offset as u64;
+        if entry.dtype.size().is_none() {
+            let strings = self.strings(entry, |bytes, count, order| match entry.dtype {
+                DType::Variant => strings::decode_variants(bytes, count),
+                _ => strings::decode(bytes, count, order),
+            })?;
+            return Tensor::of_strings(entry.dtype, &entry.shape, strings);
+        }
+        let (mut bytes, sum) = self.raw(entry)?;
+        self.agree(entry, sum)?;
+        self.to_file_order(entry.dtype, &mut bytes);
+        Tensor::new(entry.dtype, &entry.shape, bytes)
+    }
+
+    /// Reads an entry whose elements have their own lengths: `decode` makes something of its bytes, and their checksum.
+    pub(super) fn strings<T>(
+        &self,
+        entry: &Entry,
+        decode: impl FnOnce(&[u8], usize, Endianness) -> Result<(T, u32)>,
+    ) -> Result<T> {
         if entry.dtype == DType::Resource {
             return Err(FormatError::new(
                 Code::Unimplemented,
@@ -267,37 +292,39 @@ impl Bundle {
                 "a resource has no value that could be stored",
             ));
         }
+        let order = self.index.header.endianness;
+        let (bytes, _) = self.raw(entry)?;
+        if entry.dtype == DType::Variant && order == Endianness::Big {
+            return Err(FormatError::new(
+                Code::Unimplemented,
+                FileKind::CheckpointData,
+                "variants that were written with the highest byte first",
+            ));
+        }
+        let offset = entry.offset as u64;
+        let (made, sum) = decode(&bytes, entry.count()?, order).map_err(|e| {
+            let path = data_path(&self.prefix, entry.shard as u32, self.index.header.shards);
+            e.shifted(offset).at(offset).in_file(path)
+        })?;
+        self.agree(entry, sum)?;
+        Ok(made)
+    }
+
+    /// The bytes of an entry, and their checksum.
+    fn raw(&self, entry: &Entry) -> Result<(Vec<u8>, u32)> {
+        let (file, shard) = self.checked(entry)?;
+        let in_file =
+            |e: FormatError| e.in_file(data_path(&self.prefix, shard, self.index.header.shards));
+        let offset = entry.offset as u64;
         let bytes = zeros(FileKind::CheckpointData, entry.size as usize);
-        let mut bytes = bytes.map_err(|e| e.at(offset).in_file(path()))?;
+        let mut bytes = bytes.map_err(|e| in_file(e.at(offset)))?;
         let job = Job {
             file: &file,
             offset,
             into: &mut bytes,
         };
-        let sum = read(vec![job], self.threads).remove(0);
-        let sum = sum.map_err(|e| e.in_file(path()))?;
-        if entry.dtype.size().is_some() {
-            self.agree(entry, sum)?;
-            self.to_file_order(entry.dtype, &mut bytes);
-            return Tensor::new(entry.dtype, &entry.shape, bytes);
-        }
-        let order = self.index.header.endianness;
-        let decoded = match (entry.dtype, order) {
-            (DType::Variant, Endianness::Big) => {
-                return Err(FormatError::new(
-                    Code::Unimplemented,
-                    FileKind::CheckpointData,
-                    "variants that were written with the highest byte first",
-                ));
-            }
-            (DType::Variant, Endianness::Little) => {
-                strings::decode_variants(&bytes, entry.count()?)
-            }
-            _ => strings::decode(&bytes, entry.count()?, order),
-        };
-        let (strings, sum) = decoded.map_err(|e| e.shifted(offset).at(offset).in_file(path()))?;
-        self.agree(entry, sum)?;
-        Tensor::of_strings(entry.dtype, &entry.shape, strings)
+        let sum = read(vec![job], self.threads).remove(0).map_err(in_file)?;
+        Ok((bytes, sum))
     }
 
     /// Reads a part of a tensor that may be stored in parts.

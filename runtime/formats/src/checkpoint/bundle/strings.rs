@@ -55,9 +55,21 @@ pub(super) fn encode_variants(variants: &[Vec<u8>]) -> Coded {
 
 /// Reads strings, and their checksum. Offsets of errors count from the first byte.
 pub(super) fn decode(bytes: &[u8], count: usize, order: Endianness) -> Result<(Vec<Vec<u8>>, u32)> {
+    let mut strings = Vec::with_capacity(count.min(bytes.len()));
+    let crc = walk(bytes, count, order, |string| strings.push(string.to_vec()))?;
+    Ok((strings, crc))
+}
+
+/// Gives each string out, and their checksum in the end. Nothing is kept.
+pub(super) fn walk(
+    bytes: &[u8],
+    count: usize,
+    order: Endianness,
+    mut each: impl FnMut(&[u8]),
+) -> Result<u32> {
     // An empty tensor may have no bytes at all.
     if bytes.is_empty() && count == 0 {
-        return Ok((Vec::new(), 0));
+        return Ok(0);
     }
     if count > bytes.len() {
         return Err(loss(format!(
@@ -67,29 +79,39 @@ pub(super) fn decode(bytes: &[u8], count: usize, order: Endianness) -> Result<(V
     }
     let mut wire = Wire::new(bytes);
     let mut crc = 0;
-    let mut lengths = Vec::with_capacity(count);
     for _ in 0..count {
-        let length = wire.varint().map_err(broken)?;
-        crc = with_length(crc, length, order);
-        lengths.push(length);
+        crc = with_length(crc, wire.varint().map_err(broken)?, order);
     }
     let at = wire.position() as u64;
     let stored = wire.take(4).map_err(broken)?;
     check(stored, crc, order, "the lengths of strings").map_err(|e| e.at(at))?;
     crc = crc::append(crc, stored);
-    let mut strings = Vec::with_capacity(count);
-    for length in lengths {
+    // Lengths are read once more beside the strings, which takes no memory.
+    let mut lengths = Wire::new(bytes);
+    for _ in 0..count {
+        let length = lengths.varint().map_err(broken)?;
         let length = usize::try_from(length).unwrap_or(usize::MAX);
         let string = wire.take(length).map_err(broken)?;
         crc = crc::append(crc, string);
-        strings.push(string.to_vec());
+        each(string);
     }
     ended(&wire)?;
-    Ok((strings, crc))
+    Ok(crc)
 }
 
 /// Reads variants, and their checksum.
 pub(super) fn decode_variants(bytes: &[u8], count: usize) -> Result<(Vec<Vec<u8>>, u32)> {
+    let mut variants = Vec::with_capacity(count.min(bytes.len()));
+    let crc = walk_variants(bytes, count, |variant| variants.push(variant.to_vec()))?;
+    Ok((variants, crc))
+}
+
+/// Gives each variant out, and their checksum in the end. Nothing is kept.
+pub(super) fn walk_variants(
+    bytes: &[u8],
+    count: usize,
+    mut each: impl FnMut(&[u8]),
+) -> Result<u32> {
     if count > bytes.len() {
         return Err(loss(format!(
             "{count} variants do not fit into {} bytes",
@@ -98,7 +120,6 @@ pub(super) fn decode_variants(bytes: &[u8], count: usize) -> Result<(Vec<Vec<u8>
     }
     let mut wire = Wire::new(bytes);
     let mut crc = 0;
-    let mut variants = Vec::with_capacity(count);
     for _ in 0..count {
         let length = wire.varint().map_err(broken)?;
         crc = crc::append(crc, &length.to_le_bytes());
@@ -109,10 +130,10 @@ pub(super) fn decode_variants(bytes: &[u8], count: usize) -> Result<(Vec<Vec<u8>
         let stored = wire.take(4).map_err(broken)?;
         check(stored, crc, Endianness::Little, "a variant").map_err(|e| e.at(at))?;
         crc = crc::append(crc, stored);
-        variants.push(variant.to_vec());
+        each(variant);
     }
     ended(&wire)?;
-    Ok((variants, crc))
+    Ok(crc)
 }
 
 fn with_length(crc: u32, length: u64, order: Endianness) -> u32 {

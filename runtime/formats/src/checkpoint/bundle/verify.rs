@@ -1,10 +1,11 @@
 //! Looks at every byte of a bundle that a checksum covers, and tells all that is wrong.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use crate::checkpoint::bundle::data::{CHUNK, read_exact};
-use crate::checkpoint::bundle::{Bundle, Entry, data_path, index_path};
-use crate::checkpoint::{Slice, key};
+use crate::checkpoint::bundle::{Bundle, Entry, data_path, index_path, strings};
+use crate::checkpoint::{DType, Slice, key};
 use crate::crc;
 use crate::error::{FileKind, FormatError, Result};
 use crate::files;
@@ -14,6 +15,16 @@ impl Bundle {
     /// Reads everything and tells what is wrong: nothing, if the list is empty.
     pub fn verify(&self) -> Vec<FormatError> {
         let mut damage = index_damage(self.prefix());
+        let shards = self.header().shards;
+        let entries = self.index.entries.iter();
+        let used: BTreeSet<u32> = entries.filter_map(|(_, entry)| shard(entry)).collect();
+        // A data file that cannot be opened is told once, and not for each of its tensors.
+        let closed: Vec<FormatError> = used
+            .into_iter()
+            .filter(|shard| *shard < shards)
+            .filter_map(|shard| self.data_file(shard).err())
+            .collect();
+        let is_told = |e: &FormatError| closed.iter().any(|closed| closed.path == e.path);
         for (key, entry) in &self.index.entries {
             let name = key.escape_ascii().to_string();
             let checked = match entry.slices.is_empty() {
@@ -21,14 +32,27 @@ impl Bundle {
                 // The parts themselves have their own entries; here they must only make up the whole.
                 false => self.check_parts(key, entry),
             };
-            damage.extend(checked.err());
+            damage.extend(checked.err().filter(|e| !is_told(e)));
         }
+        damage.extend(closed);
+        // What is not known cannot be said to be whole.
+        let others = self.left_alone().map(|(_, why)| {
+            let error = FormatError::new(why.code, why.kind, why.cause.clone());
+            error.in_file(index_path(self.prefix()))
+        });
+        damage.extend(others);
         damage
     }
 
     fn check(&self, entry: &Entry) -> Result<()> {
         if entry.dtype.size().is_none() {
-            return self.piece(entry).map(drop);
+            return self.strings(entry, |bytes, count, order| {
+                let sum = match entry.dtype {
+                    DType::Variant => strings::walk_variants(bytes, count, |_| {}),
+                    _ => strings::walk(bytes, count, order, |_| {}),
+                };
+                sum.map(|sum| ((), sum))
+            });
         }
         let (file, shard) = self.checked(entry)?;
         let mut buffer = vec![0; CHUNK.min(entry.size as usize)];
@@ -51,6 +75,14 @@ impl Bundle {
                 .in_file(index_path(self.prefix())));
         }
         self.plan_of(name, entry, &Slice::whole(entry.shape.len()))
+    }
+}
+
+/// The data file of an entry that has bytes of its own.
+fn shard(entry: &Entry) -> Option<u32> {
+    match entry.slices.is_empty() {
+        true => u32::try_from(entry.shard).ok(),
+        false => None,
     }
 }
 

@@ -35,14 +35,17 @@ pub struct Npz {
 }
 
 impl Npz {
-    /// Opens an archive and reads the headers of its arrays. Members that do not end in `.npy` are passed over.
+    /// Opens an archive and reads the headers of its arrays. Members that do not end in `.npy` are passed over; an archive that has no others
+    /// is refused.
     ///
     /// Arrays of types that are left alone, such as Python's objects, do not keep the others from being read: they are not among the
     /// [`entries`](Npz::entries), but [`left_alone`](Npz::left_alone) tells them. A header that is damaged is an error.
     pub fn open(path: &Path) -> Result<Npz> {
         let file = Arc::new(files::open(FileKind::Numpy, path)?);
         let (mut arrays, mut others) = (BTreeMap::new(), BTreeMap::new());
-        for member in zip::members(&file).map_err(|e| e.in_file(path))? {
+        let members = zip::members(&file).map_err(|e| e.in_file(path))?;
+        let count = members.len();
+        for member in members {
             let Some(name) = member.name.strip_suffix(".npy") else {
                 continue;
             };
@@ -58,6 +61,12 @@ impl Npz {
                 }
                 Err(e) => return Err(e),
             }
+        }
+        if count > 0 && arrays.is_empty() && others.is_empty() {
+            let cause = format!(
+                "none of the {count} members of this archive is an array, which ends in `.npy`"
+            );
+            return Err(FormatError::invalid(FileKind::Numpy, cause).in_file(path));
         }
         Ok(Npz {
             path: path.to_owned(),

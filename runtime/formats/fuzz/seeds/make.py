@@ -1,12 +1,15 @@
-"""Makes seeds for the targets that read checkpoints, of the reference data: `python3 checkpoints.py CORPUS`."""
+"""Makes seeds for all targets but `events`, of the reference data: `python3 make.py CORPUS`."""
 
+import io
 import json
 import os
 import struct
 import sys
+import zipfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-FIXTURES = os.path.join(HERE, "../../../../tests/oracle/checkpoints")
+ORACLE = os.path.join(HERE, "../../../../tests/oracle")
+FIXTURES = os.path.join(ORACLE, "checkpoints")
 CORPUS = sys.argv[1]
 
 
@@ -85,3 +88,41 @@ put("safetensors", "whole", b"\x01" + whole)
 text = b"{'descr': '<f4', 'fortran_order': True, 'shape': (1, 2), }"
 array = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text + b"12345678"
 put("safetensors", "npy", b"\x03" + array)
+for method in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", method) as archive:
+        archive.writestr("a.npy", array)
+        archive.writestr("b/c.npy", array)
+    put("safetensors", "npz-%d" % method, b"\x02" + packed.getvalue())
+
+# The first byte chooses how records are read: what is expected, the ending, and the size of the buffer.
+RECORDS = os.path.join(ORACLE, "tfrecord")
+for name in sorted(name for name in os.listdir(RECORDS) if name.endswith(".tfrecord")):
+    data = open(os.path.join(RECORDS, name), "rb").read()
+    if len(data) < 4096:
+        put("records", "lenient-" + name, b"\x0e" + data)
+        put("records", "strict-" + name, b"\x0f" + data)
+
+
+def field(number, data):
+    assert len(data) < 128
+    return bytes([number << 3 | 2, len(data)]) + data
+
+
+def features(*named):
+    return b"".join(field(1, field(1, name) + field(2, feature)) for name, feature in named)
+
+
+FLOATS = field(2, field(1, struct.pack("<2f", 0.5, -1.0)))
+WHOLES = field(3, field(1, b"\x01\x02\x03"))
+STRINGS = field(1, field(1, b"one") + field(1, b""))
+SPLITS = field(3, field(1, b"\x00\x01\x03"))
+example = features((b"f", FLOATS), (b"i", WHOLES), (b"b", STRINGS), (b"p", SPLITS), (b"q", SPLITS))
+put("messages", "example", field(1, example))
+lists = b"".join(
+    field(1, field(1, name) + field(2, field(1, feature) + field(1, feature)))
+    for name, feature in ((b"i", WHOLES), (b"b", STRINGS), (b"r", FLOATS))
+)
+put("messages", "sequence", field(1, features((b"f", FLOATS))) + field(2, lists))
+put("messages", "tensor", b"\x08\x01" + field(2, field(2, b"\x08\x02")) + field(4, b"12345678"))
+put("messages", "csv", b"1,2.5,\"a\"\"b\"|,,")

@@ -1,0 +1,264 @@
+//! A folder and those below it: what is ours, what should be and is not, and what is passed over.
+//!
+//! Names promise: an ending such as `.safetensors`, the name of a shard or an event file, an entry of the list of checkpoints, a data file.
+//! What a promise does not keep is damage; what promises nothing and is none of ours is nobody's business here.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, DirEntry};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+use trainspec_formats::checkpoint::bundle::{data_files, index_path};
+use trainspec_formats::checkpoint::{CheckpointState, Npz, STATE_FILE};
+use trainspec_formats::events::is_event_file;
+use trainspec_formats::files;
+use trainspec_formats::{Code, FileKind, FormatError};
+
+use crate::Format;
+use crate::output::{note, plain, print};
+
+use super::{
+    Artifact, has_record_name, has_tensor_name, is_data_file, is_table, recognised, unrecognised,
+};
+
+/// What a search has found, in the order of names.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    pub(crate) artifacts: Vec<Artifact>,
+    /// What cannot be opened, and what is not what its name promises.
+    pub(crate) broken: Vec<FormatError>,
+    /// What is no regular file, and what it is instead.
+    pub(crate) passed_over: Vec<(PathBuf, &'static str)>,
+}
+
+/// All that is in a folder and below it.
+pub(super) fn search(folder: &Path) -> Found {
+    let mut found = Found::default();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        match listed(&folder) {
+            Ok(entries) => found.look_at(&folder, &entries, &mut folders),
+            Err(e) => {
+                let e = FormatError::io(FileKind::Other, "list the folder", e);
+                found.broken.push(e.in_file(&folder));
+            }
+        }
+    }
+    found.artifacts.sort_by(|a, b| a.path().cmp(b.path()));
+    // The files of a checkpoint are one.
+    found.artifacts.dedup();
+    found.broken.sort_by(|a, b| a.path.cmp(&b.path));
+    found.passed_over.sort();
+    if found.artifacts.is_empty() && found.broken.is_empty() {
+        let cause = "there is no checkpoint, event file or record file in this folder";
+        let nothing = FormatError::not_found(FileKind::Other, cause);
+        found.broken.push(nothing.in_file(folder));
+    }
+    found
+}
+
+fn listed(folder: &Path) -> io::Result<Vec<DirEntry>> {
+    let mut entries: Vec<_> = fs::read_dir(folder)?.collect::<Result<_, _>>()?;
+    entries.sort_by_key(DirEntry::file_name);
+    Ok(entries)
+}
+
+impl Found {
+    /// Tells what was passed over: a remark for people, a line with `path` and `passed_over` for programs.
+    pub(crate) fn tell_passed_over(&self, format: Format) {
+        for (path, what) in &self.passed_over {
+            let path = path.display();
+            match format {
+                Format::Text => note(plain(format_args!("passed over {path}: {what}"))),
+                Format::Json => print(json!({ "path": path.to_string(), "passed_over": what })),
+            }
+        }
+    }
+
+    fn look_at(&mut self, folder: &Path, entries: &[DirEntry], folders: &mut Vec<PathBuf>) {
+        let named = named_in_list(folder);
+        let mut has_events = false;
+        // Of each set of shards, whether it holds tensors; and the shards that nothing is known of.
+        let (mut sets, mut unknown) = (BTreeMap::new(), Vec::new());
+        for entry in entries {
+            let path = entry.path();
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                if !name.starts_with('.') {
+                    folders.push(path);
+                }
+                continue;
+            }
+            let set = shard_set(&name);
+            let is_named = named.contains(&name);
+            match regular(&path) {
+                Ok(None) => {}
+                Ok(Some(other)) => {
+                    self.passed_over.push((path, other));
+                    continue;
+                }
+                Err(e) if e.code == Code::NotFound && !is_named && !promises(&name) => {
+                    self.passed_over.push((path, "a link that leads nowhere"));
+                    continue;
+                }
+                Err(e) => {
+                    self.broken.push(e);
+                    continue;
+                }
+            }
+            if is_event_file(&name) {
+                has_events = true;
+                continue;
+            }
+            match member(&path, &name, &named) {
+                Ok(Some(artifact)) => {
+                    let has_tensors = matches!(artifact, Artifact::Checkpoint(_));
+                    let of_set = set.as_ref().filter(|_| has_tensors);
+
+                    self.artifacts.push(match of_set {
+                        Some(set) => Artifact::Checkpoint(path.with_file_name(set)),
+                        None => artifact,
+                    });
+                    sets.extend(set.map(|set| (set, has_tensors)));
+                }
+                Ok(None) => unknown.extend(set.map(|set| (set, path))),
+                Err(e) => self.broken.push(e),
+            }
+        }
+        for (set, path) in unknown {
+            match sets.get(&set) {
+                // It is checked with the others.
+                Some(true) => {}
+                Some(false) => self.artifacts.push(Artifact::Records(path)),
+                None if promises(&set) => self.broken.push(unrecognised(&path)),
+                None => {}
+            }
+        }
+        if has_events {
+            self.artifacts.push(Artifact::Events(folder.to_owned()));
+        }
+    }
+}
+
+/// The checkpoints in a folder, without those below it.
+pub(super) fn checkpoints(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Found::default();
+    let entries = listed(folder).unwrap_or_default();
+    found.look_at(folder, &entries, &mut Vec::new());
+    let checkpoints = found
+        .artifacts
+        .into_iter()
+        .filter_map(|artifact| match artifact {
+            Artifact::Checkpoint(path) => Some(path),
+            Artifact::Records(_) | Artifact::State(_) | Artifact::Events(_) => None,
+        });
+    let all: BTreeSet<PathBuf> = checkpoints.collect();
+    all.into_iter().collect()
+}
+
+/// What a path is that is no regular file.
+///
+/// A link to a file is one; links to folders are not followed, so a circle of them cannot trap us.
+fn regular(path: &Path) -> Result<Option<&'static str>, FormatError> {
+    match fs::metadata(path) {
+        Ok(about) if about.is_file() => Ok(None),
+        Ok(about) if about.is_dir() => Ok(Some("a link to a folder")),
+        Ok(_) => Ok(Some("no regular file")),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {
+            let cause = "the link leads nowhere";
+            Err(FormatError::not_found(FileKind::Other, cause).in_file(path))
+        }
+        Err(e) => Err(FormatError::io(FileKind::Other, "open it", e).in_file(path)),
+    }
+}
+
+/// What a file is among others; nothing if it belongs to another or is none of ours.
+fn member(
+    path: &Path,
+    name: &str,
+    named: &BTreeSet<String>,
+) -> Result<Option<Artifact>, FormatError> {
+    if name == STATE_FILE {
+        return Ok(Some(Artifact::State(path.to_owned())));
+    }
+    if let Some(prefix) = name.strip_suffix(".index") {
+        let is_named = named.contains(prefix);
+        let prefix = path.with_extension("");
+        // Others have files of this name too.
+        let is_ours = is_named
+            || !data_files(&prefix).is_empty()
+            || is_table(&files::open(FileKind::Other, path)?);
+        return Ok(is_ours.then_some(Artifact::Checkpoint(prefix)));
+    }
+    if name.ends_with(".meta") || name.contains(".tmp-") {
+        return Ok(None);
+    }
+    if is_data_file(name) {
+        let prefix = path.with_extension("");
+        let is_lone = !index_path(&prefix).exists();
+        return Ok(is_lone.then_some(Artifact::Checkpoint(prefix)));
+    }
+    if named.contains(name) {
+        return Ok(Some(Artifact::Checkpoint(path.to_owned())));
+    }
+    let is_empty = fs::metadata(path).is_ok_and(|about| about.len() == 0);
+    if is_empty && !has_record_name(name) && !has_tensor_name(name) {
+        return Ok(None);
+    }
+    let found = recognised(path)?;
+    let is_tensors = matches!(found, Some(Artifact::Checkpoint(_))) && !has_tensor_name(name);
+    // An archive may be anything; what NumPy cannot read is somebody else's.
+    match is_tensors && is_foreign_archive(path) {
+        true => Ok(None),
+        false => Ok(found),
+    }
+}
+
+fn is_foreign_archive(path: &Path) -> bool {
+    let mut head = [0; 2];
+    let opened = files::open(FileKind::Other, path);
+    let is_archive = opened.is_ok_and(|file| {
+        files::ReadAt::read_exact_at(&file, 0, &mut head).is_ok() && head == *b"PK"
+    });
+    is_archive && Npz::open(path).is_err()
+}
+
+/// The names in this folder that its list of checkpoints has.
+fn named_in_list(folder: &Path) -> BTreeSet<String> {
+    let Ok(state) = CheckpointState::read(&folder.join(STATE_FILE)) else {
+        return BTreeSet::new();
+    };
+    let here = folder.canonicalize().ok();
+    let named = state.listed().into_iter().filter_map(|prefix| {
+        let path = folder.join(prefix);
+        let parent = path.parent().and_then(|parent| parent.canonicalize().ok());
+        let name = path.file_name()?.to_str()?.to_owned();
+        (parent.is_some() && parent == here).then_some(name)
+    });
+    named.collect()
+}
+
+/// Whether a file of this name is one of ours, whatever is in it.
+fn promises(name: &str) -> bool {
+    let is_shard = shard_set(name).is_some_and(|set| {
+        let start = set.split("-?????-of-").next().unwrap_or_default();
+        !start.contains('.') || start.contains(".ckpt")
+    });
+    name == STATE_FILE
+        || name.ends_with(".index")
+        || is_data_file(name)
+        || is_event_file(name)
+        || has_record_name(name)
+        || has_tensor_name(name)
+        || is_shard
+}
+
+/// The pattern of all shards of what `X-00000-of-00002` is one of. Data files are told by their index.
+fn shard_set(name: &str) -> Option<String> {
+    let (start, count) = name.rsplit_once("-of-")?;
+    let (start, shard) = start.rsplit_once('-')?;
+    let is_number = |text: &str| text.len() == 5 && text.bytes().all(|b| b.is_ascii_digit());
+    let is_shard = (is_number(shard) || shard == "?????") && is_number(count);
+    (is_shard && !name.contains(".data-")).then(|| format!("{start}-?????-of-{count}"))
+}

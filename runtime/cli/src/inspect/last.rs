@@ -1,0 +1,120 @@
+//! The last value of a tag in a few words, and for programs.
+
+use serde_json::{Map, Value as Json, json};
+use trainspec_formats::checkpoint::{Elements, Tensor};
+use trainspec_formats::events::{Kind, Run, Series};
+use trainspec_formats::proto::hparams::h_params_plugin_data::Data;
+use trainspec_formats::proto::hparams::{HParamsPluginData, Value, value};
+use trainspec_formats::proto::summary::value::Value as Field;
+use trainspec_formats::{FileKind, bounded};
+
+use crate::columns;
+use crate::tensors::{Number, json_of, typed};
+
+/// Of how many letters a text is shown.
+const LETTERS: usize = 40;
+
+/// The last value, as text and as JSON; nothing if it says nothing, or is no longer there.
+pub(super) fn value(run: &Run, series: &Series) -> Option<(String, Json)> {
+    if series.kind == Kind::HParams {
+        return hparams(series);
+    }
+    let point = series.points.last()?;
+    if let Some(number) = point.scalar {
+        return Some((columns::number(number), json_of(Number::Real(number))));
+    }
+    match run.value(point).ok()?.value? {
+        Field::SimpleValue(_) | Field::ObsoleteOldStyleHistogram(_) => None,
+        Field::Histo(h) => Some(histogram(h.num, h.min, h.max)),
+        Field::Image(image) => Some(picture(image.width.into(), image.height.into())),
+        Field::Audio(sound) => {
+            let text = format!("{} frames at {} Hz", sound.length_frames, sound.sample_rate);
+            let (frames, rate) = (sound.length_frames, sound.sample_rate);
+            Some((text, json!({ "frames": frames, "rate": rate })))
+        }
+        Field::Tensor(message) => tensor(&series.kind, &Tensor::from_message(message).ok()?),
+    }
+}
+
+fn tensor(kind: &Kind, tensor: &Tensor) -> Option<(String, Json)> {
+    match (kind, tensor.elements()) {
+        (Kind::Text, Elements::Strings(strings)) => {
+            let text = String::from_utf8_lossy(strings.first()?).into_owned();
+            let short: String = text.chars().take(LETTERS).collect();
+            let more = if short.len() < text.len() { "..." } else { "" };
+            Some((format!("{short:?}{more}"), json!(text)))
+        }
+        (Kind::Image, Elements::Strings(strings)) => {
+            let number = |i: usize| -> Option<i64> {
+                std::str::from_utf8(strings.get(i)?).ok()?.parse().ok()
+            };
+            Some(picture(number(0)?, number(1)?))
+        }
+        (Kind::Audio, Elements::Strings(strings)) => {
+            let bytes = strings.first()?.len();
+            Some((columns::bytes(bytes as u64), json!({ "bytes": bytes })))
+        }
+        (Kind::Histogram, Elements::Bytes(_)) => {
+            let numbers = tensor.to_f64s().ok()?;
+            let (buckets, _) = numbers.as_chunks::<3>();
+            let mut filled = buckets.iter().filter(|[_, _, count]| *count > 0.0);
+            let count = buckets.iter().map(|[_, _, count]| count).sum();
+            let first = filled.next();
+            let last = filled.next_back().or(first);
+            let (min, max) = (first.map_or(0.0, |b| b[0]), last.map_or(0.0, |b| b[1]));
+            Some(histogram(count, min, max))
+        }
+        _ => {
+            let (dtype, shape) = (tensor.dtype(), tensor.shape());
+            let about = json!({ "dtype": dtype.name(), "shape": shape });
+            Some((typed(dtype, shape), about))
+        }
+    }
+}
+
+fn histogram(count: f64, min: f64, max: f64) -> (String, Json) {
+    let text = match count > 0.0 {
+        true => format!(
+            "{} from {} to {}",
+            columns::number(count),
+            columns::number(min),
+            columns::number(max)
+        ),
+        false => "empty".to_owned(),
+    };
+    let number = |x: f64| json_of(Number::Real(x));
+    let about = json!({ "count": number(count), "min": number(min), "max": number(max) });
+    (text, about)
+}
+
+fn picture(width: i64, height: i64) -> (String, Json) {
+    let text = format!("{width} x {height}");
+    (text, json!({ "width": width, "height": height }))
+}
+
+/// Hyperparameters are in the metadata of their tag.
+fn hparams(series: &Series) -> Option<(String, Json)> {
+    let content = &series.metadata.as_ref()?.plugin_data.as_ref()?.content;
+    let message: HParamsPluginData =
+        bounded::decode(FileKind::Events, content, bounded::LARGEST).ok()?;
+    let Data::SessionStartInfo(info) = message.data? else {
+        return None;
+    };
+    let simple = |value: &Value| match &value.kind {
+        Some(value::Kind::NumberValue(x)) => json_of(Number::Real(*x)),
+        Some(value::Kind::StringValue(text)) => json!(text),
+        Some(value::Kind::BoolValue(flag)) => json!(flag),
+        _ => Json::Null,
+    };
+    let mut named: Vec<_> = info.hparams.iter().collect();
+    named.sort_by_key(|(name, _)| *name);
+    let all: Map<String, Json> = named
+        .into_iter()
+        .map(|(name, value)| (name.clone(), simple(value)))
+        .collect();
+    let words = all.iter().map(|(name, value)| format!("{name}={value}"));
+    let text = words.collect::<Vec<_>>().join(" ");
+    let short: String = text.chars().take(LETTERS).collect();
+    let more = if short.len() < text.len() { "..." } else { "" };
+    Some((format!("{short}{more}"), all.into()))
+}

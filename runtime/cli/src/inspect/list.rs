@@ -1,0 +1,61 @@
+//! A list of checkpoints, and whether each is there.
+
+use std::path::Path;
+
+use serde_json::json;
+use trainspec_formats::FormatError;
+use trainspec_formats::checkpoint::{CheckpointState, Whereabouts, whereabouts};
+
+use crate::Format;
+use crate::artifacts::LIST;
+use crate::columns::{self, Side};
+use crate::output::{print, say};
+
+pub(crate) fn show(path: &Path, format: Format) -> Result<(), FormatError> {
+    let state = CheckpointState::read(path)?;
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let all: Vec<(String, Whereabouts)> = state
+        .listed()
+        .into_iter()
+        .map(|prefix| (prefix.clone(), whereabouts(folder, &prefix)))
+        .collect();
+    let newest = &state.model_checkpoint_path;
+    match format {
+        Format::Text => {
+            say(format_args!("{}: {LIST}", path.display()));
+            let rows: Vec<_> = all
+                .into_iter()
+                .map(|(prefix, place)| {
+                    let files = match place {
+                        Whereabouts::There => "there",
+                        Whereabouts::Missing => "missing",
+                        Whereabouts::Outside => "outside",
+                    };
+                    let mark = if prefix == *newest { "newest" } else { "" };
+                    vec![prefix, files.to_owned(), mark.to_owned()]
+                })
+                .collect();
+            let head = [
+                ("prefix", Side::Left),
+                ("files", Side::Left),
+                ("", Side::Left),
+            ];
+            columns::lines(&head, &rows).into_iter().for_each(say);
+        }
+        Format::Json => {
+            let of = |wanted: Whereabouts| -> Vec<&str> {
+                let those = all.iter().filter(|(_, place)| *place == wanted);
+                those.map(|(prefix, _)| prefix.as_str()).collect()
+            };
+            print(json!({
+                "kind": LIST,
+                "path": path.display().to_string(),
+                "newest": newest,
+                "all": state.all_model_checkpoint_paths,
+                "missing": of(Whereabouts::Missing),
+                "outside": of(Whereabouts::Outside),
+            }));
+        }
+    }
+    Ok(())
+}

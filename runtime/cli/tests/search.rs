@@ -1,0 +1,256 @@
+//! What is found in folders: what is ours, what should be, and what cannot be read at any place.
+
+#![cfg(unix)]
+
+mod support;
+
+use std::io::Write;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::process::{Command, Stdio};
+
+use support::{Folder, code, command, err, out, root, trainspec};
+use trainspec_formats::checkpoint::{BundleWriter, TableCheckpointWriter, Tensor, numpy};
+use trainspec_formats::files::Durability;
+use trainspec_formats::records::RecordWriter;
+
+fn tensor() -> Tensor {
+    Tensor::from_values(&[2], &[1.0_f32, 2.0]).unwrap()
+}
+
+fn bundle(prefix: &str) {
+    let mut writer = BundleWriter::create(prefix.as_ref(), Default::default()).unwrap();
+    writer.add("w", &tensor()).unwrap();
+    writer.finish().unwrap();
+}
+
+fn records(path: &str) {
+    let mut writer = RecordWriter::create(path.as_ref(), &Default::default()).unwrap();
+    writer.write(b"one").unwrap();
+    writer.write(b"two").unwrap();
+    writer.close(Durability::Left).unwrap();
+}
+
+/// The exit code, and all that is said of a folder.
+fn verified(folder: &Folder) -> (i32, String) {
+    let output = trainspec(&["verify", &folder.path("")]);
+    (code(&output), out(&output) + &err(&output))
+}
+
+#[test]
+fn what_names_promise_and_files_do_not_hold_is_damage() {
+    type Case = (&'static str, fn(&Folder));
+    let cases: [Case; 8] = [
+        ("old.ckpt-1", |folder| {
+            let values = tensor();
+            let mut table = TableCheckpointWriter::new();
+            table.add("w", &values).unwrap();
+            let path = folder.path("old.ckpt-1");
+            table.write(path.as_ref(), Durability::Left).unwrap();
+            let bytes = std::fs::read(&path).unwrap();
+            std::fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
+            folder.write("checkpoint", "model_checkpoint_path: \"old.ckpt-1\"\n");
+        }),
+        ("a.safetensors", |folder| {
+            folder.write("a.safetensors", b"\x40\0\0\0");
+        }),
+        ("a.npz", |folder| {
+            folder.write("a.npz", b"");
+        }),
+        ("data-00001-of-00002", |folder| {
+            records(&folder.path("data-00000-of-00002"));
+            let path = folder.path("data-00001-of-00002");
+            records(&path);
+            let mut bytes = std::fs::read(&path).unwrap();
+            bytes[0] ^= 1;
+            std::fs::write(&path, bytes).unwrap();
+        }),
+        ("lone-00000-of-00001", |folder| {
+            folder.write("lone-00000-of-00001", "neither records nor tensors");
+        }),
+        ("b.index: it is missing", |folder| {
+            bundle(&folder.path("b"));
+            std::fs::remove_file(folder.path("b.index")).unwrap();
+        }),
+        ("c.tfrecord: the link leads nowhere", |folder| {
+            symlink("nowhere", folder.path("c.tfrecord")).unwrap();
+        }),
+        ("events.out.tfevents.1: the link leads nowhere", |folder| {
+            symlink("nowhere", folder.path("events.out.tfevents.1")).unwrap();
+        }),
+    ];
+    for (named, make) in cases {
+        let folder = Folder::new();
+        bundle(&folder.path("good"));
+        make(&folder);
+        let (code, text) = verified(&folder);
+        assert_eq!((code, text.contains(named)), (2, true), "{named}: {text}");
+        assert!(text.contains("good: checkpoint, intact"), "{text}");
+    }
+}
+
+#[test]
+fn what_promises_nothing_is_not_ours() {
+    let folder = Folder::new();
+    bundle(&folder.path("good"));
+    folder.write("notes.txt", "read me");
+    folder.write("words.txt-00000-of-00001", "a\nb\n");
+    let archive = folder.path("a.npz");
+    let array = tensor();
+    let arrays = [("w", array.view())];
+    numpy::write_npz(
+        archive.as_ref(),
+        &arrays,
+        Default::default(),
+        Default::default(),
+    )
+    .unwrap();
+    // The same archive, whose member is no array by its name.
+    let mut other = std::fs::read(&archive).unwrap();
+    while let Some(at) = other.windows(5).position(|name| name == b"w.npy") {
+        other[at..at + 5].copy_from_slice(b"w.txt");
+    }
+    folder.write("model.keras", &other);
+    let (verdict, text) = verified(&folder);
+    assert_eq!(verdict, 0, "{text}");
+    assert!(text.contains("2 checked: 2 intact"), "{text}");
+
+    for verb in ["verify", "inspect"] {
+        let output = trainspec(&[verb, &folder.path("model.keras")]);
+        let text = out(&output) + &err(&output);
+        assert_eq!(code(&output), 2, "{text}");
+        assert!(text.contains("is an array"), "{text}");
+    }
+}
+
+#[test]
+fn pipes_in_folders_are_passed_over_and_told() {
+    let folder = Folder::new();
+    records(&folder.path("a.tfrecord"));
+    for name in ["b.tfrecord", "events.out.tfevents.7", "c"] {
+        let made = Command::new("mkfifo").arg(folder.path(name)).status();
+        assert!(made.unwrap().success());
+    }
+    symlink(".", folder.path("circle")).unwrap();
+    for verb in ["verify", "inspect"] {
+        let output = trainspec(&[verb, &folder.path("")]);
+        assert_eq!(code(&output), 0, "{}", err(&output));
+        let text = err(&output);
+        for name in ["b.tfrecord", "events.out.tfevents.7", "c"] {
+            let line = format!("passed over {}: no regular file\n", folder.path(name));
+            assert!(text.contains(&line), "{text}");
+        }
+        assert!(text.contains("circle: a link to a folder"), "{text}");
+        let output = trainspec(&[verb, "--format", "json", &folder.path("")]);
+        assert!(out(&output).contains("\"passed_over\":\"no regular file\""));
+    }
+}
+
+#[test]
+fn what_cannot_be_read_at_any_place_is_refused() {
+    let bytes = std::fs::read(root().join("examples/data/digits-test.tfrecord")).unwrap();
+    for verb in ["verify", "inspect"] {
+        let mut child = command(&[verb, "/dev/stdin"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // It may be gone before all is written.
+        let _ = child.stdin.take().unwrap().write_all(&bytes);
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(code(&output), 2);
+        assert!(err(&output).contains("no regular file"), "{}", err(&output));
+    }
+}
+
+#[test]
+fn a_folder_that_cannot_be_listed_does_not_stop_the_rest() {
+    let folder = Folder::new();
+    bundle(&folder.path("z"));
+    std::fs::create_dir(folder.path("closed")).unwrap();
+    let closed = |mode| {
+        let permissions = std::fs::Permissions::from_mode(mode);
+        std::fs::set_permissions(folder.path("closed"), permissions).unwrap();
+    };
+    closed(0o000);
+    let is_closed = std::fs::read_dir(folder.path("closed")).is_err();
+    let (code, text) = verified(&folder);
+    closed(0o700);
+    assert!(text.contains("z: checkpoint, intact"), "{text}");
+    // Nothing is closed to some users.
+    assert_eq!(code, if is_closed { 2 } else { 0 }, "{text}");
+}
+
+#[test]
+fn entries_of_a_list_are_in_its_folder() {
+    let folder = Folder::new();
+    bundle(&folder.path("run/model-1"));
+    bundle(&folder.path("other/model-9"));
+    symlink("../other", folder.path("run/link")).unwrap();
+    let inside = folder.path("run/model-1");
+    let outside = folder.path("other/model-9");
+    let mut text = "model_checkpoint_path: \"model-1\"\n".to_owned();
+    for path in [
+        &inside,
+        "gone-2",
+        "../other/model-9",
+        "link/model-9",
+        &outside,
+    ] {
+        text += &format!("all_model_checkpoint_paths: {path:?}\n");
+    }
+    let list = folder.write("run/checkpoint", text);
+    let list = list.to_str().unwrap();
+    let output = trainspec(&["verify", list]);
+    let told = err(&output);
+    assert_eq!((code(&output), told.lines().count()), (2, 4), "{told}");
+    assert!(told.contains("`gone-2` is missing"), "{told}");
+    for path in ["../other/model-9", "link/model-9", &outside] {
+        assert!(told.contains(&format!("`{path}` leads out")), "{told}");
+    }
+    let output = trainspec(&["inspect", "--format", "json", list]);
+    let shown: serde_json::Value = serde_json::from_str(&out(&output)).unwrap();
+    assert_eq!(shown["missing"], serde_json::json!(["gone-2"]));
+    let expected = serde_json::json!(["../other/model-9", "link/model-9", outside]);
+    assert_eq!(shown["outside"], expected);
+}
+
+#[test]
+fn without_a_list_the_highest_step_is_the_newest() {
+    let folder = Folder::new();
+    for step in [1000, 900, 99] {
+        bundle(&folder.path(&format!("run/model-{step}")));
+    }
+    let (run, newest) = (folder.path("run"), folder.path("run/model-1000"));
+    for arguments in [
+        &["inspect", &run][..],
+        &["cat", &run, "w"],
+        &["diff", &run, &newest],
+        &["convert", &run, &folder.path("out.npz")],
+    ] {
+        let output = trainspec(arguments);
+        assert_eq!(code(&output), 0, "{}", err(&output));
+        assert!(err(&output).contains(&newest), "{}", err(&output));
+    }
+    // Among equals, the latest.
+    folder.write("tie/a-5", std::fs::read(folder.path("out.npz")).unwrap());
+    folder.write("tie/b-5", std::fs::read(folder.path("out.npz")).unwrap());
+    let file = std::fs::File::options()
+        .write(true)
+        .open(folder.path("tie/a-5"));
+    let later = std::time::SystemTime::now() + std::time::Duration::from_secs(9);
+    file.unwrap().set_modified(later).unwrap();
+    let output = trainspec(&["cat", &folder.path("tie"), "w"]);
+    assert!(err(&output).contains("tie/a-5"), "{}", err(&output));
+}
+
+#[test]
+fn what_is_no_checkpoint_is_called_by_its_name() {
+    let folder = Folder::new();
+    bundle(&folder.path("a"));
+    records(&folder.path("b"));
+    let output = trainspec(&["diff", &folder.path("a"), &folder.path("b")]);
+    let told = err(&output);
+    assert_eq!(code(&output), 2, "{told}");
+    assert!(told.contains("this is a record file"), "{told}");
+}
