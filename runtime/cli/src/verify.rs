@@ -115,7 +115,7 @@ fn check(artifact: &Artifact) -> (&'static str, Vec<FormatError>) {
     }
 }
 
-/// A list of checkpoints, all of which should be in its folder.
+/// A list of checkpoints, all of which should be where it says.
 fn list(path: &Path) -> Result<Vec<FormatError>, FormatError> {
     let folder = path.parent().unwrap_or(Path::new(""));
     let listed = CheckpointState::read(path)?.listed();

@@ -22,7 +22,7 @@ fn floats(value: &[f32]) -> Feature {
 }
 
 fn strings(value: &[&[u8]]) -> Feature {
-    let value = value.iter().map(|b| b.to_vec().into()).collect();
+    let value = value.iter().map(|b| b.to_vec()).collect();
     Feature {
         kind: Some(Kind::BytesList(BytesList { value })),
     }

@@ -196,31 +196,19 @@ fn followed(folder: &Path, path: &str) -> bool {
 /// Where a checkpoint is that the `checkpoint` file of a folder names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Whereabouts {
-    /// In the folder or below it.
+    /// Where the path says: in the folder or below it, or wherever an absolute path leads.
     There,
-    /// Nowhere in the folder.
+    /// Not where the path says.
     Missing,
-    /// Outside of the folder, where nothing is looked for.
+    /// Outside of the folder, to which a relative path leads: nothing is looked for there.
     Outside,
 }
 
 /// Where a checkpoint is that the `checkpoint` file of a folder names.
 pub fn whereabouts(folder: &Path, prefix: &str) -> Whereabouts {
-    let path = Path::new(prefix);
-    let known = [folder.canonicalize(), std::path::absolute(folder)];
-    let inside = match path.is_absolute() {
-        true => {
-            let mut seen = known
-                .iter()
-                .flatten()
-                .filter_map(|folder| path.strip_prefix(folder).ok());
-            seen.any(|rest| files::stays_inside(folder, rest))
-        }
-        false => files::stays_inside(folder, path),
-    };
-    match inside {
+    match followed(folder, prefix) {
         false => Whereabouts::Outside,
-        true if checkpoint_exists(&folder.join(path)) => Whereabouts::There,
+        true if checkpoint_exists(&folder.join(prefix)) => Whereabouts::There,
         true => Whereabouts::Missing,
     }
 }
