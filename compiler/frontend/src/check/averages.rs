@@ -35,7 +35,6 @@ impl Checker<'_> {
         matched: Option<&[VarId]>,
         trained: &[VarId],
         model: &typed::Model,
-        taken: &mut Vec<String>,
     ) -> Vec<Average> {
         let named = match setting.get("tensors") {
             Some(Constant::List(names)) => names.clone(),
@@ -66,15 +65,6 @@ impl Checker<'_> {
         let mut averages = Vec::new();
         for (source, name, ty) in sources {
             let name = format!("{name}/{own}");
-            if taken.contains(&name) {
-                let message = format!("there are two averages called `{name}`");
-                self.report(
-                    Diagnostic::new(Code::DuplicateSetting, setting.span, message)
-                        .help("give one of them a name of its own: `name: \"slow\"`"),
-                );
-                return averages;
-            }
-            taken.push(name.clone());
             // As in TensorFlow the average of a variable begins with the variable, so that there is nothing to correct.
             let debias = debias && matches!(source, Averaged::Value(..));
             averages.extend(self.average(setting, source, name, ty, debias));

@@ -1,6 +1,6 @@
 //! Optimizers: the update of each variable of a group.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use trainspec_ir::{DType, Span, TensorType};
 
@@ -22,7 +22,7 @@ impl Checker<'_> {
         group: &GroupSetting,
         loss: String,
         vars: &[VarId],
-        scalar_names: &mut BTreeMap<String, usize>,
+        taken: &mut BTreeSet<String>,
     ) -> Group {
         let alias = group
             .def
@@ -46,17 +46,7 @@ impl Checker<'_> {
             }
             typed.updates.push(update);
         }
-        // A second group of one optimizer suffixes its scalars, as a second TensorFlow optimizer would.
-        for scalar in &mut typed.scalars {
-            let count = scalar_names.entry(scalar.name.clone()).or_insert(0);
-            if *count > 0 {
-                let suffixed = format!("{}_{count}", scalar.name);
-                *count += 1;
-                scalar.name = suffixed;
-            } else {
-                *count = 1;
-            }
-        }
+        suffix(&mut typed.scalars, taken);
         typed
     }
 
@@ -179,6 +169,7 @@ impl Checker<'_> {
                 variable: name,
                 ty: ty.clone(),
                 init,
+                span: slot.name.span,
             });
         }
         let value = self.emit_one(What::Input(slot.name.text.clone()), ty, slot.name.span);
@@ -301,6 +292,7 @@ impl Checker<'_> {
             start: first.id,
             program,
             next: then.id,
+            span: name.span,
         })
     }
 
@@ -319,4 +311,18 @@ impl Checker<'_> {
         );
         None
     }
+}
+
+/// A second group of one optimizer suffixes its scalars, as a second TensorFlow optimizer would.
+fn suffix(scalars: &mut [typed::Scalar], taken: &mut BTreeSet<String>) {
+    let mut own: BTreeSet<String> = scalars.iter().map(|s| s.name.clone()).collect();
+    for scalar in scalars {
+        if taken.contains(&scalar.name) {
+            let names = (1..).map(|i| format!("{}_{i}", scalar.name));
+            let free = |name: &String| !taken.contains(name) && !own.contains(name);
+            scalar.name = names.into_iter().find(free).expect("numbers go on");
+            own.insert(scalar.name.clone());
+        }
+    }
+    taken.append(&mut own);
 }

@@ -220,12 +220,10 @@ impl Checker<'_> {
         let updates = train.groups.iter().flat_map(|g| &g.updates);
         let updated: Vec<VarId> = updates.map(|u| u.variable).collect();
         let trained = self.trained_variables(&train.frozen);
-        let mut names = Vec::new();
         for one in all {
             let matched = one.vars.as_ref().map(|(vars, _)| vars.as_slice());
             if one.word == "ema" {
-                let averages =
-                    self.expand_averages(&one.setting, matched, &trained, model, &mut names);
+                let averages = self.expand_averages(&one.setting, matched, &trained, model);
                 train.averages.extend(averages);
                 continue;
             }
@@ -512,7 +510,7 @@ impl Checker<'_> {
                 ),
             );
         }
-        let mut scalar_names = std::collections::BTreeMap::new();
+        let mut scalar_names = std::collections::BTreeSet::new();
         for (i, group) in groups.iter().enumerate() {
             if owned[i].is_empty() && !self.has_errors() {
                 self.left_with_none(group, groups, i, &params);

@@ -408,6 +408,8 @@ pub struct Scalar {
     pub program: Program,
     /// The next value.
     pub next: ValueId,
+    /// Where it is declared.
+    pub span: Span,
 }
 
 /// How one variable is updated.
@@ -434,6 +436,8 @@ pub struct Slot {
     pub ty: TensorType,
     /// How it begins.
     pub init: Init,
+    /// Where it is declared.
+    pub span: Span,
 }
 
 /// When something happens.
