@@ -180,28 +180,35 @@ fn averages_have_names_and_follow_values_too() {
 }
 
 fn table(optimizer: &str, more: &str) -> State {
+    table_of("f32", "", optimizer, more)
+}
+
+fn table_of(dtype: &str, items: &str, optimizer: &str, more: &str) -> State {
     let text = format!(
         "spec table;
          data d {{ source csv(\"places.csv\"); feature at: i64; feature y: f32; batch 3; }}
+         {items}
          model (at: i64[batch] in 0..6, y: f32[batch]) {{
-             param w: f32[6, 2] = constant(1.0);
-             loss sum(sum(gather(w, at), axis: 1) * y);
+             param w: {dtype}[6, 2] = constant(1.0);
+             loss sum(sum(cast(gather(w, at), f32), axis: 1) * y);
          }}
          train {{ data d; optimizer {optimizer}; {more} }}"
     );
     trained(&text).0
 }
 
+/// The first column of the table.
+fn column(state: &State) -> Vec<f64> {
+    let w = state.get("w").unwrap().to_f64s();
+    w.chunks(2).map(|row| row[0]).collect()
+}
+
 #[test]
 fn a_lazy_update_leaves_rows_alone_that_were_not_read() {
     // Adam decays the moments of all rows: a row that was read in the first step alone moves in the second too.
-    let rows = |state: &State| {
-        let w = state.get("w").unwrap().to_f64s();
-        w.chunks(2).map(|row| row[0]).collect::<Vec<_>>()
-    };
     let (all, lazy) = (
-        rows(&table("adam(0.1)", "")),
-        rows(&table("adam(0.1, lazy: true)", "")),
+        column(&table("adam(0.1)", "")),
+        column(&table("adam(0.1, lazy: true)", "")),
     );
     // Rows 1 and 4 are read in the first step, 0 and 4 in the second.
     assert!(all[1] < lazy[1], "{all:?} {lazy:?}");
@@ -210,11 +217,45 @@ fn a_lazy_update_leaves_rows_alone_that_were_not_read() {
     assert_eq!(all[4], lazy[4]);
     // Plain momentum is lazy, unless it is told otherwise.
     let (lazy, all) = (
-        rows(&table("momentum(0.1, momentum: 0.9)", "")),
-        rows(&table("momentum(0.1, momentum: 0.9, lazy: false)", "")),
+        column(&table("momentum(0.1, momentum: 0.9)", "")),
+        column(&table("momentum(0.1, momentum: 0.9, lazy: false)", "")),
     );
     assert_near(lazy[1], 1.0 - 0.1 * 4.0);
     assert_near(all[1], 1.0 - 0.1 * 4.0 - 0.1 * 0.9 * 4.0);
+    // So it is whatever the type of the elements.
+    let short = column(&table_of("bf16", "", "momentum(0.1, momentum: 0.9)", ""));
+    assert!((short[1] - lazy[1]).abs() < 0.01, "{short:?} {lazy:?}");
+}
+
+/// The first column of the table after two steps of an optimizer of one's own.
+fn updated_by(dtype: &str, body: &str) -> Vec<f64> {
+    let items = format!("optimizer own(rate = 0.1) {{ {body} }}");
+    column(&table_of(dtype, &items, "own()", ""))
+}
+
+#[test]
+fn what_is_made_for_all_rows_meets_all_rows() {
+    // Row 1 has a gradient of 4 in the first step; 2 stands in its place.
+    let counted =
+        "let place = cast(reshape(range(12), [6, 2]), f32); param <- param - rate * grad * place;";
+    let rows = updated_by("f32", counted);
+    assert_near(rows[1], 1.0 - 0.1 * 4.0 * 2.0);
+    assert_eq!(rows[0], 1.0);
+    let noisy = "param <- param - rate * grad * (1 + random_uniform(shape_of(param)));";
+    let rows = updated_by("f32", noisy);
+    assert!(rows[1] < 1.0 - 0.1 * 4.0);
+    assert_eq!(rows[2], 1.0);
+}
+
+#[test]
+fn one_number_fills_the_rows_that_were_read() {
+    let plain = updated_by("f32", "param <- param - rate * grad;");
+    let filled = "param <- param - rate * fill(shape_of(param), 1.0) * grad;";
+    assert_eq!(updated_by("f32", filled), plain);
+    let reset = "slot m = zeros; param <- param - rate * (grad + m); m <- 0.0;";
+    assert_eq!(updated_by("f32", reset), plain);
+    let written = updated_by("f32", "param <- 0.5;");
+    assert_eq!(written, [0.5, 0.5, 1.0, 1.0, 0.5, 1.0]);
 }
 
 #[test]

@@ -16,6 +16,7 @@ use crate::typed::{Group, LossScale, Mode, Model, Role, Spec, Train, Update, Var
 
 mod apply;
 mod process;
+mod rows;
 
 /// A step of training.
 #[derive(Debug, Clone)]
