@@ -213,6 +213,8 @@ fn a_lazy_update_leaves_rows_alone_that_were_not_read() {
     // Rows 1 and 4 are read in the first step, 0 and 4 in the second.
     assert!(all[1] < lazy[1], "{all:?} {lazy:?}");
     assert_near(lazy[1], 0.9);
+    let by_place = table("adam(0.1, 0.9, 0.999, 1e-8, true)", "");
+    assert_eq!(column(&by_place), lazy);
     assert_eq!((all[2], lazy[2]), (1.0, 1.0));
     assert_eq!(all[4], lazy[4]);
     // Plain momentum is lazy, unless it is told otherwise.

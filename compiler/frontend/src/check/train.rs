@@ -17,6 +17,8 @@ pub(crate) struct GroupSetting {
     pub def: Rc<Def>,
     pub given: Vec<Given>,
     pub options: Vec<(String, Constant)>,
+    /// Where `lazy: true` is asked for.
+    pub lazy: Option<Span>,
     pub pattern: Option<(String, Span)>,
     pub loss: Option<ast::Name>,
     pub span: Span,
@@ -101,6 +103,7 @@ impl Checker<'_> {
                 .help("add `optimizer adam(learning_rate: 1e-3);`"),
             );
         }
+        self.refuse_lazy_sums(&section, &groups, &train);
         if let Some(model) = model {
             self.give_out(&groups, &mut train, model);
             self.process(&processing, &mut train, model);
@@ -353,8 +356,12 @@ impl Checker<'_> {
         };
         let mut options = Vec::new();
         let mut own = Vec::new();
-        for argument in arguments {
+        let mut lazy = None;
+        for (i, argument) in arguments.into_iter().enumerate() {
+            let place = || def.ast.params.get(i).map(|p| p.name.text.as_str());
             let key = argument.name.as_ref().map(|n| n.text.as_str());
+            // Of the arguments that are given by their place, only `lazy` can be both an option and a parameter.
+            let key = key.or_else(|| place().filter(|p| *p == "lazy"));
             let option = OPTIONS.iter().find(|(n, _)| Some(*n) == key);
             let declared = def
                 .ast
@@ -363,6 +370,9 @@ impl Checker<'_> {
                 .any(|p| Some(p.name.text.as_str()) == key);
             if let Some((name, words)) = option.filter(|(name, _)| !declared || *name == "lazy") {
                 let value = self.option(name, words, &argument.value)?;
+                if *name == "lazy" && value == Constant::Bool(true) {
+                    lazy = Some(argument.value.span);
+                }
                 options.push(((*name).to_owned(), value));
             }
             if option.is_none() || declared {
@@ -381,10 +391,30 @@ impl Checker<'_> {
             given: self.arguments(&own),
             def,
             options,
+            lazy,
             pattern,
             loss,
             span,
         })
+    }
+
+    /// Gradients of several batches are added up as a whole, so no row of them stays out.
+    fn refuse_lazy_sums(&mut self, section: &ast::Section, groups: &[GroupSetting], train: &Train) {
+        let setting = section
+            .settings
+            .iter()
+            .find(|s| s.word.text == "accumulate");
+        let Some(setting) = setting.filter(|_| train.accumulate > 1) else {
+            return;
+        };
+        for place in groups.iter().filter_map(|g| g.lazy) {
+            let message = "`lazy` updates rows that were read, and `accumulate` adds up all rows";
+            self.report(
+                Diagnostic::new(Code::BadValue, place, message)
+                    .note_at(setting.span, "gradients are added up here")
+                    .help("leave one of them out; rows that were not read have a gradient of 0"),
+            );
+        }
     }
 
     fn no_optimizer(&mut self, span: Span) -> Option<GroupSetting> {
