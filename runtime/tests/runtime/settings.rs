@@ -268,3 +268,25 @@ fn the_norm_of_rows_is_taken_as_they_come() {
     assert_near(w[2], 1.0 - 4.0 / 28.0_f64.sqrt());
     assert_near(w[8], 1.0 - 2.0 / 28.0_f64.sqrt());
 }
+
+/// Two numbers of which only the first has a gradient, after some steps.
+fn half_used(dtype: &str, optimizer: &str) -> Vec<f64> {
+    let text = format!(
+        "spec half;
+         data d {{ source csv(\"line.csv\"); feature x: f32; feature y: f32; batch 4; }}
+         model (x: f32[batch], y: f32[batch]) {{
+             param w: {dtype}[2] = 0.5;
+             loss mean(square(cast(w[0], f32) * x - y)) + 0.0 * cast(sum(w), f32);
+         }}
+         train {{ data d; optimizer {optimizer}; }}"
+    );
+    trained(&text).0.get("w").unwrap().to_f64s()
+}
+
+#[test]
+fn ftrl_without_a_gradient_gives_zero() {
+    // So it is in TensorFlow where the accumulator begins with 0 too: nothing is divided by it.
+    let w = half_used("f32", "ftrl(0.1, initial_accumulator_value: 0.0)");
+    assert!(w[0].is_finite());
+    assert_eq!(w[1], 0.0);
+}
