@@ -370,6 +370,7 @@ const FUNCTIONS: &str = "
     per_coordinate_rate(x, -0.5) -> T[2, 3]
     per_coordinate_rate(x, -0.25) -> T[2, 3]
     corrected(x, 0.9) -> T[2, 3]
+    gathered(x) -> T[2, 3]
     proximal(x, 0.1, 0.2, 0.3) -> T[2, 3]
     norm(x) -> T
     norm(x, axes: 1, keepdims: true) -> T[2, 1]
@@ -867,6 +868,7 @@ fn or_else(x) = x;
 fn completed(x) = x;
 fn proximal(x) = x;
 fn corrected(x) = x;
+fn gathered(x) = x;
 fn root_mean_square(x) = x;
 fn draw_scaled(x) = x;
 init zeros() = 3;

@@ -284,6 +284,19 @@ fn half_used(dtype: &str, optimizer: &str) -> Vec<f64> {
 }
 
 #[test]
+fn moments_are_corrected_in_short_types_too() {
+    for name in ["adam", "adamax", "adamw", "lamb", "nadam", "radam", "yogi"] {
+        let (long, short) = (
+            half_used("f32", &format!("{name}(0.1)")),
+            half_used("bf16", &format!("{name}(0.1)")),
+        );
+        for (a, b) in long.iter().zip(&short) {
+            assert!((a - b).abs() < 0.02, "{name}: {long:?} {short:?}");
+        }
+    }
+}
+
+#[test]
 fn ftrl_without_a_gradient_gives_zero() {
     // So it is in TensorFlow where the accumulator begins with 0 too: nothing is divided by it.
     let w = half_used("f32", "ftrl(0.1, initial_accumulator_value: 0.0)");

@@ -47,6 +47,7 @@ use crate::typed;
 pub(crate) use errors::code_of;
 use items::{Items, Library};
 use scope::Frame;
+use value::Tensor;
 use variables::World;
 
 /// What steers a check from outside.
@@ -118,6 +119,7 @@ pub fn check(
         expanded: BTreeSet::new(),
         counts: 0,
         counted: BTreeMap::new(),
+        shortened: BTreeMap::new(),
     };
     let spec = checker.spec(root, loader, options);
     let mut diagnostics = checker.errors;
@@ -168,6 +170,8 @@ pub(crate) struct Checker<'a> {
     counts: u64,
     /// The counts of the program, by what decides them.
     counted: BTreeMap<String, String>,
+    /// Values of the program that are other values in a shorter type.
+    shortened: BTreeMap<typed::ValueId, Tensor>,
 }
 
 /// A call that is being expanded.
@@ -214,8 +218,10 @@ impl Checker<'_> {
     fn in_program<R>(&mut self, build: impl FnOnce(&mut Self) -> R) -> (R, typed::Program) {
         let outer = std::mem::take(&mut self.program);
         let counted = std::mem::take(&mut self.counted);
+        let shortened = std::mem::take(&mut self.shortened);
         let result = build(self);
         self.counted = counted;
+        self.shortened = shortened;
         let program = std::mem::replace(&mut self.program, outer);
         (result, program)
     }

@@ -208,7 +208,10 @@ impl Checker<'_> {
             TensorType::scalar(DType::F32),
             name.span,
         );
-        let value = self.cast(input, dtype, name.span);
+        let value = self.cast(input.clone(), dtype, name.span);
+        if let (Value::Tensor(short), Value::Tensor(full)) = (&value, input) {
+            self.shortened.insert(short.id, full);
+        }
         self.bind_with(name, value, Target::Fixed("scalar"));
     }
 
