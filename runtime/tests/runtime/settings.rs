@@ -303,3 +303,24 @@ fn ftrl_without_a_gradient_gives_zero() {
     assert!(w[0].is_finite());
     assert_eq!(w[1], 0.0);
 }
+
+#[test]
+fn averages_stand_in_for_their_own_variables_alone() {
+    // The average of the value `w` is called as that of the variable `w` would be.
+    let text = "spec shadow;
+        data d { source csv(\"line.csv\"); feature x: f32; feature y: f32; batch 4; }
+        model (x: f32[batch], y: f32[batch]) {
+            param b: f32 = 0.0;
+            param w: f32[3] = 0.1;
+            let w = sum(w);
+            loss mean(square(w * x + b - y));
+            metric sum_of_w = w;
+        }
+        train {
+            data d; optimizer gradient_descent(0.01);
+            ema (decay: 0.9) for \"b\"; ema (decay: 0.9, tensors: [w]);
+        }
+        eval { data d; with ema; }";
+    let (state, _) = trained(text);
+    assert!(state.get("w/ExponentialMovingAverage").is_some());
+}
