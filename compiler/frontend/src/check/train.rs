@@ -32,6 +32,15 @@ pub(crate) struct Processing {
     vars: Option<(Vec<VarId>, Span)>,
 }
 
+/// What is set, before it is known which variables it is for.
+#[derive(Default)]
+struct Settings {
+    groups: Vec<GroupSetting>,
+    processing: Vec<Processing>,
+    /// What is frozen, and where.
+    frozen: Vec<(Vec<VarId>, Span)>,
+}
+
 /// Arguments that every optimizer takes.
 const OPTIONS: [(&str, &[&str]); 3] = [
     ("lazy", &[]),
@@ -70,19 +79,12 @@ impl Checker<'_> {
             averages: Vec::new(),
             loss_scale: None,
         };
-        let (mut groups, mut processing) = (Vec::new(), Vec::new());
+        let mut settings = Settings::default();
         let frame = Frame::new(FrameKind::Train, String::new());
         let ((), rates) = self.in_program(|c| {
             c.framed(frame, |c| {
                 for setting in &section.settings {
-                    c.train_setting(
-                        setting,
-                        &mut train,
-                        &mut groups,
-                        &mut processing,
-                        model,
-                        data,
-                    );
+                    c.train_setting(setting, &mut train, &mut settings, model, data);
                 }
             })
         });
@@ -103,10 +105,10 @@ impl Checker<'_> {
                 .help("add `optimizer adam(learning_rate: 1e-3);`"),
             );
         }
-        self.refuse_lazy_sums(&section, &groups, &train);
+        self.refuse_lazy_sums(&section, &settings.groups, &train);
         if let Some(model) = model {
-            self.give_out(&groups, &mut train, model);
-            self.process(&processing, &mut train, model);
+            self.give_out(&settings, &mut train, model);
+            self.process(&settings.processing, &mut train, model);
         }
         Some(train)
     }
@@ -115,8 +117,7 @@ impl Checker<'_> {
         &mut self,
         setting: &ast::Setting,
         train: &mut Train,
-        groups: &mut Vec<GroupSetting>,
-        processing: &mut Vec<Processing>,
+        settings: &mut Settings,
         model: Option<&typed::Model>,
         data: &[DataSet],
     ) {
@@ -133,19 +134,19 @@ impl Checker<'_> {
         match word {
             "data" => train.data = self.used_data(setting, "train", model, data),
             "schedule" => self.schedule(setting, train),
-            "optimizer" => groups.extend(self.group(setting)),
+            "optimizer" => settings.groups.extend(self.group(setting)),
             "clip" => {
                 if let Some(bound) = self.call_setting(setting)
                     && self.check_clip(&bound)
                 {
-                    processing.extend(self.processing(setting, bound));
+                    settings.processing.extend(self.processing(setting, bound));
                 }
             }
             "ema" => {
                 if let Some(bound) = self.setting("train", setting)
                     && self.check_average(&bound)
                 {
-                    processing.extend(self.processing(setting, bound));
+                    settings.processing.extend(self.processing(setting, bound));
                 }
             }
             "loss_scale" => {
@@ -163,7 +164,8 @@ impl Checker<'_> {
                         _ => setting.span,
                     };
                     if let Some(vars) = self.matching(&pattern, place, "`freeze`") {
-                        train.frozen.extend(vars);
+                        train.frozen.extend(&vars);
+                        settings.frozen.push((vars, place));
                         train.frozen.sort();
                         train.frozen.dedup();
                     }
@@ -498,21 +500,16 @@ impl Checker<'_> {
     }
 
     /// Gives each trained variable to the last group that matches it.
-    fn give_out(&mut self, groups: &[GroupSetting], train: &mut Train, model: &typed::Model) {
+    fn give_out(&mut self, settings: &Settings, train: &mut Train, model: &typed::Model) {
+        let groups = settings.groups.as_slice();
         let params: Vec<VarId> = (0..self.world.variables.len() as u32)
             .map(VarId)
             .filter(|v| self.world.variables[v.0 as usize].role == Role::Param)
             .collect();
-        let matches = |checker: &Self, group: &GroupSetting, v: VarId| match &group.pattern {
-            None => true,
-            Some((pattern, _)) => {
-                glob::matches(pattern, &checker.world.variables[v.0 as usize].name)
-            }
-        };
         let mut owned: Vec<Vec<VarId>> = vec![Vec::new(); groups.len()];
         let mut orphans = Vec::new();
         for v in params.iter().copied().filter(|v| !train.frozen.contains(v)) {
-            match groups.iter().rposition(|g| matches(self, g, v)) {
+            match groups.iter().rposition(|g| self.is_for(g, v)) {
                 Some(i) => owned[i].push(v),
                 None => orphans.push(v),
             }
@@ -541,9 +538,10 @@ impl Checker<'_> {
             );
         }
         let mut scalar_names = std::collections::BTreeSet::new();
+        let fine = !self.has_errors();
         for (i, group) in groups.iter().enumerate() {
-            if owned[i].is_empty() && !self.has_errors() {
-                self.left_with_none(group, groups, i, &params);
+            if owned[i].is_empty() && fine {
+                self.left_with_none(settings, i, &params);
             }
             let Some(loss) = self.loss_of(group, model) else {
                 continue;
@@ -553,42 +551,54 @@ impl Checker<'_> {
         }
     }
 
-    fn left_with_none(
-        &mut self,
-        group: &GroupSetting,
-        groups: &[GroupSetting],
-        i: usize,
-        params: &[VarId],
-    ) {
+    /// Whether a variable is one that a group is set for.
+    fn is_for(&self, group: &GroupSetting, var: VarId) -> bool {
+        let name = &self.world.variables[var.0 as usize].name;
+        let pattern = group.pattern.as_ref();
+        pattern.is_none_or(|(pattern, _)| glob::matches(pattern, name))
+    }
+
+    /// Tells why a group has no variable: there is none, all are frozen, or later groups take them.
+    fn left_with_none(&mut self, settings: &Settings, i: usize, params: &[VarId]) {
+        let group = &settings.groups[i];
         let name = group.def.name();
-        let error = match &group.pattern {
+        let own: Vec<VarId> = params
+            .iter()
+            .copied()
+            .filter(|v| self.is_for(group, *v))
+            .collect();
+        let frozen = |v: &VarId| settings.frozen.iter().find(|(vars, _)| vars.contains(v));
+        let error = match (&group.pattern, own.as_slice()) {
             _ if params.is_empty() => Diagnostic::new(
                 Code::GroupEmpty,
                 group.span,
                 "the model has no variables to train",
             )
             .help("layers and `param` make variables"),
-            Some((pattern, span))
-                if !params
-                    .iter()
-                    .any(|v| glob::matches(pattern, &self.world.variables[v.0 as usize].name)) =>
-            {
-                self.no_match(pattern, *span, "this group")
-            }
-            _ => {
-                let later = groups[i + 1..].first().map(|g| g.span);
-                let mut error = Diagnostic::new(
-                    Code::GroupEmpty,
-                    group.span,
-                    format!(
-                        "`{name}` is left with no variable: the last matching group trains each"
-                    ),
-                )
-                .help("put the general optimizer first and the special ones behind it");
-                if let Some(later) = later {
-                    error = error.note_at(later, "a later group takes them");
+            (Some((pattern, span)), []) => self.no_match(pattern, *span, "this group"),
+            (_, own) if own.iter().all(|v| frozen(v).is_some()) => {
+                let message = format!("`{name}` is left with no variable: all are frozen");
+                let mut error = Diagnostic::new(Code::GroupEmpty, group.span, message);
+                let mut places: Vec<Span> = own.iter().filter_map(frozen).map(|f| f.1).collect();
+                places.dedup();
+                for place in places {
+                    error = error.note_at(place, "this freezes them");
                 }
-                error
+                error.help("freeze fewer variables")
+            }
+            (_, own) => {
+                let left = |v: &&VarId| frozen(v).is_none();
+                let takes = |g: &&GroupSetting| own.iter().filter(left).any(|v| self.is_for(g, *v));
+                let later = settings.groups[i + 1..].iter().find(takes).map(|g| g.span);
+                let message = format!(
+                    "`{name}` is left with no variable: the last matching group trains each"
+                );
+                let error = Diagnostic::new(Code::GroupEmpty, group.span, message)
+                    .help("put the general optimizer first and the special ones behind it");
+                match later {
+                    Some(later) => error.note_at(later, "a later group takes them"),
+                    None => error,
+                }
             }
         };
         self.report(error);
