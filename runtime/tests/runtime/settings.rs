@@ -324,3 +324,28 @@ fn averages_stand_in_for_their_own_variables_alone() {
     let (state, _) = trained(text);
     assert!(state.get("w/ExponentialMovingAverage").is_some());
 }
+
+#[test]
+fn a_scalar_may_be_for_some_variables() {
+    let items = "optimizer own(rate = 0.1) {
+        if rank(param) == 2 { scalar q = 1.0 then 0.5 * q; param <- param - rate * q * grad; }
+        else { param <- param - rate * grad; }
+    }";
+    let text = |first: &str| {
+        format!(
+            "spec some;
+             data d {{ source csv(\"places.csv\"); feature at: i64; feature y: f32; batch 3; }}
+             {items}
+             model (at: i64[batch] in 0..6, y: f32[batch]) {{
+                 {first}
+                 param w: f32[6, 2] = constant(1.0);
+                 loss sum(sum(gather(w, at), axis: 1) * y);
+             }}
+             train {{ data d; optimizer own(); }}"
+        )
+    };
+    let (alone, _) = trained(&text(""));
+    let (behind, _) = trained(&text("param a: f32 = 0.0;").replace("loss ", "loss a + "));
+    assert_eq!(column(&alone), column(&behind));
+    assert_eq!(number(&behind, "q"), 0.25);
+}

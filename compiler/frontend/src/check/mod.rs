@@ -42,7 +42,7 @@ use trainspec_ir::{FileId, Span};
 
 use crate::diag::{Code, Diagnostic};
 use crate::source::{Loader, Sources};
-use crate::typed;
+use crate::{lower, typed};
 
 pub(crate) use errors::code_of;
 use items::{Items, Library};
@@ -123,6 +123,11 @@ pub fn check(
     };
     let spec = checker.spec(root, loader, options);
     let mut diagnostics = checker.errors;
+    if let Some(spec) = &spec
+        && !diagnostics.iter().any(Diagnostic::is_error)
+    {
+        diagnostics.extend(lower::wrongly_lazy(spec).unwrap_or_else(|error| vec![error]));
+    }
     diagnostics.sort_by_key(|d| (d.span.map(|s| (s.file, s.start, s.end)), d.code));
     let failed = diagnostics.iter().any(Diagnostic::is_error);
     Checked {
@@ -195,7 +200,7 @@ impl Checker<'_> {
         let model = self.model(&data);
         let train = self.train(model.as_ref(), &data);
         self.refuse_shared_state(train.as_ref());
-        let evals = self.evals(model.as_ref(), &data);
+        let evals = self.evals(model.as_ref(), train.as_ref(), &data);
         let hooks = self.hooks(model.as_ref(), train.as_ref());
         let warm_start = self.warm_start();
         self.check_unexpanded();

@@ -39,15 +39,32 @@ impl Checker<'_> {
             updates: Vec::new(),
             span: group.span,
         };
-        for (i, var) in vars.iter().enumerate() {
+        for var in vars {
             let (update, scalars) = self.update(group, *var);
-            if i == 0 {
-                typed.scalars = scalars;
-            }
+            self.add_scalars(&mut typed.scalars, scalars);
             typed.updates.push(update);
         }
         suffix(&mut typed.scalars, taken);
         typed
+    }
+
+    /// Adds what an update keeps for all variables, unless one before keeps it too.
+    fn add_scalars(&mut self, all: &mut Vec<typed::Scalar>, scalars: Vec<typed::Scalar>) {
+        let before = all.len();
+        for scalar in scalars {
+            match all[..before].iter().find(|s| s.source == scalar.source) {
+                None => all.push(scalar),
+                Some(older) if older.span == scalar.span => {}
+                Some(older) => {
+                    let message =
+                        format!("`{}` is another scalar for other variables", scalar.source);
+                    let error = Diagnostic::new(Code::DuplicateName, scalar.span, message)
+                        .note_at(older.span, "declared here for some variables")
+                        .help("give each a name of its own");
+                    self.report(error);
+                }
+            }
+        }
     }
 
     fn update(&mut self, group: &GroupSetting, var: VarId) -> (typed::Update, Vec<typed::Scalar>) {

@@ -18,6 +18,8 @@ mod apply;
 mod process;
 mod rows;
 
+pub(crate) use rows::wrongly_lazy;
+
 /// A step of training.
 #[derive(Debug, Clone)]
 pub struct Step {

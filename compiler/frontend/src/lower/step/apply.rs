@@ -4,12 +4,12 @@ use trainspec_ir::TensorType;
 use trainspec_ir::autodiff::{Cotangent, Rows};
 use trainspec_ir::build::Value;
 
-use crate::diag::{Code, Diagnostic};
+use crate::diag::Diagnostic;
 use crate::lower::program::{self, Values};
 use crate::lower::step::process::Writer;
 use crate::lower::step::rows;
 use crate::lower::{Context, step};
-use crate::typed::{Constant, Group, Update};
+use crate::typed::{Group, Update};
 
 /// A gradient in the form in which it is applied.
 #[derive(Debug, Clone, Copy)]
@@ -28,22 +28,12 @@ impl<'g> Ready<'g> {
         update: &Update,
         slope: Cotangent<'g>,
     ) -> Result<Ready<'g>, Diagnostic> {
-        let lazy = group.options.iter().find(|(name, _)| name == "lazy");
-        let lazy = lazy.map(|(_, value)| *value == Constant::Bool(true));
+        let lazy = rows::asked_lazy(group);
         Ok(match slope {
             Cotangent::Dense(whole) => Ready::Whole(whole),
             Cotangent::Rows(_) if lazy == Some(false) => Ready::Whole(slope.dense()),
             Cotangent::Rows(rows) if rows::is_row_wise(cx, group, update)? => {
                 Ready::Rows(rows.summed())
-            }
-            Cotangent::Rows(_) if lazy == Some(true) => {
-                let message = format!(
-                    "`{}` looks at all of `{}`, so it cannot be lazy",
-                    group.optimizer,
-                    step::name_of(cx, update.variable)
-                );
-                return Err(Diagnostic::new(Code::BadValue, group.span, message)
-                    .help("leave `lazy` out: rows that were not read have a gradient of 0"));
             }
             Cotangent::Rows(_) => Ready::Whole(slope.dense()),
         })

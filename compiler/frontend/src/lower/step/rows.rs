@@ -6,9 +6,41 @@ use trainspec_ir::graph::{Graph, Type, ValueId, What};
 use trainspec_ir::ops::Arg;
 use trainspec_ir::{Size, TensorType};
 
-use crate::diag::Diagnostic;
-use crate::lower::{Context, program};
-use crate::typed::{self, Group, Operand, Program, Update};
+use crate::diag::{Code, Diagnostic};
+use crate::lower::{Binding, Context, program};
+use crate::typed::{self, Constant, Group, Operand, Program, Spec, Update};
+
+/// Whether a group says that only rows that were read are updated, or that all are.
+pub(super) fn asked_lazy(group: &Group) -> Option<bool> {
+    let lazy = group.options.iter().find(|(name, _)| name == "lazy");
+    lazy.map(|(_, value)| *value == Constant::Bool(true))
+}
+
+/// Finds groups that are told to be lazy, though they look at all of a variable.
+pub(crate) fn wrongly_lazy(spec: &Spec) -> Result<Vec<Diagnostic>, Diagnostic> {
+    let binding = Binding::new();
+    let cx = Context::new(spec, &binding);
+    let mut found = Vec::new();
+    let groups = spec.train.iter().flat_map(|t| &t.groups);
+    for group in groups.filter(|g| asked_lazy(g) == Some(true)) {
+        for update in &group.updates {
+            let variable = &spec.variables[update.variable.0 as usize];
+            if variable.ty.rank() == 0 || is_row_wise(&cx, group, update)? {
+                continue;
+            }
+            let message = format!(
+                "`{}` looks at all of `{}`, so it cannot be lazy",
+                group.optimizer, variable.name
+            );
+            found.push(
+                Diagnostic::new(Code::BadValue, group.span, message)
+                    .help("leave `lazy` out: rows that were not read have a gradient of 0"),
+            );
+            break;
+        }
+    }
+    Ok(found)
+}
 
 /// Whether an update does to each row what it does to it alone.
 ///
