@@ -12,6 +12,9 @@ use crate::check::value::{Def, Given, Value};
 use crate::diag::{Code, Diagnostic, nearest};
 use crate::typed::{self, Constant, DataSet, Interval, LossScale, Role, Train, VarId};
 
+/// Patterns over variable names, and where each stands. A variable is meant that matches one of them.
+pub(crate) type Patterns = Vec<(String, Span)>;
+
 /// An optimizer as it is set, before variables are given out.
 pub(crate) struct GroupSetting {
     pub def: Rc<Def>,
@@ -19,7 +22,7 @@ pub(crate) struct GroupSetting {
     pub options: Vec<(String, Constant)>,
     /// Where `lazy: true` is asked for.
     pub lazy: Option<Span>,
-    pub pattern: Option<(String, Span)>,
+    pub patterns: Option<Patterns>,
     pub loss: Option<ast::Name>,
     pub span: Span,
 }
@@ -28,7 +31,7 @@ pub(crate) struct GroupSetting {
 pub(crate) struct Processing {
     word: String,
     setting: typed::Setting,
-    /// The variables that its pattern matches, and where that stands.
+    /// The variables that its patterns match, and where they stand.
     vars: Option<(Vec<VarId>, Span)>,
 }
 
@@ -155,20 +158,18 @@ impl Checker<'_> {
                 }
             }
             "freeze" => {
-                if let Some(bound) = self.setting("train", setting)
-                    && let Some(Constant::Text(pattern)) = bound.get("pattern")
+                if self.setting("train", setting).is_some()
+                    && let Some(expr) = only_value(setting)
+                    && let Some(patterns) = self.patterns(expr)
                 {
-                    let pattern = pattern.clone();
-                    let place = match &setting.value {
-                        SettingValue::Value(expr) => expr.span,
-                        _ => setting.span,
-                    };
-                    if let Some(vars) = self.matching(&pattern, place, "`freeze`") {
-                        train.frozen.extend(&vars);
-                        settings.frozen.push((vars, place));
-                        train.frozen.sort();
-                        train.frozen.dedup();
+                    for (pattern, place) in patterns {
+                        if let Some(vars) = self.matching(&pattern, place, "`freeze`") {
+                            train.frozen.extend(&vars);
+                            settings.frozen.push((vars, place));
+                        }
                     }
+                    train.frozen.sort();
+                    train.frozen.dedup();
                 }
             }
             "steps" | "epochs" | "seed" | "accumulate" => {
@@ -207,9 +208,15 @@ impl Checker<'_> {
     /// A clip or an average with the variables that it is for.
     fn processing(&mut self, setting: &ast::Setting, bound: typed::Setting) -> Option<Processing> {
         let vars = match self.for_clause(setting)? {
-            Some((pattern, span)) => {
+            Some(patterns) => {
                 let what = format!("`{}`", setting.word.text);
-                Some((self.matching(&pattern, span, &what)?, span))
+                let mut all = Vec::new();
+                for (pattern, span) in &patterns {
+                    all.extend(self.matching(pattern, *span, &what)?);
+                }
+                all.sort();
+                all.dedup();
+                Some((all, patterns[0].1))
             }
             None => None,
         };
@@ -334,7 +341,7 @@ impl Checker<'_> {
             },
             _ => return self.no_optimizer(setting.span),
         };
-        let pattern = self.for_clause(setting)?;
+        let patterns = self.for_clause(setting)?;
         let loss = setting.clauses.iter().find_map(|c| match c {
             Clause::Minimizing(name) => Some(name.clone()),
             Clause::For(_) => None,
@@ -394,7 +401,7 @@ impl Checker<'_> {
             def,
             options,
             lazy,
-            pattern,
+            patterns,
             loss,
             span,
         })
@@ -538,9 +545,11 @@ impl Checker<'_> {
             );
         }
         let mut scalar_names = std::collections::BTreeSet::new();
-        let fine = !self.has_errors();
+        // What else is wrong may be why a group has no variable; another group is not.
+        let other = |e: &Diagnostic| e.is_error() && e.code != Code::GroupEmpty;
+        let fine = !self.errors.iter().any(other);
         for (i, group) in groups.iter().enumerate() {
-            if owned[i].is_empty() && fine {
+            if fine && !self.matches_nothing(group, &params) && owned[i].is_empty() {
                 self.left_with_none(settings, i, &params);
             }
             let Some(loss) = self.loss_of(group, model) else {
@@ -554,8 +563,22 @@ impl Checker<'_> {
     /// Whether a variable is one that a group is set for.
     fn is_for(&self, group: &GroupSetting, var: VarId) -> bool {
         let name = &self.world.variables[var.0 as usize].name;
-        let pattern = group.pattern.as_ref();
-        pattern.is_none_or(|(pattern, _)| glob::matches(pattern, name))
+        let patterns = group.patterns.as_ref();
+        patterns.is_none_or(|all| all.iter().any(|(pattern, _)| glob::matches(pattern, name)))
+    }
+
+    /// Refuses patterns of a group that match nothing.
+    fn matches_nothing(&mut self, group: &GroupSetting, params: &[VarId]) -> bool {
+        let mut found = false;
+        for (pattern, span) in group.patterns.iter().flatten() {
+            let name = |v: &VarId| self.world.variables[v.0 as usize].name.as_str();
+            if !params.is_empty() && !params.iter().any(|v| glob::matches(pattern, name(v))) {
+                let error = self.no_match(pattern, *span, "this group");
+                self.report(error);
+                found = true;
+            }
+        }
+        found
     }
 
     /// Tells why a group has no variable: there is none, all are frozen, or later groups take them.
@@ -568,15 +591,14 @@ impl Checker<'_> {
             .filter(|v| self.is_for(group, *v))
             .collect();
         let frozen = |v: &VarId| settings.frozen.iter().find(|(vars, _)| vars.contains(v));
-        let error = match (&group.pattern, own.as_slice()) {
+        let error = match own.as_slice() {
             _ if params.is_empty() => Diagnostic::new(
                 Code::GroupEmpty,
                 group.span,
                 "the model has no variables to train",
             )
             .help("layers and `param` make variables"),
-            (Some((pattern, span)), []) => self.no_match(pattern, *span, "this group"),
-            (_, own) if own.iter().all(|v| frozen(v).is_some()) => {
+            own if own.iter().all(|v| frozen(v).is_some()) => {
                 let message = format!("`{name}` is left with no variable: all are frozen");
                 let mut error = Diagnostic::new(Code::GroupEmpty, group.span, message);
                 let mut places: Vec<Span> = own.iter().filter_map(frozen).map(|f| f.1).collect();
@@ -586,7 +608,7 @@ impl Checker<'_> {
                 }
                 error.help("freeze fewer variables")
             }
-            (_, own) => {
+            own => {
                 let left = |v: &&VarId| frozen(v).is_none();
                 let takes = |g: &&GroupSetting| own.iter().filter(left).any(|v| self.is_for(g, *v));
                 let later = settings.groups[i + 1..].iter().find(takes).map(|g| g.span);
@@ -649,6 +671,18 @@ impl Checker<'_> {
                 }
             },
         }
+    }
+}
+
+/// The only argument of a setting, with a name or without.
+fn only_value(setting: &ast::Setting) -> Option<&Expr> {
+    match &setting.value {
+        SettingValue::Value(expr) => Some(expr),
+        SettingValue::Arguments(arguments) => arguments.first().map(|a| &a.value),
+        SettingValue::None
+        | SettingValue::Declaration(..)
+        | SettingValue::Assignment(..)
+        | SettingValue::Bad => None,
     }
 }
 
