@@ -125,6 +125,17 @@ fn a_step_that_overflows_is_left_out() {
 }
 
 #[test]
+fn gradients_that_are_never_finite_end_a_training() {
+    let world = World::new(&[("line.csv", b"1,inf\n")]);
+    let train = "optimizer gradient_descent(0.1); steps 3; loss_scale dynamic();";
+    let (state, _) = run(&world, &spec("line.csv", 1, train), &Options::default());
+    let told = state.unwrap_err().diagnostic();
+    let expected = "the gradients were not finite 256 times in a row";
+    assert!(told.message.starts_with(expected), "{told:?}");
+    assert!(!told.help[0].contains("nan"), "{told:?}");
+}
+
+#[test]
 fn a_loss_that_is_no_number_stops_a_training_whose_step_is_left_out() {
     let train = "optimizer gradient_descent(0.1); steps 3; loss_scale dynamic();";
     let text = spec("line.csv", 1, train) + " hooks { nan (loss, fail: false); }";
