@@ -380,6 +380,8 @@ const FUNCTIONS: &str = "
     half_cosine(x) -> T[2, 3]
     decay_periods(x, 2, true) -> T[2, 3]
     linear_cosine(x, 10, 0.5, 0.0, 0.1, 0.0) -> T[2, 3]
+    some_rate(x) -> T[2, 3]
+    some_steps(x) -> T[2, 3]
     completed(x, 10) -> T[2, 3]
     embedding_lookup_partitioned([x, y], labels, \"div\") -> T[2, 3]
     sparse_to_dense(stack([labels, labels], axis: 1), labels, [3, 3], -1) -> i64[3, 3]

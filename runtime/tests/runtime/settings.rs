@@ -360,3 +360,12 @@ fn a_scalar_may_be_for_some_variables() {
     assert_eq!(column(&alone), column(&behind));
     assert_eq!(number(&behind, "q"), 0.25);
 }
+
+#[test]
+fn whole_numbers_are_rates_too() {
+    let train = "schedule lr = piecewise_constant([1], [1, 0]); optimizer gradient_descent(0.01 * lr); steps 3;";
+    let (whole, _) = trained(&spec("line.csv", 2, train));
+    let float = train.replace("[1, 0]", "[1.0, 0.0]");
+    let (float, _) = trained(&spec("line.csv", 2, &float));
+    assert_eq!(number(&whole, "a"), number(&float, "a"));
+}

@@ -308,7 +308,15 @@ impl Checker<'_> {
         let value = match tensor {
             Some(t) if t.ty.rank() == 0 && t.ty.dtype.is_float() => {
                 train.schedules.push((name.text.clone(), t.id));
-                Value::Tensor(t)
+                // A number stays known, so that whoever takes it can refuse it.
+                match value {
+                    Value::Float(_) => value,
+                    Value::Int(ref n) => match n.value() {
+                        Some(n) => Value::Float(n as f64),
+                        None => Value::Tensor(t),
+                    },
+                    _ => Value::Tensor(t),
+                }
             }
             Some(t) => self.fail(
                 Diagnostic::new(
