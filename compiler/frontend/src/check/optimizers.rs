@@ -44,7 +44,7 @@ impl Checker<'_> {
             self.add_scalars(&mut typed.scalars, scalars);
             typed.updates.push(update);
         }
-        suffix(&mut typed.scalars, taken);
+        typed::number_scalars(&mut typed.scalars, taken);
         typed
     }
 
@@ -331,18 +331,4 @@ impl Checker<'_> {
         );
         None
     }
-}
-
-/// A second group of one optimizer suffixes its scalars, as a second TensorFlow optimizer would.
-fn suffix(scalars: &mut [typed::Scalar], taken: &mut BTreeSet<String>) {
-    let mut own: BTreeSet<String> = scalars.iter().map(|s| s.name.clone()).collect();
-    for scalar in scalars {
-        if taken.contains(&scalar.name) {
-            let names = (1..).map(|i| format!("{}_{i}", scalar.name));
-            let free = |name: &String| !taken.contains(name) && !own.contains(name);
-            scalar.name = names.into_iter().find(free).expect("numbers go on");
-            own.insert(scalar.name.clone());
-        }
-    }
-    taken.append(&mut own);
 }
