@@ -146,9 +146,11 @@ impl Checker<'_> {
                 }
             }
             "ema" => {
-                if let Some(bound) = self.setting("train", setting)
+                if let Some(mut bound) = self.setting("train", setting)
                     && self.check_average(&bound)
                 {
+                    // Values that are named inside are told of where they stand.
+                    bound.span = setting.span;
                     settings.processing.extend(self.processing(setting, bound));
                 }
             }
