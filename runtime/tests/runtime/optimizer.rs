@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use trainspec::train::{Minimize, Optimizer, Variable};
+use trainspec::train::{ExponentialMovingAverage, Minimize, Optimizer, Variable};
 use trainspec_compiler::ir::build::Builder;
 use trainspec_compiler::ir::graph::{Graph, Type};
 use trainspec_compiler::ir::{DType, Tensor, interp};
@@ -165,4 +165,27 @@ fn what_cannot_be_optimized_is_refused() {
     let loss = b.scalar(DType::F32, 1.0);
     assert!(message(optimizer.minimize(loss, &[])).contains("no variables to optimize"));
     assert!(message(optimizer.minimize(loss, &[w])).contains("no gradient for any of `w`"));
+}
+
+#[test]
+fn averages_follow_what_a_step_has_written() {
+    let b = Builder::new("step");
+    let w = Variable::new(&b, "w", &Type::new(DType::F32, &[2]));
+    let loss = w.value.sum(&[0]);
+    let optimizer = Optimizer::new("gradient_descent(1.0)").unwrap();
+    optimizer.minimize(loss, std::slice::from_ref(&w)).unwrap();
+    let ema = ExponentialMovingAverage::default();
+    ema.apply(&b, std::slice::from_ref(&w), 0.75, None);
+    let early = ExponentialMovingAverage::new("early");
+    let updates = b.scalar(DType::F32, 2.0);
+    early.apply(&b, std::slice::from_ref(&w), 0.75, Some(updates));
+    let mut state = optimizer.initial(std::slice::from_ref(&w)).unwrap();
+    for name in ["w", "w/ExponentialMovingAverage", "w/early"] {
+        state.insert(name.to_owned(), Tensor::new(&[2], vec![4.0_f32, 0.0]));
+    }
+    let state = run(&b.finish(), state, 1);
+    // The gradient is 1 everywhere, and (1 + 2) / (10 + 2) is a quarter.
+    assert_eq!(state["w"].to_f64s(), [3.0, -1.0]);
+    assert_eq!(state["w/ExponentialMovingAverage"].to_f64s(), [3.75, -0.25]);
+    assert_eq!(state["w/early"].to_f64s(), [3.25, -0.75]);
 }
