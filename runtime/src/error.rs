@@ -31,6 +31,13 @@ pub enum Cause {
         /// The record it happened to.
         record: Option<Place>,
     },
+    /// Gradients were not finite too often in a row, at any scale of the loss.
+    Overflow {
+        /// How often.
+        times: u64,
+        /// The optimizer.
+        span: Span,
+    },
     /// A value that must be a number is none.
     NotANumber {
         /// Its name.
@@ -177,7 +184,7 @@ impl SessionError {
     pub fn is_bad_input(&self) -> bool {
         match self.cause {
             Cause::Spec(_) | Cause::Data(_) => true,
-            Cause::Run { .. } | Cause::NotANumber { .. } => false,
+            Cause::Run { .. } | Cause::NotANumber { .. } | Cause::Overflow { .. } => false,
         }
     }
 
@@ -198,6 +205,13 @@ impl SessionError {
                     Some(record) => diagnostic.note(format!("in the record at {record}")),
                     None => diagnostic,
                 }
+            }
+            Cause::Overflow { times, span } => {
+                let message = format!(
+                    "the gradients were not finite {times} times in a row, whatever the loss was scaled by"
+                );
+                place(Some(*span), message)
+                    .help("look for what overflows in the model or in its data")
             }
             Cause::NotANumber { name, span } => {
                 let step = self.step.unwrap_or_default();

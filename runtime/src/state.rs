@@ -6,7 +6,7 @@ use std::sync::Arc;
 use trainspec_compiler::ir::Tensor;
 use trainspec_compiler::ir::interp;
 use trainspec_compiler::lower::{self, Binding, Context, GLOBAL_STEP, MICRO, SEED};
-use trainspec_compiler::typed::Spec;
+use trainspec_compiler::typed::{Averaged, Spec};
 
 use crate::SessionError;
 use crate::train::ExponentialMovingAverage;
@@ -88,14 +88,21 @@ impl State {
         micro.map_or(0, |s| s[0].max(0) as u64)
     }
 
-    /// The state with the moving averages in the place of the variables that have one; `None` where none has.
-    pub fn averaged(&self) -> Option<State> {
+    /// The state with the moving averages that a spec keeps in the place of their variables; `None` where it keeps none.
+    pub fn averaged(&self, spec: &Spec) -> Option<State> {
         let mut state = self.clone();
         let mut any = false;
         let ema = ExponentialMovingAverage::default();
-        for (place, name) in self.names.iter().enumerate() {
-            if let Some(average) = ema.average(self, name) {
-                state.set(place, average.clone());
+        for average in spec.train.iter().flat_map(|t| &t.averages) {
+            // The average of a value of the model may be called as if it were that of a variable.
+            let Averaged::Variable(var) = average.source else {
+                continue;
+            };
+            let name = &spec.variables[var.0 as usize].name;
+            if average.kept[0].name == ema.average_name(name)
+                && let (Some(place), Some(kept)) = (self.place(name), ema.average(self, name))
+            {
+                state.set(place, kept.clone());
                 any = true;
             }
         }

@@ -231,7 +231,7 @@ fn sparse(entry: &Entry) -> &'static str {
         .iter()
         .any(|p| p.name.text == "lazy");
     match (declares, entry.calls(&REDUCTIONS)) {
-        (_, true) => "all rows, whatever `lazy` says",
+        (_, true) => "all rows; `lazy: true` is refused",
         (true, false) => "all rows, or with `lazy: true` those that were read",
         (false, false) => "the rows that were read, or with `lazy: false` all",
     }

@@ -132,7 +132,7 @@ pub const SETTINGS: &[SettingSignature] = &[
     one("train", "epochs", "Stops after so many passes over the data.", &[need("count", Count)]),
     one("train", "seed", "The seed of everything random.", &[need("value", Int)]),
     one("train", "accumulate", "Averages the gradients of so many micro-batches.", &[need("count", Count)]),
-    many("train", "freeze", "Leaves variables as they are.", &[need("pattern", Text)]),
+    many("train", "freeze", "Leaves variables as they are.", &[need("pattern", Texts)]),
     many("train", "ema", "Keeps moving averages of variables, or of values of the model.", &[need("decay", Rate), may("num_updates", RateAfter), may("zero_debias", Bool), may("tensors", Names), may("name", Text)]),
     many("clip", "global_norm", "Scales all gradients together.", &[need("norm", Rate), may("use_norm", Rate)]),
     many("clip", "norm", "Scales each gradient.", &[need("norm", Rate), may("axes", Ints)]),

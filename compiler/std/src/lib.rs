@@ -102,6 +102,7 @@ pub const FILES: &[File] = &[
     file!("reductions/moments.trainspec"),
     file!("reductions/norm.trainspec"),
     file!("reductions/zero_fraction.trainspec"),
+    file!("schedules/arguments.trainspec"),
     file!("schedules/cosine_decay.trainspec"),
     file!("schedules/exponential_decay.trainspec"),
     file!("schedules/linear_cosine_decay.trainspec"),

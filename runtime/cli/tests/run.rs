@@ -116,6 +116,15 @@ fn digits_are_learned_whatever_the_seed() {
 }
 
 #[test]
+fn an_optimizer_of_ones_own_learns_the_digits() {
+    let output = example("custom_optimizer.trainspec", &["--format", "json"]);
+    assert_eq!(code(&output), 0, "{}", err(&output));
+    let events = events(&output);
+    let last = find(&events, "step").pop().unwrap();
+    assert_eq!(last["step"], 400);
+}
+
+#[test]
 fn linear_regression_reaches_the_least_squares() {
     let output = example("linear_regression.trainspec", &["--format", "json"]);
     assert_eq!(code(&output), 0, "{}", err(&output));

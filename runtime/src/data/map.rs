@@ -82,7 +82,9 @@ impl<'a> Compute<'a> {
                 error,
                 record: record.or_else(|| element.place.clone().filter(|_| element.rows.is_none())),
             }),
-            Cause::Spec(_) | Cause::Data(_) | Cause::NotANumber { .. } => error,
+            Cause::Spec(_) | Cause::Data(_) | Cause::NotANumber { .. } | Cause::Overflow { .. } => {
+                error
+            }
         })
     }
 }

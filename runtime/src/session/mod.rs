@@ -138,7 +138,7 @@ impl<'a> Session<'a> {
             // An evaluation has no writes, so the state stays as it is.
             return program.run(&inputs, &mut self.state);
         }
-        match self.state.averaged() {
+        match self.state.averaged(self.spec) {
             Some(mut state) => program.run(&inputs, &mut state),
             None => {
                 let message = "there are no averages to evaluate with";

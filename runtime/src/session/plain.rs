@@ -313,8 +313,8 @@ impl Parts {
             return Ok(());
         }
         let groups = session.spec().train.iter().flat_map(|t| &t.groups);
-        Err(Cause::NotANumber {
-            name: "gradient".to_owned(),
+        Err(Cause::Overflow {
+            times: SKIPPED,
             span: groups.map(|g| g.span).next().unwrap_or_default(),
         }
         .into())

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 
 use trainspec_compiler::ir::Tensor;
+use trainspec_compiler::ir::build::{Builder, Value};
 
 use crate::State;
+use crate::train::Variable;
 
 /// Moving averages under one name, as `ema` in `train` keeps them.
 ///
@@ -44,6 +46,43 @@ impl ExponentialMovingAverage {
     /// The average of a variable, where one is kept.
     pub fn average<'s>(&self, state: &'s State, variable: &str) -> Option<&'s Tensor> {
         state.get(&self.average_name(variable))
+    }
+
+    /// Lets a step write the averages of variables, as they are after what the step has written so far:
+    /// average = decay average + (1 - decay) variable. With `num_updates`, a float scalar, the decay is at most (1 + n) / (10 + n).
+    ///
+    /// ```
+    /// use trainspec::train::{ExponentialMovingAverage, Optimizer, Variable};
+    /// use trainspec_compiler::ir::DType;
+    /// use trainspec_compiler::ir::build::Builder;
+    /// use trainspec_compiler::ir::graph::Type;
+    ///
+    /// let b = Builder::new("step");
+    /// let w = Variable::new(&b, "w", &Type::new(DType::F32, &[3]));
+    /// let loss = (w.value * w.value).sum(&[0]);
+    /// Optimizer::new("gradient_descent(0.1)")?.minimize(loss, &[w.clone()])?;
+    /// ExponentialMovingAverage::default().apply(&b, &[w], 0.99, None);
+    /// assert!(b.written("w/ExponentialMovingAverage").is_some());
+    /// # Ok::<(), trainspec::SessionError>(())
+    /// ```
+    pub fn apply<'g>(
+        &self,
+        b: &'g Builder,
+        var_list: &[Variable<'g>],
+        decay: f64,
+        num_updates: Option<Value<'g>>,
+    ) {
+        for variable in var_list {
+            let now = b.written(&variable.name).unwrap_or(variable.value);
+            let mut decay = b.scalar(now.dtype(), decay);
+            if let Some(n) = num_updates {
+                let n = n.cast(now.dtype());
+                decay = decay.minimum((n + 1.0) / (n + 10.0));
+            }
+            let name = self.average_name(&variable.name);
+            let old = b.read(&name, &now.ty());
+            b.write(&name, old - (old - now) * (decay.like(1.0) - decay));
+        }
     }
 
     /// What to restore in order to go on with averages in the place of variables: for each name in a checkpoint the variable that

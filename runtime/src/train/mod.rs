@@ -4,4 +4,4 @@ mod averages;
 mod optimizer;
 
 pub use averages::ExponentialMovingAverage;
-pub use optimizer::{GradientAndVariable, Optimizer, Variable};
+pub use optimizer::{GradientAndVariable, Minimize, Optimizer, Variable};

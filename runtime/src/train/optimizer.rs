@@ -1,16 +1,16 @@
 //! Optimizers on graphs that are built in Rust.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use trainspec_compiler::diag::{Code, Diagnostic};
-use trainspec_compiler::ir::Tensor;
 use trainspec_compiler::ir::autodiff::{Cotangent, Request};
 use trainspec_compiler::ir::build::{Builder, Value};
 use trainspec_compiler::ir::graph::Type;
 use trainspec_compiler::ir::interp;
-use trainspec_compiler::lower::{self, Binding, Context, SEED};
+use trainspec_compiler::ir::{DType, Tensor};
+use trainspec_compiler::lower::{self, Binding, Context, GLOBAL_STEP, SEED};
 use trainspec_compiler::source::NoFiles;
-use trainspec_compiler::typed::{Slot, Spec};
+use trainspec_compiler::typed::{Group, Spec, number_scalars};
 use trainspec_compiler::{Compilation, Options};
 
 use crate::SessionError;
@@ -55,7 +55,7 @@ pub type GradientAndVariable<'g> = (Option<Cotangent<'g>>, Variable<'g>);
 /// let x = b.input("x", &Type::new(DType::F32, &[3]));
 /// let loss = ((w.value - x) * (w.value - x)).sum(&[0]);
 ///
-/// let gradients = optimizer.compute_gradients(loss, &[w])?;
+/// let gradients = optimizer.compute_gradients(loss, &[w.clone()])?;
 /// let capped = gradients.into_iter().map(|(gradient, variable)| {
 ///     let gradient = gradient.map(|g| g.dense().minimum(b.scalar(DType::F32, 1.0)));
 ///     (gradient.map(Cotangent::Dense), variable)
@@ -63,7 +63,7 @@ pub type GradientAndVariable<'g> = (Option<Cotangent<'g>>, Variable<'g>);
 /// optimizer.apply_gradients(&b, &capped.collect::<Vec<_>>())?;
 ///
 /// assert_eq!(optimizer.get_name(), "Momentum");
-/// assert_eq!(optimizer.get_slot("w", "accumulation").unwrap(), "w/Momentum");
+/// assert_eq!(optimizer.get_slot(&w, "accumulation").unwrap(), "w/Momentum");
 /// assert_eq!(b.finish().writes.len(), 3); // w, its slot, global_step
 /// # Ok::<(), trainspec::SessionError>(())
 /// ```
@@ -72,7 +72,26 @@ pub struct Optimizer {
     call: String,
     definitions: String,
     name: String,
-    slots: Vec<Slot>,
+    /// What scalars of other optimizers of the graph are called.
+    taken: BTreeSet<String>,
+}
+
+/// What a step of [`Optimizer::minimize_with`] is told.
+#[derive(Debug, Clone, Copy)]
+pub struct Minimize<'g> {
+    /// The gradient of the loss itself, of its type; 1 where it is left out.
+    pub grad_loss: Option<Value<'g>>,
+    /// Whether the step is counted in `global_step`.
+    pub counts: bool,
+}
+
+impl Default for Minimize<'_> {
+    fn default() -> Self {
+        Minimize {
+            grad_loss: None,
+            counts: true,
+        }
+    }
 }
 
 impl Optimizer {
@@ -87,15 +106,31 @@ impl Optimizer {
             call: call.to_owned(),
             definitions: definitions.to_owned(),
             name: String::new(),
-            slots: Vec::new(),
+            taken: BTreeSet::new(),
         };
-        // Checked with some variable, so that what is wrong is told at once.
-        let some = Type::new(trainspec_compiler::ir::DType::F32, &[2]);
-        let spec = optimizer.spec(&[("variable".to_owned(), some)])?;
-        let group = &spec.train.as_ref().expect("it was checked").groups[0];
-        optimizer.name = group.alias.clone();
-        optimizer.slots = group.updates[0].slots.clone();
-        Ok(optimizer)
+        // Checked with variables of some ranks, so that what is wrong is told at once; a definition may be for one of them alone.
+        let mut wrong = None;
+        for sample in optimizer.samples() {
+            match sample {
+                Ok(spec) => {
+                    optimizer.name.clone_from(&group_of(&spec).alias);
+                    return Ok(optimizer);
+                }
+                Err(error) => wrong = wrong.or(Some(error)),
+            }
+        }
+        Err(wrong.expect("there are samples"))
+    }
+
+    /// The same beside another of the same graph: what both would keep for all variables under one name, such as `beta1_power`, is
+    /// numbered, as that of a second TensorFlow optimizer is.
+    pub fn beside(mut self, other: &Optimizer) -> Optimizer {
+        self.taken.extend(other.taken.iter().cloned());
+        for spec in other.samples().into_iter().flatten() {
+            let names = group_of(&spec).scalars.iter().map(|s| s.name.clone());
+            self.taken.extend(names);
+        }
+        self
     }
 
     /// The name that TensorFlow knows it by, or its own: `Adam`.
@@ -103,16 +138,19 @@ impl Optimizer {
         &self.name
     }
 
-    /// What its slots are called in its definition.
-    pub fn get_slot_names(&self) -> Vec<String> {
-        self.slots.iter().map(|slot| slot.name.clone()).collect()
+    /// What the slots of a variable are called in the definition.
+    pub fn get_slot_names(&self, variable: &Variable<'_>) -> Result<Vec<String>, SessionError> {
+        let spec = self.spec(&typed([variable].into_iter()))?;
+        let slots = &group_of(&spec).updates[0].slots;
+        Ok(slots.iter().map(|slot| slot.name.clone()).collect())
     }
 
     /// The name of the state that a slot of a variable is, as checkpoints have it.
-    pub fn get_slot(&self, variable: &str, slot: &str) -> Option<String> {
-        let found = self.slots.iter().find(|s| s.name == slot)?;
-        let (_, key) = found.variable.split_once('/')?;
-        Some(format!("{variable}/{key}"))
+    pub fn get_slot(&self, variable: &Variable<'_>, slot: &str) -> Option<String> {
+        let spec = self.spec(&typed([variable].into_iter())).ok()?;
+        let slots = &group_of(&spec).updates[0].slots;
+        let found = slots.iter().find(|s| s.name == slot)?;
+        Some(found.variable.clone())
     }
 
     /// The gradient of a loss with respect to each variable; `None` where it does not depend on it.
@@ -151,6 +189,16 @@ impl Optimizer {
         b: &'g Builder,
         grads_and_vars: &[GradientAndVariable<'g>],
     ) -> Result<(), SessionError> {
+        self.apply_gradients_with(b, grads_and_vars, true)
+    }
+
+    /// The same, where `counts` says whether the step is counted.
+    pub fn apply_gradients_with<'g>(
+        &self,
+        b: &'g Builder,
+        grads_and_vars: &[GradientAndVariable<'g>],
+        counts: bool,
+    ) -> Result<(), SessionError> {
         if grads_and_vars.is_empty() {
             return Err(refused("there are no variables to optimize"));
         }
@@ -167,10 +215,18 @@ impl Optimizer {
         }
         let variables = typed(grads_and_vars.iter().map(|(_, v)| v));
         let spec = self.spec(&variables)?;
+        let mut scalars = group_of(&spec).scalars.iter();
+        if let Some(shared) = scalars.find(|s| b.written(&s.name).is_some()) {
+            let message = format!(
+                "`{}` is kept by another optimizer of this step; set this one `beside` it",
+                shared.name
+            );
+            return Err(refused(&message));
+        }
         let binding = Binding::new();
         let gradients: Vec<Option<Cotangent<'g>>> =
             grads_and_vars.iter().map(|(g, _)| *g).collect();
-        lower::apply_gradients(&Context::new(&spec, &binding), b, &gradients)?;
+        lower::apply_gradients(&Context::new(&spec, &binding), b, &gradients, counts)?;
         Ok(())
     }
 
@@ -180,8 +236,18 @@ impl Optimizer {
         loss: Value<'g>,
         var_list: &[Variable<'g>],
     ) -> Result<(), SessionError> {
-        let gradients = self.compute_gradients(loss, var_list)?;
-        self.apply_gradients(loss.builder(), &gradients)
+        self.minimize_with(loss, var_list, Minimize::default())
+    }
+
+    /// The same with what [`Minimize`] says.
+    pub fn minimize_with<'g>(
+        &self,
+        loss: Value<'g>,
+        var_list: &[Variable<'g>],
+        how: Minimize<'g>,
+    ) -> Result<(), SessionError> {
+        let gradients = self.compute_gradients_with(loss, var_list, how.grad_loss)?;
+        self.apply_gradients_with(loss.builder(), &gradients, how.counts)
     }
 
     /// The first values of all that the optimizer keeps for these variables, `global_step` among them.
@@ -198,6 +264,16 @@ impl Optimizer {
         let names = graph.results.into_iter().map(|(name, _)| name);
         let own = |(name, _): &(String, Tensor)| !variables.iter().any(|(v, _)| v == name);
         Ok(names.zip(values).filter(own).collect())
+    }
+
+    /// Specs with a variable of some rank each, where the definition is for it.
+    fn samples(&self) -> Vec<Result<Spec, SessionError>> {
+        let shapes: [&[usize]; 4] = [&[2], &[2, 3], &[], &[2, 2, 2]];
+        let sample = |shape: &[usize]| {
+            let some = Type::new(DType::F32, shape);
+            self.spec(&[("variable".to_owned(), some)])
+        };
+        shapes.map(sample).into()
     }
 
     /// A spec with nothing but these variables and the optimizer.
@@ -225,6 +301,10 @@ impl Optimizer {
         for (variable, (name, _)) in spec.variables.iter_mut().zip(variables) {
             variable.name.clone_from(name);
         }
+        let mut taken = self.taken.clone();
+        for group in spec.train.iter_mut().flat_map(|t| &mut t.groups) {
+            number_scalars(&mut group.scalars, &mut taken);
+        }
         let groups = spec.train.iter_mut().flat_map(|t| &mut t.groups);
         for update in groups.flat_map(|g| &mut g.updates) {
             let name = &variables[update.variable.0 as usize].0;
@@ -234,8 +314,27 @@ impl Optimizer {
                 }
             }
         }
-        Ok(spec)
+        match shared_name(&spec) {
+            Some(name) => Err(refused(&format!("two states would be called `{name}`"))),
+            None => Ok(spec),
+        }
     }
+}
+
+/// A name that two pieces of state would have.
+fn shared_name(spec: &Spec) -> Option<String> {
+    let group = group_of(spec);
+    let variables = spec.variables.iter().map(|v| &v.name);
+    let slots = group.updates.iter().flat_map(|u| &u.slots);
+    let scalars = group.scalars.iter().map(|s| &s.name);
+    let mut seen = BTreeSet::from([GLOBAL_STEP.to_owned()]);
+    let mut all = variables.chain(slots.map(|s| &s.variable)).chain(scalars);
+    all.find(|name| !seen.insert((*name).clone())).cloned()
+}
+
+/// The only group of a spec of one optimizer.
+fn group_of(spec: &Spec) -> &Group {
+    &spec.train.as_ref().expect("it was checked").groups[0]
 }
 
 fn typed<'a, 'g: 'a>(variables: impl Iterator<Item = &'a Variable<'g>>) -> Vec<(String, Type)> {

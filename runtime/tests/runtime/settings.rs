@@ -125,6 +125,17 @@ fn a_step_that_overflows_is_left_out() {
 }
 
 #[test]
+fn gradients_that_are_never_finite_end_a_training() {
+    let world = World::new(&[("line.csv", b"1,inf\n")]);
+    let train = "optimizer gradient_descent(0.1); steps 3; loss_scale dynamic();";
+    let (state, _) = run(&world, &spec("line.csv", 1, train), &Options::default());
+    let told = state.unwrap_err().diagnostic();
+    let expected = "the gradients were not finite 256 times in a row";
+    assert!(told.message.starts_with(expected), "{told:?}");
+    assert!(!told.help[0].contains("nan"), "{told:?}");
+}
+
+#[test]
 fn a_loss_that_is_no_number_stops_a_training_whose_step_is_left_out() {
     let train = "optimizer gradient_descent(0.1); steps 3; loss_scale dynamic();";
     let text = spec("line.csv", 1, train) + " hooks { nan (loss, fail: false); }";
@@ -180,41 +191,84 @@ fn averages_have_names_and_follow_values_too() {
 }
 
 fn table(optimizer: &str, more: &str) -> State {
+    table_of("f32", "", optimizer, more)
+}
+
+fn table_of(dtype: &str, items: &str, optimizer: &str, more: &str) -> State {
     let text = format!(
         "spec table;
          data d {{ source csv(\"places.csv\"); feature at: i64; feature y: f32; batch 3; }}
+         {items}
          model (at: i64[batch] in 0..6, y: f32[batch]) {{
-             param w: f32[6, 2] = constant(1.0);
-             loss sum(sum(gather(w, at), axis: 1) * y);
+             param w: {dtype}[6, 2] = constant(1.0);
+             loss sum(sum(cast(gather(w, at), f32), axis: 1) * y);
          }}
          train {{ data d; optimizer {optimizer}; {more} }}"
     );
     trained(&text).0
 }
 
+/// The first column of the table.
+fn column(state: &State) -> Vec<f64> {
+    let w = state.get("w").unwrap().to_f64s();
+    w.chunks(2).map(|row| row[0]).collect()
+}
+
 #[test]
 fn a_lazy_update_leaves_rows_alone_that_were_not_read() {
     // Adam decays the moments of all rows: a row that was read in the first step alone moves in the second too.
-    let rows = |state: &State| {
-        let w = state.get("w").unwrap().to_f64s();
-        w.chunks(2).map(|row| row[0]).collect::<Vec<_>>()
-    };
     let (all, lazy) = (
-        rows(&table("adam(0.1)", "")),
-        rows(&table("adam(0.1, lazy: true)", "")),
+        column(&table("adam(0.1)", "")),
+        column(&table("adam(0.1, lazy: true)", "")),
     );
     // Rows 1 and 4 are read in the first step, 0 and 4 in the second.
     assert!(all[1] < lazy[1], "{all:?} {lazy:?}");
     assert_near(lazy[1], 0.9);
+    let by_place = table("adam(0.1, 0.9, 0.999, 1e-8, true)", "");
+    assert_eq!(column(&by_place), lazy);
     assert_eq!((all[2], lazy[2]), (1.0, 1.0));
     assert_eq!(all[4], lazy[4]);
     // Plain momentum is lazy, unless it is told otherwise.
     let (lazy, all) = (
-        rows(&table("momentum(0.1, momentum: 0.9)", "")),
-        rows(&table("momentum(0.1, momentum: 0.9, lazy: false)", "")),
+        column(&table("momentum(0.1, momentum: 0.9)", "")),
+        column(&table("momentum(0.1, momentum: 0.9, lazy: false)", "")),
     );
     assert_near(lazy[1], 1.0 - 0.1 * 4.0);
     assert_near(all[1], 1.0 - 0.1 * 4.0 - 0.1 * 0.9 * 4.0);
+    // So it is whatever the type of the elements.
+    let short = column(&table_of("bf16", "", "momentum(0.1, momentum: 0.9)", ""));
+    assert!((short[1] - lazy[1]).abs() < 0.01, "{short:?} {lazy:?}");
+}
+
+/// The first column of the table after two steps of an optimizer of one's own.
+fn updated_by(dtype: &str, body: &str) -> Vec<f64> {
+    let items = format!("optimizer own(rate = 0.1) {{ {body} }}");
+    column(&table_of(dtype, &items, "own()", ""))
+}
+
+#[test]
+fn what_is_made_for_all_rows_meets_all_rows() {
+    // Row 1 has a gradient of 4 in the first step; 2 stands in its place.
+    let counted =
+        "let place = cast(reshape(range(12), [6, 2]), f32); param <- param - rate * grad * place;";
+    let rows = updated_by("f32", counted);
+    assert_near(rows[1], 1.0 - 0.1 * 4.0 * 2.0);
+    assert_eq!(rows[0], 1.0);
+    let noisy = "param <- param - rate * grad * (1 + random_uniform(shape_of(param)));";
+    let rows = updated_by("f32", noisy);
+    assert!(rows[1] < 1.0 - 0.1 * 4.0);
+    assert_eq!(rows[2], 1.0);
+}
+
+#[test]
+fn one_number_fills_the_rows_that_were_read() {
+    let plain = updated_by("f32", "param <- param - rate * grad;");
+    let filled = "param <- param - rate * fill(shape_of(param), 1.0) * grad;";
+    assert_eq!(updated_by("f32", filled), plain);
+    let reset = "slot m = zeros; param <- param - rate * (grad + m); m <- 0.0;";
+    assert_eq!(updated_by("f32", reset), plain);
+    let written = updated_by("f32", "param <- 0.5;");
+    assert_eq!(written, [0.5, 0.5, 1.0, 1.0, 0.5, 1.0]);
 }
 
 #[test]
@@ -224,4 +278,94 @@ fn the_norm_of_rows_is_taken_as_they_come() {
     let w = state.get("w").unwrap().to_f64s();
     assert_near(w[2], 1.0 - 4.0 / 28.0_f64.sqrt());
     assert_near(w[8], 1.0 - 2.0 / 28.0_f64.sqrt());
+}
+
+/// Two numbers of which only the first has a gradient, after some steps.
+fn half_used(dtype: &str, optimizer: &str) -> Vec<f64> {
+    let text = format!(
+        "spec half;
+         data d {{ source csv(\"line.csv\"); feature x: f32; feature y: f32; batch 4; }}
+         model (x: f32[batch], y: f32[batch]) {{
+             param w: {dtype}[2] = 0.5;
+             loss mean(square(cast(w[0], f32) * x - y)) + 0.0 * cast(sum(w), f32);
+         }}
+         train {{ data d; optimizer {optimizer}; }}"
+    );
+    trained(&text).0.get("w").unwrap().to_f64s()
+}
+
+#[test]
+fn moments_are_corrected_in_short_types_too() {
+    for name in ["adam", "adamax", "adamw", "lamb", "nadam", "radam", "yogi"] {
+        let (long, short) = (
+            half_used("f32", &format!("{name}(0.1)")),
+            half_used("bf16", &format!("{name}(0.1)")),
+        );
+        for (a, b) in long.iter().zip(&short) {
+            assert!((a - b).abs() < 0.02, "{name}: {long:?} {short:?}");
+        }
+    }
+}
+
+#[test]
+fn ftrl_without_a_gradient_gives_zero() {
+    // So it is in TensorFlow where the accumulator begins with 0 too: nothing is divided by it.
+    let w = half_used("f32", "ftrl(0.1, initial_accumulator_value: 0.0)");
+    assert!(w[0].is_finite());
+    assert_eq!(w[1], 0.0);
+}
+
+#[test]
+fn averages_stand_in_for_their_own_variables_alone() {
+    // The average of the value `w` is called as that of the variable `w` would be.
+    let text = "spec shadow;
+        data d { source csv(\"line.csv\"); feature x: f32; feature y: f32; batch 4; }
+        model (x: f32[batch], y: f32[batch]) {
+            param b: f32 = 0.0;
+            param w: f32[3] = 0.1;
+            let w = sum(w);
+            loss mean(square(w * x + b - y));
+            metric sum_of_w = w;
+        }
+        train {
+            data d; optimizer gradient_descent(0.01);
+            ema (decay: 0.9) for \"b\"; ema (decay: 0.9, tensors: [w]);
+        }
+        eval { data d; with ema; }";
+    let (state, _) = trained(text);
+    assert!(state.get("w/ExponentialMovingAverage").is_some());
+}
+
+#[test]
+fn a_scalar_may_be_for_some_variables() {
+    let items = "optimizer own(rate = 0.1) {
+        if rank(param) == 2 { scalar q = 1.0 then 0.5 * q; param <- param - rate * q * grad; }
+        else { param <- param - rate * grad; }
+    }";
+    let text = |first: &str| {
+        format!(
+            "spec some;
+             data d {{ source csv(\"places.csv\"); feature at: i64; feature y: f32; batch 3; }}
+             {items}
+             model (at: i64[batch] in 0..6, y: f32[batch]) {{
+                 {first}
+                 param w: f32[6, 2] = constant(1.0);
+                 loss sum(sum(gather(w, at), axis: 1) * y);
+             }}
+             train {{ data d; optimizer own(); }}"
+        )
+    };
+    let (alone, _) = trained(&text(""));
+    let (behind, _) = trained(&text("param a: f32 = 0.0;").replace("loss ", "loss a + "));
+    assert_eq!(column(&alone), column(&behind));
+    assert_eq!(number(&behind, "q"), 0.25);
+}
+
+#[test]
+fn whole_numbers_are_rates_too() {
+    let train = "schedule lr = piecewise_constant([1], [1, 0]); optimizer gradient_descent(0.01 * lr); steps 3;";
+    let (whole, _) = trained(&spec("line.csv", 2, train));
+    let float = train.replace("[1, 0]", "[1.0, 0.0]");
+    let (float, _) = trained(&spec("line.csv", 2, &float));
+    assert_eq!(number(&whole, "a"), number(&float, "a"));
 }

@@ -9,7 +9,12 @@ use crate::diag::{Code, Diagnostic, nearest};
 use crate::typed::{self, Average, Averaged, Constant, Kept, Role, Setting, ValueId, VarId, What};
 
 /// What a shadow is called behind the name of what it follows, unless the setting says otherwise.
-const NAME: &str = "ExponentialMovingAverage";
+pub(crate) const NAME: &str = "ExponentialMovingAverage";
+
+/// What an average of that name is called.
+pub(crate) fn name_of(variable: &str, own: &str) -> String {
+    format!("{variable}/{own}")
+}
 
 impl Checker<'_> {
     /// Refuses a decay that is none.
@@ -35,7 +40,6 @@ impl Checker<'_> {
         matched: Option<&[VarId]>,
         trained: &[VarId],
         model: &typed::Model,
-        taken: &mut Vec<String>,
     ) -> Vec<Average> {
         let named = match setting.get("tensors") {
             Some(Constant::List(names)) => names.clone(),
@@ -65,16 +69,7 @@ impl Checker<'_> {
         let debias = matches!(setting.get("zero_debias"), Some(Constant::Bool(true)));
         let mut averages = Vec::new();
         for (source, name, ty) in sources {
-            let name = format!("{name}/{own}");
-            if taken.contains(&name) {
-                let message = format!("there are two averages called `{name}`");
-                self.report(
-                    Diagnostic::new(Code::DuplicateSetting, setting.span, message)
-                        .help("give one of them a name of its own: `name: \"slow\"`"),
-                );
-                return averages;
-            }
-            taken.push(name.clone());
+            let name = name_of(&name, &own);
             // As in TensorFlow the average of a variable begins with the variable, so that there is nothing to correct.
             let debias = debias && matches!(source, Averaged::Value(..));
             averages.extend(self.average(setting, source, name, ty, debias));
@@ -186,6 +181,16 @@ impl Checker<'_> {
             return None;
         };
         let ty = (*mode.program.values[id.0 as usize]).clone();
+        if let Some(dim) = ty.shape.0.iter().find(|d| d.size.value().is_none()) {
+            let message = format!("`{name}` cannot be averaged: its size `{dim}` is not known");
+            let help = format!("average what is left of it: `let mean_{name} = mean({name});`");
+            self.report(
+                Diagnostic::new(Code::UnknownSize, self.word_in(span, name), message)
+                    .label(format!("this is `{ty}`"))
+                    .help(help),
+            );
+            return None;
+        }
         if ty.dtype.is_float() && !ty.shape.is_counted() {
             return Some((Averaged::Value(name.clone(), *id), name.clone(), ty));
         }

@@ -49,7 +49,7 @@ impl Checker<'_> {
         own.unwrap_or(span)
     }
 
-    fn is_library(&self, span: Span) -> bool {
+    pub(crate) fn is_library(&self, span: Span) -> bool {
         self.sources.get(span.file).library
     }
 

@@ -3,20 +3,25 @@
 use trainspec_ir::Span;
 
 use crate::ast::{self, SettingValue};
-use crate::check::Checker;
 use crate::check::scope::{Frame, FrameKind};
+use crate::check::{Checker, averages};
 use crate::diag::{Code, Diagnostic, nearest};
-use crate::typed::{self, Constant, DataSet, Eval};
+use crate::typed::{self, Averaged, Constant, DataSet, Eval, Train};
 
 impl Checker<'_> {
-    pub(crate) fn evals(&mut self, model: Option<&typed::Model>, data: &[DataSet]) -> Vec<Eval> {
+    pub(crate) fn evals(
+        &mut self,
+        model: Option<&typed::Model>,
+        train: Option<&Train>,
+        data: &[DataSet],
+    ) -> Vec<Eval> {
         let sections = self.items.evals.clone();
         let mut evals = Vec::new();
         for section in sections {
             self.refuse_repeated(&section.settings, "eval");
             let frame = Frame::new(FrameKind::Train, String::new());
-            let (eval, _) =
-                self.in_program(|c| c.framed(frame, |c| c.eval_section(&section, model, data)));
+            let (eval, _) = self
+                .in_program(|c| c.framed(frame, |c| c.eval_section(&section, model, train, data)));
             evals.push(eval);
         }
         evals
@@ -26,6 +31,7 @@ impl Checker<'_> {
         &mut self,
         section: &ast::Section,
         model: Option<&typed::Model>,
+        train: Option<&Train>,
         data: &[DataSet],
     ) -> Eval {
         let mut eval = Eval {
@@ -55,19 +61,7 @@ impl Checker<'_> {
             match word {
                 "with" => {
                     eval.with_ema = true;
-                    let has = self.items.train.as_ref().is_some_and(|section| {
-                        section.settings.iter().any(|s| s.word.text == "ema")
-                    });
-                    if !has && self.items.train.is_some() {
-                        self.report(
-                            Diagnostic::new(
-                                Code::MissingSetting,
-                                setting.span,
-                                "there are no averages to evaluate with",
-                            )
-                            .help("add `ema (decay: 0.999);` to `train`"),
-                        );
-                    }
+                    self.refuse_missing_averages(setting.span, train);
                 }
                 "metrics" => {
                     if let Some(Constant::List(names)) = bound.get("names") {
@@ -88,6 +82,37 @@ impl Checker<'_> {
             );
         }
         eval
+    }
+
+    /// Refuses an evaluation with averages where no variable has one under its usual name.
+    fn refuse_missing_averages(&mut self, span: Span, train: Option<&Train>) {
+        let Some(train) = train else {
+            return;
+        };
+        let section = self.items.train.clone();
+        let mut settings = section.iter().flat_map(|s| &s.settings);
+        let written = settings.find(|s| s.word.text == "ema");
+        let usable = train.averages.iter().any(|average| match average.source {
+            Averaged::Variable(var) => {
+                let name = &self.world.variables[var.0 as usize].name;
+                average.kept[0].name == averages::name_of(name, averages::NAME)
+            }
+            Averaged::Value(..) => false,
+        });
+        // An average that was refused may be the one that is missing.
+        if usable || (written.is_some() && self.has_errors()) {
+            return;
+        }
+        let message = "there are no averages to evaluate with";
+        let error = Diagnostic::new(Code::MissingSetting, span, message)
+            .help("add `ema (decay: 0.999);` to `train`");
+        self.report(match written {
+            Some(other) => error.note_at(
+                other.span,
+                "these have a name of their own, or are not of variables",
+            ),
+            None => error,
+        });
     }
 
     fn metric_names(

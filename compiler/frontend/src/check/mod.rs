@@ -28,6 +28,7 @@ mod ops;
 mod optimizers;
 mod scope;
 mod settings;
+mod state;
 mod statements;
 mod train;
 mod types;
@@ -41,11 +42,12 @@ use trainspec_ir::{FileId, Span};
 
 use crate::diag::{Code, Diagnostic};
 use crate::source::{Loader, Sources};
-use crate::typed;
+use crate::{lower, typed};
 
 pub(crate) use errors::code_of;
 use items::{Items, Library};
 use scope::Frame;
+use value::Tensor;
 use variables::World;
 
 /// What steers a check from outside.
@@ -117,9 +119,15 @@ pub fn check(
         expanded: BTreeSet::new(),
         counts: 0,
         counted: BTreeMap::new(),
+        shortened: BTreeMap::new(),
     };
     let spec = checker.spec(root, loader, options);
     let mut diagnostics = checker.errors;
+    if let Some(spec) = &spec
+        && !diagnostics.iter().any(Diagnostic::is_error)
+    {
+        diagnostics.extend(lower::wrongly_lazy(spec).unwrap_or_else(|error| vec![error]));
+    }
     diagnostics.sort_by_key(|d| (d.span.map(|s| (s.file, s.start, s.end)), d.code));
     let failed = diagnostics.iter().any(Diagnostic::is_error);
     Checked {
@@ -167,6 +175,8 @@ pub(crate) struct Checker<'a> {
     counts: u64,
     /// The counts of the program, by what decides them.
     counted: BTreeMap<String, String>,
+    /// Values of the program that are other values in a shorter type.
+    shortened: BTreeMap<typed::ValueId, Tensor>,
 }
 
 /// A call that is being expanded.
@@ -189,7 +199,8 @@ impl Checker<'_> {
         let data = self.data_sets();
         let model = self.model(&data);
         let train = self.train(model.as_ref(), &data);
-        let evals = self.evals(model.as_ref(), &data);
+        self.refuse_shared_state(train.as_ref());
+        let evals = self.evals(model.as_ref(), train.as_ref(), &data);
         let hooks = self.hooks(model.as_ref(), train.as_ref());
         let warm_start = self.warm_start();
         self.check_unexpanded();
@@ -212,8 +223,10 @@ impl Checker<'_> {
     fn in_program<R>(&mut self, build: impl FnOnce(&mut Self) -> R) -> (R, typed::Program) {
         let outer = std::mem::take(&mut self.program);
         let counted = std::mem::take(&mut self.counted);
+        let shortened = std::mem::take(&mut self.shortened);
         let result = build(self);
         self.counted = counted;
+        self.shortened = shortened;
         let program = std::mem::replace(&mut self.program, outer);
         (result, program)
     }

@@ -15,7 +15,17 @@ use crate::typed::{Const, Operand, What};
 
 impl Checker<'_> {
     /// Applies an operation.
-    pub(crate) fn apply_op(&mut self, op: &'static Op, given: Vec<Given>, span: Span) -> Value {
+    pub(crate) fn apply_op(&mut self, op: &'static Op, mut given: Vec<Given>, span: Span) -> Value {
+        if op.name == "cast" {
+            // What was shortened to meet the variable is converted from what it was.
+            for argument in &mut given {
+                if let Value::Tensor(t) = &mut argument.value
+                    && let Some(full) = self.shortened.get(&t.id)
+                {
+                    *t = full.clone();
+                }
+            }
+        }
         if given.iter().any(|g| poisoned(&g.value)) {
             return Value::Poison;
         }

@@ -1,6 +1,6 @@
 //! Optimizers: the update of each variable of a group.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use trainspec_ir::{DType, Span, TensorType};
 
@@ -22,7 +22,7 @@ impl Checker<'_> {
         group: &GroupSetting,
         loss: String,
         vars: &[VarId],
-        scalar_names: &mut BTreeMap<String, usize>,
+        taken: &mut BTreeSet<String>,
     ) -> Group {
         let alias = group
             .def
@@ -39,25 +39,32 @@ impl Checker<'_> {
             updates: Vec::new(),
             span: group.span,
         };
-        for (i, var) in vars.iter().enumerate() {
+        for var in vars {
             let (update, scalars) = self.update(group, *var);
-            if i == 0 {
-                typed.scalars = scalars;
-            }
+            self.add_scalars(&mut typed.scalars, scalars);
             typed.updates.push(update);
         }
-        // A second group of one optimizer suffixes its scalars, as a second TensorFlow optimizer would.
-        for scalar in &mut typed.scalars {
-            let count = scalar_names.entry(scalar.name.clone()).or_insert(0);
-            if *count > 0 {
-                let suffixed = format!("{}_{count}", scalar.name);
-                *count += 1;
-                scalar.name = suffixed;
-            } else {
-                *count = 1;
+        typed::number_scalars(&mut typed.scalars, taken);
+        typed
+    }
+
+    /// Adds what an update keeps for all variables, unless one before keeps it too.
+    fn add_scalars(&mut self, all: &mut Vec<typed::Scalar>, scalars: Vec<typed::Scalar>) {
+        let before = all.len();
+        for scalar in scalars {
+            match all[..before].iter().find(|s| s.source == scalar.source) {
+                None => all.push(scalar),
+                Some(older) if older.span == scalar.span => {}
+                Some(older) => {
+                    let message =
+                        format!("`{}` is another scalar for other variables", scalar.source);
+                    let error = Diagnostic::new(Code::DuplicateName, scalar.span, message)
+                        .note_at(older.span, "declared here for some variables")
+                        .help("give each a name of its own");
+                    self.report(error);
+                }
             }
         }
-        typed
     }
 
     fn update(&mut self, group: &GroupSetting, var: VarId) -> (typed::Update, Vec<typed::Scalar>) {
@@ -179,6 +186,7 @@ impl Checker<'_> {
                 variable: name,
                 ty: ty.clone(),
                 init,
+                span: slot.name.span,
             });
         }
         let value = self.emit_one(What::Input(slot.name.text.clone()), ty, slot.name.span);
@@ -217,7 +225,10 @@ impl Checker<'_> {
             TensorType::scalar(DType::F32),
             name.span,
         );
-        let value = self.cast(input, dtype, name.span);
+        let value = self.cast(input.clone(), dtype, name.span);
+        if let (Value::Tensor(short), Value::Tensor(full)) = (&value, input) {
+            self.shortened.insert(short.id, full);
+        }
         self.bind_with(name, value, Target::Fixed("scalar"));
     }
 
@@ -301,6 +312,7 @@ impl Checker<'_> {
             start: first.id,
             program,
             next: then.id,
+            span: name.span,
         })
     }
 

@@ -8,6 +8,7 @@ use crate::builtins::{SettingKind, SettingParam, SettingSignature, find, words};
 use crate::check::fold;
 use crate::check::glob::{self, BadGlob};
 use crate::check::scope::FrameKind;
+use crate::check::train::Patterns;
 use crate::check::value::{Quantity, Value};
 use crate::check::{Checker, call};
 use crate::diag::{Code, Diagnostic, nearest, one_of};
@@ -464,27 +465,38 @@ impl Checker<'_> {
         None
     }
 
-    /// The pattern behind `for`.
-    pub(crate) fn for_clause(&mut self, setting: &ast::Setting) -> Option<Option<(String, Span)>> {
+    /// The patterns behind `for`.
+    pub(crate) fn for_clause(&mut self, setting: &ast::Setting) -> Option<Option<Patterns>> {
         for clause in &setting.clauses {
             if let Clause::For(expr) = clause {
-                return match self.eval(expr) {
-                    Value::Text(text) => {
-                        self.glob(&text, expr.span)?;
-                        Some(Some((text.to_string(), expr.span)))
-                    }
-                    other => {
-                        self.wrong_kind(
-                            expr.span,
-                            "a pattern over variable names, such as \"head/**\"",
-                            &other,
-                        );
-                        None
-                    }
-                };
+                return self.patterns(expr).map(Some);
             }
         }
         Some(None)
+    }
+
+    /// A pattern over variable names, or a list of some.
+    pub(crate) fn patterns(&mut self, expr: &Expr) -> Option<Patterns> {
+        let parts = match &expr.kind {
+            ExprKind::List(parts) if !parts.is_empty() => parts.iter().collect(),
+            _ => vec![expr],
+        };
+        let mut all = Patterns::new();
+        let mut fine = true;
+        for part in parts {
+            match self.eval(part) {
+                Value::Text(text) => {
+                    fine &= self.glob(&text, part.span).is_some();
+                    all.push((text.to_string(), part.span));
+                }
+                other => {
+                    let wanted = "a pattern over variable names, such as \"head/**\"";
+                    self.wrong_kind(part.span, wanted, &other);
+                    fine = false;
+                }
+            }
+        }
+        fine.then_some(all)
     }
 
     /// `warm_start (...)`

@@ -7,7 +7,7 @@ use crate::check::Checker;
 use crate::check::scope::{FrameKind, Target};
 use crate::check::types::Bounds;
 use crate::check::value::Value;
-use crate::diag::{Code, Diagnostic};
+use crate::diag::{Code, Diagnostic, nearest};
 use crate::typed::What;
 
 impl Checker<'_> {
@@ -109,7 +109,7 @@ impl Checker<'_> {
     fn write(&mut self, target: &Name, value: &Expr) {
         let found = self.eval(value);
         let Some(binding) = self.frame().find(&target.text) else {
-            self.name(&target.text, target.span);
+            self.unknown_target(target);
             return;
         };
         let (place, kind, current) = (binding.span, binding.target.clone(), binding.value.clone());
@@ -118,6 +118,9 @@ impl Checker<'_> {
                 return;
             }
             let help = match what {
+                "let" if self.frame().kind == FrameKind::Optimizer => {
+                    "bind a new value with another `let`, or declare it as `slot`"
+                }
                 "let" => "bind a new value with another `let`, or declare it as `state`",
                 "trained parameter" => {
                     "parameters are changed by the optimizer alone; `state` can be written"
@@ -196,6 +199,32 @@ impl Checker<'_> {
         if let Some(binding) = self.frame_mut().find_mut(&target.text) {
             binding.value = Value::Tensor(tensor);
         }
+    }
+
+    /// A write of something that is no state.
+    fn unknown_target(&mut self, target: &Name) {
+        let name = target.text.as_str();
+        let (word, init) = match self.frame().kind {
+            FrameKind::Optimizer => ("slot", ""),
+            _ => ("state", ": f32[...]"),
+        };
+        let bindings = self.frame().scopes.iter().flatten();
+        let writable = bindings.filter(|(_, b)| !matches!(b.target, Target::Fixed(_)));
+        let near = nearest(name, writable.map(|(n, _)| n.as_str()));
+        let near = near.map(|near| format!("did you mean `{near}`?"));
+        let error = match name == "step" || self.lookup_global(name, target.span).is_some() {
+            true => {
+                let message = format!("`{name}` cannot be written: it is no state");
+                Diagnostic::new(Code::WriteTarget, target.span, message).maybe_help(near)
+            }
+            false => {
+                let message = format!("nothing is called `{name}` here");
+                let declare = || format!("declare it: `{word} {name}{init} = zeros;`");
+                Diagnostic::new(Code::UnknownName, target.span, message)
+                    .help(near.unwrap_or_else(declare))
+            }
+        };
+        self.report(error);
     }
 
     fn broadcast_to(

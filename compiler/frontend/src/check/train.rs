@@ -12,12 +12,17 @@ use crate::check::value::{Def, Given, Value};
 use crate::diag::{Code, Diagnostic, nearest};
 use crate::typed::{self, Constant, DataSet, Interval, LossScale, Role, Train, VarId};
 
+/// Patterns over variable names, and where each stands. A variable is meant that matches one of them.
+pub(crate) type Patterns = Vec<(String, Span)>;
+
 /// An optimizer as it is set, before variables are given out.
 pub(crate) struct GroupSetting {
     pub def: Rc<Def>,
     pub given: Vec<Given>,
     pub options: Vec<(String, Constant)>,
-    pub pattern: Option<(String, Span)>,
+    /// Where `lazy: true` is asked for.
+    pub lazy: Option<Span>,
+    pub patterns: Option<Patterns>,
     pub loss: Option<ast::Name>,
     pub span: Span,
 }
@@ -26,8 +31,17 @@ pub(crate) struct GroupSetting {
 pub(crate) struct Processing {
     word: String,
     setting: typed::Setting,
-    /// The variables that its pattern matches, and where that stands.
+    /// The variables that its patterns match, and where they stand.
     vars: Option<(Vec<VarId>, Span)>,
+}
+
+/// What is set, before it is known which variables it is for.
+#[derive(Default)]
+struct Settings {
+    groups: Vec<GroupSetting>,
+    processing: Vec<Processing>,
+    /// What is frozen, and where.
+    frozen: Vec<(Vec<VarId>, Span)>,
 }
 
 /// Arguments that every optimizer takes.
@@ -68,19 +82,12 @@ impl Checker<'_> {
             averages: Vec::new(),
             loss_scale: None,
         };
-        let (mut groups, mut processing) = (Vec::new(), Vec::new());
+        let mut settings = Settings::default();
         let frame = Frame::new(FrameKind::Train, String::new());
         let ((), rates) = self.in_program(|c| {
             c.framed(frame, |c| {
                 for setting in &section.settings {
-                    c.train_setting(
-                        setting,
-                        &mut train,
-                        &mut groups,
-                        &mut processing,
-                        model,
-                        data,
-                    );
+                    c.train_setting(setting, &mut train, &mut settings, model, data);
                 }
             })
         });
@@ -101,9 +108,10 @@ impl Checker<'_> {
                 .help("add `optimizer adam(learning_rate: 1e-3);`"),
             );
         }
+        self.refuse_lazy_sums(&section, &settings.groups, &train);
         if let Some(model) = model {
-            self.give_out(&groups, &mut train, model);
-            self.process(&processing, &mut train, model);
+            self.give_out(&settings, &mut train, model);
+            self.process(&settings.processing, &mut train, model);
         }
         Some(train)
     }
@@ -112,8 +120,7 @@ impl Checker<'_> {
         &mut self,
         setting: &ast::Setting,
         train: &mut Train,
-        groups: &mut Vec<GroupSetting>,
-        processing: &mut Vec<Processing>,
+        settings: &mut Settings,
         model: Option<&typed::Model>,
         data: &[DataSet],
     ) {
@@ -130,19 +137,21 @@ impl Checker<'_> {
         match word {
             "data" => train.data = self.used_data(setting, "train", model, data),
             "schedule" => self.schedule(setting, train),
-            "optimizer" => groups.extend(self.group(setting)),
+            "optimizer" => settings.groups.extend(self.group(setting)),
             "clip" => {
                 if let Some(bound) = self.call_setting(setting)
                     && self.check_clip(&bound)
                 {
-                    processing.extend(self.processing(setting, bound));
+                    settings.processing.extend(self.processing(setting, bound));
                 }
             }
             "ema" => {
-                if let Some(bound) = self.setting("train", setting)
+                if let Some(mut bound) = self.setting("train", setting)
                     && self.check_average(&bound)
                 {
-                    processing.extend(self.processing(setting, bound));
+                    // Values that are named inside are told of where they stand.
+                    bound.span = setting.span;
+                    settings.processing.extend(self.processing(setting, bound));
                 }
             }
             "loss_scale" => {
@@ -151,19 +160,18 @@ impl Checker<'_> {
                 }
             }
             "freeze" => {
-                if let Some(bound) = self.setting("train", setting)
-                    && let Some(Constant::Text(pattern)) = bound.get("pattern")
+                if self.setting("train", setting).is_some()
+                    && let Some(expr) = only_value(setting)
+                    && let Some(patterns) = self.patterns(expr)
                 {
-                    let pattern = pattern.clone();
-                    let place = match &setting.value {
-                        SettingValue::Value(expr) => expr.span,
-                        _ => setting.span,
-                    };
-                    if let Some(vars) = self.matching(&pattern, place, "`freeze`") {
-                        train.frozen.extend(vars);
-                        train.frozen.sort();
-                        train.frozen.dedup();
+                    for (pattern, place) in patterns {
+                        if let Some(vars) = self.matching(&pattern, place, "`freeze`") {
+                            train.frozen.extend(&vars);
+                            settings.frozen.push((vars, place));
+                        }
                     }
+                    train.frozen.sort();
+                    train.frozen.dedup();
                 }
             }
             "steps" | "epochs" | "seed" | "accumulate" => {
@@ -202,9 +210,15 @@ impl Checker<'_> {
     /// A clip or an average with the variables that it is for.
     fn processing(&mut self, setting: &ast::Setting, bound: typed::Setting) -> Option<Processing> {
         let vars = match self.for_clause(setting)? {
-            Some((pattern, span)) => {
+            Some(patterns) => {
                 let what = format!("`{}`", setting.word.text);
-                Some((self.matching(&pattern, span, &what)?, span))
+                let mut all = Vec::new();
+                for (pattern, span) in &patterns {
+                    all.extend(self.matching(pattern, *span, &what)?);
+                }
+                all.sort();
+                all.dedup();
+                Some((all, patterns[0].1))
             }
             None => None,
         };
@@ -220,12 +234,10 @@ impl Checker<'_> {
         let updates = train.groups.iter().flat_map(|g| &g.updates);
         let updated: Vec<VarId> = updates.map(|u| u.variable).collect();
         let trained = self.trained_variables(&train.frozen);
-        let mut names = Vec::new();
         for one in all {
             let matched = one.vars.as_ref().map(|(vars, _)| vars.as_slice());
             if one.word == "ema" {
-                let averages =
-                    self.expand_averages(&one.setting, matched, &trained, model, &mut names);
+                let averages = self.expand_averages(&one.setting, matched, &trained, model);
                 train.averages.extend(averages);
                 continue;
             }
@@ -298,7 +310,15 @@ impl Checker<'_> {
         let value = match tensor {
             Some(t) if t.ty.rank() == 0 && t.ty.dtype.is_float() => {
                 train.schedules.push((name.text.clone(), t.id));
-                Value::Tensor(t)
+                // A number stays known, so that whoever takes it can refuse it.
+                match value {
+                    Value::Float(_) => value,
+                    Value::Int(ref n) => match n.value() {
+                        Some(n) => Value::Float(n as f64),
+                        None => Value::Tensor(t),
+                    },
+                    _ => Value::Tensor(t),
+                }
             }
             Some(t) => self.fail(
                 Diagnostic::new(
@@ -331,7 +351,7 @@ impl Checker<'_> {
             },
             _ => return self.no_optimizer(setting.span),
         };
-        let pattern = self.for_clause(setting)?;
+        let patterns = self.for_clause(setting)?;
         let loss = setting.clauses.iter().find_map(|c| match c {
             Clause::Minimizing(name) => Some(name.clone()),
             Clause::For(_) => None,
@@ -355,8 +375,12 @@ impl Checker<'_> {
         };
         let mut options = Vec::new();
         let mut own = Vec::new();
-        for argument in arguments {
+        let mut lazy = None;
+        for (i, argument) in arguments.into_iter().enumerate() {
+            let place = || def.ast.params.get(i).map(|p| p.name.text.as_str());
             let key = argument.name.as_ref().map(|n| n.text.as_str());
+            // Of the arguments that are given by their place, only `lazy` can be both an option and a parameter.
+            let key = key.or_else(|| place().filter(|p| *p == "lazy"));
             let option = OPTIONS.iter().find(|(n, _)| Some(*n) == key);
             let declared = def
                 .ast
@@ -365,6 +389,9 @@ impl Checker<'_> {
                 .any(|p| Some(p.name.text.as_str()) == key);
             if let Some((name, words)) = option.filter(|(name, _)| !declared || *name == "lazy") {
                 let value = self.option(name, words, &argument.value)?;
+                if *name == "lazy" && value == Constant::Bool(true) {
+                    lazy = Some(argument.value.span);
+                }
                 options.push(((*name).to_owned(), value));
             }
             if option.is_none() || declared {
@@ -383,10 +410,30 @@ impl Checker<'_> {
             given: self.arguments(&own),
             def,
             options,
-            pattern,
+            lazy,
+            patterns,
             loss,
             span,
         })
+    }
+
+    /// Gradients of several batches are added up as a whole, so no row of them stays out.
+    fn refuse_lazy_sums(&mut self, section: &ast::Section, groups: &[GroupSetting], train: &Train) {
+        let setting = section
+            .settings
+            .iter()
+            .find(|s| s.word.text == "accumulate");
+        let Some(setting) = setting.filter(|_| train.accumulate > 1) else {
+            return;
+        };
+        for place in groups.iter().filter_map(|g| g.lazy) {
+            let message = "`lazy` updates rows that were read, and `accumulate` adds up all rows";
+            self.report(
+                Diagnostic::new(Code::BadValue, place, message)
+                    .note_at(setting.span, "gradients are added up here")
+                    .help("leave one of them out; rows that were not read have a gradient of 0"),
+            );
+        }
     }
 
     fn no_optimizer(&mut self, span: Span) -> Option<GroupSetting> {
@@ -470,21 +517,16 @@ impl Checker<'_> {
     }
 
     /// Gives each trained variable to the last group that matches it.
-    fn give_out(&mut self, groups: &[GroupSetting], train: &mut Train, model: &typed::Model) {
+    fn give_out(&mut self, settings: &Settings, train: &mut Train, model: &typed::Model) {
+        let groups = settings.groups.as_slice();
         let params: Vec<VarId> = (0..self.world.variables.len() as u32)
             .map(VarId)
             .filter(|v| self.world.variables[v.0 as usize].role == Role::Param)
             .collect();
-        let matches = |checker: &Self, group: &GroupSetting, v: VarId| match &group.pattern {
-            None => true,
-            Some((pattern, _)) => {
-                glob::matches(pattern, &checker.world.variables[v.0 as usize].name)
-            }
-        };
         let mut owned: Vec<Vec<VarId>> = vec![Vec::new(); groups.len()];
         let mut orphans = Vec::new();
         for v in params.iter().copied().filter(|v| !train.frozen.contains(v)) {
-            match groups.iter().rposition(|g| matches(self, g, v)) {
+            match groups.iter().rposition(|g| self.is_for(g, v)) {
                 Some(i) => owned[i].push(v),
                 None => orphans.push(v),
             }
@@ -512,10 +554,13 @@ impl Checker<'_> {
                 ),
             );
         }
-        let mut scalar_names = std::collections::BTreeMap::new();
+        let mut scalar_names = std::collections::BTreeSet::new();
+        // What else is wrong may be why a group has no variable; another group is not.
+        let other = |e: &Diagnostic| e.is_error() && e.code != Code::GroupEmpty;
+        let fine = !self.errors.iter().any(other);
         for (i, group) in groups.iter().enumerate() {
-            if owned[i].is_empty() && !self.has_errors() {
-                self.left_with_none(group, groups, i, &params);
+            if fine && !self.matches_nothing(group, &params) && owned[i].is_empty() {
+                self.left_with_none(settings, i, &params);
             }
             let Some(loss) = self.loss_of(group, model) else {
                 continue;
@@ -525,42 +570,67 @@ impl Checker<'_> {
         }
     }
 
-    fn left_with_none(
-        &mut self,
-        group: &GroupSetting,
-        groups: &[GroupSetting],
-        i: usize,
-        params: &[VarId],
-    ) {
+    /// Whether a variable is one that a group is set for.
+    fn is_for(&self, group: &GroupSetting, var: VarId) -> bool {
+        let name = &self.world.variables[var.0 as usize].name;
+        let patterns = group.patterns.as_ref();
+        patterns.is_none_or(|all| all.iter().any(|(pattern, _)| glob::matches(pattern, name)))
+    }
+
+    /// Refuses patterns of a group that match nothing.
+    fn matches_nothing(&mut self, group: &GroupSetting, params: &[VarId]) -> bool {
+        let mut found = false;
+        for (pattern, span) in group.patterns.iter().flatten() {
+            let name = |v: &VarId| self.world.variables[v.0 as usize].name.as_str();
+            if !params.is_empty() && !params.iter().any(|v| glob::matches(pattern, name(v))) {
+                let error = self.no_match(pattern, *span, "this group");
+                self.report(error);
+                found = true;
+            }
+        }
+        found
+    }
+
+    /// Tells why a group has no variable: there is none, all are frozen, or later groups take them.
+    fn left_with_none(&mut self, settings: &Settings, i: usize, params: &[VarId]) {
+        let group = &settings.groups[i];
         let name = group.def.name();
-        let error = match &group.pattern {
+        let own: Vec<VarId> = params
+            .iter()
+            .copied()
+            .filter(|v| self.is_for(group, *v))
+            .collect();
+        let frozen = |v: &VarId| settings.frozen.iter().find(|(vars, _)| vars.contains(v));
+        let error = match own.as_slice() {
             _ if params.is_empty() => Diagnostic::new(
                 Code::GroupEmpty,
                 group.span,
                 "the model has no variables to train",
             )
             .help("layers and `param` make variables"),
-            Some((pattern, span))
-                if !params
-                    .iter()
-                    .any(|v| glob::matches(pattern, &self.world.variables[v.0 as usize].name)) =>
-            {
-                self.no_match(pattern, *span, "this group")
-            }
-            _ => {
-                let later = groups[i + 1..].first().map(|g| g.span);
-                let mut error = Diagnostic::new(
-                    Code::GroupEmpty,
-                    group.span,
-                    format!(
-                        "`{name}` is left with no variable: the last matching group trains each"
-                    ),
-                )
-                .help("put the general optimizer first and the special ones behind it");
-                if let Some(later) = later {
-                    error = error.note_at(later, "a later group takes them");
+            own if own.iter().all(|v| frozen(v).is_some()) => {
+                let message = format!("`{name}` is left with no variable: all are frozen");
+                let mut error = Diagnostic::new(Code::GroupEmpty, group.span, message);
+                let mut places: Vec<Span> = own.iter().filter_map(frozen).map(|f| f.1).collect();
+                places.dedup();
+                for place in places {
+                    error = error.note_at(place, "this freezes them");
                 }
-                error
+                error.help("freeze fewer variables")
+            }
+            own => {
+                let left = |v: &&VarId| frozen(v).is_none();
+                let takes = |g: &&GroupSetting| own.iter().filter(left).any(|v| self.is_for(g, *v));
+                let later = settings.groups[i + 1..].iter().find(takes).map(|g| g.span);
+                let message = format!(
+                    "`{name}` is left with no variable: the last matching group trains each"
+                );
+                let error = Diagnostic::new(Code::GroupEmpty, group.span, message)
+                    .help("put the general optimizer first and the special ones behind it");
+                match later {
+                    Some(later) => error.note_at(later, "a later group takes them"),
+                    None => error,
+                }
             }
         };
         self.report(error);
@@ -611,6 +681,18 @@ impl Checker<'_> {
                 }
             },
         }
+    }
+}
+
+/// The only argument of a setting, with a name or without.
+fn only_value(setting: &ast::Setting) -> Option<&Expr> {
+    match &setting.value {
+        SettingValue::Value(expr) => Some(expr),
+        SettingValue::Arguments(arguments) => arguments.first().map(|a| &a.value),
+        SettingValue::None
+        | SettingValue::Declaration(..)
+        | SettingValue::Assignment(..)
+        | SettingValue::Bad => None,
     }
 }
 

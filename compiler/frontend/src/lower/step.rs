@@ -16,6 +16,9 @@ use crate::typed::{Group, LossScale, Mode, Model, Role, Spec, Train, Update, Var
 
 mod apply;
 mod process;
+mod rows;
+
+pub(crate) use rows::wrongly_lazy;
 
 /// A step of training.
 #[derive(Debug, Clone)]
@@ -144,11 +147,12 @@ fn count(writer: &process::Writer<'_>) {
 }
 
 /// Lets a graph that is built elsewhere write what the optimizers of a spec make of gradients, one for each of the spec's updates in
-/// order: new values of variables and slots, of scalars, and of `global_step`.
+/// order: new values of variables and slots, of scalars, and of `global_step` where the step counts.
 pub fn apply_gradients<'g>(
     cx: &Context<'_>,
     b: &'g Builder,
     gradients: &[Option<Cotangent<'g>>],
+    counts: bool,
 ) -> Result<(), Diagnostic> {
     let missing = || Diagnostic::without_place(Code::MissingItem, "the spec has no `train`");
     let train = cx.spec.train.as_ref().ok_or_else(missing)?;
@@ -162,7 +166,9 @@ pub fn apply_gradients<'g>(
     let all = given.filter_map(|((group, update), slope)| Some((group, update, (*slope)?)));
     let writer = process::Writer { b, fine: None };
     update(cx, &writer, train, &rates, all.collect())?;
-    count(&writer);
+    if counts {
+        count(&writer);
+    }
     Ok(())
 }
 

@@ -7,7 +7,7 @@ mod print;
 
 pub use print::print;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use trainspec_ir::ops::{Arg, Op};
@@ -408,6 +408,22 @@ pub struct Scalar {
     pub program: Program,
     /// The next value.
     pub next: ValueId,
+    /// Where it is declared.
+    pub span: Span,
+}
+
+/// Numbers scalars whose names are taken, as a second TensorFlow optimizer would, and takes their names.
+pub fn number_scalars(scalars: &mut [Scalar], taken: &mut BTreeSet<String>) {
+    let mut own: BTreeSet<String> = scalars.iter().map(|s| s.name.clone()).collect();
+    for scalar in scalars {
+        if taken.contains(&scalar.name) {
+            let mut names = (1..).map(|i| format!("{}_{i}", scalar.name));
+            let free = |name: &String| !taken.contains(name) && !own.contains(name);
+            scalar.name = names.find(free).expect("numbers go on");
+            own.insert(scalar.name.clone());
+        }
+    }
+    taken.append(&mut own);
 }
 
 /// How one variable is updated.
@@ -434,6 +450,8 @@ pub struct Slot {
     pub ty: TensorType,
     /// How it begins.
     pub init: Init,
+    /// Where it is declared.
+    pub span: Span,
 }
 
 /// When something happens.

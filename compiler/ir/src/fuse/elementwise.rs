@@ -4,8 +4,30 @@ use crate::graph::{Eval, Prim, Type};
 use crate::ops::prims;
 use crate::types::DType;
 
-/// Whether a primitive computes each element of its result from the elements at the same place, cannot fail, and works on types
-/// that machine code knows. Everything else is a routine.
+/// Whether a primitive computes each element of its result from the elements at the same place of its operands, whatever their type.
+pub fn is_by_element(prim: &'static Prim) -> bool {
+    match prim.eval {
+        Eval::Float1(_)
+        | Eval::Float2(_)
+        | Eval::Test1(_)
+        | Eval::Compare(..)
+        | Eval::Bool2(_)
+        | Eval::Number1(..)
+        | Eval::Number2(..) => true,
+        Eval::Whole(_) => {
+            let moves = [
+                &prims::SELECT,
+                &prims::CAST,
+                &prims::LOGICAL_NOT,
+                &prims::STOP_GRADIENT,
+                &prims::STRAIGHT_THROUGH,
+            ];
+            moves.contains(&prim)
+        }
+    }
+}
+
+/// Whether that is so, the primitive cannot fail, and works on types that machine code knows. Everything else is a routine.
 pub fn is_elementwise(prim: &'static Prim, operands: &[&Type], result: &Type) -> bool {
     let known = |ty: &Type| {
         matches!(
@@ -24,32 +46,13 @@ pub fn is_elementwise(prim: &'static Prim, operands: &[&Type], result: &Type) ->
         return false;
     }
     let float = operands.iter().all(|ty| ty.dtype.is_float());
-    match prim.eval {
-        Eval::Float1(_)
-        | Eval::Float2(_)
-        | Eval::Test1(_)
-        | Eval::Compare(..)
-        | Eval::Bool2(_)
-        | Eval::Number1(..) => true,
-        Eval::Number2(..) => {
-            let safe = [
-                &prims::ADD,
-                &prims::SUBTRACT,
-                &prims::MULTIPLY,
-                &prims::MAXIMUM,
-                &prims::MINIMUM,
-            ];
-            float || safe.contains(&prim)
-        }
-        Eval::Whole(_) => {
-            let moves = [
-                &prims::SELECT,
-                &prims::CAST,
-                &prims::LOGICAL_NOT,
-                &prims::STOP_GRADIENT,
-                &prims::STRAIGHT_THROUGH,
-            ];
-            moves.contains(&prim)
-        }
-    }
+    let safe = [
+        &prims::ADD,
+        &prims::SUBTRACT,
+        &prims::MULTIPLY,
+        &prims::MAXIMUM,
+        &prims::MINIMUM,
+    ];
+    let may_fail = matches!(prim.eval, Eval::Number2(..)) && !float && !safe.contains(&prim);
+    is_by_element(prim) && !may_fail
 }

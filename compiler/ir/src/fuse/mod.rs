@@ -13,7 +13,7 @@ mod fold;
 mod group;
 mod product;
 
-pub use elementwise::is_elementwise;
+pub use elementwise::{is_by_element, is_elementwise};
 pub(crate) use fold::LONGEST_ROW;
 
 use std::collections::HashMap;

@@ -561,7 +561,7 @@ Right:
 "#;
 
 pub(super) const VARIABLE_CONFLICT: &str = r#"Two variables would have the same name. Variables are saved and found by name, such as `head/kernel`, so each name
-is given once. A layer that is called twice shares its variables, and so must get inputs of the same size; a layer
+is given once; slots, scalars of optimizers, averages and `global_step` are named beside them. A layer that is called twice shares its variables, and so must get inputs of the same size; a layer
 that should have its own is declared apart.
 
 Wrong:

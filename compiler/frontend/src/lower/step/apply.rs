@@ -2,15 +2,14 @@
 
 use trainspec_ir::TensorType;
 use trainspec_ir::autodiff::{Cotangent, Rows};
-use trainspec_ir::build::{Builder, Value};
-use trainspec_ir::fuse::is_elementwise;
-use trainspec_ir::graph::{Graph, Type, What};
+use trainspec_ir::build::Value;
 
-use crate::diag::{Code, Diagnostic};
+use crate::diag::Diagnostic;
 use crate::lower::program::{self, Values};
 use crate::lower::step::process::Writer;
+use crate::lower::step::rows;
 use crate::lower::{Context, step};
-use crate::typed::{Constant, Group, Update};
+use crate::typed::{Group, Update};
 
 /// A gradient in the form in which it is applied.
 #[derive(Debug, Clone, Copy)]
@@ -29,20 +28,12 @@ impl<'g> Ready<'g> {
         update: &Update,
         slope: Cotangent<'g>,
     ) -> Result<Ready<'g>, Diagnostic> {
-        let lazy = group.options.iter().find(|(name, _)| name == "lazy");
-        let lazy = lazy.map(|(_, value)| *value == Constant::Bool(true));
+        let lazy = rows::asked_lazy(group);
         Ok(match slope {
             Cotangent::Dense(whole) => Ready::Whole(whole),
             Cotangent::Rows(_) if lazy == Some(false) => Ready::Whole(slope.dense()),
-            Cotangent::Rows(rows) if is_row_wise(cx, group, update)? => Ready::Rows(rows.summed()),
-            Cotangent::Rows(_) if lazy == Some(true) => {
-                let message = format!(
-                    "`{}` looks at all of `{}`, so it cannot be lazy",
-                    group.optimizer,
-                    step::name_of(cx, update.variable)
-                );
-                return Err(Diagnostic::new(Code::BadValue, group.span, message)
-                    .help("leave `lazy` out: rows that were not read have a gradient of 0"));
+            Cotangent::Rows(rows) if rows::is_row_wise(cx, group, update)? => {
+                Ready::Rows(rows.summed())
             }
             Cotangent::Rows(_) => Ready::Whole(slope.dense()),
         })
@@ -78,7 +69,13 @@ pub(super) fn apply<'g>(
     let mut inputs = |name: &str, ty: &TensorType, span| {
         step::input(cx, b, group, Some((update, &slope)), rates, name, ty, span)
     };
-    let values = program::lower(cx, b, &update.program, &mut inputs)?;
+    let values = match &slope {
+        Ready::Whole(_) => program::lower(cx, b, &update.program, &mut inputs)?,
+        Ready::Rows(some) => {
+            let program = rows::program(cx, update, some.rows.shape()[0]);
+            program::lower(cx, b, &program, &mut inputs)?
+        }
+    };
     for (name, value) in &update.writes {
         let (state, old) = match update.slots.iter().find(|s| s.name == *name) {
             Some(slot) => {
@@ -97,42 +94,4 @@ pub(super) fn apply<'g>(
         }
     }
     Ok(())
-}
-
-/// Whether an update does to each row what it does to it alone.
-fn is_row_wise(cx: &Context<'_>, group: &Group, update: &Update) -> Result<bool, Diagnostic> {
-    let variable = &cx.spec.variables[update.variable.0 as usize];
-    let ty = cx.static_type(&variable.ty, variable.span)?;
-    for slot in &update.slots {
-        if cx.static_type(&slot.ty, group.span)?.shape != ty.shape {
-            return Ok(false);
-        }
-    }
-    let b = Builder::new("update");
-    let mut inputs =
-        |name: &str, ty: &TensorType, _| Ok(b.input(name, &Type::of(ty).expect("it is bound")));
-    let values = program::lower(cx, &b, &update.program, &mut inputs)?;
-    for (name, value) in &update.writes {
-        b.result(name, values.get(*value));
-    }
-    Ok(row_wise(&b.finish(), &ty.shape))
-}
-
-/// Whether all that has the shape is computed element by element from the like and from single numbers.
-fn row_wise(graph: &Graph, shape: &[usize]) -> bool {
-    graph.nodes.iter().all(|node| {
-        let operands: Vec<&Type> = node.operands.iter().map(|v| graph.ty(*v)).collect();
-        let single = |ty: &Type| ty.elements() == 1 && ty.rank() == 0;
-        match &node.what {
-            What::Input(_) | What::Const(_) | What::Read(_) => true,
-            What::Scan(_) => false,
-            What::Prim(prim, _) => node.results.iter().all(|v| {
-                let made = graph.ty(*v);
-                let alone = operands.iter().all(|ty| single(ty)) && single(made);
-                let spread = operands.iter().all(|ty| single(ty)) && made.shape == shape;
-                let each = made.shape == shape && is_elementwise(prim, &operands, made);
-                alone || spread || each
-            }),
-        }
-    })
 }

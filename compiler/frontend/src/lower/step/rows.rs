@@ -1,0 +1,141 @@
+//! Which updates treat each row of a variable alone, so that they can be applied to some rows.
+
+use trainspec_ir::build::Builder;
+use trainspec_ir::fuse::is_by_element;
+use trainspec_ir::graph::{Graph, Type, ValueId, What};
+use trainspec_ir::ops::Arg;
+use trainspec_ir::{Size, TensorType};
+
+use crate::diag::{Code, Diagnostic};
+use crate::lower::{Binding, Context, program};
+use crate::typed::{self, Constant, Group, Operand, Program, Spec, Update};
+
+/// Whether a group says that only rows that were read are updated, or that all are.
+pub(super) fn asked_lazy(group: &Group) -> Option<bool> {
+    let lazy = group.options.iter().find(|(name, _)| name == "lazy");
+    lazy.map(|(_, value)| *value == Constant::Bool(true))
+}
+
+/// Finds groups that are told to be lazy, though they look at all of a variable.
+pub(crate) fn wrongly_lazy(spec: &Spec) -> Result<Vec<Diagnostic>, Diagnostic> {
+    let binding = Binding::new();
+    let cx = Context::new(spec, &binding);
+    let mut found = Vec::new();
+    let groups = spec.train.iter().flat_map(|t| &t.groups);
+    for group in groups.filter(|g| asked_lazy(g) == Some(true)) {
+        for update in &group.updates {
+            let variable = &spec.variables[update.variable.0 as usize];
+            if variable.ty.rank() == 0 || is_row_wise(&cx, group, update)? {
+                continue;
+            }
+            let message = format!(
+                "`{}` looks at all of `{}`, so it cannot be lazy",
+                group.optimizer, variable.name
+            );
+            found.push(
+                Diagnostic::new(Code::BadValue, group.span, message)
+                    .help("leave `lazy` out: rows that were not read have a gradient of 0"),
+            );
+            break;
+        }
+    }
+    Ok(found)
+}
+
+/// Whether an update does to each row what it does to it alone.
+///
+/// It is tried with one row more than the variable has. What was made for all rows, such as `range(3)` or random numbers of the
+/// variable's shape, does not fit them; what does fit is the same for all.
+pub(super) fn is_row_wise(
+    cx: &Context<'_>,
+    group: &Group,
+    update: &Update,
+) -> Result<bool, Diagnostic> {
+    let variable = &cx.spec.variables[update.variable.0 as usize];
+    let ty = cx.static_type(&variable.ty, variable.span)?;
+    for slot in &update.slots {
+        if cx.static_type(&slot.ty, group.span)?.shape != ty.shape {
+            return Ok(false);
+        }
+    }
+    let mut shape = ty.shape;
+    shape[0] += 1;
+    let program = program(cx, update, shape[0]);
+    let b = Builder::new("update");
+    let mut inputs = |name: &str, ty: &TensorType, _| {
+        let ty = Type::of(ty).expect("it is bound");
+        Ok(match is_of_rows(update, name) {
+            true => b.input(name, &Type::new(ty.dtype, &shape)),
+            false => b.input(name, &ty),
+        })
+    };
+    let Ok(values) = program::lower(cx, &b, &program, &mut inputs) else {
+        return Ok(false);
+    };
+    for (name, value) in &update.writes {
+        b.result(name, values.get(*value));
+    }
+    Ok(row_wise(&b.finish(), update, &shape))
+}
+
+/// An update for that many rows: one number in the place of each element of the variable fills those rows.
+pub(super) fn program(cx: &Context<'_>, update: &Update, count: usize) -> Program {
+    let variable = &cx.spec.variables[update.variable.0 as usize];
+    let whole: Vec<&Size> = variable.ty.shape.0.iter().map(|d| &d.size).collect();
+    let mut program = update.program.clone();
+    for node in &mut program.nodes {
+        let typed::What::Op { op, operands, .. } = &mut node.what else {
+            continue;
+        };
+        if !matches!(op.name, "fill" | "broadcast_to") {
+            continue;
+        }
+        let single = operands.iter().all(|operand| match operand {
+            Operand::Value(id) => program.values[id.0 as usize].rank() == 0,
+            Operand::Values(_) => false,
+            Operand::Known(_) => true,
+        });
+        for operand in operands {
+            if let Operand::Known(Arg::Ints(sizes)) = operand
+                && single
+                && sizes.iter().eq(whole.iter().copied())
+            {
+                sizes[0] = Size::fixed(count as i64);
+            }
+        }
+    }
+    program
+}
+
+/// Whether an input of an update has the rows of the variable.
+fn is_of_rows(update: &Update, name: &str) -> bool {
+    matches!(name, "param" | "grad") || update.slots.iter().any(|slot| slot.name == name)
+}
+
+/// Whether all that depends on rows is computed element by element, and what is written has rows.
+fn row_wise(graph: &Graph, update: &Update, shape: &[usize]) -> bool {
+    let mut of_rows: Vec<ValueId> = Vec::new();
+    for node in &graph.nodes {
+        let depends = match &node.what {
+            What::Input(name) => is_of_rows(update, name),
+            What::Const(_) | What::Read(_) | What::Prim(..) | What::Scan(_) => {
+                node.operands.iter().any(|v| of_rows.contains(v))
+            }
+        };
+        if !depends {
+            continue;
+        }
+        let alike = |v: &ValueId| graph.ty(*v).shape == shape;
+        let by_element = match &node.what {
+            What::Input(_) => true,
+            What::Prim(prim, _) => is_by_element(prim),
+            What::Const(_) | What::Read(_) | What::Scan(_) => false,
+        };
+        if !by_element || !node.operands.iter().chain(&node.results).all(alike) {
+            return false;
+        }
+        of_rows.extend(&node.results);
+    }
+    let mut results = graph.results.iter();
+    results.all(|(_, value)| graph.ty(*value).shape == shape)
+}
