@@ -18,6 +18,7 @@ mod eval;
 mod evals;
 mod fold;
 mod glob;
+mod groups;
 mod hooks;
 mod index;
 mod items;

@@ -6,8 +6,8 @@ use trainspec_ir::{DType, Span, TensorType};
 
 use crate::ast::{self, Expr, Name};
 use crate::check::call::assign;
+use crate::check::groups::GroupSetting;
 use crate::check::scope::{Frame, FrameKind, Target};
-use crate::check::train::GroupSetting;
 use crate::check::types::Bounds;
 use crate::check::value::{Given, Tensor, Value};
 use crate::check::variables::Update;

@@ -43,7 +43,8 @@ impl Checker<'_> {
                 Diagnostic::new(Code::VariableConflict, place, message).label(entry.what);
             error = match older.place {
                 Some(other) if other != place => error.note_at(other, older.what.clone()),
-                Some(_) | None => error.note(format!("the other is {}", older.what)),
+                Some(_) => error.note("both are made here"),
+                None => error.note(format!("the other is {}", older.what)),
             };
             self.report(error.help(entry.help));
         }

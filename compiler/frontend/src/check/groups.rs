@@ -1,0 +1,407 @@
+//! Groups of variables: which optimizer trains which, and what is wrong with one that trains none.
+
+use std::rc::Rc;
+
+use trainspec_ir::Span;
+
+use crate::ast::{self, Clause, Expr, ExprKind, PostfixKind, SettingValue};
+use crate::check::Checker;
+use crate::check::glob;
+use crate::check::train::Settings;
+use crate::check::value::{Def, Given};
+use crate::diag::{Code, Diagnostic, nearest};
+use crate::typed::{self, Constant, Role, Train, VarId};
+
+/// Patterns over variable names, and where each stands. A variable is meant that matches one of them.
+pub(crate) type Patterns = Vec<(String, Span)>;
+
+/// An optimizer as it is set, before variables are given out.
+pub(crate) struct GroupSetting {
+    pub def: Rc<Def>,
+    pub given: Vec<Given>,
+    pub options: Vec<(String, Constant)>,
+    /// Where `lazy: true` is asked for.
+    pub lazy: Option<Span>,
+    pub patterns: Option<Patterns>,
+    pub loss: Option<ast::Name>,
+    pub span: Span,
+}
+
+/// Arguments that every optimizer takes.
+const OPTIONS: [(&str, &[&str]); 3] = [
+    ("lazy", &[]),
+    ("gate", &["none", "op", "graph"]),
+    ("aggregate", &["add_n", "tree"]),
+];
+
+impl Checker<'_> {
+    pub(crate) fn group(&mut self, setting: &ast::Setting) -> Option<GroupSetting> {
+        let (name, arguments, span) = match &setting.value {
+            SettingValue::Value(Expr {
+                kind: ExprKind::Name(name),
+                span,
+            }) => (name.clone(), Vec::new(), *span),
+            SettingValue::Value(Expr {
+                kind: ExprKind::Postfix(base, ops),
+                span,
+            }) => match (&base.kind, ops.as_slice()) {
+                (ExprKind::Name(name), [only]) => match &only.kind {
+                    PostfixKind::Call(arguments) => (name.clone(), arguments.clone(), *span),
+                    _ => return self.no_optimizer(setting.span),
+                },
+                _ => return self.no_optimizer(setting.span),
+            },
+            _ => return self.no_optimizer(setting.span),
+        };
+        let patterns = self.for_clause(setting)?;
+        let loss = setting.clauses.iter().find_map(|c| match c {
+            Clause::Minimizing(name) => Some(name.clone()),
+            Clause::For(_) => None,
+        });
+        let Some(def) = self.lookup_optimizer(&name) else {
+            if self.is_broken(&name) {
+                return None;
+            }
+            let known = self.known_optimizers();
+            let help = match nearest(&name, known.iter().map(String::as_str)) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => "define it: `optimizer NAME(learning_rate) { param <- param - learning_rate * grad; }`".to_owned(),
+            };
+            let place = Span {
+                end: span.start + name.len() as u32,
+                ..span
+            };
+            let message = format!("there is no optimizer `{name}`");
+            self.report(Diagnostic::new(Code::UnknownName, place, message).help(help));
+            return None;
+        };
+        let mut options = Vec::new();
+        let mut own = Vec::new();
+        let mut lazy = None;
+        for (i, argument) in arguments.into_iter().enumerate() {
+            let place = || def.ast.params.get(i).map(|p| p.name.text.as_str());
+            let key = argument.name.as_ref().map(|n| n.text.as_str());
+            // Of the arguments that are given by their place, only `lazy` can be both an option and a parameter.
+            let key = key.or_else(|| place().filter(|p| *p == "lazy"));
+            let option = OPTIONS.iter().find(|(n, _)| Some(*n) == key);
+            let declared = def
+                .ast
+                .params
+                .iter()
+                .any(|p| Some(p.name.text.as_str()) == key);
+            if let Some((name, words)) = option.filter(|(name, _)| !declared || *name == "lazy") {
+                let value = self.option(name, words, &argument.value)?;
+                if *name == "lazy" && value == Constant::Bool(true) {
+                    lazy = Some(argument.value.span);
+                }
+                options.push(((*name).to_owned(), value));
+            }
+            if option.is_none() || declared {
+                own.push(argument);
+            }
+        }
+        // A definition says what holds where nothing is said.
+        let default = def.ast.params.iter().find(|p| p.name.text == "lazy");
+        if let Some(default) = default.and_then(|p| p.default.clone())
+            && !options.iter().any(|(name, _)| name == "lazy")
+        {
+            let value = self.option("lazy", &[], &default)?;
+            options.push(("lazy".to_owned(), value));
+        }
+        Some(GroupSetting {
+            given: self.arguments(&own),
+            def,
+            options,
+            lazy,
+            patterns,
+            loss,
+            span,
+        })
+    }
+
+    /// Gradients of several batches are added up as a whole, so no row of them stays out.
+    pub(crate) fn refuse_lazy_sums(
+        &mut self,
+        section: &ast::Section,
+        groups: &[GroupSetting],
+        train: &Train,
+    ) {
+        let setting = section
+            .settings
+            .iter()
+            .find(|s| s.word.text == "accumulate");
+        let Some(setting) = setting.filter(|_| train.accumulate > 1) else {
+            return;
+        };
+        for place in groups.iter().filter_map(|g| g.lazy) {
+            let message = "`lazy` updates rows that were read, and `accumulate` adds up all rows";
+            self.report(
+                Diagnostic::new(Code::BadValue, place, message)
+                    .note_at(setting.span, "gradients are added up here")
+                    .help("leave one of them out; rows that were not read have a gradient of 0"),
+            );
+        }
+    }
+
+    fn no_optimizer(&mut self, span: Span) -> Option<GroupSetting> {
+        self.report(
+            Diagnostic::new(
+                Code::Syntax,
+                span,
+                "`optimizer` needs an optimizer and its arguments",
+            )
+            .help("write `optimizer adam(learning_rate: 1e-3);`"),
+        );
+        None
+    }
+
+    fn option(&mut self, name: &str, words: &[&str], expr: &Expr) -> Option<Constant> {
+        if words.is_empty() {
+            let value = self.eval(expr);
+            return self
+                .as_bool(&value, expr.span, &format!("`{name}`"))
+                .map(Constant::Bool);
+        }
+        match &expr.kind {
+            ExprKind::Name(word) | ExprKind::Text(word) if words.contains(&word.as_str()) => {
+                Some(Constant::Word(word.clone()))
+            }
+            _ => {
+                let message = format!("this is no value for `{name}`");
+                let help = format!("it can be {}", crate::diag::one_of(words.iter().copied()));
+                self.report(Diagnostic::new(Code::BadValue, expr.span, message).help(help));
+                None
+            }
+        }
+    }
+
+    /// The variables that a pattern matches; an error where it matches none.
+    pub(crate) fn matching(&mut self, pattern: &str, span: Span, what: &str) -> Option<Vec<VarId>> {
+        self.glob(pattern, span)?;
+        let found: Vec<VarId> = (0..self.world.variables.len() as u32)
+            .map(VarId)
+            .filter(|v| glob::matches(pattern, &self.world.variables[v.0 as usize].name))
+            .collect();
+        if found.is_empty() {
+            // What else is wrong may be why; another pattern is not.
+            if !self
+                .errors
+                .iter()
+                .any(|e| e.is_error() && e.code != Code::GroupEmpty)
+            {
+                let error = self.no_match(pattern, span, what);
+                self.report(error);
+            }
+            return None;
+        }
+        Some(found)
+    }
+
+    fn no_match(&self, pattern: &str, span: Span, what: &str) -> Diagnostic {
+        let names: Vec<&str> = self
+            .world
+            .variables
+            .iter()
+            .map(|v| v.name.as_str())
+            .collect();
+        let help = match nearest(
+            pattern.trim_end_matches("/**").trim_end_matches("/*"),
+            scopes(&names),
+        ) {
+            Some(near) => format!("did you mean \"{near}/**\"?"),
+            None => {
+                let shown: Vec<String> = names.iter().take(6).map(|n| format!("`{n}`")).collect();
+                let more = if names.len() > 6 { ", …" } else { "" };
+                format!("the variables are {}{more}", shown.join(", "))
+            }
+        };
+        Diagnostic::new(
+            Code::GroupEmpty,
+            span,
+            format!("{what} matches no variable: \"{pattern}\""),
+        )
+        .help(help)
+    }
+
+    /// Gives each trained variable to the last group that matches it.
+    pub(crate) fn give_out(
+        &mut self,
+        settings: &Settings,
+        train: &mut Train,
+        model: &typed::Model,
+    ) {
+        let groups = settings.groups.as_slice();
+        let params: Vec<VarId> = (0..self.world.variables.len() as u32)
+            .map(VarId)
+            .filter(|v| self.world.variables[v.0 as usize].role == Role::Param)
+            .collect();
+        let mut owned: Vec<Vec<VarId>> = vec![Vec::new(); groups.len()];
+        let mut orphans = Vec::new();
+        for v in params.iter().copied().filter(|v| !train.frozen.contains(v)) {
+            match groups.iter().rposition(|g| self.is_for(g, v)) {
+                Some(i) => owned[i].push(v),
+                None => orphans.push(v),
+            }
+        }
+        if self.has_errors() {
+            // What is missing may be missing because of those.
+            orphans.clear();
+        }
+        if let (Some(first), false) = (orphans.first(), groups.is_empty()) {
+            let name = self.world.variables[first.0 as usize].name.clone();
+            let more = match orphans.len() {
+                1 => String::new(),
+                n => format!(" (and {} more)", n - 1),
+            };
+            let section = self.items.train.clone();
+            let place = section.map_or(groups[0].span, |s| s.keyword);
+            self.report(
+                Diagnostic::new(
+                    Code::NoOptimizer,
+                    place,
+                    format!("no optimizer trains the variable `{name}`{more}"),
+                )
+                .help(
+                    "add an optimizer without `for`, or leave variables out with `freeze \"...\";`",
+                ),
+            );
+        }
+        let mut scalar_names = std::collections::BTreeSet::new();
+        // What else is wrong may be why a group has no variable; another group is not.
+        let other = |e: &Diagnostic| e.is_error() && e.code != Code::GroupEmpty;
+        let fine = !self.errors.iter().any(other);
+        for (i, group) in groups.iter().enumerate() {
+            if fine && !self.matches_nothing(group, &params) && owned[i].is_empty() {
+                self.left_with_none(settings, i, &params);
+            }
+            let Some(loss) = self.loss_of(group, model) else {
+                continue;
+            };
+            let typed = self.expand_group(group, loss, &owned[i], &mut scalar_names);
+            train.groups.push(typed);
+        }
+    }
+
+    /// Whether a variable is one that a group is set for.
+    fn is_for(&self, group: &GroupSetting, var: VarId) -> bool {
+        let name = &self.world.variables[var.0 as usize].name;
+        let patterns = group.patterns.as_ref();
+        patterns.is_none_or(|all| all.iter().any(|(pattern, _)| glob::matches(pattern, name)))
+    }
+
+    /// Refuses patterns of a group that match nothing.
+    fn matches_nothing(&mut self, group: &GroupSetting, params: &[VarId]) -> bool {
+        let mut found = false;
+        for (pattern, span) in group.patterns.iter().flatten() {
+            let name = |v: &VarId| self.world.variables[v.0 as usize].name.as_str();
+            if !params.is_empty() && !params.iter().any(|v| glob::matches(pattern, name(v))) {
+                let error = self.no_match(pattern, *span, "this group");
+                self.report(error);
+                found = true;
+            }
+        }
+        found
+    }
+
+    /// Tells why a group has no variable: there is none, all are frozen, or later groups take them.
+    fn left_with_none(&mut self, settings: &Settings, i: usize, params: &[VarId]) {
+        let group = &settings.groups[i];
+        let name = group.def.name();
+        let own: Vec<VarId> = params
+            .iter()
+            .copied()
+            .filter(|v| self.is_for(group, *v))
+            .collect();
+        let frozen = |v: &VarId| settings.frozen.iter().find(|(vars, _)| vars.contains(v));
+        let error = match own.as_slice() {
+            _ if params.is_empty() => Diagnostic::new(
+                Code::GroupEmpty,
+                group.span,
+                "the model has no variables to train",
+            )
+            .help("layers and `param` make variables"),
+            own if own.iter().all(|v| frozen(v).is_some()) => {
+                let message = format!("`{name}` is left with no variable: all are frozen");
+                let mut error = Diagnostic::new(Code::GroupEmpty, group.span, message);
+                let mut places: Vec<Span> = own.iter().filter_map(frozen).map(|f| f.1).collect();
+                places.dedup();
+                for place in places {
+                    error = error.note_at(place, "this freezes them");
+                }
+                error.help("freeze fewer variables")
+            }
+            own => {
+                let left = |v: &&VarId| frozen(v).is_none();
+                let takes = |g: &&GroupSetting| own.iter().filter(left).any(|v| self.is_for(g, *v));
+                let later = settings.groups[i + 1..].iter().find(takes).map(|g| g.span);
+                let message = format!(
+                    "`{name}` is left with no variable: the last matching group trains each"
+                );
+                let error = Diagnostic::new(Code::GroupEmpty, group.span, message)
+                    .help("put the general optimizer first and the special ones behind it");
+                match later {
+                    Some(later) => error.note_at(later, "a later group takes them"),
+                    None => error,
+                }
+            }
+        };
+        self.report(error);
+    }
+
+    fn loss_of(&mut self, group: &GroupSetting, model: &typed::Model) -> Option<String> {
+        let losses = &model.train.losses;
+        let known: Vec<&str> = losses.iter().map(|(n, _)| n.as_str()).collect();
+        match &group.loss {
+            Some(name) if known.contains(&name.text.as_str()) => Some(name.text.clone()),
+            Some(name) => {
+                let help = match nearest(&name.text, known.iter().copied()) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => format!(
+                        "the losses are {}",
+                        crate::diag::one_of(known.iter().copied())
+                    ),
+                };
+                if !self.world.broken_results {
+                    let message = format!("the model has no loss `{}`", name.text);
+                    self.report(Diagnostic::new(Code::UnknownName, name.span, message).help(help));
+                }
+                None
+            }
+            None => match known.as_slice() {
+                [only] => Some((*only).to_owned()),
+                [] => {
+                    if !self.world.broken_results && !self.has_errors() {
+                        self.report(
+                            Diagnostic::new(
+                                Code::MissingItem,
+                                group.span,
+                                "the model has no loss to minimize",
+                            )
+                            .help("add `loss ...;` to the model"),
+                        );
+                    }
+                    None
+                }
+                several => {
+                    let message =
+                        "the model has several losses: say which one this optimizer minimizes";
+                    let help = format!("add `minimizing {}`", several[0]);
+                    self.report(
+                        Diagnostic::new(Code::MissingArgument, group.span, message).help(help),
+                    );
+                    None
+                }
+            },
+        }
+    }
+}
+
+/// The scopes that names lie in.
+fn scopes<'a>(names: &[&'a str]) -> Vec<&'a str> {
+    let mut found: Vec<&str> = names
+        .iter()
+        .filter_map(|n| Some(n.rsplit_once('/')?.0))
+        .collect();
+    found.dedup();
+    found
+}
