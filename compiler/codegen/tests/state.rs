@@ -1,5 +1,6 @@
 //! State of compiled programs: read before the step, written together at its end, kept when a run fails.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use trainspec_codegen::Options;
@@ -7,6 +8,7 @@ use trainspec_codegen::exec::Executable;
 use trainspec_codegen::exec::pool::Pool;
 use trainspec_ir::build::Builder;
 use trainspec_ir::graph::{Graph, Type};
+use trainspec_ir::plan::Place;
 use trainspec_ir::{DType, Tensor, interp, passes};
 
 fn vector(values: &[f32]) -> Tensor {
@@ -106,5 +108,37 @@ fn state_that_is_made_of_other_state_sees_the_old() {
             numbers(0).map(|x| x * 3.0).collect(),
         ];
         assert_eq!(state, expected.map(|values| vector(&values)), "{elements}");
+    }
+}
+
+/// A result that depends on nothing of a buffer takes its place, while another result still has to be made of the buffer.
+#[test]
+fn what_takes_the_place_of_a_buffer_waits_until_it_is_read() {
+    for elements in [1, 8, 9, 100, 5000] {
+        let ty = Type::new(DType::F32, &[elements]);
+        let b = Builder::new("hosted");
+        let x = b.input("x", &ty);
+        let places = b.input("places", &Type::new(DType::I64, &[elements]));
+        // A routine makes it, and the loop below is the last to read it.
+        let turned = x.take(places);
+        b.result("first", x * 2.0);
+        b.result("second", turned + x);
+        let mut program = executable(b.finish());
+        let shared = {
+            let places = &program.program().places;
+            let made = places.iter().filter(|p| matches!(p, Place::Arena(_)));
+            let made: Vec<_> = made.map(|p| format!("{p:?}")).collect();
+            made.len() > made.iter().collect::<BTreeSet<_>>().len()
+        };
+        assert!(shared, "a result lies where what was taken lay");
+        let numbers: Vec<f32> = (0..elements).map(|i| i as f32 + 1.0).collect();
+        let backwards: Vec<i64> = (0..elements as i64).rev().collect();
+        let places = Tensor::new(&[elements], backwards);
+        let found = program.run(&[&vector(&numbers), &places], &mut [], &[]);
+        let found = found.unwrap();
+        let doubled: Vec<f32> = numbers.iter().map(|x| x * 2.0).collect();
+        assert_eq!(found[0].1, vector(&doubled), "{elements}");
+        let sum = vec![elements as f32 + 1.0; elements];
+        assert_eq!(found[1].1, vector(&sum), "{elements}");
     }
 }
