@@ -18,9 +18,6 @@ use crate::{DataError, Place, SessionError};
 use field::Column;
 use lines::Lines;
 
-/// Files of up to so many bytes together are counted when they are opened.
-const COUNTED_BYTES: u64 = 16 << 20;
-
 /// The records of CSV files.
 pub(super) struct Csv<'a> {
     cx: Opening<'a>,
@@ -74,22 +71,14 @@ impl<'a> Csv<'a> {
 
     /// How many records there are, if the files are small and readable.
     pub(super) fn count(&self) -> Option<u64> {
-        let mut bytes = 0_u64;
-        let mut records = 0;
-        for path in &self.files {
-            let file = self.cx.outside.open(path).ok()?;
-            bytes = bytes.checked_add(file.length().ok()?)?;
-            if bytes > COUNTED_BYTES {
-                return None;
-            }
+        paths::counted(self.cx, &self.files, |file| {
             let mut lines = Lines::new(file, self.delimiter);
             let mut found = 0_u64;
             while lines.read().ok()? {
                 found += 1;
             }
-            records += found.saturating_sub(u64::from(self.header));
-        }
-        Some(records)
+            Some(found.saturating_sub(u64::from(self.header)))
+        })
     }
 
     /// Opens the file that comes next.

@@ -8,6 +8,7 @@ use trainspec_compiler::typed::{Constant, Setting};
 
 use crate::DataError;
 use crate::data::Opening;
+use crate::outside::Bytes;
 
 /// The files of a source, in the order in which they are read: as listed, and those of one pattern by name.
 pub(super) fn files(cx: Opening<'_>, source: &Setting) -> Result<Vec<Arc<Path>>, DataError> {
@@ -25,6 +26,27 @@ pub(super) fn files(cx: Opening<'_>, source: &Setting) -> Result<Vec<Arc<Path>>,
         true => Err(DataError::new("the source names no file").at(source.span)),
         false => Ok(files),
     }
+}
+
+/// Files of up to so many bytes together are counted when they are opened.
+const COUNTED_BYTES: u64 = 16 << 20;
+
+/// How many records files have together, each counted by `count`; `None` where they are large, or one cannot be read.
+pub(super) fn counted(
+    cx: Opening<'_>,
+    files: &[Arc<Path>],
+    count: impl Fn(Box<dyn Bytes>) -> Option<u64>,
+) -> Option<u64> {
+    let (mut bytes, mut records) = (0_u64, 0);
+    for path in files {
+        let file = cx.outside.open(path).ok()?;
+        bytes = bytes.checked_add(file.length().ok()?)?;
+        if bytes > COUNTED_BYTES {
+            return None;
+        }
+        records += count(file)?;
+    }
+    Some(records)
 }
 
 /// `*` stands for any characters of a name and `?` for one of them.

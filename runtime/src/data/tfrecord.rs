@@ -21,9 +21,6 @@ use crate::data::{Element, Opening, Stage, count_names, paths, word};
 use crate::outside::Bytes;
 use crate::{At, DataError, Place, SessionError};
 
-/// Files of up to so many bytes together are counted when they are opened.
-const COUNTED_BYTES: u64 = 16 << 20;
-
 /// The records of record files.
 pub(super) struct Records<'a> {
     cx: Opening<'a>,
@@ -83,20 +80,15 @@ impl<'a> Records<'a> {
 
     /// How many records there are, if the files are small and whole.
     pub(super) fn count(&self) -> Option<u64> {
-        let mut bytes = 0_u64;
-        let mut records = 0;
-        for path in &self.files {
-            let file = self.cx.outside.open(path).ok()?;
-            bytes = bytes.checked_add(file.length().ok()?)?;
-            if bytes > COUNTED_BYTES {
-                return None;
-            }
-            let mut reader = self.begin(path).ok()?;
+        paths::counted(self.cx, &self.files, |file| {
+            let mut reader =
+                RecordReader::new(Forward { file, position: 0 }, &self.options).ok()?;
+            let mut found = 0;
             while reader.next().ok()?.is_some() {
-                records += 1;
+                found += 1;
             }
-        }
-        Some(records)
+            Some(found)
+        })
     }
 
     fn begin(&self, path: &Arc<Path>) -> Result<RecordReader<Forward>, DataError> {
