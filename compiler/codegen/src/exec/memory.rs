@@ -44,7 +44,9 @@ pub(super) fn gather_pages(tensor: &mut Tensor) {
     unsafe { advise(pointer_mut(tensor), bytes, true) };
 }
 
-/// Advice on the large pages that lie inside of some bytes; with `now` what is there is moved into them at once.
+/// Advice on the large pages that hold some bytes; with `now` what is there is moved into them at once. Few bytes are left alone.
+///
+/// The first and the last page may hold what belongs to others, too. Advice does not change what is in a page.
 ///
 /// # Safety
 ///
@@ -55,15 +57,16 @@ unsafe fn advise(start: *mut u8, bytes: usize, now: bool) {
         const PAGE: usize = 2 << 20;
         /// Of Linux 6.1 and later; earlier ones refuse it.
         const MADV_COLLAPSE: i32 = 25;
-        let (from, to) = (start.addr(), start.addr() + bytes);
-        let (first, last) = (from.next_multiple_of(PAGE), to / PAGE * PAGE);
-        if first < last {
-            // SAFETY: the pages from `first` to `last` lie inside of the bytes, and the advice does not change what is in them.
+        if bytes >= PAGE / 2 {
+            let before = start.addr() % PAGE;
+            let length = (before + bytes).next_multiple_of(PAGE);
+            let first = start.wrapping_sub(before);
+            // SAFETY: nothing is read or written through the pointer, and the advice neither changes nor frees what is in the pages; what
+            // is not mapped is passed over.
             unsafe {
-                let start = start.add(first - from);
-                libc::madvise(start.cast(), last - first, libc::MADV_HUGEPAGE);
+                libc::madvise(first.cast(), length, libc::MADV_HUGEPAGE);
                 if now {
-                    libc::madvise(start.cast(), last - first, MADV_COLLAPSE);
+                    libc::madvise(first.cast(), length, MADV_COLLAPSE);
                 }
             }
         }
