@@ -1,6 +1,7 @@
 //! A loop over rows, put together from straight-line code.
 
 use trainspec_ir::DType;
+use trainspec_ir::fuse::is_cheap;
 use trainspec_ir::kernel::{Combine, InstOp, Map, Phases};
 
 use super::block::{Block, One, Op, Two, V};
@@ -98,30 +99,8 @@ fn kept(map: &Map, space: &Space, phases: &Phases, lane: Lane) -> Vec<Option<usi
     let mut dear = vec![false; map.body.len()];
     for (i, inst) in map.body.iter().enumerate() {
         if let InstOp::Prim(prim, operands) = &inst.op {
-            let cheap = [
-                "add",
-                "subtract",
-                "multiply",
-                "negative",
-                "abs",
-                "maximum",
-                "minimum",
-                "select",
-                "cast",
-                "stop_gradient",
-                "straight_through",
-                "equal",
-                "not_equal",
-                "less",
-                "less_equal",
-                "greater",
-                "greater_equal",
-                "logical_and",
-                "logical_or",
-                "logical_not",
-            ];
             dear[i] = !phases.per_row[i]
-                && (!cheap.contains(&prim.name) || operands.iter().any(|o| dear[*o]));
+                && (!is_cheap(prim) || operands.iter().any(|o| dear[*o]));
         }
     }
     let mut places = vec![None; map.body.len()];

@@ -7,6 +7,7 @@
 //! Gradients of rows that were taken from a tensor stay sparse, as positions and rows, until something needs them whole.
 
 mod hessian;
+mod parts;
 mod rows;
 mod scan;
 
@@ -263,7 +264,8 @@ fn sum<'g>(b: &'g Builder, parts: &[Cotangent<'g>]) -> Cotangent<'g> {
             Cotangent::Rows(rows) => all.push(*rows),
             Cotangent::Dense(_) => {
                 let dense: Vec<Value<'g>> = parts.iter().map(|p| p.dense()).collect();
-                return b.sum_of(&dense).into();
+                let joined = parts::joined(b, &dense);
+                return joined.unwrap_or_else(|| b.sum_of(&dense)).into();
             }
         }
     }

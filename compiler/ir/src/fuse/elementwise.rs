@@ -56,3 +56,31 @@ pub fn is_elementwise(prim: &'static Prim, operands: &[&Type], result: &Type) ->
     let may_fail = matches!(prim.eval, Eval::Number2(..)) && !float && !safe.contains(&prim);
     is_by_element(prim) && !may_fail
 }
+
+/// Whether an operation takes about as long as it takes to read a value from memory, so that doing it again costs no more than keeping
+/// what it gave.
+pub fn is_cheap(prim: &Prim) -> bool {
+    let cheap = [
+        &prims::ADD,
+        &prims::SUBTRACT,
+        &prims::MULTIPLY,
+        &prims::NEGATIVE,
+        &prims::ABS,
+        &prims::MAXIMUM,
+        &prims::MINIMUM,
+        &prims::SELECT,
+        &prims::CAST,
+        &prims::STOP_GRADIENT,
+        &prims::STRAIGHT_THROUGH,
+        &prims::EQUAL,
+        &prims::NOT_EQUAL,
+        &prims::LESS,
+        &prims::LESS_EQUAL,
+        &prims::GREATER,
+        &prims::GREATER_EQUAL,
+        &prims::LOGICAL_AND,
+        &prims::LOGICAL_OR,
+        &prims::LOGICAL_NOT,
+    ];
+    cheap.iter().any(|own| own.name == prim.name)
+}

@@ -12,8 +12,9 @@ mod elementwise;
 mod fold;
 mod group;
 mod product;
+mod recompute;
 
-pub use elementwise::{is_by_element, is_elementwise};
+pub use elementwise::{is_by_element, is_cheap, is_elementwise};
 pub(crate) use fold::LONGEST_ROW;
 
 use std::collections::HashMap;
@@ -35,7 +36,11 @@ pub fn fuse(graph: &Graph, fusion: bool) -> Kernels {
     for place in order(graph) {
         fuser.node(place, &graph.nodes[place]);
     }
-    fuser.finish()
+    let mut kernels = fuser.finish();
+    if fusion {
+        recompute::recompute(&mut kernels);
+    }
+    kernels
 }
 
 /// The order in which nodes are looked at: first what new state is made of, then what is only told, such as the mean of a loss, which
@@ -91,6 +96,8 @@ struct Fuser<'a> {
     groups: Vec<Option<Group>>,
     /// Buffers of constants, by the bits of a splat or the place of the node.
     splats: HashMap<String, BufferId>,
+    /// What views were copied to.
+    copies: HashMap<View, BufferId>,
 }
 
 impl<'a> Fuser<'a> {
@@ -130,6 +137,7 @@ impl<'a> Fuser<'a> {
             makers: HashMap::new(),
             groups: Vec::new(),
             splats: HashMap::new(),
+            copies: HashMap::new(),
         }
     }
 
@@ -291,10 +299,14 @@ impl<'a> Fuser<'a> {
         if view.is_contiguous() {
             return view;
         }
+        if let Some(copy) = self.copies.get(&view) {
+            return View::whole(*copy, &view.shape);
+        }
         let ty = self.out.buffers[view.buffer.index()]
             .ty
             .with_shape(&view.shape);
         let buffer = self.buffer(&ty, Origin::Made);
+        self.copies.insert(view.clone(), buffer);
         let map = Map {
             shape: view.shape.clone(),
             loads: vec![view],

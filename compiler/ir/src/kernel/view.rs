@@ -114,29 +114,96 @@ impl View {
                 strides,
             });
         }
-        // Dimensions of size 1 may come and go anywhere.
-        let kept = |shape: &[usize]| {
-            shape
-                .iter()
-                .copied()
-                .filter(|n| *n != 1)
-                .collect::<Vec<_>>()
-        };
-        if kept(&self.shape) != kept(shape) {
-            return None;
+        // Dimensions whose elements follow each other are one run; each run is cut anew, and dimensions of size 1 come and go anywhere.
+        let mut runs: Vec<(usize, usize)> = Vec::new();
+        for (size, stride) in self.shape.iter().zip(&self.strides) {
+            match runs.last_mut() {
+                _ if *size == 1 => {}
+                Some((whole, apart)) if *apart == size * stride => {
+                    (*whole, *apart) = (*whole * size, *stride);
+                }
+                _ => runs.push((*size, *stride)),
+            }
         }
-        let mut own = (0..self.shape.len())
-            .filter(|i| self.shape[*i] != 1)
-            .map(|i| self.strides[i]);
-        let strides = shape
-            .iter()
-            .map(|n| if *n == 1 { 0 } else { own.next().unwrap_or(0) })
-            .collect();
-        Some(View {
+        let mut strides = vec![0; shape.len()];
+        let mut next = shape.iter().enumerate().rev().filter(|(_, n)| **n != 1);
+        for (whole, mut apart) in runs.into_iter().rev() {
+            let mut left = whole;
+            while left > 1 {
+                let (i, size) = next.next()?;
+                if left % size != 0 {
+                    return None;
+                }
+                strides[i] = apart;
+                (left, apart) = (left / size, apart * size);
+            }
+        }
+        let cut = next.next().is_none();
+        cut.then(|| View {
             buffer: self.buffer,
             offset: self.offset,
             shape: shape.to_vec(),
             strides,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_and_turned_tensors_take_the_shapes_that_need_no_copy() {
+        let whole = View::whole(BufferId(0), &[2, 6, 12]);
+        let part = whole.sliced(&[0, 0, 4], &[2, 6, 4], &[1, 1, 1]);
+        let strides = |view: &View, shape: &[usize]| view.reshaped(shape).map(|v| v.strides);
+        assert_eq!(strides(&part, &[2, 6, 2, 2]), Some(vec![72, 12, 2, 1]));
+        assert_eq!(strides(&part, &[12, 4]), Some(vec![12, 1]));
+        assert_eq!(strides(&part, &[3, 1, 4, 4]), Some(vec![48, 0, 12, 1]));
+        assert_eq!(strides(&part, &[2, 24]), None);
+        let turned = whole.transposed(&[0, 2, 1]);
+        assert_eq!(strides(&turned, &[2, 3, 4, 6]), Some(vec![72, 4, 1, 12]));
+        assert_eq!(strides(&turned, &[2, 72]), None);
+        let spread = View::whole(BufferId(0), &[3, 1]).broadcast(&[3, 4]);
+        assert_eq!(strides(&spread, &[3, 2, 2]), Some(vec![1, 0, 0]));
+        assert_eq!(strides(&spread, &[12]), None);
+    }
+
+    #[test]
+    fn a_reshaped_view_has_the_same_elements_in_the_same_order() {
+        let elements = |view: &View| -> Vec<usize> {
+            let count = view.elements();
+            let place = |i: usize| {
+                let mut rest = i;
+                let mut at = view.offset;
+                for (size, stride) in view.shape.iter().zip(&view.strides).rev() {
+                    at += rest % size * stride;
+                    rest /= size;
+                }
+                at
+            };
+            (0..count).map(place).collect()
+        };
+        let whole = View::whole(BufferId(0), &[4, 6, 8]);
+        let views = [
+            whole.sliced(&[1, 0, 2], &[2, 6, 4], &[1, 1, 1]),
+            whole.sliced(&[0, 0, 0], &[4, 3, 8], &[1, 2, 1]),
+            whole.transposed(&[2, 0, 1]),
+            whole.transposed(&[1, 0, 2]),
+            View::whole(BufferId(0), &[4, 1, 8]).broadcast(&[4, 6, 8]),
+        ];
+        let mut taken = 0;
+        for view in &views {
+            let n = view.elements();
+            for a in (1..=n).filter(|a| n.is_multiple_of(*a)) {
+                for b in (1..=n / a).filter(|b| (n / a).is_multiple_of(*b)) {
+                    if let Some(other) = view.reshaped(&[a, b, n / a / b]) {
+                        assert_eq!(elements(view), elements(&other), "{view:?} {other:?}");
+                        taken += 1;
+                    }
+                }
+            }
+        }
+        assert!(taken > 25, "{taken}");
     }
 }
