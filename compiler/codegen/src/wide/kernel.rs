@@ -99,8 +99,7 @@ fn kept(map: &Map, space: &Space, phases: &Phases, lane: Lane) -> Vec<Option<usi
     let mut dear = vec![false; map.body.len()];
     for (i, inst) in map.body.iter().enumerate() {
         if let InstOp::Prim(prim, operands) = &inst.op {
-            dear[i] = !phases.per_row[i]
-                && (!is_cheap(prim) || operands.iter().any(|o| dear[*o]));
+            dear[i] = !phases.per_row[i] && (!is_cheap(prim) || operands.iter().any(|o| dear[*o]));
         }
     }
     let mut places = vec![None; map.body.len()];

@@ -102,26 +102,85 @@ unsafe fn beside<T: Factor>(from: Source<T>, rows: Range<usize>, terms: Range<us
     const SOME: usize = 8;
     let k = terms.len();
     for first in (0..k).step_by(SOME) {
+        let last = k.min(first + SOME);
         for own in panels(rows.len()) {
             let height = own.len();
-            for t in first..k.min(first + SOME) {
-                // SAFETY: only elements that are there are read. A vector may reach over what it is to write, but only into the
-                // panel's next term, which is written later; that of the last term does not.
-                unsafe {
-                    let from = from.at(rows.start + own.start, terms.start + t);
-                    let to = to.add(own.start * k + t * height);
-                    for at in (0..height).step_by(T::WIDTH) {
-                        let some = T::WIDTH.min(height - at);
-                        let x = match own.start + at + T::WIDTH <= rows.len() {
-                            true => T::Short::load(from.add(at)),
-                            false => T::Short::load_some(from.add(at), some),
-                        };
-                        match t + 1 < k && at + T::WIDTH <= 2 * height {
-                            true => T::Short::store(to.add(at), x),
-                            false => T::Short::store_some(to.add(at), x, some),
-                        }
+            // SAFETY: the matrix has the rows and terms, and `to` room for them; a panel begins at its first row times the terms.
+            unsafe {
+                let source = from.at(rows.start + own.start, terms.start);
+                let (from, to) = ((source, from.steps.1), to.add(own.start * k));
+                match height.div_ceil(T::WIDTH) {
+                    _ if height < T::WIDTH => {
+                        let beyond = rows.len() - own.start >= T::WIDTH;
+                        few(from, first..last, (to, height), k, beyond);
                     }
+                    1 => several::<T, 1>(from, first..last, (to, height)),
+                    2 => several::<T, 2>(from, first..last, (to, height)),
+                    3 => several::<T, 3>(from, first..last, (to, height)),
+                    _ => several::<T, 4>(from, first..last, (to, height)),
                 }
+            }
+        }
+    }
+}
+
+/// Packs some terms of a panel whose rows take `V` vectors. The last vector ends at the last row, and has some elements of the one
+/// before it.
+///
+/// # Safety
+///
+/// The source, which is a pointer to the first term and how far apart terms are, has these terms of so many rows, and the panel room for
+/// them.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+unsafe fn several<T: Factor, const V: usize>(
+    (from, step): (*const T, usize),
+    terms: Range<usize>,
+    (to, height): (*mut T, usize),
+) {
+    for t in terms {
+        // SAFETY: the vectors lie in the rows, of which there are enough for one at least.
+        unsafe {
+            let (from, to) = (from.add(t * step), to.add(t * height));
+            for v in 0..V {
+                let at = match v + 1 < V {
+                    true => v * T::WIDTH,
+                    false => height - T::WIDTH,
+                };
+                T::Short::store(to.add(at), T::Short::load(from.add(at)));
+            }
+        }
+    }
+}
+
+/// Packs some of `k` terms of a panel whose rows take less than a vector. `beyond` says that a whole vector can be read.
+///
+/// # Safety
+///
+/// As for [`several`].
+#[cfg(target_arch = "x86_64")]
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+unsafe fn few<T: Factor>(
+    (from, step): (*const T, usize),
+    terms: Range<usize>,
+    (to, height): (*mut T, usize),
+    k: usize,
+    beyond: bool,
+) {
+    for t in terms {
+        // SAFETY: only elements that are there are read. A vector may reach over what it is to write, but only into the panel's next term,
+        // which is written later; that of the last term does not.
+        unsafe {
+            let (from, to) = (from.add(t * step), to.add(t * height));
+            let x = match beyond {
+                true => T::Short::load(from),
+                false => T::Short::load_some(from, height),
+            };
+            match t + 1 < k && T::WIDTH <= 2 * height {
+                true => T::Short::store(to, x),
+                false => T::Short::store_some(to, x, height),
             }
         }
     }
