@@ -41,6 +41,12 @@ const DEEP: usize = 2048;
 const PIECES: usize = 8;
 const SMALL: usize = 64;
 
+/// The same where both factors have a line for each term, as in the gradient of a weight: the least terms, the terms of a piece, and the
+/// most elements of the product. A thread then reads whole lines of both, most often those that it made itself.
+const LONG: usize = 1024;
+const PIECE: usize = 256;
+const SHORT: usize = 1 << 17;
+
 /// A product whose sizes were checked.
 pub(super) struct Whole<'a, T> {
     pub(super) m: usize,
@@ -127,8 +133,7 @@ impl<'a, T: Factor> Whole<'a, T> {
             if self.m == 1 || self.n == 1 {
                 vector::run(self, pool, then);
             } else if self.pieces() > 1 {
-                self.by_terms(pool, room);
-                done();
+                self.by_terms(pool, room, then);
             } else if let Some(pool) = pool.filter(|_| self.tasks() > 1 && self.is_flat()) {
                 self.by_columns(pool, room);
                 self.finish(pool, then);
@@ -192,6 +197,10 @@ impl<'a, T: Factor> Whole<'a, T> {
 
     /// How many pieces of terms there are.
     fn pieces(&self) -> usize {
+        let beside = self.a.steps.0 == 1 && self.a.steps.1 != 1 && self.b.steps.1 == 1;
+        if beside && self.k >= LONG && self.m * self.n <= SHORT {
+            return (self.k / PIECE).min(PIECES);
+        }
         let tiles = self.m.div_ceil(tile::rows()) * self.n.div_ceil(width::<T>());
         match tiles <= SMALL {
             true => (self.k / DEEP).clamp(1, PIECES),
@@ -488,7 +497,7 @@ impl<'a, T: Factor> Whole<'a, T> {
     /// # Safety
     ///
     /// Nothing else uses the elements of `y`.
-    unsafe fn by_terms(&self, pool: Option<&Pool>, room: &Shelf<T>) {
+    unsafe fn by_terms(&self, pool: Option<&Pool>, room: &Shelf<T>, then: Option<Then<'_>>) {
         let (pieces, size) = (self.pieces(), self.m * self.n);
         let share = self.k.div_ceil(pieces);
         let pieces = self.k.div_ceil(share);
@@ -528,19 +537,49 @@ impl<'a, T: Factor> Whole<'a, T> {
                 }
                 None => (0..pieces).for_each(|i| task(i, own.pointer())),
             }
-            for i in 0..self.m {
-                for j in 0..self.n {
-                    let sum = (1..pieces).fold(sums[i * self.n + j], |sum, p| {
-                        sum.plus(sums[p * size + i * self.n + j])
-                    });
-                    // SAFETY: the element is one of `y`.
-                    unsafe {
-                        let y = self.y.add(i * self.row + j);
-                        *y = if self.add { (*y).plus(sum) } else { sum };
-                    }
+            let sum = |rows: Range<usize>| {
+                // SAFETY: all pieces are done, and each row is added up once.
+                let add_up = |i: usize| unsafe { self.add_up(i, &start, pieces) };
+                rows.clone().for_each(add_up);
+                if let Some(then) = then {
+                    then(rows);
                 }
+            };
+            let some = (LEAST / 4 / (pieces * self.n)).max(1);
+            match pool {
+                Some(pool) => pool.run(self.m.div_ceil(some), &|i| {
+                    sum(i * some..self.m.min((i + 1) * some));
+                }),
+                None => sum(0..self.m),
             }
         });
+    }
+
+    /// Adds up a row of the products of pieces, which lie one after another.
+    ///
+    /// # Safety
+    ///
+    /// The pieces are there, and nothing else uses this row of them, or of the product.
+    unsafe fn add_up(&self, i: usize, pieces: &Shared<T>, count: usize) {
+        let row = |piece: usize| {
+            // SAFETY: each piece has all rows.
+            unsafe {
+                let first = pieces.pointer().add((piece * self.m + i) * self.n);
+                std::slice::from_raw_parts_mut(first, self.n)
+            }
+        };
+        let sums = row(0);
+        for piece in 1..count {
+            for (sum, x) in sums.iter_mut().zip(&*row(piece)) {
+                *sum = sum.plus(*x);
+            }
+        }
+        // SAFETY: the row is one of `y`.
+        let y = unsafe { std::slice::from_raw_parts_mut(self.y.add(i * self.row), self.n) };
+        match self.add {
+            true => y.iter_mut().zip(sums).for_each(|(y, x)| *y = y.plus(*x)),
+            false => y.copy_from_slice(sums),
+        }
     }
 
     /// Computes all rows with the room that is given.
