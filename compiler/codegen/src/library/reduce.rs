@@ -15,6 +15,7 @@ use super::scratch::{Kept, Step};
 use super::{GRAIN, Routine, y};
 use crate::exec::parts;
 use crate::exec::vectors::{self, wide};
+use crate::simd;
 
 /// How many terms are reduced by running values, at the most.
 pub(super) const BLOCK: usize = 256;
@@ -266,11 +267,8 @@ impl<T: Elem> Work<'_, T> {
     }
 }
 
-/// How many terms are taken at a time, so that what is read stays in the first cache: whole rounds of lanes.
-const TALL: usize = 8 * LANES;
-
-/// How many results have their lanes in registers.
-const NARROW: usize = 8;
+/// How many lines ahead of the one that is added are fetched: lines lie too far apart for the machine to find them by itself.
+const AHEAD: usize = 16;
 
 /// The lanes of results that lie beside each other.
 struct Columns<'a, T, F: Fold<T>> {
@@ -284,51 +282,33 @@ struct Columns<'a, T, F: Fold<T>> {
 impl<T: Elem, F: Fold<T>> vectors::Work for Columns<'_, T, F> {
     type Out = ();
 
+    /// Line after line: what is added to stays in the first cache, what is added comes in runs.
     #[inline(always)]
     fn run(self) {
-        let (x, lanes) = (self.work.x, self.lanes);
-        let mut first = self.terms.start;
-        while first < self.terms.end {
-            let count = TALL.min(self.terms.end - first);
-            let mut places = [0; TALL];
-            for (i, at) in places[..count].iter_mut().enumerate() {
-                *at = self.start + place(self.work.gone, first + i) as usize;
+        let line = |t: usize| {
+            let at = self.start + place(self.work.gone, t) as usize;
+            &self.work.x[at..][..self.n]
+        };
+        for t in self.terms.clone() {
+            if t + AHEAD < self.terms.end {
+                let later = line(t + AHEAD);
+                let each = 64 / size_of::<T>();
+                (0..self.n)
+                    .step_by(each)
+                    .for_each(|i| simd::prefetch(later, i));
             }
-            let places = &places[..count];
-            let whole = self.n - self.n % NARROW;
-            for column in (0..whole).step_by(NARROW) {
-                let mut own = [[F::start(); NARROW]; LANES];
-                for (own, lane) in own.iter_mut().zip(&*lanes) {
-                    own.copy_from_slice(&lane[column..column + NARROW]);
-                }
-                let rounds = places.chunks_exact(LANES);
-                let rest = rounds.remainder();
-                for round in rounds {
-                    for (own, at) in own.iter_mut().zip(round) {
-                        add_line::<T, F>(own, &x[at + column..][..NARROW]);
-                    }
-                }
-                for (own, at) in own.iter_mut().zip(rest) {
-                    add_line::<T, F>(own, &x[at + column..][..NARROW]);
-                }
-                for (own, lane) in own.iter().zip(&mut *lanes) {
-                    lane[column..column + NARROW].copy_from_slice(own);
-                }
+            let lane = &mut self.lanes[t % LANES];
+            match <&[T; BESIDE]>::try_from(line(t)) {
+                Ok(line) => add_line::<T, F>(lane, line),
+                Err(_) => add_line::<T, F>(&mut lane[..self.n], line(t)),
             }
-            for (i, at) in places.iter().enumerate() {
-                let xs = &x[at + whole..][..self.n - whole];
-                for (lane, x) in lanes[i % LANES][whole..].iter_mut().zip(xs) {
-                    *lane = F::join(*lane, F::read(*x));
-                }
-            }
-            first += count;
         }
     }
 }
 
 #[inline(always)]
-fn add_line<T: Elem, F: Fold<T>>(lanes: &mut [F::Kept; NARROW], xs: &[T]) {
-    for (lane, x) in lanes.iter_mut().zip(xs) {
+fn add_line<T: Elem, F: Fold<T>>(lane: &mut [F::Kept], line: &[T]) {
+    for (lane, x) in lane.iter_mut().zip(line) {
         *lane = F::join(*lane, F::read(*x));
     }
 }
