@@ -246,6 +246,38 @@ fn convolutions_agree() {
     }
 }
 
+/// Windows of 3 x 3 and 5 x 5 over many channels, whose tiles take fewer products.
+#[test]
+fn convolutions_by_tiles_agree() {
+    let mut bench = Bench::new();
+    let mut draw = Draw(31);
+    for round in 0..40 {
+        let [c_in, c_out] = draw.pick(&[[32, 32], [16, 64], [64, 16], [48, 32]]);
+        let size = [3, 5][round % 2];
+        let n = draw.pick(&[1, 2, 3]);
+        let [h, w] = [0, 1].map(|_| size + draw.pick(&[1, 2, 4, 7, 12]));
+        let pads = (0..2).map(|_| (draw.below(size), draw.below(size)));
+        let window = [
+            Attr::Sizes(vec![1, 1]),
+            Attr::Pairs(pads.collect()),
+            Attr::Sizes(vec![1, 1]),
+            Attr::Size(1),
+        ];
+        let dtype = draw.pick(&[DType::F32, DType::F32, DType::F32, DType::F16, DType::F64]);
+        let x = Type::new(dtype, &[n, h, w, c_in]);
+        let filters = Type::new(dtype, &[size, size, c_in, c_out]);
+        let types = [x.clone(), filters.clone()];
+        let made = infer(prim("conv2d"), &types, &window);
+        let y = made.expect("the sizes go together").remove(0);
+        bench.agree(prim("conv2d"), &window, &draw.tensors(&types));
+        let shaped = |ty: &Type| [&[Attr::Sizes(ty.shape.clone())], &window[..]].concat();
+        let tensors = draw.tensors(&[y.clone(), filters.clone()]);
+        bench.agree(prim("conv2d_input_grad"), &shaped(&x), &tensors);
+        let tensors = draw.tensors(&[x, y]);
+        bench.agree(prim("conv2d_filter_grad"), &shaped(&filters), &tensors);
+    }
+}
+
 #[test]
 fn pools_agree() {
     let mut bench = Bench::new();
@@ -704,8 +736,20 @@ fn room(
         DType::F32 => (2_f64.powi(-23), 2_f64.powi(-23)),
         _ => (2_f64.powi(-52), 2_f64.powi(-52)),
     };
-    let (terms, results) = (terms as f64 + 2.0, results[sums].to_f64s());
-    let sums = absolutes[sums].to_f64s().into_iter().zip(results);
+    let (mut terms, results) = (terms as f64 + 2.0, results[sums].to_f64s());
+    let mut sums = absolutes[sums].to_f64s();
+    if prim.name.starts_with("conv2d") && absolutes[0].shape().iter().all(|n| *n > 1) {
+        // Tiles of outputs are evaluated together (Toom and Cook): each is off by the rounding of the largest of its tile, here of all.
+        let channels = |t: &Tensor| t.shape()[t.shape().len() - 1];
+        let many = |t: &Tensor| channels(t) % 16 == 0;
+        if dtype == DType::F32 && tensors.iter().all(many) && many(&absolutes[0]) {
+            let largest = sums.iter().copied().filter(|x| x.is_finite());
+            let largest = largest.fold(0.0, f64::max);
+            sums.fill(largest);
+            terms = terms.min(16.0);
+        }
+    }
+    let sums = sums.into_iter().zip(results);
     // Below, the least normal numbers.
     let least = if dtype == DType::F16 { 1e-7 } else { 1e-37 };
     Some(

@@ -1,11 +1,13 @@
 //! Convolutions and their gradients.
 //!
 //! Images are batch, height, width, channels; filters are height, width, channels in, channels out. Where there are enough
-//! channels out, places by channels are computed tile by tile as a product of matrices is ([`swept`]). Other convolutions are
-//! summed as they are ([`direct`]).
+//! channels out, places by channels are computed tile by tile as a product of matrices is ([`swept`]); windows of 3 x 3 and 5 x 5 over
+//! many channels with fewer products (`winograd`). Other convolutions are summed as they are ([`direct`]).
 
 mod direct;
 mod swept;
+#[cfg(target_arch = "x86_64")]
+mod winograd;
 
 use trainspec_ir::interp::Fault;
 
@@ -129,6 +131,32 @@ impl Convolution {
         }
     }
 
+    /// Computes it with fewer products, where that is possible and worth its while; whether it did.
+    fn by_tiles<T: Real>(
+        &self,
+        work: Work,
+        means: Means<'_>,
+        [a, b]: [&[T]; 2],
+        y: &mut [T],
+    ) -> bool {
+        // What is computed in f64 is meant to be exact.
+        let singles = (T::singles(a), T::singles(b), T::singles_mut(y));
+        let (Some(a), Some(b), Some(y)) = singles else {
+            return false;
+        };
+        #[cfg(target_arch = "x86_64")]
+        return match work {
+            Work::Forward => self.forward_tiled(means, a, b, y),
+            Work::Input => self.input_grad_tiled(means, a, b, y),
+            Work::Filters => self.filter_grad_tiled(means, a, b, y),
+        };
+        #[cfg(not(target_arch = "x86_64"))]
+        {
+            let _ = (work, means, a, b, y);
+            false
+        }
+    }
+
     fn forward<T: Real>(&self, means: Means<'_>, x: &[T], filters: &[T], y: &mut [T]) {
         if self.is_product() {
             let (p, [_, _, i, o]) = (self.x[0] * self.places(), self.filters);
@@ -140,6 +168,8 @@ impl Convolution {
                 plain(filters, i, o),
                 None,
             );
+        } else if self.by_tiles(Work::Forward, means, [x, filters], y) {
+            // Done.
         } else if self.is_swept() && self.margin_is_zero(filters) {
             self.forward_swept(means, x, filters, y);
         } else {
@@ -160,6 +190,8 @@ impl Convolution {
                 turned,
                 None,
             );
+        } else if self.by_tiles(Work::Input, means, [dy, filters], dx) {
+            // Done.
         } else if self.channels().0 >= ENOUGH && self.sweeps_back() && self.flows_stay_zero(filters)
         {
             self.input_grad_swept(means, dy, filters, dx);
@@ -179,7 +211,7 @@ impl Convolution {
                 plain(dy, p, o),
                 None,
             );
-        } else {
+        } else if !self.by_tiles(Work::Filters, means, [x, dy], df) {
             self.filter_grad_in_pieces(means, x, dy, df);
         }
     }

@@ -57,10 +57,31 @@ pub(super) trait Float: Elem {
 pub(super) trait Real:
     Float<Sum = Self> + Factor + Add<Output = Self> + Mul<Output = Self> + AddAssign
 {
+    /// The elements, if they are f32.
+    fn singles(xs: &[Self]) -> Option<&[f32]>;
+    /// The same, to write.
+    fn singles_mut(xs: &mut [Self]) -> Option<&mut [f32]>;
 }
 
-impl Real for f32 {}
-impl Real for f64 {}
+impl Real for f32 {
+    fn singles(xs: &[f32]) -> Option<&[f32]> {
+        Some(xs)
+    }
+
+    fn singles_mut(xs: &mut [f32]) -> Option<&mut [f32]> {
+        Some(xs)
+    }
+}
+
+impl Real for f64 {
+    fn singles(_: &[f64]) -> Option<&[f32]> {
+        None
+    }
+
+    fn singles_mut(_: &mut [f64]) -> Option<&mut [f32]> {
+        None
+    }
+}
 
 /// An integer.
 pub(super) trait Int: Elem + Ord {}

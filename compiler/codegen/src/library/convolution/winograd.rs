@@ -1,0 +1,937 @@
+//! Convolutions of windows of 3 x 3 and 5 x 5 with fewer products (Winograd 1980, after Toom and Cook).
+//!
+//! Outputs come in tiles: `M` x `M` of them need 6 x 6 inputs. Inputs and filters are polynomials along each dimension; both are
+//! evaluated at six points, 0, ±3/4, ±3/2 and infinity, multiplied point by point, and what the outputs are is read from the products. So a
+//! tile takes 36 products for each pair of channels, where the sums as they stand take 100 (two by two outputs of 5 x 5) or 144
+//! (four by four of 3 x 3). At each of the 36 points the products of all channels are a product of matrices.
+//!
+//! The points are chosen for small errors: they are two to three times those of sums term by term. A window has them in common,
+//! though: an output may be wrong by the rounding of the largest input of its tile, not only of those that it is made of. What is not
+//! finite would spread in the same way, so tiles and gradients with such results are computed again, term by term.
+
+use std::ops::Range;
+
+use super::{Convolution, Means};
+use crate::exec::gemm::{
+    self, Gathered, Matrix, Product, multiply, multiply_gathered, pack, packed,
+};
+use crate::exec::vectors::{Fused, Simd, fused, fuses};
+use crate::exec::{parts, pool::Pool};
+use crate::library::{Kept, Shelf};
+
+/// How many points there are along a dimension, and in a tile.
+const POINTS: usize = 6;
+const ALL: usize = POINTS * POINTS;
+
+/// The points besides 0 and infinity are plus and minus these.
+const NEAR: f32 = 0.75;
+const FAR: f32 = 1.5;
+
+/// How many channels are computed together.
+const WIDE: usize = 16;
+
+/// The least channels, and the least products of them, that are worth the evaluations.
+const CHANNELS: usize = 16;
+const PAIRS: usize = 1 << 10;
+
+/// The most tiles at a time, and the most elements that they take at their points: those stay in the second cache.
+const MOST: usize = 64;
+const TOGETHER: usize = 3 << 16;
+
+/// The pieces in which gradients of filters are summed.
+const PIECES: usize = 8;
+
+/// What a convolution is, as far as tiles are concerned: from images to images, with filters of both.
+#[derive(Debug, Clone, Copy)]
+struct Tiles {
+    images: usize,
+    /// Height and width of what is read.
+    input: [usize; 2],
+    /// Height and width of what is made.
+    output: [usize; 2],
+    /// How much room there is before the input.
+    before: [usize; 2],
+    /// Channels read and made.
+    from: usize,
+    to: usize,
+}
+
+impl Convolution {
+    /// The size of the window, where tiles are worth their while.
+    fn tiled(&self) -> Option<usize> {
+        let [kh, kw, c_in, c_out] = self.filters;
+        let plain = [&self.down, &self.right]
+            .iter()
+            .all(|a| a.stride == 1 && a.dilation == 1 && a.before < a.kernel && a.places > 1);
+        let channels = |c: usize| c >= CHANNELS && c.is_multiple_of(WIDE);
+        let worth = channels(c_in) && channels(c_out) && c_in * c_out >= PAIRS;
+        let fits = fuses() && self.groups == 1 && plain && worth && kh == kw;
+        Some(kh).filter(|k| fits && [3, 5].contains(k))
+    }
+
+    fn tiles(&self) -> Tiles {
+        Tiles {
+            images: self.x[0],
+            input: [self.x[1], self.x[2]],
+            output: [self.down.places, self.right.places],
+            before: [self.down.before, self.right.before],
+            from: self.filters[2],
+            to: self.filters[3],
+        }
+    }
+
+    /// Computes the convolution if tiles are worth their while.
+    pub(super) fn forward_tiled(
+        &self,
+        means: Means<'_>,
+        x: &[f32],
+        filters: &[f32],
+        y: &mut [f32],
+    ) -> bool {
+        match self.tiled() {
+            Some(3) => convolve::<4, 3>(means, self.tiles(), x, (filters, false), y),
+            Some(_) => convolve::<2, 5>(means, self.tiles(), x, (filters, false), y),
+            None => return false,
+        }
+        true
+    }
+
+    /// The same for what flows back to the images: a convolution with the filters turned around.
+    pub(super) fn input_grad_tiled(
+        &self,
+        means: Means<'_>,
+        dy: &[f32],
+        filters: &[f32],
+        dx: &mut [f32],
+    ) -> bool {
+        let Some(kernel) = self.tiled() else {
+            return false;
+        };
+        let straight = self.tiles();
+        let tiles = Tiles {
+            images: straight.images,
+            input: straight.output,
+            output: straight.input,
+            before: straight.before.map(|before| kernel - 1 - before),
+            from: straight.to,
+            to: straight.from,
+        };
+        match kernel {
+            3 => convolve::<4, 3>(means, tiles, dy, (filters, true), dx),
+            _ => convolve::<2, 5>(means, tiles, dy, (filters, true), dx),
+        }
+        true
+    }
+
+    /// The same for what flows back to the filters; what comes out may not be finite, and is not right then.
+    pub(super) fn filter_grad_tiled(
+        &self,
+        means: Means<'_>,
+        x: &[f32],
+        dy: &[f32],
+        df: &mut [f32],
+    ) -> bool {
+        match self.tiled() {
+            Some(3) => filter_gradient::<4, 3>(means, self.tiles(), x, dy, df),
+            Some(_) => filter_gradient::<2, 5>(means, self.tiles(), x, dy, df),
+            None => return false,
+        }
+        df.chunks(64).all(is_finite)
+    }
+}
+
+fn is_finite(xs: &[f32]) -> bool {
+    xs.iter().fold(true, |all, x| all & (*x * 0.0 == 0.0))
+}
+
+/// What is done to one dimension after the other. A trait, and not a function that is handed over, because it has to be inlined.
+trait Map<const I: usize, const O: usize> {
+    fn map<S: Simd>(s: S, x: [S::Vector; I]) -> [S::Vector; O];
+}
+
+/// Inputs to points: times what filters are divided by there.
+struct Inputs;
+
+impl Map<POINTS, POINTS> for Inputs {
+    #[inline(always)]
+    fn map<S: Simd>(s: S, d: [S::Vector; POINTS]) -> [S::Vector; POINTS] {
+        const SUM: f32 = NEAR * NEAR + FAR * FAR;
+        const PRODUCT: f32 = NEAR * NEAR * FAR * FAR;
+        // The polynomial that is 0 at all points but one, for each.
+        let end = |a: usize| s.times_plus(d[a], PRODUCT, s.times_plus(d[a + 2], -SUM, d[a + 4]));
+        let pair = |own: f32, other: f32| {
+            let even = s.times_plus(d[2], -other * other, d[4]);
+            let odd = s.times_plus(d[1], -other * other, d[3]);
+            [s.times_plus(odd, own, even), s.times_plus(odd, -own, even)]
+        };
+        let ([near, negative_near], [far, negative_far]) = (pair(NEAR, FAR), pair(FAR, NEAR));
+        [end(0), near, negative_near, far, negative_far, end(1)]
+    }
+}
+
+/// What the values of filters are divided by at the points 0, ±[`NEAR`] and ±[`FAR`].
+const WEIGHTS: [f32; 3] = [
+    NEAR * NEAR * FAR * FAR,
+    2.0 * NEAR * NEAR * (NEAR * NEAR - FAR * FAR),
+    2.0 * FAR * FAR * (FAR * FAR - NEAR * NEAR),
+];
+
+/// A polynomial at a point and at its negative, divided by a weight.
+#[inline(always)]
+fn at_pair<S: Simd, const N: usize>(
+    s: S,
+    x: &[S::Vector; N],
+    point: f32,
+    weight: f32,
+) -> [S::Vector; 2] {
+    let mut parts = [s.times(x[0], 1.0 / weight), s.times(x[1], point / weight)];
+    let mut power = point * point / weight;
+    for (i, x) in x.iter().enumerate().skip(2) {
+        parts[i % 2] = s.times_plus(*x, power, parts[i % 2]);
+        power *= point;
+    }
+    [s.add(parts[0], parts[1]), s.subtract(parts[0], parts[1])]
+}
+
+/// A polynomial at the points, divided by weights.
+#[inline(always)]
+fn at_points<S: Simd, const N: usize>(
+    s: S,
+    x: [S::Vector; N],
+    weights: [f32; 3],
+) -> [S::Vector; POINTS] {
+    let [near, negative_near] = at_pair(s, &x, NEAR, weights[1]);
+    let [far, negative_far] = at_pair(s, &x, FAR, weights[2]);
+    let zero = s.times(x[0], 1.0 / weights[0]);
+    [zero, near, negative_near, far, negative_far, x[N - 1]]
+}
+
+/// The other way around: sums of what is at the points, each times what [`at_points`] takes it times.
+#[inline(always)]
+fn from_points<S: Simd, const N: usize>(
+    s: S,
+    p: [S::Vector; POINTS],
+    weights: [f32; 3],
+) -> [S::Vector; N] {
+    let near = [s.add(p[1], p[2]), s.subtract(p[1], p[2])];
+    let far = [s.add(p[3], p[4]), s.subtract(p[3], p[4])];
+    let mut powers = (1.0 / weights[1], 1.0 / weights[2]);
+    let mut made = [s.zero(); N];
+    for (i, made) in made.iter_mut().enumerate() {
+        let end = match i {
+            0 => s.times_plus(near[0], powers.0, s.times(p[0], 1.0 / weights[0])),
+            _ if i == N - 1 => s.times_plus(near[i % 2], powers.0, p[5]),
+            _ => s.times(near[i % 2], powers.0),
+        };
+        *made = s.times_plus(far[i % 2], powers.1, end);
+        powers = (powers.0 * NEAR, powers.1 * FAR);
+    }
+    made
+}
+
+/// Filters to points, and back.
+struct Filters;
+
+impl<const R: usize> Map<R, POINTS> for Filters {
+    #[inline(always)]
+    fn map<S: Simd>(s: S, x: [S::Vector; R]) -> [S::Vector; POINTS] {
+        at_points(s, x, WEIGHTS)
+    }
+}
+
+struct FiltersBack;
+
+impl<const R: usize> Map<POINTS, R> for FiltersBack {
+    #[inline(always)]
+    fn map<S: Simd>(s: S, x: [S::Vector; POINTS]) -> [S::Vector; R] {
+        from_points(s, x, WEIGHTS)
+    }
+}
+
+/// Points to outputs, and back.
+struct ToOutputs;
+
+impl<const M: usize> Map<POINTS, M> for ToOutputs {
+    #[inline(always)]
+    fn map<S: Simd>(s: S, x: [S::Vector; POINTS]) -> [S::Vector; M] {
+        from_points(s, x, [1.0; 3])
+    }
+}
+
+struct FromOutputs;
+
+impl<const M: usize> Map<M, POINTS> for FromOutputs {
+    #[inline(always)]
+    fn map<S: Simd>(s: S, x: [S::Vector; M]) -> [S::Vector; POINTS] {
+        at_points(s, x, [1.0; 3])
+    }
+}
+
+/// Both dimensions of a square, one after the other.
+#[inline(always)]
+fn both<S: Simd, D: Map<I, O>, const I: usize, const O: usize>(
+    s: S,
+    x: [[S::Vector; I]; I],
+) -> [[S::Vector; O]; O] {
+    let mut columns = [[s.zero(); I]; O];
+    for i in 0..I {
+        let row = D::map(s, x[i]);
+        for j in 0..O {
+            columns[j][i] = row[j];
+        }
+    }
+    let mut made = [[s.zero(); O]; O];
+    for j in 0..O {
+        let column = D::map(s, columns[j]);
+        for i in 0..O {
+            made[i][j] = column[i];
+        }
+    }
+    made
+}
+
+/// A square of elements, each by its place.
+#[inline(always)]
+fn square<S: Simd, const N: usize>(
+    s: S,
+    element: impl Fn(usize, usize) -> S::Vector,
+) -> [[S::Vector; N]; N] {
+    let mut made = [[s.zero(); N]; N];
+    for (i, made) in made.iter_mut().enumerate() {
+        for (j, made) in made.iter_mut().enumerate() {
+            *made = element(i, j);
+        }
+    }
+    made
+}
+
+/// The filters at the points: for each channel in, for each point, the channels out. With `turned` they are turned around first.
+fn filters_at_points<const R: usize>(
+    pool: &Pool,
+    [c_in, c_out]: [usize; 2],
+    filters: &[f32],
+    turned: bool,
+    to: &mut [f32],
+) {
+    parts::each(pool, to, ALL * c_out, |channel, to| {
+        fused(FiltersOfChannel::<R> {
+            filters: &filters[channel * c_out..],
+            size: (c_in * c_out, c_out),
+            turned,
+            to,
+        });
+    });
+}
+
+/// Filters at the points, for one channel in.
+struct FiltersOfChannel<'a, const R: usize> {
+    filters: &'a [f32],
+    /// How far apart taps are, and the channels out.
+    size: (usize, usize),
+    turned: bool,
+    to: &'a mut [f32],
+}
+
+impl<const R: usize> Fused for FiltersOfChannel<'_, R> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let (apart, channels) = self.size;
+        for first in (0..channels).step_by(S::WIDTH) {
+            let tap = |i: usize, j: usize| {
+                let at = match self.turned {
+                    true => (R - 1 - i) * R + R - 1 - j,
+                    false => i * R + j,
+                };
+                s.load(&self.filters[at * apart + first..])
+            };
+            let points = both::<S, Filters, R, POINTS>(s, square(s, tap));
+            for (q, x) in points.as_flattened().iter().enumerate() {
+                s.store(*x, &mut self.to[q * channels + first..]);
+            }
+        }
+    }
+}
+
+/// Some tiles, whose inputs are put at the points.
+struct Read<'a, const M: usize> {
+    tiles: &'a Tiles,
+    x: &'a [f32],
+    own: Range<usize>,
+    /// Of the tiles the row that the first one is in.
+    row: usize,
+    to: &'a mut [f32],
+    apart: usize,
+}
+
+impl<const M: usize> Fused for Read<'_, M> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let across = self.tiles.counts(M).1;
+        for (i, t) in self.own.enumerate() {
+            let place = (self.row + t / across, t % across);
+            let to = &mut self.to[i * self.tiles.from..];
+            self.tiles.read::<S, M>(s, self.x, place, to, self.apart);
+        }
+    }
+}
+
+/// Some tiles of all images, whose inputs and what flows back to them are put at the points.
+struct ReadBoth<'a, const M: usize> {
+    tiles: &'a Tiles,
+    x: &'a [f32],
+    dy: &'a [f32],
+    own: Range<usize>,
+    inputs: &'a mut [f32],
+    flows: &'a mut [f32],
+    some: usize,
+}
+
+impl<const M: usize> Fused for ReadBoth<'_, M> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let Tiles { from, to, .. } = *self.tiles;
+        let (down, across) = self.tiles.counts(M);
+        let (image, made) = self.tiles.sizes();
+        for (i, t) in self.own.enumerate() {
+            let (number, tile) = (t / (down * across), t % (down * across));
+            let place = (tile / across, tile % across);
+            let x = &self.x[number * image..][..image];
+            let dy = &self.dy[number * made..][..made];
+            let (inputs, flows) = (&mut self.inputs[i * from..], &mut self.flows[i * to..]);
+            self.tiles
+                .read::<S, M>(s, x, place, inputs, self.some * from);
+            self.tiles.flow::<S, M>(s, dy, place, flows, self.some * to);
+        }
+    }
+}
+
+/// Outputs of a tile that are made of its products.
+struct Write<'a, const M: usize> {
+    tile: &'a Outputs<'a, M>,
+    products: &'a [f32],
+    apart: usize,
+    y: &'a mut [f32],
+}
+
+impl<const M: usize> Fused for Write<'_, M> {
+    type Out = bool;
+
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) -> bool {
+        self.tile.write(s, self.products, self.apart, self.y)
+    }
+}
+
+/// The gradient of filters for one channel in, made of the sums at the points.
+struct FiltersBackOfChannel<'a, const R: usize> {
+    sums: &'a [f32],
+    /// How far apart points are, and the channels out.
+    size: (usize, usize),
+    to: &'a mut [f32],
+}
+
+impl<const R: usize> Fused for FiltersBackOfChannel<'_, R> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let (apart, channels) = self.size;
+        for first in (0..channels).step_by(S::WIDTH) {
+            let sum = |i: usize, j: usize| s.load(&self.sums[(i * POINTS + j) * apart + first..]);
+            let taps = both::<S, FiltersBack, POINTS, R>(s, square(s, sum));
+            for (tap, x) in taps.as_flattened().iter().enumerate() {
+                s.store(*x, &mut self.to[tap * channels + first..]);
+            }
+        }
+    }
+}
+
+impl Tiles {
+    /// How many tiles of `m` outputs there are down and across an image.
+    fn counts(&self, m: usize) -> (usize, usize) {
+        (self.output[0].div_ceil(m), self.output[1].div_ceil(m))
+    }
+
+    /// How many tiles are computed together.
+    fn together(&self) -> usize {
+        (TOGETHER / (ALL * (self.from + self.to))).clamp(14, MOST)
+    }
+
+    /// Elements of an image read, and of one made.
+    fn sizes(&self) -> (usize, usize) {
+        let size = |[h, w]: [usize; 2], channels: usize| h * w * channels;
+        (size(self.input, self.from), size(self.output, self.to))
+    }
+
+    /// Puts the inputs of a tile at the points, `apart` elements from one point to the next.
+    #[inline(always)]
+    fn read<S: Simd, const M: usize>(
+        &self,
+        s: S,
+        x: &[f32],
+        (down, right): (usize, usize),
+        to: &mut [f32],
+        apart: usize,
+    ) {
+        let ([height, width], channels) = (self.input, self.from);
+        // The first inputs, counted from before the image.
+        let (top, left) = (down * M, right * M);
+        let inside = |at: usize, before: usize, size: usize| at.wrapping_sub(before) < size;
+        for first in (0..channels).step_by(S::WIDTH) {
+            let element = |i: usize, j: usize| {
+                let (row, column) = (top + i, left + j);
+                match inside(row, self.before[0], height) && inside(column, self.before[1], width) {
+                    true => {
+                        let (row, column) = (row - self.before[0], column - self.before[1]);
+                        s.load(&x[(row * width + column) * channels + first..])
+                    }
+                    false => s.zero(),
+                }
+            };
+            let points = both::<S, Inputs, POINTS, POINTS>(s, square(s, element));
+            for (q, x) in points.as_flattened().iter().enumerate() {
+                s.store(*x, &mut to[q * apart + first..]);
+            }
+        }
+    }
+}
+
+/// A convolution, tile by tile. With `turned` the filters are those of the convolution that this one goes back.
+fn convolve<const M: usize, const R: usize>(
+    means: Means<'_>,
+    tiles: Tiles,
+    x: &[f32],
+    (filters, turned): (&[f32], bool),
+    y: &mut [f32],
+) {
+    let Tiles { from, to, .. } = tiles;
+    let [c_in, c_out] = if turned { [to, from] } else { [from, to] };
+    let (down, across) = tiles.counts(M);
+    let some = tiles.together();
+    let (image, made) = tiles.sizes();
+    // Rows of tiles to a task, of nearly equal number.
+    let rows = (some / across).clamp(1, down.max(1));
+    let rows = down.div_ceil(down.div_ceil(rows).max(1)).max(1);
+    let line = packed::<f32>(from, to);
+    let room = f32::shelf(means.scratch);
+    let own = ALL * some * (from + to);
+    room.prepare(means.pool.threads() + 1, own);
+    room.lend(ALL * (c_in * c_out + line), |buffer| {
+        let (plain, lines) = buffer.split_at_mut(ALL * c_in * c_out);
+        filters_at_points::<R>(means.pool, [c_in, c_out], filters, turned, plain);
+        parts::each(means.pool, lines, line, |q, to| {
+            let at_point = Matrix {
+                data: &plain[q * c_out..],
+                size: (c_in, c_out),
+                steps: (ALL * c_out, 1),
+            };
+            pack(if turned { at_point.turned() } else { at_point }, to);
+        });
+        let lines = &*lines;
+        let size = rows * M * tiles.output[1] * to;
+        parts::each_of(means.pool, y, made, size, |number, part, y| {
+            let x = &x[number * image..][..image];
+            let first = part * rows;
+            let count = (down - first).min(rows) * across;
+            room.lend(own, |room| {
+                let (inputs, products) = room.split_at_mut(ALL * some * from);
+                for begin in (0..count).step_by(some) {
+                    let own = begin..count.min(begin + some);
+                    let place = |t: usize| (first + t / across, t % across);
+                    fused(Read::<M> {
+                        tiles: &tiles,
+                        x,
+                        own: own.clone(),
+                        row: first,
+                        to: inputs,
+                        apart: some * from,
+                    });
+                    let starts: [usize; MOST] = std::array::from_fn(|i| i * from);
+                    let places: [usize; MOST] = std::array::from_fn(|i| i * to);
+                    for (q, b) in lines.chunks_exact(line).enumerate() {
+                        let a = Gathered {
+                            data: &inputs[q * some * from..][..some * from],
+                            rows: &starts[..own.len()],
+                            runs: &[0],
+                            run: from,
+                            step: 1,
+                        };
+                        let y = &mut products[q * some * to..][..some * to];
+                        multiply_gathered(y, &places[..own.len()], to, false, a, b);
+                    }
+                    for (i, t) in own.enumerate() {
+                        let products = &products[i * to..];
+                        let tile = Outputs::<M> {
+                            tiles: &tiles,
+                            row: place(t).0,
+                            column: place(t).1,
+                            first: first * M,
+                        };
+                        let finite = fused(Write {
+                            tile: &tile,
+                            products,
+                            apart: some * to,
+                            y: &mut *y,
+                        });
+                        if !finite {
+                            tile.write_by_terms::<R>(x, filters, turned, y);
+                        }
+                    }
+                }
+            });
+        });
+    });
+}
+
+/// Where the outputs of a tile go, in a part of an image that begins at a row.
+struct Outputs<'a, const M: usize> {
+    tiles: &'a Tiles,
+    row: usize,
+    column: usize,
+    first: usize,
+}
+
+impl<const M: usize> Outputs<'_, M> {
+    /// Where in the part an output goes, if the image has it.
+    #[inline(always)]
+    fn place(&self, i: usize, j: usize) -> Option<usize> {
+        let [height, width] = self.tiles.output;
+        let (row, column) = (self.row * M + i, self.column * M + j);
+        (row < height && column < width)
+            .then(|| ((row - self.first) * width + column) * self.tiles.to)
+    }
+
+    /// Makes outputs of the products at the points, which lie `apart`; says whether all are finite.
+    #[inline(always)]
+    fn write<S: Simd>(&self, s: S, products: &[f32], apart: usize, y: &mut [f32]) -> bool {
+        let mut zero = s.zero();
+        for first in (0..self.tiles.to).step_by(S::WIDTH) {
+            let product =
+                |i: usize, j: usize| s.load(&products[(i * POINTS + j) * apart + first..]);
+            let outputs = both::<S, ToOutputs, POINTS, M>(s, square(s, product));
+            for (i, outputs) in outputs.iter().enumerate() {
+                for (j, output) in outputs.iter().enumerate() {
+                    zero = s.times_plus(*output, 0.0, zero);
+                    if let Some(at) = self.place(i, j) {
+                        s.store(*output, &mut y[at + first..]);
+                    }
+                }
+            }
+        }
+        let mut lanes = [0.0; WIDE];
+        s.store(zero, &mut lanes);
+        lanes.iter().all(|x| *x == 0.0)
+    }
+
+    /// The same from the inputs, term by term.
+    fn write_by_terms<const R: usize>(
+        &self,
+        x: &[f32],
+        filters: &[f32],
+        turned: bool,
+        y: &mut [f32],
+    ) {
+        let tiles = self.tiles;
+        let ([height, width], channels) = (tiles.input, tiles.from);
+        for (i, j) in (0..M * M).map(|n| (n / M, n % M)) {
+            let Some(at) = self.place(i, j) else { continue };
+            let y = &mut y[at..][..tiles.to];
+            y.fill(0.0);
+            for (k, l) in (0..R * R).map(|n| (n / R, n % R)) {
+                let row = (self.row * M + i + k).wrapping_sub(tiles.before[0]);
+                let column = (self.column * M + j + l).wrapping_sub(tiles.before[1]);
+                if row >= height || column >= width {
+                    continue;
+                }
+                let x = &x[(row * width + column) * channels..][..channels];
+                let tap = match turned {
+                    true => (R - 1 - k) * R + R - 1 - l,
+                    false => k * R + l,
+                };
+                let filters = &filters[tap * channels * tiles.to..][..channels * tiles.to];
+                for (c, x) in x.iter().enumerate() {
+                    for (o, y) in y.iter_mut().enumerate() {
+                        let filter = match turned {
+                            true => filters[o * channels + c],
+                            false => filters[c * tiles.to + o],
+                        };
+                        *y += *x * filter;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What flows back to filters: at each point a sum over all tiles, and from there what the filters are.
+fn filter_gradient<const M: usize, const R: usize>(
+    means: Means<'_>,
+    tiles: Tiles,
+    x: &[f32],
+    dy: &[f32],
+    df: &mut [f32],
+) {
+    let Tiles { from, to, .. } = tiles;
+    let (down, across) = tiles.counts(M);
+    let size = ALL * from * to;
+    // Rows of tiles are shared out.
+    let rows = tiles.images * down;
+    let share = rows.div_ceil(PIECES).max(1);
+    let pieces = rows.div_ceil(share).max(1);
+    let room = f32::shelf(means.scratch);
+    room.prepare(2 * means.pool.threads() + 1, own_room(&tiles));
+    room.lend(pieces * size, |sums| {
+        parts::each(means.pool, sums, size, |i, sums| {
+            let own = i * share * across..rows.min((i + 1) * share) * across;
+            add_tiles::<M>(&tiles, own, room, x, dy, sums);
+        });
+        // Pieces are added up, and become filters for each channel in.
+        let (first, others) = sums.split_at_mut(size);
+        let each = to * from.div_ceil(8);
+        parts::each(means.pool, first, each, |i, sums| {
+            for piece in others.chunks_exact(size) {
+                let piece = &piece[i * each..][..sums.len()];
+                sums.iter_mut().zip(piece).for_each(|(a, b)| *a += *b);
+            }
+        });
+        let first = &*first;
+        // Both are as long as the gradient.
+        room.lend(R * R * from * to, |turned| {
+            parts::each(means.pool, turned, R * R * to, |channel, turned| {
+                fused(FiltersBackOfChannel::<R> {
+                    sums: &first[channel * to..],
+                    size: (from * to, to),
+                    to: turned,
+                });
+            });
+            for (i, df) in df.chunks_exact_mut(to).enumerate() {
+                let (tap, channel) = (i / from, i % from);
+                df.copy_from_slice(&turned[(channel * R * R + tap) * to..][..to]);
+            }
+        });
+    });
+}
+
+/// The elements that the tiles of a piece take at a time, or a product of them.
+fn own_room(tiles: &Tiles) -> usize {
+    let (some, Tiles { from, to, .. }) = (tiles.together(), *tiles);
+    let matrix = |columns: usize| Matrix {
+        data: &[] as &[f32],
+        size: (some, columns),
+        steps: (columns, 1),
+    };
+    (ALL * some * (from + to)).max(gemm::room(&matrix(from).turned(), &matrix(to)))
+}
+
+/// Sums the products of some tiles, counted over all images.
+fn add_tiles<const M: usize>(
+    tiles: &Tiles,
+    own: Range<usize>,
+    room: &Shelf<f32>,
+    x: &[f32],
+    dy: &[f32],
+    sums: &mut [f32],
+) {
+    let Tiles { from, to, .. } = *tiles;
+    let some = tiles.together();
+    room.lend(ALL * some * (from + to), |own_room| {
+        let (inputs, flows) = own_room.split_at_mut(ALL * some * from);
+        let begin = own.start;
+        for first in own.clone().step_by(some) {
+            let count = some.min(own.end - first);
+            fused(ReadBoth::<M> {
+                tiles,
+                x,
+                dy,
+                own: first..first + count,
+                inputs,
+                flows,
+                some,
+            });
+            for (q, sums) in sums.chunks_exact_mut(from * to).enumerate() {
+                let left = Matrix {
+                    data: &inputs[q * some * from..],
+                    size: (count, from),
+                    steps: (from, 1),
+                };
+                let right = Matrix {
+                    data: &flows[q * some * to..],
+                    size: (count, to),
+                    steps: (to, 1),
+                };
+                let sum = Product {
+                    data: sums,
+                    row: to,
+                    add: first > begin,
+                };
+                multiply(room, sum, left.turned(), right);
+            }
+        }
+    });
+}
+
+impl Tiles {
+    /// Puts what flows back to a tile at the points, `apart` elements from one point to the next.
+    #[inline(always)]
+    fn flow<S: Simd, const M: usize>(
+        &self,
+        s: S,
+        dy: &[f32],
+        (down, right): (usize, usize),
+        to: &mut [f32],
+        apart: usize,
+    ) {
+        let ([height, width], channels) = (self.output, self.to);
+        for first in (0..channels).step_by(S::WIDTH) {
+            let element = |i: usize, j: usize| {
+                let (row, column) = (down * M + i, right * M + j);
+                match row < height && column < width {
+                    true => s.load(&dy[(row * width + column) * channels + first..]),
+                    false => s.zero(),
+                }
+            };
+            let points = both::<S, FromOutputs, M, POINTS>(s, square(s, element));
+            for (q, x) in points.as_flattened().iter().enumerate() {
+                s.store(*x, &mut to[q * apart + first..]);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exec::vectors::fused_by_short;
+
+    fn numbers(n: usize) -> Vec<f32> {
+        (0..n)
+            .map(|i| (i.wrapping_mul(7919) % 1009) as f32 / 500.0 - 1.0)
+            .collect()
+    }
+
+    /// Six inputs and a window of `R` taps, along one dimension.
+    struct Line<'a, const M: usize, const R: usize> {
+        x: &'a [f32],
+        taps: &'a [f32],
+        y: &'a mut [f32],
+    }
+
+    impl<const M: usize, const R: usize> Fused for Line<'_, M, R> {
+        type Out = ();
+
+        #[inline(always)]
+        fn run<S: Simd>(self, s: S) {
+            let taps: [S::Vector; R] = std::array::from_fn(|i| s.load(&self.taps[i * WIDE..]));
+            let x: [S::Vector; POINTS] = std::array::from_fn(|i| s.load(&self.x[i * WIDE..]));
+            let filters = <Filters as Map<R, POINTS>>::map(s, taps);
+            let inputs = <Inputs as Map<POINTS, POINTS>>::map(s, x);
+            let mut products = [[0.0; WIDE]; POINTS];
+            for (i, product) in products.iter_mut().enumerate() {
+                let (mut a, mut b) = ([0.0; WIDE], [0.0; WIDE]);
+                s.store(inputs[i], &mut a);
+                s.store(filters[i], &mut b);
+                for j in 0..S::WIDTH {
+                    product[j] = a[j] * b[j];
+                }
+            }
+            let products = std::array::from_fn(|i| s.load(&products[i]));
+            let y = <ToOutputs as Map<POINTS, M>>::map(s, products);
+            for (i, y) in y.into_iter().enumerate() {
+                s.store(y, &mut self.y[i * WIDE..]);
+            }
+        }
+    }
+
+    fn line<const M: usize, const R: usize>() {
+        let (x, taps) = (numbers(POINTS * WIDE), numbers(POINTS * WIDE + 5));
+        let mut found = [vec![0.0; M * WIDE], vec![0.0; M * WIDE]];
+        let [long, short] = &mut found;
+        let work = |y| Line::<M, R> {
+            x: &x,
+            taps: &taps,
+            y,
+        };
+        fused(work(long));
+        fused_by_short(work(short));
+        for i in 0..M {
+            // The shorter vectors have the first eight lanes alone.
+            for j in 0..8 {
+                let term =
+                    |t: usize| f64::from(x[(i + t) * WIDE + j]) * f64::from(taps[t * WIDE + j]);
+                let wanted: f64 = (0..R).map(term).sum();
+                let at = i * WIDE + j;
+                assert!(
+                    (f64::from(long[at]) - wanted).abs() < 4e-6,
+                    "{M} {R}: {i} {j}"
+                );
+                assert_eq!(long[at].to_bits(), short[at].to_bits(), "{M} {R}: {i} {j}");
+            }
+        }
+    }
+
+    #[test]
+    fn products_at_six_points_are_sums_of_a_window() {
+        if fuses() {
+            line::<4, 3>();
+            line::<2, 5>();
+        }
+    }
+
+    #[test]
+    fn tiles_are_read_and_written_alike_by_all_vectors() {
+        if !fuses() {
+            return;
+        }
+        let tiles = Tiles {
+            images: 1,
+            input: [9, 7],
+            output: [9, 7],
+            before: [1, 1],
+            from: 32,
+            to: 32,
+        };
+        let (x, products) = (numbers(9 * 7 * 32), numbers(ALL * 6 * 32));
+        let mut read = [vec![0.0; ALL * 6 * 32], vec![0.0; ALL * 6 * 32]];
+        let mut written = [vec![0.0; 9 * 7 * 32], vec![0.0; 9 * 7 * 32]];
+        for (i, (read, written)) in read.iter_mut().zip(&mut written).enumerate() {
+            let tile = Outputs::<4> {
+                tiles: &tiles,
+                row: 2,
+                column: 1,
+                first: 0,
+            };
+            let work = Read::<4> {
+                tiles: &tiles,
+                x: &x,
+                own: 0..6,
+                row: 0,
+                to: read,
+                apart: 6 * 32,
+            };
+            let write = Write::<4> {
+                tile: &tile,
+                products: &products,
+                apart: 6 * 32,
+                y: written,
+            };
+            match i {
+                0 => {
+                    fused(work);
+                    assert!(fused(write));
+                }
+                _ => {
+                    fused_by_short(work);
+                    assert!(fused_by_short(write));
+                }
+            }
+        }
+        assert_eq!(read[0], read[1]);
+        assert_eq!(written[0], written[1]);
+    }
+}
