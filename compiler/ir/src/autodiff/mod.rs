@@ -70,6 +70,15 @@ impl<'g> Backward<'g> {
         self.operands[i]
     }
 
+    /// What the first operand of a greatest or least of two is compared with: the second, or the result where the first is one known
+    /// number. The answer is the same, and then nobody needs to keep what came before a `relu`.
+    pub(crate) fn rival(&self) -> Value<'g> {
+        match self.x(0).builder().splat(self.x(0)) {
+            Some(_) => self.y(),
+            None => self.x(1),
+        }
+    }
+
     /// The first result.
     pub fn y(&self) -> Value<'g> {
         self.results[0]

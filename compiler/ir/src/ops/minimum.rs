@@ -23,8 +23,16 @@ pub(crate) static PRIM: Prim = Prim {
     attrs: &[],
     infer: numbers,
     gradient: Gradient::Each(&[
-        Some(|g| g.x(0).less_equal(g.x(1)).select(g.dy(), g.x(0).like(0.0))),
-        Some(|g| g.x(0).less_equal(g.x(1)).select(g.x(0).like(0.0), g.dy())),
+        Some(|g| {
+            g.x(0)
+                .less_equal(g.rival())
+                .select(g.dy(), g.x(0).like(0.0))
+        }),
+        Some(|g| {
+            g.x(0)
+                .less_equal(g.rival())
+                .select(g.x(0).like(0.0), g.dy())
+        }),
     ]),
     eval: Eval::Number2(smaller, |x, y| Some(x.min(y))),
 };
