@@ -184,9 +184,7 @@ impl Executable {
                 "each piece of state has a place of its own"
             );
             self.places = places.to_vec();
-            for place in places {
-                memory::gather_pages(&mut state[*place]);
-            }
+            memory::gather_pages(state, places);
         }
         let (feeds, before) = &mut self.pointers;
         feeds.0.clear();

@@ -33,25 +33,39 @@ impl Arena {
 /// Asks for large pages under memory that is about to be used for the first time: a large arena then needs few of them, and few
 /// faults. It is advice; nothing is lost where it is not taken.
 fn advise_huge_pages(room: &mut [MaybeUninit<Line>]) {
-    // SAFETY: the room is one slice.
-    unsafe { advise(room.as_mut_ptr().cast(), size_of_val(room), false) };
+    advise(room.as_mut_ptr().cast(), size_of_val(room), false);
 }
 
-/// Asks for large pages under a tensor that is used step after step, which has its small ones already. It is advice, too.
-pub(super) fn gather_pages(tensor: &mut Tensor) {
-    let bytes = tensor.shape().iter().product::<usize>() * tensor.dtype().bytes();
-    // SAFETY: these are the bytes of the tensor, which is borrowed.
-    unsafe { advise(pointer_mut(tensor), bytes, true) };
+/// Asks for large pages under tensors that are used step after step, which have their small ones already: small tensors that lie near each
+/// other are one. It is advice, too.
+pub(super) fn gather_pages(state: &mut [Tensor], places: &[usize]) {
+    /// What may lie between two tensors.
+    const NEAR: usize = 1 << 16;
+    let mut all: Vec<(*mut u8, usize)> = Vec::with_capacity(places.len());
+    for place in places {
+        let tensor = &mut state[*place];
+        let bytes = tensor.shape().iter().product::<usize>() * tensor.dtype().bytes();
+        all.push((pointer_mut(tensor), bytes));
+    }
+    all.sort_unstable_by_key(|(first, _)| first.addr());
+    let mut run: Option<(*mut u8, usize)> = None;
+    for (first, bytes) in all.into_iter().chain([(std::ptr::null_mut(), 0)]) {
+        if let Some((start, length)) = &mut run {
+            let end = start.addr() + *length;
+            if first.addr() >= end && first.addr() - end <= NEAR {
+                *length = first.addr() + bytes - start.addr();
+                continue;
+            }
+            advise(*start, *length, true);
+        }
+        run = Some((first, bytes));
+    }
 }
 
 /// Advice on the large pages that hold some bytes; with `now` what is there is moved into them at once. Few bytes are left alone.
 ///
-/// The first and the last page may hold what belongs to others, too. Advice does not change what is in a page.
-///
-/// # Safety
-///
-/// The bytes are of one allocation.
-unsafe fn advise(start: *mut u8, bytes: usize, now: bool) {
+/// The pages may hold what belongs to others, too. Advice does not change what is in a page.
+fn advise(start: *mut u8, bytes: usize, now: bool) {
     #[cfg(target_os = "linux")]
     {
         const PAGE: usize = 2 << 20;
