@@ -251,11 +251,11 @@ fn convolutions_agree() {
 fn convolutions_by_tiles_agree() {
     let mut bench = Bench::new();
     let mut draw = Draw(31);
-    for round in 0..40 {
-        let [c_in, c_out] = draw.pick(&[[32, 32], [16, 64], [64, 16], [48, 32]]);
+    for round in 0..2 {
+        let [c_in, c_out] = draw.pick(&[[64, 64], [48, 80], [96, 64]]);
         let size = [3, 5][round % 2];
-        let n = draw.pick(&[1, 2, 3]);
-        let [h, w] = [0, 1].map(|_| size + draw.pick(&[1, 2, 4, 7, 12]));
+        let n = draw.pick(&[4, 5]);
+        let [h, w] = [0, 1].map(|_| draw.pick(&[23, 24, 26]));
         let pads = (0..2).map(|_| (draw.below(size), draw.below(size)));
         let window = [
             Attr::Sizes(vec![1, 1]),
@@ -263,7 +263,7 @@ fn convolutions_by_tiles_agree() {
             Attr::Sizes(vec![1, 1]),
             Attr::Size(1),
         ];
-        let dtype = draw.pick(&[DType::F32, DType::F32, DType::F32, DType::F16, DType::F64]);
+        let dtype = draw.pick(&[DType::F32, DType::F32, DType::F16]);
         let x = Type::new(dtype, &[n, h, w, c_in]);
         let filters = Type::new(dtype, &[size, size, c_in, c_out]);
         let types = [x.clone(), filters.clone()];

@@ -30,10 +30,6 @@ const FAR: f32 = 1.5;
 /// How many channels are computed together.
 const WIDE: usize = 16;
 
-/// The least channels, and the least products of them, that are worth the evaluations.
-const CHANNELS: usize = 16;
-const PAIRS: usize = 1 << 10;
-
 /// The most tiles at a time, and the most elements that they take at their points: those stay in the second cache.
 const MOST: usize = 64;
 const TOGETHER: usize = 3 << 16;
@@ -57,16 +53,14 @@ struct Tiles {
 }
 
 impl Convolution {
-    /// The size of the window, where tiles are worth their while.
-    fn tiled(&self) -> Option<usize> {
-        let [kh, kw, c_in, c_out] = self.filters;
+    /// The size of the window, where tiles are possible and worth their while.
+    fn tiled(&self, tiles: &Tiles) -> Option<usize> {
+        let [kh, kw, ..] = self.filters;
         let plain = [&self.down, &self.right]
             .iter()
-            .all(|a| a.stride == 1 && a.dilation == 1 && a.before < a.kernel && a.places > 1);
-        let channels = |c: usize| c >= CHANNELS && c.is_multiple_of(WIDE);
-        let worth = channels(c_in) && channels(c_out) && c_in * c_out >= PAIRS;
-        let fits = fuses() && self.groups == 1 && plain && worth && kh == kw;
-        Some(kh).filter(|k| fits && [3, 5].contains(k))
+            .all(|a| a.stride == 1 && a.dilation == 1 && a.before < a.kernel);
+        let fits = fuses() && self.groups == 1 && plain && kh == kw && [3, 5].contains(&kh);
+        Some(kh).filter(|size| fits && tiles.are_worth_it(*size))
     }
 
     fn tiles(&self) -> Tiles {
@@ -88,9 +82,10 @@ impl Convolution {
         filters: &[f32],
         y: &mut [f32],
     ) -> bool {
-        match self.tiled() {
-            Some(3) => convolve::<4, 3>(means, self.tiles(), x, (filters, false), y),
-            Some(_) => convolve::<2, 5>(means, self.tiles(), x, (filters, false), y),
+        let tiles = self.tiles();
+        match self.tiled(&tiles) {
+            Some(3) => convolve::<4, 3>(means, tiles, x, (filters, false), y),
+            Some(_) => convolve::<2, 5>(means, tiles, x, (filters, false), y),
             None => return false,
         }
         true
@@ -104,21 +99,20 @@ impl Convolution {
         filters: &[f32],
         dx: &mut [f32],
     ) -> bool {
-        let Some(kernel) = self.tiled() else {
-            return false;
-        };
         let straight = self.tiles();
+        let last = self.filters[0].saturating_sub(1);
         let tiles = Tiles {
             images: straight.images,
             input: straight.output,
             output: straight.input,
-            before: straight.before.map(|before| kernel - 1 - before),
+            before: straight.before.map(|before| last.saturating_sub(before)),
             from: straight.to,
             to: straight.from,
         };
-        match kernel {
-            3 => convolve::<4, 3>(means, tiles, dy, (filters, true), dx),
-            _ => convolve::<2, 5>(means, tiles, dy, (filters, true), dx),
+        match self.tiled(&tiles) {
+            Some(3) => convolve::<4, 3>(means, tiles, dy, (filters, true), dx),
+            Some(_) => convolve::<2, 5>(means, tiles, dy, (filters, true), dx),
+            None => return false,
         }
         true
     }
@@ -131,9 +125,10 @@ impl Convolution {
         dy: &[f32],
         df: &mut [f32],
     ) -> bool {
-        match self.tiled() {
-            Some(3) => filter_gradient::<4, 3>(means, self.tiles(), x, dy, df),
-            Some(_) => filter_gradient::<2, 5>(means, self.tiles(), x, dy, df),
+        let tiles = self.tiles();
+        match self.tiled(&tiles) {
+            Some(3) => filter_gradient::<4, 3>(means, tiles, x, dy, df),
+            Some(_) => filter_gradient::<2, 5>(means, tiles, x, dy, df),
             None => return false,
         }
         df.chunks(64).all(is_finite)
@@ -456,6 +451,22 @@ impl Tiles {
     /// How many tiles of `m` outputs there are down and across an image.
     fn counts(&self, m: usize) -> (usize, usize) {
         (self.output[0].div_ceil(m), self.output[1].div_ceil(m))
+    }
+
+    /// Whether fewer products are fewer by more than the evaluations take. What is counted is the time of a product in a large matrix,
+    /// as it was measured: small matrices take 26 terms more than they have, an input at a point 34, an output 17 or, of a larger
+    /// tile, 40, a filter at a point 160, and sums term by term reach 85% of what the machine can do.
+    fn are_worth_it(&self, size: usize) -> bool {
+        let (from, to) = (self.from, self.to);
+        let whole = |c: usize| c > 0 && c.is_multiple_of(WIDE);
+        let (down, across) = self.counts(POINTS + 1 - size);
+        let output = if size == 3 { 40 } else { 17 };
+        let times = |factors: &[usize]| factors.iter().map(|n| *n as f64).product::<f64>();
+        let each = times(&[from, to]) + times(&[26 + output, to]) + times(&[34, from]);
+        let tiles = times(&[ALL, self.images, down, across]) * each + times(&[160 * ALL, from, to]);
+        let [height, width] = self.output;
+        let terms = times(&[size, size, self.images, height, width, from, to]) / 0.85;
+        whole(from) && whole(to) && tiles < 0.95 * terms
     }
 
     /// How many tiles are computed together.
@@ -813,6 +824,116 @@ mod tests {
         (0..n)
             .map(|i| (i.wrapping_mul(7919) % 1009) as f32 / 500.0 - 1.0)
             .collect()
+    }
+
+    /// The sums as they stand, in f64: of a convolution, and of the gradient of its filters.
+    fn by_terms<const R: usize>(
+        tiles: &Tiles,
+        x: &[f32],
+        filters: Result<(&[f32], bool), &[f32]>,
+    ) -> Vec<f64> {
+        let Tiles { from, to, .. } = *tiles;
+        let ([h, w], [oh, ow]) = (tiles.input, tiles.output);
+        let made = match filters {
+            Ok(_) => tiles.images * oh * ow * to,
+            Err(_) => R * R * from * to,
+        };
+        let mut sums = vec![0.0; made];
+        for n in 0..tiles.images {
+            for (i, j) in (0..oh * ow).map(|p| (p / ow, p % ow)) {
+                for (k, l) in (0..R * R).map(|t| (t / R, t % R)) {
+                    let row = (i + k).wrapping_sub(tiles.before[0]);
+                    let column = (j + l).wrapping_sub(tiles.before[1]);
+                    if row >= h || column >= w {
+                        continue;
+                    }
+                    for (c, o) in (0..from * to).map(|p| (p / to, p % to)) {
+                        let x = f64::from(x[((n * h + row) * w + column) * from + c]);
+                        let output = ((n * oh + i) * ow + j) * to + o;
+                        let straight = ((k * R + l) * from + c) * to + o;
+                        let turned = (((R - 1 - k) * R + R - 1 - l) * to + o) * from + c;
+                        match filters {
+                            Ok((filters, false)) => {
+                                sums[output] += x * f64::from(filters[straight])
+                            }
+                            Ok((filters, true)) => sums[output] += x * f64::from(filters[turned]),
+                            Err(dy) => sums[straight] += x * f64::from(dy[output]),
+                        }
+                    }
+                }
+            }
+        }
+        sums
+    }
+
+    /// Equal up to the rounding of the largest; what is not finite is the same.
+    fn close(what: &str, found: &[f32], wanted: &[f64]) {
+        let largest = wanted.iter().filter(|x| x.is_finite());
+        let largest = largest.fold(1.0, |a: f64, b| a.max(b.abs()));
+        for (i, (found, wanted)) in found.iter().zip(wanted).enumerate() {
+            let found = f64::from(*found);
+            let same = match wanted.is_finite() {
+                true => (found - wanted).abs() < 4e-6 * largest,
+                false => found.is_nan() == wanted.is_nan() && !found.is_finite(),
+            };
+            assert!(same, "{what}, {i}: {found} for {wanted}");
+        }
+    }
+
+    fn whole<const M: usize, const R: usize>(tiles: Tiles, strange: Option<f32>) {
+        let scratch = crate::library::Scratch::default();
+        let pool = Pool::new(2);
+        let means = Means {
+            pool: &pool,
+            scratch: &scratch,
+        };
+        let (image, made) = tiles.sizes();
+        let mut x = numbers(tiles.images * image);
+        let filters = numbers(R * R * tiles.from * tiles.to);
+        if let Some(strange) = strange {
+            let middle = x.len() / 2;
+            x[middle] = strange;
+        }
+        for turned in [false, true] {
+            let mut y = vec![0.0; tiles.images * made];
+            convolve::<M, R>(means, tiles, &x, (&filters, turned), &mut y);
+            let wanted = by_terms::<R>(&tiles, &x, Ok((&filters, turned)));
+            close(&format!("{tiles:?} {R} {turned}"), &y, &wanted);
+        }
+        let (dy, mut df) = (numbers(tiles.images * made), vec![0.0; filters.len()]);
+        filter_gradient::<M, R>(means, tiles, &x, &dy, &mut df);
+        if strange.is_none() {
+            let wanted = by_terms::<R>(&tiles, &x, Err(&dy));
+            close(&format!("{tiles:?} {R}"), &df, &wanted);
+        }
+    }
+
+    #[test]
+    fn convolutions_are_the_sums_of_their_windows() {
+        if !fuses() {
+            return;
+        }
+        for (images, input, before, size) in [
+            (2, [9, 7], [1, 1], 3),
+            (1, [4, 17], [0, 2], 3),
+            (3, [6, 6], [2, 0], 5),
+            (1, [12, 5], [4, 2], 5),
+        ] {
+            let tiles = Tiles {
+                images,
+                input,
+                output: [0, 1].map(|i| input[i] + 2 * before[i] + 1 - size),
+                before,
+                from: 32,
+                to: 16,
+            };
+            for strange in [None, Some(f32::NAN), Some(f32::INFINITY), Some(3e38)] {
+                match size {
+                    3 => whole::<4, 3>(tiles, strange),
+                    _ => whole::<2, 5>(tiles, strange),
+                }
+            }
+        }
     }
 
     /// Six inputs and a window of `R` taps, along one dimension.
