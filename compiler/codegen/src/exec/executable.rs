@@ -30,7 +30,12 @@ pub struct Executable {
     pointers: (Pointers, Pointers),
     /// The places of state that were last found to be different.
     places: Vec<usize>,
+    /// Where each input was last, and how many steps it has been there, as far as they are counted.
+    fed: Vec<(usize, u8)>,
 }
+
+/// After so many steps an input is taken for one that stays where it is.
+const STAYS: u8 = 3;
 
 impl Executable {
     /// Compiles a graph, which should be simplified.
@@ -40,7 +45,7 @@ impl Executable {
         options: &Options,
     ) -> Result<Executable, CompileError> {
         let kernels = fuse::fuse(graph, options.fusion);
-        let inputs = graph
+        let inputs: Vec<(String, Type)> = graph
             .inputs()
             .map(|(name, v)| (name.to_owned(), graph.ty(v).clone()))
             .collect();
@@ -60,6 +65,7 @@ impl Executable {
         let staged = unit.program.kernels.writes.iter().map(stage).collect();
         Ok(Executable {
             unit,
+            fed: vec![(0, 0); inputs.len()],
             inputs,
             pool,
             scratch: Scratch::default(),
@@ -185,6 +191,17 @@ impl Executable {
             );
             self.places = places.to_vec();
             memory::gather_pages(state, places);
+        }
+        for (input, (last, steps)) in inputs.iter().zip(&mut self.fed) {
+            let now = memory::pointer(input).addr();
+            *steps = match now == *last {
+                true => steps.saturating_add(1),
+                false => 0,
+            };
+            *last = now;
+            if *steps == STAYS {
+                memory::gather_pages_of(input);
+            }
         }
         let (feeds, before) = &mut self.pointers;
         feeds.0.clear();

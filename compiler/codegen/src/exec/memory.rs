@@ -44,8 +44,7 @@ pub(super) fn gather_pages(state: &mut [Tensor], places: &[usize]) {
     let mut all: Vec<(*mut u8, usize)> = Vec::with_capacity(places.len());
     for place in places {
         let tensor = &mut state[*place];
-        let bytes = tensor.shape().iter().product::<usize>() * tensor.dtype().bytes();
-        all.push((pointer_mut(tensor), bytes));
+        all.push((pointer_mut(tensor), bytes_of(tensor)));
     }
     all.sort_unstable_by_key(|(first, _)| first.addr());
     let mut run: Option<(*mut u8, usize)> = None;
@@ -60,6 +59,15 @@ pub(super) fn gather_pages(state: &mut [Tensor], places: &[usize]) {
         }
         run = Some((first, bytes));
     }
+}
+
+/// The same for one tensor.
+pub(super) fn gather_pages_of(tensor: &Tensor) {
+    advise(pointer(tensor), bytes_of(tensor), true);
+}
+
+fn bytes_of(tensor: &Tensor) -> usize {
+    tensor.shape().iter().product::<usize>() * tensor.dtype().bytes()
 }
 
 /// Advice on the large pages that hold some bytes; with `now` what is there is moved into them at once. Few bytes are left alone.

@@ -81,8 +81,14 @@ impl Space {
     /// How many rows are one task: a rule of sizes alone, so that results do not depend on threads.
     pub fn rows_per_task(&self, map: &Map) -> usize {
         const ELEMENTS: usize = 8192;
+        // Of much there are fewer and longer ones: each begins with streams that the machine does not know yet.
+        const MOST: usize = 1 << 16;
+        const TASKS: usize = 64;
         match self.is_flat(map) {
-            true => ELEMENTS,
+            true => {
+                let all: usize = map.shape.iter().product();
+                (all / TASKS).clamp(ELEMENTS, MOST).next_multiple_of(64)
+            }
             false => {
                 (ELEMENTS / (self.inner * self.middle.iter().product::<usize>()).max(1)).max(1)
             }
