@@ -240,3 +240,18 @@ fn compiled_equals_interpreted_third_quarter() {
 fn compiled_equals_interpreted_fourth_quarter() {
     search(3);
 }
+
+/// A graph of another search, whose loop keeps more values than there are registers: a value that was put aside was overwritten before it
+/// was read for the last time.
+#[test]
+fn what_is_put_aside_stays_until_it_is_read() {
+    let ways = Way::others();
+    let search = Search {
+        seed: 77_123,
+        first: 5_577,
+        count: 1,
+    };
+    search.run("compiled against interpreted", |graph, feeds, _| {
+        check(graph, feeds, &ways.iter().collect::<Vec<_>>())
+    });
+}

@@ -172,12 +172,16 @@ pub(super) fn write(asm: &mut Asm, frame: &mut Frame, block: &Block, room: &Room
         free: room.free(),
         inside: [None; 16],
         spills: Vec::new(),
+        ended: Vec::new(),
         now: 0,
     };
     for (i, op) in block.ops.iter().enumerate() {
         if wanted[i] {
             writer.now = i;
             writer.op(V(i as u32), *op);
+            for place in writer.ended.drain(..) {
+                writer.spills[place] = false;
+            }
         }
     }
 }
@@ -202,6 +206,9 @@ struct Writer<'a> {
     inside: [Option<V>; 16],
     /// Whether each place in memory is in use.
     spills: Vec<bool>,
+    /// Places whose values nobody reads after this operation. It may read them itself when its result has taken a register, so they are
+    /// free only then.
+    ended: Vec<usize>,
     now: usize,
 }
 
@@ -312,9 +319,7 @@ impl Writer<'_> {
             }
             if self.next_read(*v) == u32::MAX {
                 let home = &mut self.homes[v.index()];
-                if let Some(place) = home.spill.take() {
-                    self.spills[place] = false;
-                }
+                self.ended.extend(home.spill.take());
                 if let Some(r) = home.register.take() {
                     self.inside[r as usize] = None;
                     self.free.push(r);
