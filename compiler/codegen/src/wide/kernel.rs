@@ -426,37 +426,24 @@ impl Kernel<'_> {
         self.asm.vector(MOVE, free, 0, Rm::Mem(window), None);
         let mask = Rm::Mem(self.frame.mask());
         self.asm.vector(PUT, free, 0, mask, None);
-        let needed = self.phases.needed(self.map, phase);
-        let truths = |i: usize| {
-            let inst = &self.map.body[i];
-            needed[i] && inst.dtype == DType::Bool && !self.phases.per_row[i]
-        };
-        let loads: Vec<usize> = (0..self.map.body.len())
-            .filter(|i| truths(*i))
-            .filter_map(|i| match self.map.body[i].op {
-                InstOp::Load(load) => Some(load),
-                _ => None,
-            })
-            .collect();
-        let stores: Vec<usize> = (0..self.map.stores.len())
-            .filter(|s| {
-                let store = self.map.stores[*s];
-                !store.row
-                    && self.phases.first[store.register] == phase
-                    && self.map.body[store.register].dtype == DType::Bool
-            })
-            .collect();
+        let body = self.body(phase, folds, true)?;
+        // What the body does, which is more than the walk needs where it keeps something for a later one.
+        let truths = body.block.ops.iter().filter_map(|op| match op {
+            Op::LoadBytes(access) => Some((*access, true)),
+            Op::StoreBytes(access, _) => Some((*access, false)),
+            _ => None,
+        });
+        let truths: Vec<(usize, bool)> = truths.collect();
         // There is one place for truths at the end of a row.
-        if loads.len() + stores.len() > 1 {
+        if truths.len() > 1 {
             return None;
         }
-        if let [load] = loads[..] {
-            self.copy_truths(load, true);
+        if let [(access, true)] = truths[..] {
+            self.copy_truths(access, true);
         }
-        let body = self.body(phase, folds, true)?;
         registers::write(&mut self.asm, &mut self.frame, &body.block, room);
-        if let [store] = stores[..] {
-            self.copy_truths(self.map.loads.len() + store, false);
+        if let [(access, false)] = truths[..] {
+            self.copy_truths(access, false);
         }
         self.asm.place(done);
         Some(())
