@@ -234,15 +234,7 @@ fn convolutions_agree() {
         let dtype = draw.pick(&[DType::F32, DType::F32, DType::F64, DType::F16, DType::Bf16]);
         let x = Type::new(dtype, &[n, h, w, c_in * groups]);
         let filters = Type::new(dtype, &[kh, kw, c_in, each * groups]);
-        let types = [x.clone(), filters.clone()];
-        let made = infer(prim("conv2d"), &types, &window);
-        let y = made.expect("the sizes go together").remove(0);
-        bench.agree(prim("conv2d"), &window, &draw.tensors(&types));
-        let shaped = |ty: &Type| [&[Attr::Sizes(ty.shape.clone())], &window[..]].concat();
-        let tensors = draw.tensors(&[y.clone(), filters.clone()]);
-        bench.agree(prim("conv2d_input_grad"), &shaped(&x), &tensors);
-        let tensors = draw.tensors(&[x, y]);
-        bench.agree(prim("conv2d_filter_grad"), &shaped(&filters), &tensors);
+        bench.convolution_agrees(&mut draw, x, filters, &window);
     }
 }
 
@@ -266,15 +258,7 @@ fn convolutions_by_tiles_agree() {
         let dtype = draw.pick(&[DType::F32, DType::F32, DType::F16]);
         let x = Type::new(dtype, &[n, h, w, c_in]);
         let filters = Type::new(dtype, &[size, size, c_in, c_out]);
-        let types = [x.clone(), filters.clone()];
-        let made = infer(prim("conv2d"), &types, &window);
-        let y = made.expect("the sizes go together").remove(0);
-        bench.agree(prim("conv2d"), &window, &draw.tensors(&types));
-        let shaped = |ty: &Type| [&[Attr::Sizes(ty.shape.clone())], &window[..]].concat();
-        let tensors = draw.tensors(&[y.clone(), filters.clone()]);
-        bench.agree(prim("conv2d_input_grad"), &shaped(&x), &tensors);
-        let tensors = draw.tensors(&[x, y]);
-        bench.agree(prim("conv2d_filter_grad"), &shaped(&filters), &tensors);
+        bench.convolution_agrees(&mut draw, x, filters, &window);
     }
 }
 
@@ -567,6 +551,19 @@ impl Bench {
             pools: [1, 2, 3, 8].map(Pool::exactly).into(),
             scratch: Scratch::default(),
         }
+    }
+
+    /// A convolution and both its gradients.
+    fn convolution_agrees(&mut self, draw: &mut Draw, x: Type, filters: Type, window: &[Attr]) {
+        let types = [x.clone(), filters.clone()];
+        let made = infer(prim("conv2d"), &types, window);
+        let y = made.expect("the sizes go together").remove(0);
+        self.agree(prim("conv2d"), window, &draw.tensors(&types));
+        let shaped = |ty: &Type| [&[Attr::Sizes(ty.shape.clone())], window].concat();
+        let tensors = draw.tensors(&[y.clone(), filters.clone()]);
+        self.agree(prim("conv2d_input_grad"), &shaped(&x), &tensors);
+        let tensors = draw.tensors(&[x, y]);
+        self.agree(prim("conv2d_filter_grad"), &shaped(&filters), &tensors);
     }
 
     /// Runs a primitive here and in the interpreter; the fault that both give.
