@@ -4,7 +4,7 @@
 //! a run may be from the interpreter's and still be right: in a sum that cancels or next to a step of a function that is far, elsewhere
 //! it is next to nothing.
 
-use trainspec_ir::graph::{Eval, Graph, Node, Prim, Type, ValueId, What};
+use trainspec_ir::graph::{Attr, Eval, Graph, Node, Prim, Type, ValueId, What};
 use trainspec_ir::{DType, Tensor};
 
 use crate::feeds::Numbers;
@@ -78,7 +78,7 @@ pub fn noisy(graph: &Graph, seed: u64) -> Graph {
         numbers: Numbers::new(seed),
         together: seed.is_multiple_of(2),
     };
-    noise.graph(graph)
+    noise.graph(graph, None)
 }
 
 /// Where errors come from.
@@ -88,8 +88,15 @@ struct Noise {
     together: bool,
 }
 
+/// The rounds of a loop: each has errors of its own. With the same ones in all, those of one round can cancel those of another.
+#[derive(Debug, Clone, Copy)]
+struct Rounds {
+    length: usize,
+    position: ValueId,
+}
+
 impl Noise {
-    fn graph(&mut self, graph: &Graph) -> Graph {
+    fn graph(&mut self, graph: &Graph, rounds: Option<Rounds>) -> Graph {
         let mut out = Graph {
             nodes: Vec::with_capacity(graph.nodes.len() * 3),
             ..graph.clone()
@@ -113,19 +120,26 @@ impl Noise {
                     if amount > 0.0 && accumulates(prim) {
                         // Equal numbers err all in one direction, however they are added.
                         amount += terms(graph, before) / 16.0;
-                        // The error of a sum is small next to its largest part, not next to the sum.
+                    }
+                    if amount > 0.0 && (accumulates(prim) || prim.name == "orthogonalize") {
+                        // The error of a sum is small next to its largest part, not next to the sum. What is left of a row that others
+                        // nearly add up to is nothing but such errors, and has any direction.
                         for operand in &mut node.operands {
-                            *operand = self.shaken(&mut out, *operand, 4.0);
+                            *operand = self.shaken(&mut out, *operand, 4.0, rounds);
                         }
                     }
                 }
-                What::Scan(scan) => scan.body = self.graph(&scan.body),
+                What::Scan(scan) => {
+                    let (_, position) = scan.body.inputs().last().expect("a round has a position");
+                    let length = scan.length;
+                    scan.body = self.graph(&scan.body, Some(Rounds { length, position }));
+                }
                 What::Input(_) | What::Const(_) | What::Read(_) => {}
             }
             let results = node.results.clone();
             out.nodes.push(node);
             for v in results {
-                now[v.index()] = self.shaken(&mut out, v, amount);
+                now[v.index()] = self.shaken(&mut out, v, amount, rounds);
             }
         }
         for write in &mut out.writes {
@@ -138,26 +152,39 @@ impl Noise {
     }
 
     /// A value with an error of that many of its last places, in either direction.
-    fn shaken(&mut self, out: &mut Graph, v: ValueId, places: f64) -> ValueId {
+    fn shaken(
+        &mut self,
+        out: &mut Graph,
+        v: ValueId,
+        places: f64,
+        rounds: Option<Rounds>,
+    ) -> ValueId {
         let ty = out.ty(v).clone();
         if places == 0.0 || !ty.dtype.is_float() {
             return v;
         }
+        let mut all = ty.clone();
+        if let Some(rounds) = rounds {
+            all.shape.insert(0, rounds.length);
+        }
         let mut factor =
             || 1.0 + (self.numbers.unit() * (places + 0.5)).round() * epsilon(ty.dtype);
-        let factors: Vec<f64> = match self.together {
-            true => vec![factor(); ty.elements()],
-            false => (0..ty.elements()).map(|_| factor()).collect(),
-        };
-        let factors = Tensor::from_f64s(&ty, factors);
-        let constant = push(out, What::Const(factors), Vec::new(), &ty);
-        let multiply = trainspec_ir::ops::find_prim("multiply").expect("there is a product");
-        push(
-            out,
-            What::Prim(multiply, Vec::new().into()),
-            vec![v, constant],
-            &ty,
-        )
+        let mut factors: Vec<f64> = Vec::with_capacity(all.elements());
+        for _ in 0..rounds.map_or(1, |r| r.length) {
+            match self.together {
+                true => factors.resize(factors.len() + ty.elements(), factor()),
+                false => factors.extend((0..ty.elements()).map(|_| factor())),
+            }
+        }
+        let factors = Tensor::from_f64s(&all, factors);
+        let mut factors = push(out, What::Const(factors), Vec::new(), &all);
+        let prim = |name: &str| trainspec_ir::ops::find_prim(name).expect("there is such a one");
+        if let Some(rounds) = rounds {
+            let take = What::Prim(prim("take"), vec![Attr::Flag(false)].into());
+            factors = push(out, take, vec![factors, rounds.position], &ty);
+        }
+        let multiply = What::Prim(prim("multiply"), Vec::new().into());
+        push(out, multiply, vec![v, factors], &ty)
     }
 }
 
