@@ -39,6 +39,13 @@ fn places(prim: &Prim, dtype: DType) -> f64 {
     }
 }
 
+/// Whether the error of a sum is told by the sum of the sizes of its terms. Halves are added up in more digits; the others choose by
+/// what they are given.
+fn by_sizes(prim: &Prim, dtype: DType) -> bool {
+    let half = matches!(dtype, DType::F16 | DType::Bf16);
+    accumulates(prim) && !half && prim.name != "max_pool2d_grad"
+}
+
 /// Whether a primitive adds or multiplies many numbers, in an order of its own.
 fn accumulates(prim: &Prim) -> bool {
     [
@@ -110,7 +117,7 @@ impl Noise {
             for operand in &mut node.operands {
                 *operand = now[operand.index()];
             }
-            let mut amount = 0.0;
+            let (mut amount, mut sizes) = (0.0, None);
             match &mut node.what {
                 What::Prim(prim, _) => {
                     let dtype = graph.ty(node.results[0]).dtype;
@@ -121,9 +128,11 @@ impl Noise {
                         // Equal numbers err all in one direction, however they are added.
                         amount += terms(graph, before) / 16.0;
                     }
-                    if amount > 0.0 && (accumulates(prim) || prim.name == "orthogonalize") {
-                        // The error of a sum is small next to its largest part, not next to the sum. What is left of a row that others
-                        // nearly add up to is nothing but such errors, and has any direction.
+                    if amount > 0.0 && by_sizes(prim, dtype) {
+                        // The error of a sum is small next to the sum of the sizes of its terms, not next to the sum.
+                        sizes = Some(self.sizes(&mut out, &node));
+                    } else if amount > 0.0 && (accumulates(prim) || prim.name == "orthogonalize") {
+                        // What is left of a row that others nearly add up to is nothing but errors, and has any direction.
                         for operand in &mut node.operands {
                             *operand = self.shaken(&mut out, *operand, 4.0, rounds);
                         }
@@ -139,7 +148,10 @@ impl Noise {
             let results = node.results.clone();
             out.nodes.push(node);
             for v in results {
-                now[v.index()] = self.shaken(&mut out, v, amount, rounds);
+                now[v.index()] = match sizes {
+                    Some(sizes) => self.moved(&mut out, v, sizes, amount, rounds),
+                    None => self.shaken(&mut out, v, amount, rounds),
+                };
             }
         }
         for write in &mut out.writes {
@@ -151,6 +163,19 @@ impl Noise {
         out
     }
 
+    /// What a sum would be of the sizes of all numbers that go into it.
+    fn sizes(&mut self, out: &mut Graph, sum: &Node) -> ValueId {
+        let mut operands = sum.operands.clone();
+        for operand in &mut operands {
+            let ty = out.ty(*operand).clone();
+            if ty.dtype.is_float() {
+                *operand = push(out, primitive("abs", &[]), vec![*operand], &ty);
+            }
+        }
+        let ty = out.ty(sum.results[0]).clone();
+        push(out, sum.what.clone(), operands, &ty)
+    }
+
     /// A value with an error of that many of its last places, in either direction.
     fn shaken(
         &mut self,
@@ -159,33 +184,66 @@ impl Noise {
         places: f64,
         rounds: Option<Rounds>,
     ) -> ValueId {
-        let ty = out.ty(v).clone();
-        if places == 0.0 || !ty.dtype.is_float() {
+        if places == 0.0 || !out.ty(v).dtype.is_float() {
             return v;
         }
+        let ty = out.ty(v).clone();
+        let factors = self.errors(out, ty.clone(), 1.0, places, rounds);
+        push(out, primitive("multiply", &[]), vec![v, factors], &ty)
+    }
+
+    /// A value with an error of that many of the last places of another.
+    fn moved(
+        &mut self,
+        out: &mut Graph,
+        v: ValueId,
+        sizes: ValueId,
+        places: f64,
+        rounds: Option<Rounds>,
+    ) -> ValueId {
+        let ty = out.ty(v).clone();
+        let factors = self.errors(out, ty.clone(), 0.0, places, rounds);
+        let errors = push(out, primitive("multiply", &[]), vec![sizes, factors], &ty);
+        push(out, primitive("add", &[]), vec![v, errors], &ty)
+    }
+
+    /// Errors of up to so many last places, around a number.
+    fn errors(
+        &mut self,
+        out: &mut Graph,
+        ty: Type,
+        around: f64,
+        places: f64,
+        rounds: Option<Rounds>,
+    ) -> ValueId {
         let mut all = ty.clone();
         if let Some(rounds) = rounds {
             all.shape.insert(0, rounds.length);
         }
-        let mut factor =
-            || 1.0 + (self.numbers.unit() * (places + 0.5)).round() * epsilon(ty.dtype);
-        let mut factors: Vec<f64> = Vec::with_capacity(all.elements());
+        let mut one =
+            || around + (self.numbers.unit() * (places + 0.5)).round() * epsilon(ty.dtype);
+        let mut errors: Vec<f64> = Vec::with_capacity(all.elements());
         for _ in 0..rounds.map_or(1, |r| r.length) {
             match self.together {
-                true => factors.resize(factors.len() + ty.elements(), factor()),
-                false => factors.extend((0..ty.elements()).map(|_| factor())),
+                true => errors.resize(errors.len() + ty.elements(), one()),
+                false => errors.extend((0..ty.elements()).map(|_| one())),
             }
         }
-        let factors = Tensor::from_f64s(&all, factors);
-        let mut factors = push(out, What::Const(factors), Vec::new(), &all);
-        let prim = |name: &str| trainspec_ir::ops::find_prim(name).expect("there is such a one");
-        if let Some(rounds) = rounds {
-            let take = What::Prim(prim("take"), vec![Attr::Flag(false)].into());
-            factors = push(out, take, vec![factors, rounds.position], &ty);
+        let errors = Tensor::from_f64s(&all, errors);
+        let errors = push(out, What::Const(errors), Vec::new(), &all);
+        match rounds {
+            Some(rounds) => {
+                let take = primitive("take", &[Attr::Flag(false)]);
+                push(out, take, vec![errors, rounds.position], &ty)
+            }
+            None => errors,
         }
-        let multiply = What::Prim(prim("multiply"), Vec::new().into());
-        push(out, multiply, vec![v, factors], &ty)
     }
+}
+
+fn primitive(name: &str, attrs: &[Attr]) -> What {
+    let prim = trainspec_ir::ops::find_prim(name).expect("there is such a primitive");
+    What::Prim(prim, attrs.to_vec().into())
 }
 
 fn push(out: &mut Graph, what: What, operands: Vec<ValueId>, ty: &Type) -> ValueId {
