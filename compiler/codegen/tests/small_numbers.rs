@@ -21,7 +21,7 @@ fn results(dtype: DType, small: f64, threads: usize) -> Vec<Tensor> {
     b.result("sum", (x * x).sum(&[0]));
     let graph = b.finish();
     let least = match dtype {
-        DType::F32 => f64::from(f32::MIN_POSITIVE),
+        DType::F32 | DType::Bf16 => f64::from(f32::MIN_POSITIVE),
         _ => f64::MIN_POSITIVE,
     };
     let [x, m] = [small, least].map(|v| Tensor::from_f64s(&ty, std::iter::repeat_n(v, MANY)));
@@ -37,7 +37,12 @@ fn results(dtype: DType, small: f64, threads: usize) -> Vec<Tensor> {
 
 #[test]
 fn small_results_are_zero_on_every_thread() {
-    for (dtype, small) in [(DType::F32, 1e-20), (DType::F64, 1e-160)] {
+    let smalls = [
+        (DType::F32, 1e-20),
+        (DType::Bf16, 1e-20),
+        (DType::F64, 1e-160),
+    ];
+    for (dtype, small) in smalls {
         for threads in [1, 2, 3] {
             for tensor in results(dtype, small, threads) {
                 assert!(

@@ -22,15 +22,15 @@ fn from<T: Elem>(r: &mut Routine<'_>) {
 #[inline(always)]
 fn convert<T: Elem, U: Elem>(x: T) -> U {
     match (T::DTYPE.is_float(), U::DTYPE.is_float()) {
-        (true, true) => U::from_f64(x.to_f64()),
+        (true, true) => U::rounded(x.to_f64()),
         (true, false) => match U::DTYPE.int_range() {
             Some((least, most)) => U::from_i64((x.to_f64() as i64).clamp(least, most)),
             None => U::from_i64(i64::from(x.to_f64() != 0.0)),
         },
         (false, true) => match U::DTYPE {
-            DType::F64 => U::from_f64(x.to_i64() as f64),
+            DType::F64 => U::rounded(x.to_i64() as f64),
             // Not by way of f64, which would round twice.
-            _ => U::from_f64(f64::from(x.to_i64() as f32)),
+            _ => U::rounded(f64::from(x.to_i64() as f32)),
         },
         (false, false) => U::from_i64(x.to_i64()),
     }

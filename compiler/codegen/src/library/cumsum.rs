@@ -11,7 +11,7 @@ pub(super) fn cumsum(r: &mut Routine<'_>) -> Result<(), Fault> {
     r.check();
     let dtype = r.types[0].dtype;
     match dtype.is_float() {
-        true => floats!(dtype, T => run(r, 0.0, |sum, x: T| sum + x.to_f64(), T::from_f64)),
+        true => floats!(dtype, T => run(r, 0.0, |sum, x: T| sum + x.to_f64(), T::rounded)),
         false => ints!(dtype, T => {
             run(r, 0, |sum: i64, x: T| sum.wrapping_add(x.to_i64()), T::from_i64)
         }),

@@ -25,8 +25,9 @@ pub(super) trait Elem:
     /// As the interpreter has it: f64 for a float, else through i64.
     fn to_f64(self) -> f64;
 
-    /// A float rounded to this type; not for integers.
-    fn from_f64(x: f64) -> Self;
+    /// A float rounded to this type, and zero where that is too small to be a normal number, but for f16; not for integers. (Not `from_f64`:
+    /// halves have one of their own, which comes first.)
+    fn rounded(x: f64) -> Self;
 
     /// An integer or truth; not for floats.
     fn to_i64(self) -> i64;
@@ -87,7 +88,7 @@ impl Real for f64 {
 pub(super) trait Int: Elem + Ord {}
 
 macro_rules! elem {
-    ($($variant:ident: $ty:ty, $to_f64:expr, $from_f64:expr, $to_i64:expr, $from_i64:expr;)*) => {
+    ($($variant:ident: $ty:ty, $to_f64:expr, $rounded:expr, $to_i64:expr, $from_i64:expr;)*) => {
         $(impl Elem for $ty {
             const DTYPE: DType = DType::$variant;
 
@@ -112,8 +113,8 @@ macro_rules! elem {
             }
 
             #[inline(always)]
-            fn from_f64(x: f64) -> Self {
-                let convert: fn(f64) -> $ty = $from_f64;
+            fn rounded(x: f64) -> Self {
+                let convert: fn(f64) -> $ty = $rounded;
                 convert(x)
             }
 
@@ -138,7 +139,7 @@ const INT: &str = "an integer was used as a float";
 
 elem! {
     F16: f16, f16::to_f64, f16::from_f64, |_| panic!("{FLOAT}"), |_| panic!("{FLOAT}");
-    Bf16: bf16, bf16::to_f64, bf16::from_f64, |_| panic!("{FLOAT}"), |_| panic!("{FLOAT}");
+    Bf16: bf16, bf16::to_f64, narrowed, |_| panic!("{FLOAT}"), |_| panic!("{FLOAT}");
     F32: f32, |x| x.into(), |x| x as f32, |_| panic!("{FLOAT}"), |_| panic!("{FLOAT}");
     F64: f64, |x| x, |x| x, |_| panic!("{FLOAT}"), |_| panic!("{FLOAT}");
     I8: i8, |_| panic!("{INT}"), |_| panic!("{INT}"), |n| n.into(), |n| n as i8;
@@ -147,6 +148,17 @@ elem! {
     I64: i64, |_| panic!("{INT}"), |_| panic!("{INT}"), |n| n, |n| n;
     U8: u8, |_| panic!("{INT}"), |_| panic!("{INT}"), |n| n.into(), |n| n as u8;
     Bool: bool, |_| panic!("{INT}"), |_| panic!("{INT}"), |b| b.into(), |n| n != 0;
+}
+
+/// The nearest bf16, but a zero where that is too small to be a normal number, as the machine has it for f32 and f64.
+#[inline(always)]
+fn narrowed(x: f64) -> bf16 {
+    let nearest = bf16::from_f64(x);
+    match nearest.to_bits() {
+        // Without a bit of its exponent.
+        bits if bits & 0x7F80 == 0 => bf16::from_bits(bits & 0x8000),
+        _ => nearest,
+    }
 }
 
 macro_rules! float {
@@ -181,7 +193,7 @@ macro_rules! float {
 
 float! {
     f16, f32, f16::to_f32, |x| f16::from_f64(x.into()), |_| None, |_| None;
-    bf16, f32, bf16::to_f32, |x| bf16::from_f64(x.into()), |_| None, |_| None;
+    bf16, f32, bf16::to_f32, |x| narrowed(x.into()), |_| None, |_| None;
     f32, f32, |x| x, |x| x, |x| Some(x), |x| Some(x);
     f64, f64, |x| x, |x| x, |x| Some(x), |x| Some(x);
 }

@@ -17,9 +17,9 @@ pub(super) fn elementwise(r: &mut Routine<'_>) -> Result<(), Fault> {
     r.check();
     let dtype = r.types[0].dtype;
     match &r.prim.eval {
-        Eval::Float1(f) => floats!(dtype, T => map1(r, |a: T| T::from_f64(f(a.to_f64())))),
+        Eval::Float1(f) => floats!(dtype, T => map1(r, |a: T| T::rounded(f(a.to_f64())))),
         Eval::Number1(f, _) if dtype.is_float() => {
-            floats!(dtype, T => map1(r, |a: T| T::from_f64(f(a.to_f64()))))
+            floats!(dtype, T => map1(r, |a: T| T::rounded(f(a.to_f64()))))
         }
         Eval::Number1(_, g) => ints!(dtype, T => map1(r, |a: T| T::from_i64(g(a.to_i64())))),
         Eval::Float2(f) => float2(r, *f),
@@ -58,7 +58,7 @@ pub(super) fn select(r: &mut Routine<'_>) -> Result<(), Fault> {
 
 fn float2(r: &mut Routine<'_>, f: fn(f64, f64) -> f64) {
     floats!(r.types[0].dtype, T => {
-        map2(r, |a: T, b: T| T::from_f64(f(a.to_f64(), b.to_f64())))
+        map2(r, |a: T, b: T| T::rounded(f(a.to_f64(), b.to_f64())))
     })
 }
 

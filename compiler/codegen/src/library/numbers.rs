@@ -65,7 +65,7 @@ pub(super) fn random_uniform(r: &mut Routine<'_>) -> Result<(), Fault> {
             for (j, some) in part.chunks_mut(size).enumerate() {
                 let words = key.block((first + j) as u64);
                 for (k, y) in some.iter_mut().enumerate() {
-                    *y = T::from_f64(unit(match size {
+                    *y = T::rounded(unit(match size {
                         2 => pair(words[2 * k], words[2 * k + 1]),
                         _ => u64::from(words[k] >> (32 - bits)),
                     }));

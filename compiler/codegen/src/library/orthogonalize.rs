@@ -34,7 +34,7 @@ pub(super) fn orthogonalize(r: &mut Routine<'_>) -> Result<(), Fault> {
             let y = y::<T>(&mut r.outputs[0]);
             for k in 0..n {
                 for i in 0..m {
-                    y[place(i, k)] = T::from_f64(q[k * m + i]);
+                    y[place(i, k)] = T::rounded(q[k * m + i]);
                 }
             }
         });

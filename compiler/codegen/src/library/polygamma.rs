@@ -11,6 +11,6 @@ use super::elementwise::map1;
 pub(super) fn polygamma(r: &mut Routine<'_>) -> Result<(), Fault> {
     r.check();
     let order = r.size("order");
-    floats!(r.types[0].dtype, T => map1(r, |x: T| T::from_f64(polygamma_of(order, x.to_f64()))));
+    floats!(r.types[0].dtype, T => map1(r, |x: T| T::rounded(polygamma_of(order, x.to_f64()))));
     Ok(())
 }

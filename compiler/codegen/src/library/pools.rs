@@ -155,7 +155,7 @@ pub(super) fn max_pool2d(r: &mut Routine<'_>) -> Result<(), Fault> {
         Some((least, _)) => {
             ints!(dtype, T => largest(r, T::from_i64(least), |a: T, b: T| a > b));
         }
-        None => floats!(dtype, T => largest(r, T::from_f64(f64::NEG_INFINITY), above::<T>)),
+        None => floats!(dtype, T => largest(r, T::rounded(f64::NEG_INFINITY), above::<T>)),
     }
     Ok(())
 }
@@ -197,7 +197,7 @@ fn sum<T: Float>(r: &mut Routine<'_>) {
     each_place(r, |pooling, image, place, y: &mut [T]| {
         for (i, y) in y.chunks_mut(BESIDE).enumerate() {
             // A sum of no terms is -0, because that changes none.
-            let mut sums = [T::Sum::from_f64(-0.0); BESIDE];
+            let mut sums = [T::Sum::rounded(-0.0); BESIDE];
             pooling.under(place, |at| {
                 let xs = &x[image + at + i * BESIDE..][..y.len()];
                 for (sum, x) in sums.iter_mut().zip(xs) {

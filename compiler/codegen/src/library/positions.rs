@@ -13,7 +13,7 @@ use crate::exec::parts;
 pub(super) fn argmax(r: &mut Routine<'_>) -> Result<(), Fault> {
     let dtype = r.types[0].dtype;
     match dtype.is_float() {
-        true => floats!(dtype, T => first(r, Some(T::from_f64(f64::NEG_INFINITY)), |a, b| a > b)),
+        true => floats!(dtype, T => first(r, Some(T::rounded(f64::NEG_INFINITY)), |a, b| a > b)),
         false => ints!(dtype, T => first(r, None, |a: T, b: T| a > b)),
     }
     Ok(())
@@ -23,7 +23,7 @@ pub(super) fn argmax(r: &mut Routine<'_>) -> Result<(), Fault> {
 pub(super) fn argmin(r: &mut Routine<'_>) -> Result<(), Fault> {
     let dtype = r.types[0].dtype;
     match dtype.is_float() {
-        true => floats!(dtype, T => first(r, Some(T::from_f64(f64::INFINITY)), |a, b| a < b)),
+        true => floats!(dtype, T => first(r, Some(T::rounded(f64::INFINITY)), |a, b| a < b)),
         false => ints!(dtype, T => first(r, None, |a: T, b: T| a < b)),
     }
     Ok(())

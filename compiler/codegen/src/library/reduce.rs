@@ -72,11 +72,11 @@ type Sum<T> = <T as Float>::Sum;
 fold!(SumFloat<T: Float>, Sum<T>, Sum::<T>::default(), T::widen, |a, b| a + b, T::narrow);
 fold!(SumInt<T: Int>, i64, 0, T::to_i64, i64::wrapping_add, T::from_i64);
 // In f64, because a product in a narrower type could overflow on the way.
-fold!(ProdFloat<T: Float>, f64, 1.0, T::to_f64, |a, b| a * b, T::from_f64);
+fold!(ProdFloat<T: Float>, f64, 1.0, T::to_f64, |a, b| a * b, T::rounded);
 fold!(ProdInt<T: Int>, i64, 1, T::to_i64, i64::wrapping_mul, T::from_i64);
-fold!(MaxFloat<T: Float>, Sum<T>, Sum::<T>::from_f64(f64::NEG_INFINITY), T::widen, larger, T::narrow);
+fold!(MaxFloat<T: Float>, Sum<T>, Sum::<T>::rounded(f64::NEG_INFINITY), T::widen, larger, T::narrow);
 fold!(MaxInt<T: Int>, i64, T::DTYPE.int_range().map_or(0, |r| r.0), T::to_i64, i64::max, T::from_i64);
-fold!(MinFloat<T: Float>, Sum<T>, Sum::<T>::from_f64(f64::INFINITY), T::widen, smaller, T::narrow);
+fold!(MinFloat<T: Float>, Sum<T>, Sum::<T>::rounded(f64::INFINITY), T::widen, smaller, T::narrow);
 fold!(MinInt<T: Int>, i64, T::DTYPE.int_range().map_or(0, |r| r.1), T::to_i64, i64::min, T::from_i64);
 fold!(Any<T: Elem>, bool, false, |x: T| x.to_i64() != 0, |a, b| a | b, |b| T::from_i64(i64::from(b)));
 fold!(All<T: Elem>, bool, true, |x: T| x.to_i64() != 0, |a, b| a & b, |b| T::from_i64(i64::from(b)));

@@ -89,7 +89,7 @@ fn ends<T: Int>(r: &mut Routine<'_>, start: i64, better: fn(T, T) -> bool) {
 
 /// NaN where one is NaN; of equal ones the last.
 fn extremes<T: Float>(r: &mut Routine<'_>, start: f64, better: fn(T, T) -> bool) {
-    reduce(r, T::from_f64(start), |at: &mut T, x: T| {
+    reduce(r, T::rounded(start), |at: &mut T, x: T| {
         if !(at.to_f64().is_nan() || better(*at, x)) {
             *at = x;
         }
@@ -108,7 +108,7 @@ fn products<T: Float>(r: &mut Routine<'_>) {
             }
         });
         for (y, product) in y.iter_mut().zip(&*products) {
-            *y = T::from_f64(*product);
+            *y = T::rounded(*product);
         }
     });
 }
