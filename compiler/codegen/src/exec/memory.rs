@@ -1,6 +1,7 @@
 //! Raw memory: an arena, pointers to tensors, copies of views.
 
 use std::mem::MaybeUninit;
+use std::ops::Range;
 
 use trainspec_ir::DType;
 use trainspec_ir::Tensor;
@@ -184,7 +185,9 @@ pub(super) unsafe fn copy(view: &View, bytes: usize, from: *const u8, to: *mut u
         unsafe { std::ptr::copy_nonoverlapping(from.add(view.offset * bytes), to, n * bytes) };
         return;
     }
-    let rank = view.shape.len();
+    // The last dimensions that lie one behind the other, or are one element again and again, are done in one go.
+    let (run, repeated) = run(view);
+    let (rank, length) = (run.start, view.shape[run].iter().product::<usize>());
     // Tensors of more dimensions are rare enough to ask for memory.
     let (mut few, mut many) = ([0; 8], Vec::new());
     let index = match rank {
@@ -194,21 +197,114 @@ pub(super) unsafe fn copy(view: &View, bytes: usize, from: *const u8, to: *mut u
             &mut many[..]
         }
     };
-    for i in 0..n {
-        let place: usize = view.offset
-            + index
-                .iter()
-                .zip(&view.strides)
-                .map(|(i, s)| i * s)
-                .sum::<usize>();
-        // SAFETY: `place` is that of an element of the view, and `i` is below the number of its elements.
-        unsafe { std::ptr::copy_nonoverlapping(from.add(place * bytes), to.add(i * bytes), bytes) };
+    for i in (0..n).step_by(length) {
+        let steps = index.iter().zip(&view.strides).map(|(i, s)| i * s);
+        let place = view.offset + steps.sum::<usize>();
+        // SAFETY: `place` is that of an element of the view, the next `length` of which lie behind it or are the same; `i` and as many behind
+        // it are below the number of elements.
+        unsafe {
+            let (from, to) = (from.add(place * bytes), to.add(i * bytes));
+            match repeated {
+                true => fill(from, to, bytes, length),
+                false => std::ptr::copy_nonoverlapping(from, to, length * bytes),
+            }
+        }
         for axis in (0..rank).rev() {
             index[axis] += 1;
             if index[axis] < view.shape[axis] {
                 break;
             }
             index[axis] = 0;
+        }
+    }
+}
+
+/// The last dimensions of a view whose elements lie one behind the other, or that are one element repeated, and which of the two it is.
+fn run(view: &View) -> (Range<usize>, bool) {
+    let rank = view.shape.len();
+    let repeated = view.strides.last() == Some(&0);
+    let (mut first, mut length) = (rank, 1);
+    while first > 0 && view.strides[first - 1] == if repeated { 0 } else { length } {
+        first -= 1;
+        length *= view.shape[first];
+    }
+    (first..rank, repeated)
+}
+
+/// Writes one element many times.
+///
+/// # Safety
+///
+/// `from` is an element of so many bytes, `to` has room for `count` of them; the two do not overlap.
+unsafe fn fill(from: *const u8, to: *mut u8, bytes: usize, count: usize) {
+    /// So many bytes are copied again and again, which stay in the cache.
+    const BLOCK: usize = 1 << 12;
+    let all = bytes * count;
+    // SAFETY: all copies end within `all` bytes, those from `to` to `to` read what was written before and lie apart.
+    unsafe {
+        std::ptr::copy_nonoverlapping(from, to, bytes);
+        let mut done = bytes;
+        while done < all {
+            let some = done.min(BLOCK).min(all - done);
+            std::ptr::copy_nonoverlapping(to, to.add(done), some);
+            done += some;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use trainspec_ir::kernel::BufferId;
+
+    use super::*;
+
+    /// The elements of a view, one after another, as it defines them.
+    fn one_by_one(view: &View, buffer: &[u32]) -> Vec<u32> {
+        let n = view.elements();
+        let mut index = vec![0; view.shape.len()];
+        let mut all = Vec::new();
+        for _ in 0..n {
+            let steps = index.iter().zip(&view.strides).map(|(i, s)| i * s);
+            all.push(buffer[view.offset + steps.sum::<usize>()]);
+            for axis in (0..index.len()).rev() {
+                index[axis] += 1;
+                if index[axis] < view.shape[axis] {
+                    break;
+                }
+                index[axis] = 0;
+            }
+        }
+        all
+    }
+
+    #[test]
+    fn views_of_all_kinds_are_copied() {
+        let buffer: Vec<u32> = (0..6000).map(|i| i * 7 + 1).collect();
+        let cases: [(&[usize], &[usize], usize); 12] = [
+            (&[3, 4, 5], &[20, 5, 1], 7), // one behind the other
+            (&[3, 4, 5], &[40, 5, 1], 0), // the last two are
+            (&[3, 4, 5], &[20, 10, 1], 1),
+            (&[5, 4, 3], &[1, 5, 20], 0),  // turned
+            (&[3, 4, 5], &[0, 0, 0], 9),   // one element
+            (&[3, 4, 5], &[1, 0, 0], 2),   // an element for each row
+            (&[3, 4, 5], &[0, 5, 1], 2),   // the same rows again
+            (&[3, 4, 5], &[20, 0, 1], 2),  // rows repeated in between
+            (&[3, 4, 5], &[20, 5, 0], 2),  // columns repeated
+            (&[1, 5000], &[0, 0], 3),      // longer than what is copied in one go
+            (&[2, 1, 3], &[3, 900, 1], 0), // a size of 1 has any stride
+            (&[], &[], 4),
+        ];
+        for (shape, strides, offset) in cases {
+            let view = View {
+                buffer: BufferId(0),
+                offset,
+                shape: shape.to_vec(),
+                strides: strides.to_vec(),
+            };
+            let mut found = vec![0_u32; view.elements()];
+            // SAFETY: all views lie inside the buffer, and there is room for each.
+            unsafe { copy(&view, 4, buffer.as_ptr().cast(), found.as_mut_ptr().cast()) };
+            assert_eq!(found, one_by_one(&view, &buffer), "{view:?}");
         }
     }
 }
