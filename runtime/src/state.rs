@@ -1,14 +1,14 @@
 //! What a training has learned so far.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use trainspec_compiler::ir::Tensor;
-use trainspec_compiler::ir::interp;
 use trainspec_compiler::lower::{self, Binding, Context, GLOBAL_STEP, MICRO, SEED};
 use trainspec_compiler::typed::{Averaged, Spec};
 
 use crate::SessionError;
+use crate::program::{Engine, prepare};
 use crate::train::ExponentialMovingAverage;
 
 /// All that outlives a step, by name and in one order: variables, slots and scalars of optimizers, `global_step`.
@@ -20,14 +20,25 @@ pub struct State {
 }
 
 impl State {
-    /// The state before the first step.
-    pub fn initial(spec: &Spec, seed: i64) -> Result<State, SessionError> {
+    /// The state before the first step, made by an engine without some passes.
+    pub fn initial(
+        spec: &Spec,
+        seed: i64,
+        disabled: &BTreeSet<String>,
+        engine: &Engine,
+    ) -> Result<State, SessionError> {
         let binding = Binding::new();
         let graph = lower::initial(&Context::new(spec, &binding))?;
+        let names: Vec<String> = graph.results.iter().map(|(name, _)| name.clone()).collect();
         let inputs = BTreeMap::from([(SEED.to_owned(), Tensor::scalar(seed))]);
-        let values = interp::run(&graph, &inputs, &[])?.results;
-        let names = graph.results.into_iter().map(|(name, _)| name);
-        Ok(names.zip(values).collect())
+        let mut nothing = State::from_iter([]);
+        let mut program = prepare(graph, &|_| true, disabled, engine);
+        let mut values = program.run(&inputs, &mut nothing)?.0;
+        let value = |name: String| {
+            let value = values.remove(&name).expect("state has one name each");
+            (name, value)
+        };
+        Ok(names.into_iter().map(value).collect())
     }
 
     /// The names, in order.

@@ -107,7 +107,7 @@ fn measure(
     let mut program = prepare(graph, &|_| false, &Default::default(), &engine);
     let compile = lowered + start.elapsed();
     let failed = |error: SessionError| Box::new((FAILED, error.diagnostic()));
-    let mut state = State::initial(spec, 0).map_err(failed)?;
+    let mut state = State::initial(spec, 0, &Default::default(), &engine).map_err(failed)?;
     let program = program.as_mut();
     let (windows, profile) = match arguments.steps {
         Some(steps) => {

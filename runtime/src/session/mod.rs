@@ -85,7 +85,7 @@ impl<'a> Session<'a> {
             model,
             seed,
             batches: train.accumulate.max(1) as u64,
-            state: State::initial(spec, seed)?,
+            state: State::initial(spec, seed, disabled, &options.engine)?,
             steps: Programs::new(spec, true, step, disabled, &options.engine),
             evaluations: Programs::new(spec, false, evaluation, disabled, &options.engine),
         })
