@@ -9,6 +9,9 @@ use trainspec_ir::kernel::View;
 
 use crate::library::{Slice, SliceMut};
 
+/// The bytes of a large page.
+const PAGE: usize = 2 << 20;
+
 /// Bytes that begin at a multiple of 64.
 #[derive(Debug, Default)]
 pub(super) struct Arena(Vec<Line>);
@@ -35,6 +38,23 @@ impl Arena {
 /// faults. It is advice; nothing is lost where it is not taken.
 fn advise_huge_pages(room: &mut [MaybeUninit<Line>]) {
     advise(room.as_mut_ptr().cast(), size_of_val(room), false);
+}
+
+/// So many zeros, and where they begin in the list: at a large page, where there are enough of them. Others may lie before and behind.
+pub(crate) fn on_large_pages(count: usize) -> (Vec<u32>, usize) {
+    if count * size_of::<u32>() < PAGE / 2 {
+        return (vec![0; count], 0);
+    }
+    let all = (count + PAGE / size_of::<u32>()).next_multiple_of(PAGE / size_of::<u32>());
+    // Zeros that were never touched have no pages yet.
+    let mut zeros = vec![0_u32; all];
+    let first = zeros.as_ptr().align_offset(PAGE).min(all - count);
+    advise(
+        zeros[first..].as_mut_ptr().cast(),
+        count * size_of::<u32>(),
+        false,
+    );
+    (zeros, first)
 }
 
 /// Asks for large pages under tensors that are used step after step, which have their small ones already: small tensors that lie near each
@@ -77,7 +97,6 @@ fn bytes_of(tensor: &Tensor) -> usize {
 fn advise(start: *mut u8, bytes: usize, now: bool) {
     #[cfg(target_os = "linux")]
     {
-        const PAGE: usize = 2 << 20;
         /// Of Linux 6.1 and later; earlier ones refuse it.
         const MADV_COLLAPSE: i32 = 25;
         if bytes >= PAGE / 2 {

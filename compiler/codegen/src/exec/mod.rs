@@ -5,7 +5,7 @@ mod code;
 mod executable;
 pub mod flush;
 pub mod gemm;
-mod memory;
+pub(crate) mod memory;
 pub mod parts;
 pub mod pool;
 mod rounds;

@@ -2,6 +2,8 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::exec::memory;
+
 /// Memory that routines compute in. It grows to what the largest call needs and stays so.
 #[derive(Debug, Default)]
 pub struct Scratch {
@@ -37,20 +39,28 @@ pub(super) struct Repeated {
 pub(super) struct Seen {
     /// More than all numbers so far.
     next: u32,
-    /// The number of each row, and the base of its call.
-    pub(super) rows: Vec<u32>,
+    /// The number of each row, and the base of its call; from `first` on.
+    rows: Vec<u32>,
+    first: usize,
 }
 
 impl Seen {
-    /// Begins a call for `length` rows, of which at most `count` are given numbers; gives its base, which is above 0.
+    /// Begins a call for `length` rows, of which at most `count` are given numbers; gives its base, which is above 0, and the rows.
     ///
     /// # Panics
     ///
     /// When there are more numbers than a u32 can tell apart.
-    pub(super) fn begin(&mut self, length: usize, count: usize) -> u32 {
-        if self.rows.len() < length {
-            self.rows.resize(length, 0);
+    pub(super) fn begin(&mut self, length: usize, count: usize) -> (u32, &mut [u32]) {
+        if self.rows.len() - self.first < length {
+            // Rows are looked up all over the table, each in another small page.
+            (self.rows, self.first) = memory::on_large_pages(length);
+            self.next = 0;
         }
+        let base = self.base(count);
+        (base, &mut self.rows[self.first..][..length])
+    }
+
+    fn base(&mut self, count: usize) -> u32 {
         let count = u32::try_from(count).expect("positions are counted by an i32 elsewhere");
         let base = self.next.max(1);
         match base.checked_add(count) {

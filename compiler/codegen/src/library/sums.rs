@@ -35,8 +35,7 @@ fn number<I: Elem>(
 ) -> Result<(usize, usize), Fault> {
     let firsts = y::<i64>(&mut r.outputs[0]);
     let Scratch { repeated, seen, .. } = &mut *r.scratch;
-    let base = seen.begin(length, places.len());
-    let rows = &mut seen.rows[..length];
+    let (base, rows) = seen.begin(length, places.len());
     repeated.resize(places.len().max(repeated.len()), Repeated::default());
     let (mut found, mut again) = (0, 0);
     for (i, place) in places.iter().enumerate() {
