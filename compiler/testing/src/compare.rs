@@ -313,4 +313,27 @@ mod tests {
         truths[3] = !truths[3];
         assert!(reference.check(&Ok(wrong)).is_err());
     }
+
+    #[test]
+    fn a_sum_may_err_by_last_places_of_its_terms_and_no_more() {
+        let b = Builder::new("g");
+        let x = b.input("x", &Type::new(DType::F32, &[1000]));
+        // Terms of both signs, which nearly cancel.
+        let terms = x - x.mean(&[0]).broadcast(&[1000]);
+        b.result("sum", terms.sum(&[0]));
+        let graph = b.finish();
+        let feeds = feeds(&graph, 1);
+        let reference = Reference::new(&graph, &feeds);
+        let right = interpreted(&graph, &feeds).unwrap();
+        let moved = |by: f32| {
+            let mut after = right.clone();
+            after.results[0].1.values_mut::<f32>().unwrap()[0] += by;
+            Ok(after)
+        };
+        // The sizes of the terms add up to about a thousand: in any order the sum is right to 1000 * 1000 / 2 last places of 1.
+        assert_eq!(reference.check(&moved(1e-3)), Ok(()));
+        // A tenth of one term of a thousand is missing.
+        assert!(reference.check(&moved(0.1)).is_err());
+        assert!(reference.check(&moved(-0.1)).is_err());
+    }
 }
