@@ -10,8 +10,8 @@ use trainspec_compiler::codegen::exec::pool::Pool;
 use trainspec_compiler::ir::Tensor;
 use trainspec_compiler::ir::graph::{self, Graph, Type};
 use trainspec_compiler::ir::interp::RunError;
-use trainspec_compiler::ir::kernel::{InstOp, Map, What};
-use trainspec_compiler::ir::plan::{Cost, Place, Program};
+use trainspec_compiler::ir::kernel::{InstOp, KernelKind, Map};
+use trainspec_compiler::ir::plan::{Allocation, Cost, Program};
 use trainspec_compiler::ir::{Span, interp, passes};
 
 use crate::{SessionError, State};
@@ -60,7 +60,7 @@ pub struct Kernel {
     /// The operations of a loop, each once.
     pub operations: Vec<&'static str>,
     /// What it makes: a type, and the state that it is the new value of, if it is written in its place.
-    pub makes: Vec<(Type, Option<String>)>,
+    pub outputs: Vec<(Type, Option<String>)>,
     /// What it moves and computes.
     pub cost: Cost,
     /// How long it took to compile.
@@ -174,7 +174,7 @@ fn kernels(program: &Program, compile: &[Duration]) -> Vec<Kernel> {
         let mut list = |map: &Map| {
             let names = map.body.iter().filter_map(|inst| match &inst.op {
                 InstOp::Prim(prim, _) => Some(prim.name),
-                InstOp::Fold(how, _) => Some(how.name()),
+                InstOp::Reduce(how, _) => Some(how.name()),
                 InstOp::Load(_) | InstOp::Const(_) | InstOp::Int(_) => None,
             });
             for name in names {
@@ -184,25 +184,25 @@ fn kernels(program: &Program, compile: &[Duration]) -> Vec<Kernel> {
             }
             format!("map {:?}", map.shape)
         };
-        let name = match &kernel.what {
-            What::Map(map) => list(map),
-            What::Call { prim, then, .. } => match then {
+        let name = match &kernel.kind {
+            KernelKind::Map(map) => list(map),
+            KernelKind::Call { prim, epilogue, .. } => match epilogue {
                 Some(map) => format!("call {} then {}", prim.name, list(map)),
                 None => format!("call {}", prim.name),
             },
-            What::Scan { length, .. } => format!("scan {length}"),
+            KernelKind::Scan { length, .. } => format!("scan {length}"),
         };
         let made = |b: &trainspec_compiler::ir::kernel::BufferId| {
-            let state = match program.places[b.index()] {
-                Place::State(i) => Some(all.state[i].name.clone()),
-                Place::Input(_) | Place::Const(_) | Place::Arena(_) => None,
+            let state = match program.allocations[b.index()] {
+                Allocation::State(i) => Some(all.state[i].name.clone()),
+                Allocation::Input(_) | Allocation::Const(_) | Allocation::Arena(_) => None,
             };
             (all.buffers[b.index()].ty.clone(), state)
         };
         Kernel {
             name,
             operations,
-            makes: kernel.makes.iter().map(made).collect(),
+            outputs: kernel.outputs.iter().map(made).collect(),
             cost: Cost::of(all, kernel),
             compile: *compile,
             span: kernel.span,

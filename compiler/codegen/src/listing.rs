@@ -9,7 +9,7 @@ use cranelift::codegen::control::ControlPlane;
 use cranelift::codegen::ir::{ExtFuncData, ExternalName, Function, UserExternalName};
 use cranelift::codegen::{Context, isa::OwnedTargetIsa};
 use cranelift::prelude::*;
-use trainspec_ir::kernel::{Kernels, Map, What};
+use trainspec_ir::kernel::{KernelKind, Kernels, Map};
 
 use crate::CompileError;
 use crate::translate::{Helpers, Machine, Space, signature, translate};
@@ -87,21 +87,23 @@ fn kernels_of(
 ) -> Result<(), CompileError> {
     for (i, kernel) in kernels.kernels.iter().enumerate() {
         let number = format!("{inside}{i}");
-        match &kernel.what {
-            What::Map(map) => {
+        match &kernel.kind {
+            KernelKind::Map(map) => {
                 let steps = map.body.len();
                 let _ = writeln!(out, "; {number}  map {:?} of {steps} steps", map.shape);
                 out.push_str(of_map(map, form, target, isa)?.trim_end());
                 out.push_str("\n\n");
             }
-            What::Call {
-                prim, then: None, ..
+            KernelKind::Call {
+                prim,
+                epilogue: None,
+                ..
             } => {
                 let _ = writeln!(out, "; {number}  call {}\n", prim.name);
             }
-            What::Call {
+            KernelKind::Call {
                 prim,
-                then: Some(map),
+                epilogue: Some(map),
                 ..
             } => {
                 let (name, shape) = (prim.name, &map.shape);
@@ -109,7 +111,7 @@ fn kernels_of(
                 out.push_str(of_map(map, form, target, isa)?.trim_end());
                 out.push_str("\n\n");
             }
-            What::Scan { length, body, .. } => {
+            KernelKind::Scan { length, body, .. } => {
                 let _ = writeln!(out, "; {number}  scan {length}\n");
                 kernels_of(body, &format!("{number}."), form, target, isa, out)?;
             }

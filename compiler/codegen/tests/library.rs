@@ -8,7 +8,7 @@ use trainspec_codegen::exec::pool::Pool;
 use trainspec_codegen::library::{Routine, Scratch, Slice, SliceMut, find};
 use trainspec_ir::build::{Builder, Value};
 use trainspec_ir::graph::{Attr, AttrKind, Prim, PrimCall, Type};
-use trainspec_ir::interp::Fault;
+use trainspec_ir::interp::EvalError;
 use trainspec_ir::ops::{PRIMS, find_prim};
 use trainspec_ir::tensor::Data;
 use trainspec_ir::{DType, Tensor, interp};
@@ -567,7 +567,12 @@ impl Bench {
     }
 
     /// Runs a primitive here and in the interpreter; the fault that both give.
-    fn agree(&mut self, prim: &'static Prim, attrs: &[Attr], tensors: &[Tensor]) -> Option<Fault> {
+    fn agree(
+        &mut self,
+        prim: &'static Prim,
+        attrs: &[Attr],
+        tensors: &[Tensor],
+    ) -> Option<EvalError> {
         let wanted = interpreted(prim, attrs, tensors);
         let (first, others) = self.pools.split_first().expect("there are pools");
         let found = computed(prim, attrs, tensors, first, &mut self.scratch);
@@ -605,7 +610,7 @@ fn interpreted(
     prim: &'static Prim,
     attrs: &[Attr],
     tensors: &[Tensor],
-) -> Result<Vec<Tensor>, Fault> {
+) -> Result<Vec<Tensor>, EvalError> {
     let b = Builder::new("one primitive");
     let mut fed = BTreeMap::new();
     let mut operands: Vec<Value<'_>> = Vec::new();
@@ -618,7 +623,7 @@ fn interpreted(
     }
     match interp::run(&b.finish(), &fed, &[]) {
         Ok(outcome) => Ok(outcome.results),
-        Err(error) => Err(Fault(error.message)),
+        Err(error) => Err(EvalError(error.message)),
     }
 }
 
@@ -648,7 +653,7 @@ fn computed(
     tensors: &[Tensor],
     pool: &Pool,
     scratch: &mut Scratch,
-) -> Result<Vec<Tensor>, Fault> {
+) -> Result<Vec<Tensor>, EvalError> {
     let types: Vec<Type> = tensors.iter().map(Tensor::ty).collect();
     let results = infer(prim, &types, attrs).expect("the rule accepts the call");
     // What is there before is of no account.

@@ -8,7 +8,7 @@ use trainspec_codegen::exec::Executable;
 use trainspec_codegen::exec::pool::Pool;
 use trainspec_ir::build::Builder;
 use trainspec_ir::graph::{Graph, Type};
-use trainspec_ir::plan::Place;
+use trainspec_ir::plan::Allocation;
 use trainspec_ir::{DType, Tensor, interp, passes};
 
 fn vector(values: &[f32]) -> Tensor {
@@ -125,8 +125,8 @@ fn what_takes_the_place_of_a_buffer_waits_until_it_is_read() {
         b.result("second", turned + x);
         let mut program = executable(b.finish());
         let shared = {
-            let places = &program.program().places;
-            let made = places.iter().filter(|p| matches!(p, Place::Arena(_)));
+            let places = &program.program().allocations;
+            let made = places.iter().filter(|p| matches!(p, Allocation::Arena(_)));
             let made: Vec<_> = made.map(|p| format!("{p:?}")).collect();
             made.len() > made.iter().collect::<BTreeSet<_>>().len()
         };

@@ -2,7 +2,9 @@
 
 use half::{bf16, f16};
 use trainspec_ir::build::{Builder, Convolution, Loop};
-use trainspec_ir::graph::{Graph, Node, Scan, State, StateId, Type, ValueId, What, Write, verify};
+use trainspec_ir::graph::{
+    Graph, Node, NodeKind, Scan, State, StateId, Type, ValueId, Write, verify,
+};
 use trainspec_ir::ops::{PRIMS, find_prim};
 use trainspec_ir::text::{ParseError, parse};
 use trainspec_ir::{DType, Span, Tensor};
@@ -97,7 +99,7 @@ fn every_kind_of_attribute_is_read_back() {
     let text = round_trip(&b.finish());
     for part in [
         "iota(n: 5) : i64[5]",
-        r#"low: -3, high: 7, what: "the \u{1}\"position\"\\ \n of 'ü' 漢")"#,
+        r#"low: -3, high: 7, kind: "the \u{1}\"position\"\\ \n of 'ü' 漢")"#,
         "; dtype: f64)",
         "; strides: [1, 1], pads: [(1, 0), (0, 3)], dilations: [2, 1], groups: 1)",
         "; axes: []) : f64[1, 5, 1, 1]",
@@ -115,7 +117,7 @@ fn constants_of_every_type_are_read_back() {
         let text = round_trip(&b.finish());
         assert_eq!(text.lines().nth(1), Some(&*format!("  %0 = {expected}")));
         let again = parse(&text).unwrap();
-        let What::Const(found) = &again.nodes[0].what else {
+        let NodeKind::Const(found) = &again.nodes[0].kind else {
             panic!("no constant: {text}");
         };
         // Unlike `==`, this tells -0 from 0 and knows NaN.
@@ -192,8 +194,8 @@ fn values_are_numbered_in_the_order_in_which_they_are_made() {
 #[test]
 fn printing_numbers_anew() {
     let ty = Type::scalar(DType::F32);
-    let node = |what: What, operands: &[u32], result: u32| Node {
-        what,
+    let node = |kind: NodeKind, operands: &[u32], result: u32| Node {
+        kind,
         operands: operands.iter().map(|v| ValueId(*v)).collect(),
         results: vec![ValueId(result)],
         span: Span::default(),
@@ -206,8 +208,12 @@ fn printing_numbers_anew() {
         }],
         types: vec![ty; 4],
         nodes: vec![
-            node(What::Input("x".to_owned()), &[], 3),
-            node(What::Prim(find_prim("exp").unwrap(), [].into()), &[3], 1),
+            node(NodeKind::Input("x".to_owned()), &[], 3),
+            node(
+                NodeKind::Prim(find_prim("exp").unwrap(), [].into()),
+                &[3],
+                1,
+            ),
         ],
         writes: vec![Write {
             state: StateId(0),
@@ -240,7 +246,7 @@ fn a_loop_without_results_is_read_back() {
     };
     let graph = Graph {
         nodes: vec![Node {
-            what: What::Scan(Box::new(scan)),
+            kind: NodeKind::Scan(Box::new(scan)),
             operands: vec![],
             results: vec![],
             span: Span::default(),

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use trainspec_ir::autodiff::Request;
 use trainspec_ir::build::{Builder, Convolution, Given, Pool, Value};
 use trainspec_ir::graph::{Attr, AttrKind, PrimCall, Type, verify};
-use trainspec_ir::ops::{self, Arg, Fault, RuleError};
+use trainspec_ir::ops::{self, Arg, RuleError, RuleErrorKind};
 use trainspec_ir::{Count, DType, Dim, Shape, Size, Tensor, TensorType, interp};
 
 const CASES: &str = include_str!("window_ops.tsv");
@@ -444,7 +444,7 @@ fn padding_as_large_as_a_pools_window_is_refused() {
         let x = b.constant(Tensor::zeros(&Type::new(DType::F32, &[1, 4, 4, 1])));
         let window = BTreeMap::from([("ksize", "2,3"), ("pads", pads)]);
         let error = try_call(&b, "max_pool2d", &[x], &window).unwrap_err();
-        assert_eq!(error.fault, Fault::BadValue);
+        assert_eq!(error.kind, RuleErrorKind::BadValue);
         assert!(
             error
                 .message

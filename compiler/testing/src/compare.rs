@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::cell::OnceCell;
 
-use trainspec_ir::graph::{Graph, What};
+use trainspec_ir::graph::{Graph, NodeKind};
 use trainspec_ir::interp::{self, RunError};
 use trainspec_ir::{DType, Tensor, passes};
 
@@ -167,12 +167,12 @@ impl<'a> Reference<'a> {
 
     /// Whether the graph has sums of many terms.
     fn adds_up(&self) -> bool {
-        let sums = |node: &trainspec_ir::graph::Node| match &node.what {
-            What::Prim(prim, _) => ["matmul", "conv2d", "sum", "scatter", "segment", "mean"]
+        let sums = |node: &trainspec_ir::graph::Node| match &node.kind {
+            NodeKind::Prim(prim, _) => ["matmul", "conv2d", "sum", "scatter", "segment", "mean"]
                 .iter()
                 .any(|name| prim.name.contains(name)),
-            What::Scan(_) => true,
-            What::Input(_) | What::Const(_) | What::Read(_) => false,
+            NodeKind::Scan(_) => true,
+            NodeKind::Input(_) | NodeKind::Const(_) | NodeKind::Read(_) => false,
         };
         self.graph.nodes.iter().any(sums)
     }

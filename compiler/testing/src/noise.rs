@@ -4,7 +4,7 @@
 //! a run may be from the interpreter's and still be right: in a sum that cancels or next to a step of a function that is far, elsewhere
 //! it is next to nothing.
 
-use trainspec_ir::graph::{Attr, Eval, Graph, Node, Prim, Type, ValueId, What};
+use trainspec_ir::graph::{Attr, Eval, Graph, Node, NodeKind, Prim, Type, ValueId};
 use trainspec_ir::{DType, Tensor};
 
 use crate::feeds::Numbers;
@@ -118,8 +118,8 @@ impl Noise {
                 *operand = now[operand.index()];
             }
             let (mut amount, mut sizes) = (0.0, None);
-            match &mut node.what {
-                What::Prim(prim, _) => {
+            match &mut node.kind {
+                NodeKind::Prim(prim, _) => {
                     let dtype = graph.ty(node.results[0]).dtype;
                     if dtype.is_float() {
                         amount = places(prim, dtype);
@@ -138,12 +138,12 @@ impl Noise {
                         }
                     }
                 }
-                What::Scan(scan) => {
+                NodeKind::Scan(scan) => {
                     let (_, position) = scan.body.inputs().last().expect("a round has a position");
                     let length = scan.length;
                     scan.body = self.graph(&scan.body, Some(Rounds { length, position }));
                 }
-                What::Input(_) | What::Const(_) | What::Read(_) => {}
+                NodeKind::Input(_) | NodeKind::Const(_) | NodeKind::Read(_) => {}
             }
             let results = node.results.clone();
             out.nodes.push(node);
@@ -173,7 +173,7 @@ impl Noise {
             }
         }
         let ty = out.ty(sum.results[0]).clone();
-        push(out, sum.what.clone(), operands, &ty)
+        push(out, sum.kind.clone(), operands, &ty)
     }
 
     /// A value with an error of that many of its last places, in either direction.
@@ -230,7 +230,7 @@ impl Noise {
             }
         }
         let errors = Tensor::from_f64s(&all, errors);
-        let errors = push(out, What::Const(errors), Vec::new(), &all);
+        let errors = push(out, NodeKind::Const(errors), Vec::new(), &all);
         match rounds {
             Some(rounds) => {
                 let take = primitive("take", &[Attr::Flag(false)]);
@@ -241,16 +241,16 @@ impl Noise {
     }
 }
 
-fn primitive(name: &str, attrs: &[Attr]) -> What {
+fn primitive(name: &str, attrs: &[Attr]) -> NodeKind {
     let prim = trainspec_ir::ops::find_prim(name).expect("there is such a primitive");
-    What::Prim(prim, attrs.to_vec().into())
+    NodeKind::Prim(prim, attrs.to_vec().into())
 }
 
-fn push(out: &mut Graph, what: What, operands: Vec<ValueId>, ty: &Type) -> ValueId {
+fn push(out: &mut Graph, kind: NodeKind, operands: Vec<ValueId>, ty: &Type) -> ValueId {
     let id = ValueId(out.types.len() as u32);
     out.types.push(ty.clone());
     out.nodes.push(Node {
-        what,
+        kind,
         operands,
         results: vec![id],
         span: Default::default(),

@@ -1,6 +1,6 @@
 //! Smaller examples of what fails.
 
-use trainspec_ir::graph::{Graph, What};
+use trainspec_ir::graph::{Graph, NodeKind};
 use trainspec_ir::{passes, text};
 
 use crate::compare::interpreted;
@@ -78,7 +78,8 @@ pub fn graph(
         let Some(node) = best.nodes.get(place) else {
             continue;
         };
-        let whole = matches!(node.what, What::Prim(..) | What::Scan(_)) && node.results.len() == 1;
+        let whole =
+            matches!(node.kind, NodeKind::Prim(..) | NodeKind::Scan(_)) && node.results.len() == 1;
         let Ok(values) = interpreted(&with_every_value(&best), &feeds) else {
             break;
         };
@@ -92,7 +93,7 @@ pub fn graph(
         let mut fed = feeds.clone();
         let name = format!("v{}", fed.inputs.len());
         fed.inputs.insert(name.clone(), value.clone());
-        candidate.nodes[place].what = What::Input(name);
+        candidate.nodes[place].kind = NodeKind::Input(name);
         candidate.nodes[place].operands.clear();
         let candidate = (drop_dead.run)(candidate);
         if fails(&candidate, &fed) {

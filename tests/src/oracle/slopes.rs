@@ -59,7 +59,7 @@ pub fn publish(b: &Builder, slopes: &[Option<Cotangent<'_>>]) {
     for (i, slope) in slopes.iter().enumerate() {
         let Some(slope) = slope else { continue };
         b.result(&format!("dense {i}"), slope.dense());
-        if let Cotangent::Rows(rows) = slope {
+        if let Cotangent::Sparse(rows) = slope {
             b.result(&format!("indices {i}"), rows.indices);
             b.result(&format!("rows {i}"), rows.rows);
             if let Some(count) = rows.count {

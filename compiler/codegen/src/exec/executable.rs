@@ -8,7 +8,7 @@ use trainspec_ir::Tensor;
 use trainspec_ir::graph::{Graph, State, StateId, Type};
 use trainspec_ir::interp::RunError;
 use trainspec_ir::kernel::View;
-use trainspec_ir::plan::{Place, Program, plan};
+use trainspec_ir::plan::{Allocation, Program, plan};
 use trainspec_ir::{fuse, span::Span};
 
 use crate::exec::flush::Flushing;
@@ -50,18 +50,18 @@ impl Executable {
             .map(|(name, v)| (name.to_owned(), graph.ty(v).clone()))
             .collect();
         let unit = Unit::new(plan(kernels), options.machine)?;
-        let stage = |(state, view): &(StateId, View)| match unit.program.places[view.buffer.index()]
-        {
-            Place::Arena(_) => None,
-            Place::State(own) if own == state.index() => None,
-            Place::Input(_) | Place::Const(_) | Place::State(_) => {
-                let bytes = unit.program.kernels.buffers[view.buffer.index()]
-                    .ty
-                    .dtype
-                    .bytes();
-                Some(Arena::new(view.elements() * bytes))
-            }
-        };
+        let stage =
+            |(state, view): &(StateId, View)| match unit.program.allocations[view.buffer.index()] {
+                Allocation::Arena(_) => None,
+                Allocation::State(own) if own == state.index() => None,
+                Allocation::Input(_) | Allocation::Const(_) | Allocation::State(_) => {
+                    let bytes = unit.program.kernels.buffers[view.buffer.index()]
+                        .ty
+                        .dtype
+                        .bytes();
+                    Some(Arena::new(view.elements() * bytes))
+                }
+            };
         let staged = unit.program.kernels.writes.iter().map(stage).collect();
         Ok(Executable {
             unit,

@@ -106,7 +106,7 @@ pub struct Product<'a, T> {
 
 /// What is done with finished rows, by the thread that finished them. The rows are not touched any more after the call, so it may
 /// read and write them by a pointer of its own.
-pub type Then<'a> = &'a (dyn Fn(Range<usize>) + Sync);
+pub type Epilogue<'a> = &'a (dyn Fn(Range<usize>) + Sync);
 
 /// y = a b, or y += a b, on this thread.
 ///
@@ -130,9 +130,9 @@ pub fn multiply_on<T: Factor>(
     y: Product<'_, T>,
     a: Matrix<'_, T>,
     b: Matrix<'_, T>,
-    then: Option<Then<'_>>,
+    epilogue: Option<Epilogue<'_>>,
 ) {
-    Whole::new(y, a, b).run(Some(pool), room, then);
+    Whole::new(y, a, b).run(Some(pool), room, epilogue);
 }
 
 /// How many elements of room [`multiply`] takes for these factors: what has to be prepared for each thread where several multiply at
@@ -156,7 +156,7 @@ pub fn multiply_by_crate<T: Factor>(
     y: Product<'_, T>,
     a: Matrix<'_, T>,
     b: Matrix<'_, T>,
-    then: Option<Then<'_>>,
+    epilogue: Option<Epilogue<'_>>,
 ) {
-    Whole::new(y, a, b).run_by_crate(Some(pool), then);
+    Whole::new(y, a, b).run_by_crate(Some(pool), epilogue);
 }

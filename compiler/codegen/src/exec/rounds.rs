@@ -1,7 +1,7 @@
 //! The rounds of a loop.
 
 use trainspec_ir::interp::RunError;
-use trainspec_ir::kernel::{Kernel, Kernels, View, What};
+use trainspec_ir::kernel::{Kernel, KernelKind, Kernels, View};
 use trainspec_ir::plan::{Program, plan};
 
 use crate::CompileError;
@@ -79,14 +79,14 @@ impl Rounds {
         pool: &Pool,
         scratch: &mut Scratch,
     ) -> Result<(), RunError> {
-        let What::Scan {
+        let KernelKind::Scan {
             length,
             reverse,
             captures,
             carries,
             operands: views,
             ..
-        } = &kernel.what
+        } = &kernel.kind
         else {
             unreachable!("a loop");
         };

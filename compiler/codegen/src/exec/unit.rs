@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use trainspec_ir::Tensor;
 use trainspec_ir::graph::Type;
 use trainspec_ir::interp::RunError;
-use trainspec_ir::kernel::{BufferId, Kernel, Map, Origin, View, What};
-use trainspec_ir::plan::{Place, Program};
+use trainspec_ir::kernel::{BufferId, Kernel, KernelKind, Map, Origin, View};
+use trainspec_ir::plan::{Allocation, Program};
 
 use crate::CompileError;
 use crate::exec::code::Code;
@@ -70,7 +70,7 @@ impl Wave {
         let mut elements = 0_usize;
         let all = program.kernels.kernels[first..].iter().zip(&steps[first..]);
         for (kernel, step) in all.take(kernels) {
-            let (Step::Map { entry, walk }, What::Map(map)) = (step, &kernel.what) else {
+            let (Step::Map { entry, walk }, KernelKind::Map(map)) = (step, &kernel.kind) else {
                 unreachable!("loops alone share a wave");
             };
             let count = match map.shape.contains(&0) {
@@ -107,12 +107,12 @@ struct Call {
     results: Vec<Type>,
     lists: Lists<'static>,
     /// A loop over the rows of a product.
-    then: Option<Ride>,
+    epilogue: Option<EpilogueLoop>,
 }
 
 /// A loop over the rows of a product.
 #[derive(Debug)]
-struct Ride {
+struct EpilogueLoop {
     entry: usize,
     walk: Walk,
     /// How many rows of its own each row of the product is, where its rows are not longer.
@@ -209,45 +209,45 @@ impl Unit {
         let mut maps = Maps::default();
         let mut steps = Vec::new();
         for kernel in &program.kernels.kernels {
-            steps.push(match &kernel.what {
-                What::Map(map) => Step::Map {
+            steps.push(match &kernel.kind {
+                KernelKind::Map(map) => Step::Map {
                     entry: maps.entry(map),
                     walk: Walk::of(map),
                 },
-                What::Call {
+                KernelKind::Call {
                     prim,
                     operands,
-                    then,
+                    epilogue,
                     ..
                 } => {
                     let buffers = &program.kernels.buffers;
-                    let then = then.as_ref().map(|map| {
+                    let epilogue = epilogue.as_ref().map(|map| {
                         let entry = maps.entry(map);
                         let walk = Walk::of(map);
-                        let product = &buffers[kernel.makes[0].index()].ty;
+                        let product = &buffers[kernel.outputs[0].index()].ty;
                         let columns = product.shape[product.rank() - 1];
                         let rows = product.elements() / columns;
-                        Ride {
+                        EpilogueLoop {
                             entry,
                             each: walk.rows.is_multiple_of(rows).then(|| walk.rows / rows),
                             walk,
                         }
                     });
                     let ty = |view: &View| buffers[view.buffer.index()].ty.with_shape(&view.shape);
-                    let routine = match then {
+                    let routine = match epilogue {
                         Some(_) => 1,
-                        None => kernel.makes.len(),
+                        None => kernel.outputs.len(),
                     };
-                    let made = kernel.makes[..routine].iter();
+                    let made = kernel.outputs[..routine].iter();
                     Step::Call(Call {
                         run: library::find(prim).ok_or(CompileError::Missing(prim.name))?,
                         types: operands.iter().map(ty).collect(),
                         results: made.map(|b| buffers[b.index()].ty.clone()).collect(),
                         lists: Lists::default(),
-                        then,
+                        epilogue,
                     })
                 }
-                What::Scan { body, carries, .. } => Step::Scan(Box::new(Rounds::new(
+                KernelKind::Scan { body, carries, .. } => Step::Scan(Box::new(Rounds::new(
                     body.as_ref().clone(),
                     *carries,
                     machine,
@@ -258,7 +258,7 @@ impl Unit {
             .map_err(|e| CompileError::Cranelift(format!("{e:?}")))?;
         let constant = |origin: &Origin| match origin {
             Origin::Const(tensor) => Some(tensor.clone()),
-            Origin::Input(_) | Origin::State(_) | Origin::Made => None,
+            Origin::Input(_) | Origin::State(_) | Origin::Temp => None,
         };
         let constants = program
             .kernels
@@ -297,13 +297,13 @@ impl Unit {
     ) -> Result<(), RunError> {
         let arena = self.arena.pointer();
         self.bases.0.clear();
-        for place in &self.program.places {
+        for place in &self.program.allocations {
             self.bases.0.push(match place {
-                Place::Input(i) => inputs[*i],
-                Place::State(i) => state[*i],
-                Place::Const(i) => memory::pointer(&self.constants[*i]),
+                Allocation::Input(i) => inputs[*i],
+                Allocation::State(i) => state[*i],
+                Allocation::Const(i) => memory::pointer(&self.constants[*i]),
                 // SAFETY: the plan keeps every buffer inside the arena, whose size it gave.
-                Place::Arena(at) => unsafe { arena.add(*at) },
+                Allocation::Arena(at) => unsafe { arena.add(*at) },
             });
         }
         // The kernels before this one were run with the first of their wave.
@@ -330,15 +330,15 @@ impl Unit {
                 // SAFETY: views lie inside their buffers.
                 unsafe { bases[view.buffer.index()].add(view.offset * bytes) }
             };
-            match (step, &kernel.what) {
-                (Step::Map { entry, walk }, What::Map(map)) => {
+            match (step, &kernel.kind) {
+                (Step::Map { entry, walk }, KernelKind::Map(map)) => {
                     if map.shape.contains(&0) {
                         continue;
                     }
                     let table = &mut self.table.0;
                     table.clear();
                     table.extend(map.loads.iter().map(at));
-                    table.extend(kernel.makes.iter().map(|b| bases[b.index()]));
+                    table.extend(kernel.outputs.iter().map(|b| bases[b.index()]));
                     let table = Table(table);
                     let (table, walk) = (&table, &*walk);
                     let entry = self.code.entry(*entry);
@@ -351,19 +351,19 @@ impl Unit {
                 }
                 (
                     Step::Call(call),
-                    What::Call {
+                    KernelKind::Call {
                         prim,
                         attrs,
                         operands,
-                        then,
+                        epilogue,
                     },
                 ) => {
                     // What the loop that rides on a product reads and writes.
                     let table = &mut self.table.0;
                     table.clear();
-                    if let Some(map) = then {
+                    if let Some(map) = epilogue {
                         table.extend(map.loads.iter().map(at));
-                        table.extend(kernel.makes[1..].iter().map(|b| bases[b.index()]));
+                        table.extend(kernel.outputs[1..].iter().map(|b| bases[b.index()]));
                     }
                     let table = Table(table);
                     let mut lists = std::mem::take(&mut call.lists).recycled();
@@ -388,7 +388,7 @@ impl Unit {
                     };
                     let mut outputs: [SliceMut<'_>; MOST_RESULTS] =
                         std::array::from_fn(|_| SliceMut::U8(&mut []));
-                    let made = kernel.makes.iter().zip(&call.results).map(slice);
+                    let made = kernel.outputs.iter().zip(&call.results).map(slice);
                     outputs
                         .iter_mut()
                         .zip(made)
@@ -403,7 +403,7 @@ impl Unit {
                         pool,
                         scratch,
                     };
-                    let done = match &call.then {
+                    let done = match &call.epilogue {
                         None => (call.run)(&mut routine),
                         Some(ride) => {
                             let (entry, walk) = (self.code.entry(ride.entry), &ride.walk);
@@ -429,11 +429,11 @@ impl Unit {
                         span: kernel.span,
                     })?;
                 }
-                (Step::Scan(rounds), What::Scan { .. }) => {
+                (Step::Scan(rounds), KernelKind::Scan { .. }) => {
                     let table = &mut self.table.0;
                     table.clear();
                     table.extend(operands_of(kernel).iter().map(at));
-                    table.extend(kernel.makes.iter().map(|b| bases[b.index()]));
+                    table.extend(kernel.outputs.iter().map(|b| bases[b.index()]));
                     let (operands, made) = table.split_at(operands_of(kernel).len());
                     // SAFETY: operands are contiguous views of initialised buffers, made buffers have room for the loop's results.
                     unsafe { rounds.run(kernel, &self.program, operands, made, pool, scratch)? };
@@ -458,7 +458,7 @@ impl Unit {
         let table = &mut self.table.0;
         table.clear();
         for kernel in &program.kernels.kernels[first..first + wave.loops.len()] {
-            let What::Map(map) = &kernel.what else {
+            let KernelKind::Map(map) = &kernel.kind else {
                 unreachable!("loops alone share a wave");
             };
             let at = |view: &View| {
@@ -470,7 +470,7 @@ impl Unit {
                 unsafe { bases[view.buffer.index()].add(view.offset * bytes) }
             };
             table.extend(map.loads.iter().map(at));
-            table.extend(kernel.makes.iter().map(|b| bases[b.index()]));
+            table.extend(kernel.outputs.iter().map(|b| bases[b.index()]));
         }
         let table = Table(table);
         let (table, entries) = (&table, self.code.entries());
@@ -499,8 +499,8 @@ impl Unit {
         };
         let time = |step: &Step| match step {
             Step::Map { entry, .. } => of(*entry),
-            Step::Call(Call { then, .. }) => {
-                let ride = then.as_ref();
+            Step::Call(Call { epilogue, .. }) => {
+                let ride = epilogue.as_ref();
                 ride.map_or(Duration::ZERO, |ride| of(ride.entry))
             }
             Step::Scan(rounds) => rounds.compile_time(),
@@ -525,15 +525,15 @@ impl Unit {
 
 /// Whether a routine puts rows into what its first operand is. Only the plan lets one do so.
 fn is_in_place(operands: &[View], kernel: &Kernel, bases: &[*mut u8]) -> bool {
-    let (Some(x), Some(y)) = (operands.first(), kernel.makes.first()) else {
+    let (Some(x), Some(y)) = (operands.first(), kernel.outputs.first()) else {
         return false;
     };
     bases[x.buffer.index()] == bases[y.index()]
 }
 
 fn operands_of(kernel: &Kernel) -> &[View] {
-    match &kernel.what {
-        What::Map(map) => &map.loads,
-        What::Call { operands, .. } | What::Scan { operands, .. } => operands,
+    match &kernel.kind {
+        KernelKind::Map(map) => &map.loads,
+        KernelKind::Call { operands, .. } | KernelKind::Scan { operands, .. } => operands,
     }
 }

@@ -1,7 +1,7 @@
 //! Elements of one type as those of another.
 
 use trainspec_ir::DType;
-use trainspec_ir::interp::Fault;
+use trainspec_ir::interp::EvalError;
 
 use super::Routine;
 use super::elements::{Elem, any};
@@ -9,7 +9,7 @@ use super::elementwise::map1;
 
 /// Floats become integers without what is behind the point, and what is out of range the nearest integer there is; NaN
 /// becomes 0. Integers are cut to the width. A number is true unless it is 0.
-pub(super) fn cast(r: &mut Routine<'_>) -> Result<(), Fault> {
+pub(super) fn cast(r: &mut Routine<'_>) -> Result<(), EvalError> {
     r.check();
     any!(r.types[0].dtype, T => from::<T>(r));
     Ok(())

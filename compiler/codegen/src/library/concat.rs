@@ -1,13 +1,13 @@
 //! Tensors one after another along a dimension.
 
-use trainspec_ir::interp::Fault;
+use trainspec_ir::interp::EvalError;
 
 use super::elements::{Elem, any};
 use super::{GRAIN, Routine, y};
 use crate::exec::parts;
 
 /// The operands one after another along `axis`.
-pub(super) fn concat(r: &mut Routine<'_>) -> Result<(), Fault> {
+pub(super) fn concat(r: &mut Routine<'_>) -> Result<(), EvalError> {
     r.check();
     any!(r.results[0].dtype, T => run::<T>(r));
     Ok(())

@@ -9,7 +9,7 @@ mod swept;
 #[cfg(target_arch = "x86_64")]
 mod winograd;
 
-use trainspec_ir::interp::Fault;
+use trainspec_ir::interp::EvalError;
 
 use super::elements::{Real, floats};
 use super::matmul::with_terms;
@@ -236,19 +236,19 @@ fn whole<T>(data: &mut [T], columns: usize) -> Product<'_, T> {
 }
 
 /// Σ x · filters under each place of the window.
-pub(super) fn conv2d(r: &mut Routine<'_>) -> Result<(), Fault> {
+pub(super) fn conv2d(r: &mut Routine<'_>) -> Result<(), EvalError> {
     let shapes = [&r.types[0].shape, &r.types[1].shape, &r.results[0].shape];
     run(r, shapes, Work::Forward)
 }
 
 /// What flows back to the images.
-pub(super) fn conv2d_input_grad(r: &mut Routine<'_>) -> Result<(), Fault> {
+pub(super) fn conv2d_input_grad(r: &mut Routine<'_>) -> Result<(), EvalError> {
     let shapes = [&r.results[0].shape, &r.types[1].shape, &r.types[0].shape];
     run(r, shapes, Work::Input)
 }
 
 /// What flows back to the filters.
-pub(super) fn conv2d_filter_grad(r: &mut Routine<'_>) -> Result<(), Fault> {
+pub(super) fn conv2d_filter_grad(r: &mut Routine<'_>) -> Result<(), EvalError> {
     let shapes = [&r.types[0].shape, &r.results[0].shape, &r.types[1].shape];
     run(r, shapes, Work::Filters)
 }
@@ -260,7 +260,7 @@ enum Work {
     Filters,
 }
 
-fn run(r: &mut Routine<'_>, [x, f, o]: [&Vec<usize>; 3], work: Work) -> Result<(), Fault> {
+fn run(r: &mut Routine<'_>, [x, f, o]: [&Vec<usize>; 3], work: Work) -> Result<(), EvalError> {
     r.check();
     let convolution = Convolution::new(r, x, f, o);
     let means = Means {

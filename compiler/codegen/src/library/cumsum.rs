@@ -1,13 +1,13 @@
 //! Running sums along an axis.
 
-use trainspec_ir::interp::Fault;
+use trainspec_ir::interp::EvalError;
 
 use super::elements::{Elem, floats, ints};
 use super::{GRAIN, Routine, y};
 use crate::exec::parts;
 
 /// The sum of the elements up to each one. Floats are summed one after another in f64, as the interpreter does it.
-pub(super) fn cumsum(r: &mut Routine<'_>) -> Result<(), Fault> {
+pub(super) fn cumsum(r: &mut Routine<'_>) -> Result<(), EvalError> {
     r.check();
     let dtype = r.types[0].dtype;
     match dtype.is_float() {

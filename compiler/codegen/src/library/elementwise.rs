@@ -5,7 +5,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use trainspec_ir::graph::Eval;
-use trainspec_ir::interp::Fault;
+use trainspec_ir::interp::EvalError;
 
 use super::elements::{Elem, any, floats, ints};
 use super::{GRAIN, Routine, y};
@@ -13,7 +13,7 @@ use crate::exec::parts;
 use crate::exec::pool::Pool;
 
 /// Any primitive of single elements.
-pub(super) fn elementwise(r: &mut Routine<'_>) -> Result<(), Fault> {
+pub(super) fn elementwise(r: &mut Routine<'_>) -> Result<(), EvalError> {
     r.check();
     let dtype = r.types[0].dtype;
     match &r.prim.eval {
@@ -37,14 +37,14 @@ pub(super) fn elementwise(r: &mut Routine<'_>) -> Result<(), Fault> {
 }
 
 /// Truths the other way round.
-pub(super) fn logical_not(r: &mut Routine<'_>) -> Result<(), Fault> {
+pub(super) fn logical_not(r: &mut Routine<'_>) -> Result<(), EvalError> {
     r.check();
     map1(r, |a: bool| !a);
     Ok(())
 }
 
 /// One of two for each truth.
-pub(super) fn select(r: &mut Routine<'_>) -> Result<(), Fault> {
+pub(super) fn select(r: &mut Routine<'_>) -> Result<(), EvalError> {
     r.check();
     any!(r.results[0].dtype, T => {
         let (choice, yes, no) = (r.x::<bool>(0), r.x::<T>(1), r.x::<T>(2));
@@ -63,7 +63,7 @@ fn float2(r: &mut Routine<'_>, f: fn(f64, f64) -> f64) {
 }
 
 /// Integers of which some pairs may have no answer; the last of those is named.
-fn int2<T: Elem>(r: &mut Routine<'_>, f: fn(i64, i64) -> Option<i64>) -> Result<(), Fault> {
+fn int2<T: Elem>(r: &mut Routine<'_>, f: fn(i64, i64) -> Option<i64>) -> Result<(), EvalError> {
     let (a, b) = (r.x::<T>(0), r.x::<T>(1));
     // One more than where the last of them is.
     let bad = AtomicUsize::new(0);
@@ -80,7 +80,7 @@ fn int2<T: Elem>(r: &mut Routine<'_>, f: fn(i64, i64) -> Option<i64>) -> Result<
     });
     match bad.into_inner().checked_sub(1) {
         None => Ok(()),
-        Some(at) => Err(Fault(format!(
+        Some(at) => Err(EvalError(format!(
             "`{}` of {} and {} has no answer in integers",
             r.prim.name,
             a[at].to_i64(),

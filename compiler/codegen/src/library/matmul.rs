@@ -3,40 +3,40 @@
 use std::ops::Range;
 
 use trainspec_ir::DType;
-use trainspec_ir::interp::Fault;
+use trainspec_ir::interp::EvalError;
 
 use super::elements::{Float, Int, Real, floats, ints};
 use super::rows::with_sums;
 use super::scratch::{Kept, Scratch};
 use super::{GRAIN, Routine, y};
-use crate::exec::gemm::{self, Matrix, Product, Then, multiply, multiply_on};
+use crate::exec::gemm::{self, Epilogue, Matrix, Product, multiply, multiply_on};
 use crate::exec::parts;
 use crate::exec::pool::Pool;
 
 /// The product of each pair of matrices.
-pub(super) fn matmul(r: &mut Routine<'_>) -> Result<(), Fault> {
+pub(super) fn matmul(r: &mut Routine<'_>) -> Result<(), EvalError> {
     matmul_then(r, None)
 }
 
 /// The same with something that is done with finished rows, each of which is named once. Rows are counted over all matrices: row `i` of
 /// matrix `j` is `j * m + i`.
-pub fn matmul_then(r: &mut Routine<'_>, then: Option<Then<'_>>) -> Result<(), Fault> {
+pub fn matmul_then(r: &mut Routine<'_>, epilogue: Option<Epilogue<'_>>) -> Result<(), EvalError> {
     r.check();
     let shape = Shape::new(r);
     let dtype = r.types[0].dtype;
     // What is rounded at the end is finished at the end.
     let late = match dtype {
         DType::F32 | DType::F64 => None,
-        _ => then,
+        _ => epilogue,
     };
-    let then = then.filter(|_| late.is_none());
+    let epilogue = epilogue.filter(|_| late.is_none());
     match dtype.is_float() {
         true => floats!(dtype, T => {
             let (a, b) = (r.x::<T>(0), r.x::<T>(1));
             let (pool, scratch) = (r.pool, &*r.scratch);
             with_sums(scratch, y::<T>(&mut r.outputs[0]), |y| {
                 with_terms(scratch, a, |a| {
-                    with_terms(scratch, b, |b| shape.floats(pool, scratch, [a, b], y, then));
+                    with_terms(scratch, b, |b| shape.floats(pool, scratch, [a, b], y, epilogue));
                 });
             });
         }),
@@ -111,7 +111,7 @@ impl Shape {
         scratch: &Scratch,
         [a, b]: [&[T]; 2],
         y: &mut [T],
-        then: Option<Then<'_>>,
+        epilogue: Option<Epilogue<'_>>,
     ) {
         let (m, n, k) = (self.m, self.n, self.k);
         let room = T::shelf(scratch);
@@ -126,8 +126,8 @@ impl Shape {
             steps: self.b,
         };
         if y.is_empty() {
-            if let Some(then) = then.filter(|_| self.batch * m > 0) {
-                then(0..self.batch * m);
+            if let Some(epilogue) = epilogue.filter(|_| self.batch * m > 0) {
+                epilogue(0..self.batch * m);
             }
             return;
         }
@@ -135,15 +135,15 @@ impl Shape {
         if self.batch == 1 || work > MANY {
             for (i, y) in y.chunks_exact_mut(m * n).enumerate() {
                 let moved = |rows: Range<usize>| {
-                    if let Some(then) = then {
-                        then(i * m + rows.start..i * m + rows.end);
+                    if let Some(epilogue) = epilogue {
+                        epilogue(i * m + rows.start..i * m + rows.end);
                     }
                 };
-                let then: Option<Then<'_>> = match then {
+                let epilogue: Option<Epilogue<'_>> = match epilogue {
                     Some(_) => Some(&moved),
                     None => None,
                 };
-                multiply_on(pool, room, rows(y, n), left(i), right(i), then);
+                multiply_on(pool, room, rows(y, n), left(i), right(i), epilogue);
             }
             return;
         }
@@ -154,8 +154,8 @@ impl Shape {
             for (j, y) in part.chunks_exact_mut(m * n).enumerate() {
                 let matrix = i * some + j;
                 multiply(room, rows(y, n), left(matrix), right(matrix));
-                if let Some(then) = then {
-                    then(matrix * m..(matrix + 1) * m);
+                if let Some(epilogue) = epilogue {
+                    epilogue(matrix * m..(matrix + 1) * m);
                 }
             }
         });

@@ -30,7 +30,7 @@ mod sums;
 mod windows;
 
 use trainspec_ir::graph::{Attr, Eval, Prim, Type};
-use trainspec_ir::interp::Fault;
+use trainspec_ir::interp::EvalError;
 
 use crate::exec::pool::Pool;
 use elements::Elem;
@@ -61,7 +61,7 @@ pub struct Routine<'a> {
 /// What computes a primitive. After a fault the results are arbitrary.
 ///
 /// Slices that are not what the types say make it panic.
-pub type Run = fn(&mut Routine<'_>) -> Result<(), Fault>;
+pub type Run = fn(&mut Routine<'_>) -> Result<(), EvalError>;
 
 /// What computes a primitive: a routine for each there is.
 pub fn find(prim: &Prim) -> Option<Run> {

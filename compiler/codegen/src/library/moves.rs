@@ -1,6 +1,6 @@
 //! Elements that go elsewhere: each dimension of the result steps through the operand at a pace of its own.
 
-use trainspec_ir::interp::Fault;
+use trainspec_ir::interp::EvalError;
 
 use super::elements::{Elem, any};
 use super::scratch::Step;
@@ -9,7 +9,7 @@ use crate::exec::parts;
 use crate::exec::pool::Pool;
 
 /// The first operand as it is.
-pub(super) fn copy(r: &mut Routine<'_>) -> Result<(), Fault> {
+pub(super) fn copy(r: &mut Routine<'_>) -> Result<(), EvalError> {
     r.check();
     any!(r.results[0].dtype, T => {
         let x = r.x::<T>(0);
@@ -21,7 +21,7 @@ pub(super) fn copy(r: &mut Routine<'_>) -> Result<(), Fault> {
 }
 
 /// Dimensions in another order.
-pub(super) fn transpose(r: &mut Routine<'_>) -> Result<(), Fault> {
+pub(super) fn transpose(r: &mut Routine<'_>) -> Result<(), EvalError> {
     let perm = r.sizes("perm");
     gather(r, |strides, size| {
         perm.iter().for_each(|axis| strides.push(size(*axis)));
@@ -30,7 +30,7 @@ pub(super) fn transpose(r: &mut Routine<'_>) -> Result<(), Fault> {
 }
 
 /// Some of the elements along each dimension.
-pub(super) fn slice(r: &mut Routine<'_>) -> Result<(), Fault> {
+pub(super) fn slice(r: &mut Routine<'_>) -> Result<(), EvalError> {
     let (begin, size, stride) = (r.sizes("begin"), r.sizes("size"), r.sizes("stride"));
     gather(r, |strides, whole| {
         let mut start = 0;
@@ -53,7 +53,7 @@ pub(super) fn slice(r: &mut Routine<'_>) -> Result<(), Fault> {
 }
 
 /// Some dimensions the other way round.
-pub(super) fn reverse(r: &mut Routine<'_>) -> Result<(), Fault> {
+pub(super) fn reverse(r: &mut Routine<'_>) -> Result<(), EvalError> {
     let (axes, rank) = (r.sizes("axes"), r.types[0].rank());
     gather(r, |strides, whole| {
         let mut start = 0;
@@ -71,7 +71,7 @@ pub(super) fn reverse(r: &mut Routine<'_>) -> Result<(), Fault> {
 }
 
 /// Elements repeated along dimensions.
-pub(super) fn broadcast(r: &mut Routine<'_>) -> Result<(), Fault> {
+pub(super) fn broadcast(r: &mut Routine<'_>) -> Result<(), EvalError> {
     let (from, to) = (&r.types[0].shape, &r.results[0].shape);
     gather(r, |strides, whole| {
         let new = to.len() - from.len();
@@ -90,7 +90,7 @@ pub(super) fn broadcast(r: &mut Routine<'_>) -> Result<(), Fault> {
 fn gather(
     r: &mut Routine<'_>,
     view: impl FnOnce(&mut Vec<Step>, &dyn Fn(usize) -> Step) -> isize,
-) -> Result<(), Fault> {
+) -> Result<(), EvalError> {
     r.check();
     let shape = &r.types[0].shape;
     let whole = |axis: usize| Step {

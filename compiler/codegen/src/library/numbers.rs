@@ -1,7 +1,7 @@
 //! Numbers out of nothing: counted and random.
 
 use trainspec_ir::DType;
-use trainspec_ir::interp::Fault;
+use trainspec_ir::interp::EvalError;
 use trainspec_ir::philox::Key;
 
 use super::elements::{Elem, floats};
@@ -11,14 +11,14 @@ use crate::exec::parts;
 use crate::exec::vectors::{Work, wide};
 
 /// 0, 1, 2, ….
-pub(super) fn iota(r: &mut Routine<'_>) -> Result<(), Fault> {
+pub(super) fn iota(r: &mut Routine<'_>) -> Result<(), EvalError> {
     r.check();
     map(r.pool, y::<i64>(&mut r.outputs[0]), |i| i as i64..);
     Ok(())
 }
 
 /// The key of a site under a seed.
-pub(super) fn random_key(r: &mut Routine<'_>) -> Result<(), Fault> {
+pub(super) fn random_key(r: &mut Routine<'_>) -> Result<(), EvalError> {
     r.check();
     let key = Key::new(r.x::<i64>(0)[0], r.text("site"));
     y::<i64>(&mut r.outputs[0])[0] = key.0 as i64;
@@ -26,7 +26,7 @@ pub(super) fn random_key(r: &mut Routine<'_>) -> Result<(), Fault> {
 }
 
 /// The key for one of many uses.
-pub(super) fn fold_key(r: &mut Routine<'_>) -> Result<(), Fault> {
+pub(super) fn fold_key(r: &mut Routine<'_>) -> Result<(), EvalError> {
     r.check();
     let key = Key(r.x::<i64>(0)[0] as u64).fold(r.x::<i64>(1)[0]);
     y::<i64>(&mut r.outputs[0])[0] = key.0 as i64;
@@ -34,7 +34,7 @@ pub(super) fn fold_key(r: &mut Routine<'_>) -> Result<(), Fault> {
 }
 
 /// Numbers between 0 and 1, neither of which they are: (k + ½) / 2ᵇ for b random bits k.
-pub(super) fn random_uniform(r: &mut Routine<'_>) -> Result<(), Fault> {
+pub(super) fn random_uniform(r: &mut Routine<'_>) -> Result<(), EvalError> {
     r.check();
     let dtype = r.results[0].dtype;
     let bits = match dtype {

@@ -1,12 +1,12 @@
 //! A matrix whose columns (or rows, where there are fewer of them) are made orthonormal.
 
-use trainspec_ir::interp::Fault;
+use trainspec_ir::interp::EvalError;
 
 use super::elements::{Elem, floats};
 use super::{Routine, y};
 
 /// Q of the QR decomposition by Householder's reflections, in f64, R having no negative number on its diagonal.
-pub(super) fn orthogonalize(r: &mut Routine<'_>) -> Result<(), Fault> {
+pub(super) fn orthogonalize(r: &mut Routine<'_>) -> Result<(), EvalError> {
     r.check();
     let &[rows, columns] = &r.types[0].shape[..] else {
         panic!("one matrix is made orthogonal");

@@ -1,13 +1,13 @@
 //! A tensor with a margin around it and between its elements.
 
-use trainspec_ir::interp::Fault;
+use trainspec_ir::interp::EvalError;
 
 use super::elements::{Elem, any};
 use super::{GRAIN, Routine, y};
 use crate::exec::parts;
 
 /// The first operand within a margin of the second.
-pub(super) fn pad(r: &mut Routine<'_>) -> Result<(), Fault> {
+pub(super) fn pad(r: &mut Routine<'_>) -> Result<(), EvalError> {
     r.check();
     any!(r.results[0].dtype, T => run::<T>(r));
     Ok(())

@@ -4,7 +4,7 @@ mod quartered;
 
 use std::ops::Range;
 
-use trainspec_ir::interp::Fault;
+use trainspec_ir::interp::EvalError;
 
 use super::elements::{Elem, Float, floats, ints};
 use super::scratch::Kept;
@@ -148,7 +148,7 @@ fn above<T: Float>(a: T, b: T) -> bool {
 }
 
 /// The largest under each place.
-pub(super) fn max_pool2d(r: &mut Routine<'_>) -> Result<(), Fault> {
+pub(super) fn max_pool2d(r: &mut Routine<'_>) -> Result<(), EvalError> {
     r.check();
     let dtype = r.types[0].dtype;
     match dtype.int_range() {
@@ -186,7 +186,7 @@ fn largest<T: Elem>(r: &mut Routine<'_>, none: T, larger: impl Fn(T, T) -> bool 
 }
 
 /// The sum under each place.
-pub(super) fn sum_pool2d(r: &mut Routine<'_>) -> Result<(), Fault> {
+pub(super) fn sum_pool2d(r: &mut Routine<'_>) -> Result<(), EvalError> {
     r.check();
     floats!(r.types[0].dtype, T => sum::<T>(r));
     Ok(())
@@ -212,7 +212,7 @@ fn sum<T: Float>(r: &mut Routine<'_>) {
 }
 
 /// From another tensor what stands where the largest is.
-pub(super) fn max_pool2d_pick(r: &mut Routine<'_>) -> Result<(), Fault> {
+pub(super) fn max_pool2d_pick(r: &mut Routine<'_>) -> Result<(), EvalError> {
     r.check();
     floats!(r.types[0].dtype, T => {
         let (x, z) = (r.x::<T>(0), r.x::<T>(1));
@@ -252,7 +252,7 @@ fn each_place<T: Elem>(
 }
 
 /// What flows back from the largest: it goes to the first of them.
-pub(super) fn max_pool2d_grad(r: &mut Routine<'_>) -> Result<(), Fault> {
+pub(super) fn max_pool2d_grad(r: &mut Routine<'_>) -> Result<(), EvalError> {
     r.check();
     floats!(r.types[0].dtype, T => {
         let (x, dy) = (r.x::<T>(0), r.x::<T>(1));
@@ -289,7 +289,7 @@ pub(super) fn max_pool2d_grad(r: &mut Routine<'_>) -> Result<(), Fault> {
 }
 
 /// What flows back from sums: all that lies under a place gets what flows into it.
-pub(super) fn sum_pool2d_grad(r: &mut Routine<'_>) -> Result<(), Fault> {
+pub(super) fn sum_pool2d_grad(r: &mut Routine<'_>) -> Result<(), EvalError> {
     r.check();
     floats!(r.types[0].dtype, T => {
         let dy = r.x::<T>(0);

@@ -3,14 +3,14 @@
 use std::cmp::Ordering;
 
 use trainspec_ir::DType;
-use trainspec_ir::interp::Fault;
+use trainspec_ir::interp::EvalError;
 
 use super::elements::{Elem, floats, ints};
 use super::{GRAIN, Routine, y};
 use crate::exec::parts;
 
 /// The position of the first element that none is greater than; NaN is passed over.
-pub(super) fn argmax(r: &mut Routine<'_>) -> Result<(), Fault> {
+pub(super) fn argmax(r: &mut Routine<'_>) -> Result<(), EvalError> {
     let dtype = r.types[0].dtype;
     match dtype.is_float() {
         true => floats!(dtype, T => first(r, Some(T::rounded(f64::NEG_INFINITY)), |a, b| a > b)),
@@ -20,7 +20,7 @@ pub(super) fn argmax(r: &mut Routine<'_>) -> Result<(), Fault> {
 }
 
 /// The position of the first element that none is less than; NaN is passed over.
-pub(super) fn argmin(r: &mut Routine<'_>) -> Result<(), Fault> {
+pub(super) fn argmin(r: &mut Routine<'_>) -> Result<(), EvalError> {
     let dtype = r.types[0].dtype;
     match dtype.is_float() {
         true => floats!(dtype, T => first(r, Some(T::rounded(f64::INFINITY)), |a, b| a < b)),
@@ -30,7 +30,7 @@ pub(super) fn argmin(r: &mut Routine<'_>) -> Result<(), Fault> {
 }
 
 /// The positions of all elements in their order; equal ones stay in theirs, and NaN comes last.
-pub(super) fn argsort(r: &mut Routine<'_>) -> Result<(), Fault> {
+pub(super) fn argsort(r: &mut Routine<'_>) -> Result<(), EvalError> {
     r.check();
     let dtype = r.types[0].dtype;
     let descending = r.flag("descending");
@@ -63,7 +63,7 @@ pub(super) fn argsort(r: &mut Routine<'_>) -> Result<(), Fault> {
 fn any_length(
     r: &mut Routine<'_>,
     order: impl Fn(Ordering) -> Ordering + Sync,
-) -> Result<(), Fault> {
+) -> Result<(), EvalError> {
     let dtype = r.types[0].dtype;
     match dtype.is_float() {
         true => floats!(dtype, T => {

@@ -7,7 +7,7 @@
 
 use std::mem::take;
 
-use trainspec_ir::interp::Fault;
+use trainspec_ir::interp::EvalError;
 
 use super::elements::{Elem, Float, Int, floats, ints};
 use super::moves::{merge, place};
@@ -98,7 +98,7 @@ fn smaller<T: PartialOrd>(a: T, b: T) -> T {
 macro_rules! numbers {
     ($name:ident, $float:ident, $int:ident, $doc:literal) => {
         #[doc = $doc]
-        pub(super) fn $name(r: &mut Routine<'_>) -> Result<(), Fault> {
+        pub(super) fn $name(r: &mut Routine<'_>) -> Result<(), EvalError> {
             let dtype = r.types[0].dtype;
             match dtype.is_float() {
                 true => floats!(dtype, T => reduce::<T, $float>(r)),
@@ -115,13 +115,13 @@ numbers!(reduce_max, MaxFloat, MaxInt, "The largest over axes.");
 numbers!(reduce_min, MinFloat, MinInt, "The smallest over axes.");
 
 /// Whether one over axes is true.
-pub(super) fn reduce_any(r: &mut Routine<'_>) -> Result<(), Fault> {
+pub(super) fn reduce_any(r: &mut Routine<'_>) -> Result<(), EvalError> {
     reduce::<bool, Any>(r);
     Ok(())
 }
 
 /// Whether all over axes are true.
-pub(super) fn reduce_all(r: &mut Routine<'_>) -> Result<(), Fault> {
+pub(super) fn reduce_all(r: &mut Routine<'_>) -> Result<(), EvalError> {
     reduce::<bool, All>(r);
     Ok(())
 }

@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 
-use trainspec_ir::interp::Fault;
+use trainspec_ir::interp::EvalError;
 
 use super::elements::{Elem, Float, any, floats, ints};
 use super::{GRAIN, Routine, Scratch, Slice, y};
@@ -14,7 +14,7 @@ use crate::exec::pool::Pool;
 const TAKEN: usize = 1 << 11;
 
 /// Copies of the rows at positions.
-pub(super) fn take(r: &mut Routine<'_>) -> Result<(), Fault> {
+pub(super) fn take(r: &mut Routine<'_>) -> Result<(), EvalError> {
     r.check();
     let shape = &r.types[0].shape;
     let (length, width) = (shape[0], shape[1..].iter().product::<usize>());
@@ -64,12 +64,12 @@ pub(super) fn take(r: &mut Routine<'_>) -> Result<(), Fault> {
     }))
 }
 
-pub(super) fn out_of_range(index: i64, length: usize) -> Fault {
-    Fault(format!("index {index} is out of range 0..{length}"))
+pub(super) fn out_of_range(index: i64, length: usize) -> EvalError {
+    EvalError(format!("index {index} is out of range 0..{length}"))
 }
 
 /// A tensor with rows added at positions, one after another.
-pub(super) fn scatter_add(r: &mut Routine<'_>) -> Result<(), Fault> {
+pub(super) fn scatter_add(r: &mut Routine<'_>) -> Result<(), EvalError> {
     prepare(r)?;
     let dtype = r.results[0].dtype;
     match dtype.is_float() {
@@ -82,7 +82,7 @@ pub(super) fn scatter_add(r: &mut Routine<'_>) -> Result<(), Fault> {
 }
 
 /// A tensor with rows replaced at positions, one after another.
-pub(super) fn scatter_set(r: &mut Routine<'_>) -> Result<(), Fault> {
+pub(super) fn scatter_set(r: &mut Routine<'_>) -> Result<(), EvalError> {
     prepare(r)?;
     any!(r.results[0].dtype, T => change(r, |at: &mut T, x: &T| *at = *x));
     Ok(())
@@ -91,7 +91,7 @@ pub(super) fn scatter_set(r: &mut Routine<'_>) -> Result<(), Fault> {
 /// A tensor with the first rows put at positions, no two of which are the same.
 ///
 /// Without its first operand it puts them into what is in the place of the result.
-pub(super) fn put_rows(r: &mut Routine<'_>) -> Result<(), Fault> {
+pub(super) fn put_rows(r: &mut Routine<'_>) -> Result<(), EvalError> {
     let in_place = r.operands[0].is_empty();
     if !in_place {
         r.check();
@@ -109,14 +109,18 @@ pub(super) fn put_rows(r: &mut Routine<'_>) -> Result<(), Fault> {
     Ok(())
 }
 
-fn prepare(r: &mut Routine<'_>) -> Result<(), Fault> {
+fn prepare(r: &mut Routine<'_>) -> Result<(), EvalError> {
     r.check();
     let length = r.types[0].shape[0];
     row_numbers(&r.operands[1], length, &mut r.scratch.places)
 }
 
 /// Positions as numbers of rows, of which there are `length`.
-fn row_numbers(indices: &Slice<'_>, length: usize, places: &mut Vec<usize>) -> Result<(), Fault> {
+fn row_numbers(
+    indices: &Slice<'_>,
+    length: usize,
+    places: &mut Vec<usize>,
+) -> Result<(), EvalError> {
     places.clear();
     ints!(indices.dtype(), T => {
         for index in T::of(indices).expect("positions have a type") {

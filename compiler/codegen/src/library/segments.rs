@@ -2,14 +2,14 @@
 
 use half::{bf16, f16};
 use trainspec_ir::DType;
-use trainspec_ir::interp::Fault;
+use trainspec_ir::interp::EvalError;
 
 use super::elements::{Elem, Float, Int, floats, ints};
 use super::rows::at_rows;
 use super::{Routine, y};
 
 /// The largest element of each segment; the least number there is where it has none.
-pub(super) fn max(r: &mut Routine<'_>) -> Result<(), Fault> {
+pub(super) fn max(r: &mut Routine<'_>) -> Result<(), EvalError> {
     prepare(r)?;
     let dtype = r.results[0].dtype;
     match dtype.int_range() {
@@ -22,7 +22,7 @@ pub(super) fn max(r: &mut Routine<'_>) -> Result<(), Fault> {
 }
 
 /// The smallest element of each segment; the greatest number there is where it has none.
-pub(super) fn min(r: &mut Routine<'_>) -> Result<(), Fault> {
+pub(super) fn min(r: &mut Routine<'_>) -> Result<(), EvalError> {
     prepare(r)?;
     let dtype = r.results[0].dtype;
     match dtype.int_range() {
@@ -33,7 +33,7 @@ pub(super) fn min(r: &mut Routine<'_>) -> Result<(), Fault> {
 }
 
 /// The product of each segment.
-pub(super) fn prod(r: &mut Routine<'_>) -> Result<(), Fault> {
+pub(super) fn prod(r: &mut Routine<'_>) -> Result<(), EvalError> {
     prepare(r)?;
     let dtype = r.results[0].dtype;
     match dtype.is_float() {
@@ -59,7 +59,7 @@ fn highest(dtype: DType) -> f64 {
 }
 
 /// The segments of the rows; those that belong to none are behind all segments.
-fn prepare(r: &mut Routine<'_>) -> Result<(), Fault> {
+fn prepare(r: &mut Routine<'_>) -> Result<(), EvalError> {
     r.check();
     let segments = r.size("segments");
     let places = &mut r.scratch.places;
@@ -71,7 +71,7 @@ fn prepare(r: &mut Routine<'_>) -> Result<(), Fault> {
                 Err(_) => places.push(usize::MAX),
                 Ok(_) => {
                     let message = format!("segment id {id} is out of range 0..{segments}");
-                    return Err(Fault(message));
+                    return Err(EvalError(message));
                 }
             }
         }

@@ -3,14 +3,14 @@
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
-use trainspec_ir::interp::Fault;
+use trainspec_ir::interp::EvalError;
 
 use super::elements::{Elem, any, floats, ints};
 use super::{Routine, y};
 use crate::exec::parts;
 
 /// The positions of what is true, zeros behind them, and how many there are.
-pub(super) fn compact(r: &mut Routine<'_>) -> Result<(), Fault> {
+pub(super) fn compact(r: &mut Routine<'_>) -> Result<(), EvalError> {
     r.check();
     let x = r.x::<bool>(0);
     let positions = y::<i64>(&mut r.outputs[0]);
@@ -28,7 +28,7 @@ pub(super) fn compact(r: &mut Routine<'_>) -> Result<(), Fault> {
 const CHECKED: usize = 1 << 12;
 
 /// The operand, if all of it lies between the bounds.
-pub(super) fn bounded(r: &mut Routine<'_>) -> Result<(), Fault> {
+pub(super) fn bounded(r: &mut Routine<'_>) -> Result<(), EvalError> {
     r.check();
     let range = r.int("low")..r.int("high");
     ints!(r.types[0].dtype, T => {
@@ -46,7 +46,7 @@ pub(super) fn bounded(r: &mut Routine<'_>) -> Result<(), Fault> {
         if wrong.into_inner() {
             let n = x.iter().find(|n| outside(n)).expect("there is one");
             let (what, low, high) = (r.text("what"), range.start, range.end);
-            return Err(Fault(format!("`{what}`: {n} is not in {low}..{high}")));
+            return Err(EvalError(format!("`{what}`: {n} is not in {low}..{high}")));
         }
     });
     Ok(())
@@ -54,7 +54,7 @@ pub(super) fn bounded(r: &mut Routine<'_>) -> Result<(), Fault> {
 
 /// The different elements in the order of their first appearance, zeros behind them, which of these each element is, and
 /// how many there are.
-pub(super) fn unique(r: &mut Routine<'_>) -> Result<(), Fault> {
+pub(super) fn unique(r: &mut Routine<'_>) -> Result<(), EvalError> {
     r.check();
     let dtype = r.types[0].dtype;
     match dtype.is_float() {

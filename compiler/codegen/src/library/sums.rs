@@ -1,6 +1,6 @@
 //! Rows of repeated positions added up.
 
-use trainspec_ir::interp::Fault;
+use trainspec_ir::interp::EvalError;
 
 use super::elements::{Elem, Float, floats, ints};
 use super::rows::{out_of_range, with_sums};
@@ -10,7 +10,7 @@ use crate::simd;
 
 /// The different positions in the order of their first appearance, zeros behind them, the sum of the rows of each, and how many
 /// there are.
-pub(super) fn sum_rows(r: &mut Routine<'_>) -> Result<(), Fault> {
+pub(super) fn sum_rows(r: &mut Routine<'_>) -> Result<(), EvalError> {
     r.check();
     let (length, count) = (r.size("length"), r.x::<i64>(2)[0]);
     let (found, again) = ints!(r.types[0].dtype, I => {
@@ -32,7 +32,7 @@ fn number<I: Elem>(
     r: &mut Routine<'_>,
     places: &[I],
     length: usize,
-) -> Result<(usize, usize), Fault> {
+) -> Result<(usize, usize), EvalError> {
     let firsts = y::<i64>(&mut r.outputs[0]);
     let Scratch { repeated, seen, .. } = &mut *r.scratch;
     let (base, rows) = seen.begin(length, places.len());

@@ -227,7 +227,7 @@ impl Kernel<'_, '_> {
                         .collect();
                     self.prim(prim, operands, &values, inst.dtype, None)
                 }
-                InstOp::Fold(..) => unreachable!("a walk makes it"),
+                InstOp::Reduce(..) => unreachable!("a walk makes it"),
             });
         }
     }
@@ -246,7 +246,7 @@ impl Kernel<'_, '_> {
     fn begin(&mut self, phase: usize) -> Vec<Folding> {
         let mut folds = Vec::new();
         for (i, inst) in self.map.body.iter().enumerate() {
-            let InstOp::Fold(how, register) = inst.op else {
+            let InstOp::Reduce(how, register) = inst.op else {
                 continue;
             };
             if self.phases.first[i] != phase + 1 {
@@ -257,8 +257,8 @@ impl Kernel<'_, '_> {
             let slot = StackSlotData::new(StackSlotKind::ExplicitSlot, size, 4);
             let slot = self.b.create_sized_stack_slot(slot);
             let nothing = match inst.dtype {
-                DType::F32 => self.b.ins().f32const(how.nothing() as f32),
-                _ => self.b.ins().f64const(how.nothing()),
+                DType::F32 => self.b.ins().f32const(how.identity() as f32),
+                _ => self.b.ins().f64const(how.identity()),
             };
             for lane in 0..lanes_of(inst.dtype) {
                 self.b
@@ -441,7 +441,7 @@ impl Kernel<'_, '_> {
                         .collect();
                     self.prim(prim, operands, &values, inst.dtype, lanes)
                 }
-                InstOp::Const(_) | InstOp::Int(_) | InstOp::Fold(..) => {
+                InstOp::Const(_) | InstOp::Int(_) | InstOp::Reduce(..) => {
                     unreachable!("what is the same in a row is known")
                 }
             });

@@ -125,7 +125,7 @@ fn kept(map: &Map, space: &Space, phases: &Phases, lane: Lane) -> Vec<Option<usi
         }
         // What is combined in a later walk may be of an earlier one, too.
         for (i, inst) in map.body.iter().enumerate() {
-            if let InstOp::Fold(_, o) = inst.op
+            if let InstOp::Reduce(_, o) = inst.op
                 && phases.first[i] == phase + 1
                 && phases.first[o] < phase
                 && dear[o]
@@ -281,7 +281,7 @@ impl Kernel<'_> {
                     DType::Bool => return None,
                     _ => values.block.push(Op::LoadRow(*load)),
                 },
-                InstOp::Fold(how, _) => {
+                InstOp::Reduce(how, _) => {
                     let sum = folds.iter().position(|f| *f == i).expect("it was combined");
                     total(&mut values.block, sum, *how)
                 }
@@ -311,7 +311,7 @@ impl Kernel<'_> {
     /// The instructions that a walk combines for.
     fn folds(&self, phase: usize) -> Vec<usize> {
         let is = |i: &usize| {
-            matches!(self.map.body[*i].op, InstOp::Fold(..))
+            matches!(self.map.body[*i].op, InstOp::Reduce(..))
                 && self.phases.first[*i] == phase.wrapping_add(1)
         };
         (0..self.map.body.len()).filter(is).collect()
@@ -341,10 +341,10 @@ impl Kernel<'_> {
             end: false,
         };
         for (f, sum) in folds.iter().zip(&sums) {
-            let InstOp::Fold(how, _) = self.map.body[*f].op else {
+            let InstOp::Reduce(how, _) = self.map.body[*f].op else {
                 unreachable!("a fold");
             };
-            let bits = self.lane.bits_of(how.nothing());
+            let bits = self.lane.bits_of(how.identity());
             let bytes = registers::spread(bits.cast_unsigned(), self.lane);
             let nothing = Rm::Const(self.asm.constant(bytes));
             self.asm.vector(MOVE, *sum, 0, nothing, None);
@@ -504,14 +504,14 @@ impl Kernel<'_> {
             }
         }
         for (sum, fold) in folds.iter().enumerate() {
-            let InstOp::Fold(how, register) = self.map.body[*fold].op else {
+            let InstOp::Reduce(how, register) = self.map.body[*fold].op else {
                 unreachable!("a fold");
             };
             let v = self.value(&mut values, register, phase)?;
             let block = &mut values.block;
             let v = match end {
                 true => {
-                    let (mask, nothing) = (block.push(Op::Mask), block.float(how.nothing()));
+                    let (mask, nothing) = (block.push(Op::Mask), block.float(how.identity()));
                     block.select(mask, v, nothing)
                 }
                 false => v,
@@ -566,7 +566,7 @@ impl Kernel<'_> {
                 block.push(Op::Load(self.map.loads.len() + store))
             }
             InstOp::Prim(..) => self.compute(values, register, phase)?,
-            InstOp::Fold(..) => unreachable!("what rows combine to has a place"),
+            InstOp::Reduce(..) => unreachable!("what rows combine to has a place"),
         };
         values.made[register] = Some(v);
         Some(v)

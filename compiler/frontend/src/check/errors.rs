@@ -1,7 +1,7 @@
 //! How the checker reports: once for each mistake, at the user's call first.
 
 use trainspec_ir::Span;
-use trainspec_ir::ops::{Fault, RuleError};
+use trainspec_ir::ops::{RuleError, RuleErrorKind};
 
 use crate::check::value::Value;
 use crate::check::{Checker, MAX_TOLD};
@@ -162,16 +162,16 @@ fn depends_on_sizes(code: Code) -> bool {
 
 /// The code of a broken rule.
 pub(crate) fn code_of(error: &RuleError) -> Code {
-    match error.fault {
-        Fault::ShapeMismatch => Code::ShapeMismatch,
-        Fault::RankMismatch => Code::RankMismatch,
-        Fault::AxisOutOfRange => Code::AxisOutOfRange,
-        Fault::IndexOutOfRange => Code::IndexOutOfRange,
-        Fault::BadValue => Code::BadValue,
-        Fault::DtypeMismatch => Code::DtypeMismatch,
-        Fault::SizeOverflow => Code::SizeOverflow,
-        Fault::NegativeSize => Code::NegativeSize,
-        Fault::UnknownSize => Code::UnknownSize,
-        Fault::CountMismatch => Code::CountMismatch,
+    match error.kind {
+        RuleErrorKind::ShapeMismatch => Code::ShapeMismatch,
+        RuleErrorKind::RankMismatch => Code::RankMismatch,
+        RuleErrorKind::AxisOutOfRange => Code::AxisOutOfRange,
+        RuleErrorKind::IndexOutOfRange => Code::IndexOutOfRange,
+        RuleErrorKind::BadValue => Code::BadValue,
+        RuleErrorKind::DtypeMismatch => Code::DtypeMismatch,
+        RuleErrorKind::SizeOverflow => Code::SizeOverflow,
+        RuleErrorKind::NegativeSize => Code::NegativeSize,
+        RuleErrorKind::UnknownSize => Code::UnknownSize,
+        RuleErrorKind::CountMismatch => Code::CountMismatch,
     }
 }

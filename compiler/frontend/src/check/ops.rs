@@ -579,7 +579,7 @@ impl Checker<'_> {
         });
         let message = match symbol(op.name) {
             Some(sign)
-                if error.fault == trainspec_ir::ops::Fault::ShapeMismatch
+                if error.kind == trainspec_ir::ops::RuleErrorKind::ShapeMismatch
                     && op.name != "matmul" =>
             {
                 format!("`{sign}` cannot combine these shapes")

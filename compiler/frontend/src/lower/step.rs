@@ -93,7 +93,7 @@ fn part(
     }
     for (_, update, slope) in &all {
         let name = format!("gradient/{}", name_of(cx, update.variable));
-        if let Cotangent::Rows(rows) = slope {
+        if let Cotangent::Sparse(rows) = slope {
             b.result(&format!("{name}#rows"), rows.masked().rows);
         }
         b.result(&name, slope.dense());
@@ -191,7 +191,7 @@ pub fn gradients(cx: &Context<'_>) -> Result<Graph, Diagnostic> {
         let xs: Vec<Value<'_>> = reads.collect::<Result<_, _>>()?;
         for (variable, slope) in variables.iter().zip(b.gradients(&[values.get(*id)], &xs)) {
             let name = format!("gradient/{loss}/{}", name_of(cx, *variable));
-            if let Some(Cotangent::Rows(rows)) = slope {
+            if let Some(Cotangent::Sparse(rows)) = slope {
                 b.result(&format!("{name}#indices"), rows.indices);
                 b.result(&format!("{name}#rows"), rows.rows);
                 if let Some(count) = rows.count {

@@ -8,16 +8,16 @@
 
 mod hessian;
 mod parts;
-mod rows;
 mod scan;
+mod sparse;
 
-pub use rows::Rows;
+pub use sparse::IndexedSlices;
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use crate::build::{Builder, Value};
-use crate::graph::{Attr, Attrs, Gradient, Graph, Node, Prim, ValueId, What};
+use crate::graph::{Attr, Attrs, Gradient, Graph, Node, NodeKind, Prim, ValueId};
 use crate::ops::prims;
 
 /// A gradient.
@@ -26,7 +26,7 @@ pub enum Cotangent<'g> {
     /// One number for each element.
     Dense(Value<'g>),
     /// Zero but for some rows.
-    Rows(Rows<'g>),
+    Sparse(IndexedSlices<'g>),
 }
 
 impl<'g> From<Value<'g>> for Cotangent<'g> {
@@ -40,7 +40,7 @@ impl<'g> Cotangent<'g> {
     pub fn dense(self) -> Value<'g> {
         match self {
             Cotangent::Dense(value) => value,
-            Cotangent::Rows(rows) => rows.dense(),
+            Cotangent::Sparse(rows) => rows.dense(),
         }
     }
 }
@@ -202,8 +202,8 @@ fn pull<'g>(
             .map(|c| c.map(Cotangent::dense))
             .collect::<Vec<_>>()
     };
-    match &node.what {
-        What::Prim(prim, attrs) => {
+    match &node.kind {
+        NodeKind::Prim(prim, attrs) => {
             let handles = |ids: &[ValueId]| ids.iter().map(|v| b.value(*v)).collect::<Vec<_>>();
             let backward = |cotangents| Backward {
                 b,
@@ -214,7 +214,7 @@ fn pull<'g>(
                 cotangents,
                 wants: wants.to_vec(),
             };
-            if let (Some(Cotangent::Rows(rows)), true) =
+            if let (Some(Cotangent::Sparse(rows)), true) =
                 (cotangents[0], prims::is_row_concat(prim, attrs))
             {
                 return rows.split(&handles(&node.operands), wants);
@@ -229,7 +229,7 @@ fn pull<'g>(
                         prim.name
                     );
                     let backward = backward(dense());
-                    let one = |(pull, wanted): (&Option<crate::graph::Pull>, &bool)| {
+                    let one = |(pull, wanted): (&Option<crate::graph::Vjp>, &bool)| {
                         pull.filter(|_| *wanted).map(|pull| pull(&backward).into())
                     };
                     pulls.iter().zip(wants).map(one).collect()
@@ -237,8 +237,8 @@ fn pull<'g>(
                 Gradient::All(rule) => rule(&backward(dense())),
             }
         }
-        What::Scan(_) => scan::pull(b, place, node, &dense(), wants),
-        What::Input(_) | What::Const(_) | What::Read(_) => Vec::new(),
+        NodeKind::Scan(_) => scan::pull(b, place, node, &dense(), wants),
+        NodeKind::Input(_) | NodeKind::Const(_) | NodeKind::Read(_) => Vec::new(),
     }
 }
 
@@ -270,7 +270,7 @@ fn sum<'g>(b: &'g Builder, parts: &[Cotangent<'g>]) -> Cotangent<'g> {
     let mut all = Vec::new();
     for part in parts {
         match part {
-            Cotangent::Rows(rows) => all.push(*rows),
+            Cotangent::Sparse(rows) => all.push(*rows),
             Cotangent::Dense(_) => {
                 let dense: Vec<Value<'g>> = parts.iter().map(|p| p.dense()).collect();
                 let joined = parts::joined(b, &dense);
@@ -278,7 +278,7 @@ fn sum<'g>(b: &'g Builder, parts: &[Cotangent<'g>]) -> Cotangent<'g> {
             }
         }
     }
-    Cotangent::Rows(Rows::sum(b, &all))
+    Cotangent::Sparse(IndexedSlices::sum(b, &all))
 }
 
 /// The values on a path of floats from some x to some y.
@@ -336,10 +336,10 @@ fn dependent(
     let mut places = Vec::new();
     for place in nodes {
         let node = &graph.nodes[place];
-        let passes = match &node.what {
-            What::Prim(prim, _) => !matches!(prim.gradient, Gradient::None),
-            What::Scan(_) => true,
-            What::Input(_) | What::Const(_) | What::Read(_) => false,
+        let passes = match &node.kind {
+            NodeKind::Prim(prim, _) => !matches!(prim.gradient, Gradient::None),
+            NodeKind::Scan(_) => true,
+            NodeKind::Input(_) | NodeKind::Const(_) | NodeKind::Read(_) => false,
         };
         if passes && node.operands.iter().any(|v| depends[v.index()]) {
             places.push(place);

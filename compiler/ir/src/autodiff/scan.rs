@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use crate::autodiff::{Cotangent, Request, dependent};
 use crate::build::{Builder, Loop, Round, Value, body_inputs};
-use crate::graph::{Graph, Node, Scan, Type, ValueId, What};
+use crate::graph::{Graph, Node, NodeKind, Scan, Type, ValueId};
 
 /// What flows to the operands of the loop at `place`.
 pub(super) fn pull<'g>(
@@ -18,7 +18,7 @@ pub(super) fn pull<'g>(
     dys: &[Option<Value<'g>>],
     wants: &[bool],
 ) -> Vec<Option<Cotangent<'g>>> {
-    let What::Scan(scan) = &node.what else {
+    let NodeKind::Scan(scan) = &node.kind else {
         unreachable!("only loops are sent here");
     };
     let wanted = wanted(scan, wants);
@@ -212,7 +212,7 @@ impl Needs {
         let mut constant = vec![false; forward];
         for (place, node) in both.nodes[..forward].iter().enumerate() {
             let known = |v: &ValueId| constant[maker[v]];
-            constant[place] = !matches!(node.what, What::Input(_) | What::Scan(_))
+            constant[place] = !matches!(node.kind, NodeKind::Input(_) | NodeKind::Scan(_))
                 && node.operands.iter().all(known);
             node.results.iter().for_each(|v| {
                 maker.insert(*v, place);
@@ -317,7 +317,7 @@ fn backward_round(
     }
     for place in needs.again.iter().copied().chain(forward..both.nodes.len()) {
         let node = &both.nodes[place];
-        if matches!(node.what, What::Input(_)) {
+        if matches!(node.kind, NodeKind::Input(_)) {
             continue;
         }
         let operands: Vec<Value<'_>> = node.operands.iter().map(|v| map[v]).collect();

@@ -35,7 +35,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
 use crate::graph::{
-    Attr, Attrs, Graph, Node, Prim, PrimCall, State, StateId, Type, ValueId, What, Write,
+    Attr, Attrs, Graph, Node, NodeKind, Prim, PrimCall, State, StateId, Type, ValueId, Write,
 };
 use crate::ops::prims;
 use crate::span::Span;
@@ -137,13 +137,17 @@ impl Builder {
 
     /// A value that comes from outside.
     pub fn input(&self, name: &str, ty: &Type) -> Value<'_> {
-        self.push(What::Input(name.to_owned()), Vec::new(), vec![ty.clone()])[0]
+        self.push(
+            NodeKind::Input(name.to_owned()),
+            Vec::new(),
+            vec![ty.clone()],
+        )[0]
     }
 
     /// A value that is known.
     pub fn constant(&self, tensor: Tensor) -> Value<'_> {
         let ty = tensor.ty();
-        self.push(What::Const(tensor), Vec::new(), vec![ty])[0]
+        self.push(NodeKind::Const(tensor), Vec::new(), vec![ty])[0]
     }
 
     /// A number, rounded to an element type.
@@ -177,7 +181,7 @@ impl Builder {
             return self.value(*id);
         }
         let state = self.state(name, ty);
-        let value = self.push(What::Read(state), Vec::new(), vec![ty.clone()])[0];
+        let value = self.push(NodeKind::Read(state), Vec::new(), vec![ty.clone()])[0];
         self.reads.borrow_mut().insert(name.to_owned(), value.id);
         value
     }
@@ -270,10 +274,10 @@ impl Builder {
             panic!("`{}` of {}: {wrong}", prim.name, types.join(", "))
         });
         let operands = operands.iter().map(|v| v.id).collect();
-        self.push(What::Prim(prim, attrs.into()), operands, results)
+        self.push(NodeKind::Prim(prim, attrs.into()), operands, results)
     }
 
-    fn push(&self, what: What, operands: Vec<ValueId>, types: Vec<Type>) -> Vec<Value<'_>> {
+    fn push(&self, kind: NodeKind, operands: Vec<ValueId>, types: Vec<Type>) -> Vec<Value<'_>> {
         let mut graph = self.graph.borrow_mut();
         let first = graph.types.len() as u32;
         let results: Vec<ValueId> = (first..first + types.len() as u32).map(ValueId).collect();
@@ -281,7 +285,7 @@ impl Builder {
         self.makers.borrow_mut().extend(types.iter().map(|_| node));
         graph.types.extend(types);
         graph.nodes.push(Node {
-            what,
+            kind,
             operands,
             results: results.clone(),
             span: self.span.get(),
@@ -301,7 +305,7 @@ impl Builder {
     ) -> Vec<Value<'g>> {
         let before = self.at(node.span);
         let results = self.push(
-            node.what.clone(),
+            node.kind.clone(),
             operands.iter().map(|v| v.id).collect(),
             types,
         );
@@ -311,9 +315,9 @@ impl Builder {
 
     /// The same for a node of the same kind, whose types follow from its operands.
     pub(crate) fn copy_again<'g>(&'g self, node: &Node, operands: &[Value<'g>]) -> Vec<Value<'g>> {
-        let types = match &node.what {
-            What::Const(tensor) => vec![tensor.ty()],
-            What::Prim(prim, attrs) => {
+        let types = match &node.kind {
+            NodeKind::Const(tensor) => vec![tensor.ty()],
+            NodeKind::Prim(prim, attrs) => {
                 let types: Vec<Type> = operands.iter().map(|v| v.ty()).collect();
                 let types: Vec<&Type> = types.iter().collect();
                 let call = PrimCall {
@@ -323,17 +327,17 @@ impl Builder {
                 };
                 (prim.infer)(&call).expect("a copy has operands of the same types")
             }
-            What::Scan(scan) => scan.result_types(),
-            What::Input(_) | What::Read(_) => panic!("inputs and reads are not copied"),
+            NodeKind::Scan(scan) => scan.result_types(),
+            NodeKind::Input(_) | NodeKind::Read(_) => panic!("inputs and reads are not copied"),
         };
         self.copy(node, operands, types)
     }
 
     /// The value of a constant, and of nothing else.
     pub(crate) fn known(&self, value: Value<'_>) -> Option<Tensor> {
-        match &self.graph.borrow().nodes[self.maker(value.id)].what {
-            What::Const(tensor) => Some(tensor.clone()),
-            What::Input(_) | What::Read(_) | What::Prim(..) | What::Scan(_) => None,
+        match &self.graph.borrow().nodes[self.maker(value.id)].kind {
+            NodeKind::Const(tensor) => Some(tensor.clone()),
+            NodeKind::Input(_) | NodeKind::Read(_) | NodeKind::Prim(..) | NodeKind::Scan(_) => None,
         }
     }
 
@@ -341,12 +345,12 @@ impl Builder {
     pub(crate) fn splat(&self, value: Value<'_>) -> Option<f64> {
         let graph = self.graph.borrow();
         let mut node = &graph.nodes[self.maker(value.id)];
-        while let What::Prim(prim, _) = &node.what
+        while let NodeKind::Prim(prim, _) = &node.kind
             && [&prims::BROADCAST, &prims::RESHAPE].contains(prim)
         {
             node = &graph.nodes[self.maker(node.operands[0])];
         }
-        let What::Const(tensor) = &node.what else {
+        let NodeKind::Const(tensor) = &node.kind else {
             return None;
         };
         let first = tensor.splat()?;
@@ -361,8 +365,8 @@ impl Builder {
     ) -> Option<(Vec<Value<'g>>, Attrs)> {
         let graph = self.graph.borrow();
         let node = &graph.nodes[self.maker(value.id)];
-        match &node.what {
-            What::Prim(found, attrs) if *found == prim => {
+        match &node.kind {
+            NodeKind::Prim(found, attrs) if *found == prim => {
                 let operands = node
                     .operands
                     .iter()
@@ -403,7 +407,7 @@ impl Builder {
         let mut graph = self.graph.borrow_mut();
         let graph = &mut *graph;
         let node = &mut graph.nodes[place];
-        let What::Scan(scan) = &mut node.what else {
+        let NodeKind::Scan(scan) = &mut node.kind else {
             panic!("node {place} is no loop");
         };
         let mut new = Vec::new();

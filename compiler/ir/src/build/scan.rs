@@ -1,7 +1,7 @@
 //! Loops in a graph.
 
 use crate::build::{Builder, Value};
-use crate::graph::{Graph, Scan, Type, What};
+use crate::graph::{Graph, NodeKind, Scan, Type};
 use crate::types::DType;
 
 /// One round of a loop, as [`Builder::scan`] asks for it: what it sees.
@@ -102,7 +102,7 @@ impl Builder {
             body,
         };
         let ids = operands.iter().map(|v| v.id).collect();
-        let mut results = self.push(What::Scan(Box::new(scan)), ids, types);
+        let mut results = self.push(NodeKind::Scan(Box::new(scan)), ids, types);
         let yielded = results.split_off(carries);
         (results, yielded)
     }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::fuse::{Fuser, Where};
-use crate::graph::{ValueId, What};
+use crate::graph::{NodeKind, ValueId};
 use crate::kernel::{self, Combine, Inst, InstOp, Kernel, Map, Origin, Store, View};
 use crate::tensor::Tensor;
 use crate::types::DType;
@@ -23,7 +23,7 @@ pub(super) enum Member {
     /// The same to every element.
     Element,
     /// It combines a row.
-    Fold(Combine),
+    Reduce(Combine),
     /// The same to what each row combines to.
     Row,
     /// It gives what its operand is another shape; nothing is computed.
@@ -82,14 +82,14 @@ impl Fuser<'_> {
         for (place, member) in &group.members {
             let node = &self.graph.nodes[*place];
             let value = node.results[0];
-            let register = match (member, &node.what) {
+            let register = match (member, &node.kind) {
                 (Member::Alias, _) => loop_.register(self, node.operands[0], true),
-                (Member::Fold(how), _) => {
+                (Member::Reduce(how), _) => {
                     let register = loop_.register(self, node.operands[0], false);
                     let dtype = self.graph.ty(value).dtype;
-                    loop_.push(InstOp::Fold(*how, register), dtype)
+                    loop_.push(InstOp::Reduce(*how, register), dtype)
                 }
-                (Member::Element | Member::Row, What::Prim(prim, _)) => {
+                (Member::Element | Member::Row, NodeKind::Prim(prim, _)) => {
                     let row = *member == Member::Row;
                     let operands = node.operands.iter();
                     let operands = operands.map(|v| loop_.register(self, *v, row)).collect();
@@ -113,14 +113,14 @@ impl Fuser<'_> {
                 stored.push((register, base, row));
             }
         }
-        let mut makes = Vec::new();
+        let mut outputs = Vec::new();
         let writes = stored
             .iter()
             .any(|(_, value, _)| self.written[value.index()]);
         for (register, value, row) in stored {
             loop_.map.stores.push(Store { register, row });
-            self.origin(value, Origin::Made);
-            makes.push(kernel::BufferId(self.out.buffers.len() as u32 - 1));
+            self.origin(value, Origin::Temp);
+            outputs.push(kernel::BufferId(self.out.buffers.len() as u32 - 1));
         }
         for (place, member) in &group.members {
             if *member == Member::Alias {
@@ -130,14 +130,14 @@ impl Fuser<'_> {
         let last = group.members.last().map(|m| m.0);
         let span = last.map_or_else(Default::default, |place| self.graph.nodes[place].span);
         let kernel = Kernel {
-            what: kernel::What::Map(loop_.map),
-            makes,
+            kind: kernel::KernelKind::Map(loop_.map),
+            outputs,
             span,
             ended: why,
         };
         // New state is written where the old one is, by a loop of its own.
         match self.fusion && !writes {
-            true => self.ride(kernel),
+            true => self.fuse_epilogue(kernel),
             false => self.push(kernel),
         }
     }

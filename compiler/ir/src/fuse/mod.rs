@@ -9,9 +9,9 @@
 //! large. Open groups depend on closed ones alone, so two of them can always be made one.
 
 mod elementwise;
+mod epilogue;
 mod fold;
 mod group;
-mod product;
 mod recompute;
 
 pub use elementwise::{is_by_element, is_cheap, is_elementwise};
@@ -19,7 +19,7 @@ pub(crate) use fold::LONGEST_ROW;
 
 use std::collections::HashMap;
 
-use crate::graph::{Attr, Graph, Node, Prim, Scan, ValueId, What};
+use crate::graph::{Attr, Graph, Node, NodeKind, Prim, Scan, ValueId};
 use crate::kernel::{
     self, Buffer, BufferId, Combine, Inst, InstOp, Kernel, Kernels, Map, Origin, Store, View,
 };
@@ -61,7 +61,7 @@ fn order(graph: &Graph) -> Vec<usize> {
     let made = |place: &usize| {
         let node = &graph.nodes[*place];
         // Inputs keep their order, which is that of what is fed.
-        matches!(node.what, What::Input(_)) || node.results.iter().any(|v| wanted[v.index()])
+        matches!(node.kind, NodeKind::Input(_)) || node.results.iter().any(|v| wanted[v.index()])
     };
     let (first, then): (Vec<usize>, Vec<usize>) = (0..graph.nodes.len()).partition(made);
     [first, then].concat()
@@ -143,10 +143,10 @@ impl<'a> Fuser<'a> {
 
     fn node(&mut self, place: usize, node: &Node) {
         let result = node.results.first().copied();
-        match &node.what {
-            What::Input(name) => self.origin(node.results[0], Origin::Input(name.clone())),
-            What::Read(state) => self.origin(node.results[0], Origin::State(*state)),
-            What::Const(tensor) => {
+        match &node.kind {
+            NodeKind::Input(name) => self.origin(node.results[0], Origin::Input(name.clone())),
+            NodeKind::Read(state) => self.origin(node.results[0], Origin::State(*state)),
+            NodeKind::Const(tensor) => {
                 let value = match tensor.splat() {
                     Some(_) => Where::Splat(first(tensor), tensor.shape().to_vec()),
                     None => {
@@ -156,7 +156,7 @@ impl<'a> Fuser<'a> {
                 };
                 self.values[node.results[0].index()] = Some(value);
             }
-            What::Prim(prim, attrs) => {
+            NodeKind::Prim(prim, attrs) => {
                 let views = [
                     &prims::RESHAPE,
                     &prims::TRANSPOSE,
@@ -190,21 +190,21 @@ impl<'a> Fuser<'a> {
                         None => operands.push(self.contiguous(view)),
                     }
                 }
-                let makes = self.made(node);
-                let what = kernel::What::Call {
+                let outputs = self.made(node);
+                let kind = kernel::KernelKind::Call {
                     prim,
                     attrs,
                     operands,
-                    then: None,
+                    epilogue: None,
                 };
                 self.push(Kernel {
-                    what,
-                    makes,
+                    kind,
+                    outputs,
                     span: node.span,
                     ended: "a routine",
                 });
             }
-            What::Scan(scan) => self.scan(node, scan),
+            NodeKind::Scan(scan) => self.scan(node, scan),
         }
     }
 
@@ -214,8 +214,8 @@ impl<'a> Fuser<'a> {
             let view = self.closed(*v, "a loop reads it");
             operands.push(self.contiguous(view));
         }
-        let makes = self.made(node);
-        let what = kernel::What::Scan {
+        let outputs = self.made(node);
+        let kind = kernel::KernelKind::Scan {
             length: scan.length,
             reverse: scan.reverse,
             captures: scan.captures,
@@ -224,8 +224,8 @@ impl<'a> Fuser<'a> {
             body: Box::new(fuse(&scan.body, self.fusion)),
         };
         self.push(Kernel {
-            what,
-            makes,
+            kind,
+            outputs,
             span: node.span,
             ended: "a loop",
         });
@@ -234,7 +234,7 @@ impl<'a> Fuser<'a> {
     /// The next kernel.
     fn push(&mut self, kernel: Kernel) {
         let place = self.out.kernels.len();
-        kernel.makes.iter().for_each(|b| {
+        kernel.outputs.iter().for_each(|b| {
             self.makers.insert(*b, place);
         });
         self.out.kernels.push(kernel);
@@ -259,7 +259,7 @@ impl<'a> Fuser<'a> {
         node.results
             .iter()
             .map(|v| {
-                self.origin(*v, Origin::Made);
+                self.origin(*v, Origin::Temp);
                 BufferId(self.out.buffers.len() as u32 - 1)
             })
             .collect()
@@ -305,7 +305,7 @@ impl<'a> Fuser<'a> {
         let ty = self.out.buffers[view.buffer.index()]
             .ty
             .with_shape(&view.shape);
-        let buffer = self.buffer(&ty, Origin::Made);
+        let buffer = self.buffer(&ty, Origin::Temp);
         self.copies.insert(view.clone(), buffer);
         let map = Map {
             shape: view.shape.clone(),
@@ -321,10 +321,10 @@ impl<'a> Fuser<'a> {
             folded: 0,
         };
         let span = crate::span::Span::default();
-        let what = kernel::What::Map(map);
+        let kind = kernel::KernelKind::Map(map);
         self.push(Kernel {
-            what,
-            makes: vec![buffer],
+            kind,
+            outputs: vec![buffer],
             span,
             ended: "a copy, because the next kernel reads it row by row",
         });
@@ -526,7 +526,7 @@ impl<'a> Fuser<'a> {
             self.groups.len() - 1
         });
         let open = self.groups[group].as_mut().expect("it is open");
-        open.members.push((place, Member::Fold(how)));
+        open.members.push((place, Member::Reduce(how)));
         open.rows = rows;
         self.values[node.results[0].index()] = Some(Where::Row(group));
     }

@@ -5,7 +5,7 @@
 
 use crate::fuse::elementwise::is_cheap;
 use crate::graph::Prim;
-use crate::kernel::{BufferId, Inst, InstOp, Kernel, Kernels, Map, Origin, View, What};
+use crate::kernel::{BufferId, Inst, InstOp, Kernel, KernelKind, Kernels, Map, Origin, View};
 use crate::types::DType;
 
 /// Loops do not grow beyond this.
@@ -15,7 +15,7 @@ const MOST: usize = 160;
 pub(super) fn recompute(kernels: &mut Kernels) {
     let mut readers: Vec<Vec<usize>> = vec![Vec::new(); kernels.buffers.len()];
     for (place, kernel) in kernels.kernels.iter().enumerate() {
-        for view in kernel.reads() {
+        for view in kernel.inputs() {
             let own = &mut readers[view.buffer.index()];
             if own.last() != Some(&place) {
                 own.push(place);
@@ -34,7 +34,7 @@ pub(super) fn recompute(kernels: &mut Kernels) {
         for store in (0..stores).rev() {
             let kernel = &kernels.kernels[place];
             let made = first_store(kernel) + store;
-            let buffer = kernel.makes[made];
+            let buffer = kernel.outputs[made];
             let readers_of = &readers[buffer.index()];
             if kept[buffer.index()] || readers_of.is_empty() {
                 continue;
@@ -56,7 +56,7 @@ pub(super) fn recompute(kernels: &mut Kernels) {
                 recipe.put(map, buffer, &views);
             }
             let kernel = &mut kernels.kernels[place];
-            kernel.makes.remove(made);
+            kernel.outputs.remove(made);
             let map = map_of_mut(kernel).expect("it has stores");
             map.stores.remove(store);
             tidy(map);
@@ -65,26 +65,26 @@ pub(super) fn recompute(kernels: &mut Kernels) {
 }
 
 fn map_of(kernel: &Kernel) -> Option<&Map> {
-    match &kernel.what {
-        What::Map(map) => Some(map),
-        What::Call { then, .. } => then.as_deref(),
-        What::Scan { .. } => None,
+    match &kernel.kind {
+        KernelKind::Map(map) => Some(map),
+        KernelKind::Call { epilogue, .. } => epilogue.as_deref(),
+        KernelKind::Scan { .. } => None,
     }
 }
 
 fn map_of_mut(kernel: &mut Kernel) -> Option<&mut Map> {
-    match &mut kernel.what {
-        What::Map(map) => Some(map),
-        What::Call { then, .. } => then.as_deref_mut(),
-        What::Scan { .. } => None,
+    match &mut kernel.kind {
+        KernelKind::Map(map) => Some(map),
+        KernelKind::Call { epilogue, .. } => epilogue.as_deref_mut(),
+        KernelKind::Scan { .. } => None,
     }
 }
 
 /// Where the buffers of a loop's stores begin among those that its kernel makes.
 fn first_store(kernel: &Kernel) -> usize {
-    match &kernel.what {
-        What::Map(_) | What::Scan { .. } => 0,
-        What::Call { .. } => 1,
+    match &kernel.kind {
+        KernelKind::Map(_) | KernelKind::Scan { .. } => 0,
+        KernelKind::Call { .. } => 1,
     }
 }
 
@@ -125,7 +125,7 @@ impl Recipe {
                 if map.stores[at].row {
                     shape[map.shape.len() - map.folded..].fill(1);
                 }
-                let buffer = kernel.makes[first_store(kernel) + at];
+                let buffer = kernel.outputs[first_store(kernel) + at];
                 let view = View::whole(buffer, &shape).broadcast(&map.shape);
                 return Some(From::View(view, inst.dtype));
             }
@@ -138,10 +138,10 @@ impl Recipe {
                             Some(From::View(view.clone(), inst.dtype))
                         }
                         // State may be written before the reader comes, and what was made would have to stay for it.
-                        Origin::State(_) | Origin::Made => None,
+                        Origin::State(_) | Origin::Temp => None,
                     }
                 }
-                InstOp::Prim(..) | InstOp::Fold(..) => None,
+                InstOp::Prim(..) | InstOp::Reduce(..) => None,
             }
         };
         let from = operands.iter().map(from).collect::<Option<Vec<From>>>()?;
@@ -167,9 +167,11 @@ impl Recipe {
         for reader in readers {
             let kernel = &kernels.kernels[*reader];
             let map = map_of(kernel).filter(|map| map.body.len() < MOST)?;
-            let by_routine = match &kernel.what {
-                What::Call { operands, .. } => operands.iter().any(|view| view.buffer == buffer),
-                What::Map(_) | What::Scan { .. } => false,
+            let by_routine = match &kernel.kind {
+                KernelKind::Call { operands, .. } => {
+                    operands.iter().any(|view| view.buffer == buffer)
+                }
+                KernelKind::Map(_) | KernelKind::Scan { .. } => false,
             };
             let mut reads = map.loads.iter().filter(|view| view.buffer == buffer);
             if by_routine || !reads.all(is_whole) {
@@ -240,7 +242,7 @@ fn renamed(op: InstOp, places: &[usize]) -> InstOp {
         InstOp::Prim(prim, operands) => {
             InstOp::Prim(prim, operands.iter().map(|o| places[*o]).collect())
         }
-        InstOp::Fold(how, register) => InstOp::Fold(how, places[register]),
+        InstOp::Reduce(how, register) => InstOp::Reduce(how, places[register]),
         InstOp::Load(_) | InstOp::Const(_) | InstOp::Int(_) => op,
     }
 }
@@ -255,7 +257,7 @@ fn tidy(map: &mut Map) {
         match &inst.op {
             _ if !wanted[i] => {}
             InstOp::Prim(_, operands) => operands.iter().for_each(|o| wanted[*o] = true),
-            InstOp::Fold(_, register) => wanted[*register] = true,
+            InstOp::Reduce(_, register) => wanted[*register] = true,
             InstOp::Load(_) | InstOp::Const(_) | InstOp::Int(_) => {}
         }
     }

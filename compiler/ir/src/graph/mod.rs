@@ -9,7 +9,7 @@ mod types;
 mod verify;
 
 pub use attrs::{Attr, AttrKind, Attrs};
-pub use prim::{Eval, Gradient, Prim, PrimCall, Pull};
+pub use prim::{Eval, Gradient, Prim, PrimCall, Vjp};
 pub use types::Type;
 pub use verify::{Broken, verify};
 
@@ -70,7 +70,7 @@ pub struct State {
 #[derive(Debug, Clone)]
 pub struct Node {
     /// What it does.
-    pub what: What,
+    pub kind: NodeKind,
     /// On what.
     pub operands: Vec<ValueId>,
     /// The values it makes.
@@ -81,7 +81,7 @@ pub struct Node {
 
 /// What a node does.
 #[derive(Debug, Clone)]
-pub enum What {
+pub enum NodeKind {
     /// A value from outside.
     Input(String),
     /// A value that is known.
@@ -150,9 +150,9 @@ impl Graph {
 
     /// The inputs, in order: name, value.
     pub fn inputs(&self) -> impl Iterator<Item = (&str, ValueId)> {
-        self.nodes.iter().filter_map(|node| match &node.what {
-            What::Input(name) => Some((name.as_str(), node.results[0])),
-            What::Const(_) | What::Read(_) | What::Prim(..) | What::Scan(_) => None,
+        self.nodes.iter().filter_map(|node| match &node.kind {
+            NodeKind::Input(name) => Some((name.as_str(), node.results[0])),
+            NodeKind::Const(_) | NodeKind::Read(_) | NodeKind::Prim(..) | NodeKind::Scan(_) => None,
         })
     }
 
@@ -172,9 +172,9 @@ impl Graph {
 
     /// How many nodes there are, those of loops included.
     pub fn size(&self) -> usize {
-        let inner = |node: &Node| match &node.what {
-            What::Scan(scan) => 1 + scan.body.size(),
-            What::Input(_) | What::Const(_) | What::Read(_) | What::Prim(..) => 1,
+        let inner = |node: &Node| match &node.kind {
+            NodeKind::Scan(scan) => 1 + scan.body.size(),
+            NodeKind::Input(_) | NodeKind::Const(_) | NodeKind::Read(_) | NodeKind::Prim(..) => 1,
         };
         self.nodes.iter().map(inner).sum()
     }

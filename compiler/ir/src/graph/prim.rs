@@ -6,7 +6,7 @@ use crate::autodiff::Backward;
 use crate::autodiff::Cotangent;
 use crate::build::Value;
 use crate::graph::{Attr, AttrKind, Type};
-use crate::interp::{Array, Evaluation, Fault};
+use crate::interp::{Array, EvalError, Evaluation};
 use crate::types::DType;
 
 /// A primitive operation: what nodes of a graph are made of.
@@ -52,14 +52,14 @@ pub struct PrimCall<'a> {
 }
 
 /// The derivative of a result with respect to one operand, times what flows into the result.
-pub type Pull = for<'g> fn(&Backward<'g>) -> Value<'g>;
+pub type Vjp = for<'g> fn(&Backward<'g>) -> Value<'g>;
 
 /// How a primitive is differentiated.
 pub enum Gradient {
     /// Nothing flows back: no result depends smoothly on an operand.
     None,
     /// One function for each operand, `None` where nothing flows back to it.
-    Each(&'static [Option<Pull>]),
+    Each(&'static [Option<Vjp>]),
     /// One function for all operands, for primitives that take any number of them or whose gradients are sparse.
     All(for<'g> fn(&Backward<'g>) -> Vec<Option<Cotangent<'g>>>),
 }
@@ -83,7 +83,7 @@ pub enum Eval {
     /// Element by element on two tensors of truths.
     Bool2(fn(bool, bool) -> bool),
     /// Anything else.
-    Whole(fn(&Evaluation<'_>) -> Result<Vec<Array>, Fault>),
+    Whole(fn(&Evaluation<'_>) -> Result<Vec<Array>, EvalError>),
 }
 
 /// Where attributes are looked up by name.

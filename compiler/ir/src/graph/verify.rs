@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::fmt;
 
-use crate::graph::{Graph, Node, PrimCall, Scan, Type, What};
+use crate::graph::{Graph, Node, NodeKind, PrimCall, Scan, Type};
 use crate::types::DType;
 
 /// A rule that a graph breaks.
@@ -63,7 +63,7 @@ pub fn verify(graph: &Graph) -> Result<(), Broken> {
                 )));
             }
         }
-        if let What::Input(name) = &node.what
+        if let NodeKind::Input(name) = &node.kind
             && !names.insert(name)
         {
             return Err(broken(format!("there are two inputs `{name}`")));
@@ -89,14 +89,14 @@ fn check(graph: &Graph, node: &Node) -> Result<(), String> {
             None => Ok(()),
         }
     };
-    match &node.what {
-        What::Input(_) => leaf(None),
-        What::Const(tensor) => leaf(Some(&tensor.ty())),
-        What::Read(state) => match graph.state.get(state.index()) {
+    match &node.kind {
+        NodeKind::Input(_) => leaf(None),
+        NodeKind::Const(tensor) => leaf(Some(&tensor.ty())),
+        NodeKind::Read(state) => match graph.state.get(state.index()) {
             Some(state) => leaf(Some(&state.ty)),
             None => Err(format!("there is no state {}", state.0)),
         },
-        What::Prim(prim, attrs) => {
+        NodeKind::Prim(prim, attrs) => {
             let kinds = attrs.iter().map(|a| a.kind());
             if !kinds.eq(prim.attrs.iter().map(|(_, kind)| *kind)) {
                 return Err(format!("`{}` has other attributes: {attrs:?}", prim.name));
@@ -117,7 +117,7 @@ fn check(graph: &Graph, node: &Node) -> Result<(), String> {
                 )),
             }
         }
-        What::Scan(scan) => check_scan(scan, &operands, &results),
+        NodeKind::Scan(scan) => check_scan(scan, &operands, &results),
     }
 }
 
@@ -138,7 +138,7 @@ fn check_scan(scan: &Scan, operands: &[&Type], results: &[&Type]) -> Result<(), 
         inputs.push(ty.with_shape(&ty.shape[1..]));
     }
     inputs.push(Type::scalar(DType::I64));
-    let is_input = |n: &Node| matches!(n.what, What::Input(_));
+    let is_input = |n: &Node| matches!(n.kind, NodeKind::Input(_));
     if !scan.body.nodes.iter().take(inputs.len()).all(is_input)
         || scan.body.inputs().count() != inputs.len()
     {

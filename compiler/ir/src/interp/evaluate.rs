@@ -23,7 +23,7 @@ pub struct Evaluation<'a> {
 
 /// Why an evaluation has no answer, such as an index that is out of range.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault(pub String);
+pub struct EvalError(pub String);
 
 impl Evaluation<'_> {
     /// An operand.
@@ -60,7 +60,7 @@ impl Evaluation<'_> {
     }
 
     /// Computes the results.
-    pub(crate) fn evaluate(&self) -> Result<Vec<Array>, Fault> {
+    pub(crate) fn evaluate(&self) -> Result<Vec<Array>, EvalError> {
         let x = |i: usize| &self.operands[i];
         Ok(vec![match &self.prim.eval {
             Eval::Float1(f) => self.floats(x(0).float().map(|a| f(*a))),
@@ -103,7 +103,7 @@ impl Evaluation<'_> {
         self.floats(Zip::from(a).and(b).map_collect(|a, b| f(*a, *b)))
     }
 
-    fn int2(&self, f: fn(i64, i64) -> Option<i64>) -> Result<Array, Fault> {
+    fn int2(&self, f: fn(i64, i64) -> Option<i64>) -> Result<Array, EvalError> {
         let (a, b) = (self.operands[0].int(), self.operands[1].int());
         let mut bad = None;
         let result = Zip::from(a).and(b).map_collect(|a, b| {
@@ -113,7 +113,7 @@ impl Evaluation<'_> {
             })
         });
         match bad {
-            Some((a, b)) => Err(Fault(format!(
+            Some((a, b)) => Err(EvalError(format!(
                 "`{}` of {a} and {b} has no answer in integers",
                 self.prim.name
             ))),

@@ -10,5 +10,5 @@ mod run;
 
 pub(crate) use array::each;
 pub use array::{Array, round, wrap};
-pub use evaluate::{Evaluation, Fault};
+pub use evaluate::{EvalError, Evaluation};
 pub use run::{Outcome, RunError, run};

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::graph::{Graph, Node, Scan, Type, ValueId, What};
-use crate::interp::{Array, Evaluation, Fault};
+use crate::graph::{Graph, Node, NodeKind, Scan, Type, ValueId};
+use crate::interp::{Array, EvalError, Evaluation};
 use crate::span::Span;
 use crate::tensor::Tensor;
 
@@ -57,10 +57,10 @@ pub fn run(
     state: &[Tensor],
 ) -> Result<Outcome, RunError> {
     let check =
-        |what: String, wanted: &Type, found: &Tensor, span: Span| match found.ty() == *wanted {
+        |kind: String, wanted: &Type, found: &Tensor, span: Span| match found.ty() == *wanted {
             true => Ok(Array::of(found)),
             false => Err(RunError {
-                message: format!("{what} must be {wanted}, but is {}", found.ty()),
+                message: format!("{kind} must be {wanted}, but is {}", found.ty()),
                 span,
             }),
         };
@@ -153,11 +153,11 @@ fn walk(
     let mut values: Vec<Option<Array>> = vec![None; graph.types.len()];
     for node in &graph.nodes {
         room(graph, node)?;
-        let results = match &node.what {
-            What::Input(name) => vec![inputs(name, graph.ty(node.results[0]), node.span)?],
-            What::Const(tensor) => vec![Array::of(tensor)],
-            What::Read(id) => vec![state[id.index()].clone()],
-            What::Prim(..) | What::Scan(_) => {
+        let results = match &node.kind {
+            NodeKind::Input(name) => vec![inputs(name, graph.ty(node.results[0]), node.span)?],
+            NodeKind::Const(tensor) => vec![Array::of(tensor)],
+            NodeKind::Read(id) => vec![state[id.index()].clone()],
+            NodeKind::Prim(..) | NodeKind::Scan(_) => {
                 let operand = |v: &ValueId| {
                     values[v.index()]
                         .clone()
@@ -172,7 +172,7 @@ fn walk(
                 value.shape(),
                 graph.ty(*id).shape,
                 "the shape that the rule of {:?} says",
-                node.what
+                node.kind
             );
             if uses[id.index()] > 0 {
                 values[id.index()] = Some(value);
@@ -190,8 +190,8 @@ fn walk(
 
 fn evaluate(graph: &Graph, node: &Node, operands: &[Array]) -> Result<Vec<Array>, RunError> {
     let results: Vec<Type> = node.results.iter().map(|v| graph.ty(*v).clone()).collect();
-    match &node.what {
-        What::Prim(prim, attrs) => {
+    match &node.kind {
+        NodeKind::Prim(prim, attrs) => {
             let types: Vec<&Type> = node.operands.iter().map(|v| graph.ty(*v)).collect();
             let call = Evaluation {
                 prim,
@@ -200,13 +200,15 @@ fn evaluate(graph: &Graph, node: &Node, operands: &[Array]) -> Result<Vec<Array>
                 results: &results,
                 attrs,
             };
-            call.evaluate().map_err(|Fault(message)| RunError {
+            call.evaluate().map_err(|EvalError(message)| RunError {
                 message,
                 span: node.span,
             })
         }
-        What::Scan(scan) => rounds(scan, operands, &results),
-        What::Input(_) | What::Const(_) | What::Read(_) => unreachable!("these have no operands"),
+        NodeKind::Scan(scan) => rounds(scan, operands, &results),
+        NodeKind::Input(_) | NodeKind::Const(_) | NodeKind::Read(_) => {
+            unreachable!("these have no operands")
+        }
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::fmt::{self, Write};
 
-use crate::kernel::{BufferId, InstOp, Kernel, Kernels, Map, Origin, View, What};
+use crate::kernel::{BufferId, InstOp, Kernel, KernelKind, Kernels, Map, Origin, View};
 
 /// Kernels whose text are their groups.
 #[derive(Debug, Clone, Copy)]
@@ -40,40 +40,40 @@ fn one(f: &mut impl Write, kernels: &Kernels, kernel: &Kernel, depth: usize) -> 
         let each = list.iter().map(|v| of_view(kernels, v));
         each.collect::<Vec<_>>().join(", ")
     };
-    match &kernel.what {
-        What::Map(map) => {
+    match &kernel.kind {
+        KernelKind::Map(map) => {
             writeln!(f, "{indent}group {:?} {{", map.shape)?;
-            group(f, kernels, &kernel.makes, map, depth + 1)?;
+            group(f, kernels, &kernel.outputs, map, depth + 1)?;
             writeln!(f, "{indent}}} // {}", kernel.ended)
         }
-        What::Call {
+        KernelKind::Call {
             prim,
             operands,
-            then: None,
+            epilogue: None,
             ..
         } => {
-            let made = made(&kernel.makes);
+            let made = made(&kernel.outputs);
             writeln!(f, "{indent}{made} = {}({})", prim.name, views(operands))
         }
-        What::Call {
+        KernelKind::Call {
             prim,
             operands,
-            then: Some(map),
+            epilogue: Some(map),
             ..
         } => {
-            let (product, rest) = kernel.makes.split_at(1);
+            let (product, rest) = kernel.outputs.split_at(1);
             let (made, operands) = (made(product), views(operands));
             writeln!(f, "{indent}{made} = {}({operands}) then {{", prim.name)?;
             group(f, kernels, rest, map, depth + 1)?;
             writeln!(f, "{indent}}} // {}", kernel.ended)
         }
-        What::Scan {
+        KernelKind::Scan {
             length,
             operands,
             body: round,
             ..
         } => {
-            let made = made(&kernel.makes);
+            let made = made(&kernel.outputs);
             writeln!(f, "{indent}{made} = scan {length} ({}) {{", views(operands))?;
             body(f, round, depth + 1)?;
             writeln!(f, "{indent}}}")
@@ -93,7 +93,7 @@ fn of_view(kernels: &Kernels, view: &View) -> String {
         Origin::Input(name) => format!("{name:?}"),
         Origin::State(state) => format!("{:?}", kernels.state[state.index()].name),
         Origin::Const(tensor) if tensor.ty().elements() == 1 => tensor.to_string(),
-        Origin::Const(_) | Origin::Made => format!("b{}", id.0),
+        Origin::Const(_) | Origin::Temp => format!("b{}", id.0),
     };
     let whole = View::whole(id, &kernels.buffers[id.index()].ty.shape);
     let repeated = view.offset == 0 && view.strides.contains(&0);
@@ -108,7 +108,7 @@ fn of_view(kernels: &Kernels, view: &View) -> String {
 fn group(
     f: &mut impl Write,
     kernels: &Kernels,
-    makes: &[BufferId],
+    outputs: &[BufferId],
     map: &Map,
     depth: usize,
 ) -> fmt::Result {
@@ -117,7 +117,7 @@ fn group(
     for inst in &map.body {
         match &inst.op {
             InstOp::Prim(_, operands) => operands.iter().for_each(|r| uses[*r] += 1),
-            InstOp::Fold(_, register) => uses[*register] += 1,
+            InstOp::Reduce(_, register) => uses[*register] += 1,
             InstOp::Load(_) | InstOp::Const(_) | InstOp::Int(_) => {}
         }
     }
@@ -132,14 +132,14 @@ fn group(
                 let operands: Vec<&str> = operands.iter().map(|r| texts[*r].as_str()).collect();
                 format!("{}({})", prim.name, operands.join(", "))
             }
-            InstOp::Fold(how, register) => {
+            InstOp::Reduce(how, register) => {
                 let row = &map.shape[map.shape.len() - map.folded..];
                 format!("{}({}, row: {row:?})", how.name(), texts[*register])
             }
         };
         let name = match (stored, &inst.op) {
-            (Some(place), _) => Some(format!("b{}", makes[place].0)),
-            (None, InstOp::Prim(..) | InstOp::Fold(..)) if uses[i] > 1 => Some(format!("r{i}")),
+            (Some(place), _) => Some(format!("b{}", outputs[place].0)),
+            (None, InstOp::Prim(..) | InstOp::Reduce(..)) if uses[i] > 1 => Some(format!("r{i}")),
             (None, _) => None,
         };
         texts.push(match name {

@@ -46,7 +46,7 @@ pub enum Origin {
     /// State before the step.
     State(StateId),
     /// A kernel makes them.
-    Made,
+    Temp,
 }
 
 /// Kernels in the order in which they run.
@@ -70,9 +70,9 @@ pub struct Kernels {
 #[derive(Debug, Clone)]
 pub struct Kernel {
     /// What it does.
-    pub what: What,
+    pub kind: KernelKind,
     /// The buffers that it makes.
-    pub makes: Vec<BufferId>,
+    pub outputs: Vec<BufferId>,
     /// Where it comes from: the expression of its last node.
     pub span: Span,
     /// Why nothing more was fused into it.
@@ -81,21 +81,24 @@ pub struct Kernel {
 
 impl Kernel {
     /// All that it reads.
-    pub fn reads(&self) -> impl Iterator<Item = &View> {
-        let (operands, then): (&[View], &[View]) = match &self.what {
-            What::Map(map) => (&map.loads, &[]),
-            What::Call { operands, then, .. } => {
-                (operands, then.as_ref().map_or(&[], |map| &map.loads[..]))
-            }
-            What::Scan { operands, .. } => (operands, &[]),
+    pub fn inputs(&self) -> impl Iterator<Item = &View> {
+        let (operands, epilogue): (&[View], &[View]) = match &self.kind {
+            KernelKind::Map(map) => (&map.loads, &[]),
+            KernelKind::Call {
+                operands, epilogue, ..
+            } => (
+                operands,
+                epilogue.as_ref().map_or(&[], |map| &map.loads[..]),
+            ),
+            KernelKind::Scan { operands, .. } => (operands, &[]),
         };
-        operands.iter().chain(then)
+        operands.iter().chain(epilogue)
     }
 }
 
 /// What a kernel does.
 #[derive(Debug, Clone)]
-pub enum What {
+pub enum KernelKind {
     /// The same to every element.
     Map(Map),
     /// A routine on contiguous operands.
@@ -107,7 +110,7 @@ pub enum What {
         /// Its operands.
         operands: Vec<View>,
         /// A loop over what a product makes, which makes the buffers after the first: each row is done while it is at hand.
-        then: Option<Box<Map>>,
+        epilogue: Option<Box<Map>>,
     },
     /// A loop.
     Scan {
@@ -172,7 +175,7 @@ impl Combine {
     }
 
     /// What nothing combines to.
-    pub fn nothing(self) -> f64 {
+    pub fn identity(self) -> f64 {
         match self {
             Combine::Sum => 0.0,
             Combine::Max => f64::NEG_INFINITY,
@@ -203,5 +206,5 @@ pub enum InstOp {
     /// A primitive on registers.
     Prim(&'static Prim, Vec<usize>),
     /// What a register combines to along a row.
-    Fold(Combine, usize),
+    Reduce(Combine, usize),
 }

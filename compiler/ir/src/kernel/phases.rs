@@ -36,7 +36,7 @@ impl Phases {
                         (from..map.shape.len()).all(|i| view.strides[i] == 0 || map.shape[i] == 1);
                     (still, 0)
                 }
-                InstOp::Fold(_, register) => (true, phases.first[*register] + 1),
+                InstOp::Reduce(_, register) => (true, phases.first[*register] + 1),
                 InstOp::Prim(_, operands) => (
                     operands.iter().all(|o| phases.per_row[*o]),
                     operands.iter().map(|o| phases.first[*o]).max().unwrap_or(0),
@@ -47,7 +47,7 @@ impl Phases {
         }
         // The last walk is the last that combines or stores elements.
         for (i, inst) in map.body.iter().enumerate() {
-            if matches!(inst.op, InstOp::Fold(..)) {
+            if matches!(inst.op, InstOp::Reduce(..)) {
                 phases.count = phases.count.max(phases.first[i]);
             }
         }
@@ -70,13 +70,13 @@ impl Phases {
         }
         for i in (0..map.body.len()).rev() {
             match &map.body[i].op {
-                InstOp::Fold(_, register) if self.first[i] == phase + 1 => {
+                InstOp::Reduce(_, register) if self.first[i] == phase + 1 => {
                     needed[*register] = true;
                 }
                 InstOp::Prim(_, operands) if needed[i] && !self.per_row[i] => {
                     operands.iter().for_each(|o| needed[*o] = true);
                 }
-                InstOp::Fold(..)
+                InstOp::Reduce(..)
                 | InstOp::Prim(..)
                 | InstOp::Load(_)
                 | InstOp::Const(_)

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use crate::kernel::{InstOp, Kernel, Kernels, Map, Origin, Store, View, What};
+use crate::kernel::{InstOp, Kernel, KernelKind, Kernels, Map, Origin, Store, View};
 
 impl fmt::Display for Kernels {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -49,7 +49,7 @@ fn body(f: &mut impl Write, kernels: &Kernels, depth: usize) -> fmt::Result {
                     kernels.state[id.index()].name
                 )?;
             }
-            Origin::Made => {}
+            Origin::Temp => {}
         }
     }
     for kernel in &kernels.kernels {
@@ -70,39 +70,39 @@ fn body(f: &mut impl Write, kernels: &Kernels, depth: usize) -> fmt::Result {
 
 fn one(f: &mut impl Write, kernels: &Kernels, kernel: &Kernel, depth: usize) -> fmt::Result {
     let indent = "  ".repeat(depth);
-    let makes: Vec<String> = kernel
-        .makes
+    let outputs: Vec<String> = kernel
+        .outputs
         .iter()
         .map(|b| format!("b{} : {}", b.0, kernels.buffers[b.index()].ty))
         .collect();
-    write!(f, "{indent}{} = ", makes.join(", "))?;
+    write!(f, "{indent}{} = ", outputs.join(", "))?;
     let views = |list: &[View]| {
         list.iter()
             .map(View::to_string)
             .collect::<Vec<_>>()
             .join(", ")
     };
-    match &kernel.what {
-        What::Map(map) => {
+    match &kernel.kind {
+        KernelKind::Map(map) => {
             writeln!(f, "map {:?} {{", map.shape)?;
             instructions(f, map, depth + 1)?;
             writeln!(f, "{indent}}} // {}", kernel.ended)
         }
-        What::Call {
+        KernelKind::Call {
             prim,
             operands,
-            then,
+            epilogue,
             ..
         } => {
             write!(f, "call {}({})", prim.name, views(operands))?;
-            let Some(map) = then else {
+            let Some(map) = epilogue else {
                 return writeln!(f);
             };
             writeln!(f, " then map {:?} {{", map.shape)?;
             instructions(f, map, depth + 1)?;
             writeln!(f, "{indent}}} // {}", kernel.ended)
         }
-        What::Scan {
+        KernelKind::Scan {
             length,
             reverse,
             operands,
@@ -129,7 +129,7 @@ fn instructions(f: &mut impl Write, map: &Map, depth: usize) -> fmt::Result {
                 let operands: Vec<String> = operands.iter().map(|r| format!("r{r}")).collect();
                 writeln!(f, "{}({})", prim.name, operands.join(", "))?;
             }
-            InstOp::Fold(how, register) => {
+            InstOp::Reduce(how, register) => {
                 let row = &map.shape[map.shape.len() - map.folded..];
                 writeln!(f, "fold {row:?} {}(r{register})", how.name())?;
             }

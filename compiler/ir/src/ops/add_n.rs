@@ -1,7 +1,7 @@
 //! The sum of many tensors.
 
 use crate::build::{Lower, Value};
-use crate::ops::op::{Call, Elements, Fault, Kind, Op, Param, RuleError};
+use crate::ops::op::{Call, Elements, Kind, Op, Param, RuleError, RuleErrorKind};
 use crate::types::{Class, TensorType};
 
 /// Σ of the tensors, in their order.
@@ -24,7 +24,7 @@ fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
     for (i, other) in inputs.iter().enumerate().skip(1) {
         if other.shape != first.shape {
             return Err(RuleError::new(
-                Fault::ShapeMismatch,
+                RuleErrorKind::ShapeMismatch,
                 format!(
                     "tensors 0 and {i} differ in shape: {} and {}",
                     first.shape, other.shape

@@ -2,7 +2,7 @@
 
 use crate::build::Lower;
 use crate::graph::{AttrKind, Eval, Gradient, Prim};
-use crate::interp::{Array, Evaluation, Fault};
+use crate::interp::{Array, EvalError, Evaluation};
 use crate::ops::op::Op;
 use crate::ops::rules::along::{fold, positions};
 use crate::ops::rules::{ARG_REDUCE, arg_reduce, axis};
@@ -31,7 +31,7 @@ pub(crate) static PRIM: Prim = Prim {
     eval: Eval::Whole(eval),
 };
 
-fn eval(e: &Evaluation<'_>) -> Result<Vec<Array>, Fault> {
+fn eval(e: &Evaluation<'_>) -> Result<Vec<Array>, EvalError> {
     let axes = [e.size("axis")];
     Ok(vec![match e.x(0) {
         Array::Float(a) => fold(a, &axes, |xs| first(xs, f64::INFINITY)).into(),

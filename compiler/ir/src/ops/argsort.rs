@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use crate::build::Lower;
 use crate::graph::{AttrKind, Eval, Gradient, Prim, PrimCall, Type};
-use crate::interp::{Array, Evaluation, Fault};
+use crate::interp::{Array, EvalError, Evaluation};
 use crate::ops::op::{Call, Op, RuleError};
 use crate::ops::rules::along::{has_axis, lines};
 use crate::ops::rules::order::sorted;
@@ -43,7 +43,7 @@ fn infer_static(call: &PrimCall<'_>) -> Result<Vec<Type>, String> {
     Ok(vec![x.with_dtype(DType::I64)])
 }
 
-fn eval(e: &Evaluation<'_>) -> Result<Vec<Array>, Fault> {
+fn eval(e: &Evaluation<'_>) -> Result<Vec<Array>, EvalError> {
     let (axis, descending) = (e.size("axis"), e.flag("descending"));
     let order = |a: Ordering| if descending { a.reverse() } else { a };
     Ok(vec![match e.x(0) {

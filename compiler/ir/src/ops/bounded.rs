@@ -1,7 +1,7 @@
 //! Integers that must lie in a range.
 
 use crate::graph::{AttrKind, Eval, Gradient, Prim, PrimCall, Type};
-use crate::interp::{Array, Evaluation, Fault};
+use crate::interp::{Array, EvalError, Evaluation};
 use crate::ops::rules::primitive::{arity, of_class};
 use crate::types::Class;
 
@@ -24,10 +24,10 @@ fn infer(call: &PrimCall<'_>) -> Result<Vec<Type>, String> {
     Ok(vec![x.clone()])
 }
 
-fn eval(e: &Evaluation<'_>) -> Result<Vec<Array>, Fault> {
+fn eval(e: &Evaluation<'_>) -> Result<Vec<Array>, EvalError> {
     let range = e.int("low")..e.int("high");
     match e.x(0).int().iter().find(|n| !range.contains(n)) {
-        Some(n) => Err(Fault(format!(
+        Some(n) => Err(EvalError(format!(
             "`{}`: {n} is not in {}..{}",
             e.text("what"),
             range.start,

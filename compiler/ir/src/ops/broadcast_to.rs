@@ -3,7 +3,7 @@
 use crate::build::Lower;
 use crate::graph::{AttrKind, Eval, Gradient, Prim, PrimCall, Type};
 use crate::interp::{Array, Evaluation, each};
-use crate::ops::op::{Call, Elements, Fault, Kind, Op, Param, RuleError};
+use crate::ops::op::{Call, Elements, Kind, Op, Param, RuleError, RuleErrorKind};
 use crate::ops::rules::primitive::{arity, of_class};
 use crate::ops::rules::shapes::made;
 use crate::ops::rules::{broadcast, exact_sizes, fits};
@@ -28,7 +28,7 @@ fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
     let shape = exact_sizes("shape", call.sizes("shape"))?;
     if broadcast(&x.shape, &shape)? != shape {
         return Err(RuleError::new(
-            Fault::ShapeMismatch,
+            RuleErrorKind::ShapeMismatch,
             format!("{} does not stretch to {shape}", x.shape),
         )
         .at("shape"));

@@ -5,7 +5,7 @@ use ndarray::ArrayD;
 use crate::build::Lower;
 use crate::graph::{AttrKind, Eval, Gradient, Prim, PrimCall, Type};
 use crate::interp::{Array, Evaluation};
-use crate::ops::op::{Call, Elements, Fault, Kind, Op, Param, RuleError};
+use crate::ops::op::{Call, Elements, Kind, Op, Param, RuleError, RuleErrorKind};
 use crate::ops::rules::primitive::{arity, of_class};
 use crate::types::{Class, DType, TensorType};
 
@@ -29,7 +29,7 @@ fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
     // Text has no one reading as a number, so it is only ever "converted" to itself.
     if (x.dtype == DType::String) != (dtype == DType::String) {
         return Err(RuleError::new(
-            Fault::DtypeMismatch,
+            RuleErrorKind::DtypeMismatch,
             format!("{} cannot become {dtype}", x.dtype),
         )
         .at("dtype"));

@@ -3,7 +3,7 @@
 use ndarray::{Array1, arr0};
 
 use crate::graph::{Eval, Gradient, Prim, PrimCall, Type};
-use crate::interp::{Array, Evaluation, Fault};
+use crate::interp::{Array, EvalError, Evaluation};
 use crate::ops::rules::primitive::arity;
 use crate::ops::rules::shapes::made;
 use crate::types::DType;
@@ -27,7 +27,7 @@ fn infer(call: &PrimCall<'_>) -> Result<Vec<Type>, String> {
     Ok(types)
 }
 
-fn eval(e: &Evaluation<'_>) -> Result<Vec<Array>, Fault> {
+fn eval(e: &Evaluation<'_>) -> Result<Vec<Array>, EvalError> {
     let truths = e.x(0).bool();
     let mut positions = Array1::zeros(truths.len());
     let mut count = 0;

@@ -6,7 +6,7 @@ use crate::autodiff::{Backward, Cotangent};
 use crate::build::{Lower, Lowering, Value};
 use crate::graph::{AttrKind, Eval, Gradient, Prim, PrimCall, Type};
 use crate::interp::{Array, Evaluation};
-use crate::ops::op::{Call, Elements, Fault, Kind, Op, Param, RuleError};
+use crate::ops::op::{Call, Elements, Kind, Op, Param, RuleError, RuleErrorKind};
 use crate::ops::rules::primitive::of_class;
 use crate::ops::rules::shapes::{along, made};
 use crate::ops::rules::{axis, dimensions, exact_dim, fits, same_dim};
@@ -34,7 +34,7 @@ fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
     for (i, other) in values.iter().enumerate().skip(1) {
         if other.rank() != first.rank() {
             return Err(RuleError::new(
-                Fault::RankMismatch,
+                RuleErrorKind::RankMismatch,
                 format!(
                     "tensors 0 and {i} differ: {} and {}",
                     dimensions(first.rank()),

@@ -4,7 +4,7 @@ use ndarray::ArrayD;
 
 use crate::build::{Lower, Lowering, Value};
 use crate::graph::{AttrKind, Eval, Gradient, Prim};
-use crate::interp::{Array, Evaluation, Fault};
+use crate::interp::{Array, EvalError, Evaluation};
 use crate::ops::op::{Call, Elements, Kind, Op, Param, RuleError};
 use crate::ops::rules::convolution::{Products, flat, operands, window};
 use crate::ops::rules::shapes::made;
@@ -56,7 +56,7 @@ pub(crate) static PRIM: Prim = Prim {
     eval: Eval::Whole(eval),
 };
 
-fn eval(e: &Evaluation<'_>) -> Result<Vec<Array>, Fault> {
+fn eval(e: &Evaluation<'_>) -> Result<Vec<Array>, EvalError> {
     let products = Products::of(e, e.x(0).shape(), e.x(1).shape());
     let (x, filters) = (flat(e.x(0)), flat(e.x(1)));
     let mut y = ArrayD::zeros(e.shape());

@@ -3,7 +3,7 @@
 use ndarray::ArrayD;
 
 use crate::graph::{AttrKind, Eval, Gradient, Prim};
-use crate::interp::{Array, Evaluation, Fault};
+use crate::interp::{Array, EvalError, Evaluation};
 use crate::ops::rules::convolution::{Products, flat, gradient_of, operands, window};
 
 /// df[k, l, c, o] = Σ x[n, i s + k d - p, j s + l d - p, c] · dy[n, i, j, o]: linear in both, like the convolution.
@@ -31,7 +31,7 @@ pub(crate) static PRIM: Prim = Prim {
     eval: Eval::Whole(eval),
 };
 
-fn eval(e: &Evaluation<'_>) -> Result<Vec<Array>, Fault> {
+fn eval(e: &Evaluation<'_>) -> Result<Vec<Array>, EvalError> {
     let products = Products::of(e, e.x(0).shape(), e.sizes("shape"));
     let (x, dy) = (flat(e.x(0)), flat(e.x(1)));
     let mut df = ArrayD::zeros(e.shape());

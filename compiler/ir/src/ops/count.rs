@@ -1,7 +1,7 @@
 //! How much of a counted dimension is in use.
 
 use crate::build::{Lower, Lowering, Value};
-use crate::ops::op::{Call, Elements, Fault, Kind, Op, Param, RuleError};
+use crate::ops::op::{Call, Elements, Kind, Op, Param, RuleError, RuleErrorKind};
 use crate::types::{Class, DType, TensorType};
 
 /// The run-time count of the first counted dimension of x.
@@ -21,7 +21,7 @@ pub(super) static OP: Op = Op {
 fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
     if !call.tensor("x").shape.is_counted() {
         return Err(RuleError::new(
-            Fault::CountMismatch,
+            RuleErrorKind::CountMismatch,
             "no dimension of `x` has a run-time count",
         )
         .at("x")

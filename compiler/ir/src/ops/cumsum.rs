@@ -2,7 +2,7 @@
 
 use crate::build::Lower;
 use crate::graph::{AttrKind, Eval, Gradient, Prim, PrimCall, Type};
-use crate::interp::{Array, Evaluation, Fault};
+use crate::interp::{Array, EvalError, Evaluation};
 use crate::ops::op::Op;
 use crate::ops::rules::along::{has_axis, lines};
 use crate::ops::rules::{SCAN, axis, scan};
@@ -46,7 +46,7 @@ fn infer(call: &PrimCall<'_>) -> Result<Vec<Type>, String> {
     Ok(vec![x.clone()])
 }
 
-fn eval(e: &Evaluation<'_>) -> Result<Vec<Array>, Fault> {
+fn eval(e: &Evaluation<'_>) -> Result<Vec<Array>, EvalError> {
     let axis = e.size("axis");
     Ok(vec![match e.x(0) {
         Array::Float(a) => e.floats(lines(a, axis, |xs| sums(e, xs, 0.0, |sum, x| sum + x))),

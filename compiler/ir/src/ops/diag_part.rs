@@ -1,7 +1,7 @@
 //! The diagonal.
 
 use crate::build::{Lower, Lowering, Value};
-use crate::ops::op::{Call, Elements, Fault, Kind, Op, Param, RuleError};
+use crate::ops::op::{Call, Elements, Kind, Op, Param, RuleError, RuleErrorKind};
 use crate::ops::rules::{dimensions, same_dim};
 use crate::types::{Class, TensorType};
 
@@ -23,7 +23,7 @@ fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
     let x = call.tensor("x");
     if x.rank() == 0 || !x.rank().is_multiple_of(2) {
         return Err(RuleError::new(
-            Fault::RankMismatch,
+            RuleErrorKind::RankMismatch,
             format!(
                 "`x` must have an even number of dimensions, but has {}",
                 dimensions(x.rank())

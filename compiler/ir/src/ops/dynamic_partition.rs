@@ -1,7 +1,7 @@
 //! Rows dealt out by number.
 
 use crate::build::{Lower, Lowering, Value};
-use crate::ops::op::{Call, Elements, Fault, Kind, Op, Param, RuleError};
+use crate::ops::op::{Call, Elements, Kind, Op, Param, RuleError, RuleErrorKind};
 use crate::ops::rules::positions::kept;
 use crate::ops::rules::{MAX_PARTS, prefix};
 use crate::types::{Class, DType, Dim, TensorType};
@@ -31,7 +31,7 @@ fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
     let parts = call.int("num_partitions")?;
     if !(1..=MAX_PARTS).contains(&parts) {
         return Err(RuleError::new(
-            Fault::BadValue,
+            RuleErrorKind::BadValue,
             format!("`num_partitions` must be from 1 to {MAX_PARTS}, but is {parts}"),
         )
         .at("num_partitions"));

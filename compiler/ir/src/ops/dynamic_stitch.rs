@@ -2,7 +2,7 @@
 
 use crate::build::{Lower, Lowering, Value};
 use crate::graph::Type;
-use crate::ops::op::{Call, Elements, Fault, Kind, Op, Param, RuleError};
+use crate::ops::op::{Call, Elements, Kind, Op, Param, RuleError, RuleErrorKind};
 use crate::ops::rules::positions::{checked, scatter, used};
 use crate::ops::rules::{at_least, fits, length, prefix};
 use crate::size::Size;
@@ -36,7 +36,7 @@ fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
             Some(row) if row != rest => {
                 let [p, q] = [row, rest].map(|r| Shape(r.to_vec()));
                 return Err(RuleError::new(
-                    Fault::ShapeMismatch,
+                    RuleErrorKind::ShapeMismatch,
                     format!("the rows of tensors 0 and {i} of `data` differ in shape: {p} and {q}"),
                 )
                 .at("data"));

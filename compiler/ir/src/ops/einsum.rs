@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::build::{Lower, Lowering, Value};
-use crate::ops::op::{Call, Elements, Fault, Kind, Op, Param, RuleError};
+use crate::ops::op::{Call, Elements, Kind, Op, Param, RuleError, RuleErrorKind};
 use crate::ops::rules::contract::{Labelled, contract, zeroed};
 use crate::ops::rules::{broadcast, dimensions, fits, same_dim};
 use crate::types::{Class, Dim, Shape, TensorType};
@@ -214,7 +214,7 @@ impl Labels {
         };
         if !fits {
             return Err(RuleError::new(
-                Fault::RankMismatch,
+                RuleErrorKind::RankMismatch,
                 format!(
                     "input {i} has {}, but {labels} labels",
                     dimensions(shape.rank())
@@ -230,5 +230,5 @@ impl Labels {
 }
 
 fn bad(message: String) -> RuleError {
-    RuleError::new(Fault::BadValue, message).at("equation")
+    RuleError::new(RuleErrorKind::BadValue, message).at("equation")
 }

@@ -1,7 +1,7 @@
 //! Rounding to few levels between constants.
 
 use crate::build::Lower;
-use crate::ops::op::{Call, Default, Elements, Fault, Kind, Op, Param, RuleError};
+use crate::ops::op::{Call, Default, Elements, Kind, Op, Param, RuleError, RuleErrorKind};
 use crate::ops::rules::fake_quant;
 use crate::ops::rules::levels::{Scaling, quantized};
 use crate::types::{Class, TensorType};
@@ -33,7 +33,7 @@ fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
     // Written so that NaN is refused too.
     if !(min < max && min.is_finite() && max.is_finite()) {
         return Err(RuleError::new(
-            Fault::BadValue,
+            RuleErrorKind::BadValue,
             format!("`min` must be less than `max`, but they are {min:?} and {max:?}"),
         )
         .at("min"));

@@ -1,7 +1,7 @@
 //! Slices at positions along one axis.
 
 use crate::build::{Lower, Lowering, Value};
-use crate::ops::op::{Call, Default, Elements, Fault, Kind, Op, Param, RuleError};
+use crate::ops::op::{Call, Default, Elements, Kind, Op, Param, RuleError, RuleErrorKind};
 use crate::ops::rules::positions::{checked, in_use};
 use crate::ops::rules::{axis, fits, least_rank, place, same_dim};
 use crate::types::{Class, DType, TensorType};
@@ -30,7 +30,7 @@ fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
     let (batch, along) = places(call)?;
     if batch > along {
         return Err(RuleError::new(
-            Fault::BadValue,
+            RuleErrorKind::BadValue,
             format!("axis {along} is one of the {batch} batch dimensions"),
         )
         .at("axis"));

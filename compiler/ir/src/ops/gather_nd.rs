@@ -2,7 +2,7 @@
 
 use crate::build::{Lower, Lowering, Value};
 use crate::ops::gather::offset;
-use crate::ops::op::{Call, Default, Elements, Fault, Kind, Op, Param, RuleError};
+use crate::ops::op::{Call, Default, Elements, Kind, Op, Param, RuleError, RuleErrorKind};
 use crate::ops::rules::positions::flat;
 use crate::ops::rules::{fits, index_depth, least_rank, same_dim};
 use crate::types::{Class, TensorType};
@@ -30,7 +30,7 @@ fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
         Ok(n) if n <= last && n <= params.rank() => n,
         _ => {
             return Err(RuleError::new(
-                Fault::BadValue,
+                RuleErrorKind::BadValue,
                 format!(
                     "`batch_dims` must be from 0 to {}, but is {}",
                     last.min(params.rank()),

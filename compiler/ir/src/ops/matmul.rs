@@ -5,8 +5,8 @@ use ndarray::ArrayD;
 use crate::autodiff::Backward;
 use crate::build::{Lower, Lowering, Value};
 use crate::graph::{AttrKind, Eval, Gradient, Prim, PrimCall, Type};
-use crate::interp::{Array, Evaluation, Fault as RunFault};
-use crate::ops::op::{Call, Default, Elements, Fault, Kind, Op, Param, RuleError};
+use crate::interp::{Array, EvalError, Evaluation};
+use crate::ops::op::{Call, Default, Elements, Kind, Op, Param, RuleError, RuleErrorKind};
 use crate::ops::rules::contract::zeroed;
 use crate::ops::rules::primitive::{arity, of_class};
 use crate::ops::rules::shapes::made;
@@ -37,7 +37,7 @@ fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
     let (l, n) = last_two(b, call.bool("transpose_b"));
     if k != l {
         let error = RuleError::new(
-            Fault::ShapeMismatch,
+            RuleErrorKind::ShapeMismatch,
             format!("the inner dimensions differ: {k} and {l}"),
         );
         return Err(if k == n {
@@ -136,7 +136,7 @@ fn of_right<'g>(g: &Backward<'g>) -> Value<'g> {
     }
 }
 
-fn eval(e: &Evaluation<'_>) -> Result<Vec<Array>, RunFault> {
+fn eval(e: &Evaluation<'_>) -> Result<Vec<Array>, EvalError> {
     Ok(vec![match (e.x(0), e.x(1)) {
         (Array::Float(a), Array::Float(b)) => {
             let (a, b) = (a.iter().copied().collect(), b.iter().copied().collect());

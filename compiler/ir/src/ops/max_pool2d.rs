@@ -4,7 +4,7 @@ use ndarray::ArrayD;
 
 use crate::build::{Lower, Lowering, Value};
 use crate::graph::{AttrKind, Eval, Gradient, Prim};
-use crate::interp::{Array, Evaluation, Fault};
+use crate::interp::{Array, EvalError, Evaluation};
 use crate::ops::op::{Op, RuleError};
 use crate::ops::rules::pools::{Pooling, above, pooled, window};
 use crate::ops::rules::primitive::arity;
@@ -38,7 +38,7 @@ pub(crate) static PRIM: Prim = Prim {
     eval: Eval::Whole(eval),
 };
 
-fn eval(e: &Evaluation<'_>) -> Result<Vec<Array>, Fault> {
+fn eval(e: &Evaluation<'_>) -> Result<Vec<Array>, EvalError> {
     let pooling = Pooling::of(e, e.x(0).shape());
     let fits = "a place for each element";
     Ok(vec![match e.x(0) {

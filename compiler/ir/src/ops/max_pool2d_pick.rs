@@ -3,7 +3,7 @@
 use ndarray::ArrayD;
 
 use crate::graph::{AttrKind, Eval, Gradient, Prim};
-use crate::interp::{Array, Evaluation, Fault};
+use crate::interp::{Array, EvalError, Evaluation};
 use crate::ops::rules::convolution::flat;
 use crate::ops::rules::pools::{Pooling, above, pooled, window};
 use crate::ops::rules::primitive::{alike, arity};
@@ -29,7 +29,7 @@ pub(crate) static PRIM: Prim = Prim {
     eval: Eval::Whole(eval),
 };
 
-fn eval(e: &Evaluation<'_>) -> Result<Vec<Array>, Fault> {
+fn eval(e: &Evaluation<'_>) -> Result<Vec<Array>, EvalError> {
     let (x, z) = (flat(e.x(0)), flat(e.x(1)));
     let places = Pooling::of(e, e.x(0).shape()).first_largest(&x, above);
     let picked = places.into_iter().map(|i| i.map_or(0.0, |i| z[i]));

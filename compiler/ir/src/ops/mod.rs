@@ -152,7 +152,7 @@ mod unsorted_segment_sum;
 mod unstack;
 mod r#where;
 
-pub use op::{Arg, Call, Default, Elements, Fault, Kind, Number, Op, Param, RuleError};
+pub use op::{Arg, Call, Default, Elements, Kind, Number, Op, Param, RuleError, RuleErrorKind};
 pub use polygamma::polygamma;
 pub use prims::{PRIMS, find_prim};
 pub use table::{TABLE, find};

@@ -380,7 +380,7 @@ impl<'a> Call<'a> {
 
 /// Which promise a call breaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Fault {
+pub enum RuleErrorKind {
     /// Shapes that do not go together.
     ShapeMismatch,
     /// Too many or too few dimensions.
@@ -407,7 +407,7 @@ pub enum Fault {
 #[derive(Debug, Clone, PartialEq)]
 pub struct RuleError {
     /// Which promise.
-    pub fault: Fault,
+    pub kind: RuleErrorKind,
     /// The fact, in lower case; the caller adds the types of the tensors involved.
     pub message: String,
     /// The parameter to point at, where it is one.
@@ -418,9 +418,9 @@ pub struct RuleError {
 
 impl RuleError {
     /// A refusal that concerns the call as a whole.
-    pub fn new(fault: Fault, message: impl Into<String>) -> RuleError {
+    pub fn new(kind: RuleErrorKind, message: impl Into<String>) -> RuleError {
         RuleError {
-            fault,
+            kind,
             message: message.into(),
             param: None,
             help: None,
@@ -442,7 +442,7 @@ impl RuleError {
     /// A size that must be a number now.
     pub fn unknown_size(param: &'static str, size: &Size) -> RuleError {
         RuleError::new(
-            Fault::UnknownSize,
+            RuleErrorKind::UnknownSize,
             format!("`{param}` must be known here, but `{size}` is not known until run time"),
         )
         .at(param)
@@ -451,7 +451,7 @@ impl RuleError {
     /// A size or an element count that does not fit.
     pub fn overflow() -> RuleError {
         RuleError::new(
-            Fault::SizeOverflow,
+            RuleErrorKind::SizeOverflow,
             "the result has more elements than a tensor may have (2^40)",
         )
     }

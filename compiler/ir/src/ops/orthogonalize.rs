@@ -4,7 +4,7 @@ use ndarray::Array2;
 
 use crate::build::Lower;
 use crate::graph::{Eval, Gradient, Prim, PrimCall, Type};
-use crate::interp::{Array, Evaluation, Fault};
+use crate::interp::{Array, EvalError, Evaluation};
 use crate::ops::op::{Call, Elements, Kind, Op, Param, RuleError};
 use crate::ops::rules::primitive::floats;
 use crate::ops::rules::{dims, exact_dim, like_x};
@@ -48,7 +48,7 @@ fn infer_static(call: &PrimCall<'_>) -> Result<Vec<Type>, String> {
     }
 }
 
-fn eval(e: &Evaluation<'_>) -> Result<Vec<Array>, Fault> {
+fn eval(e: &Evaluation<'_>) -> Result<Vec<Array>, EvalError> {
     let x = e.x(0).float().view().into_dimensionality();
     let x: ndarray::ArrayView2<'_, f64> = x.expect("the rule asks for two dimensions");
     let wide = x.ncols() > x.nrows();

@@ -6,7 +6,7 @@ use crate::autodiff::Backward;
 use crate::build::{Lower, Lowering, Value};
 use crate::graph::{AttrKind, Eval, Gradient, Prim, PrimCall, Type};
 use crate::interp::Evaluation;
-use crate::ops::op::{Call, Default, Elements, Fault, Kind, Number, Op, Param, RuleError};
+use crate::ops::op::{Call, Default, Elements, Kind, Number, Op, Param, RuleError, RuleErrorKind};
 use crate::ops::rules::arrays::both;
 use crate::ops::rules::positions::take_along;
 use crate::ops::rules::primitive::{arity, of_class};
@@ -78,7 +78,7 @@ fn enough(i: usize, size: &Size, border: i64, margins: [&Size; 2]) -> Result<(),
         let spare = most.sub(margin).ok_or_else(RuleError::overflow)?;
         if known_negative(&spare) {
             return Err(RuleError::new(
-                Fault::BadValue,
+                RuleErrorKind::BadValue,
                 format!("dimension {i} has {size}, too few to mirror {margin} of them"),
             )
             .at("paddings"));
@@ -110,7 +110,7 @@ fn constant(call: &Call<'_>, dtype: DType) -> Result<(), RuleError> {
             _ => return Ok(()),
         },
     };
-    Err(RuleError::new(Fault::DtypeMismatch, message).at("constant_values"))
+    Err(RuleError::new(RuleErrorKind::DtypeMismatch, message).at("constant_values"))
 }
 
 fn lower<'g>(l: &Lowering<'g, '_>) -> Result<Vec<Value<'g>>, RuleError> {

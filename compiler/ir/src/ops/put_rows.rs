@@ -3,7 +3,7 @@
 use ndarray::Axis;
 
 use crate::graph::{Eval, Gradient, Prim, PrimCall, Type};
-use crate::interp::{Array, Evaluation, Fault};
+use crate::interp::{Array, EvalError, Evaluation};
 use crate::ops::rules::arrays::both;
 use crate::ops::rules::primitive::arity;
 use crate::ops::scatter_add::infer_rows;
@@ -30,7 +30,7 @@ fn infer(call: &PrimCall<'_>) -> Result<Vec<Type>, String> {
     infer_rows(x, indices, rows, Class::Any)
 }
 
-fn eval(e: &Evaluation<'_>) -> Result<Vec<Array>, Fault> {
+fn eval(e: &Evaluation<'_>) -> Result<Vec<Array>, EvalError> {
     let length = e.types[0].shape[0] as i64;
     let places = e.x(1).int();
     let count = e.x(3).int().first().map_or(0, |n| (*n).max(0) as usize);

@@ -4,7 +4,7 @@ use ndarray::ArrayD;
 
 use crate::build::{Lower, Lowering, Value};
 use crate::graph::{AttrKind, Eval, Gradient, Prim, PrimCall, Type};
-use crate::interp::{Array, Evaluation, Fault};
+use crate::interp::{Array, EvalError, Evaluation};
 use crate::ops::op::{Call, Kind, Op, Param, RuleError};
 use crate::ops::random_key::{keys, number};
 use crate::ops::rules::shapes::made;
@@ -85,7 +85,7 @@ fn bits(dtype: DType) -> Option<u32> {
     }
 }
 
-fn eval(e: &Evaluation<'_>) -> Result<Vec<Array>, Fault> {
+fn eval(e: &Evaluation<'_>) -> Result<Vec<Array>, EvalError> {
     let (key, dtype) = (Key(number(e, 0) as u64), e.dtype("dtype"));
     let bits = bits(dtype).expect("the rule asks for floats");
     let words = if dtype == DType::F64 { 2 } else { 1 };

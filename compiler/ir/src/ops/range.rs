@@ -3,7 +3,7 @@
 use crate::build::{Lower, Lowering, Value};
 use crate::graph::Type;
 use crate::interp::round;
-use crate::ops::op::{Call, Default, Fault, Kind, Number, Op, Param, RuleError};
+use crate::ops::op::{Call, Default, Kind, Number, Op, Param, RuleError, RuleErrorKind};
 use crate::ops::rules::{fits, known_negative};
 use crate::size::{MAX_ELEMENTS, Size};
 use crate::tensor::Tensor;
@@ -52,7 +52,7 @@ fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
     };
     if !takes {
         return Err(RuleError::new(
-            Fault::DtypeMismatch,
+            RuleErrorKind::DtypeMismatch,
             format!("a range of {natural} numbers cannot be one of {dtype}"),
         )
         .at("dtype"));
@@ -108,7 +108,7 @@ fn float_steps([start, limit, delta]: [f64; 3], double: bool) -> Result<Size, Ru
     };
     if length.is_nan() {
         return Err(RuleError::new(
-            Fault::BadValue,
+            RuleErrorKind::BadValue,
             format!("there is no range from {start:?} to {limit:?} in steps of {delta:?}"),
         ));
     }
@@ -129,7 +129,11 @@ fn known(name: &'static str, number: Number<'_>) -> Result<f64, RuleError> {
 }
 
 fn no_step() -> RuleError {
-    RuleError::new(Fault::BadValue, "`delta` is 0, so the range never ends").at("delta")
+    RuleError::new(
+        RuleErrorKind::BadValue,
+        "`delta` is 0, so the range never ends",
+    )
+    .at("delta")
 }
 
 /// Above this length floats are start + i · delta, below it what TensorFlow's repeated addition gives.

@@ -2,7 +2,7 @@
 
 use crate::build::Lower;
 use crate::graph::{AttrKind, Eval, Gradient, Prim, PrimCall, Type};
-use crate::ops::op::{Call, Elements, Fault, Kind, Op, Param, RuleError};
+use crate::ops::op::{Call, Elements, Kind, Op, Param, RuleError, RuleErrorKind};
 use crate::ops::rules::primitive::{arity, of_class};
 use crate::ops::rules::shapes::{elements, made};
 use crate::ops::rules::{at_least, exact_dim, fits};
@@ -40,14 +40,14 @@ fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
         0 if given == have => None,
         0 => {
             return Err(RuleError::new(
-                Fault::ShapeMismatch,
+                RuleErrorKind::ShapeMismatch,
                 format!("there are {have} elements, but the new shape has {given}"),
             )
             .at("shape"));
         }
         1 if given == Size::fixed(0) => {
             return Err(RuleError::new(
-                Fault::BadValue,
+                RuleErrorKind::BadValue,
                 "-1 stands for any size where another size is 0",
             )
             .at("shape")
@@ -57,13 +57,17 @@ fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
             Some(found) => Some(found),
             None => {
                 return Err(RuleError::new(
-                    Fault::ShapeMismatch,
+                    RuleErrorKind::ShapeMismatch,
                     format!("there are {have} elements, which {given} does not divide"),
                 )
                 .at("shape"));
             }
         },
-        _ => return Err(RuleError::new(Fault::BadValue, "only one size can be -1").at("shape")),
+        _ => {
+            return Err(
+                RuleError::new(RuleErrorKind::BadValue, "only one size can be -1").at("shape"),
+            );
+        }
     };
     let size = |s: &Size| match &found {
         Some(found) if *s == open => Dim::exact(found.clone()),

@@ -2,7 +2,7 @@
 
 use crate::build::{Lower, Lowering, Value};
 use crate::ops::gather::offset;
-use crate::ops::op::{Call, Default, Elements, Fault, Kind, Op, Param, RuleError};
+use crate::ops::op::{Call, Default, Elements, Kind, Op, Param, RuleError, RuleErrorKind};
 use crate::ops::rules::{axis, exact_rank, same_dim};
 use crate::ops::transpose::inverse;
 use crate::types::{Class, DType, TensorType};
@@ -30,7 +30,7 @@ fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
     let batch = axis("batch_axis", call.int("batch_axis")?, input.rank())?;
     if along == batch {
         return Err(RuleError::new(
-            Fault::BadValue,
+            RuleErrorKind::BadValue,
             format!("`seq_axis` and `batch_axis` are both axis {batch}"),
         )
         .at("seq_axis"));

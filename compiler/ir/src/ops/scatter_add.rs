@@ -3,7 +3,7 @@
 use ndarray::{Axis, Zip};
 
 use crate::graph::{Eval, Gradient, Prim, PrimCall, Type};
-use crate::interp::{Array, Evaluation, Fault};
+use crate::interp::{Array, EvalError, Evaluation};
 use crate::ops::rules::arrays::row_numbers;
 use crate::ops::rules::primitive::{arity, of_class};
 use crate::ops::rules::shapes::rows_at;
@@ -39,7 +39,7 @@ pub(super) fn infer_rows(
     }
 }
 
-fn eval(e: &Evaluation<'_>) -> Result<Vec<Array>, Fault> {
+fn eval(e: &Evaluation<'_>) -> Result<Vec<Array>, EvalError> {
     let x = &e.types[0].shape;
     let places = row_numbers(e.x(1).int(), x[0])?;
     let rows = e.x(2).reshaped(&[&[places.len()], &x[1..]].concat());

@@ -5,7 +5,7 @@ use ndarray::Axis;
 use crate::autodiff::Backward;
 use crate::build::Value;
 use crate::graph::{Eval, Gradient, Prim};
-use crate::interp::{Array, Evaluation, Fault};
+use crate::interp::{Array, EvalError, Evaluation};
 use crate::ops::rules::arrays::{both, row_numbers};
 use crate::ops::scatter_add::infer;
 use crate::types::Class;
@@ -26,7 +26,7 @@ fn replaced<'g>(g: &Backward<'g>) -> Value<'g> {
     g.dy().scatter_set(g.x(1), zeros)
 }
 
-fn eval(e: &Evaluation<'_>) -> Result<Vec<Array>, Fault> {
+fn eval(e: &Evaluation<'_>) -> Result<Vec<Array>, EvalError> {
     let x = &e.types[0].shape;
     let places = row_numbers(e.x(1).int(), x[0])?;
     let rows = e.x(2).reshaped(&[&[places.len()], &x[1..]].concat());

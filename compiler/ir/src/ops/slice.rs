@@ -6,7 +6,7 @@ use crate::autodiff::Backward;
 use crate::build::{Lower, Lowering, Value};
 use crate::graph::{AttrKind, Eval, Gradient, Prim, PrimCall, Type};
 use crate::interp::{Array, Evaluation, each};
-use crate::ops::op::{Call, Elements, Fault, Kind, Op, Param, RuleError};
+use crate::ops::op::{Call, Elements, Kind, Op, Param, RuleError, RuleErrorKind};
 use crate::ops::rules::primitive::{arity, of_class};
 use crate::ops::rules::shapes::{made, one_each};
 use crate::ops::rules::{at_least, exact_dim, fits, known_negative, length};
@@ -57,7 +57,7 @@ fn cut(i: usize, dim: &Dim, begin: &Size, size: &Size) -> Result<Dim, RuleError>
     let spare = left.sub(&wanted).ok_or_else(RuleError::overflow)?;
     if known_negative(&spare) {
         return Err(RuleError::new(
-            Fault::IndexOutOfRange,
+            RuleErrorKind::IndexOutOfRange,
             match all_left {
                 true => format!("dimension {i} has {whole}, so nothing is at {begin}"),
                 false => {

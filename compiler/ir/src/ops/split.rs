@@ -1,7 +1,7 @@
 //! Pieces along an axis.
 
 use crate::build::{Lower, Lowering, Value};
-use crate::ops::op::{Call, Default, Elements, Fault, Kind, Op, Param, RuleError};
+use crate::ops::op::{Call, Default, Elements, Kind, Op, Param, RuleError, RuleErrorKind};
 use crate::ops::rules::{MAX_PARTS, at_least, axis, exact_dim, fits, known_negative};
 use crate::size::Size;
 use crate::types::{Class, Dim, TensorType};
@@ -43,14 +43,14 @@ const SPLITS: &str = "num_or_size_splits";
 fn equal(whole: &Size, parts: i64) -> Result<Vec<Size>, RuleError> {
     if !(1..=MAX_PARTS).contains(&parts) {
         return Err(RuleError::new(
-            Fault::BadValue,
+            RuleErrorKind::BadValue,
             format!("{parts} pieces cannot be cut: their number is from 1 to {MAX_PARTS}"),
         )
         .at(SPLITS));
     }
     let Some(size) = whole.div_exact(&Size::fixed(parts)) else {
         return Err(RuleError::new(
-            Fault::ShapeMismatch,
+            RuleErrorKind::ShapeMismatch,
             format!("{whole} cannot be cut into {parts} equal pieces"),
         )
         .at(SPLITS)
@@ -62,7 +62,7 @@ fn equal(whole: &Size, parts: i64) -> Result<Vec<Size>, RuleError> {
 fn given(whole: &Size, sizes: &[Size]) -> Result<Vec<Size>, RuleError> {
     if sizes.is_empty() || sizes.len() as i64 > MAX_PARTS {
         return Err(RuleError::new(
-            Fault::BadValue,
+            RuleErrorKind::BadValue,
             format!(
                 "{} pieces cannot be cut: their number is from 1 to {MAX_PARTS}",
                 sizes.len()
@@ -84,11 +84,15 @@ fn given(whole: &Size, sizes: &[Size]) -> Result<Vec<Size>, RuleError> {
             .map(|s| if *s == rest { left.clone() } else { s.clone() })
             .collect()),
         0 | 1 => Err(RuleError::new(
-            Fault::ShapeMismatch,
+            RuleErrorKind::ShapeMismatch,
             format!("the pieces add up to {sum}, but there are {whole}"),
         )
         .at(SPLITS)),
-        _ => Err(RuleError::new(Fault::BadValue, "only one piece can be -1, the rest").at(SPLITS)),
+        _ => Err(RuleError::new(
+            RuleErrorKind::BadValue,
+            "only one piece can be -1, the rest",
+        )
+        .at(SPLITS)),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Without dimensions of 1.
 
 use crate::build::Lower;
-use crate::ops::op::{Call, Elements, Fault, Kind, Op, Param, RuleError};
+use crate::ops::op::{Call, Elements, Kind, Op, Param, RuleError, RuleErrorKind};
 use crate::ops::rules::axes;
 use crate::types::{Class, TensorType};
 
@@ -27,7 +27,7 @@ fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
     };
     if let Some(i) = gone.iter().find(|i| !x.shape.0[**i].is_one()) {
         return Err(RuleError::new(
-            Fault::ShapeMismatch,
+            RuleErrorKind::ShapeMismatch,
             format!("dimension {i} is {}, not 1", x.shape.0[*i]),
         )
         .at("axis"));

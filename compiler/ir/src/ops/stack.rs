@@ -1,7 +1,7 @@
 //! Tensors along a new axis.
 
 use crate::build::{Lower, Lowering, Value};
-use crate::ops::op::{Call, Default, Elements, Fault, Kind, Op, Param, RuleError};
+use crate::ops::op::{Call, Default, Elements, Kind, Op, Param, RuleError, RuleErrorKind};
 use crate::ops::rules::{fits, place};
 use crate::types::{Class, Dim, TensorType};
 
@@ -26,7 +26,7 @@ fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
     for (i, other) in values.iter().enumerate().skip(1) {
         if other.shape != first.shape {
             return Err(RuleError::new(
-                Fault::ShapeMismatch,
+                RuleErrorKind::ShapeMismatch,
                 format!(
                     "tensors 0 and {i} differ in shape: {} and {}",
                     first.shape, other.shape

@@ -1,7 +1,7 @@
 //! Part of a tensor by positions, as indexing `x[a..b by s]` means it.
 
 use crate::build::{Lower, Lowering, Value};
-use crate::ops::op::{Call, Default, Elements, Fault, Kind, Op, Param, RuleError};
+use crate::ops::op::{Call, Default, Elements, Kind, Op, Param, RuleError, RuleErrorKind};
 use crate::ops::rules::{exact_dim, fits, known_negative, length};
 use crate::size::Size;
 use crate::types::{Class, Dim, TensorType};
@@ -130,7 +130,7 @@ fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
         .count();
     let Some(whole) = input.rank().checked_sub(taken) else {
         return Err(RuleError::new(
-            Fault::RankMismatch,
+            RuleErrorKind::RankMismatch,
             format!(
                 "{taken} dimensions are indexed, but the tensor has only {}",
                 input.rank()
@@ -163,7 +163,7 @@ fn entries<'a>(call: &Call<'a>) -> Result<Vec<Entry<'a>>, RuleError> {
     let (begin, end) = (call.sizes("begin"), call.sizes("end"));
     if begin.len() > MAX_ENTRIES {
         return Err(RuleError::new(
-            Fault::BadValue,
+            RuleErrorKind::BadValue,
             format!("{} entries are more than {MAX_ENTRIES}", begin.len()),
         )
         .at("begin"));
@@ -182,7 +182,8 @@ fn entries<'a>(call: &Call<'a>) -> Result<Vec<Entry<'a>>, RuleError> {
     ];
     if ellipsis.count_ones() > 1 {
         return Err(
-            RuleError::new(Fault::BadValue, "there is more than one ellipsis").at("ellipsis_mask"),
+            RuleError::new(RuleErrorKind::BadValue, "there is more than one ellipsis")
+                .at("ellipsis_mask"),
         );
     }
     let mut entries = Vec::with_capacity(begin.len());
@@ -219,7 +220,7 @@ fn mask(call: &Call<'_>, param: &'static str) -> Result<u32, RuleError> {
     let mask = call.int(param)?;
     u32::try_from(mask).map_err(|_| {
         RuleError::new(
-            Fault::BadValue,
+            RuleErrorKind::BadValue,
             format!("`{param}` must have 32 bits, but is {mask}"),
         )
         .at(param)
@@ -227,7 +228,11 @@ fn mask(call: &Call<'_>, param: &'static str) -> Result<u32, RuleError> {
 }
 
 fn bad_stride(why: &str, stride: i64) -> RuleError {
-    RuleError::new(Fault::BadValue, format!("{why}, but the step is {stride}")).at("strides")
+    RuleError::new(
+        RuleErrorKind::BadValue,
+        format!("{why}, but the step is {stride}"),
+    )
+    .at("strides")
 }
 
 /// One position must lie in its dimension, where that can be told.
@@ -240,7 +245,7 @@ fn inside(i: usize, dim: &Dim, position: &Size) -> Result<(), RuleError> {
         return Ok(());
     }
     let error = RuleError::new(
-        Fault::IndexOutOfRange,
+        RuleErrorKind::IndexOutOfRange,
         format!("position {at} does not exist: dimension {i} has {n}"),
     )
     .at("begin");
@@ -304,7 +309,7 @@ impl Range<'_> {
         // Which of the two borders comes first would depend on the size.
         if negative(low) && high.is_some_and(|p| !known_negative(p)) && size.value().is_none() {
             return Err(RuleError::new(
-                Fault::UnknownSize,
+                RuleErrorKind::UnknownSize,
                 format!("how much this leaves of {size} elements is not known until run time"),
             )
             .at("begin")

@@ -3,7 +3,7 @@
 use ndarray::ArrayD;
 
 use crate::graph::{AttrKind, Eval, Gradient, Prim};
-use crate::interp::{Array, Evaluation, Fault};
+use crate::interp::{Array, EvalError, Evaluation};
 use crate::ops::rules::convolution::flat;
 use crate::ops::rules::pools::{Pooling, pooled, window};
 use crate::ops::rules::primitive::arity;
@@ -34,7 +34,7 @@ pub(crate) static PRIM: Prim = Prim {
     eval: Eval::Whole(eval),
 };
 
-fn eval(e: &Evaluation<'_>) -> Result<Vec<Array>, Fault> {
+fn eval(e: &Evaluation<'_>) -> Result<Vec<Array>, EvalError> {
     let dy = flat(e.x(0));
     let mut dx = ArrayD::zeros(e.shape());
     let sums = dx.as_slice_mut().expect("a new array is in order");

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use ndarray::{Array1, Axis, arr0};
 
 use crate::graph::{AttrKind, Eval, Gradient, Prim, PrimCall, Type};
-use crate::interp::{Array, Evaluation, Fault};
+use crate::interp::{Array, EvalError, Evaluation};
 use crate::ops::rules::arrays::row_numbers;
 use crate::ops::rules::primitive::{arity, of_class};
 use crate::types::{Class, DType};
@@ -45,7 +45,7 @@ fn infer(call: &PrimCall<'_>) -> Result<Vec<Type>, String> {
     ])
 }
 
-fn eval(e: &Evaluation<'_>) -> Result<Vec<Array>, Fault> {
+fn eval(e: &Evaluation<'_>) -> Result<Vec<Array>, EvalError> {
     let all = e.x(0).int();
     let count = e.x(2).int().first().map_or(0, |n| (*n).max(0) as usize);
     let used = all

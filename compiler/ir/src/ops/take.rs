@@ -2,9 +2,9 @@
 
 use ndarray::Axis;
 
-use crate::autodiff::{Backward, Cotangent, Rows};
+use crate::autodiff::{Backward, Cotangent, IndexedSlices};
 use crate::graph::{AttrKind, Eval, Gradient, Prim, PrimCall, Type};
-use crate::interp::{Array, Evaluation, Fault, each};
+use crate::interp::{Array, EvalError, Evaluation, each};
 use crate::ops::rules::arrays::row_numbers;
 use crate::ops::rules::primitive::{arity, of_class};
 use crate::ops::rules::shapes::{made, rows_at};
@@ -30,7 +30,7 @@ fn gradient<'g>(g: &Backward<'g>) -> Vec<Option<Cotangent<'g>>> {
     let (x, indices) = (g.x(0).shape(), g.x(1));
     let positions = indices.ty().elements();
     let rows = [&[positions], &x[1..]].concat();
-    let cotangent = Cotangent::Rows(Rows {
+    let cotangent = Cotangent::Sparse(IndexedSlices {
         indices: indices.reshape(&[positions]),
         rows: g.dy().reshape(&rows),
         length: x[0],
@@ -44,7 +44,7 @@ fn gradient<'g>(g: &Backward<'g>) -> Vec<Option<Cotangent<'g>>> {
     vec![Some(cotangent), None]
 }
 
-fn eval(e: &Evaluation<'_>) -> Result<Vec<Array>, Fault> {
+fn eval(e: &Evaluation<'_>) -> Result<Vec<Array>, EvalError> {
     let places = row_numbers(e.x(1).int(), e.x(0).shape()[0])?;
     let rows: Array = each!(e.x(0), a => a.select(Axis(0), &places).into());
     Ok(vec![rows.reshaped(&e.results[0].shape)])

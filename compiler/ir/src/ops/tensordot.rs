@@ -1,7 +1,7 @@
 //! Products summed over chosen axes.
 
 use crate::build::{Lower, Lowering, Value};
-use crate::ops::op::{Call, Elements, Fault, Kind, Op, Param, RuleError};
+use crate::ops::op::{Call, Elements, Kind, Op, Param, RuleError, RuleErrorKind};
 use crate::ops::rules::contract::{Labelled, contract, zeroed};
 use crate::ops::rules::{axes, fits, length, same_dim};
 use crate::types::{Class, Dim, TensorType};
@@ -49,7 +49,7 @@ fn summed(call: &Call<'_>, a: usize, b: usize) -> Result<(Vec<usize>, Vec<usize>
         (Some(n), None, None) => match usize::try_from(n) {
             Ok(n) if n <= a && n <= b => Ok(((a - n..a).collect(), (0..n).collect())),
             _ => Err(RuleError::new(
-                Fault::BadValue,
+                RuleErrorKind::BadValue,
                 format!("{n} axes cannot be summed over: the tensors have {a} and {b}"),
             )
             .at("axes")),
@@ -59,7 +59,7 @@ fn summed(call: &Call<'_>, a: usize, b: usize) -> Result<(Vec<usize>, Vec<usize>
             Ok((axes("a_axes", &from_a, a)?, axes("b_axes", &from_b, b)?))
         }
         _ => Err(RuleError::new(
-            Fault::BadValue,
+            RuleErrorKind::BadValue,
             "the axes to sum over must be given in one of two ways",
         )
         .help("give `axes`, or both `a_axes` and `b_axes`")),

@@ -1,7 +1,7 @@
 //! The greatest elements and where they are.
 
 use crate::build::Lower;
-use crate::ops::op::{Call, Default, Elements, Fault, Kind, Op, Param, RuleError};
+use crate::ops::op::{Call, Default, Elements, Kind, Op, Param, RuleError, RuleErrorKind};
 use crate::ops::rules::order::pick;
 use crate::ops::rules::{at_least, exact_dim, fits, known_negative, least_rank};
 use crate::types::{Class, DType, Dim, TensorType};
@@ -38,7 +38,7 @@ fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
     let spare = have.sub(k).ok_or_else(RuleError::overflow)?;
     if known_negative(&spare) {
         return Err(RuleError::new(
-            Fault::BadValue,
+            RuleErrorKind::BadValue,
             format!("the last dimension has {have}, fewer than `k`, which is {k}"),
         )
         .at("k"));

@@ -6,7 +6,7 @@ use ndarray::{Array1, ArrayD, arr0};
 
 use crate::build::{Lower, Lowering, Value};
 use crate::graph::{Eval, Gradient, Prim, PrimCall, Type};
-use crate::interp::{Array, Evaluation, Fault};
+use crate::interp::{Array, EvalError, Evaluation};
 use crate::ops::op::{Call, Elements, Kind, Op, Param, RuleError};
 use crate::ops::rules::dims;
 use crate::ops::rules::primitive::{arity, of_class};
@@ -72,7 +72,7 @@ fn infer_prim(call: &PrimCall<'_>) -> Result<Vec<Type>, String> {
     }
 }
 
-fn eval(e: &Evaluation<'_>) -> Result<Vec<Array>, Fault> {
+fn eval(e: &Evaluation<'_>) -> Result<Vec<Array>, EvalError> {
     let (firsts, positions) = match e.x(0) {
         // What is equal has the same bits after -0 became 0; NaN has no key, because it equals nothing.
         Array::Float(x) => order(x.iter().map(|x| (!x.is_nan()).then(|| (x + 0.0).to_bits()))),

@@ -1,7 +1,7 @@
 //! The slices along an axis.
 
 use crate::build::{Lower, Lowering, Value};
-use crate::ops::op::{Call, Default, Elements, Fault, Kind, Op, Param, RuleError};
+use crate::ops::op::{Call, Default, Elements, Kind, Op, Param, RuleError, RuleErrorKind};
 use crate::ops::rules::{MAX_PARTS, axis, exact_dim};
 use crate::types::{Class, TensorType};
 
@@ -28,7 +28,7 @@ fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
     };
     if parts > MAX_PARTS {
         return Err(RuleError::new(
-            Fault::BadValue,
+            RuleErrorKind::BadValue,
             format!("{parts} tensors would come out, more than {MAX_PARTS}"),
         )
         .at("value"));

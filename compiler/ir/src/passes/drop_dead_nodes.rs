@@ -4,7 +4,7 @@
 //! elements and yields that nothing needs.
 //! Leaves alone: state writes, even when nothing reads the state; inputs, so that a graph is fed the same way before and after.
 
-use crate::graph::{Graph, Node, Scan, ValueId, What};
+use crate::graph::{Graph, Node, NodeKind, Scan, ValueId};
 use crate::passes::Pass;
 
 pub(super) const PASS: Pass = Pass {
@@ -27,13 +27,14 @@ fn run(mut graph: Graph) -> Graph {
         if !node.results.iter().any(|v| live[v.index()]) {
             continue;
         }
-        if matches!(node.what, What::Scan(_)) {
+        if matches!(node.kind, NodeKind::Scan(_)) {
             trim(node, &live);
         }
         node.operands.iter().for_each(|v| live[v.index()] = true);
     }
-    let needed =
-        |n: &Node| matches!(n.what, What::Input(_)) || n.results.iter().any(|v| live[v.index()]);
+    let needed = |n: &Node| {
+        matches!(n.kind, NodeKind::Input(_)) || n.results.iter().any(|v| live[v.index()])
+    };
     graph.nodes.retain(needed);
     graph.renumbered()
 }
@@ -41,12 +42,12 @@ fn run(mut graph: Graph) -> Graph {
 /// Takes out of a loop what nothing needs, given which of its results are needed.
 fn trim(node: &mut Node, live: &[bool]) {
     let Node {
-        what,
+        kind,
         operands,
         results,
         ..
     } = node;
-    let What::Scan(scan) = what else {
+    let NodeKind::Scan(scan) = kind else {
         return;
     };
     let needed = needed_results(scan, results, live);
@@ -88,7 +89,7 @@ fn trim(node: &mut Node, live: &[bool]) {
     let mut body = body;
     let mut i = 0;
     body.nodes.retain(|n| {
-        let is_input = matches!(n.what, What::Input(_));
+        let is_input = matches!(n.kind, NodeKind::Input(_));
         i += usize::from(is_input);
         !is_input || stays[i - 1]
     });

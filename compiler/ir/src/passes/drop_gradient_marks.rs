@@ -3,7 +3,7 @@
 //! In: a graph whose gradients are made. Out: the same, with the values that these nodes pass on in their place.
 
 use crate::build::{Builder, Value};
-use crate::graph::{Graph, Node, What};
+use crate::graph::{Graph, Node, NodeKind};
 use crate::ops::prims;
 use crate::passes::Pass;
 use crate::passes::rebuild::{Visit, in_rounds, rebuild};
@@ -27,8 +27,8 @@ impl Visit for Marks {
         node: &Node,
         operands: &[Value<'g>],
     ) -> Option<Vec<Value<'g>>> {
-        match &node.what {
-            What::Prim(prim, _)
+        match &node.kind {
+            NodeKind::Prim(prim, _)
                 if [&prims::STOP_GRADIENT, &prims::STRAIGHT_THROUGH].contains(prim) =>
             {
                 Some(vec![operands[0]])

@@ -5,7 +5,7 @@
 //! out of range, which is told when it is run.
 
 use crate::build::{Builder, Value};
-use crate::graph::{Graph, Node, Type, What};
+use crate::graph::{Graph, Node, NodeKind, Type};
 use crate::interp::{Array, Evaluation};
 use crate::passes::Pass;
 use crate::passes::rebuild::{Visit, in_rounds, rebuild};
@@ -30,7 +30,7 @@ impl Visit for Fold {
         node: &Node,
         operands: &[Value<'g>],
     ) -> Option<Vec<Value<'g>>> {
-        let What::Prim(prim, attrs) = &node.what else {
+        let NodeKind::Prim(prim, attrs) = &node.kind else {
             return None;
         };
         let known: Vec<Tensor> = operands

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::fmt::Write;
 
 use crate::build::{Builder, Value};
-use crate::graph::{Graph, Node, ValueId, What};
+use crate::graph::{Graph, Node, NodeKind, ValueId};
 use crate::passes::Pass;
 use crate::passes::rebuild::{Visit, in_rounds, rebuild};
 
@@ -37,12 +37,12 @@ impl Visit for Merge {
         operands: &[Value<'g>],
     ) -> Option<Vec<Value<'g>>> {
         let mut key = String::new();
-        let written = match &node.what {
-            What::Input(_) | What::Read(_) => return None,
-            What::Const(tensor) if tensor.ty().elements() > LARGE => return None,
-            What::Const(tensor) => write!(key, "const {tensor} : {}", tensor.ty()),
-            What::Prim(prim, attrs) => write!(key, "{} {attrs:?}", prim.name),
-            What::Scan(scan) => {
+        let written = match &node.kind {
+            NodeKind::Input(_) | NodeKind::Read(_) => return None,
+            NodeKind::Const(tensor) if tensor.ty().elements() > LARGE => return None,
+            NodeKind::Const(tensor) => write!(key, "const {tensor} : {}", tensor.ty()),
+            NodeKind::Prim(prim, attrs) => write!(key, "{} {attrs:?}", prim.name),
+            NodeKind::Scan(scan) => {
                 write!(
                     key,
                     "scan {} {} {} {} {}",

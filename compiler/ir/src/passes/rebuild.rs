@@ -1,7 +1,7 @@
 //! Making a graph anew, node by node.
 
 use crate::build::{Builder, Value};
-use crate::graph::{Graph, Node, What};
+use crate::graph::{Graph, Node, NodeKind};
 
 /// What becomes of a node: the values that stand for its results, or `None` to copy it.
 pub(super) trait Visit {
@@ -47,7 +47,7 @@ pub(super) fn rebuild(graph: Graph, visit: &mut impl Visit) -> Graph {
 /// Does the same to the rounds of all loops, innermost first.
 pub(super) fn in_rounds(mut graph: Graph, run: fn(Graph) -> Graph) -> Graph {
     for node in &mut graph.nodes {
-        if let What::Scan(scan) = &mut node.what {
+        if let NodeKind::Scan(scan) = &mut node.kind {
             scan.body = run(std::mem::take(&mut scan.body));
         }
     }

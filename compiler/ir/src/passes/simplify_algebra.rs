@@ -5,7 +5,7 @@
 //! `x * 0` and `x - x` of floats.
 
 use crate::build::{Builder, Value};
-use crate::graph::{Attr, Graph, Node, Prim, What};
+use crate::graph::{Attr, Graph, Node, NodeKind, Prim};
 use crate::ops::prims;
 use crate::passes::Pass;
 use crate::passes::rebuild::{Visit, in_rounds, rebuild};
@@ -29,7 +29,7 @@ impl Visit for Simplify {
         node: &Node,
         operands: &[Value<'g>],
     ) -> Option<Vec<Value<'g>>> {
-        let What::Prim(prim, attrs) = &node.what else {
+        let NodeKind::Prim(prim, attrs) = &node.kind else {
             return None;
         };
         let simpler = match operands {

@@ -6,7 +6,7 @@
 
 use crate::build::{Builder, Value};
 use crate::fuse::{LONGEST_ROW, is_elementwise};
-use crate::graph::{Attr, Graph, Node, What};
+use crate::graph::{Attr, Graph, Node, NodeKind};
 use crate::ops::prims;
 use crate::passes::Pass;
 use crate::passes::rebuild::{Visit, in_rounds, rebuild};
@@ -43,7 +43,7 @@ impl Visit for Split {
         node: &Node,
         operands: &[Value<'g>],
     ) -> Option<Vec<Value<'g>>> {
-        let What::Prim(prim, attrs) = &node.what else {
+        let NodeKind::Prim(prim, attrs) = &node.kind else {
             return None;
         };
         let ([x], [Attr::Sizes(axes)]) = (operands, &attrs[..]) else {
@@ -154,7 +154,7 @@ fn again<'g>(
     leaf: &dyn Fn(Value<'g>) -> Value<'g>,
 ) -> Value<'g> {
     let node = b.node(b.maker(x.id()));
-    let What::Prim(prim, _) = &node.what else {
+    let NodeKind::Prim(prim, _) = &node.kind else {
         return leaf(x);
     };
     let operands: Vec<Value<'g>> = node.operands.iter().map(|id| b.value(*id)).collect();

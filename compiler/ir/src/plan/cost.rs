@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::ops::{Add, AddAssign};
 
 use crate::graph::{Attr, Eval, Prim};
-use crate::kernel::{BufferId, InstOp, Kernel, Kernels, Map, Phases, View, What};
+use crate::kernel::{BufferId, InstOp, Kernel, KernelKind, Kernels, Map, Phases, View};
 use crate::ops::prims;
 
 /// What is moved and computed.
@@ -24,37 +24,39 @@ pub struct Cost {
 impl Cost {
     /// What a kernel costs.
     pub fn of(kernels: &Kernels, kernel: &Kernel) -> Cost {
-        let written = kernel.makes.iter().map(|b| size(kernels, *b)).sum();
-        match &kernel.what {
-            What::Map(map) => Cost {
+        let written = kernel.outputs.iter().map(|b| size(kernels, *b)).sum();
+        match &kernel.kind {
+            KernelKind::Map(map) => Cost {
                 read: touched(kernels, map.loads.iter()),
                 written,
                 flops: of_loop(map),
             },
-            What::Call {
+            KernelKind::Call {
                 prim,
                 attrs,
                 operands,
-                then,
+                epilogue,
             } => {
-                let made = if then.is_some() {
+                let made = if epilogue.is_some() {
                     1
                 } else {
-                    kernel.makes.len()
+                    kernel.outputs.len()
                 };
-                let results = kernel.makes[..made].iter().map(|b| {
+                let results = kernel.outputs[..made].iter().map(|b| {
                     let ty = &kernels.buffers[b.index()].ty;
                     ty.elements() as u64
                 });
                 let flops = of_routine(prim, attrs, operands, results.sum());
-                let riding = then.as_ref().map_or(0, |map| of_loop(map));
+                let riding = epilogue.as_ref().map_or(0, |map| of_loop(map));
                 let flops = flops.saturating_add(riding);
                 // Rows that nobody asks for are not read.
                 let read = if **prim == prims::TAKE {
                     written + touched(kernels, operands[1..].iter())
                 } else {
                     // What is read of the product is at hand.
-                    let others = kernel.reads().filter(|v| !kernel.makes.contains(&v.buffer));
+                    let others = kernel
+                        .inputs()
+                        .filter(|v| !kernel.outputs.contains(&v.buffer));
                     touched(kernels, others)
                 };
                 Cost {
@@ -63,7 +65,7 @@ impl Cost {
                     flops,
                 }
             }
-            What::Scan { length, body, .. } => Cost::of_all(body).times(*length as u64),
+            KernelKind::Scan { length, body, .. } => Cost::of_all(body).times(*length as u64),
         }
     }
 
@@ -135,7 +137,7 @@ fn of_loop(map: &Map) -> u64 {
     ];
     let counts = |inst: &&crate::kernel::Inst| match &inst.op {
         InstOp::Prim(prim, _) => inst.dtype.is_float() && !moves.contains(prim),
-        InstOp::Fold(..) => true,
+        InstOp::Reduce(..) => true,
         InstOp::Load(_) | InstOp::Const(_) | InstOp::Int(_) => false,
     };
     let phases = Phases::of(map);

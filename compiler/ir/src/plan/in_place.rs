@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::graph::{Attr, StateId};
-use crate::kernel::{BufferId, Kernel, Kernels, Origin, Phases, View, What};
+use crate::kernel::{BufferId, Kernel, KernelKind, Kernels, Origin, Phases, View};
 use crate::ops::prims;
 
 /// Routines that have an answer for all operands of their types.
@@ -50,7 +50,7 @@ pub(super) fn find(
     }
     let mut makers: BTreeMap<BufferId, usize> = BTreeMap::new();
     for (place, kernel) in kernels.kernels.iter().enumerate().skip(safe) {
-        kernel.makes.iter().for_each(|b| {
+        kernel.outputs.iter().for_each(|b| {
             makers.insert(*b, place);
         });
     }
@@ -62,7 +62,7 @@ pub(super) fn find(
         let old = homes.get(state).copied();
         let whole = *view == View::whole(view.buffer, &view.shape);
         let gone = old.is_none_or(|old| {
-            let own = kernels.kernels[place].reads().any(|v| v.buffer == old);
+            let own = kernels.kernels[place].inputs().any(|v| v.buffer == old);
             let beside = readers.get(&(waves[place], old)).copied().unwrap_or(0);
             last[old.index()] <= place && beside == usize::from(own)
         });
@@ -77,7 +77,7 @@ pub(super) fn find(
 pub(super) fn readers(kernels: &Kernels, waves: &[usize]) -> HashMap<(usize, BufferId), usize> {
     let mut readers = HashMap::new();
     for (kernel, wave) in kernels.kernels.iter().zip(waves) {
-        let own: HashSet<BufferId> = kernel.reads().map(|v| v.buffer).collect();
+        let own: HashSet<BufferId> = kernel.inputs().map(|v| v.buffer).collect();
         for buffer in own {
             *readers.entry((*wave, buffer)).or_insert(0) += 1;
         }
@@ -87,14 +87,14 @@ pub(super) fn readers(kernels: &Kernels, waves: &[usize]) -> HashMap<(usize, Buf
 
 /// Whether a kernel may write a value where the old one lies.
 fn replaces(kernel: &Kernel, old: Option<BufferId>, new: &View) -> bool {
-    match &kernel.what {
+    match &kernel.kind {
         // A second walk over a row must find what the first one found.
-        What::Map(map) => {
+        KernelKind::Map(map) => {
             let mut reads = map.loads.iter().filter(|load| Some(load.buffer) == old);
             !Phases::of(map).walks_again()
                 && reads.all(|load| *load == View::whole(load.buffer, &map.shape))
         }
-        What::Call { prim, operands, .. } if **prim == prims::PUT_ROWS => {
+        KernelKind::Call { prim, operands, .. } if **prim == prims::PUT_ROWS => {
             let [x, rest @ ..] = operands.as_slice() else {
                 return false;
             };
@@ -102,15 +102,15 @@ fn replaces(kernel: &Kernel, old: Option<BufferId>, new: &View) -> bool {
                 && *x == View::whole(x.buffer, &new.shape)
                 && rest.iter().all(|v| Some(v.buffer) != old)
         }
-        What::Call { .. } | What::Scan { .. } => false,
+        KernelKind::Call { .. } | KernelKind::Scan { .. } => false,
     }
 }
 
 /// Positions that `sum_rows` made, and what they are below.
 fn sums(kernels: &Kernels) -> HashMap<BufferId, usize> {
-    let positions = |k: &Kernel| match &k.what {
-        What::Call { prim, attrs, .. } if **prim == prims::SUM_ROWS => match attrs[0] {
-            Attr::Size(length) => Some((k.makes[0], length)),
+    let positions = |k: &Kernel| match &k.kind {
+        KernelKind::Call { prim, attrs, .. } if **prim == prims::SUM_ROWS => match attrs[0] {
+            Attr::Size(length) => Some((k.outputs[0], length)),
             _ => None,
         },
         _ => None,
@@ -120,16 +120,16 @@ fn sums(kernels: &Kernels) -> HashMap<BufferId, usize> {
 
 /// Whether there are operands for which a kernel has no answer.
 fn may_fail(sums: &HashMap<BufferId, usize>, kernel: &Kernel) -> bool {
-    match &kernel.what {
-        What::Map(_) => false,
-        What::Call { prim, operands, .. } if **prim == prims::TAKE => {
+    match &kernel.kind {
+        KernelKind::Map(_) => false,
+        KernelKind::Call { prim, operands, .. } if **prim == prims::TAKE => {
             // Positions that were checked when rows were summed are in range.
             let rows = operands[0].shape.first();
             let below = sums.get(&operands[1].buffer);
             below.zip(rows).is_none_or(|(below, rows)| below > rows)
         }
-        What::Call { prim, .. } => !NEVER_FAIL.contains(prim),
-        What::Scan { .. } => true,
+        KernelKind::Call { prim, .. } => !NEVER_FAIL.contains(prim),
+        KernelKind::Scan { .. } => true,
     }
 }
 
@@ -138,7 +138,7 @@ mod tests {
     use crate::build::Builder;
     use crate::fuse::fuse;
     use crate::graph::Type;
-    use crate::plan::{Place, plan};
+    use crate::plan::{Allocation, plan};
     use crate::types::DType;
 
     /// A loop that runs beside another must not write what the other reads.
@@ -152,8 +152,8 @@ mod tests {
         assert_eq!(program.waves, [0, 0]);
         let (_, view) = &program.kernels.writes[0];
         assert!(matches!(
-            program.places[view.buffer.index()],
-            Place::Arena(_)
+            program.allocations[view.buffer.index()],
+            Allocation::Arena(_)
         ));
     }
 }

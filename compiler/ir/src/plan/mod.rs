@@ -5,15 +5,15 @@
 //! element.
 
 mod cost;
-mod hosts;
 mod in_place;
+mod reuse;
 mod waves;
 
 pub use cost::Cost;
 
 use std::fmt;
 
-use crate::kernel::{BufferId, Kernels, Origin, What};
+use crate::kernel::{BufferId, KernelKind, Kernels, Origin};
 
 /// Kernels with places for their buffers.
 #[derive(Debug, Clone)]
@@ -23,14 +23,14 @@ pub struct Program {
     /// The wave that each kernel runs in, counted from 0; kernels of one wave can run at once.
     pub waves: Vec<usize>,
     /// The place of each buffer.
-    pub places: Vec<Place>,
+    pub allocations: Vec<Allocation>,
     /// How large the arena is, in bytes.
     pub arena: usize,
 }
 
 /// Where a buffer lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum Allocation {
     /// With the caller, as so many-th input.
     Input(usize),
     /// With the constants, as so many-th.
@@ -49,27 +49,27 @@ pub fn plan(kernels: Kernels) -> Program {
     let waves = waves::of(&kernels);
     let last = last_uses(&kernels);
     let (mut inputs, mut constants) = (0, 0);
-    let mut places = Vec::with_capacity(kernels.buffers.len());
+    let mut allocations = Vec::with_capacity(kernels.buffers.len());
     for buffer in &kernels.buffers {
-        places.push(match &buffer.origin {
+        allocations.push(match &buffer.origin {
             Origin::Input(_) => {
                 inputs += 1;
-                Place::Input(inputs - 1)
+                Allocation::Input(inputs - 1)
             }
             Origin::Const(_) => {
                 constants += 1;
-                Place::Const(constants - 1)
+                Allocation::Const(constants - 1)
             }
-            Origin::State(id) => Place::State(id.index()),
+            Origin::State(id) => Allocation::State(id.index()),
             // Replaced when its kernel is reached.
-            Origin::Made => Place::Arena(0),
+            Origin::Temp => Allocation::Arena(0),
         });
     }
     let readers = in_place::readers(&kernels, &waves);
     for (buffer, state) in in_place::find(&kernels, &waves, &last, &readers) {
-        places[buffer.index()] = Place::State(state.index());
+        allocations[buffer.index()] = Allocation::State(state.index());
     }
-    let ends = hosts::Ends {
+    let liveness = reuse::Liveness {
         kernels: &kernels,
         waves: &waves,
         last: &last,
@@ -81,39 +81,39 @@ pub fn plan(kernels: Kernels) -> Program {
     for (now, kernel) in kernels.kernels.iter().enumerate() {
         // What is read last by the wave itself must not be overwritten by it.
         used.retain(|(_, _, last)| *last >= waves[now]);
-        for (buffer, host) in kernel.makes.iter().zip(ends.hosts(now)) {
-            if matches!(places[buffer.index()], Place::State(_)) {
+        for (buffer, host) in kernel.outputs.iter().zip(liveness.reusable(now)) {
+            if matches!(allocations[buffer.index()], Allocation::State(_)) {
                 continue;
             }
             let until = waves.get(last[buffer.index()]).copied();
             let until = until.unwrap_or(usize::MAX);
-            let host = host.and_then(|host| match places[host.index()] {
-                Place::Arena(from) => used.iter_mut().find(|(start, _, _)| *start == from),
-                Place::Input(_) | Place::Const(_) | Place::State(_) => None,
+            let host = host.and_then(|host| match allocations[host.index()] {
+                Allocation::Arena(from) => used.iter_mut().find(|(start, _, _)| *start == from),
+                Allocation::Input(_) | Allocation::Const(_) | Allocation::State(_) => None,
             });
             if let Some((from, _, last)) = host {
                 *last = until;
-                places[buffer.index()] = Place::Arena(*from);
+                allocations[buffer.index()] = Allocation::Arena(*from);
                 continue;
             }
-            let size = room(&kernels, *buffer);
-            let from = gap(&used, size);
+            let size = aligned_size(&kernels, *buffer);
+            let from = first_fit(&used, size);
             let at = used.partition_point(|(start, _, _)| *start < from);
             used.insert(at, (from, from + size, until));
             arena = arena.max(from + size);
-            places[buffer.index()] = Place::Arena(from);
+            allocations[buffer.index()] = Allocation::Arena(from);
         }
     }
     Program {
         kernels,
         waves,
-        places,
+        allocations,
         arena,
     }
 }
 
 /// The first place where so many bytes are free.
-fn gap(used: &[(usize, usize, usize)], size: usize) -> usize {
+fn first_fit(used: &[(usize, usize, usize)], size: usize) -> usize {
     let mut from = 0;
     for (start, end, _) in used {
         if start.saturating_sub(from) >= size && *start >= from {
@@ -126,7 +126,7 @@ fn gap(used: &[(usize, usize, usize)], size: usize) -> usize {
 
 /// The bytes of a buffer, rounded up. Large ones get an odd number of cache lines, because streams whose starts differ by a power
 /// of two get in each other's way.
-fn room(kernels: &Kernels, buffer: BufferId) -> usize {
+fn aligned_size(kernels: &Kernels, buffer: BufferId) -> usize {
     let ty = &kernels.buffers[buffer.index()].ty;
     let lines = (ty.elements() * ty.dtype.bytes())
         .div_ceil(ALIGNMENT)
@@ -142,9 +142,9 @@ fn room(kernels: &Kernels, buffer: BufferId) -> usize {
 fn last_uses(kernels: &Kernels) -> Vec<usize> {
     let mut last = vec![0; kernels.buffers.len()];
     for (now, kernel) in kernels.kernels.iter().enumerate() {
-        let made = kernel.makes.iter().copied();
+        let made = kernel.outputs.iter().copied();
         kernel
-            .reads()
+            .inputs()
             .map(|v| v.buffer)
             .chain(made)
             .for_each(|b| last[b.index()] = now);
@@ -170,14 +170,16 @@ impl fmt::Display for Program {
             all.flops
         )?;
         for (i, kernel) in self.kernels.kernels.iter().enumerate() {
-            let name = match &kernel.what {
-                What::Map(map) => format!("map {:?} of {} steps", map.shape, map.body.len()),
-                What::Call {
-                    prim, then: None, ..
-                } => format!("call {}", prim.name),
-                What::Call {
+            let name = match &kernel.kind {
+                KernelKind::Map(map) => format!("map {:?} of {} steps", map.shape, map.body.len()),
+                KernelKind::Call {
                     prim,
-                    then: Some(map),
+                    epilogue: None,
+                    ..
+                } => format!("call {}", prim.name),
+                KernelKind::Call {
+                    prim,
+                    epilogue: Some(map),
                     ..
                 } => format!(
                     "call {} then map {:?} of {} steps",
@@ -185,17 +187,21 @@ impl fmt::Display for Program {
                     map.shape,
                     map.body.len()
                 ),
-                What::Scan { length, .. } => format!("scan {length}"),
+                KernelKind::Scan { length, .. } => format!("scan {length}"),
             };
             let made: Vec<String> = kernel
-                .makes
+                .outputs
                 .iter()
-                .map(|b| match self.places[b.index()] {
-                    Place::State(i) => {
+                .map(|b| match self.allocations[b.index()] {
+                    Allocation::State(i) => {
                         format!("b{} in place of {:?}", b.0, self.kernels.state[i].name)
                     }
-                    Place::Arena(at) => {
-                        format!("b{} at {at}, {} bytes", b.0, room(&self.kernels, *b))
+                    Allocation::Arena(at) => {
+                        format!(
+                            "b{} at {at}, {} bytes",
+                            b.0,
+                            aligned_size(&self.kernels, *b)
+                        )
                     }
                     other => format!("b{} {other:?}", b.0),
                 })

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::kernel::{BufferId, Kernels, What};
+use crate::kernel::{BufferId, KernelKind, Kernels};
 
 /// The wave of each kernel: loops in a row that read nothing of each other share one, so that many small ones cost no more than a
 /// large one. All else runs alone.
@@ -11,17 +11,17 @@ pub(super) fn of(kernels: &Kernels) -> Vec<usize> {
     // What the wave makes so far; `None` where nothing can join it.
     let mut made: Option<HashSet<BufferId>> = None;
     for kernel in &kernels.kernels {
-        let is_loop = matches!(kernel.what, What::Map(_));
-        let joins = |made: &HashSet<BufferId>| kernel.reads().all(|v| !made.contains(&v.buffer));
+        let is_loop = matches!(kernel.kind, KernelKind::Map(_));
+        let joins = |made: &HashSet<BufferId>| kernel.inputs().all(|v| !made.contains(&v.buffer));
         let next = waves.last().map_or(0, |wave| wave + 1);
         match &mut made {
             Some(made) if is_loop && joins(made) => {
                 waves.push(next - 1);
-                made.extend(&kernel.makes);
+                made.extend(&kernel.outputs);
             }
             _ => {
                 waves.push(next);
-                made = is_loop.then(|| kernel.makes.iter().copied().collect());
+                made = is_loop.then(|| kernel.outputs.iter().copied().collect());
             }
         }
     }

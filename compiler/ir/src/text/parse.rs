@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use crate::graph::{Graph, Node, Scan, State, StateId, Type, ValueId, What, Write, verify};
+use crate::graph::{Graph, Node, NodeKind, Scan, State, StateId, Type, ValueId, Write, verify};
 use crate::ops::find_prim;
 use crate::span::Span;
 use crate::text::scanner::{ParseError, Scanner, Wrong, short};
@@ -169,10 +169,10 @@ impl<'t> Parser<'t> {
         let mut operands = Vec::new();
         let mut marks = None;
         let at = self.scanner.at();
-        let (what, types) = match self.scanner.word("an operation")? {
+        let (kind, types) = match self.scanner.word("an operation")? {
             "input" => {
                 let name = self.scanner.quoted("the name of the input in quotes")?;
-                (What::Input(name), self.types(&names)?)
+                (NodeKind::Input(name), self.types(&names)?)
             }
             "const" => {
                 let elements = self.elements()?;
@@ -180,7 +180,7 @@ impl<'t> Parser<'t> {
                 let [ty] = types.as_slice() else {
                     return Err(Wrong::new(start, "a constant is one value"));
                 };
-                (What::Const(self.tensor(ty, &elements)?), types)
+                (NodeKind::Const(self.tensor(ty, &elements)?), types)
             }
             "read" => {
                 let at = self.scanner.at();
@@ -189,12 +189,12 @@ impl<'t> Parser<'t> {
                     let message = format!("there is no state `{}`", short(&name));
                     return Err(Wrong::new(at, message));
                 };
-                (What::Read(*state), self.types(&names)?)
+                (NodeKind::Read(*state), self.types(&names)?)
             }
             "scan" => {
                 let (scan, inner) = self.scan(body, &mut operands, depth)?;
                 marks = Some(inner);
-                (What::Scan(Box::new(scan)), self.types(&names)?)
+                (NodeKind::Scan(Box::new(scan)), self.types(&names)?)
             }
             name => {
                 let Some(prim) = find_prim(name) else {
@@ -211,7 +211,7 @@ impl<'t> Parser<'t> {
                 };
                 let attrs = self.attributes(prim, at, listed)?;
                 self.scanner.expect(")")?;
-                (What::Prim(prim, attrs.into()), self.types(&names)?)
+                (NodeKind::Prim(prim, attrs.into()), self.types(&names)?)
             }
         };
         let mut results = Vec::with_capacity(names.len());
@@ -225,7 +225,7 @@ impl<'t> Parser<'t> {
         }
         body.marks.nodes.push((start, marks));
         body.graph.nodes.push(Node {
-            what,
+            kind,
             operands,
             results,
             span: Span::default(),
@@ -314,7 +314,7 @@ fn broken(graph: &Graph, marks: &Marks) -> Option<Wrong> {
         return Some(Wrong::new(marks.end, error.message));
     };
     let (at, inner) = &marks.nodes[place];
-    if let (What::Scan(scan), Some(inner)) = (&graph.nodes[place].what, inner)
+    if let (NodeKind::Scan(scan), Some(inner)) = (&graph.nodes[place].kind, inner)
         && let Some(wrong) = broken(&scan.body, inner)
     {
         return Some(wrong);

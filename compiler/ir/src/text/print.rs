@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use crate::graph::{Attr, Graph, Node, StateId, ValueId, What};
+use crate::graph::{Attr, Graph, Node, NodeKind, StateId, ValueId};
 use crate::tensor::{Data, Tensor};
 use crate::text::SPLAT_ELEMENTS;
 
@@ -52,14 +52,14 @@ impl<W: Write> Printer<'_, W> {
         if !node.results.is_empty() {
             write!(self.out, "{} = ", numbers.of(&node.results))?;
         }
-        match &node.what {
-            What::Input(name) => write!(self.out, "input {name:?}")?,
-            What::Const(tensor) => {
+        match &node.kind {
+            NodeKind::Input(name) => write!(self.out, "input {name:?}")?,
+            NodeKind::Const(tensor) => {
                 self.out.write_str("const ")?;
                 self.constant(tensor)?;
             }
-            What::Read(state) => write!(self.out, "read {:?}", name_of(graph, *state))?,
-            What::Prim(prim, attrs) => {
+            NodeKind::Read(state) => write!(self.out, "read {:?}", name_of(graph, *state))?,
+            NodeKind::Prim(prim, attrs) => {
                 write!(self.out, "{}({}", prim.name, numbers.of(&node.operands))?;
                 let mut separator = if node.operands.is_empty() { "" } else { "; " };
                 for ((name, _), attr) in prim.attrs.iter().zip(attrs.iter()) {
@@ -72,7 +72,7 @@ impl<W: Write> Printer<'_, W> {
                 }
                 self.out.write_str(")")?;
             }
-            What::Scan(scan) => {
+            NodeKind::Scan(scan) => {
                 let up_to = |n: usize, all: &[ValueId]| n.min(all.len());
                 let (captures, rest) =
                     (node.operands).split_at(up_to(scan.captures, &node.operands));

@@ -1,6 +1,6 @@
 //! Dimensions with a run-time count: what is behind the count is never seen, not even by gradients.
 
-use trainspec_ir::autodiff::{Cotangent, Request, Rows};
+use trainspec_ir::autodiff::{Cotangent, IndexedSlices, Request};
 use trainspec_ir::build::{Builder, Given, Value};
 use trainspec_ir::{DType, Tensor};
 
@@ -61,7 +61,7 @@ fn sparse_gradients_touch_no_row_that_is_not_in_use() {
         &[("params", x.into()), ("indices", indices.into())],
     );
     let gradient = b.gradients(&[y], &[x]).remove(0);
-    let Some(Cotangent::Rows(Rows { indices, rows, .. })) = gradient else {
+    let Some(Cotangent::Sparse(IndexedSlices { indices, rows, .. })) = gradient else {
         panic!("{gradient:?} is not sparse");
     };
     assert_eq!(feed.f64s(&b, indices), [2.0, 2.0, 2.0]);

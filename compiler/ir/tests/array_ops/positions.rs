@@ -1,6 +1,6 @@
 //! Operations that read and write at positions.
 
-use trainspec_ir::autodiff::{Cotangent, Request, Rows};
+use trainspec_ir::autodiff::{Cotangent, IndexedSlices, Request};
 use trainspec_ir::build::{Builder, Given, Value};
 use trainspec_ir::graph::Type;
 use trainspec_ir::ops::find;
@@ -96,7 +96,7 @@ fn gradients_of_rows_stay_rows() {
         call(&b, "gather", &of(more)),
     );
     let gradient = b.gradients(&[y, z], &[table]).remove(0);
-    let Some(Cotangent::Rows(Rows {
+    let Some(Cotangent::Sparse(IndexedSlices {
         indices,
         rows,
         length,

@@ -1,7 +1,7 @@
 //! Products of matrices and of labelled tensors.
 
 use trainspec_ir::build::{Builder, Given, Value};
-use trainspec_ir::ops::{Arg, Fault};
+use trainspec_ir::ops::{Arg, RuleErrorKind};
 use trainspec_ir::{DType, Tensor};
 
 use crate::graphs::{Feed, call, counting, f64s, gradient, int, ints, try_call, word};
@@ -244,5 +244,5 @@ fn products_that_are_too_large_on_the_way_are_refused() {
         ("inputs", Given::Values(inputs)),
     ];
     let error = try_call(&b, "einsum", &named).unwrap_err();
-    assert_eq!(error.fault, Fault::SizeOverflow);
+    assert_eq!(error.kind, RuleErrorKind::SizeOverflow);
 }

@@ -1,13 +1,13 @@
 //! What is refused, and how it is said.
 
-use trainspec_ir::ops::Fault;
+use trainspec_ir::ops::RuleErrorKind;
 
 use crate::calls::{infer, shown};
 
 #[track_caller]
-fn refuses(op: &str, args: &[&str], fault: Fault, message: &str) {
+fn refuses(op: &str, args: &[&str], fault: RuleErrorKind, message: &str) {
     let error = infer(op, args).expect_err("it should be refused");
-    assert_eq!((error.fault, error.message.as_str()), (fault, message));
+    assert_eq!((error.kind, error.message.as_str()), (fault, message));
 }
 
 #[test]
@@ -16,34 +16,34 @@ fn axes_outside_are_refused() {
     refuses(
         "argmax",
         &["x=f32[2,3]", "axis=2"],
-        Fault::AxisOutOfRange,
+        RuleErrorKind::AxisOutOfRange,
         message,
     );
     refuses(
         "concat",
         &["values=f32[2,3]", "axis=2"],
-        Fault::AxisOutOfRange,
+        RuleErrorKind::AxisOutOfRange,
         message,
     );
     let message = "axis -1 does not exist: the tensor has no dimensions";
-    refuses("sort", &["x=f32[]"], Fault::AxisOutOfRange, message);
+    refuses("sort", &["x=f32[]"], RuleErrorKind::AxisOutOfRange, message);
     let message = "no dimension can go at 3: the tensor has 1 dimension";
     refuses(
         "expand_dims",
         &["x=f32[2]", "axis=3"],
-        Fault::AxisOutOfRange,
+        RuleErrorKind::AxisOutOfRange,
         message,
     );
     refuses(
         "reduce_sum",
         &["x=f32[2,3]", "axis=1,-1"],
-        Fault::BadValue,
+        RuleErrorKind::BadValue,
         "axis -1 is named twice",
     );
     refuses(
         "transpose",
         &["x=f32[2,3]", "perm=0,0"],
-        Fault::BadValue,
+        RuleErrorKind::BadValue,
         "axis 0 is named twice",
     );
 }
@@ -54,23 +54,28 @@ fn ranks_are_stated() {
     refuses(
         "conv2d",
         &["input=f32[2,3]", "filters=f32[1,1,1,1]"],
-        Fault::RankMismatch,
+        RuleErrorKind::RankMismatch,
         message,
     );
     let message = "`value` must have no dimensions, but has 1 dimension";
     refuses(
         "fill",
         &["dims=2", "value=f32[1]"],
-        Fault::RankMismatch,
+        RuleErrorKind::RankMismatch,
         message,
     );
     let message = "`x` must have 1 dimension, but has 2 dimensions";
-    refuses("unique", &["x=i32[2,2]"], Fault::RankMismatch, message);
+    refuses(
+        "unique",
+        &["x=i32[2,2]"],
+        RuleErrorKind::RankMismatch,
+        message,
+    );
     let message = "`perm` needs 2 entries, one for each dimension of `x`, but has 1";
     refuses(
         "transpose",
         &["x=f32[2,3]", "perm=0"],
-        Fault::BadValue,
+        RuleErrorKind::BadValue,
         message,
     );
 }
@@ -79,49 +84,49 @@ fn ranks_are_stated() {
 fn both_sides_of_a_mismatch_are_stated() {
     let message = "the channels of `input` and `filters` differ: 3 and 4";
     let args = ["input=f32[1,8,8,3]", "filters=f32[2,2,4,5]"];
-    refuses("conv2d", &args, Fault::ShapeMismatch, message);
+    refuses("conv2d", &args, RuleErrorKind::ShapeMismatch, message);
     let message = "there are 6 elements, but the new shape has 8";
     refuses(
         "reshape",
         &["x=f32[2,3]", "shape=2,4"],
-        Fault::ShapeMismatch,
+        RuleErrorKind::ShapeMismatch,
         message,
     );
     let message = "dimensions 1 of tensors 0 and 1 differ: 2 and 3";
     refuses(
         "concat",
         &["values=f32[1,2];f32[1,3]", "axis=0"],
-        Fault::ShapeMismatch,
+        RuleErrorKind::ShapeMismatch,
         message,
     );
     let message = "the pieces add up to 4, but there are 5";
     let args = ["value=f32[5]", "num_or_size_splits=1,3"];
-    refuses("split", &args, Fault::ShapeMismatch, message);
+    refuses("split", &args, RuleErrorKind::ShapeMismatch, message);
     let message = "two dimensions labelled `j` differ: 3 and 4";
     let args = ["equation=ij,jk->ik", "inputs=f32[2,3];f32[4,5]"];
-    refuses("einsum", &args, Fault::ShapeMismatch, message);
+    refuses("einsum", &args, RuleErrorKind::ShapeMismatch, message);
     let message = "dimensions 0 of `data` and `segment_ids` differ: 4 and 3";
     refuses(
         "segment_sum",
         &["data=f32[4]", "segment_ids=i32[3]"],
-        Fault::ShapeMismatch,
+        RuleErrorKind::ShapeMismatch,
         message,
     );
     let message = "dimensions 0 of what is to be written and `updates` differ: 2 and 3";
     let args = ["indices=i32[2,1]", "updates=f32[3]", "shape=5"];
-    refuses("scatter_nd", &args, Fault::ShapeMismatch, message);
+    refuses("scatter_nd", &args, RuleErrorKind::ShapeMismatch, message);
     let message = "dimension 0 is n, not 1";
     refuses(
         "squeeze",
         &["x=f32[n,1]", "axis=0"],
-        Fault::ShapeMismatch,
+        RuleErrorKind::ShapeMismatch,
         message,
     );
     let message = "[2, 3] does not stretch to [1, 3]";
     refuses(
         "broadcast_to",
         &["x=f32[2,3]", "shape=1,3"],
-        Fault::ShapeMismatch,
+        RuleErrorKind::ShapeMismatch,
         message,
     );
 }
@@ -130,15 +135,15 @@ fn both_sides_of_a_mismatch_are_stated() {
 fn windows_that_do_not_fit_are_refused() {
     let message = "the window's height of 5 does not fit into the input's of 4";
     let args = ["input=f32[1,4,9,1]", "filters=f32[3,3,1,1]", "dilations=2"];
-    refuses("conv2d", &args, Fault::NegativeSize, message);
+    refuses("conv2d", &args, RuleErrorKind::NegativeSize, message);
     let message = "`strides` must be 1 or more, but is 0";
     let args = ["input=f32[1,4,4,1]", "ksize=2", "strides=0"];
-    refuses("avg_pool2d", &args, Fault::BadValue, message);
+    refuses("avg_pool2d", &args, RuleErrorKind::BadValue, message);
     let message = "`ksize` must be one number or two (height and width), but has 3";
     refuses(
         "max_pool2d",
         &["input=f32[1,4,4,1]", "ksize=1,2,2"],
-        Fault::BadValue,
+        RuleErrorKind::BadValue,
         message,
     );
     let message = "the height that `output_shape` needs and that of `input` differ: 3 and 2";
@@ -148,7 +153,12 @@ fn windows_that_do_not_fit_are_refused() {
         "output_shape=1,6,4,1",
         "strides=2",
     ];
-    refuses("conv2d_transpose", &args, Fault::ShapeMismatch, message);
+    refuses(
+        "conv2d_transpose",
+        &args,
+        RuleErrorKind::ShapeMismatch,
+        message,
+    );
 }
 
 #[test]
@@ -161,21 +171,31 @@ fn positions_outside_are_refused() {
         "shrink_axis_mask=2",
         "end_mask=1",
     ];
-    refuses("strided_slice", &args, Fault::IndexOutOfRange, message);
+    refuses(
+        "strided_slice",
+        &args,
+        RuleErrorKind::IndexOutOfRange,
+        message,
+    );
     let message = "dimension 0 has 3, but 2 from 2 on are asked for";
     refuses(
         "slice",
         &["input=f32[3]", "begin=2", "size=2"],
-        Fault::IndexOutOfRange,
+        RuleErrorKind::IndexOutOfRange,
         message,
     );
     let message = "the last dimension has 3, fewer than `k`, which is 4";
-    refuses("top_k", &["input=f32[3]", "k=4"], Fault::BadValue, message);
+    refuses(
+        "top_k",
+        &["input=f32[3]", "k=4"],
+        RuleErrorKind::BadValue,
+        message,
+    );
     let message = "each position in `indices` has 3 numbers, but there are 2 dimensions to index";
     refuses(
         "gather_nd",
         &["params=f32[2,2]", "indices=i32[5,3]"],
-        Fault::ShapeMismatch,
+        RuleErrorKind::ShapeMismatch,
         message,
     );
 }
@@ -203,31 +223,31 @@ fn results_that_are_too_large_are_refused() {
     refuses(
         "tile",
         &[large, "multiples=2,1"],
-        Fault::SizeOverflow,
+        RuleErrorKind::SizeOverflow,
         message,
     );
     refuses(
         "fill",
         &["dims=1048576,1048577", "value=f32[]"],
-        Fault::SizeOverflow,
+        RuleErrorKind::SizeOverflow,
         message,
     );
     refuses(
         "random_uniform",
         &["shape=9223372036854775807,2"],
-        Fault::SizeOverflow,
+        RuleErrorKind::SizeOverflow,
         message,
     );
     refuses(
         "range",
         &["start=9223372036854775807"],
-        Fault::SizeOverflow,
+        RuleErrorKind::SizeOverflow,
         message,
     );
     let args = ["tensor=f32[2]", "paddings=1:9223372036854775807"];
-    refuses("pad", &args, Fault::SizeOverflow, message);
+    refuses("pad", &args, RuleErrorKind::SizeOverflow, message);
     let args = ["equation=i,j->ij", "inputs=f32[1048576];f32[1048577]"];
-    refuses("einsum", &args, Fault::SizeOverflow, message);
+    refuses("einsum", &args, RuleErrorKind::SizeOverflow, message);
 }
 
 #[test]
@@ -236,27 +256,27 @@ fn negative_sizes_are_refused() {
     refuses(
         "fill",
         &["dims=1,-2", "value=f32[]"],
-        Fault::NegativeSize,
+        RuleErrorKind::NegativeSize,
         message,
     );
     refuses(
         "random_normal",
         &["shape=1,-2"],
-        Fault::NegativeSize,
+        RuleErrorKind::NegativeSize,
         message,
     );
     let message = "`multiples` must be 0 or more, but is -1";
     refuses(
         "tile",
         &["x=f32[2]", "multiples=-1"],
-        Fault::BadValue,
+        RuleErrorKind::BadValue,
         message,
     );
     let message = "`shape` must be 0 or more, but is -2";
     refuses(
         "reshape",
         &["x=f32[2]", "shape=-2"],
-        Fault::BadValue,
+        RuleErrorKind::BadValue,
         message,
     );
 }
@@ -264,13 +284,18 @@ fn negative_sizes_are_refused() {
 #[test]
 fn tensors_are_not_taken_into_too_many_pieces() {
     let message = "70000 tensors would come out, more than 65536";
-    refuses("unstack", &["value=f32[70000]"], Fault::BadValue, message);
+    refuses(
+        "unstack",
+        &["value=f32[70000]"],
+        RuleErrorKind::BadValue,
+        message,
+    );
     let message = "70000 pieces cannot be cut: their number is from 1 to 65536";
     let args = ["value=f32[70000]", "num_or_size_splits=70000"];
-    refuses("split", &args, Fault::BadValue, message);
+    refuses("split", &args, RuleErrorKind::BadValue, message);
     let message = "`num_partitions` must be from 1 to 65536, but is 70000";
     let args = ["data=f32[2]", "partitions=i32[2]", "num_partitions=70000"];
-    refuses("dynamic_partition", &args, Fault::BadValue, message);
+    refuses("dynamic_partition", &args, RuleErrorKind::BadValue, message);
 }
 
 #[test]
@@ -285,7 +310,7 @@ fn equations_must_make_sense() {
         ("ij,jk", "the equation has 2 inputs, but 1 are given"),
     ] {
         let equation = format!("equation={equation}");
-        refuses("einsum", &[&equation, x], Fault::BadValue, message);
+        refuses("einsum", &[&equation, x], RuleErrorKind::BadValue, message);
     }
     assert_eq!(shown("einsum", &["equation=ba", x]), "f32[2, 2]");
     assert_eq!(
@@ -298,7 +323,7 @@ fn equations_must_make_sense() {
 fn mirrors_need_enough_to_mirror() {
     let message = "dimension 0 has 3, too few to mirror 3 of them";
     let args = ["tensor=f32[3]", "paddings=3:0", "mode=reflect"];
-    refuses("pad", &args, Fault::BadValue, message);
+    refuses("pad", &args, RuleErrorKind::BadValue, message);
     let args = ["tensor=f32[3]", "paddings=3:0", "mode=symmetric"];
     assert_eq!(shown("pad", &args), "f32[6]");
 }
@@ -309,29 +334,29 @@ fn numbers_must_suit_the_elements() {
     refuses(
         "pad",
         &args,
-        Fault::DtypeMismatch,
+        RuleErrorKind::DtypeMismatch,
         "256 is no u8: that is from 0 to 255",
     );
     let args = ["tensor=i32[3]", "paddings=1:0", "constant_values=0.5"];
-    refuses("pad", &args, Fault::DtypeMismatch, "0.5 is no i32");
+    refuses("pad", &args, RuleErrorKind::DtypeMismatch, "0.5 is no i32");
     let args = ["start=0.5", "limit=3.0", "dtype=i32"];
     refuses(
         "range",
         &args,
-        Fault::DtypeMismatch,
+        RuleErrorKind::DtypeMismatch,
         "a range of f32 numbers cannot be one of i32",
     );
     let args = ["shape=2", "minval=f32[]", "dtype=f64"];
     refuses(
         "random_uniform",
         &args,
-        Fault::DtypeMismatch,
+        RuleErrorKind::DtypeMismatch,
         "`dtype` is f64, but `minval` is f32",
     );
     refuses(
         "cast",
         &["x=string[2]", "dtype=f32"],
-        Fault::DtypeMismatch,
+        RuleErrorKind::DtypeMismatch,
         "string cannot become f32",
     );
     let args = ["inputs=f32[2]", "min=1", "max=1"];
@@ -339,7 +364,7 @@ fn numbers_must_suit_the_elements() {
     refuses(
         "fake_quant_with_min_max_args",
         &args,
-        Fault::BadValue,
+        RuleErrorKind::BadValue,
         message,
     );
 }
@@ -357,7 +382,12 @@ fn ranges_end_before_their_limit() {
         "f32[10]"
     );
     let message = "`delta` is 0, so the range never ends";
-    refuses("range", &["start=3", "delta=0"], Fault::BadValue, message);
+    refuses(
+        "range",
+        &["start=3", "delta=0"],
+        RuleErrorKind::BadValue,
+        message,
+    );
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Dimensions with names and with run-time counts go through the rules.
 
-use trainspec_ir::ops::Fault;
+use trainspec_ir::ops::RuleErrorKind;
 
 use crate::calls::{infer, shown};
 
@@ -80,7 +80,7 @@ fn reshape_divides_polynomials() {
         "f32[b, 2, 3]"
     );
     let error = infer("reshape", &["x=f32[b,6]", "shape=-1,4"]).unwrap_err();
-    assert_eq!(error.fault, Fault::ShapeMismatch);
+    assert_eq!(error.kind, RuleErrorKind::ShapeMismatch);
     assert_eq!(
         error.message,
         "there are 6 * b elements, which 4 does not divide"
@@ -136,8 +136,8 @@ fn slices_of_named_dimensions_count_from_either_end() {
         "f32[floor((n + 1) / 2)]"
     );
     assert_eq!(
-        slice("-2", "3", "1", ["0", "0"]).unwrap_err().fault,
-        Fault::UnknownSize
+        slice("-2", "3", "1", ["0", "0"]).unwrap_err().kind,
+        RuleErrorKind::UnknownSize
     );
 }
 
@@ -211,8 +211,8 @@ fn counted_dimensions_are_refused_where_their_end_would_matter() {
         ("count", vec!["x=f32[4]"]),
     ] {
         assert_eq!(
-            infer(op, &args).unwrap_err().fault,
-            Fault::CountMismatch,
+            infer(op, &args).unwrap_err().kind,
+            RuleErrorKind::CountMismatch,
             "{op}"
         );
     }

@@ -271,7 +271,7 @@ impl<'g> Mixer<'g, '_> {
 mod tests {
     use std::collections::BTreeSet;
 
-    use trainspec_ir::graph::{What, verify};
+    use trainspec_ir::graph::{NodeKind, verify};
     use trainspec_ir::ops::PRIMS;
 
     use super::*;
@@ -281,10 +281,10 @@ mod tests {
     fn collect(graph: &Graph, prims: &mut BTreeSet<&'static str>, dtypes: &mut BTreeSet<DType>) {
         dtypes.extend(graph.types.iter().map(|ty| ty.dtype));
         for node in &graph.nodes {
-            match &node.what {
-                What::Prim(prim, _) => drop(prims.insert(prim.name)),
-                What::Scan(scan) => collect(&scan.body, prims, dtypes),
-                What::Input(_) | What::Const(_) | What::Read(_) => {}
+            match &node.kind {
+                NodeKind::Prim(prim, _) => drop(prims.insert(prim.name)),
+                NodeKind::Scan(scan) => collect(&scan.body, prims, dtypes),
+                NodeKind::Input(_) | NodeKind::Const(_) | NodeKind::Read(_) => {}
             }
         }
     }

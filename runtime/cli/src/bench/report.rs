@@ -180,15 +180,15 @@ impl Report<'_> {
             };
             let _ = write!(text, " {}{more}", shown.collect::<Vec<_>>().join(", "));
         }
-        let makes: Vec<String> = kernel
-            .makes
+        let outputs: Vec<String> = kernel
+            .outputs
             .iter()
             .map(|(ty, state)| match state {
                 Some(name) if calls == 1 => format!("{name} {ty}"),
                 _ => ty.to_string(),
             })
             .collect();
-        let _ = write!(text, " -> {}", makes.join(", "));
+        let _ = write!(text, " -> {}", outputs.join(", "));
         if let Some(place) = self.place(kernel.span) {
             let _ = write!(text, "  ({place})");
         }
@@ -220,7 +220,7 @@ impl Report<'_> {
         };
         let kernel = |(i, kernel): (usize, &Kernel)| {
             let makes = kernel
-                .makes
+                .outputs
                 .iter()
                 .map(|(ty, state)| json!({ "type": ty.to_string(), "state": state }));
             json!({
@@ -265,7 +265,7 @@ impl Report<'_> {
 fn alike(a: &Kernel, b: &Kernel) -> bool {
     let types = |kernel: &Kernel| {
         kernel
-            .makes
+            .outputs
             .iter()
             .map(|(ty, _)| ty.clone())
             .collect::<Vec<_>>()

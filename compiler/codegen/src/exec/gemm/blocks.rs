@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::AcqRel};
 
 use super::pack::{self, Source, padded, panels, width};
 use super::tile::{self, MOST, Tile};
-use super::{Factor, Matrix, Product, Then, foreign, inside, lanes, vector};
+use super::{Epilogue, Factor, Matrix, Product, foreign, inside, lanes, vector};
 use crate::exec::pool::Pool;
 use crate::library::Shelf;
 
@@ -118,27 +118,27 @@ impl<'a, T: Factor> Whole<'a, T> {
     }
 
     /// Computes the product; without a pool on this thread.
-    pub(super) fn run(&self, pool: Option<&Pool>, room: &Shelf<T>, then: Option<Then<'_>>) {
+    pub(super) fn run(&self, pool: Option<&Pool>, room: &Shelf<T>, epilogue: Option<Epilogue<'_>>) {
         if self.is_empty() || !lanes::present() {
-            return self.run_by_crate(pool, then);
+            return self.run_by_crate(pool, epilogue);
         }
         let done = || {
-            if let Some(then) = then {
-                then(0..self.m);
+            if let Some(epilogue) = epilogue {
+                epilogue(0..self.m);
             }
         };
         // SAFETY: `new` has checked that all elements are there, and `y` is borrowed for as long as `self` lives, which has one run; the
         // machine has vectors.
         unsafe {
             if self.m == 1 || self.n == 1 {
-                vector::run(self, pool, then);
+                vector::run(self, pool, epilogue);
             } else if self.pieces() > 1 {
-                self.by_terms(pool, room, then);
+                self.by_terms(pool, room, epilogue);
             } else if let Some(pool) = pool.filter(|_| self.tasks() > 1 && self.is_flat()) {
                 self.by_columns(pool, room);
-                self.finish(pool, then);
+                self.finish(pool, epilogue);
             } else if let Some(pool) = pool.filter(|_| self.tasks() > 1) {
-                self.by_parts(pool, room, then);
+                self.by_parts(pool, room, epilogue);
             } else {
                 room.lend_some(self.room(), |own| self.alone(own.as_mut_ptr()));
                 done();
@@ -147,16 +147,16 @@ impl<'a, T: Factor> Whole<'a, T> {
     }
 
     /// The same on any machine.
-    pub(super) fn run_by_crate(&self, pool: Option<&Pool>, then: Option<Then<'_>>) {
+    pub(super) fn run_by_crate(&self, pool: Option<&Pool>, epilogue: Option<Epilogue<'_>>) {
         if !self.is_empty() {
             // SAFETY: as in `run`.
-            return unsafe { foreign::run(self, pool, then) };
+            return unsafe { foreign::run(self, pool, epilogue) };
         }
         if !self.add {
             self.clear();
         }
-        if let Some(then) = then.filter(|_| self.m > 0) {
-            then(0..self.m);
+        if let Some(epilogue) = epilogue.filter(|_| self.m > 0) {
+            epilogue(0..self.m);
         }
     }
 
@@ -283,13 +283,13 @@ impl<'a, T: Factor> Whole<'a, T> {
     }
 
     /// Shares out what is done with rows, where they are all finished at once.
-    fn finish(&self, pool: &Pool, then: Option<Then<'_>>) {
+    fn finish(&self, pool: &Pool, epilogue: Option<Epilogue<'_>>) {
         /// The least elements of a task.
         const SOME: usize = 1 << 12;
-        if let Some(then) = then {
+        if let Some(epilogue) = epilogue {
             let size = (SOME / self.n).max(1);
             pool.run(self.m.div_ceil(size), &|i| {
-                then(i * size..self.m.min((i + 1) * size));
+                epilogue(i * size..self.m.min((i + 1) * size));
             });
         }
     }
@@ -299,7 +299,7 @@ impl<'a, T: Factor> Whole<'a, T> {
     /// # Safety
     ///
     /// Nothing else uses the elements of `y`.
-    unsafe fn by_parts(&self, pool: &Pool, room: &Shelf<T>, then: Option<Then<'_>>) {
+    unsafe fn by_parts(&self, pool: &Pool, room: &Shelf<T>, epilogue: Option<Epilogue<'_>>) {
         let slab = self.slab();
         let (size, across) = self.parts(slab);
         let (down, terms) = (self.m.div_ceil(size), self.terms());
@@ -352,8 +352,8 @@ impl<'a, T: Factor> Whole<'a, T> {
                         Some(each) => work(unsafe { left.pointer().add(down * blocks * each) }),
                         None => room.lend_some(each, |own| work(own.as_mut_ptr())),
                     }
-                    if let Some(then) = then.filter(|_| last && finishes(down)) {
-                        then(rows);
+                    if let Some(epilogue) = epilogue.filter(|_| last && finishes(down)) {
+                        epilogue(rows);
                     }
                 });
             }
@@ -497,7 +497,12 @@ impl<'a, T: Factor> Whole<'a, T> {
     /// # Safety
     ///
     /// Nothing else uses the elements of `y`.
-    unsafe fn by_terms(&self, pool: Option<&Pool>, room: &Shelf<T>, then: Option<Then<'_>>) {
+    unsafe fn by_terms(
+        &self,
+        pool: Option<&Pool>,
+        room: &Shelf<T>,
+        epilogue: Option<Epilogue<'_>>,
+    ) {
         let (pieces, size) = (self.pieces(), self.m * self.n);
         let share = self.k.div_ceil(pieces);
         let pieces = self.k.div_ceil(share);
@@ -541,8 +546,8 @@ impl<'a, T: Factor> Whole<'a, T> {
                 // SAFETY: all pieces are done, and each row is added up once.
                 let add_up = |i: usize| unsafe { self.add_up(i, &start, pieces) };
                 rows.clone().for_each(add_up);
-                if let Some(then) = then {
-                    then(rows);
+                if let Some(epilogue) = epilogue {
+                    epilogue(rows);
                 }
             };
             let some = (LEAST / 4 / (pieces * self.n)).max(1);

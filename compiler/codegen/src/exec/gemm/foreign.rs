@@ -5,7 +5,7 @@ use std::ops::Range;
 use gemm::Parallelism;
 
 use super::blocks::Whole;
-use super::{Factor, Then};
+use super::{Epilogue, Factor};
 use crate::exec::pool::Pool;
 
 /// The least number of rows or columns of a piece; pieces are multiples of it.
@@ -23,7 +23,7 @@ const LEAST: usize = 1 << 20;
 pub(super) unsafe fn run<T: Factor>(
     whole: &Whole<'_, T>,
     pool: Option<&Pool>,
-    then: Option<Then<'_>>,
+    epilogue: Option<Epilogue<'_>>,
 ) {
     let (m, n) = (whole.m, whole.n);
     let work = m.saturating_mul(n).saturating_mul(whole.k);
@@ -39,16 +39,16 @@ pub(super) unsafe fn run<T: Factor>(
         };
         // SAFETY: each piece is computed once, and pieces do not overlap.
         unsafe { piece(whole, rows.clone(), columns) };
-        if let Some(then) = then.filter(|_| m >= n) {
-            then(rows);
+        if let Some(epilogue) = epilogue.filter(|_| m >= n) {
+            epilogue(rows);
         }
     };
     match pool {
         Some(pool) => pool.run(count, &task),
         None => (0..count).for_each(task),
     }
-    if let Some(then) = then.filter(|_| m < n) {
-        then(0..m);
+    if let Some(epilogue) = epilogue.filter(|_| m < n) {
+        epilogue(0..m);
     }
 }
 

@@ -7,7 +7,7 @@ use super::blocks::{Shared, Whole};
 #[cfg(target_arch = "x86_64")]
 use super::lanes::Vectors;
 use super::pack::Source;
-use super::{Factor, Then};
+use super::{Epilogue, Factor};
 use crate::exec::pool::Pool;
 
 /// The least terms in a task, and the most tasks.
@@ -41,7 +41,7 @@ unsafe impl<T: Factor> Sync for Sums<T> {}
 pub(super) unsafe fn run<T: Factor>(
     whole: &Whole<'_, T>,
     pool: Option<&Pool>,
-    then: Option<Then<'_>>,
+    epilogue: Option<Epilogue<'_>>,
 ) {
     let column = whole.n == 1;
     let sums = match column {
@@ -72,8 +72,8 @@ pub(super) unsafe fn run<T: Factor>(
         let rows = i * size..sums.rows.min((i + 1) * size);
         // SAFETY: the machine has vectors; the rows are there, and each task has its own.
         unsafe { sums.part(rows.start, rows.end) };
-        if let Some(then) = then.filter(|_| column) {
-            then(rows);
+        if let Some(epilogue) = epilogue.filter(|_| column) {
+            epilogue(rows);
         }
     };
     let count = sums.rows.div_ceil(size);
@@ -81,8 +81,8 @@ pub(super) unsafe fn run<T: Factor>(
         Some(pool) => pool.run(count, &task),
         None => (0..count).for_each(task),
     }
-    if let Some(then) = then.filter(|_| !column) {
-        then(0..1);
+    if let Some(epilogue) = epilogue.filter(|_| !column) {
+        epilogue(0..1);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Updates of variables: of whole ones, or of the rows that a sparse gradient has.
 
 use trainspec_ir::TensorType;
-use trainspec_ir::autodiff::{Cotangent, Rows};
+use trainspec_ir::autodiff::{Cotangent, IndexedSlices};
 use trainspec_ir::build::Value;
 
 use crate::diag::Diagnostic;
@@ -17,7 +17,7 @@ pub(super) enum Ready<'g> {
     /// To all rows.
     Whole(Value<'g>),
     /// To some, each of them once.
-    Rows(Rows<'g>),
+    Sparse(IndexedSlices<'g>),
 }
 
 impl<'g> Ready<'g> {
@@ -31,11 +31,11 @@ impl<'g> Ready<'g> {
         let lazy = rows::asked_lazy(group);
         Ok(match slope {
             Cotangent::Dense(whole) => Ready::Whole(whole),
-            Cotangent::Rows(_) if lazy == Some(false) => Ready::Whole(slope.dense()),
-            Cotangent::Rows(rows) if rows::is_row_wise(cx, group, update)? => {
-                Ready::Rows(rows.summed())
+            Cotangent::Sparse(_) if lazy == Some(false) => Ready::Whole(slope.dense()),
+            Cotangent::Sparse(rows) if rows::is_row_wise(cx, group, update)? => {
+                Ready::Sparse(rows.summed())
             }
-            Cotangent::Rows(_) => Ready::Whole(slope.dense()),
+            Cotangent::Sparse(_) => Ready::Whole(slope.dense()),
         })
     }
 
@@ -43,7 +43,7 @@ impl<'g> Ready<'g> {
     pub(super) fn gradient(&self) -> Value<'g> {
         match self {
             Ready::Whole(whole) => *whole,
-            Ready::Rows(rows) => rows.rows,
+            Ready::Sparse(rows) => rows.rows,
         }
     }
 
@@ -51,7 +51,7 @@ impl<'g> Ready<'g> {
     pub(super) fn old(&self, whole: Value<'g>) -> Value<'g> {
         match self {
             Ready::Whole(_) => whole,
-            Ready::Rows(rows) => whole.take(rows.indices),
+            Ready::Sparse(rows) => whole.take(rows.indices),
         }
     }
 }
@@ -71,7 +71,7 @@ pub(super) fn apply<'g>(
     };
     let values = match &slope {
         Ready::Whole(_) => program::lower(cx, b, &update.program, &mut inputs)?,
-        Ready::Rows(some) => {
+        Ready::Sparse(some) => {
             let program = rows::program(cx, update, some.rows.shape()[0]);
             program::lower(cx, b, &program, &mut inputs)?
         }
@@ -90,7 +90,7 @@ pub(super) fn apply<'g>(
         let new = values.get(*value);
         match &slope {
             Ready::Whole(_) => writer.write(state, new),
-            Ready::Rows(rows) => writer.write_rows(state, old, rows, new),
+            Ready::Sparse(rows) => writer.write_rows(state, old, rows, new),
         }
     }
     Ok(())

@@ -1,6 +1,6 @@
 //! What happens to gradients before they are applied, and to the averages after it.
 
-use trainspec_ir::autodiff::{Cotangent, Rows};
+use trainspec_ir::autodiff::{Cotangent, IndexedSlices};
 use trainspec_ir::build::{Builder, Value};
 use trainspec_ir::graph::Type;
 use trainspec_ir::{DType, Span, TensorType};
@@ -30,7 +30,13 @@ impl<'g> Writer<'g> {
     }
 
     /// Gives some rows of state new values.
-    pub(super) fn write_rows(&self, name: &str, old: Value<'g>, at: &Rows<'g>, new: Value<'g>) {
+    pub(super) fn write_rows(
+        &self,
+        name: &str,
+        old: Value<'g>,
+        at: &IndexedSlices<'g>,
+        new: Value<'g>,
+    ) {
         let count = at.count.expect("summed rows have a count");
         let count = match self.fine {
             Some(fine) => fine.select(count, self.b.int(DType::I64, 0)),
@@ -49,7 +55,7 @@ pub(super) fn micro(b: &Builder) -> Value<'_> {
 fn each<'g>(slope: Cotangent<'g>, f: impl FnOnce(Value<'g>) -> Value<'g>) -> Cotangent<'g> {
     match slope {
         Cotangent::Dense(whole) => Cotangent::Dense(f(whole)),
-        Cotangent::Rows(rows) => Cotangent::Rows(Rows {
+        Cotangent::Sparse(rows) => Cotangent::Sparse(IndexedSlices {
             rows: f(rows.rows),
             ..rows
         }),
@@ -105,7 +111,7 @@ pub(super) fn all_finite<'g>(b: &'g Builder, all: &Slopes<'_, 'g>) -> Value<'g> 
     for (_, _, slope) in all {
         let numbers = match slope {
             Cotangent::Dense(whole) => *whole,
-            Cotangent::Rows(rows) => rows.masked().rows,
+            Cotangent::Sparse(rows) => rows.masked().rows,
         };
         fine = fine.logical_and(numbers.is_finite().all(&numbers.axes()));
     }
@@ -133,7 +139,7 @@ pub(super) fn clip<'g>(
                 all[i].2 = prepared(clip, all[i].2);
                 match all[i].2 {
                     Cotangent::Dense(whole) => whole,
-                    Cotangent::Rows(rows) => rows.rows,
+                    Cotangent::Sparse(rows) => rows.rows,
                 }
             }));
         }
@@ -161,7 +167,7 @@ pub(super) fn clip<'g>(
 /// A gradient in the form that a bound takes: the rows of a sparse one as they come, or the whole.
 fn prepared<'g>(clip: &Clip, slope: Cotangent<'g>) -> Cotangent<'g> {
     match slope {
-        Cotangent::Rows(rows) if clip.by_rows => Cotangent::Rows(rows.masked()),
+        Cotangent::Sparse(rows) if clip.by_rows => Cotangent::Sparse(rows.masked()),
         slope => Cotangent::Dense(slope.dense()),
     }
 }

@@ -2,7 +2,7 @@
 
 use trainspec_ir::build::Builder;
 use trainspec_ir::fuse::is_by_element;
-use trainspec_ir::graph::{Graph, Type, ValueId, What};
+use trainspec_ir::graph::{Graph, NodeKind, Type, ValueId};
 use trainspec_ir::ops::Arg;
 use trainspec_ir::{Size, TensorType};
 
@@ -116,9 +116,9 @@ fn is_of_rows(update: &Update, name: &str) -> bool {
 fn row_wise(graph: &Graph, update: &Update, shape: &[usize]) -> bool {
     let mut of_rows: Vec<ValueId> = Vec::new();
     for node in &graph.nodes {
-        let depends = match &node.what {
-            What::Input(name) => is_of_rows(update, name),
-            What::Const(_) | What::Read(_) | What::Prim(..) | What::Scan(_) => {
+        let depends = match &node.kind {
+            NodeKind::Input(name) => is_of_rows(update, name),
+            NodeKind::Const(_) | NodeKind::Read(_) | NodeKind::Prim(..) | NodeKind::Scan(_) => {
                 node.operands.iter().any(|v| of_rows.contains(v))
             }
         };
@@ -126,10 +126,10 @@ fn row_wise(graph: &Graph, update: &Update, shape: &[usize]) -> bool {
             continue;
         }
         let alike = |v: &ValueId| graph.ty(*v).shape == shape;
-        let by_element = match &node.what {
-            What::Input(_) => true,
-            What::Prim(prim, _) => is_by_element(prim),
-            What::Const(_) | What::Read(_) | What::Scan(_) => false,
+        let by_element = match &node.kind {
+            NodeKind::Input(_) => true,
+            NodeKind::Prim(prim, _) => is_by_element(prim),
+            NodeKind::Const(_) | NodeKind::Read(_) | NodeKind::Scan(_) => false,
         };
         if !by_element || !node.operands.iter().chain(&node.results).all(alike) {
             return false;

@@ -4,7 +4,7 @@ use ndarray::{ArcArray, ArrayD, IxDyn};
 
 use crate::build::{Lowering, Value};
 use crate::graph::{PrimCall, Type};
-use crate::interp::{Array, Evaluation, Fault};
+use crate::interp::{Array, EvalError, Evaluation};
 use crate::ops::op::RuleError;
 use crate::ops::rules::axes::all_axes;
 use crate::ops::rules::primitive::{arity, of_class};
@@ -97,7 +97,7 @@ pub(in crate::ops) fn reduce_numbers(
     e: &Evaluation<'_>,
     float: impl Fn(&[f64]) -> f64,
     int: impl Fn(&[i64]) -> i64,
-) -> Result<Vec<Array>, Fault> {
+) -> Result<Vec<Array>, EvalError> {
     let axes = e.sizes("axes");
     Ok(vec![match e.x(0) {
         Array::Float(a) => e.floats(fold(a, axes, float)),

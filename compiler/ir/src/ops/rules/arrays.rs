@@ -2,7 +2,7 @@
 
 use ndarray::{ArcArray, IxDyn};
 
-use crate::interp::Fault;
+use crate::interp::EvalError;
 
 /// Does the same to two arrays of the same elements, whichever: `both!((x, y), (a, b) => a.len() + b.len())`.
 macro_rules! both {
@@ -21,10 +21,12 @@ pub(in crate::ops) use both;
 pub(in crate::ops) fn row_numbers(
     indices: &ArcArray<i64, IxDyn>,
     length: usize,
-) -> Result<Vec<usize>, Fault> {
+) -> Result<Vec<usize>, EvalError> {
     let place = |index: &i64| match usize::try_from(*index) {
         Ok(place) if place < length => Ok(place),
-        _ => Err(Fault(format!("index {index} is out of range 0..{length}"))),
+        _ => Err(EvalError(format!(
+            "index {index} is out of range 0..{length}"
+        ))),
     };
     indices.iter().map(place).collect()
 }

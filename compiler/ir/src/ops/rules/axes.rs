@@ -1,6 +1,6 @@
 //! Axes: which dimension a number names.
 
-use crate::ops::op::{Call, Fault, RuleError};
+use crate::ops::op::{Call, RuleError, RuleErrorKind};
 use crate::ops::rules::checks::dimensions;
 
 /// The place of `axis` in a shape of `rank` dimensions; negative axes count from the end.
@@ -14,7 +14,7 @@ pub(in crate::ops) fn axis(
         return Ok(place as usize);
     }
     let error = RuleError::new(
-        Fault::AxisOutOfRange,
+        RuleErrorKind::AxisOutOfRange,
         format!(
             "axis {axis} does not exist: the tensor has {}",
             dimensions(rank)
@@ -43,7 +43,7 @@ pub(in crate::ops) fn place(
         return Ok(place as usize);
     }
     Err(RuleError::new(
-        Fault::AxisOutOfRange,
+        RuleErrorKind::AxisOutOfRange,
         format!(
             "no dimension can go at {axis}: the tensor has {}",
             dimensions(rank)
@@ -63,9 +63,11 @@ pub(in crate::ops) fn axes(
     for a in list {
         let place = axis(param, *a, rank)?;
         if places.contains(&place) {
-            return Err(
-                RuleError::new(Fault::BadValue, format!("axis {a} is named twice")).at(param),
-            );
+            return Err(RuleError::new(
+                RuleErrorKind::BadValue,
+                format!("axis {a} is named twice"),
+            )
+            .at(param));
         }
         places.push(place);
     }

@@ -1,6 +1,6 @@
 //! Shapes broadcast against each other.
 
-use crate::ops::op::{Call, Fault, RuleError};
+use crate::ops::op::{Call, RuleError, RuleErrorKind};
 use crate::types::{DType, Dim, Shape, TensorType};
 
 /// The result is `x` and `y` broadcast against each other.
@@ -49,15 +49,16 @@ fn broadcast_dim(p: &Dim, q: &Dim, from_end: usize) -> Result<Dim, RuleError> {
     };
     if p.size == q.size {
         return Err(RuleError::new(
-            Fault::CountMismatch,
+            RuleErrorKind::CountMismatch,
             format!(
                 "{which} hold at most {} each, but their counts may differ",
                 p.size
             ),
         ));
     }
-    Err(
-        RuleError::new(Fault::ShapeMismatch, "these shapes do not go together")
-            .help(format!("{which} differ: {p} and {q}")),
+    Err(RuleError::new(
+        RuleErrorKind::ShapeMismatch,
+        "these shapes do not go together",
     )
+    .help(format!("{which} differ: {p} and {q}")))
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use crate::ops::op::{Call, Fault, RuleError};
+use crate::ops::op::{Call, RuleError, RuleErrorKind};
 use crate::size::Size;
 use crate::types::{Dim, Shape, TensorType};
 
@@ -57,7 +57,7 @@ pub(in crate::ops) fn dims<'a, const N: usize>(
 
 fn wrong_rank(param: &'static str, wanted: &str, found: usize) -> RuleError {
     RuleError::new(
-        Fault::RankMismatch,
+        RuleErrorKind::RankMismatch,
         format!(
             "`{param}` must have {wanted}, but has {}",
             dimensions(found)
@@ -77,7 +77,7 @@ pub(in crate::ops) fn length(
         return Ok(());
     }
     Err(RuleError::new(
-        Fault::BadValue,
+        RuleErrorKind::BadValue,
         format!("`{param}` needs {wanted} entries, one for each {why}, but has {found}"),
     )
     .at(param))
@@ -90,7 +90,7 @@ pub(in crate::ops) fn same_dim(what: impl Display, p: &Dim, q: &Dim) -> Result<(
     }
     if p.size == q.size {
         return Err(RuleError::new(
-            Fault::CountMismatch,
+            RuleErrorKind::CountMismatch,
             format!(
                 "{what} hold at most {} each, but their counts may differ ({p} and {q})",
                 p.size
@@ -98,7 +98,7 @@ pub(in crate::ops) fn same_dim(what: impl Display, p: &Dim, q: &Dim) -> Result<(
         ));
     }
     Err(RuleError::new(
-        Fault::ShapeMismatch,
+        RuleErrorKind::ShapeMismatch,
         format!("{what} differ: {p} and {q}"),
     ))
 }
@@ -110,7 +110,7 @@ pub(in crate::ops) fn prefix<'a>(
 ) -> Result<&'a [Dim], RuleError> {
     if short.rank() > long.rank() {
         return Err(RuleError::new(
-            Fault::RankMismatch,
+            RuleErrorKind::RankMismatch,
             format!(
                 "`{short_name}` has {}, `{long_name}` only {}",
                 dimensions(short.rank()),
@@ -135,7 +135,7 @@ pub(in crate::ops) fn exact_dim<'a>(
     match dim.count {
         None => Ok(&dim.size),
         Some(_) => Err(RuleError::new(
-            Fault::CountMismatch,
+            RuleErrorKind::CountMismatch,
             format!("this dimension of `{param}` has a run-time count (`{dim}`), which is not possible here"),
         )
         .at(param)),
@@ -150,7 +150,7 @@ pub(in crate::ops) fn at_least(
 ) -> Result<(), RuleError> {
     match size.value() {
         Some(n) if n < least => Err(RuleError::new(
-            Fault::BadValue,
+            RuleErrorKind::BadValue,
             format!("`{param}` must be {least} or more, but is {n}"),
         )
         .at(param)),
@@ -168,7 +168,7 @@ pub(in crate::ops) fn not_negative(what: &str, size: Option<Size>) -> Result<Siz
     let size = size.ok_or_else(RuleError::overflow)?;
     if known_negative(&size) {
         return Err(RuleError::new(
-            Fault::NegativeSize,
+            RuleErrorKind::NegativeSize,
             format!("{what} would be {size}"),
         ));
     }

@@ -1,6 +1,6 @@
 //! Rounding to few levels, as quantized inference will do it.
 
-use crate::ops::op::{Call, Default, Fault, Kind, Param, RuleError};
+use crate::ops::op::{Call, Default, Kind, Param, RuleError, RuleErrorKind};
 
 /// How many bits tell the levels apart.
 pub(in crate::ops) const NUM_BITS: Param = Param::with("num_bits", Kind::Int, Default::Int(8));
@@ -14,7 +14,7 @@ pub(in crate::ops) fn bits(call: &Call<'_>) -> Result<(), RuleError> {
     match call.int("num_bits")? {
         2..=16 => Ok(()),
         n => Err(RuleError::new(
-            Fault::BadValue,
+            RuleErrorKind::BadValue,
             format!("`num_bits` must be from 2 to 16, but is {n}"),
         )
         .at("num_bits")),

@@ -5,7 +5,7 @@ use ndarray::{ArrayD, Axis};
 use crate::autodiff::Backward;
 use crate::build::{Builder, Lowering, Value};
 use crate::graph::{PrimCall, Type};
-use crate::interp::{Array, Evaluation, Fault};
+use crate::interp::{Array, EvalError, Evaluation};
 use crate::ops::rules::primitive::{arity, of_class};
 use crate::ops::rules::shapes::made;
 use crate::types::{Class, DType};
@@ -137,7 +137,7 @@ pub(in crate::ops) fn reduce_rows(
     e: &Evaluation<'_>,
     (float_start, float): (f64, fn(f64, f64) -> f64),
     (int_start, int): (i64, fn(i64, i64) -> i64),
-) -> Result<Vec<Array>, Fault> {
+) -> Result<Vec<Array>, EvalError> {
     Ok(vec![match e.x(0) {
         Array::Float(rows) => e.floats(reduce(e, rows, float_start, float)?),
         Array::Int(rows) => e.ints(reduce(e, rows, int_start, int)?),
@@ -150,7 +150,7 @@ fn reduce<T: Copy>(
     rows: &ndarray::ArcArray<T, ndarray::IxDyn>,
     start: T,
     f: fn(T, T) -> T,
-) -> Result<ArrayD<T>, Fault> {
+) -> Result<ArrayD<T>, EvalError> {
     let segments = e.size("segments");
     let mut y = ArrayD::from_elem(e.shape(), start);
     for (id, row) in e.x(1).int().iter().zip(rows.outer_iter()) {
@@ -164,7 +164,7 @@ fn reduce<T: Copy>(
             }
             _ => {
                 let message = format!("segment id {id} is out of range 0..{segments}");
-                return Err(Fault(message));
+                return Err(EvalError(message));
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Tensors of positions, as `gather_nd` and `scatter_nd` take them.
 
-use crate::ops::op::{Fault, RuleError};
+use crate::ops::op::{RuleError, RuleErrorKind};
 use crate::ops::rules::checks::{dimensions, exact_dim, same_dim};
 use crate::types::{Dim, TensorType};
 
@@ -8,7 +8,7 @@ use crate::types::{Dim, TensorType};
 pub(in crate::ops) fn index_depth(indices: &TensorType, rank: usize) -> Result<usize, RuleError> {
     let Some(last) = indices.shape.0.last() else {
         return Err(RuleError::new(
-            Fault::RankMismatch,
+            RuleErrorKind::RankMismatch,
             "`indices` must have at least 1 dimension, but has no dimensions",
         )
         .at("indices"));
@@ -20,7 +20,7 @@ pub(in crate::ops) fn index_depth(indices: &TensorType, rank: usize) -> Result<u
     match usize::try_from(depth) {
         Ok(depth) if depth <= rank => Ok(depth),
         _ => Err(RuleError::new(
-            Fault::ShapeMismatch,
+            RuleErrorKind::ShapeMismatch,
             format!(
                 "each position in `indices` has {depth} numbers, but there are {} to index",
                 dimensions(rank)
@@ -41,7 +41,7 @@ pub(in crate::ops) fn scattered(
     let wanted = [batch, &target[depth..]].concat();
     if updates.rank() != wanted.len() {
         return Err(RuleError::new(
-            Fault::RankMismatch,
+            RuleErrorKind::RankMismatch,
             format!(
                 "`updates` must have {}, but has {}",
                 dimensions(wanted.len()),

@@ -1,6 +1,6 @@
 //! Draws of random numbers: their shape and element type.
 
-use crate::ops::op::{Call, Elements, Fault, Kind, Param, RuleError};
+use crate::ops::op::{Call, Elements, Kind, Param, RuleError, RuleErrorKind};
 use crate::ops::rules::checks::{exact_rank, exact_sizes, fits};
 use crate::types::{Class, DType, TensorType};
 
@@ -30,7 +30,7 @@ pub(in crate::ops) fn random_shape(
     let mut dtype = call.dtype_opt("dtype");
     if let Some(asked) = dtype.filter(|d| !d.is_float()) {
         return Err(RuleError::new(
-            Fault::DtypeMismatch,
+            RuleErrorKind::DtypeMismatch,
             format!("random numbers are drawn as floats, not as {asked}"),
         )
         .at("dtype")
@@ -44,7 +44,7 @@ pub(in crate::ops) fn random_shape(
         match dtype {
             Some(asked) if asked != scalar.dtype => {
                 return Err(RuleError::new(
-                    Fault::DtypeMismatch,
+                    RuleErrorKind::DtypeMismatch,
                     format!("`dtype` is {asked}, but `{name}` is {}", scalar.dtype),
                 )
                 .at(name));

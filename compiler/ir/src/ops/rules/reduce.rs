@@ -1,6 +1,6 @@
 //! Reductions, scans and sorts: what works along axes.
 
-use crate::ops::op::{Call, Default, Elements, Fault, Kind, Param, RuleError};
+use crate::ops::op::{Call, Default, Elements, Kind, Param, RuleError, RuleErrorKind};
 use crate::ops::rules::axes::{all_axes, axis};
 use crate::ops::rules::checks::exact_dim;
 use crate::size::Size;
@@ -63,7 +63,7 @@ pub(in crate::ops) fn arg_reduce(call: &Call<'_>) -> Result<Vec<TensorType>, Rul
     let place = axis("axis", call.int("axis")?, x.rank())?;
     if x.shape.0[place].size == Size::fixed(0) {
         return Err(RuleError::new(
-            Fault::ShapeMismatch,
+            RuleErrorKind::ShapeMismatch,
             format!("dimension {place} is empty, so no position in it can be found"),
         ));
     }

@@ -1,7 +1,7 @@
 //! Windows that move over height and width: convolutions and pools. The layout is batch, height, width, channels.
 
 use crate::build::{Convolution, Pool};
-use crate::ops::op::{Call, Default, Elements, Fault, Kind, Param, RuleError};
+use crate::ops::op::{Call, Default, Elements, Kind, Param, RuleError, RuleErrorKind};
 use crate::ops::rules::checks::{at_least, dims, exact_dim, fits, not_negative};
 use crate::size::Size;
 use crate::types::{Class, Dim, TensorType};
@@ -109,7 +109,7 @@ impl<'a> Window<'a> {
                 let sides = [&pads.0, &pads.1].map(Size::value);
                 if let Some(pad) = sides.into_iter().flatten().find(|n| *n >= kernel) {
                     return Err(RuleError::new(
-                        Fault::BadValue,
+                        RuleErrorKind::BadValue,
                         format!("`pads` must be less than the window, but {pad} is not less than {kernel}"),
                     )
                     .at("pads"));
@@ -161,7 +161,7 @@ impl<'a> Window<'a> {
         let kernel = &self.kernel[i];
         if kernel.value().is_some_and(|k| k < 1) {
             return Err(RuleError::new(
-                Fault::ShapeMismatch,
+                RuleErrorKind::ShapeMismatch,
                 format!("the window's {what} is {kernel}, but must be 1 or more"),
             ));
         }
@@ -179,7 +179,7 @@ impl<'a> Window<'a> {
         let room = padded.sub(&span).ok_or_else(RuleError::overflow)?;
         if room.value().is_some_and(|n| n < 0) {
             return Err(RuleError::new(
-                Fault::NegativeSize,
+                RuleErrorKind::NegativeSize,
                 format!("the window's {what} of {span} does not fit into the input's of {padded}"),
             )
             .help("use `padding: \"same\"` or a smaller window"));
@@ -293,7 +293,7 @@ fn known_size(param: &'static str, size: &Size) -> Result<usize, RuleError> {
 
 fn wrong_length(param: &'static str, wanted: &str, found: usize) -> RuleError {
     RuleError::new(
-        Fault::BadValue,
+        RuleErrorKind::BadValue,
         format!("`{param}` must be {wanted} (height and width), but has {found}"),
     )
     .at(param)

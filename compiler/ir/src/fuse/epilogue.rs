@@ -3,35 +3,39 @@
 use std::collections::HashMap;
 
 use crate::fuse::Fuser;
-use crate::kernel::{BufferId, Kernel, Kernels, Map, View, What};
+use crate::kernel::{BufferId, Kernel, KernelKind, Kernels, Map, View};
 use crate::ops::prims;
 use crate::types::DType;
 
 impl Fuser<'_> {
     /// Adds a loop. One that walks over the rows of a product, and reads nothing that is made after it, becomes a part of the product.
-    pub(super) fn ride(&mut self, kernel: Kernel) {
-        let What::Map(map) = kernel.what else {
+    pub(super) fn fuse_epilogue(&mut self, kernel: Kernel) {
+        let KernelKind::Map(map) = kernel.kind else {
             return self.push(kernel);
         };
-        let Some(place) = product_of(&self.out, &self.makers, &map) else {
-            let what = What::Map(map);
-            return self.push(Kernel { what, ..kernel });
+        let Some(place) = gemm_for_epilogue(&self.out, &self.makers, &map) else {
+            let kind = KernelKind::Map(map);
+            return self.push(Kernel { kind, ..kernel });
         };
-        for buffer in &kernel.makes {
+        for buffer in &kernel.outputs {
             self.makers.insert(*buffer, place);
         }
         let product = &mut self.out.kernels[place];
-        if let What::Call { then, .. } = &mut product.what {
-            *then = Some(Box::new(map));
+        if let KernelKind::Call { epilogue, .. } = &mut product.kind {
+            *epilogue = Some(Box::new(map));
         }
-        product.makes.extend(kernel.makes);
+        product.outputs.extend(kernel.outputs);
         product.ended = kernel.ended;
         product.span = kernel.span;
     }
 }
 
 /// The product that a loop can ride on.
-fn product_of(kernels: &Kernels, makers: &HashMap<BufferId, usize>, map: &Map) -> Option<usize> {
+fn gemm_for_epilogue(
+    kernels: &Kernels,
+    makers: &HashMap<BufferId, usize>,
+    map: &Map,
+) -> Option<usize> {
     // The latest of what the loop reads must be the product.
     let places: Vec<Option<usize>> = map
         .loads
@@ -40,13 +44,15 @@ fn product_of(kernels: &Kernels, makers: &HashMap<BufferId, usize>, map: &Map) -
         .collect();
     let place = (*places.iter().max()?)?;
     let product = &kernels.kernels[place];
-    let What::Call {
-        prim, then: None, ..
-    } = &product.what
+    let KernelKind::Call {
+        prim,
+        epilogue: None,
+        ..
+    } = &product.kind
     else {
         return None;
     };
-    let ty = &kernels.buffers[product.makes[0].index()].ty;
+    let ty = &kernels.buffers[product.outputs[0].index()].ty;
     let floats = matches!(ty.dtype, DType::F32 | DType::F64);
     let row: usize = map.shape[map.shape.len() - map.folded..].iter().product();
     let columns = *ty.shape.last()?;

@@ -6,7 +6,7 @@ use crate::types::DType;
 
 /// A gradient that is zero but for some rows; where a position is repeated, its rows add up.
 #[derive(Debug, Clone, Copy)]
-pub struct Rows<'g> {
+pub struct IndexedSlices<'g> {
     /// The positions, a vector.
     pub indices: Value<'g>,
     /// A row for each.
@@ -17,7 +17,7 @@ pub struct Rows<'g> {
     pub count: Option<Value<'g>>,
 }
 
-impl<'g> Rows<'g> {
+impl<'g> IndexedSlices<'g> {
     /// The whole gradient.
     pub(super) fn dense(self) -> Value<'g> {
         let mut ty = self.rows.ty();
@@ -29,7 +29,7 @@ impl<'g> Rows<'g> {
     }
 
     /// The same with 0 in the rows that do not count.
-    pub fn masked(self) -> Rows<'g> {
+    pub fn masked(self) -> IndexedSlices<'g> {
         if self.count.is_none() {
             return self;
         }
@@ -39,16 +39,16 @@ impl<'g> Rows<'g> {
             .counts()
             .reshape(&along)
             .select(self.rows, self.rows.like(0.0));
-        Rows { rows, ..self }
+        IndexedSlices { rows, ..self }
     }
 
     /// Each position once, with the sum of its rows. All have a count.
-    pub fn summed(self) -> Rows<'g> {
+    pub fn summed(self) -> IndexedSlices<'g> {
         let b = self.rows.builder();
         let all = || b.int(DType::I64, self.rows.shape()[0] as i64);
         let count = self.count.unwrap_or_else(all);
         let [indices, rows, count] = self.rows.sum_rows(self.indices, count, self.length);
-        Rows {
+        IndexedSlices {
             indices,
             rows,
             length: self.length,
@@ -69,7 +69,7 @@ impl<'g> Rows<'g> {
     }
 
     /// Those for which a truth holds, their positions less by `offset`.
-    fn only(self, which: Value<'g>, offset: usize, length: usize) -> Rows<'g> {
+    fn only(self, which: Value<'g>, offset: usize, length: usize) -> IndexedSlices<'g> {
         let [places, count] = which.compact();
         let b = self.rows.builder();
         let indices = self.indices.cast(DType::I64).take(places) - b.int(DType::I64, offset as i64);
@@ -78,7 +78,7 @@ impl<'g> Rows<'g> {
             .iota(indices.shape()[0])
             .less(count)
             .select(indices, b.int(DType::I64, 0));
-        Rows {
+        IndexedSlices {
             indices,
             rows: self.rows.take(places),
             length,
@@ -87,11 +87,11 @@ impl<'g> Rows<'g> {
     }
 
     /// The sum of several.
-    pub(super) fn sum(b: &'g Builder, parts: &[Rows<'g>]) -> Rows<'g> {
+    pub(super) fn sum(b: &'g Builder, parts: &[IndexedSlices<'g>]) -> IndexedSlices<'g> {
         let indices: Vec<Value<'g>> = parts.iter().map(|p| p.indices.cast(DType::I64)).collect();
         let rows: Vec<Value<'g>> = parts.iter().map(|p| p.rows).collect();
         let length = parts[0].length;
-        let all = Rows {
+        let all = IndexedSlices {
             indices: b.concat(&indices, 0),
             rows: b.concat(&rows, 0),
             length,
@@ -121,7 +121,7 @@ impl<'g> Rows<'g> {
                 let own = indices
                     .greater_equal(at(offset))
                     .logical_and(indices.less(at(offset + length)));
-                Cotangent::Rows(self.only(own.logical_and(self.counts()), offset, length))
+                Cotangent::Sparse(self.only(own.logical_and(self.counts()), offset, length))
             }));
             offset += length;
         }

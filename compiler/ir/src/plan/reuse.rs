@@ -5,10 +5,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::kernel::{BufferId, Kernels, Map, Origin, Phases, View, What};
+use crate::kernel::{BufferId, KernelKind, Kernels, Map, Origin, Phases, View};
 
 /// What of the kernels is known before buffers get their places.
-pub(super) struct Ends<'a> {
+pub(super) struct Liveness<'a> {
     pub(super) kernels: &'a Kernels,
     pub(super) waves: &'a [usize],
     /// The last kernel that needs each buffer.
@@ -17,21 +17,21 @@ pub(super) struct Ends<'a> {
     pub(super) readers: &'a HashMap<(usize, BufferId), usize>,
 }
 
-impl Ends<'_> {
+impl Liveness<'_> {
     /// For each buffer that a kernel makes, the one in whose place it can be; no two have the same. A place has to be of the same size, and
     /// in the arena, which the caller has to see to.
-    pub(super) fn hosts(&self, now: usize) -> Vec<Option<BufferId>> {
+    pub(super) fn reusable(&self, now: usize) -> Vec<Option<BufferId>> {
         let kernel = &self.kernels.kernels[now];
-        let mut hosts = vec![None; kernel.makes.len()];
+        let mut hosts = vec![None; kernel.outputs.len()];
         // The loop, which of the made buffers are its, and what a routine reads in any order.
-        let (map, first, others): (&Map, usize, &[View]) = match &kernel.what {
-            What::Map(map) => (map, 0, &[]),
-            What::Call {
-                then: Some(map),
+        let (map, first, others): (&Map, usize, &[View]) = match &kernel.kind {
+            KernelKind::Map(map) => (map, 0, &[]),
+            KernelKind::Call {
+                epilogue: Some(map),
                 operands,
                 ..
             } => (map, 1, operands),
-            What::Call { then: None, .. } | What::Scan { .. } => return hosts,
+            KernelKind::Call { epilogue: None, .. } | KernelKind::Scan { .. } => return hosts,
         };
         // A second walk over a row must find what the first one found.
         if Phases::of(map).walks_again() {
@@ -39,7 +39,7 @@ impl Ends<'_> {
         }
         let free = |buffer: BufferId| {
             let mut loads = map.loads.iter().filter(|load| load.buffer == buffer);
-            self.kernels.buffers[buffer.index()].origin == Origin::Made
+            self.kernels.buffers[buffer.index()].origin == Origin::Temp
                 && self.last[buffer.index()] == now
                 && self.readers.get(&(self.waves[now], buffer)) == Some(&1)
                 && loads.all(|load| *load == View::whole(buffer, &map.shape))
@@ -49,7 +49,7 @@ impl Ends<'_> {
         for (store, (made, host)) in map
             .stores
             .iter()
-            .zip(kernel.makes[first..].iter().zip(&mut hosts[first..]))
+            .zip(kernel.outputs[first..].iter().zip(&mut hosts[first..]))
         {
             let bytes = |b: BufferId| {
                 let ty = &self.kernels.buffers[b.index()].ty;
