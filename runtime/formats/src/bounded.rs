@@ -8,7 +8,7 @@ use prost::{Message, Name};
 use crate::error::{Code, FileKind, FormatError, Result};
 use crate::wire::{Broken, Value, Wire};
 
-include!(concat!(env!("OUT_DIR"), "/shapes.rs"));
+include!("proto/shapes.rs");
 
 /// A kind of message.
 struct Shape {

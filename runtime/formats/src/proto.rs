@@ -7,9 +7,9 @@
 #![expect(missing_docs, reason = "generated; `proto/` says what each field is")]
 #![expect(clippy::all, reason = "generated")]
 
-include!(concat!(env!("OUT_DIR"), "/tensorflow.rs"));
+include!("proto/tensorflow.rs");
 
 /// The messages of TensorBoard's view of hyperparameters.
 pub mod hparams {
-    include!(concat!(env!("OUT_DIR"), "/tensorboard.hparams.rs"));
+    include!("proto/tensorboard.hparams.rs");
 }

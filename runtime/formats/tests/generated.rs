@@ -1,4 +1,7 @@
-//! Turns `proto/*.proto` into Rust; needs no compiler of protocol buffers on the machine.
+//! The checked-in Rust code of the protocol buffers is what prost-build generates from `proto/`.
+//!
+//! Users of the crate compile the generated code alone; the generator and its parser are needed by this test only. After a change of
+//! `proto/`, `BLESS=1 cargo test -p trainspec-formats generated` writes the code again.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -10,21 +13,62 @@ use protox::prost_reflect::{
     Cardinality, DescriptorPool, FieldDescriptor, Kind, MessageDescriptor,
 };
 
-fn main() -> Result<(), Box<dyn Error>> {
-    println!("cargo::rerun-if-changed=proto");
-    let mut files: Vec<PathBuf> = std::fs::read_dir("proto")?
+#[test]
+fn generated_code_is_what_prost_build_makes_of_the_protos() -> Result<(), Box<dyn Error>> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let checked_in = root.join("src/proto");
+    let generated = generate(&root.join("proto"))?;
+    for (name, text) in &generated {
+        let path = checked_in.join(name);
+        if std::env::var_os("BLESS").is_some() {
+            std::fs::write(&path, text)?;
+        }
+        let found = std::fs::read_to_string(&path)?;
+        assert!(
+            found == *text,
+            "{} is out of date: run `BLESS=1 cargo test -p trainspec-formats generated`",
+            path.display()
+        );
+    }
+    let mut names: Vec<String> = Vec::new();
+    for entry in std::fs::read_dir(&checked_in)? {
+        names.push(entry?.file_name().to_string_lossy().into_owned());
+    }
+    names.sort();
+    assert!(
+        names.iter().eq(generated.keys()),
+        "{names:?} are checked in, but {:?} are generated",
+        generated.keys()
+    );
+    Ok(())
+}
+
+/// The generated files by name: one for each package of protocol buffers, and the table of `src/bounded.rs`.
+fn generate(protos: &Path) -> Result<BTreeMap<String, String>, Box<dyn Error>> {
+    let mut files: Vec<PathBuf> = std::fs::read_dir(protos)?
         .map(|entry| Ok(entry?.path()))
         .collect::<Result<_, std::io::Error>>()?;
     files.sort();
-    let descriptors = protox::compile(&files, ["proto"])?;
+    let descriptors = protox::compile(&files, [protos])?;
     let pool = DescriptorPool::decode(descriptors.encode_to_vec().as_slice())?;
+    let out = std::env::temp_dir().join(format!("trainspec-protos-{}", std::process::id()));
+    std::fs::create_dir_all(&out)?;
     prost_build::Config::new()
         .btree_map(["."])
         .enable_type_names()
+        .out_dir(&out)
         .compile_fds(descriptors)?;
-    let out = std::env::var("OUT_DIR")?;
-    std::fs::write(Path::new(&out).join("shapes.rs"), shapes(&pool)?)?;
-    Ok(())
+    let mut generated = BTreeMap::from([("shapes.rs".to_owned(), shapes(&pool)?)]);
+    for entry in std::fs::read_dir(&out)? {
+        let path = entry?.path();
+        let name = path.file_name().expect("an entry has a name");
+        generated.insert(
+            name.to_string_lossy().into_owned(),
+            std::fs::read_to_string(&path)?,
+        );
+    }
+    std::fs::remove_dir_all(&out)?;
+    Ok(generated)
 }
 
 /// The table of `src/bounded.rs`: what each message takes in memory, and what is in its fields. Sorted by name.
@@ -61,7 +105,7 @@ fn shapes(pool: &DescriptorPool) -> Result<String, std::fmt::Error> {
     Ok(text)
 }
 
-/// How the numbers of a list take room: as many bytes as in the file, or each as much as the widest.
+/// How the numbers of a list are stored: as many bytes as in the file, or each as much as the widest.
 fn numbers(kind: &Kind) -> &'static str {
     match kind {
         Kind::Double | Kind::Fixed64 | Kind::Sfixed64 => "Fixed",
