@@ -1,8 +1,5 @@
 //! The canonical layout.
 
-#[path = "support/specs.rs"]
-mod specs;
-
 use trainspec_frontend::diag::Code;
 use trainspec_frontend::dump::dump_without_spans;
 use trainspec_frontend::fmt::format;
@@ -40,7 +37,7 @@ fn stays(text: &str) {
 
 #[test]
 fn every_spec_keeps_its_tree_and_comments() {
-    for spec in specs::all() {
+    for spec in crate::support::specs::all() {
         let path = spec.path.display();
         let formatted = format(&spec.text).expect("the text parses");
         let parsed = parse(&formatted);

@@ -1,11 +1,7 @@
 //! Random trees, written with random space and comments: what the parser, the formatter, the dump and the token bridge
 //! promise each other.
 
-#[path = "support/generate.rs"]
-mod generate;
-#[path = "support/write.rs"]
-mod write;
-
+use crate::support::{generate, write};
 use proc_macro2::TokenStream;
 use proptest::collection::vec;
 use proptest::prelude::*;

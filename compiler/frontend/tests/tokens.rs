@@ -1,8 +1,5 @@
 //! Rust tokens become spec text, and places in that text become places in the Rust source.
 
-#[path = "support/specs.rs"]
-mod specs;
-
 use proc_macro2::TokenStream;
 use trainspec_frontend::dump::dump_without_spans;
 use trainspec_frontend::syntax;
@@ -16,7 +13,7 @@ fn tokens(text: &str) -> Text {
 
 #[test]
 fn every_spec_keeps_its_tree() {
-    for spec in specs::all() {
+    for spec in crate::support::specs::all() {
         let path = spec.path.display();
         let bridged = tokens(&spec.text);
         let (parsed, errors) = syntax::parse(FileId(0), &bridged.text);

@@ -1,10 +1,8 @@
 //! What commands take a path for, and what they never do to a file.
 
-mod support;
-
 use std::path::Path;
 
-use support::{Folder, command, root, trainspec};
+use crate::support::{Folder, command, root, trainspec};
 use trainspec_formats::checkpoint::{BundleWriter, Slice, TableCheckpointWriter, Tensor, v1};
 use trainspec_formats::files::Durability;
 use trainspec_formats::records::RecordWriter;

@@ -1,11 +1,9 @@
 //! The command as a person meets it: its output and its exit codes.
 
-mod support;
-
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
 
-use support::{Folder, code, command, err, out};
+use crate::support::{Folder, code, command, err, out};
 
 /// Runs the command with an input.
 fn run_with_input(arguments: &[&str], input: &[u8]) -> Output {

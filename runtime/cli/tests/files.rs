@@ -2,11 +2,9 @@
 //!
 //! `BLESS=1` writes the outputs into the document.
 
-mod support;
-
 use std::path::Path;
 
-use support::{Folder, command, root};
+use crate::support::{Folder, command, root};
 
 /// What a command prints: results, then what it says on standard error, then its code unless it is 0. `OUT` stands for a folder, and
 /// `0.01` for however many seconds it took.

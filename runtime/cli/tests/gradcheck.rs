@@ -1,10 +1,8 @@
 //! `trainspec gradcheck` and the later stages of `emit`, as a person meets them.
 
-mod support;
-
 use std::path::PathBuf;
 
-use support::{err, out, root, trainspec};
+use crate::support::{err, out, root, trainspec};
 
 fn examples() -> PathBuf {
     root().join("examples")

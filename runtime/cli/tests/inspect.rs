@@ -1,9 +1,7 @@
 //! What is shown of files, for people and for programs.
 
-mod support;
-
+use crate::support::{Folder, code, err, out, trainspec};
 use serde_json::{Value as Json, json};
-use support::{Folder, code, err, out, trainspec};
 use trainspec_formats::checkpoint::{BundleWriter, Tensor};
 use trainspec_formats::events::{SummaryWriter, summary};
 use trainspec_formats::examples::{encode, encode_sequence, example, sequence_example};

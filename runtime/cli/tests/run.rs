@@ -1,11 +1,9 @@
 //! `trainspec run`: from a text to learned numbers.
 
-mod support;
-
 use std::process::Output;
 
+use crate::support::{Folder, code, command, err, out, root};
 use serde_json::Value;
-use support::{Folder, code, command, err, out, root};
 
 /// Runs an example of the repository.
 fn example(name: &str, arguments: &[&str]) -> Output {

@@ -2,13 +2,11 @@
 
 #![cfg(unix)]
 
-mod support;
-
 use std::io::Write;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::process::{Command, Stdio};
 
-use support::{Folder, code, command, err, out, root, trainspec};
+use crate::support::{Folder, code, command, err, out, root, trainspec};
 use trainspec_formats::checkpoint::{BundleWriter, TableCheckpointWriter, Tensor, numpy};
 use trainspec_formats::files::Durability;
 use trainspec_formats::records::RecordWriter;

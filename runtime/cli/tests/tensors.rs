@@ -1,12 +1,10 @@
 //! `trainspec cat`, `diff` and `convert`, as a person meets them. The checkpoints and their values are TensorFlow's.
 
-mod support;
-
 use std::path::PathBuf;
 
+use crate::support::{Folder, err, out, root, trainspec};
 use half::{bf16, f16};
 use serde_json::Value as Json;
-use support::{Folder, err, out, root, trainspec};
 
 /// What a command prints that ends as it should.
 fn told(code: i32, arguments: &[&str]) -> String {

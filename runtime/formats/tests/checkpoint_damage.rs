@@ -1,12 +1,10 @@
 //! However a checkpoint is damaged: an answer, never a panic, and never a wrong value without an error.
 
-mod support;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use support::{Folder, oracle};
+use crate::support::{Folder, oracle};
 use trainspec_formats::checkpoint::numpy::{self, Compression};
 use trainspec_formats::checkpoint::{
     CheckpointReader, Tensor, get_checkpoint_state, latest_checkpoint, safetensors, verify,

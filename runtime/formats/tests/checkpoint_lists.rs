@@ -1,11 +1,9 @@
 //! What is written into a list of checkpoints is found through it.
 
-mod support;
-
 use std::fs;
 use std::path::Path;
 
-use support::Folder;
+use crate::support::Folder;
 use trainspec_formats::Code;
 use trainspec_formats::checkpoint::{
     BundleWriter, CheckpointReader, Listed, PathStyle, Tensor, Version, checkpoint_exists,

@@ -1,15 +1,13 @@
 //! What is written is read again, stays whole whatever happens, and is found by its helpers.
 
-mod support;
-
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::support::Folder;
 use half::{bf16, f16};
-use support::Folder;
 use trainspec_formats::Code;
 use trainspec_formats::checkpoint::bundle::{Options, Replace, data_path, index_path, merge};
 use trainspec_formats::checkpoint::numpy::{self, Compression};

@@ -1,11 +1,9 @@
 //! Reading runs: files that grow, several files, restarts.
 
-mod support;
-
 use std::fs;
 
+use crate::support::Folder;
 use prost::Message;
-use support::Folder;
 use trainspec_formats::events::summary::{self, About, hparams};
 use trainspec_formats::events::{
     Clock, Kind, Purge, ReaderOptions, Run, RunOptions, RunReader, SummaryWriter, WriterOptions,

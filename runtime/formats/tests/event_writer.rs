@@ -1,12 +1,10 @@
 //! What the writer of events promises: order, no loss, errors that come back, files that are never written over.
 
-mod support;
-
 use std::fs;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use support::Folder;
+use crate::support::Folder;
 use trainspec_formats::Code;
 use trainspec_formats::events::summary::About;
 use trainspec_formats::events::{

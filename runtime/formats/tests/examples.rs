@@ -1,7 +1,5 @@
 //! What examples become. The expected values are what TensorFlow 2.21 answers, where no other reason is given.
 
-mod support;
-
 use trainspec_formats::examples::{
     Batch, BytesColumn, Column, Dtype, Example, ExampleParser, Feature, FeatureSpec, Level,
     ListColumn, Partition, Schema, SequenceParser, SequenceSchema, Values, decode, encode,

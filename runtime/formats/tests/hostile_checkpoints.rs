@@ -1,12 +1,10 @@
 //! Checkpoints that promise more than they hold, or more than anything can: an error, never a panic, and little memory.
 
-mod support;
-
 use std::fs;
 use std::io::{Seek, SeekFrom, Write};
 use std::path::Path;
 
-use support::Folder;
+use crate::support::Folder;
 use trainspec_formats::checkpoint::bundle::{data_path, index_path};
 use trainspec_formats::checkpoint::v1::shard_path;
 use trainspec_formats::checkpoint::{

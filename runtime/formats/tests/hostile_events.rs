@@ -1,9 +1,7 @@
 //! Damaged and hostile event files: an error that names the place, never a wrong value, a crash or a wait.
 
-mod support;
-
+use crate::support::{Folder, oracle};
 use prost::Message;
-use support::{Folder, oracle};
 use trainspec_formats::bounded::{LARGEST, decode};
 use trainspec_formats::events::{
     EventIterator, EventReader, Purge, ReaderOptions, Run, RunOptions, summary,

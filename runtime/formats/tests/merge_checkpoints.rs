@@ -1,11 +1,9 @@
 //! Merging checkpoints loses nothing: neither when it fails, nor where the result has the name of a part.
 
-mod support;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use support::Folder;
+use crate::support::Folder;
 use trainspec_formats::Code;
 use trainspec_formats::checkpoint::bundle::{Options, Replace, data_path, index_path, merge};
 use trainspec_formats::checkpoint::{Bundle, BundleWriter, Tensor};

@@ -1,9 +1,7 @@
 //! Files that NumPy 2.4 wrote read as what was put into them.
 
-mod support;
-
+use crate::support::{Folder, bytes};
 use serde_json::json;
-use support::{Folder, bytes};
 use trainspec_formats::Code;
 use trainspec_formats::checkpoint::{CheckpointReader, DType, Tensor, numpy};
 

@@ -1,12 +1,10 @@
 //! The helpers of `tf.train` around checkpoints do what TensorFlow's do.
 
-mod support;
-
 use std::path::Path;
 
+use crate::support::tensors::{Fields, same, shape, tensor};
+use crate::support::{Folder, json};
 use serde_json::Value as Json;
-use support::tensors::{Fields, same, shape, tensor};
-use support::{Folder, json};
 use trainspec_formats::Code;
 use trainspec_formats::checkpoint::{
     BundleWriter, Listed, PathStyle, Version, checkpoint_exists, generate_checkpoint_state_proto,

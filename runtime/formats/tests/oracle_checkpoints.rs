@@ -1,13 +1,11 @@
 //! Every checkpoint of the reference data reads as TensorFlow reads it, and is written again byte for byte.
 
-mod support;
-
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use crate::support::tensors::{Fields, dtype, same, shape, tensor};
+use crate::support::{Folder, json, oracle, sha256};
 use serde_json::Value as Json;
-use support::tensors::{Fields, dtype, same, shape, tensor};
-use support::{Folder, json, oracle, sha256};
 use trainspec_formats::checkpoint::bundle::{Entry, Options, data_path, index_path};
 use trainspec_formats::checkpoint::object::{OBJECT_GRAPH_KEY, StoredValue};
 use trainspec_formats::checkpoint::{

@@ -1,12 +1,10 @@
 //! Event files that TensorFlow wrote read as TensorFlow reads them, and what we make of the same values is the same.
 
-mod support;
-
+use crate::support::messages::{assert_tensor, extents, fields, number, numbers, same};
+use crate::support::sha256;
+use crate::support::{Folder, bytes, json, oracle};
 use prost::Message;
 use serde_json::Value as Json;
-use support::messages::{assert_tensor, extents, fields, number, numbers, same};
-use support::sha256;
-use support::{Folder, bytes, json, oracle};
 use trainspec_formats::FileKind;
 use trainspec_formats::bounded::{LARGEST, decode};
 use trainspec_formats::events::summary::{self, About, ImageOptions, Images, Pixels, Sounds};

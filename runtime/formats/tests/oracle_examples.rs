@@ -1,7 +1,5 @@
 //! Examples as TensorFlow serializes and parses them.
 
-mod support;
-
 use serde_json::{Map, Value as Json, json as literal};
 use trainspec_formats::codecs::{
     CsvColumn, CsvDefault, CsvOptions, RawOptions, decode_csv, decode_raw, parse_tensor,
@@ -15,7 +13,7 @@ use trainspec_formats::examples::{
 use trainspec_formats::tensor::DType;
 use trainspec_formats::{Code, FormatError, Result};
 
-use support::{bytes, json, tensors};
+use crate::support::{bytes, json, tensors};
 
 /// Fails on a field that is not known, so that nothing is left out unseen.
 fn known(what: &Json, fields: &[&str]) {

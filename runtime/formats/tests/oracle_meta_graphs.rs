@@ -1,13 +1,11 @@
 //! The graphs beside checkpoints hold what is stated, and lose nothing when they are written again.
 
-mod support;
-
 use std::path::{Path, PathBuf};
 
+use crate::support::messages::{fields, number};
+use crate::support::{bytes, json, oracle};
 use prost::Message;
 use serde_json::{Value as Json, json as value};
-use support::messages::{fields, number};
-use support::{bytes, json, oracle};
 use trainspec_formats::FileKind;
 use trainspec_formats::bounded::{LARGEST, decode};
 use trainspec_formats::proto::collection_def::Kind;

@@ -1,7 +1,5 @@
 //! Record files as TensorFlow writes and reads them.
 
-mod support;
-
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -12,7 +10,7 @@ use trainspec_formats::records::{
     Compression, Expected, ReaderOptions, RecordReader, RecordWriter, Recovering, WriterOptions,
 };
 
-use support::{Folder, bytes, json, oracle};
+use crate::support::{Folder, bytes, json, oracle};
 
 /// Fails on a field that is not known, so that nothing is left out unseen.
 fn known(case: &Json, fields: &[&str]) {

@@ -1,11 +1,9 @@
 //! Histograms, images and sounds come out as TensorFlow makes them.
 
-mod support;
-
+use crate::support::messages::{extents, fields, number, numbers};
+use crate::support::{bytes, json};
 use half::f16;
 use serde_json::Value as Json;
-use support::messages::{extents, fields, number, numbers};
-use support::{bytes, json};
 use trainspec_formats::events::summary::{self, ImageOptions, Images, Pixels, Sounds};
 use trainspec_formats::proto::Summary;
 use trainspec_formats::proto::summary::value::Value as Kind;

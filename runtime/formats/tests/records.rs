@@ -1,7 +1,5 @@
 //! Record files written, read, resumed, indexed and recovered.
 
-mod support;
-
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -13,7 +11,7 @@ use trainspec_formats::records::{
 };
 use trainspec_formats::{Code, FormatError, Result};
 
-use support::Folder;
+use crate::support::Folder;
 
 const ALL: [Compression; 3] = [Compression::None, Compression::Gzip, Compression::Zlib];
 

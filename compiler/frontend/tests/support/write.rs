@@ -4,7 +4,7 @@
 
 use trainspec_frontend::ast::*;
 
-use crate::generate::Choices;
+use crate::support::generate::Choices;
 
 /// The text of a tree.
 pub(crate) fn write(file: &File, c: &mut Choices<'_>) -> String {

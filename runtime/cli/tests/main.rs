@@ -1,0 +1,13 @@
+//! The command as its users call it.
+//!
+//! One executable, because linking takes longer than running; tests that count allocations or memory stay alone.
+
+mod artifacts;
+mod command;
+mod files;
+mod gradcheck;
+mod inspect;
+mod run;
+mod search;
+mod support;
+mod tensors;

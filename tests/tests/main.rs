@@ -1,0 +1,23 @@
+//! Tests that cross crates: goldens, documents, the oracle, whole runs.
+//!
+//! One executable, because linking takes longer than running; tests that count allocations or memory stay alone.
+
+mod architecture;
+mod arrows;
+mod docs;
+mod explain;
+mod fetches;
+mod golden;
+mod hostile;
+mod library_pages;
+mod optimizer_formulas;
+mod oracle_clipping;
+mod oracle_compiled;
+mod oracle_ema;
+mod oracle_gradients;
+mod oracle_ops;
+mod oracle_optimizers;
+mod oracle_schedules;
+mod oracle_training;
+mod run_errors;
+mod standard_library;
