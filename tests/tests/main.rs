@@ -21,3 +21,4 @@ mod oracle_schedules;
 mod oracle_training;
 mod run_errors;
 mod standard_library;
+mod words;
