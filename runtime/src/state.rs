@@ -110,7 +110,7 @@ impl State {
                 continue;
             };
             let name = &spec.variables[var.0 as usize].name;
-            if average.kept[0].name == ema.average_name(name)
+            if average.state[0].name == ema.average_name(name)
                 && let (Some(place), Some(kept)) = (self.place(name), ema.average(self, name))
             {
                 state.set(place, kept.clone());

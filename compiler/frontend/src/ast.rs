@@ -53,7 +53,7 @@ pub struct Number {
 
 /// A string literal.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Text {
+pub struct StrLit {
     /// The characters it stands for.
     pub value: String,
     /// The literal with its quotes.
@@ -77,7 +77,7 @@ pub enum ItemKind {
     /// `const NAME = value;`
     Const(Const),
     /// `use "file";`
-    Use(Text),
+    Use(StrLit),
     /// `warm_start (...);`
     WarmStart(Vec<Argument>),
     /// `model (...) { ... }`
@@ -185,7 +185,7 @@ pub struct Declaration {
     /// The type.
     pub ty: Type,
     /// The name it has elsewhere.
-    pub alias: Option<Text>,
+    pub alias: Option<StrLit>,
     /// The range of its values.
     pub bound: Option<Expr>,
     /// What it is where missing.
@@ -235,7 +235,7 @@ pub struct Definition {
     /// The parameters.
     pub params: Vec<Param>,
     /// The name that checkpoints know.
-    pub alias: Option<Text>,
+    pub alias: Option<StrLit>,
     /// Bounds of dtype variables.
     pub bounds: Vec<Bound>,
     /// `{ ... }` or `= value;`
@@ -351,7 +351,7 @@ pub enum StatementKind {
         /// The name.
         name: Name,
         /// The name that checkpoints know.
-        alias: Option<Text>,
+        alias: Option<StrLit>,
         /// The first value.
         start: Expr,
         /// The value after a step.
@@ -435,7 +435,7 @@ pub struct Variable {
     /// The type; a slot without one is like its parameter.
     pub ty: Option<Type>,
     /// The name that checkpoints know.
-    pub alias: Option<Text>,
+    pub alias: Option<StrLit>,
     /// The initializer.
     pub init: Expr,
 }
@@ -478,7 +478,7 @@ pub enum ExprKind {
     /// `500 steps`
     Quantity(Number, Unit),
     /// `"text"`
-    Text(String),
+    Str(String),
     /// `true`, `false`
     Bool(bool),
     /// A name.

@@ -6,9 +6,9 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)] // each is named after what it takes
 pub enum SettingKind {
-    Text,
+    Str,
     /// A text or a list of texts.
-    Texts,
+    StrList,
     Int,
     /// A whole number above zero.
     Count,
@@ -18,7 +18,7 @@ pub enum SettingKind {
     /// The same, with the update that is being made among those that `step` counts.
     RateAfter,
     Bool,
-    Word(&'static [&'static str]),
+    Keyword(&'static [&'static str]),
     /// A time.
     Duration,
     /// Steps, epochs or a time.
@@ -28,7 +28,7 @@ pub enum SettingKind {
     /// A name or a list of names, or a pattern over variable names.
     Names,
     /// A list of pairs (or triples) of texts.
-    TextTuples,
+    StrTuples,
     /// Whole numbers.
     Ints,
 }
@@ -110,19 +110,19 @@ use SettingKind::*;
 /// All settings but those with a form of their own (`feature`, `map`, `filter`, `drop`, `schedule`, `optimizer`).
 #[rustfmt::skip] // a table: one row a setting
 pub const SETTINGS: &[SettingSignature] = &[
-    one("source", "tfrecord", "Records of Examples.", &[need("path", Texts), may("compression", Word(&["auto", "none", "gzip", "zlib"]))]),
-    one("source", "csv", "Lines of comma-separated values; features are columns.", &[need("path", Texts), may("header", Bool), may("delimiter", Text)]),
-    one("source", "npy", "One array; records are its rows.", &[need("path", Text)]),
-    one("source", "npz", "Named arrays; records are their rows.", &[need("path", Text)]),
-    one("source", "text", "Lines of text; the feature is `line`.", &[need("path", Texts)]),
-    one("source", "memory", "What the program hands in under a name.", &[need("name", Text)]),
+    one("source", "tfrecord", "Records of Examples.", &[need("path", StrList), may("compression", Keyword(&["auto", "none", "gzip", "zlib"]))]),
+    one("source", "csv", "Lines of comma-separated values; features are columns.", &[need("path", StrList), may("header", Bool), may("delimiter", Str)]),
+    one("source", "npy", "One array; records are its rows.", &[need("path", Str)]),
+    one("source", "npz", "Named arrays; records are their rows.", &[need("path", Str)]),
+    one("source", "text", "Lines of text; the feature is `line`.", &[need("path", StrList)]),
+    one("source", "memory", "What the program hands in under a name.", &[need("name", Str)]),
     many("data", "shuffle", "Mixes records in a buffer.", &[need("buffer", Count), may("seed", Int)]),
     many("data", "epochs", "Goes over the records so many times.", &[need("count", Count)]),
     many("data", "repeat", "Goes over the records for ever.", &[]),
-    one("data", "batch", "Joins records into batches.", &[need("size", Count), may("remainder", Word(&["drop", "keep", "error"])), may("pad", Bool)]),
+    one("data", "batch", "Joins records into batches.", &[need("size", Count), may("remainder", Keyword(&["drop", "keep", "error"])), may("pad", Bool)]),
     many("data", "take", "Keeps the first records.", &[need("count", Count)]),
     many("data", "skip", "Leaves out the first records.", &[need("count", Count)]),
-    many("data", "split", "Keeps one of two parts, chosen at random by the seed.", &[need("part", Word(&["train", "holdout"])), need("holdout", Number), may("seed", Int)]),
+    many("data", "split", "Keeps one of two parts, chosen at random by the seed.", &[need("part", Keyword(&["train", "holdout"])), need("holdout", Number), may("seed", Int)]),
     one("data", "cache", "Keeps decoded records in memory.", &[]),
     one("data", "prefetch", "Prepares batches ahead.", &[need("count", Count)]),
     one("data", "shard", "Keeps every count-th record.", &[need("index", Int), need("count", Count)]),
@@ -132,8 +132,8 @@ pub const SETTINGS: &[SettingSignature] = &[
     one("train", "epochs", "Stops after so many passes over the data.", &[need("count", Count)]),
     one("train", "seed", "The seed of everything random.", &[need("value", Int)]),
     one("train", "accumulate", "Averages the gradients of so many micro-batches.", &[need("count", Count)]),
-    many("train", "freeze", "Leaves variables as they are.", &[need("pattern", Texts)]),
-    many("train", "ema", "Keeps moving averages of variables, or of values of the model.", &[need("decay", Rate), may("num_updates", RateAfter), may("zero_debias", Bool), may("tensors", Names), may("name", Text)]),
+    many("train", "freeze", "Leaves variables as they are.", &[need("pattern", StrList)]),
+    many("train", "ema", "Keeps moving averages of variables, or of values of the model.", &[need("decay", Rate), may("num_updates", RateAfter), may("zero_debias", Bool), may("tensors", Names), may("name", Str)]),
     many("clip", "global_norm", "Scales all gradients together.", &[need("norm", Rate), may("use_norm", Rate)]),
     many("clip", "norm", "Scales each gradient.", &[need("norm", Rate), may("axes", Ints)]),
     many("clip", "average_norm", "Scales each gradient by its average norm.", &[need("norm", Rate)]),
@@ -142,17 +142,17 @@ pub const SETTINGS: &[SettingSignature] = &[
     one("loss_scale", "dynamic", "Finds the largest scale without overflow.", &[may("initial", Number), may("growth_steps", Count), may("multiplier", Number)]),
     one("eval", "data", "What is evaluated on.", &[need("name", Name)]),
     one("eval", "every", "How often.", &[need("interval", SettingKind::Interval)]),
-    one("eval", "with", "With averages in place of the variables.", &[need("what", Word(&["ema"]))]),
+    one("eval", "with", "With averages in place of the variables.", &[need("what", Keyword(&["ema"]))]),
     one("eval", "metrics", "Which metrics; all where left out.", &[need("names", Names)]),
     one("eval", "steps", "How many batches at the most.", &[need("count", Count)]),
     one("eval", "start_after", "Not before.", &[need("interval", SettingKind::Interval)]),
-    many("hooks", "checkpoint", "Saves the state of the training.", &[need("dir", Text), may("every", SettingKind::Interval), may("keep", Int), may("keep_every", Duration), may("basename", Text)]),
-    many("hooks", "summary", "Writes event files.", &[may("every", SettingKind::Interval), may("dir", Text)]),
+    many("hooks", "checkpoint", "Saves the state of the training.", &[need("dir", Str), may("every", SettingKind::Interval), may("keep", Int), may("keep_every", Duration), may("basename", Str)]),
+    many("hooks", "summary", "Writes event files.", &[may("every", SettingKind::Interval), may("dir", Str)]),
     many("hooks", "log", "Prints values.", &[need("names", Names), may("every", SettingKind::Interval), may("at_end", Bool)]),
     many("hooks", "nan", "Stops when a value is not a number.", &[need("name", Name), may("fail", Bool)]),
-    many("hooks", "step_counter", "Measures steps per second.", &[may("every", SettingKind::Interval), may("dir", Text)]),
+    many("hooks", "step_counter", "Measures steps per second.", &[may("every", SettingKind::Interval), may("dir", Str)]),
     many("hooks", "stop_at", "Stops at a step.", &[may("last_step", Count), may("num_steps", Count)]),
-    many("hooks", "profile", "Writes profiles.", &[may("every", SettingKind::Interval), may("dir", Text)]),
+    many("hooks", "profile", "Writes profiles.", &[may("every", SettingKind::Interval), may("dir", Str)]),
     many("hooks", "wait_for_step", "Waits until the training has come so far.", &[need("step", Count)]),
     many("hooks", "final_ops", "Computes values at the end.", &[need("names", Names)]),
     many("summary", "scalar", "Numbers.", &[need("names", Names)]),
@@ -160,7 +160,7 @@ pub const SETTINGS: &[SettingSignature] = &[
     many("summary", "image", "Pictures.", &[need("names", Names), may("max_outputs", Count)]),
     many("summary", "audio", "Sound.", &[need("names", Names), need("sample_rate", Count), may("max_outputs", Count)]),
     many("summary", "text", "Texts.", &[need("names", Names)]),
-    one("warm_start", "warm_start", "Takes variables from an older checkpoint.", &[need("checkpoint", Text), may("vars", Texts), may("rename", TextTuples), may("vocab", TextTuples)]),
+    one("warm_start", "warm_start", "Takes variables from an older checkpoint.", &[need("checkpoint", Str), may("vars", StrList), may("rename", StrTuples), may("vocab", StrTuples)]),
 ];
 
 /// The signature of a word.

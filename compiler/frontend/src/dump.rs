@@ -153,7 +153,7 @@ impl Dumper {
         }
     }
 
-    fn alias(&mut self, alias: Option<&Text>) {
+    fn alias(&mut self, alias: Option<&StrLit>) {
         if let Some(alias) = alias {
             self.leaf(&format!("as {:?}", alias.value), Some(alias.span));
         }
@@ -318,7 +318,7 @@ impl Dumper {
         let label = match &expr.kind {
             ExprKind::Number(number) => format!("number {}", number.text),
             ExprKind::Quantity(number, unit) => format!("number {} {}", number.text, unit.word()),
-            ExprKind::Text(value) => format!("string {value:?}"),
+            ExprKind::Str(value) => format!("string {value:?}"),
             ExprKind::Bool(value) => value.to_string(),
             ExprKind::Name(name) => format!("name {name}"),
             ExprKind::Paren(_) => "paren".to_owned(),
@@ -349,7 +349,7 @@ impl Dumper {
         match &expr.kind {
             ExprKind::Number(_)
             | ExprKind::Quantity(..)
-            | ExprKind::Text(_)
+            | ExprKind::Str(_)
             | ExprKind::Bool(_)
             | ExprKind::Name(_) => {}
             ExprKind::Paren(inner) | ExprKind::Prefix(_, inner) => self.expr(inner),

@@ -7,7 +7,7 @@ use trainspec_ir::{FileId, Span};
 use crate::diag::{Code, Diagnostic};
 
 /// The longest text that is accepted, in bytes.
-pub const MAX_BYTES: usize = 8 << 20;
+pub const MAX_SOURCE_BYTES: usize = 8 << 20;
 
 /// One text with its name.
 #[derive(Debug, Clone)]
@@ -117,9 +117,10 @@ impl Loader for std::collections::BTreeMap<String, String> {
 /// assert_eq!(decode("a", vec![0xff]).unwrap_err().code.name(), "not-utf8");
 /// ```
 pub fn decode(name: &str, bytes: Vec<u8>) -> Result<String, Diagnostic> {
-    if bytes.len() > MAX_BYTES {
-        let message = format!("`{name}` has more than {MAX_BYTES} bytes, which no spec needs");
-        return Err(Diagnostic::without_place(Code::TextTooLong, message));
+    if bytes.len() > MAX_SOURCE_BYTES {
+        let message =
+            format!("`{name}` has more than {MAX_SOURCE_BYTES} bytes, which no spec needs");
+        return Err(Diagnostic::without_span(Code::TextTooLong, message));
     }
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
@@ -129,6 +130,6 @@ pub fn decode(name: &str, bytes: Vec<u8>) -> Result<String, Diagnostic> {
             "`{name}` is not UTF-8: the byte 0x{:02x} in line {line} belongs to no character",
             bytes[at]
         );
-        Diagnostic::without_place(Code::NotUtf8, message).help("save it as UTF-8")
+        Diagnostic::without_span(Code::NotUtf8, message).help("save it as UTF-8")
     })
 }

@@ -9,7 +9,7 @@ use proc_macro2::{Delimiter, Spacing, Span, TokenStream, TokenTree};
 
 /// The text of some tokens, and where each of them came from.
 #[derive(Debug, Clone)]
-pub struct Text {
+pub struct TokenText {
     /// The text.
     pub text: String,
     /// The bytes of every token, in order, and its place in the Rust source.
@@ -24,8 +24,8 @@ pub struct Text {
 /// let text = text_of("const N = 3; fn f(x) = x |> relu;".parse().unwrap());
 /// assert_eq!(text.text, "const N = 3 ;\nfn f ( x ) = x |> relu ;\n");
 /// ```
-pub fn text_of(stream: TokenStream) -> Text {
-    let mut text = Text {
+pub fn text_of(stream: TokenStream) -> TokenText {
+    let mut text = TokenText {
         text: String::new(),
         table: Vec::new(),
     };
@@ -33,11 +33,11 @@ pub fn text_of(stream: TokenStream) -> Text {
     text
 }
 
-impl Text {
+impl TokenText {
     /// The place of the token that the range begins in. An empty range behind a token belongs to that token, and a range
     /// that begins between two tokens to the second. `None` if there are no tokens.
     pub fn span_at(&self, range: Range<usize>) -> Option<Span> {
-        let behind = self
+        let after = self
             .table
             .partition_point(|(start, _, _)| *start <= range.start);
         if range.is_empty()
@@ -47,10 +47,10 @@ impl Text {
         {
             return Some(self.table[i].2);
         }
-        let covering = behind
+        let covering = after
             .checked_sub(1)
             .filter(|i| range.start < self.table[*i].1);
-        let found = covering.or((behind < self.table.len()).then_some(behind));
+        let found = covering.or((after < self.table.len()).then_some(after));
         let found = found.map(|i| &self.table[i]).or(self.table.last());
         found.map(|(_, _, span)| *span)
     }

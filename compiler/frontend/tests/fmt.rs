@@ -289,7 +289,7 @@ fn doc_attributes_become_lines() {
 
 #[test]
 fn deep_nesting_is_no_trouble() {
-    let depth = syntax::MAX_DEPTH;
+    let depth = syntax::MAX_BRACKET_DEPTH;
     let text = format!("const A = {}x{};", "[".repeat(depth), "]".repeat(depth));
     let formatted = format(&text).expect("it parses");
     assert_eq!(format(&formatted), Ok(formatted));

@@ -6,10 +6,10 @@ mod specs;
 use proc_macro2::TokenStream;
 use trainspec_frontend::dump::dump_without_spans;
 use trainspec_frontend::syntax;
-use trainspec_frontend::tokens::{Text, text_of};
+use trainspec_frontend::tokens::{TokenText, text_of};
 use trainspec_ir::FileId;
 
-fn tokens(text: &str) -> Text {
+fn tokens(text: &str) -> TokenText {
     let stream: TokenStream = text.parse().expect("the text is made of Rust tokens");
     text_of(stream)
 }

@@ -4,9 +4,11 @@ use trainspec_ir::{Size, Span, TensorType};
 
 use crate::check::Checker;
 use crate::check::scope::{Frame, FrameKind};
-use crate::check::value::{Given, Value};
+use crate::check::value::{ArgValue, Value};
 use crate::diag::{Code, Diagnostic, nearest};
-use crate::typed::{self, Average, Averaged, Constant, Kept, Role, Setting, ValueId, VarId, What};
+use crate::typed::{
+    self, Average, AverageState, Averaged, Constant, NodeKind, Role, Setting, ValueId, VarId,
+};
 
 /// What a shadow is called behind the name of what it follows, unless the setting says otherwise.
 pub(crate) const NAME: &str = "ExponentialMovingAverage";
@@ -46,7 +48,7 @@ impl Checker<'_> {
             _ => Vec::new(),
         };
         let own = match setting.get("name") {
-            Some(Constant::Text(name)) => name.clone(),
+            Some(Constant::Str(name)) => name.clone(),
             _ => NAME.to_owned(),
         };
         let mut sources: Vec<(Averaged, String, TensorType)> = Vec::new();
@@ -57,7 +59,7 @@ impl Checker<'_> {
             (None, false) => &[],
         };
         for var in vars {
-            let variable = &self.world.variables[var.0 as usize];
+            let variable = &self.store.variables[var.0 as usize];
             if variable.ty.dtype.is_float() {
                 let (name, ty) = (variable.name.clone(), variable.ty.clone());
                 sources.push((Averaged::Variable(*var), name, ty));
@@ -86,15 +88,15 @@ impl Checker<'_> {
         debias: bool,
     ) -> Option<Average> {
         let span = setting.span;
-        let kept = |source, suffix: &str, ty: &TensorType| Kept {
+        let entry = |source, suffix: &str, ty: &TensorType| AverageState {
             source,
             name: format!("{name}{suffix}"),
             ty: ty.clone(),
         };
-        let mut all = vec![kept("average", "", &ty)];
+        let mut all = vec![entry("average", "", &ty)];
         if debias {
-            all.push(kept("biased", "/biased", &ty));
-            all.push(kept(
+            all.push(entry("biased", "/biased", &ty));
+            all.push(entry(
                 "local_step",
                 "/local_step",
                 &TensorType::scalar(ty.dtype),
@@ -106,7 +108,7 @@ impl Checker<'_> {
         });
         Some(Average {
             source,
-            kept: all,
+            state: all,
             program,
             values: values?,
             span,
@@ -118,14 +120,14 @@ impl Checker<'_> {
         &mut self,
         setting: &Setting,
         ty: &TensorType,
-        kept: &[Kept],
+        state: &[AverageState],
         span: Span,
     ) -> Option<Vec<ValueId>> {
         let argument = |name: &str| setting.get(name).cloned().unwrap_or(Constant::None);
-        let value = self.emit_one(What::Input("value".to_owned()), ty.clone(), span);
-        let inputs: Vec<Value> = kept
+        let value = self.emit_one(NodeKind::Input("value".to_owned()), ty.clone(), span);
+        let inputs: Vec<Value> = state
             .iter()
-            .map(|k| self.emit_one(What::Input(k.source.to_owned()), k.ty.clone(), span))
+            .map(|k| self.emit_one(NodeKind::Input(k.source.to_owned()), k.ty.clone(), span))
             .collect();
         let mut decay = self.known_again(&argument("decay"), ty.dtype, span);
         match self.known_again(&argument("num_updates"), ty.dtype, span) {
@@ -159,7 +161,7 @@ impl Checker<'_> {
         span: Span,
         model: &typed::Model,
     ) -> Option<(Averaged, String, TensorType)> {
-        let Constant::Word(name) = name else {
+        let Constant::Name(name) = name else {
             let message = "values are named, not matched by patterns";
             self.report(
                 Diagnostic::new(Code::TypeMismatch, span, message)
@@ -205,7 +207,7 @@ impl Checker<'_> {
     /// One more.
     pub(crate) fn plus_one(&mut self, count: Value, span: Span) -> Value {
         let add = trainspec_ir::ops::find("add").expect("the table has it");
-        let given = [count, Value::Int(Size::fixed(1))].map(|value| Given {
+        let given = [count, Value::Int(Size::fixed(1))].map(|value| ArgValue {
             name: None,
             value,
             span,
@@ -215,9 +217,9 @@ impl Checker<'_> {
 
     /// The variables that are trained.
     pub(crate) fn trained_variables(&self, frozen: &[VarId]) -> Vec<VarId> {
-        (0..self.world.variables.len() as u32)
+        (0..self.store.variables.len() as u32)
             .map(VarId)
-            .filter(|v| self.world.variables[v.0 as usize].role == Role::Param)
+            .filter(|v| self.store.variables[v.0 as usize].role == Role::Param)
             .filter(|v| !frozen.contains(v))
             .collect()
     }

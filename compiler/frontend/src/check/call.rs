@@ -7,7 +7,7 @@ use trainspec_ir::Span;
 use crate::ast::{DefinitionBody, DefinitionKind, Param};
 use crate::check::ops::poisoned;
 use crate::check::scope::{Frame, FrameKind, Target};
-use crate::check::value::{Callable, Def, Given, InitValue, Value};
+use crate::check::value::{ArgValue, Callable, Def, InitValue, Value};
 use crate::check::{CallSite, Checker, types};
 use crate::diag::{Code, Diagnostic, nearest, one_of};
 
@@ -16,7 +16,7 @@ pub(crate) fn assign(
     checker: &mut Checker<'_>,
     callee: &str,
     params: &[&str],
-    given: &[Given],
+    given: &[ArgValue],
     span: Span,
 ) -> Option<Vec<Option<usize>>> {
     let mut slots = vec![None; params.len()];
@@ -93,7 +93,7 @@ impl Checker<'_> {
     pub(crate) fn call(
         &mut self,
         callee: Value,
-        given: Vec<Given>,
+        given: Vec<ArgValue>,
         span: Span,
         callee_span: Span,
     ) -> Value {
@@ -121,7 +121,7 @@ impl Checker<'_> {
         }
     }
 
-    fn call_def(&mut self, def: &Rc<Def>, given: Vec<Given>, span: Span) -> Value {
+    fn call_def(&mut self, def: &Rc<Def>, given: Vec<ArgValue>, span: Span) -> Value {
         match def.ast.kind {
             DefinitionKind::Fn => self.expand(def, FrameKind::Fn, given, span, None),
             DefinitionKind::Schedule => self.expand(def, FrameKind::Schedule, given, span, None),
@@ -145,7 +145,7 @@ impl Checker<'_> {
         &mut self,
         def: &Rc<Def>,
         kind: FrameKind,
-        given: Vec<Given>,
+        given: Vec<ArgValue>,
         span: Span,
         path: Option<String>,
     ) -> Value {
@@ -157,7 +157,7 @@ impl Checker<'_> {
         &mut self,
         def: &Rc<Def>,
         kind: FrameKind,
-        given: Vec<Given>,
+        given: Vec<ArgValue>,
         span: Span,
         path: Option<String>,
         implicit: impl FnOnce(&mut Self),
@@ -218,7 +218,7 @@ impl Checker<'_> {
         &mut self,
         def: &Rc<Def>,
         slots: &[Option<usize>],
-        given: &[Given],
+        given: &[ArgValue],
         span: Span,
     ) -> bool {
         let params = &def.ast.params;
@@ -263,7 +263,7 @@ impl Checker<'_> {
         &mut self,
         def: &Rc<Def>,
         param: &Param,
-        given: Option<&Given>,
+        given: Option<&ArgValue>,
         bounds: &types::Bounds,
         span: Span,
     ) -> Option<Value> {

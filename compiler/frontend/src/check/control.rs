@@ -7,10 +7,10 @@ use crate::check::Checker;
 use crate::check::scope::Yields;
 use crate::check::value::{Tensor, Value};
 use crate::diag::{Code, Diagnostic};
-use crate::typed::{Scan, ValueId, What};
+use crate::typed::{NodeKind, Scan, ValueId};
 
 /// How many rounds an unrolled loop may have.
-const MAX_ROUNDS: i64 = 65_536;
+const MAX_UNROLLED_ITERATIONS: i64 = 65_536;
 
 impl Checker<'_> {
     /// Takes the branch whose condition holds; the others are not looked at.
@@ -76,7 +76,7 @@ impl Checker<'_> {
                         .help("`scan` loops over a dimension of a tensor at run time"),
                     );
                 };
-                if high.saturating_sub(low) > MAX_ROUNDS {
+                if high.saturating_sub(low) > MAX_UNROLLED_ITERATIONS {
                     return self.fail(
                         Diagnostic::new(
                             Code::LoopTooLong,
@@ -87,7 +87,7 @@ impl Checker<'_> {
                             ),
                         )
                         .help(format!(
-                            "at most {MAX_ROUNDS} are possible; `scan` is one loop at run time"
+                            "at most {MAX_UNROLLED_ITERATIONS} are possible; `scan` is one loop at run time"
                         )),
                     );
                 }
@@ -345,7 +345,7 @@ impl Checker<'_> {
             nexts,
             yields: ids(&yielded),
         };
-        single_or_tuple(self.emit(What::Scan(Box::new(scan)), types, span))
+        single_or_tuple(self.emit(NodeKind::Scan(Box::new(scan)), types, span))
     }
 
     fn scan_nexts(

@@ -4,7 +4,7 @@ use trainspec_ir::Span;
 use trainspec_ir::ops::{Fault, RuleError};
 
 use crate::check::value::Value;
-use crate::check::{Checker, MAX_TOLD};
+use crate::check::{Checker, MAX_REPORTED};
 use crate::diag::{Code, Diagnostic, Note};
 
 impl Checker<'_> {
@@ -22,15 +22,15 @@ impl Checker<'_> {
         }
         let diagnostic = self.place(diagnostic);
         let key = (diagnostic.code, diagnostic.span, diagnostic.message.clone());
-        let told = self
+        let reported = self
             .errors
             .iter()
             .filter(|e| e.severity == diagnostic.severity)
             .count();
-        if told == MAX_TOLD || !self.seen.insert(key) {
+        if reported == MAX_REPORTED || !self.seen.insert(key) {
             return;
         }
-        if diagnostic.is_error() && told + 1 == MAX_TOLD {
+        if diagnostic.is_error() && reported + 1 == MAX_REPORTED {
             // Nothing more will be told, so nothing more is looked at.
             self.exhausted = true;
         }
@@ -95,7 +95,7 @@ impl Checker<'_> {
     }
 
     /// A value of another kind than is needed here.
-    pub(crate) fn wrong_kind(&mut self, span: Span, wanted: &str, found: &Value) -> Value {
+    pub(crate) fn wrong_kind(&mut self, span: Span, expected: &str, found: &Value) -> Value {
         if found.is_poison() {
             return Value::Poison;
         }
@@ -103,13 +103,13 @@ impl Checker<'_> {
             Value::Tensor(_) => Diagnostic::new(
                 Code::NotConstant,
                 span,
-                format!("{wanted} must be known when the spec is checked"),
+                format!("{expected} must be known when the spec is checked"),
             )
             .label(format!(
                 "this is {}, known at run time only",
                 found.describe()
             )),
-            _ => Diagnostic::new(Code::TypeMismatch, span, format!("expected {wanted}"))
+            _ => Diagnostic::new(Code::TypeMismatch, span, format!("expected {expected}"))
                 .label(format!("this is {}", found.describe())),
         };
         self.fail(diagnostic)

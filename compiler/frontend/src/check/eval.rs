@@ -5,11 +5,11 @@ use std::sync::Arc;
 use trainspec_ir::{Size, Span, TensorType};
 
 use crate::ast::{Argument, Expr, ExprKind, InfixOp, Name, Postfix, PostfixKind};
-use crate::check::value::{Callable, Given, Quantity, Tensor, Value};
-use crate::check::{Checker, MAX_DEPTH};
+use crate::check::value::{ArgValue, Callable, Quantity, Tensor, Value};
+use crate::check::{Checker, MAX_EXPANSION_DEPTH};
 use crate::diag::{Code, Diagnostic, nearest};
 use crate::syntax;
-use crate::typed::{Node, Results, ValueId, What};
+use crate::typed::{Node, NodeKind, Results, ValueId};
 
 /// How many elements a value may have, those of its elements among them.
 const MAX_VALUE_WEIGHT: usize = 1 << 20;
@@ -45,12 +45,12 @@ impl Checker<'_> {
 
     /// Goes one level deeper; false (and an error) where that is too deep.
     pub(crate) fn enter(&mut self, at: Span) -> bool {
-        if self.depth >= MAX_DEPTH {
+        if self.depth >= MAX_EXPANSION_DEPTH {
             self.report(
                 Diagnostic::new(
                     Code::TooDeep,
                     at,
-                    format!("calls and expressions nest more than {MAX_DEPTH} deep here"),
+                    format!("calls and expressions nest more than {MAX_EXPANSION_DEPTH} deep here"),
                 )
                 .help(
                     "name inner parts with `let`, and let definitions call each other less deeply",
@@ -73,7 +73,7 @@ impl Checker<'_> {
                 }),
                 None => self.number_overflow(&number.text, span),
             },
-            ExprKind::Text(text) => Value::text(text),
+            ExprKind::Str(text) => Value::str(text),
             ExprKind::Bool(b) => Value::Bool(*b),
             ExprKind::Name(name) => self.name(name, span),
             ExprKind::Paren(inner) => self.eval(inner),
@@ -135,7 +135,7 @@ impl Checker<'_> {
         }
         if name == "step" && self.step_in_sight() {
             let before = self.emit_one(
-                What::Step,
+                NodeKind::Step,
                 TensorType::scalar(trainspec_ir::DType::F32),
                 span,
             );
@@ -272,7 +272,7 @@ impl Checker<'_> {
 
     /// `value |> stage`: the value becomes the first argument.
     fn pipe(&mut self, value: Value, value_span: Span, stage: &Expr) -> Value {
-        let first = Given {
+        let first = ArgValue {
             name: None,
             value,
             span: value_span,
@@ -290,8 +290,8 @@ impl Checker<'_> {
         self.call(callee, vec![first], stage.span, stage.span)
     }
 
-    pub(crate) fn arguments(&mut self, arguments: &[Argument]) -> Vec<Given> {
-        let given = |a: &Argument| Given {
+    pub(crate) fn arguments(&mut self, arguments: &[Argument]) -> Vec<ArgValue> {
+        let given = |a: &Argument| ArgValue {
             name: a.name.clone(),
             value: self.eval(&a.value),
             span: a.value.span,
@@ -388,14 +388,19 @@ impl Checker<'_> {
     // ---- Nodes ----
 
     /// Adds a node with these results.
-    pub(crate) fn emit(&mut self, what: What, types: Vec<TensorType>, span: Span) -> Vec<Value> {
-        self.emit_shared(what, types.into_iter().map(Arc::new).collect(), span)
+    pub(crate) fn emit(
+        &mut self,
+        kind: NodeKind,
+        types: Vec<TensorType>,
+        span: Span,
+    ) -> Vec<Value> {
+        self.emit_shared(kind, types.into_iter().map(Arc::new).collect(), span)
     }
 
     /// The same, with types that may be shared.
     pub(crate) fn emit_shared(
         &mut self,
-        what: What,
+        kind: NodeKind,
         types: Vec<Arc<TensorType>>,
         span: Span,
     ) -> Vec<Value> {
@@ -417,7 +422,7 @@ impl Checker<'_> {
             .collect();
         let span = self.user_span(span);
         self.program.nodes.push(Node {
-            what,
+            kind,
             results,
             span,
         });
@@ -436,8 +441,8 @@ impl Checker<'_> {
     }
 
     /// Adds a node with one result.
-    pub(crate) fn emit_one(&mut self, what: What, ty: TensorType, span: Span) -> Value {
-        self.emit(what, vec![ty], span)
+    pub(crate) fn emit_one(&mut self, kind: NodeKind, ty: TensorType, span: Span) -> Value {
+        self.emit(kind, vec![ty], span)
             .pop()
             .expect("one type gives one value")
     }

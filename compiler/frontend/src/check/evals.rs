@@ -94,8 +94,8 @@ impl Checker<'_> {
         let written = settings.find(|s| s.word.text == "ema");
         let usable = train.averages.iter().any(|average| match average.source {
             Averaged::Variable(var) => {
-                let name = &self.world.variables[var.0 as usize].name;
-                average.kept[0].name == averages::name_of(name, averages::NAME)
+                let name = &self.store.variables[var.0 as usize].name;
+                average.state[0].name == averages::name_of(name, averages::NAME)
             }
             Averaged::Value(..) => false,
         });
@@ -129,13 +129,13 @@ impl Checker<'_> {
         let mut found = Vec::new();
         for name in names {
             match name {
-                Constant::Word(name) if known.contains(&name.as_str()) => found.push(name.clone()),
-                Constant::Word(name) => {
+                Constant::Name(name) if known.contains(&name.as_str()) => found.push(name.clone()),
+                Constant::Name(name) => {
                     let help = match nearest(name, known.iter().copied()) {
                         Some(near) => format!("did you mean `{near}`?"),
                         None => format!("declare it in the model: `metric {name} = ...;`"),
                     };
-                    if !self.world.broken_results {
+                    if !self.store.broken_results {
                         let message = format!("the model has no metric `{name}`");
                         let span = self.word_in(span, name);
                         self.report(Diagnostic::new(Code::UnknownName, span, message).help(help));

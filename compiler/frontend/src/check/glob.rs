@@ -36,7 +36,7 @@ pub(crate) fn matches(pattern: &str, name: &str) -> bool {
                 (Piece::Scopes, Some((_, c))) => reach[j] || (c == '/' && reached),
                 (Piece::Star | Piece::Scopes, None) => reach[j],
                 (Piece::One, Some((reachable, c))) => reachable && c != '/',
-                (Piece::Char(wanted), Some((reachable, c))) => reachable && c == wanted,
+                (Piece::Char(expected), Some((reachable, c))) => reachable && c == expected,
                 (Piece::One | Piece::Char(_), None) => false,
             };
             reached |= reach[j];

@@ -8,7 +8,7 @@ use crate::ast::{self, Clause, Expr, ExprKind, PostfixKind, SettingValue};
 use crate::check::Checker;
 use crate::check::glob;
 use crate::check::train::Settings;
-use crate::check::value::{Def, Given};
+use crate::check::value::{ArgValue, Def};
 use crate::diag::{Code, Diagnostic, nearest};
 use crate::typed::{self, Constant, Role, Train, VarId};
 
@@ -18,7 +18,7 @@ pub(crate) type Patterns = Vec<(String, Span)>;
 /// An optimizer as it is set, before variables are given out.
 pub(crate) struct GroupSetting {
     pub def: Rc<Def>,
-    pub given: Vec<Given>,
+    pub given: Vec<ArgValue>,
     pub options: Vec<(String, Constant)>,
     /// Where `lazy: true` is asked for.
     pub lazy: Option<Span>,
@@ -163,8 +163,8 @@ impl Checker<'_> {
                 .map(Constant::Bool);
         }
         match &expr.kind {
-            ExprKind::Name(word) | ExprKind::Text(word) if words.contains(&word.as_str()) => {
-                Some(Constant::Word(word.clone()))
+            ExprKind::Name(word) | ExprKind::Str(word) if words.contains(&word.as_str()) => {
+                Some(Constant::Name(word.clone()))
             }
             _ => {
                 let message = format!("this is no value for `{name}`");
@@ -178,9 +178,9 @@ impl Checker<'_> {
     /// The variables that a pattern matches; an error where it matches none.
     pub(crate) fn matching(&mut self, pattern: &str, span: Span, what: &str) -> Option<Vec<VarId>> {
         self.glob(pattern, span)?;
-        let found: Vec<VarId> = (0..self.world.variables.len() as u32)
+        let found: Vec<VarId> = (0..self.store.variables.len() as u32)
             .map(VarId)
-            .filter(|v| glob::matches(pattern, &self.world.variables[v.0 as usize].name))
+            .filter(|v| glob::matches(pattern, &self.store.variables[v.0 as usize].name))
             .collect();
         if found.is_empty() {
             // What else is wrong may be why; another pattern is not.
@@ -199,7 +199,7 @@ impl Checker<'_> {
 
     fn no_match(&self, pattern: &str, span: Span, what: &str) -> Diagnostic {
         let names: Vec<&str> = self
-            .world
+            .store
             .variables
             .iter()
             .map(|v| v.name.as_str())
@@ -231,9 +231,9 @@ impl Checker<'_> {
         model: &typed::Model,
     ) {
         let groups = settings.groups.as_slice();
-        let params: Vec<VarId> = (0..self.world.variables.len() as u32)
+        let params: Vec<VarId> = (0..self.store.variables.len() as u32)
             .map(VarId)
-            .filter(|v| self.world.variables[v.0 as usize].role == Role::Param)
+            .filter(|v| self.store.variables[v.0 as usize].role == Role::Param)
             .collect();
         let mut owned: Vec<Vec<VarId>> = vec![Vec::new(); groups.len()];
         let mut orphans = Vec::new();
@@ -248,7 +248,7 @@ impl Checker<'_> {
             orphans.clear();
         }
         if let (Some(first), false) = (orphans.first(), groups.is_empty()) {
-            let name = self.world.variables[first.0 as usize].name.clone();
+            let name = self.store.variables[first.0 as usize].name.clone();
             let more = match orphans.len() {
                 1 => String::new(),
                 n => format!(" (and {} more)", n - 1),
@@ -284,7 +284,7 @@ impl Checker<'_> {
 
     /// Whether a variable is one that a group is set for.
     fn is_for(&self, group: &GroupSetting, var: VarId) -> bool {
-        let name = &self.world.variables[var.0 as usize].name;
+        let name = &self.store.variables[var.0 as usize].name;
         let patterns = group.patterns.as_ref();
         patterns.is_none_or(|all| all.iter().any(|(pattern, _)| glob::matches(pattern, name)))
     }
@@ -293,7 +293,7 @@ impl Checker<'_> {
     fn matches_nothing(&mut self, group: &GroupSetting, params: &[VarId]) -> bool {
         let mut found = false;
         for (pattern, span) in group.patterns.iter().flatten() {
-            let name = |v: &VarId| self.world.variables[v.0 as usize].name.as_str();
+            let name = |v: &VarId| self.store.variables[v.0 as usize].name.as_str();
             if !params.is_empty() && !params.iter().any(|v| glob::matches(pattern, name(v))) {
                 let error = self.no_match(pattern, *span, "this group");
                 self.report(error);
@@ -361,7 +361,7 @@ impl Checker<'_> {
                         crate::diag::one_of(known.iter().copied())
                     ),
                 };
-                if !self.world.broken_results {
+                if !self.store.broken_results {
                     let message = format!("the model has no loss `{}`", name.text);
                     self.report(Diagnostic::new(Code::UnknownName, name.span, message).help(help));
                 }
@@ -370,7 +370,7 @@ impl Checker<'_> {
             None => match known.as_slice() {
                 [only] => Some((*only).to_owned()),
                 [] => {
-                    if !self.world.broken_results && !self.has_errors() {
+                    if !self.store.broken_results && !self.has_errors() {
                         self.report(
                             Diagnostic::new(
                                 Code::MissingItem,

@@ -114,10 +114,10 @@ impl Checker<'_> {
         };
         for name in listed {
             match name {
-                Constant::Word(name) => self.check_name(&name, span, names),
-                Constant::Text(pattern) => {
+                Constant::Name(name) => self.check_name(&name, span, names),
+                Constant::Str(pattern) => {
                     let any = self
-                        .world
+                        .store
                         .variables
                         .iter()
                         .any(|v| glob::matches(&pattern, &v.name));
@@ -159,7 +159,7 @@ impl Checker<'_> {
             }
             return;
         }
-        if !names.complete || self.world.broken_results {
+        if !names.complete || self.store.broken_results {
             return;
         }
         let help = match nearest(name, names.known.iter().map(String::as_str)) {

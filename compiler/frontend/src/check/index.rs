@@ -4,7 +4,7 @@ use trainspec_ir::{Size, Span};
 
 use crate::ast::{Subscript, SubscriptKind};
 use crate::check::Checker;
-use crate::check::value::{Given, Tensor, Value};
+use crate::check::value::{ArgValue, Tensor, Value};
 use crate::diag::{Code, Diagnostic};
 
 impl Checker<'_> {
@@ -124,7 +124,7 @@ impl Checker<'_> {
             );
         }
         let mut slices = Slices::default();
-        let mut run_time: Vec<(usize, Given)> = Vec::new();
+        let mut run_time: Vec<(usize, ArgValue)> = Vec::new();
         for subscript in subscripts {
             match &subscript.kind {
                 SubscriptKind::Rest => {
@@ -137,7 +137,7 @@ impl Checker<'_> {
                     Value::Tensor(t) if t.ty.dtype.is_int() => {
                         run_time.push((
                             slices.kept(),
-                            Given {
+                            ArgValue {
                                 name: None,
                                 value: Value::Tensor(t),
                                 span: expr.span,
@@ -179,13 +179,13 @@ impl Checker<'_> {
         let mut value = Value::Tensor(tensor);
         if !slices.all_whole {
             let op = trainspec_ir::ops::find("strided_slice").expect("the table has it");
-            let mut arguments = vec![Given {
+            let mut arguments = vec![ArgValue {
                 name: None,
                 value,
                 span,
             }];
             for list in [&slices.begin, &slices.end, &slices.strides] {
-                arguments.push(Given {
+                arguments.push(ArgValue {
                     name: None,
                     value: Self::sizes_value(list),
                     span,
@@ -196,7 +196,7 @@ impl Checker<'_> {
                 ("end_mask", slices.end_mask),
                 ("shrink_axis_mask", slices.shrink_mask),
             ] {
-                arguments.push(Given {
+                arguments.push(ArgValue {
                     name: Some(crate::ast::Name {
                         text: name.to_owned(),
                         span,
@@ -210,12 +210,12 @@ impl Checker<'_> {
         // Positions known at run time only are gathered; from the last, so that axes before it stay where they are.
         for (axis, position) in run_time.into_iter().rev() {
             let op = trainspec_ir::ops::find("gather").expect("the table has it");
-            let tensor = Given {
+            let tensor = ArgValue {
                 name: None,
                 value,
                 span,
             };
-            let axis = Given {
+            let axis = ArgValue {
                 name: None,
                 value: Value::int(axis as i64),
                 span,

@@ -295,7 +295,7 @@ impl Checker<'_> {
     fn use_file(
         &mut self,
         from: FileId,
-        path: &ast::Text,
+        path: &ast::StrLit,
         loader: &dyn Loader,
         files: &mut BTreeMap<String, Visit>,
         depth: usize,
@@ -336,13 +336,13 @@ impl Checker<'_> {
             Some(Visit::Done) => return,
             None => {}
         }
-        if files.len() >= MAX_FILES || depth >= crate::check::MAX_DEPTH {
+        if files.len() >= MAX_FILES || depth >= crate::check::MAX_EXPANSION_DEPTH {
             self.report(Diagnostic::new(
                 Code::SpecTooLarge,
                 path.span,
                 format!(
                     "a spec is made of at most {MAX_FILES} files, {} deep",
-                    crate::check::MAX_DEPTH
+                    crate::check::MAX_EXPANSION_DEPTH
                 ),
             ));
             return;
@@ -378,13 +378,13 @@ impl Checker<'_> {
                     )),
                 };
                 let message = format!("the spec has no constant `{name}` to set");
-                self.report(Diagnostic::without_place(Code::BadOverride, message).maybe_help(help));
+                self.report(Diagnostic::without_span(Code::BadOverride, message).maybe_help(help));
                 continue;
             }
             let before = self.constant(name, Span::default());
             // A text needs no quotes here: the shell has taken them away.
             let quoted = match &before {
-                Some(Value::Text(_)) if !text.starts_with('"') => crate::syntax::quote(text),
+                Some(Value::Str(_)) if !text.starts_with('"') => crate::syntax::quote(text),
                 _ => text.clone(),
             };
             let line = format!("const {name} = {quoted};");
@@ -400,7 +400,7 @@ impl Checker<'_> {
                 _ => {
                     let message = format!("`{text}` is not a value for the constant `{name}`");
                     self.report(
-                        Diagnostic::without_place(Code::BadOverride, message)
+                        Diagnostic::without_span(Code::BadOverride, message)
                             .help("a value is a number, `true`, `false`, a text in quotes, or a list of these"),
                     );
                     continue;
@@ -425,7 +425,7 @@ impl Checker<'_> {
                     "the constant `{name}` is {was}, and cannot become {}",
                     after.describe()
                 );
-                self.report(Diagnostic::without_place(Code::BadOverride, message));
+                self.report(Diagnostic::without_span(Code::BadOverride, message));
                 continue;
             }
             let c = self.items.constants.get_mut(name).expect("looked up above");
@@ -693,7 +693,7 @@ pub(crate) fn plain(value: &Value) -> String {
         Value::Int(n) => n.to_string(),
         Value::Float(x) => format!("{x:?}"),
         Value::Bool(b) => b.to_string(),
-        Value::Text(t) => crate::syntax::quote(t),
+        Value::Str(t) => crate::syntax::quote(t),
         Value::DType(d) => d.to_string(),
         Value::List(list) => {
             let list: Vec<String> = list.iter().map(plain).collect();

@@ -39,10 +39,8 @@ impl Checker<'_> {
     /// Marks the names that a skipped expression mentions as used.
     pub(crate) fn mention(&mut self, expr: &Expr) {
         match &expr.kind {
-            ExprKind::Number(_)
-            | ExprKind::Quantity(..)
-            | ExprKind::Text(_)
-            | ExprKind::Bool(_) => {}
+            ExprKind::Number(_) | ExprKind::Quantity(..) | ExprKind::Str(_) | ExprKind::Bool(_) => {
+            }
             ExprKind::Name(name) => {
                 let declared = self.frame().find(name).map(|b| b.span);
                 if let Some(declared) = declared.or_else(|| self.constant_place(name)) {

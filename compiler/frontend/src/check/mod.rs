@@ -49,7 +49,7 @@ pub(crate) use errors::code_of;
 use items::{Items, Library};
 use scope::Frame;
 use value::Tensor;
-use variables::World;
+use variables::Store;
 
 /// What steers a check from outside.
 #[derive(Debug, Clone, Default)]
@@ -72,9 +72,9 @@ const FUEL: u64 = 5_000_000;
 /// How many nodes a spec may expand to.
 const MAX_NODES: u64 = 1_000_000;
 /// How many mistakes, and how many warnings, are told at once.
-pub const MAX_TOLD: usize = 100;
+pub const MAX_REPORTED: usize = 100;
 /// How deep expansions and expressions may nest together.
-const MAX_DEPTH: usize = 220;
+const MAX_EXPANSION_DEPTH: usize = 220;
 
 /// Checks the spec whose root text is `root`.
 ///
@@ -103,7 +103,7 @@ pub fn check(
         frames: Vec::new(),
         calls: Vec::new(),
         program: typed::Program::default(),
-        world: World::default(),
+        store: Store::default(),
         training: true,
         writes: true,
         step_after: false,
@@ -127,7 +127,7 @@ pub fn check(
     if let Some(spec) = &spec
         && !diagnostics.iter().any(Diagnostic::is_error)
     {
-        diagnostics.extend(lower::wrongly_lazy(spec).unwrap_or_else(|error| vec![error]));
+        diagnostics.extend(lower::lazy_errors(spec).unwrap_or_else(|error| vec![error]));
     }
     diagnostics.sort_by_key(|d| (d.span.map(|s| (s.file, s.start, s.end)), d.code));
     let failed = diagnostics.iter().any(Diagnostic::is_error);
@@ -150,7 +150,7 @@ pub(crate) struct Checker<'a> {
     calls: Vec<CallSite>,
     /// What is being built.
     program: typed::Program,
-    world: World,
+    store: Store,
     /// The mode.
     training: bool,
     /// Whether `<-` writes, or only gives a name a new value.
@@ -212,7 +212,7 @@ impl Checker<'_> {
             constants: self.printed_constants(),
             data,
             model,
-            variables: std::mem::take(&mut self.world.variables),
+            variables: std::mem::take(&mut self.store.variables),
             train,
             evals,
             hooks,

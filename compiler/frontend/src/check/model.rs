@@ -9,9 +9,9 @@ use crate::check::Checker;
 use crate::check::scope::{Frame, FrameKind, Target};
 use crate::check::types;
 use crate::check::value::{Def, Value};
-use crate::check::variables::World;
+use crate::check::variables::Store;
 use crate::diag::{Code, Diagnostic};
-use crate::typed::{self, What};
+use crate::typed::{self, NodeKind};
 
 impl Checker<'_> {
     pub(crate) fn model(&mut self, _data: &[typed::DataSet]) -> Option<typed::Model> {
@@ -33,7 +33,7 @@ impl Checker<'_> {
 
     /// One run through the model.
     fn mode(&mut self, model: &ast::Model, keyword: Span) -> (Vec<typed::Feature>, typed::Mode) {
-        self.world.start_mode();
+        self.store.start_mode();
         let bounds = types::Bounds::new();
         let frame = Frame::new(FrameKind::Model, String::new());
         let ((inputs, lets), program) = self.in_program(|c| {
@@ -51,9 +51,9 @@ impl Checker<'_> {
                 (inputs, c.fetchable())
             })
         });
-        let mut mode = std::mem::take(&mut self.world.mode);
+        let mut mode = std::mem::take(&mut self.store.mode);
         let nothing = mode.losses.is_empty() && mode.metrics.is_empty() && mode.outputs.is_empty();
-        if nothing && !self.world.broken_results && !self.has_errors() {
+        if nothing && !self.store.broken_results && !self.has_errors() {
             self.report(
                 Diagnostic::new(
                     Code::MissingItem,
@@ -88,7 +88,11 @@ impl Checker<'_> {
         self.refuse_duplicate(&param.name, "input");
         let feature = self.input_type(param, bounds);
         let value = match &feature {
-            Some(f) => self.emit_one(What::Input(f.name.clone()), f.ty.clone(), param.name.span),
+            Some(f) => self.emit_one(
+                NodeKind::Input(f.name.clone()),
+                f.ty.clone(),
+                param.name.span,
+            ),
             None => Value::Poison,
         };
         self.bind_with(&param.name, value, Target::Fixed("input"));
@@ -141,16 +145,16 @@ impl Checker<'_> {
     /// Checks the user's definitions that nothing calls, with sizes that stay names.
     pub(crate) fn check_unexpanded(&mut self) {
         for def in self.unexpanded() {
-            let world = std::mem::take(&mut self.world);
+            let world = std::mem::take(&mut self.store);
             self.generic = true;
             self.training = true;
             self.in_program(|c| c.check_alone(&def));
             self.training = false;
-            self.world = World::default();
+            self.store = Store::default();
             self.in_program(|c| c.check_alone(&def));
             self.generic = false;
             self.training = true;
-            self.world = world;
+            self.store = world;
         }
     }
 
@@ -197,9 +201,10 @@ impl Checker<'_> {
         let fixed = Target::Fixed("part of every definition of its kind");
         match kind {
             FrameKind::Optimizer => {
-                let param = self.emit_one(What::Input("param".to_owned()), sample.clone(), place);
-                let grad = self.emit_one(What::Input("grad".to_owned()), sample.clone(), place);
-                self.world.update.param = Some(sample);
+                let param =
+                    self.emit_one(NodeKind::Input("param".to_owned()), sample.clone(), place);
+                let grad = self.emit_one(NodeKind::Input("grad".to_owned()), sample.clone(), place);
+                self.store.update.param = Some(sample);
                 self.bind_implicit("param", place, param, Target::Slot);
                 self.bind_implicit("grad", place, grad, fixed.clone());
                 self.bind_implicit("T", place, Value::DType(DType::F32), fixed);
@@ -225,9 +230,11 @@ impl Checker<'_> {
         match (&param.ty, &param.default) {
             (Some(ty), _) if types::is_tensor_type(ty, bounds) => {
                 match self.declared_type(ty, bounds, true) {
-                    Some(ty) => {
-                        self.emit_one(What::Input(param.name.text.clone()), ty, param.name.span)
-                    }
+                    Some(ty) => self.emit_one(
+                        NodeKind::Input(param.name.text.clone()),
+                        ty,
+                        param.name.span,
+                    ),
                     None => Value::Poison,
                 }
             }

@@ -5,7 +5,7 @@ use trainspec_ir::Span;
 use crate::ast::{InfixOp, PrefixOp};
 use crate::check::Checker;
 use crate::check::fold;
-use crate::check::value::{Given, Value, same};
+use crate::check::value::{ArgValue, Value, same};
 use crate::diag::{Code, Diagnostic};
 
 impl Checker<'_> {
@@ -71,15 +71,15 @@ impl Checker<'_> {
             return Value::Poison;
         }
         match fold::infix(op, &left.0, &right.0) {
-            fold::Folded::Value(value) => value,
-            fold::Folded::Overflow => self.size_overflow(span),
-            fold::Folded::DivisionByZero => self.fail(Diagnostic::new(
+            fold::FoldResult::Value(value) => value,
+            fold::FoldResult::Overflow => self.size_overflow(span),
+            fold::FoldResult::DivisionByZero => self.fail(Diagnostic::new(
                 Code::BadValue,
                 span,
                 "this divides by zero",
             )),
-            fold::Folded::Unknown if self.generic => Value::Poison,
-            fold::Folded::Unknown => self.fail(
+            fold::FoldResult::Unknown if self.generic => Value::Poison,
+            fold::FoldResult::Unknown => self.fail(
                 Diagnostic::new(
                     Code::NotConstant,
                     span,
@@ -90,7 +90,7 @@ impl Checker<'_> {
                 )
                 .help("compare numbers that are known, or tensors"),
             ),
-            fold::Folded::Refused => {
+            fold::FoldResult::Refused => {
                 let message = format!(
                     "`{}` cannot be applied to {} and {}",
                     op.symbol(),
@@ -107,7 +107,7 @@ impl Checker<'_> {
         let op = trainspec_ir::ops::find(name).expect("operators name operations of the table");
         let given = operands
             .into_iter()
-            .map(|(value, span)| Given {
+            .map(|(value, span)| ArgValue {
                 name: None,
                 value,
                 span,

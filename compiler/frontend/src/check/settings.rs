@@ -157,7 +157,7 @@ impl Checker<'_> {
         // The values are read by kind below; here only names and positions matter.
         let given: Vec<_> = arguments
             .iter()
-            .map(|a| crate::check::value::Given {
+            .map(|a| crate::check::value::ArgValue {
                 name: a.name.clone(),
                 value: Value::None,
                 span: a.value.span,
@@ -200,13 +200,13 @@ impl Checker<'_> {
         };
         let span = expr.span;
         match param.kind {
-            Word(words) => {
+            Keyword(words) => {
                 let name = match &expr.kind {
-                    ExprKind::Name(name) | ExprKind::Text(name) => name.clone(),
+                    ExprKind::Name(name) | ExprKind::Str(name) => name.clone(),
                     _ => String::new(),
                 };
                 if words.contains(&name.as_str()) {
-                    return Some(Constant::Word(name));
+                    return Some(Constant::Name(name));
                 }
                 let help = match nearest(&name, words.iter().copied()) {
                     Some(near) => format!("did you mean `{near}`?"),
@@ -220,7 +220,7 @@ impl Checker<'_> {
                 None
             }
             Name => match &expr.kind {
-                ExprKind::Name(name) => Some(Constant::Word(name.clone())),
+                ExprKind::Name(name) => Some(Constant::Name(name.clone())),
                 _ => {
                     let value = self.eval(expr);
                     self.wrong_kind(span, &format!("a name for {what}"), &value);
@@ -297,21 +297,21 @@ impl Checker<'_> {
                 let value = self.eval(expr);
                 self.as_bool(&value, span, &what).map(Constant::Bool)
             }
-            Text => match self.eval(expr) {
-                Value::Text(text) => Some(Constant::Text(text.to_string())),
+            Str => match self.eval(expr) {
+                Value::Str(text) => Some(Constant::Str(text.to_string())),
                 other => {
                     self.wrong_kind(span, &format!("a text for {what}"), &other);
                     None
                 }
             },
-            Texts => match self.eval(expr) {
-                Value::Text(text) => Some(Constant::List(vec![Constant::Text(text.to_string())])),
-                other => self.texts(&other, span, &what),
+            StrList => match self.eval(expr) {
+                Value::Str(text) => Some(Constant::List(vec![Constant::Str(text.to_string())])),
+                other => self.strings(&other, span, &what),
             },
-            TextTuples => match self.eval(expr) {
+            StrTuples => match self.eval(expr) {
                 Value::List(list) => {
                     let tuples: Option<Vec<Constant>> =
-                        list.iter().map(|v| self.texts(v, span, &what)).collect();
+                        list.iter().map(|v| self.strings(v, span, &what)).collect();
                     Some(Constant::List(tuples?))
                 }
                 other => {
@@ -346,11 +346,11 @@ impl Checker<'_> {
         value: &Value,
         span: Span,
         what: &str,
-        wanted: &str,
+        expected: &str,
     ) -> Option<Constant> {
         // A unit that stood too close to its number was told already.
-        let behind = &self.sources.get(span.file).text[span.end as usize..];
-        if value.is_poison() || behind.starts_with(|c: char| c.is_ascii_alphanumeric()) {
+        let rest = &self.sources.get(span.file).text[span.end as usize..];
+        if value.is_poison() || rest.starts_with(|c: char| c.is_ascii_alphanumeric()) {
             return None;
         }
         let help = match value {
@@ -358,7 +358,7 @@ impl Checker<'_> {
             _ => None,
         };
         self.report(
-            Diagnostic::new(Code::UnitMismatch, span, format!("{what} needs {wanted}"))
+            Diagnostic::new(Code::UnitMismatch, span, format!("{what} needs {expected}"))
                 .label(format!("this is {}", value.describe()))
                 .maybe_help(help),
         );
@@ -403,7 +403,7 @@ impl Checker<'_> {
         }
     }
 
-    fn texts(&mut self, value: &Value, span: Span, what: &str) -> Option<Constant> {
+    fn strings(&mut self, value: &Value, span: Span, what: &str) -> Option<Constant> {
         let (Value::List(list) | Value::Tuple(list)) = value else {
             self.wrong_kind(
                 span,
@@ -412,26 +412,26 @@ impl Checker<'_> {
             );
             return None;
         };
-        let mut texts = Vec::new();
+        let mut strings = Vec::new();
         for value in list.iter() {
             match value {
-                Value::Text(text) => texts.push(Constant::Text(text.to_string())),
+                Value::Str(text) => strings.push(Constant::Str(text.to_string())),
                 other => {
                     self.wrong_kind(span, &format!("texts for {what}"), other);
                     return None;
                 }
             }
         }
-        Some(Constant::List(texts))
+        Some(Constant::List(strings))
     }
 
     /// `loss`, `[loss, accuracy]` or a pattern over variables.
     fn names(&mut self, expr: &Expr, what: &str) -> Option<Constant> {
         match &expr.kind {
-            ExprKind::Name(name) => Some(Constant::List(vec![Constant::Word(name.clone())])),
-            ExprKind::Text(pattern) => {
+            ExprKind::Name(name) => Some(Constant::List(vec![Constant::Name(name.clone())])),
+            ExprKind::Str(pattern) => {
                 self.glob(pattern, expr.span)?;
-                Some(Constant::List(vec![Constant::Text(pattern.clone())]))
+                Some(Constant::List(vec![Constant::Str(pattern.clone())]))
             }
             ExprKind::List(list) => {
                 let mut all = Vec::new();
@@ -485,13 +485,13 @@ impl Checker<'_> {
         let mut fine = true;
         for part in parts {
             match self.eval(part) {
-                Value::Text(text) => {
+                Value::Str(text) => {
                     fine &= self.glob(&text, part.span).is_some();
                     all.push((text.to_string(), part.span));
                 }
                 other => {
-                    let wanted = "a pattern over variable names, such as \"head/**\"";
-                    self.wrong_kind(part.span, wanted, &other);
+                    let expected = "a pattern over variable names, such as \"head/**\"";
+                    self.wrong_kind(part.span, expected, &other);
                     fine = false;
                 }
             }
@@ -511,7 +511,7 @@ impl Checker<'_> {
             && let Some(Constant::List(list)) = setting.get("vars")
         {
             for pattern in list.clone() {
-                if let Constant::Text(pattern) = pattern {
+                if let Constant::Str(pattern) = pattern {
                     self.glob(&pattern, span);
                 }
             }

@@ -1,4 +1,4 @@
-//! The names of state: all that outlives a step is kept, saved and found by name, so each name is given once.
+//! The names of state: all that outlives a step is state, saved and found by name, so each name is given once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,7 +27,7 @@ impl Checker<'_> {
             return;
         }
         let mut first: BTreeMap<String, Entry> = BTreeMap::new();
-        let mut told = BTreeSet::new();
+        let mut reported = BTreeSet::new();
         for entry in self.all_state(train) {
             let Some(older) = first.get(&entry.name) else {
                 first.insert(entry.name.clone(), entry);
@@ -35,7 +35,7 @@ impl Checker<'_> {
             };
             let place = entry.place.or(older.place);
             // A definition that is used for many variables makes the same mistake for each.
-            let (Some(place), true) = (place, told.insert((entry.place, older.place))) else {
+            let (Some(place), true) = (place, reported.insert((entry.place, older.place))) else {
                 continue;
             };
             let message = format!("two states would be called `{}`", entry.name);
@@ -59,7 +59,7 @@ impl Checker<'_> {
             place: None,
             help,
         }];
-        for variable in &self.world.variables {
+        for variable in &self.store.variables {
             all.push(Entry {
                 name: variable.name.clone(),
                 what: match variable.role {
@@ -77,8 +77,8 @@ impl Checker<'_> {
             self.of_group(group, help, &mut all);
         }
         for average in &train.averages {
-            all.extend(average.kept.iter().map(|kept| Entry {
-                name: kept.name.clone(),
+            all.extend(average.state.iter().map(|state| Entry {
+                name: state.name.clone(),
                 what: "part of this average".to_owned(),
                 place: Some(average.span),
                 help: "give the averages a name of their own: `name: \"slow\"`",
@@ -130,7 +130,7 @@ impl Checker<'_> {
         if train.accumulate > 1 {
             keep(MICRO.to_owned(), "accumulate");
             for update in train.groups.iter().flat_map(|g| &g.updates) {
-                let variable = &self.world.variables[update.variable.0 as usize];
+                let variable = &self.store.variables[update.variable.0 as usize];
                 keep(accumulated(&variable.name), "accumulate");
             }
         }

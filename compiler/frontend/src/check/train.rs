@@ -67,14 +67,14 @@ impl Checker<'_> {
                 }
             })
         });
-        self.world.rates = rates.values.iter().map(|ty| (**ty).clone()).collect();
+        self.store.rates = rates.values.iter().map(|ty| (**ty).clone()).collect();
         train.rates = rates;
         let broken = section
             .settings
             .iter()
             .any(|s| s.value == SettingValue::Bad);
-        let wants_optimizer = !section.settings.iter().any(|s| s.word.text == "optimizer");
-        if wants_optimizer && !broken {
+        let lacks_optimizer = !section.settings.iter().any(|s| s.word.text == "optimizer");
+        if lacks_optimizer && !broken {
             self.report(
                 Diagnostic::new(
                     Code::MissingSetting,
@@ -217,8 +217,8 @@ impl Checker<'_> {
                 train.averages.extend(averages);
                 continue;
             }
-            let wanted = |v: &VarId| matched.is_none_or(|vars| vars.contains(v));
-            let vars: Vec<VarId> = updated.iter().copied().filter(wanted).collect();
+            let selected = |v: &VarId| matched.is_none_or(|vars| vars.contains(v));
+            let vars: Vec<VarId> = updated.iter().copied().filter(selected).collect();
             match (vars.as_slice(), &one.vars) {
                 ([], Some((_, span))) if !self.has_errors() => {
                     let message = "this clip matches no variable that is trained";

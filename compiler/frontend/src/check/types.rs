@@ -17,7 +17,7 @@ pub(crate) type Bounds = HashMap<String, Class>;
 
 /// What the name of a type stands for.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Head {
+enum TypeName {
     DType(DType),
     /// A dtype variable that is not bound yet.
     Variable(Class),
@@ -62,26 +62,26 @@ pub(crate) fn is_tensor_type(ty: &Type, bounds: &Bounds) -> bool {
 
 impl Checker<'_> {
     /// What the name of a type stands for here.
-    fn head(&mut self, name: &Name, scalar: bool, bounds: &Bounds) -> Option<Head> {
+    fn head(&mut self, name: &Name, scalar: bool, bounds: &Bounds) -> Option<TypeName> {
         if let Some(binding) = self.frame().find(&name.text) {
             let (value, declared) = (binding.value.clone(), binding.span);
             match value {
                 Value::DType(dtype) => {
                     self.mark_used(declared);
-                    return Some(Head::DType(dtype));
+                    return Some(TypeName::DType(dtype));
                 }
                 Value::Poison => return None,
                 _ => {}
             }
         }
         if let Some(class) = bounds.get(&name.text) {
-            return Some(Head::Variable(*class));
+            return Some(TypeName::Variable(*class));
         }
         if scalar && let Some(kind) = KINDS.into_iter().find(|k| *k == name.text) {
-            return Some(Head::Kind(kind));
+            return Some(TypeName::Kind(kind));
         }
         if let Some(dtype) = DType::from_name(&name.text) {
-            return Some(Head::DType(dtype));
+            return Some(TypeName::DType(dtype));
         }
         let names = DType::ALL.iter().map(|d| d.name());
         let near = nearest(
@@ -152,13 +152,15 @@ impl Checker<'_> {
             return Value::Poison;
         };
         match head {
-            Head::Kind(kind) => self.match_kind(name, kind, value, span),
-            Head::DType(_) | Head::Variable(_) => self.match_tensor(name, ty, head, value, span),
+            TypeName::Kind(kind) => self.match_kind(name, kind, value, span),
+            TypeName::DType(_) | TypeName::Variable(_) => {
+                self.match_tensor(name, ty, head, value, span)
+            }
         }
     }
 
     fn match_kind(&mut self, name: &Name, kind: &str, value: Value, span: Span) -> Value {
-        let wanted = match kind {
+        let expected = match kind {
             "int" => "a whole number",
             "float" => "a number",
             "bool" => "`true` or `false`",
@@ -173,12 +175,12 @@ impl Checker<'_> {
                 None => value,
             },
             ("bool", Value::Bool(b)) => Value::Bool(b),
-            ("string", Value::Text(t)) => Value::Text(t),
+            ("string", Value::Str(t)) => Value::Str(t),
             ("int", other @ Value::Float(_)) => {
                 self.as_size(other, span, &format!("`{}`", name.text));
                 Value::Poison
             }
-            (_, other) => self.wrong_kind(span, &format!("{wanted} for `{}`", name.text), &other),
+            (_, other) => self.wrong_kind(span, &format!("{expected} for `{}`", name.text), &other),
         }
     }
 
@@ -186,15 +188,15 @@ impl Checker<'_> {
         &mut self,
         name: &Name,
         ty: &Type,
-        head: Head,
+        head: TypeName,
         value: Value,
         span: Span,
     ) -> Value {
         let natural = match (&head, &value) {
-            (Head::DType(dtype), _) => *dtype,
-            (Head::Variable(_), Value::Tensor(t)) => t.ty.dtype,
-            (Head::Variable(Class::Int), _) => DType::I64,
-            (Head::Variable(Class::Float), _) => DType::F32,
+            (TypeName::DType(dtype), _) => *dtype,
+            (TypeName::Variable(_), Value::Tensor(t)) => t.ty.dtype,
+            (TypeName::Variable(Class::Int), _) => DType::I64,
+            (TypeName::Variable(Class::Float), _) => DType::F32,
             _ => value.natural_dtype(),
         };
         if let Value::None = value {
@@ -205,19 +207,19 @@ impl Checker<'_> {
         };
         let found = tensor.ty.dtype;
         match head {
-            Head::DType(wanted) if wanted != found => {
-                let message = format!("`{}` must have `{wanted}` elements", name.text);
+            TypeName::DType(expected) if expected != found => {
+                let message = format!("`{}` must have `{expected}` elements", name.text);
                 let origin = match DType::from_name(&ty.name.text) {
                     Some(_) => None,
                     None => Some(format!(
-                        "`{}` is `{wanted}` because of an argument before it",
+                        "`{}` is `{expected}` because of an argument before it",
                         ty.name.text
                     )),
                 };
                 let mut error = Diagnostic::new(Code::DtypeMismatch, span, message)
                     .label(format!("this is `{}`", tensor.ty))
                     .help(format!(
-                        "nothing is converted silently: write `cast({}, {wanted})`",
+                        "nothing is converted silently: write `cast({}, {expected})`",
                         self.shown(span)
                     ));
                 if let Some(origin) = origin {
@@ -225,7 +227,7 @@ impl Checker<'_> {
                 }
                 return self.fail(error);
             }
-            Head::Variable(class) if !class.contains(found) => {
+            TypeName::Variable(class) if !class.contains(found) => {
                 let message = format!("`{}` must have {} elements", name.text, class_name(class));
                 let cast = if class == Class::Int { "i64" } else { "f32" };
                 let shown = self.shown(span);
@@ -243,7 +245,7 @@ impl Checker<'_> {
                         .help(format!("convert it: `cast({shown}, {cast})`")),
                 );
             }
-            Head::Variable(_) => {
+            TypeName::Variable(_) => {
                 self.bind_with(&ty.name, Value::DType(found), Target::Fixed("type"));
             }
             _ => {}
@@ -359,14 +361,14 @@ impl Checker<'_> {
             );
             return true;
         }
-        let Some(wanted) = self.size(expr, "a dimension") else {
+        let Some(expected) = self.size(expr, "a dimension") else {
             return false;
         };
-        if wanted == found.size {
+        if expected == found.size {
             return true;
         }
         let message = format!(
-            "`{}` has the wrong size in dimension {place}: expected {wanted}, found {}",
+            "`{}` has the wrong size in dimension {place}: expected {expected}, found {}",
             name.text, found.size
         );
         self.report(
@@ -400,8 +402,8 @@ impl Checker<'_> {
         named: bool,
     ) -> Option<TensorType> {
         let dtype = match self.head(&ty.name, false, bounds)? {
-            Head::DType(dtype) => dtype,
-            Head::Variable(class) => {
+            TypeName::DType(dtype) => dtype,
+            TypeName::Variable(class) => {
                 // Only definitions that are checked on their own meet this.
                 let dtype = if class == Class::Int {
                     DType::I64
@@ -411,7 +413,7 @@ impl Checker<'_> {
                 self.bind_with(&ty.name, Value::DType(dtype), Target::Fixed("type"));
                 dtype
             }
-            Head::Kind(_) => unreachable!("kinds are asked for scalars only"),
+            TypeName::Kind(_) => unreachable!("kinds are asked for scalars only"),
         };
         let mut dims = Vec::new();
         for dim in ty.dims.as_deref().unwrap_or(&[]) {

@@ -30,7 +30,7 @@ pub(crate) enum Value {
     Int(Size),
     Float(f64),
     Bool(bool),
-    Text(Rc<str>),
+    Str(Rc<str>),
     DType(DType),
     None,
     /// `all_but_last`, as an argument for axes.
@@ -168,11 +168,11 @@ pub(crate) enum InitValue {
     /// The same number everywhere.
     Fill(Value),
     /// An `init` of the language.
-    Def(Rc<Def>, Vec<Given>, Extent),
+    Def(Rc<Def>, Vec<ArgValue>, Extent),
 }
 
 impl InitValue {
-    pub(crate) fn of(def: Rc<Def>, given: Vec<Given>) -> InitValue {
+    pub(crate) fn of(def: Rc<Def>, given: Vec<ArgValue>) -> InitValue {
         let extent = Extent::around(given.iter().map(|g| &g.value));
         InitValue::Def(def, given, extent)
     }
@@ -180,7 +180,7 @@ impl InitValue {
 
 /// An argument that was evaluated.
 #[derive(Debug, Clone)]
-pub(crate) struct Given {
+pub(crate) struct ArgValue {
     pub name: Option<crate::ast::Name>,
     pub value: Value,
     pub span: Span,
@@ -191,8 +191,8 @@ impl Value {
         Value::Int(Size::fixed(n))
     }
 
-    pub(crate) fn text(text: &str) -> Value {
-        Value::Text(text.into())
+    pub(crate) fn str(text: &str) -> Value {
+        Value::Str(text.into())
     }
 
     pub(crate) fn list(values: Vec<Value>) -> Value {
@@ -217,7 +217,7 @@ impl Value {
                 Value::Tensor(t) => (5, t.ty.dtype),
                 Value::Float(_) => (4, DType::F32),
                 Value::Int(_) => (3, DType::I64),
-                Value::Text(_) => (2, DType::String),
+                Value::Str(_) => (2, DType::String),
                 Value::Bool(_) => (1, DType::Bool),
                 Value::List(list) | Value::Tuple(list) => match Value::common_dtype(list.iter()) {
                     DType::F32 => (4, DType::F32),
@@ -246,7 +246,7 @@ impl Value {
             | Value::Int(_)
             | Value::Float(_)
             | Value::Bool(_)
-            | Value::Text(_)
+            | Value::Str(_)
             | Value::DType(_)
             | Value::None
             | Value::AllButLast
@@ -271,7 +271,7 @@ impl Value {
             Value::Int(n) => format!("the whole number {n}"),
             Value::Float(x) => format!("the number {x:?}"),
             Value::Bool(b) => format!("`{b}`"),
-            Value::Text(t) => format!("the text {}", crate::syntax::quote(t)),
+            Value::Str(t) => format!("the text {}", crate::syntax::quote(t)),
             Value::DType(d) => format!("the type `{d}`"),
             Value::None => "`none`".to_owned(),
             Value::AllButLast => "`all_but_last`".to_owned(),
@@ -311,7 +311,7 @@ pub(crate) fn same(a: &Value, b: &Value) -> Option<bool> {
             a.value()? as f64 == *b
         }
         (Value::Bool(a), Value::Bool(b)) => a == b,
-        (Value::Text(a), Value::Text(b)) => a == b,
+        (Value::Str(a), Value::Str(b)) => a == b,
         (Value::DType(a), Value::DType(b)) => a == b,
         (Value::List(a), Value::List(b)) | (Value::Tuple(a), Value::Tuple(b)) => {
             if a.len() != b.len() {

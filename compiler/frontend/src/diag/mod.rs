@@ -57,7 +57,7 @@ impl Diagnostic {
     }
 
     /// A diagnostic that points nowhere.
-    pub fn without_place(code: Code, message: impl Into<String>) -> Diagnostic {
+    pub fn without_span(code: Code, message: impl Into<String>) -> Diagnostic {
         Diagnostic {
             span: None,
             ..Diagnostic::new(code, Span::default(), message)

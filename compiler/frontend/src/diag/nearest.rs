@@ -1,14 +1,14 @@
 //! "Did you mean": the nearest name by edit distance.
 
 /// Words longer than this are not compared, which takes the product of their lengths.
-const MAX_LENGTH: usize = 100;
+const MAX_WORD_LENGTH: usize = 100;
 
 /// The candidate that `word` was most likely meant to be, where one is near enough.
 pub(crate) fn nearest<'a>(
     word: &str,
     candidates: impl IntoIterator<Item = &'a str>,
 ) -> Option<&'a str> {
-    if word.len() > MAX_LENGTH {
+    if word.len() > MAX_WORD_LENGTH {
         return None;
     }
     let lower = word.to_lowercase();

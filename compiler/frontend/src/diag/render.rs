@@ -76,13 +76,13 @@ fn snippet<'a>(sources: &'a Sources, span: Span) -> Snippet<'a, annotate_snippet
 }
 
 /// How many bytes of one span, and how many before and behind it, are drawn.
-const MAX_DRAWN: usize = 4 << 10;
+const MAX_DRAWN_BYTES: usize = 4 << 10;
 
 /// The lines of the span, or what is near of them where they are very long.
 fn window(text: &str, span: Span) -> std::ops::Range<usize> {
     let drawn = drawn(text, span);
-    let from = near(text, drawn.start.saturating_sub(MAX_DRAWN));
-    let to = near(text, drawn.end + MAX_DRAWN);
+    let from = near(text, drawn.start.saturating_sub(MAX_DRAWN_BYTES));
+    let to = near(text, drawn.end + MAX_DRAWN_BYTES);
     let start = text[from..drawn.start]
         .rfind('\n')
         .map_or(from, |i| from + i + 1);
@@ -93,7 +93,7 @@ fn window(text: &str, span: Span) -> std::ops::Range<usize> {
 /// The part of the span that is drawn.
 fn drawn(text: &str, span: Span) -> std::ops::Range<usize> {
     let range = span.range();
-    range.start..range.end.min(near(text, range.start + MAX_DRAWN))
+    range.start..range.end.min(near(text, range.start + MAX_DRAWN_BYTES))
 }
 
 /// The last place between characters up to `at`.

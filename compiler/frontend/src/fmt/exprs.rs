@@ -19,7 +19,7 @@ impl Printer<'_> {
         self.token(&name.text);
     }
 
-    pub(super) fn text(&mut self, text: &Text) {
+    pub(super) fn text(&mut self, text: &StrLit) {
         self.rewritten(text.span, string::quote(&text.value));
     }
 
@@ -35,7 +35,7 @@ impl Printer<'_> {
         match &expr.kind {
             ExprKind::Number(number) => self.number(number),
             ExprKind::Quantity(number, unit) => self.quantity(number, *unit),
-            ExprKind::Text(value) => self.rewritten(expr.span, string::quote(value)),
+            ExprKind::Str(value) => self.rewritten(expr.span, string::quote(value)),
             ExprKind::Bool(value) => self.token(if *value { "true" } else { "false" }),
             ExprKind::Name(name) => self.token(name),
             ExprKind::Paren(inner) => {
@@ -100,7 +100,7 @@ impl Printer<'_> {
             match &postfix.kind {
                 PostfixKind::Call(arguments) => {
                     // `hook "name" (...)`: not a call of a string, but arguments behind one.
-                    if i == 0 && matches!(base.kind, ExprKind::Text(_)) {
+                    if i == 0 && matches!(base.kind, ExprKind::Str(_)) {
                         self.push(" ");
                     }
                     self.arguments(arguments);
@@ -261,8 +261,8 @@ impl Printer<'_> {
             self.push(" ");
             print(self);
         } else {
-            let parts = self.inside(print);
-            self.out.push(Doc::Hang(Nest::new(parts)));
+            let docs = self.inside(print);
+            self.out.push(Doc::Hang(Nest::new(docs)));
         }
     }
 

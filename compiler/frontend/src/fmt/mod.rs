@@ -10,15 +10,15 @@
 mod doc;
 mod exprs;
 mod items;
-mod notes;
 mod statements;
+mod trivia;
 
 use trainspec_ir::{FileId, Span};
 
 use crate::diag::{Code, Diagnostic};
 use crate::syntax;
 use doc::{Doc, Nest};
-use notes::{Gap, Note};
+use trivia::{Trivia, TriviaReader};
 
 /// The text in its canonical layout, or what is wrong with it. A byte order mark and carriage returns are repaired.
 ///
@@ -33,7 +33,7 @@ pub fn format(text: &str) -> Result<String, Vec<Diagnostic>> {
         return Err(errors);
     }
     let mut printer = Printer {
-        gap: Gap::new(text),
+        gap: TriviaReader::new(text),
         waiting: Vec::new(),
         out: Vec::new(),
     };
@@ -62,9 +62,9 @@ impl Blank {
 }
 
 struct Printer<'a> {
-    gap: Gap<'a>,
+    gap: TriviaReader<'a>,
     /// Comments that have been read and not yet written.
-    waiting: Vec<Note>,
+    waiting: Vec<Trivia>,
     out: Vec<Doc>,
 }
 
@@ -82,18 +82,18 @@ impl Printer<'_> {
     }
 
     fn group(&mut self, print: impl FnOnce(&mut Self)) {
-        let parts = self.inside(print);
-        self.out.push(Doc::Group(Nest::new(parts)));
+        let docs = self.inside(print);
+        self.out.push(Doc::Group(Nest::new(docs)));
     }
 
     fn group_with_braces(&mut self, print: impl FnOnce(&mut Self)) {
-        let parts = self.inside(print);
-        self.out.push(Doc::Group(Nest::with_braces(parts)));
+        let docs = self.inside(print);
+        self.out.push(Doc::Group(Nest::with_braces(docs)));
     }
 
     fn indent(&mut self, print: impl FnOnce(&mut Self)) {
-        let parts = self.inside(print);
-        self.out.push(Doc::Indent(Nest::new(parts)));
+        let docs = self.inside(print);
+        self.out.push(Doc::Indent(Nest::new(docs)));
     }
 
     // ---- Walking the text --------------------------------------------------------------------------------------------
@@ -158,8 +158,8 @@ impl Printer<'_> {
 
     /// Writes the waiting comments. Where there were any, a line must end behind them.
     fn flush(&mut self) -> bool {
-        let notes = std::mem::take(&mut self.waiting);
-        for (i, note) in notes.iter().enumerate() {
+        let trivia = std::mem::take(&mut self.waiting);
+        for (i, note) in trivia.iter().enumerate() {
             if i == 0 && note.trailing {
                 self.out.push(Doc::Comment(note.text.clone()));
             } else {
@@ -167,7 +167,7 @@ impl Printer<'_> {
                 self.push(note.text.as_str());
             }
         }
-        !notes.is_empty()
+        !trivia.is_empty()
     }
 
     /// A place inside a statement where a line may end.
@@ -196,9 +196,9 @@ impl Printer<'_> {
     fn flush_between(&mut self, blank: Blank) -> (bool, Blank) {
         self.read_gap();
         let mut blank = blank;
-        let notes = std::mem::take(&mut self.waiting);
-        let any = !notes.is_empty();
-        for (i, note) in notes.into_iter().enumerate() {
+        let trivia = std::mem::take(&mut self.waiting);
+        let any = !trivia.is_empty();
+        for (i, note) in trivia.into_iter().enumerate() {
             if i == 0 && note.trailing {
                 self.out.push(Doc::Comment(note.text));
                 continue;

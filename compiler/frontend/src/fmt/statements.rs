@@ -165,7 +165,7 @@ impl Printer<'_> {
     }
 
     /// ` as "name"`
-    pub(super) fn alias(&mut self, alias: Option<&Text>) {
+    pub(super) fn alias(&mut self, alias: Option<&StrLit>) {
         if let Some(alias) = alias {
             self.word("as");
             self.text(alias);

@@ -60,13 +60,13 @@ pub fn initial(cx: &Context<'_>) -> Result<Graph, Diagnostic> {
 /// What training keeps besides slots and scalars.
 fn of_training(cx: &Context<'_>, b: &Builder, train: &Train) -> Result<(), Diagnostic> {
     for average in &train.averages {
-        for kept in &average.kept {
+        for state in &average.state {
             let begins_as = match &average.source {
                 Averaged::Variable(var) => b.find_result(&cx.spec.variables[var.0 as usize].name),
                 Averaged::Value(..) => None,
             };
-            let zeros = || Ok(b.full(&cx.static_type(&kept.ty, average.span)?, 0.0));
-            b.result(&kept.name, begins_as.map_or_else(zeros, Ok)?);
+            let zeros = || Ok(b.full(&cx.static_type(&state.ty, average.span)?, 0.0));
+            b.result(&state.name, begins_as.map_or_else(zeros, Ok)?);
         }
     }
     if train.accumulate > 1 {

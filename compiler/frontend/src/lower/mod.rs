@@ -11,7 +11,7 @@ mod step;
 
 pub use initial::initial;
 pub use names::{dimension_names, dimensions_of_data};
-pub(crate) use step::wrongly_lazy;
+pub(crate) use step::lazy_errors;
 pub use step::{Step, apply_gradients, gradients, step, trained};
 
 use std::collections::BTreeMap;
@@ -147,7 +147,7 @@ pub fn map(cx: &Context<'_>, program: &Program, value: ValueId) -> Result<Graph,
 }
 
 fn the_model<'a>(cx: &Context<'a>) -> Result<&'a Model, Diagnostic> {
-    let missing = || Diagnostic::without_place(Code::MissingItem, "the spec has no `model`");
+    let missing = || Diagnostic::without_span(Code::MissingItem, "the spec has no `model`");
     cx.spec.model.as_ref().ok_or_else(missing)
 }
 

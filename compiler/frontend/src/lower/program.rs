@@ -11,7 +11,7 @@ use trainspec_ir::{DType, Size, Span, Tensor, TensorType};
 use crate::check::code_of;
 use crate::diag::{Code, Diagnostic};
 use crate::lower::{Context, GLOBAL_STEP, SEED, scan};
-use crate::typed::{Const, Node, Operand, Program, ValueId, VarId, What};
+use crate::typed::{Const, Node, NodeKind, Operand, Program, ValueId, VarId};
 
 /// Where the values of inputs come from: name, bound type, place.
 pub(super) type Inputs<'i, 'g> =
@@ -50,48 +50,48 @@ pub(super) fn nodes<'g>(
 ) -> Result<(), Diagnostic> {
     for node in nodes {
         b.at(node.span);
-        let results = match &node.what {
-            What::Input(name) => {
+        let results = match &node.kind {
+            NodeKind::Input(name) => {
                 let ty = cx.bind(&program.values[node.results.first.0 as usize], node.span)?;
                 vec![inputs(name, &ty, node.span)?]
             }
-            What::Const(known) => {
+            NodeKind::Const(known) => {
                 let ty = cx.bind(&program.values[node.results.first.0 as usize], node.span)?;
                 vec![constant(cx, b, known, ty.dtype, node.span)?]
             }
-            What::Step => vec![global_step(b).cast(cx.dtype(DType::F32))],
-            What::Read(var) => vec![read(cx, b, *var)?],
-            What::Write(var, value) => {
+            NodeKind::Step => vec![global_step(b).cast(cx.dtype(DType::F32))],
+            NodeKind::Read(var) => vec![read(cx, b, *var)?],
+            NodeKind::Write(var, value) => {
                 b.write(&cx.spec.variables[var.0 as usize].name, values.get(*value));
                 Vec::new()
             }
-            What::Op { op, operands, site } => {
+            NodeKind::Op { op, operands, site } => {
                 let results = call(cx, b, op, operands, site.as_deref(), values, node.span)?;
                 for (value, id) in results.iter().zip(node.results.iter()) {
                     b.name_counts(*value, &program.values[id.0 as usize]);
                 }
                 results
             }
-            What::Scan(scan) => scan::lower(cx, b, program, scan, node, values)?,
-            What::Grad { y, wrt, seed } => {
+            NodeKind::Scan(scan) => scan::lower(cx, b, program, scan, node, values)?,
+            NodeKind::Grad { y, wrt, seed } => {
                 let request = Request {
                     ys: vec![values.get(*y)],
                     xs: wrt.iter().map(|x| values.get(*x)).collect(),
                     seeds: vec![seed.map(|s| values.get(s))],
                     stops: Vec::new(),
                 };
-                let mut slopes = Vec::new();
-                for (x, slope) in request.xs.iter().zip(b.differentiate(&request)) {
-                    let Some(slope) = slope else {
+                let mut gradients = Vec::new();
+                for (x, gradient) in request.xs.iter().zip(b.differentiate(&request)) {
+                    let Some(gradient) = gradient else {
                         return Err(unconnected(node.span));
                     };
-                    let slope = slope.dense();
-                    b.same_counts(*x, slope);
-                    slopes.push(slope);
+                    let gradient = gradient.dense();
+                    b.same_counts(*x, gradient);
+                    gradients.push(gradient);
                 }
-                slopes
+                gradients
             }
-            What::Hessian { y, wrt } => {
+            NodeKind::Hessian { y, wrt } => {
                 vec![
                     b.hessian(values.get(*y), values.get(*wrt))
                         .ok_or_else(|| unconnected(node.span))?,
@@ -150,8 +150,8 @@ fn constant<'g>(
     Ok(match known {
         Const::Int(size) => b.int(dtype, cx.size(size, span)?),
         Const::Float(x) => b.scalar(dtype, *x),
-        Const::Bool(truth) => b.constant(Tensor::scalar(*truth)),
-        Const::Text(_) => {
+        Const::Bool(flag) => b.constant(Tensor::scalar(*flag)),
+        Const::Str(_) => {
             let message = "texts are read in `data`, but not computed with";
             return Err(Diagnostic::new(Code::TypeMismatch, span, message));
         }

@@ -7,7 +7,7 @@ use trainspec_ir::build::{Builder, Loop, Value};
 use crate::diag::{Code, Diagnostic};
 use crate::lower::program::{self, Values};
 use crate::lower::{Context, GLOBAL_STEP};
-use crate::typed::{Node, Operand, Program, Scan, ValueId, VarId, What};
+use crate::typed::{Node, NodeKind, Operand, Program, Scan, ValueId, VarId};
 
 /// Lowers a loop; gives its results.
 pub(super) fn lower<'g>(
@@ -155,16 +155,16 @@ impl Uses {
         self.used.extend(scan.nexts.iter().chain(&scan.yields));
         for node in &scan.body {
             self.made.extend(node.results.iter());
-            match &node.what {
-                What::Input(_) | What::Const(_) => {}
-                What::Step => self.step = true,
-                What::Read(var) => {
+            match &node.kind {
+                NodeKind::Input(_) | NodeKind::Const(_) => {}
+                NodeKind::Step => self.step = true,
+                NodeKind::Read(var) => {
                     self.reads.insert(*var);
                 }
-                What::Write(_, value) => {
+                NodeKind::Write(_, value) => {
                     self.used.insert(*value);
                 }
-                What::Op { op, operands, .. } => {
+                NodeKind::Op { op, operands, .. } => {
                     self.random |= op.random;
                     for operand in operands {
                         match operand {
@@ -176,14 +176,14 @@ impl Uses {
                         }
                     }
                 }
-                What::Scan(inner) => {
+                NodeKind::Scan(inner) => {
                     self.used.extend(inner.over.iter().chain(&inner.starts));
                     self.round(inner);
                 }
-                What::Grad { y, wrt, seed } => {
+                NodeKind::Grad { y, wrt, seed } => {
                     self.used.extend([y].into_iter().chain(wrt).chain(seed))
                 }
-                What::Hessian { y, wrt } => self.used.extend([y, wrt]),
+                NodeKind::Hessian { y, wrt } => self.used.extend([y, wrt]),
             }
         }
     }

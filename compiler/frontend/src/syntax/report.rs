@@ -8,9 +8,9 @@ use trainspec_ir::{FileId, Span};
 use crate::diag::{Code, Diagnostic};
 
 /// Words kept for later editions.
-const LATER: [&str; 4] = ["cluster", "export", "precision", "quantize"];
+const FUTURE_KEYWORDS: [&str; 4] = ["cluster", "export", "precision", "quantize"];
 /// Words with a meaning of their own that no name may have.
-const TAKEN: [&str; 13] = [
+const KEYWORDS: [&str; 13] = [
     "as", "const", "else", "false", "fn", "for", "if", "in", "let", "scan", "true", "use", "yield",
 ];
 
@@ -40,14 +40,14 @@ pub(super) fn failure(file: FileId, text: &str, offset: usize, error: &Error<Rul
     }
     let token = token_at(text, at);
     let span = Span::new(file, at, at + token.len());
-    if LATER.contains(&token) {
+    if FUTURE_KEYWORDS.contains(&token) {
         let message = format!("`{token}` is reserved: it will be part of the language later");
         return Diagnostic::new(Code::ReservedWord, span, message)
             .help("choose another name, or leave the item out");
     }
-    let wants_name = expected.contains(&Rule::name);
-    if TAKEN.contains(&token)
-        && wants_name
+    let expects_name = expected.contains(&Rule::name);
+    if KEYWORDS.contains(&token)
+        && expects_name
         && !expected.contains(&Rule::expr)
         && !expected.contains(&Rule::paren)
     {
@@ -69,13 +69,13 @@ pub(super) fn failure(file: FileId, text: &str, offset: usize, error: &Error<Rul
         )
         .help("a doc comment stands before what it documents; other comments begin with `//`");
     }
-    let behind = skip_space(text, at + token.len());
-    let name = token_at(text, behind);
-    if token == "spec" && TAKEN.iter().chain(&LATER).any(|w| *w == name) {
+    let after = skip_space(text, at + token.len());
+    let name = token_at(text, after);
+    if token == "spec" && KEYWORDS.iter().chain(&FUTURE_KEYWORDS).any(|w| *w == name) {
         let message = format!("`{name}` has a meaning of its own and cannot be a name");
         return Diagnostic::new(
             Code::ReservedWord,
-            Span::new(file, behind, behind + name.len()),
+            Span::new(file, after, after + name.len()),
             message,
         )
         .help(format!("choose another name, such as `{name}_`"));

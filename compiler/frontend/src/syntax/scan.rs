@@ -10,9 +10,9 @@ use crate::diag::{Code, Diagnostic};
 use crate::syntax::string;
 
 /// How deep brackets may nest.
-pub const MAX_DEPTH: usize = 100;
+pub const MAX_BRACKET_DEPTH: usize = 100;
 /// How many bytes a string may have.
-const MAX_STRING: usize = 64 << 10;
+const MAX_STRING_BYTES: usize = 64 << 10;
 /// After so many errors the scan gives up.
 const MAX_ERRORS: usize = 20;
 
@@ -286,10 +286,10 @@ impl Scanner<'_> {
     }
 
     fn check_string(&mut self, start: usize, body: &str) {
-        if body.len() > MAX_STRING {
+        if body.len() > MAX_STRING_BYTES {
             self.out.stop = true;
             let message = format!(
-                "this string has {} bytes; the limit is {MAX_STRING}",
+                "this string has {} bytes; the limit is {MAX_STRING_BYTES}",
                 body.len()
             );
             self.error(
@@ -382,7 +382,7 @@ impl Scanner<'_> {
                     "numbers carry no suffix: they take on the type of what they meet".to_owned()
                 }
             };
-            let message = format!("`{unit}` may not stand right behind a number");
+            let message = format!("`{unit}` may not stand right after a number");
             self.error(Code::NumberSuffix, suffix, self.at, &message, &help);
         }
     }
@@ -464,13 +464,13 @@ impl Scanner<'_> {
     }
 
     fn open(&mut self, bracket: char) {
-        if self.open.len() == MAX_DEPTH {
+        if self.open.len() == MAX_BRACKET_DEPTH {
             self.out.stop = true;
             self.error(
                 Code::TooDeep,
                 self.at,
                 self.at + 1,
-                &format!("brackets nest more than {MAX_DEPTH} deep here"),
+                &format!("brackets nest more than {MAX_BRACKET_DEPTH} deep here"),
                 "name inner parts with `let`, or move them into a `fn` or `block`",
             );
             return;

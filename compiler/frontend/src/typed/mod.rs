@@ -59,7 +59,7 @@ pub struct Program {
 #[derive(Debug, Clone)]
 pub struct Node {
     /// What it does.
-    pub what: What,
+    pub kind: NodeKind,
     /// The values it makes.
     pub results: Results,
     /// Where it comes from.
@@ -84,7 +84,7 @@ impl Results {
 
 /// What a node does.
 #[derive(Debug, Clone)]
-pub enum What {
+pub enum NodeKind {
     /// An input, a feature, or another value that comes from outside, by name.
     Input(String),
     /// A constant.
@@ -134,7 +134,7 @@ pub enum Const {
     /// A truth.
     Bool(bool),
     /// A text.
-    Text(String),
+    Str(String),
 }
 
 /// An operand of an operation.
@@ -331,7 +331,7 @@ pub struct Average {
     /// What is averaged.
     pub source: Averaged,
     /// What is kept: first the average itself.
-    pub kept: Vec<Kept>,
+    pub state: Vec<AverageState>,
     /// How it is computed; the inputs are `value` and what is kept, by name.
     pub program: Program,
     /// The new values of what is kept.
@@ -351,7 +351,7 @@ pub enum Averaged {
 
 /// Something that an average keeps from step to step.
 #[derive(Debug, Clone)]
-pub struct Kept {
+pub struct AverageState {
     /// The name in the program.
     pub source: &'static str,
     /// The name, as checkpoints have it.
@@ -522,9 +522,9 @@ pub enum Constant {
     /// A truth.
     Bool(bool),
     /// A text.
-    Text(String),
+    Str(String),
     /// A word that is no text, such as the name of a loss.
-    Word(String),
+    Name(String),
     /// An element type.
     DType(DType),
     /// When something happens.

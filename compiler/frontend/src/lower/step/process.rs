@@ -7,7 +7,7 @@ use trainspec_ir::{DType, Span, TensorType};
 
 use crate::diag::Diagnostic;
 use crate::lower::program::{self, Values};
-use crate::lower::step::{self, Slopes};
+use crate::lower::step::{self, Gradients};
 use crate::lower::{Context, GOOD_STEPS, LOSS_SCALE, MICRO, accumulated};
 use crate::typed::{Averaged, Clip, LossScale, Train};
 
@@ -46,9 +46,9 @@ pub(super) fn micro(b: &Builder) -> Value<'_> {
 }
 
 /// Does the same to the numbers of a gradient, whole or not.
-fn each<'g>(slope: Cotangent<'g>, f: impl FnOnce(Value<'g>) -> Value<'g>) -> Cotangent<'g> {
-    match slope {
-        Cotangent::Dense(whole) => Cotangent::Dense(f(whole)),
+fn each<'g>(gradient: Cotangent<'g>, f: impl FnOnce(Value<'g>) -> Value<'g>) -> Cotangent<'g> {
+    match gradient {
+        Cotangent::Dense(dense) => Cotangent::Dense(f(dense)),
         Cotangent::Rows(rows) => Cotangent::Rows(Rows {
             rows: f(rows.rows),
             ..rows
@@ -66,9 +66,9 @@ pub(super) fn loss_scale<'g>(cx: &Context<'_>, b: &'g Builder, train: &Train) ->
 }
 
 /// Divides gradients by the scale again.
-pub(super) fn unscale<'g>(all: &mut Slopes<'_, 'g>, scale: Value<'g>) {
-    for (_, _, slope) in all {
-        *slope = each(*slope, |g| g / scale.cast(g.dtype()));
+pub(super) fn unscale<'g>(all: &mut Gradients<'_, 'g>, scale: Value<'g>) {
+    for (_, _, gradient) in all {
+        *gradient = each(*gradient, |g| g / scale.cast(g.dtype()));
     }
 }
 
@@ -77,22 +77,22 @@ pub(super) fn accumulate<'g>(
     cx: &Context<'_>,
     b: &'g Builder,
     train: &Train,
-    all: &mut Slopes<'_, 'g>,
-    only_add: bool,
+    all: &mut Gradients<'_, 'g>,
+    accumulate_only: bool,
 ) {
-    for (_, update, slope) in all {
+    for (_, update, gradient) in all {
         let name = accumulated(step::name_of(cx, update.variable));
-        let slope_now = slope.dense();
-        let sum = b.read(&name, &slope_now.ty()) + slope_now;
-        match only_add {
+        let current = gradient.dense();
+        let sum = b.read(&name, &current.ty()) + current;
+        match accumulate_only {
             true => b.write(&name, sum),
             false => {
                 b.write(&name, b.full(&sum.ty(), 0.0));
-                *slope = Cotangent::Dense(sum / train.accumulate as f64);
+                *gradient = Cotangent::Dense(sum / train.accumulate as f64);
             }
         }
     }
-    let next = match only_add {
+    let next = match accumulate_only {
         true => micro(b) + b.int(DType::I64, 1),
         false => b.int(DType::I64, 0),
     };
@@ -100,11 +100,11 @@ pub(super) fn accumulate<'g>(
 }
 
 /// Whether all numbers of all gradients are finite.
-pub(super) fn all_finite<'g>(b: &'g Builder, all: &Slopes<'_, 'g>) -> Value<'g> {
+pub(super) fn all_finite<'g>(b: &'g Builder, all: &Gradients<'_, 'g>) -> Value<'g> {
     let mut fine = b.constant(trainspec_ir::Tensor::scalar(true));
-    for (_, _, slope) in all {
-        let numbers = match slope {
-            Cotangent::Dense(whole) => *whole,
+    for (_, _, gradient) in all {
+        let numbers = match gradient {
+            Cotangent::Dense(dense) => *dense,
             Cotangent::Rows(rows) => rows.masked().rows,
         };
         fine = fine.logical_and(numbers.is_finite().all(&numbers.axes()));
@@ -118,7 +118,7 @@ pub(super) fn clip<'g>(
     b: &'g Builder,
     train: &Train,
     rates: &Values<'g>,
-    all: &mut Slopes<'_, 'g>,
+    all: &mut Gradients<'_, 'g>,
 ) -> Result<(), Diagnostic> {
     for clip in &train.clips {
         let places: Vec<Option<usize>> = clip
@@ -132,7 +132,7 @@ pub(super) fn clip<'g>(
             seen.push(place.map(|i| {
                 all[i].2 = prepared(clip, all[i].2);
                 match all[i].2 {
-                    Cotangent::Dense(whole) => whole,
+                    Cotangent::Dense(dense) => dense,
                     Cotangent::Rows(rows) => rows.rows,
                 }
             }));
@@ -159,10 +159,10 @@ pub(super) fn clip<'g>(
 }
 
 /// A gradient in the form that a bound takes: the rows of a sparse one as they come, or the whole.
-fn prepared<'g>(clip: &Clip, slope: Cotangent<'g>) -> Cotangent<'g> {
-    match slope {
+fn prepared<'g>(clip: &Clip, gradient: Cotangent<'g>) -> Cotangent<'g> {
+    match gradient {
         Cotangent::Rows(rows) if clip.by_rows => Cotangent::Rows(rows.masked()),
-        slope => Cotangent::Dense(slope.dense()),
+        gradient => Cotangent::Dense(gradient.dense()),
     }
 }
 
@@ -190,14 +190,14 @@ pub(super) fn average<'g>(
             if name == "value" {
                 return Ok(now);
             }
-            match average.kept.iter().find(|k| k.source == name) {
-                Some(kept) => Ok(b.read(&kept.name, &Type::of(ty).expect("it is bound"))),
+            match average.state.iter().find(|k| k.source == name) {
+                Some(state) => Ok(b.read(&state.name, &Type::of(ty).expect("it is bound"))),
                 None => Err(step::unknown_input(name, span)),
             }
         };
         let values = program::lower(cx, b, &average.program, &mut inputs)?;
-        for (kept, value) in average.kept.iter().zip(&average.values) {
-            writer.write(&kept.name, values.get(*value));
+        for (state, value) in average.state.iter().zip(&average.values) {
+            writer.write(&state.name, values.get(*value));
         }
     }
     Ok(())

@@ -98,7 +98,7 @@ impl Builder<'_> {
                     None => ExprKind::Number(number),
                 }
             }
-            Rule::string => ExprKind::Text(string::literal_value(pair.as_str())),
+            Rule::string => ExprKind::Str(string::literal_value(pair.as_str())),
             Rule::boolean => ExprKind::Bool(pair.as_str() == "true"),
             Rule::name => ExprKind::Name(pair.as_str().to_owned()),
             Rule::list => ExprKind::List(self::parts(pair).map(|p| self.expr(p)).collect()),

@@ -136,8 +136,8 @@ impl Builder<'_> {
         }
     }
 
-    fn text(&self, pair: Pair<'_, Rule>) -> Text {
-        Text {
+    fn text(&self, pair: Pair<'_, Rule>) -> StrLit {
+        StrLit {
             value: string::literal_value(pair.as_str()),
             span: self.span(&pair),
         }
@@ -173,13 +173,13 @@ impl Builder<'_> {
     }
 
     /// The span of a pair without its leading docs.
-    fn span_behind_docs(&self, pair: &Pair<'_, Rule>) -> Span {
+    fn span_after_docs(&self, pair: &Pair<'_, Rule>) -> Span {
         let whole = self.span(pair);
-        let behind = pair
+        let after = pair
             .clone()
             .into_inner()
             .find(|p| p.as_rule() != Rule::outer_doc);
-        match behind {
+        match after {
             Some(first) => Span {
                 start: self.place(first.as_span().start()) as u32,
                 ..whole
@@ -208,7 +208,7 @@ impl Builder<'_> {
     }
 
     fn item(&mut self, pair: Pair<'_, Rule>) -> Item {
-        let span = self.span_behind_docs(&pair);
+        let span = self.span_after_docs(&pair);
         let mut parts = parts(pair).peekable();
         let docs = self.docs(&mut parts);
         let inner = next(&mut parts);
@@ -284,7 +284,7 @@ impl Builder<'_> {
     }
 
     fn setting(&mut self, pair: Pair<'_, Rule>) -> Setting {
-        let span = self.span_behind_docs(&pair);
+        let span = self.span_after_docs(&pair);
         let mut parts = parts(pair).peekable();
         let docs = self.docs(&mut parts);
         let word = self.name(next(&mut parts));
@@ -334,7 +334,7 @@ impl Builder<'_> {
         }
     }
 
-    fn alias(&self, pair: Option<Pair<'_, Rule>>) -> Option<Text> {
+    fn alias(&self, pair: Option<Pair<'_, Rule>>) -> Option<StrLit> {
         pair.map(|p| self.text(next(&mut parts(p))))
     }
 
@@ -409,7 +409,7 @@ impl Builder<'_> {
     }
 
     fn param(&mut self, pair: Pair<'_, Rule>) -> Param {
-        let span = self.span_behind_docs(&pair);
+        let span = self.span_after_docs(&pair);
         let is_const = pair
             .clone()
             .into_inner()

@@ -13,7 +13,7 @@ use crate::diag::{Code, Diagnostic};
 use crate::syntax::report;
 
 /// How many bytes of statements are parsed at once.
-const PIECE: usize = 4 << 10;
+const CHUNK_BYTES: usize = 4 << 10;
 
 impl Builder<'_> {
     /// The body of an item, parsed in pieces.
@@ -33,7 +33,7 @@ impl Builder<'_> {
             // As many statements as make a piece worth its while.
             let mut stop = end;
             while let Some(at) = ends.next() {
-                if at - start >= PIECE && ends.peek().is_some() {
+                if at - start >= CHUNK_BYTES && ends.peek().is_some() {
                     stop = at;
                     break;
                 }
@@ -172,8 +172,8 @@ impl Builder<'_> {
                 group.push(next);
             }
             let foreign = report::foreign_word(self.text, first);
-            let told = starts.range(whole.start..=whole.end).next().is_some();
-            if group.len() == 1 || !(told || foreign.is_some()) {
+            let reported = starts.range(whole.start..=whole.end).next().is_some();
+            if group.len() == 1 || !(reported || foreign.is_some()) {
                 joined.append(&mut group);
                 continue;
             }
@@ -202,8 +202,8 @@ impl Builder<'_> {
         let mut here = self.errors.split_off(since);
         here.retain(|e| {
             let start = e.span.map_or(0, |s| s.start);
-            let behind = replaced.partition_point(|(whole, _)| whole.start <= start);
-            behind == 0 || start > replaced[behind - 1].0.end
+            let after = replaced.partition_point(|(whole, _)| whole.start <= start);
+            after == 0 || start > replaced[after - 1].0.end
         });
         self.errors.append(&mut here);
         self.errors
@@ -212,7 +212,7 @@ impl Builder<'_> {
     }
 
     pub(super) fn statement(&mut self, pair: Pair<'_, Rule>) -> Statement {
-        let span = self.span_behind_docs(&pair);
+        let span = self.span_after_docs(&pair);
         let mut parts = parts(pair).peekable();
         let docs = self.docs(&mut parts);
         let inner = next(&mut parts);

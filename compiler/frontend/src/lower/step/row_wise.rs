@@ -17,7 +17,7 @@ pub(super) fn asked_lazy(group: &Group) -> Option<bool> {
 }
 
 /// Finds groups that are told to be lazy, though they look at all of a variable.
-pub(crate) fn wrongly_lazy(spec: &Spec) -> Result<Vec<Diagnostic>, Diagnostic> {
+pub(crate) fn lazy_errors(spec: &Spec) -> Result<Vec<Diagnostic>, Diagnostic> {
     let binding = Binding::new();
     let cx = Context::new(spec, &binding);
     let mut found = Vec::new();
@@ -84,7 +84,7 @@ pub(super) fn program(cx: &Context<'_>, update: &Update, count: usize) -> Progra
     let whole: Vec<&Size> = variable.ty.shape.0.iter().map(|d| &d.size).collect();
     let mut program = update.program.clone();
     for node in &mut program.nodes {
-        let typed::What::Op { op, operands, .. } = &mut node.what else {
+        let typed::NodeKind::Op { op, operands, .. } = &mut node.kind else {
             continue;
         };
         if !matches!(op.name, "fill" | "broadcast_to") {
