@@ -1,35 +1,35 @@
-//! What the language knows besides operations and the library: the settings of data sets, trainings, evaluations and hooks.
+//! Signatures of the built-in settings: of data sets, `train`, `eval`, hooks and summaries.
 //!
-//! A table of signatures. Their arguments are checked by `check/settings.rs`; what they do is the runtime's business.
+//! A table. Their arguments are checked by `check/settings.rs`; what they do is the runtime's business.
 
-/// What an argument of a setting is.
+/// The type of an argument of a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)] // each is named after what it takes
 pub enum SettingKind {
     Str,
-    /// A text or a list of texts.
+    /// A string or a list of strings.
     StrList,
     Int,
-    /// A whole number above zero.
+    /// A positive integer.
     Count,
     Number,
     /// A number, or a value that changes with `step`.
     Rate,
-    /// The same, with the update that is being made among those that `step` counts.
+    /// A [`SettingKind::Rate`] whose `step` already counts the update being computed.
     RateAfter,
     Bool,
     Keyword(&'static [&'static str]),
-    /// A time.
+    /// A duration.
     Duration,
-    /// Steps, epochs or a time.
+    /// A number of steps or epochs, or a duration.
     Interval,
     /// The name of something in the spec.
     Name,
     /// A name or a list of names, or a pattern over variable names.
     Names,
-    /// A list of pairs (or triples) of texts.
+    /// A list of pairs (or triples) of strings.
     StrTuples,
-    /// Whole numbers.
+    /// A list of integers.
     Ints,
 }
 
@@ -116,30 +116,30 @@ pub const SETTINGS: &[SettingSignature] = &[
     one("source", "npz", "Named arrays; records are their rows.", &[need("path", Str)]),
     one("source", "text", "Lines of text; the feature is `line`.", &[need("path", StrList)]),
     one("source", "memory", "What the program hands in under a name.", &[need("name", Str)]),
-    many("data", "shuffle", "Mixes records in a buffer.", &[need("buffer", Count), may("seed", Int)]),
-    many("data", "epochs", "Goes over the records so many times.", &[need("count", Count)]),
-    many("data", "repeat", "Goes over the records for ever.", &[]),
+    many("data", "shuffle", "Shuffles records in a buffer.", &[need("buffer", Count), may("seed", Int)]),
+    many("data", "epochs", "Repeats the records for a number of epochs.", &[need("count", Count)]),
+    many("data", "repeat", "Repeats the records indefinitely.", &[]),
     one("data", "batch", "Joins records into batches.", &[need("size", Count), may("remainder", Keyword(&["drop", "keep", "error"])), may("pad", Bool)]),
     many("data", "take", "Keeps the first records.", &[need("count", Count)]),
     many("data", "skip", "Leaves out the first records.", &[need("count", Count)]),
-    many("data", "split", "Keeps one of two parts, chosen at random by the seed.", &[need("part", Keyword(&["train", "holdout"])), need("holdout", Number), may("seed", Int)]),
+    many("data", "split", "Keeps one of two subsets, chosen at random by the seed.", &[need("part", Keyword(&["train", "holdout"])), need("holdout", Number), may("seed", Int)]),
     one("data", "cache", "Keeps decoded records in memory.", &[]),
     one("data", "prefetch", "Prepares batches ahead.", &[need("count", Count)]),
     one("data", "shard", "Keeps every count-th record.", &[need("index", Int), need("count", Count)]),
     one("data", "interleave", "Reads several files in turn.", &[need("cycle", Count), may("block", Count)]),
     one("train", "data", "What is trained on.", &[need("name", Name)]),
-    one("train", "steps", "Stops after so many updates.", &[need("count", Count)]),
-    one("train", "epochs", "Stops after so many passes over the data.", &[need("count", Count)]),
+    one("train", "steps", "Stops after a number of updates.", &[need("count", Count)]),
+    one("train", "epochs", "Stops after a number of passes over the data.", &[need("count", Count)]),
     one("train", "seed", "The seed of everything random.", &[need("value", Int)]),
-    one("train", "accumulate", "Averages the gradients of so many micro-batches.", &[need("count", Count)]),
+    one("train", "accumulate", "Gradient accumulation: averages the gradients of a number of micro-batches.", &[need("count", Count)]),
     many("train", "freeze", "Leaves variables as they are.", &[need("pattern", StrList)]),
-    many("train", "ema", "Keeps moving averages of variables, or of values of the model.", &[need("decay", Rate), may("num_updates", RateAfter), may("zero_debias", Bool), may("tensors", Names), may("name", Str)]),
+    many("train", "ema", "Keeps exponential moving averages of variables, or of values of the model.", &[need("decay", Rate), may("num_updates", RateAfter), may("zero_debias", Bool), may("tensors", Names), may("name", Str)]),
     many("clip", "global_norm", "Scales all gradients together.", &[need("norm", Rate), may("use_norm", Rate)]),
     many("clip", "norm", "Scales each gradient.", &[need("norm", Rate), may("axes", Ints)]),
     many("clip", "average_norm", "Scales each gradient by its average norm.", &[need("norm", Rate)]),
     many("clip", "value", "Bounds each element of a gradient.", &[need("low", Rate), need("high", Rate)]),
     one("loss_scale", "fixed", "Multiplies the loss by a constant while gradients are computed.", &[need("scale", Number)]),
-    one("loss_scale", "dynamic", "Finds the largest scale without overflow.", &[may("initial", Number), may("growth_steps", Count), may("multiplier", Number)]),
+    one("loss_scale", "dynamic", "Adapts the scale: grows it until gradients overflow, then shrinks it.", &[may("initial", Number), may("growth_steps", Count), may("multiplier", Number)]),
     one("eval", "data", "What is evaluated on.", &[need("name", Name)]),
     one("eval", "every", "How often.", &[need("interval", SettingKind::Interval)]),
     one("eval", "with", "With averages in place of the variables.", &[need("what", Keyword(&["ema"]))]),
@@ -153,13 +153,13 @@ pub const SETTINGS: &[SettingSignature] = &[
     many("hooks", "step_counter", "Measures steps per second.", &[may("every", SettingKind::Interval), may("dir", Str)]),
     many("hooks", "stop_at", "Stops at a step.", &[may("last_step", Count), may("num_steps", Count)]),
     many("hooks", "profile", "Writes profiles.", &[may("every", SettingKind::Interval), may("dir", Str)]),
-    many("hooks", "wait_for_step", "Waits until the training has come so far.", &[need("step", Count)]),
+    many("hooks", "wait_for_step", "Waits until the global step has reached a value.", &[need("step", Count)]),
     many("hooks", "final_ops", "Computes values at the end.", &[need("names", Names)]),
     many("summary", "scalar", "Numbers.", &[need("names", Names)]),
     many("summary", "histogram", "Distributions.", &[need("names", Names)]),
     many("summary", "image", "Pictures.", &[need("names", Names), may("max_outputs", Count)]),
     many("summary", "audio", "Sound.", &[need("names", Names), need("sample_rate", Count), may("max_outputs", Count)]),
-    many("summary", "text", "Texts.", &[need("names", Names)]),
+    many("summary", "text", "Strings.", &[need("names", Names)]),
     one("warm_start", "warm_start", "Takes variables from an older checkpoint.", &[need("checkpoint", Str), may("vars", StrList), may("rename", StrTuples), may("vocab", StrTuples)]),
 ];
 

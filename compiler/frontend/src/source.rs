@@ -1,4 +1,4 @@
-//! The texts handed in, and where a byte of them stands.
+//! Source texts, and the line and column of a byte offset (the source map).
 
 use std::sync::Arc;
 
@@ -54,7 +54,7 @@ impl Sources {
         FileId((self.files.len() - 1) as u32)
     }
 
-    /// The text behind an id, which must be one of this collection's.
+    /// The text of an id, which must be one of this collection's.
     pub fn get(&self, id: FileId) -> &Source {
         &self.files[id.0 as usize]
     }
@@ -73,16 +73,16 @@ impl Sources {
     }
 }
 
-/// Why a text could not be had.
+/// Why a source text could not be loaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LoadError {
     /// There is none of that name.
     NotFound,
-    /// It is there, but cannot be used; the words say why.
+    /// It exists, but cannot be used; the string says why.
     Refused(String),
 }
 
-/// Finds the text behind `use "path";`. The compiler opens no file itself: whoever calls it hands in one of these.
+/// Finds the text for `use "path";`. The compiler opens no file itself: whoever calls it hands in one of these.
 pub trait Loader {
     /// The text at `path`, which the file named `from` asks for, with the name it shall go by. Two paths to one file
     /// must give one name.

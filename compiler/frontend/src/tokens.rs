@@ -1,4 +1,4 @@
-//! Rust tokens as the text of a spec, for macros.
+//! Rust tokens as the text of a spec, with a source map back to the tokens, for macros.
 //!
 //! In: the tokens between the braces of a macro. Out: a text that parses as they would, and for every byte of it the
 //! token it came from. Comments are gone by then, and documentation has become `#[doc]` attributes.
@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use proc_macro2::{Delimiter, Spacing, Span, TokenStream, TokenTree};
 
-/// The text of some tokens, and where each of them came from.
+/// The text of some tokens, and the source map to their spans.
 #[derive(Debug, Clone)]
 pub struct TokenText {
     /// The text.
@@ -34,7 +34,7 @@ pub fn text_of(stream: TokenStream) -> TokenText {
 }
 
 impl TokenText {
-    /// The place of the token that the range begins in. An empty range behind a token belongs to that token, and a range
+    /// The place of the token that the range begins in. An empty range after a token belongs to that token, and a range
     /// that begins between two tokens to the second. `None` if there are no tokens.
     pub fn span_at(&self, range: Range<usize>) -> Option<Span> {
         let after = self
@@ -83,7 +83,7 @@ impl TokenText {
         }
     }
 
-    /// Writes a token and the space behind it.
+    /// Writes a token and the space after it.
     fn push(&mut self, token: &str, span: Span) {
         let start = self.text.len();
         self.text.push_str(token);

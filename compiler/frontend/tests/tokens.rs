@@ -70,7 +70,7 @@ fn a_syntax_error_is_at_its_token() {
 }
 
 #[test]
-fn a_missing_semicolon_is_behind_its_token() {
+fn a_missing_semicolon_is_reported_after_its_token() {
     error_is_at([
         "fn f(x) {",
         "    f(x) other; }", //
@@ -92,12 +92,12 @@ fn ranges_find_their_tokens() {
     let text = tokens("const ab = 1;");
     assert_eq!(text.text, "const ab = 1 ;\n");
     let column = |range| text.span_at(range).map(|s| s.start().column);
-    assert_eq!(column(6..8), Some(6), "a whole token");
+    assert_eq!(column(6..8), Some(6), "one token");
     assert_eq!(column(7..12), Some(6), "from its middle");
-    assert_eq!(column(8..8), Some(6), "right behind it");
+    assert_eq!(column(8..8), Some(6), "right after it");
     assert_eq!(column(6..6), Some(6), "right before it");
     assert_eq!(column(5..9), Some(6), "from the space before it");
     assert_eq!(column(12..13), Some(12), "from the space before the last");
-    assert_eq!(column(15..15), Some(12), "behind everything");
+    assert_eq!(column(15..15), Some(12), "after everything");
     assert_eq!(tokens("").span_at(0..0).map(|s| s.start().column), None);
 }

@@ -1,4 +1,4 @@
-//! Moving averages of variables and of values of the model.
+//! Exponential moving averages (EMA) of variables and of values of the model.
 
 use trainspec_ir::{Size, Span, TensorType};
 
@@ -10,16 +10,16 @@ use crate::typed::{
     self, Average, AverageState, Averaged, Constant, NodeKind, Role, Setting, ValueId, VarId,
 };
 
-/// What a shadow is called behind the name of what it follows, unless the setting says otherwise.
+/// The default suffix of a shadow variable, as in TensorFlow.
 pub(crate) const NAME: &str = "ExponentialMovingAverage";
 
-/// What an average of that name is called.
+/// The name of the shadow variable of `variable`.
 pub(crate) fn name_of(variable: &str, own: &str) -> String {
     format!("{variable}/{own}")
 }
 
 impl Checker<'_> {
-    /// Refuses a decay that is none.
+    /// Rejects a decay outside of 0..=1.
     pub(crate) fn check_average(&mut self, setting: &Setting) -> bool {
         let decay = match setting.get("decay") {
             Some(Constant::Float(x)) => *x,
@@ -34,8 +34,8 @@ impl Checker<'_> {
         false
     }
 
-    /// The averages that a setting asks for: of the variables it matches, or of all that are trained, and of the values that it
-    /// names.
+    /// The averages that a setting requests: of the variables it matches, or of all that are trained, and of the values that
+    /// it names.
     pub(crate) fn expand_averages(
         &mut self,
         setting: &Setting,
@@ -55,7 +55,7 @@ impl Checker<'_> {
         let vars = match (matched, named.is_empty()) {
             (Some(vars), _) => vars,
             (None, true) => trained,
-            // Values are named, variables are not: it is about the values.
+            // Only values are named, so no variable is averaged.
             (None, false) => &[],
         };
         for var in vars {
@@ -72,7 +72,7 @@ impl Checker<'_> {
         let mut averages = Vec::new();
         for (source, name, ty) in sources {
             let name = name_of(&name, &own);
-            // As in TensorFlow the average of a variable begins with the variable, so that there is nothing to correct.
+            // As in TensorFlow the average of a variable starts at the variable, so it needs no bias correction.
             let debias = debias && matches!(source, Averaged::Value(..));
             averages.extend(self.average(setting, source, name, ty, debias));
         }
@@ -115,7 +115,7 @@ impl Checker<'_> {
         })
     }
 
-    /// The new values of what is kept.
+    /// The new values of the state.
     fn averaged(
         &mut self,
         setting: &Setting,
@@ -147,7 +147,7 @@ impl Checker<'_> {
                 let corrected = self.call_library("debiased_average", given, span);
                 vec![corrected, biased, count]
             }
-            _ => unreachable!("an average keeps itself, or itself and what corrects it"),
+            _ => unreachable!("the state is the average, or the average and its bias correction"),
         };
         next.iter()
             .map(|value| Some(self.as_tensor(value, ty.dtype, span)?.id))

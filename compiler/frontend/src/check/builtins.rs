@@ -1,4 +1,4 @@
-//! Functions that the checker answers itself: questions about types, gradients, errors.
+//! Compile-time builtins: type and shape queries, `grad`, `hessian`, `old`, `fail`.
 
 use trainspec_ir::{Shape, Size, Span, TensorType};
 
@@ -59,7 +59,7 @@ impl Checker<'_> {
                     self.gave_up = !self.calls.is_empty();
                     self.fail(Diagnostic::new(Code::BadValue, span, message))
                 }
-                other => self.wrong_kind(first.span, "a text", &other.clone()),
+                other => self.wrong_kind(first.span, "a string", &other.clone()),
             },
             Builtin::Old => self.fail(
                 Diagnostic::new(
@@ -244,7 +244,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Whether `step` means something here.
+    /// Whether `step` is defined here.
     pub(crate) fn step_in_sight(&self) -> bool {
         match self.frame().kind {
             FrameKind::Model | FrameKind::Schedule | FrameKind::Optimizer | FrameKind::Train => {

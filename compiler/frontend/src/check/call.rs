@@ -1,4 +1,4 @@
-//! Calls: which argument belongs to which parameter, and the expansion of definitions.
+//! Calls: binding of arguments to parameters, and inlining of definitions.
 
 use std::rc::Rc;
 
@@ -138,7 +138,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Expands a definition: binds its parameters in a frame of its own and runs its body.
+    /// Inlines a definition: binds its parameters in a frame of its own and runs its body.
     ///
     /// `path` is the variable scope; `None` keeps the caller's.
     pub(crate) fn expand(
@@ -152,7 +152,7 @@ impl Checker<'_> {
         self.expand_with(def, kind, given, span, path, |_| {})
     }
 
-    /// The same, with names that only this expansion sees.
+    /// Inlines a definition like [`Checker::expand`], with additional names bound in its frame.
     pub(crate) fn expand_with(
         &mut self,
         def: &Rc<Def>,
@@ -178,7 +178,7 @@ impl Checker<'_> {
         }
         self.expanded.insert(def.ast.name.span);
         if given.iter().any(|g| poisoned(&g.value)) {
-            // What follows from a mistake says nothing new.
+            // Errors that follow from an earlier one are not reported.
             self.depth -= 1;
             return Value::Poison;
         }

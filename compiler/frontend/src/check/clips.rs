@@ -1,4 +1,4 @@
-//! Bounds on gradients: the functions of the library, called with gradients.
+//! Gradient clipping: calls of the clip functions of the library.
 
 use trainspec_ir::{DType, Span};
 
@@ -8,7 +8,7 @@ use crate::check::value::{ArgValue, Callable, Value};
 use crate::diag::{Code, Diagnostic};
 use crate::typed::{Clip, Constant, NodeKind, Setting, ValueId, VarId};
 
-/// The kinds of clips, the functions behind them, and whether each sees one gradient and may see the rows of a sparse one.
+/// The kinds of clips, their library functions, and whether each takes one gradient and may take the rows of a sparse one.
 const KINDS: [(&str, &str, ClipInput); 4] = [
     ("value", "clip_by_value", ClipInput::Each { by_rows: true }),
     ("norm", "clip_by_norm", ClipInput::Each { by_rows: true }),
@@ -21,17 +21,17 @@ const KINDS: [(&str, &str, ClipInput); 4] = [
     ("global_norm", "clip_by_global_norm", ClipInput::All),
 ];
 
-/// What a function is given.
+/// The argument of a clip function.
 #[derive(Debug, Clone, Copy)]
 enum ClipInput {
     /// One gradient.
     Each { by_rows: bool },
-    /// A list of gradients; it gives the list, and more behind it.
+    /// A list of gradients; the first result is the list of clipped ones.
     All,
 }
 
 impl Checker<'_> {
-    /// Refuses bounds that are no bounds.
+    /// Rejects invalid bounds.
     pub(crate) fn check_clip(&mut self, setting: &Setting) -> bool {
         let number = |name: &str| match setting.get(name) {
             Some(Constant::Float(x)) => Some(*x),
@@ -61,7 +61,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Expands a clip for the variables whose gradients it bounds.
+    /// Expands a clip for the variables whose gradients it clips.
     pub(crate) fn expand_clip(&mut self, setting: &Setting, vars: &[VarId]) -> Vec<Clip> {
         let Some((_, function, input)) = KINDS.iter().find(|(kind, ..)| *kind == setting.word)
         else {
@@ -90,7 +90,7 @@ impl Checker<'_> {
         clips
     }
 
-    /// The values of bounded gradients.
+    /// The clipped gradients.
     fn clipped(
         &mut self,
         function: &str,

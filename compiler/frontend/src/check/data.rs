@@ -1,4 +1,4 @@
-//! Data sets: their source, features and stages, and whether they fit the model.
+//! Data sets (input pipelines): their source, features and stages, and whether they fit the model.
 
 use std::collections::BTreeMap;
 
@@ -12,13 +12,13 @@ use crate::check::value::Value;
 use crate::diag::{Code, Diagnostic, nearest};
 use crate::typed::{self, Constant, DataSet, Feature, NodeKind, Program, Stage, ValueId};
 
-/// What flows through a data set so far.
+/// The input pipeline as checked so far.
 struct Pipeline {
     features: Vec<Feature>,
     elements: BTreeMap<String, (TensorType, Span)>,
     stages: Vec<Stage>,
     batched: Option<Span>,
-    /// Features whose declaration or value was refused.
+    /// Features whose declaration or value has an error.
     broken: Vec<Name>,
 }
 
@@ -111,7 +111,7 @@ impl Checker<'_> {
         self.call_setting(setting)
     }
 
-    /// `word "name" (constants)`: something that the Rust program registers. The outer `None` where it is not that.
+    /// `word "name" (constants)`: a source or hook that the Rust program registers. The outer `None` where the setting has another form.
     pub(crate) fn registered(&mut self, setting: &ast::Setting) -> Option<Option<typed::Setting>> {
         let SettingValue::Value(expr) = &setting.value else {
             return None;
@@ -147,7 +147,7 @@ impl Checker<'_> {
         }))
     }
 
-    /// A known value, as settings keep it.
+    /// A compile-time value as the constant of a setting.
     pub(crate) fn constant_value(&mut self, value: &Value, span: Span) -> Option<Constant> {
         Some(match value {
             Value::Int(n) => Constant::Int(n.clone()),
@@ -574,7 +574,7 @@ fn is_batch(stage: &Stage) -> bool {
     matches!(stage, Stage::Setting(s) if s.word == "batch")
 }
 
-/// Unifies the dimensions of an input with those of a feature; what to say where that fails.
+/// Unifies the dimensions of an input with those of a feature; gives the message where that fails.
 fn fit_dims(
     sizes: &mut BTreeMap<String, (Size, String)>,
     input: &Feature,
@@ -600,7 +600,7 @@ fn fit_dims(
         if bound == given.size {
             continue;
         }
-        // A bare name is bound by the first feature that has it; anything else must come out equal.
+        // A bare name is bound by the first feature that has it; any other expression must be equal.
         match expected.size.names().as_slice() {
             [name] if Size::named(name) == bound => {
                 sizes.insert(name.to_string(), (given.size.clone(), input.name.clone()));
@@ -622,7 +622,7 @@ fn fit_dims(
     None
 }
 
-/// Removes inputs that no node and no result reads.
+/// Removes unused inputs (dead code).
 fn drop_unused_inputs(program: &mut Program, result: Option<ValueId>) {
     let mut used = vec![false; program.values.len()];
     mark_used(&program.nodes, &mut used);
@@ -645,7 +645,7 @@ fn mark_used(nodes: &[typed::Node], used: &mut [bool]) {
                     match operand {
                         typed::Operand::Value(id) => mark(id),
                         typed::Operand::Values(ids) => ids.iter().for_each(&mut mark),
-                        typed::Operand::Known(_) => {}
+                        typed::Operand::Attr(_) => {}
                     }
                 }
             }

@@ -1,4 +1,4 @@
-//! Expressions to values.
+//! Evaluation of expressions to values.
 
 use std::sync::Arc;
 
@@ -11,15 +11,15 @@ use crate::diag::{Code, Diagnostic, nearest};
 use crate::syntax;
 use crate::typed::{Node, NodeKind, Results, ValueId};
 
-/// How many elements a value may have, those of its elements among them.
+/// The number of elements a value may have, nested elements included.
 const MAX_VALUE_WEIGHT: usize = 1 << 20;
-/// How many dimensions a tensor may have.
+/// The number of dimensions a tensor may have.
 const MAX_RANK: usize = 254;
-/// How deep lists and tuples may nest.
+/// The depth to which lists and tuples may nest.
 const MAX_VALUE_DEPTH: usize = 200;
 
 impl Checker<'_> {
-    /// The value of an expression; mistakes are reported and give `Poison`.
+    /// The value of an expression; errors are reported and give `Poison`.
     pub(crate) fn eval(&mut self, expr: &Expr) -> Value {
         if !self.step(expr.span) || !self.enter(expr.span) {
             return Value::Poison;
@@ -29,7 +29,7 @@ impl Checker<'_> {
         self.bounded(value, expr.span)
     }
 
-    /// Refuses a value that has become too large to work with.
+    /// Rejects a value that is too large to work with.
     fn bounded(&mut self, value: Value, at: Span) -> Value {
         let extent = value.extent();
         if extent.depth > MAX_VALUE_DEPTH {
@@ -53,7 +53,7 @@ impl Checker<'_> {
                     format!("calls and expressions nest more than {MAX_EXPANSION_DEPTH} deep here"),
                 )
                 .help(
-                    "name inner parts with `let`, and let definitions call each other less deeply",
+                    "name subexpressions with `let`, and let definitions call each other less deeply",
                 ),
             );
             return false;
@@ -90,7 +90,7 @@ impl Checker<'_> {
             ExprKind::Postfix(base, ops) => self.postfix_chain(base, ops),
             ExprKind::Range(start, end) => self.range(start, end.as_deref(), span),
             ExprKind::If(branches, otherwise) => self.if_expr(branches, otherwise.as_ref()),
-            ExprKind::Fold(fold) => self.fold_expr(fold, span),
+            ExprKind::Loop(loop_expr) => self.eval_loop(loop_expr, span),
         }
     }
 
@@ -119,7 +119,7 @@ impl Checker<'_> {
                 span,
                 format!("the number {shown}{dots} is too large"),
             )
-            .help("whole numbers go up to 9223372036854775807, others up to 1.79e308"),
+            .help("integers go up to 9223372036854775807, floats up to 1.79e308"),
         )
     }
 
@@ -191,13 +191,13 @@ impl Checker<'_> {
         }
     }
 
-    /// An expression that must be a whole number.
+    /// An expression that must be an integer.
     pub(crate) fn size(&mut self, expr: &Expr, what: &str) -> Option<Size> {
         let value = self.eval(expr);
         self.as_size(value, expr.span, what)
     }
 
-    /// A value that must be a whole number.
+    /// A value that must be an integer.
     pub(crate) fn as_size(&mut self, value: Value, span: Span, what: &str) -> Option<Size> {
         match value {
             Value::Int(n) => Some(n),
@@ -207,10 +207,10 @@ impl Checker<'_> {
                     Diagnostic::new(
                         Code::TypeMismatch,
                         span,
-                        format!("{what} must be a whole number"),
+                        format!("{what} must be an integer"),
                     )
                     .label(format!("this is {x:?}"))
-                    .help("`floordiv(a, b)` divides whole numbers and rounds down"),
+                    .help("`floordiv(a, b)` divides integers and rounds down"),
                 );
                 None
             }
@@ -221,7 +221,7 @@ impl Checker<'_> {
         }
     }
 
-    /// A value that must be `true` or `false`, and known.
+    /// A value that must be a compile-time bool.
     pub(crate) fn as_bool(&mut self, value: &Value, span: Span, what: &str) -> Option<bool> {
         match value {
             Value::Bool(b) => Some(*b),
@@ -252,7 +252,7 @@ impl Checker<'_> {
             value = match op {
                 InfixOp::Pipe => self.pipe(value, span, operand),
                 _ => {
-                    // The right side of a known `&&` or `||` may make sense only if the left side allows it.
+                    // `&&` and `||` of compile-time values short-circuit.
                     match (op, &value) {
                         (InfixOp::And, Value::Bool(false)) | (InfixOp::Or, Value::Bool(true)) => {
                             self.mention(operand);
@@ -397,7 +397,7 @@ impl Checker<'_> {
         self.emit_shared(kind, types.into_iter().map(Arc::new).collect(), span)
     }
 
-    /// The same, with types that may be shared.
+    /// Adds a node whose result types may be shared.
     pub(crate) fn emit_shared(
         &mut self,
         kind: NodeKind,
@@ -429,7 +429,7 @@ impl Checker<'_> {
         values
     }
 
-    /// A value that some node will make.
+    /// A new value, the result of a node to be added.
     pub(crate) fn new_value(&mut self, ty: TensorType) -> Tensor {
         self.shared_value(Arc::new(ty))
     }

@@ -1,19 +1,19 @@
-//! Arithmetic on what is known: numbers, truths, texts, lists.
+//! Constant folding of compile-time values: integers, floats, bools, strings, lists.
 
 use trainspec_ir::Size;
 
 use crate::ast::InfixOp;
 use crate::check::value::{Value, same};
 
-/// What became of an operation on known values.
+/// The result of folding an operation on compile-time values.
 pub(crate) enum FoldResult {
     Value(Value),
-    /// The result does not fit.
+    /// The result overflows.
     Overflow,
     DivisionByZero,
-    /// Sizes that are not known decide it.
+    /// The result depends on symbolic sizes.
     Unknown,
-    /// These values have no such operation.
+    /// The operation is not defined for these values.
     Refused,
 }
 
@@ -42,7 +42,7 @@ pub(crate) fn infix(op: InfixOp, a: &Value, b: &Value) -> FoldResult {
     }
 }
 
-/// A known number as a float.
+/// A compile-time number as a float.
 pub(crate) fn number(value: &Value) -> Option<f64> {
     match value {
         Value::Int(n) => n.value().map(|n| n as f64),
@@ -62,7 +62,7 @@ fn ints(op: InfixOp, a: &Size, b: &Size) -> FoldResult {
         InfixOp::Multiply => size(a.mul(b)),
         InfixOp::Divide | InfixOp::Modulo if b.value() == Some(0) => FoldResult::DivisionByZero,
         InfixOp::Modulo => size(a.rem(b)),
-        // Whole where it comes out even, so that `d / heads` is a size; a fraction where not.
+        // An integer where the remainder is zero, so that `d / heads` is a size; a float otherwise.
         InfixOp::Divide => match (a.div_exact(b), a.value(), b.value()) {
             (Some(n), _, _) => FoldResult::Value(Value::Int(n)),
             (None, Some(a), Some(b)) => FoldResult::Value(Value::Float(a as f64 / b as f64)),
@@ -110,7 +110,7 @@ fn compare(op: InfixOp, x: f64, y: f64) -> FoldResult {
     FoldResult::Value(Value::Bool(result))
 }
 
-/// An operation of the table on known numbers; `None` where it waits for run time.
+/// Folds an operation of the op table on compile-time numbers; `None` where it is left for run time.
 pub(crate) fn operation(name: &str, args: &[&Value]) -> Option<FoldResult> {
     let binary = |op| match args {
         [a, b] => Some(infix(op, a, b)),

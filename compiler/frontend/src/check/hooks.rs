@@ -105,7 +105,7 @@ impl Checker<'_> {
         Some(bound)
     }
 
-    /// Every name must be something that a step computes, every pattern must match a variable.
+    /// Every name must be a value that a step computes, every pattern must match a variable.
     fn check_names(&mut self, setting: &Setting, span: Span, names: &Fetchable) {
         let listed = match (setting.get("names"), setting.word.as_str()) {
             (Some(Constant::List(list)), _) => list.clone(),
@@ -130,7 +130,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Where a word stands within a setting.
+    /// The span of a word within a setting.
     pub(crate) fn word_in(&self, span: Span, word: &str) -> Span {
         let text = self.sources.slice(span);
         let alone = |c: Option<char>| !c.is_some_and(|c| c.is_ascii_alphanumeric() || c == '_');
@@ -175,10 +175,10 @@ impl Checker<'_> {
     }
 }
 
-/// What hooks can fetch by name.
+/// The values that hooks can fetch by name.
 struct Fetchable {
     known: Vec<String>,
-    /// Whether the list is all there is: without a model nothing can be said.
+    /// Whether the list is complete; it is not without a model.
     complete: bool,
 }
 

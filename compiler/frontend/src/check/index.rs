@@ -1,4 +1,4 @@
-//! Indexing and slicing.
+//! Indexing and slicing: lowered to `strided_slice` and gathers.
 
 use trainspec_ir::{Size, Span};
 
@@ -153,7 +153,7 @@ impl Checker<'_> {
                                 "a position must be an integer",
                             )
                             .label(format!("this is `{}`", t.ty))
-                            .help("choose elements by a truth with `boolean_mask(x, mask)`"),
+                            .help("choose elements by a bool with `boolean_mask(x, mask)`"),
                         );
                     }
                     value => match self.as_size(value, expr.span, "a position") {
@@ -207,7 +207,7 @@ impl Checker<'_> {
             }
             value = self.apply_op(op, arguments, span);
         }
-        // Positions known at run time only are gathered; from the last, so that axes before it stay where they are.
+        // Run-time positions become gather ops; from the last axis, so that the axes before it keep their numbers.
         for (axis, position) in run_time.into_iter().rev() {
             let op = trainspec_ir::ops::find("gather").expect("the table has it");
             let tensor = ArgValue {
@@ -226,7 +226,7 @@ impl Checker<'_> {
     }
 }
 
-/// What `strided_slice` needs, dimension by dimension.
+/// The operands of `strided_slice`, dimension by dimension.
 #[derive(Default)]
 struct Slices {
     begin: Vec<Size>,
@@ -249,11 +249,11 @@ impl Slices {
         self.begin.push(begin);
         self.end.push(end);
         self.strides.push(stride);
-        // More than 62 dimensions cannot be: brackets hold at most what the tensor has.
+        // Masks have 62 bits at most: there are no more subscripts than dimensions.
         1i64.checked_shl(self.begin.len() as u32 - 1).unwrap_or(0)
     }
 
-    /// How many dimensions are kept so far.
+    /// The number of dimensions kept so far.
     fn kept(&self) -> usize {
         self.begin.len() - self.taken
     }

@@ -1,4 +1,4 @@
-//! Code that is not run in this mode, or for these arguments, still uses the names it mentions.
+//! Liveness of names in skipped code: branches that are not taken still use the names they mention.
 
 use crate::ast::{Body, Expr, ExprKind, PostfixKind, Statement, StatementKind, SubscriptKind};
 use crate::check::Checker;
@@ -95,10 +95,10 @@ impl Checker<'_> {
                     self.mention_body(body);
                 }
             }
-            ExprKind::Fold(fold) => {
-                self.mention(&fold.over);
-                fold.carries.iter().for_each(|(_, e)| self.mention(e));
-                self.mention_body(&fold.body);
+            ExprKind::Loop(loop_expr) => {
+                self.mention(&loop_expr.over);
+                loop_expr.carries.iter().for_each(|(_, e)| self.mention(e));
+                self.mention_body(&loop_expr.body);
             }
         }
     }

@@ -1,4 +1,4 @@
-//! The model, in both modes, and definitions that nothing calls.
+//! The model, in both modes, and uncalled definitions.
 
 use std::rc::Rc;
 
@@ -31,7 +31,7 @@ impl Checker<'_> {
         })
     }
 
-    /// One run through the model.
+    /// One pass over the model, in one mode.
     fn mode(&mut self, model: &ast::Model, keyword: Span) -> (Vec<typed::Feature>, typed::Mode) {
         self.store.start_mode();
         let bounds = types::Bounds::new();
@@ -41,7 +41,7 @@ impl Checker<'_> {
                 let inputs = model.params.iter().filter_map(|p| c.input(p, &bounds)).collect();
                 let value = c.body(&model.body);
                 if let (Some(expr), false) = (&model.body.value, value.is_poison())
-                    && !matches!(expr.kind, ast::ExprKind::If(..) | ast::ExprKind::Fold(_))
+                    && !matches!(expr.kind, ast::ExprKind::If(..) | ast::ExprKind::Loop(_))
                 {
                     c.report(
                         Diagnostic::new(Code::NoEffect, expr.span, "this value is not used")
@@ -142,7 +142,7 @@ impl Checker<'_> {
 
     // ---- Definitions on their own ----
 
-    /// Checks the user's definitions that nothing calls, with sizes that stay names.
+    /// Checks the user's definitions that nothing calls, with symbolic sizes.
     pub(crate) fn check_unexpanded(&mut self) {
         for def in self.unexpanded() {
             let world = std::mem::take(&mut self.store);

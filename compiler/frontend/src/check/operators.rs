@@ -1,4 +1,4 @@
-//! Operators: on known values at once, on tensors by the operation they stand for.
+//! Operators: folded on compile-time values, lowered to operations on tensors.
 
 use trainspec_ir::Span;
 
@@ -50,7 +50,7 @@ impl Checker<'_> {
             .any(|v| matches!(v, Value::Tensor(_)));
         if let InfixOp::Equal | InfixOp::NotEqual = op {
             let known = match (&left.0, &right.0) {
-                // Whether something was given at all is known, whatever it is.
+                // A comparison with `none` is decided at compile time, even for a tensor.
                 (Value::None, Value::None) => Some(true),
                 (Value::None, _) | (_, Value::None) => Some(false),
                 (a, b) if !tensors => same(a, b),
@@ -117,7 +117,7 @@ impl Checker<'_> {
     }
 }
 
-/// The operation behind an operator on tensors.
+/// The operation of an operator on tensors.
 pub(crate) fn operation(op: InfixOp) -> &'static str {
     match op {
         InfixOp::Pipe => unreachable!("a pipe is a call"),

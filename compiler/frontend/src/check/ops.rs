@@ -1,4 +1,4 @@
-//! Operations of the table: arguments to parameters, literals to dtypes, the op's own rule, a node.
+//! Calls of operations of the op table: argument binding, dtype inference for literals, shape inference, a node.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ impl Checker<'_> {
         span: Span,
     ) -> Value {
         if op.name == "cast" {
-            // What was shortened to meet the variable is converted from what it was.
+            // A value that was narrowed to the type of the variable is converted from the original.
             for argument in &mut given {
                 if let Value::Tensor(t) = &mut argument.value
                     && let Some(full) = self.shortened.get(&t.id)
@@ -63,7 +63,7 @@ impl Checker<'_> {
                     let Some(default) = param.default_arg() else {
                         return self.fail(call::missing(op.name, param.name, span));
                     };
-                    operands.push(Operand::Known(default.clone()));
+                    operands.push(Operand::Attr(default.clone()));
                     known.push(default);
                     continue;
                 }
@@ -105,7 +105,7 @@ impl Checker<'_> {
         }
         let deciding = op.params.iter().zip(operands);
         let deciding: Vec<&Operand> = deciding
-            .filter(|(param, operand)| param.counting || matches!(operand, Operand::Known(_)))
+            .filter(|(param, operand)| param.counting || matches!(operand, Operand::Attr(_)))
             .map(|(_, operand)| operand)
             .collect();
         let key = format!("{} {deciding:?}", op.name);
@@ -160,7 +160,7 @@ impl Checker<'_> {
         );
     }
 
-    /// The result where all arguments are known numbers.
+    /// The folded result where all arguments are compile-time numbers.
     fn fold_op(
         &mut self,
         op: &'static Op,
@@ -263,7 +263,7 @@ impl Checker<'_> {
                     Some((_, dtype, first_span, first)) if *dtype != t.ty.dtype => {
                         let message =
                             format!("{} needs elements of one type", self.spoken(op, span));
-                        // What is a number of another kind becomes a float, not the other way round.
+                        // The integer is cast to a float, never the float to an integer.
                         let (place, expected) = match (dtype.is_float(), t.ty.dtype.is_float()) {
                             (false, true) => (*first_span, t.ty.dtype),
                             _ => (given.span, *dtype),
@@ -317,7 +317,7 @@ impl Checker<'_> {
         Some(dtypes)
     }
 
-    /// One argument, as the node keeps it and as the rule sees it.
+    /// One argument, as the operand of the node and as the shape rule sees it.
     fn op_argument(
         &mut self,
         name: &str,
@@ -327,7 +327,7 @@ impl Checker<'_> {
         rank: Option<usize>,
     ) -> Option<(Operand, Arg)> {
         let span = given.span;
-        let known = |arg: Arg| Some((Operand::Known(arg.clone()), arg));
+        let known = |arg: Arg| Some((Operand::Attr(arg.clone()), arg));
         match kind {
             Kind::Tensor(_) => {
                 let tensor = self.as_tensor(&given.value, dtype, span)?;
@@ -407,7 +407,7 @@ impl Checker<'_> {
                 }
                 other => {
                     let expected = format!(
-                        "`{name}` as one of the texts {}",
+                        "`{name}` as one of the strings {}",
                         one_of(words.iter().copied())
                     );
                     self.wrong_kind(span, &expected, other);
@@ -417,7 +417,7 @@ impl Checker<'_> {
             Kind::Text => match &given.value {
                 Value::Str(text) => known(Arg::Word((**text).to_owned())),
                 other => {
-                    self.wrong_kind(span, &format!("a text for `{name}`"), other);
+                    self.wrong_kind(span, &format!("a string for `{name}`"), other);
                     None
                 }
             },
@@ -431,7 +431,7 @@ impl Checker<'_> {
         }
     }
 
-    /// A list of whole numbers, or one.
+    /// A list of integers, or one.
     fn as_sizes(
         &mut self,
         value: &Value,
@@ -455,28 +455,24 @@ impl Checker<'_> {
                     Some((a..b).map(Size::fixed).collect())
                 }
                 _ => {
-                    self.wrong_kind(
-                        span,
-                        &format!("a short list of whole numbers for {what}"),
-                        value,
-                    );
+                    self.wrong_kind(span, &format!("a short list of integers for {what}"), value);
                     None
                 }
             },
             other => {
-                self.wrong_kind(span, &format!("a list of whole numbers for {what}"), other);
+                self.wrong_kind(span, &format!("a list of integers for {what}"), other);
                 None
             }
         }
     }
 
-    /// A tensor; a known number becomes a constant of the dtype.
+    /// A tensor; a compile-time number becomes a constant of the dtype.
     pub(crate) fn as_tensor(&mut self, value: &Value, dtype: DType, span: Span) -> Option<Tensor> {
         match value {
             Value::Tensor(t) => Some(t.clone()),
             Value::Poison => None,
             Value::Bool(b) if dtype != DType::Bool => {
-                let message = format!("`{b}` is a truth, and a `{dtype}` is needed here");
+                let message = format!("`{b}` is a bool, and a `{dtype}` is needed here");
                 let help = format!("convert it: `cast({b}, {dtype})`");
                 self.report(Diagnostic::new(Code::DtypeMismatch, span, message).help(help));
                 None
@@ -515,12 +511,12 @@ impl Checker<'_> {
         let mut diagnostic = Diagnostic::new(Code::TypeMismatch, span, "expected a tensor")
             .label(format!("this is {}", found.describe()));
         if let Value::Callable(_) = found {
-            diagnostic = diagnostic.help("call it: put its arguments in parentheses behind it");
+            diagnostic = diagnostic.help("call it: put its arguments in parentheses after it");
         }
         self.report(diagnostic);
     }
 
-    /// A known number as a scalar tensor.
+    /// A compile-time number as a scalar tensor.
     pub(crate) fn constant_of(&mut self, value: &Value, dtype: DType, span: Span) -> Value {
         let constant = match value {
             Value::Int(n) if dtype.is_float() => match n.value() {
@@ -545,7 +541,7 @@ impl Checker<'_> {
                 let message = format!("{} cannot be a `{dtype}`", other.describe());
                 let help = match (other, dtype.is_int()) {
                     (Value::Float(_), true) => Some(format!(
-                        "use a whole number, or convert the other side: `cast(x, f32)` instead of `{dtype}`"
+                        "use an integer, or convert the other side: `cast(x, f32)` instead of `{dtype}`"
                     )),
                     _ => None,
                 };
@@ -556,7 +552,7 @@ impl Checker<'_> {
         self.emit_one(NodeKind::Const(constant), TensorType::scalar(dtype), span)
     }
 
-    /// Tells a broken rule, with the types of the tensors involved.
+    /// Reports a violated rule, with the types of the tensors involved.
     fn broken_rule(
         &mut self,
         op: &'static Op,
@@ -612,7 +608,7 @@ impl Checker<'_> {
         )
     }
 
-    /// The name by which the text calls an operation; `None` where it is written otherwise, such as `x[0]`.
+    /// The name by which the source calls an operation; `None` where it is written otherwise, such as `x[0]`.
     fn written_name(&self, op: &'static Op, span: Span) -> Option<&'static str> {
         let text = self.sources.slice(span);
         let text = text.strip_prefix("nn.").unwrap_or(text);

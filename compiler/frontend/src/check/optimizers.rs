@@ -48,7 +48,7 @@ impl Checker<'_> {
         typed
     }
 
-    /// Adds what an update keeps for all variables, unless one before keeps it too.
+    /// Adds the scalars of an update, unless an earlier update has added them.
     fn add_scalars(&mut self, all: &mut Vec<typed::Scalar>, scalars: Vec<typed::Scalar>) {
         let before = all.len();
         for scalar in scalars {

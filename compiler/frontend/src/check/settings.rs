@@ -1,4 +1,4 @@
-//! Settings: their arguments against their signatures.
+//! Settings: their arguments are checked against their signatures.
 
 use trainspec_ir::{Size, Span};
 
@@ -15,7 +15,7 @@ use crate::diag::{Code, Diagnostic, nearest, one_of};
 use crate::typed::{Constant, Interval, Setting};
 
 impl Checker<'_> {
-    /// Tells that a section does not know a word.
+    /// Reports a setting that a section does not have.
     pub(crate) fn unknown_setting(&mut self, section: &str, place: &str, word: &ast::Name) {
         let known = words(section);
         let help = match nearest(&word.text, known.iter().copied()) {
@@ -55,7 +55,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Refuses clauses that a setting does not take.
+    /// Rejects clauses that a setting does not take.
     pub(crate) fn refuse_clauses(&mut self, setting: &ast::Setting, allowed: &[&str]) {
         for clause in &setting.clauses {
             let (word, span) = match clause {
@@ -154,7 +154,7 @@ impl Checker<'_> {
         place: Span,
     ) -> Option<Setting> {
         let names: Vec<&str> = signature.params.iter().map(|p| p.name).collect();
-        // The values are read by kind below; here only names and positions matter.
+        // Values are evaluated by kind below; here only names and positions matter.
         let given: Vec<_> = arguments
             .iter()
             .map(|a| crate::check::value::ArgValue {
@@ -300,7 +300,7 @@ impl Checker<'_> {
             Str => match self.eval(expr) {
                 Value::Str(text) => Some(Constant::Str(text.to_string())),
                 other => {
-                    self.wrong_kind(span, &format!("a text for {what}"), &other);
+                    self.wrong_kind(span, &format!("a string for {what}"), &other);
                     None
                 }
             },
@@ -317,7 +317,7 @@ impl Checker<'_> {
                 other => {
                     self.wrong_kind(
                         span,
-                        &format!("a list of tuples of texts for {what}"),
+                        &format!("a list of tuples of strings for {what}"),
                         &other,
                     );
                     None
@@ -348,7 +348,7 @@ impl Checker<'_> {
         what: &str,
         expected: &str,
     ) -> Option<Constant> {
-        // A unit that stood too close to its number was told already.
+        // A unit without a space before it was reported already.
         let rest = &self.sources.get(span.file).text[span.end as usize..];
         if value.is_poison() || rest.starts_with(|c: char| c.is_ascii_alphanumeric()) {
             return None;
@@ -365,7 +365,7 @@ impl Checker<'_> {
         None
     }
 
-    /// A quantity as an interval: whole steps and epochs, any time above zero.
+    /// A quantity as an interval: an integer number of steps or epochs, or a positive duration.
     pub(crate) fn interval(&mut self, q: Quantity, span: Span) -> Option<Interval> {
         let whole = q.amount.fract() == 0.0 && q.amount < 9e15;
         let interval = match q.unit {
@@ -377,8 +377,7 @@ impl Checker<'_> {
         if interval.is_none() {
             let message = format!("{} {} is no interval", q.amount, q.unit.word());
             self.report(
-                Diagnostic::new(Code::BadValue, span, message)
-                    .help("use a whole number of at least 1"),
+                Diagnostic::new(Code::BadValue, span, message).help("use an integer of at least 1"),
             );
         }
         interval
@@ -407,7 +406,7 @@ impl Checker<'_> {
         let (Value::List(list) | Value::Tuple(list)) = value else {
             self.wrong_kind(
                 span,
-                &format!("a text or a list of texts for {what}"),
+                &format!("a string or a list of strings for {what}"),
                 value,
             );
             return None;
@@ -417,7 +416,7 @@ impl Checker<'_> {
             match value {
                 Value::Str(text) => strings.push(Constant::Str(text.to_string())),
                 other => {
-                    self.wrong_kind(span, &format!("texts for {what}"), other);
+                    self.wrong_kind(span, &format!("strings for {what}"), other);
                     return None;
                 }
             }
@@ -451,7 +450,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Refuses a pattern that is none.
+    /// Rejects an invalid pattern.
     pub(crate) fn glob(&mut self, pattern: &str, span: Span) -> Option<()> {
         let message = match glob::check(pattern) {
             Ok(()) => return Some(()),
@@ -465,7 +464,7 @@ impl Checker<'_> {
         None
     }
 
-    /// The patterns behind `for`.
+    /// The patterns of a `for` clause.
     pub(crate) fn for_clause(&mut self, setting: &ast::Setting) -> Option<Option<Patterns>> {
         for clause in &setting.clauses {
             if let Clause::For(expr) = clause {

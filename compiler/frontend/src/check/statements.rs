@@ -69,7 +69,7 @@ impl Checker<'_> {
             StatementKind::Write { target, value } => self.write(target, value),
             StatementKind::Expr { value, .. } => {
                 let found = self.eval(value);
-                let ends_in_brace = matches!(value.kind, ExprKind::If(..) | ExprKind::Fold(_));
+                let ends_in_brace = matches!(value.kind, ExprKind::If(..) | ExprKind::Loop(_));
                 if !ends_in_brace && !found.is_poison() {
                     self.report(
                         Diagnostic::new(Code::NoEffect, value.span, "this value is not used")
@@ -87,7 +87,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Refuses a statement that may not stand here.
+    /// Rejects a statement that is not allowed here.
     pub(crate) fn only_in(
         &mut self,
         kinds: &[FrameKind],
@@ -151,7 +151,7 @@ impl Checker<'_> {
                     target.span,
                     "state cannot be written inside a `scan`",
                 )
-                .help("carry the value through the loop, and write it behind the loop"),
+                .help("carry the value through the loop, and write it after the loop"),
             );
             return;
         }
@@ -201,7 +201,7 @@ impl Checker<'_> {
         }
     }
 
-    /// A write of something that is no state.
+    /// Reports a write to something that is not state.
     fn unknown_target(&mut self, target: &Name) {
         let name = target.text.as_str();
         let (word, init) = match self.frame().kind {
@@ -362,7 +362,7 @@ impl Checker<'_> {
                 Diagnostic::new(
                     Code::DtypeMismatch,
                     span,
-                    "a metric is averaged, so it must be numbers or truths",
+                    "a metric is averaged, so it must be numbers or bools",
                 )
                 .label(format!("this is `{}`", tensor.ty)),
             );

@@ -18,12 +18,12 @@ pub(crate) struct Processing {
     vars: Option<(Vec<VarId>, Span)>,
 }
 
-/// What is set, before it is known which variables it is for.
+/// The settings, before their variables are resolved.
 #[derive(Default)]
 pub(crate) struct Settings {
     pub groups: Vec<GroupSetting>,
     processing: Vec<Processing>,
-    /// What is frozen, and where.
+    /// The frozen variables, and the span of each `freeze`.
     pub frozen: Vec<(Vec<VarId>, Span)>,
 }
 
@@ -125,7 +125,7 @@ impl Checker<'_> {
                 if let Some(mut bound) = self.setting("train", setting)
                     && self.check_average(&bound)
                 {
-                    // Values that are named inside are told of where they stand.
+                    // Names inside are reported at their own span.
                     bound.span = setting.span;
                     settings.processing.extend(self.processing(setting, bound));
                 }
@@ -205,7 +205,7 @@ impl Checker<'_> {
         })
     }
 
-    /// Expands clips and averages, now that it is known what is trained.
+    /// Expands clips and averages, once the trained variables are known.
     fn process(&mut self, all: &[Processing], train: &mut Train, model: &typed::Model) {
         let updates = train.groups.iter().flat_map(|g| &g.updates);
         let updated: Vec<VarId> = updates.map(|u| u.variable).collect();
@@ -286,7 +286,7 @@ impl Checker<'_> {
         let value = match tensor {
             Some(t) if t.ty.rank() == 0 && t.ty.dtype.is_float() => {
                 train.schedules.push((name.text.clone(), t.id));
-                // A number stays known, so that whoever takes it can refuse it.
+                // A number stays a compile-time value, so that its range can be checked.
                 match value {
                     Value::Float(_) => value,
                     Value::Int(ref n) => match n.value() {

@@ -1,4 +1,4 @@
-//! Types: what `f32[batch, 3]` says, and whether a value is of it.
+//! Types: resolution of `f32[batch, 3]`, and unification of a value with it (binding of dtype variables and dimensions).
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ use crate::diag::{Code, Diagnostic, nearest};
 /// Dtype variables and their classes.
 pub(crate) type Bounds = HashMap<String, Class>;
 
-/// What the name of a type stands for.
+/// The resolved name of a type.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum TypeName {
     DType(DType),
@@ -24,7 +24,7 @@ enum TypeName {
     Kind(&'static str),
 }
 
-/// Kinds of values that are not tensors.
+/// Types of compile-time values.
 const KINDS: [&str; 4] = ["int", "float", "bool", "string"];
 
 /// The bounds of a `where` clause.
@@ -61,7 +61,7 @@ pub(crate) fn is_tensor_type(ty: &Type, bounds: &Bounds) -> bool {
 }
 
 impl Checker<'_> {
-    /// What the name of a type stands for here.
+    /// Resolves the name of a type.
     fn head(&mut self, name: &Name, scalar: bool, bounds: &Bounds) -> Option<TypeName> {
         if let Some(binding) = self.frame().find(&name.text) {
             let (value, declared) = (binding.value.clone(), binding.span);
@@ -161,10 +161,10 @@ impl Checker<'_> {
 
     fn match_kind(&mut self, name: &Name, kind: &str, value: Value, span: Span) -> Value {
         let expected = match kind {
-            "int" => "a whole number",
+            "int" => "an integer",
             "float" => "a number",
             "bool" => "`true` or `false`",
-            _ => "a text",
+            _ => "a string",
         };
         match (kind, value) {
             (_, Value::Poison) => Value::Poison,
@@ -325,7 +325,7 @@ impl Checker<'_> {
         fine
     }
 
-    #[allow(clippy::too_many_arguments)] // all of them are needed to say what is wrong
+    #[allow(clippy::too_many_arguments)] // all of them are needed for the message
     fn match_dim(
         &mut self,
         name: &Name,
@@ -379,7 +379,7 @@ impl Checker<'_> {
         false
     }
 
-    /// A bare name that nothing is called yet: a dimension to bind.
+    /// An unbound bare name: a dimension to bind.
     fn unbound_name(&mut self, expr: &Expr) -> Option<Name> {
         let ExprKind::Name(text) = &expr.kind else {
             return None;

@@ -1,4 +1,4 @@
-//! What an expression stands for while a spec is checked.
+//! Values of the checker: compile-time values, and tensors by their type.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ impl Def {
     }
 }
 
-/// A value. Only tensors are left for run time; all else is known.
+/// A value. Only tensors are left for run time; everything else is known at compile time.
 #[derive(Debug, Clone)]
 pub(crate) enum Value {
     Tensor(Tensor),
@@ -45,7 +45,7 @@ pub(crate) enum Value {
     Poison,
 }
 
-/// The elements of a list or a tuple, with how much there is in all of them together.
+/// The elements of a list or a tuple, with their total size.
 #[derive(Debug)]
 pub(crate) struct Elements {
     values: Vec<Value>,
@@ -67,12 +67,12 @@ impl Elements {
     }
 }
 
-/// How large a value is. Elements may be shared, so a small program can make a value that nobody could walk through.
+/// The size of a value as a tree. Elements may be shared, so a small program can build an exponentially large value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Extent {
-    /// How many values it holds, each as often as it occurs.
+    /// The number of values it holds, shared ones counted as often as they occur.
     pub weight: usize,
-    /// How deep they nest.
+    /// The nesting depth.
     pub depth: usize,
 }
 
@@ -103,7 +103,7 @@ pub(crate) struct Quantity {
     pub unit: Unit,
 }
 
-/// Something that can be called.
+/// A callable value.
 #[derive(Debug, Clone)]
 pub(crate) enum Callable {
     Def(Rc<Def>),
@@ -113,7 +113,7 @@ pub(crate) enum Callable {
     Instance(usize),
 }
 
-/// Functions that the checker itself answers.
+/// Builtin functions, evaluated by the checker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Builtin {
     ShapeOf,
@@ -162,10 +162,10 @@ impl Builtin {
     }
 }
 
-/// An initializer with its arguments, waiting for a shape.
+/// An initializer with its arguments, to be applied to a shape (a closure).
 #[derive(Debug)]
 pub(crate) enum InitValue {
-    /// The same number everywhere.
+    /// A constant fill.
     Fill(Value),
     /// An `init` of the language.
     Def(Rc<Def>, Vec<ArgValue>, Extent),
@@ -178,7 +178,7 @@ impl InitValue {
     }
 }
 
-/// An argument that was evaluated.
+/// An evaluated argument.
 #[derive(Debug, Clone)]
 pub(crate) struct ArgValue {
     pub name: Option<crate::ast::Name>,
@@ -203,14 +203,14 @@ impl Value {
         Value::Tuple(Elements::shared(values))
     }
 
-    /// The dtype of a known value where nothing else decides it.
+    /// The default dtype of a compile-time value.
     pub(crate) fn natural_dtype(&self) -> DType {
         Value::common_dtype([self])
     }
 
-    /// The dtype that fits several values: a tensor's own, else floats where one is, else whole numbers, truths or texts.
+    /// The common dtype of several values (type promotion): a tensor's own, else float, integer, string or bool.
     pub(crate) fn common_dtype<'a>(values: impl IntoIterator<Item = &'a Value>) -> DType {
-        // How strongly a dtype speaks for the others.
+        // The promotion rank of a dtype.
         let mut strongest = (0, DType::F32);
         for value in values {
             let (strength, dtype) = match value {
@@ -268,10 +268,10 @@ impl Value {
     pub(crate) fn describe(&self) -> String {
         match self {
             Value::Tensor(t) => format!("`{}`", t.ty),
-            Value::Int(n) => format!("the whole number {n}"),
+            Value::Int(n) => format!("the integer {n}"),
             Value::Float(x) => format!("the number {x:?}"),
             Value::Bool(b) => format!("`{b}`"),
-            Value::Str(t) => format!("the text {}", crate::syntax::quote(t)),
+            Value::Str(t) => format!("the string {}", crate::syntax::quote(t)),
             Value::DType(d) => format!("the type `{d}`"),
             Value::None => "`none`".to_owned(),
             Value::AllButLast => "`all_but_last`".to_owned(),
@@ -297,7 +297,7 @@ impl Callable {
     }
 }
 
-/// Whether two known values are the same; `None` where that cannot be said.
+/// Whether two compile-time values are equal; `None` where that is undecided.
 pub(crate) fn same(a: &Value, b: &Value) -> Option<bool> {
     Some(match (a, b) {
         (Value::None, Value::None) => true,

@@ -1,4 +1,4 @@
-//! Variables: their names and scopes, their initializers, layers and the blocks behind them.
+//! Variables: their names and scopes, their initializers, layers and their blocks.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
@@ -15,7 +15,7 @@ use crate::check::{Checker, MAX_EXPANSION_DEPTH, statements};
 use crate::diag::{Code, Diagnostic, nearest, one_of};
 use crate::typed::{self, NodeKind, Role, ValueId, VarId};
 
-/// All that a model or an update builds up besides its program.
+/// The store: the state that a model or an update accumulates besides its program.
 #[derive(Debug, Default)]
 pub(crate) struct Store {
     pub variables: Vec<typed::Variable>,
@@ -25,12 +25,12 @@ pub(crate) struct Store {
     /// How many random operations each scope has.
     sites: BTreeMap<String, usize>,
     instances: Vec<Instance>,
-    /// What a scope's names stand for, for `head.kernel`.
+    /// The members of a scope, for `head.kernel`.
     members: HashMap<String, BTreeMap<String, Member>>,
     pub mode: typed::Mode,
-    /// Whether a loss, metric or output was refused.
+    /// Whether a loss, metric or output has an error.
     pub broken_results: bool,
-    /// The types of what is computed once a step.
+    /// The types of the values of the program of rates.
     pub rates: Vec<TensorType>,
     /// The update being expanded, where there is one.
     pub update: Update,
@@ -40,11 +40,11 @@ pub(crate) struct Store {
 #[derive(Debug, Default)]
 struct ScopeNames {
     names: HashSet<String>,
-    /// The number to try next behind a name.
+    /// The next suffix of a name.
     next: HashMap<String, usize>,
 }
 
-/// What the expansion of an optimizer builds up.
+/// The result of inlining an optimizer for one variable.
 #[derive(Debug, Default)]
 pub(crate) struct Update {
     /// The optimizer and its arguments; `None` for a definition that is checked on its own.
@@ -75,7 +75,7 @@ enum Member {
 }
 
 impl Store {
-    /// Forgets what belongs to one run through the model; variables stay.
+    /// Resets what belongs to one pass over the model; variables stay.
     pub(crate) fn start_mode(&mut self) {
         self.children.clear();
         self.sites.clear();
@@ -84,13 +84,13 @@ impl Store {
         self.mode = typed::Mode::default();
     }
 
-    /// A name that is free in the scope, which is then taken.
+    /// Makes a name unique in its scope, and reserves it.
     fn unique(&mut self, parent: &str, base: &str) -> String {
         let scope = self.children.entry(parent.to_owned()).or_default();
         if scope.names.insert(base.to_owned()) {
             return base.to_owned();
         }
-        // The count goes on where it was, so that many layers of one kind take no longer each.
+        // The suffix goes on from the last one, so that many layers of one kind take linear time.
         let next = scope.next.entry(base.to_owned()).or_insert(1);
         loop {
             let name = format!("{base}_{next}");
@@ -257,7 +257,7 @@ impl Checker<'_> {
         members.insert(name.to_owned(), member);
     }
 
-    /// A variable's shape must be numbers.
+    /// Rejects a variable with a symbolic shape.
     fn known_shape(&mut self, ty: &TensorType, name: &str, span: Span) -> Option<()> {
         let unknown = ty
             .shape
@@ -285,7 +285,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The program that makes a variable's first value.
+    /// The program of a variable's initial value.
     pub(crate) fn initializer(
         &mut self,
         value: Value,
@@ -309,7 +309,7 @@ impl Checker<'_> {
             }
         };
         if self.generic {
-            // Sizes are names here, so there is nothing to fill yet.
+            // Sizes are symbolic here, so there is nothing to fill.
             return Some(typed::Init {
                 name: title,
                 program: typed::Program::default(),
@@ -319,12 +319,12 @@ impl Checker<'_> {
         let (result, program) = self.in_program(|c| {
             let mut made = Value::Init(source);
             // An initializer may be made of another one, but not without end.
-            let mut rounds = 0;
+            let mut depth = 0;
             while let Value::Init(init) = made {
-                rounds += 1;
+                depth += 1;
                 made = match &*init {
                     InitValue::Fill(number) => number.clone(),
-                    InitValue::Def(def, ..) if rounds > MAX_EXPANSION_DEPTH => {
+                    InitValue::Def(def, ..) if depth > MAX_EXPANSION_DEPTH => {
                         let message = format!(
                             "`{}` is made of another initializer, and so on without end",
                             def.name()
@@ -367,7 +367,7 @@ impl Checker<'_> {
         })
     }
 
-    /// A tensor of just that type, a number being repeated.
+    /// A tensor of exactly that type; a number is broadcast.
     fn filled(&mut self, made: Value, ty: &TensorType, span: Span) -> Option<ValueId> {
         let tensor = self.as_tensor(&made, ty.dtype, span)?;
         if *tensor.ty == *ty {
@@ -612,7 +612,7 @@ impl Checker<'_> {
                 )
                 .note_at(name.span, "declared here")
                 .help(format!(
-                    "use `{}.{}` behind the call `{}(...)`",
+                    "use `{}.{}` after the call `{}(...)`",
                     name.text, member.text, name.text
                 )),
             );

@@ -1,4 +1,4 @@
-//! The codes: stable names of everything that can be wrong.
+//! Error codes: stable names of all errors and warnings.
 
 /// How bad a diagnostic is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,6 +1,6 @@
 //! "Did you mean": the nearest name by edit distance.
 
-/// Words longer than this are not compared, which takes the product of their lengths.
+/// Longer words are not compared: the edit distance takes quadratic time.
 const MAX_WORD_LENGTH: usize = 100;
 
 /// The candidate that `word` was most likely meant to be, where one is near enough.

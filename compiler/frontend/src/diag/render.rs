@@ -1,4 +1,4 @@
-//! The one place that draws carets.
+//! Rendering of diagnostics as text with carets.
 
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
@@ -75,7 +75,7 @@ fn snippet<'a>(sources: &'a Sources, span: Span) -> Snippet<'a, annotate_snippet
         .path(source.name.as_str())
 }
 
-/// How many bytes of one span, and how many before and behind it, are drawn.
+/// The number of bytes of one span, and of the text before and after it, that are drawn.
 const MAX_DRAWN_BYTES: usize = 4 << 10;
 
 /// The lines of the span, or what is near of them where they are very long.
@@ -96,7 +96,7 @@ fn drawn(text: &str, span: Span) -> std::ops::Range<usize> {
     range.start..range.end.min(near(text, range.start + MAX_DRAWN_BYTES))
 }
 
-/// The last place between characters up to `at`.
+/// The last character boundary up to `at`.
 fn near(text: &str, at: usize) -> usize {
     let mut at = at.min(text.len());
     while !text.is_char_boundary(at) {

@@ -1,4 +1,4 @@
-//! Documents and how they are laid out (after Wadler, "A prettier printer", and Lindig's strict version of it).
+//! Pretty printer: documents and their layout (after Wadler, "A prettier printer", and Lindig's strict version of it).
 //!
 //! In: text with places where a line may end. Out: lines of at most [`WIDTH`] columns where that is possible. A group is
 //! set on one line if it fits, else its own lines end; groups inside it decide for themselves.
@@ -12,7 +12,7 @@ const INDENT: usize = 4;
 pub(super) enum Doc {
     /// Words without a line end.
     Text(String),
-    /// A comment behind something on its line. It ends the line, and its width does not count.
+    /// A trailing comment. It ends the line, and its width does not count.
     Comment(String),
     /// A line end, or these words if the group is set on one line.
     Line(&'static str),
@@ -24,8 +24,8 @@ pub(super) enum Doc {
     Indent(Nest),
     /// Something that is set on one line if it fits.
     Group(Nest),
-    /// A value behind `=`: behind a space if it fits there, else on a line of its own if that is enough to set it on one
-    /// line, else behind the space with line ends inside.
+    /// A value after `=`: after a space if it fits there, else on a line of its own if that is enough to set it on one
+    /// line, else after the space with line breaks inside.
     Hang(Nest),
 }
 

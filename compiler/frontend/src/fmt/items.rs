@@ -4,7 +4,7 @@ use super::doc::Doc;
 use super::{Blank, Printer};
 use crate::ast::*;
 
-/// Longer words of settings stand out of their column.
+/// The longest word of a setting, in columns, to which values are aligned.
 const MAX_ALIGNED_WORD: usize = 12;
 
 impl Printer<'_> {

@@ -1,8 +1,8 @@
-//! A spec in its canonical layout.
+//! The formatter: a spec in its canonical layout.
 //!
-//! In: a text without syntax errors. Out: the same tokens and comments, laid out one way. What decides is the tree, with
+//! In: a text without syntax errors. Out: its tokens and comments in the canonical layout. What decides is the tree, with
 //! three exceptions that are the author's: an empty line between two statements stays, a comment stays on its line or on
-//! one of its own, and a short body in braces stays on one line if no line ends behind its `{`.
+//! one of its own, and a short body in braces stays on one line if no line ends after its `{`.
 //!
 //! The printer walks the tree and the text in step, token by token. So it knows what lies between any two tokens, and no
 //! comment can get lost. A comment waits until a line may end; where none may, it ends one.
@@ -51,7 +51,7 @@ enum Blank {
 }
 
 impl Blank {
-    /// Whether there is one, where the text has so many line ends.
+    /// Whether there is one, given the number of line ends in the text.
     fn holds(self, line_ends: usize) -> bool {
         match self {
             Blank::None => false,
@@ -63,7 +63,7 @@ impl Blank {
 
 struct Printer<'a> {
     gap: TriviaReader<'a>,
-    /// Comments that have been read and not yet written.
+    /// Trivia (comments) that have been read and not yet written.
     waiting: Vec<Trivia>,
     out: Vec<Doc>,
 }
@@ -108,7 +108,7 @@ impl Printer<'_> {
         self.gap.text[self.gap.at..].starts_with(token)
     }
 
-    /// Moves behind a token without writing it.
+    /// Moves past a token without writing it.
     fn skip(&mut self, token: &str) {
         assert!(
             self.at(token),
@@ -156,7 +156,7 @@ impl Printer<'_> {
 
     // ---- Writing comments --------------------------------------------------------------------------------------------
 
-    /// Writes the waiting comments. Where there were any, a line must end behind them.
+    /// Writes the waiting comments. Where there were any, a line must end after them.
     fn flush(&mut self) -> bool {
         let trivia = std::mem::take(&mut self.waiting);
         for (i, note) in trivia.iter().enumerate() {
@@ -192,7 +192,7 @@ impl Printer<'_> {
     }
 
     /// Writes the comments before a statement or item: whether there were any, and what is to be said of empty lines
-    /// behind them.
+    /// after them.
     fn flush_between(&mut self, blank: Blank) -> (bool, Blank) {
         self.read_gap();
         let mut blank = blank;

@@ -1,4 +1,4 @@
-//! What stands between two tokens: comments, documentation, empty lines.
+//! Trivia: the comments, documentation and empty lines between two tokens.
 
 use crate::syntax::string;
 
@@ -17,9 +17,9 @@ pub(super) struct Trivia {
 /// Reads the space between tokens.
 pub(super) struct TriviaReader<'a> {
     pub text: &'a str,
-    /// Where the next token begins, once the gap is read.
+    /// Where the next token begins, once the trivia before it are read.
     pub at: usize,
-    /// Line ends since the last token or note.
+    /// Line ends since the last token or comment.
     pub line_ends: usize,
 }
 
@@ -33,7 +33,7 @@ impl<'a> TriviaReader<'a> {
         }
     }
 
-    /// Moves to the next token and adds what lies before it to `notes`.
+    /// Moves to the next token and adds the trivia before it to `trivia`.
     pub(super) fn read(&mut self, trivia: &mut Vec<Trivia>) {
         while let Some(c) = self.text[self.at..].chars().next() {
             let rest = &self.text[self.at..];

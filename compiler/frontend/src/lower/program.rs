@@ -1,4 +1,4 @@
-//! One program of a typed spec.
+//! Lowering of one program of a typed spec, node by node.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use crate::diag::{Code, Diagnostic};
 use crate::lower::{Context, GLOBAL_STEP, SEED, scan};
 use crate::typed::{Const, Node, NodeKind, Operand, Program, ValueId, VarId};
 
-/// Where the values of inputs come from: name, bound type, place.
+/// Resolves an input: name, bound type, span.
 pub(super) type Inputs<'i, 'g> =
     dyn FnMut(&str, &TensorType, Span) -> Result<Value<'g>, Diagnostic> + 'i;
 
@@ -118,7 +118,7 @@ pub(super) fn global_step(b: &Builder) -> Value<'_> {
     b.read(GLOBAL_STEP, &Type::scalar(DType::I64))
 }
 
-/// What random draws are keyed by: the seed and the step, unless something else was set.
+/// The key of random draws (of the counter-based generator): the seed and the step, unless another was set.
 pub(super) fn randomness(b: &Builder) -> (Value<'_>, Vec<Value<'_>>) {
     if b.randomness_now().is_none() {
         let seed = b.input(SEED, &Type::scalar(DType::I64));
@@ -152,7 +152,7 @@ fn constant<'g>(
         Const::Float(x) => b.scalar(dtype, *x),
         Const::Bool(flag) => b.constant(Tensor::scalar(*flag)),
         Const::Str(_) => {
-            let message = "texts are read in `data`, but not computed with";
+            let message = "strings are read in `data`, but not computed with";
             return Err(Diagnostic::new(Code::TypeMismatch, span, message));
         }
     })
@@ -173,7 +173,7 @@ fn call<'g>(
         given.push(match operand {
             Operand::Value(id) => Given::Value(values.get(*id)),
             Operand::Values(ids) => Given::Values(ids.iter().map(|id| values.get(*id)).collect()),
-            Operand::Known(arg) => Given::Known(known(cx, arg, span)?),
+            Operand::Attr(arg) => Given::Known(known(cx, arg, span)?),
         });
     }
     if op.random {
@@ -185,7 +185,7 @@ fn call<'g>(
             let diagnostic = Diagnostic::new(code_of(&error), span, error.message.clone());
             error.help.into_iter().fold(diagnostic, Diagnostic::help)
         })?;
-    // An operation that makes f32 unless told otherwise does so here too.
+    // An operation whose default dtype is f32 gives f32 here too.
     let widen = |value: Value<'g>| match cx.dtype(value.dtype()) {
         wide if wide == value.dtype() => value,
         wide => {
@@ -197,7 +197,7 @@ fn call<'g>(
     Ok(results.into_iter().map(widen).collect())
 }
 
-/// An argument without names.
+/// An attribute with its sizes bound.
 fn known(cx: &Context<'_>, arg: &Arg, span: Span) -> Result<Arg, Diagnostic> {
     let size = |s: &Size| Ok(Size::fixed(cx.size(s, span)?));
     Ok(match arg {

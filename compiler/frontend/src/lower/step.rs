@@ -1,8 +1,8 @@
-//! One step of training: the model, its gradients, the updates of the optimizers.
+//! The training step: forward pass, reverse-mode gradients, gradient processing, optimizer updates.
 //!
-//! The order of state: everything reads the state before the step; gradients are unscaled, averaged over the batches of a step,
-//! clipped; variables and slots are updated; scalars of optimizers advance; averages follow the new values; `global_step` grows by
-//! one. All of it takes effect together.
+//! The order of state: everything reads the state before the step; gradients are unscaled, averaged over the micro-batches of a
+//! step, clipped; variables and slots are updated; scalars of optimizers advance; moving averages follow the new values;
+//! `global_step` is incremented. All writes take effect together at the end of the step.
 
 use trainspec_ir::autodiff::{Cotangent, Request};
 use trainspec_ir::build::{Builder, Value};
@@ -23,12 +23,12 @@ pub(crate) use row_wise::lazy_errors;
 /// A step of training.
 #[derive(Debug, Clone)]
 pub struct Step {
-    /// What it computes. Besides the results of the model there are `schedule/NAME` and `gradient/VARIABLE`, the gradient before it
+    /// The graph. Besides the results of the model there are `schedule/NAME` and `gradient/VARIABLE`, the gradient before it
     /// is clipped; a sparse one has its rows beside it, as `gradient/VARIABLE#rows`.
     pub graph: Graph,
-    /// With `accumulate`, what is done with every batch of a step but the last: gradients are added up, nothing is updated.
+    /// With `accumulate`, the graph for every micro-batch of a step but the last: gradients are accumulated, nothing is updated.
     pub micro: Option<Graph>,
-    /// What is odd about it.
+    /// Warnings.
     pub warnings: Vec<Diagnostic>,
 }
 
@@ -52,7 +52,7 @@ pub fn step(cx: &Context<'_>) -> Result<Step, Diagnostic> {
 /// The gradients of a step: group, update, gradient.
 type Gradients<'a, 'g> = Vec<(&'a Group, &'a Update, Cotangent<'g>)>;
 
-/// A step, or with `only_add` what it does with every batch but the last.
+/// The graph of a step, or with `accumulate_only` that of every micro-batch but the last.
 fn step_graph(
     cx: &Context<'_>,
     train: &Train,
@@ -61,9 +61,9 @@ fn step_graph(
 ) -> Result<(Graph, Vec<Diagnostic>), Diagnostic> {
     let b = Builder::new(if accumulate_only { "micro" } else { "step" });
     if train.accumulate > 1 {
-        // Batches of one step draw different numbers.
+        // Micro-batches of one step draw different random numbers.
         let seed = b.input(SEED, &Type::scalar(DType::I64));
-        b.randomness(seed, &[program::global_step(&b), process::micro(&b)]);
+        b.randomness(seed, &[program::global_step(&b), process::micro_step(&b)]);
     }
     let values = mode_values(cx, &b, model, &model.train)?;
     results(&b, &model.train, &values);
@@ -98,10 +98,10 @@ fn step_graph(
         }
         b.result(&name, gradient.dense());
     }
-    let fine = matches!(train.loss_scale, Some(LossScale::Dynamic { .. }))
+    let finite = matches!(train.loss_scale, Some(LossScale::Dynamic { .. }))
         .then(|| process::all_finite(&b, &all));
     process::clip(cx, &b, train, &rates, &mut all)?;
-    let writer = process::Writer { b: &b, fine };
+    let writer = process::Writer { b: &b, finite };
     update(cx, &writer, train, &rates, all)?;
     process::average(cx, &writer, train, &rates, &values)?;
     count(&writer);
@@ -117,7 +117,7 @@ fn update<'g>(
     rates: &Values<'g>,
     all: Gradients<'_, 'g>,
 ) -> Result<(), Diagnostic> {
-    // What may fail comes before anything is written.
+    // Everything fallible comes before the first write.
     let mut ready = Vec::new();
     for (group, update, gradient) in all {
         ready.push((
@@ -142,7 +142,7 @@ fn update<'g>(
     Ok(())
 }
 
-/// One more step.
+/// Increments `global_step`.
 fn count(writer: &process::Writer<'_>) {
     let b = writer.b;
     b.at(Span::default());
@@ -150,8 +150,8 @@ fn count(writer: &process::Writer<'_>) {
     writer.write(GLOBAL_STEP, program::global_step(b) + one);
 }
 
-/// Lets a graph that is built elsewhere write what the optimizers of a spec make of gradients, one for each of the spec's updates in
-/// order: new values of variables and slots, of scalars, and of `global_step` where the step counts.
+/// Applies gradients (`apply_gradients` of TensorFlow's optimizers) in a graph that is built elsewhere, one gradient for each of the
+/// spec's updates in order: writes variables and slots, scalars, and `global_step` where the step counts.
 pub fn apply_gradients<'g>(
     cx: &Context<'_>,
     b: &'g Builder,
@@ -168,7 +168,7 @@ pub fn apply_gradients<'g>(
     });
     let given = updates.zip(gradients);
     let all = given.filter_map(|((group, update), gradient)| Some((group, update, (*gradient)?)));
-    let writer = process::Writer { b, fine: None };
+    let writer = process::Writer { b, finite: None };
     update(cx, &writer, train, &rates, all.collect())?;
     if counts {
         count(&writer);
@@ -210,7 +210,7 @@ pub fn gradients(cx: &Context<'_>) -> Result<Graph, Diagnostic> {
     Ok(b.finish())
 }
 
-/// Which variables are trained to make which loss smaller. Without `train`, all parameters for each loss.
+/// The trained variables, each with the loss it minimizes. Without `train`, all parameters for each loss.
 pub fn trained(spec: &Spec) -> Vec<(String, VarId)> {
     match &spec.train {
         Some(train) if !train.groups.is_empty() => {
@@ -267,7 +267,7 @@ fn loss_gradients<'g>(
     }))
 }
 
-/// Variables that the loss does not depend on: odd, and wrong where it depends on none.
+/// Variables that the loss does not depend on: a warning, and an error where it depends on none.
 fn unconnected(
     cx: &Context<'_>,
     group: &Group,

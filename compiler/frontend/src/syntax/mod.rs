@@ -1,7 +1,7 @@
-//! Text to syntax tree.
+//! The parser: source text to AST.
 //!
-//! In: a text. Out: a tree with a span on every node, and all that is wrong with the text. A statement that does not
-//! parse becomes a `Bad` node, so that one mistake hides no other.
+//! In: a source text. Out: a tree with a span on every node, and all syntax errors. Error recovery: a statement that does
+//! not parse becomes a `Bad` node, so that one error hides no other.
 
 mod build;
 mod number;
@@ -23,7 +23,7 @@ use crate::ast;
 use crate::diag::{Code, Diagnostic};
 use crate::source::MAX_SOURCE_BYTES;
 
-/// How many mistakes of a text are told at once.
+/// The number of errors of a text that are reported at most.
 const MAX_REPORTED: usize = 100;
 
 /// A parsed text.
@@ -82,7 +82,7 @@ pub fn parse(file: FileId, text: &str) -> (Parsed, Vec<Diagnostic>) {
             empty().file
         }
     };
-    // A line does not parse where a part of it had to be left out.
+    // A statement from which bad characters were blanked out does not parse.
     let line = |at: usize| {
         let start = text[..at].rfind('\n').map_or(0, |i| i + 1);
         start..=text[at..].find('\n').map_or(text.len(), |i| at + i)

@@ -1,4 +1,4 @@
-//! What to say of a text that does not parse.
+//! Syntax error messages: what was expected and what was found.
 
 use pest::Parser;
 use pest::error::{Error, ErrorVariant, InputLocation};
@@ -7,9 +7,9 @@ use trainspec_ir::{FileId, Span};
 
 use crate::diag::{Code, Diagnostic};
 
-/// Words kept for later editions.
+/// Keywords reserved for later editions.
 const FUTURE_KEYWORDS: [&str; 4] = ["cluster", "export", "precision", "quantize"];
-/// Words with a meaning of their own that no name may have.
+/// Keywords, which no name may be.
 const KEYWORDS: [&str; 13] = [
     "as", "const", "else", "false", "fn", "for", "if", "in", "let", "scan", "true", "use", "yield",
 ];
@@ -236,7 +236,7 @@ fn advice(text: &str, at: usize, token: &str) -> Option<String> {
         "#" => "comments begin with `//`",
         "and" => "write `&&`",
         "or" => "write `||`",
-        "not" => "the negation of a truth is written `!a`",
+        "not" => "the negation of a bool is written `!a`",
         "elif" => "write `else if`",
         "def" | "function" | "func" => "a function is written `fn name(x) = value;`",
         "class" | "struct" => "a part of a model with variables is a `block`",

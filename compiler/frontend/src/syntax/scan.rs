@@ -1,4 +1,4 @@
-//! The pass over the characters that comes before the grammar.
+//! Lexical pre-scan: the pass over the characters before the grammar.
 //!
 //! In: a text. Out: its comments, what is wrong with its characters, and a text of the same length in which the wrong ones
 //! are blanked out. The grammar may then trust that brackets balance, that strings end and that nesting is bounded, which
@@ -9,11 +9,11 @@ use trainspec_ir::{FileId, Span};
 use crate::diag::{Code, Diagnostic};
 use crate::syntax::string;
 
-/// How deep brackets may nest.
+/// The depth to which brackets may nest.
 pub const MAX_BRACKET_DEPTH: usize = 100;
-/// How many bytes a string may have.
+/// The number of bytes a string may have.
 const MAX_STRING_BYTES: usize = 64 << 10;
-/// After so many errors the scan gives up.
+/// The number of errors after which the scan gives up.
 const MAX_ERRORS: usize = 20;
 
 /// A `//` comment that is not documentation.
@@ -191,7 +191,7 @@ impl Scanner<'_> {
             for (at, byte) in &self.swaps {
                 bytes[*at] = *byte;
             }
-            // Whole characters were replaced by spaces and the like, so this is UTF-8 still.
+            // Only complete characters were replaced by ASCII, so this is still UTF-8.
             self.out.patched = String::from_utf8(bytes).ok();
         }
         self.out
@@ -394,7 +394,7 @@ impl Scanner<'_> {
             return;
         }
         match c.is_alphabetic() {
-            // The grammar sees a name, and the rest of it is not told again.
+            // The grammar sees a name, and the rest of it is not reported again.
             true => self.foreign_name(start),
             false => self.blanks.push((start, self.at)),
         }
@@ -411,7 +411,7 @@ impl Scanner<'_> {
                 "strings are written in double quotes: \"text\""
             }
             '^' => "powers are written `pow(x, y)`",
-            '~' => "`!x` is the negation of a truth, `-x` of a number",
+            '~' => "`!x` is the negation of a bool, `-x` of a number",
             '?' => "a choice is written `if a { b } else { c }`, or `where(a, b, c)` for tensors",
             '\u{a0}' | '\u{2003}' | '\u{3000}' => "this is a special space; use an ordinary one",
             c if c.is_alphabetic() => "names are made of the letters a to z, digits and `_`",
@@ -426,7 +426,7 @@ impl Scanner<'_> {
         );
     }
 
-    /// A text in single quotes is one mistake; the grammar sees it in double quotes.
+    /// A string in single quotes is one error; the grammar sees it in double quotes.
     fn single_quoted(&mut self, start: usize) -> bool {
         let line = self.rest().lines().next().unwrap_or_default();
         let Some(length) = line
@@ -471,7 +471,7 @@ impl Scanner<'_> {
                 self.at,
                 self.at + 1,
                 &format!("brackets nest more than {MAX_BRACKET_DEPTH} deep here"),
-                "name inner parts with `let`, or move them into a `fn` or `block`",
+                "name subexpressions with `let`, or move them into a `fn` or `block`",
             );
             return;
         }
@@ -540,7 +540,7 @@ impl Scanner<'_> {
     }
 }
 
-/// A text without the bodies of its items, and where its bytes stand in the whole.
+/// A text without the bodies of its items, and the map of its offsets to the source text.
 pub(crate) struct Outline {
     pub text: String,
     /// For each gap: where it is in the outline, and how many bytes are left out up to its end.
@@ -565,7 +565,7 @@ impl Outline {
         }
     }
 
-    /// Where a byte of the outline stands in the whole.
+    /// The offset in the source text of a byte of the outline.
     pub(crate) fn place(&self, at: usize) -> usize {
         match self.gaps.partition_point(|(gap, _)| *gap < at) {
             0 => at,

@@ -1,4 +1,4 @@
-//! The typed spec as text, for `emit --stage typed` and for goldens.
+//! Textual form of the typed spec, for `emit --stage typed` and for goldens.
 
 use std::fmt::{self, Display, Formatter, Write};
 
@@ -276,11 +276,11 @@ fn write_nodes(
                     let text = match operand {
                         Operand::Value(v) => v.to_string(),
                         Operand::Values(v) => format!("[{}]", Ids(v)),
-                        Operand::Known(Arg::Absent) => continue,
-                        Operand::Known(arg) if param.default_arg().as_ref() == Some(arg) => {
+                        Operand::Attr(Arg::Absent) => continue,
+                        Operand::Attr(arg) if param.default_arg().as_ref() == Some(arg) => {
                             continue;
                         }
-                        Operand::Known(arg) => format!("{}: {}", param.name, Known(arg)),
+                        Operand::Attr(arg) => format!("{}: {}", param.name, AttrText(arg)),
                     };
                     write!(out, "{}{text}", if first { "" } else { ", " })?;
                     first = false;
@@ -365,9 +365,9 @@ impl Display for FeatureText<'_> {
     }
 }
 
-struct Known<'a>(&'a Arg);
+struct AttrText<'a>(&'a Arg);
 
-impl Display for Known<'_> {
+impl Display for AttrText<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self.0 {
             Arg::Absent => f.write_str("none"),

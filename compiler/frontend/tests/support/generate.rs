@@ -31,7 +31,7 @@ const DOCS: [&str; 4] = [
     "close",
 ];
 
-/// Decisions, one byte each. When they run out, everything is as small as it can be.
+/// Random decisions, one byte each. When they run out, everything is as small as it can be.
 pub(crate) struct Entropy<'a> {
     bytes: std::slice::Iter<'a, u8>,
 }
@@ -109,7 +109,7 @@ fn docs(c: &mut Entropy<'_>) -> Vec<Doc> {
     })
 }
 
-/// A whole file.
+/// A file.
 pub(crate) fn file(c: &mut Entropy<'_>) -> File {
     File {
         docs: docs(c),
@@ -191,7 +191,7 @@ fn setting(c: &mut Entropy<'_>, depth: usize) -> Setting {
     if c.rarely(4) {
         clauses.push(Clause::For(expr(c, 1)));
     }
-    // Behind nothing but the word, `minimizing` would read as a value.
+    // After nothing but the word, `minimizing` would read as a value.
     let has_value = !clauses.is_empty() || !matches!(value, SettingValue::None);
     if has_value && c.rarely(6) {
         clauses.push(Clause::Minimizing(name(c)));
@@ -273,7 +273,7 @@ fn body(c: &mut Entropy<'_>, depth: usize) -> Body {
             .get(i + 1)
             .is_some_and(|s| !matches!(s.kind, StatementKind::Expr { .. }));
         if let StatementKind::Expr { value, semicolon } = &mut statements[i].kind {
-            let ends_in_brace = matches!(value.kind, ExprKind::If(..) | ExprKind::Fold(_));
+            let ends_in_brace = matches!(value.kind, ExprKind::If(..) | ExprKind::Loop(_));
             *semicolon |= !word_follows || !ends_in_brace;
         }
     }
@@ -437,11 +437,11 @@ fn primary(c: &mut Entropy<'_>, depth: usize) -> Expr {
             branches.extend(c.several(2, |c| (expr(c, inner), body(c, inner))));
             ExprKind::If(branches, c.maybe(|c| body(c, inner)))
         }
-        n => ExprKind::Fold(Box::new(Fold {
+        n => ExprKind::Loop(Box::new(Loop {
             kind: if n == 9 {
-                FoldKind::For
+                LoopKind::For
             } else {
-                FoldKind::Scan
+                LoopKind::Scan
             },
             pattern: pattern(c, 1),
             over: expr(c, inner),

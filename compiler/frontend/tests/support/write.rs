@@ -390,18 +390,18 @@ impl Writer<'_, '_> {
                     self.body(body);
                 }
             }
-            ExprKind::Fold(fold) => {
-                self.token(match fold.kind {
-                    FoldKind::For => "for",
-                    FoldKind::Scan => "scan",
+            ExprKind::Loop(loop_expr) => {
+                self.token(match loop_expr.kind {
+                    LoopKind::For => "for",
+                    LoopKind::Scan => "scan",
                 });
-                self.pattern(&fold.pattern);
-                self.after("in", Some(&fold.over));
-                for (name, start) in &fold.carries {
+                self.pattern(&loop_expr.pattern);
+                self.after("in", Some(&loop_expr.over));
+                for (name, start) in &loop_expr.carries {
                     self.all(&[",", &name.text]);
                     self.after("=", Some(start));
                 }
-                self.body(&fold.body);
+                self.body(&loop_expr.body);
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Updates of variables: of whole ones, or of the rows that a sparse gradient has.
+//! Applies gradients: dense updates of variables, or sparse updates of the rows of a sparse gradient (IndexedSlices).
 
 use trainspec_ir::TensorType;
 use trainspec_ir::autodiff::{Cotangent, Rows};
@@ -11,17 +11,17 @@ use crate::lower::step::row_wise;
 use crate::lower::{Context, step};
 use crate::typed::{Group, Update};
 
-/// A gradient in the form in which it is applied.
+/// A gradient in the form in which it is applied: dense or sparse.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum AppliedGradient<'g> {
-    /// To all rows.
+    /// For a dense update.
     Dense(Value<'g>),
-    /// To some, each of them once.
+    /// For a sparse update of rows, with unique indices.
     Sparse(Rows<'g>),
 }
 
 impl<'g> AppliedGradient<'g> {
-    /// Decides how a gradient is applied.
+    /// Chooses a dense or a sparse update.
     pub(super) fn new(
         cx: &Context<'_>,
         group: &Group,

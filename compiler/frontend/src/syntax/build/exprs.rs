@@ -130,14 +130,14 @@ impl Builder<'_> {
                 }
                 ExprKind::If(branches, otherwise)
             }
-            Rule::for_expr => ExprKind::Fold(Box::new(self.fold(FoldKind::For, pair))),
-            Rule::scan_expr => ExprKind::Fold(Box::new(self.fold(FoldKind::Scan, pair))),
+            Rule::for_expr => ExprKind::Loop(Box::new(self.loop_expr(LoopKind::For, pair))),
+            Rule::scan_expr => ExprKind::Loop(Box::new(self.loop_expr(LoopKind::Scan, pair))),
             other => unreachable!("no expression: {other:?}"),
         };
         Expr { kind, span }
     }
 
-    pub(super) fn fold(&mut self, kind: FoldKind, pair: Pair<'_, Rule>) -> Fold {
+    pub(super) fn loop_expr(&mut self, kind: LoopKind, pair: Pair<'_, Rule>) -> Loop {
         let mut parts = parts(pair).peekable();
         let pattern = self.pattern(next(&mut parts));
         let over = self.expr(next(&mut parts));
@@ -146,7 +146,7 @@ impl Builder<'_> {
             let mut parts = self::parts(carry);
             carries.push((self.name(next(&mut parts)), self.expr(next(&mut parts))));
         }
-        Fold {
+        Loop {
             kind,
             pattern,
             over,

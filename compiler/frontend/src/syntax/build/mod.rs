@@ -1,7 +1,6 @@
-//! Pest pairs to the syntax tree.
+//! AST construction from pest pairs (the concrete syntax tree).
 //!
-//! The grammar has decided the form of everything; what is left is to name the parts. Pairs of fixed words carry nothing
-//! and are dropped on the way.
+//! The grammar has decided the form of everything; what is left is to name the children. Pairs of keywords are dropped.
 
 mod exprs;
 mod statements;
@@ -59,7 +58,7 @@ pub(crate) fn file(
     file
 }
 
-/// What the positions of pairs are counted from.
+/// The origin of the byte offsets of pairs.
 #[derive(Clone, Copy)]
 enum Origin<'a> {
     /// The file without the bodies of its items.
@@ -78,10 +77,10 @@ struct Builder<'a> {
     errors: &'a mut Vec<Diagnostic>,
 }
 
-/// Parts that are taken one by one.
+/// The children of a pair, taken one by one.
 type Parts<'i> = std::iter::Peekable<std::vec::IntoIter<Pair<'i, Rule>>>;
 
-/// The parts of a pair without the fixed words.
+/// The children of a pair without keywords.
 fn parts<'i>(pair: Pair<'i, Rule>) -> std::vec::IntoIter<Pair<'i, Rule>> {
     let parts: Vec<_> = pair
         .into_inner()
@@ -90,12 +89,12 @@ fn parts<'i>(pair: Pair<'i, Rule>) -> std::vec::IntoIter<Pair<'i, Rule>> {
     parts.into_iter()
 }
 
-/// The next part, which the grammar promises.
+/// The next child, which the grammar guarantees.
 fn next<'i>(parts: &mut impl Iterator<Item = Pair<'i, Rule>>) -> Pair<'i, Rule> {
     parts.next().expect("the grammar promises this part")
 }
 
-/// The next part, if it is of that rule.
+/// The next child, if it is of that rule.
 fn optional<'i>(parts: &mut Parts<'i>, rule: Rule) -> Option<Pair<'i, Rule>> {
     parts.next_if(|p| p.as_rule() == rule)
 }
@@ -107,7 +106,7 @@ impl Builder<'_> {
         Span::new(self.id, start, self.last_token_end(start, end))
     }
 
-    /// Where a position of a pair stands in the text.
+    /// The offset in the source text of a position of a pair.
     fn place(&self, at: usize) -> usize {
         match self.origin {
             Origin::Outline(outline) => outline.place(at),
@@ -115,7 +114,7 @@ impl Builder<'_> {
         }
     }
 
-    /// A rule that ends in an optional part may have swallowed the space and the comments behind its last token.
+    /// A rule that ends in an optional part may include the space and the comments after its last token.
     fn last_token_end(&self, start: usize, mut end: usize) -> usize {
         loop {
             end = start + self.text[start..end].trim_end().len();
@@ -450,7 +449,7 @@ impl Builder<'_> {
     }
 }
 
-/// The names behind the leading words of something that does not parse.
+/// The names after the leading keywords of something that does not parse.
 fn declared_names(id: FileId, text: &str, offset: usize) -> Vec<Name> {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let mut names = Vec::new();

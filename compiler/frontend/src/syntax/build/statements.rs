@@ -12,11 +12,11 @@ use crate::ast::*;
 use crate::diag::{Code, Diagnostic};
 use crate::syntax::report;
 
-/// How many bytes of statements are parsed at once.
+/// The number of bytes of statements that are parsed at once.
 const CHUNK_BYTES: usize = 4 << 10;
 
 impl Builder<'_> {
-    /// The body of an item, parsed in pieces.
+    /// The body of an item, parsed in chunks.
     pub(super) fn item_body(&mut self, pair: Pair<'_, Rule>) -> Body {
         let span = self.span(&pair);
         let (mut start, end) = (span.start as usize + 1, span.end as usize - 1);
@@ -30,7 +30,7 @@ impl Builder<'_> {
         let mut statements = Vec::new();
         let outer = self.origin;
         while start < end {
-            // As many statements as make a piece worth its while.
+            // As many statements as fill a chunk.
             let mut stop = end;
             while let Some(at) = ends.next() {
                 if at - start >= CHUNK_BYTES && ends.peek().is_some() {
@@ -123,7 +123,7 @@ impl Builder<'_> {
         }
     }
 
-    /// `var h = x;` reads as the name `var`, the name `h` and something bad: one mistake, told once. `since` is how many
+    /// `var h = x;` reads as the name `var`, the name `h` and something bad: one error, reported once. `since` is how many
     /// errors there were before these statements.
     pub(super) fn join_tangled(
         &mut self,
@@ -281,5 +281,5 @@ impl Builder<'_> {
 
 /// Expressions that end in a brace need no `;` to be a statement.
 fn stands_alone(expr: &Expr) -> bool {
-    matches!(expr.kind, ExprKind::If(..) | ExprKind::Fold(_))
+    matches!(expr.kind, ExprKind::If(..) | ExprKind::Loop(_))
 }
