@@ -12,7 +12,7 @@ use proc_macro2::{Delimiter, Spacing, Span, TokenStream, TokenTree};
 pub struct TokenText {
     /// The text.
     pub text: String,
-    /// The bytes of every token, in order, and its place in the Rust source.
+    /// The bytes of every token, in order, and its span in the Rust source.
     table: Vec<(usize, usize, Span)>,
 }
 
@@ -34,7 +34,7 @@ pub fn text_of(stream: TokenStream) -> TokenText {
 }
 
 impl TokenText {
-    /// The place of the token that the range begins in. An empty range after a token belongs to that token, and a range
+    /// The span of the token that the range begins in. An empty range after a token belongs to that token, and a range
     /// that begins between two tokens to the second. `None` if there are no tokens.
     pub fn span_at(&self, range: Range<usize>) -> Option<Span> {
         let after = self

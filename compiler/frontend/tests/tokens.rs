@@ -1,4 +1,4 @@
-//! Rust tokens become spec text, and places in that text become places in the Rust source.
+//! Rust tokens become spec text, and spans of that text map back to spans of the Rust source.
 
 #[path = "support/specs.rs"]
 mod specs;
@@ -41,7 +41,7 @@ fn error_is_at(lines: [&str; 3]) {
     let [first, second, caret] = lines;
     let bridged = tokens(&format!("{first}\n{second}\n"));
     let (_, errors) = syntax::parse(FileId(0), &bridged.text);
-    let place = errors[0].span.expect("a syntax error has a place");
+    let place = errors[0].span.expect("a syntax error has a span");
     let start = bridged
         .span_at(place.range())
         .expect("there are tokens")

@@ -267,7 +267,7 @@ impl Checker<'_> {
                     Diagnostic::new(
                         Code::RankMismatch,
                         loop_expr.over.span,
-                        "a `scan` needs a dimension to walk along",
+                        "a `scan` needs a dimension to iterate over",
                     )
                     .label(format!("this is `{}`", t.ty)),
                 );

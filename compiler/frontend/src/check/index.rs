@@ -96,7 +96,7 @@ impl Checker<'_> {
                     return self.fail(Diagnostic::new(
                         Code::BadValue,
                         subscript.span,
-                        "a list is walked in steps of 1 or more",
+                        "the step of a slice of a list is 1 or more",
                     ));
                 }
                 let (low, high) = (clamp(low) as usize, clamp(high) as usize);

@@ -52,7 +52,7 @@ enum ConstantState {
 /// The standard library: an index by name, and a cache of its parsed files.
 #[derive(Debug, Default)]
 pub(crate) struct Library {
-    /// By namespace and name: the place in `trainspec_std::FILES`.
+    /// By namespace and name: the index in `trainspec_std::FILES`.
     index: HashMap<Space, HashMap<&'static str, usize>>,
     parsed: HashMap<(Space, String), Rc<Def>>,
     loaded: Vec<bool>,

@@ -458,8 +458,9 @@ impl Checker<'_> {
             Err(BadGlob::Character(c)) => format!("`{c}` has no meaning in a pattern"),
         };
         self.report(
-            Diagnostic::new(Code::BadGlob, span, message)
-                .help("`*` stands for part of a name, `**` also crosses `/`, `?` is one character"),
+            Diagnostic::new(Code::BadGlob, span, message).help(
+                "`*` stands for element of a name, `**` also crosses `/`, `?` is one character",
+            ),
         );
         None
     }
@@ -476,21 +477,21 @@ impl Checker<'_> {
 
     /// A pattern over variable names, or a list of some.
     pub(crate) fn patterns(&mut self, expr: &Expr) -> Option<Patterns> {
-        let parts = match &expr.kind {
-            ExprKind::List(parts) if !parts.is_empty() => parts.iter().collect(),
+        let elements = match &expr.kind {
+            ExprKind::List(elements) if !elements.is_empty() => elements.iter().collect(),
             _ => vec![expr],
         };
         let mut all = Patterns::new();
         let mut fine = true;
-        for part in parts {
-            match self.eval(part) {
+        for element in elements {
+            match self.eval(element) {
                 Value::Str(text) => {
-                    fine &= self.glob(&text, part.span).is_some();
-                    all.push((text.to_string(), part.span));
+                    fine &= self.glob(&text, element.span).is_some();
+                    all.push((text.to_string(), element.span));
                 }
                 other => {
                     let expected = "a pattern over variable names, such as \"head/**\"";
-                    self.wrong_kind(part.span, expected, &other);
+                    self.wrong_kind(element.span, expected, &other);
                     fine = false;
                 }
             }

@@ -455,7 +455,7 @@ impl Checker<'_> {
             }
             dims.push(match counted {
                 false => Dim::exact(size),
-                // The same capacity in one list of inputs means the same count.
+                // Inputs of one capacity share one run-time count.
                 true => {
                     let written = format!("<={size}");
                     Dim::at_most(size, Count(written.into()))

@@ -109,7 +109,7 @@ pub(crate) enum Callable {
     Def(Rc<Def>),
     Op(&'static Op),
     Builtin(Builtin),
-    /// A `layer`, by its place in the list of instances.
+    /// A `layer`, by its index in the list of instances.
     Instance(usize),
 }
 

@@ -5,7 +5,7 @@
 pub enum Severity {
     /// The spec cannot be used.
     Error,
-    /// The spec can be used, but something in it is odd.
+    /// The spec can be used, but is probably not as intended.
     Warning,
 }
 

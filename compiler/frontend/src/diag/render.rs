@@ -33,7 +33,7 @@ pub fn render(sources: &Sources, diagnostic: &Diagnostic, style: Style) -> Strin
         }
         main = main.element(snippet(sources, span).annotation(annotation));
     }
-    // Notes in a row that have a place of their own become groups; facts stay with the title.
+    // Consecutive notes with a span become groups; notes without one stay with the title.
     let mut groups = Vec::new();
     for note in &diagnostic.notes {
         match note.span {

@@ -1,6 +1,6 @@
 //! Pretty printer: documents and their layout (after Wadler, "A prettier printer", and Lindig's strict version of it).
 //!
-//! In: text with places where a line may end. Out: lines of at most [`WIDTH`] columns where that is possible. A group is
+//! In: text with possible line breaks. Out: lines of at most [`LINE_WIDTH`] columns where that is possible. A group is
 //! set on one line if it fits, else its own lines end; groups inside it decide for themselves.
 
 /// The columns of a line.
@@ -8,17 +8,17 @@ pub(super) const LINE_WIDTH: usize = 110;
 /// The columns of one step of indentation.
 const INDENT: usize = 4;
 
-/// A piece of a document.
+/// A document.
 pub(super) enum Doc {
-    /// Words without a line end.
+    /// Text without a line end.
     Text(String),
     /// A trailing comment. It ends the line, and its width does not count.
     Comment(String),
-    /// A line end, or these words if the group is set on one line.
+    /// A line end, or this text if the group is set on one line.
     Line(&'static str),
     /// A line end in any case, with an empty line before the next if `blank`.
     Hard { blank: bool },
-    /// Words that stand only where the group is not set on one line.
+    /// Text that is written only where the group is not set on one line.
     IfBroken(String),
     /// Its lines begin one step further right.
     Indent(Nest),
@@ -29,7 +29,7 @@ pub(super) enum Doc {
     Hang(Nest),
 }
 
-/// Pieces in a row, and what is to be known of them before they are laid out.
+/// A sequence of documents, with properties computed before layout.
 pub(super) struct Nest {
     docs: Vec<Doc>,
     /// Whether a line ends in them in any case.
@@ -132,8 +132,8 @@ fn push<'a>(tasks: &mut Vec<Task<'a>>, docs: &'a [Doc], indent: usize, flat: boo
     tasks.extend(docs.iter().rev().map(|doc| Task { doc, indent, flat }));
 }
 
-/// Whether `parts`, all on one line or up to their first line end, and what follows them up to its first line end have
-/// `room`.
+/// Whether `docs`, all on one line or up to their first line end, and what follows them up to its first line end fit in
+/// `width_left` columns.
 fn fits(width_left: usize, docs: &[Doc], flat: bool, rest: &[Task<'_>]) -> bool {
     let mut width_left = width_left;
     let mut work: Vec<(&Doc, bool)> = docs.iter().rev().map(|doc| (doc, flat)).collect();

@@ -297,7 +297,7 @@ impl Scanner<'_> {
                 start,
                 start + 1,
                 &message,
-                "keep long texts in a file and name the file",
+                "keep long strings in a file and name the file",
             );
             return;
         }

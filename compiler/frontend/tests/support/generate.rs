@@ -66,7 +66,7 @@ impl<'a> Entropy<'a> {
     }
 }
 
-/// A place that stands for none; the trees are compared without.
+/// A dummy span; the trees are compared without spans.
 fn nowhere() -> Span {
     Span::new(FileId(0), 0, 0)
 }

@@ -78,25 +78,25 @@ struct Builder<'a> {
 }
 
 /// The children of a pair, taken one by one.
-type Parts<'i> = std::iter::Peekable<std::vec::IntoIter<Pair<'i, Rule>>>;
+type Children<'i> = std::iter::Peekable<std::vec::IntoIter<Pair<'i, Rule>>>;
 
 /// The children of a pair without keywords.
-fn parts<'i>(pair: Pair<'i, Rule>) -> std::vec::IntoIter<Pair<'i, Rule>> {
-    let parts: Vec<_> = pair
+fn children<'i>(pair: Pair<'i, Rule>) -> std::vec::IntoIter<Pair<'i, Rule>> {
+    let children: Vec<_> = pair
         .into_inner()
         .filter(|p| !p.as_rule().is_keyword())
         .collect();
-    parts.into_iter()
+    children.into_iter()
 }
 
 /// The next child, which the grammar guarantees.
-fn next<'i>(parts: &mut impl Iterator<Item = Pair<'i, Rule>>) -> Pair<'i, Rule> {
-    parts.next().expect("the grammar promises this part")
+fn next<'i>(children: &mut impl Iterator<Item = Pair<'i, Rule>>) -> Pair<'i, Rule> {
+    children.next().expect("the grammar guarantees this child")
 }
 
 /// The next child, if it is of that rule.
-fn optional<'i>(parts: &mut Parts<'i>, rule: Rule) -> Option<Pair<'i, Rule>> {
-    parts.next_if(|p| p.as_rule() == rule)
+fn optional<'i>(children: &mut Children<'i>, rule: Rule) -> Option<Pair<'i, Rule>> {
+    children.next_if(|p| p.as_rule() == rule)
 }
 
 impl Builder<'_> {
@@ -163,9 +163,9 @@ impl Builder<'_> {
         }
     }
 
-    fn docs(&self, parts: &mut Parts<'_>) -> Vec<Doc> {
+    fn docs(&self, children: &mut Children<'_>) -> Vec<Doc> {
         let mut docs = Vec::new();
-        while let Some(pair) = optional(parts, Rule::outer_doc) {
+        while let Some(pair) = optional(children, Rule::outer_doc) {
             docs.push(self.doc(pair));
         }
         docs
@@ -198,30 +198,30 @@ impl Builder<'_> {
 
     fn header(&mut self, pair: Pair<'_, Rule>) -> Header {
         let span = self.span(&pair);
-        let mut parts = parts(pair);
+        let mut children = children(pair);
         Header {
-            name: self.name(next(&mut parts)),
-            edition: parts.next().map(|p| self.number(p)),
+            name: self.name(next(&mut children)),
+            edition: children.next().map(|p| self.number(p)),
             span,
         }
     }
 
     fn item(&mut self, pair: Pair<'_, Rule>) -> Item {
         let span = self.span_after_docs(&pair);
-        let mut parts = parts(pair).peekable();
-        let docs = self.docs(&mut parts);
-        let inner = next(&mut parts);
+        let mut children = children(pair).peekable();
+        let docs = self.docs(&mut children);
+        let inner = next(&mut children);
         let kind = match inner.as_rule() {
             Rule::const_item => {
-                let mut parts = self::parts(inner);
+                let mut children = self::children(inner);
                 ItemKind::Const(Const {
-                    name: self.name(next(&mut parts)),
-                    value: self.expr(next(&mut parts)),
+                    name: self.name(next(&mut children)),
+                    value: self.expr(next(&mut children)),
                 })
             }
-            Rule::use_item => ItemKind::Use(self.text(next(&mut self::parts(inner)))),
+            Rule::use_item => ItemKind::Use(self.text(next(&mut self::children(inner)))),
             Rule::warm_start_item => {
-                ItemKind::WarmStart(self.arguments(next(&mut self::parts(inner))))
+                ItemKind::WarmStart(self.arguments(next(&mut self::children(inner))))
             }
             Rule::model_item => ItemKind::Model(self.model(inner)),
             Rule::section_item => ItemKind::Section(self.section(inner)),
@@ -232,10 +232,10 @@ impl Builder<'_> {
     }
 
     fn model(&mut self, pair: Pair<'_, Rule>) -> Model {
-        let mut parts = parts(pair);
+        let mut children = children(pair);
         Model {
-            params: self.params(next(&mut parts)),
-            body: self.item_body(next(&mut parts)),
+            params: self.params(next(&mut children)),
+            body: self.item_body(next(&mut children)),
         }
     }
 
@@ -260,7 +260,7 @@ impl Builder<'_> {
 
     fn settings(&mut self, pair: Pair<'_, Rule>) -> Vec<Setting> {
         let mut settings = Vec::new();
-        for pair in parts(pair) {
+        for pair in children(pair) {
             settings.push(match pair.as_rule() {
                 Rule::setting => self.setting(pair),
                 _ => {
@@ -284,9 +284,9 @@ impl Builder<'_> {
 
     fn setting(&mut self, pair: Pair<'_, Rule>) -> Setting {
         let span = self.span_after_docs(&pair);
-        let mut parts = parts(pair).peekable();
-        let docs = self.docs(&mut parts);
-        let word = self.name(next(&mut parts));
+        let mut children = children(pair).peekable();
+        let docs = self.docs(&mut children);
+        let word = self.name(next(&mut children));
         let mut setting = Setting {
             docs,
             word,
@@ -295,62 +295,62 @@ impl Builder<'_> {
             body: None,
             span,
         };
-        for part in parts {
-            match part.as_rule() {
+        for child in children {
+            match child.as_rule() {
                 Rule::declaration => {
-                    setting.value = SettingValue::Declaration(Box::new(self.declaration(part)));
+                    setting.value = SettingValue::Declaration(Box::new(self.declaration(child)));
                 }
                 Rule::assignment => {
-                    let mut parts = self::parts(part);
-                    let name = self.name(next(&mut parts));
-                    next(&mut parts); // the `=`
-                    setting.value = SettingValue::Assignment(name, self.expr(next(&mut parts)));
+                    let mut children = self::children(child);
+                    let name = self.name(next(&mut children));
+                    next(&mut children); // the `=`
+                    setting.value = SettingValue::Assignment(name, self.expr(next(&mut children)));
                 }
-                Rule::arguments => setting.value = SettingValue::Arguments(self.arguments(part)),
-                Rule::expr => setting.value = SettingValue::Value(self.expr(part)),
+                Rule::arguments => setting.value = SettingValue::Arguments(self.arguments(child)),
+                Rule::expr => setting.value = SettingValue::Value(self.expr(child)),
                 Rule::clause => {
-                    let inner = next(&mut self::parts(part));
+                    let inner = next(&mut self::children(child));
                     setting.clauses.push(match inner.as_rule() {
                         Rule::name => Clause::Minimizing(self.name(inner)),
                         _ => Clause::For(self.expr(inner)),
                     });
                 }
-                Rule::settings => setting.body = Some(self.settings(part)),
-                other => unreachable!("no part of a setting: {other:?}"),
+                Rule::settings => setting.body = Some(self.settings(child)),
+                other => unreachable!("no child of a setting: {other:?}"),
             }
         }
         setting
     }
 
     fn declaration(&mut self, pair: Pair<'_, Rule>) -> Declaration {
-        let mut parts = parts(pair).peekable();
+        let mut children = children(pair).peekable();
         Declaration {
-            name: self.name(next(&mut parts)),
-            ty: self.ty(next(&mut parts)),
-            alias: self.alias(optional(&mut parts, Rule::alias)),
-            bound: self.bound(optional(&mut parts, Rule::bound)),
-            default: parts.next().map(|p| self.expr(p)),
+            name: self.name(next(&mut children)),
+            ty: self.ty(next(&mut children)),
+            alias: self.alias(optional(&mut children, Rule::alias)),
+            bound: self.bound(optional(&mut children, Rule::bound)),
+            default: children.next().map(|p| self.expr(p)),
         }
     }
 
     fn alias(&self, pair: Option<Pair<'_, Rule>>) -> Option<StrLit> {
-        pair.map(|p| self.text(next(&mut parts(p))))
+        pair.map(|p| self.text(next(&mut children(p))))
     }
 
     fn bound(&mut self, pair: Option<Pair<'_, Rule>>) -> Option<Expr> {
-        pair.map(|p| self.expr(next(&mut parts(p))))
+        pair.map(|p| self.expr(next(&mut children(p))))
     }
 
     fn bounds(&mut self, pair: Option<Pair<'_, Rule>>) -> Vec<Bound> {
         let Some(pair) = pair else {
             return Vec::new();
         };
-        parts(pair)
+        children(pair)
             .map(|p| {
-                let mut parts = parts(p);
+                let mut children = children(p);
                 Bound {
-                    name: self.name(next(&mut parts)),
-                    class: self.name(next(&mut parts)),
+                    name: self.name(next(&mut children)),
+                    class: self.name(next(&mut children)),
                 }
             })
             .collect()
@@ -358,8 +358,8 @@ impl Builder<'_> {
 
     fn definition(&mut self, pair: Pair<'_, Rule>) -> Definition {
         let span = self.span(&pair);
-        let mut parts = parts(pair).peekable();
-        let word = next(&mut next(&mut parts).into_inner());
+        let mut children = children(pair).peekable();
+        let word = next(&mut next(&mut children).into_inner());
         let kind = match word.as_rule() {
             Rule::kw_block => DefinitionKind::Block,
             Rule::kw_fn => DefinitionKind::Fn,
@@ -368,9 +368,9 @@ impl Builder<'_> {
             Rule::kw_init => DefinitionKind::Init,
             other => unreachable!("no definition: {other:?}"),
         };
-        let name = self.name(next(&mut parts));
-        let params = self.params(next(&mut parts));
-        let alias = self.alias(optional(&mut parts, Rule::alias));
+        let name = self.name(next(&mut children));
+        let params = self.params(next(&mut children));
+        let alias = self.alias(optional(&mut children, Rule::alias));
         if let Some(alias) = &alias
             && !matches!(kind, DefinitionKind::Block | DefinitionKind::Optimizer)
         {
@@ -380,8 +380,8 @@ impl Builder<'_> {
                     .help("only blocks and optimizers own variables that `as` could name"),
             );
         }
-        let bounds = self.bounds(optional(&mut parts, Rule::where_clause));
-        let body = next(&mut parts);
+        let bounds = self.bounds(optional(&mut children, Rule::where_clause));
+        let body = next(&mut children);
         let body = match body.as_rule() {
             Rule::item_body => DefinitionBody::Body(self.item_body(body)),
             _ => DefinitionBody::Value(self.expr(body)),
@@ -404,7 +404,7 @@ impl Builder<'_> {
     }
 
     fn params(&mut self, pair: Pair<'_, Rule>) -> Vec<Param> {
-        parts(pair).map(|p| self.param(p)).collect()
+        children(pair).map(|p| self.param(p)).collect()
     }
 
     fn param(&mut self, pair: Pair<'_, Rule>) -> Param {
@@ -413,36 +413,36 @@ impl Builder<'_> {
             .clone()
             .into_inner()
             .any(|p| p.as_rule() == Rule::kw_const);
-        let mut parts = parts(pair).peekable();
+        let mut children = children(pair).peekable();
         Param {
-            docs: self.docs(&mut parts),
+            docs: self.docs(&mut children),
             is_const,
-            name: self.name(next(&mut parts)),
-            ty: optional(&mut parts, Rule::r#type).map(|p| self.ty(p)),
-            bound: self.bound(optional(&mut parts, Rule::bound)),
-            default: parts.next().map(|p| self.expr(p)),
+            name: self.name(next(&mut children)),
+            ty: optional(&mut children, Rule::r#type).map(|p| self.ty(p)),
+            bound: self.bound(optional(&mut children, Rule::bound)),
+            default: children.next().map(|p| self.expr(p)),
             span,
         }
     }
 
     fn ty(&mut self, pair: Pair<'_, Rule>) -> Type {
         let span = self.span(&pair);
-        let mut parts = parts(pair);
+        let mut children = children(pair);
         Type {
-            name: self.name(next(&mut parts)),
-            dims: parts
+            name: self.name(next(&mut children)),
+            dims: children
                 .next()
-                .map(|dims| self::parts(dims).map(|d| self.dim(d)).collect()),
+                .map(|dims| self::children(dims).map(|d| self.dim(d)).collect()),
             span,
         }
     }
 
     fn dim(&mut self, pair: Pair<'_, Rule>) -> DimExpr {
         let span = self.span(&pair);
-        let inner = next(&mut parts(pair));
+        let inner = next(&mut children(pair));
         let kind = match inner.as_rule() {
             Rule::rest => DimKind::Rest,
-            Rule::capacity => DimKind::Capacity(self.expr(next(&mut parts(inner)))),
+            Rule::capacity => DimKind::Capacity(self.expr(next(&mut children(inner)))),
             _ => DimKind::Size(self.expr(inner)),
         };
         DimExpr { kind, span }

@@ -7,7 +7,7 @@ use pest::iterators::Pair;
 use trainspec_grammar::{Grammar, Rule};
 use trainspec_ir::Span;
 
-use super::{Builder, Origin, next, optional, parts};
+use super::{Builder, Origin, children, next, optional};
 use crate::ast::*;
 use crate::diag::{Code, Diagnostic};
 use crate::syntax::report;
@@ -60,7 +60,7 @@ impl Builder<'_> {
     }
 
     pub(super) fn statements(&mut self, pair: Pair<'_, Rule>, statements: &mut Vec<Statement>) {
-        for pair in parts(pair) {
+        for pair in children(pair) {
             statements.push(match pair.as_rule() {
                 Rule::statement => self.statement(pair),
                 Rule::EOI => continue,
@@ -213,65 +213,65 @@ impl Builder<'_> {
 
     pub(super) fn statement(&mut self, pair: Pair<'_, Rule>) -> Statement {
         let span = self.span_after_docs(&pair);
-        let mut parts = parts(pair).peekable();
-        let docs = self.docs(&mut parts);
-        let inner = next(&mut parts);
+        let mut children = children(pair).peekable();
+        let docs = self.docs(&mut children);
+        let inner = next(&mut children);
         let rule = inner.as_rule();
-        let mut parts = self::parts(inner).peekable();
+        let mut children = self::children(inner).peekable();
         let kind = match rule {
             Rule::write => StatementKind::Write {
-                target: self.name(next(&mut parts)),
-                value: self.expr(next(&mut parts)),
+                target: self.name(next(&mut children)),
+                value: self.expr(next(&mut children)),
             },
             Rule::let_statement => StatementKind::Let {
-                pattern: self.pattern(next(&mut parts)),
-                ty: optional(&mut parts, Rule::r#type).map(|p| self.ty(p)),
-                value: self.expr(next(&mut parts)),
+                pattern: self.pattern(next(&mut children)),
+                ty: optional(&mut children, Rule::r#type).map(|p| self.ty(p)),
+                value: self.expr(next(&mut children)),
             },
             Rule::variable => {
-                let word = next(&mut next(&mut parts).into_inner());
+                let word = next(&mut next(&mut children).into_inner());
                 StatementKind::Variable(Variable {
                     kind: match word.as_rule() {
                         Rule::kw_param => VariableKind::Param,
                         Rule::kw_state => VariableKind::State,
                         _ => VariableKind::Slot,
                     },
-                    name: self.name(next(&mut parts)),
-                    ty: optional(&mut parts, Rule::r#type).map(|p| self.ty(p)),
-                    alias: self.alias(optional(&mut parts, Rule::alias)),
-                    init: self.expr(next(&mut parts)),
+                    name: self.name(next(&mut children)),
+                    ty: optional(&mut children, Rule::r#type).map(|p| self.ty(p)),
+                    alias: self.alias(optional(&mut children, Rule::alias)),
+                    init: self.expr(next(&mut children)),
                 })
             }
             Rule::scalar => StatementKind::Scalar {
-                name: self.name(next(&mut parts)),
-                alias: self.alias(optional(&mut parts, Rule::alias)),
-                start: self.expr(next(&mut parts)),
-                next: self.expr(next(&mut parts)),
+                name: self.name(next(&mut children)),
+                alias: self.alias(optional(&mut children, Rule::alias)),
+                start: self.expr(next(&mut children)),
+                next: self.expr(next(&mut children)),
             },
             Rule::layer => StatementKind::Layer {
-                name: self.name(next(&mut parts)),
-                value: self.expr(next(&mut parts)),
+                name: self.name(next(&mut children)),
+                value: self.expr(next(&mut children)),
             },
             Rule::loss => {
-                let name = optional(&mut parts, Rule::name).map(|p| self.name(p));
-                optional(&mut parts, Rule::assign);
+                let name = optional(&mut children, Rule::name).map(|p| self.name(p));
+                optional(&mut children, Rule::assign);
                 StatementKind::Loss {
                     name,
-                    value: self.expr(next(&mut parts)),
+                    value: self.expr(next(&mut children)),
                 }
             }
             Rule::metric => StatementKind::Metric {
-                name: self.name(next(&mut parts)),
-                value: self.expr(next(&mut parts)),
+                name: self.name(next(&mut children)),
+                value: self.expr(next(&mut children)),
             },
             Rule::output => StatementKind::Output {
-                name: self.name(next(&mut parts)),
-                value: self.expr(next(&mut parts)),
+                name: self.name(next(&mut children)),
+                value: self.expr(next(&mut children)),
             },
-            Rule::yield_statement => StatementKind::Yield(self.expr(next(&mut parts))),
+            Rule::yield_statement => StatementKind::Yield(self.expr(next(&mut children))),
             Rule::expr_statement => StatementKind::Expr {
-                value: self.expr(next(&mut parts)),
-                semicolon: parts.next().is_some(),
+                value: self.expr(next(&mut children)),
+                semicolon: children.next().is_some(),
             },
             other => unreachable!("no statement: {other:?}"),
         };
