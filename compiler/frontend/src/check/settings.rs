@@ -459,7 +459,7 @@ impl Checker<'_> {
         };
         self.report(
             Diagnostic::new(Code::BadGlob, span, message).help(
-                "`*` stands for element of a name, `**` also crosses `/`, `?` is one character",
+                "`*` stands for part of a name, `**` also crosses `/`, `?` is one character",
             ),
         );
         None

@@ -79,9 +79,9 @@ Right:
     }
 "#;
 
-pub(super) const CARRY_MISMATCH: &str = r#"The body of a loop does not give back what the loop carries. `for` and `scan` carry a value from one iteration to the next: the
-body ends in the next value, or in a tuple with one for each carried name. In a `scan` the type may not change,
-because all iterations are one loop at run time.
+pub(super) const CARRY_MISMATCH: &str = r#"The body of a loop does not give back what the loop carries. `for` and `scan` carry a value from one iteration to
+the next: the body ends in the next value, or in a tuple with one for each carried name. In a `scan` the type may
+not change, because all iterations are one loop at run time.
 
 Wrong:
 
@@ -98,9 +98,9 @@ Right:
     }
 "#;
 
-pub(super) const COUNT_MISMATCH: &str = r#"Two tensors with run-time counts cannot be combined, because their counts may differ. A dimension `[<=n]` has a capacity
-of n elements, of which a number is in use that only the run knows. Results of two different operations, such as
-two calls of `unique`, have two counts. Work on one of them, or bring both to a fixed size first.
+pub(super) const COUNT_MISMATCH: &str = r#"Two tensors with run-time counts cannot be combined, because their counts may differ. A dimension `[<=n]` has a
+capacity of n elements, of which a number is in use that only the run knows. Results of two different operations,
+such as two calls of `unique`, have two counts. Work on one of them, or bring both to a fixed size first.
 
 Wrong:
 
@@ -206,9 +206,9 @@ Right:
     }
 "#;
 
-pub(super) const LOOP_TOO_LONG: &str = r#"A `for` has more iterations than can be unrolled. Every iteration of a `for` becomes operations of its own, which is what
-lets iterations differ in shape; thousands of them make a program that takes long to compile. A `scan` iterates over the
-first dimension of a tensor in one loop at run time, and has no such limit.
+pub(super) const LOOP_TOO_LONG: &str = r#"A `for` has more iterations than can be unrolled. Every iteration of a `for` becomes operations of its own, which is
+what lets iterations differ in shape; thousands of them make a program that takes long to compile. A `scan` iterates
+over the first dimension of a tensor in one loop at run time, and has no such limit.
 
 Wrong:
 
@@ -363,7 +363,8 @@ Right:
 "#;
 
 pub(super) const NOT_DIFFERENTIABLE: &str = r#"A derivative is asked for where there is none. `grad` and `hessian` need tensors with floating-point elements on
-both sides: a number that is known when the spec is checked does not depend on anything, and integers have no gradient.
+both sides: a number that is known when the spec is checked does not depend on anything, and integers have no
+gradient.
 
 Wrong:
 
@@ -395,9 +396,9 @@ Right:
     }
 "#;
 
-pub(super) const PATTERN_MISMATCH: &str = r#"A pattern has another number of names than the value has elements. `let (a, b) = value;` takes a tuple or a list of two
-apart. A tensor is no tuple, whatever its first dimension is: `unstack(x)` makes a list of it. Use `_` for elements
-that are not needed.
+pub(super) const PATTERN_MISMATCH: &str = r#"A pattern has another number of names than the value has elements. `let (a, b) = value;` takes a tuple or a list of
+two apart. A tensor is no tuple, whatever its first dimension is: `unstack(x)` makes a list of it. Use `_` for
+elements that are not needed.
 
 Wrong:
 
@@ -561,8 +562,9 @@ Right:
 "#;
 
 pub(super) const VARIABLE_CONFLICT: &str = r#"Two variables would have the same name. Variables are saved and found by name, such as `head/kernel`, so each name
-is given once; slots, scalars of optimizers, averages and `global_step` are named beside them. A layer that is called twice shares its variables, and so must get inputs of the same size; a layer
-that should have its own is declared apart.
+is given once; slots, scalars of optimizers, averages and `global_step` are named beside them. A layer that is
+called twice shares its variables, and so must get inputs of the same size; a layer that should have its own is
+declared apart.
 
 Wrong:
 
@@ -602,10 +604,10 @@ Right:
 "#;
 
 pub(super) const BROADCAST_WIDENS: &str = r#"A column meets a row, and the result is a matrix. Shapes are aligned at their last dimensions and a dimension of 1
-stretches, so a column of predictions minus a row of labels combines each with each: no error, but a loss over it learns
-the mean of all labels. That is allowed, and hardly ever meant. Make the ranks equal: take the column out, or add a
-dimension to the other side. A table of all pairs is written with dimensions of 1 on both sides, and then there is no
-warning.
+stretches, so a column of predictions minus a row of labels combines each with each: no error, but a loss over it
+learns the mean of all labels. That is allowed, and hardly ever meant. Make the ranks equal: take the column out, or
+add a dimension to the other side. A table of all pairs is written with dimensions of 1 on both sides, and then
+there is no warning.
 
 Wrong:
     model (x: f32[batch, 4], y: f32[batch]) {
