@@ -38,7 +38,7 @@ pub enum SettingKind {
 pub struct SettingParam {
     /// The name.
     pub name: &'static str,
-    /// What it takes.
+    /// The type of the argument.
     pub kind: SettingKind,
     /// Whether it must be given.
     pub required: bool,
@@ -67,9 +67,9 @@ pub struct SettingSignature {
     pub section: &'static str,
     /// The word.
     pub word: &'static str,
-    /// What it does, in a sentence.
+    /// One sentence of documentation.
     pub doc: &'static str,
-    /// What it takes.
+    /// The parameters.
     pub params: &'static [SettingParam],
     /// Whether it may be given more than once.
     pub repeats: bool,

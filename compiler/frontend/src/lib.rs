@@ -1,4 +1,5 @@
-//! The front end of the Trainspec language: parser, type checker, typed spec, lowering to the graph IR, formatter and diagnostics.
+//! The front end of the Trainspec language: parser, type checker, typed spec, lowering to the graph IR, formatter and
+//! diagnostics.
 
 pub mod ast;
 pub mod builtins;

@@ -59,7 +59,7 @@ impl Sources {
         &self.files[id.0 as usize]
     }
 
-    /// What a span covers.
+    /// The source text of a span.
     pub fn slice(&self, span: Span) -> &str {
         &self.get(span.file).text[span.range()]
     }

@@ -64,7 +64,7 @@ fn every_spec_keeps_its_tree_and_comments() {
 }
 
 #[test]
-fn a_text_with_syntax_errors_is_refused() {
+fn syntax_errors_are_rejected() {
     let errors = format("const A = ;").expect_err("nothing follows the `=`");
     assert_eq!(errors[0].code, Code::Syntax);
 }
@@ -288,7 +288,7 @@ fn doc_attributes_become_lines() {
 }
 
 #[test]
-fn deep_nesting_is_no_trouble() {
+fn deep_nesting_is_formatted() {
     let depth = syntax::MAX_BRACKET_DEPTH;
     let text = format!("const A = {}x{};", "[".repeat(depth), "]".repeat(depth));
     let formatted = format(&text).expect("it parses");

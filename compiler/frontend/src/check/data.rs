@@ -32,7 +32,7 @@ impl Checker<'_> {
         let name = section.name.clone()?;
         self.declared
             .insert(name.span, ("data set", name.text.clone()));
-        self.refuse_repeated(&section.settings, "data");
+        self.reject_repeated(&section.settings, "data");
         let frame = Frame::new(FrameKind::Data, String::new());
         self.framed(frame, |c| c.data_settings(section, &name))
     }
@@ -51,7 +51,7 @@ impl Checker<'_> {
             .iter()
             .any(|s| s.value == SettingValue::Bad);
         for (i, setting) in section.settings.iter().enumerate() {
-            self.refuse_clauses(setting, &[]);
+            self.reject_clauses(setting, &[]);
             if setting.value == SettingValue::Bad {
                 continue;
             }
@@ -111,7 +111,8 @@ impl Checker<'_> {
         self.call_setting(setting)
     }
 
-    /// `word "name" (constants)`: a source or hook that the Rust program registers. The outer `None` where the setting has another form.
+    /// `word "name" (constants)`: a source or hook that the Rust program registers. The outer `None` where the
+    /// setting has another form.
     pub(crate) fn registered(&mut self, setting: &ast::Setting) -> Option<Option<typed::Setting>> {
         let SettingValue::Value(expr) = &setting.value else {
             return None;

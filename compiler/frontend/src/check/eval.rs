@@ -123,7 +123,7 @@ impl Checker<'_> {
         )
     }
 
-    /// What a name stands for.
+    /// Resolves a name.
     pub(crate) fn name(&mut self, name: &str, span: Span) -> Value {
         if !self.spend(self.frame().scopes.len(), span) {
             return Value::Poison;

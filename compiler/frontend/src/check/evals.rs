@@ -18,7 +18,7 @@ impl Checker<'_> {
         let sections = self.items.evals.clone();
         let mut evals = Vec::new();
         for section in sections {
-            self.refuse_repeated(&section.settings, "eval");
+            self.reject_repeated(&section.settings, "eval");
             let frame = Frame::new(FrameKind::Train, String::new());
             let (eval, _) = self
                 .in_program(|c| c.framed(frame, |c| c.eval_section(&section, model, train, data)));
@@ -45,7 +45,7 @@ impl Checker<'_> {
             if setting.value == SettingValue::Bad {
                 continue;
             }
-            self.refuse_clauses(setting, &[]);
+            self.reject_clauses(setting, &[]);
             let word = setting.word.text.as_str();
             if word == "data" {
                 eval.data = self.used_data(setting, "eval", model, data);
@@ -61,7 +61,7 @@ impl Checker<'_> {
             match word {
                 "with" => {
                     eval.with_ema = true;
-                    self.refuse_missing_averages(setting.span, train);
+                    self.reject_missing_averages(setting.span, train);
                 }
                 "metrics" => {
                     if let Some(Constant::List(names)) = bound.get("names") {
@@ -84,8 +84,8 @@ impl Checker<'_> {
         eval
     }
 
-    /// Refuses an evaluation with averages where no variable has one under its usual name.
-    fn refuse_missing_averages(&mut self, span: Span, train: Option<&Train>) {
+    /// Rejects an evaluation with averages where no variable has one under its usual name.
+    fn reject_missing_averages(&mut self, span: Span, train: Option<&Train>) {
         let Some(train) = train else {
             return;
         };
@@ -99,7 +99,7 @@ impl Checker<'_> {
             }
             Averaged::Value(..) => false,
         });
-        // An average that was refused may be the one that is missing.
+        // The missing average may be one with an error.
         if usable || (written.is_some() && self.has_errors()) {
             return;
         }

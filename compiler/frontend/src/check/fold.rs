@@ -14,7 +14,7 @@ pub(crate) enum FoldResult {
     /// The result depends on symbolic sizes.
     Unknown,
     /// The operation is not defined for these values.
-    Refused,
+    Undefined,
 }
 
 pub(crate) fn infix(op: InfixOp, a: &Value, b: &Value) -> FoldResult {
@@ -29,7 +29,7 @@ pub(crate) fn infix(op: InfixOp, a: &Value, b: &Value) -> FoldResult {
         (Value::Bool(a), Value::Bool(b)) => match op {
             InfixOp::And => FoldResult::Value(Value::Bool(*a && *b)),
             InfixOp::Or => FoldResult::Value(Value::Bool(*a || *b)),
-            _ => FoldResult::Refused,
+            _ => FoldResult::Undefined,
         },
         (Value::List(a), Value::List(b)) if op == InfixOp::Add => {
             FoldResult::Value(Value::list(a.iter().chain(b.iter()).cloned().collect()))
@@ -37,7 +37,7 @@ pub(crate) fn infix(op: InfixOp, a: &Value, b: &Value) -> FoldResult {
         (a, b) => match (op, same(a, b)) {
             (InfixOp::Equal, Some(equal)) => FoldResult::Value(Value::Bool(equal)),
             (InfixOp::NotEqual, Some(equal)) => FoldResult::Value(Value::Bool(!equal)),
-            _ => FoldResult::Refused,
+            _ => FoldResult::Undefined,
         },
     }
 }
@@ -80,7 +80,7 @@ fn ints(op: InfixOp, a: &Size, b: &Size) -> FoldResult {
                 None => FoldResult::Unknown,
             },
         },
-        InfixOp::Pipe | InfixOp::Or | InfixOp::And | InfixOp::Matmul => FoldResult::Refused,
+        InfixOp::Pipe | InfixOp::Or | InfixOp::And | InfixOp::Matmul => FoldResult::Undefined,
     }
 }
 
@@ -91,7 +91,9 @@ fn floats(op: InfixOp, x: f64, y: f64) -> FoldResult {
         InfixOp::Multiply => x * y,
         InfixOp::Divide => x / y,
         InfixOp::Modulo => x - (x / y).floor() * y,
-        InfixOp::Pipe | InfixOp::Or | InfixOp::And | InfixOp::Matmul => return FoldResult::Refused,
+        InfixOp::Pipe | InfixOp::Or | InfixOp::And | InfixOp::Matmul => {
+            return FoldResult::Undefined;
+        }
         _ => return compare(op, x, y),
     };
     FoldResult::Value(Value::Float(value))
@@ -105,7 +107,7 @@ fn compare(op: InfixOp, x: f64, y: f64) -> FoldResult {
         InfixOp::LessEqual => x <= y,
         InfixOp::Greater => x > y,
         InfixOp::GreaterEqual => x >= y,
-        _ => return FoldResult::Refused,
+        _ => return FoldResult::Undefined,
     };
     FoldResult::Value(Value::Bool(result))
 }

@@ -120,7 +120,7 @@ impl Checker<'_> {
     }
 
     /// Rejects `lazy` together with gradient accumulation, which makes gradients dense.
-    pub(crate) fn refuse_lazy_sums(
+    pub(crate) fn reject_lazy_accumulation(
         &mut self,
         section: &ast::Section,
         groups: &[GroupSetting],

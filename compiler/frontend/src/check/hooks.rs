@@ -35,7 +35,7 @@ impl Checker<'_> {
         if setting.value == SettingValue::Bad {
             return None;
         }
-        self.refuse_clauses(setting, &[]);
+        self.reject_clauses(setting, &[]);
         let word = setting.word.text.as_str();
         let bound = match word {
             "hook" | "feed" => match self.registered(setting) {
@@ -95,7 +95,7 @@ impl Checker<'_> {
         if setting.value == SettingValue::Bad {
             return None;
         }
-        self.refuse_clauses(setting, &[]);
+        self.reject_clauses(setting, &[]);
         if crate::builtins::find("summary", &setting.word.text).is_none() {
             self.unknown_setting("summary", "`summary`", &setting.word);
             return None;

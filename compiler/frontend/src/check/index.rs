@@ -56,10 +56,10 @@ impl Checker<'_> {
                 let Some(size) = self.size(expr, "a position") else {
                     return Value::Poison;
                 };
-                let place = size
+                let position = size
                     .value()
                     .map(|n| if n < 0 { n.saturating_add(length) } else { n });
-                match place
+                match position
                     .and_then(|n| usize::try_from(n).ok())
                     .and_then(|n| list.get(n))
                 {
@@ -264,9 +264,11 @@ impl Slices {
         self.end_mask |= bit;
     }
 
-    fn at(&mut self, place: Size) {
-        let end = place.add(&Size::fixed(1)).unwrap_or_else(|| place.clone());
-        let bit = self.push(place, end, Size::fixed(1));
+    fn at(&mut self, position: Size) {
+        let end = position
+            .add(&Size::fixed(1))
+            .unwrap_or_else(|| position.clone());
+        let bit = self.push(position, end, Size::fixed(1));
         self.shrink_mask |= bit;
         self.taken += 1;
         self.all_whole = false;

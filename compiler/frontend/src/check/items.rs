@@ -19,7 +19,7 @@ const EDITION: i64 = 1;
 /// The number of files a spec may consist of.
 const MAX_FILES: usize = 1_000;
 
-/// What the files of a spec define.
+/// The items of the files of a spec.
 #[derive(Debug, Default)]
 pub(crate) struct Items {
     constants: BTreeMap<String, Constant>,
@@ -58,7 +58,7 @@ pub(crate) struct Library {
     loaded: Vec<bool>,
 }
 
-/// Where a definition is looked up.
+/// The namespace in which a definition is looked up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Space {
     Blocks,
@@ -496,7 +496,7 @@ impl Checker<'_> {
         !self.is_library_file(span.file) && self.items.constants.contains_key(name)
     }
 
-    /// Where a constant is declared.
+    /// The span of the declaration of a constant.
     pub(crate) fn constant_place(&self, name: &str) -> Option<Span> {
         self.items.constants.get(name).map(|c| c.name.span)
     }
@@ -548,7 +548,7 @@ impl Checker<'_> {
             .cloned()
     }
 
-    /// What `nn.NAME` stands for: a `fn` of the library or an operation, never a block or an initializer.
+    /// Resolves `nn.NAME`: a `fn` of the library or an operation, never a block or an initializer.
     pub(crate) fn lookup_operation(&mut self, name: &str, span: Span) -> Option<Value> {
         let own = match self.is_library_file(span.file) {
             true => None,

@@ -201,7 +201,7 @@ impl Checker<'_> {
         let data = self.data_sets();
         let model = self.model(&data);
         let train = self.train(model.as_ref(), &data);
-        self.refuse_shared_state(train.as_ref());
+        self.reject_shared_state(train.as_ref());
         let evals = self.evals(model.as_ref(), train.as_ref(), &data);
         let hooks = self.hooks(model.as_ref(), train.as_ref());
         let warm_start = self.warm_start();

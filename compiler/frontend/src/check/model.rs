@@ -85,7 +85,7 @@ impl Checker<'_> {
 
     /// An input of the model.
     fn input(&mut self, param: &ast::Param, bounds: &types::Bounds) -> Option<typed::Feature> {
-        self.refuse_duplicate(&param.name, "input");
+        self.reject_duplicate(&param.name, "input");
         let feature = self.input_type(param, bounds);
         let value = match &feature {
             Some(f) => self.emit_one(
@@ -176,7 +176,7 @@ impl Checker<'_> {
             c.bind_implicit_names(kind, place);
             for param in &def.ast.params {
                 let value = c.sample(param, &bounds);
-                c.refuse_duplicate(&param.name, "parameter");
+                c.reject_duplicate(&param.name, "parameter");
                 c.bind_with(&param.name, value, Target::Fixed("parameter"));
             }
             match &def.ast.body {
@@ -225,7 +225,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Some value that a parameter could have.
+    /// A sample value for a parameter.
     fn sample(&mut self, param: &ast::Param, bounds: &types::Bounds) -> Value {
         match (&param.ty, &param.default) {
             (Some(ty), _) if types::is_tensor_type(ty, bounds) => {

@@ -90,7 +90,7 @@ impl Checker<'_> {
                 )
                 .help("compare numbers that are known, or tensors"),
             ),
-            fold::FoldResult::Refused => {
+            fold::FoldResult::Undefined => {
                 let message = format!(
                     "`{}` cannot be applied to {} and {}",
                     op.symbol(),
@@ -138,7 +138,7 @@ pub(crate) fn operation(op: InfixOp) -> &'static str {
     }
 }
 
-/// How an operation is written, for messages: `-` for `subtract`.
+/// The operator symbol of an operation, for messages: `-` for `subtract`.
 pub(crate) fn symbol(operation_name: &str) -> Option<&'static str> {
     let infix = InfixOp::ALL
         .into_iter()

@@ -184,7 +184,7 @@ impl Checker<'_> {
                 "this divides by zero",
             ))),
             FoldResult::Unknown if self.generic => Some(Value::Poison),
-            FoldResult::Unknown | FoldResult::Refused => None,
+            FoldResult::Unknown | FoldResult::Undefined => None,
         }
     }
 
@@ -642,7 +642,7 @@ impl Checker<'_> {
         }
     }
 
-    /// What to type where one operand lacks the last dimension of the other.
+    /// The suggested fix where one operand lacks the last dimension of the other.
     fn missing_axis(&self, op: &'static Op, args: &[Option<&ArgValue>]) -> Option<String> {
         let [Some(left), Some(right)] = args else {
             return None;

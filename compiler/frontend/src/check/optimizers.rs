@@ -210,7 +210,7 @@ impl Checker<'_> {
         ) {
             return;
         }
-        self.refuse_duplicate(name, "scalar");
+        self.reject_duplicate(name, "scalar");
         let dtype = self
             .store
             .update

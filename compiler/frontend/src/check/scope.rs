@@ -49,7 +49,7 @@ pub(crate) struct Frame {
     pub scopes: Vec<HashMap<String, Binding>>,
     /// The variable scope, without a slash at the end.
     pub path: String,
-    /// What `yield` collects, in the innermost loop.
+    /// The values collected by `yield` in the innermost loop.
     pub yields: Option<Yields>,
 }
 
@@ -67,7 +67,7 @@ pub(crate) struct Yields {
 pub(crate) struct Binding {
     pub value: Value,
     pub span: Span,
-    /// What `<-` does to it.
+    /// Whether and how `<-` writes it.
     pub target: Target,
     /// The value at the start of the step, for `old`.
     pub old: Option<Value>,
@@ -145,7 +145,7 @@ impl Checker<'_> {
     }
 
     /// Rejects a second variable, layer or parameter of one name in one scope.
-    pub(crate) fn refuse_duplicate(&mut self, name: &Name, what: &str) {
+    pub(crate) fn reject_duplicate(&mut self, name: &Name, what: &str) {
         let scope = self.frame().scopes.last().expect("a frame has a scope");
         if let Some(older) = scope.get(&name.text) {
             let place = older.span;

@@ -16,7 +16,7 @@ use crate::typed::{Constant, Interval, Setting};
 
 impl Checker<'_> {
     /// Reports a setting that a section does not have.
-    pub(crate) fn unknown_setting(&mut self, section: &str, place: &str, word: &ast::Name) {
+    pub(crate) fn unknown_setting(&mut self, section: &str, section_name: &str, word: &ast::Name) {
         let known = words(section);
         let help = match nearest(&word.text, known.iter().copied()) {
             Some(near) => format!("did you mean `{near}`?"),
@@ -25,12 +25,12 @@ impl Checker<'_> {
                 one_of(known.iter().copied()).replace(" or ", " and ")
             ),
         };
-        let message = format!("{place} knows no setting `{}`", word.text);
+        let message = format!("{section_name} knows no setting `{}`", word.text);
         self.report(Diagnostic::new(Code::UnknownSetting, word.span, message).help(help));
     }
 
     /// Reports settings given more than once.
-    pub(crate) fn refuse_repeated(&mut self, settings: &[ast::Setting], section: &str) {
+    pub(crate) fn reject_repeated(&mut self, settings: &[ast::Setting], section: &str) {
         let once = |word: &str| match find(section, word) {
             Some(signature) => !signature.repeats,
             None => matches!(
@@ -56,7 +56,7 @@ impl Checker<'_> {
     }
 
     /// Rejects clauses that a setting does not take.
-    pub(crate) fn refuse_clauses(&mut self, setting: &ast::Setting, allowed: &[&str]) {
+    pub(crate) fn reject_clauses(&mut self, setting: &ast::Setting, allowed: &[&str]) {
         for clause in &setting.clauses {
             let (word, span) = match clause {
                 Clause::For(expr) => ("for", expr.span),
@@ -72,7 +72,7 @@ impl Checker<'_> {
     /// Checks a setting against its signature.
     pub(crate) fn setting(&mut self, section: &str, setting: &ast::Setting) -> Option<Setting> {
         let signature = find(section, &setting.word.text)?;
-        let place = setting.word.span;
+        let at = setting.word.span;
         let single;
         let arguments: &[Argument] = match &setting.value {
             SettingValue::None => &[],
@@ -94,7 +94,7 @@ impl Checker<'_> {
                 return None;
             }
         };
-        self.bind_setting(signature, arguments, place)
+        self.bind_setting(signature, arguments, at)
     }
 
     /// A setting whose value is a call: `source csv("x.csv")`, `clip global_norm(1.0)`.
@@ -151,7 +151,7 @@ impl Checker<'_> {
         &mut self,
         signature: &SettingSignature,
         arguments: &[Argument],
-        place: Span,
+        at: Span,
     ) -> Option<Setting> {
         let names: Vec<&str> = signature.params.iter().map(|p| p.name).collect();
         // Values are evaluated by kind below; here only names and positions matter.
@@ -163,7 +163,7 @@ impl Checker<'_> {
                 span: a.value.span,
             })
             .collect();
-        let slots = call::assign(self, signature.word, &names, &given, place)?;
+        let slots = call::assign(self, signature.word, &names, &given, at)?;
         let mut bound = Vec::new();
         let mut fine = true;
         for (param, slot) in signature.params.iter().zip(slots) {
@@ -173,7 +173,7 @@ impl Checker<'_> {
                     None => fine = false,
                 },
                 None if param.required => {
-                    self.report(call::missing(signature.word, param.name, place));
+                    self.report(call::missing(signature.word, param.name, at));
                     fine = false;
                 }
                 None => bound.push((param.name.to_owned(), Constant::None)),
@@ -182,7 +182,7 @@ impl Checker<'_> {
         fine.then(|| Setting {
             word: signature.word.to_owned(),
             arguments: bound,
-            span: place,
+            span: at,
         })
     }
 
@@ -458,9 +458,8 @@ impl Checker<'_> {
             Err(BadGlob::Character(c)) => format!("`{c}` has no meaning in a pattern"),
         };
         self.report(
-            Diagnostic::new(Code::BadGlob, span, message).help(
-                "`*` stands for part of a name, `**` also crosses `/`, `?` is one character",
-            ),
+            Diagnostic::new(Code::BadGlob, span, message)
+                .help("`*` stands for part of a name, `**` also crosses `/`, `?` is one character"),
         );
         None
     }

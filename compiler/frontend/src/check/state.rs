@@ -22,7 +22,7 @@ struct StateEntry {
 
 impl Checker<'_> {
     /// Rejects state of the same name: of variables, of optimizers, of averages and of the training itself.
-    pub(crate) fn refuse_shared_state(&mut self, train: Option<&Train>) {
+    pub(crate) fn reject_shared_state(&mut self, train: Option<&Train>) {
         if self.has_errors() {
             return;
         }

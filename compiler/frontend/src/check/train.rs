@@ -44,7 +44,7 @@ impl Checker<'_> {
                 .help("write `model (x: f32[batch, n], ...) { ... loss ...; }`"),
             );
         }
-        self.refuse_repeated(&section.settings, "train");
+        self.reject_repeated(&section.settings, "train");
         let mut train = Train {
             data: None,
             seed: 0,
@@ -84,7 +84,7 @@ impl Checker<'_> {
                 .help("add `optimizer adam(learning_rate: 1e-3);`"),
             );
         }
-        self.refuse_lazy_sums(&section, &settings.groups, &train);
+        self.reject_lazy_accumulation(&section, &settings.groups, &train);
         if let Some(model) = model {
             self.give_out(&settings, &mut train, model);
             self.process(&settings.processing, &mut train, model);
@@ -109,7 +109,7 @@ impl Checker<'_> {
         if setting.value == SettingValue::Bad {
             return;
         }
-        self.refuse_clauses(setting, clauses);
+        self.reject_clauses(setting, clauses);
         match word {
             "data" => train.data = self.used_data(setting, "train", model, data),
             "schedule" => self.schedule(setting, train),
@@ -280,7 +280,7 @@ impl Checker<'_> {
             );
             return;
         };
-        self.refuse_duplicate(name, "schedule");
+        self.reject_duplicate(name, "schedule");
         let value = self.eval(expr);
         let tensor = self.as_tensor(&value, DType::F32, expr.span);
         let value = match tensor {

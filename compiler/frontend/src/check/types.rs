@@ -319,8 +319,8 @@ impl Checker<'_> {
             if i == rest_at {
                 continue;
             }
-            let place = if i < rest_at { i } else { i - 1 + skipped };
-            fine &= self.match_dim(name, dim, &dims[place], found, place, &written, span);
+            let axis = if i < rest_at { i } else { i - 1 + skipped };
+            fine &= self.match_dim(name, dim, &dims[axis], found, axis, &written, span);
         }
         fine
     }
@@ -332,7 +332,7 @@ impl Checker<'_> {
         pattern: &DimExpr,
         found: &Dim,
         whole: &TensorType,
-        place: usize,
+        axis: usize,
         written: &str,
         span: Span,
     ) -> bool {
@@ -368,7 +368,7 @@ impl Checker<'_> {
             return true;
         }
         let message = format!(
-            "`{}` has the wrong size in dimension {place}: expected {expected}, found {}",
+            "`{}` has the wrong size in dimension {axis}: expected {expected}, found {}",
             name.text, found.size
         );
         self.report(

@@ -264,7 +264,7 @@ impl Value {
         matches!(self, Value::Poison)
     }
 
-    /// What it is, for messages: `f32[2, 3]`, `the number 3`, `a list`.
+    /// A description for messages: `f32[2, 3]`, `the integer 3`, `a list of 2`.
     pub(crate) fn describe(&self) -> String {
         match self {
             Value::Tensor(t) => format!("`{}`", t.ty),

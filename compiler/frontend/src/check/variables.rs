@@ -22,7 +22,7 @@ pub(crate) struct Store {
     by_name: HashMap<String, VarId>,
     /// Names taken in each scope.
     children: BTreeMap<String, ScopeNames>,
-    /// How many random operations each scope has.
+    /// The number of random operations in each scope.
     sites: BTreeMap<String, usize>,
     instances: Vec<Instance>,
     /// The members of a scope, for `head.kernel`.
@@ -101,7 +101,7 @@ impl Store {
         }
     }
 
-    /// Forgets the names inside a scope, so that a second call finds the same ones.
+    /// Resets the names inside a scope, so that a second call of a layer gives equal ones.
     fn reopen(&mut self, path: &str) {
         let inside = format!("{path}/");
         self.children
@@ -154,7 +154,7 @@ impl Checker<'_> {
                 "a slot cannot be declared inside a loop at run time",
             ));
         }
-        self.refuse_duplicate(&variable.name, word);
+        self.reject_duplicate(&variable.name, word);
         match variable.kind {
             VariableKind::Slot => self.slot(variable),
             VariableKind::Param => self.model_variable(variable, Role::Param),
@@ -318,7 +318,7 @@ impl Checker<'_> {
         }
         let (result, program) = self.in_program(|c| {
             let mut made = Value::Init(source);
-            // An initializer may be made of another one, but not without end.
+            // An initializer may evaluate to another one, up to a limit.
             let mut depth = 0;
             while let Value::Init(init) = made {
                 depth += 1;
@@ -460,7 +460,7 @@ impl Checker<'_> {
             return;
         }
         let twice = self.frame().find(&name.text).is_some();
-        self.refuse_duplicate(name, "layer");
+        self.reject_duplicate(name, "layer");
         let (callee, given) = match &value.kind {
             ExprKind::Postfix(base, ops) => match ops.split_last() {
                 Some((last, [])) => match &last.kind {
@@ -553,7 +553,7 @@ impl Checker<'_> {
             .filter(|p| !is_tensor(p))
             .map(|p| p.name.text.as_str())
             .collect();
-        // What is given here may also name the others, and the declaration may name tensors.
+        // Arguments of the call may be named, and the declaration may name tensors.
         let here: Vec<&str> = tensors.iter().chain(&others).copied().collect();
         let there: Vec<&str> = others.iter().chain(&tensors).copied().collect();
         let positional = given.iter().filter(|g| g.name.is_none()).count();
@@ -642,7 +642,7 @@ impl Checker<'_> {
     }
 }
 
-/// How many inputs and outputs one unit of a layer has, from the shape of its kernel.
+/// Fan-in and fan-out of a kernel, from its shape.
 fn fans(sizes: &[Size]) -> Option<(Size, Size)> {
     match sizes {
         [] => Some((Size::fixed(1), Size::fixed(1))),

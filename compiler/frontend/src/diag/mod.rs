@@ -19,7 +19,7 @@ use trainspec_ir::Span;
 pub struct Diagnostic {
     /// The stable code.
     pub code: Code,
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
     /// The fact, in lower case.
     pub message: String,
@@ -38,7 +38,7 @@ pub struct Diagnostic {
 pub struct Note {
     /// The message.
     pub message: String,
-    /// Where it is.
+    /// Its span.
     pub span: Option<Span>,
 }
 

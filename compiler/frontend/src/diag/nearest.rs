@@ -1,4 +1,4 @@
-//! "Did you mean": the nearest name by edit distance.
+//! "Did you mean": the nearest name by edit distance (optimal string alignment).
 
 /// Longer words are not compared: the edit distance takes quadratic time.
 const MAX_WORD_LENGTH: usize = 100;
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nearest_finds_a_swapped_pair_and_refuses_the_unlike() {
+    fn nearest_finds_a_transposition_and_rejects_unlike_words() {
         assert_eq!(nearest("dnese", ["dense", "conv2d"]), Some("dense"));
         assert_eq!(nearest("hidden", ["HIDDEN", "batch"]), Some("HIDDEN"));
         assert_eq!(nearest("x", ["yes", "softmax"]), None);

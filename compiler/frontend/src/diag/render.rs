@@ -7,7 +7,7 @@ use trainspec_ir::Span;
 use crate::diag::{Diagnostic, Severity};
 use crate::source::Sources;
 
-/// How a diagnostic is drawn.
+/// The style of rendering.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
     /// Without colour.

@@ -22,7 +22,7 @@ pub(super) enum Doc {
     IfBroken(String),
     /// Its lines begin one step further right.
     Indent(Nest),
-    /// Something that is set on one line if it fits.
+    /// A group: set on one line if it fits.
     Group(Nest),
     /// A value after `=`: after a space if it fits there, else on a line of its own if that is enough to set it on one
     /// line, else after the space with line breaks inside.
@@ -68,7 +68,7 @@ impl Nest {
     }
 }
 
-/// What is left to lay out: a piece, how far right its lines begin, and whether they are one line.
+/// A document left to lay out, with its indentation and whether it is flat (on one line).
 #[derive(Clone, Copy)]
 struct Task<'a> {
     doc: &'a Doc,
@@ -237,7 +237,7 @@ impl Page {
         self.pending = Some(indent);
     }
 
-    /// Takes away the spaces before a line end; no token ends in one.
+    /// Removes trailing spaces; no token ends in one.
     fn trim(&mut self) {
         self.text.truncate(self.text.trim_end_matches(' ').len());
     }

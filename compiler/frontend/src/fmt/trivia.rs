@@ -8,7 +8,7 @@ pub(super) struct Trivia {
     pub text: String,
     /// Whether it stands on the line of the token before it.
     pub trailing: bool,
-    /// How many line ends stand before it.
+    /// The number of line ends before it.
     pub line_ends: usize,
     /// Whether it documents what follows.
     pub doc: bool,
@@ -17,7 +17,7 @@ pub(super) struct Trivia {
 /// Reads the space between tokens.
 pub(super) struct TriviaReader<'a> {
     pub text: &'a str,
-    /// Where the next token begins, once the trivia before it are read.
+    /// The offset of the next token, once the trivia before it are read.
     pub at: usize,
     /// Line ends since the last token or comment.
     pub line_ends: usize,

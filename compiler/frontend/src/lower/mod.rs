@@ -1,7 +1,8 @@
 //! Lowering of the typed spec to the graph IR: symbolic dimensions are bound to sizes, and operations become primitives.
 //!
 //! In: a typed spec and the sizes of its named dimensions. Out: a graph for one of its programs: the model in a mode, the
-//! training step, the initial state, a stage of the data. `grad` and the gradients of losses are lowered here too, by reverse-mode automatic differentiation of the graph.
+//! training step, the initial state, a stage of the data. `grad` and the gradients of losses are lowered here too, by
+//! reverse-mode automatic differentiation of the graph.
 
 mod initial;
 mod names;

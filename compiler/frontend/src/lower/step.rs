@@ -150,8 +150,8 @@ fn count(writer: &process::Writer<'_>) {
     writer.write(GLOBAL_STEP, program::global_step(b) + one);
 }
 
-/// Applies gradients (`apply_gradients` of TensorFlow's optimizers) in a graph that is built elsewhere, one gradient for each of the
-/// spec's updates in order: writes variables and slots, scalars, and `global_step` where the step counts.
+/// Applies gradients (`apply_gradients` of TensorFlow's optimizers) in a graph that is built elsewhere, one gradient for
+/// each of the spec's updates in order: writes variables and slots, scalars, and `global_step` where the step counts.
 pub fn apply_gradients<'g>(
     cx: &Context<'_>,
     b: &'g Builder,

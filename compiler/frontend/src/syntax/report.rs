@@ -14,7 +14,7 @@ const KEYWORDS: [&str; 13] = [
     "as", "const", "else", "false", "fn", "for", "if", "in", "let", "scan", "true", "use", "yield",
 ];
 
-/// What is wrong with the text at `span`, which should have been a `rule`.
+/// The diagnostic for the text at `span`, which does not parse as `rule`.
 pub(super) fn bad(file: FileId, text: &str, span: Span, rule: Rule) -> Diagnostic {
     match Grammar::parse(rule, &text[span.range()]) {
         Err(error) => failure(file, text, span.start as usize, &error),
@@ -117,7 +117,7 @@ pub(super) fn foreign_word(text: &str, span: Span) -> Option<Diagnostic> {
     Some(Diagnostic::new(Code::Syntax, span, format!("`{word}` begins no statement")).help(help))
 }
 
-/// How an item or a statement is written that begins with this word.
+/// The syntax of the item or statement that begins with this keyword.
 fn form(word: &str) -> Option<&'static str> {
     Some(match word {
         "block" => "block name(x: f32[.., n]) { ... }",
@@ -180,7 +180,7 @@ fn token_at(text: &str, at: usize) -> &str {
     }
 }
 
-/// What the grammar would have taken, in words; `None` where that would not help.
+/// A description of the expected rules; `None` where that would not help.
 fn describe(expected: &[Rule]) -> Option<String> {
     let has = |rule: Rule| expected.contains(&rule);
     let mut words: Vec<&str> = Vec::new();
@@ -221,7 +221,7 @@ fn describe(expected: &[Rule]) -> Option<String> {
     (!words.is_empty()).then(|| words.join(" or "))
 }
 
-/// What somebody who comes from another language probably meant.
+/// Suggestions for syntax of other languages.
 fn advice(text: &str, at: usize, token: &str) -> Option<String> {
     let advice = match token {
         "=" => "an argument is named with a colon: `f(x: 1)`; a comparison is written `==`",

@@ -1,7 +1,7 @@
 //! Lexical pre-scan: the pass over the characters before the grammar.
 //!
-//! In: a text. Out: its comments, what is wrong with its characters, and a text of the same length in which the wrong ones
-//! are blanked out. The grammar may then trust that brackets balance, that strings end and that nesting is bounded, which
+//! In: a text. Out: its comments, lexical errors, and a text of the same length in which bad characters are
+//! blanked out. The grammar may then trust that brackets balance, that strings end and that nesting is bounded, which
 //! keeps its recursion within the stack.
 
 use trainspec_ir::{FileId, Span};
@@ -21,7 +21,7 @@ const MAX_ERRORS: usize = 20;
 pub struct Comment {
     /// With its slashes, without the line end.
     pub text: String,
-    /// Where it stands.
+    /// Its span.
     pub span: Span,
     /// Whether nothing but space stands before it on its line.
     pub own_line: bool,
@@ -34,7 +34,7 @@ pub(crate) struct Scan {
     pub patched: Option<String>,
     /// Whether parsing makes no sense.
     pub stop: bool,
-    /// Where each `;` stands that is inside one pair of brackets: the ends of statements in the bodies of items.
+    /// The offset of each `;` inside one pair of brackets: the ends of statements in the bodies of items.
     pub ends: Vec<u32>,
     /// The insides of the bodies of models and definitions, which are parsed apart from the file.
     pub bodies: Vec<(usize, usize)>,
@@ -63,7 +63,7 @@ pub(crate) fn scan(file: FileId, text: &str) -> Scan {
     scanner.finish()
 }
 
-/// How far the scan has come in an item.
+/// The state of the scan within an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Item {
     /// Before its first word.
@@ -79,7 +79,7 @@ struct Scanner<'a> {
     text: &'a str,
     at: usize,
     open: Vec<(char, usize)>,
-    /// What kind of item stands here, outside of all brackets.
+    /// The state at the top level, outside of all brackets.
     item: Item,
     /// Byte ranges that the grammar must not see.
     blanks: Vec<(usize, usize)>,

@@ -28,7 +28,7 @@ pub struct Spec {
     pub model: Option<Model>,
     /// All variables of the model, in the order of their declaration.
     pub variables: Vec<Variable>,
-    /// How it is trained.
+    /// The training.
     pub train: Option<Train>,
     /// When and on what it is evaluated.
     pub evals: Vec<Eval>,
@@ -51,7 +51,7 @@ pub struct VarId(pub u32);
 pub struct Program {
     /// The type of every value, by [`ValueId`].
     pub values: Vec<Arc<TensorType>>,
-    /// What is computed.
+    /// The nodes.
     pub nodes: Vec<Node>,
 }
 
@@ -62,7 +62,7 @@ pub struct Node {
     pub kind: NodeKind,
     /// Its results.
     pub results: Results,
-    /// Where it comes from.
+    /// Its source span.
     pub span: Span,
 }
 
@@ -71,7 +71,7 @@ pub struct Node {
 pub struct Results {
     /// The first of them.
     pub first: ValueId,
-    /// How many there are.
+    /// Their number.
     pub count: u32,
 }
 
@@ -108,18 +108,18 @@ pub enum NodeKind {
     Scan(Box<Scan>),
     /// The gradient of the sum of `y`, or the VJP with the cotangent `seed`.
     Grad {
-        /// What is differentiated.
+        /// The value that is differentiated.
         y: ValueId,
-        /// With respect to what; one result each.
+        /// The values to differentiate with respect to; one result each.
         wrt: Vec<ValueId>,
         /// The cotangent of `y`.
         seed: Option<ValueId>,
     },
     /// The Hessian of a scalar.
     Hessian {
-        /// What is differentiated.
+        /// The value that is differentiated.
         y: ValueId,
-        /// With respect to what.
+        /// The value to differentiate with respect to.
         wrt: ValueId,
     },
 }
@@ -195,7 +195,7 @@ pub struct Feature {
     pub bounds: Option<(i64, i64)>,
     /// The default for a record that lacks it.
     pub default: Option<Constant>,
-    /// Where it is declared.
+    /// The span of its declaration.
     pub span: Span,
 }
 
@@ -206,14 +206,14 @@ pub enum Stage {
     Map {
         /// The feature that is added or replaced.
         name: String,
-        /// How; features are its inputs.
+        /// The program; features are its inputs.
         program: Program,
         /// Its value.
         value: ValueId,
     },
     /// Keeps records for which a value is true.
     Filter {
-        /// How it is computed.
+        /// The program.
         program: Program,
         /// Its value.
         value: ValueId,
@@ -225,7 +225,7 @@ pub enum Stage {
 /// The model in both modes.
 #[derive(Debug, Clone)]
 pub struct Model {
-    /// What comes in.
+    /// The inputs.
     pub inputs: Vec<Feature>,
     /// With `training` true.
     pub train: Mode,
@@ -240,15 +240,15 @@ pub struct Mode {
     pub program: Program,
     /// The losses by name; the only one may be called `loss`.
     pub losses: Vec<(String, ValueId)>,
-    /// What is averaged over an evaluation.
+    /// The metrics, which are averaged over an evaluation.
     pub metrics: Vec<(String, ValueId)>,
-    /// What a prediction gives.
+    /// The outputs of a prediction.
     pub outputs: Vec<(String, ValueId)>,
     /// The top-level `let`s, which can be fetched by name.
     pub lets: Vec<(String, ValueId)>,
 }
 
-/// What a variable is for.
+/// The role of a variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// Trained.
@@ -262,13 +262,13 @@ pub enum Role {
 pub struct Variable {
     /// The name, as checkpoints have it.
     pub name: String,
-    /// What it is for.
+    /// Its role.
     pub role: Role,
     /// The type.
     pub ty: TensorType,
     /// Its initializer.
     pub init: Init,
-    /// Where it is declared.
+    /// The span of its declaration.
     pub span: Span,
 }
 
@@ -277,20 +277,20 @@ pub struct Variable {
 pub struct Init {
     /// The name of the initializer, as printed.
     pub name: String,
-    /// How it is computed.
+    /// The program.
     pub program: Program,
     /// Its value.
     pub value: ValueId,
 }
 
-/// How a spec is trained.
+/// The training of a spec.
 #[derive(Debug, Clone)]
 pub struct Train {
     /// The data set.
     pub data: Option<String>,
     /// The seed of everything random.
     pub seed: i64,
-    /// Where to stop.
+    /// The stopping condition.
     pub until: Option<Interval>,
     /// How many micro-batches make a step.
     pub accumulate: i64,
@@ -313,13 +313,13 @@ pub struct Train {
 /// A gradient clip: of one variable, or of several together.
 #[derive(Debug, Clone)]
 pub struct Clip {
-    /// As it is set.
+    /// The setting.
     pub setting: Setting,
     /// Whose gradients; they are the inputs `grad 0`, `grad 1` and so on of the program.
     pub variables: Vec<VarId>,
     /// Whether a sparse gradient can be clipped by its rows alone.
     pub by_rows: bool,
-    /// How it is computed.
+    /// The program.
     pub program: Program,
     /// The clipped gradients.
     pub values: Vec<ValueId>,
@@ -328,19 +328,19 @@ pub struct Clip {
 /// An exponential moving average (EMA).
 #[derive(Debug, Clone)]
 pub struct Average {
-    /// What is averaged.
+    /// The averaged variable or value.
     pub source: Averaged,
     /// Its state, the average itself first.
     pub state: Vec<AverageState>,
-    /// How it is computed; the inputs are `value` and the state, by name.
+    /// The program; the inputs are `value` and the state, by name.
     pub program: Program,
     /// The new values of the state.
     pub values: Vec<ValueId>,
-    /// Where it is set.
+    /// The span of the setting.
     pub span: Span,
 }
 
-/// What is averaged.
+/// The source of a moving average.
 #[derive(Debug, Clone)]
 pub enum Averaged {
     /// A variable, as it is after the update.
@@ -391,7 +391,7 @@ pub struct Group {
     pub scalars: Vec<Scalar>,
     /// The update of each variable.
     pub updates: Vec<Update>,
-    /// Where it is set.
+    /// The span of the setting.
     pub span: Span,
 }
 
@@ -404,11 +404,11 @@ pub struct Scalar {
     pub source: String,
     /// The value before the first step.
     pub start: ValueId,
-    /// How the next value is computed.
+    /// The program of the next value.
     pub program: Program,
     /// The next value.
     pub next: ValueId,
-    /// Where it is declared.
+    /// The span of its declaration.
     pub span: Span,
 }
 
@@ -426,14 +426,14 @@ pub fn number_scalars(scalars: &mut [Scalar], taken: &mut BTreeSet<String>) {
     taken.append(&mut own);
 }
 
-/// How one variable is updated.
+/// The update rule of one variable.
 #[derive(Debug, Clone)]
 pub struct Update {
     /// The variable.
     pub variable: VarId,
     /// Its slots.
     pub slots: Vec<Slot>,
-    /// What is computed; its inputs are `param`, `grad`, slots, scalars and hyper-parameters, by name.
+    /// The program; its inputs are `param`, `grad`, slots, scalars and hyper-parameters, by name.
     pub program: Program,
     /// The new values: of `param` and of slots, by name, in order.
     pub writes: Vec<(String, ValueId)>,
@@ -450,7 +450,7 @@ pub struct Slot {
     pub ty: TensorType,
     /// Its initializer.
     pub init: Init,
-    /// Where it is declared.
+    /// The span of its declaration.
     pub span: Span,
 }
 
@@ -483,9 +483,9 @@ pub struct Eval {
 /// A hook.
 #[derive(Debug, Clone)]
 pub struct Hook {
-    /// What it is and its arguments.
+    /// The kind of hook and its arguments.
     pub setting: Setting,
-    /// What stands in its braces.
+    /// The nested settings.
     pub body: Vec<Setting>,
 }
 
@@ -496,7 +496,7 @@ pub struct Setting {
     pub word: String,
     /// The arguments by name, defaults filled in.
     pub arguments: Vec<(String, Constant)>,
-    /// Where it is.
+    /// Its source span.
     pub span: Span,
 }
 

@@ -44,8 +44,8 @@ pub(crate) fn lazy_errors(spec: &Spec) -> Result<Vec<Diagnostic>, Diagnostic> {
 
 /// Whether an update treats each row independently of the others.
 ///
-/// The update is lowered for one row more than the variable has. Values of the shape of the variable, such as `range(3)` or random
-/// numbers, then do not fit; values that do fit do not depend on the row.
+/// The update is lowered for one row more than the variable has. Values of the shape of the variable, such as `range(3)`
+/// or random numbers, then do not fit; values that do fit do not depend on the row.
 pub(super) fn is_row_wise(
     cx: &Context<'_>,
     group: &Group,

@@ -76,7 +76,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Takes the value at the end, and misses semicolons.
+    /// Splits off the final value of a body, and reports missing semicolons.
     pub(super) fn finish_body(
         &mut self,
         statements: Vec<Statement>,
@@ -152,7 +152,7 @@ impl Builder<'_> {
                 joined.push(statement);
                 continue;
             };
-            // As far as the line goes, or the first `;`.
+            // Up to the end of the line or the first `;`.
             let mut whole = statement.span;
             let mut open = true;
             let mut group = vec![statement];
