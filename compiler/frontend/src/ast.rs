@@ -712,7 +712,7 @@ pub enum SubscriptKind {
     /// `..`: the remaining dimensions (an ellipsis)
     Rest,
     /// `_`: the full dimension
-    Whole,
+    Full,
     /// A position, which drops the dimension.
     At(Expr),
     /// `a..b by s`

@@ -415,7 +415,7 @@ impl Dumper {
         let span = Some(subscript.span);
         match &subscript.kind {
             SubscriptKind::Rest => self.leaf("rest", span),
-            SubscriptKind::Whole => self.leaf("whole", span),
+            SubscriptKind::Full => self.leaf("whole", span),
             SubscriptKind::At(position) => self.expr(position),
             SubscriptKind::Slice { start, end, step } => self.node("slice", span, |d| {
                 d.part("from", start.as_ref());

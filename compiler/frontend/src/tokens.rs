@@ -1,6 +1,6 @@
 //! Rust tokens as the text of a spec, with a source map back to the tokens, for macros.
 //!
-//! In: the tokens between the braces of a macro. Out: a text that parses as they would, and for every byte of it the
+//! In: the tokens between the braces of a macro. Out: a text that parses as they would, and for each byte of it the
 //! token it came from. Comments are gone by then, and documentation has become `#[doc]` attributes.
 
 use std::ops::Range;

@@ -51,7 +51,7 @@ impl Checker<'_> {
             }
         };
         match &subscript.kind {
-            SubscriptKind::Rest | SubscriptKind::Whole => wrap(list.to_vec()),
+            SubscriptKind::Rest | SubscriptKind::Full => wrap(list.to_vec()),
             SubscriptKind::At(expr) => {
                 let Some(size) = self.size(expr, "a position") else {
                     return Value::Poison;
@@ -129,10 +129,10 @@ impl Checker<'_> {
             match &subscript.kind {
                 SubscriptKind::Rest => {
                     for _ in 0..rank - given {
-                        slices.whole();
+                        slices.full();
                     }
                 }
-                SubscriptKind::Whole => slices.whole(),
+                SubscriptKind::Full => slices.full(),
                 SubscriptKind::At(expr) => match self.eval(expr) {
                     Value::Tensor(t) if t.ty.dtype.is_int() => {
                         run_time.push((
@@ -143,7 +143,7 @@ impl Checker<'_> {
                                 span: expr.span,
                             },
                         ));
-                        slices.whole();
+                        slices.full();
                     }
                     Value::Tensor(t) => {
                         return self.fail(
@@ -177,7 +177,7 @@ impl Checker<'_> {
             }
         }
         let mut value = Value::Tensor(tensor);
-        if !slices.all_whole {
+        if !slices.all_full {
             let op = trainspec_ir::ops::find("strided_slice").expect("the table has it");
             let mut arguments = vec![ArgValue {
                 name: None,
@@ -235,7 +235,7 @@ struct Slices {
     begin_mask: i64,
     end_mask: i64,
     shrink_mask: i64,
-    all_whole: bool,
+    all_full: bool,
     taken: usize,
     started: bool,
 }
@@ -244,7 +244,7 @@ impl Slices {
     fn push(&mut self, begin: Size, end: Size, stride: Size) -> i64 {
         if !self.started {
             self.started = true;
-            self.all_whole = true;
+            self.all_full = true;
         }
         self.begin.push(begin);
         self.end.push(end);
@@ -258,7 +258,7 @@ impl Slices {
         self.begin.len() - self.taken
     }
 
-    fn whole(&mut self) {
+    fn full(&mut self) {
         let bit = self.push(Size::fixed(0), Size::fixed(0), Size::fixed(1));
         self.begin_mask |= bit;
         self.end_mask |= bit;
@@ -271,7 +271,7 @@ impl Slices {
         let bit = self.push(position, end, Size::fixed(1));
         self.shrink_mask |= bit;
         self.taken += 1;
-        self.all_whole = false;
+        self.all_full = false;
     }
 
     fn slice(&mut self, start: Option<Size>, end: Option<Size>, step: Option<Size>) {
@@ -288,6 +288,6 @@ impl Slices {
         if no_end {
             self.end_mask |= bit;
         }
-        self.all_whole = false;
+        self.all_full = false;
     }
 }

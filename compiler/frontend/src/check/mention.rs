@@ -65,7 +65,7 @@ impl Checker<'_> {
                         PostfixKind::Index(subscripts) => {
                             for subscript in subscripts {
                                 match &subscript.kind {
-                                    SubscriptKind::Rest | SubscriptKind::Whole => {}
+                                    SubscriptKind::Rest | SubscriptKind::Full => {}
                                     SubscriptKind::At(at) => self.mention(at),
                                     SubscriptKind::Slice { start, end, step } => {
                                         [start, end, step]

@@ -131,7 +131,7 @@ impl Printer<'_> {
     fn subscript(&mut self, subscript: &Subscript) {
         match &subscript.kind {
             SubscriptKind::Rest => self.token(".."),
-            SubscriptKind::Whole => self.token("_"),
+            SubscriptKind::Full => self.token("_"),
             SubscriptKind::At(position) => self.expr(position),
             SubscriptKind::Slice { start, end, step } => {
                 self.range(start.as_ref(), end.as_ref());

@@ -26,7 +26,7 @@ pub struct Step {
     /// The graph. Besides the results of the model there are `schedule/NAME` and `gradient/VARIABLE`, the gradient before it
     /// is clipped; a sparse one has its rows beside it, as `gradient/VARIABLE#rows`.
     pub graph: Graph,
-    /// With `accumulate`, the graph for every micro-batch of a step but the last: gradients are accumulated, nothing is updated.
+    /// With `accumulate`, the graph of each micro-batch of a step but the last: gradients are accumulated, nothing is updated.
     pub micro: Option<Graph>,
     /// Warnings.
     pub warnings: Vec<Diagnostic>,

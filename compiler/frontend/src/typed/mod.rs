@@ -253,7 +253,7 @@ pub struct Mode {
 pub enum Role {
     /// Trained.
     Param,
-    /// Kept by a block.
+    /// State of a block, not trained.
     State,
 }
 

@@ -471,7 +471,7 @@ fn subscript(c: &mut Entropy<'_>, depth: usize) -> Subscript {
     let kind = match c.pick(6) {
         0 => SubscriptKind::At(chain(c, depth, 0)),
         1 => SubscriptKind::Rest,
-        2 => SubscriptKind::Whole,
+        2 => SubscriptKind::Full,
         3 => SubscriptKind::Slice {
             start: None,
             end: Some(chain(c, depth, 0)),

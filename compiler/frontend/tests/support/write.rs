@@ -409,7 +409,7 @@ impl Writer<'_, '_> {
     fn subscript(&mut self, subscript: &Subscript) {
         match &subscript.kind {
             SubscriptKind::Rest => self.token(".."),
-            SubscriptKind::Whole => self.token("_"),
+            SubscriptKind::Full => self.token("_"),
             SubscriptKind::At(position) => self.expr(position),
             SubscriptKind::Slice { start, end, step } => {
                 if let Some(start) = start {

@@ -191,7 +191,7 @@ impl Builder<'_> {
         let first = next(&mut children);
         let kind = match first.as_rule() {
             Rule::rest => SubscriptKind::Rest,
-            Rule::wildcard => SubscriptKind::Whole,
+            Rule::wildcard => SubscriptKind::Full,
             rule => {
                 let (start, end) = match rule {
                     Rule::up_to => (
