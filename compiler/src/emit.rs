@@ -156,7 +156,7 @@ impl Stage {
         let listed = |form| {
             // What a listing is refused for is the choice of a machine.
             listing(&kernels, form, choices.target)
-                .map_err(|e| Diagnostic::without_place(Code::UnknownSetting, e.to_string()))
+                .map_err(|e| Diagnostic::without_span(Code::UnknownSetting, e.to_string()))
         };
         match self {
             Stage::Fused => Ok(Groups(&kernels).to_string()),
@@ -187,7 +187,7 @@ impl Stage {
             .find(|n| !dims.contains_key(n))
         {
             let message = format!("the size of `{name}` is not known, and a graph needs it");
-            return Err(Diagnostic::without_place(Code::UnknownSize, message)
+            return Err(Diagnostic::without_span(Code::UnknownSize, message)
                 .help(format!("give it: `--dim {name}=32`")));
         }
         let cx = Context::new(spec, &dims);

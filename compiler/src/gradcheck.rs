@@ -294,7 +294,7 @@ fn state(cx: &Context<'_>, graph: &Graph, seed: i64) -> Result<Vec<Tensor>, Trou
     for piece in &graph.state {
         let Some(value) = values.0.get(piece.name.as_str()) else {
             let message = format!("`{}` has no initial value", piece.name);
-            return Err(Diagnostic::without_place(Code::MissingItem, message).into());
+            return Err(Diagnostic::without_span(Code::MissingItem, message).into());
         };
         let moved = match piece.ty.dtype.is_float() && piece.name != GLOBAL_STEP {
             true => {

@@ -18,7 +18,7 @@ pub mod synthetic;
 pub use emit::{Choices, Stage};
 pub use trainspec_codegen as codegen;
 pub use trainspec_frontend::builtins::{SETTINGS, SettingSignature};
-pub use trainspec_frontend::check::{MAX_TOLD, Options};
+pub use trainspec_frontend::check::{MAX_REPORTED, Options};
 pub use trainspec_frontend::{diag, dump, fmt, lower, source, syntax, typed};
 pub use trainspec_ir as ir;
 

@@ -1,7 +1,6 @@
-//! The grammar of the Trainspec language: `trainspec.pest` and the parser derived from it.
+//! The grammar of the Trainspec language (a parsing expression grammar, PEG): `trainspec.pest` and the parser derived from it.
 //!
-//! In: text. Out: pest pairs. What the pairs mean is decided by the front end; what may be written is decided
-//! here and nowhere else.
+//! In: source text. Out: pest pairs. Syntax is decided here and nowhere else; semantics by the front end.
 //!
 //! ```
 //! use pest::Parser;
@@ -29,7 +28,7 @@ mod derived {
 pub use derived::{Grammar, Rule};
 
 impl Rule {
-    /// Whether this rule stands for a fixed word (`let`, `for`, …) and carries nothing but its presence.
+    /// Whether this rule is a keyword (`let`, `for`, …).
     pub fn is_keyword(self) -> bool {
         use Rule::*;
         matches!(

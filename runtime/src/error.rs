@@ -193,7 +193,7 @@ impl SessionError {
         let place = |span: Option<Span>, message: String| match span {
             // Nodes that stand for no text have an empty span.
             Some(span) if span != Span::default() => Diagnostic::new(Code::BadValue, span, message),
-            _ => Diagnostic::without_place(Code::BadValue, message),
+            _ => Diagnostic::without_span(Code::BadValue, message),
         };
         let diagnostic = match &self.cause {
             Cause::Spec(diagnostic) => (**diagnostic).clone(),

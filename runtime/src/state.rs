@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use trainspec_compiler::ir::Tensor;
-use trainspec_compiler::lower::{self, Binding, Context, GLOBAL_STEP, MICRO, SEED};
+use trainspec_compiler::lower::{self, Binding, Context, GLOBAL_STEP, MICRO_STEP, SEED};
 use trainspec_compiler::typed::{Averaged, Spec};
 
 use crate::SessionError;
@@ -95,7 +95,7 @@ impl State {
 
     /// How many batches of the next update were seen, where an update takes several.
     pub(crate) fn micro(&self) -> u64 {
-        let micro = self.get(MICRO).map(Tensor::to_i64s);
+        let micro = self.get(MICRO_STEP).map(Tensor::to_i64s);
         micro.map_or(0, |s| s[0].max(0) as u64)
     }
 
@@ -110,7 +110,7 @@ impl State {
                 continue;
             };
             let name = &spec.variables[var.0 as usize].name;
-            if average.kept[0].name == ema.average_name(name)
+            if average.state[0].name == ema.average_name(name)
                 && let (Some(place), Some(kept)) = (self.place(name), ema.average(self, name))
             {
                 state.set(place, kept.clone());

@@ -925,7 +925,7 @@ fn described(spec: &Spec) -> String {
     for variable in &spec.variables {
         text += &format!("{} begins with\n", variable.name);
         for node in &variable.init.program.nodes {
-            text += &format!("{:?}\n", node.what);
+            text += &format!("{:?}\n", node.kind);
         }
     }
     text

@@ -1,8 +1,8 @@
-//! The syntax tree: what was written, with a span on every node and no meaning.
+//! The abstract syntax tree (AST): the source text as a tree, with a span on every node and no meaning.
 
 pub use trainspec_ir::Span;
 
-/// A whole file.
+/// A file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct File {
     /// The `//!` lines at the top.
@@ -16,9 +16,9 @@ pub struct File {
 /// One line of documentation, without its slashes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Doc {
-    /// The text behind `///` or `//!`, as written.
+    /// The text after `///` or `//!`, as written.
     pub text: String,
-    /// The whole comment.
+    /// The comment, slashes included.
     pub span: Span,
 }
 
@@ -36,13 +36,13 @@ pub struct Header {
 /// An identifier.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Name {
-    /// The word.
+    /// The identifier.
     pub text: String,
     /// Where it stands.
     pub span: Span,
 }
 
-/// A number as written, value not yet decided.
+/// A numeric literal as written; its type and value are decided by the checker.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Number {
     /// The digits, underscores included.
@@ -53,14 +53,14 @@ pub struct Number {
 
 /// A string literal.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Text {
+pub struct StrLit {
     /// The characters it stands for.
     pub value: String,
     /// The literal with its quotes.
     pub span: Span,
 }
 
-/// Something at the top level.
+/// A top-level item.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Item {
     /// The `///` lines above.
@@ -77,7 +77,7 @@ pub enum ItemKind {
     /// `const NAME = value;`
     Const(Const),
     /// `use "file";`
-    Use(Text),
+    Use(StrLit),
     /// `warm_start (...);`
     WarmStart(Vec<Argument>),
     /// `model (...) { ... }`
@@ -154,7 +154,7 @@ pub struct Setting {
     pub value: SettingValue,
     /// `for "glob"`, `minimizing NAME`.
     pub clauses: Vec<Clause>,
-    /// Settings in braces behind it.
+    /// Nested settings in braces.
     pub body: Option<Vec<Setting>>,
     /// All of it but the docs.
     pub span: Span,
@@ -185,14 +185,14 @@ pub struct Declaration {
     /// The type.
     pub ty: Type,
     /// The name it has elsewhere.
-    pub alias: Option<Text>,
+    pub alias: Option<StrLit>,
     /// The range of its values.
     pub bound: Option<Expr>,
     /// What it is where missing.
     pub default: Option<Expr>,
 }
 
-/// A clause behind a setting.
+/// A clause at the end of a setting.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Clause {
     /// `for "glob"`
@@ -235,7 +235,7 @@ pub struct Definition {
     /// The parameters.
     pub params: Vec<Param>,
     /// The name that checkpoints know.
-    pub alias: Option<Text>,
+    pub alias: Option<StrLit>,
     /// Bounds of dtype variables.
     pub bounds: Vec<Bound>,
     /// `{ ... }` or `= value;`
@@ -351,7 +351,7 @@ pub enum StatementKind {
         /// The name.
         name: Name,
         /// The name that checkpoints know.
-        alias: Option<Text>,
+        alias: Option<StrLit>,
         /// The first value.
         start: Expr,
         /// The value after a step.
@@ -435,7 +435,7 @@ pub struct Variable {
     /// The type; a slot without one is like its parameter.
     pub ty: Option<Type>,
     /// The name that checkpoints know.
-    pub alias: Option<Text>,
+    pub alias: Option<StrLit>,
     /// The initializer.
     pub init: Expr,
 }
@@ -477,8 +477,8 @@ pub enum ExprKind {
     Number(Number),
     /// `500 steps`
     Quantity(Number, Unit),
-    /// `"text"`
-    Text(String),
+    /// `"string"`
+    Str(String),
     /// `true`, `false`
     Bool(bool),
     /// A name.
@@ -500,10 +500,10 @@ pub enum ExprKind {
     /// `if a { } else if b { } else { }`
     If(Vec<(Expr, Body)>, Option<Body>),
     /// `for` and `scan`
-    Fold(Box<Fold>),
+    Loop(Box<Loop>),
 }
 
-/// A unit behind a number.
+/// The unit of a quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)] // named after their words
 pub enum Unit {
@@ -643,7 +643,7 @@ impl InfixOp {
         InfixOp::ALL.into_iter().find(|op| op.symbol() == symbol)
     }
 
-    /// How tightly it binds: 0 is the loosest.
+    /// The precedence: 0 binds loosest.
     pub fn precedence(self) -> usize {
         match self {
             InfixOp::Pipe => 0,
@@ -668,16 +668,16 @@ impl InfixOp {
     pub const TIGHTEST: usize = 5;
 }
 
-/// Something behind an expression.
+/// A postfix operation: a call, an index or a member access.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Postfix {
     /// What it is.
     pub kind: PostfixKind,
-    /// Just the part behind the expression.
+    /// The postfix operation without its operand.
     pub span: Span,
 }
 
-/// The kinds of things behind an expression.
+/// The kinds of postfix operations.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PostfixKind {
     /// `(...)`
@@ -697,7 +697,7 @@ pub struct Argument {
     pub value: Expr,
 }
 
-/// What stands between the brackets of an index.
+/// One subscript of an index.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Subscript {
     /// What it is.
@@ -709,27 +709,27 @@ pub struct Subscript {
 /// The forms of a subscript.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SubscriptKind {
-    /// `..`: as many dimensions as are left
+    /// `..`: the remaining dimensions (an ellipsis)
     Rest,
-    /// `_`: this dimension as it is
-    Whole,
-    /// A position, which takes the dimension away.
+    /// `_`: the full dimension
+    Full,
+    /// A position, which drops the dimension.
     At(Expr),
     /// `a..b by s`
     Slice {
-        /// Where it begins.
+        /// The start, inclusive.
         start: Option<Expr>,
-        /// Before what it ends.
+        /// The end, exclusive.
         end: Option<Expr>,
-        /// Every how many.
+        /// The stride.
         step: Option<Expr>,
     },
 }
 
 /// Which loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FoldKind {
-    /// Unrolled, over constants.
+pub enum LoopKind {
+    /// Unrolled at compile time, over a range or a list.
     For,
     /// One loop at run time, over the leading dimension of tensors.
     Scan,
@@ -737,15 +737,15 @@ pub enum FoldKind {
 
 /// `for pattern in over, name = start { ... }`
 #[derive(Debug, Clone, PartialEq)]
-pub struct Fold {
+pub struct Loop {
     /// Which loop.
-    pub kind: FoldKind,
-    /// What a round binds.
+    pub kind: LoopKind,
+    /// What an iteration binds.
     pub pattern: Pattern,
-    /// What is walked.
+    /// The range, list or tensors that are iterated over.
     pub over: Expr,
-    /// The values carried from round to round.
+    /// The loop-carried values and their initial values.
     pub carries: Vec<(Name, Expr)>,
-    /// One round.
+    /// The loop body.
     pub body: Body,
 }

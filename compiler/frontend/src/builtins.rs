@@ -1,35 +1,35 @@
-//! What the language knows besides operations and the library: the settings of data sets, trainings, evaluations and hooks.
+//! Signatures of the built-in settings: of data sets, `train`, `eval`, hooks and summaries.
 //!
-//! A table of signatures. Their arguments are checked by `check/settings.rs`; what they do is the runtime's business.
+//! A table. Their arguments are checked by `check/settings.rs`; what they do is the runtime's business.
 
-/// What an argument of a setting is.
+/// The type of an argument of a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)] // each is named after what it takes
 pub enum SettingKind {
-    Text,
-    /// A text or a list of texts.
-    Texts,
+    Str,
+    /// A string or a list of strings.
+    StrList,
     Int,
-    /// A whole number above zero.
+    /// A positive integer.
     Count,
     Number,
     /// A number, or a value that changes with `step`.
     Rate,
-    /// The same, with the update that is being made among those that `step` counts.
+    /// A [`SettingKind::Rate`] whose `step` already counts the update being computed.
     RateAfter,
     Bool,
-    Word(&'static [&'static str]),
-    /// A time.
+    Keyword(&'static [&'static str]),
+    /// A duration.
     Duration,
-    /// Steps, epochs or a time.
+    /// A number of steps or epochs, or a duration.
     Interval,
     /// The name of something in the spec.
     Name,
     /// A name or a list of names, or a pattern over variable names.
     Names,
-    /// A list of pairs (or triples) of texts.
-    TextTuples,
-    /// Whole numbers.
+    /// A list of pairs (or triples) of strings.
+    StrTuples,
+    /// A list of integers.
     Ints,
 }
 
@@ -38,7 +38,7 @@ pub enum SettingKind {
 pub struct SettingParam {
     /// The name.
     pub name: &'static str,
-    /// What it takes.
+    /// The type of the argument.
     pub kind: SettingKind,
     /// Whether it must be given.
     pub required: bool,
@@ -67,9 +67,9 @@ pub struct SettingSignature {
     pub section: &'static str,
     /// The word.
     pub word: &'static str,
-    /// What it does, in a sentence.
+    /// One sentence of documentation.
     pub doc: &'static str,
-    /// What it takes.
+    /// The parameters.
     pub params: &'static [SettingParam],
     /// Whether it may be given more than once.
     pub repeats: bool,
@@ -110,57 +110,57 @@ use SettingKind::*;
 /// All settings but those with a form of their own (`feature`, `map`, `filter`, `drop`, `schedule`, `optimizer`).
 #[rustfmt::skip] // a table: one row a setting
 pub const SETTINGS: &[SettingSignature] = &[
-    one("source", "tfrecord", "Records of Examples.", &[need("path", Texts), may("compression", Word(&["auto", "none", "gzip", "zlib"]))]),
-    one("source", "csv", "Lines of comma-separated values; features are columns.", &[need("path", Texts), may("header", Bool), may("delimiter", Text)]),
-    one("source", "npy", "One array; records are its rows.", &[need("path", Text)]),
-    one("source", "npz", "Named arrays; records are their rows.", &[need("path", Text)]),
-    one("source", "text", "Lines of text; the feature is `line`.", &[need("path", Texts)]),
-    one("source", "memory", "What the program hands in under a name.", &[need("name", Text)]),
-    many("data", "shuffle", "Mixes records in a buffer.", &[need("buffer", Count), may("seed", Int)]),
-    many("data", "epochs", "Goes over the records so many times.", &[need("count", Count)]),
-    many("data", "repeat", "Goes over the records for ever.", &[]),
-    one("data", "batch", "Joins records into batches.", &[need("size", Count), may("remainder", Word(&["drop", "keep", "error"])), may("pad", Bool)]),
+    one("source", "tfrecord", "Records of Examples.", &[need("path", StrList), may("compression", Keyword(&["auto", "none", "gzip", "zlib"]))]),
+    one("source", "csv", "Lines of comma-separated values; features are columns.", &[need("path", StrList), may("header", Bool), may("delimiter", Str)]),
+    one("source", "npy", "One array; records are its rows.", &[need("path", Str)]),
+    one("source", "npz", "Named arrays; records are their rows.", &[need("path", Str)]),
+    one("source", "text", "Lines of text; the feature is `line`.", &[need("path", StrList)]),
+    one("source", "memory", "What the program hands in under a name.", &[need("name", Str)]),
+    many("data", "shuffle", "Shuffles records in a buffer.", &[need("buffer", Count), may("seed", Int)]),
+    many("data", "epochs", "Repeats the records for a number of epochs.", &[need("count", Count)]),
+    many("data", "repeat", "Repeats the records indefinitely.", &[]),
+    one("data", "batch", "Joins records into batches.", &[need("size", Count), may("remainder", Keyword(&["drop", "keep", "error"])), may("pad", Bool)]),
     many("data", "take", "Keeps the first records.", &[need("count", Count)]),
     many("data", "skip", "Leaves out the first records.", &[need("count", Count)]),
-    many("data", "split", "Keeps one of two parts, chosen at random by the seed.", &[need("part", Word(&["train", "holdout"])), need("holdout", Number), may("seed", Int)]),
+    many("data", "split", "Keeps one of two subsets, chosen at random by the seed.", &[need("part", Keyword(&["train", "holdout"])), need("holdout", Number), may("seed", Int)]),
     one("data", "cache", "Keeps decoded records in memory.", &[]),
     one("data", "prefetch", "Prepares batches ahead.", &[need("count", Count)]),
     one("data", "shard", "Keeps every count-th record.", &[need("index", Int), need("count", Count)]),
     one("data", "interleave", "Reads several files in turn.", &[need("cycle", Count), may("block", Count)]),
     one("train", "data", "What is trained on.", &[need("name", Name)]),
-    one("train", "steps", "Stops after so many updates.", &[need("count", Count)]),
-    one("train", "epochs", "Stops after so many passes over the data.", &[need("count", Count)]),
+    one("train", "steps", "Stops after a number of updates.", &[need("count", Count)]),
+    one("train", "epochs", "Stops after a number of passes over the data.", &[need("count", Count)]),
     one("train", "seed", "The seed of everything random.", &[need("value", Int)]),
-    one("train", "accumulate", "Averages the gradients of so many micro-batches.", &[need("count", Count)]),
-    many("train", "freeze", "Leaves variables as they are.", &[need("pattern", Texts)]),
-    many("train", "ema", "Keeps moving averages of variables, or of values of the model.", &[need("decay", Rate), may("num_updates", RateAfter), may("zero_debias", Bool), may("tensors", Names), may("name", Text)]),
+    one("train", "accumulate", "Gradient accumulation: averages the gradients of a number of micro-batches.", &[need("count", Count)]),
+    many("train", "freeze", "Leaves variables as they are.", &[need("pattern", StrList)]),
+    many("train", "ema", "Keeps exponential moving averages of variables, or of values of the model.", &[need("decay", Rate), may("num_updates", RateAfter), may("zero_debias", Bool), may("tensors", Names), may("name", Str)]),
     many("clip", "global_norm", "Scales all gradients together.", &[need("norm", Rate), may("use_norm", Rate)]),
     many("clip", "norm", "Scales each gradient.", &[need("norm", Rate), may("axes", Ints)]),
     many("clip", "average_norm", "Scales each gradient by its average norm.", &[need("norm", Rate)]),
     many("clip", "value", "Bounds each element of a gradient.", &[need("low", Rate), need("high", Rate)]),
     one("loss_scale", "fixed", "Multiplies the loss by a constant while gradients are computed.", &[need("scale", Number)]),
-    one("loss_scale", "dynamic", "Finds the largest scale without overflow.", &[may("initial", Number), may("growth_steps", Count), may("multiplier", Number)]),
+    one("loss_scale", "dynamic", "Adapts the scale: grows it until gradients overflow, then shrinks it.", &[may("initial", Number), may("growth_steps", Count), may("multiplier", Number)]),
     one("eval", "data", "What is evaluated on.", &[need("name", Name)]),
     one("eval", "every", "How often.", &[need("interval", SettingKind::Interval)]),
-    one("eval", "with", "With averages in place of the variables.", &[need("what", Word(&["ema"]))]),
+    one("eval", "with", "With averages in place of the variables.", &[need("what", Keyword(&["ema"]))]),
     one("eval", "metrics", "Which metrics; all where left out.", &[need("names", Names)]),
     one("eval", "steps", "How many batches at the most.", &[need("count", Count)]),
     one("eval", "start_after", "Not before.", &[need("interval", SettingKind::Interval)]),
-    many("hooks", "checkpoint", "Saves the state of the training.", &[need("dir", Text), may("every", SettingKind::Interval), may("keep", Int), may("keep_every", Duration), may("basename", Text)]),
-    many("hooks", "summary", "Writes event files.", &[may("every", SettingKind::Interval), may("dir", Text)]),
+    many("hooks", "checkpoint", "Saves the state of the training.", &[need("dir", Str), may("every", SettingKind::Interval), may("keep", Int), may("keep_every", Duration), may("basename", Str)]),
+    many("hooks", "summary", "Writes event files.", &[may("every", SettingKind::Interval), may("dir", Str)]),
     many("hooks", "log", "Prints values.", &[need("names", Names), may("every", SettingKind::Interval), may("at_end", Bool)]),
     many("hooks", "nan", "Stops when a value is not a number.", &[need("name", Name), may("fail", Bool)]),
-    many("hooks", "step_counter", "Measures steps per second.", &[may("every", SettingKind::Interval), may("dir", Text)]),
+    many("hooks", "step_counter", "Measures steps per second.", &[may("every", SettingKind::Interval), may("dir", Str)]),
     many("hooks", "stop_at", "Stops at a step.", &[may("last_step", Count), may("num_steps", Count)]),
-    many("hooks", "profile", "Writes profiles.", &[may("every", SettingKind::Interval), may("dir", Text)]),
-    many("hooks", "wait_for_step", "Waits until the training has come so far.", &[need("step", Count)]),
+    many("hooks", "profile", "Writes profiles.", &[may("every", SettingKind::Interval), may("dir", Str)]),
+    many("hooks", "wait_for_step", "Waits until the global step has reached a value.", &[need("step", Count)]),
     many("hooks", "final_ops", "Computes values at the end.", &[need("names", Names)]),
     many("summary", "scalar", "Numbers.", &[need("names", Names)]),
     many("summary", "histogram", "Distributions.", &[need("names", Names)]),
     many("summary", "image", "Pictures.", &[need("names", Names), may("max_outputs", Count)]),
     many("summary", "audio", "Sound.", &[need("names", Names), need("sample_rate", Count), may("max_outputs", Count)]),
-    many("summary", "text", "Texts.", &[need("names", Names)]),
-    one("warm_start", "warm_start", "Takes variables from an older checkpoint.", &[need("checkpoint", Text), may("vars", Texts), may("rename", TextTuples), may("vocab", TextTuples)]),
+    many("summary", "text", "Strings.", &[need("names", Names)]),
+    one("warm_start", "warm_start", "Takes variables from an older checkpoint.", &[need("checkpoint", Str), may("vars", StrList), may("rename", StrTuples), may("vocab", StrTuples)]),
 ];
 
 /// The signature of a word.

@@ -1,4 +1,4 @@
-//! The syntax tree as text: one node on a line, what belongs to it below and further right.
+//! Textual dump of the AST: one node per line, children indented below it.
 //!
 //! In: a tree. Out: lines such as `infix + @12..17`, the numbers being bytes of the text. Without spans, two texts
 //! that differ only in layout, comments and the spelling of a token (`"\x41"` for `"A"`, `1 step` for `1 steps`) give the
@@ -50,7 +50,7 @@ struct Dumper {
 }
 
 impl Dumper {
-    /// One line, and below it what `inner` writes.
+    /// One line for the node, and its children as written by `inner`.
     fn node(&mut self, label: &str, span: Option<Span>, inner: impl FnOnce(&mut Self)) {
         self.out.extend(std::iter::repeat_n("  ", self.depth));
         self.out.push_str(label);
@@ -153,13 +153,13 @@ impl Dumper {
         }
     }
 
-    fn alias(&mut self, alias: Option<&Text>) {
+    fn alias(&mut self, alias: Option<&StrLit>) {
         if let Some(alias) = alias {
             self.leaf(&format!("as {:?}", alias.value), Some(alias.span));
         }
     }
 
-    /// A part that has a name of its own, where it is there.
+    /// An optional child with a label of its own.
     fn part(&mut self, label: &str, expr: Option<&Expr>) {
         if let Some(expr) = expr {
             self.node(label, None, |d| d.expr(expr));
@@ -318,7 +318,7 @@ impl Dumper {
         let label = match &expr.kind {
             ExprKind::Number(number) => format!("number {}", number.text),
             ExprKind::Quantity(number, unit) => format!("number {} {}", number.text, unit.word()),
-            ExprKind::Text(value) => format!("string {value:?}"),
+            ExprKind::Str(value) => format!("string {value:?}"),
             ExprKind::Bool(value) => value.to_string(),
             ExprKind::Name(name) => format!("name {name}"),
             ExprKind::Paren(_) => "paren".to_owned(),
@@ -336,20 +336,20 @@ impl Dumper {
             ExprKind::Range(_, Some(_)) => "range".to_owned(),
             ExprKind::Range(_, None) => "range open".to_owned(),
             ExprKind::If(..) => "if".to_owned(),
-            ExprKind::Fold(fold) => match fold.kind {
-                FoldKind::For => "for".to_owned(),
-                FoldKind::Scan => "scan".to_owned(),
+            ExprKind::Loop(loop_expr) => match loop_expr.kind {
+                LoopKind::For => "for".to_owned(),
+                LoopKind::Scan => "scan".to_owned(),
             },
         };
         self.node(&label, Some(expr.span), |d| d.inside(expr));
     }
 
-    /// What an expression is made of.
+    /// The children of an expression.
     fn inside(&mut self, expr: &Expr) {
         match &expr.kind {
             ExprKind::Number(_)
             | ExprKind::Quantity(..)
-            | ExprKind::Text(_)
+            | ExprKind::Str(_)
             | ExprKind::Bool(_)
             | ExprKind::Name(_) => {}
             ExprKind::Paren(inner) | ExprKind::Prefix(_, inner) => self.expr(inner),
@@ -385,15 +385,15 @@ impl Dumper {
                     self.body("else", body);
                 }
             }
-            ExprKind::Fold(fold) => {
-                self.pattern(&fold.pattern);
-                self.part("in", Some(&fold.over));
-                for (name, start) in &fold.carries {
+            ExprKind::Loop(loop_expr) => {
+                self.pattern(&loop_expr.pattern);
+                self.part("in", Some(&loop_expr.over));
+                for (name, start) in &loop_expr.carries {
                     self.node(&format!("carry {}", name.text), Some(name.span), |d| {
                         d.expr(start);
                     });
                 }
-                self.body("body", &fold.body);
+                self.body("body", &loop_expr.body);
             }
         }
     }
@@ -415,7 +415,7 @@ impl Dumper {
         let span = Some(subscript.span);
         match &subscript.kind {
             SubscriptKind::Rest => self.leaf("rest", span),
-            SubscriptKind::Whole => self.leaf("whole", span),
+            SubscriptKind::Full => self.leaf("whole", span),
             SubscriptKind::At(position) => self.expr(position),
             SubscriptKind::Slice { start, end, step } => self.node("slice", span, |d| {
                 d.part("from", start.as_ref());

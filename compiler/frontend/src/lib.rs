@@ -1,4 +1,5 @@
-//! Text to typed spec: parsing, checking and formatting of the Trainspec language.
+//! The front end of the Trainspec language: parser, type checker, typed spec, lowering to the graph IR, formatter and
+//! diagnostics.
 
 pub mod ast;
 pub mod builtins;

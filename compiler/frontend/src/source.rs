@@ -1,4 +1,4 @@
-//! The texts handed in, and where a byte of them stands.
+//! Source texts, and the line and column of a byte offset (the source map).
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use trainspec_ir::{FileId, Span};
 use crate::diag::{Code, Diagnostic};
 
 /// The longest text that is accepted, in bytes.
-pub const MAX_BYTES: usize = 8 << 20;
+pub const MAX_SOURCE_BYTES: usize = 8 << 20;
 
 /// One text with its name.
 #[derive(Debug, Clone)]
@@ -54,12 +54,12 @@ impl Sources {
         FileId((self.files.len() - 1) as u32)
     }
 
-    /// The text behind an id, which must be one of this collection's.
+    /// The text of an id, which must be one of this collection's.
     pub fn get(&self, id: FileId) -> &Source {
         &self.files[id.0 as usize]
     }
 
-    /// What a span covers.
+    /// The source text of a span.
     pub fn slice(&self, span: Span) -> &str {
         &self.get(span.file).text[span.range()]
     }
@@ -73,16 +73,16 @@ impl Sources {
     }
 }
 
-/// Why a text could not be had.
+/// Why a source text could not be loaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LoadError {
     /// There is none of that name.
     NotFound,
-    /// It is there, but cannot be used; the words say why.
+    /// It exists, but cannot be used; the string says why.
     Refused(String),
 }
 
-/// Finds the text behind `use "path";`. The compiler opens no file itself: whoever calls it hands in one of these.
+/// Finds the text for `use "path";`. The compiler opens no file itself: whoever calls it hands in one of these.
 pub trait Loader {
     /// The text at `path`, which the file named `from` asks for, with the name it shall go by. Two paths to one file
     /// must give one name.
@@ -117,9 +117,10 @@ impl Loader for std::collections::BTreeMap<String, String> {
 /// assert_eq!(decode("a", vec![0xff]).unwrap_err().code.name(), "not-utf8");
 /// ```
 pub fn decode(name: &str, bytes: Vec<u8>) -> Result<String, Diagnostic> {
-    if bytes.len() > MAX_BYTES {
-        let message = format!("`{name}` has more than {MAX_BYTES} bytes, which no spec needs");
-        return Err(Diagnostic::without_place(Code::TextTooLong, message));
+    if bytes.len() > MAX_SOURCE_BYTES {
+        let message =
+            format!("`{name}` has more than {MAX_SOURCE_BYTES} bytes, which no spec needs");
+        return Err(Diagnostic::without_span(Code::TextTooLong, message));
     }
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
@@ -129,6 +130,6 @@ pub fn decode(name: &str, bytes: Vec<u8>) -> Result<String, Diagnostic> {
             "`{name}` is not UTF-8: the byte 0x{:02x} in line {line} belongs to no character",
             bytes[at]
         );
-        Diagnostic::without_place(Code::NotUtf8, message).help("save it as UTF-8")
+        Diagnostic::without_span(Code::NotUtf8, message).help("save it as UTF-8")
     })
 }

@@ -1,18 +1,18 @@
-//! Rust tokens as the text of a spec, for macros.
+//! Rust tokens as the text of a spec, with a source map back to the tokens, for macros.
 //!
-//! In: the tokens between the braces of a macro. Out: a text that parses as they would, and for every byte of it the
+//! In: the tokens between the braces of a macro. Out: a text that parses as they would, and for each byte of it the
 //! token it came from. Comments are gone by then, and documentation has become `#[doc]` attributes.
 
 use std::ops::Range;
 
 use proc_macro2::{Delimiter, Spacing, Span, TokenStream, TokenTree};
 
-/// The text of some tokens, and where each of them came from.
+/// The text of some tokens, and the source map to their spans.
 #[derive(Debug, Clone)]
-pub struct Text {
+pub struct TokenText {
     /// The text.
     pub text: String,
-    /// The bytes of every token, in order, and its place in the Rust source.
+    /// The bytes of every token, in order, and its span in the Rust source.
     table: Vec<(usize, usize, Span)>,
 }
 
@@ -24,8 +24,8 @@ pub struct Text {
 /// let text = text_of("const N = 3; fn f(x) = x |> relu;".parse().unwrap());
 /// assert_eq!(text.text, "const N = 3 ;\nfn f ( x ) = x |> relu ;\n");
 /// ```
-pub fn text_of(stream: TokenStream) -> Text {
-    let mut text = Text {
+pub fn text_of(stream: TokenStream) -> TokenText {
+    let mut text = TokenText {
         text: String::new(),
         table: Vec::new(),
     };
@@ -33,11 +33,11 @@ pub fn text_of(stream: TokenStream) -> Text {
     text
 }
 
-impl Text {
-    /// The place of the token that the range begins in. An empty range behind a token belongs to that token, and a range
+impl TokenText {
+    /// The span of the token that the range begins in. An empty range after a token belongs to that token, and a range
     /// that begins between two tokens to the second. `None` if there are no tokens.
     pub fn span_at(&self, range: Range<usize>) -> Option<Span> {
-        let behind = self
+        let after = self
             .table
             .partition_point(|(start, _, _)| *start <= range.start);
         if range.is_empty()
@@ -47,10 +47,10 @@ impl Text {
         {
             return Some(self.table[i].2);
         }
-        let covering = behind
+        let covering = after
             .checked_sub(1)
             .filter(|i| range.start < self.table[*i].1);
-        let found = covering.or((behind < self.table.len()).then_some(behind));
+        let found = covering.or((after < self.table.len()).then_some(after));
         let found = found.map(|i| &self.table[i]).or(self.table.last());
         found.map(|(_, _, span)| *span)
     }
@@ -83,7 +83,7 @@ impl Text {
         }
     }
 
-    /// Writes a token and the space behind it.
+    /// Writes a token and the space after it.
     fn push(&mut self, token: &str, span: Span) {
         let start = self.text.len();
         self.text.push_str(token);

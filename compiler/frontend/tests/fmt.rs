@@ -61,8 +61,8 @@ fn every_spec_keeps_its_tree_and_comments() {
 }
 
 #[test]
-fn a_text_with_syntax_errors_is_refused() {
-    let errors = format("const A = ;").expect_err("nothing stands behind the `=`");
+fn syntax_errors_are_rejected() {
+    let errors = format("const A = ;").expect_err("nothing follows the `=`");
     assert_eq!(errors[0].code, Code::Syntax);
 }
 
@@ -110,7 +110,7 @@ fn settings_stand_in_columns_unless_on_one_line() {
 }
 
 #[test]
-fn arguments_of_settings_stand_behind_a_space_and_those_of_calls_do_not() {
+fn arguments_of_settings_follow_a_space_and_those_of_calls_do_not() {
     becomes(
         "hooks {\nhook \"my_hook\"(threshold: 0.5);\nnan(loss);\nsummary(every: 1 step) {scalar [a]; };\n}",
         "hooks {\n    hook    \"my_hook\" (threshold: 0.5);\n    nan     (loss);\n    summary (every: 1 step) { scalar [a]; }\n}\n",
@@ -239,13 +239,13 @@ fn comments_stay_where_they_are() {
 spec a;
 
 fn f(  // open
-    a,  // behind a
+    a,  // after a
     // before b
     b,
     // at the end
 ) {  // body
     // before
-    let x = a;  // behind
+    let x = a;  // after
 
     // apart
     x
@@ -285,8 +285,8 @@ fn doc_attributes_become_lines() {
 }
 
 #[test]
-fn deep_nesting_is_no_trouble() {
-    let depth = syntax::MAX_DEPTH;
+fn deep_nesting_is_formatted() {
+    let depth = syntax::MAX_BRACKET_DEPTH;
     let text = format!("const A = {}x{};", "[".repeat(depth), "]".repeat(depth));
     let formatted = format(&text).expect("it parses");
     assert_eq!(format(&formatted), Ok(formatted));

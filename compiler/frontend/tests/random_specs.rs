@@ -35,8 +35,8 @@ proptest! {
         shape in vec(any::<u8>(), 0..300),
         space in vec(any::<u8>(), 0..600),
     ) {
-        let tree = generate::file(&mut generate::Choices::new(&shape));
-        let text = write::write(&tree, &mut generate::Choices::new(&space));
+        let tree = generate::file(&mut generate::Entropy::new(&shape));
+        let text = write::write(&tree, &mut generate::Entropy::new(&space));
         let dump = dump_without_spans(&tree);
 
         let parsed = parse(&text);

@@ -1,12 +1,12 @@
-//! Rust tokens become spec text, and places in that text become places in the Rust source.
+//! Rust tokens become spec text, and spans of that text map back to spans of the Rust source.
 
 use proc_macro2::TokenStream;
 use trainspec_frontend::dump::dump_without_spans;
 use trainspec_frontend::syntax;
-use trainspec_frontend::tokens::{Text, text_of};
+use trainspec_frontend::tokens::{TokenText, text_of};
 use trainspec_ir::FileId;
 
-fn tokens(text: &str) -> Text {
+fn tokens(text: &str) -> TokenText {
     let stream: TokenStream = text.parse().expect("the text is made of Rust tokens");
     text_of(stream)
 }
@@ -38,7 +38,7 @@ fn error_is_at(lines: [&str; 3]) {
     let [first, second, caret] = lines;
     let bridged = tokens(&format!("{first}\n{second}\n"));
     let (_, errors) = syntax::parse(FileId(0), &bridged.text);
-    let place = errors[0].span.expect("a syntax error has a place");
+    let place = errors[0].span.expect("a syntax error has a span");
     let start = bridged
         .span_at(place.range())
         .expect("there are tokens")
@@ -67,7 +67,7 @@ fn a_syntax_error_is_at_its_token() {
 }
 
 #[test]
-fn a_missing_semicolon_is_behind_its_token() {
+fn a_missing_semicolon_is_reported_after_its_token() {
     error_is_at([
         "fn f(x) {",
         "    f(x) other; }", //
@@ -89,12 +89,12 @@ fn ranges_find_their_tokens() {
     let text = tokens("const ab = 1;");
     assert_eq!(text.text, "const ab = 1 ;\n");
     let column = |range| text.span_at(range).map(|s| s.start().column);
-    assert_eq!(column(6..8), Some(6), "a whole token");
+    assert_eq!(column(6..8), Some(6), "one token");
     assert_eq!(column(7..12), Some(6), "from its middle");
-    assert_eq!(column(8..8), Some(6), "right behind it");
+    assert_eq!(column(8..8), Some(6), "right after it");
     assert_eq!(column(6..6), Some(6), "right before it");
     assert_eq!(column(5..9), Some(6), "from the space before it");
     assert_eq!(column(12..13), Some(12), "from the space before the last");
-    assert_eq!(column(15..15), Some(12), "behind everything");
+    assert_eq!(column(15..15), Some(12), "after everything");
     assert_eq!(tokens("").span_at(0..0).map(|s| s.start().column), None);
 }

@@ -96,7 +96,7 @@ fn measure(
         let message = format!("the size of `{name}` is not known");
         let help = format!("give it: `--dim {name}=32`");
         return Err(bad(
-            Diagnostic::without_place(Code::UnknownSize, message).help(help)
+            Diagnostic::without_span(Code::UnknownSize, message).help(help)
         ));
     }
     let start = Instant::now();

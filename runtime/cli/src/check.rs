@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use serde_json::json;
 use trainspec_compiler::source::Sources;
-use trainspec_compiler::{Compilation, MAX_TOLD};
+use trainspec_compiler::{Compilation, MAX_REPORTED};
 
 use crate::output::{count, diagnostics, note, print};
 use crate::{BAD_INPUT, FINE, Format, files};
@@ -50,12 +50,12 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
         diagnostics(&sources, &list, arguments.format);
         let bad = list.iter().filter(|d| d.is_error()).count();
         errors += bad;
-        cut |= bad.max(list.len() - bad) >= MAX_TOLD;
+        cut |= bad.max(list.len() - bad) >= MAX_REPORTED;
         warnings += list.len() - bad;
     }
     if cut && arguments.format == Format::Text {
         note(format_args!(
-            "at most {MAX_TOLD} errors and {MAX_TOLD} warnings of a spec are told at once"
+            "at most {MAX_REPORTED} errors and {MAX_REPORTED} warnings of a spec are told at once"
         ));
     }
     let failed = errors > 0 || (arguments.deny_warnings && warnings > 0);

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::{Component, Path, PathBuf};
 
 use trainspec_compiler::diag::{Code, Diagnostic};
-use trainspec_compiler::source::{LoadError, Loader, MAX_BYTES, Sources, decode};
+use trainspec_compiler::source::{LoadError, Loader, MAX_SOURCE_BYTES, Sources, decode};
 use trainspec_compiler::{Compilation, Options};
 
 use crate::output::diagnostics;
@@ -70,10 +70,10 @@ fn in_folder(folder: &Path, deep: bool) -> Result<Vec<PathBuf>, String> {
     Ok(found)
 }
 
-/// The text of a file; at most [`MAX_BYTES`] and a little more are read, so that a longer one can be refused by its length.
+/// The text of a file; at most [`MAX_SOURCE_BYTES`] and a little more are read, so that a longer one can be refused by its length.
 pub(crate) fn read(path: &Path) -> Result<String, Diagnostic> {
     let mut bytes = Vec::new();
-    let limit = MAX_BYTES as u64 + 1;
+    let limit = MAX_SOURCE_BYTES as u64 + 1;
     let read = if path == Path::new(STDIN) {
         std::io::stdin().lock().take(limit).read_to_end(&mut bytes)
     } else {
@@ -81,7 +81,7 @@ pub(crate) fn read(path: &Path) -> Result<String, Diagnostic> {
     };
     if let Err(error) = read {
         let message = format!("cannot read `{}`: {error}", path.display());
-        return Err(Diagnostic::without_place(Code::UseFailed, message));
+        return Err(Diagnostic::without_span(Code::UseFailed, message));
     }
     decode(&path.display().to_string(), bytes)
 }

@@ -3,7 +3,7 @@
 use trainspec_compiler::diag::{Code, Diagnostic};
 use trainspec_compiler::ir::{DType, Span, Tensor};
 use trainspec_compiler::lower::{self, Binding, Context, GLOBAL_STEP, SEED};
-use trainspec_compiler::typed::{Program, ValueId, What};
+use trainspec_compiler::typed::{NodeKind, Program, ValueId};
 
 use crate::data::{Element, Opening, Stage, binding, is_count_of};
 use crate::program::{Engine, Executable, Fetched, prepare};
@@ -34,7 +34,7 @@ impl<'a> Compute<'a> {
             node.results.iter().any(|v| ty(v) == DType::String)
         });
         if let Some(node) = strings {
-            return Err(strings_stay(node.span, &node.what));
+            return Err(strings_stay(node.span, &node.kind));
         }
         Ok(Compute {
             cx,
@@ -89,9 +89,11 @@ impl<'a> Compute<'a> {
     }
 }
 
-fn strings_stay(span: Span, what: &What) -> SessionError {
-    let message = match what {
-        What::Input(name) => format!("`{name}` holds strings, which cannot be computed with yet"),
+fn strings_stay(span: Span, kind: &NodeKind) -> SessionError {
+    let message = match kind {
+        NodeKind::Input(name) => {
+            format!("`{name}` holds strings, which cannot be computed with yet")
+        }
         _ => "strings cannot be computed with yet".to_owned(),
     };
     Diagnostic::new(Code::TypeMismatch, span, message).into()

@@ -307,14 +307,14 @@ fn whole(setting: &Setting, name: &str) -> Option<i64> {
 
 fn word<'s>(setting: &'s Setting, name: &str) -> Option<&'s str> {
     match setting.get(name)? {
-        Constant::Word(word) => Some(word),
+        Constant::Name(word) => Some(word),
         _ => None,
     }
 }
 
 fn text<'s>(setting: &'s Setting, name: &str) -> Option<&'s str> {
     match setting.get(name)? {
-        Constant::Text(text) => Some(text),
+        Constant::Str(text) => Some(text),
         _ => None,
     }
 }

@@ -18,7 +18,7 @@ pub(super) fn files(cx: Opening<'_>, source: &Setting) -> Result<Vec<Arc<Path>>,
     };
     let mut files = Vec::new();
     for path in listed {
-        if let Constant::Text(path) = path {
+        if let Constant::Str(path) = path {
             files.extend(expand(cx, path, source.span)?.into_iter().map(Arc::from));
         }
     }

@@ -93,9 +93,9 @@ fn flatten(constant: &Constant, values: &mut Vec<Value>) {
         Constant::Int(n) => values.push(Value::Int(n.value().unwrap_or(0))),
         Constant::Float(x) => values.push(Value::Float(*x)),
         Constant::Bool(b) => values.push(Value::Int(i64::from(*b))),
-        Constant::Text(text) => values.push(Value::Bytes(text.as_bytes().to_vec())),
+        Constant::Str(text) => values.push(Value::Bytes(text.as_bytes().to_vec())),
         Constant::None
-        | Constant::Word(_)
+        | Constant::Name(_)
         | Constant::DType(_)
         | Constant::Interval(_)
         | Constant::Value(_) => {}

@@ -69,7 +69,7 @@ impl<'a> Session<'a> {
         }
         let Some(model) = &spec.model else {
             let message = "the spec has no `model`";
-            return Err(Diagnostic::without_place(Code::MissingItem, message).into());
+            return Err(Diagnostic::without_span(Code::MissingItem, message).into());
         };
         if let Some(input) = model.inputs.iter().find(|f| f.ty.dtype == DType::String) {
             let message = format!(
@@ -142,7 +142,7 @@ impl<'a> Session<'a> {
             Some(mut state) => program.run(&inputs, &mut state),
             None => {
                 let message = "there are no averages to evaluate with";
-                Err(Diagnostic::without_place(Code::MissingSetting, message).into())
+                Err(Diagnostic::without_span(Code::MissingSetting, message).into())
             }
         }
     }
@@ -177,7 +177,7 @@ pub fn parameters(spec: &Spec) -> u64 {
 
 fn the_train(spec: &Spec) -> Result<&Train, SessionError> {
     spec.train.as_ref().ok_or_else(|| {
-        Diagnostic::without_place(Code::MissingItem, "the spec has no `train`")
+        Diagnostic::without_span(Code::MissingItem, "the spec has no `train`")
             .help(
                 "say how it is trained: `train { data NAME; optimizer adam(1e-3); steps 1_000; }`",
             )

@@ -36,7 +36,7 @@ pub fn train(
     let mut data = training_data(cx, train)?;
     let Some(model) = &spec.model else {
         let message = "the spec has no `model`";
-        return Err(Diagnostic::without_place(Code::MissingItem, message).into());
+        return Err(Diagnostic::without_span(Code::MissingItem, message).into());
     };
     let watch = Watch::new(spec, &model.train);
     let limits = Limits::new(train, options, &watch);
@@ -45,7 +45,7 @@ pub fn train(
     }
     if data.endless && limits.steps.is_none() && limits.epochs.is_none() {
         let message = format!("the training never ends: `{}` repeats for ever", data.name);
-        return Err(Diagnostic::without_place(Code::MissingSetting, message)
+        return Err(Diagnostic::without_span(Code::MissingSetting, message)
             .help("say `steps` or `epochs` in `train`")
             .into());
     }
@@ -76,7 +76,7 @@ pub fn train(
 fn training_data<'a>(cx: Opening<'a>, train: &'a Train) -> Result<Pipeline<'a>, SessionError> {
     match &train.data {
         Some(name) => Pipeline::open(cx, the_data(cx.spec, name)?),
-        None => Err(Diagnostic::without_place(
+        None => Err(Diagnostic::without_span(
             Code::MissingSetting,
             "`train` has no data, so a program must feed it",
         )
@@ -88,7 +88,7 @@ fn training_data<'a>(cx: Opening<'a>, train: &'a Train) -> Result<Pipeline<'a>, 
 fn the_data<'a>(spec: &'a Spec, name: &str) -> Result<&'a DataSet, SessionError> {
     spec.data.iter().find(|d| d.name == name).ok_or_else(|| {
         let message = format!("there is no data set `{name}`");
-        Diagnostic::without_place(Code::UnknownName, message).into()
+        Diagnostic::without_span(Code::UnknownName, message).into()
     })
 }
 
@@ -381,7 +381,7 @@ impl<'a> Evaluation<'a> {
         };
         if data.endless && batches.is_none() {
             let message = format!("the evaluation on `{name}` never ends: it repeats for ever");
-            return Err(Diagnostic::without_place(Code::MissingSetting, message)
+            return Err(Diagnostic::without_span(Code::MissingSetting, message)
                 .help("say how many batches are enough: `steps 20;` in `eval`")
                 .into());
         }

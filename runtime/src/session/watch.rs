@@ -69,8 +69,8 @@ impl<'a> Watch<'a> {
                 let mut names = Vec::new();
                 for name in list(setting, "names") {
                     match name {
-                        Constant::Word(name) => names.push(name.clone()),
-                        Constant::Text(_) => self.ignore("log of variables"),
+                        Constant::Name(name) => names.push(name.clone()),
+                        Constant::Str(_) => self.ignore("log of variables"),
                         _ => {}
                     }
                 }
@@ -85,7 +85,7 @@ impl<'a> Watch<'a> {
                 });
             }
             "nan" => {
-                if let Some(Constant::Word(name)) = setting.get("name") {
+                if let Some(Constant::Name(name)) = setting.get("name") {
                     let fail = setting.get("fail") != Some(&Constant::Bool(false));
                     self.numbers.push((name.clone(), fail));
                 }

@@ -342,5 +342,5 @@ fn typed<'a, 'g: 'a>(variables: impl Iterator<Item = &'a Variable<'g>>) -> Vec<(
 }
 
 fn refused(message: &str) -> SessionError {
-    Diagnostic::without_place(Code::BadValue, message).into()
+    Diagnostic::without_span(Code::BadValue, message).into()
 }

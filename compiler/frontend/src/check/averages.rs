@@ -1,23 +1,25 @@
-//! Moving averages of variables and of values of the model.
+//! Exponential moving averages (EMA) of variables and of values of the model.
 
 use trainspec_ir::{Size, Span, TensorType};
 
 use crate::check::Checker;
 use crate::check::scope::{Frame, FrameKind};
-use crate::check::value::{Given, Value};
+use crate::check::value::{ArgValue, Value};
 use crate::diag::{Code, Diagnostic, nearest};
-use crate::typed::{self, Average, Averaged, Constant, Kept, Role, Setting, ValueId, VarId, What};
+use crate::typed::{
+    self, Average, AverageState, Averaged, Constant, NodeKind, Role, Setting, ValueId, VarId,
+};
 
-/// What a shadow is called behind the name of what it follows, unless the setting says otherwise.
+/// The default suffix of a shadow variable, as in TensorFlow.
 pub(crate) const NAME: &str = "ExponentialMovingAverage";
 
-/// What an average of that name is called.
+/// The name of the shadow variable of `variable`.
 pub(crate) fn name_of(variable: &str, own: &str) -> String {
     format!("{variable}/{own}")
 }
 
 impl Checker<'_> {
-    /// Refuses a decay that is none.
+    /// Rejects a decay outside of 0..=1.
     pub(crate) fn check_average(&mut self, setting: &Setting) -> bool {
         let decay = match setting.get("decay") {
             Some(Constant::Float(x)) => *x,
@@ -32,8 +34,8 @@ impl Checker<'_> {
         false
     }
 
-    /// The averages that a setting asks for: of the variables it matches, or of all that are trained, and of the values that it
-    /// names.
+    /// The averages that a setting requests: of the variables it matches, or of all that are trained, and of the values that
+    /// it names.
     pub(crate) fn expand_averages(
         &mut self,
         setting: &Setting,
@@ -46,18 +48,18 @@ impl Checker<'_> {
             _ => Vec::new(),
         };
         let own = match setting.get("name") {
-            Some(Constant::Text(name)) => name.clone(),
+            Some(Constant::Str(name)) => name.clone(),
             _ => NAME.to_owned(),
         };
         let mut sources: Vec<(Averaged, String, TensorType)> = Vec::new();
         let vars = match (matched, named.is_empty()) {
             (Some(vars), _) => vars,
             (None, true) => trained,
-            // Values are named, variables are not: it is about the values.
+            // Only values are named, so no variable is averaged.
             (None, false) => &[],
         };
         for var in vars {
-            let variable = &self.world.variables[var.0 as usize];
+            let variable = &self.store.variables[var.0 as usize];
             if variable.ty.dtype.is_float() {
                 let (name, ty) = (variable.name.clone(), variable.ty.clone());
                 sources.push((Averaged::Variable(*var), name, ty));
@@ -70,7 +72,7 @@ impl Checker<'_> {
         let mut averages = Vec::new();
         for (source, name, ty) in sources {
             let name = name_of(&name, &own);
-            // As in TensorFlow the average of a variable begins with the variable, so that there is nothing to correct.
+            // As in TensorFlow the average of a variable starts at the variable, so it needs no bias correction.
             let debias = debias && matches!(source, Averaged::Value(..));
             averages.extend(self.average(setting, source, name, ty, debias));
         }
@@ -86,15 +88,15 @@ impl Checker<'_> {
         debias: bool,
     ) -> Option<Average> {
         let span = setting.span;
-        let kept = |source, suffix: &str, ty: &TensorType| Kept {
+        let entry = |source, suffix: &str, ty: &TensorType| AverageState {
             source,
             name: format!("{name}{suffix}"),
             ty: ty.clone(),
         };
-        let mut all = vec![kept("average", "", &ty)];
+        let mut all = vec![entry("average", "", &ty)];
         if debias {
-            all.push(kept("biased", "/biased", &ty));
-            all.push(kept(
+            all.push(entry("biased", "/biased", &ty));
+            all.push(entry(
                 "local_step",
                 "/local_step",
                 &TensorType::scalar(ty.dtype),
@@ -106,26 +108,26 @@ impl Checker<'_> {
         });
         Some(Average {
             source,
-            kept: all,
+            state: all,
             program,
             values: values?,
             span,
         })
     }
 
-    /// The new values of what is kept.
+    /// The new values of the state.
     fn averaged(
         &mut self,
         setting: &Setting,
         ty: &TensorType,
-        kept: &[Kept],
+        state: &[AverageState],
         span: Span,
     ) -> Option<Vec<ValueId>> {
         let argument = |name: &str| setting.get(name).cloned().unwrap_or(Constant::None);
-        let value = self.emit_one(What::Input("value".to_owned()), ty.clone(), span);
-        let inputs: Vec<Value> = kept
+        let value = self.emit_one(NodeKind::Input("value".to_owned()), ty.clone(), span);
+        let inputs: Vec<Value> = state
             .iter()
-            .map(|k| self.emit_one(What::Input(k.source.to_owned()), k.ty.clone(), span))
+            .map(|k| self.emit_one(NodeKind::Input(k.source.to_owned()), k.ty.clone(), span))
             .collect();
         let mut decay = self.known_again(&argument("decay"), ty.dtype, span);
         match self.known_again(&argument("num_updates"), ty.dtype, span) {
@@ -145,7 +147,7 @@ impl Checker<'_> {
                 let corrected = self.call_library("debiased_average", given, span);
                 vec![corrected, biased, count]
             }
-            _ => unreachable!("an average keeps itself, or itself and what corrects it"),
+            _ => unreachable!("the state is the average, or the average and its bias correction"),
         };
         next.iter()
             .map(|value| Some(self.as_tensor(value, ty.dtype, span)?.id))
@@ -159,7 +161,7 @@ impl Checker<'_> {
         span: Span,
         model: &typed::Model,
     ) -> Option<(Averaged, String, TensorType)> {
-        let Constant::Word(name) = name else {
+        let Constant::Name(name) = name else {
             let message = "values are named, not matched by patterns";
             self.report(
                 Diagnostic::new(Code::TypeMismatch, span, message)
@@ -205,7 +207,7 @@ impl Checker<'_> {
     /// One more.
     pub(crate) fn plus_one(&mut self, count: Value, span: Span) -> Value {
         let add = trainspec_ir::ops::find("add").expect("the table has it");
-        let given = [count, Value::Int(Size::fixed(1))].map(|value| Given {
+        let given = [count, Value::Int(Size::fixed(1))].map(|value| ArgValue {
             name: None,
             value,
             span,
@@ -215,9 +217,9 @@ impl Checker<'_> {
 
     /// The variables that are trained.
     pub(crate) fn trained_variables(&self, frozen: &[VarId]) -> Vec<VarId> {
-        (0..self.world.variables.len() as u32)
+        (0..self.store.variables.len() as u32)
             .map(VarId)
-            .filter(|v| self.world.variables[v.0 as usize].role == Role::Param)
+            .filter(|v| self.store.variables[v.0 as usize].role == Role::Param)
             .filter(|v| !frozen.contains(v))
             .collect()
     }

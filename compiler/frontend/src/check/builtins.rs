@@ -1,4 +1,4 @@
-//! Functions that the checker answers itself: questions about types, gradients, errors.
+//! Compile-time builtins: type and shape queries, `grad`, `hessian`, `old`, `fail`.
 
 use trainspec_ir::{Shape, Size, Span, TensorType};
 
@@ -7,12 +7,12 @@ use crate::check::Checker;
 use crate::check::call::{assign, missing};
 use crate::check::ops::poisoned;
 use crate::check::scope::{FrameKind, Target};
-use crate::check::value::{Builtin, Given, Tensor, Value};
+use crate::check::value::{ArgValue, Builtin, Tensor, Value};
 use crate::diag::{Code, Diagnostic};
-use crate::typed::What;
+use crate::typed::NodeKind;
 
 impl Checker<'_> {
-    pub(crate) fn builtin(&mut self, builtin: Builtin, given: Vec<Given>, span: Span) -> Value {
+    pub(crate) fn builtin(&mut self, builtin: Builtin, given: Vec<ArgValue>, span: Span) -> Value {
         if given.iter().any(|g| poisoned(&g.value)) {
             return Value::Poison;
         }
@@ -41,7 +41,7 @@ impl Checker<'_> {
                 return self.fail(missing(builtin.name(), param, span));
             }
         }
-        let args: Vec<Option<&Given>> = slots.iter().map(|s| s.map(|i| &given[i])).collect();
+        let args: Vec<Option<&ArgValue>> = slots.iter().map(|s| s.map(|i| &given[i])).collect();
         let first = args[0].expect("the first argument is required");
         match builtin {
             Builtin::Len => match &first.value {
@@ -54,12 +54,12 @@ impl Checker<'_> {
             },
             Builtin::Known => Value::Bool(!matches!(first.value, Value::Tensor(_))),
             Builtin::Fail => match &first.value {
-                Value::Text(text) => {
+                Value::Str(text) => {
                     let message = text.to_string();
                     self.gave_up = !self.calls.is_empty();
                     self.fail(Diagnostic::new(Code::BadValue, span, message))
                 }
-                other => self.wrong_kind(first.span, "a text", &other.clone()),
+                other => self.wrong_kind(first.span, "a string", &other.clone()),
             },
             Builtin::Old => self.fail(
                 Diagnostic::new(
@@ -102,7 +102,7 @@ impl Checker<'_> {
         }
     }
 
-    fn float_tensor(&mut self, given: &Given, what: &str) -> Option<Tensor> {
+    fn float_tensor(&mut self, given: &ArgValue, what: &str) -> Option<Tensor> {
         match &given.value {
             Value::Tensor(t) if t.ty.dtype.is_float() => Some(t.clone()),
             Value::Tensor(t) => {
@@ -127,7 +127,7 @@ impl Checker<'_> {
         }
     }
 
-    fn grad(&mut self, args: &[Option<&Given>], span: Span) -> Value {
+    fn grad(&mut self, args: &[Option<&ArgValue>], span: Span) -> Value {
         let (Some(y), Some(wrt)) = (args[0], args[1]) else {
             return Value::Poison;
         };
@@ -140,7 +140,7 @@ impl Checker<'_> {
         };
         let mut xs = Vec::new();
         for x in list {
-            let given = Given {
+            let given = ArgValue {
                 name: None,
                 value: x,
                 span: wrt.span,
@@ -168,12 +168,12 @@ impl Checker<'_> {
             seed = Some(tensor.id);
         }
         let types = xs.iter().map(|x| (*x.ty).clone()).collect();
-        let what = What::Grad {
+        let kind = NodeKind::Grad {
             y: y.id,
             wrt: xs.iter().map(|x| x.id).collect(),
             seed,
         };
-        let mut values = self.emit(what, types, span);
+        let mut values = self.emit(kind, types, span);
         if single {
             values.remove(0)
         } else {
@@ -181,7 +181,7 @@ impl Checker<'_> {
         }
     }
 
-    fn hessian(&mut self, args: &[Option<&Given>], span: Span) -> Value {
+    fn hessian(&mut self, args: &[Option<&ArgValue>], span: Span) -> Value {
         let (Some(y_given), Some(wrt)) = (args[0], args[1]) else {
             return Value::Poison;
         };
@@ -204,7 +204,7 @@ impl Checker<'_> {
         }
         let dims = x.ty.shape.0.iter().chain(&x.ty.shape.0).cloned().collect();
         let ty = TensorType::new(y.ty.dtype, Shape(dims));
-        self.emit_one(What::Hessian { y: y.id, wrt: x.id }, ty, span)
+        self.emit_one(NodeKind::Hessian { y: y.id, wrt: x.id }, ty, span)
     }
 
     /// `old(x)`: the value at the start of the step.
@@ -244,7 +244,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Whether `step` means something here.
+    /// Whether `step` is defined here.
     pub(crate) fn step_in_sight(&self) -> bool {
         match self.frame().kind {
             FrameKind::Model | FrameKind::Schedule | FrameKind::Optimizer | FrameKind::Train => {

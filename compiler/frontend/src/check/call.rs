@@ -1,4 +1,4 @@
-//! Calls: which argument belongs to which parameter, and the expansion of definitions.
+//! Calls: binding of arguments to parameters, and inlining of definitions.
 
 use std::rc::Rc;
 
@@ -7,7 +7,7 @@ use trainspec_ir::Span;
 use crate::ast::{DefinitionBody, DefinitionKind, Param};
 use crate::check::ops::poisoned;
 use crate::check::scope::{Frame, FrameKind, Target};
-use crate::check::value::{Callable, Def, Given, InitValue, Value};
+use crate::check::value::{ArgValue, Callable, Def, InitValue, Value};
 use crate::check::{CallSite, Checker, types};
 use crate::diag::{Code, Diagnostic, nearest, one_of};
 
@@ -16,7 +16,7 @@ pub(crate) fn assign(
     checker: &mut Checker<'_>,
     callee: &str,
     params: &[&str],
-    given: &[Given],
+    given: &[ArgValue],
     span: Span,
 ) -> Option<Vec<Option<usize>>> {
     let mut slots = vec![None; params.len()];
@@ -93,7 +93,7 @@ impl Checker<'_> {
     pub(crate) fn call(
         &mut self,
         callee: Value,
-        given: Vec<Given>,
+        given: Vec<ArgValue>,
         span: Span,
         callee_span: Span,
     ) -> Value {
@@ -121,7 +121,7 @@ impl Checker<'_> {
         }
     }
 
-    fn call_def(&mut self, def: &Rc<Def>, given: Vec<Given>, span: Span) -> Value {
+    fn call_def(&mut self, def: &Rc<Def>, given: Vec<ArgValue>, span: Span) -> Value {
         match def.ast.kind {
             DefinitionKind::Fn => self.expand(def, FrameKind::Fn, given, span, None),
             DefinitionKind::Schedule => self.expand(def, FrameKind::Schedule, given, span, None),
@@ -138,26 +138,26 @@ impl Checker<'_> {
         }
     }
 
-    /// Expands a definition: binds its parameters in a frame of its own and runs its body.
+    /// Inlines a definition: binds its parameters in a frame of its own and runs its body.
     ///
     /// `path` is the variable scope; `None` keeps the caller's.
     pub(crate) fn expand(
         &mut self,
         def: &Rc<Def>,
         kind: FrameKind,
-        given: Vec<Given>,
+        given: Vec<ArgValue>,
         span: Span,
         path: Option<String>,
     ) -> Value {
         self.expand_with(def, kind, given, span, path, |_| {})
     }
 
-    /// The same, with names that only this expansion sees.
+    /// Inlines a definition like [`Checker::expand`], with additional names bound in its frame.
     pub(crate) fn expand_with(
         &mut self,
         def: &Rc<Def>,
         kind: FrameKind,
-        given: Vec<Given>,
+        given: Vec<ArgValue>,
         span: Span,
         path: Option<String>,
         implicit: impl FnOnce(&mut Self),
@@ -178,7 +178,7 @@ impl Checker<'_> {
         }
         self.expanded.insert(def.ast.name.span);
         if given.iter().any(|g| poisoned(&g.value)) {
-            // What follows from a mistake says nothing new.
+            // Errors that follow from an earlier one are not reported.
             self.depth -= 1;
             return Value::Poison;
         }
@@ -218,7 +218,7 @@ impl Checker<'_> {
         &mut self,
         def: &Rc<Def>,
         slots: &[Option<usize>],
-        given: &[Given],
+        given: &[ArgValue],
         span: Span,
     ) -> bool {
         let params = &def.ast.params;
@@ -263,7 +263,7 @@ impl Checker<'_> {
         &mut self,
         def: &Rc<Def>,
         param: &Param,
-        given: Option<&Given>,
+        given: Option<&ArgValue>,
         bounds: &types::Bounds,
         span: Span,
     ) -> Option<Value> {

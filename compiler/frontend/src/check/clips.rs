@@ -1,37 +1,37 @@
-//! Bounds on gradients: the functions of the library, called with gradients.
+//! Gradient clipping: calls of the clip functions of the library.
 
 use trainspec_ir::{DType, Span};
 
 use crate::check::Checker;
 use crate::check::scope::{Frame, FrameKind};
-use crate::check::value::{Callable, Given, Value};
+use crate::check::value::{ArgValue, Callable, Value};
 use crate::diag::{Code, Diagnostic};
-use crate::typed::{Clip, Constant, Setting, ValueId, VarId, What};
+use crate::typed::{Clip, Constant, NodeKind, Setting, ValueId, VarId};
 
-/// The kinds of clips, the functions behind them, and whether each sees one gradient and may see the rows of a sparse one.
-const KINDS: [(&str, &str, Sees); 4] = [
-    ("value", "clip_by_value", Sees::Each { by_rows: true }),
-    ("norm", "clip_by_norm", Sees::Each { by_rows: true }),
+/// The kinds of clips, their library functions, and whether each takes one gradient and may take the rows of a sparse one.
+const KINDS: [(&str, &str, ClipInput); 4] = [
+    ("value", "clip_by_value", ClipInput::Each { by_rows: true }),
+    ("norm", "clip_by_norm", ClipInput::Each { by_rows: true }),
     (
         "average_norm",
         "clip_by_average_norm",
         // It divides by the number of all elements.
-        Sees::Each { by_rows: false },
+        ClipInput::Each { by_rows: false },
     ),
-    ("global_norm", "clip_by_global_norm", Sees::All),
+    ("global_norm", "clip_by_global_norm", ClipInput::All),
 ];
 
-/// What a function is given.
+/// The argument of a clip function.
 #[derive(Debug, Clone, Copy)]
-enum Sees {
+enum ClipInput {
     /// One gradient.
     Each { by_rows: bool },
-    /// A list of gradients; it gives the list, and more behind it.
+    /// A list of gradients; the first result is the list of clipped ones.
     All,
 }
 
 impl Checker<'_> {
-    /// Refuses bounds that are no bounds.
+    /// Rejects invalid bounds.
     pub(crate) fn check_clip(&mut self, setting: &Setting) -> bool {
         let number = |name: &str| match setting.get(name) {
             Some(Constant::Float(x)) => Some(*x),
@@ -61,27 +61,27 @@ impl Checker<'_> {
         }
     }
 
-    /// Expands a clip for the variables whose gradients it bounds.
+    /// Expands a clip for the variables whose gradients it clips.
     pub(crate) fn expand_clip(&mut self, setting: &Setting, vars: &[VarId]) -> Vec<Clip> {
-        let Some((_, function, sees)) = KINDS.iter().find(|(kind, ..)| *kind == setting.word)
+        let Some((_, function, input)) = KINDS.iter().find(|(kind, ..)| *kind == setting.word)
         else {
             return Vec::new();
         };
-        let parts: Vec<&[VarId]> = match sees {
-            Sees::Each { .. } => vars.chunks(1).collect(),
-            Sees::All => vec![vars],
+        let batches: Vec<&[VarId]> = match input {
+            ClipInput::Each { .. } => vars.chunks(1).collect(),
+            ClipInput::All => vec![vars],
         };
         let mut clips = Vec::new();
-        for variables in parts {
+        for variables in batches {
             let (values, program) = self.in_program(|c| {
                 let frame = Frame::new(FrameKind::Train, String::new());
-                c.framed(frame, |c| c.clipped(function, *sees, setting, variables))
+                c.framed(frame, |c| c.clipped(function, *input, setting, variables))
             });
             if let Some(values) = values {
                 clips.push(Clip {
                     setting: setting.clone(),
                     variables: variables.to_vec(),
-                    by_rows: !matches!(sees, Sees::Each { by_rows: false }),
+                    by_rows: !matches!(input, ClipInput::Each { by_rows: false }),
                     program,
                     values,
                 });
@@ -90,24 +90,24 @@ impl Checker<'_> {
         clips
     }
 
-    /// The values of bounded gradients.
+    /// The clipped gradients.
     fn clipped(
         &mut self,
         function: &str,
-        sees: Sees,
+        input: ClipInput,
         setting: &Setting,
         variables: &[VarId],
     ) -> Option<Vec<ValueId>> {
         let span = setting.span;
         let mut grads = Vec::new();
         for (i, var) in variables.iter().enumerate() {
-            let ty = self.world.variables[var.0 as usize].ty.clone();
-            grads.push(self.emit_one(What::Input(format!("grad {i}")), ty, span));
+            let ty = self.store.variables[var.0 as usize].ty.clone();
+            grads.push(self.emit_one(NodeKind::Input(format!("grad {i}")), ty, span));
         }
-        let first = self.world.variables[variables[0].0 as usize].ty.dtype;
-        let subject = match sees {
-            Sees::Each { .. } => grads.remove(0),
-            Sees::All => Value::list(grads),
+        let first = self.store.variables[variables[0].0 as usize].ty.dtype;
+        let subject = match input {
+            ClipInput::Each { .. } => grads.remove(0),
+            ClipInput::All => Value::list(grads),
         };
         let arguments = setting.arguments.iter().map(|(_, value)| value);
         let given: Vec<Value> = std::iter::once(subject)
@@ -118,13 +118,13 @@ impl Checker<'_> {
             Value::Tensor(t) => Some(t.id),
             _ => None,
         };
-        match (sees, &value) {
-            (Sees::Each { .. }, value) => Some(vec![tensor(value)?]),
-            (Sees::All, Value::Tuple(parts)) => match parts.first()? {
+        match (input, &value) {
+            (ClipInput::Each { .. }, value) => Some(vec![tensor(value)?]),
+            (ClipInput::All, Value::Tuple(batches)) => match batches.first()? {
                 Value::List(list) => list.iter().map(tensor).collect(),
                 _ => None,
             },
-            (Sees::All, _) => None,
+            (ClipInput::All, _) => None,
         }
     }
 
@@ -135,7 +135,7 @@ impl Checker<'_> {
             .expect("the library has what settings are made of");
         let given = given
             .into_iter()
-            .map(|value| Given {
+            .map(|value| ArgValue {
                 name: None,
                 value,
                 span,
@@ -150,14 +150,14 @@ impl Checker<'_> {
             Constant::None => Value::None,
             Constant::Int(n) => Value::Int(n.clone()),
             Constant::Float(x) => Value::Float(*x),
-            Constant::Bool(truth) => Value::Bool(*truth),
+            Constant::Bool(flag) => Value::Bool(*flag),
             Constant::List(list) => Value::list(
                 list.iter()
                     .map(|value| self.known_again(value, dtype, span))
                     .collect(),
             ),
             Constant::Value(id) => self.rate(*id, dtype, span),
-            Constant::Text(_) | Constant::Word(_) | Constant::DType(_) | Constant::Interval(_) => {
+            Constant::Str(_) | Constant::Name(_) | Constant::DType(_) | Constant::Interval(_) => {
                 unreachable!("settings that are computed with have numbers")
             }
         }

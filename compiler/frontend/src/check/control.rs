@@ -1,19 +1,19 @@
-//! `if`, `for` and `scan`.
+//! Control flow: `if` (chosen at compile time), `for` (loop unrolling) and `scan` (a loop at run time).
 
 use trainspec_ir::{DType, Dim, Shape, Span, TensorType};
 
-use crate::ast::{Body, Expr, Fold, FoldKind, Name, Pattern};
+use crate::ast::{Body, Expr, Loop, LoopKind, Name, Pattern};
 use crate::check::Checker;
 use crate::check::scope::Yields;
 use crate::check::value::{Tensor, Value};
 use crate::diag::{Code, Diagnostic};
-use crate::typed::{Scan, ValueId, What};
+use crate::typed::{NodeKind, Scan, ValueId};
 
-/// How many rounds an unrolled loop may have.
-const MAX_ROUNDS: i64 = 65_536;
+/// The number of iterations a loop may be unrolled to.
+const MAX_UNROLLED_ITERATIONS: i64 = 65_536;
 
 impl Checker<'_> {
-    /// Takes the branch whose condition holds; the others are not looked at.
+    /// Takes the branch whose condition holds; the others are not checked.
     pub(crate) fn if_expr(&mut self, branches: &[(Expr, Body)], otherwise: Option<&Body>) -> Value {
         let mut chosen = None;
         for (condition, body) in branches {
@@ -47,47 +47,51 @@ impl Checker<'_> {
         }
     }
 
-    pub(crate) fn fold_expr(&mut self, fold: &Fold, span: Span) -> Value {
-        let over = self.eval(&fold.over);
-        let starts: Vec<Value> = fold.carries.iter().map(|(_, e)| self.eval(e)).collect();
+    pub(crate) fn eval_loop(&mut self, loop_expr: &Loop, span: Span) -> Value {
+        let over = self.eval(&loop_expr.over);
+        let starts: Vec<Value> = loop_expr
+            .carries
+            .iter()
+            .map(|(_, e)| self.eval(e))
+            .collect();
         if over.is_poison() {
-            self.mention_body(&fold.body);
+            self.mention_body(&loop_expr.body);
             return Value::Poison;
         }
         let outer = self.frame_mut().yields.replace(Yields::default());
-        let value = match fold.kind {
-            FoldKind::For => self.for_loop(fold, over, starts),
-            FoldKind::Scan => self.scan_loop(fold, over, starts, span),
+        let value = match loop_expr.kind {
+            LoopKind::For => self.for_loop(loop_expr, over, starts),
+            LoopKind::Scan => self.scan_loop(loop_expr, over, starts, span),
         };
         self.frame_mut().yields = outer;
         value
     }
 
-    fn for_loop(&mut self, fold: &Fold, over: Value, mut carries: Vec<Value>) -> Value {
-        let rounds: Vec<Value> = match over {
+    fn for_loop(&mut self, loop_expr: &Loop, over: Value, mut carries: Vec<Value>) -> Value {
+        let elements: Vec<Value> = match over {
             Value::Range(low, high) => {
                 let (Some(low), Some(high)) = (low.value(), high.value()) else {
                     return self.fail(
                         Diagnostic::new(
                             Code::UnknownSize,
-                            fold.over.span,
+                            loop_expr.over.span,
                             format!("a `for` is unrolled, so its range must be known, and {low}..{high} is not"),
                         )
                         .help("`scan` loops over a dimension of a tensor at run time"),
                     );
                 };
-                if high.saturating_sub(low) > MAX_ROUNDS {
+                if high.saturating_sub(low) > MAX_UNROLLED_ITERATIONS {
                     return self.fail(
                         Diagnostic::new(
                             Code::LoopTooLong,
-                            fold.over.span,
+                            loop_expr.over.span,
                             format!(
-                                "a `for` is unrolled, and {} rounds are too many",
+                                "a `for` is unrolled, and {} iterations are too many",
                                 high.saturating_sub(low)
                             ),
                         )
                         .help(format!(
-                            "at most {MAX_ROUNDS} are possible; `scan` is one loop at run time"
+                            "at most {MAX_UNROLLED_ITERATIONS} are possible; `scan` is one loop at run time"
                         )),
                     );
                 }
@@ -98,53 +102,58 @@ impl Checker<'_> {
                 return self.fail(
                     Diagnostic::new(
                         Code::TypeMismatch,
-                        fold.over.span,
+                        loop_expr.over.span,
                         "a `for` loops over a range or a list",
                     )
                     .label(format!("this is `{}`", t.ty))
                     .help("`scan` loops over the first dimension of a tensor"),
                 );
             }
-            other => return self.wrong_kind(fold.over.span, "a range or a list", &other),
+            other => return self.wrong_kind(loop_expr.over.span, "a range or a list", &other),
         };
         let mut values = Vec::new();
-        for round in rounds {
-            if !self.step(fold.over.span) || self.gave_up {
+        for element in elements {
+            if !self.step(loop_expr.over.span) || self.gave_up {
                 return Value::Poison;
             }
-            let value = self.round(fold, round, &carries);
-            if fold.carries.is_empty() {
+            let value = self.iteration(loop_expr, element, &carries);
+            if loop_expr.carries.is_empty() {
                 values.push(value);
                 continue;
             }
-            match self.next_carries(fold, value, carries.len()) {
+            match self.next_carries(loop_expr, value, carries.len()) {
                 Some(next) => carries = next,
                 None => return Value::Poison,
             }
         }
         let yields = self.frame_mut().yields.take().unwrap_or_default().lists;
         let mut results = carries;
-        if yields.is_empty() && fold.carries.is_empty() {
+        if yields.is_empty() && loop_expr.carries.is_empty() {
             return Value::list(values);
         }
         results.extend(yields.into_iter().map(Value::list));
         single_or_tuple(results)
     }
 
-    /// Runs the body once.
-    fn round(&mut self, fold: &Fold, round: Value, carries: &[Value]) -> Value {
+    /// Runs the body for one element.
+    fn iteration(&mut self, loop_expr: &Loop, element: Value, carries: &[Value]) -> Value {
         self.scoped(|c| {
-            c.bind_pattern(&fold.pattern, round, fold.over.span, "loop variable");
-            for ((name, _), value) in fold.carries.iter().zip(carries) {
+            c.bind_pattern(
+                &loop_expr.pattern,
+                element,
+                loop_expr.over.span,
+                "loop variable",
+            );
+            for ((name, _), value) in loop_expr.carries.iter().zip(carries) {
                 c.bind(name, value.clone(), "carried value");
             }
-            c.start_round();
-            c.body(&fold.body)
+            c.start_iteration();
+            c.body(&loop_expr.body)
         })
     }
 
-    /// Every round yields in the same order.
-    fn start_round(&mut self) {
+    /// Resets the position of `yield`: every iteration yields in the same order.
+    fn start_iteration(&mut self) {
         if let Some(yields) = &mut self.frame_mut().yields {
             yields.position = 0;
         }
@@ -174,23 +183,27 @@ impl Checker<'_> {
         }
     }
 
-    fn next_carries(&mut self, fold: &Fold, value: Value, count: usize) -> Option<Vec<Value>> {
-        let span = fold.body.value.as_ref().map_or(fold.body.span, |v| v.span);
+    fn next_carries(&mut self, loop_expr: &Loop, value: Value, count: usize) -> Option<Vec<Value>> {
+        let span = loop_expr
+            .body
+            .value
+            .as_ref()
+            .map_or(loop_expr.body.span, |v| v.span);
         let found = match value {
             Value::Poison => return None,
-            Value::None if fold.body.value.is_none() => {
+            Value::None if loop_expr.body.value.is_none() => {
                 self.report(
                     Diagnostic::new(
                         Code::CarryMismatch,
                         Span {
-                            start: fold.body.span.end - 1,
-                            ..fold.body.span
+                            start: loop_expr.body.span.end - 1,
+                            ..loop_expr.body.span
                         },
                         "the body of this loop has no value to carry on",
                     )
                     .help(format!(
                         "end it with the next value of {}",
-                        names(&fold.carries)
+                        names(&loop_expr.carries)
                     )),
                 );
                 return None;
@@ -208,13 +221,21 @@ impl Checker<'_> {
             )
             .help(format!(
                 "end the body with `({})`",
-                names(&fold.carries).replace('`', "").replace(" and ", ", ")
+                names(&loop_expr.carries)
+                    .replace('`', "")
+                    .replace(" and ", ", ")
             )),
         );
         None
     }
 
-    fn scan_loop(&mut self, fold: &Fold, over: Value, starts: Vec<Value>, span: Span) -> Value {
+    fn scan_loop(
+        &mut self,
+        loop_expr: &Loop,
+        over: Value,
+        starts: Vec<Value>,
+        span: Span,
+    ) -> Value {
         let (tensors, several) = match over {
             Value::Tensor(t) => (vec![t], false),
             Value::Tuple(list)
@@ -230,14 +251,14 @@ impl Checker<'_> {
                 return self.fail(
                     Diagnostic::new(
                         Code::TypeMismatch,
-                        fold.over.span,
+                        loop_expr.over.span,
                         "a `scan` loops over the first dimension of a tensor",
                     )
                     .label(format!("this is {}", over.describe()))
                     .help("`for` loops over ranges and lists"),
                 );
             }
-            other => return self.wrong_kind(fold.over.span, "a tensor", &other),
+            other => return self.wrong_kind(loop_expr.over.span, "a tensor", &other),
         };
         let mut length: Option<Dim> = None;
         for t in &tensors {
@@ -245,8 +266,8 @@ impl Checker<'_> {
                 return self.fail(
                     Diagnostic::new(
                         Code::RankMismatch,
-                        fold.over.span,
-                        "a `scan` needs a dimension to walk along",
+                        loop_expr.over.span,
+                        "a `scan` needs a dimension to iterate over",
                     )
                     .label(format!("this is `{}`", t.ty)),
                 );
@@ -258,7 +279,7 @@ impl Checker<'_> {
                     );
                     return self.fail(Diagnostic::new(
                         Code::ShapeMismatch,
-                        fold.over.span,
+                        loop_expr.over.span,
                         message,
                     ));
                 }
@@ -275,7 +296,7 @@ impl Checker<'_> {
             .find(|d| d.is_float())
             .unwrap_or(DType::F32);
         let mut start_tensors = Vec::new();
-        for (start, (_, expr)) in starts.iter().zip(&fold.carries) {
+        for (start, (_, expr)) in starts.iter().zip(&loop_expr.carries) {
             match self.as_tensor(start, dtype, expr.span) {
                 Some(t) => start_tensors.push(t),
                 None => return Value::Poison,
@@ -297,24 +318,24 @@ impl Checker<'_> {
             false => Value::Tensor(elements[0].clone()),
         };
         let carried: Vec<Value> = carries.iter().cloned().map(Value::Tensor).collect();
-        let value = self.round(fold, element, &carried);
+        let value = self.iteration(loop_expr, element, &carried);
         let nexts = match carries.is_empty() {
             true => Some(Vec::new()),
-            false => self.next_carries(fold, value.clone(), carries.len()),
+            false => self.next_carries(loop_expr, value.clone(), carries.len()),
         };
         let yields = self.frame_mut().yields.take().unwrap_or_default();
         let mut yields: Vec<Value> = yields.lists.concat();
-        // Without anything carried a scan is a map: its body's value is collected.
+        // Without loop-carried values a scan is a map: its body's value is collected.
         if carries.is_empty() && !matches!(value, Value::None) {
             match value {
                 Value::Tuple(list) => yields.extend(list.iter().cloned()),
                 one => yields.push(one),
             }
         }
-        let next_ids = nexts.and_then(|n| self.scan_nexts(fold, n, &carries));
+        let next_ids = nexts.and_then(|n| self.scan_nexts(loop_expr, n, &carries));
         let mut yielded = Vec::new();
         for value in &yields {
-            match self.as_tensor(value, dtype, fold.body.span) {
+            match self.as_tensor(value, dtype, loop_expr.body.span) {
                 Some(t) => yielded.push(t),
                 None => break,
             }
@@ -345,25 +366,29 @@ impl Checker<'_> {
             nexts,
             yields: ids(&yielded),
         };
-        single_or_tuple(self.emit(What::Scan(Box::new(scan)), types, span))
+        single_or_tuple(self.emit(NodeKind::Scan(Box::new(scan)), types, span))
     }
 
     fn scan_nexts(
         &mut self,
-        fold: &Fold,
+        loop_expr: &Loop,
         nexts: Vec<Value>,
         carries: &[Tensor],
     ) -> Option<Vec<ValueId>> {
-        let span = fold.body.value.as_ref().map_or(fold.body.span, |v| v.span);
+        let span = loop_expr
+            .body
+            .value
+            .as_ref()
+            .map_or(loop_expr.body.span, |v| v.span);
         let mut ids = Vec::new();
-        for ((next, carry), (name, start)) in nexts.iter().zip(carries).zip(&fold.carries) {
+        for ((next, carry), (name, start)) in nexts.iter().zip(carries).zip(&loop_expr.carries) {
             let next = self.as_tensor(next, carry.ty.dtype, span)?;
             if next.ty != carry.ty {
                 self.report(
                     Diagnostic::new(
                         Code::CarryMismatch,
                         span,
-                        format!("`{}` must keep its type from round to round", name.text),
+                        format!("`{}` must keep its type in every iteration", name.text),
                     )
                     .label(format!("the next value is `{}`", next.ty))
                     .note_at(start.span, format!("it begins as `{}`", carry.ty)),

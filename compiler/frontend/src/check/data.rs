@@ -1,4 +1,4 @@
-//! Data sets: their source, features and stages, and whether they fit the model.
+//! Data sets (input pipelines): their source, features and stages, and whether they fit the model.
 
 use std::collections::BTreeMap;
 
@@ -10,15 +10,15 @@ use crate::check::scope::{Frame, FrameKind, Target};
 use crate::check::types::Bounds;
 use crate::check::value::Value;
 use crate::diag::{Code, Diagnostic, nearest};
-use crate::typed::{self, Constant, DataSet, Feature, Program, Stage, ValueId, What};
+use crate::typed::{self, Constant, DataSet, Feature, NodeKind, Program, Stage, ValueId};
 
-/// What flows through a data set so far.
-struct Flow {
+/// The input pipeline as checked so far.
+struct Pipeline {
     features: Vec<Feature>,
     elements: BTreeMap<String, (TensorType, Span)>,
     stages: Vec<Stage>,
     batched: Option<Span>,
-    /// Features whose declaration or value was refused.
+    /// Features whose declaration or value has an error.
     broken: Vec<Name>,
 }
 
@@ -32,14 +32,14 @@ impl Checker<'_> {
         let name = section.name.clone()?;
         self.declared
             .insert(name.span, ("data set", name.text.clone()));
-        self.refuse_repeated(&section.settings, "data");
+        self.reject_repeated(&section.settings, "data");
         let frame = Frame::new(FrameKind::Data, String::new());
         self.framed(frame, |c| c.data_settings(section, &name))
     }
 
     fn data_settings(&mut self, section: &ast::Section, name: &Name) -> Option<DataSet> {
         let mut source = None;
-        let mut flow = Flow {
+        let mut pipeline = Pipeline {
             features: Vec::new(),
             elements: BTreeMap::new(),
             stages: Vec::new(),
@@ -51,7 +51,7 @@ impl Checker<'_> {
             .iter()
             .any(|s| s.value == SettingValue::Bad);
         for (i, setting) in section.settings.iter().enumerate() {
-            self.refuse_clauses(setting, &[]);
+            self.reject_clauses(setting, &[]);
             if setting.value == SettingValue::Bad {
                 continue;
             }
@@ -70,11 +70,11 @@ impl Checker<'_> {
                     }
                     source = self.source(setting);
                 }
-                "feature" => self.feature(setting, &mut flow),
-                "map" => self.map(setting, &mut flow),
-                "filter" => self.filter(setting, &mut flow),
-                "drop" => self.drop_feature(setting, &mut flow),
-                _ => self.stage(setting, &mut flow),
+                "feature" => self.feature(setting, &mut pipeline),
+                "map" => self.map(setting, &mut pipeline),
+                "filter" => self.filter(setting, &mut pipeline),
+                "drop" => self.drop_feature(setting, &mut pipeline),
+                _ => self.stage(setting, &mut pipeline),
             }
         }
         let missing = !section.settings.iter().any(|s| s.word.text == "source");
@@ -88,15 +88,15 @@ impl Checker<'_> {
                 .help("say where records come from: `source tfrecord(\"...\");` or `source csv(\"...\");`"),
             );
         }
-        if !flow.broken.is_empty() {
+        if !pipeline.broken.is_empty() {
             return None;
         }
         Some(DataSet {
             name: name.text.clone(),
             source: source?,
-            features: flow.features,
-            stages: flow.stages,
-            elements: flow
+            features: pipeline.features,
+            stages: pipeline.stages,
+            elements: pipeline
                 .elements
                 .into_iter()
                 .map(|(n, (ty, _))| (n, ty))
@@ -111,15 +111,16 @@ impl Checker<'_> {
         self.call_setting(setting)
     }
 
-    /// `word "name" (constants)`: something that the Rust program registers. The outer `None` where it is not that.
+    /// `word "name" (constants)`: a source or hook that the Rust program registers. The outer `None` where the
+    /// setting has another form.
     pub(crate) fn registered(&mut self, setting: &ast::Setting) -> Option<Option<typed::Setting>> {
         let SettingValue::Value(expr) = &setting.value else {
             return None;
         };
         let (name, arguments) = match &expr.kind {
-            ExprKind::Text(name) => (name.clone(), &[][..]),
+            ExprKind::Str(name) => (name.clone(), &[][..]),
             ExprKind::Postfix(base, ops) => match (&base.kind, ops.as_slice()) {
-                (ExprKind::Text(name), [only]) => match &only.kind {
+                (ExprKind::Str(name), [only]) => match &only.kind {
                     PostfixKind::Call(arguments) => (name.clone(), arguments.as_slice()),
                     _ => return None,
                 },
@@ -127,7 +128,7 @@ impl Checker<'_> {
             },
             _ => return None,
         };
-        let mut bound = vec![("name".to_owned(), Constant::Text(name))];
+        let mut bound = vec![("name".to_owned(), Constant::Str(name))];
         let mut fine = true;
         for (i, argument) in arguments.iter().enumerate() {
             let value = self.eval(&argument.value);
@@ -147,13 +148,13 @@ impl Checker<'_> {
         }))
     }
 
-    /// A known value, as settings keep it.
+    /// A compile-time value as the constant of a setting.
     pub(crate) fn constant_value(&mut self, value: &Value, span: Span) -> Option<Constant> {
         Some(match value {
             Value::Int(n) => Constant::Int(n.clone()),
             Value::Float(x) => Constant::Float(*x),
             Value::Bool(b) => Constant::Bool(*b),
-            Value::Text(t) => Constant::Text(t.to_string()),
+            Value::Str(t) => Constant::Str(t.to_string()),
             Value::DType(d) => Constant::DType(*d),
             Value::None => Constant::None,
             Value::Quantity(q) => Constant::Interval(self.interval(*q, span)?),
@@ -169,7 +170,7 @@ impl Checker<'_> {
         })
     }
 
-    fn feature(&mut self, setting: &ast::Setting, flow: &mut Flow) {
+    fn feature(&mut self, setting: &ast::Setting, pipeline: &mut Pipeline) {
         let SettingValue::Declaration(declaration) = &setting.value else {
             self.report(
                 Diagnostic::new(
@@ -181,7 +182,7 @@ impl Checker<'_> {
             );
             return;
         };
-        if let Some(batched) = flow.batched {
+        if let Some(batched) = pipeline.batched {
             self.report(
                 Diagnostic::new(
                     Code::StageOrder,
@@ -192,7 +193,7 @@ impl Checker<'_> {
             );
         }
         let name = &declaration.name;
-        if let Some((_, first)) = flow.elements.get(&name.text) {
+        if let Some((_, first)) = pipeline.elements.get(&name.text) {
             self.report(
                 Diagnostic::new(
                     Code::DuplicateName,
@@ -204,7 +205,7 @@ impl Checker<'_> {
             return;
         }
         let Some(ty) = self.declared_type(&declaration.ty, &Bounds::new(), false) else {
-            flow.broken.push(name.clone());
+            pipeline.broken.push(name.clone());
             return;
         };
         let bounds = match &declaration.bound {
@@ -215,9 +216,10 @@ impl Checker<'_> {
             let value = self.eval(expr);
             self.feature_default(&value, &ty, expr.span)
         });
-        flow.elements
+        pipeline
+            .elements
             .insert(name.text.clone(), (ty.clone(), name.span));
-        flow.features.push(Feature {
+        pipeline.features.push(Feature {
             name: name.text.clone(),
             key: declaration
                 .alias
@@ -236,7 +238,7 @@ impl Checker<'_> {
             Value::Int(_) => ty.dtype.is_int() || ty.dtype.is_float(),
             Value::Float(_) => ty.dtype.is_float(),
             Value::Bool(_) => ty.dtype == DType::Bool,
-            Value::Text(_) => ty.dtype == DType::String,
+            Value::Str(_) => ty.dtype == DType::String,
             Value::List(_) => ty.rank() > 0,
             _ => false,
         };
@@ -249,14 +251,14 @@ impl Checker<'_> {
     }
 
     /// Evaluates an expression over the features; gives its program without the features it does not use.
-    fn over_features(&mut self, expr: &Expr, flow: &Flow) -> (Value, Program) {
+    fn over_features(&mut self, expr: &Expr, pipeline: &Pipeline) -> (Value, Program) {
         let (value, mut program) = self.in_program(|c| {
             c.scoped(|c| {
-                for (name, (ty, span)) in &flow.elements {
-                    let value = c.emit_one(What::Input(name.clone()), ty.clone(), *span);
+                for (name, (ty, span)) in &pipeline.elements {
+                    let value = c.emit_one(NodeKind::Input(name.clone()), ty.clone(), *span);
                     c.bind_implicit(name, *span, value, Target::Fixed("feature"));
                 }
-                for name in &flow.broken {
+                for name in &pipeline.broken {
                     c.bind_implicit(
                         &name.text,
                         name.span,
@@ -282,7 +284,7 @@ impl Checker<'_> {
         (value, program)
     }
 
-    fn map(&mut self, setting: &ast::Setting, flow: &mut Flow) {
+    fn map(&mut self, setting: &ast::Setting, pipeline: &mut Pipeline) {
         let SettingValue::Assignment(name, expr) = &setting.value else {
             self.report(
                 Diagnostic::new(Code::Syntax, setting.span, "a map gives a feature a value")
@@ -290,27 +292,28 @@ impl Checker<'_> {
             );
             return;
         };
-        let (value, program) = self.over_features(expr, flow);
+        let (value, program) = self.over_features(expr, pipeline);
         match value {
             Value::Tensor(t) => {
-                flow.elements
+                pipeline
+                    .elements
                     .insert(name.text.clone(), ((*t.ty).clone(), name.span));
-                flow.stages.push(Stage::Map {
+                pipeline.stages.push(Stage::Map {
                     name: name.text.clone(),
                     program,
                     value: t.id,
                 });
             }
             _ => {
-                flow.elements.remove(&name.text);
-                flow.features.retain(|f| f.name != name.text);
-                flow.broken.push(name.clone());
-                self.world.broken_results = true;
+                pipeline.elements.remove(&name.text);
+                pipeline.features.retain(|f| f.name != name.text);
+                pipeline.broken.push(name.clone());
+                self.store.broken_results = true;
             }
         }
     }
 
-    fn filter(&mut self, setting: &ast::Setting, flow: &mut Flow) {
+    fn filter(&mut self, setting: &ast::Setting, pipeline: &mut Pipeline) {
         let SettingValue::Value(expr) = &setting.value else {
             self.report(
                 Diagnostic::new(Code::Syntax, setting.span, "a filter needs a condition")
@@ -318,7 +321,7 @@ impl Checker<'_> {
             );
             return;
         };
-        if let Some(batched) = flow.batched {
+        if let Some(batched) = pipeline.batched {
             self.report(
                 Diagnostic::new(
                     Code::StageOrder,
@@ -328,7 +331,7 @@ impl Checker<'_> {
                 .note_at(batched, "batches begin here"),
             );
         }
-        let (value, program) = self.over_features(expr, flow);
+        let (value, program) = self.over_features(expr, pipeline);
         let Value::Tensor(t) = value else {
             return;
         };
@@ -342,13 +345,13 @@ impl Checker<'_> {
             );
             return;
         }
-        flow.stages.push(Stage::Filter {
+        pipeline.stages.push(Stage::Filter {
             program,
             value: t.id,
         });
     }
 
-    fn drop_feature(&mut self, setting: &ast::Setting, flow: &mut Flow) {
+    fn drop_feature(&mut self, setting: &ast::Setting, pipeline: &mut Pipeline) {
         let name = match &setting.value {
             SettingValue::Value(Expr {
                 kind: ExprKind::Name(name),
@@ -366,8 +369,8 @@ impl Checker<'_> {
                 return;
             }
         };
-        if flow.elements.remove(name.0).is_none() {
-            let known: Vec<&str> = flow.elements.keys().map(String::as_str).collect();
+        if pipeline.elements.remove(name.0).is_none() {
+            let known: Vec<&str> = pipeline.elements.keys().map(String::as_str).collect();
             let help = nearest(name.0, known).map(|n| format!("did you mean `{n}`?"));
             self.report(
                 Diagnostic::new(
@@ -379,14 +382,14 @@ impl Checker<'_> {
             );
             return;
         }
-        flow.stages.push(Stage::Setting(typed::Setting {
+        pipeline.stages.push(Stage::Setting(typed::Setting {
             word: "drop".to_owned(),
-            arguments: vec![("name".to_owned(), Constant::Word(name.0.clone()))],
+            arguments: vec![("name".to_owned(), Constant::Name(name.0.clone()))],
             span: setting.span,
         }));
     }
 
-    fn stage(&mut self, setting: &ast::Setting, flow: &mut Flow) {
+    fn stage(&mut self, setting: &ast::Setting, pipeline: &mut Pipeline) {
         if crate::builtins::find("data", &setting.word.text).is_none() {
             self.unknown_setting("data", "a data set", &setting.word);
             return;
@@ -394,7 +397,7 @@ impl Checker<'_> {
         let Some(bound) = self.setting("data", setting) else {
             if setting.word.text == "batch" {
                 self.add_batch(
-                    flow,
+                    pipeline,
                     setting.word.span,
                     Dim::exact(Size::named("batch")),
                     false,
@@ -404,13 +407,13 @@ impl Checker<'_> {
         };
         match setting.word.text.as_str() {
             "batch" => {
-                let keep = bound.get("remainder") == Some(&Constant::Word("keep".to_owned()));
+                let keep = bound.get("remainder") == Some(&Constant::Name("keep".to_owned()));
                 let pad = bound.get("pad") == Some(&Constant::Bool(true));
                 let size = match bound.get("size") {
                     Some(Constant::Int(n)) if !keep => n.clone(),
                     _ => Size::named("batch"),
                 };
-                self.add_batch(flow, setting.word.span, Dim::exact(size), pad);
+                self.add_batch(pipeline, setting.word.span, Dim::exact(size), pad);
             }
             "split" => self.check_holdout(&bound, setting.span),
             "shard" => {
@@ -426,7 +429,7 @@ impl Checker<'_> {
             }
             _ => {}
         }
-        flow.stages.push(Stage::Setting(bound));
+        pipeline.stages.push(Stage::Setting(bound));
     }
 
     fn check_holdout(&mut self, bound: &typed::Setting, span: Span) {
@@ -447,9 +450,9 @@ impl Checker<'_> {
         }
     }
 
-    fn add_batch(&mut self, flow: &mut Flow, span: Span, dim: Dim, pad: bool) {
-        flow.batched.get_or_insert(span);
-        for (ty, place) in flow.elements.values_mut() {
+    fn add_batch(&mut self, pipeline: &mut Pipeline, span: Span, dim: Dim, pad: bool) {
+        pipeline.batched.get_or_insert(span);
+        for (ty, place) in pipeline.elements.values_mut() {
             let inner = ty.shape.0.iter().map(|d| match pad {
                 true => Dim::exact(d.size.clone()),
                 false => d.clone(),
@@ -473,7 +476,7 @@ impl Checker<'_> {
         data: &[DataSet],
     ) -> Option<String> {
         let bound = self.setting(section, setting)?;
-        let Some(Constant::Word(name)) = bound.get("name") else {
+        let Some(Constant::Name(name)) = bound.get("name") else {
             return None;
         };
         let place = match &setting.value {
@@ -572,7 +575,7 @@ fn is_batch(stage: &Stage) -> bool {
     matches!(stage, Stage::Setting(s) if s.word == "batch")
 }
 
-/// Unifies the dimensions of an input with those of a feature; what to say where that fails.
+/// Unifies the dimensions of an input with those of a feature; gives the message where that fails.
 fn fit_dims(
     sizes: &mut BTreeMap<String, (Size, String)>,
     input: &Feature,
@@ -585,21 +588,21 @@ fn fit_dims(
             input.ty.rank()
         ));
     }
-    for (wanted, given) in input.ty.shape.0.iter().zip(&found.shape.0) {
-        if wanted.count.is_some() != given.count.is_some() {
+    for (expected, given) in input.ty.shape.0.iter().zip(&found.shape.0) {
+        if expected.count.is_some() != given.count.is_some() {
             return Some(format!(
-                "one of `{wanted}` and `{given}` has a run-time count, the other has none"
+                "one of `{expected}` and `{given}` has a run-time count, the other has none"
             ));
         }
-        let bound = wanted
+        let bound = expected
             .size
             .substitute(&|name| sizes.get(name).map(|(s, _)| s.clone()));
         let Some(bound) = bound else { continue };
         if bound == given.size {
             continue;
         }
-        // A bare name is bound by the first feature that has it; anything else must come out equal.
-        match wanted.size.names().as_slice() {
+        // A bare name is bound by the first feature that has it; any other expression must be equal.
+        match expected.size.names().as_slice() {
             [name] if Size::named(name) == bound => {
                 sizes.insert(name.to_string(), (given.size.clone(), input.name.clone()));
             }
@@ -612,7 +615,7 @@ fn fit_dims(
                     ))
                 });
                 return Some(origin.unwrap_or_else(|| {
-                    format!("the sizes {} and {} differ", given.size, wanted.size)
+                    format!("the sizes {} and {} differ", given.size, expected.size)
                 }));
             }
         }
@@ -620,7 +623,7 @@ fn fit_dims(
     None
 }
 
-/// Removes inputs that no node and no result reads.
+/// Removes unused inputs (dead code).
 fn drop_unused_inputs(program: &mut Program, result: Option<ValueId>) {
     let mut used = vec![false; program.values.len()];
     mark_used(&program.nodes, &mut used);
@@ -628,38 +631,38 @@ fn drop_unused_inputs(program: &mut Program, result: Option<ValueId>) {
         used[result.0 as usize] = true;
     }
     program.nodes.retain(|n| {
-        !matches!(n.what, What::Input(_)) || n.results.iter().any(|r| used[r.0 as usize])
+        !matches!(n.kind, NodeKind::Input(_)) || n.results.iter().any(|r| used[r.0 as usize])
     });
 }
 
 fn mark_used(nodes: &[typed::Node], used: &mut [bool]) {
     let mut mark = |id: &ValueId| used[id.0 as usize] = true;
     for node in nodes {
-        match &node.what {
-            What::Input(_) | What::Const(_) | What::Step | What::Read(_) => {}
-            What::Write(_, value) => mark(value),
-            What::Op { operands, .. } => {
+        match &node.kind {
+            NodeKind::Input(_) | NodeKind::Const(_) | NodeKind::Step | NodeKind::Read(_) => {}
+            NodeKind::Write(_, value) => mark(value),
+            NodeKind::Op { operands, .. } => {
                 for operand in operands {
                     match operand {
                         typed::Operand::Value(id) => mark(id),
                         typed::Operand::Values(ids) => ids.iter().for_each(&mut mark),
-                        typed::Operand::Known(_) => {}
+                        typed::Operand::Attr(_) => {}
                     }
                 }
             }
-            What::Grad { y, wrt, seed } => {
+            NodeKind::Grad { y, wrt, seed } => {
                 mark(y);
                 wrt.iter().chain(seed).for_each(&mut mark);
             }
-            What::Hessian { y, wrt } => {
+            NodeKind::Hessian { y, wrt } => {
                 mark(y);
                 mark(wrt);
             }
-            What::Scan(_) => {}
+            NodeKind::Scan(_) => {}
         }
     }
     for node in nodes {
-        if let What::Scan(scan) = &node.what {
+        if let NodeKind::Scan(scan) = &node.kind {
             for id in scan
                 .over
                 .iter()

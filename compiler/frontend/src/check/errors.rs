@@ -1,17 +1,17 @@
-//! How the checker reports: once for each mistake, at the user's call first.
+//! Error reporting of the checker: deduplicated, and moved to the user's call.
 
 use trainspec_ir::Span;
 use trainspec_ir::ops::{RuleError, RuleErrorKind};
 
 use crate::check::value::Value;
-use crate::check::{Checker, MAX_TOLD};
+use crate::check::{Checker, MAX_REPORTED};
 use crate::diag::{Code, Diagnostic, Note};
 
 impl Checker<'_> {
     /// Reports a diagnostic, moved to where its reader can do something about it.
     ///
-    /// What goes wrong inside the standard library is told at the user's call, with a note that points inside; what goes
-    /// wrong inside a definition of the user's is told there, with a note that points at the call.
+    /// An error inside the standard library is reported at the user's call, with a note that points inside; an error
+    /// inside a definition of the user's is reported there, with a note that points at the call.
     pub(crate) fn report(&mut self, diagnostic: Diagnostic) {
         if self.generic && depends_on_sizes(diagnostic.code) {
             return;
@@ -22,16 +22,16 @@ impl Checker<'_> {
         }
         let diagnostic = self.place(diagnostic);
         let key = (diagnostic.code, diagnostic.span, diagnostic.message.clone());
-        let told = self
+        let reported = self
             .errors
             .iter()
             .filter(|e| e.severity == diagnostic.severity)
             .count();
-        if told == MAX_TOLD || !self.seen.insert(key) {
+        if reported == MAX_REPORTED || !self.seen.insert(key) {
             return;
         }
-        if diagnostic.is_error() && told + 1 == MAX_TOLD {
-            // Nothing more will be told, so nothing more is looked at.
+        if diagnostic.is_error() && reported + 1 == MAX_REPORTED {
+            // Nothing more will be reported, so nothing more is checked.
             self.exhausted = true;
         }
         self.errors.push(diagnostic);
@@ -88,14 +88,14 @@ impl Checker<'_> {
         diagnostic
     }
 
-    /// Reports, and gives the value that stands for a mistake.
+    /// Reports an error, and gives [`Value::Poison`].
     pub(crate) fn fail(&mut self, diagnostic: Diagnostic) -> Value {
         self.report(diagnostic);
         Value::Poison
     }
 
-    /// A value of another kind than is needed here.
-    pub(crate) fn wrong_kind(&mut self, span: Span, wanted: &str, found: &Value) -> Value {
+    /// Reports a value of another type than expected.
+    pub(crate) fn wrong_kind(&mut self, span: Span, expected: &str, found: &Value) -> Value {
         if found.is_poison() {
             return Value::Poison;
         }
@@ -103,13 +103,13 @@ impl Checker<'_> {
             Value::Tensor(_) => Diagnostic::new(
                 Code::NotConstant,
                 span,
-                format!("{wanted} must be known when the spec is checked"),
+                format!("{expected} must be known when the spec is checked"),
             )
             .label(format!(
                 "this is {}, known at run time only",
                 found.describe()
             )),
-            _ => Diagnostic::new(Code::TypeMismatch, span, format!("expected {wanted}"))
+            _ => Diagnostic::new(Code::TypeMismatch, span, format!("expected {expected}"))
                 .label(format!("this is {}", found.describe())),
         };
         self.fail(diagnostic)
@@ -122,12 +122,12 @@ impl Checker<'_> {
                 span,
                 "this number is too large for a size",
             )
-            .help("sizes are whole numbers below 2^63, and a tensor has at most 2^40 elements"),
+            .help("sizes are integers below 2^63, and a tensor has at most 2^40 elements"),
         )
     }
 }
 
-/// Whether a file that could not be read may hold what other mistakes miss.
+/// Whether a file that could not be read may declare the names that other errors miss.
 fn hides_names(code: Code) -> bool {
     matches!(
         code,
@@ -140,7 +140,7 @@ fn hides_names(code: Code) -> bool {
     )
 }
 
-/// Whether only the callers of a definition can know if this is a mistake: on its own it has sizes without numbers.
+/// Whether only the callers of a definition can decide if this is an error: on its own its sizes are symbolic.
 fn depends_on_sizes(code: Code) -> bool {
     matches!(
         code,

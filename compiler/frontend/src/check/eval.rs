@@ -1,25 +1,25 @@
-//! Expressions to values.
+//! Evaluation of expressions to values.
 
 use std::sync::Arc;
 
 use trainspec_ir::{Size, Span, TensorType};
 
 use crate::ast::{Argument, Expr, ExprKind, InfixOp, Name, Postfix, PostfixKind};
-use crate::check::value::{Callable, Given, Quantity, Tensor, Value};
-use crate::check::{Checker, MAX_DEPTH};
+use crate::check::value::{ArgValue, Callable, Quantity, Tensor, Value};
+use crate::check::{Checker, MAX_EXPANSION_DEPTH};
 use crate::diag::{Code, Diagnostic, nearest};
 use crate::syntax;
-use crate::typed::{Node, Results, ValueId, What};
+use crate::typed::{Node, NodeKind, Results, ValueId};
 
-/// How many elements a value may have, those of its elements among them.
+/// The number of elements a value may have, nested elements included.
 const MAX_VALUE_WEIGHT: usize = 1 << 20;
-/// How many dimensions a tensor may have.
+/// The number of dimensions a tensor may have.
 const MAX_RANK: usize = 254;
-/// How deep lists and tuples may nest.
+/// The depth to which lists and tuples may nest.
 const MAX_VALUE_DEPTH: usize = 200;
 
 impl Checker<'_> {
-    /// The value of an expression; mistakes are reported and give `Poison`.
+    /// The value of an expression; errors are reported and give `Poison`.
     pub(crate) fn eval(&mut self, expr: &Expr) -> Value {
         if !self.step(expr.span) || !self.enter(expr.span) {
             return Value::Poison;
@@ -29,7 +29,7 @@ impl Checker<'_> {
         self.bounded(value, expr.span)
     }
 
-    /// Refuses a value that has become too large to work with.
+    /// Rejects a value that is too large to work with.
     fn bounded(&mut self, value: Value, at: Span) -> Value {
         let extent = value.extent();
         if extent.depth > MAX_VALUE_DEPTH {
@@ -45,15 +45,15 @@ impl Checker<'_> {
 
     /// Goes one level deeper; false (and an error) where that is too deep.
     pub(crate) fn enter(&mut self, at: Span) -> bool {
-        if self.depth >= MAX_DEPTH {
+        if self.depth >= MAX_EXPANSION_DEPTH {
             self.report(
                 Diagnostic::new(
                     Code::TooDeep,
                     at,
-                    format!("calls and expressions nest more than {MAX_DEPTH} deep here"),
+                    format!("calls and expressions nest more than {MAX_EXPANSION_DEPTH} deep here"),
                 )
                 .help(
-                    "name inner parts with `let`, and let definitions call each other less deeply",
+                    "name subexpressions with `let`, and let definitions call each other less deeply",
                 ),
             );
             return false;
@@ -73,7 +73,7 @@ impl Checker<'_> {
                 }),
                 None => self.number_overflow(&number.text, span),
             },
-            ExprKind::Text(text) => Value::text(text),
+            ExprKind::Str(text) => Value::str(text),
             ExprKind::Bool(b) => Value::Bool(*b),
             ExprKind::Name(name) => self.name(name, span),
             ExprKind::Paren(inner) => self.eval(inner),
@@ -90,7 +90,7 @@ impl Checker<'_> {
             ExprKind::Postfix(base, ops) => self.postfix_chain(base, ops),
             ExprKind::Range(start, end) => self.range(start, end.as_deref(), span),
             ExprKind::If(branches, otherwise) => self.if_expr(branches, otherwise.as_ref()),
-            ExprKind::Fold(fold) => self.fold_expr(fold, span),
+            ExprKind::Loop(loop_expr) => self.eval_loop(loop_expr, span),
         }
     }
 
@@ -119,11 +119,11 @@ impl Checker<'_> {
                 span,
                 format!("the number {shown}{dots} is too large"),
             )
-            .help("whole numbers go up to 9223372036854775807, others up to 1.79e308"),
+            .help("integers go up to 9223372036854775807, floats up to 1.79e308"),
         )
     }
 
-    /// What a name stands for.
+    /// Resolves a name.
     pub(crate) fn name(&mut self, name: &str, span: Span) -> Value {
         if !self.spend(self.frame().scopes.len(), span) {
             return Value::Poison;
@@ -135,7 +135,7 @@ impl Checker<'_> {
         }
         if name == "step" && self.step_in_sight() {
             let before = self.emit_one(
-                What::Step,
+                NodeKind::Step,
                 TensorType::scalar(trainspec_ir::DType::F32),
                 span,
             );
@@ -191,13 +191,13 @@ impl Checker<'_> {
         }
     }
 
-    /// An expression that must be a whole number.
+    /// An expression that must be an integer.
     pub(crate) fn size(&mut self, expr: &Expr, what: &str) -> Option<Size> {
         let value = self.eval(expr);
         self.as_size(value, expr.span, what)
     }
 
-    /// A value that must be a whole number.
+    /// A value that must be an integer.
     pub(crate) fn as_size(&mut self, value: Value, span: Span, what: &str) -> Option<Size> {
         match value {
             Value::Int(n) => Some(n),
@@ -207,10 +207,10 @@ impl Checker<'_> {
                     Diagnostic::new(
                         Code::TypeMismatch,
                         span,
-                        format!("{what} must be a whole number"),
+                        format!("{what} must be an integer"),
                     )
                     .label(format!("this is {x:?}"))
-                    .help("`floordiv(a, b)` divides whole numbers and rounds down"),
+                    .help("`floordiv(a, b)` divides integers and rounds down"),
                 );
                 None
             }
@@ -221,7 +221,7 @@ impl Checker<'_> {
         }
     }
 
-    /// A value that must be `true` or `false`, and known.
+    /// A value that must be a compile-time bool.
     pub(crate) fn as_bool(&mut self, value: &Value, span: Span, what: &str) -> Option<bool> {
         match value {
             Value::Bool(b) => Some(*b),
@@ -252,7 +252,7 @@ impl Checker<'_> {
             value = match op {
                 InfixOp::Pipe => self.pipe(value, span, operand),
                 _ => {
-                    // The right side of a known `&&` or `||` may make sense only if the left side allows it.
+                    // `&&` and `||` of compile-time values short-circuit.
                     match (op, &value) {
                         (InfixOp::And, Value::Bool(false)) | (InfixOp::Or, Value::Bool(true)) => {
                             self.mention(operand);
@@ -272,7 +272,7 @@ impl Checker<'_> {
 
     /// `value |> stage`: the value becomes the first argument.
     fn pipe(&mut self, value: Value, value_span: Span, stage: &Expr) -> Value {
-        let first = Given {
+        let first = ArgValue {
             name: None,
             value,
             span: value_span,
@@ -290,8 +290,8 @@ impl Checker<'_> {
         self.call(callee, vec![first], stage.span, stage.span)
     }
 
-    pub(crate) fn arguments(&mut self, arguments: &[Argument]) -> Vec<Given> {
-        let given = |a: &Argument| Given {
+    pub(crate) fn arguments(&mut self, arguments: &[Argument]) -> Vec<ArgValue> {
+        let given = |a: &Argument| ArgValue {
             name: a.name.clone(),
             value: self.eval(&a.value),
             span: a.value.span,
@@ -388,14 +388,19 @@ impl Checker<'_> {
     // ---- Nodes ----
 
     /// Adds a node with these results.
-    pub(crate) fn emit(&mut self, what: What, types: Vec<TensorType>, span: Span) -> Vec<Value> {
-        self.emit_shared(what, types.into_iter().map(Arc::new).collect(), span)
+    pub(crate) fn emit(
+        &mut self,
+        kind: NodeKind,
+        types: Vec<TensorType>,
+        span: Span,
+    ) -> Vec<Value> {
+        self.emit_shared(kind, types.into_iter().map(Arc::new).collect(), span)
     }
 
-    /// The same, with types that may be shared.
+    /// Adds a node whose result types may be shared.
     pub(crate) fn emit_shared(
         &mut self,
-        what: What,
+        kind: NodeKind,
         types: Vec<Arc<TensorType>>,
         span: Span,
     ) -> Vec<Value> {
@@ -417,14 +422,14 @@ impl Checker<'_> {
             .collect();
         let span = self.user_span(span);
         self.program.nodes.push(Node {
-            what,
+            kind,
             results,
             span,
         });
         values
     }
 
-    /// A value that some node will make.
+    /// A new value, the result of a node to be added.
     pub(crate) fn new_value(&mut self, ty: TensorType) -> Tensor {
         self.shared_value(Arc::new(ty))
     }
@@ -436,8 +441,8 @@ impl Checker<'_> {
     }
 
     /// Adds a node with one result.
-    pub(crate) fn emit_one(&mut self, what: What, ty: TensorType, span: Span) -> Value {
-        self.emit(what, vec![ty], span)
+    pub(crate) fn emit_one(&mut self, kind: NodeKind, ty: TensorType, span: Span) -> Value {
+        self.emit(kind, vec![ty], span)
             .pop()
             .expect("one type gives one value")
     }

@@ -18,7 +18,7 @@ impl Checker<'_> {
         let sections = self.items.evals.clone();
         let mut evals = Vec::new();
         for section in sections {
-            self.refuse_repeated(&section.settings, "eval");
+            self.reject_repeated(&section.settings, "eval");
             let frame = Frame::new(FrameKind::Train, String::new());
             let (eval, _) = self
                 .in_program(|c| c.framed(frame, |c| c.eval_section(&section, model, train, data)));
@@ -45,7 +45,7 @@ impl Checker<'_> {
             if setting.value == SettingValue::Bad {
                 continue;
             }
-            self.refuse_clauses(setting, &[]);
+            self.reject_clauses(setting, &[]);
             let word = setting.word.text.as_str();
             if word == "data" {
                 eval.data = self.used_data(setting, "eval", model, data);
@@ -61,7 +61,7 @@ impl Checker<'_> {
             match word {
                 "with" => {
                     eval.with_ema = true;
-                    self.refuse_missing_averages(setting.span, train);
+                    self.reject_missing_averages(setting.span, train);
                 }
                 "metrics" => {
                     if let Some(Constant::List(names)) = bound.get("names") {
@@ -84,8 +84,8 @@ impl Checker<'_> {
         eval
     }
 
-    /// Refuses an evaluation with averages where no variable has one under its usual name.
-    fn refuse_missing_averages(&mut self, span: Span, train: Option<&Train>) {
+    /// Rejects an evaluation with averages where no variable has one under its usual name.
+    fn reject_missing_averages(&mut self, span: Span, train: Option<&Train>) {
         let Some(train) = train else {
             return;
         };
@@ -94,12 +94,12 @@ impl Checker<'_> {
         let written = settings.find(|s| s.word.text == "ema");
         let usable = train.averages.iter().any(|average| match average.source {
             Averaged::Variable(var) => {
-                let name = &self.world.variables[var.0 as usize].name;
-                average.kept[0].name == averages::name_of(name, averages::NAME)
+                let name = &self.store.variables[var.0 as usize].name;
+                average.state[0].name == averages::name_of(name, averages::NAME)
             }
             Averaged::Value(..) => false,
         });
-        // An average that was refused may be the one that is missing.
+        // The missing average may be one with an error.
         if usable || (written.is_some() && self.has_errors()) {
             return;
         }
@@ -129,13 +129,13 @@ impl Checker<'_> {
         let mut found = Vec::new();
         for name in names {
             match name {
-                Constant::Word(name) if known.contains(&name.as_str()) => found.push(name.clone()),
-                Constant::Word(name) => {
+                Constant::Name(name) if known.contains(&name.as_str()) => found.push(name.clone()),
+                Constant::Name(name) => {
                     let help = match nearest(name, known.iter().copied()) {
                         Some(near) => format!("did you mean `{near}`?"),
                         None => format!("declare it in the model: `metric {name} = ...;`"),
                     };
-                    if !self.world.broken_results {
+                    if !self.store.broken_results {
                         let message = format!("the model has no metric `{name}`");
                         let span = self.word_in(span, name);
                         self.report(Diagnostic::new(Code::UnknownName, span, message).help(help));

@@ -1,48 +1,48 @@
-//! Arithmetic on what is known: numbers, truths, texts, lists.
+//! Constant folding of compile-time values: integers, floats, bools, strings, lists.
 
 use trainspec_ir::Size;
 
 use crate::ast::InfixOp;
 use crate::check::value::{Value, same};
 
-/// What became of an operation on known values.
-pub(crate) enum Folded {
+/// The result of folding an operation on compile-time values.
+pub(crate) enum FoldResult {
     Value(Value),
-    /// The result does not fit.
+    /// The result overflows.
     Overflow,
     DivisionByZero,
-    /// Sizes that are not known decide it.
+    /// The result depends on symbolic sizes.
     Unknown,
-    /// These values have no such operation.
-    Refused,
+    /// The operation is not defined for these values.
+    Undefined,
 }
 
-pub(crate) fn infix(op: InfixOp, a: &Value, b: &Value) -> Folded {
+pub(crate) fn infix(op: InfixOp, a: &Value, b: &Value) -> FoldResult {
     match (a, b) {
         (Value::Int(a), Value::Int(b)) => ints(op, a, b),
         (Value::Float(_) | Value::Int(_), Value::Float(_) | Value::Int(_)) => {
             match (number(a), number(b)) {
                 (Some(x), Some(y)) => floats(op, x, y),
-                _ => Folded::Unknown,
+                _ => FoldResult::Unknown,
             }
         }
         (Value::Bool(a), Value::Bool(b)) => match op {
-            InfixOp::And => Folded::Value(Value::Bool(*a && *b)),
-            InfixOp::Or => Folded::Value(Value::Bool(*a || *b)),
-            _ => Folded::Refused,
+            InfixOp::And => FoldResult::Value(Value::Bool(*a && *b)),
+            InfixOp::Or => FoldResult::Value(Value::Bool(*a || *b)),
+            _ => FoldResult::Undefined,
         },
         (Value::List(a), Value::List(b)) if op == InfixOp::Add => {
-            Folded::Value(Value::list(a.iter().chain(b.iter()).cloned().collect()))
+            FoldResult::Value(Value::list(a.iter().chain(b.iter()).cloned().collect()))
         }
         (a, b) => match (op, same(a, b)) {
-            (InfixOp::Equal, Some(equal)) => Folded::Value(Value::Bool(equal)),
-            (InfixOp::NotEqual, Some(equal)) => Folded::Value(Value::Bool(!equal)),
-            _ => Folded::Refused,
+            (InfixOp::Equal, Some(equal)) => FoldResult::Value(Value::Bool(equal)),
+            (InfixOp::NotEqual, Some(equal)) => FoldResult::Value(Value::Bool(!equal)),
+            _ => FoldResult::Undefined,
         },
     }
 }
 
-/// A known number as a float.
+/// A compile-time number as a float.
 pub(crate) fn number(value: &Value) -> Option<f64> {
     match value {
         Value::Int(n) => n.value().map(|n| n as f64),
@@ -51,21 +51,21 @@ pub(crate) fn number(value: &Value) -> Option<f64> {
     }
 }
 
-fn ints(op: InfixOp, a: &Size, b: &Size) -> Folded {
+fn ints(op: InfixOp, a: &Size, b: &Size) -> FoldResult {
     let size = |s: Option<Size>| match s {
-        Some(n) => Folded::Value(Value::Int(n)),
-        None => Folded::Overflow,
+        Some(n) => FoldResult::Value(Value::Int(n)),
+        None => FoldResult::Overflow,
     };
     match op {
         InfixOp::Add => size(a.add(b)),
         InfixOp::Subtract => size(a.sub(b)),
         InfixOp::Multiply => size(a.mul(b)),
-        InfixOp::Divide | InfixOp::Modulo if b.value() == Some(0) => Folded::DivisionByZero,
+        InfixOp::Divide | InfixOp::Modulo if b.value() == Some(0) => FoldResult::DivisionByZero,
         InfixOp::Modulo => size(a.rem(b)),
-        // Whole where it comes out even, so that `d / heads` is a size; a fraction where not.
+        // An integer where the remainder is zero, so that `d / heads` is a size; a float otherwise.
         InfixOp::Divide => match (a.div_exact(b), a.value(), b.value()) {
-            (Some(n), _, _) => Folded::Value(Value::Int(n)),
-            (None, Some(a), Some(b)) => Folded::Value(Value::Float(a as f64 / b as f64)),
+            (Some(n), _, _) => FoldResult::Value(Value::Int(n)),
+            (None, Some(a), Some(b)) => FoldResult::Value(Value::Float(a as f64 / b as f64)),
             (None, _, _) => size(a.floor_div(b)),
         },
         InfixOp::Equal
@@ -74,44 +74,46 @@ fn ints(op: InfixOp, a: &Size, b: &Size) -> Folded {
         | InfixOp::LessEqual
         | InfixOp::Greater
         | InfixOp::GreaterEqual => match a.sub(b) {
-            None => Folded::Overflow,
+            None => FoldResult::Overflow,
             Some(difference) => match difference.value() {
                 Some(d) => compare(op, d as f64, 0.0),
-                None => Folded::Unknown,
+                None => FoldResult::Unknown,
             },
         },
-        InfixOp::Pipe | InfixOp::Or | InfixOp::And | InfixOp::Matmul => Folded::Refused,
+        InfixOp::Pipe | InfixOp::Or | InfixOp::And | InfixOp::Matmul => FoldResult::Undefined,
     }
 }
 
-fn floats(op: InfixOp, x: f64, y: f64) -> Folded {
+fn floats(op: InfixOp, x: f64, y: f64) -> FoldResult {
     let value = match op {
         InfixOp::Add => x + y,
         InfixOp::Subtract => x - y,
         InfixOp::Multiply => x * y,
         InfixOp::Divide => x / y,
         InfixOp::Modulo => x - (x / y).floor() * y,
-        InfixOp::Pipe | InfixOp::Or | InfixOp::And | InfixOp::Matmul => return Folded::Refused,
+        InfixOp::Pipe | InfixOp::Or | InfixOp::And | InfixOp::Matmul => {
+            return FoldResult::Undefined;
+        }
         _ => return compare(op, x, y),
     };
-    Folded::Value(Value::Float(value))
+    FoldResult::Value(Value::Float(value))
 }
 
-fn compare(op: InfixOp, x: f64, y: f64) -> Folded {
-    let truth = match op {
+fn compare(op: InfixOp, x: f64, y: f64) -> FoldResult {
+    let result = match op {
         InfixOp::Equal => x == y,
         InfixOp::NotEqual => x != y,
         InfixOp::Less => x < y,
         InfixOp::LessEqual => x <= y,
         InfixOp::Greater => x > y,
         InfixOp::GreaterEqual => x >= y,
-        _ => return Folded::Refused,
+        _ => return FoldResult::Undefined,
     };
-    Folded::Value(Value::Bool(truth))
+    FoldResult::Value(Value::Bool(result))
 }
 
-/// An operation of the table on known numbers; `None` where it waits for run time.
-pub(crate) fn operation(name: &str, args: &[&Value]) -> Option<Folded> {
+/// Folds an operation of the op table on compile-time numbers; `None` where it is left for run time.
+pub(crate) fn operation(name: &str, args: &[&Value]) -> Option<FoldResult> {
     let binary = |op| match args {
         [a, b] => Some(infix(op, a, b)),
         _ => None,
@@ -127,30 +129,30 @@ pub(crate) fn operation(name: &str, args: &[&Value]) -> Option<Folded> {
     if let [Value::Int(a), Value::Int(b)] = args {
         let known = a.value().zip(b.value());
         return Some(match (name, known) {
-            ("floordiv", _) if b.value() == Some(0) => Folded::DivisionByZero,
+            ("floordiv", _) if b.value() == Some(0) => FoldResult::DivisionByZero,
             ("floordiv", _) => match a.floor_div(b) {
-                Some(n) => Folded::Value(Value::Int(n)),
-                None => Folded::Overflow,
+                Some(n) => FoldResult::Value(Value::Int(n)),
+                None => FoldResult::Overflow,
             },
-            ("maximum", Some((a, b))) => Folded::Value(Value::int(a.max(b))),
-            ("minimum", Some((a, b))) => Folded::Value(Value::int(a.min(b))),
-            ("maximum" | "minimum", None) if a == b => Folded::Value(Value::Int(a.clone())),
-            ("maximum" | "minimum", None) => Folded::Unknown,
+            ("maximum", Some((a, b))) => FoldResult::Value(Value::int(a.max(b))),
+            ("minimum", Some((a, b))) => FoldResult::Value(Value::int(a.min(b))),
+            ("maximum" | "minimum", None) if a == b => FoldResult::Value(Value::Int(a.clone())),
+            ("maximum" | "minimum", None) => FoldResult::Unknown,
             ("pow", Some((a, b))) => match u32::try_from(b).ok().and_then(|b| a.checked_pow(b)) {
-                Some(n) => Folded::Value(Value::int(n)),
-                None => Folded::Value(Value::Float((a as f64).powf(b as f64))),
+                Some(n) => FoldResult::Value(Value::int(n)),
+                None => FoldResult::Value(Value::Float((a as f64).powf(b as f64))),
             },
             _ => return None,
         });
     }
-    let float = |x: f64| Some(Folded::Value(Value::Float(x)));
+    let float = |x: f64| Some(FoldResult::Value(Value::Float(x)));
     match args {
         [Value::Int(n)] if name == "abs" => n.value().map(|n| match n.checked_abs() {
-            Some(n) => Folded::Value(Value::int(n)),
-            None => Folded::Overflow,
+            Some(n) => FoldResult::Value(Value::int(n)),
+            None => FoldResult::Overflow,
         }),
         [Value::Int(n)] if matches!(name, "floor" | "ceil") => {
-            Some(Folded::Value(Value::Int(n.clone())))
+            Some(FoldResult::Value(Value::Int(n.clone())))
         }
         [x] => {
             let x = number(x)?;

@@ -1,6 +1,6 @@
-//! Patterns over variable names: `*` stays within a scope, `**` crosses scopes, `?` is one character.
+//! Glob patterns over variable names: `*` stays within a scope, `**` crosses scopes, `?` is one character.
 
-/// Why a pattern is none.
+/// Why a pattern is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BadGlob {
     Empty,
@@ -18,7 +18,7 @@ pub(crate) fn check(pattern: &str) -> Result<(), BadGlob> {
     }
 }
 
-/// Whether a name is one of the pattern's.
+/// Whether a pattern matches a name.
 pub(crate) fn matches(pattern: &str, name: &str) -> bool {
     let pattern: Vec<Piece> = pieces(pattern);
     let name: Vec<char> = name.chars().collect();
@@ -36,7 +36,7 @@ pub(crate) fn matches(pattern: &str, name: &str) -> bool {
                 (Piece::Scopes, Some((_, c))) => reach[j] || (c == '/' && reached),
                 (Piece::Star | Piece::Scopes, None) => reach[j],
                 (Piece::One, Some((reachable, c))) => reachable && c != '/',
-                (Piece::Char(wanted), Some((reachable, c))) => reachable && c == wanted,
+                (Piece::Char(expected), Some((reachable, c))) => reachable && c == expected,
                 (Piece::One | Piece::Char(_), None) => false,
             };
             reached |= reach[j];

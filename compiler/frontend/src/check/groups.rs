@@ -1,4 +1,4 @@
-//! Groups of variables: which optimizer trains which, and what is wrong with one that trains none.
+//! Optimizer groups (parameter groups): which optimizer trains which variables, and errors for one that trains none.
 
 use std::rc::Rc;
 
@@ -8,19 +8,19 @@ use crate::ast::{self, Clause, Expr, ExprKind, PostfixKind, SettingValue};
 use crate::check::Checker;
 use crate::check::glob;
 use crate::check::train::Settings;
-use crate::check::value::{Def, Given};
+use crate::check::value::{ArgValue, Def};
 use crate::diag::{Code, Diagnostic, nearest};
 use crate::typed::{self, Constant, Role, Train, VarId};
 
-/// Patterns over variable names, and where each stands. A variable is meant that matches one of them.
+/// Glob patterns over variable names with their spans. A variable is selected if it matches one of them.
 pub(crate) type Patterns = Vec<(String, Span)>;
 
-/// An optimizer as it is set, before variables are given out.
+/// An optimizer setting, before variables are assigned to it.
 pub(crate) struct GroupSetting {
     pub def: Rc<Def>,
-    pub given: Vec<Given>,
+    pub given: Vec<ArgValue>,
     pub options: Vec<(String, Constant)>,
-    /// Where `lazy: true` is asked for.
+    /// The span of `lazy: true`.
     pub lazy: Option<Span>,
     pub patterns: Option<Patterns>,
     pub loss: Option<ast::Name>,
@@ -81,7 +81,7 @@ impl Checker<'_> {
         for (i, argument) in arguments.into_iter().enumerate() {
             let place = || def.ast.params.get(i).map(|p| p.name.text.as_str());
             let key = argument.name.as_ref().map(|n| n.text.as_str());
-            // Of the arguments that are given by their place, only `lazy` can be both an option and a parameter.
+            // Of the positional arguments, only `lazy` can be both an option and a parameter.
             let key = key.or_else(|| place().filter(|p| *p == "lazy"));
             let option = OPTIONS.iter().find(|(n, _)| Some(*n) == key);
             let declared = def
@@ -100,7 +100,7 @@ impl Checker<'_> {
                 own.push(argument);
             }
         }
-        // A definition says what holds where nothing is said.
+        // The default is that of the definition.
         let default = def.ast.params.iter().find(|p| p.name.text == "lazy");
         if let Some(default) = default.and_then(|p| p.default.clone())
             && !options.iter().any(|(name, _)| name == "lazy")
@@ -119,8 +119,8 @@ impl Checker<'_> {
         })
     }
 
-    /// Gradients of several batches are added up as a whole, so no row of them stays out.
-    pub(crate) fn refuse_lazy_sums(
+    /// Rejects `lazy` together with gradient accumulation, which makes gradients dense.
+    pub(crate) fn reject_lazy_accumulation(
         &mut self,
         section: &ast::Section,
         groups: &[GroupSetting],
@@ -163,8 +163,8 @@ impl Checker<'_> {
                 .map(Constant::Bool);
         }
         match &expr.kind {
-            ExprKind::Name(word) | ExprKind::Text(word) if words.contains(&word.as_str()) => {
-                Some(Constant::Word(word.clone()))
+            ExprKind::Name(word) | ExprKind::Str(word) if words.contains(&word.as_str()) => {
+                Some(Constant::Name(word.clone()))
             }
             _ => {
                 let message = format!("this is no value for `{name}`");
@@ -178,12 +178,12 @@ impl Checker<'_> {
     /// The variables that a pattern matches; an error where it matches none.
     pub(crate) fn matching(&mut self, pattern: &str, span: Span, what: &str) -> Option<Vec<VarId>> {
         self.glob(pattern, span)?;
-        let found: Vec<VarId> = (0..self.world.variables.len() as u32)
+        let found: Vec<VarId> = (0..self.store.variables.len() as u32)
             .map(VarId)
-            .filter(|v| glob::matches(pattern, &self.world.variables[v.0 as usize].name))
+            .filter(|v| glob::matches(pattern, &self.store.variables[v.0 as usize].name))
             .collect();
         if found.is_empty() {
-            // What else is wrong may be why; another pattern is not.
+            // Another error may be the reason; another unmatched pattern is not.
             if !self
                 .errors
                 .iter()
@@ -199,7 +199,7 @@ impl Checker<'_> {
 
     fn no_match(&self, pattern: &str, span: Span, what: &str) -> Diagnostic {
         let names: Vec<&str> = self
-            .world
+            .store
             .variables
             .iter()
             .map(|v| v.name.as_str())
@@ -223,7 +223,7 @@ impl Checker<'_> {
         .help(help)
     }
 
-    /// Gives each trained variable to the last group that matches it.
+    /// Assigns each trained variable to the last group that matches it.
     pub(crate) fn give_out(
         &mut self,
         settings: &Settings,
@@ -231,9 +231,9 @@ impl Checker<'_> {
         model: &typed::Model,
     ) {
         let groups = settings.groups.as_slice();
-        let params: Vec<VarId> = (0..self.world.variables.len() as u32)
+        let params: Vec<VarId> = (0..self.store.variables.len() as u32)
             .map(VarId)
-            .filter(|v| self.world.variables[v.0 as usize].role == Role::Param)
+            .filter(|v| self.store.variables[v.0 as usize].role == Role::Param)
             .collect();
         let mut owned: Vec<Vec<VarId>> = vec![Vec::new(); groups.len()];
         let mut orphans = Vec::new();
@@ -244,11 +244,11 @@ impl Checker<'_> {
             }
         }
         if self.has_errors() {
-            // What is missing may be missing because of those.
+            // Earlier errors may be the reason.
             orphans.clear();
         }
         if let (Some(first), false) = (orphans.first(), groups.is_empty()) {
-            let name = self.world.variables[first.0 as usize].name.clone();
+            let name = self.store.variables[first.0 as usize].name.clone();
             let more = match orphans.len() {
                 1 => String::new(),
                 n => format!(" (and {} more)", n - 1),
@@ -267,7 +267,7 @@ impl Checker<'_> {
             );
         }
         let mut scalar_names = std::collections::BTreeSet::new();
-        // What else is wrong may be why a group has no variable; another group is not.
+        // Another error may be why a group has no variable; another empty group is not.
         let other = |e: &Diagnostic| e.is_error() && e.code != Code::GroupEmpty;
         let fine = !self.errors.iter().any(other);
         for (i, group) in groups.iter().enumerate() {
@@ -284,16 +284,16 @@ impl Checker<'_> {
 
     /// Whether a variable is one that a group is set for.
     fn is_for(&self, group: &GroupSetting, var: VarId) -> bool {
-        let name = &self.world.variables[var.0 as usize].name;
+        let name = &self.store.variables[var.0 as usize].name;
         let patterns = group.patterns.as_ref();
         patterns.is_none_or(|all| all.iter().any(|(pattern, _)| glob::matches(pattern, name)))
     }
 
-    /// Refuses patterns of a group that match nothing.
+    /// Rejects patterns of a group that match nothing.
     fn matches_nothing(&mut self, group: &GroupSetting, params: &[VarId]) -> bool {
         let mut found = false;
         for (pattern, span) in group.patterns.iter().flatten() {
-            let name = |v: &VarId| self.world.variables[v.0 as usize].name.as_str();
+            let name = |v: &VarId| self.store.variables[v.0 as usize].name.as_str();
             if !params.is_empty() && !params.iter().any(|v| glob::matches(pattern, name(v))) {
                 let error = self.no_match(pattern, *span, "this group");
                 self.report(error);
@@ -303,7 +303,7 @@ impl Checker<'_> {
         found
     }
 
-    /// Tells why a group has no variable: there is none, all are frozen, or later groups take them.
+    /// Reports why a group has no variable: there is none, all are frozen, or later groups take them.
     fn left_with_none(&mut self, settings: &Settings, i: usize, params: &[VarId]) {
         let group = &settings.groups[i];
         let name = group.def.name();
@@ -338,7 +338,7 @@ impl Checker<'_> {
                     "`{name}` is left with no variable: the last matching group trains each"
                 );
                 let error = Diagnostic::new(Code::GroupEmpty, group.span, message)
-                    .help("put the general optimizer first and the special ones behind it");
+                    .help("put the general optimizer first and the special ones after it");
                 match later {
                     Some(later) => error.note_at(later, "a later group takes them"),
                     None => error,
@@ -361,7 +361,7 @@ impl Checker<'_> {
                         crate::diag::one_of(known.iter().copied())
                     ),
                 };
-                if !self.world.broken_results {
+                if !self.store.broken_results {
                     let message = format!("the model has no loss `{}`", name.text);
                     self.report(Diagnostic::new(Code::UnknownName, name.span, message).help(help));
                 }
@@ -370,7 +370,7 @@ impl Checker<'_> {
             None => match known.as_slice() {
                 [only] => Some((*only).to_owned()),
                 [] => {
-                    if !self.world.broken_results && !self.has_errors() {
+                    if !self.store.broken_results && !self.has_errors() {
                         self.report(
                             Diagnostic::new(
                                 Code::MissingItem,

@@ -35,7 +35,7 @@ impl Checker<'_> {
         if setting.value == SettingValue::Bad {
             return None;
         }
-        self.refuse_clauses(setting, &[]);
+        self.reject_clauses(setting, &[]);
         let word = setting.word.text.as_str();
         let bound = match word {
             "hook" | "feed" => match self.registered(setting) {
@@ -95,7 +95,7 @@ impl Checker<'_> {
         if setting.value == SettingValue::Bad {
             return None;
         }
-        self.refuse_clauses(setting, &[]);
+        self.reject_clauses(setting, &[]);
         if crate::builtins::find("summary", &setting.word.text).is_none() {
             self.unknown_setting("summary", "`summary`", &setting.word);
             return None;
@@ -105,7 +105,7 @@ impl Checker<'_> {
         Some(bound)
     }
 
-    /// Every name must be something that a step computes, every pattern must match a variable.
+    /// Every name must be a value that a step computes, every pattern must match a variable.
     fn check_names(&mut self, setting: &Setting, span: Span, names: &Fetchable) {
         let listed = match (setting.get("names"), setting.word.as_str()) {
             (Some(Constant::List(list)), _) => list.clone(),
@@ -114,10 +114,10 @@ impl Checker<'_> {
         };
         for name in listed {
             match name {
-                Constant::Word(name) => self.check_name(&name, span, names),
-                Constant::Text(pattern) => {
+                Constant::Name(name) => self.check_name(&name, span, names),
+                Constant::Str(pattern) => {
                     let any = self
-                        .world
+                        .store
                         .variables
                         .iter()
                         .any(|v| glob::matches(&pattern, &v.name));
@@ -130,7 +130,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Where a word stands within a setting.
+    /// The span of a word within a setting.
     pub(crate) fn word_in(&self, span: Span, word: &str) -> Span {
         let text = self.sources.slice(span);
         let alone = |c: Option<char>| !c.is_some_and(|c| c.is_ascii_alphanumeric() || c == '_');
@@ -159,7 +159,7 @@ impl Checker<'_> {
             }
             return;
         }
-        if !names.complete || self.world.broken_results {
+        if !names.complete || self.store.broken_results {
             return;
         }
         let help = match nearest(name, names.known.iter().map(String::as_str)) {
@@ -175,10 +175,10 @@ impl Checker<'_> {
     }
 }
 
-/// What hooks can fetch by name.
+/// The values that hooks can fetch by name.
 struct Fetchable {
     known: Vec<String>,
-    /// Whether the list is all there is: without a model nothing can be said.
+    /// Whether the list is complete; it is not without a model.
     complete: bool,
 }
 

@@ -1,10 +1,10 @@
-//! Indexing and slicing.
+//! Indexing and slicing: lowered to `strided_slice` and gathers.
 
 use trainspec_ir::{Size, Span};
 
 use crate::ast::{Subscript, SubscriptKind};
 use crate::check::Checker;
-use crate::check::value::{Given, Tensor, Value};
+use crate::check::value::{ArgValue, Tensor, Value};
 use crate::diag::{Code, Diagnostic};
 
 impl Checker<'_> {
@@ -51,15 +51,15 @@ impl Checker<'_> {
             }
         };
         match &subscript.kind {
-            SubscriptKind::Rest | SubscriptKind::Whole => wrap(list.to_vec()),
+            SubscriptKind::Rest | SubscriptKind::Full => wrap(list.to_vec()),
             SubscriptKind::At(expr) => {
                 let Some(size) = self.size(expr, "a position") else {
                     return Value::Poison;
                 };
-                let place = size
+                let position = size
                     .value()
                     .map(|n| if n < 0 { n.saturating_add(length) } else { n });
-                match place
+                match position
                     .and_then(|n| usize::try_from(n).ok())
                     .and_then(|n| list.get(n))
                 {
@@ -96,7 +96,7 @@ impl Checker<'_> {
                     return self.fail(Diagnostic::new(
                         Code::BadValue,
                         subscript.span,
-                        "a list is walked in steps of 1 or more",
+                        "the step of a slice of a list is 1 or more",
                     ));
                 }
                 let (low, high) = (clamp(low) as usize, clamp(high) as usize);
@@ -124,26 +124,26 @@ impl Checker<'_> {
             );
         }
         let mut slices = Slices::default();
-        let mut run_time: Vec<(usize, Given)> = Vec::new();
+        let mut run_time: Vec<(usize, ArgValue)> = Vec::new();
         for subscript in subscripts {
             match &subscript.kind {
                 SubscriptKind::Rest => {
                     for _ in 0..rank - given {
-                        slices.whole();
+                        slices.full();
                     }
                 }
-                SubscriptKind::Whole => slices.whole(),
+                SubscriptKind::Full => slices.full(),
                 SubscriptKind::At(expr) => match self.eval(expr) {
                     Value::Tensor(t) if t.ty.dtype.is_int() => {
                         run_time.push((
                             slices.kept(),
-                            Given {
+                            ArgValue {
                                 name: None,
                                 value: Value::Tensor(t),
                                 span: expr.span,
                             },
                         ));
-                        slices.whole();
+                        slices.full();
                     }
                     Value::Tensor(t) => {
                         return self.fail(
@@ -153,7 +153,7 @@ impl Checker<'_> {
                                 "a position must be an integer",
                             )
                             .label(format!("this is `{}`", t.ty))
-                            .help("choose elements by a truth with `boolean_mask(x, mask)`"),
+                            .help("choose elements by a bool with `boolean_mask(x, mask)`"),
                         );
                     }
                     value => match self.as_size(value, expr.span, "a position") {
@@ -177,15 +177,15 @@ impl Checker<'_> {
             }
         }
         let mut value = Value::Tensor(tensor);
-        if !slices.all_whole {
+        if !slices.all_full {
             let op = trainspec_ir::ops::find("strided_slice").expect("the table has it");
-            let mut arguments = vec![Given {
+            let mut arguments = vec![ArgValue {
                 name: None,
                 value,
                 span,
             }];
             for list in [&slices.begin, &slices.end, &slices.strides] {
-                arguments.push(Given {
+                arguments.push(ArgValue {
                     name: None,
                     value: Self::sizes_value(list),
                     span,
@@ -196,7 +196,7 @@ impl Checker<'_> {
                 ("end_mask", slices.end_mask),
                 ("shrink_axis_mask", slices.shrink_mask),
             ] {
-                arguments.push(Given {
+                arguments.push(ArgValue {
                     name: Some(crate::ast::Name {
                         text: name.to_owned(),
                         span,
@@ -207,15 +207,15 @@ impl Checker<'_> {
             }
             value = self.apply_op(op, arguments, span);
         }
-        // Positions known at run time only are gathered; from the last, so that axes before it stay where they are.
+        // Run-time positions become gather ops; from the last axis, so that the axes before it keep their numbers.
         for (axis, position) in run_time.into_iter().rev() {
             let op = trainspec_ir::ops::find("gather").expect("the table has it");
-            let tensor = Given {
+            let tensor = ArgValue {
                 name: None,
                 value,
                 span,
             };
-            let axis = Given {
+            let axis = ArgValue {
                 name: None,
                 value: Value::int(axis as i64),
                 span,
@@ -226,7 +226,7 @@ impl Checker<'_> {
     }
 }
 
-/// What `strided_slice` needs, dimension by dimension.
+/// The operands of `strided_slice`, dimension by dimension.
 #[derive(Default)]
 struct Slices {
     begin: Vec<Size>,
@@ -235,7 +235,7 @@ struct Slices {
     begin_mask: i64,
     end_mask: i64,
     shrink_mask: i64,
-    all_whole: bool,
+    all_full: bool,
     taken: usize,
     started: bool,
 }
@@ -244,32 +244,34 @@ impl Slices {
     fn push(&mut self, begin: Size, end: Size, stride: Size) -> i64 {
         if !self.started {
             self.started = true;
-            self.all_whole = true;
+            self.all_full = true;
         }
         self.begin.push(begin);
         self.end.push(end);
         self.strides.push(stride);
-        // More than 62 dimensions cannot be: brackets hold at most what the tensor has.
+        // Masks have 62 bits at most: there are no more subscripts than dimensions.
         1i64.checked_shl(self.begin.len() as u32 - 1).unwrap_or(0)
     }
 
-    /// How many dimensions are kept so far.
+    /// The number of dimensions kept so far.
     fn kept(&self) -> usize {
         self.begin.len() - self.taken
     }
 
-    fn whole(&mut self) {
+    fn full(&mut self) {
         let bit = self.push(Size::fixed(0), Size::fixed(0), Size::fixed(1));
         self.begin_mask |= bit;
         self.end_mask |= bit;
     }
 
-    fn at(&mut self, place: Size) {
-        let end = place.add(&Size::fixed(1)).unwrap_or_else(|| place.clone());
-        let bit = self.push(place, end, Size::fixed(1));
+    fn at(&mut self, position: Size) {
+        let end = position
+            .add(&Size::fixed(1))
+            .unwrap_or_else(|| position.clone());
+        let bit = self.push(position, end, Size::fixed(1));
         self.shrink_mask |= bit;
         self.taken += 1;
-        self.all_whole = false;
+        self.all_full = false;
     }
 
     fn slice(&mut self, start: Option<Size>, end: Option<Size>, step: Option<Size>) {
@@ -286,6 +288,6 @@ impl Slices {
         if no_end {
             self.end_mask |= bit;
         }
-        self.all_whole = false;
+        self.all_full = false;
     }
 }

@@ -14,18 +14,18 @@ use crate::diag::{Code, Diagnostic, nearest};
 use crate::source::{LoadError, Loader};
 use crate::syntax;
 
-/// The language's version that this compiler speaks.
+/// The edition of the language that this compiler implements.
 const EDITION: i64 = 1;
-/// How many files a spec may be made of.
+/// The number of files a spec may consist of.
 const MAX_FILES: usize = 1_000;
 
-/// What the files of a spec define.
+/// The items of the files of a spec.
 #[derive(Debug, Default)]
 pub(crate) struct Items {
     constants: BTreeMap<String, Constant>,
     constant_order: Vec<String>,
     definitions: HashMap<(Space, String), Rc<Def>>,
-    /// Names of definitions that do not parse: nothing is said about their uses.
+    /// Names of definitions that do not parse: no error is reported for their uses.
     broken: HashMap<String, Span>,
     pub data: Vec<Rc<ast::Section>>,
     pub model: Option<(Rc<ast::Model>, Span)>,
@@ -49,16 +49,16 @@ enum ConstantState {
     Done(Value),
 }
 
-/// The standard library: an index by name, and what was parsed of it.
+/// The standard library: an index by name, and a cache of its parsed files.
 #[derive(Debug, Default)]
 pub(crate) struct Library {
-    /// By namespace and name: the place in `trainspec_std::FILES`.
+    /// By namespace and name: the index in `trainspec_std::FILES`.
     index: HashMap<Space, HashMap<&'static str, usize>>,
     parsed: HashMap<(Space, String), Rc<Def>>,
     loaded: Vec<bool>,
 }
 
-/// Where a definition is looked up.
+/// The namespace in which a definition is looked up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Space {
     Blocks,
@@ -121,9 +121,9 @@ impl Checker<'_> {
         Some(header)
     }
 
-    /// A text with a model or a training is a spec of its own, and has a name.
+    /// A file with a model or `train` is a spec of its own, and has a name.
     fn expect_header(&mut self, root: FileId, name: &str) {
-        // A header that does not parse was told already.
+        // A header that does not parse was reported already.
         let broken = self
             .errors
             .iter()
@@ -295,7 +295,7 @@ impl Checker<'_> {
     fn use_file(
         &mut self,
         from: FileId,
-        path: &ast::Text,
+        path: &ast::StrLit,
         loader: &dyn Loader,
         files: &mut BTreeMap<String, Visit>,
         depth: usize,
@@ -336,13 +336,13 @@ impl Checker<'_> {
             Some(Visit::Done) => return,
             None => {}
         }
-        if files.len() >= MAX_FILES || depth >= crate::check::MAX_DEPTH {
+        if files.len() >= MAX_FILES || depth >= crate::check::MAX_EXPANSION_DEPTH {
             self.report(Diagnostic::new(
                 Code::SpecTooLarge,
                 path.span,
                 format!(
                     "a spec is made of at most {MAX_FILES} files, {} deep",
-                    crate::check::MAX_DEPTH
+                    crate::check::MAX_EXPANSION_DEPTH
                 ),
             ));
             return;
@@ -362,7 +362,7 @@ impl Checker<'_> {
 
     // ---- Constants ----
 
-    /// Puts the values of `--set` in the place of the constants' own.
+    /// Overrides constants with the values of `--set`.
     pub(crate) fn apply_overrides(&mut self, options: &Options) {
         for (name, text) in &options.overrides {
             if !self.items.constants.contains_key(name) {
@@ -378,13 +378,13 @@ impl Checker<'_> {
                     )),
                 };
                 let message = format!("the spec has no constant `{name}` to set");
-                self.report(Diagnostic::without_place(Code::BadOverride, message).maybe_help(help));
+                self.report(Diagnostic::without_span(Code::BadOverride, message).maybe_help(help));
                 continue;
             }
             let before = self.constant(name, Span::default());
-            // A text needs no quotes here: the shell has taken them away.
+            // A string needs no quotes here: the shell has removed them.
             let quoted = match &before {
-                Some(Value::Text(_)) if !text.starts_with('"') => crate::syntax::quote(text),
+                Some(Value::Str(_)) if !text.starts_with('"') => crate::syntax::quote(text),
                 _ => text.clone(),
             };
             let line = format!("const {name} = {quoted};");
@@ -400,8 +400,8 @@ impl Checker<'_> {
                 _ => {
                     let message = format!("`{text}` is not a value for the constant `{name}`");
                     self.report(
-                        Diagnostic::without_place(Code::BadOverride, message)
-                            .help("a value is a number, `true`, `false`, a text in quotes, or a list of these"),
+                        Diagnostic::without_span(Code::BadOverride, message)
+                            .help("a value is a number, `true`, `false`, a string in quotes, or a list of these"),
                     );
                     continue;
                 }
@@ -425,13 +425,13 @@ impl Checker<'_> {
                     "the constant `{name}` is {was}, and cannot become {}",
                     after.describe()
                 );
-                self.report(Diagnostic::without_place(Code::BadOverride, message));
+                self.report(Diagnostic::without_span(Code::BadOverride, message));
                 continue;
             }
             let c = self.items.constants.get_mut(name).expect("looked up above");
             c.value = Rc::new(value);
             c.state = ConstantState::Done(after);
-            // Constants that depend on this one are evaluated anew.
+            // Constants that depend on this one are evaluated again.
             for (other, c) in &mut self.items.constants {
                 if other != name && !options.overrides.iter().any(|(n, _)| n == other) {
                     c.state = ConstantState::Waiting;
@@ -496,12 +496,12 @@ impl Checker<'_> {
         !self.is_library_file(span.file) && self.items.constants.contains_key(name)
     }
 
-    /// Where a constant is declared.
+    /// The span of the declaration of a constant.
     pub(crate) fn constant_place(&self, name: &str) -> Option<Span> {
         self.items.constants.get(name).map(|c| c.name.span)
     }
 
-    /// What a name stands for outside of any frame.
+    /// Resolves a name outside of any frame.
     pub(crate) fn lookup_global(&mut self, name: &str, span: Span) -> Option<Value> {
         // The library sees its own names only: a user's `const n` must not change it.
         let library = self.is_library_file(span.file);
@@ -548,7 +548,7 @@ impl Checker<'_> {
             .cloned()
     }
 
-    /// What `nn.NAME` stands for: a `fn` of the library or an operation, never a block or an initializer.
+    /// Resolves `nn.NAME`: a `fn` of the library or an operation, never a block or an initializer.
     pub(crate) fn lookup_operation(&mut self, name: &str, span: Span) -> Option<Value> {
         let own = match self.is_library_file(span.file) {
             true => None,
@@ -572,7 +572,7 @@ impl Checker<'_> {
         self.library_definition(Space::Functions, name)
     }
 
-    /// All user definitions that were not expanded, in the order of their places.
+    /// All user definitions that were not expanded, in source order.
     pub(crate) fn unexpanded(&self) -> Vec<Rc<Def>> {
         let mut left: Vec<Rc<Def>> = self
             .items
@@ -672,7 +672,7 @@ impl Checker<'_> {
     }
 }
 
-/// How far the reading of a file has come.
+/// Progress of the depth-first traversal of `use`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Visit {
     Open,
@@ -687,13 +687,13 @@ fn head(span: Span) -> Span {
     }
 }
 
-/// A known value as it would be written.
+/// A compile-time value in source form.
 pub(crate) fn plain(value: &Value) -> String {
     match value {
         Value::Int(n) => n.to_string(),
         Value::Float(x) => format!("{x:?}"),
         Value::Bool(b) => b.to_string(),
-        Value::Text(t) => crate::syntax::quote(t),
+        Value::Str(t) => crate::syntax::quote(t),
         Value::DType(d) => d.to_string(),
         Value::List(list) => {
             let list: Vec<String> = list.iter().map(plain).collect();

@@ -1,4 +1,4 @@
-//! Code that is not run in this mode, or for these arguments, still uses the names it mentions.
+//! Liveness of names in skipped code: branches that are not taken still use the names they mention.
 
 use crate::ast::{Body, Expr, ExprKind, PostfixKind, Statement, StatementKind, SubscriptKind};
 use crate::check::Checker;
@@ -39,10 +39,8 @@ impl Checker<'_> {
     /// Marks the names that a skipped expression mentions as used.
     pub(crate) fn mention(&mut self, expr: &Expr) {
         match &expr.kind {
-            ExprKind::Number(_)
-            | ExprKind::Quantity(..)
-            | ExprKind::Text(_)
-            | ExprKind::Bool(_) => {}
+            ExprKind::Number(_) | ExprKind::Quantity(..) | ExprKind::Str(_) | ExprKind::Bool(_) => {
+            }
             ExprKind::Name(name) => {
                 let declared = self.frame().find(name).map(|b| b.span);
                 if let Some(declared) = declared.or_else(|| self.constant_place(name)) {
@@ -67,7 +65,7 @@ impl Checker<'_> {
                         PostfixKind::Index(subscripts) => {
                             for subscript in subscripts {
                                 match &subscript.kind {
-                                    SubscriptKind::Rest | SubscriptKind::Whole => {}
+                                    SubscriptKind::Rest | SubscriptKind::Full => {}
                                     SubscriptKind::At(at) => self.mention(at),
                                     SubscriptKind::Slice { start, end, step } => {
                                         [start, end, step]
@@ -97,10 +95,10 @@ impl Checker<'_> {
                     self.mention_body(body);
                 }
             }
-            ExprKind::Fold(fold) => {
-                self.mention(&fold.over);
-                fold.carries.iter().for_each(|(_, e)| self.mention(e));
-                self.mention_body(&fold.body);
+            ExprKind::Loop(loop_expr) => {
+                self.mention(&loop_expr.over);
+                loop_expr.carries.iter().for_each(|(_, e)| self.mention(e));
+                self.mention_body(&loop_expr.body);
             }
         }
     }

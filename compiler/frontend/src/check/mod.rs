@@ -1,11 +1,12 @@
-//! Syntax tree to typed spec.
+//! Type checker and inliner: AST to typed spec.
 //!
 //! In: the root text, a loader for `use`, overrides of constants. Out: the typed spec where there are no errors, and all
 //! diagnostics.
 //!
-//! The checker runs the spec on types instead of numbers: every call of a definition is expanded where it stands, so that
-//! shapes flow through it, blocks find the sizes of their variables, and an error inside can be told at the call. The work
-//! is bounded: by the depth of expansion, the length of loops and the number of evaluated expressions.
+//! The checker is an abstract interpreter: it runs the spec on types instead of numbers. Every call of a definition is
+//! inlined, so that shapes flow through it (shape inference), blocks find the sizes of their variables, and an error inside
+//! can be reported at the call. The work is bounded: by the depth of inlining, the length of unrolled loops and the number
+//! of evaluated expressions (fuel).
 
 mod averages;
 mod builtins;
@@ -49,32 +50,32 @@ pub(crate) use errors::code_of;
 use items::{Items, Library};
 use scope::Frame;
 use value::Tensor;
-use variables::World;
+use variables::Store;
 
-/// What steers a check from outside.
+/// Options of a check.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     /// `--set NAME=VALUE`: values of constants.
     pub overrides: Vec<(String, String)>,
 }
 
-/// What a check gives.
+/// The result of a check.
 #[derive(Debug)]
 pub struct Checked {
     /// The typed spec, where there are no errors.
     pub spec: Option<typed::Spec>,
-    /// Errors and warnings, in the order of their places.
+    /// Errors and warnings, in source order.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// How often an expression may be evaluated in one check.
+/// The number of expressions that may be evaluated in one check.
 const FUEL: u64 = 5_000_000;
-/// How many nodes a spec may expand to.
+/// The number of nodes a spec may expand to.
 const MAX_NODES: u64 = 1_000_000;
-/// How many mistakes, and how many warnings, are told at once.
-pub const MAX_TOLD: usize = 100;
-/// How deep expansions and expressions may nest together.
-const MAX_DEPTH: usize = 220;
+/// The number of errors, and of warnings, that are reported at most.
+pub const MAX_REPORTED: usize = 100;
+/// The depth to which inlined calls and expressions may nest together.
+const MAX_EXPANSION_DEPTH: usize = 220;
 
 /// Checks the spec whose root text is `root`.
 ///
@@ -103,7 +104,7 @@ pub fn check(
         frames: Vec::new(),
         calls: Vec::new(),
         program: typed::Program::default(),
-        world: World::default(),
+        store: Store::default(),
         training: true,
         writes: true,
         step_after: false,
@@ -127,7 +128,7 @@ pub fn check(
     if let Some(spec) = &spec
         && !diagnostics.iter().any(Diagnostic::is_error)
     {
-        diagnostics.extend(lower::wrongly_lazy(spec).unwrap_or_else(|error| vec![error]));
+        diagnostics.extend(lower::lazy_errors(spec).unwrap_or_else(|error| vec![error]));
     }
     diagnostics.sort_by_key(|d| (d.span.map(|s| (s.file, s.start, s.end)), d.code));
     let failed = diagnostics.iter().any(Diagnostic::is_error);
@@ -144,43 +145,43 @@ pub(crate) struct Checker<'a> {
     seen: HashSet<(Code, Option<Span>, String)>,
     items: Items,
     library: Library,
-    /// The innermost frame is the one whose names are in sight.
+    /// The call frames; names are looked up in the innermost one.
     frames: Vec<Frame>,
-    /// The calls being expanded.
+    /// The calls being inlined (the call stack).
     calls: Vec<CallSite>,
-    /// What is being built.
+    /// The program being built.
     program: typed::Program,
-    world: World,
+    store: Store,
     /// The mode.
     training: bool,
     /// Whether `<-` writes, or only gives a name a new value.
     writes: bool,
     /// Whether `step` counts the update that is being made.
     step_after: bool,
-    /// Whether a definition is checked on its own, with sizes that stay names.
+    /// Whether a definition is checked on its own, with symbolic sizes.
     generic: bool,
     scan_depth: usize,
     fuel: u64,
     nodes: u64,
     depth: usize,
     exhausted: bool,
-    /// Whether the definition being expanded has reached a `fail`: what is left of it says nothing new.
+    /// Whether the definition being inlined has reached a `fail`; errors in the rest of it are suppressed.
     gave_up: bool,
-    /// Whether a file could not be read that may declare what others miss.
+    /// Whether a file could not be read; it may declare the names that others lack.
     names_hidden: bool,
-    /// What was declared and would be odd if never used: where, which kind of thing, its name.
+    /// Declarations that give a warning if they are never used: span, kind, name.
     declared: BTreeMap<Span, (&'static str, String)>,
     used: HashSet<Span>,
-    /// The definitions that were expanded at least once, by the place of their name.
+    /// The definitions that were inlined at least once, by the span of their name.
     expanded: BTreeSet<Span>,
     counts: u64,
-    /// The counts of the program, by what decides them.
+    /// The run-time counts of the program, by the operation and operands that determine them.
     counted: BTreeMap<String, String>,
-    /// Values of the program that are other values in a shorter type.
+    /// Values of the program that are narrowing conversions of other values.
     shortened: BTreeMap<typed::ValueId, Tensor>,
 }
 
-/// A call that is being expanded.
+/// A call that is being inlined.
 #[derive(Debug, Clone)]
 pub(crate) struct CallSite {
     pub span: Span,
@@ -200,7 +201,7 @@ impl Checker<'_> {
         let data = self.data_sets();
         let model = self.model(&data);
         let train = self.train(model.as_ref(), &data);
-        self.refuse_shared_state(train.as_ref());
+        self.reject_shared_state(train.as_ref());
         let evals = self.evals(model.as_ref(), train.as_ref(), &data);
         let hooks = self.hooks(model.as_ref(), train.as_ref());
         let warm_start = self.warm_start();
@@ -212,7 +213,7 @@ impl Checker<'_> {
             constants: self.printed_constants(),
             data,
             model,
-            variables: std::mem::take(&mut self.world.variables),
+            variables: std::mem::take(&mut self.store.variables),
             train,
             evals,
             hooks,
@@ -220,7 +221,7 @@ impl Checker<'_> {
         })
     }
 
-    /// Builds a program of its own.
+    /// Runs `build` with an empty program; gives its result and the program it built.
     fn in_program<R>(&mut self, build: impl FnOnce(&mut Self) -> R) -> (R, typed::Program) {
         let outer = std::mem::take(&mut self.program);
         let counted = std::mem::take(&mut self.counted);
@@ -232,10 +233,10 @@ impl Checker<'_> {
         (result, program)
     }
 
-    /// Warns of what was declared and never used.
+    /// Warns of unused declarations.
     fn warn_unused(&mut self) {
         if self.has_errors() {
-            // What was not looked at because of a mistake may use it.
+            // Code that was skipped because of an error may use it.
             return;
         }
         let declared = std::mem::take(&mut self.declared);
@@ -258,7 +259,7 @@ impl Checker<'_> {
         self.used.insert(declared_at);
     }
 
-    /// Takes a step; false where the spec has become too large to go on.
+    /// Consumes one unit of fuel; false where the spec has become too large to go on.
     fn step(&mut self, at: Span) -> bool {
         if self.exhausted {
             return false;
@@ -279,7 +280,7 @@ impl Checker<'_> {
         true
     }
 
-    /// Takes as many steps as there are elements to walk through or to copy.
+    /// Consumes fuel for the elements to be visited or copied.
     fn spend(&mut self, elements: usize, at: Span) -> bool {
         self.fuel = self
             .fuel

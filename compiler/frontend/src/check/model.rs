@@ -1,4 +1,4 @@
-//! The model, in both modes, and definitions that nothing calls.
+//! The model, in both modes, and uncalled definitions.
 
 use std::rc::Rc;
 
@@ -9,9 +9,9 @@ use crate::check::Checker;
 use crate::check::scope::{Frame, FrameKind, Target};
 use crate::check::types;
 use crate::check::value::{Def, Value};
-use crate::check::variables::World;
+use crate::check::variables::Store;
 use crate::diag::{Code, Diagnostic};
-use crate::typed::{self, What};
+use crate::typed::{self, NodeKind};
 
 impl Checker<'_> {
     pub(crate) fn model(&mut self, _data: &[typed::DataSet]) -> Option<typed::Model> {
@@ -31,9 +31,9 @@ impl Checker<'_> {
         })
     }
 
-    /// One run through the model.
+    /// One pass over the model, in one mode.
     fn mode(&mut self, model: &ast::Model, keyword: Span) -> (Vec<typed::Feature>, typed::Mode) {
-        self.world.start_mode();
+        self.store.start_mode();
         let bounds = types::Bounds::new();
         let frame = Frame::new(FrameKind::Model, String::new());
         let ((inputs, lets), program) = self.in_program(|c| {
@@ -41,7 +41,7 @@ impl Checker<'_> {
                 let inputs = model.params.iter().filter_map(|p| c.input(p, &bounds)).collect();
                 let value = c.body(&model.body);
                 if let (Some(expr), false) = (&model.body.value, value.is_poison())
-                    && !matches!(expr.kind, ast::ExprKind::If(..) | ast::ExprKind::Fold(_))
+                    && !matches!(expr.kind, ast::ExprKind::If(..) | ast::ExprKind::Loop(_))
                 {
                     c.report(
                         Diagnostic::new(Code::NoEffect, expr.span, "this value is not used")
@@ -51,9 +51,9 @@ impl Checker<'_> {
                 (inputs, c.fetchable())
             })
         });
-        let mut mode = std::mem::take(&mut self.world.mode);
+        let mut mode = std::mem::take(&mut self.store.mode);
         let nothing = mode.losses.is_empty() && mode.metrics.is_empty() && mode.outputs.is_empty();
-        if nothing && !self.world.broken_results && !self.has_errors() {
+        if nothing && !self.store.broken_results && !self.has_errors() {
             self.report(
                 Diagnostic::new(
                     Code::MissingItem,
@@ -85,10 +85,14 @@ impl Checker<'_> {
 
     /// An input of the model.
     fn input(&mut self, param: &ast::Param, bounds: &types::Bounds) -> Option<typed::Feature> {
-        self.refuse_duplicate(&param.name, "input");
+        self.reject_duplicate(&param.name, "input");
         let feature = self.input_type(param, bounds);
         let value = match &feature {
-            Some(f) => self.emit_one(What::Input(f.name.clone()), f.ty.clone(), param.name.span),
+            Some(f) => self.emit_one(
+                NodeKind::Input(f.name.clone()),
+                f.ty.clone(),
+                param.name.span,
+            ),
             None => Value::Poison,
         };
         self.bind_with(&param.name, value, Target::Fixed("input"));
@@ -138,19 +142,19 @@ impl Checker<'_> {
 
     // ---- Definitions on their own ----
 
-    /// Checks the user's definitions that nothing calls, with sizes that stay names.
+    /// Checks the user's definitions that nothing calls, with symbolic sizes.
     pub(crate) fn check_unexpanded(&mut self) {
         for def in self.unexpanded() {
-            let world = std::mem::take(&mut self.world);
+            let world = std::mem::take(&mut self.store);
             self.generic = true;
             self.training = true;
             self.in_program(|c| c.check_alone(&def));
             self.training = false;
-            self.world = World::default();
+            self.store = Store::default();
             self.in_program(|c| c.check_alone(&def));
             self.generic = false;
             self.training = true;
-            self.world = world;
+            self.store = world;
         }
     }
 
@@ -172,7 +176,7 @@ impl Checker<'_> {
             c.bind_implicit_names(kind, place);
             for param in &def.ast.params {
                 let value = c.sample(param, &bounds);
-                c.refuse_duplicate(&param.name, "parameter");
+                c.reject_duplicate(&param.name, "parameter");
                 c.bind_with(&param.name, value, Target::Fixed("parameter"));
             }
             match &def.ast.body {
@@ -197,9 +201,10 @@ impl Checker<'_> {
         let fixed = Target::Fixed("part of every definition of its kind");
         match kind {
             FrameKind::Optimizer => {
-                let param = self.emit_one(What::Input("param".to_owned()), sample.clone(), place);
-                let grad = self.emit_one(What::Input("grad".to_owned()), sample.clone(), place);
-                self.world.update.param = Some(sample);
+                let param =
+                    self.emit_one(NodeKind::Input("param".to_owned()), sample.clone(), place);
+                let grad = self.emit_one(NodeKind::Input("grad".to_owned()), sample.clone(), place);
+                self.store.update.param = Some(sample);
                 self.bind_implicit("param", place, param, Target::Slot);
                 self.bind_implicit("grad", place, grad, fixed.clone());
                 self.bind_implicit("T", place, Value::DType(DType::F32), fixed);
@@ -220,14 +225,16 @@ impl Checker<'_> {
         }
     }
 
-    /// Some value that a parameter could have.
+    /// A sample value for a parameter.
     fn sample(&mut self, param: &ast::Param, bounds: &types::Bounds) -> Value {
         match (&param.ty, &param.default) {
             (Some(ty), _) if types::is_tensor_type(ty, bounds) => {
                 match self.declared_type(ty, bounds, true) {
-                    Some(ty) => {
-                        self.emit_one(What::Input(param.name.text.clone()), ty, param.name.span)
-                    }
+                    Some(ty) => self.emit_one(
+                        NodeKind::Input(param.name.text.clone()),
+                        ty,
+                        param.name.span,
+                    ),
                     None => Value::Poison,
                 }
             }

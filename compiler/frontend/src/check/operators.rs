@@ -1,11 +1,11 @@
-//! Operators: on known values at once, on tensors by the operation they stand for.
+//! Operators: folded on compile-time values, lowered to operations on tensors.
 
 use trainspec_ir::Span;
 
 use crate::ast::{InfixOp, PrefixOp};
 use crate::check::Checker;
 use crate::check::fold;
-use crate::check::value::{Given, Value, same};
+use crate::check::value::{ArgValue, Value, same};
 use crate::diag::{Code, Diagnostic};
 
 impl Checker<'_> {
@@ -50,7 +50,7 @@ impl Checker<'_> {
             .any(|v| matches!(v, Value::Tensor(_)));
         if let InfixOp::Equal | InfixOp::NotEqual = op {
             let known = match (&left.0, &right.0) {
-                // Whether something was given at all is known, whatever it is.
+                // A comparison with `none` is decided at compile time, even for a tensor.
                 (Value::None, Value::None) => Some(true),
                 (Value::None, _) | (_, Value::None) => Some(false),
                 (a, b) if !tensors => same(a, b),
@@ -71,15 +71,15 @@ impl Checker<'_> {
             return Value::Poison;
         }
         match fold::infix(op, &left.0, &right.0) {
-            fold::Folded::Value(value) => value,
-            fold::Folded::Overflow => self.size_overflow(span),
-            fold::Folded::DivisionByZero => self.fail(Diagnostic::new(
+            fold::FoldResult::Value(value) => value,
+            fold::FoldResult::Overflow => self.size_overflow(span),
+            fold::FoldResult::DivisionByZero => self.fail(Diagnostic::new(
                 Code::BadValue,
                 span,
                 "this divides by zero",
             )),
-            fold::Folded::Unknown if self.generic => Value::Poison,
-            fold::Folded::Unknown => self.fail(
+            fold::FoldResult::Unknown if self.generic => Value::Poison,
+            fold::FoldResult::Unknown => self.fail(
                 Diagnostic::new(
                     Code::NotConstant,
                     span,
@@ -90,7 +90,7 @@ impl Checker<'_> {
                 )
                 .help("compare numbers that are known, or tensors"),
             ),
-            fold::Folded::Refused => {
+            fold::FoldResult::Undefined => {
                 let message = format!(
                     "`{}` cannot be applied to {} and {}",
                     op.symbol(),
@@ -107,7 +107,7 @@ impl Checker<'_> {
         let op = trainspec_ir::ops::find(name).expect("operators name operations of the table");
         let given = operands
             .into_iter()
-            .map(|(value, span)| Given {
+            .map(|(value, span)| ArgValue {
                 name: None,
                 value,
                 span,
@@ -117,7 +117,7 @@ impl Checker<'_> {
     }
 }
 
-/// The operation behind an operator on tensors.
+/// The operation of an operator on tensors.
 pub(crate) fn operation(op: InfixOp) -> &'static str {
     match op {
         InfixOp::Pipe => unreachable!("a pipe is a call"),
@@ -138,7 +138,7 @@ pub(crate) fn operation(op: InfixOp) -> &'static str {
     }
 }
 
-/// How an operation is written, for messages: `-` for `subtract`.
+/// The operator symbol of an operation, for messages: `-` for `subtract`.
 pub(crate) fn symbol(operation_name: &str) -> Option<&'static str> {
     let infix = InfixOp::ALL
         .into_iter()

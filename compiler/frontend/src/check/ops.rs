@@ -1,4 +1,4 @@
-//! Operations of the table: arguments to parameters, literals to dtypes, the op's own rule, a node.
+//! Calls of operations of the op table: argument binding, dtype inference for literals, shape inference, a node.
 
 use std::sync::Arc;
 
@@ -6,18 +6,23 @@ use trainspec_ir::ops::{Arg, Call, Elements, Kind, Op, RuleError};
 use trainspec_ir::{Class, DType, Dim, Size, Span, TensorType};
 
 use crate::check::errors::code_of;
-use crate::check::fold::{self, Folded};
+use crate::check::fold::{self, FoldResult};
 use crate::check::operators::symbol;
-use crate::check::value::{Given, Tensor, Value};
+use crate::check::value::{ArgValue, Tensor, Value};
 use crate::check::{Checker, call};
 use crate::diag::{Code, Diagnostic, nearest, one_of};
-use crate::typed::{Const, Operand, What};
+use crate::typed::{Const, NodeKind, Operand};
 
 impl Checker<'_> {
     /// Applies an operation.
-    pub(crate) fn apply_op(&mut self, op: &'static Op, mut given: Vec<Given>, span: Span) -> Value {
+    pub(crate) fn apply_op(
+        &mut self,
+        op: &'static Op,
+        mut given: Vec<ArgValue>,
+        span: Span,
+    ) -> Value {
         if op.name == "cast" {
-            // What was shortened to meet the variable is converted from what it was.
+            // A value that was narrowed to the type of the variable is converted from the original.
             for argument in &mut given {
                 if let Value::Tensor(t) = &mut argument.value
                     && let Some(full) = self.shortened.get(&t.id)
@@ -33,7 +38,7 @@ impl Checker<'_> {
         let Some(slots) = call::assign(self, op.name, &names, &given, span) else {
             return Value::Poison;
         };
-        let args: Vec<Option<&Given>> = slots.iter().map(|s| s.map(|i| &given[i])).collect();
+        let args: Vec<Option<&ArgValue>> = slots.iter().map(|s| s.map(|i| &given[i])).collect();
         for (param, arg) in op.params.iter().zip(&args) {
             if arg.is_none() && param.default_arg().is_none() {
                 return self.fail(call::missing(op.name, param.name, span));
@@ -58,7 +63,7 @@ impl Checker<'_> {
                     let Some(default) = param.default_arg() else {
                         return self.fail(call::missing(op.name, param.name, span));
                     };
-                    operands.push(Operand::Known(default.clone()));
+                    operands.push(Operand::Attr(default.clone()));
                     known.push(default);
                     continue;
                 }
@@ -81,7 +86,7 @@ impl Checker<'_> {
                 self.warn_of_widening(op, &args, &types, span);
                 let site = op.random.then(|| self.random_site(op.name));
                 let types = types.into_iter().map(|ty| shared(ty, &args)).collect();
-                let mut values = self.emit_shared(What::Op { op, operands, site }, types, span);
+                let mut values = self.emit_shared(NodeKind::Op { op, operands, site }, types, span);
                 match values.len() {
                     1 => values.remove(0),
                     _ => Value::tuple(values),
@@ -100,7 +105,7 @@ impl Checker<'_> {
         }
         let deciding = op.params.iter().zip(operands);
         let deciding: Vec<&Operand> = deciding
-            .filter(|(param, operand)| param.counting || matches!(operand, Operand::Known(_)))
+            .filter(|(param, operand)| param.counting || matches!(operand, Operand::Attr(_)))
             .map(|(_, operand)| operand)
             .collect();
         let key = format!("{} {deciding:?}", op.name);
@@ -111,7 +116,7 @@ impl Checker<'_> {
     fn warn_of_widening(
         &mut self,
         op: &'static Op,
-        args: &[Option<&Given>],
+        args: &[Option<&ArgValue>],
         results: &[TensorType],
         span: Span,
     ) {
@@ -155,8 +160,13 @@ impl Checker<'_> {
         );
     }
 
-    /// The result where all arguments are known numbers.
-    fn fold_op(&mut self, op: &'static Op, args: &[Option<&Given>], span: Span) -> Option<Value> {
+    /// The folded result where all arguments are compile-time numbers.
+    fn fold_op(
+        &mut self,
+        op: &'static Op,
+        args: &[Option<&ArgValue>],
+        span: Span,
+    ) -> Option<Value> {
         if op.name == "cast"
             && let [Some(x), Some(dtype)] = args
             && let (Value::Int(_) | Value::Float(_) | Value::Bool(_), Value::DType(dtype)) =
@@ -166,15 +176,15 @@ impl Checker<'_> {
         }
         let values: Option<Vec<&Value>> = args.iter().map(|a| a.map(|g| &g.value)).collect();
         match fold::operation(op.name, &values?)? {
-            Folded::Value(value) => Some(value),
-            Folded::Overflow => Some(self.size_overflow(span)),
-            Folded::DivisionByZero => Some(self.fail(Diagnostic::new(
+            FoldResult::Value(value) => Some(value),
+            FoldResult::Overflow => Some(self.size_overflow(span)),
+            FoldResult::DivisionByZero => Some(self.fail(Diagnostic::new(
                 Code::BadValue,
                 span,
                 "this divides by zero",
             ))),
-            Folded::Unknown if self.generic => Some(Value::Poison),
-            Folded::Unknown | Folded::Refused => None,
+            FoldResult::Unknown if self.generic => Some(Value::Poison),
+            FoldResult::Unknown | FoldResult::Undefined => None,
         }
     }
 
@@ -182,7 +192,7 @@ impl Checker<'_> {
     fn dtypes_of(
         &mut self,
         op: &'static Op,
-        args: &[Option<&Given>],
+        args: &[Option<&ArgValue>],
         span: Span,
     ) -> Option<Vec<DType>> {
         let mut variables: Vec<(&str, DType, Span, &TensorType)> = Vec::new();
@@ -253,8 +263,8 @@ impl Checker<'_> {
                     Some((_, dtype, first_span, first)) if *dtype != t.ty.dtype => {
                         let message =
                             format!("{} needs elements of one type", self.spoken(op, span));
-                        // What is a number of another kind becomes a float, not the other way round.
-                        let (place, wanted) = match (dtype.is_float(), t.ty.dtype.is_float()) {
+                        // The integer is cast to a float, never the float to an integer.
+                        let (place, expected) = match (dtype.is_float(), t.ty.dtype.is_float()) {
                             (false, true) => (*first_span, t.ty.dtype),
                             _ => (given.span, *dtype),
                         };
@@ -265,7 +275,7 @@ impl Checker<'_> {
                         let diagnostic = Diagnostic::new(Code::DtypeMismatch, span, message)
                             .label(format!("`{first}` and `{}`", t.ty))
                             .help(format!(
-                                "nothing is converted silently: write `cast({shown}, {wanted})`"
+                                "nothing is converted silently: write `cast({shown}, {expected})`"
                             ));
                         self.report(diagnostic);
                         return None;
@@ -276,7 +286,7 @@ impl Checker<'_> {
         }
         // A literal in a list of literals decides for its neighbours: [1, 0.5] are floats.
         let dtype_of = |name: &str| variables.iter().find(|(v, ..)| *v == name).map(|v| v.1);
-        let natural = |values: &[Option<&Given>]| {
+        let natural = |values: &[Option<&ArgValue>]| {
             Value::common_dtype(values.iter().flatten().map(|g| &g.value))
         };
         let mut dtypes = Vec::with_capacity(op.params.len());
@@ -286,7 +296,7 @@ impl Checker<'_> {
                     Elements::Only(dtype) => dtype,
                     Elements::Of(class) => within(class, natural(&[*arg])),
                     Elements::Same(name, class) => dtype_of(name).unwrap_or_else(|| {
-                        let same: Vec<Option<&Given>> = op
+                        let same: Vec<Option<&ArgValue>> = op
                             .params
                             .iter()
                             .zip(args)
@@ -307,17 +317,17 @@ impl Checker<'_> {
         Some(dtypes)
     }
 
-    /// One argument, as the node keeps it and as the rule sees it.
+    /// One argument, as the operand of the node and as the shape rule sees it.
     fn op_argument(
         &mut self,
         name: &str,
         kind: Kind,
-        given: &Given,
+        given: &ArgValue,
         dtype: DType,
         rank: Option<usize>,
     ) -> Option<(Operand, Arg)> {
         let span = given.span;
-        let known = |arg: Arg| Some((Operand::Known(arg.clone()), arg));
+        let known = |arg: Arg| Some((Operand::Attr(arg.clone()), arg));
         match kind {
             Kind::Tensor(_) => {
                 let tensor = self.as_tensor(&given.value, dtype, span)?;
@@ -382,10 +392,10 @@ impl Checker<'_> {
                 known(Arg::Bool(self.as_bool(&given.value, span, &what)?))
             }
             Kind::Word(words) => match &given.value {
-                Value::Text(text) if words.contains(&&**text) => {
+                Value::Str(text) if words.contains(&&**text) => {
                     known(Arg::Word((**text).to_owned()))
                 }
-                Value::Text(text) => {
+                Value::Str(text) => {
                     let near = nearest(text, words.iter().copied());
                     let help = match near {
                         Some(near) => format!("did you mean {near:?}?"),
@@ -396,18 +406,18 @@ impl Checker<'_> {
                     None
                 }
                 other => {
-                    let wanted = format!(
-                        "`{name}` as one of the texts {}",
+                    let expected = format!(
+                        "`{name}` as one of the strings {}",
                         one_of(words.iter().copied())
                     );
-                    self.wrong_kind(span, &wanted, other);
+                    self.wrong_kind(span, &expected, other);
                     None
                 }
             },
             Kind::Text => match &given.value {
-                Value::Text(text) => known(Arg::Word((**text).to_owned())),
+                Value::Str(text) => known(Arg::Word((**text).to_owned())),
                 other => {
-                    self.wrong_kind(span, &format!("a text for `{name}`"), other);
+                    self.wrong_kind(span, &format!("a string for `{name}`"), other);
                     None
                 }
             },
@@ -421,7 +431,7 @@ impl Checker<'_> {
         }
     }
 
-    /// A list of whole numbers, or one.
+    /// A list of integers, or one.
     fn as_sizes(
         &mut self,
         value: &Value,
@@ -445,33 +455,29 @@ impl Checker<'_> {
                     Some((a..b).map(Size::fixed).collect())
                 }
                 _ => {
-                    self.wrong_kind(
-                        span,
-                        &format!("a short list of whole numbers for {what}"),
-                        value,
-                    );
+                    self.wrong_kind(span, &format!("a short list of integers for {what}"), value);
                     None
                 }
             },
             other => {
-                self.wrong_kind(span, &format!("a list of whole numbers for {what}"), other);
+                self.wrong_kind(span, &format!("a list of integers for {what}"), other);
                 None
             }
         }
     }
 
-    /// A tensor; a known number becomes a constant of the dtype.
+    /// A tensor; a compile-time number becomes a constant of the dtype.
     pub(crate) fn as_tensor(&mut self, value: &Value, dtype: DType, span: Span) -> Option<Tensor> {
         match value {
             Value::Tensor(t) => Some(t.clone()),
             Value::Poison => None,
             Value::Bool(b) if dtype != DType::Bool => {
-                let message = format!("`{b}` is a truth, and a `{dtype}` is needed here");
+                let message = format!("`{b}` is a bool, and a `{dtype}` is needed here");
                 let help = format!("convert it: `cast({b}, {dtype})`");
                 self.report(Diagnostic::new(Code::DtypeMismatch, span, message).help(help));
                 None
             }
-            Value::Int(_) | Value::Float(_) | Value::Bool(_) | Value::Text(_) => {
+            Value::Int(_) | Value::Float(_) | Value::Bool(_) | Value::Str(_) => {
                 match self.constant_of(value, dtype, span) {
                     Value::Tensor(t) => Some(t),
                     _ => None,
@@ -484,7 +490,7 @@ impl Checker<'_> {
                     rows.push(Value::Tensor(self.as_tensor(value, dtype, span)?));
                 }
                 let stack = trainspec_ir::ops::find("stack").expect("the table has it");
-                let given = Given {
+                let given = ArgValue {
                     name: None,
                     value: Value::list(rows),
                     span,
@@ -505,12 +511,12 @@ impl Checker<'_> {
         let mut diagnostic = Diagnostic::new(Code::TypeMismatch, span, "expected a tensor")
             .label(format!("this is {}", found.describe()));
         if let Value::Callable(_) = found {
-            diagnostic = diagnostic.help("call it: put its arguments in parentheses behind it");
+            diagnostic = diagnostic.help("call it: put its arguments in parentheses after it");
         }
         self.report(diagnostic);
     }
 
-    /// A known number as a scalar tensor.
+    /// A compile-time number as a scalar tensor.
     pub(crate) fn constant_of(&mut self, value: &Value, dtype: DType, span: Span) -> Value {
         let constant = match value {
             Value::Int(n) if dtype.is_float() => match n.value() {
@@ -529,13 +535,13 @@ impl Checker<'_> {
             Value::Bool(b) if dtype == DType::Bool => Const::Bool(*b),
             Value::Bool(b) if dtype.is_float() => Const::Float(f64::from(u8::from(*b))),
             Value::Bool(b) if dtype.is_int() => Const::Int(Size::fixed((*b).into())),
-            Value::Text(t) if dtype == DType::String => Const::Text((**t).to_owned()),
+            Value::Str(t) if dtype == DType::String => Const::Str((**t).to_owned()),
             Value::Poison => return Value::Poison,
             other => {
                 let message = format!("{} cannot be a `{dtype}`", other.describe());
                 let help = match (other, dtype.is_int()) {
                     (Value::Float(_), true) => Some(format!(
-                        "use a whole number, or convert the other side: `cast(x, f32)` instead of `{dtype}`"
+                        "use an integer, or convert the other side: `cast(x, f32)` instead of `{dtype}`"
                     )),
                     _ => None,
                 };
@@ -543,14 +549,14 @@ impl Checker<'_> {
                     .fail(Diagnostic::new(Code::DtypeMismatch, span, message).maybe_help(help));
             }
         };
-        self.emit_one(What::Const(constant), TensorType::scalar(dtype), span)
+        self.emit_one(NodeKind::Const(constant), TensorType::scalar(dtype), span)
     }
 
-    /// Tells a broken rule, with the types of the tensors involved.
+    /// Reports a violated rule, with the types of the tensors involved.
     fn broken_rule(
         &mut self,
         op: &'static Op,
-        args: &[Option<&Given>],
+        args: &[Option<&ArgValue>],
         error: RuleError,
         span: Span,
     ) -> Value {
@@ -602,7 +608,7 @@ impl Checker<'_> {
         )
     }
 
-    /// The name by which the text calls an operation; `None` where it is written otherwise, such as `x[0]`.
+    /// The name by which the source calls an operation; `None` where it is written otherwise, such as `x[0]`.
     fn written_name(&self, op: &'static Op, span: Span) -> Option<&'static str> {
         let text = self.sources.slice(span);
         let text = text.strip_prefix("nn.").unwrap_or(text);
@@ -636,8 +642,8 @@ impl Checker<'_> {
         }
     }
 
-    /// What to type where one operand lacks the last dimension of the other.
-    fn missing_axis(&self, op: &'static Op, args: &[Option<&Given>]) -> Option<String> {
+    /// The suggested fix where one operand lacks the last dimension of the other.
+    fn missing_axis(&self, op: &'static Op, args: &[Option<&ArgValue>]) -> Option<String> {
         let [Some(left), Some(right)] = args else {
             return None;
         };
@@ -673,7 +679,7 @@ fn repeated(ty: &TensorType) -> Option<&Size> {
 }
 
 /// A result that is like one of the arguments shares its type: most are, and a long spec has many.
-fn shared(ty: TensorType, args: &[Option<&Given>]) -> Arc<TensorType> {
+fn shared(ty: TensorType, args: &[Option<&ArgValue>]) -> Arc<TensorType> {
     let same = args.iter().flatten().find_map(|g| match &g.value {
         Value::Tensor(t) if *t.ty == ty => Some(t.ty.clone()),
         _ => None,
@@ -691,7 +697,7 @@ fn within(class: Class, dtype: DType) -> DType {
 }
 
 /// A dtype that an argument names (`range(3, dtype: i32)`).
-fn explicit_dtype(op: &Op, args: &[Option<&Given>]) -> Option<DType> {
+fn explicit_dtype(op: &Op, args: &[Option<&ArgValue>]) -> Option<DType> {
     op.params
         .iter()
         .zip(args)

@@ -9,11 +9,11 @@ use crate::check::call::assign;
 use crate::check::groups::GroupSetting;
 use crate::check::scope::{Frame, FrameKind, Target};
 use crate::check::types::Bounds;
-use crate::check::value::{Given, Tensor, Value};
+use crate::check::value::{ArgValue, Tensor, Value};
 use crate::check::variables::Update;
 use crate::check::{CallSite, Checker};
 use crate::diag::{Code, Diagnostic};
-use crate::typed::{self, Group, Slot, VarId, What};
+use crate::typed::{self, Group, NodeKind, Slot, VarId};
 
 impl Checker<'_> {
     /// Expands an optimizer once for each of its variables.
@@ -48,7 +48,7 @@ impl Checker<'_> {
         typed
     }
 
-    /// Adds what an update keeps for all variables, unless one before keeps it too.
+    /// Adds the scalars of an update, unless an earlier update has added them.
     fn add_scalars(&mut self, all: &mut Vec<typed::Scalar>, scalars: Vec<typed::Scalar>) {
         let before = all.len();
         for scalar in scalars {
@@ -68,10 +68,10 @@ impl Checker<'_> {
     }
 
     fn update(&mut self, group: &GroupSetting, var: VarId) -> (typed::Update, Vec<typed::Scalar>) {
-        let variable = &self.world.variables[var.0 as usize];
+        let variable = &self.store.variables[var.0 as usize];
         let ty = variable.ty.clone();
         let outer = std::mem::replace(
-            &mut self.world.update,
+            &mut self.store.update,
             Update {
                 optimizer: Some((group.def.clone(), group.given.clone(), group.span)),
                 variable: variable.name.clone(),
@@ -91,15 +91,15 @@ impl Checker<'_> {
                 Some(String::new()),
                 |c| {
                     let fixed = Target::Fixed("part of every optimizer");
-                    let param = c.emit_one(What::Input("param".to_owned()), ty.clone(), place);
-                    let grad = c.emit_one(What::Input("grad".to_owned()), ty.clone(), place);
+                    let param = c.emit_one(NodeKind::Input("param".to_owned()), ty.clone(), place);
+                    let grad = c.emit_one(NodeKind::Input("grad".to_owned()), ty.clone(), place);
                     c.bind_implicit("param", place, param, Target::Slot);
                     c.bind_implicit("grad", place, grad, fixed.clone());
                     c.bind_implicit("T", place, Value::DType(ty.dtype), fixed);
                 },
             );
         });
-        let update = std::mem::replace(&mut self.world.update, outer);
+        let update = std::mem::replace(&mut self.store.update, outer);
         if !update.writes.iter().any(|(n, _)| n == "param") && !self.has_errors() {
             self.report(
                 Diagnostic::new(
@@ -122,14 +122,14 @@ impl Checker<'_> {
     }
 
     /// Arguments computed once a step, as inputs of another program, in the dtype of its variable.
-    fn import(&mut self, given: &[Given], dtype: DType) -> Vec<Given> {
+    fn import(&mut self, given: &[ArgValue], dtype: DType) -> Vec<ArgValue> {
         let mut imported = Vec::new();
         for argument in given {
             let value = match &argument.value {
                 Value::Tensor(t) => self.rate(t.id, dtype, argument.span),
                 known => known.clone(),
             };
-            imported.push(Given {
+            imported.push(ArgValue {
                 value,
                 ..argument.clone()
             });
@@ -139,8 +139,8 @@ impl Checker<'_> {
 
     /// A value of the program of rates as an input of another program, in the dtype of its variable.
     pub(crate) fn rate(&mut self, id: typed::ValueId, dtype: DType, span: Span) -> Value {
-        let ty = self.world.rates[id.0 as usize].clone();
-        let input = self.emit_one(What::Input(format!("rates {id}")), ty, span);
+        let ty = self.store.rates[id.0 as usize].clone();
+        let input = self.emit_one(NodeKind::Input(format!("rates {id}")), ty, span);
         self.cast(input, dtype, span)
     }
 
@@ -150,7 +150,7 @@ impl Checker<'_> {
                 if t.ty.dtype != dtype && t.ty.dtype.is_float() && dtype.is_float() =>
             {
                 let op = trainspec_ir::ops::find("cast").expect("the table has it");
-                let given = [value, Value::DType(dtype)].map(|value| Given {
+                let given = [value, Value::DType(dtype)].map(|value| ArgValue {
                     name: None,
                     value,
                     span,
@@ -163,7 +163,7 @@ impl Checker<'_> {
 
     /// `slot NAME: type as "x" = init;`
     pub(crate) fn slot(&mut self, slot: &ast::Variable) {
-        let Some(param) = self.world.update.param.clone() else {
+        let Some(param) = self.store.update.param.clone() else {
             return;
         };
         let ty = match &slot.ty {
@@ -179,9 +179,9 @@ impl Checker<'_> {
             .alias
             .as_ref()
             .map_or(slot.name.text.as_str(), |a| a.value.as_str());
-        let name = format!("{}/{own}", self.world.update.variable);
+        let name = format!("{}/{own}", self.store.update.variable);
         if let Some(init) = self.initializer(init, &ty, &name, slot.init.span) {
-            self.world.update.slots.push(Slot {
+            self.store.update.slots.push(Slot {
                 name: slot.name.text.clone(),
                 variable: name,
                 ty: ty.clone(),
@@ -189,7 +189,7 @@ impl Checker<'_> {
                 span: slot.name.span,
             });
         }
-        let value = self.emit_one(What::Input(slot.name.text.clone()), ty, slot.name.span);
+        let value = self.emit_one(NodeKind::Input(slot.name.text.clone()), ty, slot.name.span);
         self.bind_with(&slot.name, value, Target::Slot);
     }
 
@@ -197,7 +197,7 @@ impl Checker<'_> {
     pub(crate) fn scalar(
         &mut self,
         name: &Name,
-        alias: Option<&ast::Text>,
+        alias: Option<&ast::StrLit>,
         start: &Expr,
         next: &Expr,
         span: Span,
@@ -210,18 +210,18 @@ impl Checker<'_> {
         ) {
             return;
         }
-        self.refuse_duplicate(name, "scalar");
+        self.reject_duplicate(name, "scalar");
         let dtype = self
-            .world
+            .store
             .update
             .param
             .as_ref()
             .map_or(DType::F32, |t| t.dtype);
         if let Some(scalar) = self.scalar_program(name, alias, start, next) {
-            self.world.update.scalars.push(scalar);
+            self.store.update.scalars.push(scalar);
         }
         let input = self.emit_one(
-            What::Input(name.text.clone()),
+            NodeKind::Input(name.text.clone()),
             TensorType::scalar(DType::F32),
             name.span,
         );
@@ -237,11 +237,11 @@ impl Checker<'_> {
     fn scalar_program(
         &mut self,
         name: &Name,
-        alias: Option<&ast::Text>,
+        alias: Option<&ast::StrLit>,
         start: &Expr,
         next: &Expr,
     ) -> Option<typed::Scalar> {
-        let optimizer = self.world.update.optimizer.clone();
+        let optimizer = self.store.update.optimizer.clone();
         let (result, program) = self.in_program(|c| {
             let mut frame = Frame::new(FrameKind::Optimizer, String::new());
             if optimizer.is_none() {
@@ -278,7 +278,7 @@ impl Checker<'_> {
                     }
                 }
                 let before: Vec<String> = c
-                    .world
+                    .store
                     .update
                     .scalars
                     .iter()
@@ -286,7 +286,7 @@ impl Checker<'_> {
                     .collect();
                 for scalar in before {
                     let input = c.emit_one(
-                        What::Input(scalar.clone()),
+                        NodeKind::Input(scalar.clone()),
                         TensorType::scalar(DType::F32),
                         name.span,
                     );
@@ -295,7 +295,7 @@ impl Checker<'_> {
                 let first = c.eval(start);
                 let first = c.scalar_tensor(&first, start.span)?;
                 let input = c.emit_one(
-                    What::Input(name.text.clone()),
+                    NodeKind::Input(name.text.clone()),
                     TensorType::scalar(DType::F32),
                     name.span,
                 );

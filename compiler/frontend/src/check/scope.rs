@@ -1,4 +1,4 @@
-//! Names in sight.
+//! Scopes: call frames, and the bindings of names in them.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use crate::check::value::Value;
 use crate::diag::{Code, Diagnostic};
 use crate::typed::VarId;
 
-/// What kind of text a frame belongs to, which decides what may be said in it.
+/// The kind of item a frame belongs to, which decides the statements that are allowed in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FrameKind {
     Const,
@@ -49,25 +49,25 @@ pub(crate) struct Frame {
     pub scopes: Vec<HashMap<String, Binding>>,
     /// The variable scope, without a slash at the end.
     pub path: String,
-    /// What `yield` collects, in the innermost loop.
+    /// The values collected by `yield` in the innermost loop.
     pub yields: Option<Yields>,
 }
 
-/// What the rounds of a loop yield.
+/// The values that the iterations of a loop yield.
 #[derive(Debug, Default)]
 pub(crate) struct Yields {
-    /// How many values this round has yielded.
+    /// The number of values this iteration has yielded.
     pub position: usize,
-    /// One list for each `yield`, with a value of each round.
+    /// One list for each `yield`, with a value of each iteration.
     pub lists: Vec<Vec<Value>>,
 }
 
-/// What a name stands for.
+/// The binding of a name.
 #[derive(Debug, Clone)]
 pub(crate) struct Binding {
     pub value: Value,
     pub span: Span,
-    /// What `<-` does to it.
+    /// Whether and how `<-` writes it.
     pub target: Target,
     /// The value at the start of the step, for `old`.
     pub old: Option<Value>,
@@ -112,7 +112,7 @@ impl Checker<'_> {
         self.frames.last_mut().expect("something is being checked")
     }
 
-    /// Binds a name in the innermost scope; a `let` may hide an older one.
+    /// Binds a name in the innermost scope; a `let` may shadow an older one.
     pub(crate) fn bind(&mut self, name: &Name, value: Value, what: &'static str) {
         self.bind_with(name, value, Target::Fixed(what));
         if what == "let" && !self.is_library_file(name.span.file) {
@@ -144,8 +144,8 @@ impl Checker<'_> {
         self.bind_with(&name, value, target);
     }
 
-    /// Refuses a second variable, layer or parameter of one name in one scope.
-    pub(crate) fn refuse_duplicate(&mut self, name: &Name, what: &str) {
+    /// Rejects a second variable, layer or parameter of one name in one scope.
+    pub(crate) fn reject_duplicate(&mut self, name: &Name, what: &str) {
         let scope = self.frame().scopes.last().expect("a frame has a scope");
         if let Some(older) = scope.get(&name.text) {
             let place = older.span;

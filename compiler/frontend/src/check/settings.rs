@@ -1,4 +1,4 @@
-//! Settings: their arguments against their signatures.
+//! Settings: their arguments are checked against their signatures.
 
 use trainspec_ir::{Size, Span};
 
@@ -15,8 +15,8 @@ use crate::diag::{Code, Diagnostic, nearest, one_of};
 use crate::typed::{Constant, Interval, Setting};
 
 impl Checker<'_> {
-    /// Tells that a section does not know a word.
-    pub(crate) fn unknown_setting(&mut self, section: &str, place: &str, word: &ast::Name) {
+    /// Reports a setting that a section does not have.
+    pub(crate) fn unknown_setting(&mut self, section: &str, section_name: &str, word: &ast::Name) {
         let known = words(section);
         let help = match nearest(&word.text, known.iter().copied()) {
             Some(near) => format!("did you mean `{near}`?"),
@@ -25,12 +25,12 @@ impl Checker<'_> {
                 one_of(known.iter().copied()).replace(" or ", " and ")
             ),
         };
-        let message = format!("{place} knows no setting `{}`", word.text);
+        let message = format!("{section_name} knows no setting `{}`", word.text);
         self.report(Diagnostic::new(Code::UnknownSetting, word.span, message).help(help));
     }
 
     /// Reports settings given more than once.
-    pub(crate) fn refuse_repeated(&mut self, settings: &[ast::Setting], section: &str) {
+    pub(crate) fn reject_repeated(&mut self, settings: &[ast::Setting], section: &str) {
         let once = |word: &str| match find(section, word) {
             Some(signature) => !signature.repeats,
             None => matches!(
@@ -55,8 +55,8 @@ impl Checker<'_> {
         }
     }
 
-    /// Refuses clauses that a setting does not take.
-    pub(crate) fn refuse_clauses(&mut self, setting: &ast::Setting, allowed: &[&str]) {
+    /// Rejects clauses that a setting does not take.
+    pub(crate) fn reject_clauses(&mut self, setting: &ast::Setting, allowed: &[&str]) {
         for clause in &setting.clauses {
             let (word, span) = match clause {
                 Clause::For(expr) => ("for", expr.span),
@@ -72,7 +72,7 @@ impl Checker<'_> {
     /// Checks a setting against its signature.
     pub(crate) fn setting(&mut self, section: &str, setting: &ast::Setting) -> Option<Setting> {
         let signature = find(section, &setting.word.text)?;
-        let place = setting.word.span;
+        let at = setting.word.span;
         let single;
         let arguments: &[Argument] = match &setting.value {
             SettingValue::None => &[],
@@ -94,7 +94,7 @@ impl Checker<'_> {
                 return None;
             }
         };
-        self.bind_setting(signature, arguments, place)
+        self.bind_setting(signature, arguments, at)
     }
 
     /// A setting whose value is a call: `source csv("x.csv")`, `clip global_norm(1.0)`.
@@ -151,19 +151,19 @@ impl Checker<'_> {
         &mut self,
         signature: &SettingSignature,
         arguments: &[Argument],
-        place: Span,
+        at: Span,
     ) -> Option<Setting> {
         let names: Vec<&str> = signature.params.iter().map(|p| p.name).collect();
-        // The values are read by kind below; here only names and positions matter.
+        // Values are evaluated by kind below; here only names and positions matter.
         let given: Vec<_> = arguments
             .iter()
-            .map(|a| crate::check::value::Given {
+            .map(|a| crate::check::value::ArgValue {
                 name: a.name.clone(),
                 value: Value::None,
                 span: a.value.span,
             })
             .collect();
-        let slots = call::assign(self, signature.word, &names, &given, place)?;
+        let slots = call::assign(self, signature.word, &names, &given, at)?;
         let mut bound = Vec::new();
         let mut fine = true;
         for (param, slot) in signature.params.iter().zip(slots) {
@@ -173,7 +173,7 @@ impl Checker<'_> {
                     None => fine = false,
                 },
                 None if param.required => {
-                    self.report(call::missing(signature.word, param.name, place));
+                    self.report(call::missing(signature.word, param.name, at));
                     fine = false;
                 }
                 None => bound.push((param.name.to_owned(), Constant::None)),
@@ -182,7 +182,7 @@ impl Checker<'_> {
         fine.then(|| Setting {
             word: signature.word.to_owned(),
             arguments: bound,
-            span: place,
+            span: at,
         })
     }
 
@@ -200,13 +200,13 @@ impl Checker<'_> {
         };
         let span = expr.span;
         match param.kind {
-            Word(words) => {
+            Keyword(words) => {
                 let name = match &expr.kind {
-                    ExprKind::Name(name) | ExprKind::Text(name) => name.clone(),
+                    ExprKind::Name(name) | ExprKind::Str(name) => name.clone(),
                     _ => String::new(),
                 };
                 if words.contains(&name.as_str()) {
-                    return Some(Constant::Word(name));
+                    return Some(Constant::Name(name));
                 }
                 let help = match nearest(&name, words.iter().copied()) {
                     Some(near) => format!("did you mean `{near}`?"),
@@ -220,7 +220,7 @@ impl Checker<'_> {
                 None
             }
             Name => match &expr.kind {
-                ExprKind::Name(name) => Some(Constant::Word(name.clone())),
+                ExprKind::Name(name) => Some(Constant::Name(name.clone())),
                 _ => {
                     let value = self.eval(expr);
                     self.wrong_kind(span, &format!("a name for {what}"), &value);
@@ -297,27 +297,27 @@ impl Checker<'_> {
                 let value = self.eval(expr);
                 self.as_bool(&value, span, &what).map(Constant::Bool)
             }
-            Text => match self.eval(expr) {
-                Value::Text(text) => Some(Constant::Text(text.to_string())),
+            Str => match self.eval(expr) {
+                Value::Str(text) => Some(Constant::Str(text.to_string())),
                 other => {
-                    self.wrong_kind(span, &format!("a text for {what}"), &other);
+                    self.wrong_kind(span, &format!("a string for {what}"), &other);
                     None
                 }
             },
-            Texts => match self.eval(expr) {
-                Value::Text(text) => Some(Constant::List(vec![Constant::Text(text.to_string())])),
-                other => self.texts(&other, span, &what),
+            StrList => match self.eval(expr) {
+                Value::Str(text) => Some(Constant::List(vec![Constant::Str(text.to_string())])),
+                other => self.strings(&other, span, &what),
             },
-            TextTuples => match self.eval(expr) {
+            StrTuples => match self.eval(expr) {
                 Value::List(list) => {
                     let tuples: Option<Vec<Constant>> =
-                        list.iter().map(|v| self.texts(v, span, &what)).collect();
+                        list.iter().map(|v| self.strings(v, span, &what)).collect();
                     Some(Constant::List(tuples?))
                 }
                 other => {
                     self.wrong_kind(
                         span,
-                        &format!("a list of tuples of texts for {what}"),
+                        &format!("a list of tuples of strings for {what}"),
                         &other,
                     );
                     None
@@ -346,11 +346,11 @@ impl Checker<'_> {
         value: &Value,
         span: Span,
         what: &str,
-        wanted: &str,
+        expected: &str,
     ) -> Option<Constant> {
-        // A unit that stood too close to its number was told already.
-        let behind = &self.sources.get(span.file).text[span.end as usize..];
-        if value.is_poison() || behind.starts_with(|c: char| c.is_ascii_alphanumeric()) {
+        // A unit without a space before it was reported already.
+        let rest = &self.sources.get(span.file).text[span.end as usize..];
+        if value.is_poison() || rest.starts_with(|c: char| c.is_ascii_alphanumeric()) {
             return None;
         }
         let help = match value {
@@ -358,14 +358,14 @@ impl Checker<'_> {
             _ => None,
         };
         self.report(
-            Diagnostic::new(Code::UnitMismatch, span, format!("{what} needs {wanted}"))
+            Diagnostic::new(Code::UnitMismatch, span, format!("{what} needs {expected}"))
                 .label(format!("this is {}", value.describe()))
                 .maybe_help(help),
         );
         None
     }
 
-    /// A quantity as an interval: whole steps and epochs, any time above zero.
+    /// A quantity as an interval: an integer number of steps or epochs, or a positive duration.
     pub(crate) fn interval(&mut self, q: Quantity, span: Span) -> Option<Interval> {
         let whole = q.amount.fract() == 0.0 && q.amount < 9e15;
         let interval = match q.unit {
@@ -377,8 +377,7 @@ impl Checker<'_> {
         if interval.is_none() {
             let message = format!("{} {} is no interval", q.amount, q.unit.word());
             self.report(
-                Diagnostic::new(Code::BadValue, span, message)
-                    .help("use a whole number of at least 1"),
+                Diagnostic::new(Code::BadValue, span, message).help("use an integer of at least 1"),
             );
         }
         interval
@@ -403,35 +402,35 @@ impl Checker<'_> {
         }
     }
 
-    fn texts(&mut self, value: &Value, span: Span, what: &str) -> Option<Constant> {
+    fn strings(&mut self, value: &Value, span: Span, what: &str) -> Option<Constant> {
         let (Value::List(list) | Value::Tuple(list)) = value else {
             self.wrong_kind(
                 span,
-                &format!("a text or a list of texts for {what}"),
+                &format!("a string or a list of strings for {what}"),
                 value,
             );
             return None;
         };
-        let mut texts = Vec::new();
+        let mut strings = Vec::new();
         for value in list.iter() {
             match value {
-                Value::Text(text) => texts.push(Constant::Text(text.to_string())),
+                Value::Str(text) => strings.push(Constant::Str(text.to_string())),
                 other => {
-                    self.wrong_kind(span, &format!("texts for {what}"), other);
+                    self.wrong_kind(span, &format!("strings for {what}"), other);
                     return None;
                 }
             }
         }
-        Some(Constant::List(texts))
+        Some(Constant::List(strings))
     }
 
     /// `loss`, `[loss, accuracy]` or a pattern over variables.
     fn names(&mut self, expr: &Expr, what: &str) -> Option<Constant> {
         match &expr.kind {
-            ExprKind::Name(name) => Some(Constant::List(vec![Constant::Word(name.clone())])),
-            ExprKind::Text(pattern) => {
+            ExprKind::Name(name) => Some(Constant::List(vec![Constant::Name(name.clone())])),
+            ExprKind::Str(pattern) => {
                 self.glob(pattern, expr.span)?;
-                Some(Constant::List(vec![Constant::Text(pattern.clone())]))
+                Some(Constant::List(vec![Constant::Str(pattern.clone())]))
             }
             ExprKind::List(list) => {
                 let mut all = Vec::new();
@@ -451,7 +450,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Refuses a pattern that is none.
+    /// Rejects an invalid pattern.
     pub(crate) fn glob(&mut self, pattern: &str, span: Span) -> Option<()> {
         let message = match glob::check(pattern) {
             Ok(()) => return Some(()),
@@ -465,7 +464,7 @@ impl Checker<'_> {
         None
     }
 
-    /// The patterns behind `for`.
+    /// The patterns of a `for` clause.
     pub(crate) fn for_clause(&mut self, setting: &ast::Setting) -> Option<Option<Patterns>> {
         for clause in &setting.clauses {
             if let Clause::For(expr) = clause {
@@ -477,21 +476,21 @@ impl Checker<'_> {
 
     /// A pattern over variable names, or a list of some.
     pub(crate) fn patterns(&mut self, expr: &Expr) -> Option<Patterns> {
-        let parts = match &expr.kind {
-            ExprKind::List(parts) if !parts.is_empty() => parts.iter().collect(),
+        let elements = match &expr.kind {
+            ExprKind::List(elements) if !elements.is_empty() => elements.iter().collect(),
             _ => vec![expr],
         };
         let mut all = Patterns::new();
         let mut fine = true;
-        for part in parts {
-            match self.eval(part) {
-                Value::Text(text) => {
-                    fine &= self.glob(&text, part.span).is_some();
-                    all.push((text.to_string(), part.span));
+        for element in elements {
+            match self.eval(element) {
+                Value::Str(text) => {
+                    fine &= self.glob(&text, element.span).is_some();
+                    all.push((text.to_string(), element.span));
                 }
                 other => {
-                    let wanted = "a pattern over variable names, such as \"head/**\"";
-                    self.wrong_kind(part.span, wanted, &other);
+                    let expected = "a pattern over variable names, such as \"head/**\"";
+                    self.wrong_kind(element.span, expected, &other);
                     fine = false;
                 }
             }
@@ -511,7 +510,7 @@ impl Checker<'_> {
             && let Some(Constant::List(list)) = setting.get("vars")
         {
             for pattern in list.clone() {
-                if let Constant::Text(pattern) = pattern {
+                if let Constant::Str(pattern) = pattern {
                     self.glob(&pattern, span);
                 }
             }

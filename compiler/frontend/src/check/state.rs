@@ -1,4 +1,4 @@
-//! The names of state: all that outlives a step is kept, saved and found by name, so each name is given once.
+//! Names of state: all state is stored and checkpointed by name, so each name must be unique.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,67 +6,67 @@ use trainspec_ir::Span;
 
 use crate::check::Checker;
 use crate::diag::{Code, Diagnostic};
-use crate::lower::{GLOBAL_STEP, GOOD_STEPS, LOSS_SCALE, MICRO, accumulated};
+use crate::lower::{GLOBAL_STEP, GOOD_STEPS, LOSS_SCALE, MICRO_STEP, accumulated};
 use crate::typed::{Group, LossScale, Role, Train};
 
-/// Something that has a name in the state.
-struct Entry {
+/// A named state variable.
+struct StateEntry {
     name: String,
-    /// What it is, as a note says it.
-    what: String,
-    /// Where the user can see it; what every training keeps has no place.
-    place: Option<Span>,
-    /// How to call it otherwise.
+    /// What it is, for the note.
+    description: String,
+    /// The span in the user's source; state that every training has is without one.
+    span: Option<Span>,
+    /// How to rename it.
     help: &'static str,
 }
 
 impl Checker<'_> {
-    /// Refuses state of the same name: of variables, of optimizers, of averages and of the training itself.
-    pub(crate) fn refuse_shared_state(&mut self, train: Option<&Train>) {
+    /// Rejects state of the same name: of variables, of optimizers, of averages and of the training itself.
+    pub(crate) fn reject_shared_state(&mut self, train: Option<&Train>) {
         if self.has_errors() {
             return;
         }
-        let mut first: BTreeMap<String, Entry> = BTreeMap::new();
-        let mut told = BTreeSet::new();
+        let mut first: BTreeMap<String, StateEntry> = BTreeMap::new();
+        let mut reported = BTreeSet::new();
         for entry in self.all_state(train) {
             let Some(older) = first.get(&entry.name) else {
                 first.insert(entry.name.clone(), entry);
                 continue;
             };
-            let place = entry.place.or(older.place);
-            // A definition that is used for many variables makes the same mistake for each.
-            let (Some(place), true) = (place, told.insert((entry.place, older.place))) else {
+            let span = entry.span.or(older.span);
+            // A definition that is used for many variables would give the same error for each.
+            let (Some(span), true) = (span, reported.insert((entry.span, older.span))) else {
                 continue;
             };
             let message = format!("two states would be called `{}`", entry.name);
             let mut error =
-                Diagnostic::new(Code::VariableConflict, place, message).label(entry.what);
-            error = match older.place {
-                Some(other) if other != place => error.note_at(other, older.what.clone()),
+                Diagnostic::new(Code::VariableConflict, span, message).label(entry.description);
+            error = match older.span {
+                Some(other) if other != span => error.note_at(other, older.description.clone()),
                 Some(_) => error.note("both are made here"),
-                None => error.note(format!("the other is {}", older.what)),
+                None => error.note(format!("the other is {}", older.description)),
             };
             self.report(error.help(entry.help));
         }
     }
 
-    /// What there is first comes first, so that the later one is blamed.
-    fn all_state(&self, train: Option<&Train>) -> Vec<Entry> {
+    /// All state in the order of declaration, so that the later one of two is reported.
+    fn all_state(&self, train: Option<&Train>) -> Vec<StateEntry> {
         let help = "give one of them a name of its own: `as \"name\"`";
-        let mut all = vec![Entry {
+        let mut all = vec![StateEntry {
             name: GLOBAL_STEP.to_owned(),
-            what: "the count of completed updates".to_owned(),
-            place: None,
+            description: "the count of completed updates".to_owned(),
+            span: None,
             help,
         }];
-        for variable in &self.world.variables {
-            all.push(Entry {
+        for variable in &self.store.variables {
+            all.push(StateEntry {
                 name: variable.name.clone(),
-                what: match variable.role {
+                description: match variable.role {
                     Role::Param => "a `param` of the model".to_owned(),
                     Role::State => "a `state` of the model".to_owned(),
                 },
-                place: Some(variable.span),
+                span: Some(variable.span),
                 help,
             });
         }
@@ -77,10 +77,10 @@ impl Checker<'_> {
             self.of_group(group, help, &mut all);
         }
         for average in &train.averages {
-            all.extend(average.kept.iter().map(|kept| Entry {
-                name: kept.name.clone(),
-                what: "part of this average".to_owned(),
-                place: Some(average.span),
+            all.extend(average.state.iter().map(|state| StateEntry {
+                name: state.name.clone(),
+                description: "part of this average".to_owned(),
+                span: Some(average.span),
                 help: "give the averages a name of their own: `name: \"slow\"`",
             }));
         }
@@ -88,49 +88,49 @@ impl Checker<'_> {
         all
     }
 
-    fn of_group(&self, group: &Group, help: &'static str, all: &mut Vec<Entry>) {
-        // What the library declares is told where it is used.
-        let place = |declared| match self.is_library(declared) {
+    fn of_group(&self, group: &Group, help: &'static str, all: &mut Vec<StateEntry>) {
+        // State that the library declares is reported where it is used.
+        let reported_at = |declared| match self.is_library(declared) {
             true => group.span,
             false => declared,
         };
         for slot in group.updates.iter().flat_map(|u| &u.slots) {
-            all.push(Entry {
+            all.push(StateEntry {
                 name: slot.variable.clone(),
-                what: format!("the slot `{}` of `{}`", slot.name, group.optimizer),
-                place: Some(place(slot.span)),
+                description: format!("the slot `{}` of `{}`", slot.name, group.optimizer),
+                span: Some(reported_at(slot.span)),
                 help,
             });
         }
         for scalar in &group.scalars {
-            all.push(Entry {
+            all.push(StateEntry {
                 name: scalar.name.clone(),
-                what: format!("the scalar `{}` of `{}`", scalar.source, group.optimizer),
-                place: Some(place(scalar.span)),
+                description: format!("the scalar `{}` of `{}`", scalar.source, group.optimizer),
+                span: Some(reported_at(scalar.span)),
                 help,
             });
         }
     }
 
-    /// What `accumulate` and `loss_scale` keep.
-    fn of_training(&self, train: &Train, help: &'static str, all: &mut Vec<Entry>) {
+    /// The state of `accumulate` and `loss_scale`.
+    fn of_training(&self, train: &Train, help: &'static str, all: &mut Vec<StateEntry>) {
         let section = self.items.train.as_ref();
-        let place = |word: &str| {
+        let setting_span = |word: &str| {
             let mut settings = section.iter().flat_map(|s| &s.settings);
             settings.find(|s| s.word.text == word).map(|s| s.span)
         };
         let mut keep = |name: String, word: &str| {
-            all.push(Entry {
+            all.push(StateEntry {
                 name,
-                what: format!("kept by `{word}`"),
-                place: place(word),
+                description: format!("kept by `{word}`"),
+                span: setting_span(word),
                 help,
             });
         };
         if train.accumulate > 1 {
-            keep(MICRO.to_owned(), "accumulate");
+            keep(MICRO_STEP.to_owned(), "accumulate");
             for update in train.groups.iter().flat_map(|g| &g.updates) {
-                let variable = &self.world.variables[update.variable.0 as usize];
+                let variable = &self.store.variables[update.variable.0 as usize];
                 keep(accumulated(&variable.name), "accumulate");
             }
         }

@@ -8,7 +8,7 @@ use crate::check::scope::{FrameKind, Target};
 use crate::check::types::Bounds;
 use crate::check::value::Value;
 use crate::diag::{Code, Diagnostic, nearest};
-use crate::typed::What;
+use crate::typed::NodeKind;
 
 impl Checker<'_> {
     /// Runs statements in the innermost scope; gives the value at the end, or `None`.
@@ -54,12 +54,12 @@ impl Checker<'_> {
             StatementKind::Loss { name, value } => self.loss(name.as_ref(), value, span),
             StatementKind::Metric { name, value } => {
                 if let Some(tensor) = self.model_result(name, value, "metric") {
-                    self.world.mode.metrics.push((name.text.clone(), tensor));
+                    self.store.mode.metrics.push((name.text.clone(), tensor));
                 }
             }
             StatementKind::Output { name, value } => {
                 if let Some(tensor) = self.model_result(name, value, "output") {
-                    self.world.mode.outputs.push((name.text.clone(), tensor));
+                    self.store.mode.outputs.push((name.text.clone(), tensor));
                 }
             }
             StatementKind::Yield(value) => {
@@ -69,7 +69,7 @@ impl Checker<'_> {
             StatementKind::Write { target, value } => self.write(target, value),
             StatementKind::Expr { value, .. } => {
                 let found = self.eval(value);
-                let ends_in_brace = matches!(value.kind, ExprKind::If(..) | ExprKind::Fold(_));
+                let ends_in_brace = matches!(value.kind, ExprKind::If(..) | ExprKind::Loop(_));
                 if !ends_in_brace && !found.is_poison() {
                     self.report(
                         Diagnostic::new(Code::NoEffect, value.span, "this value is not used")
@@ -87,7 +87,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Refuses a statement that may not stand here.
+    /// Rejects a statement that is not allowed here.
     pub(crate) fn only_in(
         &mut self,
         kinds: &[FrameKind],
@@ -151,7 +151,7 @@ impl Checker<'_> {
                     target.span,
                     "state cannot be written inside a `scan`",
                 )
-                .help("carry the value through the loop, and write it behind the loop"),
+                .help("carry the value through the loop, and write it after the loop"),
             );
             return;
         }
@@ -187,10 +187,10 @@ impl Checker<'_> {
         }
         match kind {
             Target::State(var) if self.writes => {
-                self.emit(What::Write(var, tensor.id), Vec::new(), target.span);
+                self.emit(NodeKind::Write(var, tensor.id), Vec::new(), target.span);
             }
             Target::Slot => self
-                .world
+                .store
                 .update
                 .writes
                 .push((target.text.clone(), tensor.id)),
@@ -201,7 +201,7 @@ impl Checker<'_> {
         }
     }
 
-    /// A write of something that is no state.
+    /// Reports a write to something that is not state.
     fn unknown_target(&mut self, target: &Name) {
         let name = target.text.as_str();
         let (word, init) = match self.frame().kind {
@@ -230,17 +230,17 @@ impl Checker<'_> {
     fn broadcast_to(
         &mut self,
         tensor: &crate::check::value::Tensor,
-        wanted: &trainspec_ir::TensorType,
+        expected: &trainspec_ir::TensorType,
         span: Span,
     ) -> Option<crate::check::value::Tensor> {
-        if tensor.ty.dtype != wanted.dtype || tensor.ty.rank() != 0 {
+        if tensor.ty.dtype != expected.dtype || tensor.ty.rank() != 0 {
             return None;
         }
         let op = trainspec_ir::ops::find("broadcast_to")?;
         let sizes: Vec<trainspec_ir::Size> =
-            wanted.shape.0.iter().map(|d| d.size.clone()).collect();
+            expected.shape.0.iter().map(|d| d.size.clone()).collect();
         let given = [Value::Tensor(tensor.clone()), Self::sizes_value(&sizes)]
-            .map(|value| crate::check::value::Given {
+            .map(|value| crate::check::value::ArgValue {
                 name: None,
                 value,
                 span,
@@ -263,7 +263,7 @@ impl Checker<'_> {
         }
         let text = name.map_or("loss", |n| n.text.as_str()).to_owned();
         let place = name.map_or(head(span, "loss"), |n| n.span);
-        if self.world.mode.losses.iter().any(|(n, _)| *n == text) {
+        if self.store.mode.losses.iter().any(|(n, _)| *n == text) {
             self.report(
                 Diagnostic::new(
                     Code::DuplicateName,
@@ -279,15 +279,15 @@ impl Checker<'_> {
         }
         let found = self.eval(value);
         if found.is_poison() {
-            self.world.broken_results = true;
+            self.store.broken_results = true;
             return;
         }
         let Some(tensor) = self.as_tensor(&found, DType::F32, value.span) else {
-            self.world.broken_results = true;
+            self.store.broken_results = true;
             return;
         };
         if tensor.ty.rank() != 0 || !tensor.ty.dtype.is_float() {
-            self.world.broken_results = true;
+            self.store.broken_results = true;
             let help = match tensor.ty.rank() {
                 0 => "convert it: `cast(loss, f32)`",
                 _ => "reduce it to one number: `mean(...)` or `sum(...)`",
@@ -303,7 +303,7 @@ impl Checker<'_> {
             );
             return;
         }
-        self.world.mode.losses.push((text.clone(), tensor.id));
+        self.store.mode.losses.push((text.clone(), tensor.id));
         if let Some(name) = name {
             self.bind_with(name, Value::Tensor(tensor), Target::Fixed("loss"));
         }
@@ -329,8 +329,8 @@ impl Checker<'_> {
             return None;
         }
         let known = match what {
-            "metric" => &self.world.mode.metrics,
-            _ => &self.world.mode.outputs,
+            "metric" => &self.store.mode.metrics,
+            _ => &self.store.mode.outputs,
         };
         if known.iter().any(|(n, _)| *n == name.text) {
             let first = self
@@ -349,12 +349,12 @@ impl Checker<'_> {
         }
         let found = self.eval(value);
         if found.is_poison() {
-            self.world.broken_results = true;
+            self.store.broken_results = true;
             return None;
         }
         let tensor = self.as_tensor(&found, found.natural_dtype(), span);
         let Some(tensor) = tensor else {
-            self.world.broken_results = true;
+            self.store.broken_results = true;
             return None;
         };
         if what == "metric" && tensor.ty.dtype == DType::String {
@@ -362,7 +362,7 @@ impl Checker<'_> {
                 Diagnostic::new(
                     Code::DtypeMismatch,
                     span,
-                    "a metric is averaged, so it must be numbers or truths",
+                    "a metric is averaged, so it must be numbers or bools",
                 )
                 .label(format!("this is `{}`", tensor.ty)),
             );

@@ -18,12 +18,12 @@ pub(crate) struct Processing {
     vars: Option<(Vec<VarId>, Span)>,
 }
 
-/// What is set, before it is known which variables it is for.
+/// The settings, before their variables are resolved.
 #[derive(Default)]
 pub(crate) struct Settings {
     pub groups: Vec<GroupSetting>,
     processing: Vec<Processing>,
-    /// What is frozen, and where.
+    /// The frozen variables, and the span of each `freeze`.
     pub frozen: Vec<(Vec<VarId>, Span)>,
 }
 
@@ -44,7 +44,7 @@ impl Checker<'_> {
                 .help("write `model (x: f32[batch, n], ...) { ... loss ...; }`"),
             );
         }
-        self.refuse_repeated(&section.settings, "train");
+        self.reject_repeated(&section.settings, "train");
         let mut train = Train {
             data: None,
             seed: 0,
@@ -67,14 +67,14 @@ impl Checker<'_> {
                 }
             })
         });
-        self.world.rates = rates.values.iter().map(|ty| (**ty).clone()).collect();
+        self.store.rates = rates.values.iter().map(|ty| (**ty).clone()).collect();
         train.rates = rates;
         let broken = section
             .settings
             .iter()
             .any(|s| s.value == SettingValue::Bad);
-        let wants_optimizer = !section.settings.iter().any(|s| s.word.text == "optimizer");
-        if wants_optimizer && !broken {
+        let lacks_optimizer = !section.settings.iter().any(|s| s.word.text == "optimizer");
+        if lacks_optimizer && !broken {
             self.report(
                 Diagnostic::new(
                     Code::MissingSetting,
@@ -84,7 +84,7 @@ impl Checker<'_> {
                 .help("add `optimizer adam(learning_rate: 1e-3);`"),
             );
         }
-        self.refuse_lazy_sums(&section, &settings.groups, &train);
+        self.reject_lazy_accumulation(&section, &settings.groups, &train);
         if let Some(model) = model {
             self.give_out(&settings, &mut train, model);
             self.process(&settings.processing, &mut train, model);
@@ -109,7 +109,7 @@ impl Checker<'_> {
         if setting.value == SettingValue::Bad {
             return;
         }
-        self.refuse_clauses(setting, clauses);
+        self.reject_clauses(setting, clauses);
         match word {
             "data" => train.data = self.used_data(setting, "train", model, data),
             "schedule" => self.schedule(setting, train),
@@ -125,7 +125,7 @@ impl Checker<'_> {
                 if let Some(mut bound) = self.setting("train", setting)
                     && self.check_average(&bound)
                 {
-                    // Values that are named inside are told of where they stand.
+                    // Names inside are reported at their own span.
                     bound.span = setting.span;
                     settings.processing.extend(self.processing(setting, bound));
                 }
@@ -205,7 +205,7 @@ impl Checker<'_> {
         })
     }
 
-    /// Expands clips and averages, now that it is known what is trained.
+    /// Expands clips and averages, once the trained variables are known.
     fn process(&mut self, all: &[Processing], train: &mut Train, model: &typed::Model) {
         let updates = train.groups.iter().flat_map(|g| &g.updates);
         let updated: Vec<VarId> = updates.map(|u| u.variable).collect();
@@ -217,8 +217,8 @@ impl Checker<'_> {
                 train.averages.extend(averages);
                 continue;
             }
-            let wanted = |v: &VarId| matched.is_none_or(|vars| vars.contains(v));
-            let vars: Vec<VarId> = updated.iter().copied().filter(wanted).collect();
+            let selected = |v: &VarId| matched.is_none_or(|vars| vars.contains(v));
+            let vars: Vec<VarId> = updated.iter().copied().filter(selected).collect();
             match (vars.as_slice(), &one.vars) {
                 ([], Some((_, span))) if !self.has_errors() => {
                     let message = "this clip matches no variable that is trained";
@@ -280,13 +280,13 @@ impl Checker<'_> {
             );
             return;
         };
-        self.refuse_duplicate(name, "schedule");
+        self.reject_duplicate(name, "schedule");
         let value = self.eval(expr);
         let tensor = self.as_tensor(&value, DType::F32, expr.span);
         let value = match tensor {
             Some(t) if t.ty.rank() == 0 && t.ty.dtype.is_float() => {
                 train.schedules.push((name.text.clone(), t.id));
-                // A number stays known, so that whoever takes it can refuse it.
+                // A number stays a compile-time value, so that its range can be checked.
                 match value {
                     Value::Float(_) => value,
                     Value::Int(ref n) => match n.value() {

@@ -1,4 +1,4 @@
-//! Types: what `f32[batch, 3]` says, and whether a value is of it.
+//! Types: resolution of `f32[batch, 3]`, and unification of a value with it (binding of dtype variables and dimensions).
 
 use std::collections::HashMap;
 
@@ -15,16 +15,16 @@ use crate::diag::{Code, Diagnostic, nearest};
 /// Dtype variables and their classes.
 pub(crate) type Bounds = HashMap<String, Class>;
 
-/// What the name of a type stands for.
+/// The resolved name of a type.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Head {
+enum TypeName {
     DType(DType),
     /// A dtype variable that is not bound yet.
     Variable(Class),
     Kind(&'static str),
 }
 
-/// Kinds of values that are not tensors.
+/// Types of compile-time values.
 const KINDS: [&str; 4] = ["int", "float", "bool", "string"];
 
 /// The bounds of a `where` clause.
@@ -61,27 +61,27 @@ pub(crate) fn is_tensor_type(ty: &Type, bounds: &Bounds) -> bool {
 }
 
 impl Checker<'_> {
-    /// What the name of a type stands for here.
-    fn head(&mut self, name: &Name, scalar: bool, bounds: &Bounds) -> Option<Head> {
+    /// Resolves the name of a type.
+    fn head(&mut self, name: &Name, scalar: bool, bounds: &Bounds) -> Option<TypeName> {
         if let Some(binding) = self.frame().find(&name.text) {
             let (value, declared) = (binding.value.clone(), binding.span);
             match value {
                 Value::DType(dtype) => {
                     self.mark_used(declared);
-                    return Some(Head::DType(dtype));
+                    return Some(TypeName::DType(dtype));
                 }
                 Value::Poison => return None,
                 _ => {}
             }
         }
         if let Some(class) = bounds.get(&name.text) {
-            return Some(Head::Variable(*class));
+            return Some(TypeName::Variable(*class));
         }
         if scalar && let Some(kind) = KINDS.into_iter().find(|k| *k == name.text) {
-            return Some(Head::Kind(kind));
+            return Some(TypeName::Kind(kind));
         }
         if let Some(dtype) = DType::from_name(&name.text) {
-            return Some(Head::DType(dtype));
+            return Some(TypeName::DType(dtype));
         }
         let names = DType::ALL.iter().map(|d| d.name());
         let near = nearest(
@@ -152,17 +152,19 @@ impl Checker<'_> {
             return Value::Poison;
         };
         match head {
-            Head::Kind(kind) => self.match_kind(name, kind, value, span),
-            Head::DType(_) | Head::Variable(_) => self.match_tensor(name, ty, head, value, span),
+            TypeName::Kind(kind) => self.match_kind(name, kind, value, span),
+            TypeName::DType(_) | TypeName::Variable(_) => {
+                self.match_tensor(name, ty, head, value, span)
+            }
         }
     }
 
     fn match_kind(&mut self, name: &Name, kind: &str, value: Value, span: Span) -> Value {
-        let wanted = match kind {
-            "int" => "a whole number",
+        let expected = match kind {
+            "int" => "an integer",
             "float" => "a number",
             "bool" => "`true` or `false`",
-            _ => "a text",
+            _ => "a string",
         };
         match (kind, value) {
             (_, Value::Poison) => Value::Poison,
@@ -173,12 +175,12 @@ impl Checker<'_> {
                 None => value,
             },
             ("bool", Value::Bool(b)) => Value::Bool(b),
-            ("string", Value::Text(t)) => Value::Text(t),
+            ("string", Value::Str(t)) => Value::Str(t),
             ("int", other @ Value::Float(_)) => {
                 self.as_size(other, span, &format!("`{}`", name.text));
                 Value::Poison
             }
-            (_, other) => self.wrong_kind(span, &format!("{wanted} for `{}`", name.text), &other),
+            (_, other) => self.wrong_kind(span, &format!("{expected} for `{}`", name.text), &other),
         }
     }
 
@@ -186,15 +188,15 @@ impl Checker<'_> {
         &mut self,
         name: &Name,
         ty: &Type,
-        head: Head,
+        head: TypeName,
         value: Value,
         span: Span,
     ) -> Value {
         let natural = match (&head, &value) {
-            (Head::DType(dtype), _) => *dtype,
-            (Head::Variable(_), Value::Tensor(t)) => t.ty.dtype,
-            (Head::Variable(Class::Int), _) => DType::I64,
-            (Head::Variable(Class::Float), _) => DType::F32,
+            (TypeName::DType(dtype), _) => *dtype,
+            (TypeName::Variable(_), Value::Tensor(t)) => t.ty.dtype,
+            (TypeName::Variable(Class::Int), _) => DType::I64,
+            (TypeName::Variable(Class::Float), _) => DType::F32,
             _ => value.natural_dtype(),
         };
         if let Value::None = value {
@@ -205,19 +207,19 @@ impl Checker<'_> {
         };
         let found = tensor.ty.dtype;
         match head {
-            Head::DType(wanted) if wanted != found => {
-                let message = format!("`{}` must have `{wanted}` elements", name.text);
+            TypeName::DType(expected) if expected != found => {
+                let message = format!("`{}` must have `{expected}` elements", name.text);
                 let origin = match DType::from_name(&ty.name.text) {
                     Some(_) => None,
                     None => Some(format!(
-                        "`{}` is `{wanted}` because of an argument before it",
+                        "`{}` is `{expected}` because of an argument before it",
                         ty.name.text
                     )),
                 };
                 let mut error = Diagnostic::new(Code::DtypeMismatch, span, message)
                     .label(format!("this is `{}`", tensor.ty))
                     .help(format!(
-                        "nothing is converted silently: write `cast({}, {wanted})`",
+                        "nothing is converted silently: write `cast({}, {expected})`",
                         self.shown(span)
                     ));
                 if let Some(origin) = origin {
@@ -225,7 +227,7 @@ impl Checker<'_> {
                 }
                 return self.fail(error);
             }
-            Head::Variable(class) if !class.contains(found) => {
+            TypeName::Variable(class) if !class.contains(found) => {
                 let message = format!("`{}` must have {} elements", name.text, class_name(class));
                 let cast = if class == Class::Int { "i64" } else { "f32" };
                 let shown = self.shown(span);
@@ -243,7 +245,7 @@ impl Checker<'_> {
                         .help(format!("convert it: `cast({shown}, {cast})`")),
                 );
             }
-            Head::Variable(_) => {
+            TypeName::Variable(_) => {
                 self.bind_with(&ty.name, Value::DType(found), Target::Fixed("type"));
             }
             _ => {}
@@ -317,20 +319,20 @@ impl Checker<'_> {
             if i == rest_at {
                 continue;
             }
-            let place = if i < rest_at { i } else { i - 1 + skipped };
-            fine &= self.match_dim(name, dim, &dims[place], found, place, &written, span);
+            let axis = if i < rest_at { i } else { i - 1 + skipped };
+            fine &= self.match_dim(name, dim, &dims[axis], found, axis, &written, span);
         }
         fine
     }
 
-    #[allow(clippy::too_many_arguments)] // all of them are needed to say what is wrong
+    #[allow(clippy::too_many_arguments)] // all of them are needed for the message
     fn match_dim(
         &mut self,
         name: &Name,
         pattern: &DimExpr,
         found: &Dim,
         whole: &TensorType,
-        place: usize,
+        axis: usize,
         written: &str,
         span: Span,
     ) -> bool {
@@ -359,14 +361,14 @@ impl Checker<'_> {
             );
             return true;
         }
-        let Some(wanted) = self.size(expr, "a dimension") else {
+        let Some(expected) = self.size(expr, "a dimension") else {
             return false;
         };
-        if wanted == found.size {
+        if expected == found.size {
             return true;
         }
         let message = format!(
-            "`{}` has the wrong size in dimension {place}: expected {wanted}, found {}",
+            "`{}` has the wrong size in dimension {axis}: expected {expected}, found {}",
             name.text, found.size
         );
         self.report(
@@ -377,7 +379,7 @@ impl Checker<'_> {
         false
     }
 
-    /// A bare name that nothing is called yet: a dimension to bind.
+    /// An unbound bare name: a dimension to bind.
     fn unbound_name(&mut self, expr: &Expr) -> Option<Name> {
         let ExprKind::Name(text) = &expr.kind else {
             return None;
@@ -400,8 +402,8 @@ impl Checker<'_> {
         named: bool,
     ) -> Option<TensorType> {
         let dtype = match self.head(&ty.name, false, bounds)? {
-            Head::DType(dtype) => dtype,
-            Head::Variable(class) => {
+            TypeName::DType(dtype) => dtype,
+            TypeName::Variable(class) => {
                 // Only definitions that are checked on their own meet this.
                 let dtype = if class == Class::Int {
                     DType::I64
@@ -411,7 +413,7 @@ impl Checker<'_> {
                 self.bind_with(&ty.name, Value::DType(dtype), Target::Fixed("type"));
                 dtype
             }
-            Head::Kind(_) => unreachable!("kinds are asked for scalars only"),
+            TypeName::Kind(_) => unreachable!("kinds are asked for scalars only"),
         };
         let mut dims = Vec::new();
         for dim in ty.dims.as_deref().unwrap_or(&[]) {
@@ -453,7 +455,7 @@ impl Checker<'_> {
             }
             dims.push(match counted {
                 false => Dim::exact(size),
-                // The same capacity in one list of inputs means the same count.
+                // Inputs of one capacity share one run-time count.
                 true => {
                     let written = format!("<={size}");
                     Dim::at_most(size, Count(written.into()))

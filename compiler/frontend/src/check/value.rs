@@ -1,4 +1,4 @@
-//! What an expression stands for while a spec is checked.
+//! Values of the checker: compile-time values, and tensors by their type.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -23,14 +23,14 @@ impl Def {
     }
 }
 
-/// A value. Only tensors are left for run time; all else is known.
+/// A value. Only tensors are left for run time; everything else is known at compile time.
 #[derive(Debug, Clone)]
 pub(crate) enum Value {
     Tensor(Tensor),
     Int(Size),
     Float(f64),
     Bool(bool),
-    Text(Rc<str>),
+    Str(Rc<str>),
     DType(DType),
     None,
     /// `all_but_last`, as an argument for axes.
@@ -45,7 +45,7 @@ pub(crate) enum Value {
     Poison,
 }
 
-/// The elements of a list or a tuple, with how much there is in all of them together.
+/// The elements of a list or a tuple, with their total size.
 #[derive(Debug)]
 pub(crate) struct Elements {
     values: Vec<Value>,
@@ -67,12 +67,12 @@ impl Elements {
     }
 }
 
-/// How large a value is. Elements may be shared, so a small program can make a value that nobody could walk through.
+/// The size of a value as a tree. Elements may be shared, so a small program can build an exponentially large value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Extent {
-    /// How many values it holds, each as often as it occurs.
+    /// The number of values it holds, shared ones counted as often as they occur.
     pub weight: usize,
-    /// How deep they nest.
+    /// The nesting depth.
     pub depth: usize,
 }
 
@@ -103,17 +103,17 @@ pub(crate) struct Quantity {
     pub unit: Unit,
 }
 
-/// Something that can be called.
+/// A callable value.
 #[derive(Debug, Clone)]
 pub(crate) enum Callable {
     Def(Rc<Def>),
     Op(&'static Op),
     Builtin(Builtin),
-    /// A `layer`, by its place in the list of instances.
+    /// A `layer`, by its index in the list of instances.
     Instance(usize),
 }
 
-/// Functions that the checker itself answers.
+/// Builtin functions, evaluated by the checker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Builtin {
     ShapeOf,
@@ -162,25 +162,25 @@ impl Builtin {
     }
 }
 
-/// An initializer with its arguments, waiting for a shape.
+/// An initializer with its arguments, to be applied to a shape (a closure).
 #[derive(Debug)]
 pub(crate) enum InitValue {
-    /// The same number everywhere.
+    /// A constant fill.
     Fill(Value),
     /// An `init` of the language.
-    Def(Rc<Def>, Vec<Given>, Extent),
+    Def(Rc<Def>, Vec<ArgValue>, Extent),
 }
 
 impl InitValue {
-    pub(crate) fn of(def: Rc<Def>, given: Vec<Given>) -> InitValue {
+    pub(crate) fn of(def: Rc<Def>, given: Vec<ArgValue>) -> InitValue {
         let extent = Extent::around(given.iter().map(|g| &g.value));
         InitValue::Def(def, given, extent)
     }
 }
 
-/// An argument that was evaluated.
+/// An evaluated argument.
 #[derive(Debug, Clone)]
-pub(crate) struct Given {
+pub(crate) struct ArgValue {
     pub name: Option<crate::ast::Name>,
     pub value: Value,
     pub span: Span,
@@ -191,8 +191,8 @@ impl Value {
         Value::Int(Size::fixed(n))
     }
 
-    pub(crate) fn text(text: &str) -> Value {
-        Value::Text(text.into())
+    pub(crate) fn str(text: &str) -> Value {
+        Value::Str(text.into())
     }
 
     pub(crate) fn list(values: Vec<Value>) -> Value {
@@ -203,21 +203,21 @@ impl Value {
         Value::Tuple(Elements::shared(values))
     }
 
-    /// The dtype of a known value where nothing else decides it.
+    /// The default dtype of a compile-time value.
     pub(crate) fn natural_dtype(&self) -> DType {
         Value::common_dtype([self])
     }
 
-    /// The dtype that fits several values: a tensor's own, else floats where one is, else whole numbers, truths or texts.
+    /// The common dtype of several values (type promotion): a tensor's own, else float, integer, string or bool.
     pub(crate) fn common_dtype<'a>(values: impl IntoIterator<Item = &'a Value>) -> DType {
-        // How strongly a dtype speaks for the others.
+        // The promotion rank of a dtype.
         let mut strongest = (0, DType::F32);
         for value in values {
             let (strength, dtype) = match value {
                 Value::Tensor(t) => (5, t.ty.dtype),
                 Value::Float(_) => (4, DType::F32),
                 Value::Int(_) => (3, DType::I64),
-                Value::Text(_) => (2, DType::String),
+                Value::Str(_) => (2, DType::String),
                 Value::Bool(_) => (1, DType::Bool),
                 Value::List(list) | Value::Tuple(list) => match Value::common_dtype(list.iter()) {
                     DType::F32 => (4, DType::F32),
@@ -246,7 +246,7 @@ impl Value {
             | Value::Int(_)
             | Value::Float(_)
             | Value::Bool(_)
-            | Value::Text(_)
+            | Value::Str(_)
             | Value::DType(_)
             | Value::None
             | Value::AllButLast
@@ -264,14 +264,14 @@ impl Value {
         matches!(self, Value::Poison)
     }
 
-    /// What it is, for messages: `f32[2, 3]`, `the number 3`, `a list`.
+    /// A description for messages: `f32[2, 3]`, `the integer 3`, `a list of 2`.
     pub(crate) fn describe(&self) -> String {
         match self {
             Value::Tensor(t) => format!("`{}`", t.ty),
-            Value::Int(n) => format!("the whole number {n}"),
+            Value::Int(n) => format!("the integer {n}"),
             Value::Float(x) => format!("the number {x:?}"),
             Value::Bool(b) => format!("`{b}`"),
-            Value::Text(t) => format!("the text {}", crate::syntax::quote(t)),
+            Value::Str(t) => format!("the string {}", crate::syntax::quote(t)),
             Value::DType(d) => format!("the type `{d}`"),
             Value::None => "`none`".to_owned(),
             Value::AllButLast => "`all_but_last`".to_owned(),
@@ -297,7 +297,7 @@ impl Callable {
     }
 }
 
-/// Whether two known values are the same; `None` where that cannot be said.
+/// Whether two compile-time values are equal; `None` where that is undecided.
 pub(crate) fn same(a: &Value, b: &Value) -> Option<bool> {
     Some(match (a, b) {
         (Value::None, Value::None) => true,
@@ -311,7 +311,7 @@ pub(crate) fn same(a: &Value, b: &Value) -> Option<bool> {
             a.value()? as f64 == *b
         }
         (Value::Bool(a), Value::Bool(b)) => a == b,
-        (Value::Text(a), Value::Text(b)) => a == b,
+        (Value::Str(a), Value::Str(b)) => a == b,
         (Value::DType(a), Value::DType(b)) => a == b,
         (Value::List(a), Value::List(b)) | (Value::Tuple(a), Value::Tuple(b)) => {
             if a.len() != b.len() {

@@ -1,4 +1,4 @@
-//! Variables: their names and scopes, their initializers, layers and the blocks behind them.
+//! Variables: their names and scopes, their initializers, layers and their blocks.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
@@ -10,27 +10,27 @@ use crate::check::call::assign;
 use crate::check::items::plain;
 use crate::check::scope::{FrameKind, Target};
 use crate::check::types::{self, Bounds};
-use crate::check::value::{Callable, Def, Given, InitValue, Value};
-use crate::check::{Checker, MAX_DEPTH, statements};
+use crate::check::value::{ArgValue, Callable, Def, InitValue, Value};
+use crate::check::{Checker, MAX_EXPANSION_DEPTH, statements};
 use crate::diag::{Code, Diagnostic, nearest, one_of};
-use crate::typed::{self, Role, ValueId, VarId, What};
+use crate::typed::{self, NodeKind, Role, ValueId, VarId};
 
-/// All that a model or an update builds up besides its program.
+/// The store: the state that a model or an update accumulates besides its program.
 #[derive(Debug, Default)]
-pub(crate) struct World {
+pub(crate) struct Store {
     pub variables: Vec<typed::Variable>,
     by_name: HashMap<String, VarId>,
     /// Names taken in each scope.
-    children: BTreeMap<String, Taken>,
-    /// How many random operations each scope has.
+    children: BTreeMap<String, ScopeNames>,
+    /// The number of random operations in each scope.
     sites: BTreeMap<String, usize>,
     instances: Vec<Instance>,
-    /// What a scope's names stand for, for `head.kernel`.
+    /// The members of a scope, for `head.kernel`.
     members: HashMap<String, BTreeMap<String, Member>>,
     pub mode: typed::Mode,
-    /// Whether a loss, metric or output was refused.
+    /// Whether a loss, metric or output has an error.
     pub broken_results: bool,
-    /// The types of what is computed once a step.
+    /// The types of the values of the program of rates.
     pub rates: Vec<TensorType>,
     /// The update being expanded, where there is one.
     pub update: Update,
@@ -38,17 +38,17 @@ pub(crate) struct World {
 
 /// The names taken in a scope.
 #[derive(Debug, Default)]
-struct Taken {
+struct ScopeNames {
     names: HashSet<String>,
-    /// The number to try next behind a name.
+    /// The next suffix of a name.
     next: HashMap<String, usize>,
 }
 
-/// What the expansion of an optimizer builds up.
+/// The result of inlining an optimizer for one variable.
 #[derive(Debug, Default)]
 pub(crate) struct Update {
     /// The optimizer and its arguments; `None` for a definition that is checked on its own.
-    pub optimizer: Option<(Rc<Def>, Vec<Given>, Span)>,
+    pub optimizer: Option<(Rc<Def>, Vec<ArgValue>, Span)>,
     /// The name of the variable.
     pub variable: String,
     /// The type of `param`.
@@ -62,7 +62,7 @@ pub(crate) struct Update {
 #[derive(Debug)]
 struct Instance {
     def: Rc<Def>,
-    given: Vec<Given>,
+    given: Vec<ArgValue>,
     path: String,
     name: Name,
     called: bool,
@@ -74,8 +74,8 @@ enum Member {
     Layer(usize),
 }
 
-impl World {
-    /// Forgets what belongs to one run through the model; variables stay.
+impl Store {
+    /// Resets what belongs to one pass over the model; variables stay.
     pub(crate) fn start_mode(&mut self) {
         self.children.clear();
         self.sites.clear();
@@ -84,13 +84,13 @@ impl World {
         self.mode = typed::Mode::default();
     }
 
-    /// A name that is free in the scope, which is then taken.
+    /// Makes a name unique in its scope, and reserves it.
     fn unique(&mut self, parent: &str, base: &str) -> String {
         let scope = self.children.entry(parent.to_owned()).or_default();
         if scope.names.insert(base.to_owned()) {
             return base.to_owned();
         }
-        // The count goes on where it was, so that many layers of one kind take no longer each.
+        // The suffix goes on from the last one, so that many layers of one kind take linear time.
         let next = scope.next.entry(base.to_owned()).or_insert(1);
         loop {
             let name = format!("{base}_{next}");
@@ -101,7 +101,7 @@ impl World {
         }
     }
 
-    /// Forgets the names inside a scope, so that a second call finds the same ones.
+    /// Resets the names inside a scope, so that a second call of a layer gives equal ones.
     fn reopen(&mut self, path: &str) {
         let inside = format!("{path}/");
         self.children
@@ -121,7 +121,7 @@ impl Checker<'_> {
     /// The site of a random operation: its scope and its number there.
     pub(crate) fn random_site(&mut self, op: &str) -> String {
         let path = self.frame().path.clone();
-        let count = self.world.sites.entry(path.clone()).or_insert(0);
+        let count = self.store.sites.entry(path.clone()).or_insert(0);
         let site = match *count {
             0 => join(&path, op),
             n => format!("{}_{n}", join(&path, op)),
@@ -154,7 +154,7 @@ impl Checker<'_> {
                 "a slot cannot be declared inside a loop at run time",
             ));
         }
-        self.refuse_duplicate(&variable.name, word);
+        self.reject_duplicate(&variable.name, word);
         match variable.kind {
             VariableKind::Slot => self.slot(variable),
             VariableKind::Param => self.model_variable(variable, Role::Param),
@@ -166,7 +166,7 @@ impl Checker<'_> {
         let value = self.declare(variable, role);
         let (value, target) = match value {
             Some((id, ty)) => {
-                let read = self.emit_one(What::Read(id), ty, variable.name.span);
+                let read = self.emit_one(NodeKind::Read(id), ty, variable.name.span);
                 let target = match role {
                     Role::Param => Target::Fixed("trained parameter"),
                     Role::State => Target::State(id),
@@ -215,8 +215,8 @@ impl Checker<'_> {
             .map_or(variable.name.text.as_str(), |a| a.value.as_str());
         let name = join(&path, own);
         let init = self.eval(&variable.init);
-        if let Some(id) = self.world.by_name.get(&name).copied() {
-            let older = &self.world.variables[id.0 as usize];
+        if let Some(id) = self.store.by_name.get(&name).copied() {
+            let older = &self.store.variables[id.0 as usize];
             if older.span != variable.name.span || older.ty != declared {
                 let (place, older_ty) = (older.span, older.ty.clone());
                 let same_place = place == variable.name.span;
@@ -239,9 +239,9 @@ impl Checker<'_> {
             return Some((id, declared));
         }
         let init = self.initializer(init, &declared, &name, variable.init.span)?;
-        let id = VarId(self.world.variables.len() as u32);
-        self.world.by_name.insert(name.clone(), id);
-        self.world.variables.push(typed::Variable {
+        let id = VarId(self.store.variables.len() as u32);
+        self.store.by_name.insert(name.clone(), id);
+        self.store.variables.push(typed::Variable {
             name,
             role,
             ty: declared.clone(),
@@ -253,11 +253,11 @@ impl Checker<'_> {
     }
 
     fn add_member(&mut self, path: &str, name: &str, member: Member) {
-        let members = self.world.members.entry(path.to_owned()).or_default();
+        let members = self.store.members.entry(path.to_owned()).or_default();
         members.insert(name.to_owned(), member);
     }
 
-    /// A variable's shape must be numbers.
+    /// Rejects a variable with a symbolic shape.
     fn known_shape(&mut self, ty: &TensorType, name: &str, span: Span) -> Option<()> {
         let unknown = ty
             .shape
@@ -285,7 +285,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The program that makes a variable's first value.
+    /// The program of a variable's initial value.
     pub(crate) fn initializer(
         &mut self,
         value: Value,
@@ -309,7 +309,7 @@ impl Checker<'_> {
             }
         };
         if self.generic {
-            // Sizes are names here, so there is nothing to fill yet.
+            // Sizes are symbolic here, so there is nothing to fill.
             return Some(typed::Init {
                 name: title,
                 program: typed::Program::default(),
@@ -318,13 +318,13 @@ impl Checker<'_> {
         }
         let (result, program) = self.in_program(|c| {
             let mut made = Value::Init(source);
-            // An initializer may be made of another one, but not without end.
-            let mut rounds = 0;
+            // An initializer may evaluate to another one, up to a limit.
+            let mut depth = 0;
             while let Value::Init(init) = made {
-                rounds += 1;
+                depth += 1;
                 made = match &*init {
                     InitValue::Fill(number) => number.clone(),
-                    InitValue::Def(def, ..) if rounds > MAX_DEPTH => {
+                    InitValue::Def(def, ..) if depth > MAX_EXPANSION_DEPTH => {
                         let message = format!(
                             "`{}` is made of another initializer, and so on without end",
                             def.name()
@@ -346,7 +346,7 @@ impl Checker<'_> {
     fn run_init(
         &mut self,
         def: &Rc<Def>,
-        given: Vec<Given>,
+        given: Vec<ArgValue>,
         ty: &TensorType,
         name: &str,
         span: Span,
@@ -367,7 +367,7 @@ impl Checker<'_> {
         })
     }
 
-    /// A tensor of just that type, a number being repeated.
+    /// A tensor of exactly that type; a number is broadcast.
     fn filled(&mut self, made: Value, ty: &TensorType, span: Span) -> Option<ValueId> {
         let tensor = self.as_tensor(&made, ty.dtype, span)?;
         if *tensor.ty == *ty {
@@ -376,7 +376,7 @@ impl Checker<'_> {
         if tensor.ty.rank() == 0 && tensor.ty.dtype == ty.dtype {
             let op = trainspec_ir::ops::find("fill")?;
             let sizes: Vec<Size> = ty.shape.0.iter().map(|d| d.size.clone()).collect();
-            let given = [Self::sizes_value(&sizes), Value::Tensor(tensor)].map(|value| Given {
+            let given = [Self::sizes_value(&sizes), Value::Tensor(tensor)].map(|value| ArgValue {
                 name: None,
                 value,
                 span,
@@ -404,7 +404,7 @@ impl Checker<'_> {
     // ---- Blocks and layers ----
 
     /// A call without a name makes its own instance.
-    pub(crate) fn call_block(&mut self, def: &Rc<Def>, given: Vec<Given>, span: Span) -> Value {
+    pub(crate) fn call_block(&mut self, def: &Rc<Def>, given: Vec<ArgValue>, span: Span) -> Value {
         if !self.blocks_allowed(def, span) {
             return Value::Poison;
         }
@@ -415,7 +415,7 @@ impl Checker<'_> {
             .map_or(def.name(), |a| a.value.as_str())
             .to_owned();
         let parent = self.frame().path.clone();
-        let name = self.world.unique(&parent, &base);
+        let name = self.store.unique(&parent, &base);
         self.expand(
             def,
             FrameKind::Block,
@@ -460,7 +460,7 @@ impl Checker<'_> {
             return;
         }
         let twice = self.frame().find(&name.text).is_some();
-        self.refuse_duplicate(name, "layer");
+        self.reject_duplicate(name, "layer");
         let (callee, given) = match &value.kind {
             ExprKind::Postfix(base, ops) => match ops.split_last() {
                 Some((last, [])) => match &last.kind {
@@ -491,7 +491,7 @@ impl Checker<'_> {
             }
         };
         let parent = self.frame().path.clone();
-        let scope = self.world.unique(&parent, &name.text);
+        let scope = self.store.unique(&parent, &name.text);
         if scope != name.text && !twice {
             self.report(
                 Diagnostic::new(
@@ -505,8 +505,8 @@ impl Checker<'_> {
                 .help("choose another name for the layer"),
             );
         }
-        let index = self.world.instances.len();
-        self.world.instances.push(Instance {
+        let index = self.store.instances.len();
+        self.store.instances.push(Instance {
             def,
             given,
             path: join(&parent, &scope),
@@ -523,8 +523,13 @@ impl Checker<'_> {
     }
 
     /// Calls a layer: its tensors come from here, the rest from its declaration.
-    pub(crate) fn call_instance(&mut self, index: usize, given: Vec<Given>, span: Span) -> Value {
-        let instance = &mut self.world.instances[index];
+    pub(crate) fn call_instance(
+        &mut self,
+        index: usize,
+        given: Vec<ArgValue>,
+        span: Span,
+    ) -> Value {
+        let instance = &mut self.store.instances[index];
         let first_call = !instance.called;
         instance.called = true;
         let (def, path) = (instance.def.clone(), instance.path.clone());
@@ -548,7 +553,7 @@ impl Checker<'_> {
             .filter(|p| !is_tensor(p))
             .map(|p| p.name.text.as_str())
             .collect();
-        // What is given here may also name the others, and the declaration may name tensors.
+        // Arguments of the call may be named, and the declaration may name tensors.
         let here: Vec<&str> = tensors.iter().chain(&others).copied().collect();
         let there: Vec<&str> = others.iter().chain(&tensors).copied().collect();
         let positional = given.iter().filter(|g| g.name.is_none()).count();
@@ -575,7 +580,7 @@ impl Checker<'_> {
         for (names, slots, list) in [(&there, b, &declared), (&here, a, &given)] {
             for (name, slot) in names.iter().zip(slots) {
                 if let Some(i) = slot {
-                    all.push(Given {
+                    all.push(ArgValue {
                         name: Some(Name {
                             text: (*name).to_owned(),
                             span: list[i].span,
@@ -586,14 +591,14 @@ impl Checker<'_> {
             }
         }
         if !first_call {
-            self.world.reopen(&path);
+            self.store.reopen(&path);
         }
         self.expand(&def, FrameKind::Block, all, span, Some(path))
     }
 
     /// `head.kernel`
     pub(crate) fn instance_member(&mut self, index: usize, member: &Name) -> Value {
-        let instance = &self.world.instances[index];
+        let instance = &self.store.instances[index];
         if !instance.called {
             let name = instance.name.clone();
             return self.fail(
@@ -607,19 +612,19 @@ impl Checker<'_> {
                 )
                 .note_at(name.span, "declared here")
                 .help(format!(
-                    "use `{}.{}` behind the call `{}(...)`",
+                    "use `{}.{}` after the call `{}(...)`",
                     name.text, member.text, name.text
                 )),
             );
         }
         let path = instance.path.clone();
         let layer = instance.name.text.clone();
-        let members = self.world.members.get(&path).cloned().unwrap_or_default();
+        let members = self.store.members.get(&path).cloned().unwrap_or_default();
         match members.get(&member.text) {
             Some(Member::Layer(index)) => Value::Callable(Callable::Instance(*index)),
             Some(Member::Variable(id)) => {
-                let ty = self.world.variables[id.0 as usize].ty.clone();
-                self.emit_one(What::Read(*id), ty, member.span)
+                let ty = self.store.variables[id.0 as usize].ty.clone();
+                self.emit_one(NodeKind::Read(*id), ty, member.span)
             }
             None => {
                 let help = match nearest(&member.text, members.keys().map(String::as_str)) {
@@ -637,7 +642,7 @@ impl Checker<'_> {
     }
 }
 
-/// How many inputs and outputs one unit of a layer has, from the shape of its kernel.
+/// Fan-in and fan-out of a kernel, from its shape.
 fn fans(sizes: &[Size]) -> Option<(Size, Size)> {
     match sizes {
         [] => Some((Size::fixed(1), Size::fixed(1))),

@@ -1,11 +1,11 @@
-//! The codes: stable names of everything that can be wrong.
+//! Error codes: stable names of all errors and warnings.
 
-/// How bad a diagnostic is.
+/// The severity of a diagnostic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// The spec cannot be used.
     Error,
-    /// The spec can be used, but something in it is odd.
+    /// The spec can be used, but is probably not as intended.
     Warning,
 }
 
@@ -21,7 +21,7 @@ impl Severity {
 
 macro_rules! codes {
     ($($variant:ident $name:literal,)*) => {
-        /// What is wrong, as a stable name.
+        /// A stable error code.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[allow(missing_docs)] // `explain` documents each
         pub enum Code { $($variant,)* }
@@ -114,7 +114,7 @@ impl Code {
         Code::ALL.iter().copied().find(|c| c.name() == name)
     }
 
-    /// How bad it is.
+    /// The severity.
     pub fn severity(self) -> Severity {
         match self {
             Code::BroadcastWidens | Code::NoEffect | Code::Unused => Severity::Warning,

@@ -1,4 +1,4 @@
-//! What `trainspec explain CODE` prints.
+//! Explanations of error codes, for `trainspec explain CODE`.
 //!
 //! A paragraph, whose first sentence is also shown in the list of all codes; then, where a few lines can show it, a spec
 //! that is wrong and one that is right. A test checks both.

@@ -1,4 +1,4 @@
-//! What is told to the user: diagnostics, their codes, and how they are drawn.
+//! Diagnostics: errors and warnings, their codes, and their rendering.
 
 mod code;
 mod explain;
@@ -19,26 +19,26 @@ use trainspec_ir::Span;
 pub struct Diagnostic {
     /// The stable code.
     pub code: Code,
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
     /// The fact, in lower case.
     pub message: String,
-    /// Where it is, and what was found there. `None` for what has no place in a text, such as a wrong `--set`.
+    /// The primary span. `None` for an error outside of any source text, such as a wrong `--set`.
     pub span: Option<Span>,
-    /// What stands at the caret.
+    /// The label at the caret.
     pub label: String,
-    /// Other places involved.
+    /// Notes on other spans involved.
     pub notes: Vec<Note>,
-    /// What to do.
+    /// The suggested fix.
     pub help: Vec<String>,
 }
 
-/// Another place that has to do with an error, or a fact that has no place.
+/// A note of a diagnostic, with or without a span.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Note {
-    /// What is to be said of it.
+    /// The message.
     pub message: String,
-    /// Where it is.
+    /// Its span.
     pub span: Option<Span>,
 }
 
@@ -56,21 +56,21 @@ impl Diagnostic {
         }
     }
 
-    /// A diagnostic that points nowhere.
-    pub fn without_place(code: Code, message: impl Into<String>) -> Diagnostic {
+    /// A diagnostic without a span.
+    pub fn without_span(code: Code, message: impl Into<String>) -> Diagnostic {
         Diagnostic {
             span: None,
             ..Diagnostic::new(code, Span::default(), message)
         }
     }
 
-    /// Says what stands at the caret.
+    /// Sets the label at the caret.
     pub fn label(mut self, label: impl Into<String>) -> Diagnostic {
         self.label = label.into();
         self
     }
 
-    /// Points at another place.
+    /// Adds a note with a span.
     pub fn note_at(mut self, span: Span, message: impl Into<String>) -> Diagnostic {
         self.notes.push(Note {
             message: message.into(),
@@ -79,7 +79,7 @@ impl Diagnostic {
         self
     }
 
-    /// Adds a fact.
+    /// Adds a note without a span.
     pub fn note(mut self, message: impl Into<String>) -> Diagnostic {
         self.notes.push(Note {
             message: message.into(),
@@ -88,13 +88,13 @@ impl Diagnostic {
         self
     }
 
-    /// Says what to do.
+    /// Sets the suggested fix.
     pub fn help(mut self, help: impl Into<String>) -> Diagnostic {
         self.help.push(help.into());
         self
     }
 
-    /// Says what to do, where there is something to say.
+    /// Sets the suggested fix, where there is one.
     pub fn maybe_help(self, help: Option<String>) -> Diagnostic {
         match help {
             Some(help) => self.help(help),

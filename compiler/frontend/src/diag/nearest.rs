@@ -1,14 +1,14 @@
-//! "Did you mean": the nearest name by edit distance.
+//! "Did you mean": the nearest name by edit distance (optimal string alignment).
 
-/// Words longer than this are not compared, which takes the product of their lengths.
-const MAX_LENGTH: usize = 100;
+/// Longer words are not compared: the edit distance takes quadratic time.
+const MAX_WORD_LENGTH: usize = 100;
 
 /// The candidate that `word` was most likely meant to be, where one is near enough.
 pub(crate) fn nearest<'a>(
     word: &str,
     candidates: impl IntoIterator<Item = &'a str>,
 ) -> Option<&'a str> {
-    if word.len() > MAX_LENGTH {
+    if word.len() > MAX_WORD_LENGTH {
         return None;
     }
     let lower = word.to_lowercase();
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nearest_finds_a_swapped_pair_and_refuses_the_unlike() {
+    fn nearest_finds_a_transposition_and_rejects_unlike_words() {
         assert_eq!(nearest("dnese", ["dense", "conv2d"]), Some("dense"));
         assert_eq!(nearest("hidden", ["HIDDEN", "batch"]), Some("HIDDEN"));
         assert_eq!(nearest("x", ["yes", "softmax"]), None);

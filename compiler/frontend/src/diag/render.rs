@@ -1,4 +1,4 @@
-//! The one place that draws carets.
+//! Rendering of diagnostics as text with carets.
 
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
@@ -7,7 +7,7 @@ use trainspec_ir::Span;
 use crate::diag::{Diagnostic, Severity};
 use crate::source::Sources;
 
-/// How a diagnostic is drawn.
+/// The style of rendering.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
     /// Without colour.
@@ -33,7 +33,7 @@ pub fn render(sources: &Sources, diagnostic: &Diagnostic, style: Style) -> Strin
         }
         main = main.element(snippet(sources, span).annotation(annotation));
     }
-    // Notes in a row that have a place of their own become groups; facts stay with the title.
+    // Consecutive notes with a span become groups; notes without one stay with the title.
     let mut groups = Vec::new();
     for note in &diagnostic.notes {
         match note.span {
@@ -75,14 +75,14 @@ fn snippet<'a>(sources: &'a Sources, span: Span) -> Snippet<'a, annotate_snippet
         .path(source.name.as_str())
 }
 
-/// How many bytes of one span, and how many before and behind it, are drawn.
-const MAX_DRAWN: usize = 4 << 10;
+/// The number of bytes of one span, and of the text before and after it, that are drawn.
+const MAX_DRAWN_BYTES: usize = 4 << 10;
 
 /// The lines of the span, or what is near of them where they are very long.
 fn window(text: &str, span: Span) -> std::ops::Range<usize> {
     let drawn = drawn(text, span);
-    let from = near(text, drawn.start.saturating_sub(MAX_DRAWN));
-    let to = near(text, drawn.end + MAX_DRAWN);
+    let from = near(text, drawn.start.saturating_sub(MAX_DRAWN_BYTES));
+    let to = near(text, drawn.end + MAX_DRAWN_BYTES);
     let start = text[from..drawn.start]
         .rfind('\n')
         .map_or(from, |i| from + i + 1);
@@ -93,10 +93,10 @@ fn window(text: &str, span: Span) -> std::ops::Range<usize> {
 /// The part of the span that is drawn.
 fn drawn(text: &str, span: Span) -> std::ops::Range<usize> {
     let range = span.range();
-    range.start..range.end.min(near(text, range.start + MAX_DRAWN))
+    range.start..range.end.min(near(text, range.start + MAX_DRAWN_BYTES))
 }
 
-/// The last place between characters up to `at`.
+/// The last character boundary up to `at`.
 fn near(text: &str, at: usize) -> usize {
     let mut at = at.min(text.len());
     while !text.is_char_boundary(at) {

@@ -1,37 +1,37 @@
-//! Documents and how they are laid out (after Wadler, "A prettier printer", and Lindig's strict version of it).
+//! Pretty printer: documents and their layout (after Wadler, "A prettier printer", and Lindig's strict version of it).
 //!
-//! In: text with places where a line may end. Out: lines of at most [`WIDTH`] columns where that is possible. A group is
+//! In: text with possible line breaks. Out: lines of at most [`LINE_WIDTH`] columns where that is possible. A group is
 //! set on one line if it fits, else its own lines end; groups inside it decide for themselves.
 
 /// The columns of a line.
-pub(super) const WIDTH: usize = 110;
+pub(super) const LINE_WIDTH: usize = 110;
 /// The columns of one step of indentation.
-const STEP: usize = 4;
+const INDENT: usize = 4;
 
-/// A piece of a document.
+/// A document.
 pub(super) enum Doc {
-    /// Words without a line end.
+    /// Text without a line end.
     Text(String),
-    /// A comment behind something on its line. It ends the line, and its width does not count.
+    /// A trailing comment. It ends the line, and its width does not count.
     Comment(String),
-    /// A line end, or these words if the group is set on one line.
+    /// A line end, or this text if the group is set on one line.
     Line(&'static str),
     /// A line end in any case, with an empty line before the next if `blank`.
     Hard { blank: bool },
-    /// Words that stand only where the group is not set on one line.
+    /// Text that is written only where the group is not set on one line.
     IfBroken(String),
     /// Its lines begin one step further right.
     Indent(Nest),
-    /// Something that is set on one line if it fits.
+    /// A group: set on one line if it fits.
     Group(Nest),
-    /// A value behind `=`: behind a space if it fits there, else on a line of its own if that is enough to set it on one
-    /// line, else behind the space with line ends inside.
+    /// A value after `=`: after a space if it fits there, else on a line of its own if that is enough to set it on one
+    /// line, else after the space with line breaks inside.
     Hang(Nest),
 }
 
-/// Pieces in a row, and what is to be known of them before they are laid out.
+/// A sequence of documents, with properties computed before layout.
 pub(super) struct Nest {
-    parts: Vec<Doc>,
+    docs: Vec<Doc>,
     /// Whether a line ends in them in any case.
     broken: bool,
     /// Whether they hold a body in braces.
@@ -39,13 +39,13 @@ pub(super) struct Nest {
 }
 
 impl Nest {
-    pub(super) fn new(parts: Vec<Doc>) -> Nest {
+    pub(super) fn new(docs: Vec<Doc>) -> Nest {
         let mut nest = Nest {
-            parts: Vec::new(),
+            docs: Vec::new(),
             broken: false,
             braces: false,
         };
-        for part in &parts {
+        for part in &docs {
             match part {
                 Doc::Comment(_) | Doc::Hard { .. } => nest.broken = true,
                 Doc::Indent(inner) | Doc::Group(inner) | Doc::Hang(inner) => {
@@ -55,20 +55,20 @@ impl Nest {
                 Doc::Text(_) | Doc::Line(_) | Doc::IfBroken(_) => {}
             }
         }
-        nest.parts = parts;
+        nest.docs = docs;
         nest
     }
 
     /// Pieces that hold a body in braces.
-    pub(super) fn with_braces(parts: Vec<Doc>) -> Nest {
+    pub(super) fn with_braces(docs: Vec<Doc>) -> Nest {
         Nest {
             braces: true,
-            ..Nest::new(parts)
+            ..Nest::new(docs)
         }
     }
 }
 
-/// What is left to lay out: a piece, how far right its lines begin, and whether they are one line.
+/// A document left to lay out, with its indentation and whether it is flat (on one line).
 #[derive(Clone, Copy)]
 struct Task<'a> {
     doc: &'a Doc,
@@ -93,33 +93,34 @@ pub(super) fn layout(document: &[Doc]) -> String {
                     page.text(text);
                 }
             }
-            Doc::Indent(nest) => push(&mut tasks, &nest.parts, indent + STEP, flat),
+            Doc::Indent(nest) => push(&mut tasks, &nest.docs, indent + INDENT, flat),
             Doc::Group(nest) => {
-                let room = WIDTH.saturating_sub(page.column());
-                let flat = flat || !nest.broken && fits(room, &nest.parts, true, &tasks);
-                push(&mut tasks, &nest.parts, indent, flat);
+                let width_left = LINE_WIDTH.saturating_sub(page.column());
+                let flat = flat || !nest.broken && fits(width_left, &nest.docs, true, &tasks);
+                push(&mut tasks, &nest.docs, indent, flat);
             }
             Doc::Hang(nest) if flat => {
                 page.text(" ");
-                push(&mut tasks, &nest.parts, indent, true);
+                push(&mut tasks, &nest.docs, indent, true);
             }
             Doc::Hang(nest) => {
-                let here = WIDTH.saturating_sub(page.column() + 1);
-                let below = WIDTH.saturating_sub(indent + STEP);
-                let one_line = |room| !nest.broken && fits(room, &nest.parts, true, &tasks);
+                let here = LINE_WIDTH.saturating_sub(page.column() + 1);
+                let below = LINE_WIDTH.saturating_sub(indent + INDENT);
+                let one_line =
+                    |width_left| !nest.broken && fits(width_left, &nest.docs, true, &tasks);
                 let (flat, next_line) = if one_line(here) {
                     (true, false)
                 } else if one_line(below) {
                     (true, true)
                 } else {
-                    (false, !fits(here, &nest.parts, false, &tasks))
+                    (false, !fits(here, &nest.docs, false, &tasks))
                 };
                 if next_line {
-                    page.line(indent + STEP, false);
-                    push(&mut tasks, &nest.parts, indent + STEP, flat);
+                    page.line(indent + INDENT, false);
+                    push(&mut tasks, &nest.docs, indent + INDENT, flat);
                 } else {
                     page.text(" ");
-                    push(&mut tasks, &nest.parts, indent, flat);
+                    push(&mut tasks, &nest.docs, indent, flat);
                 }
             }
         }
@@ -127,15 +128,15 @@ pub(super) fn layout(document: &[Doc]) -> String {
     page.finish()
 }
 
-fn push<'a>(tasks: &mut Vec<Task<'a>>, parts: &'a [Doc], indent: usize, flat: bool) {
-    tasks.extend(parts.iter().rev().map(|doc| Task { doc, indent, flat }));
+fn push<'a>(tasks: &mut Vec<Task<'a>>, docs: &'a [Doc], indent: usize, flat: bool) {
+    tasks.extend(docs.iter().rev().map(|doc| Task { doc, indent, flat }));
 }
 
-/// Whether `parts`, all on one line or up to their first line end, and what follows them up to its first line end have
-/// `room`.
-fn fits(room: usize, parts: &[Doc], flat: bool, rest: &[Task<'_>]) -> bool {
-    let mut room = room;
-    let mut work: Vec<(&Doc, bool)> = parts.iter().rev().map(|doc| (doc, flat)).collect();
+/// Whether `docs`, all on one line or up to their first line end, and what follows them up to its first line end fit in
+/// `width_left` columns.
+fn fits(width_left: usize, docs: &[Doc], flat: bool, rest: &[Task<'_>]) -> bool {
+    let mut width_left = width_left;
+    let mut work: Vec<(&Doc, bool)> = docs.iter().rev().map(|doc| (doc, flat)).collect();
     let mut rest = rest.iter().rev();
     let mut in_rest = false;
     loop {
@@ -157,11 +158,11 @@ fn fits(room: usize, parts: &[Doc], flat: bool, rest: &[Task<'_>]) -> bool {
             Doc::Hang(_) if !flat_here => return true,
             Doc::Line(_) | Doc::Hard { .. } | Doc::Comment(_) => return true,
             Doc::Indent(nest) => {
-                work.extend(nest.parts.iter().rev().map(|doc| (doc, flat_here)));
+                work.extend(nest.docs.iter().rev().map(|doc| (doc, flat_here)));
                 0
             }
             Doc::Hang(nest) => {
-                work.extend(nest.parts.iter().rev().map(|doc| (doc, true)));
+                work.extend(nest.docs.iter().rev().map(|doc| (doc, true)));
                 1
             }
             Doc::Group(nest) => {
@@ -171,12 +172,12 @@ fn fits(room: usize, parts: &[Doc], flat: bool, rest: &[Task<'_>]) -> bool {
                     true => flat_here || !nest.broken && !nest.braces,
                     false => flat_here,
                 };
-                work.extend(nest.parts.iter().rev().map(|doc| (doc, one_line)));
+                work.extend(nest.docs.iter().rev().map(|doc| (doc, one_line)));
                 0
             }
         };
-        match room.checked_sub(width) {
-            Some(left) => room = left,
+        match width_left.checked_sub(width) {
+            Some(left) => width_left = left,
             None => return false,
         }
     }
@@ -236,7 +237,7 @@ impl Page {
         self.pending = Some(indent);
     }
 
-    /// Takes away the spaces before a line end; no token ends in one.
+    /// Removes trailing spaces; no token ends in one.
     fn trim(&mut self) {
         self.text.truncate(self.text.trim_end_matches(' ').len());
     }

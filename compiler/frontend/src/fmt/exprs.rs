@@ -5,7 +5,7 @@ use super::doc::{Doc, Nest};
 use crate::ast::*;
 use crate::syntax::string;
 
-/// What stands behind the last element of a list.
+/// The trailing comma of a list.
 #[derive(Clone, Copy)]
 enum Comma {
     /// A comma, if every element has its line.
@@ -19,7 +19,7 @@ impl Printer<'_> {
         self.token(&name.text);
     }
 
-    pub(super) fn text(&mut self, text: &Text) {
+    pub(super) fn text(&mut self, text: &StrLit) {
         self.rewritten(text.span, string::quote(&text.value));
     }
 
@@ -35,7 +35,7 @@ impl Printer<'_> {
         match &expr.kind {
             ExprKind::Number(number) => self.number(number),
             ExprKind::Quantity(number, unit) => self.quantity(number, *unit),
-            ExprKind::Text(value) => self.rewritten(expr.span, string::quote(value)),
+            ExprKind::Str(value) => self.rewritten(expr.span, string::quote(value)),
             ExprKind::Bool(value) => self.token(if *value { "true" } else { "false" }),
             ExprKind::Name(name) => self.token(name),
             ExprKind::Paren(inner) => {
@@ -61,7 +61,7 @@ impl Printer<'_> {
             ExprKind::Postfix(base, postfixes) => self.postfix(base, postfixes),
             ExprKind::Range(start, end) => self.range(Some(&**start), end.as_deref()),
             ExprKind::If(branches, otherwise) => self.choice(branches, otherwise.as_ref()),
-            ExprKind::Fold(fold) => self.fold(fold),
+            ExprKind::Loop(loop_expr) => self.loop_expr(loop_expr),
         }
     }
 
@@ -99,8 +99,8 @@ impl Printer<'_> {
         for (i, postfix) in postfixes.iter().enumerate() {
             match &postfix.kind {
                 PostfixKind::Call(arguments) => {
-                    // `hook "name" (...)`: not a call of a string, but arguments behind one.
-                    if i == 0 && matches!(base.kind, ExprKind::Text(_)) {
+                    // `hook "name" (...)`: not a call of a string, but arguments after one.
+                    if i == 0 && matches!(base.kind, ExprKind::Str(_)) {
                         self.push(" ");
                     }
                     self.arguments(arguments);
@@ -131,7 +131,7 @@ impl Printer<'_> {
     fn subscript(&mut self, subscript: &Subscript) {
         match &subscript.kind {
             SubscriptKind::Rest => self.token(".."),
-            SubscriptKind::Whole => self.token("_"),
+            SubscriptKind::Full => self.token("_"),
             SubscriptKind::At(position) => self.expr(position),
             SubscriptKind::Slice { start, end, step } => {
                 self.range(start.as_ref(), end.as_ref());
@@ -194,18 +194,18 @@ impl Printer<'_> {
         self.push(" ");
     }
 
-    fn fold(&mut self, fold: &Fold) {
+    fn loop_expr(&mut self, loop_expr: &Loop) {
         self.group_with_braces(|p| {
             p.group(|p| {
-                p.token(match fold.kind {
-                    FoldKind::For => "for",
-                    FoldKind::Scan => "scan",
+                p.token(match loop_expr.kind {
+                    LoopKind::For => "for",
+                    LoopKind::Scan => "scan",
                 });
                 p.push(" ");
-                p.pattern(&fold.pattern);
-                p.word_before("in", &fold.over);
+                p.pattern(&loop_expr.pattern);
+                p.word_before("in", &loop_expr.over);
                 p.indent(|p| {
-                    for (name, start) in &fold.carries {
+                    for (name, start) in &loop_expr.carries {
                         p.closing(",");
                         p.line(" ");
                         p.name(name);
@@ -214,7 +214,7 @@ impl Printer<'_> {
                 });
             });
             p.push(" ");
-            p.body(&fold.body);
+            p.body(&loop_expr.body);
         });
     }
 
@@ -240,7 +240,7 @@ impl Printer<'_> {
         }
     }
 
-    /// The value behind `=` or `<-`. A pipe begins on that line, so that its stages stand below each other.
+    /// The value after `=` or `<-`. A pipe begins on that line, so that its stages stand below each other.
     pub(super) fn value(&mut self, value: &Expr) {
         let stays = match &value.kind {
             ExprKind::Infix(_, rest) => rest.iter().any(|(op, _)| *op == InfixOp::Pipe),
@@ -249,7 +249,7 @@ impl Printer<'_> {
         self.hang(stays, |p| p.expr(value));
     }
 
-    /// Something behind `=`: on its line if it fits there or `stays`.
+    /// An expression after `=`: on its line if it fits there or `stays`.
     pub(super) fn hang(&mut self, stays: bool, print: impl FnOnce(&mut Self)) {
         self.read_gap();
         if !self.waiting.is_empty() {
@@ -261,8 +261,8 @@ impl Printer<'_> {
             self.push(" ");
             print(self);
         } else {
-            let parts = self.inside(print);
-            self.out.push(Doc::Hang(Nest::new(parts)));
+            let docs = self.inside(print);
+            self.out.push(Doc::Hang(Nest::new(docs)));
         }
     }
 

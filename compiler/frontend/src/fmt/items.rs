@@ -4,8 +4,8 @@ use super::doc::Doc;
 use super::{Blank, Printer};
 use crate::ast::*;
 
-/// Longer words of settings stand out of their column.
-const WIDEST_WORD: usize = 12;
+/// The longest word of a setting, in columns, to which values are aligned.
+const MAX_ALIGNED_WORD: usize = 12;
 
 impl Printer<'_> {
     pub(super) fn file(&mut self, file: &File) {
@@ -154,7 +154,7 @@ impl Printer<'_> {
             .iter()
             .filter(|s| has_value(s))
             .map(|s| s.word.text.len())
-            .filter(|length| *length <= WIDEST_WORD)
+            .filter(|length| *length <= MAX_ALIGNED_WORD)
             .max()
             .unwrap_or(0);
         self.group_with_braces(|p| {

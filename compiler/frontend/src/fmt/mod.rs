@@ -1,8 +1,8 @@
-//! A spec in its canonical layout.
+//! The formatter: a spec in its canonical layout.
 //!
-//! In: a text without syntax errors. Out: the same tokens and comments, laid out one way. What decides is the tree, with
+//! In: a text without syntax errors. Out: its tokens and comments in the canonical layout. What decides is the tree, with
 //! three exceptions that are the author's: an empty line between two statements stays, a comment stays on its line or on
-//! one of its own, and a short body in braces stays on one line if no line ends behind its `{`.
+//! one of its own, and a short body in braces stays on one line if no line ends after its `{`.
 //!
 //! The printer walks the tree and the text in step, token by token. So it knows what lies between any two tokens, and no
 //! comment can get lost. A comment waits until a line may end; where none may, it ends one.
@@ -10,15 +10,15 @@
 mod doc;
 mod exprs;
 mod items;
-mod notes;
 mod statements;
+mod trivia;
 
 use trainspec_ir::{FileId, Span};
 
 use crate::diag::{Code, Diagnostic};
 use crate::syntax;
 use doc::{Doc, Nest};
-use notes::{Gap, Note};
+use trivia::{Trivia, TriviaReader};
 
 /// The text in its canonical layout, or what is wrong with it. A byte order mark and carriage returns are repaired.
 ///
@@ -33,7 +33,7 @@ pub fn format(text: &str) -> Result<String, Vec<Diagnostic>> {
         return Err(errors);
     }
     let mut printer = Printer {
-        gap: Gap::new(text),
+        gap: TriviaReader::new(text),
         waiting: Vec::new(),
         out: Vec::new(),
     };
@@ -51,7 +51,7 @@ enum Blank {
 }
 
 impl Blank {
-    /// Whether there is one, where the text has so many line ends.
+    /// Whether there is one, given the number of line ends in the text.
     fn holds(self, line_ends: usize) -> bool {
         match self {
             Blank::None => false,
@@ -62,9 +62,9 @@ impl Blank {
 }
 
 struct Printer<'a> {
-    gap: Gap<'a>,
-    /// Comments that have been read and not yet written.
-    waiting: Vec<Note>,
+    gap: TriviaReader<'a>,
+    /// Trivia (comments) that have been read and not yet written.
+    waiting: Vec<Trivia>,
     out: Vec<Doc>,
 }
 
@@ -82,18 +82,18 @@ impl Printer<'_> {
     }
 
     fn group(&mut self, print: impl FnOnce(&mut Self)) {
-        let parts = self.inside(print);
-        self.out.push(Doc::Group(Nest::new(parts)));
+        let docs = self.inside(print);
+        self.out.push(Doc::Group(Nest::new(docs)));
     }
 
     fn group_with_braces(&mut self, print: impl FnOnce(&mut Self)) {
-        let parts = self.inside(print);
-        self.out.push(Doc::Group(Nest::with_braces(parts)));
+        let docs = self.inside(print);
+        self.out.push(Doc::Group(Nest::with_braces(docs)));
     }
 
     fn indent(&mut self, print: impl FnOnce(&mut Self)) {
-        let parts = self.inside(print);
-        self.out.push(Doc::Indent(Nest::new(parts)));
+        let docs = self.inside(print);
+        self.out.push(Doc::Indent(Nest::new(docs)));
     }
 
     // ---- Walking the text --------------------------------------------------------------------------------------------
@@ -108,7 +108,7 @@ impl Printer<'_> {
         self.gap.text[self.gap.at..].starts_with(token)
     }
 
-    /// Moves behind a token without writing it.
+    /// Moves past a token without writing it.
     fn skip(&mut self, token: &str) {
         assert!(
             self.at(token),
@@ -156,10 +156,10 @@ impl Printer<'_> {
 
     // ---- Writing comments --------------------------------------------------------------------------------------------
 
-    /// Writes the waiting comments. Where there were any, a line must end behind them.
+    /// Writes the waiting comments. Where there were any, a line must end after them.
     fn flush(&mut self) -> bool {
-        let notes = std::mem::take(&mut self.waiting);
-        for (i, note) in notes.iter().enumerate() {
+        let trivia = std::mem::take(&mut self.waiting);
+        for (i, note) in trivia.iter().enumerate() {
             if i == 0 && note.trailing {
                 self.out.push(Doc::Comment(note.text.clone()));
             } else {
@@ -167,7 +167,7 @@ impl Printer<'_> {
                 self.push(note.text.as_str());
             }
         }
-        !notes.is_empty()
+        !trivia.is_empty()
     }
 
     /// A place inside a statement where a line may end.
@@ -192,13 +192,13 @@ impl Printer<'_> {
     }
 
     /// Writes the comments before a statement or item: whether there were any, and what is to be said of empty lines
-    /// behind them.
+    /// after them.
     fn flush_between(&mut self, blank: Blank) -> (bool, Blank) {
         self.read_gap();
         let mut blank = blank;
-        let notes = std::mem::take(&mut self.waiting);
-        let any = !notes.is_empty();
-        for (i, note) in notes.into_iter().enumerate() {
+        let trivia = std::mem::take(&mut self.waiting);
+        let any = !trivia.is_empty();
+        for (i, note) in trivia.into_iter().enumerate() {
             if i == 0 && note.trailing {
                 self.out.push(Doc::Comment(note.text));
                 continue;

@@ -22,7 +22,7 @@ impl Printer<'_> {
     }
 
     /// Braces and `count` things between them, each printed by `each`. They may be set on one line if the text has no line
-    /// end behind the `{`.
+    /// end after the `{`.
     pub(super) fn braces(
         &mut self,
         count: usize,
@@ -165,7 +165,7 @@ impl Printer<'_> {
     }
 
     /// ` as "name"`
-    pub(super) fn alias(&mut self, alias: Option<&Text>) {
+    pub(super) fn alias(&mut self, alias: Option<&StrLit>) {
         if let Some(alias) = alias {
             self.word("as");
             self.text(alias);

@@ -1,4 +1,4 @@
-//! The state before the first step.
+//! The initial state: initializers of variables, slots, scalars and averages.
 
 use trainspec_ir::build::{Builder, Value};
 use trainspec_ir::graph::{Graph, Type};
@@ -6,13 +6,15 @@ use trainspec_ir::{DType, Span, TensorType};
 
 use crate::diag::{Code, Diagnostic};
 use crate::lower::program::{self, Values};
-use crate::lower::{Context, GLOBAL_STEP, GOOD_STEPS, LOSS_SCALE, MICRO, SEED, accumulated, step};
+use crate::lower::{
+    Context, GLOBAL_STEP, GOOD_STEPS, LOSS_SCALE, MICRO_STEP, SEED, accumulated, step,
+};
 use crate::typed::{Averaged, LossScale, Program, Train, ValueId};
 
 /// A graph whose results are the initial values of all state, by name: variables, slots, scalars of optimizers, averages and
 /// `global_step`.
 ///
-/// It draws random numbers keyed by the seed and the site alone, so a spec and a seed give the same values everywhere.
+/// Random numbers are keyed by the seed and the site alone, so a spec and a seed give the same values everywhere.
 pub fn initial(cx: &Context<'_>) -> Result<Graph, Diagnostic> {
     let b = Builder::new("initial");
     b.randomness(b.input(SEED, &Type::scalar(DType::I64)), &[]);
@@ -20,7 +22,7 @@ pub fn initial(cx: &Context<'_>) -> Result<Graph, Diagnostic> {
         let value = one(cx, &b, &variable.init.program, variable.init.value)?;
         b.result(&variable.name, value);
     }
-    // What depends on the step begins with that of the first.
+    // `step` is that of the first step.
     b.define_read(GLOBAL_STEP, b.int(DType::I64, 0));
     let mut none = |name: &str, _: &TensorType, span| Err(unknown(name, span));
     let rates = match &cx.spec.train {
@@ -57,16 +59,16 @@ pub fn initial(cx: &Context<'_>) -> Result<Graph, Diagnostic> {
     Ok(b.finish())
 }
 
-/// What training keeps besides slots and scalars.
+/// The state of training besides slots and scalars.
 fn of_training(cx: &Context<'_>, b: &Builder, train: &Train) -> Result<(), Diagnostic> {
     for average in &train.averages {
-        for kept in &average.kept {
-            let begins_as = match &average.source {
+        for state in &average.state {
+            let initial = match &average.source {
                 Averaged::Variable(var) => b.find_result(&cx.spec.variables[var.0 as usize].name),
                 Averaged::Value(..) => None,
             };
-            let zeros = || Ok(b.full(&cx.static_type(&kept.ty, average.span)?, 0.0));
-            b.result(&kept.name, begins_as.map_or_else(zeros, Ok)?);
+            let zeros = || Ok(b.full(&cx.static_type(&state.ty, average.span)?, 0.0));
+            b.result(&state.name, initial.map_or_else(zeros, Ok)?);
         }
     }
     if train.accumulate > 1 {
@@ -75,7 +77,7 @@ fn of_training(cx: &Context<'_>, b: &Builder, train: &Train) -> Result<(), Diagn
             let ty = cx.static_type(&variable.ty, variable.span)?;
             b.result(&accumulated(&variable.name), b.full(&ty, 0.0));
         }
-        b.result(MICRO, b.int(DType::I64, 0));
+        b.result(MICRO_STEP, b.int(DType::I64, 0));
     }
     if let Some(LossScale::Dynamic { initial, .. }) = train.loss_scale {
         b.result(LOSS_SCALE, b.scalar(cx.dtype(DType::F32), initial));

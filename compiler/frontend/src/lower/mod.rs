@@ -1,7 +1,8 @@
-//! Typed spec to graph: named dimensions get their sizes, and each program of the spec becomes primitives.
+//! Lowering of the typed spec to the graph IR: symbolic dimensions are bound to sizes, and operations become primitives.
 //!
 //! In: a typed spec and the sizes of its named dimensions. Out: a graph for one of its programs: the model in a mode, the
-//! training step, the initial state, a stage of the data. Differentiation happens here too, where the spec asks for it.
+//! training step, the initial state, a stage of the data. `grad` and the gradients of losses are lowered here too, by
+//! reverse-mode automatic differentiation of the graph.
 
 mod initial;
 mod names;
@@ -11,7 +12,7 @@ mod step;
 
 pub use initial::initial;
 pub use names::{dimension_names, dimensions_of_data};
-pub(crate) use step::wrongly_lazy;
+pub(crate) use step::lazy_errors;
 pub use step::{Step, apply_gradients, gradients, step, trained};
 
 use std::collections::BTreeMap;
@@ -29,36 +30,36 @@ pub const SEED: &str = "#seed";
 /// The name of the state that counts completed updates.
 pub const GLOBAL_STEP: &str = "global_step";
 
-/// The name of the state that counts the batches of a step that were seen, where a step has several; 0 between steps.
-pub const MICRO: &str = "#micro";
+/// The name of the state that counts the micro-batches seen of a step with gradient accumulation; 0 between steps.
+pub const MICRO_STEP: &str = "#micro";
 
-/// The name of the state that a dynamic loss scale is.
+/// The name of the state that holds a dynamic loss scale.
 pub const LOSS_SCALE: &str = "current_loss_scale";
 
 /// The name of the state that counts the steps since the last change of a dynamic loss scale.
 pub const GOOD_STEPS: &str = "good_steps";
 
-/// The name of the state in which the gradients of a variable are added up over the batches of a step; 0 between steps.
+/// The name of the gradient accumulator of a variable: the sum over the micro-batches of a step; 0 between steps.
 pub fn accumulated(variable: &str) -> String {
     format!("#accumulated/{variable}")
 }
 
-/// The sizes of named dimensions.
+/// The sizes of symbolic dimensions.
 pub type Binding = BTreeMap<String, i64>;
 
-/// What lowering needs to know.
+/// The context of lowering.
 #[derive(Debug, Clone, Copy)]
 pub struct Context<'a> {
     /// The spec.
     pub spec: &'a Spec,
-    /// The sizes of its named dimensions.
+    /// The sizes of its symbolic dimensions.
     pub binding: &'a Binding,
-    /// Whether all floats become f64, as a check of gradients needs it.
+    /// Whether all floats become f64, for gradient checking.
     pub widen: bool,
 }
 
 impl<'a> Context<'a> {
-    /// A context with the element types that the spec says.
+    /// A context without widening.
     pub fn new(spec: &'a Spec, binding: &'a Binding) -> Context<'a> {
         Context {
             spec,
@@ -67,7 +68,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// An element type, perhaps widened.
+    /// A dtype, widened where requested.
     fn dtype(&self, dtype: DType) -> DType {
         if self.widen && dtype.is_float() {
             DType::F64
@@ -76,7 +77,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// A size without names.
+    /// A symbolic size bound to a number.
     fn size(&self, size: &Size, span: Span) -> Result<i64, Diagnostic> {
         if let Some(known) = size.value() {
             return Ok(known);
@@ -96,7 +97,7 @@ impl<'a> Context<'a> {
         })
     }
 
-    /// A type without names; counts stay.
+    /// A type with its dimensions bound; run-time counts stay.
     fn bind(&self, ty: &TensorType, span: Span) -> Result<TensorType, Diagnostic> {
         let mut bound = ty.clone();
         bound.dtype = self.dtype(ty.dtype);
@@ -118,7 +119,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// The same as a type of the graph.
+    /// A bound type as a type of the graph.
     fn static_type(&self, ty: &TensorType, span: Span) -> Result<Type, Diagnostic> {
         Ok(Type::of(&self.bind(ty, span)?).expect("its dimensions are bound"))
     }
@@ -147,7 +148,7 @@ pub fn map(cx: &Context<'_>, program: &Program, value: ValueId) -> Result<Graph,
 }
 
 fn the_model<'a>(cx: &Context<'a>) -> Result<&'a Model, Diagnostic> {
-    let missing = || Diagnostic::without_place(Code::MissingItem, "the spec has no `model`");
+    let missing = || Diagnostic::without_span(Code::MissingItem, "the spec has no `model`");
     cx.spec.model.as_ref().ok_or_else(missing)
 }
 
@@ -181,7 +182,7 @@ fn bounded<'g>(value: Value<'g>, feature: Option<&Feature>, _span: Span) -> Valu
     }
 }
 
-/// Names what can be fetched.
+/// Names the results that can be fetched.
 fn results(b: &Builder, mode: &Mode, values: &program::Values<'_>) {
     let kinds = [
         ("loss", &mode.losses),

@@ -1,11 +1,11 @@
-//! The named dimensions of a spec.
+//! The symbolic dimensions of a spec, and their sizes in a data set.
 
 use std::collections::BTreeSet;
 
 use crate::lower::Binding;
 use crate::typed::Spec;
 
-/// The names of dimensions that the inputs of the model have, which must be bound before it is lowered.
+/// The symbolic dimensions of the inputs of the model, which must be bound before it is lowered.
 pub fn dimension_names(spec: &Spec) -> Vec<String> {
     let inputs = spec.model.iter().flat_map(|m| &m.inputs);
     let dims = inputs.flat_map(|f| &f.ty.shape.0);
@@ -16,7 +16,7 @@ pub fn dimension_names(spec: &Spec) -> Vec<String> {
     names.into_iter().collect()
 }
 
-/// The sizes of named dimensions that a data set gives, as far as its own are known.
+/// The sizes of symbolic dimensions as determined by a data set, as far as its own are static.
 pub fn dimensions_of_data(spec: &Spec, data: &str) -> Binding {
     let mut binding = Binding::new();
     let elements = spec

@@ -1,4 +1,4 @@
-//! One program of a typed spec.
+//! Lowering of one program of a typed spec, node by node.
 
 use std::collections::HashMap;
 
@@ -11,9 +11,9 @@ use trainspec_ir::{DType, Size, Span, Tensor, TensorType};
 use crate::check::code_of;
 use crate::diag::{Code, Diagnostic};
 use crate::lower::{Context, GLOBAL_STEP, SEED, scan};
-use crate::typed::{Const, Node, Operand, Program, ValueId, VarId, What};
+use crate::typed::{Const, Node, NodeKind, Operand, Program, ValueId, VarId};
 
-/// Where the values of inputs come from: name, bound type, place.
+/// Resolves an input: name, bound type, span.
 pub(super) type Inputs<'i, 'g> =
     dyn FnMut(&str, &TensorType, Span) -> Result<Value<'g>, Diagnostic> + 'i;
 
@@ -50,48 +50,48 @@ pub(super) fn nodes<'g>(
 ) -> Result<(), Diagnostic> {
     for node in nodes {
         b.at(node.span);
-        let results = match &node.what {
-            What::Input(name) => {
+        let results = match &node.kind {
+            NodeKind::Input(name) => {
                 let ty = cx.bind(&program.values[node.results.first.0 as usize], node.span)?;
                 vec![inputs(name, &ty, node.span)?]
             }
-            What::Const(known) => {
+            NodeKind::Const(known) => {
                 let ty = cx.bind(&program.values[node.results.first.0 as usize], node.span)?;
                 vec![constant(cx, b, known, ty.dtype, node.span)?]
             }
-            What::Step => vec![global_step(b).cast(cx.dtype(DType::F32))],
-            What::Read(var) => vec![read(cx, b, *var)?],
-            What::Write(var, value) => {
+            NodeKind::Step => vec![global_step(b).cast(cx.dtype(DType::F32))],
+            NodeKind::Read(var) => vec![read(cx, b, *var)?],
+            NodeKind::Write(var, value) => {
                 b.write(&cx.spec.variables[var.0 as usize].name, values.get(*value));
                 Vec::new()
             }
-            What::Op { op, operands, site } => {
+            NodeKind::Op { op, operands, site } => {
                 let results = call(cx, b, op, operands, site.as_deref(), values, node.span)?;
                 for (value, id) in results.iter().zip(node.results.iter()) {
                     b.name_counts(*value, &program.values[id.0 as usize]);
                 }
                 results
             }
-            What::Scan(scan) => scan::lower(cx, b, program, scan, node, values)?,
-            What::Grad { y, wrt, seed } => {
+            NodeKind::Scan(scan) => scan::lower(cx, b, program, scan, node, values)?,
+            NodeKind::Grad { y, wrt, seed } => {
                 let request = Request {
                     ys: vec![values.get(*y)],
                     xs: wrt.iter().map(|x| values.get(*x)).collect(),
                     seeds: vec![seed.map(|s| values.get(s))],
                     stops: Vec::new(),
                 };
-                let mut slopes = Vec::new();
-                for (x, slope) in request.xs.iter().zip(b.differentiate(&request)) {
-                    let Some(slope) = slope else {
+                let mut gradients = Vec::new();
+                for (x, gradient) in request.xs.iter().zip(b.differentiate(&request)) {
+                    let Some(gradient) = gradient else {
                         return Err(unconnected(node.span));
                     };
-                    let slope = slope.dense();
-                    b.same_counts(*x, slope);
-                    slopes.push(slope);
+                    let gradient = gradient.dense();
+                    b.same_counts(*x, gradient);
+                    gradients.push(gradient);
                 }
-                slopes
+                gradients
             }
-            What::Hessian { y, wrt } => {
+            NodeKind::Hessian { y, wrt } => {
                 vec![
                     b.hessian(values.get(*y), values.get(*wrt))
                         .ok_or_else(|| unconnected(node.span))?,
@@ -118,7 +118,7 @@ pub(super) fn global_step(b: &Builder) -> Value<'_> {
     b.read(GLOBAL_STEP, &Type::scalar(DType::I64))
 }
 
-/// What random draws are keyed by: the seed and the step, unless something else was set.
+/// The key of random draws (of the counter-based generator): the seed and the step, unless another was set.
 pub(super) fn randomness(b: &Builder) -> (Value<'_>, Vec<Value<'_>>) {
     if b.randomness_now().is_none() {
         let seed = b.input(SEED, &Type::scalar(DType::I64));
@@ -150,9 +150,9 @@ fn constant<'g>(
     Ok(match known {
         Const::Int(size) => b.int(dtype, cx.size(size, span)?),
         Const::Float(x) => b.scalar(dtype, *x),
-        Const::Bool(truth) => b.constant(Tensor::scalar(*truth)),
-        Const::Text(_) => {
-            let message = "texts are read in `data`, but not computed with";
+        Const::Bool(flag) => b.constant(Tensor::scalar(*flag)),
+        Const::Str(_) => {
+            let message = "strings are read in `data`, but not computed with";
             return Err(Diagnostic::new(Code::TypeMismatch, span, message));
         }
     })
@@ -173,7 +173,7 @@ fn call<'g>(
         given.push(match operand {
             Operand::Value(id) => Given::Value(values.get(*id)),
             Operand::Values(ids) => Given::Values(ids.iter().map(|id| values.get(*id)).collect()),
-            Operand::Known(arg) => Given::Known(known(cx, arg, span)?),
+            Operand::Attr(arg) => Given::Known(known(cx, arg, span)?),
         });
     }
     if op.random {
@@ -185,7 +185,7 @@ fn call<'g>(
             let diagnostic = Diagnostic::new(code_of(&error), span, error.message.clone());
             error.help.into_iter().fold(diagnostic, Diagnostic::help)
         })?;
-    // An operation that makes f32 unless told otherwise does so here too.
+    // An operation whose default dtype is f32 gives f32 here too.
     let widen = |value: Value<'g>| match cx.dtype(value.dtype()) {
         wide if wide == value.dtype() => value,
         wide => {
@@ -197,7 +197,7 @@ fn call<'g>(
     Ok(results.into_iter().map(widen).collect())
 }
 
-/// An argument without names.
+/// An attribute with its sizes bound.
 fn known(cx: &Context<'_>, arg: &Arg, span: Span) -> Result<Arg, Diagnostic> {
     let size = |s: &Size| Ok(Size::fixed(cx.size(s, span)?));
     Ok(match arg {

@@ -1,4 +1,4 @@
-//! Loops: what a round uses from outside becomes captures of the loop.
+//! Lowering of `scan` loops: free variables of the body become captures (closure conversion).
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use trainspec_ir::build::{Builder, Loop, Value};
 use crate::diag::{Code, Diagnostic};
 use crate::lower::program::{self, Values};
 use crate::lower::{Context, GLOBAL_STEP};
-use crate::typed::{Node, Operand, Program, Scan, ValueId, VarId, What};
+use crate::typed::{Node, NodeKind, Operand, Program, Scan, ValueId, VarId};
 
 /// Lowers a loop; gives its results.
 pub(super) fn lower<'g>(
@@ -18,11 +18,11 @@ pub(super) fn lower<'g>(
     node: &Node,
     values: &Values<'g>,
 ) -> Result<Vec<Value<'g>>, Diagnostic> {
-    let mut uses = Uses::default();
-    uses.round(scan);
+    let mut uses = FreeVariables::default();
+    uses.visit(scan);
     let over: Vec<Value<'g>> = scan.over.iter().map(|id| values.get(*id)).collect();
     let starts: Vec<Value<'g>> = scan.starts.iter().map(|id| values.get(*id)).collect();
-    let free: Vec<ValueId> = uses.used.difference(&uses.made).copied().collect();
+    let free: Vec<ValueId> = uses.used.difference(&uses.defined).copied().collect();
     let mut captures: Vec<Value<'g>> = free.iter().map(|id| values.get(*id)).collect();
     for var in &uses.reads {
         captures.push(program::read(cx, b, *var)?);
@@ -35,12 +35,12 @@ pub(super) fn lower<'g>(
         captures.push(*seed);
         captures.extend(numbers);
     }
-    // Counts that the round may need are captured with the values that have them.
+    // Run-time counts are captured with the values that have them.
     let counted: Vec<Value<'g>> = [&captures[..], &starts, &over].concat();
     let counts = b.counts_in(&counted);
     captures.extend(counts.iter().map(|(_, value)| *value));
     let used = over[0].tensor_type().shape.0[0].count.clone();
-    let walk = Loop {
+    let scan_loop = Loop {
         length: over[0].shape()[0],
         reverse: false,
         captures,
@@ -48,27 +48,27 @@ pub(super) fn lower<'g>(
         over,
     };
     let (outer_captures, outer_starts, outer_over) = (
-        walk.captures.clone(),
-        walk.starts.clone(),
-        walk.over.clone(),
+        scan_loop.captures.clone(),
+        scan_loop.starts.clone(),
+        scan_loop.over.clone(),
     );
 
     let mut failed = None;
-    let (finals, yields) = b.scan(walk, |round| {
-        let inner = round.position.builder();
+    let (finals, yields) = b.scan(scan_loop, |iteration| {
+        let inner = iteration.position.builder();
         outer_captures
             .iter()
-            .zip(&round.captures)
+            .zip(&iteration.captures)
             .for_each(|(from, to)| b.copy_counts(*from, *to, 0));
         outer_starts
             .iter()
-            .zip(&round.carries)
+            .zip(&iteration.carries)
             .for_each(|(from, to)| b.copy_counts(*from, *to, 0));
         outer_over
             .iter()
-            .zip(&round.elements)
+            .zip(&iteration.elements)
             .for_each(|(from, to)| b.copy_counts(*from, *to, 1));
-        let mut captured = round.captures.iter().copied();
+        let mut captured = iteration.captures.iter().copied();
         let mut known = Values::default();
         known
             .0
@@ -86,7 +86,7 @@ pub(super) fn lower<'g>(
         if let Some((_, numbers)) = &random {
             let mut keys: Vec<Value<'_>> = captured.by_ref().take(1 + numbers.len()).collect();
             let seed = keys.remove(0);
-            keys.push(round.position);
+            keys.push(iteration.position);
             inner.randomness(seed, &keys);
         }
         for ((count, _), value) in counts.iter().zip(captured) {
@@ -96,13 +96,13 @@ pub(super) fn lower<'g>(
             scan.carries
                 .iter()
                 .copied()
-                .zip(round.carries.iter().copied()),
+                .zip(iteration.carries.iter().copied()),
         );
         known.0.extend(
             scan.elements
                 .iter()
                 .copied()
-                .zip(round.elements.iter().copied()),
+                .zip(iteration.elements.iter().copied()),
         );
         let mut inputs = |name: &str, _: &_, span| {
             Err(Diagnostic::new(
@@ -115,15 +115,15 @@ pub(super) fn lower<'g>(
             program::nodes(cx, inner, program, &scan.body, &mut inputs, &mut known)
         {
             failed = Some(diagnostic);
-            return (round.carries, Vec::new());
+            return (iteration.carries, Vec::new());
         }
         let mut nexts: Vec<Value<'_>> = scan.nexts.iter().map(|id| known.get(*id)).collect();
         if let Some(count) = used.as_ref().and_then(|count| inner.find_count(count)) {
-            // Rounds behind the count change nothing.
-            let counts = round.position.less(count);
+            // Iterations past the count change nothing.
+            let counts = iteration.position.less(count);
             nexts = nexts
                 .iter()
-                .zip(&round.carries)
+                .zip(&iteration.carries)
                 .map(|(next, carry)| counts.select(*next, *carry))
                 .collect();
         }
@@ -139,32 +139,33 @@ pub(super) fn lower<'g>(
     Ok(results)
 }
 
-/// What a round uses.
+/// The free variables of a loop body, and the values it defines.
 #[derive(Debug, Default)]
-struct Uses {
+struct FreeVariables {
     used: BTreeSet<ValueId>,
-    made: BTreeSet<ValueId>,
+    defined: BTreeSet<ValueId>,
     reads: BTreeSet<VarId>,
     random: bool,
     step: bool,
 }
 
-impl Uses {
-    fn round(&mut self, scan: &Scan) {
-        self.made.extend(scan.elements.iter().chain(&scan.carries));
+impl FreeVariables {
+    fn visit(&mut self, scan: &Scan) {
+        self.defined
+            .extend(scan.elements.iter().chain(&scan.carries));
         self.used.extend(scan.nexts.iter().chain(&scan.yields));
         for node in &scan.body {
-            self.made.extend(node.results.iter());
-            match &node.what {
-                What::Input(_) | What::Const(_) => {}
-                What::Step => self.step = true,
-                What::Read(var) => {
+            self.defined.extend(node.results.iter());
+            match &node.kind {
+                NodeKind::Input(_) | NodeKind::Const(_) => {}
+                NodeKind::Step => self.step = true,
+                NodeKind::Read(var) => {
                     self.reads.insert(*var);
                 }
-                What::Write(_, value) => {
+                NodeKind::Write(_, value) => {
                     self.used.insert(*value);
                 }
-                What::Op { op, operands, .. } => {
+                NodeKind::Op { op, operands, .. } => {
                     self.random |= op.random;
                     for operand in operands {
                         match operand {
@@ -172,18 +173,18 @@ impl Uses {
                                 self.used.insert(*id);
                             }
                             Operand::Values(ids) => self.used.extend(ids),
-                            Operand::Known(_) => {}
+                            Operand::Attr(_) => {}
                         }
                     }
                 }
-                What::Scan(inner) => {
+                NodeKind::Scan(inner) => {
                     self.used.extend(inner.over.iter().chain(&inner.starts));
-                    self.round(inner);
+                    self.visit(inner);
                 }
-                What::Grad { y, wrt, seed } => {
+                NodeKind::Grad { y, wrt, seed } => {
                     self.used.extend([y].into_iter().chain(wrt).chain(seed))
                 }
-                What::Hessian { y, wrt } => self.used.extend([y, wrt]),
+                NodeKind::Hessian { y, wrt } => self.used.extend([y, wrt]),
             }
         }
     }

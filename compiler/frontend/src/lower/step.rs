@@ -1,8 +1,8 @@
-//! One step of training: the model, its gradients, the updates of the optimizers.
+//! The training step: forward pass, reverse-mode gradients, gradient processing, optimizer updates.
 //!
-//! The order of state: everything reads the state before the step; gradients are unscaled, averaged over the batches of a step,
-//! clipped; variables and slots are updated; scalars of optimizers advance; averages follow the new values; `global_step` grows by
-//! one. All of it takes effect together.
+//! The order of state: everything reads the state before the step; gradients are unscaled, averaged over the micro-batches of a
+//! step, clipped; variables and slots are updated; scalars of optimizers advance; moving averages follow the new values;
+//! `global_step` is incremented. All writes take effect together at the end of the step.
 
 use trainspec_ir::autodiff::{Cotangent, Request};
 use trainspec_ir::build::{Builder, Value};
@@ -16,32 +16,32 @@ use crate::typed::{Group, LossScale, Mode, Model, Role, Spec, Train, Update, Var
 
 mod apply;
 mod process;
-mod rows;
+mod row_wise;
 
-pub(crate) use rows::wrongly_lazy;
+pub(crate) use row_wise::lazy_errors;
 
 /// A step of training.
 #[derive(Debug, Clone)]
 pub struct Step {
-    /// What it computes. Besides the results of the model there are `schedule/NAME` and `gradient/VARIABLE`, the gradient before it
+    /// The graph. Besides the results of the model there are `schedule/NAME` and `gradient/VARIABLE`, the gradient before it
     /// is clipped; a sparse one has its rows beside it, as `gradient/VARIABLE#rows`.
     pub graph: Graph,
-    /// With `accumulate`, what is done with every batch of a step but the last: gradients are added up, nothing is updated.
+    /// With `accumulate`, the graph of each micro-batch of a step but the last: gradients are accumulated, nothing is updated.
     pub micro: Option<Graph>,
-    /// What is odd about it.
+    /// Warnings.
     pub warnings: Vec<Diagnostic>,
 }
 
 /// Lowers a step of training.
 pub fn step(cx: &Context<'_>) -> Result<Step, Diagnostic> {
-    let missing = || Diagnostic::without_place(Code::MissingItem, "the spec has no `train`");
+    let missing = || Diagnostic::without_span(Code::MissingItem, "the spec has no `train`");
     let train = cx.spec.train.as_ref().ok_or_else(missing)?;
     let model = the_model(cx)?;
     let micro = match train.accumulate {
         1 => None,
-        _ => Some(part(cx, train, model, true)?.0),
+        _ => Some(step_graph(cx, train, model, true)?.0),
     };
-    let (graph, warnings) = part(cx, train, model, false)?;
+    let (graph, warnings) = step_graph(cx, train, model, false)?;
     Ok(Step {
         graph,
         micro,
@@ -50,20 +50,20 @@ pub fn step(cx: &Context<'_>) -> Result<Step, Diagnostic> {
 }
 
 /// The gradients of a step: group, update, gradient.
-type Slopes<'a, 'g> = Vec<(&'a Group, &'a Update, Cotangent<'g>)>;
+type Gradients<'a, 'g> = Vec<(&'a Group, &'a Update, Cotangent<'g>)>;
 
-/// A step, or with `only_add` what it does with every batch but the last.
-fn part(
+/// The graph of a step, or with `accumulate_only` that of every micro-batch but the last.
+fn step_graph(
     cx: &Context<'_>,
     train: &Train,
     model: &Model,
-    only_add: bool,
+    accumulate_only: bool,
 ) -> Result<(Graph, Vec<Diagnostic>), Diagnostic> {
-    let b = Builder::new(if only_add { "micro" } else { "step" });
+    let b = Builder::new(if accumulate_only { "micro" } else { "step" });
     if train.accumulate > 1 {
-        // Batches of one step draw different numbers.
+        // Micro-batches of one step draw different random numbers.
         let seed = b.input(SEED, &Type::scalar(DType::I64));
-        b.randomness(seed, &[program::global_step(&b), process::micro(&b)]);
+        b.randomness(seed, &[program::global_step(&b), process::micro_step(&b)]);
     }
     let values = mode_values(cx, &b, model, &model.train)?;
     results(&b, &model.train, &values);
@@ -74,34 +74,34 @@ fn part(
     }
     let scale = process::loss_scale(cx, &b, train);
     let mut warnings = Vec::new();
-    let mut all: Slopes<'_, '_> = Vec::new();
+    let mut all: Gradients<'_, '_> = Vec::new();
     for group in &train.groups {
-        let found = slopes(cx, &b, &model.train, &values, group, scale)?;
+        let found = loss_gradients(cx, &b, &model.train, &values, group, scale)?;
         warnings.extend(unconnected(cx, group, &found)?);
         let updates = group.updates.iter().zip(found);
-        all.extend(updates.filter_map(|(update, slope)| Some((group, update, slope?))));
+        all.extend(updates.filter_map(|(update, gradient)| Some((group, update, gradient?))));
     }
     if let Some(scale) = scale {
         process::unscale(&mut all, scale);
     }
     b.at(Span::default());
     if train.accumulate > 1 {
-        process::accumulate(cx, &b, train, &mut all, only_add);
-        if only_add {
+        process::accumulate(cx, &b, train, &mut all, accumulate_only);
+        if accumulate_only {
             return Ok((b.finish(), warnings));
         }
     }
-    for (_, update, slope) in &all {
+    for (_, update, gradient) in &all {
         let name = format!("gradient/{}", name_of(cx, update.variable));
-        if let Cotangent::Sparse(rows) = slope {
+        if let Cotangent::Sparse(rows) = gradient {
             b.result(&format!("{name}#rows"), rows.masked().rows);
         }
-        b.result(&name, slope.dense());
+        b.result(&name, gradient.dense());
     }
-    let fine = matches!(train.loss_scale, Some(LossScale::Dynamic { .. }))
+    let finite = matches!(train.loss_scale, Some(LossScale::Dynamic { .. }))
         .then(|| process::all_finite(&b, &all));
     process::clip(cx, &b, train, &rates, &mut all)?;
-    let writer = process::Writer { b: &b, fine };
+    let writer = process::Writer { b: &b, finite };
     update(cx, &writer, train, &rates, all)?;
     process::average(cx, &writer, train, &rates, &values)?;
     count(&writer);
@@ -115,15 +115,19 @@ fn update<'g>(
     writer: &process::Writer<'g>,
     train: &Train,
     rates: &Values<'g>,
-    all: Slopes<'_, 'g>,
+    all: Gradients<'_, 'g>,
 ) -> Result<(), Diagnostic> {
-    // What may fail comes before anything is written.
+    // Everything fallible comes before the first write.
     let mut ready = Vec::new();
-    for (group, update, slope) in all {
-        ready.push((group, update, apply::Ready::new(cx, group, update, slope)?));
+    for (group, update, gradient) in all {
+        ready.push((
+            group,
+            update,
+            apply::AppliedGradient::new(cx, group, update, gradient)?,
+        ));
     }
-    for (group, update, slope) in ready {
-        apply::apply(cx, writer, group, update, rates, slope)?;
+    for (group, update, gradient) in ready {
+        apply::apply(cx, writer, group, update, rates, gradient)?;
     }
     let b = writer.b;
     for group in &train.groups {
@@ -138,7 +142,7 @@ fn update<'g>(
     Ok(())
 }
 
-/// One more step.
+/// Increments `global_step`.
 fn count(writer: &process::Writer<'_>) {
     let b = writer.b;
     b.at(Span::default());
@@ -146,15 +150,15 @@ fn count(writer: &process::Writer<'_>) {
     writer.write(GLOBAL_STEP, program::global_step(b) + one);
 }
 
-/// Lets a graph that is built elsewhere write what the optimizers of a spec make of gradients, one for each of the spec's updates in
-/// order: new values of variables and slots, of scalars, and of `global_step` where the step counts.
+/// Applies gradients (`apply_gradients` of TensorFlow's optimizers) in a graph that is built elsewhere, one gradient for
+/// each of the spec's updates in order: writes variables and slots, scalars, and `global_step` where the step counts.
 pub fn apply_gradients<'g>(
     cx: &Context<'_>,
     b: &'g Builder,
     gradients: &[Option<Cotangent<'g>>],
     counts: bool,
 ) -> Result<(), Diagnostic> {
-    let missing = || Diagnostic::without_place(Code::MissingItem, "the spec has no `train`");
+    let missing = || Diagnostic::without_span(Code::MissingItem, "the spec has no `train`");
     let train = cx.spec.train.as_ref().ok_or_else(missing)?;
     let mut none = |name: &str, _: &TensorType, span| Err(unknown_input(name, span));
     let rates = program::lower(cx, b, &train.rates, &mut none)?;
@@ -163,8 +167,8 @@ pub fn apply_gradients<'g>(
         own.map(move |update| (group, update))
     });
     let given = updates.zip(gradients);
-    let all = given.filter_map(|((group, update), slope)| Some((group, update, (*slope)?)));
-    let writer = process::Writer { b, fine: None };
+    let all = given.filter_map(|((group, update), gradient)| Some((group, update, (*gradient)?)));
+    let writer = process::Writer { b, finite: None };
     update(cx, &writer, train, &rates, all.collect())?;
     if counts {
         count(&writer);
@@ -189,24 +193,24 @@ pub fn gradients(cx: &Context<'_>) -> Result<Graph, Diagnostic> {
             .collect();
         let reads = variables.iter().map(|v| program::read(cx, &b, *v));
         let xs: Vec<Value<'_>> = reads.collect::<Result<_, _>>()?;
-        for (variable, slope) in variables.iter().zip(b.gradients(&[values.get(*id)], &xs)) {
+        for (variable, gradient) in variables.iter().zip(b.gradients(&[values.get(*id)], &xs)) {
             let name = format!("gradient/{loss}/{}", name_of(cx, *variable));
-            if let Some(Cotangent::Sparse(rows)) = slope {
+            if let Some(Cotangent::Sparse(rows)) = gradient {
                 b.result(&format!("{name}#indices"), rows.indices);
                 b.result(&format!("{name}#rows"), rows.rows);
                 if let Some(count) = rows.count {
                     b.result(&format!("{name}#count"), count);
                 }
             }
-            if let Some(slope) = slope {
-                b.result(&name, slope.dense());
+            if let Some(gradient) = gradient {
+                b.result(&name, gradient.dense());
             }
         }
     }
     Ok(b.finish())
 }
 
-/// Which variables are trained to make which loss smaller. Without `train`, all parameters for each loss.
+/// The trained variables, each with the loss it minimizes. Without `train`, all parameters for each loss.
 pub fn trained(spec: &Spec) -> Vec<(String, VarId)> {
     match &spec.train {
         Some(train) if !train.groups.is_empty() => {
@@ -234,7 +238,7 @@ pub fn trained(spec: &Spec) -> Vec<(String, VarId)> {
 }
 
 /// The gradient of the group's loss with respect to each of its variables.
-fn slopes<'g>(
+fn loss_gradients<'g>(
     cx: &Context<'_>,
     b: &'g Builder,
     mode: &Mode,
@@ -263,16 +267,16 @@ fn slopes<'g>(
     }))
 }
 
-/// Variables that the loss does not depend on: odd, and wrong where it depends on none.
+/// Variables that the loss does not depend on: a warning, and an error where it depends on none.
 fn unconnected(
     cx: &Context<'_>,
     group: &Group,
-    slopes: &[Option<Cotangent<'_>>],
+    gradients: &[Option<Cotangent<'_>>],
 ) -> Result<Vec<Diagnostic>, Diagnostic> {
     let lost: Vec<VarId> = group
         .updates
         .iter()
-        .zip(slopes)
+        .zip(gradients)
         .filter(|(_, s)| s.is_none())
         .map(|(u, _)| u.variable)
         .collect();
@@ -302,7 +306,7 @@ fn input<'g>(
     cx: &Context<'_>,
     b: &'g Builder,
     group: &Group,
-    update: Option<(&Update, &apply::Ready<'g>)>,
+    update: Option<(&Update, &apply::AppliedGradient<'g>)>,
     rates: &Values<'g>,
     name: &str,
     ty: &TensorType,
@@ -312,14 +316,14 @@ fn input<'g>(
     if let Some(rate) = rate_of(name) {
         return Ok(rates.get(rate));
     }
-    if let Some((update, slope)) = update {
+    if let Some((update, gradient)) = update {
         match name {
-            "param" => return Ok(slope.old(program::read(cx, b, update.variable)?)),
-            "grad" => return Ok(slope.gradient()),
+            "param" => return Ok(gradient.old(program::read(cx, b, update.variable)?)),
+            "grad" => return Ok(gradient.gradient()),
             _ => {}
         }
         if let Some(slot) = update.slots.iter().find(|s| s.name == name) {
-            return Ok(slope.old(b.read(&slot.variable, &ty)));
+            return Ok(gradient.old(b.read(&slot.variable, &ty)));
         }
     }
     match group.scalars.iter().find(|s| s.source == name) {

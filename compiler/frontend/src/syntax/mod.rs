@@ -1,7 +1,7 @@
-//! Text to syntax tree.
+//! The parser: source text to AST.
 //!
-//! In: a text. Out: a tree with a span on every node, and all that is wrong with the text. A statement that does not
-//! parse becomes a `Bad` node, so that one mistake hides no other.
+//! In: a source text. Out: a tree with a span on every node, and all syntax errors. Error recovery: a statement that does
+//! not parse becomes a `Bad` node, so that one error hides no other.
 
 mod build;
 mod number;
@@ -12,7 +12,7 @@ pub(crate) mod string;
 
 pub(crate) use number::is_int;
 pub use number::{float_value, int_value};
-pub use scan::{Comment, MAX_DEPTH};
+pub use scan::{Comment, MAX_BRACKET_DEPTH};
 pub(crate) use string::quote;
 
 use pest::Parser;
@@ -21,10 +21,10 @@ use trainspec_ir::{FileId, Span};
 
 use crate::ast;
 use crate::diag::{Code, Diagnostic};
-use crate::source::MAX_BYTES;
+use crate::source::MAX_SOURCE_BYTES;
 
-/// How many mistakes of a text are told at once.
-const MAX_TOLD: usize = 100;
+/// The number of errors of a text that are reported at most.
+const MAX_REPORTED: usize = 100;
 
 /// A parsed text.
 #[derive(Debug, Clone, PartialEq)]
@@ -54,9 +54,9 @@ pub fn parse(file: FileId, text: &str) -> (Parsed, Vec<Diagnostic>) {
         },
         comments: Vec::new(),
     };
-    if text.len() > MAX_BYTES {
+    if text.len() > MAX_SOURCE_BYTES {
         let message = format!(
-            "this text has {} bytes; the limit is {MAX_BYTES}",
+            "this text has {} bytes; the limit is {MAX_SOURCE_BYTES}",
             text.len()
         );
         let place = Span::new(file, 0, 0);
@@ -82,7 +82,7 @@ pub fn parse(file: FileId, text: &str) -> (Parsed, Vec<Diagnostic>) {
             empty().file
         }
     };
-    // A line does not parse where a part of it had to be left out.
+    // A statement from which bad characters were blanked out does not parse.
     let line = |at: usize| {
         let start = text[..at].rfind('\n').map_or(0, |i| i + 1);
         start..=text[at..].find('\n').map_or(text.len(), |i| at + i)
@@ -98,7 +98,7 @@ pub fn parse(file: FileId, text: &str) -> (Parsed, Vec<Diagnostic>) {
     };
     errors.retain(|e| e.code != Code::Syntax || !on_odd_line(e));
     errors.sort_by_key(|e| e.span);
-    errors.truncate(MAX_TOLD);
+    errors.truncate(MAX_REPORTED);
     (
         Parsed {
             file,

@@ -1,6 +1,6 @@
-//! Number literals and their values.
+//! Numeric literals and their values.
 
-/// The value of a whole number; `None` where it does not fit, or is not whole.
+/// The value of an integer literal; `None` where it does not fit 64 bits, or is not an integer.
 ///
 /// ```
 /// use trainspec_frontend::syntax::int_value;
@@ -17,7 +17,7 @@ pub fn int_value(text: &str) -> Option<i64> {
     }
 }
 
-/// Whether the literal is written as a whole number.
+/// Whether the literal is an integer literal.
 pub(crate) fn is_int(text: &str) -> bool {
     text.starts_with("0x") || !text.contains(['.', 'e', 'E'])
 }

@@ -1,4 +1,4 @@
-//! A flat chain of operands and operators, grouped by how tightly the operators bind.
+//! Operator precedence: groups a flat chain of operands and operators.
 
 use crate::ast::{Expr, ExprKind, InfixOp};
 use crate::diag::{Code, Diagnostic};
@@ -46,7 +46,7 @@ fn level(
             Diagnostic::new(Code::Syntax, span, "comparisons do not chain")
                 .help("write `a < b && b < c`, or use parentheses"),
         );
-        // What a truth is compared with would only be told once more.
+        // The rest of the chain would only give follow-up errors.
         tail.truncate(1);
     }
     Expr {

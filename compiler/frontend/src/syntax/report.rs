@@ -1,4 +1,4 @@
-//! What to say of a text that does not parse.
+//! Syntax error messages: what was expected and what was found.
 
 use pest::Parser;
 use pest::error::{Error, ErrorVariant, InputLocation};
@@ -7,14 +7,14 @@ use trainspec_ir::{FileId, Span};
 
 use crate::diag::{Code, Diagnostic};
 
-/// Words kept for later editions.
-const LATER: [&str; 4] = ["cluster", "export", "precision", "quantize"];
-/// Words with a meaning of their own that no name may have.
-const TAKEN: [&str; 13] = [
+/// Keywords reserved for later editions.
+const FUTURE_KEYWORDS: [&str; 4] = ["cluster", "export", "precision", "quantize"];
+/// Keywords, which no name may be.
+const KEYWORDS: [&str; 13] = [
     "as", "const", "else", "false", "fn", "for", "if", "in", "let", "scan", "true", "use", "yield",
 ];
 
-/// What is wrong with the text at `span`, which should have been a `rule`.
+/// The diagnostic for the text at `span`, which does not parse as `rule`.
 pub(super) fn bad(file: FileId, text: &str, span: Span, rule: Rule) -> Diagnostic {
     match Grammar::parse(rule, &text[span.range()]) {
         Err(error) => failure(file, text, span.start as usize, &error),
@@ -40,14 +40,14 @@ pub(super) fn failure(file: FileId, text: &str, offset: usize, error: &Error<Rul
     }
     let token = token_at(text, at);
     let span = Span::new(file, at, at + token.len());
-    if LATER.contains(&token) {
+    if FUTURE_KEYWORDS.contains(&token) {
         let message = format!("`{token}` is reserved: it will be part of the language later");
         return Diagnostic::new(Code::ReservedWord, span, message)
             .help("choose another name, or leave the item out");
     }
-    let wants_name = expected.contains(&Rule::name);
-    if TAKEN.contains(&token)
-        && wants_name
+    let expects_name = expected.contains(&Rule::name);
+    if KEYWORDS.contains(&token)
+        && expects_name
         && !expected.contains(&Rule::expr)
         && !expected.contains(&Rule::paren)
     {
@@ -69,13 +69,13 @@ pub(super) fn failure(file: FileId, text: &str, offset: usize, error: &Error<Rul
         )
         .help("a doc comment stands before what it documents; other comments begin with `//`");
     }
-    let behind = skip_space(text, at + token.len());
-    let name = token_at(text, behind);
-    if token == "spec" && TAKEN.iter().chain(&LATER).any(|w| *w == name) {
+    let after = skip_space(text, at + token.len());
+    let name = token_at(text, after);
+    if token == "spec" && KEYWORDS.iter().chain(&FUTURE_KEYWORDS).any(|w| *w == name) {
         let message = format!("`{name}` has a meaning of its own and cannot be a name");
         return Diagnostic::new(
             Code::ReservedWord,
-            Span::new(file, behind, behind + name.len()),
+            Span::new(file, after, after + name.len()),
             message,
         )
         .help(format!("choose another name, such as `{name}_`"));
@@ -117,7 +117,7 @@ pub(super) fn foreign_word(text: &str, span: Span) -> Option<Diagnostic> {
     Some(Diagnostic::new(Code::Syntax, span, format!("`{word}` begins no statement")).help(help))
 }
 
-/// How an item or a statement is written that begins with this word.
+/// The syntax of the item or statement that begins with this keyword.
 fn form(word: &str) -> Option<&'static str> {
     Some(match word {
         "block" => "block name(x: f32[.., n]) { ... }",
@@ -180,7 +180,7 @@ fn token_at(text: &str, at: usize) -> &str {
     }
 }
 
-/// What the grammar would have taken, in words; `None` where that would not help.
+/// A description of the expected rules; `None` where that would not help.
 fn describe(expected: &[Rule]) -> Option<String> {
     let has = |rule: Rule| expected.contains(&rule);
     let mut words: Vec<&str> = Vec::new();
@@ -221,7 +221,7 @@ fn describe(expected: &[Rule]) -> Option<String> {
     (!words.is_empty()).then(|| words.join(" or "))
 }
 
-/// What somebody who comes from another language probably meant.
+/// Suggestions for syntax of other languages.
 fn advice(text: &str, at: usize, token: &str) -> Option<String> {
     let advice = match token {
         "=" => "an argument is named with a colon: `f(x: 1)`; a comparison is written `==`",
@@ -236,7 +236,7 @@ fn advice(text: &str, at: usize, token: &str) -> Option<String> {
         "#" => "comments begin with `//`",
         "and" => "write `&&`",
         "or" => "write `||`",
-        "not" => "the negation of a truth is written `!a`",
+        "not" => "the negation of a bool is written `!a`",
         "elif" => "write `else if`",
         "def" | "function" | "func" => "a function is written `fn name(x) = value;`",
         "class" | "struct" => "a part of a model with variables is a `block`",

@@ -1,7 +1,7 @@
-//! The pass over the characters that comes before the grammar.
+//! Lexical pre-scan: the pass over the characters before the grammar.
 //!
-//! In: a text. Out: its comments, what is wrong with its characters, and a text of the same length in which the wrong ones
-//! are blanked out. The grammar may then trust that brackets balance, that strings end and that nesting is bounded, which
+//! In: a text. Out: its comments, lexical errors, and a text of the same length in which bad characters are
+//! blanked out. The grammar may then trust that brackets balance, that strings end and that nesting is bounded, which
 //! keeps its recursion within the stack.
 
 use trainspec_ir::{FileId, Span};
@@ -9,11 +9,11 @@ use trainspec_ir::{FileId, Span};
 use crate::diag::{Code, Diagnostic};
 use crate::syntax::string;
 
-/// How deep brackets may nest.
-pub const MAX_DEPTH: usize = 100;
-/// How many bytes a string may have.
-const MAX_STRING: usize = 64 << 10;
-/// After so many errors the scan gives up.
+/// The depth to which brackets may nest.
+pub const MAX_BRACKET_DEPTH: usize = 100;
+/// The number of bytes a string may have.
+const MAX_STRING_BYTES: usize = 64 << 10;
+/// The number of errors after which the scan gives up.
 const MAX_ERRORS: usize = 20;
 
 /// A `//` comment that is not documentation.
@@ -21,7 +21,7 @@ const MAX_ERRORS: usize = 20;
 pub struct Comment {
     /// With its slashes, without the line end.
     pub text: String,
-    /// Where it stands.
+    /// Its span.
     pub span: Span,
     /// Whether nothing but space stands before it on its line.
     pub own_line: bool,
@@ -34,7 +34,7 @@ pub(crate) struct Scan {
     pub patched: Option<String>,
     /// Whether parsing makes no sense.
     pub stop: bool,
-    /// Where each `;` stands that is inside one pair of brackets: the ends of statements in the bodies of items.
+    /// The offset of each `;` inside one pair of brackets: the ends of statements in the bodies of items.
     pub ends: Vec<u32>,
     /// The insides of the bodies of models and definitions, which are parsed apart from the file.
     pub bodies: Vec<(usize, usize)>,
@@ -63,7 +63,7 @@ pub(crate) fn scan(file: FileId, text: &str) -> Scan {
     scanner.finish()
 }
 
-/// How far the scan has come in an item.
+/// The state of the scan within an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Item {
     /// Before its first word.
@@ -79,7 +79,7 @@ struct Scanner<'a> {
     text: &'a str,
     at: usize,
     open: Vec<(char, usize)>,
-    /// What kind of item stands here, outside of all brackets.
+    /// The state at the top level, outside of all brackets.
     item: Item,
     /// Byte ranges that the grammar must not see.
     blanks: Vec<(usize, usize)>,
@@ -191,7 +191,7 @@ impl Scanner<'_> {
             for (at, byte) in &self.swaps {
                 bytes[*at] = *byte;
             }
-            // Whole characters were replaced by spaces and the like, so this is UTF-8 still.
+            // Only complete characters were replaced by ASCII, so this is still UTF-8.
             self.out.patched = String::from_utf8(bytes).ok();
         }
         self.out
@@ -286,10 +286,10 @@ impl Scanner<'_> {
     }
 
     fn check_string(&mut self, start: usize, body: &str) {
-        if body.len() > MAX_STRING {
+        if body.len() > MAX_STRING_BYTES {
             self.out.stop = true;
             let message = format!(
-                "this string has {} bytes; the limit is {MAX_STRING}",
+                "this string has {} bytes; the limit is {MAX_STRING_BYTES}",
                 body.len()
             );
             self.error(
@@ -297,7 +297,7 @@ impl Scanner<'_> {
                 start,
                 start + 1,
                 &message,
-                "keep long texts in a file and name the file",
+                "keep long strings in a file and name the file",
             );
             return;
         }
@@ -382,7 +382,7 @@ impl Scanner<'_> {
                     "numbers carry no suffix: they take on the type of what they meet".to_owned()
                 }
             };
-            let message = format!("`{unit}` may not stand right behind a number");
+            let message = format!("`{unit}` may not stand right after a number");
             self.error(Code::NumberSuffix, suffix, self.at, &message, &help);
         }
     }
@@ -394,7 +394,7 @@ impl Scanner<'_> {
             return;
         }
         match c.is_alphabetic() {
-            // The grammar sees a name, and the rest of it is not told again.
+            // The grammar sees a name, and the rest of it is not reported again.
             true => self.foreign_name(start),
             false => self.blanks.push((start, self.at)),
         }
@@ -411,7 +411,7 @@ impl Scanner<'_> {
                 "strings are written in double quotes: \"text\""
             }
             '^' => "powers are written `pow(x, y)`",
-            '~' => "`!x` is the negation of a truth, `-x` of a number",
+            '~' => "`!x` is the negation of a bool, `-x` of a number",
             '?' => "a choice is written `if a { b } else { c }`, or `where(a, b, c)` for tensors",
             '\u{a0}' | '\u{2003}' | '\u{3000}' => "this is a special space; use an ordinary one",
             c if c.is_alphabetic() => "names are made of the letters a to z, digits and `_`",
@@ -426,7 +426,7 @@ impl Scanner<'_> {
         );
     }
 
-    /// A text in single quotes is one mistake; the grammar sees it in double quotes.
+    /// A string in single quotes is one error; the grammar sees it in double quotes.
     fn single_quoted(&mut self, start: usize) -> bool {
         let line = self.rest().lines().next().unwrap_or_default();
         let Some(length) = line
@@ -464,14 +464,14 @@ impl Scanner<'_> {
     }
 
     fn open(&mut self, bracket: char) {
-        if self.open.len() == MAX_DEPTH {
+        if self.open.len() == MAX_BRACKET_DEPTH {
             self.out.stop = true;
             self.error(
                 Code::TooDeep,
                 self.at,
                 self.at + 1,
-                &format!("brackets nest more than {MAX_DEPTH} deep here"),
-                "name inner parts with `let`, or move them into a `fn` or `block`",
+                &format!("brackets nest more than {MAX_BRACKET_DEPTH} deep here"),
+                "name subexpressions with `let`, or move them into a `fn` or `block`",
             );
             return;
         }
@@ -540,7 +540,7 @@ impl Scanner<'_> {
     }
 }
 
-/// A text without the bodies of its items, and where its bytes stand in the whole.
+/// A text without the bodies of its items, and the map of its offsets to the source text.
 pub(crate) struct Outline {
     pub text: String,
     /// For each gap: where it is in the outline, and how many bytes are left out up to its end.
@@ -565,7 +565,7 @@ impl Outline {
         }
     }
 
-    /// Where a byte of the outline stands in the whole.
+    /// The offset in the source text of a byte of the outline.
     pub(crate) fn place(&self, at: usize) -> usize {
         match self.gaps.partition_point(|(gap, _)| *gap < at) {
             0 => at,

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// The characters that the inside of a `"…"` stands for, or where it has an escape that is none.
+/// The characters that the inside of a `"…"` stands for, or the position of an invalid escape.
 pub(crate) fn unescape(body: &str) -> Result<String, Range<usize>> {
     let mut out = String::with_capacity(body.len());
     let mut at = 0;
@@ -68,7 +68,7 @@ pub(crate) fn literal_value(literal: &str) -> String {
     unescape(body).unwrap_or_else(|_| body.to_owned())
 }
 
-/// The canonical literal of a text.
+/// The canonical literal of a string.
 pub(crate) fn quote(value: &str) -> String {
     let mut out = String::with_capacity(value.len() + 2);
     out.push('"');

@@ -1,7 +1,7 @@
-//! The typed spec: what a checked spec says, with every dimension, dtype, variable and random site resolved.
+//! The typed spec (typed, inlined IR of a checked spec): every dimension, dtype, variable and random site is resolved.
 //!
-//! Calls of the language's own definitions are expanded: what is left are operations of the table, loops, and reads and
-//! writes of variables, in order. Dimensions that are known at run time only are still names.
+//! Calls of definitions are inlined: what is left are operations of the op table, loops, and reads and writes of
+//! variables, in order. Dimensions that are known at run time only are still symbolic.
 
 mod print;
 
@@ -28,13 +28,13 @@ pub struct Spec {
     pub model: Option<Model>,
     /// All variables of the model, in the order of their declaration.
     pub variables: Vec<Variable>,
-    /// How it is trained.
+    /// The training.
     pub train: Option<Train>,
     /// When and on what it is evaluated.
     pub evals: Vec<Eval>,
-    /// What goes on around a step.
+    /// The hooks that run around a step.
     pub hooks: Vec<Hook>,
-    /// What is read from an older checkpoint first.
+    /// Warm start: the variables taken from an older checkpoint.
     pub warm_start: Vec<Setting>,
 }
 
@@ -51,27 +51,27 @@ pub struct VarId(pub u32);
 pub struct Program {
     /// The type of every value, by [`ValueId`].
     pub values: Vec<Arc<TensorType>>,
-    /// What is computed.
+    /// The nodes.
     pub nodes: Vec<Node>,
 }
 
-/// One step of a program.
+/// One node of a program.
 #[derive(Debug, Clone)]
 pub struct Node {
-    /// What it does.
-    pub what: What,
-    /// The values it makes.
+    /// Its kind, with the operands.
+    pub kind: NodeKind,
+    /// Its results.
     pub results: Results,
-    /// Where it comes from.
+    /// Its source span.
     pub span: Span,
 }
 
-/// The values that a node makes, which are numbered in a row.
+/// The results of a node, which are numbered consecutively.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Results {
     /// The first of them.
     pub first: ValueId,
-    /// How many there are.
+    /// Their number.
     pub count: u32,
 }
 
@@ -82,10 +82,10 @@ impl Results {
     }
 }
 
-/// What a node does.
+/// The kinds of nodes.
 #[derive(Debug, Clone)]
-pub enum What {
-    /// An input, a feature, or another value that comes from outside, by name.
+pub enum NodeKind {
+    /// An input of the program, by name: a model input, a feature, a parameter, a gradient.
     Input(String),
     /// A constant.
     Const(Const),
@@ -93,7 +93,7 @@ pub enum What {
     Step,
     /// The value of a variable at the start of the step.
     Read(VarId),
-    /// Gives a variable a new value.
+    /// Assigns a variable.
     Write(VarId, ValueId),
     /// An operation.
     Op {
@@ -106,20 +106,20 @@ pub enum What {
     },
     /// One loop over leading dimensions.
     Scan(Box<Scan>),
-    /// The gradient of the sum of `y` (times `seed`).
+    /// The gradient of the sum of `y`, or the VJP with the cotangent `seed`.
     Grad {
-        /// What is differentiated.
+        /// The value that is differentiated.
         y: ValueId,
-        /// With respect to what; one result each.
+        /// The values to differentiate with respect to; one result each.
         wrt: Vec<ValueId>,
-        /// What flows into `y`.
+        /// The cotangent of `y`.
         seed: Option<ValueId>,
     },
-    /// The matrix of second derivatives of a scalar.
+    /// The Hessian of a scalar.
     Hessian {
-        /// What is differentiated.
+        /// The value that is differentiated.
         y: ValueId,
-        /// With respect to what.
+        /// The value to differentiate with respect to.
         wrt: ValueId,
     },
 }
@@ -127,14 +127,14 @@ pub enum What {
 /// A constant.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Const {
-    /// A whole number, perhaps one that a dimension decides.
+    /// An integer, possibly symbolic in the dimensions.
     Int(Size),
-    /// A number.
+    /// A float.
     Float(f64),
-    /// A truth.
+    /// A bool.
     Bool(bool),
-    /// A text.
-    Text(String),
+    /// A string.
+    Str(String),
 }
 
 /// An operand of an operation.
@@ -144,26 +144,26 @@ pub enum Operand {
     Value(ValueId),
     /// A list of tensors.
     Values(Vec<ValueId>),
-    /// Something that is known.
-    Known(Arg),
+    /// A compile-time attribute.
+    Attr(Arg),
 }
 
 /// A loop over the leading dimension of tensors.
 #[derive(Debug, Clone)]
 pub struct Scan {
-    /// The tensors that are walked.
+    /// The tensors that are scanned.
     pub over: Vec<ValueId>,
     /// Their slices, as the body sees them.
     pub elements: Vec<ValueId>,
-    /// The values carried into the first round.
+    /// The initial loop-carried values.
     pub starts: Vec<ValueId>,
-    /// The carried values, as the body sees them.
+    /// The loop-carried values, as the body sees them.
     pub carries: Vec<ValueId>,
-    /// One round.
+    /// The loop body.
     pub body: Vec<Node>,
-    /// What a round carries into the next.
+    /// The next loop-carried values.
     pub nexts: Vec<ValueId>,
-    /// What a round collects.
+    /// The values collected in every iteration.
     pub yields: Vec<ValueId>,
 }
 
@@ -172,13 +172,13 @@ pub struct Scan {
 pub struct DataSet {
     /// The name.
     pub name: String,
-    /// Where records come from.
+    /// The source of the records.
     pub source: Setting,
-    /// What is read from a record.
+    /// The features decoded from a record.
     pub features: Vec<Feature>,
-    /// What is done with them, in order.
+    /// The stages of the input pipeline, in order.
     pub stages: Vec<Stage>,
-    /// What comes out, by name.
+    /// The types of the resulting elements, by name.
     pub elements: BTreeMap<String, TensorType>,
 }
 
@@ -191,11 +191,11 @@ pub struct Feature {
     pub key: String,
     /// The type.
     pub ty: TensorType,
-    /// The range of its values: from, and up to but without.
+    /// The range of its values: start inclusive, end exclusive.
     pub bounds: Option<(i64, i64)>,
-    /// What it is where a record lacks it.
+    /// The default for a record that lacks it.
     pub default: Option<Constant>,
-    /// Where it is declared.
+    /// The span of its declaration.
     pub span: Span,
 }
 
@@ -204,16 +204,16 @@ pub struct Feature {
 pub enum Stage {
     /// Computes a feature.
     Map {
-        /// The feature that is made or replaced.
+        /// The feature that is added or replaced.
         name: String,
-        /// How; features are its inputs.
+        /// The program; features are its inputs.
         program: Program,
         /// Its value.
         value: ValueId,
     },
     /// Keeps records for which a value is true.
     Filter {
-        /// How it is computed.
+        /// The program.
         program: Program,
         /// Its value.
         value: ValueId,
@@ -225,7 +225,7 @@ pub enum Stage {
 /// The model in both modes.
 #[derive(Debug, Clone)]
 pub struct Model {
-    /// What comes in.
+    /// The inputs.
     pub inputs: Vec<Feature>,
     /// With `training` true.
     pub train: Mode,
@@ -240,20 +240,20 @@ pub struct Mode {
     pub program: Program,
     /// The losses by name; the only one may be called `loss`.
     pub losses: Vec<(String, ValueId)>,
-    /// What is averaged over an evaluation.
+    /// The metrics, which are averaged over an evaluation.
     pub metrics: Vec<(String, ValueId)>,
-    /// What a prediction gives.
+    /// The outputs of a prediction.
     pub outputs: Vec<(String, ValueId)>,
     /// The top-level `let`s, which can be fetched by name.
     pub lets: Vec<(String, ValueId)>,
 }
 
-/// What a variable is for.
+/// The role of a variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// Trained.
     Param,
-    /// Kept by a block.
+    /// State of a block, not trained.
     State,
 }
 
@@ -262,35 +262,35 @@ pub enum Role {
 pub struct Variable {
     /// The name, as checkpoints have it.
     pub name: String,
-    /// What it is for.
+    /// Its role.
     pub role: Role,
     /// The type.
     pub ty: TensorType,
-    /// How it begins.
+    /// Its initializer.
     pub init: Init,
-    /// Where it is declared.
+    /// The span of its declaration.
     pub span: Span,
 }
 
-/// How a variable begins.
+/// The initializer of a variable.
 #[derive(Debug, Clone)]
 pub struct Init {
-    /// The initializer's name, for people.
+    /// The name of the initializer, as printed.
     pub name: String,
-    /// How it is computed.
+    /// The program.
     pub program: Program,
     /// Its value.
     pub value: ValueId,
 }
 
-/// How a spec is trained.
+/// The training of a spec.
 #[derive(Debug, Clone)]
 pub struct Train {
     /// The data set.
     pub data: Option<String>,
     /// The seed of everything random.
     pub seed: i64,
-    /// Where to stop.
+    /// The stopping condition.
     pub until: Option<Interval>,
     /// How many micro-batches make a step.
     pub accumulate: i64,
@@ -302,45 +302,45 @@ pub struct Train {
     pub groups: Vec<Group>,
     /// The variables that are not trained.
     pub frozen: Vec<VarId>,
-    /// How gradients are bounded, in order.
+    /// The gradient clips, in order.
     pub clips: Vec<Clip>,
-    /// The moving averages that are kept.
+    /// The exponential moving averages.
     pub averages: Vec<Average>,
-    /// By what the loss is multiplied while gradients are computed.
+    /// The loss scale.
     pub loss_scale: Option<LossScale>,
 }
 
-/// A bound on gradients: of one variable, or of several together.
+/// A gradient clip: of one variable, or of several together.
 #[derive(Debug, Clone)]
 pub struct Clip {
-    /// As it is set.
+    /// The setting.
     pub setting: Setting,
     /// Whose gradients; they are the inputs `grad 0`, `grad 1` and so on of the program.
     pub variables: Vec<VarId>,
-    /// Whether the rows of a sparse gradient can stand for the whole.
+    /// Whether a sparse gradient can be clipped by its rows alone.
     pub by_rows: bool,
-    /// How it is computed.
+    /// The program.
     pub program: Program,
-    /// The bounded gradients.
+    /// The clipped gradients.
     pub values: Vec<ValueId>,
 }
 
-/// A moving average.
+/// An exponential moving average (EMA).
 #[derive(Debug, Clone)]
 pub struct Average {
-    /// What is averaged.
+    /// The averaged variable or value.
     pub source: Averaged,
-    /// What is kept: first the average itself.
-    pub kept: Vec<Kept>,
-    /// How it is computed; the inputs are `value` and what is kept, by name.
+    /// Its state, the average itself first.
+    pub state: Vec<AverageState>,
+    /// The program; the inputs are `value` and the state, by name.
     pub program: Program,
-    /// The new values of what is kept.
+    /// The new values of the state.
     pub values: Vec<ValueId>,
-    /// Where it is set.
+    /// The span of the setting.
     pub span: Span,
 }
 
-/// What is averaged.
+/// The source of a moving average.
 #[derive(Debug, Clone)]
 pub enum Averaged {
     /// A variable, as it is after the update.
@@ -349,9 +349,9 @@ pub enum Averaged {
     Value(String, ValueId),
 }
 
-/// Something that an average keeps from step to step.
+/// A state variable of an average: the shadow variable, or a bias-correction accumulator.
 #[derive(Debug, Clone)]
-pub struct Kept {
+pub struct AverageState {
     /// The name in the program.
     pub source: &'static str,
     /// The name, as checkpoints have it.
@@ -360,18 +360,18 @@ pub struct Kept {
     pub ty: TensorType,
 }
 
-/// By what a loss is multiplied while gradients are computed.
+/// Loss scaling: the factor of the loss while gradients are computed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum LossScale {
-    /// One number.
+    /// A constant scale.
     Fixed(f64),
-    /// As much as does not overflow.
+    /// A dynamic scale: grows while gradients are finite, shrinks when they are not.
     Dynamic {
         /// The first scale.
         initial: f64,
-        /// After so many good updates it grows.
+        /// After this many consecutive finite updates it grows.
         growth_steps: i64,
-        /// By what it grows and shrinks.
+        /// The factor by which it grows and shrinks.
         multiplier: f64,
     },
 }
@@ -391,7 +391,7 @@ pub struct Group {
     pub scalars: Vec<Scalar>,
     /// The update of each variable.
     pub updates: Vec<Update>,
-    /// Where it is set.
+    /// The span of the setting.
     pub span: Span,
 }
 
@@ -404,11 +404,11 @@ pub struct Scalar {
     pub source: String,
     /// The value before the first step.
     pub start: ValueId,
-    /// How the next value is computed.
+    /// The program of the next value.
     pub program: Program,
     /// The next value.
     pub next: ValueId,
-    /// Where it is declared.
+    /// The span of its declaration.
     pub span: Span,
 }
 
@@ -426,14 +426,14 @@ pub fn number_scalars(scalars: &mut [Scalar], taken: &mut BTreeSet<String>) {
     taken.append(&mut own);
 }
 
-/// How one variable is updated.
+/// The update rule of one variable.
 #[derive(Debug, Clone)]
 pub struct Update {
     /// The variable.
     pub variable: VarId,
     /// Its slots.
     pub slots: Vec<Slot>,
-    /// What is computed; its inputs are `param`, `grad`, slots, scalars and hyper-parameters, by name.
+    /// The program; its inputs are `param`, `grad`, slots, scalars and hyper-parameters, by name.
     pub program: Program,
     /// The new values: of `param` and of slots, by name, in order.
     pub writes: Vec<(String, ValueId)>,
@@ -448,20 +448,20 @@ pub struct Slot {
     pub variable: String,
     /// The type.
     pub ty: TensorType,
-    /// How it begins.
+    /// Its initializer.
     pub init: Init,
-    /// Where it is declared.
+    /// The span of its declaration.
     pub span: Span,
 }
 
-/// When something happens.
+/// An interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Interval {
-    /// After so many updates.
+    /// A number of updates.
     Steps(i64),
-    /// After so many passes over the data.
+    /// A number of passes over the data.
     Epochs(i64),
-    /// After so much time.
+    /// A duration in seconds.
     Seconds(f64),
 }
 
@@ -483,20 +483,20 @@ pub struct Eval {
 /// A hook.
 #[derive(Debug, Clone)]
 pub struct Hook {
-    /// What it is and its arguments.
+    /// The kind of hook and its arguments.
     pub setting: Setting,
-    /// What stands in its braces.
+    /// The nested settings.
     pub body: Vec<Setting>,
 }
 
-/// A word with its arguments, all of them known.
+/// A setting with its arguments, all of them compile-time constants.
 #[derive(Debug, Clone)]
 pub struct Setting {
     /// The word.
     pub word: String,
     /// The arguments by name, defaults filled in.
     pub arguments: Vec<(String, Constant)>,
-    /// Where it is.
+    /// Its source span.
     pub span: Span,
 }
 
@@ -510,27 +510,27 @@ impl Setting {
     }
 }
 
-/// Something known when a spec is checked.
+/// A compile-time constant, the value of a setting.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Constant {
     /// Nothing.
     None,
-    /// A whole number.
+    /// An integer.
     Int(Size),
-    /// A number.
+    /// A float.
     Float(f64),
-    /// A truth.
+    /// A bool.
     Bool(bool),
-    /// A text.
-    Text(String),
-    /// A word that is no text, such as the name of a loss.
-    Word(String),
+    /// A string.
+    Str(String),
+    /// A name or keyword, such as the name of a loss.
+    Name(String),
     /// An element type.
     DType(DType),
-    /// When something happens.
+    /// An interval.
     Interval(Interval),
-    /// A value of the program it stands beside (a schedule's, say).
+    /// A value of the program of rates, such as a schedule.
     Value(ValueId),
-    /// Several.
+    /// A list.
     List(Vec<Constant>),
 }

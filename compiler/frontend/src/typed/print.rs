@@ -1,4 +1,4 @@
-//! The typed spec as text, for `emit --stage typed` and for goldens.
+//! Textual form of the typed spec, for `emit --stage typed` and for goldens.
 
 use std::fmt::{self, Display, Formatter, Write};
 
@@ -200,8 +200,8 @@ fn write_train(out: &mut String, train: &Train, spec: &Spec) -> fmt::Result {
             Averaged::Value(name, value) => writeln!(out, "  average of {name} {value} {{")?,
         }
         write_nodes(out, 4, &average.program, &average.program.nodes, &[])?;
-        for (kept, value) in average.kept.iter().zip(&average.values) {
-            writeln!(out, "    {}: {} <- {value}", kept.name, kept.ty)?;
+        for (state, value) in average.state.iter().zip(&average.values) {
+            writeln!(out, "    {}: {} <- {value}", state.name, state.ty)?;
         }
         writeln!(out, "  }}")?;
     }
@@ -263,24 +263,24 @@ fn write_nodes(
             let results: Vec<ValueId> = node.results.iter().collect();
             write!(out, "{} = ", Ids(&results))?;
         }
-        match &node.what {
-            What::Input(name) => writeln!(out, "input {name} : {types}")?,
-            What::Const(value) => writeln!(out, "const {value} : {types}")?,
-            What::Step => writeln!(out, "step : {types}")?,
-            What::Read(var) => writeln!(out, "read {} : {types}", variable(var))?,
-            What::Write(var, value) => writeln!(out, "write {} <- {value}", variable(var))?,
-            What::Op { op, operands, site } => {
+        match &node.kind {
+            NodeKind::Input(name) => writeln!(out, "input {name} : {types}")?,
+            NodeKind::Const(value) => writeln!(out, "const {value} : {types}")?,
+            NodeKind::Step => writeln!(out, "step : {types}")?,
+            NodeKind::Read(var) => writeln!(out, "read {} : {types}", variable(var))?,
+            NodeKind::Write(var, value) => writeln!(out, "write {} <- {value}", variable(var))?,
+            NodeKind::Op { op, operands, site } => {
                 write!(out, "{}(", op.name)?;
                 let mut first = true;
                 for (param, operand) in op.params.iter().zip(operands) {
                     let text = match operand {
                         Operand::Value(v) => v.to_string(),
                         Operand::Values(v) => format!("[{}]", Ids(v)),
-                        Operand::Known(Arg::Absent) => continue,
-                        Operand::Known(arg) if param.default_arg().as_ref() == Some(arg) => {
+                        Operand::Attr(Arg::Absent) => continue,
+                        Operand::Attr(arg) if param.default_arg().as_ref() == Some(arg) => {
                             continue;
                         }
-                        Operand::Known(arg) => format!("{}: {}", param.name, Known(arg)),
+                        Operand::Attr(arg) => format!("{}: {}", param.name, AttrText(arg)),
                     };
                     write!(out, "{}{text}", if first { "" } else { ", " })?;
                     first = false;
@@ -291,15 +291,15 @@ fn write_nodes(
                 }
                 writeln!(out, " : {types}")?;
             }
-            What::Grad { y, wrt, seed } => {
+            NodeKind::Grad { y, wrt, seed } => {
                 write!(out, "grad({y}, wrt: {}", Ids(wrt))?;
                 if let Some(seed) = seed {
                     write!(out, ", seed: {seed}")?;
                 }
                 writeln!(out, ") : {types}")?;
             }
-            What::Hessian { y, wrt } => writeln!(out, "hessian({y}, wrt: {wrt}) : {types}")?,
-            What::Scan(scan) => {
+            NodeKind::Hessian { y, wrt } => writeln!(out, "hessian({y}, wrt: {wrt}) : {types}")?,
+            NodeKind::Scan(scan) => {
                 write!(out, "scan {} in {}", Ids(&scan.elements), Ids(&scan.over))?;
                 for (carry, start) in scan.carries.iter().zip(&scan.starts) {
                     write!(out, ", {carry} = {start}")?;
@@ -341,7 +341,7 @@ impl Display for Const {
             Const::Int(n) => write!(f, "{n}"),
             Const::Float(x) => write!(f, "{x:?}"),
             Const::Bool(b) => write!(f, "{b}"),
-            Const::Text(t) => f.write_str(&quote(t)),
+            Const::Str(t) => f.write_str(&quote(t)),
         }
     }
 }
@@ -365,9 +365,9 @@ impl Display for FeatureText<'_> {
     }
 }
 
-struct Known<'a>(&'a Arg);
+struct AttrText<'a>(&'a Arg);
 
-impl Display for Known<'_> {
+impl Display for AttrText<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self.0 {
             Arg::Absent => f.write_str("none"),
@@ -407,8 +407,8 @@ impl Display for Constant {
             Constant::Int(n) => write!(f, "{n}"),
             Constant::Float(x) => write!(f, "{x:?}"),
             Constant::Bool(b) => write!(f, "{b}"),
-            Constant::Text(t) => f.write_str(&quote(t)),
-            Constant::Word(w) => f.write_str(w),
+            Constant::Str(t) => f.write_str(&quote(t)),
+            Constant::Name(w) => f.write_str(w),
             Constant::DType(d) => write!(f, "{d}"),
             Constant::Interval(i) => write!(f, "{i}"),
             Constant::Value(v) => write!(f, "{v}"),

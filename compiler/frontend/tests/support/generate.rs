@@ -31,14 +31,14 @@ const DOCS: [&str; 4] = [
     "close",
 ];
 
-/// Decisions, one byte each. When they run out, everything is as small as it can be.
-pub(crate) struct Choices<'a> {
+/// Random decisions, one byte each. When they run out, everything is as small as it can be.
+pub(crate) struct Entropy<'a> {
     bytes: std::slice::Iter<'a, u8>,
 }
 
-impl<'a> Choices<'a> {
-    pub(crate) fn new(bytes: &'a [u8]) -> Choices<'a> {
-        Choices {
+impl<'a> Entropy<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Entropy<'a> {
+        Entropy {
             bytes: bytes.iter(),
         }
     }
@@ -66,7 +66,7 @@ impl<'a> Choices<'a> {
     }
 }
 
-/// A place that stands for none; the trees are compared without.
+/// A dummy span; the trees are compared without spans.
 fn nowhere() -> Span {
     Span::new(FileId(0), 0, 0)
 }
@@ -78,28 +78,28 @@ fn expr_of(kind: ExprKind) -> Expr {
     }
 }
 
-fn name(c: &mut Choices<'_>) -> Name {
+fn name(c: &mut Entropy<'_>) -> Name {
     Name {
         text: c.of(&NAMES).to_owned(),
         span: nowhere(),
     }
 }
 
-fn number(c: &mut Choices<'_>) -> Number {
+fn number(c: &mut Entropy<'_>) -> Number {
     Number {
         text: c.of(&NUMBERS).to_owned(),
         span: nowhere(),
     }
 }
 
-fn text(c: &mut Choices<'_>) -> Text {
-    Text {
+fn text(c: &mut Entropy<'_>) -> StrLit {
+    StrLit {
         value: c.of(&STRINGS).to_owned(),
         span: nowhere(),
     }
 }
 
-fn docs(c: &mut Choices<'_>) -> Vec<Doc> {
+fn docs(c: &mut Entropy<'_>) -> Vec<Doc> {
     if !c.rarely(6) {
         return Vec::new();
     }
@@ -109,8 +109,8 @@ fn docs(c: &mut Choices<'_>) -> Vec<Doc> {
     })
 }
 
-/// A whole file.
-pub(crate) fn file(c: &mut Choices<'_>) -> File {
+/// A file.
+pub(crate) fn file(c: &mut Entropy<'_>) -> File {
     File {
         docs: docs(c),
         header: c.maybe(|c| Header {
@@ -122,7 +122,7 @@ pub(crate) fn file(c: &mut Choices<'_>) -> File {
     }
 }
 
-fn item(c: &mut Choices<'_>) -> Item {
+fn item(c: &mut Entropy<'_>) -> Item {
     let docs = docs(c);
     let kind = match c.pick(6) {
         0 => ItemKind::Const(Const {
@@ -145,7 +145,7 @@ fn item(c: &mut Choices<'_>) -> Item {
     }
 }
 
-fn section(c: &mut Choices<'_>) -> Section {
+fn section(c: &mut Entropy<'_>) -> Section {
     let kind = c.of(&[
         SectionKind::Data,
         SectionKind::Train,
@@ -164,7 +164,7 @@ fn section(c: &mut Choices<'_>) -> Section {
     }
 }
 
-fn setting(c: &mut Choices<'_>, depth: usize) -> Setting {
+fn setting(c: &mut Entropy<'_>, depth: usize) -> Setting {
     let docs = docs(c);
     let word = name(c);
     let value = match c.pick(5) {
@@ -191,7 +191,7 @@ fn setting(c: &mut Choices<'_>, depth: usize) -> Setting {
     if c.rarely(4) {
         clauses.push(Clause::For(expr(c, 1)));
     }
-    // Behind nothing but the word, `minimizing` would read as a value.
+    // After nothing but the word, `minimizing` would read as a value.
     let has_value = !clauses.is_empty() || !matches!(value, SettingValue::None);
     if has_value && c.rarely(6) {
         clauses.push(Clause::Minimizing(name(c)));
@@ -206,7 +206,7 @@ fn setting(c: &mut Choices<'_>, depth: usize) -> Setting {
     }
 }
 
-fn definition(c: &mut Choices<'_>) -> Definition {
+fn definition(c: &mut Entropy<'_>) -> Definition {
     let kind = c.of(&[
         DefinitionKind::Fn,
         DefinitionKind::Block,
@@ -229,7 +229,7 @@ fn definition(c: &mut Choices<'_>) -> Definition {
     }
 }
 
-fn param(c: &mut Choices<'_>) -> Param {
+fn param(c: &mut Entropy<'_>) -> Param {
     Param {
         docs: docs(c),
         is_const: c.rarely(3),
@@ -241,14 +241,14 @@ fn param(c: &mut Choices<'_>) -> Param {
     }
 }
 
-fn bound(c: &mut Choices<'_>) -> Bound {
+fn bound(c: &mut Entropy<'_>) -> Bound {
     Bound {
         name: name(c),
         class: name(c),
     }
 }
 
-fn ty(c: &mut Choices<'_>) -> Type {
+fn ty(c: &mut Entropy<'_>) -> Type {
     Type {
         name: name(c),
         dims: c.maybe(|c| {
@@ -265,7 +265,7 @@ fn ty(c: &mut Choices<'_>) -> Type {
     }
 }
 
-fn body(c: &mut Choices<'_>, depth: usize) -> Body {
+fn body(c: &mut Entropy<'_>, depth: usize) -> Body {
     let mut statements = c.several(3, |c| statement(c, depth));
     // Only where a word follows can a statement go without its `;`.
     for i in 0..statements.len() {
@@ -273,7 +273,7 @@ fn body(c: &mut Choices<'_>, depth: usize) -> Body {
             .get(i + 1)
             .is_some_and(|s| !matches!(s.kind, StatementKind::Expr { .. }));
         if let StatementKind::Expr { value, semicolon } = &mut statements[i].kind {
-            let ends_in_brace = matches!(value.kind, ExprKind::If(..) | ExprKind::Fold(_));
+            let ends_in_brace = matches!(value.kind, ExprKind::If(..) | ExprKind::Loop(_));
             *semicolon |= !word_follows || !ends_in_brace;
         }
     }
@@ -284,7 +284,7 @@ fn body(c: &mut Choices<'_>, depth: usize) -> Body {
     }
 }
 
-fn statement(c: &mut Choices<'_>, depth: usize) -> Statement {
+fn statement(c: &mut Entropy<'_>, depth: usize) -> Statement {
     let docs = docs(c);
     let inner = depth.saturating_sub(1);
     let kind = match c.pick(10) {
@@ -339,7 +339,7 @@ fn statement(c: &mut Choices<'_>, depth: usize) -> Statement {
     }
 }
 
-fn pattern(c: &mut Choices<'_>, depth: usize) -> Pattern {
+fn pattern(c: &mut Entropy<'_>, depth: usize) -> Pattern {
     match c.pick(if depth > 0 { 5 } else { 2 }) {
         0 | 2 => Pattern::Name(name(c)),
         1 => Pattern::Wildcard(nowhere()),
@@ -351,14 +351,14 @@ fn pattern(c: &mut Choices<'_>, depth: usize) -> Pattern {
     }
 }
 
-fn argument(c: &mut Choices<'_>, depth: usize) -> Argument {
+fn argument(c: &mut Entropy<'_>, depth: usize) -> Argument {
     Argument {
         name: c.maybe(name),
         value: expr(c, depth),
     }
 }
 
-fn expr(c: &mut Choices<'_>, depth: usize) -> Expr {
+fn expr(c: &mut Entropy<'_>, depth: usize) -> Expr {
     if depth > 0 && c.rarely(8) {
         let start = Box::new(chain(c, depth, 0));
         let end = Box::new(chain(c, depth, 0));
@@ -368,7 +368,7 @@ fn expr(c: &mut Choices<'_>, depth: usize) -> Expr {
 }
 
 /// Operators that bind at least as tightly as `loosest`.
-fn chain(c: &mut Choices<'_>, depth: usize, loosest: usize) -> Expr {
+fn chain(c: &mut Entropy<'_>, depth: usize, loosest: usize) -> Expr {
     if depth == 0 || c.pick(3) == 0 {
         return term(c, depth);
     }
@@ -395,7 +395,7 @@ fn chain(c: &mut Choices<'_>, depth: usize, loosest: usize) -> Expr {
     expr_of(ExprKind::Infix(first, rest))
 }
 
-fn term(c: &mut Choices<'_>, depth: usize) -> Expr {
+fn term(c: &mut Entropy<'_>, depth: usize) -> Expr {
     let mut expr = primary(c, depth);
     if depth > 0 && c.rarely(3) {
         let mut postfixes = vec![postfix(c, depth - 1)];
@@ -410,7 +410,7 @@ fn term(c: &mut Choices<'_>, depth: usize) -> Expr {
     expr
 }
 
-fn primary(c: &mut Choices<'_>, depth: usize) -> Expr {
+fn primary(c: &mut Entropy<'_>, depth: usize) -> Expr {
     let inner = depth.saturating_sub(1);
     expr_of(match c.pick(if depth > 0 { 11 } else { 5 }) {
         0 => ExprKind::Name(name(c).text),
@@ -427,7 +427,7 @@ fn primary(c: &mut Choices<'_>, depth: usize) -> Expr {
             ];
             ExprKind::Quantity(number(c), c.of(&units))
         }
-        3 => ExprKind::Text(text(c).value),
+        3 => ExprKind::Str(text(c).value),
         4 => ExprKind::Bool(c.pick(2) == 1),
         5 => ExprKind::Paren(Box::new(expr(c, inner))),
         6 => ExprKind::Tuple(c.several(3, |c| expr(c, inner))),
@@ -437,11 +437,11 @@ fn primary(c: &mut Choices<'_>, depth: usize) -> Expr {
             branches.extend(c.several(2, |c| (expr(c, inner), body(c, inner))));
             ExprKind::If(branches, c.maybe(|c| body(c, inner)))
         }
-        n => ExprKind::Fold(Box::new(Fold {
+        n => ExprKind::Loop(Box::new(Loop {
             kind: if n == 9 {
-                FoldKind::For
+                LoopKind::For
             } else {
-                FoldKind::Scan
+                LoopKind::Scan
             },
             pattern: pattern(c, 1),
             over: expr(c, inner),
@@ -451,7 +451,7 @@ fn primary(c: &mut Choices<'_>, depth: usize) -> Expr {
     })
 }
 
-fn postfix(c: &mut Choices<'_>, depth: usize) -> Postfix {
+fn postfix(c: &mut Entropy<'_>, depth: usize) -> Postfix {
     let kind = match c.pick(3) {
         0 => PostfixKind::Member(name(c)),
         1 => PostfixKind::Call(c.several(4, |c| argument(c, depth))),
@@ -467,11 +467,11 @@ fn postfix(c: &mut Choices<'_>, depth: usize) -> Postfix {
     }
 }
 
-fn subscript(c: &mut Choices<'_>, depth: usize) -> Subscript {
+fn subscript(c: &mut Entropy<'_>, depth: usize) -> Subscript {
     let kind = match c.pick(6) {
         0 => SubscriptKind::At(chain(c, depth, 0)),
         1 => SubscriptKind::Rest,
-        2 => SubscriptKind::Whole,
+        2 => SubscriptKind::Full,
         3 => SubscriptKind::Slice {
             start: None,
             end: Some(chain(c, depth, 0)),

@@ -4,12 +4,12 @@
 
 use trainspec_frontend::ast::*;
 
-use crate::support::generate::Choices;
+use crate::support::generate::Entropy;
 
 /// The text of a tree.
-pub(crate) fn write(file: &File, c: &mut Choices<'_>) -> String {
+pub(crate) fn write(file: &File, c: &mut Entropy<'_>) -> String {
     let mut writer = Writer {
-        choices: c,
+        entropy: c,
         text: String::new(),
         comments: 0,
     };
@@ -29,7 +29,7 @@ pub(crate) fn write(file: &File, c: &mut Choices<'_>) -> String {
 }
 
 struct Writer<'a, 'b> {
-    choices: &'a mut Choices<'b>,
+    entropy: &'a mut Entropy<'b>,
     text: String,
     comments: usize,
 }
@@ -47,7 +47,7 @@ impl Writer<'_, '_> {
     }
 
     fn space(&mut self) {
-        self.text.push_str(match self.choices.pick(16) {
+        self.text.push_str(match self.entropy.pick(16) {
             0..=9 => " ",
             10 => "\n",
             11 => "\n \t\n\n",
@@ -61,7 +61,7 @@ impl Writer<'_, '_> {
     fn comment(&mut self, before: &str) {
         self.comments += 1;
         let number = self.comments;
-        let text = match self.choices.pick(3) {
+        let text = match self.entropy.pick(3) {
             0 => format!("// comment {number}"),
             1 => format!("//{number} \t"),
             _ => format!("//// \"{number}\" {{ ( ;"),
@@ -71,7 +71,7 @@ impl Writer<'_, '_> {
 
     fn docs(&mut self, docs: &[Doc], mark: &str) {
         for doc in docs {
-            if self.choices.rarely(3) {
+            if self.entropy.rarely(3) {
                 let literal = format!("{:?}", doc.text);
                 self.token("#");
                 if mark == "!" {
@@ -86,7 +86,7 @@ impl Writer<'_, '_> {
     }
 
     fn string(&mut self, value: &str) {
-        let raw = !value.contains(['"', '\n', '\t']) && self.choices.rarely(3);
+        let raw = !value.contains(['"', '\n', '\t']) && self.entropy.rarely(3);
         self.token(&match raw {
             true => format!("r#\"{value}\"#"),
             false => format!("{value:?}"),
@@ -101,7 +101,7 @@ impl Writer<'_, '_> {
             }
             each(self, element);
         }
-        if !elements.is_empty() && self.choices.rarely(3) {
+        if !elements.is_empty() && self.entropy.rarely(3) {
             self.token(",");
         }
         self.token(close);
@@ -154,7 +154,7 @@ impl Writer<'_, '_> {
         }
     }
 
-    fn alias(&mut self, alias: Option<&Text>) {
+    fn alias(&mut self, alias: Option<&StrLit>) {
         if let Some(alias) = alias {
             self.token("as");
             self.string(&alias.value);
@@ -237,7 +237,7 @@ impl Writer<'_, '_> {
         if let Some(body) = &setting.body {
             self.settings(body);
         }
-        if setting.body.is_none() || self.choices.rarely(3) {
+        if setting.body.is_none() || self.entropy.rarely(3) {
             self.token(";");
         }
     }
@@ -327,7 +327,7 @@ impl Writer<'_, '_> {
         match &expr.kind {
             ExprKind::Number(number) => self.token(&number.text),
             ExprKind::Quantity(number, unit) => self.all(&[&number.text, unit.word()]),
-            ExprKind::Text(value) => self.string(value),
+            ExprKind::Str(value) => self.string(value),
             ExprKind::Bool(value) => self.token(&value.to_string()),
             ExprKind::Name(name) => self.token(name),
             ExprKind::Paren(inner) => {
@@ -390,18 +390,18 @@ impl Writer<'_, '_> {
                     self.body(body);
                 }
             }
-            ExprKind::Fold(fold) => {
-                self.token(match fold.kind {
-                    FoldKind::For => "for",
-                    FoldKind::Scan => "scan",
+            ExprKind::Loop(loop_expr) => {
+                self.token(match loop_expr.kind {
+                    LoopKind::For => "for",
+                    LoopKind::Scan => "scan",
                 });
-                self.pattern(&fold.pattern);
-                self.after("in", Some(&fold.over));
-                for (name, start) in &fold.carries {
+                self.pattern(&loop_expr.pattern);
+                self.after("in", Some(&loop_expr.over));
+                for (name, start) in &loop_expr.carries {
                     self.all(&[",", &name.text]);
                     self.after("=", Some(start));
                 }
-                self.body(&fold.body);
+                self.body(&loop_expr.body);
             }
         }
     }
@@ -409,7 +409,7 @@ impl Writer<'_, '_> {
     fn subscript(&mut self, subscript: &Subscript) {
         match &subscript.kind {
             SubscriptKind::Rest => self.token(".."),
-            SubscriptKind::Whole => self.token("_"),
+            SubscriptKind::Full => self.token("_"),
             SubscriptKind::At(position) => self.expr(position),
             SubscriptKind::Slice { start, end, step } => {
                 if let Some(start) = start {

@@ -1,4 +1,4 @@
-//! Explanations of what is wrong with the meaning of a spec: values, types, shapes, variables.
+//! Explanations of semantic errors: values, types, shapes, variables.
 
 pub(super) const AXIS_OUT_OF_RANGE: &str = r#"An axis was named that the tensor does not have. Axes count from 0, or from the end with -1, and a tensor of two
 dimensions has the axes 0, 1, -2 and -1. Which dimensions a tensor has is known while the spec is checked, so this
@@ -62,7 +62,7 @@ Right:
     }
 "#;
 
-pub(super) const BOUND_MISMATCH: &str = r#"The bounds behind `in` do not fit the type. `in a..b` says that the integers of an input lie from a up to, but
+pub(super) const BOUND_MISMATCH: &str = r#"The bounds after `in` do not fit the type. `in a..b` says that the integers of an input lie from a up to, but
 without, b; it is checked at run time and used for synthetic data. Only integer types can be bounded, the range must
 hold at least one number, and all its numbers must fit in the type.
 
@@ -79,9 +79,9 @@ Right:
     }
 "#;
 
-pub(super) const CARRY_MISMATCH: &str = r#"The body of a loop does not give back what the loop carries. `for` and `scan` hand a value from round to round: the
-body ends in the next value, or in a tuple with one for each carried name. In a `scan` the type may not change,
-because all rounds are one loop at run time.
+pub(super) const CARRY_MISMATCH: &str = r#"The body of a loop does not give back what the loop carries. `for` and `scan` carry a value from one iteration to
+the next: the body ends in the next value, or in a tuple with one for each carried name. In a `scan` the type may
+not change, because all iterations are one loop at run time.
 
 Wrong:
 
@@ -98,9 +98,9 @@ Right:
     }
 "#;
 
-pub(super) const COUNT_MISMATCH: &str = r#"Two tensors with run-time counts cannot be combined, because their counts may differ. A dimension `[<=n]` has room
-for n elements, of which a number is in use that only the run knows. Results of two different operations, such as
-two calls of `unique`, have two counts. Work on one of them, or bring both to a fixed size first.
+pub(super) const COUNT_MISMATCH: &str = r#"Two tensors with run-time counts cannot be combined, because their counts may differ. A dimension `[<=n]` has a
+capacity of n elements, of which a number is in use that only the run knows. Results of two different operations,
+such as two calls of `unique`, have two counts. Work on one of them, or bring both to a fixed size first.
 
 Wrong:
 
@@ -162,7 +162,7 @@ Right:
 "#;
 
 pub(super) const GROUP_EMPTY: &str = r#"A pattern, or an optimizer, is left without any variable. A pattern that matches nothing is almost always a name
-written wrong. Each variable belongs to the last optimizer whose pattern matches it, so a general one behind a
+written wrong. Each variable belongs to the last optimizer whose pattern matches it, so a general one after a
 special one takes everything away from it: write the general one first.
 
 Wrong:
@@ -206,9 +206,9 @@ Right:
     }
 "#;
 
-pub(super) const LOOP_TOO_LONG: &str = r#"A `for` has more rounds than can be unrolled. Every round of a `for` becomes operations of its own, which is what
-lets rounds differ in shape; thousands of them make a program that takes long to compile. A `scan` walks along the
-first dimension of a tensor in one loop at run time, and has no such limit.
+pub(super) const LOOP_TOO_LONG: &str = r#"A `for` has more iterations than can be unrolled. Every iteration of a `for` becomes operations of its own, which is
+what lets iterations differ in shape; thousands of them make a program that takes long to compile. A `scan` iterates
+over the first dimension of a tensor in one loop at run time, and has no such limit.
 
 Wrong:
 
@@ -226,7 +226,7 @@ Right:
 "#;
 
 pub(super) const LOSS_TYPE: &str = r#"A loss is not one floating-point number. An optimizer makes one number smaller; of a tensor it would not know which
-element, and integers have no slope. Reduce the tensor with `mean(...)` or `sum(...)`; the choice matters, since it
+element, and integers have no gradient. Reduce the tensor with `mean(...)` or `sum(...)`; the choice matters, since it
 scales the gradients.
 
 Wrong:
@@ -261,7 +261,7 @@ Right:
     }
 "#;
 
-pub(super) const NO_EFFECT: &str = r#"A value is computed and goes nowhere. Only state is ever changed by a statement, so an expression with a `;` behind
+pub(super) const NO_EFFECT: &str = r#"A value is computed and goes nowhere. Only state is ever changed by a statement, so an expression with a `;` after
 it does nothing. Bind it with `let`, make it the value of its block by leaving out the `;` at the end, or remove it.
 This is a warning: the spec can be used.
 
@@ -324,7 +324,7 @@ Right:
 "#;
 
 pub(super) const NOT_CALLED: &str = r#"A variable of a layer is read before the layer was called. The shape of its variables follows from the tensor that
-the layer gets, so they exist from the first call on. Move the line behind that call.
+the layer gets, so they exist from the first call on. Move the line after that call.
 
 Wrong:
 
@@ -363,22 +363,23 @@ Right:
 "#;
 
 pub(super) const NOT_DIFFERENTIABLE: &str = r#"A derivative is asked for where there is none. `grad` and `hessian` need tensors with floating-point elements on
-both sides: a number that is known when the spec is checked does not depend on anything, and integers have no slope.
+both sides: a number that is known when the spec is checked does not depend on anything, and integers have no
+gradient.
 
 Wrong:
 
     model (x: f32[batch, 4]) {
-        output slope = grad(sum(x), wrt: argmax(x, axis: 1));
+        output gradient = grad(sum(x), wrt: argmax(x, axis: 1));
     }
 
 Right:
 
     model (x: f32[batch, 4]) {
-        output slope = grad(sum(square(x)), wrt: x);
+        output gradient = grad(sum(square(x)), wrt: x);
     }
 "#;
 
-pub(super) const NUMBER_OVERFLOW: &str = r#"A number does not fit where it is used. Whole numbers have 64 bits, others are of double precision, and a literal
+pub(super) const NUMBER_OVERFLOW: &str = r#"A number does not fit where it is used. Integers have 64 bits, floats are of double precision, and a literal
 that meets a tensor must fit in the type of its elements: 256 is no `u8`. Use a smaller number, or `cast` the tensor
 to a wider type first.
 
@@ -395,9 +396,9 @@ Right:
     }
 "#;
 
-pub(super) const PATTERN_MISMATCH: &str = r#"A pattern has another number of names than the value has parts. `let (a, b) = value;` takes a tuple or a list of two
-apart. A tensor is no tuple, whatever its first dimension is: `unstack(x)` makes a list of it. Use `_` for parts
-that are not needed.
+pub(super) const PATTERN_MISMATCH: &str = r#"A pattern has another number of names than the value has elements. `let (a, b) = value;` takes a tuple or a list of
+two apart. A tensor is no tuple, whatever its first dimension is: `unstack(x)` makes a list of it. Use `_` for
+elements that are not needed.
 
 Wrong:
 
@@ -432,7 +433,7 @@ Right:
 "#;
 
 pub(super) const RECURSION: &str = r#"A definition or a constant depends on itself. Calls are expanded where they stand, so a function that calls itself
-would never end, even behind a condition. Repeat with `for`, which is unrolled, or with `scan`, which is one loop at
+would never end, even under a condition. Repeat with `for`, which is unrolled, or with `scan`, which is one loop at
 run time.
 
 Wrong:
@@ -489,7 +490,7 @@ turn the long one into a `scan`, which stays one loop.
 "#;
 
 pub(super) const TYPE_MISMATCH: &str = r#"A value is of another kind than is needed. Besides tensors there are values that are known while the spec is
-checked: whole numbers, numbers, truths, texts, lists, tuples, ranges, quantities such as `30 s`, initializers and
+checked: integers, floats, bools, strings, lists, tuples, ranges, quantities such as `30 s`, initializers and
 functions. A function that is not called is no tensor, and 2.5 is no size.
 
 Wrong:
@@ -543,7 +544,7 @@ Right:
 "#;
 
 pub(super) const UNUSED: &str = r#"Something is declared and never used. It costs nothing to run, but often shows that another name was meant. Remove
-it; a `let` that is wanted all the same begins with `_`. This is a warning: the spec can be used.
+it; a `let` that stays on purpose begins with `_`. This is a warning: the spec can be used.
 
 Wrong:
 
@@ -561,8 +562,9 @@ Right:
 "#;
 
 pub(super) const VARIABLE_CONFLICT: &str = r#"Two variables would have the same name. Variables are saved and found by name, such as `head/kernel`, so each name
-is given once; slots, scalars of optimizers, averages and `global_step` are named beside them. A layer that is called twice shares its variables, and so must get inputs of the same size; a layer
-that should have its own is declared apart.
+is given once; slots, scalars of optimizers, averages and `global_step` are named beside them. A layer that is
+called twice shares its variables, and so must get inputs of the same size; a layer that should have its own is
+declared apart.
 
 Wrong:
 
@@ -602,10 +604,10 @@ Right:
 "#;
 
 pub(super) const BROADCAST_WIDENS: &str = r#"A column meets a row, and the result is a matrix. Shapes are aligned at their last dimensions and a dimension of 1
-stretches, so a column of predictions minus a row of labels combines each with each: no error, but a loss over it learns
-the mean of all labels. That is allowed, and hardly ever meant. Make the ranks equal: take the column out, or add a
-dimension to the other side. A table of all pairs is written with dimensions of 1 on both sides, and then there is no
-warning.
+stretches, so a column of predictions minus a row of labels combines each with each: no error, but a loss over it
+learns the mean of all labels. That is allowed, and hardly ever meant. Make the ranks equal: take the column out, or
+add a dimension to the other side. A table of all pairs is written with dimensions of 1 on both sides, and then
+there is no warning.
 
 Wrong:
     model (x: f32[batch, 4], y: f32[batch]) {

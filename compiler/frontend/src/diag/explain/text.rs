@@ -1,4 +1,4 @@
-//! Explanations of what is wrong with a text: its characters, its grammar, its names and the places of its parts.
+//! Explanations of lexical, syntax and name errors, and of misplaced items and settings.
 
 pub(super) const BAD_CHARACTER: &str = r#"The text holds a character that no part of the language uses. Names are made of the letters a to z in both cases,
 digits and `_`; strings are written in double quotes; powers are `pow(x, y)`. Comments and strings may hold any
@@ -27,8 +27,8 @@ Right:
 "#;
 
 pub(super) const BAD_OVERRIDE: &str = r#"A value that was set from outside does not fit the spec. `--set NAME=VALUE` replaces the value of a `const`, so the
-constant must exist, the value must be written as in a spec (a text in quotes, for instance), and its kind must
-stay: a number cannot become a text. A whole number may stand in for one with a fraction.
+constant must exist, the value must be written as in a spec (a string in quotes, for instance), and its kind must
+stay: a number cannot become a string. An integer may be given where the constant is a float.
 "#;
 
 pub(super) const BLOCK_COMMENT: &str = r#"A comment was opened with `/*`. Only comments to the end of the line exist, `//`, and doc comments, `///` and `//!`.
@@ -201,7 +201,7 @@ pub(super) const NOT_UTF8: &str = r#"The file holds bytes that are no UTF-8 text
 names the line of the first such byte. Save the file as UTF-8; every editor can.
 "#;
 
-pub(super) const NUMBER_SUFFIX: &str = r#"Letters follow right behind a number. Numbers carry no type of their own, they take on that of what they meet; and
+pub(super) const NUMBER_SUFFIX: &str = r#"Letters follow a number without a space. Numbers carry no type of their own, they take on that of what they meet; and
 between a number and its unit there is a space, because `30s` would be one token to Rust.
 
 Wrong:
@@ -253,7 +253,7 @@ Right:
     }
 "#;
 
-pub(super) const STRING_TOO_LONG: &str = r#"A string has more than 64 KiB. Texts of that size are data: keep them in a file and name the file in the spec.
+pub(super) const STRING_TOO_LONG: &str = r#"A string has more than 64 KiB. Strings of that size are data: keep them in a file and name the file in the spec.
 "#;
 
 pub(super) const SYNTAX: &str = r#"The text does not follow the grammar. The message says what was expected at that place and what was found. A
@@ -278,7 +278,7 @@ files.
 "#;
 
 pub(super) const TOO_DEEP: &str = r#"Brackets, or calls within calls, nest too deep. Brackets may nest 100 deep; the limit keeps the parser within its
-stack whatever the text is. Name inner parts with `let`, or move them into a `fn` or a `block`.
+stack whatever the text is. Name subexpressions with `let`, or move them into a `fn` or a `block`.
 "#;
 
 pub(super) const TOO_MANY_ARGUMENTS: &str = r#"A call has more arguments than there are parameters. For a layer, everything but the tensors is given where it is
@@ -298,7 +298,7 @@ Right:
 "#;
 
 pub(super) const UNBALANCED_BRACKET: &str = r#"A bracket has no partner. Every `(`, `[` and `{` is closed by its own kind, in the reverse order of opening. Nothing
-behind the place can be read with certainty, so this is reported alone. If the end of the file is named, look for a
+after this point can be read with certainty, so this is reported alone. If the end of the file is named, look for a
 block whose `}` is missing.
 
 Wrong:
@@ -439,7 +439,7 @@ pub(super) const USE_CYCLE: &str = r#"Two files use each other, directly or thro
 so there is no need for both directions. Move what both need into a third file.
 "#;
 
-pub(super) const USE_FAILED: &str = r#"A file that the spec uses cannot be read. The path behind `use` is relative to the file that it stands in, with `/`
+pub(super) const USE_FAILED: &str = r#"A file that the spec uses cannot be read. The path of a `use` is relative to the file that it stands in, with `/`
 between folders, and must stay below the folder of the spec. Inside a macro it is relative to the crate. Names that
 the file would have brought are not reported on top.
 "#;

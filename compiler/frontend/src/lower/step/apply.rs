@@ -1,4 +1,4 @@
-//! Updates of variables: of whole ones, or of the rows that a sparse gradient has.
+//! Applies gradients: dense updates of variables, or sparse updates of the rows of a sparse gradient (IndexedSlices).
 
 use trainspec_ir::TensorType;
 use trainspec_ir::autodiff::{Cotangent, IndexedSlices};
@@ -7,51 +7,51 @@ use trainspec_ir::build::Value;
 use crate::diag::Diagnostic;
 use crate::lower::program::{self, Values};
 use crate::lower::step::process::Writer;
-use crate::lower::step::rows;
+use crate::lower::step::row_wise;
 use crate::lower::{Context, step};
 use crate::typed::{Group, Update};
 
-/// A gradient in the form in which it is applied.
+/// A gradient in the form in which it is applied: dense or sparse.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Ready<'g> {
-    /// To all rows.
-    Whole(Value<'g>),
-    /// To some, each of them once.
+pub(super) enum AppliedGradient<'g> {
+    /// For a dense update.
+    Dense(Value<'g>),
+    /// For a sparse update of rows, with unique indices.
     Sparse(IndexedSlices<'g>),
 }
 
-impl<'g> Ready<'g> {
-    /// Decides how a gradient is applied.
+impl<'g> AppliedGradient<'g> {
+    /// Chooses a dense or a sparse update.
     pub(super) fn new(
         cx: &Context<'_>,
         group: &Group,
         update: &Update,
-        slope: Cotangent<'g>,
-    ) -> Result<Ready<'g>, Diagnostic> {
-        let lazy = rows::asked_lazy(group);
-        Ok(match slope {
-            Cotangent::Dense(whole) => Ready::Whole(whole),
-            Cotangent::Sparse(_) if lazy == Some(false) => Ready::Whole(slope.dense()),
-            Cotangent::Sparse(rows) if rows::is_row_wise(cx, group, update)? => {
-                Ready::Sparse(rows.summed())
+        gradient: Cotangent<'g>,
+    ) -> Result<AppliedGradient<'g>, Diagnostic> {
+        let lazy = row_wise::asked_lazy(group);
+        Ok(match gradient {
+            Cotangent::Dense(dense) => AppliedGradient::Dense(dense),
+            Cotangent::Sparse(_) if lazy == Some(false) => AppliedGradient::Dense(gradient.dense()),
+            Cotangent::Sparse(rows) if row_wise::is_row_wise(cx, group, update)? => {
+                AppliedGradient::Sparse(rows.summed())
             }
-            Cotangent::Sparse(_) => Ready::Whole(slope.dense()),
+            Cotangent::Sparse(_) => AppliedGradient::Dense(gradient.dense()),
         })
     }
 
     /// The gradient, as the optimizer sees it.
     pub(super) fn gradient(&self) -> Value<'g> {
         match self {
-            Ready::Whole(whole) => *whole,
-            Ready::Sparse(rows) => rows.rows,
+            AppliedGradient::Dense(dense) => *dense,
+            AppliedGradient::Sparse(rows) => rows.rows,
         }
     }
 
     /// A variable or slot before the step, as the optimizer sees it.
-    pub(super) fn old(&self, whole: Value<'g>) -> Value<'g> {
+    pub(super) fn old(&self, dense: Value<'g>) -> Value<'g> {
         match self {
-            Ready::Whole(_) => whole,
-            Ready::Sparse(rows) => whole.take(rows.indices),
+            AppliedGradient::Dense(_) => dense,
+            AppliedGradient::Sparse(rows) => dense.take(rows.indices),
         }
     }
 }
@@ -63,16 +63,25 @@ pub(super) fn apply<'g>(
     group: &Group,
     update: &Update,
     rates: &Values<'g>,
-    slope: Ready<'g>,
+    gradient: AppliedGradient<'g>,
 ) -> Result<(), Diagnostic> {
     let b = writer.b;
     let mut inputs = |name: &str, ty: &TensorType, span| {
-        step::input(cx, b, group, Some((update, &slope)), rates, name, ty, span)
+        step::input(
+            cx,
+            b,
+            group,
+            Some((update, &gradient)),
+            rates,
+            name,
+            ty,
+            span,
+        )
     };
-    let values = match &slope {
-        Ready::Whole(_) => program::lower(cx, b, &update.program, &mut inputs)?,
-        Ready::Sparse(some) => {
-            let program = rows::program(cx, update, some.rows.shape()[0]);
+    let values = match &gradient {
+        AppliedGradient::Dense(_) => program::lower(cx, b, &update.program, &mut inputs)?,
+        AppliedGradient::Sparse(some) => {
+            let program = row_wise::program(cx, update, some.rows.shape()[0]);
             program::lower(cx, b, &program, &mut inputs)?
         }
     };
@@ -88,9 +97,9 @@ pub(super) fn apply<'g>(
             }
         };
         let new = values.get(*value);
-        match &slope {
-            Ready::Whole(_) => writer.write(state, new),
-            Ready::Sparse(rows) => writer.write_rows(state, old, rows, new),
+        match &gradient {
+            AppliedGradient::Dense(_) => writer.write(state, new),
+            AppliedGradient::Sparse(rows) => writer.write_rows(state, old, rows, new),
         }
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! What happens to gradients before they are applied, and to the averages after it.
+//! Gradient processing: loss scaling, gradient accumulation, clipping; and exponential moving averages after the update.
 
 use trainspec_ir::autodiff::{Cotangent, IndexedSlices};
 use trainspec_ir::build::{Builder, Value};
@@ -7,29 +7,29 @@ use trainspec_ir::{DType, Span, TensorType};
 
 use crate::diag::Diagnostic;
 use crate::lower::program::{self, Values};
-use crate::lower::step::{self, Slopes};
-use crate::lower::{Context, GOOD_STEPS, LOSS_SCALE, MICRO, accumulated};
+use crate::lower::step::{self, Gradients};
+use crate::lower::{Context, GOOD_STEPS, LOSS_SCALE, MICRO_STEP, accumulated};
 use crate::typed::{Averaged, Clip, LossScale, Train};
 
-/// What writes state, unless the step is left out.
+/// Writes state, unless the step is skipped because of non-finite gradients.
 pub(super) struct Writer<'g> {
     pub(super) b: &'g Builder,
-    /// Whether the step counts; it always does where this is `None`.
-    pub(super) fine: Option<Value<'g>>,
+    /// Whether all gradients are finite, a bool; `None` where that is not checked.
+    pub(super) finite: Option<Value<'g>>,
 }
 
 impl<'g> Writer<'g> {
-    /// Gives state a new value.
+    /// Assigns state.
     pub(super) fn write(&self, name: &str, new: Value<'g>) {
         let old = || self.b.read(name, &new.ty());
-        let new = match self.fine {
-            Some(fine) => fine.broadcast(&new.shape()).select(new, old()),
+        let new = match self.finite {
+            Some(finite) => finite.broadcast(&new.shape()).select(new, old()),
             None => new,
         };
         self.b.write(name, new);
     }
 
-    /// Gives some rows of state new values.
+    /// Assigns some rows of state (scatter update).
     pub(super) fn write_rows(
         &self,
         name: &str,
@@ -38,23 +38,23 @@ impl<'g> Writer<'g> {
         new: Value<'g>,
     ) {
         let count = at.count.expect("summed rows have a count");
-        let count = match self.fine {
-            Some(fine) => fine.select(count, self.b.int(DType::I64, 0)),
+        let count = match self.finite {
+            Some(finite) => finite.select(count, self.b.int(DType::I64, 0)),
             None => count,
         };
         self.b.write(name, old.put_rows(at.indices, new, count));
     }
 }
 
-/// How many batches of this step came before, an i64.
-pub(super) fn micro(b: &Builder) -> Value<'_> {
-    b.read(MICRO, &Type::scalar(DType::I64))
+/// The number of micro-batches of this step before this one, an i64.
+pub(super) fn micro_step(b: &Builder) -> Value<'_> {
+    b.read(MICRO_STEP, &Type::scalar(DType::I64))
 }
 
-/// Does the same to the numbers of a gradient, whole or not.
-fn each<'g>(slope: Cotangent<'g>, f: impl FnOnce(Value<'g>) -> Value<'g>) -> Cotangent<'g> {
-    match slope {
-        Cotangent::Dense(whole) => Cotangent::Dense(f(whole)),
+/// Maps the values of a gradient, dense or sparse.
+fn each<'g>(gradient: Cotangent<'g>, f: impl FnOnce(Value<'g>) -> Value<'g>) -> Cotangent<'g> {
+    match gradient {
+        Cotangent::Dense(dense) => Cotangent::Dense(f(dense)),
         Cotangent::Sparse(rows) => Cotangent::Sparse(IndexedSlices {
             rows: f(rows.rows),
             ..rows
@@ -62,7 +62,7 @@ fn each<'g>(slope: Cotangent<'g>, f: impl FnOnce(Value<'g>) -> Value<'g>) -> Cot
     }
 }
 
-/// By what the loss is multiplied.
+/// The loss scale.
 pub(super) fn loss_scale<'g>(cx: &Context<'_>, b: &'g Builder, train: &Train) -> Option<Value<'g>> {
     let dtype = cx.dtype(DType::F32);
     Some(match train.loss_scale? {
@@ -71,74 +71,74 @@ pub(super) fn loss_scale<'g>(cx: &Context<'_>, b: &'g Builder, train: &Train) ->
     })
 }
 
-/// Divides gradients by the scale again.
-pub(super) fn unscale<'g>(all: &mut Slopes<'_, 'g>, scale: Value<'g>) {
-    for (_, _, slope) in all {
-        *slope = each(*slope, |g| g / scale.cast(g.dtype()));
+/// Divides gradients by the loss scale.
+pub(super) fn unscale<'g>(all: &mut Gradients<'_, 'g>, scale: Value<'g>) {
+    for (_, _, gradient) in all {
+        *gradient = each(*gradient, |g| g / scale.cast(g.dtype()));
     }
 }
 
-/// Adds gradients to those of the batches before, and with the last batch takes the mean.
+/// Gradient accumulation: adds gradients to the accumulators, and takes the mean with the last micro-batch.
 pub(super) fn accumulate<'g>(
     cx: &Context<'_>,
     b: &'g Builder,
     train: &Train,
-    all: &mut Slopes<'_, 'g>,
-    only_add: bool,
+    all: &mut Gradients<'_, 'g>,
+    accumulate_only: bool,
 ) {
-    for (_, update, slope) in all {
+    for (_, update, gradient) in all {
         let name = accumulated(step::name_of(cx, update.variable));
-        let slope_now = slope.dense();
-        let sum = b.read(&name, &slope_now.ty()) + slope_now;
-        match only_add {
+        let current = gradient.dense();
+        let sum = b.read(&name, &current.ty()) + current;
+        match accumulate_only {
             true => b.write(&name, sum),
             false => {
                 b.write(&name, b.full(&sum.ty(), 0.0));
-                *slope = Cotangent::Dense(sum / train.accumulate as f64);
+                *gradient = Cotangent::Dense(sum / train.accumulate as f64);
             }
         }
     }
-    let next = match only_add {
-        true => micro(b) + b.int(DType::I64, 1),
+    let next = match accumulate_only {
+        true => micro_step(b) + b.int(DType::I64, 1),
         false => b.int(DType::I64, 0),
     };
-    b.write(MICRO, next);
+    b.write(MICRO_STEP, next);
 }
 
-/// Whether all numbers of all gradients are finite.
-pub(super) fn all_finite<'g>(b: &'g Builder, all: &Slopes<'_, 'g>) -> Value<'g> {
-    let mut fine = b.constant(trainspec_ir::Tensor::scalar(true));
-    for (_, _, slope) in all {
-        let numbers = match slope {
-            Cotangent::Dense(whole) => *whole,
+/// Whether all elements of all gradients are finite.
+pub(super) fn all_finite<'g>(b: &'g Builder, all: &Gradients<'_, 'g>) -> Value<'g> {
+    let mut finite = b.constant(trainspec_ir::Tensor::scalar(true));
+    for (_, _, gradient) in all {
+        let numbers = match gradient {
+            Cotangent::Dense(dense) => *dense,
             Cotangent::Sparse(rows) => rows.masked().rows,
         };
-        fine = fine.logical_and(numbers.is_finite().all(&numbers.axes()));
+        finite = finite.logical_and(numbers.is_finite().all(&numbers.axes()));
     }
-    fine
+    finite
 }
 
-/// Bounds gradients, in the order in which bounds are set.
+/// Clips gradients, in the order of the clips.
 pub(super) fn clip<'g>(
     cx: &Context<'_>,
     b: &'g Builder,
     train: &Train,
     rates: &Values<'g>,
-    all: &mut Slopes<'_, 'g>,
+    all: &mut Gradients<'_, 'g>,
 ) -> Result<(), Diagnostic> {
     for clip in &train.clips {
-        let places: Vec<Option<usize>> = clip
+        let positions: Vec<Option<usize>> = clip
             .variables
             .iter()
             .map(|v| all.iter().position(|(_, update, _)| update.variable == *v))
             .collect();
-        // What a bound sees; a variable without a gradient has nothing to bound.
+        // The operands of the clip; a variable without a gradient has none.
         let mut seen = Vec::new();
-        for place in &places {
-            seen.push(place.map(|i| {
+        for position in &positions {
+            seen.push(position.map(|i| {
                 all[i].2 = prepared(clip, all[i].2);
                 match all[i].2 {
-                    Cotangent::Dense(whole) => whole,
+                    Cotangent::Dense(dense) => dense,
                     Cotangent::Sparse(rows) => rows.rows,
                 }
             }));
@@ -155,8 +155,8 @@ pub(super) fn clip<'g>(
             Ok(seen[number].unwrap_or_else(|| b.full(&ty, 0.0)))
         };
         let values = program::lower(cx, b, &clip.program, &mut inputs)?;
-        for (place, value) in places.iter().zip(&clip.values) {
-            if let Some(i) = place {
+        for (position, value) in positions.iter().zip(&clip.values) {
+            if let Some(i) = position {
                 all[*i].2 = each(all[*i].2, |_| values.get(*value));
             }
         }
@@ -164,15 +164,15 @@ pub(super) fn clip<'g>(
     Ok(())
 }
 
-/// A gradient in the form that a bound takes: the rows of a sparse one as they come, or the whole.
-fn prepared<'g>(clip: &Clip, slope: Cotangent<'g>) -> Cotangent<'g> {
-    match slope {
+/// A gradient in the form that a clip takes: the rows of a sparse one, or a dense one.
+fn prepared<'g>(clip: &Clip, gradient: Cotangent<'g>) -> Cotangent<'g> {
+    match gradient {
         Cotangent::Sparse(rows) if clip.by_rows => Cotangent::Sparse(rows.masked()),
-        slope => Cotangent::Dense(slope.dense()),
+        gradient => Cotangent::Dense(gradient.dense()),
     }
 }
 
-/// Lets averages follow.
+/// Updates the exponential moving averages.
 pub(super) fn average<'g>(
     cx: &Context<'_>,
     writer: &Writer<'g>,
@@ -196,20 +196,20 @@ pub(super) fn average<'g>(
             if name == "value" {
                 return Ok(now);
             }
-            match average.kept.iter().find(|k| k.source == name) {
-                Some(kept) => Ok(b.read(&kept.name, &Type::of(ty).expect("it is bound"))),
+            match average.state.iter().find(|k| k.source == name) {
+                Some(state) => Ok(b.read(&state.name, &Type::of(ty).expect("it is bound"))),
                 None => Err(step::unknown_input(name, span)),
             }
         };
         let values = program::lower(cx, b, &average.program, &mut inputs)?;
-        for (kept, value) in average.kept.iter().zip(&average.values) {
-            writer.write(&kept.name, values.get(*value));
+        for (state, value) in average.state.iter().zip(&average.values) {
+            writer.write(&state.name, values.get(*value));
         }
     }
     Ok(())
 }
 
-/// The scale of the next step: less after a gradient that was not finite, more after enough that were.
+/// Dynamic loss scaling: shrinks the scale after a non-finite gradient, grows it after `growth_steps` finite ones.
 pub(super) fn next_scale<'g>(writer: &Writer<'g>, train: &Train, scale: Option<Value<'g>>) {
     let (
         Some(LossScale::Dynamic {
@@ -218,8 +218,8 @@ pub(super) fn next_scale<'g>(writer: &Writer<'g>, train: &Train, scale: Option<V
             ..
         }),
         Some(scale),
-        Some(fine),
-    ) = (train.loss_scale, scale, writer.fine)
+        Some(finite),
+    ) = (train.loss_scale, scale, writer.finite)
     else {
         return;
     };
@@ -230,7 +230,7 @@ pub(super) fn next_scale<'g>(writer: &Writer<'g>, train: &Train, scale: Option<V
     let larger = scale * multiplier;
     let grown = enough.logical_and(larger.is_finite()).select(larger, scale);
     let smaller = (scale / multiplier).maximum(scale.like(1.0));
-    b.write(LOSS_SCALE, fine.select(grown, smaller));
+    b.write(LOSS_SCALE, finite.select(grown, smaller));
     let counted = enough.select(none, good);
-    b.write(GOOD_STEPS, fine.select(counted, none));
+    b.write(GOOD_STEPS, finite.select(counted, none));
 }

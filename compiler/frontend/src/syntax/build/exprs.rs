@@ -3,7 +3,7 @@
 use pest::iterators::Pair;
 use trainspec_grammar::Rule;
 
-use super::{Builder, Parts, next, optional, parts};
+use super::{Builder, Children, children, next, optional};
 use crate::ast::*;
 use crate::diag::{Code, Diagnostic};
 use crate::syntax::{precedence, string};
@@ -14,7 +14,7 @@ impl Builder<'_> {
         match pair.as_rule() {
             Rule::wildcard => Pattern::Wildcard(span),
             Rule::tuple_pattern => {
-                Pattern::Tuple(parts(pair).map(|p| self.pattern(p)).collect(), span)
+                Pattern::Tuple(children(pair).map(|p| self.pattern(p)).collect(), span)
             }
             _ => Pattern::Name(self.name(pair)),
         }
@@ -22,15 +22,15 @@ impl Builder<'_> {
 
     pub(super) fn expr(&mut self, pair: Pair<'_, Rule>) -> Expr {
         let span = self.span(&pair);
-        let mut parts = parts(pair).peekable();
-        let start = self.chain(&mut parts);
-        if optional(&mut parts, Rule::range_mark).is_none() {
+        let mut children = children(pair).peekable();
+        let start = self.chain(&mut children);
+        if optional(&mut children, Rule::range_mark).is_none() {
             return start;
         }
-        let end = parts
+        let end = children
             .peek()
             .is_some()
-            .then(|| Box::new(self.chain(&mut parts)));
+            .then(|| Box::new(self.chain(&mut children)));
         Expr {
             kind: ExprKind::Range(Box::new(start), end),
             span,
@@ -38,32 +38,32 @@ impl Builder<'_> {
     }
 
     /// Operands and operators, up to the end or to the mark of a range.
-    pub(super) fn chain(&mut self, parts: &mut Parts<'_>) -> Expr {
-        let first = self.term(parts);
+    pub(super) fn chain(&mut self, children: &mut Children<'_>) -> Expr {
+        let first = self.term(children);
         let mut rest = Vec::new();
-        while let Some(op) = optional(parts, Rule::infix) {
+        while let Some(op) = optional(children, Rule::infix) {
             let op = InfixOp::from_symbol(op.as_str()).expect("the grammar knows the operators");
-            rest.push((op, self.term(parts)));
+            rest.push((op, self.term(children)));
         }
         precedence::group(first, rest, self.errors)
     }
 
-    pub(super) fn term(&mut self, parts: &mut Parts<'_>) -> Expr {
+    pub(super) fn term(&mut self, children: &mut Children<'_>) -> Expr {
         let mut prefixes = Vec::new();
         let mut first_prefix = None;
-        while let Some(prefix) = optional(parts, Rule::prefix) {
+        while let Some(prefix) = optional(children, Rule::prefix) {
             first_prefix.get_or_insert_with(|| self.span(&prefix));
             prefixes.push(match prefix.as_str() {
                 "-" => PrefixOp::Negate,
                 _ => PrefixOp::Not,
             });
         }
-        let mut expr = self.primary(parts);
+        let mut expr = self.primary(children);
         let mut postfixes = Vec::new();
         let is_postfix = |p: &Pair<'_, Rule>| {
             matches!(p.as_rule(), Rule::arguments | Rule::index | Rule::member)
         };
-        while let Some(postfix) = parts.next_if(is_postfix) {
+        while let Some(postfix) = children.next_if(is_postfix) {
             postfixes.push(self.postfix(postfix));
         }
         if let Some(last) = postfixes.last() {
@@ -82,13 +82,13 @@ impl Builder<'_> {
         }
     }
 
-    pub(super) fn primary(&mut self, parts: &mut Parts<'_>) -> Expr {
-        let pair = next(parts);
+    pub(super) fn primary(&mut self, children: &mut Children<'_>) -> Expr {
+        let pair = next(children);
         let mut span = self.span(&pair);
         let kind = match pair.as_rule() {
             Rule::number => {
                 let number = self.number(pair);
-                match optional(parts, Rule::unit) {
+                match optional(children, Rule::unit) {
                     Some(unit) => {
                         span = span.to(self.span(&unit));
                         let unit =
@@ -98,17 +98,17 @@ impl Builder<'_> {
                     None => ExprKind::Number(number),
                 }
             }
-            Rule::string => ExprKind::Text(string::literal_value(pair.as_str())),
+            Rule::string => ExprKind::Str(string::literal_value(pair.as_str())),
             Rule::boolean => ExprKind::Bool(pair.as_str() == "true"),
             Rule::name => ExprKind::Name(pair.as_str().to_owned()),
-            Rule::list => ExprKind::List(self::parts(pair).map(|p| self.expr(p)).collect()),
+            Rule::list => ExprKind::List(self::children(pair).map(|p| self.expr(p)).collect()),
             Rule::paren => {
                 let mut comma = false;
                 let mut inner = Vec::new();
-                for part in self::parts(pair) {
-                    match part.as_rule() {
+                for child in self::children(pair) {
+                    match child.as_rule() {
                         Rule::trailing_comma => comma = true,
-                        _ => inner.push(self.expr(part)),
+                        _ => inner.push(self.expr(child)),
                     }
                 }
                 match inner.len() {
@@ -119,39 +119,42 @@ impl Builder<'_> {
             Rule::if_expr => {
                 let mut branches = Vec::new();
                 let mut otherwise = None;
-                let mut parts = self::parts(pair);
-                while let Some(part) = parts.next() {
-                    if part.as_rule() == Rule::body {
-                        otherwise = Some(self.body(part));
+                let mut children = self::children(pair);
+                while let Some(child) = children.next() {
+                    if child.as_rule() == Rule::body {
+                        otherwise = Some(self.body(child));
                     } else {
-                        let condition = self.expr(part);
-                        branches.push((condition, self.body(next(&mut parts))));
+                        let condition = self.expr(child);
+                        branches.push((condition, self.body(next(&mut children))));
                     }
                 }
                 ExprKind::If(branches, otherwise)
             }
-            Rule::for_expr => ExprKind::Fold(Box::new(self.fold(FoldKind::For, pair))),
-            Rule::scan_expr => ExprKind::Fold(Box::new(self.fold(FoldKind::Scan, pair))),
+            Rule::for_expr => ExprKind::Loop(Box::new(self.loop_expr(LoopKind::For, pair))),
+            Rule::scan_expr => ExprKind::Loop(Box::new(self.loop_expr(LoopKind::Scan, pair))),
             other => unreachable!("no expression: {other:?}"),
         };
         Expr { kind, span }
     }
 
-    pub(super) fn fold(&mut self, kind: FoldKind, pair: Pair<'_, Rule>) -> Fold {
-        let mut parts = parts(pair).peekable();
-        let pattern = self.pattern(next(&mut parts));
-        let over = self.expr(next(&mut parts));
+    pub(super) fn loop_expr(&mut self, kind: LoopKind, pair: Pair<'_, Rule>) -> Loop {
+        let mut children = children(pair).peekable();
+        let pattern = self.pattern(next(&mut children));
+        let over = self.expr(next(&mut children));
         let mut carries = Vec::new();
-        while let Some(carry) = optional(&mut parts, Rule::carry) {
-            let mut parts = self::parts(carry);
-            carries.push((self.name(next(&mut parts)), self.expr(next(&mut parts))));
+        while let Some(carry) = optional(&mut children, Rule::carry) {
+            let mut children = self::children(carry);
+            carries.push((
+                self.name(next(&mut children)),
+                self.expr(next(&mut children)),
+            ));
         }
-        Fold {
+        Loop {
             kind,
             pattern,
             over,
             carries,
-            body: self.body(next(&mut parts)),
+            body: self.body(next(&mut children)),
         }
     }
 
@@ -159,11 +162,11 @@ impl Builder<'_> {
         let span = self.span(&pair);
         let kind = match pair.as_rule() {
             Rule::arguments => PostfixKind::Call(self.arguments(pair)),
-            Rule::index => PostfixKind::Index(parts(pair).map(|p| self.subscript(p)).collect()),
+            Rule::index => PostfixKind::Index(children(pair).map(|p| self.subscript(p)).collect()),
             _ => {
-                let mut parts = parts(pair);
-                next(&mut parts); // the dot
-                PostfixKind::Member(self.name(next(&mut parts)))
+                let mut children = children(pair);
+                next(&mut children); // the dot
+                PostfixKind::Member(self.name(next(&mut children)))
             }
         };
         Postfix { kind, span }
@@ -171,12 +174,12 @@ impl Builder<'_> {
 
     pub(super) fn arguments(&mut self, pair: Pair<'_, Rule>) -> Vec<Argument> {
         let mut arguments = Vec::new();
-        let mut parts = parts(pair).peekable();
-        while parts.peek().is_some() {
-            let label = optional(&mut parts, Rule::label);
+        let mut children = children(pair).peekable();
+        while children.peek().is_some() {
+            let label = optional(&mut children, Rule::label);
             arguments.push(Argument {
-                name: label.map(|l| self.name(next(&mut self::parts(l)))),
-                value: self.expr(next(&mut parts)),
+                name: label.map(|l| self.name(next(&mut self::children(l)))),
+                value: self.expr(next(&mut children)),
             });
         }
         arguments
@@ -184,21 +187,24 @@ impl Builder<'_> {
 
     pub(super) fn subscript(&mut self, pair: Pair<'_, Rule>) -> Subscript {
         let span = self.span(&pair);
-        let mut parts = parts(pair);
-        let first = next(&mut parts);
+        let mut children = children(pair);
+        let first = next(&mut children);
         let kind = match first.as_rule() {
             Rule::rest => SubscriptKind::Rest,
-            Rule::wildcard => SubscriptKind::Whole,
+            Rule::wildcard => SubscriptKind::Full,
             rule => {
                 let (start, end) = match rule {
-                    Rule::up_to => (None, Some(self.chain(&mut self::parts(first).peekable()))),
+                    Rule::up_to => (
+                        None,
+                        Some(self.chain(&mut self::children(first).peekable())),
+                    ),
                     _ => match self.expr(first) {
                         Expr {
                             kind: ExprKind::Range(start, end),
                             ..
                         } => (Some(*start), end.map(|e| *e)),
                         position => {
-                            if let Some(by) = parts.next() {
+                            if let Some(by) = children.next() {
                                 let step = self.expr(by);
                                 self.errors.push(
                                     Diagnostic::new(
@@ -219,7 +225,7 @@ impl Builder<'_> {
                 SubscriptKind::Slice {
                     start,
                     end,
-                    step: parts.next().map(|p| self.expr(p)),
+                    step: children.next().map(|p| self.expr(p)),
                 }
             }
         };

@@ -1,7 +1,6 @@
-//! Pest pairs to the syntax tree.
+//! AST construction from pest pairs (the concrete syntax tree).
 //!
-//! The grammar has decided the form of everything; what is left is to name the parts. Pairs of fixed words carry nothing
-//! and are dropped on the way.
+//! The grammar has decided the form of everything; what is left is to name the children. Pairs of keywords are dropped.
 
 mod exprs;
 mod statements;
@@ -59,7 +58,7 @@ pub(crate) fn file(
     file
 }
 
-/// What the positions of pairs are counted from.
+/// The origin of the byte offsets of pairs.
 #[derive(Clone, Copy)]
 enum Origin<'a> {
     /// The file without the bodies of its items.
@@ -78,26 +77,26 @@ struct Builder<'a> {
     errors: &'a mut Vec<Diagnostic>,
 }
 
-/// Parts that are taken one by one.
-type Parts<'i> = std::iter::Peekable<std::vec::IntoIter<Pair<'i, Rule>>>;
+/// The children of a pair, taken one by one.
+type Children<'i> = std::iter::Peekable<std::vec::IntoIter<Pair<'i, Rule>>>;
 
-/// The parts of a pair without the fixed words.
-fn parts<'i>(pair: Pair<'i, Rule>) -> std::vec::IntoIter<Pair<'i, Rule>> {
-    let parts: Vec<_> = pair
+/// The children of a pair without keywords.
+fn children<'i>(pair: Pair<'i, Rule>) -> std::vec::IntoIter<Pair<'i, Rule>> {
+    let children: Vec<_> = pair
         .into_inner()
         .filter(|p| !p.as_rule().is_keyword())
         .collect();
-    parts.into_iter()
+    children.into_iter()
 }
 
-/// The next part, which the grammar promises.
-fn next<'i>(parts: &mut impl Iterator<Item = Pair<'i, Rule>>) -> Pair<'i, Rule> {
-    parts.next().expect("the grammar promises this part")
+/// The next child, which the grammar guarantees.
+fn next<'i>(children: &mut impl Iterator<Item = Pair<'i, Rule>>) -> Pair<'i, Rule> {
+    children.next().expect("the grammar guarantees this child")
 }
 
-/// The next part, if it is of that rule.
-fn optional<'i>(parts: &mut Parts<'i>, rule: Rule) -> Option<Pair<'i, Rule>> {
-    parts.next_if(|p| p.as_rule() == rule)
+/// The next child, if it is of that rule.
+fn optional<'i>(children: &mut Children<'i>, rule: Rule) -> Option<Pair<'i, Rule>> {
+    children.next_if(|p| p.as_rule() == rule)
 }
 
 impl Builder<'_> {
@@ -107,7 +106,7 @@ impl Builder<'_> {
         Span::new(self.id, start, self.last_token_end(start, end))
     }
 
-    /// Where a position of a pair stands in the text.
+    /// The offset in the source text of a position of a pair.
     fn place(&self, at: usize) -> usize {
         match self.origin {
             Origin::Outline(outline) => outline.place(at),
@@ -115,7 +114,7 @@ impl Builder<'_> {
         }
     }
 
-    /// A rule that ends in an optional part may have swallowed the space and the comments behind its last token.
+    /// A rule that ends in an optional part may include the space and the comments after its last token.
     fn last_token_end(&self, start: usize, mut end: usize) -> usize {
         loop {
             end = start + self.text[start..end].trim_end().len();
@@ -136,8 +135,8 @@ impl Builder<'_> {
         }
     }
 
-    fn text(&self, pair: Pair<'_, Rule>) -> Text {
-        Text {
+    fn text(&self, pair: Pair<'_, Rule>) -> StrLit {
+        StrLit {
             value: string::literal_value(pair.as_str()),
             span: self.span(&pair),
         }
@@ -164,22 +163,22 @@ impl Builder<'_> {
         }
     }
 
-    fn docs(&self, parts: &mut Parts<'_>) -> Vec<Doc> {
+    fn docs(&self, children: &mut Children<'_>) -> Vec<Doc> {
         let mut docs = Vec::new();
-        while let Some(pair) = optional(parts, Rule::outer_doc) {
+        while let Some(pair) = optional(children, Rule::outer_doc) {
             docs.push(self.doc(pair));
         }
         docs
     }
 
     /// The span of a pair without its leading docs.
-    fn span_behind_docs(&self, pair: &Pair<'_, Rule>) -> Span {
+    fn span_after_docs(&self, pair: &Pair<'_, Rule>) -> Span {
         let whole = self.span(pair);
-        let behind = pair
+        let after = pair
             .clone()
             .into_inner()
             .find(|p| p.as_rule() != Rule::outer_doc);
-        match behind {
+        match after {
             Some(first) => Span {
                 start: self.place(first.as_span().start()) as u32,
                 ..whole
@@ -199,30 +198,30 @@ impl Builder<'_> {
 
     fn header(&mut self, pair: Pair<'_, Rule>) -> Header {
         let span = self.span(&pair);
-        let mut parts = parts(pair);
+        let mut children = children(pair);
         Header {
-            name: self.name(next(&mut parts)),
-            edition: parts.next().map(|p| self.number(p)),
+            name: self.name(next(&mut children)),
+            edition: children.next().map(|p| self.number(p)),
             span,
         }
     }
 
     fn item(&mut self, pair: Pair<'_, Rule>) -> Item {
-        let span = self.span_behind_docs(&pair);
-        let mut parts = parts(pair).peekable();
-        let docs = self.docs(&mut parts);
-        let inner = next(&mut parts);
+        let span = self.span_after_docs(&pair);
+        let mut children = children(pair).peekable();
+        let docs = self.docs(&mut children);
+        let inner = next(&mut children);
         let kind = match inner.as_rule() {
             Rule::const_item => {
-                let mut parts = self::parts(inner);
+                let mut children = self::children(inner);
                 ItemKind::Const(Const {
-                    name: self.name(next(&mut parts)),
-                    value: self.expr(next(&mut parts)),
+                    name: self.name(next(&mut children)),
+                    value: self.expr(next(&mut children)),
                 })
             }
-            Rule::use_item => ItemKind::Use(self.text(next(&mut self::parts(inner)))),
+            Rule::use_item => ItemKind::Use(self.text(next(&mut self::children(inner)))),
             Rule::warm_start_item => {
-                ItemKind::WarmStart(self.arguments(next(&mut self::parts(inner))))
+                ItemKind::WarmStart(self.arguments(next(&mut self::children(inner))))
             }
             Rule::model_item => ItemKind::Model(self.model(inner)),
             Rule::section_item => ItemKind::Section(self.section(inner)),
@@ -233,10 +232,10 @@ impl Builder<'_> {
     }
 
     fn model(&mut self, pair: Pair<'_, Rule>) -> Model {
-        let mut parts = parts(pair);
+        let mut children = children(pair);
         Model {
-            params: self.params(next(&mut parts)),
-            body: self.item_body(next(&mut parts)),
+            params: self.params(next(&mut children)),
+            body: self.item_body(next(&mut children)),
         }
     }
 
@@ -261,7 +260,7 @@ impl Builder<'_> {
 
     fn settings(&mut self, pair: Pair<'_, Rule>) -> Vec<Setting> {
         let mut settings = Vec::new();
-        for pair in parts(pair) {
+        for pair in children(pair) {
             settings.push(match pair.as_rule() {
                 Rule::setting => self.setting(pair),
                 _ => {
@@ -284,10 +283,10 @@ impl Builder<'_> {
     }
 
     fn setting(&mut self, pair: Pair<'_, Rule>) -> Setting {
-        let span = self.span_behind_docs(&pair);
-        let mut parts = parts(pair).peekable();
-        let docs = self.docs(&mut parts);
-        let word = self.name(next(&mut parts));
+        let span = self.span_after_docs(&pair);
+        let mut children = children(pair).peekable();
+        let docs = self.docs(&mut children);
+        let word = self.name(next(&mut children));
         let mut setting = Setting {
             docs,
             word,
@@ -296,62 +295,62 @@ impl Builder<'_> {
             body: None,
             span,
         };
-        for part in parts {
-            match part.as_rule() {
+        for child in children {
+            match child.as_rule() {
                 Rule::declaration => {
-                    setting.value = SettingValue::Declaration(Box::new(self.declaration(part)));
+                    setting.value = SettingValue::Declaration(Box::new(self.declaration(child)));
                 }
                 Rule::assignment => {
-                    let mut parts = self::parts(part);
-                    let name = self.name(next(&mut parts));
-                    next(&mut parts); // the `=`
-                    setting.value = SettingValue::Assignment(name, self.expr(next(&mut parts)));
+                    let mut children = self::children(child);
+                    let name = self.name(next(&mut children));
+                    next(&mut children); // the `=`
+                    setting.value = SettingValue::Assignment(name, self.expr(next(&mut children)));
                 }
-                Rule::arguments => setting.value = SettingValue::Arguments(self.arguments(part)),
-                Rule::expr => setting.value = SettingValue::Value(self.expr(part)),
+                Rule::arguments => setting.value = SettingValue::Arguments(self.arguments(child)),
+                Rule::expr => setting.value = SettingValue::Value(self.expr(child)),
                 Rule::clause => {
-                    let inner = next(&mut self::parts(part));
+                    let inner = next(&mut self::children(child));
                     setting.clauses.push(match inner.as_rule() {
                         Rule::name => Clause::Minimizing(self.name(inner)),
                         _ => Clause::For(self.expr(inner)),
                     });
                 }
-                Rule::settings => setting.body = Some(self.settings(part)),
-                other => unreachable!("no part of a setting: {other:?}"),
+                Rule::settings => setting.body = Some(self.settings(child)),
+                other => unreachable!("no child of a setting: {other:?}"),
             }
         }
         setting
     }
 
     fn declaration(&mut self, pair: Pair<'_, Rule>) -> Declaration {
-        let mut parts = parts(pair).peekable();
+        let mut children = children(pair).peekable();
         Declaration {
-            name: self.name(next(&mut parts)),
-            ty: self.ty(next(&mut parts)),
-            alias: self.alias(optional(&mut parts, Rule::alias)),
-            bound: self.bound(optional(&mut parts, Rule::bound)),
-            default: parts.next().map(|p| self.expr(p)),
+            name: self.name(next(&mut children)),
+            ty: self.ty(next(&mut children)),
+            alias: self.alias(optional(&mut children, Rule::alias)),
+            bound: self.bound(optional(&mut children, Rule::bound)),
+            default: children.next().map(|p| self.expr(p)),
         }
     }
 
-    fn alias(&self, pair: Option<Pair<'_, Rule>>) -> Option<Text> {
-        pair.map(|p| self.text(next(&mut parts(p))))
+    fn alias(&self, pair: Option<Pair<'_, Rule>>) -> Option<StrLit> {
+        pair.map(|p| self.text(next(&mut children(p))))
     }
 
     fn bound(&mut self, pair: Option<Pair<'_, Rule>>) -> Option<Expr> {
-        pair.map(|p| self.expr(next(&mut parts(p))))
+        pair.map(|p| self.expr(next(&mut children(p))))
     }
 
     fn bounds(&mut self, pair: Option<Pair<'_, Rule>>) -> Vec<Bound> {
         let Some(pair) = pair else {
             return Vec::new();
         };
-        parts(pair)
+        children(pair)
             .map(|p| {
-                let mut parts = parts(p);
+                let mut children = children(p);
                 Bound {
-                    name: self.name(next(&mut parts)),
-                    class: self.name(next(&mut parts)),
+                    name: self.name(next(&mut children)),
+                    class: self.name(next(&mut children)),
                 }
             })
             .collect()
@@ -359,8 +358,8 @@ impl Builder<'_> {
 
     fn definition(&mut self, pair: Pair<'_, Rule>) -> Definition {
         let span = self.span(&pair);
-        let mut parts = parts(pair).peekable();
-        let word = next(&mut next(&mut parts).into_inner());
+        let mut children = children(pair).peekable();
+        let word = next(&mut next(&mut children).into_inner());
         let kind = match word.as_rule() {
             Rule::kw_block => DefinitionKind::Block,
             Rule::kw_fn => DefinitionKind::Fn,
@@ -369,9 +368,9 @@ impl Builder<'_> {
             Rule::kw_init => DefinitionKind::Init,
             other => unreachable!("no definition: {other:?}"),
         };
-        let name = self.name(next(&mut parts));
-        let params = self.params(next(&mut parts));
-        let alias = self.alias(optional(&mut parts, Rule::alias));
+        let name = self.name(next(&mut children));
+        let params = self.params(next(&mut children));
+        let alias = self.alias(optional(&mut children, Rule::alias));
         if let Some(alias) = &alias
             && !matches!(kind, DefinitionKind::Block | DefinitionKind::Optimizer)
         {
@@ -381,8 +380,8 @@ impl Builder<'_> {
                     .help("only blocks and optimizers own variables that `as` could name"),
             );
         }
-        let bounds = self.bounds(optional(&mut parts, Rule::where_clause));
-        let body = next(&mut parts);
+        let bounds = self.bounds(optional(&mut children, Rule::where_clause));
+        let body = next(&mut children);
         let body = match body.as_rule() {
             Rule::item_body => DefinitionBody::Body(self.item_body(body)),
             _ => DefinitionBody::Value(self.expr(body)),
@@ -405,52 +404,52 @@ impl Builder<'_> {
     }
 
     fn params(&mut self, pair: Pair<'_, Rule>) -> Vec<Param> {
-        parts(pair).map(|p| self.param(p)).collect()
+        children(pair).map(|p| self.param(p)).collect()
     }
 
     fn param(&mut self, pair: Pair<'_, Rule>) -> Param {
-        let span = self.span_behind_docs(&pair);
+        let span = self.span_after_docs(&pair);
         let is_const = pair
             .clone()
             .into_inner()
             .any(|p| p.as_rule() == Rule::kw_const);
-        let mut parts = parts(pair).peekable();
+        let mut children = children(pair).peekable();
         Param {
-            docs: self.docs(&mut parts),
+            docs: self.docs(&mut children),
             is_const,
-            name: self.name(next(&mut parts)),
-            ty: optional(&mut parts, Rule::r#type).map(|p| self.ty(p)),
-            bound: self.bound(optional(&mut parts, Rule::bound)),
-            default: parts.next().map(|p| self.expr(p)),
+            name: self.name(next(&mut children)),
+            ty: optional(&mut children, Rule::r#type).map(|p| self.ty(p)),
+            bound: self.bound(optional(&mut children, Rule::bound)),
+            default: children.next().map(|p| self.expr(p)),
             span,
         }
     }
 
     fn ty(&mut self, pair: Pair<'_, Rule>) -> Type {
         let span = self.span(&pair);
-        let mut parts = parts(pair);
+        let mut children = children(pair);
         Type {
-            name: self.name(next(&mut parts)),
-            dims: parts
+            name: self.name(next(&mut children)),
+            dims: children
                 .next()
-                .map(|dims| self::parts(dims).map(|d| self.dim(d)).collect()),
+                .map(|dims| self::children(dims).map(|d| self.dim(d)).collect()),
             span,
         }
     }
 
     fn dim(&mut self, pair: Pair<'_, Rule>) -> DimExpr {
         let span = self.span(&pair);
-        let inner = next(&mut parts(pair));
+        let inner = next(&mut children(pair));
         let kind = match inner.as_rule() {
             Rule::rest => DimKind::Rest,
-            Rule::capacity => DimKind::Capacity(self.expr(next(&mut parts(inner)))),
+            Rule::capacity => DimKind::Capacity(self.expr(next(&mut children(inner)))),
             _ => DimKind::Size(self.expr(inner)),
         };
         DimExpr { kind, span }
     }
 }
 
-/// The names behind the leading words of something that does not parse.
+/// The names after the leading keywords of something that does not parse.
 fn declared_names(id: FileId, text: &str, offset: usize) -> Vec<Name> {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let mut names = Vec::new();

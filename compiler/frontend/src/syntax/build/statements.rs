@@ -7,16 +7,16 @@ use pest::iterators::Pair;
 use trainspec_grammar::{Grammar, Rule};
 use trainspec_ir::Span;
 
-use super::{Builder, Origin, next, optional, parts};
+use super::{Builder, Origin, children, next, optional};
 use crate::ast::*;
 use crate::diag::{Code, Diagnostic};
 use crate::syntax::report;
 
-/// How many bytes of statements are parsed at once.
-const PIECE: usize = 4 << 10;
+/// The number of bytes of statements that are parsed at once.
+const CHUNK_BYTES: usize = 4 << 10;
 
 impl Builder<'_> {
-    /// The body of an item, parsed in pieces.
+    /// The body of an item, parsed in chunks.
     pub(super) fn item_body(&mut self, pair: Pair<'_, Rule>) -> Body {
         let span = self.span(&pair);
         let (mut start, end) = (span.start as usize + 1, span.end as usize - 1);
@@ -30,10 +30,10 @@ impl Builder<'_> {
         let mut statements = Vec::new();
         let outer = self.origin;
         while start < end {
-            // As many statements as make a piece worth its while.
+            // As many statements as fill a chunk.
             let mut stop = end;
             while let Some(at) = ends.next() {
-                if at - start >= PIECE && ends.peek().is_some() {
+                if at - start >= CHUNK_BYTES && ends.peek().is_some() {
                     stop = at;
                     break;
                 }
@@ -60,7 +60,7 @@ impl Builder<'_> {
     }
 
     pub(super) fn statements(&mut self, pair: Pair<'_, Rule>, statements: &mut Vec<Statement>) {
-        for pair in parts(pair) {
+        for pair in children(pair) {
             statements.push(match pair.as_rule() {
                 Rule::statement => self.statement(pair),
                 Rule::EOI => continue,
@@ -76,7 +76,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Takes the value at the end, and misses semicolons.
+    /// Splits off the final value of a body, and reports missing semicolons.
     pub(super) fn finish_body(
         &mut self,
         statements: Vec<Statement>,
@@ -123,7 +123,7 @@ impl Builder<'_> {
         }
     }
 
-    /// `var h = x;` reads as the name `var`, the name `h` and something bad: one mistake, told once. `since` is how many
+    /// `var h = x;` reads as the name `var`, the name `h` and something bad: one error, reported once. `since` is how many
     /// errors there were before these statements.
     pub(super) fn join_tangled(
         &mut self,
@@ -152,7 +152,7 @@ impl Builder<'_> {
                 joined.push(statement);
                 continue;
             };
-            // As far as the line goes, or the first `;`.
+            // Up to the end of the line or the first `;`.
             let mut whole = statement.span;
             let mut open = true;
             let mut group = vec![statement];
@@ -172,8 +172,8 @@ impl Builder<'_> {
                 group.push(next);
             }
             let foreign = report::foreign_word(self.text, first);
-            let told = starts.range(whole.start..=whole.end).next().is_some();
-            if group.len() == 1 || !(told || foreign.is_some()) {
+            let reported = starts.range(whole.start..=whole.end).next().is_some();
+            if group.len() == 1 || !(reported || foreign.is_some()) {
                 joined.append(&mut group);
                 continue;
             }
@@ -202,8 +202,8 @@ impl Builder<'_> {
         let mut here = self.errors.split_off(since);
         here.retain(|e| {
             let start = e.span.map_or(0, |s| s.start);
-            let behind = replaced.partition_point(|(whole, _)| whole.start <= start);
-            behind == 0 || start > replaced[behind - 1].0.end
+            let after = replaced.partition_point(|(whole, _)| whole.start <= start);
+            after == 0 || start > replaced[after - 1].0.end
         });
         self.errors.append(&mut here);
         self.errors
@@ -212,66 +212,66 @@ impl Builder<'_> {
     }
 
     pub(super) fn statement(&mut self, pair: Pair<'_, Rule>) -> Statement {
-        let span = self.span_behind_docs(&pair);
-        let mut parts = parts(pair).peekable();
-        let docs = self.docs(&mut parts);
-        let inner = next(&mut parts);
+        let span = self.span_after_docs(&pair);
+        let mut children = children(pair).peekable();
+        let docs = self.docs(&mut children);
+        let inner = next(&mut children);
         let rule = inner.as_rule();
-        let mut parts = self::parts(inner).peekable();
+        let mut children = self::children(inner).peekable();
         let kind = match rule {
             Rule::write => StatementKind::Write {
-                target: self.name(next(&mut parts)),
-                value: self.expr(next(&mut parts)),
+                target: self.name(next(&mut children)),
+                value: self.expr(next(&mut children)),
             },
             Rule::let_statement => StatementKind::Let {
-                pattern: self.pattern(next(&mut parts)),
-                ty: optional(&mut parts, Rule::r#type).map(|p| self.ty(p)),
-                value: self.expr(next(&mut parts)),
+                pattern: self.pattern(next(&mut children)),
+                ty: optional(&mut children, Rule::r#type).map(|p| self.ty(p)),
+                value: self.expr(next(&mut children)),
             },
             Rule::variable => {
-                let word = next(&mut next(&mut parts).into_inner());
+                let word = next(&mut next(&mut children).into_inner());
                 StatementKind::Variable(Variable {
                     kind: match word.as_rule() {
                         Rule::kw_param => VariableKind::Param,
                         Rule::kw_state => VariableKind::State,
                         _ => VariableKind::Slot,
                     },
-                    name: self.name(next(&mut parts)),
-                    ty: optional(&mut parts, Rule::r#type).map(|p| self.ty(p)),
-                    alias: self.alias(optional(&mut parts, Rule::alias)),
-                    init: self.expr(next(&mut parts)),
+                    name: self.name(next(&mut children)),
+                    ty: optional(&mut children, Rule::r#type).map(|p| self.ty(p)),
+                    alias: self.alias(optional(&mut children, Rule::alias)),
+                    init: self.expr(next(&mut children)),
                 })
             }
             Rule::scalar => StatementKind::Scalar {
-                name: self.name(next(&mut parts)),
-                alias: self.alias(optional(&mut parts, Rule::alias)),
-                start: self.expr(next(&mut parts)),
-                next: self.expr(next(&mut parts)),
+                name: self.name(next(&mut children)),
+                alias: self.alias(optional(&mut children, Rule::alias)),
+                start: self.expr(next(&mut children)),
+                next: self.expr(next(&mut children)),
             },
             Rule::layer => StatementKind::Layer {
-                name: self.name(next(&mut parts)),
-                value: self.expr(next(&mut parts)),
+                name: self.name(next(&mut children)),
+                value: self.expr(next(&mut children)),
             },
             Rule::loss => {
-                let name = optional(&mut parts, Rule::name).map(|p| self.name(p));
-                optional(&mut parts, Rule::assign);
+                let name = optional(&mut children, Rule::name).map(|p| self.name(p));
+                optional(&mut children, Rule::assign);
                 StatementKind::Loss {
                     name,
-                    value: self.expr(next(&mut parts)),
+                    value: self.expr(next(&mut children)),
                 }
             }
             Rule::metric => StatementKind::Metric {
-                name: self.name(next(&mut parts)),
-                value: self.expr(next(&mut parts)),
+                name: self.name(next(&mut children)),
+                value: self.expr(next(&mut children)),
             },
             Rule::output => StatementKind::Output {
-                name: self.name(next(&mut parts)),
-                value: self.expr(next(&mut parts)),
+                name: self.name(next(&mut children)),
+                value: self.expr(next(&mut children)),
             },
-            Rule::yield_statement => StatementKind::Yield(self.expr(next(&mut parts))),
+            Rule::yield_statement => StatementKind::Yield(self.expr(next(&mut children))),
             Rule::expr_statement => StatementKind::Expr {
-                value: self.expr(next(&mut parts)),
-                semicolon: parts.next().is_some(),
+                value: self.expr(next(&mut children)),
+                semicolon: children.next().is_some(),
             },
             other => unreachable!("no statement: {other:?}"),
         };
@@ -281,5 +281,5 @@ impl Builder<'_> {
 
 /// Expressions that end in a brace need no `;` to be a statement.
 fn stands_alone(expr: &Expr) -> bool {
-    matches!(expr.kind, ExprKind::If(..) | ExprKind::Fold(_))
+    matches!(expr.kind, ExprKind::If(..) | ExprKind::Loop(_))
 }

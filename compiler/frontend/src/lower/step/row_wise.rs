@@ -1,4 +1,4 @@
-//! Which updates treat each row of a variable alone, so that they can be applied to some rows.
+//! Row-wise updates: which updates can be applied to single rows of a variable (lazy, sparse updates).
 
 use trainspec_ir::build::Builder;
 use trainspec_ir::fuse::is_by_element;
@@ -10,14 +10,14 @@ use crate::diag::{Code, Diagnostic};
 use crate::lower::{Binding, Context, program};
 use crate::typed::{self, Constant, Group, Operand, Program, Spec, Update};
 
-/// Whether a group says that only rows that were read are updated, or that all are.
+/// The `lazy` option of a group: only rows that were read are updated, or all.
 pub(super) fn asked_lazy(group: &Group) -> Option<bool> {
     let lazy = group.options.iter().find(|(name, _)| name == "lazy");
     lazy.map(|(_, value)| *value == Constant::Bool(true))
 }
 
-/// Finds groups that are told to be lazy, though they look at all of a variable.
-pub(crate) fn wrongly_lazy(spec: &Spec) -> Result<Vec<Diagnostic>, Diagnostic> {
+/// Errors for groups with `lazy: true` whose update is not row-wise.
+pub(crate) fn lazy_errors(spec: &Spec) -> Result<Vec<Diagnostic>, Diagnostic> {
     let binding = Binding::new();
     let cx = Context::new(spec, &binding);
     let mut found = Vec::new();
@@ -42,10 +42,10 @@ pub(crate) fn wrongly_lazy(spec: &Spec) -> Result<Vec<Diagnostic>, Diagnostic> {
     Ok(found)
 }
 
-/// Whether an update does to each row what it does to it alone.
+/// Whether an update treats each row independently of the others.
 ///
-/// It is tried with one row more than the variable has. What was made for all rows, such as `range(3)` or random numbers of the
-/// variable's shape, does not fit them; what does fit is the same for all.
+/// The update is lowered for one row more than the variable has. Values of the shape of the variable, such as `range(3)`
+/// or random numbers, then do not fit; values that do fit do not depend on the row.
 pub(super) fn is_row_wise(
     cx: &Context<'_>,
     group: &Group,
@@ -78,13 +78,13 @@ pub(super) fn is_row_wise(
     Ok(row_wise(&b.finish(), update, &shape))
 }
 
-/// An update for that many rows: one number in the place of each element of the variable fills those rows.
+/// The update for `count` rows: a scalar that is broadcast to the shape of the variable is broadcast to those rows.
 pub(super) fn program(cx: &Context<'_>, update: &Update, count: usize) -> Program {
     let variable = &cx.spec.variables[update.variable.0 as usize];
     let whole: Vec<&Size> = variable.ty.shape.0.iter().map(|d| &d.size).collect();
     let mut program = update.program.clone();
     for node in &mut program.nodes {
-        let typed::What::Op { op, operands, .. } = &mut node.what else {
+        let typed::NodeKind::Op { op, operands, .. } = &mut node.kind else {
             continue;
         };
         if !matches!(op.name, "fill" | "broadcast_to") {
@@ -93,10 +93,10 @@ pub(super) fn program(cx: &Context<'_>, update: &Update, count: usize) -> Progra
         let single = operands.iter().all(|operand| match operand {
             Operand::Value(id) => program.values[id.0 as usize].rank() == 0,
             Operand::Values(_) => false,
-            Operand::Known(_) => true,
+            Operand::Attr(_) => true,
         });
         for operand in operands {
-            if let Operand::Known(Arg::Ints(sizes)) = operand
+            if let Operand::Attr(Arg::Ints(sizes)) = operand
                 && single
                 && sizes.iter().eq(whole.iter().copied())
             {
@@ -107,12 +107,12 @@ pub(super) fn program(cx: &Context<'_>, update: &Update, count: usize) -> Progra
     program
 }
 
-/// Whether an input of an update has the rows of the variable.
+/// Whether an input of an update has the shape of the variable.
 fn is_of_rows(update: &Update, name: &str) -> bool {
     matches!(name, "param" | "grad") || update.slots.iter().any(|slot| slot.name == name)
 }
 
-/// Whether all that depends on rows is computed element by element, and what is written has rows.
+/// Whether everything that depends on rows is elementwise, and every written value has the shape of the rows.
 fn row_wise(graph: &Graph, update: &Update, shape: &[usize]) -> bool {
     let mut of_rows: Vec<ValueId> = Vec::new();
     for node in &graph.nodes {

@@ -1,31 +1,31 @@
-//! What stands between two tokens: comments, documentation, empty lines.
+//! Trivia: the comments, documentation and empty lines between two tokens.
 
 use crate::syntax::string;
 
 /// A comment or a line of documentation on its way to the next place where a line may end.
-pub(super) struct Note {
+pub(super) struct Trivia {
     /// The line, slashes included.
     pub text: String,
     /// Whether it stands on the line of the token before it.
     pub trailing: bool,
-    /// How many line ends stand before it.
+    /// The number of line ends before it.
     pub line_ends: usize,
     /// Whether it documents what follows.
     pub doc: bool,
 }
 
 /// Reads the space between tokens.
-pub(super) struct Gap<'a> {
+pub(super) struct TriviaReader<'a> {
     pub text: &'a str,
-    /// Where the next token begins, once the gap is read.
+    /// The offset of the next token, once the trivia before it are read.
     pub at: usize,
-    /// Line ends since the last token or note.
+    /// Line ends since the last token or comment.
     pub line_ends: usize,
 }
 
-impl<'a> Gap<'a> {
-    pub(super) fn new(text: &'a str) -> Gap<'a> {
-        Gap {
+impl<'a> TriviaReader<'a> {
+    pub(super) fn new(text: &'a str) -> TriviaReader<'a> {
+        TriviaReader {
             text,
             at: 0,
             // So that a comment at the top stands on a line of its own.
@@ -33,8 +33,8 @@ impl<'a> Gap<'a> {
         }
     }
 
-    /// Moves to the next token and adds what lies before it to `notes`.
-    pub(super) fn read(&mut self, notes: &mut Vec<Note>) {
+    /// Moves to the next token and adds the trivia before it to `trivia`.
+    pub(super) fn read(&mut self, trivia: &mut Vec<Trivia>) {
         while let Some(c) = self.text[self.at..].chars().next() {
             let rest = &self.text[self.at..];
             match c {
@@ -47,16 +47,16 @@ impl<'a> Gap<'a> {
                     let line = rest.split('\n').next().unwrap_or(rest);
                     self.at += line.len();
                     let doc = line.starts_with("///") && !line.starts_with("////");
-                    self.note(line, doc, notes);
+                    self.note(line, doc, trivia);
                 }
-                '#' => self.attribute(notes),
+                '#' => self.attribute(trivia),
                 _ => return,
             }
         }
     }
 
-    fn note(&mut self, line: &str, doc: bool, notes: &mut Vec<Note>) {
-        notes.push(Note {
+    fn note(&mut self, line: &str, doc: bool, trivia: &mut Vec<Trivia>) {
+        trivia.push(Trivia {
             text: line.trim_end().replace('\r', " "),
             // Documentation stands on its own lines always.
             trailing: self.line_ends == 0 && !doc,
@@ -67,13 +67,13 @@ impl<'a> Gap<'a> {
     }
 
     /// `#[doc = "..."]` and `#![doc = "..."]`; the syntax knows no other attribute.
-    fn attribute(&mut self, notes: &mut Vec<Note>) {
+    fn attribute(&mut self, trivia: &mut Vec<Trivia>) {
         let mut literal = "";
         let mut inner = false;
         while let Some(c) = self.text[self.at..].chars().next() {
             let rest = &self.text[self.at..];
             if rest.starts_with("//") {
-                self.read(notes);
+                self.read(trivia);
                 continue;
             }
             if c == '"' || c == 'r' {
@@ -95,12 +95,12 @@ impl<'a> Gap<'a> {
         };
         if value.split('\n').all(writable) {
             for line in value.split('\n') {
-                self.note(&format!("{slashes}{line}"), !inner, notes);
+                self.note(&format!("{slashes}{line}"), !inner, trivia);
             }
         } else {
             let mark = if inner { "#!" } else { "#" };
             let line = format!("{mark}[doc = {}]", string::quote(&value));
-            self.note(&line, true, notes);
+            self.note(&line, true, trivia);
         }
     }
 }
