@@ -1,6 +1,6 @@
 //! Holds `docs/optimizers.md` to what the library says: its doc comments, signatures and state.
 //!
-//! `BLESS=1` writes it anew.
+//! `BLESS=1` rewrites it.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -42,30 +42,30 @@ const TENSORFLOW_SCHEDULES: [&str; 10] = [
     "polynomial_decay",
 ];
 
-/// The functions with which an optimizer looks at a whole variable at once.
+/// The functions with which an optimizer reduces over a variable.
 const REDUCTIONS: [&str; 5] = ["max", "mean", "norm", "root_mean_square", "sum"];
 
 const HEAD: &str = "\
 # Optimizers and schedules
 
-What the library has, from its own words: the files in [compiler/std](../compiler/std) hold the definitions, in the language.
+Generated from the doc comments of the standard library: the files in [compiler/std](../compiler/std) hold the definitions, in the language.
 How they are used, and how to write others, is in [language.md](language.md#optimizer).
 
 ## How to read this
 
-In formulas g is the gradient of the variable `param` and t counts updates from 1. A line gives a name its new value; what
-stands to the right is old where no line above has made it new.
+In formulas g is the gradient of the variable `param` and t counts updates from 1. A line assigns a new value to a name; names on
+the right-hand side have their old value unless a line above assigned them.
 
-**Arguments** are given by position or name. One that takes *a number or a schedule* may change from step to step; what is *known* is
-settled when the spec is checked.
+**Arguments** are given by position or name. One that takes *a number or a schedule* may change from step to step; a *known* one is
+a compile-time constant.
 
-**State** is what a checkpoint keeps beside the variables. A slot is kept for each variable, under `VARIABLE/KEY`; a scalar is kept
-once for each group of variables, under its own name, with `_1` behind it for a second group that has the same.
+**State** is what a checkpoint holds beside the variables. There is a slot for each variable, under `VARIABLE/KEY`; there is a scalar
+for each group of variables, under its own name, with the suffix `_1` for a second group that has the same.
 
-**Sparse gradients** are those of variables that are only read by `gather`: they have rows. Every optimizer takes `lazy`. With
+**Sparse gradients** (IndexedSlices) are those of variables that are only read by `gather`. Every optimizer takes `lazy`. With
 `lazy: true` the rows that were read are updated, and their slots; with `lazy: false` the others are updated too, with a gradient
 of 0. The default is `true`, but `false` where a definition declares `const lazy = false`: there the moments of all rows decay, as
-those of TensorFlow's Adam do. A definition that looks at a whole variable at once always sees the whole gradient.
+those of TensorFlow's Adam do. A definition that reduces over a variable always gets the dense gradient.
 
 ## Optimizers
 ";

@@ -370,7 +370,7 @@ const FUNCTIONS: &str = "
     per_coordinate_rate(x, -0.5) -> T[2, 3]
     per_coordinate_rate(x, -0.25) -> T[2, 3]
     corrected(x, 0.9) -> T[2, 3]
-    gathered(x) -> T[2, 3]
+    bias_correction(x) -> T[2, 3]
     proximal(x, 0.1, 0.2, 0.3) -> T[2, 3]
     norm(x) -> T
     norm(x, axes: 1, keepdims: true) -> T[2, 1]
@@ -380,8 +380,8 @@ const FUNCTIONS: &str = "
     half_cosine(x) -> T[2, 3]
     decay_periods(x, 2, true) -> T[2, 3]
     linear_cosine(x, 10, 0.5, 0.0, 0.1, 0.0) -> T[2, 3]
-    some_rate(x) -> T[2, 3]
-    some_steps(x) -> T[2, 3]
+    checked_rate(x) -> T[2, 3]
+    checked_steps(x) -> T[2, 3]
     completed(x, 10) -> T[2, 3]
     embedding_lookup_partitioned([x, y], labels, \"div\") -> T[2, 3]
     sparse_to_dense(stack([labels, labels], axis: 1), labels, [3, 3], -1) -> i64[3, 3]
@@ -870,7 +870,7 @@ fn or_else(x) = x;
 fn completed(x) = x;
 fn proximal(x) = x;
 fn corrected(x) = x;
-fn gathered(x) = x;
+fn bias_correction(x) = x;
 fn root_mean_square(x) = x;
 fn draw_scaled(x) = x;
 init zeros() = 3;
