@@ -550,7 +550,7 @@ impl Draw {
             AttrKind::Size => Attr::Size(self.size()),
             AttrKind::Sizes => Attr::Sizes((0..n).map(|_| self.size()).collect()),
             AttrKind::Pairs => Attr::Pairs((0..n).map(|_| (self.size(), self.size())).collect()),
-            AttrKind::Int | AttrKind::Flag | AttrKind::DType | AttrKind::Text => {
+            AttrKind::Int | AttrKind::Flag | AttrKind::DType | AttrKind::String => {
                 panic!("no window is told {kind:?}")
             }
         }

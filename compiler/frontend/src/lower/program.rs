@@ -78,7 +78,7 @@ pub(super) fn nodes<'g>(
                     ys: vec![values.get(*y)],
                     xs: wrt.iter().map(|x| values.get(*x)).collect(),
                     seeds: vec![seed.map(|s| values.get(s))],
-                    stops: Vec::new(),
+                    stop_gradients: Vec::new(),
                 };
                 let mut slopes = Vec::new();
                 for (x, slope) in request.xs.iter().zip(b.differentiate(&request)) {

@@ -259,7 +259,7 @@ fn slopes<'g>(
         ys: vec![loss],
         xs,
         seeds: vec![scale.map(|s| s.cast(loss.dtype()).broadcast(&loss.shape()))],
-        stops: Vec::new(),
+        stop_gradients: Vec::new(),
     }))
 }
 

@@ -1,4 +1,4 @@
-//! Operations of the language on a graph in the making: their rule first, then the primitives they are made of.
+//! Calls of the language's operations on a graph under construction: shape inference first, then lowering to primitives.
 
 use crate::build::operators::broadcast_all;
 use crate::build::{Builder, Value};
@@ -13,7 +13,7 @@ pub enum Given<'g> {
     Value(Value<'g>),
     /// A list of tensors.
     Values(Vec<Value<'g>>),
-    /// Something that is known.
+    /// A compile-time argument.
     Known(Arg),
 }
 
@@ -23,7 +23,7 @@ impl<'g> From<Value<'g>> for Given<'g> {
     }
 }
 
-/// How an operation of the language becomes primitives.
+/// How an operation of the language is lowered to primitives.
 pub enum Lower {
     /// Its tensors are broadcast against each other, and this primitive is applied to them.
     Elementwise(&'static Prim),
@@ -40,16 +40,16 @@ impl std::fmt::Debug for Lower {
     }
 }
 
-/// A use of an operation while it becomes primitives.
+/// A use of an operation while it is lowered to primitives.
 ///
-/// What the rule of the operation refuses never comes here. Dimensions that have a run-time count are as large as they can
-/// become, and what stands behind the count is arbitrary: an operation that mixes elements along such a dimension must
-/// replace it first, by [`Lowering::masked`].
+/// Calls that shape inference rejects never come here. Dimensions that have a run-time count have their capacity, and the
+/// elements beyond the count are padding of arbitrary values: an operation that mixes elements along such a dimension must
+/// mask them first, by [`Lowering::masked`].
 #[derive(Debug)]
 pub struct Lowering<'g, 'a> {
     /// The graph.
     pub b: &'g Builder,
-    /// The arguments that are known, and the types of the tensors.
+    /// The compile-time arguments, and the types of the tensors.
     pub call: &'a Call<'a>,
     /// The arguments, one for each parameter.
     pub given: &'a [Given<'g>],
@@ -59,16 +59,16 @@ pub struct Lowering<'g, 'a> {
 
 impl<'g> Lowering<'g, '_> {
     fn argument(&self, name: &str) -> &Given<'g> {
-        let place = self.call.op.params.iter().position(|p| p.name == name);
+        let index = self.call.op.params.iter().position(|p| p.name == name);
         &self.given
-            [place.unwrap_or_else(|| panic!("`{}` has no parameter `{name}`", self.call.op.name))]
+            [index.unwrap_or_else(|| panic!("`{}` has no parameter `{name}`", self.call.op.name))]
     }
 
     /// A tensor.
     ///
     /// # Panics
     ///
-    /// When the parameter is none; so do those that follow.
+    /// When the parameter is none; so do the accessors below.
     pub fn value(&self, name: &str) -> Value<'g> {
         self.value_opt(name)
             .unwrap_or_else(|| panic!("`{name}` of `{}` is no tensor", self.call.op.name))
@@ -103,9 +103,8 @@ impl<'g> Lowering<'g, '_> {
         let count = dim.count.as_ref()?;
         let id = self.b.counts.borrow().get(count).copied();
         Some(
-            self.b.value(
-                id.unwrap_or_else(|| panic!("the count {count:?} is defined where it is made")),
-            ),
+            self.b
+                .value(id.unwrap_or_else(|| panic!("the count {count:?} has no definition"))),
         )
     }
 
@@ -114,13 +113,13 @@ impl<'g> Lowering<'g, '_> {
         self.b.counts.borrow_mut().insert(count.clone(), value.id);
     }
 
-    /// A tensor with `fill` in place of what stands behind the counts of the given axes.
+    /// A tensor with `fill` in place of the padding beyond the counts of the given axes.
     pub fn masked(&self, name: &str, axes: &[usize], fill: f64) -> Value<'g> {
         let value = self.value(name);
         self.mask(value, &self.call.tensor(name).shape.0, axes, fill)
     }
 
-    /// The same for any value, given its dimensions.
+    /// [`Lowering::masked`] for any value, given its dimensions.
     pub fn mask(&self, mut value: Value<'g>, dims: &[Dim], axes: &[usize], fill: f64) -> Value<'g> {
         for axis in axes {
             let Some(count) = self.count(&dims[*axis]) else {
@@ -129,8 +128,8 @@ impl<'g> Lowering<'g, '_> {
             let shape = value.shape();
             let mut along = vec![1; shape.len()];
             along[*axis] = shape[*axis];
-            let used = self.b.iota(shape[*axis]).less(count).reshape(&along);
-            value = used.select(value, value.like(fill));
+            let valid = self.b.iota(shape[*axis]).less(count).reshape(&along);
+            value = valid.select(value, value.like(fill));
         }
         value
     }
@@ -149,8 +148,8 @@ impl<'g> Lowering<'g, '_> {
 }
 
 impl Builder {
-    /// What was repeated along a counted dimension is 1 behind the count: nothing flows back from there, so its gradient, a
-    /// sum along the dimension, holds nothing of what stands behind the count.
+    /// Sets what was broadcast along a counted dimension to 1 beyond the count: no cotangent flows back from there, so its
+    /// gradient, a sum along the dimension, holds nothing of the padding.
     fn broadcast_counted<'g>(
         &'g self,
         wide: &[Value<'g>],
@@ -165,14 +164,14 @@ impl Builder {
             };
             let mut along = vec![1; rank];
             along[axis] = dim.size.value().expect("dimensions are bound") as usize;
-            let used = self.iota(along[axis]).less(count).reshape(&along);
+            let valid = self.iota(along[axis]).less(count).reshape(&along);
             for (value, own) in values.iter_mut().zip(original) {
                 let own = own.tensor_type().shape.0;
                 let repeated = (axis + own.len())
                     .checked_sub(rank)
                     .is_none_or(|i| own[i].count.is_none());
                 if repeated && value.dtype().is_float() {
-                    *value = used.select(*value, value.like(1.0));
+                    *value = valid.select(*value, value.like(1.0));
                 }
             }
         }
@@ -181,7 +180,7 @@ impl Builder {
 
     /// Applies an operation of the language.
     ///
-    /// `given` holds one argument for each parameter of the operation; `site` tells draws of random numbers apart.
+    /// `given` holds one argument for each parameter of the operation; `site` distinguishes the draws of random numbers.
     ///
     /// ```
     /// use trainspec_ir::{DType, build::{Builder, Given}, graph::Type, ops};
@@ -241,14 +240,14 @@ impl Builder {
         assert_eq!(
             values.len(),
             results.len(),
-            "`{}` has as many results as its rule says",
+            "`{}` has as many results as its shape inference says",
             op.name
         );
         for (value, ty) in values.iter().zip(&results) {
             assert_eq!(
                 Some(value.ty()),
                 Type::of(ty),
-                "`{}` has the type that its rule says",
+                "`{}` has the type that its shape inference says",
                 op.name
             );
             if ty.shape.is_counted() {

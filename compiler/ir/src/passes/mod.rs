@@ -1,4 +1,4 @@
-//! Simplification of a graph that will not be differentiated any more: graph to graph, one file for each pass.
+//! Optimization passes, graph to graph, one file each; they run after autodiff.
 //!
 //! No pass changes a result beyond rounding: not-a-numbers, infinities and signed zeros stay where they are. Each can be
 //! switched off by its name.
@@ -22,7 +22,7 @@ pub struct Pass {
     pub name: &'static str,
     /// What it does, in one sentence.
     pub doc: &'static str,
-    /// Does it, to the graph and to the rounds of its loops.
+    /// Runs it on the graph and on the bodies of its loops.
     pub run: fn(Graph) -> Graph,
 }
 
@@ -31,9 +31,9 @@ pub const PASSES: &[Pass] = &[
     drop_gradient_marks::PASS, // first: what it leaves is transparent to every rule below
     fold_constants::PASS,      // feeds the rules of algebra
     simplify_algebra::PASS,    // looks for folded zeros and ones
-    split_sums::PASS,          // computes some things once more, in another shape
+    split_sums::PASS,          // duplicates elementwise nodes in another shape
     merge_duplicates::PASS,    // all above make nodes equal
-    drop_dead_nodes::PASS,     // all above leave orphans
+    drop_dead_nodes::PASS,     // all above leave dead code
 ];
 
 /// The pass of that name.
@@ -61,10 +61,10 @@ pub fn run(graph: Graph, disabled: &BTreeSet<String>) -> Graph {
     for pass in PASSES.iter().filter(|p| !disabled.contains(p.name)) {
         graph = (pass.run)(graph);
         if cfg!(debug_assertions)
-            && let Err(broken) = verify(&graph)
+            && let Err(error) = verify(&graph)
         {
             panic!(
-                "the pass `{}` breaks the graph: {broken}\n{graph}",
+                "the pass `{}` breaks the graph: {error}\n{graph}",
                 pass.name
             );
         }

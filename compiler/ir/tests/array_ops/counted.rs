@@ -15,7 +15,7 @@ fn seeded<'g>(b: &'g Builder, y: Value<'g>, x: Value<'g>, weights: &[f64]) -> Va
         ys: vec![y],
         xs: vec![x],
         seeds: vec![Some(seed)],
-        stops: Vec::new(),
+        stop_gradients: Vec::new(),
     };
     let gradient = b.differentiate(&request).remove(0);
     gradient.expect("y depends on x").dense()

@@ -109,7 +109,7 @@ impl Feed {
 
     /// Runs the graph for some of its values; what they do not need is left out.
     pub(crate) fn run(&self, b: &Builder, wanted: &[Value<'_>]) -> Result<Vec<Tensor>, String> {
-        let mut graph = b.look(Clone::clone);
+        let mut graph = b.with_graph(Clone::clone);
         graph.results = wanted.iter().map(|v| (String::new(), v.id())).collect();
         let mut needed: HashSet<ValueId> = wanted.iter().map(|v| v.id()).collect();
         let mut kept: Vec<Node> = Vec::new();

@@ -227,7 +227,7 @@ fn boolean_mask_keeps_what_is_true() {
         ys: vec![y],
         xs: vec![x],
         seeds: vec![Some(b.constant(seed))],
-        stops: Vec::new(),
+        stop_gradients: Vec::new(),
     };
     let slope = b.differentiate(&request).remove(0).unwrap().dense();
     let mut wanted = vec![0.0; 12];
