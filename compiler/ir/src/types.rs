@@ -215,10 +215,10 @@ impl Shape {
         self.0.len()
     }
 
-    /// The number of elements (for counted dimensions, of their capacity); `None` where it exceeds [`MAX_ELEMENTS`].
+    /// The number of elements (for counted dimensions, of their capacity); `None` where it exceeds [`MAX_ELEMENTS`] or overflows.
     ///
     /// An empty dimension hides no others that are too large, so the answer does not depend on the order of dimensions
-    /// and holds for any part of them.
+    /// and holds for any subset of them.
     pub fn elements(&self) -> Option<Size> {
         let fixed = self.fixed_elements()?;
         if self.0.iter().any(|d| d.size == Size::fixed(0)) {

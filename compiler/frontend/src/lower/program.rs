@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use trainspec_ir::autodiff::Request;
-use trainspec_ir::build::{Builder, Given, Value};
+use trainspec_ir::build::{Builder, CallArg, Value};
 use trainspec_ir::graph::Type;
 use trainspec_ir::ops::{Arg, Op};
 use trainspec_ir::{DType, Size, Span, Tensor, TensorType};
@@ -171,9 +171,9 @@ fn call<'g>(
     let mut given = Vec::with_capacity(operands.len());
     for operand in operands {
         given.push(match operand {
-            Operand::Value(id) => Given::Value(values.get(*id)),
-            Operand::Values(ids) => Given::Values(ids.iter().map(|id| values.get(*id)).collect()),
-            Operand::Known(arg) => Given::Known(known(cx, arg, span)?),
+            Operand::Value(id) => CallArg::Value(values.get(*id)),
+            Operand::Values(ids) => CallArg::Values(ids.iter().map(|id| values.get(*id)).collect()),
+            Operand::Known(arg) => CallArg::Known(known(cx, arg, span)?),
         });
     }
     if op.random {

@@ -44,8 +44,8 @@ impl Builder {
             nodes.push(node);
         }
         let mut captured: HashMap<ValueId, usize> = HashMap::new();
-        let ends = [row.id()];
-        for value in nodes.iter().flat_map(|n| &n.operands).chain(&ends) {
+        let outputs = [row.id()];
+        for value in nodes.iter().flat_map(|n| &n.operands).chain(&outputs) {
             if !inside.contains_key(value) && !captured.contains_key(value) {
                 captured.insert(*value, captures.len());
                 captures.push(self.value(*value));

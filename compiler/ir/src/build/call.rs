@@ -6,9 +6,9 @@ use crate::graph::{Prim, Type};
 use crate::ops::{Arg, Call, Op, RuleError};
 use crate::types::{Count, Dim, TensorType};
 
-/// An argument of an operation.
+/// An argument of a call.
 #[derive(Debug, Clone)]
-pub enum Given<'g> {
+pub enum CallArg<'g> {
     /// A tensor.
     Value(Value<'g>),
     /// A list of tensors.
@@ -17,9 +17,9 @@ pub enum Given<'g> {
     Known(Arg),
 }
 
-impl<'g> From<Value<'g>> for Given<'g> {
-    fn from(value: Value<'g>) -> Given<'g> {
-        Given::Value(value)
+impl<'g> From<Value<'g>> for CallArg<'g> {
+    fn from(value: Value<'g>) -> CallArg<'g> {
+        CallArg::Value(value)
     }
 }
 
@@ -27,7 +27,7 @@ impl<'g> From<Value<'g>> for Given<'g> {
 pub enum Lower {
     /// Its tensors are broadcast against each other, and this primitive is applied to them.
     Elementwise(&'static Prim),
-    /// As this function says.
+    /// By this lowering function.
     By(for<'g> fn(&Lowering<'g, '_>) -> Result<Vec<Value<'g>>, RuleError>),
 }
 
@@ -52,15 +52,15 @@ pub struct Lowering<'g, 'a> {
     /// The compile-time arguments, and the types of the tensors.
     pub call: &'a Call<'a>,
     /// The arguments, one for each parameter.
-    pub given: &'a [Given<'g>],
+    pub args: &'a [CallArg<'g>],
     /// The types of the results.
     pub results: &'a [TensorType],
 }
 
 impl<'g> Lowering<'g, '_> {
-    fn argument(&self, name: &str) -> &Given<'g> {
+    fn argument(&self, name: &str) -> &CallArg<'g> {
         let index = self.call.op.params.iter().position(|p| p.name == name);
-        &self.given
+        &self.args
             [index.unwrap_or_else(|| panic!("`{}` has no parameter `{name}`", self.call.op.name))]
     }
 
@@ -77,8 +77,8 @@ impl<'g> Lowering<'g, '_> {
     /// A tensor that may have been left out.
     pub fn value_opt(&self, name: &str) -> Option<Value<'g>> {
         match self.argument(name) {
-            Given::Value(value) => Some(*value),
-            Given::Known(Arg::Absent) => None,
+            CallArg::Value(value) => Some(*value),
+            CallArg::Known(Arg::Absent) => None,
             other => panic!("`{name}` of `{}` is {other:?}", self.call.op.name),
         }
     }
@@ -86,7 +86,7 @@ impl<'g> Lowering<'g, '_> {
     /// A list of tensors.
     pub fn values(&self, name: &str) -> &[Value<'g>] {
         match self.argument(name) {
-            Given::Values(values) => values,
+            CallArg::Values(values) => values,
             other => panic!("`{name}` of `{}` is {other:?}", self.call.op.name),
         }
     }
@@ -134,7 +134,7 @@ impl<'g> Lowering<'g, '_> {
         value
     }
 
-    /// The number of elements along axes, as a scalar of an element type: known, or computed from counts.
+    /// The number of elements along axes, as a scalar of an element type: a constant, or computed from counts.
     pub fn extent(&self, dims: &[Dim], axes: &[usize], dtype: crate::types::DType) -> Value<'g> {
         let fixed = axes.iter().filter(|a| dims[**a].count.is_none());
         let fixed: i64 = fixed
@@ -180,10 +180,10 @@ impl Builder {
 
     /// Applies an operation of the language.
     ///
-    /// `given` holds one argument for each parameter of the operation; `site` distinguishes the draws of random numbers.
+    /// `args` holds one argument for each parameter of the operation; `site` distinguishes the draws of random numbers.
     ///
     /// ```
-    /// use trainspec_ir::{DType, build::{Builder, Given}, graph::Type, ops};
+    /// use trainspec_ir::{DType, build::{Builder, CallArg}, graph::Type, ops};
     ///
     /// let b = Builder::new("g");
     /// let x = b.input("x", &Type::new(DType::F32, &[3]));
@@ -195,15 +195,17 @@ impl Builder {
     pub fn call<'g>(
         &'g self,
         op: &'static Op,
-        given: &[Given<'g>],
+        args: &[CallArg<'g>],
         site: &str,
     ) -> Result<Vec<Value<'g>>, RuleError> {
-        let arg = |g: &Given<'g>| match g {
-            Given::Value(value) => Arg::Tensor(value.tensor_type()),
-            Given::Values(values) => Arg::Tensors(values.iter().map(|v| v.tensor_type()).collect()),
-            Given::Known(arg) => arg.clone(),
+        let arg = |g: &CallArg<'g>| match g {
+            CallArg::Value(value) => Arg::Tensor(value.tensor_type()),
+            CallArg::Values(values) => {
+                Arg::Tensors(values.iter().map(|v| v.tensor_type()).collect())
+            }
+            CallArg::Known(arg) => arg.clone(),
         };
-        let args: Vec<Arg> = given.iter().map(arg).collect();
+        let known: Vec<Arg> = args.iter().map(arg).collect();
         let unique;
         let site = if site.is_empty() {
             unique = format!("#{}", self.len());
@@ -213,17 +215,17 @@ impl Builder {
         };
         let call = Call {
             op,
-            args: &args,
+            args: &known,
             site,
         };
         let results = (op.infer)(&call)?;
         let values = match &op.lower {
             Lower::Elementwise(prim) => {
-                let tensors: Vec<Value<'g>> = given
+                let tensors: Vec<Value<'g>> = args
                     .iter()
                     .filter_map(|g| match g {
-                        Given::Value(value) => Some(*value),
-                        Given::Values(_) | Given::Known(_) => None,
+                        CallArg::Value(value) => Some(*value),
+                        CallArg::Values(_) | CallArg::Known(_) => None,
                     })
                     .collect();
                 let tensors =
@@ -233,7 +235,7 @@ impl Builder {
             Lower::By(lower) => lower(&Lowering {
                 b: self,
                 call: &call,
-                given,
+                args,
                 results: &results,
             })?,
         };

@@ -24,7 +24,7 @@ mod scan;
 mod values;
 mod windows;
 
-pub use call::{Given, Lower, Lowering};
+pub use call::{CallArg, Lower, Lowering};
 pub(crate) use scan::body_inputs;
 pub use scan::{Iteration, Loop};
 pub use windows::{Convolution, Pool};
@@ -267,9 +267,9 @@ impl Builder {
             operands: &types,
             attrs: &attrs,
         };
-        let results = (prim.infer)(&call).unwrap_or_else(|wrong| {
+        let results = (prim.infer)(&call).unwrap_or_else(|error| {
             let types: Vec<String> = types.iter().map(|t| t.to_string()).collect();
-            panic!("`{}` of {}: {wrong}", prim.name, types.join(", "))
+            panic!("`{}` of {}: {error}", prim.name, types.join(", "))
         });
         let operands = operands.iter().map(|v| v.id).collect();
         self.push(NodeKind::Prim(prim, attrs.into()), operands, results)

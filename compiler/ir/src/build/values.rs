@@ -240,7 +240,7 @@ impl<'g> Value<'g> {
         self.elementwise(&prims::STRAIGHT_THROUGH, &[surrogate])
     }
 
-    /// Its own value, if all elements of this tensor of integers are in `low..high`; else the run fails, saying that `what` is not.
+    /// Its own value, if all elements of this tensor of integers are in `low..high`; else the run fails, naming `what`.
     pub fn bounded(self, low: i64, high: i64, what: &str) -> Value<'g> {
         let attrs = vec![
             Attr::Int(low),

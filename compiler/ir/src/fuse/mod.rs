@@ -463,7 +463,7 @@ impl<'a> Fuser<'a> {
         for operand in &node.operands {
             match self.location(*operand) {
                 Location::Row(other) if *other == group => {}
-                // An element is not row-invariant, even where its row has one element.
+                // Where rows have one element the shapes coincide: the node is elementwise then.
                 Location::Open(other) if *other == group => return None,
                 Location::Splat(..) => {}
                 Location::View(_) | Location::Open(_) | Location::Row(_) => {

@@ -16,7 +16,7 @@ pub use verify::{VerifyError, verify};
 use crate::span::Span;
 use crate::tensor::Tensor;
 
-/// A value of a graph.
+/// The id of a value of a graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ValueId(pub u32);
 
@@ -27,7 +27,7 @@ impl ValueId {
     }
 }
 
-/// A piece of state of a graph.
+/// The id of a piece of state (a variable) of a graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StateId(pub u32);
 
@@ -40,7 +40,7 @@ impl StateId {
 
 /// What one step computes.
 ///
-/// Graphs are made with a [`Builder`](crate::build::Builder), by lowering a spec, or parsed from their textual form.
+/// Graphs are built with a [`Builder`](crate::build::Builder), by lowering a spec, or parsed from their textual form.
 #[derive(Debug, Clone, Default)]
 pub struct Graph {
     /// A label, for people.
@@ -57,7 +57,7 @@ pub struct Graph {
     pub results: Vec<(String, ValueId)>,
 }
 
-/// A piece of state.
+/// A piece of state: a variable.
 #[derive(Debug, Clone, PartialEq)]
 pub struct State {
     /// The name, as checkpoints have it.

@@ -26,14 +26,14 @@ impl fmt::Display for VerifyError {
 
 impl std::error::Error for VerifyError {}
 
-/// Checks a graph. The rules:
+/// Verifies a graph. The invariants:
 ///
 /// 1. Each value is defined by just one node (SSA), and each node uses only values of nodes before it.
 /// 2. The elements of a value are numbers or bools, never strings.
 /// 3. Inputs, constants and reads have no operands and one result; inputs have names of their own.
 /// 4. A constant has the type of its value; a read has the type of its state.
 /// 5. A primitive has the attributes that it declares, and its results have the types that its type inference gives.
-/// 6. A scan has the operands and results that its body takes and gives; a body keeps all these rules, its inputs come
+/// 6. A scan has the operands and results that its body takes and gives; a body keeps all these invariants, its inputs come
 ///    first and in order, and it has no state.
 /// 7. State has names of its own. A write gives a value of the state's type, and each piece of state is written at most once.
 /// 8. Results are values of the graph.
@@ -109,7 +109,7 @@ fn check(graph: &Graph, node: &Node) -> Result<(), String> {
                 operands: &operands,
                 attrs,
             };
-            let types = (prim.infer)(&call).map_err(|wrong| format!("`{}`: {wrong}", prim.name))?;
+            let types = (prim.infer)(&call).map_err(|error| format!("`{}`: {error}", prim.name))?;
             match types.iter().eq(results.iter().copied()) {
                 true => Ok(()),
                 false => Err(format!(

@@ -87,7 +87,7 @@ pub fn run(
             Span::default(),
         )?);
     }
-    let values = walk(graph, &input, &before)?;
+    let values = interpret(graph, &input, &before)?;
     let value = |v: ValueId| {
         let array = values[v.index()].as_ref().expect("results live to the end");
         array.tensor(graph.ty(v).dtype)
@@ -129,7 +129,7 @@ fn check_size(graph: &Graph, node: &Node) -> Result<(), RunError> {
 type Inputs<'a> = dyn Fn(&str, &Type, Span) -> Result<Array, RunError> + 'a;
 
 /// Computes the values of a graph, which are reference-counted by their uses: each is dropped after its last use.
-fn walk(
+fn interpret(
     graph: &Graph,
     inputs: &Inputs<'_>,
     state: &[Array],
@@ -234,7 +234,7 @@ fn run_scan(scan: &Scan, operands: &[Array], results: &[Type]) -> Result<Vec<Arr
                 .next()
                 .expect("a body has as many inputs as its loop gives"))
         };
-        let values = walk(&scan.body, &next, &[])?;
+        let values = interpret(&scan.body, &next, &[])?;
         let mut outcome = scan
             .body
             .results

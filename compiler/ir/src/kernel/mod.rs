@@ -16,7 +16,7 @@ use crate::graph::{Attrs, Prim, StateId, Type};
 use crate::span::Span;
 use crate::tensor::Tensor;
 
-/// A buffer of a program.
+/// The id of a buffer of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BufferId(pub u32);
 
@@ -32,11 +32,11 @@ impl BufferId {
 pub struct Buffer {
     /// The type.
     pub ty: Type,
-    /// Where its elements come from.
+    /// The origin of its elements.
     pub origin: Origin,
 }
 
-/// Where the elements of a buffer come from.
+/// The origin of a buffer's elements.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Origin {
     /// Fed, by name.

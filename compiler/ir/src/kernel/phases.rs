@@ -1,6 +1,6 @@
 //! The passes of a multi-pass loop over rows, such as softmax or layer normalization.
 //!
-//! A reduction is known only after a full pass over its row; elementwise operations on it need another pass. A phase is one pass over a
+//! A reduction is available only after a full pass over its row; elementwise operations on it need another pass. A phase is one pass over a
 //! row.
 
 use crate::kernel::{InstOp, Map};

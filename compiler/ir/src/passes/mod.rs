@@ -28,8 +28,8 @@ pub struct Pass {
 
 /// All passes, in the order in which they run.
 pub const PASSES: &[Pass] = &[
-    drop_gradient_marks::PASS, // first: what it leaves is transparent to every rule below
-    fold_constants::PASS,      // feeds the rules of algebra
+    drop_gradient_marks::PASS, // first: exposes the operands to every rewrite below
+    fold_constants::PASS,      // feeds the algebraic rewrites
     simplify_algebra::PASS,    // looks for folded zeros and ones
     split_sums::PASS,          // duplicates elementwise nodes in another shape
     merge_duplicates::PASS,    // all above make nodes equal
@@ -45,7 +45,7 @@ pub fn find(name: &str) -> Option<&'static Pass> {
 ///
 /// # Panics
 ///
-/// In debug builds, when a pass breaks a rule of graphs; the message names it.
+/// In debug builds, when a pass breaks an invariant of graphs; the message names it.
 ///
 /// ```
 /// use trainspec_ir::{DType, build::Builder, graph::Type, passes};

@@ -22,7 +22,7 @@ fn run(graph: Graph) -> Graph {
     rebuild(in_loop_bodies(graph, run), &mut Split)
 }
 
-/// The least chunk of a partial sum, in elements.
+/// The minimal chunk of a partial sum, in elements.
 const MIN_CHUNK_ELEMENTS: usize = 512;
 
 /// Vectors of at least this many elements are read as several streams.

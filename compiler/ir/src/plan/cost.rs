@@ -187,7 +187,7 @@ fn of_call(prim: &'static Prim, attrs: &[Attr], operands: &[View], results: u64)
         "scatter_add" => elements(2),
         "unsorted_segment_max" | "unsorted_segment_min" | "unsorted_segment_prod" => elements(0),
         "polygamma" => results,
-        // Gram-Schmidt: each vector is made orthogonal to all before it.
+        // QR by Householder reflections: about two operations for each element and vector.
         "orthogonalize" => {
             let vectors = operands[0].shape.iter().min().copied().unwrap_or(1) as u64;
             elements(0).saturating_mul(2 * vectors)

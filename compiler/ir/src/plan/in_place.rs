@@ -31,7 +31,7 @@ const INFALLIBLE_PRIMS: [&crate::graph::Prim; 18] = [
 /// The buffers of new state that can alias the old state.
 ///
 /// The kernel that writes one must be a loop that reads the old value elementwise or not at all, or scatter rows into the old value; it
-/// must be the last use of the old value, which no kernel of its wave may read; and no kernel after it may fail, so that a failed run
+/// must be the last use of the old value, which no other kernel of its wave may read; and no kernel after it may fail, so that a failed run
 /// leaves the state as it was.
 pub(super) fn find(
     kernels: &Kernels,
@@ -57,7 +57,7 @@ pub(super) fn find(
             producers.insert(*b, index);
         });
     }
-    let mut found = Vec::new();
+    let mut aliases = Vec::new();
     for (state, view) in &kernels.writes {
         let Some(index) = producers.get(&view.buffer).copied() else {
             continue;
@@ -70,10 +70,10 @@ pub(super) fn find(
             last_use[old.index()] <= index && concurrent == usize::from(own)
         });
         if entire && dead && can_alias(&kernels.kernels[index], old, view) {
-            found.push((view.buffer, *state));
+            aliases.push((view.buffer, *state));
         }
     }
-    found
+    aliases
 }
 
 /// How many kernels of a wave read a buffer.
