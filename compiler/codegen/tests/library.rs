@@ -473,7 +473,11 @@ fn faults_read_the_same() {
     let rows = Tensor::new(&[3, 2], vec![1.0_f32; 6]);
     let at = ints(&[0, 2, 3, -1]);
     let four = Tensor::new(&[4, 2], vec![1.0_f32; 8]);
-    let bound = [Attr::Int(0), Attr::Int(2), Attr::Text("indices".to_owned())];
+    let bound = [
+        Attr::Int(0),
+        Attr::Int(2),
+        Attr::String("indices".to_owned()),
+    ];
     let calls: Vec<(&str, Vec<Attr>, Vec<Tensor>)> = vec![
         (
             "take",
@@ -808,7 +812,7 @@ fn call(draw: &mut Draw, prim: &Prim, sizes: &[usize]) -> (Vec<Type>, Vec<Attr>)
         AttrKind::Pairs => Attr::Pairs((0..2).map(|_| (draw.below(3), draw.below(3))).collect()),
         AttrKind::Flag => Attr::Flag(draw.below(2) == 0),
         AttrKind::DType => Attr::DType(draw.pick(&DType::ALL)),
-        AttrKind::Text => Attr::Text("what".to_owned()),
+        AttrKind::String => Attr::String("what".to_owned()),
     });
     let attrs = attrs.collect();
     (types, attrs)

@@ -61,7 +61,7 @@ fn f32(shape: &[usize]) -> Type {
 fn step(b: Builder, loss: impl Fn(&Builder) -> (Vec<String>, u32), optimizer: Optimizer) -> Graph {
     let (names, loss) = loss(&b);
     let loss = b.value(trainspec_ir::graph::ValueId(loss));
-    let types: Vec<Type> = b.look(|g| {
+    let types: Vec<Type> = b.with_graph(|g| {
         let of = |name: &String| g.find_state(name).map(|s| g.state[s.index()].ty.clone());
         names
             .iter()
@@ -106,8 +106,8 @@ fn regression() -> Graph {
 /// The loss of logits at labels.
 fn cross_entropy<'g>(b: &'g Builder, logits: Value<'g>, labels: Value<'g>) -> Value<'g> {
     let shape = logits.shape();
-    let logs = logits - logits.max(&[1]).keep(&[1]).stop_gradient();
-    let logs = logs - logs.exp().sum(&[1]).log().keep(&[1]);
+    let logs = logits - logits.max(&[1]).keep_dims(&[1]).stop_gradient();
+    let logs = logs - logs.exp().sum(&[1]).log().keep_dims(&[1]);
     let labels = labels.floormod(labels.like(shape[1] as f64));
     let at = b.iota(shape[1]).broadcast(&shape);
     let picked = at.equal(labels.expand(1).broadcast(&shape));

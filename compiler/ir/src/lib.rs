@@ -1,4 +1,5 @@
-//! What a Trainspec program computes: tensor types, dimensions that compare as polynomials, and the table of operations.
+//! The intermediate representation (IR) of a Trainspec program: tensor types with symbolic dimensions, the table of operations,
+//! the SSA graph with reverse-mode autodiff and passes, fused kernels and the memory plan.
 //!
 //! Pure data and pure functions: nothing here opens a file, reads a clock or knows the syntax of the language. Shape and
 //! dtype rules live with the operations, so that the checker and every later stage ask the same rule.

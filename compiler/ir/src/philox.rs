@@ -1,4 +1,4 @@
-//! Philox4x32-10, the counter-based generator behind all random numbers (Salmon et al., 2011).
+//! Philox 4x32-10, the counter-based random number generator (Salmon et al., 2011) of all draws.
 //!
 //! It has no state: a key and a counter give four words. Draws are keyed by seed, site and step, so nothing needs to be
 //! saved and nothing is lost on resume.
@@ -14,7 +14,7 @@ pub fn philox(key: [u32; 2], counter: [u32; 4]) -> [u32; 4] {
     lanes(key, counter.map(|word| [u64::from(word)])).map(|[word]| word as u32)
 }
 
-/// The same for several counters side by side, which a machine computes together. Words are held in 64 bits, as their products are.
+/// The SIMD form of [`philox`] for N counters, one in each lane. Words are held in 64 bits, as their products are.
 #[inline(always)]
 fn lanes<const N: usize>(mut key: [u32; 2], mut c: [[u64; N]; 4]) -> [[u64; N]; 4] {
     const LOW: u64 = u32::MAX as u64;
@@ -43,14 +43,14 @@ pub struct Key(pub u64);
 impl Key {
     /// The key of a site under a seed.
     pub fn new(seed: i64, site: &str) -> Key {
-        // FNV-1a; what matters is that different sites have different numbers everywhere.
+        // FNV-1a: a stable hash, so that a site has the same key on every machine.
         let hash = site.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| {
             (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3)
         });
         Key(seed as u64).derive(hash, 2)
     }
 
-    /// The key for one of many uses, such as a step.
+    /// The derived key for one of many uses, such as a step (JAX's `fold_in`).
     pub fn fold(self, n: i64) -> Key {
         self.derive(n as u64, 1)
     }
@@ -65,7 +65,7 @@ impl Key {
         philox(self.words(), [block as u32, (block >> 32) as u32, 0, 0])
     }
 
-    /// The words of several blocks beside each other, from block `first` on: the first of each, the second of each, and so on.
+    /// The words of N consecutive blocks, one in each lane, from block `first` on: the first of each, the second of each, and so on.
     ///
     /// ```
     /// use trainspec_ir::philox::Key;

@@ -1,4 +1,4 @@
-//! Sizes of dimensions: numbers, names and their arithmetic, kept as polynomials so that equal sizes compare equal.
+//! Symbolic sizes of dimensions: multivariate polynomials over names in canonical form, so that equal sizes compare equal.
 //!
 //! All arithmetic is checked: an operation whose result leaves `i64` (or grows past any sensible polynomial) gives `None`.
 
@@ -7,15 +7,15 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// The number of elements a tensor may have at the most.
+/// The maximal number of elements of a tensor.
 pub const MAX_ELEMENTS: i64 = 1 << 40;
 
-/// The number of terms a polynomial may have: far above what shapes need, far below what would slow a check down.
+/// The maximal number of terms of a polynomial: far above what shapes need, far below what would slow a check down.
 const MAX_TERMS: usize = 256;
-/// The degree a product may have.
+/// The maximal degree of a monomial.
 const MAX_DEGREE: u32 = 64;
-/// How long the two sides of a quotient may be together, by [`Size::length`].
-const MAX_QUOTIENT: usize = 256;
+/// The maximal length of the two sides of a quotient together, by [`Size::length`].
+const MAX_QUOTIENT_LENGTH: usize = 256;
 
 /// How large a dimension is: a number, or a polynomial over names that are bound later.
 ///
@@ -28,50 +28,50 @@ const MAX_QUOTIENT: usize = 256;
 /// assert_eq!(twice.to_string(), "2 * batch");
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Size(Form);
+pub struct Size(Repr);
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-enum Form {
+enum Repr {
     Fixed(i64),
     /// Never constant: a constant polynomial is `Fixed`.
     Symbolic(Arc<Terms>),
 }
 
-/// A product of atoms with their powers, sorted; the empty product is 1.
-type Product = Vec<(Atom, u32)>;
-/// Coefficients by product; no coefficient is zero.
-type Terms = BTreeMap<Product, i64>;
+/// A monomial: atoms with their powers, sorted; the empty product is 1.
+type Monomial = Vec<(Atom, u32)>;
+/// Coefficients by monomial; no coefficient is zero.
+type Terms = BTreeMap<Monomial, i64>;
 
-/// What a polynomial is made of.
+/// An indeterminate of a polynomial.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Atom {
     Name(Arc<str>),
-    /// The quotient rounded down, where it is not a polynomial itself.
+    /// The floor quotient, where it is not a polynomial itself.
     Quotient(Size, Size),
 }
 
 impl Size {
-    /// A size that is known.
+    /// A static size.
     pub fn fixed(n: i64) -> Size {
-        Size(Form::Fixed(n))
+        Size(Repr::Fixed(n))
     }
 
-    /// A size that has a name and no value yet.
+    /// A symbolic size: a name that is bound later.
     pub fn named(name: &str) -> Size {
         Size::atom(Atom::Name(name.into()))
     }
 
-    /// The number, where the size is known.
+    /// The number, where the size is static.
     pub fn value(&self) -> Option<i64> {
         match &self.0 {
-            Form::Fixed(n) => Some(*n),
-            Form::Symbolic(_) => None,
+            Repr::Fixed(n) => Some(*n),
+            Repr::Symbolic(_) => None,
         }
     }
 
     /// Whether the size is a name and nothing else.
     pub fn is_name(&self) -> bool {
-        let Form::Symbolic(terms) = &self.0 else {
+        let Repr::Symbolic(terms) = &self.0 else {
             return false;
         };
         match terms.iter().next() {
@@ -84,7 +84,7 @@ impl Size {
 
     /// The sum.
     pub fn add(&self, other: &Size) -> Option<Size> {
-        if let (Form::Fixed(a), Form::Fixed(b)) = (&self.0, &other.0) {
+        if let (Repr::Fixed(a), Repr::Fixed(b)) = (&self.0, &other.0) {
             return a.checked_add(*b).map(Size::fixed);
         }
         match (self.value(), other.value()) {
@@ -106,7 +106,7 @@ impl Size {
 
     /// The product.
     pub fn mul(&self, other: &Size) -> Option<Size> {
-        if let (Form::Fixed(a), Form::Fixed(b)) = (&self.0, &other.0) {
+        if let (Repr::Fixed(a), Repr::Fixed(b)) = (&self.0, &other.0) {
             return a.checked_mul(*b).map(Size::fixed);
         }
         match (self.value(), other.value()) {
@@ -123,44 +123,44 @@ impl Size {
         Some(Size::from_terms(terms))
     }
 
-    /// The quotient rounded down; `None` for a division by zero.
+    /// The floor quotient; `None` for a division by zero.
     pub fn floor_div(&self, other: &Size) -> Option<Size> {
         match (&self.0, &other.0) {
-            (_, Form::Fixed(0)) => None,
-            (Form::Fixed(a), Form::Fixed(b)) => {
+            (_, Repr::Fixed(0)) => None,
+            (Repr::Fixed(a), Repr::Fixed(b)) => {
                 let quotient = a.checked_div(*b)?;
                 let below = a % b != 0 && (a % b < 0) != (*b < 0);
                 Some(Size::fixed(if below { quotient - 1 } else { quotient }))
             }
             _ => match self.div_exact(other) {
                 Some(quotient) => Some(quotient),
-                None if self.length() + other.length() > MAX_QUOTIENT => None,
+                None if self.length() + other.length() > MAX_QUOTIENT_LENGTH => None,
                 None => Some(Size::atom(Atom::Quotient(self.clone(), other.clone()))),
             },
         }
     }
 
-    /// The quotient rounded up; `None` for a division by zero.
+    /// The ceiling quotient; `None` for a division by zero.
     pub fn ceil_div(&self, other: &Size) -> Option<Size> {
         self.add(other)?.sub(&Size::fixed(1))?.floor_div(other)
     }
 
-    /// The quotient where `other` divides this size without a rest, whatever the names stand for.
+    /// The exact quotient, where `other` divides this polynomial without remainder, whatever the names stand for.
     pub fn div_exact(&self, other: &Size) -> Option<Size> {
-        if let (Form::Fixed(a), Form::Fixed(b)) = (&self.0, &other.0) {
+        if let (Repr::Fixed(a), Repr::Fixed(b)) = (&self.0, &other.0) {
             return (*b != 0 && a.checked_rem(*b)? == 0).then(|| Size::fixed(a / b));
         }
         let divisor = other.terms();
         let (lead_product, lead_coefficient) = leading(&divisor)?;
-        let mut rest = self.clone();
+        let mut remainder = self.clone();
         let mut quotient = Size::fixed(0);
-        // Long division by the leading term. Every round removes the leading term of `rest` and adds only smaller
-        // ones; the bound keeps it from taking long where the quotient has very many terms.
-        for _ in 0..256 {
-            if rest == Size::fixed(0) {
+        // Polynomial long division by the leading term. Every iteration removes the leading term of `remainder` and adds only
+        // smaller ones; the bound keeps it from taking long where the quotient has very many terms.
+        for _ in 0..MAX_TERMS {
+            if remainder == Size::fixed(0) {
                 return Some(quotient);
             }
-            let terms = rest.terms();
+            let terms = remainder.terms();
             let (product, coefficient) = leading(&terms)?;
             if coefficient.checked_rem(*lead_coefficient)? != 0 {
                 return None;
@@ -170,19 +170,19 @@ impl Size {
                 coefficient / lead_coefficient,
             )]));
             quotient = quotient.add(&factor)?;
-            rest = rest.sub(&factor.mul(other)?)?;
+            remainder = remainder.sub(&factor.mul(other)?)?;
         }
         None
     }
 
-    /// The rest of the division rounded down, where it is known.
+    /// The remainder of the floor division, where it has an answer.
     pub fn rem(&self, other: &Size) -> Option<Size> {
         self.sub(&self.floor_div(other)?.mul(other)?)
     }
 
-    /// How many numbers and names it is written with: 1 for a size that is known.
+    /// The number of terms and names of the polynomial: 1 for a static size.
     pub fn length(&self) -> usize {
-        let Form::Symbolic(terms) = &self.0 else {
+        let Repr::Symbolic(terms) = &self.0 else {
             return 1;
         };
         let atoms = terms.keys().flatten().map(|(atom, _)| match atom {
@@ -203,7 +203,7 @@ impl Size {
 
     /// The size with every name replaced by what `bind` gives for it; names without a binding stay.
     pub fn substitute(&self, bind: &dyn Fn(&str) -> Option<Size>) -> Option<Size> {
-        if let Form::Fixed(_) = self.0 {
+        if let Repr::Fixed(_) = self.0 {
             return Some(self.clone());
         }
         let mut sum = Size::fixed(0);
@@ -238,7 +238,7 @@ impl Size {
     }
 
     fn atom(atom: Atom) -> Size {
-        Size(Form::Symbolic(Arc::new(Terms::from([(
+        Size(Repr::Symbolic(Arc::new(Terms::from([(
             vec![(atom, 1)],
             1,
         )]))))
@@ -246,9 +246,9 @@ impl Size {
 
     fn terms(&self) -> Terms {
         match &self.0 {
-            Form::Fixed(0) => Terms::new(),
-            Form::Fixed(n) => Terms::from([(Vec::new(), *n)]),
-            Form::Symbolic(terms) => (**terms).clone(),
+            Repr::Fixed(0) => Terms::new(),
+            Repr::Fixed(n) => Terms::from([(Vec::new(), *n)]),
+            Repr::Symbolic(terms) => (**terms).clone(),
         }
     }
 
@@ -258,7 +258,7 @@ impl Size {
         }
         match terms.get(&Vec::new()) {
             Some(n) if terms.len() == 1 => Size::fixed(*n),
-            _ => Size(Form::Symbolic(Arc::new(terms))),
+            _ => Size(Repr::Symbolic(Arc::new(terms))),
         }
     }
 }
@@ -269,7 +269,7 @@ impl From<i64> for Size {
     }
 }
 
-fn add_term(terms: &mut Terms, product: Product, coefficient: i64) -> Option<()> {
+fn add_term(terms: &mut Terms, product: Monomial, coefficient: i64) -> Option<()> {
     let sum = terms
         .get(&product)
         .copied()
@@ -283,10 +283,9 @@ fn add_term(terms: &mut Terms, product: Product, coefficient: i64) -> Option<()>
     (terms.len() <= MAX_TERMS).then_some(())
 }
 
-/// The term to divide first, by total degree and then by the powers of the first atoms: an order that products keep,
-/// without which long division would miss quotients.
-fn leading(terms: &Terms) -> Option<(&Product, &i64)> {
-    let degree = |p: &Product| p.iter().map(|(_, power)| u64::from(*power)).sum::<u64>();
+/// The leading term in graded lexicographic order: a monomial order, without which long division would miss quotients.
+fn leading(terms: &Terms) -> Option<(&Monomial, &i64)> {
+    let degree = |p: &Monomial| p.iter().map(|(_, power)| u64::from(*power)).sum::<u64>();
     terms.iter().max_by(|(a, _), (b, _)| {
         degree(a).cmp(&degree(b)).then_with(|| {
             let differ = a.iter().zip(b.iter()).find(|(x, y)| x != y);
@@ -295,7 +294,7 @@ fn leading(terms: &Terms) -> Option<(&Product, &i64)> {
     })
 }
 
-fn multiply(a: &Product, b: &Product) -> Option<Product> {
+fn multiply(a: &Monomial, b: &Monomial) -> Option<Monomial> {
     let degree: u32 = a.iter().chain(b).map(|(_, power)| power).sum();
     if degree > MAX_DEGREE {
         return None;
@@ -307,7 +306,7 @@ fn multiply(a: &Product, b: &Product) -> Option<Product> {
     Some(powers.into_iter().collect())
 }
 
-fn divide(a: &Product, b: &Product) -> Option<Product> {
+fn divide(a: &Monomial, b: &Monomial) -> Option<Monomial> {
     let mut powers: BTreeMap<Atom, u32> = a.iter().cloned().collect();
     for (atom, power) in b {
         let have = powers.get_mut(atom)?;
@@ -319,8 +318,8 @@ fn divide(a: &Product, b: &Product) -> Option<Product> {
 impl fmt::Display for Size {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let terms = match &self.0 {
-            Form::Fixed(n) => return write!(f, "{n}"),
-            Form::Symbolic(terms) => terms,
+            Repr::Fixed(n) => return write!(f, "{n}"),
+            Repr::Symbolic(terms) => terms,
         };
         // Products before the constant, which reads `batch + 1` as people write it.
         let ordered = terms
@@ -365,8 +364,8 @@ struct Bracketed<'a>(&'a Size);
 impl fmt::Display for Bracketed<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let single = match &self.0.0 {
-            Form::Fixed(_) => true,
-            Form::Symbolic(terms) => terms.len() == 1,
+            Repr::Fixed(_) => true,
+            Repr::Symbolic(terms) => terms.len() == 1,
         };
         if single {
             write!(f, "{}", self.0)
@@ -420,8 +419,8 @@ mod tests {
         assert_eq!(Size::fixed(i64::MIN).floor_div(&Size::fixed(-1)), None);
         let big = Size::fixed(i64::MAX).mul(&n("a")).unwrap();
         assert_eq!(big.mul(&Size::fixed(2)), None);
-        let least = Size::fixed(i64::MIN).mul(&n("a")).unwrap();
-        assert_eq!(least.div_exact(&Size::fixed(-1)), None);
+        let min = Size::fixed(i64::MIN).mul(&n("a")).unwrap();
+        assert_eq!(min.div_exact(&Size::fixed(-1)), None);
     }
 
     #[test]

@@ -1,6 +1,6 @@
-//! Where a node came from: plain data.
+//! Source spans: the byte range that a node came from.
 
-/// A source text, by its place in the list that the caller of the front end holds.
+/// A source text, by its index in the list that the caller of the front end holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct FileId(pub u32);
 
@@ -38,7 +38,7 @@ impl Span {
         self.start as usize..self.end as usize
     }
 
-    /// The smallest span that holds both, which must be of one file.
+    /// The smallest span that covers both, which must be of one file.
     pub fn to(self, other: Span) -> Span {
         debug_assert_eq!(self.file, other.file);
         Span {

@@ -1,4 +1,4 @@
-//! A tensor with its values, as it is fed to a program and fetched from one.
+//! Tensors with values: dense row-major data, as it is fed to a program and fetched from one.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use half::{bf16, f16};
 use crate::graph::Type;
 use crate::types::DType;
 
-/// A tensor: its shape and its elements, row after row.
+/// A dense tensor: its shape and its elements in row-major order.
 ///
 /// ```
 /// use trainspec_ir::Tensor;
@@ -37,19 +37,19 @@ pub enum Data {
     I64(Vec<i64>),
     U8(Vec<u8>),
     Bool(Vec<bool>),
-    /// Byte strings, which need not be text.
+    /// Byte strings, which need not be UTF-8.
     String(Vec<Vec<u8>>),
 }
 
 /// A Rust type that is the element of a tensor.
 pub trait Element: Clone + Sized {
-    /// Its name here.
+    /// Its element type.
     const DTYPE: DType;
     /// Elements as data.
     fn wrap(values: Vec<Self>) -> Data;
     /// The elements, where they are of this type.
     fn unwrap(data: &Data) -> Option<&[Self]>;
-    /// The same, to change them in place.
+    /// The elements, mutably, where they are of this type.
     fn unwrap_mut(data: &mut Data) -> Option<&mut [Self]>;
 }
 
@@ -109,17 +109,17 @@ impl Tensor {
         Tensor::of(shape, T::wrap(values))
     }
 
-    /// The same for elements of a type known at run time.
+    /// A tensor whose element type is known at run time.
     ///
     /// # Panics
     ///
     /// When the number of values is not the shape's.
     pub fn of(shape: &[usize], data: Data) -> Tensor {
-        let wanted: usize = shape.iter().product();
+        let expected: usize = shape.iter().product();
         assert_eq!(
             data.len(),
-            wanted,
-            "a tensor of shape {shape:?} has {wanted} elements"
+            expected,
+            "a tensor of shape {shape:?} has {expected} elements"
         );
         Tensor {
             shape: shape.to_vec(),
@@ -132,7 +132,7 @@ impl Tensor {
         Tensor::new(&[], vec![value])
     }
 
-    /// A tensor of numbers or truths of any type, each rounded to it; what is no number at all becomes 0 in an integer.
+    /// A tensor of numbers or bools of any type, each rounded to it; NaN becomes 0 in an integer.
     ///
     /// # Panics
     ///
@@ -155,7 +155,7 @@ impl Tensor {
         Tensor::of(&ty.shape, data)
     }
 
-    /// A tensor of integers of any integer type, each cut to its width, or of numbers or truths made from them.
+    /// A tensor of any integer type, each element wrapped to its width, or of floats or bools converted from integers.
     ///
     /// # Panics
     ///
@@ -183,7 +183,7 @@ impl Tensor {
     /// When the type is `string`.
     pub fn zeros(ty: &Type) -> Tensor {
         match ty.dtype {
-            // Memory that is zero from the start is not written.
+            // Zeroed allocations (`calloc`) are not written.
             DType::F32 => Tensor::of(&ty.shape, Data::F32(vec![0.0; ty.elements()])),
             DType::F64 => Tensor::of(&ty.shape, Data::F64(vec![0.0; ty.elements()])),
             _ => Tensor::from_i64s(ty, std::iter::repeat_n(0, ty.elements())),
@@ -215,7 +215,7 @@ impl Tensor {
         T::unwrap(&self.data)
     }
 
-    /// The elements, to change them in place, where they are of that type.
+    /// The elements, mutably, where they are of that type.
     pub fn values_mut<T: Element>(&mut self) -> Option<&mut [T]> {
         T::unwrap_mut(&mut self.data)
     }
@@ -241,7 +241,7 @@ impl Tensor {
         }
     }
 
-    /// The elements of a tensor of integers or truths.
+    /// The elements of a tensor of integers or bools.
     ///
     /// # Panics
     ///
@@ -260,7 +260,7 @@ impl Tensor {
         }
     }
 
-    /// The number (or truth) that all elements are, bit by bit; `None` where they differ, or where there are none.
+    /// The splat value: the number (or bool) that all elements are, bit by bit; `None` where they differ, or where there are none.
     pub fn splat(&self) -> Option<f64> {
         if self.dtype() == DType::String || self.data.is_empty() {
             return None;
@@ -273,16 +273,16 @@ impl Tensor {
             .then_some(values[0])
     }
 
-    /// The elements of a tensor of truths.
+    /// The elements of a tensor of bools.
     ///
     /// # Panics
     ///
     /// When the elements are not `bool`.
     pub fn to_bools(&self) -> Vec<bool> {
-        self.values::<bool>().expect("a tensor of truths").to_vec()
+        self.values::<bool>().expect("a tensor of bools").to_vec()
     }
 
-    /// The same elements in another shape.
+    /// The elements in another shape.
     ///
     /// # Panics
     ///
@@ -293,7 +293,7 @@ impl Tensor {
 }
 
 impl fmt::Display for Tensor {
-    /// The elements as the text form of a graph has them: `1.5`, `[1, 2, 3]`, `true`.
+    /// The elements as the textual form of a graph has them: `1.5`, `[1, 2, 3]`, `true`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = |i: usize| match &self.data {
             Data::F16(v) => format!("{:?}", v[i].to_f64()),

@@ -1,4 +1,4 @@
-//! Element types, dimensions, shapes and the type of a tensor.
+//! Element types (dtypes), symbolic dimensions, shapes and tensor types.
 
 use std::fmt;
 use std::sync::Arc;
@@ -85,7 +85,7 @@ impl DType {
         }
     }
 
-    /// The least and the greatest value of an integer type.
+    /// The minimum and maximum of an integer type.
     pub fn int_range(self) -> Option<(i64, i64)> {
         match self {
             DType::I8 => Some((i8::MIN.into(), i8::MAX.into())),
@@ -148,31 +148,31 @@ impl Class {
     }
 }
 
-/// The name of a count that is known at run time only. Two dimensions with the same count have the same extent.
+/// The name of a run-time count: the extent of a dynamic dimension. Two dimensions with the same count have the same extent.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Count(pub Arc<str>);
 
 /// One dimension of a shape.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Dim {
-    /// The extent; with a `count`, what the extent is at the most.
+    /// The extent; with a `count`, its upper bound (the capacity).
     pub size: Size,
-    /// Where the extent depends on values: which count says how much of `size` is in use.
+    /// For a data-dependent extent: which count says how much of the capacity is valid.
     pub count: Option<Count>,
 }
 
 impl Dim {
-    /// A dimension of just that size.
+    /// A dimension of exactly that size.
     pub fn exact(size: Size) -> Dim {
         Dim { size, count: None }
     }
 
-    /// A dimension of a known size.
+    /// A dimension of a static size.
     pub fn fixed(n: i64) -> Dim {
         Dim::exact(Size::fixed(n))
     }
 
-    /// A dimension of at most `capacity`, in use up to `count`.
+    /// A dynamic dimension of at most `capacity`, valid up to `count`.
     pub fn at_most(capacity: Size, count: Count) -> Dim {
         Dim {
             size: capacity,
@@ -205,7 +205,7 @@ impl Shape {
         Shape(Vec::new())
     }
 
-    /// A shape of known sizes.
+    /// A static shape.
     pub fn fixed(sizes: &[i64]) -> Shape {
         Shape(sizes.iter().map(|n| Dim::fixed(*n)).collect())
     }
@@ -215,10 +215,10 @@ impl Shape {
         self.0.len()
     }
 
-    /// The number of elements (for counted dimensions: at the most); `None` where it does not fit.
+    /// The number of elements (for counted dimensions, of their capacity); `None` where it exceeds [`MAX_ELEMENTS`] or overflows.
     ///
     /// An empty dimension hides no others that are too large, so the answer does not depend on the order of dimensions
-    /// and holds for any part of them.
+    /// and holds for any subset of them.
     pub fn elements(&self) -> Option<Size> {
         let fixed = self.fixed_elements()?;
         if self.0.iter().any(|d| d.size == Size::fixed(0)) {
@@ -231,7 +231,7 @@ impl Shape {
         Some(product)
     }
 
-    /// Whether [`Shape::elements`] has an answer: the known dimensions leave a tensor within [`MAX_ELEMENTS`], names
+    /// Whether [`Shape::elements`] has an answer: the static dimensions leave a tensor within [`MAX_ELEMENTS`], names
     /// counting as 1.
     pub fn fits(&self) -> bool {
         // The product of numbers and of a few bare names always has one.
@@ -255,7 +255,7 @@ impl Shape {
         Some(product)
     }
 
-    /// Whether some dimension is known at run time only by a count.
+    /// Whether some dimension is dynamic: has a run-time count.
     pub fn is_counted(&self) -> bool {
         self.0.iter().any(|d| d.count.is_some())
     }
@@ -272,7 +272,7 @@ impl fmt::Display for Shape {
     }
 }
 
-/// What a tensor is: its element type and its shape.
+/// The type of a tensor: its element type and its symbolic shape.
 ///
 /// ```
 /// use trainspec_ir::{DType, Shape, TensorType};
@@ -304,12 +304,12 @@ impl TensorType {
         self.shape.rank()
     }
 
-    /// The same shape with other elements.
+    /// This shape with another element type.
     pub fn with_dtype(&self, dtype: DType) -> TensorType {
         TensorType::new(dtype, self.shape.clone())
     }
 
-    /// The same elements in another shape.
+    /// This element type in another shape.
     pub fn with_dims(&self, dims: Vec<Dim>) -> TensorType {
         TensorType::new(self.dtype, Shape(dims))
     }

@@ -134,7 +134,7 @@ fn call(draw: &mut Draw, prim: &Prim, sizes: &[usize]) -> (Vec<Type>, Vec<Attr>)
         }
         AttrKind::Flag => Attr::Flag(draw.below(2) == 0),
         AttrKind::DType => Attr::DType(draw.pick(&DType::ALL)),
-        AttrKind::Text => Attr::Text("what".to_owned()),
+        AttrKind::String => Attr::String("what".to_owned()),
     });
     let attrs = attrs.collect();
     (types, attrs)

@@ -83,7 +83,7 @@ fn with_derivatives(bytes: &[u8], along: impl Fn(&[Type]) -> Point) -> (Graph, V
     let b = &made.builder;
     let along = along(&made.inputs);
     let y = b.find_result("y").unwrap();
-    let xs: Vec<_> = b.look(|g| g.inputs().map(|(_, v)| v).collect::<Vec<_>>());
+    let xs: Vec<_> = b.with_graph(|g| g.inputs().map(|(_, v)| v).collect::<Vec<_>>());
     let xs: Vec<_> = xs.into_iter().map(|v| b.value(v)).collect();
     let slopes: Vec<_> = b
         .gradients(&[y], &xs)

@@ -1,6 +1,6 @@
 //! Draws of random numbers and the functions behind them, levels, and orthogonal matrices.
 
-use trainspec_ir::build::{Builder, Given, Value};
+use trainspec_ir::build::{Builder, CallArg, Value};
 use trainspec_ir::graph::Type;
 use trainspec_ir::ops::Arg;
 use trainspec_ir::philox::Key;
@@ -16,16 +16,16 @@ mod slopes;
 
 const SEED: i64 = 7;
 
-fn dtype<'g>(dtype: DType) -> Given<'g> {
-    Given::Known(Arg::DType(dtype))
+fn dtype<'g>(dtype: DType) -> CallArg<'g> {
+    CallArg::Known(Arg::DType(dtype))
 }
 
 /// The values of a draw, by an operation of the site `site`.
 fn draw(op: &str, site: &str, shape: &[i64], ty: DType, bounds: Option<[f64; 2]>) -> Tensor {
     let (b, feed) = (Builder::new("t"), Feed::default());
     b.randomness(b.int(DType::I64, SEED), &[b.int(DType::I64, 3)]);
-    let bounds = bounds.map(|bounds| bounds.map(|x| Given::Value(b.scalar(ty, x))));
-    let absent = || Given::Known(Arg::Absent);
+    let bounds = bounds.map(|bounds| bounds.map(|x| CallArg::Value(b.scalar(ty, x))));
+    let absent = || CallArg::Known(Arg::Absent);
     let [p, q] = bounds.unwrap_or([absent(), absent()]);
     let op = trainspec_ir::ops::find(op).unwrap();
     let y = b.call(op, &[ints(shape), p, q, dtype(ty)], site).unwrap()[0];
@@ -269,7 +269,7 @@ fn levels_are_tensorflows() {
             ("min", float(min)),
             ("max", float(max)),
             ("num_bits", int(bits)),
-            ("narrow_range", Given::Known(Arg::Bool(narrow))),
+            ("narrow_range", CallArg::Known(Arg::Bool(narrow))),
         ];
         let y = call(&b, "fake_quant_with_min_max_args", &named);
         let values = feed.run(&b, &[y]).unwrap().remove(0);
@@ -312,7 +312,7 @@ fn bounds_of_levels_have_gradients() {
         ("min", min.into()),
         ("max", max.into()),
         ("num_bits", int(7)),
-        ("narrow_range", Given::Known(Arg::Bool(true))),
+        ("narrow_range", CallArg::Known(Arg::Bool(true))),
     ];
     let y = call(&b, "fake_quant_with_min_max_vars_per_channel", &named);
     let expected = [

@@ -402,13 +402,13 @@ fn mistakes_are_told_with_their_place() {
         ),
         (
             "%0 = const x : f32",
-            "expected a number or a truth, found `x`",
+            "expected a number or a bool, found `x`",
             2,
             12,
         ),
         (
             "%0 = const \"x\" : f32",
-            "expected a number or a truth, found `\\\"`",
+            "expected a number or a bool, found `\\\"`",
             2,
             12,
         ),
@@ -440,7 +440,7 @@ fn mistakes_are_told_with_their_place() {
         ),
         (
             "%0 = const [1, ] : i32[1]",
-            "expected a number or a truth, found `]`",
+            "expected a number or a bool, found `]`",
             2,
             16,
         ),
@@ -483,7 +483,7 @@ fn mistakes_are_told_with_their_place() {
         ),
         (
             "%0 = iota(n: 3) : i64[4]",
-            "`iota` makes i64[3], not i64[4]",
+            "`iota` gives i64[3], not i64[4]",
             2,
             1,
         ),
@@ -495,7 +495,7 @@ fn mistakes_are_told_with_their_place() {
         ),
         (
             "scan -1 captures [] carries [] over [] {}",
-            "the number of rounds cannot be negative: -1",
+            "the number of iterations cannot be negative: -1",
             2,
             6,
         ),
@@ -507,7 +507,7 @@ fn mistakes_are_told_with_their_place() {
         ),
         (
             "%0 = scan 1 captures [] carries [] over [] {} : f32",
-            "a round must begin with its 1 inputs",
+            "a loop body must begin with its 1 inputs",
             2,
             1,
         ),
@@ -522,7 +522,7 @@ fn mistakes_are_told_with_their_place() {
         assert_eq!(found, (message.to_owned(), line, column), "{lines}");
     }
     for (lines, message, column) in [
-        ("%0 = const 1 : i64", "%0 is made twice", 1),
+        ("%0 = const 1 : i64", "%0 is defined twice", 1),
         (
             "%1 = add(%0, %2) : f32[2]",
             "there is no value %2 before this",
@@ -545,7 +545,7 @@ fn mistakes_are_told_with_their_place() {
         ),
         ("%1 = add(%0 %0) : f32[2]", "expected `)`, found `%`", 13),
         ("%1 = add %0 : f32[2]", "expected `(`, found `%`", 10),
-        ("%1 = exp(%0) : f32[3]", "`exp` makes f32[2], not f32[3]", 1),
+        ("%1 = exp(%0) : f32[3]", "`exp` gives f32[2], not f32[3]", 1),
         (
             "%1 = cumsum(%0; axis: 0, reverse: 1) : f32[2]",
             "expected `true` or `false`, found `1`",
@@ -581,7 +581,7 @@ fn mistakes_in_a_round_are_told_with_their_place() {
           %2 = exp(%0) : f64\n\
           return \"\" = %0\n\
         } : f32";
-    let message = "`exp` makes f32, not f64".to_owned();
+    let message = "`exp` gives f32, not f64".to_owned();
     assert_eq!(refused_lines(round), (message, 6, 1));
     let outside = round.replace("exp(%0) : f64", "exp(%x) : f32");
     let message = "there is no value %x before this".to_owned();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use trainspec_ir::autodiff::Request;
-use trainspec_ir::build::{Builder, Convolution, Given, Pool, Value};
+use trainspec_ir::build::{Builder, CallArg, Convolution, Pool, Value};
 use trainspec_ir::graph::{Attr, AttrKind, PrimCall, Type, verify};
 use trainspec_ir::ops::{self, Arg, RuleError, RuleErrorKind};
 use trainspec_ir::{Count, DType, Dim, Shape, Size, Tensor, TensorType, interp};
@@ -113,15 +113,15 @@ fn try_call<'g>(
     let mut given = Vec::new();
     for param in op.params {
         given.push(match (settings.get(param.name), param.kind) {
-            (None, ops::Kind::Tensor(_)) => Given::Value(*tensors.next().expect("a tensor")),
-            (None, _) => Given::Known(param.default_arg().expect(param.name)),
-            (Some(text), ops::Kind::Word(_)) => Given::Known(Arg::Word((*text).to_owned())),
+            (None, ops::Kind::Tensor(_)) => CallArg::Value(*tensors.next().expect("a tensor")),
+            (None, _) => CallArg::Known(param.default_arg().expect(param.name)),
+            (Some(text), ops::Kind::Word(_)) => CallArg::Known(Arg::Word((*text).to_owned())),
             (Some(text), ops::Kind::Pairs) => {
                 let pair = |t: &str| t.split_once(':').map(|(a, b)| (size(a), size(b)));
                 let pairs = text.split(',').map(|t| pair(t).expect(t));
-                Given::Known(Arg::Pairs(pairs.collect()))
+                CallArg::Known(Arg::Pairs(pairs.collect()))
             }
-            (Some(text), _) => Given::Known(Arg::Ints(text.split(',').map(size).collect())),
+            (Some(text), _) => CallArg::Known(Arg::Ints(text.split(',').map(size).collect())),
         });
     }
     b.call(op, &given, "").map(|results| results[0])
@@ -550,7 +550,7 @@ impl Draw {
             AttrKind::Size => Attr::Size(self.size()),
             AttrKind::Sizes => Attr::Sizes((0..n).map(|_| self.size()).collect()),
             AttrKind::Pairs => Attr::Pairs((0..n).map(|_| (self.size(), self.size())).collect()),
-            AttrKind::Int | AttrKind::Flag | AttrKind::DType | AttrKind::Text => {
+            AttrKind::Int | AttrKind::Flag | AttrKind::DType | AttrKind::String => {
                 panic!("no window is told {kind:?}")
             }
         }

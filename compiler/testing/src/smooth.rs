@@ -179,7 +179,7 @@ fn reduction<'g>(c: &mut Choices<'_>, x: Value<'g>) -> Value<'g> {
         3 => x.tanh().prod(&axes),
         4 if !empty => x.mean(&axes),
         5 if x.rank() > 0 => x.cumsum(c.below(x.rank()), c.below(2) == 1, c.below(2) == 1),
-        6 if !empty => x.sum(&axes).keep(&axes),
+        6 if !empty => x.sum(&axes).keep_dims(&axes),
         _ => x.sum(&axes),
     }
 }

@@ -176,7 +176,7 @@ impl Optimizer {
             ys: vec![loss],
             xs: var_list.iter().map(|v| v.value).collect(),
             seeds: vec![grad_loss],
-            stops: Vec::new(),
+            stop_gradients: Vec::new(),
         };
         let slopes = loss.builder().differentiate(&request);
         Ok(slopes.into_iter().zip(var_list.iter().cloned()).collect())

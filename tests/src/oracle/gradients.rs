@@ -113,7 +113,7 @@ impl<'a> Case<'a> {
                     ys,
                     xs: xs.clone(),
                     seeds: self.seeds.iter().map(seed).collect(),
-                    stops: nodes.all(&self.stops)?,
+                    stop_gradients: nodes.all(&self.stops)?,
                 })
             }
             Kind::Hessians => {
@@ -259,9 +259,9 @@ fn node<'g>(
 /// Along the last axis.
 fn softmax(x: Value<'_>) -> Result<Value<'_>, String> {
     let last = x.rank().checked_sub(1).ok_or("a scalar")?;
-    let highest = x.max(&[last]).keep(&[last]).stop_gradient();
+    let highest = x.max(&[last]).keep_dims(&[last]).stop_gradient();
     let e = (x - highest).exp();
-    Ok(e / e.sum(&[last]).keep(&[last]))
+    Ok(e / e.sum(&[last]).keep_dims(&[last]))
 }
 
 /// All axes if `axis` says nothing.
@@ -285,7 +285,7 @@ fn axis(json: &Json, rank: usize) -> Result<usize, String> {
 /// A reduced value, its axes kept where `keepdims` says so.
 fn kept<'g>(reduced: Value<'g>, x: Value<'g>, attrs: &Fields<'_>) -> Result<Value<'g>, String> {
     match attrs.get("keepdims").and_then(Json::as_bool) {
-        Some(true) => Ok(reduced.keep(&axes(x, attrs)?)),
+        Some(true) => Ok(reduced.keep_dims(&axes(x, attrs)?)),
         Some(false) | None => Ok(reduced),
     }
 }

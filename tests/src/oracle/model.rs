@@ -98,7 +98,10 @@ impl Model {
         let spec = self.check()?;
         let axes = counted_axes(&spec);
         let b = Builder::resume(graph_of(&spec)?);
-        let output = |i| b.look(|graph| graph.result(&name(i))).map(|id| b.value(id));
+        let output = |i| {
+            b.with_graph(|graph| graph.result(&name(i)))
+                .map(|id| b.value(id))
+        };
         let outputs: Vec<Value<'_>> = (0..self.outputs.len())
             .map(|i| output(i).ok_or_else(|| format!("`{}` is not in the graph", name(i))))
             .collect::<Result<_, _>>()?;
@@ -148,7 +151,7 @@ impl Model {
             request.seeds.push(Some(b.constant(seed)));
         }
         let inputs: BTreeMap<String, Value<'g>> = b
-            .look(|graph| {
+            .with_graph(|graph| {
                 graph
                     .inputs()
                     .map(|(name, id)| (name.to_owned(), id))

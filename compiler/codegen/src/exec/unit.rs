@@ -173,7 +173,7 @@ impl<'a> Maps<'a> {
             .collect();
         let key = format!(
             "{:?} {} {loads:?} {:?} {:?}",
-            map.shape, map.folded, map.body, map.stores
+            map.shape, map.reduced_dims, map.body, map.stores
         );
         let next = self.different.len();
         let entry = *self.known.entry(key).or_insert(next);

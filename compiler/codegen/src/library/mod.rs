@@ -188,9 +188,9 @@ impl<'a> Routine<'a> {
         }
     }
 
-    fn text(&self, name: &str) -> &'a str {
+    fn string(&self, name: &str) -> &'a str {
         match self.attr(name) {
-            Attr::Text(t) => t,
+            Attr::String(t) => t,
             other => panic!("`{name}` of `{}` is {other:?}", self.prim.name),
         }
     }

@@ -20,7 +20,7 @@ pub(super) fn iota(r: &mut Routine<'_>) -> Result<(), EvalError> {
 /// The key of a site under a seed.
 pub(super) fn random_key(r: &mut Routine<'_>) -> Result<(), EvalError> {
     r.check();
-    let key = Key::new(r.x::<i64>(0)[0], r.text("site"));
+    let key = Key::new(r.x::<i64>(0)[0], r.string("site"));
     y::<i64>(&mut r.outputs[0])[0] = key.0 as i64;
     Ok(())
 }

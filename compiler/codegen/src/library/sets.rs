@@ -45,7 +45,7 @@ pub(super) fn bounded(r: &mut Routine<'_>) -> Result<(), EvalError> {
         });
         if wrong.into_inner() {
             let n = x.iter().find(|n| outside(n)).expect("there is one");
-            let (what, low, high) = (r.text("what"), range.start, range.end);
+            let (what, low, high) = (r.string("what"), range.start, range.end);
             return Err(EvalError(format!("`{what}`: {n} is not in {low}..{high}")));
         }
     });

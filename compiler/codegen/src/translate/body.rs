@@ -210,7 +210,8 @@ impl Kernel<'_, '_> {
     /// What is the same in a whole row, and known in a phase.
     fn once(&mut self, pointers: &[Value], phase: usize, known: &mut [Option<Value>]) {
         for (i, inst) in self.map.body.iter().enumerate() {
-            if !self.phases.per_row[i] || self.phases.first[i] != phase || known[i].is_some() {
+            if !self.phases.row_invariant[i] || self.phases.first[i] != phase || known[i].is_some()
+            {
                 continue;
             }
             known[i] = Some(match &inst.op {

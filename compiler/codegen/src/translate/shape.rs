@@ -33,16 +33,16 @@ impl Space {
     pub fn of(map: &Map) -> Space {
         let rank = map.shape.len();
         let mut strides: Vec<Vec<usize>> = map.loads.iter().map(|v| v.strides.clone()).collect();
-        let border = rank - map.folded;
+        let border = rank - map.reduced_dims;
         let (every, rows) = (row_major(&map.shape), row_major(&map.shape[..border]));
         strides.extend(map.stores.iter().map(|store| match store.row {
-            true => [&rows[..], &vec![0; map.folded]].concat(),
+            true => [&rows[..], &vec![0; map.reduced_dims]].concat(),
             false => every.clone(),
         }));
         let (mut outer, mut moves) = merged(&map.shape, &strides, 0..border);
         let (mut middle, mut folded) = merged(&map.shape, &strides, border..rank);
         // The last dimension: that of what is folded, or of the rows.
-        let (last, lasts) = if map.folded == 0 {
+        let (last, lasts) = if map.reduced_dims == 0 {
             (&mut outer, &mut moves)
         } else {
             (&mut middle, &mut folded)
@@ -67,7 +67,7 @@ impl Space {
 
     /// Whether the rows of the loop are single elements, of which ranges are done.
     pub fn is_flat(&self, map: &Map) -> bool {
-        self.outer.is_empty() && map.folded == 0
+        self.outer.is_empty() && map.reduced_dims == 0
     }
 
     /// How many rows there are; a loop of one dimension has one for each element.

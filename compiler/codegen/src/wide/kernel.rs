@@ -84,7 +84,7 @@ fn fixed_slots(map: &Map, phases: &Phases) -> Vec<Option<usize>> {
     let mut next = 0;
     let mut slots = Vec::with_capacity(map.body.len());
     for (i, inst) in map.body.iter().enumerate() {
-        let slot = phases.per_row[i] && !matches!(inst.op, InstOp::Const(_) | InstOp::Int(_));
+        let slot = phases.row_invariant[i] && !matches!(inst.op, InstOp::Const(_) | InstOp::Int(_));
         slots.push(slot.then(|| {
             next += 1;
             next - 1
@@ -99,7 +99,8 @@ fn kept(map: &Map, space: &Space, phases: &Phases, lane: Lane) -> Vec<Option<usi
     let mut dear = vec![false; map.body.len()];
     for (i, inst) in map.body.iter().enumerate() {
         if let InstOp::Prim(prim, operands) = &inst.op {
-            dear[i] = !phases.per_row[i] && (!is_cheap(prim) || operands.iter().any(|o| dear[*o]));
+            dear[i] =
+                !phases.row_invariant[i] && (!is_cheap(prim) || operands.iter().any(|o| dear[*o]));
         }
     }
     let mut places = vec![None; map.body.len()];
@@ -110,7 +111,7 @@ fn kept(map: &Map, space: &Space, phases: &Phases, lane: Lane) -> Vec<Option<usi
             let InstOp::Prim(_, operands) = &inst.op else {
                 continue;
             };
-            if !needed[i] || phases.first[i] != phase || phases.per_row[i] {
+            if !needed[i] || phases.first[i] != phase || phases.row_invariant[i] {
                 continue;
             }
             for o in operands {
@@ -543,7 +544,7 @@ impl Kernel<'_> {
             return Some(v);
         }
         let inst = &self.map.body[register];
-        let earlier = self.phases.first[register] < phase && !self.phases.per_row[register];
+        let earlier = self.phases.first[register] < phase && !self.phases.row_invariant[register];
         let lies = || {
             let at = |s: &trainspec_ir::kernel::Store| !s.row && s.register == register;
             self.map.stores.iter().position(at)

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use trainspec_ir::autodiff::Request;
-use trainspec_ir::build::{Builder, Given, Value};
+use trainspec_ir::build::{Builder, CallArg, Value};
 use trainspec_ir::graph::Type;
 use trainspec_ir::ops::{Arg, Op};
 use trainspec_ir::{DType, Size, Span, Tensor, TensorType};
@@ -78,7 +78,7 @@ pub(super) fn nodes<'g>(
                     ys: vec![values.get(*y)],
                     xs: wrt.iter().map(|x| values.get(*x)).collect(),
                     seeds: vec![seed.map(|s| values.get(s))],
-                    stops: Vec::new(),
+                    stop_gradients: Vec::new(),
                 };
                 let mut gradients = Vec::new();
                 for (x, gradient) in request.xs.iter().zip(b.differentiate(&request)) {
@@ -171,9 +171,9 @@ fn call<'g>(
     let mut given = Vec::with_capacity(operands.len());
     for operand in operands {
         given.push(match operand {
-            Operand::Value(id) => Given::Value(values.get(*id)),
-            Operand::Values(ids) => Given::Values(ids.iter().map(|id| values.get(*id)).collect()),
-            Operand::Attr(arg) => Given::Known(known(cx, arg, span)?),
+            Operand::Value(id) => CallArg::Value(values.get(*id)),
+            Operand::Values(ids) => CallArg::Values(ids.iter().map(|id| values.get(*id)).collect()),
+            Operand::Attr(arg) => CallArg::Known(known(cx, arg, span)?),
         });
     }
     if op.random {

@@ -263,7 +263,7 @@ fn loss_gradients<'g>(
         ys: vec![loss],
         xs,
         seeds: vec![scale.map(|s| s.cast(loss.dtype()).broadcast(&loss.shape()))],
-        stops: Vec::new(),
+        stop_gradients: Vec::new(),
     }))
 }
 

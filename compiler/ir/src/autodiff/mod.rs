@@ -1,13 +1,13 @@
-//! Reverse-mode differentiation, graph to graph.
+//! Reverse-mode automatic differentiation (autodiff), graph to graph.
 //!
-//! In: a graph in the making, values to differentiate and values with respect to which. Out: nodes appended to the same
-//! graph that compute the gradients. The rules are those of the primitives, and they append primitives, so a gradient can
-//! be differentiated again.
+//! In: a graph under construction, values to differentiate and values with respect to which. Out: nodes appended to the same
+//! graph that compute the gradients. The rules are the primitives' vector-Jacobian products (VJPs), and they append
+//! primitives, so a gradient can be differentiated again. Activity analysis first finds the nodes on a path from an x to a y.
 //!
-//! Gradients of rows that were taken from a tensor stay sparse, as positions and rows, until something needs them whole.
+//! Gradients of row lookups stay sparse ([`IndexedSlices`]) until something needs them dense.
 
+mod concat;
 mod hessian;
-mod parts;
 mod scan;
 mod sparse;
 
@@ -20,12 +20,12 @@ use crate::build::{Builder, Value};
 use crate::graph::{Attr, Attrs, Gradient, Graph, Node, NodeKind, Prim, ValueId};
 use crate::ops::prims;
 
-/// A gradient.
+/// A cotangent (adjoint): the gradient with respect to one value.
 #[derive(Debug, Clone, Copy)]
 pub enum Cotangent<'g> {
     /// One number for each element.
     Dense(Value<'g>),
-    /// Zero but for some rows.
+    /// Zero but for some rows: a sparse gradient.
     Sparse(IndexedSlices<'g>),
 }
 
@@ -36,7 +36,7 @@ impl<'g> From<Value<'g>> for Cotangent<'g> {
 }
 
 impl<'g> Cotangent<'g> {
-    /// The whole gradient.
+    /// The dense gradient.
     pub fn dense(self) -> Value<'g> {
         match self {
             Cotangent::Dense(value) => value,
@@ -45,7 +45,7 @@ impl<'g> Cotangent<'g> {
     }
 }
 
-/// A use of a primitive, as its gradient sees it.
+/// A use of a primitive, as its VJP sees it.
 #[derive(Debug)]
 pub struct Backward<'g> {
     /// The graph.
@@ -58,10 +58,10 @@ pub struct Backward<'g> {
     pub operands: Vec<Value<'g>>,
     /// Its results.
     pub results: Vec<Value<'g>>,
-    /// What flows into each result; `None` where nothing does.
+    /// The cotangent of each result; `None` where it is zero.
     pub cotangents: Vec<Option<Value<'g>>>,
     /// Which operands need a gradient.
-    pub wants: Vec<bool>,
+    pub needs_grad: Vec<bool>,
 }
 
 impl<'g> Backward<'g> {
@@ -70,9 +70,9 @@ impl<'g> Backward<'g> {
         self.operands[i]
     }
 
-    /// What the first operand of a greatest or least of two is compared with: the second, or the result where the first is one known
-    /// number. The answer is the same, and then nobody needs to keep what came before a `relu`.
-    pub(crate) fn rival(&self) -> Value<'g> {
+    /// What the first operand of a `maximum` or `minimum` is compared with: the second operand, or the result where the first is a
+    /// splat constant. The comparison is the same, and then the input of a `relu` need not live until the backward pass.
+    pub(crate) fn comparand(&self) -> Value<'g> {
         match self.x(0).builder().splat(self.x(0)) {
             Some(_) => self.y(),
             None => self.x(1),
@@ -84,13 +84,13 @@ impl<'g> Backward<'g> {
         self.results[0]
     }
 
-    /// What flows into the first result.
+    /// The cotangent of the first result.
     ///
     /// # Panics
     ///
-    /// When nothing does, which a primitive with one result never sees.
+    /// When it is zero, which a primitive with one result never sees.
     pub fn dy(&self) -> Value<'g> {
-        self.cotangents[0].expect("a rule is asked when something flows into a result")
+        self.cotangents[0].expect("a VJP is applied when a result has a cotangent")
     }
 
     /// The attributes, to pass them on.
@@ -99,17 +99,17 @@ impl<'g> Backward<'g> {
     }
 }
 
-/// What is differentiated, and how.
+/// The arguments of [`Builder::differentiate`], as those of `tf.gradients`.
 #[derive(Debug, Clone, Default)]
 pub struct Request<'g> {
     /// The values that are differentiated; their gradients add up.
     pub ys: Vec<Value<'g>>,
-    /// With respect to what.
+    /// The values with respect to which they are differentiated.
     pub xs: Vec<Value<'g>>,
-    /// What flows into each y; ones where it is `None` or the list is shorter.
+    /// The cotangent of each y (`grad_ys`); ones where it is `None` or the list is shorter.
     pub seeds: Vec<Option<Value<'g>>>,
-    /// Values through which nothing flows back.
-    pub stops: Vec<Value<'g>>,
+    /// Values through which no gradient adjoints.
+    pub stop_gradients: Vec<Value<'g>>,
 }
 
 impl Builder {
@@ -127,16 +127,16 @@ impl Builder {
         })
     }
 
-    /// The same with all choices.
+    /// The gradients that a request asks for; [`Builder::gradients`] with seeds and stopped values.
     ///
     /// # Panics
     ///
     /// When a seed has another type than its y.
     pub fn differentiate<'g>(&'g self, request: &Request<'g>) -> Vec<Option<Cotangent<'g>>> {
-        let connected = Connected::find(self, request);
-        let mut flows = Flows::default();
+        let activity = Activity::analyse(self, request);
+        let mut adjoints = Adjoints::default();
         for (i, y) in request.ys.iter().enumerate() {
-            if !connected.is(y.id()) {
+            if !activity.is_active(y.id()) {
                 continue;
             }
             let seed = request
@@ -145,37 +145,39 @@ impl Builder {
                 .copied()
                 .flatten()
                 .unwrap_or_else(|| self.full(&y.ty(), 1.0));
-            assert_eq!(
-                seed.ty(),
-                y.ty(),
-                "a seed has the type of what it flows into"
-            );
-            flows.add(y.id(), seed.into());
+            assert_eq!(seed.ty(), y.ty(), "a seed has the type of its y");
+            adjoints.add(y.id(), seed.into());
         }
         let before = self.at(Default::default());
-        for place in connected.places.iter().rev() {
-            let node = self.node(*place);
-            if !node.results.iter().any(|v| flows.has(*v)) {
+        for index in activity.nodes.iter().rev() {
+            let node = self.node(*index);
+            if !node.results.iter().any(|v| adjoints.has(*v)) {
                 continue;
             }
             self.at(node.span);
-            let passes = |v: &ValueId| !connected.stops.contains(v);
+            let passes = |v: &ValueId| !activity.stop_gradients.contains(v);
             let cotangents: Vec<Option<Cotangent<'g>>> = node
                 .results
                 .iter()
-                .map(|v| flows.total(self, *v).filter(|_| passes(v)))
+                .map(|v| adjoints.total(self, *v).filter(|_| passes(v)))
                 .collect();
             if cotangents.iter().all(Option::is_none) {
                 continue;
             }
-            let wants: Vec<bool> = node.operands.iter().map(|v| connected.is(*v)).collect();
-            if !wants.contains(&true) {
+            let needs_grad: Vec<bool> = node
+                .operands
+                .iter()
+                .map(|v| activity.is_active(*v))
+                .collect();
+            if !needs_grad.contains(&true) {
                 continue;
             }
-            let pulled = pull(self, *place, &node, &cotangents, &wants);
-            for ((operand, cotangent), wanted) in node.operands.iter().zip(pulled).zip(wants) {
-                if let Some(cotangent) = cotangent.filter(|_| wanted) {
-                    flows.add(*operand, cotangent);
+            let operand_cotangents = vjp(self, *index, &node, &cotangents, &needs_grad);
+            for ((operand, cotangent), needed) in
+                node.operands.iter().zip(operand_cotangents).zip(needs_grad)
+            {
+                if let Some(cotangent) = cotangent.filter(|_| needed) {
+                    adjoints.add(*operand, cotangent);
                 }
             }
         }
@@ -183,18 +185,18 @@ impl Builder {
         request
             .xs
             .iter()
-            .map(|x| flows.total(self, x.id()))
+            .map(|x| adjoints.total(self, x.id()))
             .collect()
     }
 }
 
-/// What flows to the operands of a node.
-fn pull<'g>(
+/// The vector-Jacobian product of a node: the cotangents of its operands.
+fn vjp<'g>(
     b: &'g Builder,
-    place: usize,
+    index: usize,
     node: &Node,
     cotangents: &[Option<Cotangent<'g>>],
-    wants: &[bool],
+    needs_grad: &[bool],
 ) -> Vec<Option<Cotangent<'g>>> {
     let dense = || {
         cotangents
@@ -212,41 +214,41 @@ fn pull<'g>(
                 operands: handles(&node.operands),
                 results: handles(&node.results),
                 cotangents,
-                wants: wants.to_vec(),
+                needs_grad: needs_grad.to_vec(),
             };
             if let (Some(Cotangent::Sparse(rows)), true) =
                 (cotangents[0], prims::is_row_concat(prim, attrs))
             {
-                return rows.split(&handles(&node.operands), wants);
+                return rows.split(&handles(&node.operands), needs_grad);
             }
             match &prim.gradient {
-                Gradient::None => vec![None; wants.len()],
-                Gradient::Each(pulls) => {
+                Gradient::None => vec![None; needs_grad.len()],
+                Gradient::Each(vjps) => {
                     assert_eq!(
-                        pulls.len(),
-                        wants.len(),
-                        "`{}` has a rule for each operand",
+                        vjps.len(),
+                        needs_grad.len(),
+                        "`{}` has a VJP for each operand",
                         prim.name
                     );
                     let backward = backward(dense());
-                    let one = |(pull, wanted): (&Option<crate::graph::Vjp>, &bool)| {
-                        pull.filter(|_| *wanted).map(|pull| pull(&backward).into())
+                    let one = |(vjp, needed): (&Option<crate::graph::Vjp>, &bool)| {
+                        vjp.filter(|_| *needed).map(|vjp| vjp(&backward).into())
                     };
-                    pulls.iter().zip(wants).map(one).collect()
+                    vjps.iter().zip(needs_grad).map(one).collect()
                 }
                 Gradient::All(rule) => rule(&backward(dense())),
             }
         }
-        NodeKind::Scan(_) => scan::pull(b, place, node, &dense(), wants),
+        NodeKind::Scan(_) => scan::vjp(b, index, node, &dense(), needs_grad),
         NodeKind::Input(_) | NodeKind::Const(_) | NodeKind::Read(_) => Vec::new(),
     }
 }
 
-/// What flows into values, collected.
+/// The cotangents of values, accumulated from their uses.
 #[derive(Default)]
-struct Flows<'g>(HashMap<ValueId, Vec<Cotangent<'g>>>);
+struct Adjoints<'g>(HashMap<ValueId, Vec<Cotangent<'g>>>);
 
-impl<'g> Flows<'g> {
+impl<'g> Adjoints<'g> {
     fn add(&mut self, value: ValueId, cotangent: Cotangent<'g>) {
         self.0.entry(value).or_default().push(cotangent);
     }
@@ -255,102 +257,106 @@ impl<'g> Flows<'g> {
         self.0.contains_key(&value)
     }
 
-    /// The sum of what flows into a value, which is kept in its place.
+    /// The cotangent of a value: the sum over its uses, which replaces the terms.
     fn total(&mut self, b: &'g Builder, value: ValueId) -> Option<Cotangent<'g>> {
-        let parts = self.0.get_mut(&value)?;
-        if parts.len() > 1 {
-            *parts = vec![sum(b, parts)];
+        let terms = self.0.get_mut(&value)?;
+        if terms.len() > 1 {
+            *terms = vec![sum(b, terms)];
         }
-        Some(parts[0])
+        Some(terms[0])
     }
 }
 
-/// The sum of gradients: rows stay rows where all are.
-fn sum<'g>(b: &'g Builder, parts: &[Cotangent<'g>]) -> Cotangent<'g> {
+/// The sum of cotangents: sparse where all terms are.
+fn sum<'g>(b: &'g Builder, terms: &[Cotangent<'g>]) -> Cotangent<'g> {
     let mut all = Vec::new();
-    for part in parts {
-        match part {
+    for term in terms {
+        match term {
             Cotangent::Sparse(rows) => all.push(*rows),
             Cotangent::Dense(_) => {
-                let dense: Vec<Value<'g>> = parts.iter().map(|p| p.dense()).collect();
-                let joined = parts::joined(b, &dense);
-                return joined.unwrap_or_else(|| b.sum_of(&dense)).into();
+                let dense: Vec<Value<'g>> = terms.iter().map(|term| term.dense()).collect();
+                let tiled = concat::concatenated(b, &dense);
+                return tiled.unwrap_or_else(|| b.sum_of(&dense)).into();
             }
         }
     }
     Cotangent::Sparse(IndexedSlices::sum(b, &all))
 }
 
-/// The values on a path of floats from some x to some y.
-struct Connected {
+/// Activity analysis: the values on a path of floats from some x to some y.
+struct Activity {
     /// Whether a value depends on an x.
     depends: Vec<bool>,
     /// The nodes to visit, in order.
-    places: Vec<usize>,
-    stops: HashSet<ValueId>,
+    nodes: Vec<usize>,
+    stop_gradients: HashSet<ValueId>,
 }
 
-impl Connected {
-    fn find(b: &Builder, request: &Request<'_>) -> Connected {
-        let stops = request.stops.iter().map(|v| v.id()).collect::<HashSet<_>>();
-        b.look(|graph| {
+impl Activity {
+    fn analyse(b: &Builder, request: &Request<'_>) -> Activity {
+        let stop_gradients = request
+            .stop_gradients
+            .iter()
+            .map(|v| v.id())
+            .collect::<HashSet<_>>();
+        b.with_graph(|graph| {
             let first = request
                 .xs
                 .iter()
-                .map(|x| b.maker(x.id()))
+                .map(|x| b.defining_node(x.id()))
                 .min()
                 .unwrap_or(0);
             let last = request
                 .ys
                 .iter()
-                .map(|y| b.maker(y.id()))
+                .map(|y| b.defining_node(y.id()))
                 .max()
                 .map_or(0, |m| m + 1);
             let xs = request.xs.iter().map(|x| x.id());
-            let (depends, places) = dependent(graph, first..last, xs, &stops);
-            Connected {
+            let (depends, nodes) = active_nodes(graph, first..last, xs, &stop_gradients);
+            Activity {
                 depends,
-                places,
-                stops,
+                nodes,
+                stop_gradients,
             }
         })
     }
 
-    fn is(&self, value: ValueId) -> bool {
+    fn is_active(&self, value: ValueId) -> bool {
         self.depends.get(value.index()).copied().unwrap_or(false)
     }
 }
 
 /// Which values depend on some of `xs` by a path of floats, and the nodes on such paths.
-fn dependent(
+fn active_nodes(
     graph: &Graph,
     nodes: Range<usize>,
     xs: impl Iterator<Item = ValueId>,
-    stops: &HashSet<ValueId>,
+    stop_gradients: &HashSet<ValueId>,
 ) -> (Vec<bool>, Vec<usize>) {
     let is_float = |v: ValueId| graph.ty(v).dtype.is_float();
     let mut depends = vec![false; graph.types.len()];
     for x in xs.filter(|x| is_float(*x)) {
         depends[x.index()] = true;
     }
-    let mut places = Vec::new();
-    for place in nodes {
-        let node = &graph.nodes[place];
+    let mut active = Vec::new();
+    for index in nodes {
+        let node = &graph.nodes[index];
         let passes = match &node.kind {
             NodeKind::Prim(prim, _) => !matches!(prim.gradient, Gradient::None),
             NodeKind::Scan(_) => true,
             NodeKind::Input(_) | NodeKind::Const(_) | NodeKind::Read(_) => false,
         };
         if passes && node.operands.iter().any(|v| depends[v.index()]) {
-            places.push(place);
+            active.push(index);
             for result in node
                 .results
                 .iter()
-                .filter(|v| is_float(**v) && !stops.contains(v))
+                .filter(|v| is_float(**v) && !stop_gradients.contains(v))
             {
                 depends[result.index()] = true;
             }
         }
     }
-    (depends, places)
+    (depends, active)
 }

@@ -1,45 +1,45 @@
-//! The gradient of a loop is a loop in the other direction.
+//! The VJP of a scan: a scan in the other direction (backpropagation through time).
 //!
-//! The backward round carries what flows into the carried values and the sums of what flows into the captures. What it needs
-//! of the forward round is yielded by the forward loop, which is extended for that, so memory grows with the number of
-//! rounds and nothing is computed twice.
+//! The backward body carries the cotangents of the carried values and the sums of those of the captures. Its residuals (what it
+//! needs of the forward body) are yielded by the forward loop, which is extended for that, so memory grows with the number of
+//! iterations and nothing is computed twice.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use crate::autodiff::{Cotangent, Request, dependent};
-use crate::build::{Builder, Loop, Round, Value, body_inputs};
+use crate::autodiff::{Cotangent, Request, active_nodes};
+use crate::build::{Builder, Iteration, Loop, Value, body_inputs};
 use crate::graph::{Graph, Node, NodeKind, Scan, Type, ValueId};
 
-/// What flows to the operands of the loop at `place`.
-pub(super) fn pull<'g>(
+/// The cotangents of the operands of the loop that is node `index`.
+pub(super) fn vjp<'g>(
     b: &'g Builder,
-    place: usize,
+    index: usize,
     node: &Node,
     dys: &[Option<Value<'g>>],
-    wants: &[bool],
+    needs_grad: &[bool],
 ) -> Vec<Option<Cotangent<'g>>> {
     let NodeKind::Scan(scan) = &node.kind else {
         unreachable!("only loops are sent here");
     };
-    let wanted = wanted(scan, wants);
+    let active = active_inputs(scan, needs_grad);
     let (yields, forward) = (
         scan.body.results.len() - scan.carries,
         scan.body.nodes.len(),
     );
-    let flowing: Vec<usize> = (0..yields)
+    let with_cotangent: Vec<usize> = (0..yields)
         .filter(|j| dys[scan.carries + j].is_some())
         .collect();
 
-    // The forward round and, behind it, its gradient.
-    let round = Builder::resume(scan.body.clone());
-    let slopes = slopes(&round, scan, &wanted, &flowing);
-    let both = round.into_graph();
-    let needs = Needs::find(scan, &both, forward, &slopes);
+    // The forward body and, after it, its VJP.
+    let joint = Builder::resume(scan.body.clone());
+    let body_vjp = body_vjp(&joint, scan, &active, &with_cotangent);
+    let joint = joint.into_graph();
+    let residuals = Residuals::find(scan, &joint, forward, &body_vjp);
 
     let mut stacked = Vec::new();
-    let mut body = both.clone();
+    let mut body = joint.clone();
     body.nodes.truncate(forward);
-    for value in &needs.kept {
+    for value in &residuals.yielded {
         match scan.body.results[scan.carries..]
             .iter()
             .position(|(_, v)| v == value)
@@ -52,61 +52,65 @@ pub(super) fn pull<'g>(
             }
         }
     }
-    let mut new = b.extend_scan(place, body.renumbered()).into_iter();
-    let kept = stacked.into_iter().map(|s| {
-        s.or_else(|| new.next())
-            .expect("each kept value is yielded")
-    });
+    let mut new = b.extend_scan(index, body.renumbered()).into_iter();
+    let saved = stacked
+        .into_iter()
+        .map(|s| s.or_else(|| new.next()).expect("each residual is yielded"));
 
     let operand = |i: usize| b.value(node.operands[i]);
     let first_element = scan.captures + scan.carries;
-    let elements = needs.elements.iter().map(|i| operand(first_element + i));
-    let flows = flowing
+    let elements = residuals
+        .elements
         .iter()
-        .map(|j| dys[scan.carries + j].expect("these flow"));
+        .map(|i| operand(first_element + i));
+    let seeds = with_cotangent
+        .iter()
+        .map(|j| dys[scan.carries + j].expect("these have a cotangent"));
     let zeros = |i: &usize| b.full(&operand(*i).ty(), 0.0);
-    let last = wanted
+    let last = active
         .carries
         .iter()
         .map(|i| dys[*i].unwrap_or_else(|| zeros(&(scan.captures + i))));
-    let walk = Loop {
+    let spec = Loop {
         length: scan.length,
         reverse: !scan.reverse,
-        captures: needs.captures.iter().map(|i| operand(*i)).collect(),
-        starts: last.chain(wanted.captures.iter().map(zeros)).collect(),
-        over: elements.chain(kept).chain(flows).collect(),
+        captures: residuals.captures.iter().map(|i| operand(*i)).collect(),
+        starts: last.chain(active.captures.iter().map(zeros)).collect(),
+        over: elements.chain(saved).chain(seeds).collect(),
     };
-    let body = backward_round(&both, forward, &needs, &slopes, &walk);
-    let (finals, yielded) = b.scan_graph(walk, body);
+    let body = backward_body(&joint, forward, &residuals, &body_vjp, &spec);
+    let (finals, yielded) = b.scan_graph(spec, body);
 
-    let mut pulled = vec![None; wants.len()];
-    for (i, value) in wanted.carries.iter().zip(&finals) {
-        pulled[scan.captures + i] = Some(Cotangent::Dense(*value));
+    let mut cotangents = vec![None; needs_grad.len()];
+    for (i, value) in active.carries.iter().zip(&finals) {
+        cotangents[scan.captures + i] = Some(Cotangent::Dense(*value));
     }
-    for (i, value) in wanted.captures.iter().zip(&finals[wanted.carries.len()..]) {
-        pulled[*i] = Some(Cotangent::Dense(*value));
+    for (i, value) in active.captures.iter().zip(&finals[active.carries.len()..]) {
+        cotangents[*i] = Some(Cotangent::Dense(*value));
     }
-    for (i, value) in wanted.elements.iter().zip(yielded) {
-        pulled[first_element + i] = Some(Cotangent::Dense(value));
+    for (i, value) in active.elements.iter().zip(yielded) {
+        cotangents[first_element + i] = Some(Cotangent::Dense(value));
     }
-    pulled
+    cotangents
 }
 
-/// The inputs of a round to which something flows back, by their places among those of their kind.
-struct Wanted {
+/// The inputs of the body that have a cotangent, by their index among those of their kind.
+struct ActiveInputs {
     captures: Vec<usize>,
     carries: Vec<usize>,
     elements: Vec<usize>,
 }
 
-/// Those that were asked for, and all carried values that depend on them in some round.
-fn wanted(scan: &Scan, wants: &[bool]) -> Wanted {
+/// The inputs that need a gradient, and all carried values that depend on them in some iteration (a fixed point).
+fn active_inputs(scan: &Scan, needs_grad: &[bool]) -> ActiveInputs {
     let inputs: Vec<ValueId> = scan.body.inputs().map(|(_, v)| v).collect();
     let (first_carry, first_element) = (scan.captures, scan.captures + scan.carries);
-    let mut active = wants.to_vec();
+    let mut active = needs_grad.to_vec();
     loop {
-        let xs = (0..wants.len()).filter(|i| active[*i]).map(|i| inputs[i]);
-        let (depends, _) = dependent(&scan.body, 0..scan.body.nodes.len(), xs, &HashSet::new());
+        let xs = (0..needs_grad.len())
+            .filter(|i| active[*i])
+            .map(|i| inputs[i]);
+        let (depends, _) = active_nodes(&scan.body, 0..scan.body.nodes.len(), xs, &HashSet::new());
         let nexts = scan
             .body
             .results
@@ -122,218 +126,224 @@ fn wanted(scan: &Scan, wants: &[bool]) -> Wanted {
         }
         grown.into_iter().for_each(|i| active[i] = true);
     }
-    Wanted {
+    ActiveInputs {
         captures: (0..first_carry).filter(|i| active[*i]).collect(),
         carries: (0..scan.carries)
             .filter(|i| active[first_carry + i])
             .collect(),
-        elements: (0..wants.len() - first_element)
+        elements: (0..needs_grad.len() - first_element)
             .filter(|i| active[first_element + i])
             .collect(),
     }
 }
 
-/// The gradient of one round, as values behind the forward round.
-struct Slopes {
-    /// What flows into the next carried values, then into the yielded ones: inputs.
+/// The VJP of one iteration, as values that follow the forward body.
+struct BodyVjp {
+    /// The cotangents of the next carried values, then of the yielded ones: inputs.
     seeds: Vec<ValueId>,
-    /// What flows to the carried values.
+    /// The cotangents of the carried values.
     carries: Vec<ValueId>,
-    /// What flows to the captures.
+    /// The cotangents of the captures.
     captures: Vec<ValueId>,
-    /// What flows to the elements.
+    /// The cotangents of the elements.
     elements: Vec<ValueId>,
 }
 
-fn slopes(round: &Builder, scan: &Scan, wanted: &Wanted, flowing: &[usize]) -> Slopes {
+fn body_vjp(
+    joint: &Builder,
+    scan: &Scan,
+    active: &ActiveInputs,
+    with_cotangent: &[usize],
+) -> BodyVjp {
     let inputs: Vec<ValueId> = scan.body.inputs().map(|(_, v)| v).collect();
     let results: Vec<ValueId> = scan.body.results.iter().map(|(_, v)| *v).collect();
-    let ys: Vec<Value<'_>> = wanted
+    let ys: Vec<Value<'_>> = active
         .carries
         .iter()
         .copied()
-        .chain(flowing.iter().map(|j| scan.carries + j))
-        .map(|i| round.value(results[i]))
+        .chain(with_cotangent.iter().map(|j| scan.carries + j))
+        .map(|i| joint.value(results[i]))
         .collect();
     let seeds: Vec<Value<'_>> = ys
         .iter()
         .enumerate()
-        .map(|(i, y)| round.input(&format!("seed {i}"), &y.ty()))
+        .map(|(i, y)| joint.input(&format!("seed {i}"), &y.ty()))
         .collect();
     let first_element = scan.captures + scan.carries;
-    let carries = wanted.carries.iter().map(|i| scan.captures + i);
-    let elements = wanted.elements.iter().map(|i| first_element + i);
-    let places = carries
-        .chain(wanted.captures.iter().copied())
+    let carries = active.carries.iter().map(|i| scan.captures + i);
+    let elements = active.elements.iter().map(|i| first_element + i);
+    let indices = carries
+        .chain(active.captures.iter().copied())
         .chain(elements);
-    let xs: Vec<Value<'_>> = places.map(|i| round.value(inputs[i])).collect();
+    let xs: Vec<Value<'_>> = indices.map(|i| joint.value(inputs[i])).collect();
     let seeded = seeds.iter().map(|s| Some(*s)).collect();
-    let found = round.differentiate(&Request {
+    let gradients = joint.differentiate(&Request {
         ys,
         xs: xs.clone(),
         seeds: seeded,
-        stops: Vec::new(),
+        stop_gradients: Vec::new(),
     });
-    let whole = |(x, found): (&Value<'_>, Option<Cotangent<'_>>)| match found {
+    let dense = |(x, gradient): (&Value<'_>, Option<Cotangent<'_>>)| match gradient {
         Some(cotangent) => cotangent.dense().id(),
-        None => round.full(&x.ty(), 0.0).id(),
+        None => joint.full(&x.ty(), 0.0).id(),
     };
-    let mut found: Vec<ValueId> = xs.iter().zip(found).map(whole).collect();
-    let elements = found.split_off(wanted.carries.len() + wanted.captures.len());
-    let captures = found.split_off(wanted.carries.len());
-    Slopes {
+    let mut carries: Vec<ValueId> = xs.iter().zip(gradients).map(dense).collect();
+    let elements = carries.split_off(active.carries.len() + active.captures.len());
+    let captures = carries.split_off(active.carries.len());
+    BodyVjp {
         seeds: seeds.iter().map(|s| s.id()).collect(),
-        carries: found,
+        carries,
         captures,
         elements,
     }
 }
 
-/// What the gradient of a round needs of the forward round.
-struct Needs {
-    /// Captures, by their place.
+/// The residuals: what the backward body needs of the forward body.
+struct Residuals {
+    /// Captures, by their index.
     captures: Vec<usize>,
-    /// Elements, by their place.
+    /// Elements, by their index.
     elements: Vec<usize>,
     /// Values that the forward loop must yield.
-    kept: Vec<ValueId>,
-    /// Nodes that depend on nothing, which are made again.
-    again: Vec<usize>,
-    /// The inputs of the round.
+    yielded: Vec<ValueId>,
+    /// Constant nodes, which are rematerialized.
+    rematerialized: Vec<usize>,
+    /// The inputs of the body.
     inputs: Vec<ValueId>,
-    /// The place of the first element among them.
+    /// The index of the first element among them.
     first_element: usize,
 }
 
-impl Needs {
-    fn find(scan: &Scan, both: &Graph, forward: usize, slopes: &Slopes) -> Needs {
+impl Residuals {
+    fn find(scan: &Scan, joint: &Graph, forward: usize, body_vjp: &BodyVjp) -> Residuals {
         let inputs: Vec<ValueId> = scan.body.inputs().map(|(_, v)| v).collect();
-        let mut maker = HashMap::new();
+        let mut def = HashMap::new();
         let mut constant = vec![false; forward];
-        for (place, node) in both.nodes[..forward].iter().enumerate() {
-            let known = |v: &ValueId| constant[maker[v]];
-            constant[place] = !matches!(node.kind, NodeKind::Input(_) | NodeKind::Scan(_))
+        for (index, node) in joint.nodes[..forward].iter().enumerate() {
+            let known = |v: &ValueId| constant[def[v]];
+            constant[index] = !matches!(node.kind, NodeKind::Input(_) | NodeKind::Scan(_))
                 && node.operands.iter().all(known);
             node.results.iter().for_each(|v| {
-                maker.insert(*v, place);
+                def.insert(*v, index);
             });
         }
-        let ends = slopes
+        let outputs = body_vjp
             .carries
             .iter()
-            .chain(&slopes.captures)
-            .chain(&slopes.elements);
-        let operands = both.nodes[forward..].iter().flat_map(|n| &n.operands);
+            .chain(&body_vjp.captures)
+            .chain(&body_vjp.elements);
+        let operands = joint.nodes[forward..].iter().flat_map(|n| &n.operands);
         let used: BTreeSet<ValueId> = operands
-            .chain(ends)
-            .filter(|v| maker.contains_key(v))
+            .chain(outputs)
+            .filter(|v| def.contains_key(v))
             .copied()
             .collect();
         let first_element = scan.captures + scan.carries;
-        let (captures, elements, kept) = (Vec::new(), Vec::new(), Vec::new());
-        let mut needs = Needs {
-            captures,
-            elements,
-            kept,
-            again: Vec::new(),
+        let mut residuals = Residuals {
+            captures: Vec::new(),
+            elements: Vec::new(),
+            yielded: Vec::new(),
+            rematerialized: Vec::new(),
             inputs,
             first_element,
         };
-        let mut again = BTreeSet::new();
-        let position = needs.inputs.len() - 1;
+        let mut rematerialized = BTreeSet::new();
+        let position = residuals.inputs.len() - 1;
         for value in used {
-            match needs.inputs.iter().position(|v| *v == value) {
-                Some(i) if i < scan.captures => needs.captures.push(i),
-                Some(i) if i < first_element => needs.kept.push(value),
-                Some(i) if i < position => needs.elements.push(i - first_element),
+            match residuals.inputs.iter().position(|v| *v == value) {
+                Some(i) if i < scan.captures => residuals.captures.push(i),
+                Some(i) if i < first_element => residuals.yielded.push(value),
+                Some(i) if i < position => residuals.elements.push(i - first_element),
                 Some(_) => {}
-                None if constant[maker[&value]] => {
-                    again_with(both, &maker, maker[&value], &mut again)
+                None if constant[def[&value]] => {
+                    backward_slice(joint, &def, def[&value], &mut rematerialized)
                 }
-                None => needs.kept.push(value),
+                None => residuals.yielded.push(value),
             }
         }
-        needs.again = again.into_iter().collect();
-        needs
+        residuals.rematerialized = rematerialized.into_iter().collect();
+        residuals
     }
 }
 
-/// A node that depends on nothing, and what it is made of.
-fn again_with(
-    both: &Graph,
-    maker: &HashMap<ValueId, usize>,
-    place: usize,
-    again: &mut BTreeSet<usize>,
+/// The backward slice of a node: the node and all that it depends on.
+fn backward_slice(
+    joint: &Graph,
+    def: &HashMap<ValueId, usize>,
+    root: usize,
+    slice: &mut BTreeSet<usize>,
 ) {
-    let mut open = vec![place];
-    while let Some(place) = open.pop() {
-        if again.insert(place) {
-            open.extend(both.nodes[place].operands.iter().map(|v| maker[v]));
+    let mut worklist = vec![root];
+    while let Some(index) = worklist.pop() {
+        if slice.insert(index) {
+            worklist.extend(joint.nodes[index].operands.iter().map(|v| def[v]));
         }
     }
 }
 
-/// The round of the backward loop.
-fn backward_round(
-    both: &Graph,
+/// The body of the backward loop.
+fn backward_body(
+    joint: &Graph,
     forward: usize,
-    needs: &Needs,
-    slopes: &Slopes,
-    walk: &Loop<'_>,
+    residuals: &Residuals,
+    body_vjp: &BodyVjp,
+    spec: &Loop<'_>,
 ) -> Graph {
     let body = Builder::new("");
     let types = |values: &[Value<'_>]| values.iter().map(|v| v.ty()).collect::<Vec<Type>>();
     let element = |ty: Type| ty.with_shape(&ty.shape[1..]);
-    let elements: Vec<Type> = types(&walk.over).into_iter().map(element).collect();
-    let round = body_inputs(
+    let elements: Vec<Type> = types(&spec.over).into_iter().map(element).collect();
+    let iteration = body_inputs(
         &body,
-        &types(&walk.captures),
-        &types(&walk.starts),
+        &types(&spec.captures),
+        &types(&spec.starts),
         &elements,
     );
-    let Round {
+    let Iteration {
         captures,
         carries,
         elements,
         position,
-    } = round;
+    } = iteration;
     let mut map: HashMap<ValueId, Value<'_>> = HashMap::new();
-    let last = needs.inputs.len() - 1;
-    map.insert(needs.inputs[last], position);
-    for (i, value) in needs.captures.iter().zip(&captures) {
-        map.insert(needs.inputs[*i], *value);
+    let last = residuals.inputs.len() - 1;
+    map.insert(residuals.inputs[last], position);
+    for (i, value) in residuals.captures.iter().zip(&captures) {
+        map.insert(residuals.inputs[*i], *value);
     }
-    let (taken, rest) = elements.split_at(needs.elements.len());
-    let (kept, flows) = rest.split_at(needs.kept.len());
-    for (i, value) in needs.elements.iter().zip(taken) {
-        map.insert(needs.inputs[needs.first_element + i], *value);
+    let (walked, rest) = elements.split_at(residuals.elements.len());
+    let (saved, yield_cotangents) = rest.split_at(residuals.yielded.len());
+    for (i, value) in residuals.elements.iter().zip(walked) {
+        map.insert(residuals.inputs[residuals.first_element + i], *value);
     }
-    for (id, value) in needs.kept.iter().zip(kept) {
+    for (id, value) in residuals.yielded.iter().zip(saved) {
         map.insert(*id, *value);
     }
-    let (flowing_carries, sums) = carries.split_at(slopes.carries.len());
-    for (id, value) in slopes.seeds.iter().zip(flowing_carries.iter().chain(flows)) {
+    let (carry_cotangents, sums) = carries.split_at(body_vjp.carries.len());
+    let cotangents = carry_cotangents.iter().chain(yield_cotangents);
+    for (id, value) in body_vjp.seeds.iter().zip(cotangents) {
         map.insert(*id, *value);
     }
-    for place in needs.again.iter().copied().chain(forward..both.nodes.len()) {
-        let node = &both.nodes[place];
+    let vjp_nodes = forward..joint.nodes.len();
+    for index in residuals.rematerialized.iter().copied().chain(vjp_nodes) {
+        let node = &joint.nodes[index];
         if matches!(node.kind, NodeKind::Input(_)) {
             continue;
         }
         let operands: Vec<Value<'_>> = node.operands.iter().map(|v| map[v]).collect();
-        let types = node.results.iter().map(|v| both.ty(*v).clone()).collect();
+        let types = node.results.iter().map(|v| joint.ty(*v).clone()).collect();
         let results = body.copy(node, &operands, types);
         map.extend(node.results.iter().copied().zip(results));
     }
-    let flows = slopes.carries.iter().map(|id| map[id]);
+    let nexts = body_vjp.carries.iter().map(|id| map[id]);
     let sums = sums
         .iter()
-        .zip(&slopes.captures)
+        .zip(&body_vjp.captures)
         .map(|(sum, id)| *sum + map[id]);
-    for (i, next) in flows.chain(sums).enumerate() {
+    for (i, next) in nexts.chain(sums).enumerate() {
         body.result(&format!("next {i}"), next);
     }
-    for (i, id) in slopes.elements.iter().enumerate() {
+    for (i, id) in body_vjp.elements.iter().enumerate() {
         body.result(&format!("yield {i}"), map[id]);
     }
     body.finish()

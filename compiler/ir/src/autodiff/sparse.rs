@@ -1,24 +1,24 @@
-//! Gradients that are zero but for some rows.
+//! Sparse gradients of row lookups, as TensorFlow's `IndexedSlices`: indices and the rows at them.
 
 use crate::autodiff::Cotangent;
 use crate::build::{Builder, Value};
 use crate::types::DType;
 
-/// A gradient that is zero but for some rows; where a position is repeated, its rows add up.
+/// A sparse gradient: zero but for the rows at some indices; the rows of a repeated index add up.
 #[derive(Debug, Clone, Copy)]
 pub struct IndexedSlices<'g> {
-    /// The positions, a vector.
+    /// The indices of the rows, a vector.
     pub indices: Value<'g>,
-    /// A row for each.
+    /// A row for each index.
     pub rows: Value<'g>,
-    /// How many rows the whole has.
+    /// How many rows the dense gradient has.
     pub length: usize,
-    /// How many of the positions count (an i64), where not all of them do.
+    /// How many of the indices are valid (an i64), where not all of them are; the rest is padding.
     pub count: Option<Value<'g>>,
 }
 
 impl<'g> IndexedSlices<'g> {
-    /// The whole gradient.
+    /// The dense gradient.
     pub(super) fn dense(self) -> Value<'g> {
         let mut ty = self.rows.ty();
         ty.shape[0] = self.length;
@@ -28,7 +28,7 @@ impl<'g> IndexedSlices<'g> {
             .scatter_add(self.indices, rows)
     }
 
-    /// The same with 0 in the rows that do not count.
+    /// Sets the padding rows to 0.
     pub fn masked(self) -> IndexedSlices<'g> {
         if self.count.is_none() {
             return self;
@@ -36,13 +36,13 @@ impl<'g> IndexedSlices<'g> {
         let mut along = vec![1; self.rows.rank()];
         along[0] = self.rows.shape()[0];
         let rows = self
-            .counts()
+            .valid_mask()
             .reshape(&along)
             .select(self.rows, self.rows.like(0.0));
         IndexedSlices { rows, ..self }
     }
 
-    /// Each position once, with the sum of its rows. All have a count.
+    /// Deduplicates the indices: each once, with the sum of its rows. The result always has a count.
     pub fn summed(self) -> IndexedSlices<'g> {
         let b = self.rows.builder();
         let all = || b.int(DType::I64, self.rows.shape()[0] as i64);
@@ -56,8 +56,8 @@ impl<'g> IndexedSlices<'g> {
         }
     }
 
-    /// Which positions count.
-    fn counts(self) -> Value<'g> {
+    /// The boolean mask of the valid indices.
+    fn valid_mask(self) -> Value<'g> {
         let b = self.rows.builder();
         let n = self.rows.shape()[0];
         match self.count {
@@ -68,63 +68,64 @@ impl<'g> IndexedSlices<'g> {
         }
     }
 
-    /// Those for which a truth holds, their positions less by `offset`.
-    fn only(self, which: Value<'g>, offset: usize, length: usize) -> IndexedSlices<'g> {
-        let [places, count] = which.compact();
+    /// The rows that a boolean mask selects, `offset` subtracted from their indices.
+    fn filtered(self, mask: Value<'g>, offset: usize, length: usize) -> IndexedSlices<'g> {
+        let [positions, count] = mask.compact();
         let b = self.rows.builder();
-        let indices = self.indices.cast(DType::I64).take(places) - b.int(DType::I64, offset as i64);
-        // Places behind the count are those of some other row, whose position may be out of range.
+        let indices =
+            self.indices.cast(DType::I64).take(positions) - b.int(DType::I64, offset as i64);
+        // Positions beyond the count are those of some other row, whose index may be out of range.
         let indices = b
             .iota(indices.shape()[0])
             .less(count)
             .select(indices, b.int(DType::I64, 0));
         IndexedSlices {
             indices,
-            rows: self.rows.take(places),
+            rows: self.rows.take(positions),
             length,
             count: Some(count),
         }
     }
 
-    /// The sum of several.
-    pub(super) fn sum(b: &'g Builder, parts: &[IndexedSlices<'g>]) -> IndexedSlices<'g> {
-        let indices: Vec<Value<'g>> = parts.iter().map(|p| p.indices.cast(DType::I64)).collect();
-        let rows: Vec<Value<'g>> = parts.iter().map(|p| p.rows).collect();
-        let length = parts[0].length;
+    /// The sum of several sparse gradients: their concatenation.
+    pub(super) fn sum(b: &'g Builder, terms: &[IndexedSlices<'g>]) -> IndexedSlices<'g> {
+        let indices: Vec<Value<'g>> = terms.iter().map(|p| p.indices.cast(DType::I64)).collect();
+        let rows: Vec<Value<'g>> = terms.iter().map(|p| p.rows).collect();
+        let length = terms[0].length;
         let all = IndexedSlices {
             indices: b.concat(&indices, 0),
             rows: b.concat(&rows, 0),
             length,
             count: None,
         };
-        if parts.iter().all(|p| p.count.is_none()) {
+        if terms.iter().all(|p| p.count.is_none()) {
             return all;
         }
-        let counts: Vec<Value<'g>> = parts.iter().map(|p| p.counts()).collect();
-        all.only(b.concat(&counts, 0), 0, length)
+        let masks: Vec<Value<'g>> = terms.iter().map(|p| p.valid_mask()).collect();
+        all.filtered(b.concat(&masks, 0), 0, length)
     }
 
-    /// What flows to tensors that were put one after another along their leading dimension: to each the rows that are its own.
+    /// The VJP of a concatenation along the leading dimension: to each operand the rows that are its own.
     pub(super) fn split(
         self,
         operands: &[Value<'g>],
-        wants: &[bool],
+        needs_grad: &[bool],
     ) -> Vec<Option<Cotangent<'g>>> {
         let b = self.rows.builder();
         let indices = self.indices.cast(DType::I64);
         let mut offset = 0;
-        let mut pulled = Vec::new();
-        for (operand, wanted) in operands.iter().zip(wants) {
+        let mut cotangents = Vec::new();
+        for (operand, needed) in operands.iter().zip(needs_grad) {
             let length = operand.shape()[0];
             let at = |n: usize| b.int(DType::I64, n as i64);
-            pulled.push(wanted.then(|| {
+            cotangents.push(needed.then(|| {
                 let own = indices
                     .greater_equal(at(offset))
                     .logical_and(indices.less(at(offset + length)));
-                Cotangent::Sparse(self.only(own.logical_and(self.counts()), offset, length))
+                Cotangent::Sparse(self.filtered(own.logical_and(self.valid_mask()), offset, length))
             }));
             offset += length;
         }
-        pulled
+        cotangents
     }
 }

@@ -1,4 +1,4 @@
-//! Operations of the language on a graph in the making: their rule first, then the primitives they are made of.
+//! Calls of the language's operations on a graph under construction: shape inference first, then lowering to primitives.
 
 use crate::build::operators::broadcast_all;
 use crate::build::{Builder, Value};
@@ -6,28 +6,28 @@ use crate::graph::{Prim, Type};
 use crate::ops::{Arg, Call, Op, RuleError};
 use crate::types::{Count, Dim, TensorType};
 
-/// An argument of an operation.
+/// An argument of a call.
 #[derive(Debug, Clone)]
-pub enum Given<'g> {
+pub enum CallArg<'g> {
     /// A tensor.
     Value(Value<'g>),
     /// A list of tensors.
     Values(Vec<Value<'g>>),
-    /// Something that is known.
+    /// A compile-time argument.
     Known(Arg),
 }
 
-impl<'g> From<Value<'g>> for Given<'g> {
-    fn from(value: Value<'g>) -> Given<'g> {
-        Given::Value(value)
+impl<'g> From<Value<'g>> for CallArg<'g> {
+    fn from(value: Value<'g>) -> CallArg<'g> {
+        CallArg::Value(value)
     }
 }
 
-/// How an operation of the language becomes primitives.
+/// How an operation of the language is lowered to primitives.
 pub enum Lower {
     /// Its tensors are broadcast against each other, and this primitive is applied to them.
     Elementwise(&'static Prim),
-    /// As this function says.
+    /// By this lowering function.
     By(for<'g> fn(&Lowering<'g, '_>) -> Result<Vec<Value<'g>>, RuleError>),
 }
 
@@ -40,35 +40,35 @@ impl std::fmt::Debug for Lower {
     }
 }
 
-/// A use of an operation while it becomes primitives.
+/// A use of an operation while it is lowered to primitives.
 ///
-/// What the rule of the operation refuses never comes here. Dimensions that have a run-time count are as large as they can
-/// become, and what stands behind the count is arbitrary: an operation that mixes elements along such a dimension must
-/// replace it first, by [`Lowering::masked`].
+/// Calls that shape inference rejects never come here. Dimensions that have a run-time count have their capacity, and the
+/// elements beyond the count are padding of arbitrary values: an operation that mixes elements along such a dimension must
+/// mask them first, by [`Lowering::masked`].
 #[derive(Debug)]
 pub struct Lowering<'g, 'a> {
     /// The graph.
     pub b: &'g Builder,
-    /// The arguments that are known, and the types of the tensors.
+    /// The compile-time arguments, and the types of the tensors.
     pub call: &'a Call<'a>,
     /// The arguments, one for each parameter.
-    pub given: &'a [Given<'g>],
+    pub args: &'a [CallArg<'g>],
     /// The types of the results.
     pub results: &'a [TensorType],
 }
 
 impl<'g> Lowering<'g, '_> {
-    fn argument(&self, name: &str) -> &Given<'g> {
-        let place = self.call.op.params.iter().position(|p| p.name == name);
-        &self.given
-            [place.unwrap_or_else(|| panic!("`{}` has no parameter `{name}`", self.call.op.name))]
+    fn argument(&self, name: &str) -> &CallArg<'g> {
+        let index = self.call.op.params.iter().position(|p| p.name == name);
+        &self.args
+            [index.unwrap_or_else(|| panic!("`{}` has no parameter `{name}`", self.call.op.name))]
     }
 
     /// A tensor.
     ///
     /// # Panics
     ///
-    /// When the parameter is none; so do those that follow.
+    /// When the parameter is none; so do the accessors below.
     pub fn value(&self, name: &str) -> Value<'g> {
         self.value_opt(name)
             .unwrap_or_else(|| panic!("`{name}` of `{}` is no tensor", self.call.op.name))
@@ -77,8 +77,8 @@ impl<'g> Lowering<'g, '_> {
     /// A tensor that may have been left out.
     pub fn value_opt(&self, name: &str) -> Option<Value<'g>> {
         match self.argument(name) {
-            Given::Value(value) => Some(*value),
-            Given::Known(Arg::Absent) => None,
+            CallArg::Value(value) => Some(*value),
+            CallArg::Known(Arg::Absent) => None,
             other => panic!("`{name}` of `{}` is {other:?}", self.call.op.name),
         }
     }
@@ -86,7 +86,7 @@ impl<'g> Lowering<'g, '_> {
     /// A list of tensors.
     pub fn values(&self, name: &str) -> &[Value<'g>] {
         match self.argument(name) {
-            Given::Values(values) => values,
+            CallArg::Values(values) => values,
             other => panic!("`{name}` of `{}` is {other:?}", self.call.op.name),
         }
     }
@@ -103,9 +103,8 @@ impl<'g> Lowering<'g, '_> {
         let count = dim.count.as_ref()?;
         let id = self.b.counts.borrow().get(count).copied();
         Some(
-            self.b.value(
-                id.unwrap_or_else(|| panic!("the count {count:?} is defined where it is made")),
-            ),
+            self.b
+                .value(id.unwrap_or_else(|| panic!("the count {count:?} has no definition"))),
         )
     }
 
@@ -114,13 +113,13 @@ impl<'g> Lowering<'g, '_> {
         self.b.counts.borrow_mut().insert(count.clone(), value.id);
     }
 
-    /// A tensor with `fill` in place of what stands behind the counts of the given axes.
+    /// A tensor with `fill` in place of the padding beyond the counts of the given axes.
     pub fn masked(&self, name: &str, axes: &[usize], fill: f64) -> Value<'g> {
         let value = self.value(name);
         self.mask(value, &self.call.tensor(name).shape.0, axes, fill)
     }
 
-    /// The same for any value, given its dimensions.
+    /// [`Lowering::masked`] for any value, given its dimensions.
     pub fn mask(&self, mut value: Value<'g>, dims: &[Dim], axes: &[usize], fill: f64) -> Value<'g> {
         for axis in axes {
             let Some(count) = self.count(&dims[*axis]) else {
@@ -129,13 +128,13 @@ impl<'g> Lowering<'g, '_> {
             let shape = value.shape();
             let mut along = vec![1; shape.len()];
             along[*axis] = shape[*axis];
-            let used = self.b.iota(shape[*axis]).less(count).reshape(&along);
-            value = used.select(value, value.like(fill));
+            let valid = self.b.iota(shape[*axis]).less(count).reshape(&along);
+            value = valid.select(value, value.like(fill));
         }
         value
     }
 
-    /// The number of elements along axes, as a scalar of an element type: known, or computed from counts.
+    /// The number of elements along axes, as a scalar of an element type: a constant, or computed from counts.
     pub fn extent(&self, dims: &[Dim], axes: &[usize], dtype: crate::types::DType) -> Value<'g> {
         let fixed = axes.iter().filter(|a| dims[**a].count.is_none());
         let fixed: i64 = fixed
@@ -149,8 +148,8 @@ impl<'g> Lowering<'g, '_> {
 }
 
 impl Builder {
-    /// What was repeated along a counted dimension is 1 behind the count: nothing flows back from there, so its gradient, a
-    /// sum along the dimension, holds nothing of what stands behind the count.
+    /// Sets what was broadcast along a counted dimension to 1 beyond the count: no cotangent flows back from there, so its
+    /// gradient, a sum along the dimension, holds nothing of the padding.
     fn broadcast_counted<'g>(
         &'g self,
         wide: &[Value<'g>],
@@ -165,14 +164,14 @@ impl Builder {
             };
             let mut along = vec![1; rank];
             along[axis] = dim.size.value().expect("dimensions are bound") as usize;
-            let used = self.iota(along[axis]).less(count).reshape(&along);
+            let valid = self.iota(along[axis]).less(count).reshape(&along);
             for (value, own) in values.iter_mut().zip(original) {
                 let own = own.tensor_type().shape.0;
                 let repeated = (axis + own.len())
                     .checked_sub(rank)
                     .is_none_or(|i| own[i].count.is_none());
                 if repeated && value.dtype().is_float() {
-                    *value = used.select(*value, value.like(1.0));
+                    *value = valid.select(*value, value.like(1.0));
                 }
             }
         }
@@ -181,10 +180,10 @@ impl Builder {
 
     /// Applies an operation of the language.
     ///
-    /// `given` holds one argument for each parameter of the operation; `site` tells draws of random numbers apart.
+    /// `args` holds one argument for each parameter of the operation; `site` distinguishes the draws of random numbers.
     ///
     /// ```
-    /// use trainspec_ir::{DType, build::{Builder, Given}, graph::Type, ops};
+    /// use trainspec_ir::{DType, build::{Builder, CallArg}, graph::Type, ops};
     ///
     /// let b = Builder::new("g");
     /// let x = b.input("x", &Type::new(DType::F32, &[3]));
@@ -196,15 +195,17 @@ impl Builder {
     pub fn call<'g>(
         &'g self,
         op: &'static Op,
-        given: &[Given<'g>],
+        args: &[CallArg<'g>],
         site: &str,
     ) -> Result<Vec<Value<'g>>, RuleError> {
-        let arg = |g: &Given<'g>| match g {
-            Given::Value(value) => Arg::Tensor(value.tensor_type()),
-            Given::Values(values) => Arg::Tensors(values.iter().map(|v| v.tensor_type()).collect()),
-            Given::Known(arg) => arg.clone(),
+        let arg = |g: &CallArg<'g>| match g {
+            CallArg::Value(value) => Arg::Tensor(value.tensor_type()),
+            CallArg::Values(values) => {
+                Arg::Tensors(values.iter().map(|v| v.tensor_type()).collect())
+            }
+            CallArg::Known(arg) => arg.clone(),
         };
-        let args: Vec<Arg> = given.iter().map(arg).collect();
+        let known: Vec<Arg> = args.iter().map(arg).collect();
         let unique;
         let site = if site.is_empty() {
             unique = format!("#{}", self.len());
@@ -214,17 +215,17 @@ impl Builder {
         };
         let call = Call {
             op,
-            args: &args,
+            args: &known,
             site,
         };
         let results = (op.infer)(&call)?;
         let values = match &op.lower {
             Lower::Elementwise(prim) => {
-                let tensors: Vec<Value<'g>> = given
+                let tensors: Vec<Value<'g>> = args
                     .iter()
                     .filter_map(|g| match g {
-                        Given::Value(value) => Some(*value),
-                        Given::Values(_) | Given::Known(_) => None,
+                        CallArg::Value(value) => Some(*value),
+                        CallArg::Values(_) | CallArg::Known(_) => None,
                     })
                     .collect();
                 let tensors =
@@ -234,21 +235,21 @@ impl Builder {
             Lower::By(lower) => lower(&Lowering {
                 b: self,
                 call: &call,
-                given,
+                args,
                 results: &results,
             })?,
         };
         assert_eq!(
             values.len(),
             results.len(),
-            "`{}` has as many results as its rule says",
+            "`{}` has as many results as its shape inference says",
             op.name
         );
         for (value, ty) in values.iter().zip(&results) {
             assert_eq!(
                 Some(value.ty()),
                 Type::of(ty),
-                "`{}` has the type that its rule says",
+                "`{}` has the type that its shape inference says",
                 op.name
             );
             if ty.shape.is_counted() {

@@ -1,4 +1,4 @@
-//! Run-time counts of dimensions: which dimensions have one, and its value.
+//! Run-time counts of dynamic dimensions, which are padded to a static capacity: which dimensions have one, and its value.
 
 use crate::build::{Builder, Value};
 use crate::graph::Type;

@@ -1,4 +1,4 @@
-//! Making graphs: a builder, and handles to its values that compute with operators and methods.
+//! The graph builder, and handles to its values with overloaded operators and methods.
 //!
 //! ```
 //! use trainspec_ir::{DType, build::Builder, graph::Type};
@@ -7,14 +7,14 @@
 //! let x = b.input("x", &Type::new(DType::F32, &[8, 4]));
 //! let w = b.read("w", &Type::new(DType::F32, &[4, 1]));
 //! let loss = (x.matmul(w) - 1.0).square().mean(&[0, 1]);
-//! let slope = b.gradients(&[loss], &[w]).remove(0).expect("the loss depends on w").dense();
-//! b.write("w", w - 0.1 * slope);
+//! let gradient = b.gradients(&[loss], &[w]).remove(0).expect("the loss depends on w").dense();
+//! b.write("w", w - 0.1 * gradient);
 //! b.result("loss", loss);
 //! println!("{}", b.finish());
 //! ```
 //!
-//! Handles broadcast as NumPy does. Like the operators of ndarray they panic when shapes or element types do not go
-//! together; [`Builder::call`] applies any operation of the language by its rules and returns an error instead.
+//! Handles broadcast as NumPy does. Like the operators of ndarray they panic on a mismatch of shapes or
+//! element types; [`Builder::call`] applies any operation of the language with shape inference and returns an error instead.
 
 mod call;
 mod counts;
@@ -24,9 +24,9 @@ mod scan;
 mod values;
 mod windows;
 
-pub use call::{Given, Lower, Lowering};
+pub use call::{CallArg, Lower, Lowering};
 pub(crate) use scan::body_inputs;
-pub use scan::{Loop, Round};
+pub use scan::{Iteration, Loop};
 pub use windows::{Convolution, Pool};
 
 use std::cell::{Cell, RefCell};
@@ -42,29 +42,29 @@ use crate::span::Span;
 use crate::tensor::Tensor;
 use crate::types::{Count, DType};
 
-/// A graph in the making.
+/// A graph under construction.
 #[derive(Debug, Default)]
 pub struct Builder {
     graph: RefCell<Graph>,
-    /// Which node makes each value.
-    makers: RefCell<Vec<u32>>,
-    /// Where nodes that are added now come from.
+    /// The defining node of each value.
+    defs: RefCell<Vec<u32>>,
+    /// The source span of the nodes that are added now.
     span: Cell<Span>,
     /// Which dimensions of a value have a run-time count.
     counted: RefCell<HashMap<ValueId, Vec<Option<Count>>>>,
     /// The values of the counts.
     counts: RefCell<BTreeMap<Count, ValueId>>,
-    /// The seed of random draws, and what else tells one from another of the same site.
+    /// The seed of random draws, and the numbers (such as the step) that key them besides the site.
     random: RefCell<Option<(ValueId, Vec<ValueId>)>>,
     /// The state declared so far.
     states: RefCell<HashMap<String, StateId>>,
-    /// The places of the writes made so far.
+    /// The indices of the writes so far.
     writes: RefCell<HashMap<StateId, usize>>,
-    /// Reads of state made so far.
+    /// The reads of state so far.
     reads: RefCell<HashMap<String, ValueId>>,
 }
 
-/// A value of a graph in the making.
+/// A handle to a value of a graph under construction.
 #[derive(Clone, Copy)]
 pub struct Value<'g> {
     builder: &'g Builder,
@@ -85,19 +85,17 @@ impl Builder {
         builder
     }
 
-    /// Goes on with a graph that exists; its values keep their numbers.
+    /// Resumes the construction of an existing graph; its values keep their numbers.
     pub fn resume(graph: Graph) -> Builder {
-        let mut makers = vec![0; graph.types.len()];
+        let mut defs = vec![0; graph.types.len()];
         for (i, node) in graph.nodes.iter().enumerate() {
-            node.results
-                .iter()
-                .for_each(|v| makers[v.index()] = i as u32);
+            node.results.iter().for_each(|v| defs[v.index()] = i as u32);
         }
         let names = graph.state.iter().enumerate();
         let states = names.map(|(i, s)| (s.name.clone(), StateId(i as u32)));
         let writes = graph.writes.iter().enumerate().map(|(i, w)| (w.state, i));
         let builder = Builder {
-            makers: RefCell::new(makers),
+            defs: RefCell::new(defs),
             states: RefCell::new(states.collect()),
             writes: RefCell::new(writes.collect()),
             ..Builder::default()
@@ -111,12 +109,12 @@ impl Builder {
         self.graph.into_inner().renumbered()
     }
 
-    /// The graph with the numbers that its values had while it was made.
+    /// The graph with the value numbers of its construction.
     pub(crate) fn into_graph(self) -> Graph {
         self.graph.into_inner()
     }
 
-    /// From here on, nodes come from this place; gives back the place before it.
+    /// Sets the source span of the nodes that are added from here on; returns the span before it.
     pub fn at(&self, span: Span) -> Span {
         self.span.replace(span)
     }
@@ -135,7 +133,7 @@ impl Builder {
         Value { builder: self, id }
     }
 
-    /// A value that comes from outside.
+    /// A value that is fed.
     pub fn input(&self, name: &str, ty: &Type) -> Value<'_> {
         self.push(
             NodeKind::Input(name.to_owned()),
@@ -144,18 +142,18 @@ impl Builder {
         )[0]
     }
 
-    /// A value that is known.
+    /// A constant.
     pub fn constant(&self, tensor: Tensor) -> Value<'_> {
         let ty = tensor.ty();
         self.push(NodeKind::Const(tensor), Vec::new(), vec![ty])[0]
     }
 
-    /// A number, rounded to an element type.
+    /// A scalar constant, rounded to an element type.
     pub fn scalar(&self, dtype: DType, x: f64) -> Value<'_> {
         self.constant(Tensor::from_f64s(&Type::scalar(dtype), [x]))
     }
 
-    /// A whole number.
+    /// An integer constant.
     pub fn int(&self, dtype: DType, n: i64) -> Value<'_> {
         self.constant(Tensor::from_i64s(&Type::scalar(dtype), [n]))
     }
@@ -166,7 +164,7 @@ impl Builder {
         self.constant(Tensor::new(&[values.len()], values))
     }
 
-    /// One number in each place.
+    /// A tensor filled with one number.
     pub fn full(&self, ty: &Type, x: f64) -> Value<'_> {
         self.scalar(ty.dtype, x).broadcast(&ty.shape)
     }
@@ -186,7 +184,7 @@ impl Builder {
         value
     }
 
-    /// Lets reads of a name give this value: the round of a loop has no state, but may have captured it.
+    /// Lets reads of a name give this value: a loop body has no state, but may have captured it.
     pub fn define_read(&self, name: &str, value: Value<'_>) {
         self.reads.borrow_mut().insert(name.to_owned(), value.id);
     }
@@ -205,9 +203,9 @@ impl Builder {
         };
         let writes = &mut self.graph.borrow_mut().writes;
         match self.writes.borrow_mut().entry(state) {
-            Entry::Occupied(place) => writes[*place.get()] = write,
-            Entry::Vacant(place) => {
-                place.insert(writes.len());
+            Entry::Occupied(index) => writes[*index.get()] = write,
+            Entry::Vacant(index) => {
+                index.insert(writes.len());
                 writes.push(write);
             }
         }
@@ -216,8 +214,8 @@ impl Builder {
     /// The value that state has after the step, where something was written.
     pub fn written(&self, name: &str) -> Option<Value<'_>> {
         let state = self.states.borrow().get(name).copied()?;
-        let place = self.writes.borrow().get(&state).copied()?;
-        let id = self.graph.borrow().writes[place].value;
+        let index = self.writes.borrow().get(&state).copied()?;
+        let id = self.graph.borrow().writes[index].value;
         Some(self.value(id))
     }
 
@@ -255,7 +253,7 @@ impl Builder {
     ///
     /// # Panics
     ///
-    /// When the primitive's rule refuses the operands.
+    /// When the primitive's type inference rejects the operands.
     pub fn prim<'g>(
         &'g self,
         prim: &'static Prim,
@@ -269,9 +267,9 @@ impl Builder {
             operands: &types,
             attrs: &attrs,
         };
-        let results = (prim.infer)(&call).unwrap_or_else(|wrong| {
+        let results = (prim.infer)(&call).unwrap_or_else(|error| {
             let types: Vec<String> = types.iter().map(|t| t.to_string()).collect();
-            panic!("`{}` of {}: {wrong}", prim.name, types.join(", "))
+            panic!("`{}` of {}: {error}", prim.name, types.join(", "))
         });
         let operands = operands.iter().map(|v| v.id).collect();
         self.push(NodeKind::Prim(prim, attrs.into()), operands, results)
@@ -282,7 +280,7 @@ impl Builder {
         let first = graph.types.len() as u32;
         let results: Vec<ValueId> = (first..first + types.len() as u32).map(ValueId).collect();
         let node = graph.nodes.len() as u32;
-        self.makers.borrow_mut().extend(types.iter().map(|_| node));
+        self.defs.borrow_mut().extend(types.iter().map(|_| node));
         graph.types.extend(types);
         graph.nodes.push(Node {
             kind,
@@ -313,8 +311,8 @@ impl Builder {
         results
     }
 
-    /// The same for a node of the same kind, whose types follow from its operands.
-    pub(crate) fn copy_again<'g>(&'g self, node: &Node, operands: &[Value<'g>]) -> Vec<Value<'g>> {
+    /// Clones a node on operands of this graph; the result types are inferred from the operands.
+    pub(crate) fn clone_node<'g>(&'g self, node: &Node, operands: &[Value<'g>]) -> Vec<Value<'g>> {
         let types = match &node.kind {
             NodeKind::Const(tensor) => vec![tensor.ty()],
             NodeKind::Prim(prim, attrs) => {
@@ -333,22 +331,22 @@ impl Builder {
         self.copy(node, operands, types)
     }
 
-    /// The value of a constant, and of nothing else.
-    pub(crate) fn known(&self, value: Value<'_>) -> Option<Tensor> {
-        match &self.graph.borrow().nodes[self.maker(value.id)].kind {
+    /// The tensor of a value that is a constant node; `None` for all others.
+    pub(crate) fn constant_value(&self, value: Value<'_>) -> Option<Tensor> {
+        match &self.graph.borrow().nodes[self.defining_node(value.id)].kind {
             NodeKind::Const(tensor) => Some(tensor.clone()),
             NodeKind::Input(_) | NodeKind::Read(_) | NodeKind::Prim(..) | NodeKind::Scan(_) => None,
         }
     }
 
-    /// The number that all elements of a value are known to be.
+    /// The number of a splat constant, through broadcasts and reshapes; `None` for all others.
     pub(crate) fn splat(&self, value: Value<'_>) -> Option<f64> {
         let graph = self.graph.borrow();
-        let mut node = &graph.nodes[self.maker(value.id)];
+        let mut node = &graph.nodes[self.defining_node(value.id)];
         while let NodeKind::Prim(prim, _) = &node.kind
             && [&prims::BROADCAST, &prims::RESHAPE].contains(prim)
         {
-            node = &graph.nodes[self.maker(node.operands[0])];
+            node = &graph.nodes[self.defining_node(node.operands[0])];
         }
         let NodeKind::Const(tensor) = &node.kind else {
             return None;
@@ -357,14 +355,14 @@ impl Builder {
         Some(first)
     }
 
-    /// The operands and attributes of the node that makes a value, where it is that primitive.
-    pub(crate) fn made_by<'g>(
+    /// The operands and attributes of the defining node of a value, where it is that primitive.
+    pub(crate) fn defined_by<'g>(
         &'g self,
         value: Value<'g>,
         prim: &Prim,
     ) -> Option<(Vec<Value<'g>>, Attrs)> {
         let graph = self.graph.borrow();
-        let node = &graph.nodes[self.maker(value.id)];
+        let node = &graph.nodes[self.defining_node(value.id)];
         match &node.kind {
             NodeKind::Prim(found, attrs) if *found == prim => {
                 let operands = node
@@ -388,27 +386,27 @@ impl Builder {
         }
     }
 
-    /// Takes away the nodes from `place` on; their values may no longer be used, unless [`Builder::put_back`] follows.
-    pub(crate) fn cut(&self, place: usize) -> Vec<Node> {
-        self.graph.borrow_mut().nodes.split_off(place)
+    /// Splits off the nodes from `index` on; their values may no longer be used, unless [`Builder::reinsert`] follows.
+    pub(crate) fn split_off(&self, index: usize) -> Vec<Node> {
+        self.graph.borrow_mut().nodes.split_off(index)
     }
 
-    /// Adds a node that was cut, with the values it had.
-    pub(crate) fn put_back(&self, node: Node) {
+    /// Appends a node that was split off, with the values it defined.
+    pub(crate) fn reinsert(&self, node: Node) {
         let mut graph = self.graph.borrow_mut();
-        let place = graph.nodes.len() as u32;
-        let mut makers = self.makers.borrow_mut();
-        node.results.iter().for_each(|v| makers[v.index()] = place);
+        let index = graph.nodes.len() as u32;
+        let mut defs = self.defs.borrow_mut();
+        node.results.iter().for_each(|v| defs[v.index()] = index);
         graph.nodes.push(node);
     }
 
-    /// Lets a loop yield more: `body` is its round with further results, which become further results of the loop.
-    pub(crate) fn extend_scan(&self, place: usize, body: Graph) -> Vec<Value<'_>> {
+    /// Lets a scan yield more: `body` is its body with further results, which become further results of the scan.
+    pub(crate) fn extend_scan(&self, index: usize, body: Graph) -> Vec<Value<'_>> {
         let mut graph = self.graph.borrow_mut();
         let graph = &mut *graph;
-        let node = &mut graph.nodes[place];
+        let node = &mut graph.nodes[index];
         let NodeKind::Scan(scan) = &mut node.kind else {
-            panic!("node {place} is no loop");
+            panic!("node {index} is no loop");
         };
         let mut new = Vec::new();
         for (_, v) in &body.results[scan.body.results.len()..] {
@@ -416,7 +414,7 @@ impl Builder {
             ty.shape.insert(0, scan.length);
             let id = ValueId(graph.types.len() as u32);
             graph.types.push(ty);
-            self.makers.borrow_mut().push(place as u32);
+            self.defs.borrow_mut().push(index as u32);
             node.results.push(id);
             new.push(Value { builder: self, id });
         }
@@ -430,17 +428,17 @@ impl Builder {
     }
 
     /// A copy of a node.
-    pub(crate) fn node(&self, place: usize) -> Node {
-        self.graph.borrow().nodes[place].clone()
+    pub(crate) fn node(&self, index: usize) -> Node {
+        self.graph.borrow().nodes[index].clone()
     }
 
-    /// The place of the node that makes a value.
-    pub(crate) fn maker(&self, value: ValueId) -> usize {
-        self.makers.borrow()[value.index()] as usize
+    /// The index of the defining node of a value.
+    pub(crate) fn defining_node(&self, value: ValueId) -> usize {
+        self.defs.borrow()[value.index()] as usize
     }
 
-    /// Looks at the graph so far.
-    pub fn look<T>(&self, look: impl FnOnce(&Graph) -> T) -> T {
-        look(&self.graph.borrow())
+    /// Reads the graph so far.
+    pub fn with_graph<T>(&self, read: impl FnOnce(&Graph) -> T) -> T {
+        read(&self.graph.borrow())
     }
 }

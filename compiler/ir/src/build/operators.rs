@@ -1,4 +1,4 @@
-//! `+ - * /` and the minus sign on values, and on values and numbers.
+//! Operator overloads: `+ - * /` and negation of values, with NumPy broadcasting.
 
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
@@ -44,7 +44,7 @@ impl<'g> Neg for Value<'g> {
 }
 
 impl<'g> Value<'g> {
-    /// A number of the same element type.
+    /// A scalar of this element type.
     pub fn like(self, x: f64) -> Value<'g> {
         self.builder().scalar(self.dtype(), x)
     }

@@ -1,4 +1,4 @@
-//! Random numbers in a graph: keys are values, so that a draw is a function like any other.
+//! Stateless random numbers in a graph: keys are values, so that a draw is a pure function like any other.
 
 use crate::build::{Builder, Value};
 use crate::graph::{Attr, Type};
@@ -32,14 +32,14 @@ impl Builder {
         let key = self.prim(
             &prims::RANDOM_KEY,
             &[seed],
-            vec![Attr::Text(site.to_owned())],
+            vec![Attr::String(site.to_owned())],
         )[0];
         numbers.into_iter().fold(key, |key, n| {
             self.prim(&prims::FOLD_KEY, &[key, n], Vec::new())[0]
         })
     }
 
-    /// Numbers between 0 and 1, both excluded, all equally likely: (k + 1/2) / 2ᵇ with b one less than the digits of the type.
+    /// The uniform distribution on the open interval (0, 1): (k + 1/2) / 2ᵇ with b one less than the digits of the type.
     pub fn random_uniform<'g>(&'g self, key: Value<'g>, ty: &Type) -> Value<'g> {
         let attrs = vec![Attr::Sizes(ty.shape.clone()), Attr::DType(ty.dtype)];
         self.prim(&prims::RANDOM_UNIFORM, &[key], attrs)[0]

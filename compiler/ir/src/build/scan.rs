@@ -1,76 +1,76 @@
-//! Loops in a graph.
+//! Scans (structured loops) in a graph: captures, loop-carried values, scanned tensors.
 
 use crate::build::{Builder, Value};
 use crate::graph::{Graph, NodeKind, Scan, Type};
 use crate::types::DType;
 
-/// One round of a loop, as [`Builder::scan`] asks for it: what it sees.
+/// The inputs of a loop body, for one iteration of [`Builder::scan`].
 #[derive(Debug)]
-pub struct Round<'b> {
-    /// The values that are the same in each round.
+pub struct Iteration<'b> {
+    /// The loop-invariant values.
     pub captures: Vec<Value<'b>>,
-    /// The carried values.
+    /// The loop-carried values.
     pub carries: Vec<Value<'b>>,
-    /// One element of each tensor that is walked.
+    /// One element of each tensor that is scanned.
     pub elements: Vec<Value<'b>>,
     /// The position (i64).
     pub position: Value<'b>,
 }
 
-/// What a loop walks.
+/// The operands of a scan.
 #[derive(Debug, Clone, Default)]
 pub struct Loop<'g> {
-    /// How many rounds there are.
+    /// The trip count.
     pub length: usize,
-    /// Whether the rounds go from the last element to the first.
+    /// Whether the iterations go from the last element to the first.
     pub reverse: bool,
-    /// What is the same in each round.
+    /// The loop-invariant values.
     pub captures: Vec<Value<'g>>,
-    /// What the first round carries.
+    /// The initial loop-carried values.
     pub starts: Vec<Value<'g>>,
-    /// The tensors that are walked along their leading dimension, which is `length`.
+    /// The tensors that are scanned along their leading dimension, which is `length`.
     pub over: Vec<Value<'g>>,
 }
 
 impl Builder {
-    /// A loop. `round` makes one round in a graph of its own and gives what it carries on and what it yields; the results are
-    /// what the last round carried on, and all that was yielded, stacked.
+    /// A scan. `body` builds the loop body in a graph of its own and gives the next carried values and what it yields; the
+    /// results are the carried values of the last iteration, and all that was yielded, stacked.
     ///
     /// # Panics
     ///
-    /// When a round carries on values of other types than it was given.
+    /// When a carried value changes its type.
     pub fn scan<'g>(
         &'g self,
-        walk: Loop<'g>,
-        round: impl for<'b> FnOnce(Round<'b>) -> (Vec<Value<'b>>, Vec<Value<'b>>),
+        spec: Loop<'g>,
+        body: impl for<'b> FnOnce(Iteration<'b>) -> (Vec<Value<'b>>, Vec<Value<'b>>),
     ) -> (Vec<Value<'g>>, Vec<Value<'g>>) {
-        let body = Builder::new("");
-        body.at(self.span.get());
-        let whole = |values: &[Value<'g>]| values.iter().map(|v| v.ty()).collect::<Vec<Type>>();
-        let round_of = body_inputs(
-            &body,
-            &whole(&walk.captures),
-            &whole(&walk.starts),
-            &elements(&walk),
+        let graph = Builder::new("");
+        graph.at(self.span.get());
+        let types = |values: &[Value<'g>]| values.iter().map(|v| v.ty()).collect::<Vec<Type>>();
+        let iteration = body_inputs(
+            &graph,
+            &types(&spec.captures),
+            &types(&spec.starts),
+            &elements(&spec),
         );
-        let (nexts, yields) = round(round_of);
+        let (nexts, yields) = body(iteration);
         for (i, next) in nexts.iter().enumerate() {
-            body.result(&format!("next {i}"), *next);
+            graph.result(&format!("next {i}"), *next);
         }
         for (i, one) in yields.iter().enumerate() {
-            body.result(&format!("yield {i}"), *one);
+            graph.result(&format!("yield {i}"), *one);
         }
-        self.scan_graph(walk, body.finish())
+        self.scan_graph(spec, graph.finish())
     }
 
-    /// A loop whose round is a graph that exists.
+    /// A scan whose body is an existing graph.
     ///
     /// # Panics
     ///
-    /// When the round does not take what the loop gives, or carries on values of other types.
+    /// When the body does not take what the loop gives, or a carried value changes its type.
     pub fn scan_graph<'g>(
         &'g self,
-        walk: Loop<'g>,
+        spec: Loop<'g>,
         body: Graph,
     ) -> (Vec<Value<'g>>, Vec<Value<'g>>) {
         let results: Vec<Type> = body
@@ -78,26 +78,22 @@ impl Builder {
             .iter()
             .map(|(_, v)| body.ty(*v).clone())
             .collect();
-        let (nexts, yields) = results.split_at(walk.starts.len());
-        for (next, start) in nexts.iter().zip(&walk.starts) {
-            assert_eq!(
-                *next,
-                start.ty(),
-                "a loop carries values of one type from round to round"
-            );
+        let (nexts, yields) = results.split_at(spec.starts.len());
+        for (next, start) in nexts.iter().zip(&spec.starts) {
+            assert_eq!(*next, start.ty(), "a loop-carried value keeps its type");
         }
         let stacked = yields.iter().map(|ty| {
-            let mut shape = vec![walk.length];
+            let mut shape = vec![spec.length];
             shape.extend_from_slice(&ty.shape);
             ty.with_shape(&shape)
         });
         let types = nexts.iter().cloned().chain(stacked).collect();
-        let operands = [&walk.captures[..], &walk.starts, &walk.over].concat();
-        let carries = walk.starts.len();
+        let operands = [&spec.captures[..], &spec.starts, &spec.over].concat();
+        let carries = spec.starts.len();
         let scan = Scan {
-            length: walk.length,
-            reverse: walk.reverse,
-            captures: walk.captures.len(),
+            length: spec.length,
+            reverse: spec.reverse,
+            captures: spec.captures.len(),
             carries,
             body,
         };
@@ -108,27 +104,27 @@ impl Builder {
     }
 }
 
-/// The types of one element of each tensor that is walked.
-pub(crate) fn elements(walk: &Loop<'_>) -> Vec<Type> {
+/// The types of one element of each tensor that is scanned.
+pub(crate) fn elements(spec: &Loop<'_>) -> Vec<Type> {
     let element = |v: &Value<'_>| {
         let ty = v.ty();
         assert_eq!(
             ty.shape.first(),
-            Some(&walk.length),
-            "a loop walks leading dimensions of its length"
+            Some(&spec.length),
+            "a scan takes leading dimensions of its length"
         );
         ty.with_shape(&ty.shape[1..])
     };
-    walk.over.iter().map(element).collect()
+    spec.over.iter().map(element).collect()
 }
 
-/// The inputs of the graph of a round.
+/// The inputs of the graph of a loop body.
 pub(crate) fn body_inputs<'b>(
     body: &'b Builder,
     captures: &[Type],
     carries: &[Type],
     elements: &[Type],
-) -> Round<'b> {
+) -> Iteration<'b> {
     let all = |word: &str, types: &[Type]| -> Vec<Value<'b>> {
         types
             .iter()
@@ -136,7 +132,7 @@ pub(crate) fn body_inputs<'b>(
             .map(|(i, ty)| body.input(&format!("{word} {i}"), ty))
             .collect()
     };
-    Round {
+    Iteration {
         captures: all("capture", captures),
         carries: all("carry", carries),
         elements: all("element", elements),

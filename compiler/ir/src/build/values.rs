@@ -1,4 +1,4 @@
-//! What can be done with a value.
+//! The methods of a value: one for each primitive (elementwise, reductions, reshapes, indexing).
 
 use crate::build::operators::broadcast_all;
 use crate::build::{Builder, Value};
@@ -64,7 +64,7 @@ unary! {
     log1p: LOG1P,
     /// Not x.
     logical_not: LOGICAL_NOT,
-    /// The nearest whole number, halves to the even one.
+    /// The nearest integer, ties to even.
     round: ROUND,
     /// 1 / √x.
     rsqrt: RSQRT,
@@ -100,7 +100,7 @@ macro_rules! binary {
 }
 
 binary! {
-    /// The angle of the point (other, self).
+    /// The four-quadrant arctangent: the angle of the point (other, self).
     atan2: ATAN2,
     /// self = other.
     equal: EQUAL,
@@ -116,9 +116,9 @@ binary! {
     less: LESS,
     /// self ≤ other.
     less_equal: LESS_EQUAL,
-    /// Both.
+    /// Logical conjunction.
     logical_and: LOGICAL_AND,
-    /// Either or both.
+    /// Logical disjunction.
     logical_or: LOGICAL_OR,
     /// The larger; NaN where one is NaN.
     maximum: MAXIMUM,
@@ -128,9 +128,9 @@ binary! {
     not_equal: NOT_EQUAL,
     /// selfᵒᵗʰᵉʳ.
     pow: POW,
-    /// The quotient without its fraction.
+    /// The quotient truncated towards zero.
     truncatediv: TRUNCATEDIV,
-    /// What is left by [`Value::truncatediv`].
+    /// The remainder of [`Value::truncatediv`].
     truncatemod: TRUNCATEMOD,
 }
 
@@ -149,17 +149,17 @@ macro_rules! reduction {
 }
 
 reduction! {
-    /// Whether all are true, over the axes, which go.
+    /// Whether all are true, over the axes, which are removed.
     all: REDUCE_ALL,
-    /// Whether one is true, over the axes, which go.
+    /// Whether one is true, over the axes, which are removed.
     any: REDUCE_ANY,
-    /// The largest, over the axes, which go.
+    /// The largest, over the axes, which are removed.
     max: REDUCE_MAX,
-    /// The smallest, over the axes, which go.
+    /// The smallest, over the axes, which are removed.
     min: REDUCE_MIN,
-    /// The product over the axes, which go.
+    /// The product over the axes, which are removed.
     prod: REDUCE_PROD,
-    /// The sum over the axes, which go.
+    /// The sum over the axes, which are removed.
     sum: REDUCE_SUM,
 }
 
@@ -169,7 +169,7 @@ impl<'g> Value<'g> {
         self.builder
     }
 
-    /// Its number.
+    /// Its id.
     pub fn id(self) -> ValueId {
         self.id
     }
@@ -240,9 +240,13 @@ impl<'g> Value<'g> {
         self.elementwise(&prims::STRAIGHT_THROUGH, &[surrogate])
     }
 
-    /// Its own value, if all elements of this tensor of integers are in `low..high`; else the run fails, saying that `what` is not.
+    /// Its own value, if all elements of this tensor of integers are in `low..high`; else the run fails, naming `what`.
     pub fn bounded(self, low: i64, high: i64, what: &str) -> Value<'g> {
-        let attrs = vec![Attr::Int(low), Attr::Int(high), Attr::Text(what.to_owned())];
+        let attrs = vec![
+            Attr::Int(low),
+            Attr::Int(high),
+            Attr::String(what.to_owned()),
+        ];
         self.builder.prim(&prims::BOUNDED, &[self], attrs)[0]
     }
 
@@ -258,7 +262,7 @@ impl<'g> Value<'g> {
         )[0]
     }
 
-    /// The same elements, row after row, in another shape.
+    /// The elements, in row-major order, in another shape.
     pub fn reshape(self, shape: &[usize]) -> Value<'g> {
         if self.shape() == shape {
             return self;
@@ -286,7 +290,7 @@ impl<'g> Value<'g> {
         self.reshape(&shape)
     }
 
-    /// With one dimension moved to another place.
+    /// With one dimension moved to another position.
     pub fn move_axis(self, from: usize, to: usize) -> Value<'g> {
         let mut order = self.axes();
         let axis = order.remove(from);
@@ -313,27 +317,27 @@ impl<'g> Value<'g> {
         self.slice(&begins, &sizes, &vec![1; self.rank()])
     }
 
-    /// In each dimension `low` elements of `value` (a scalar) before, `high` behind, and `inside` between all elements.
+    /// In each dimension `low` elements of `value` (a scalar) before, `high` after, and `interior` between all elements.
     pub fn pad(
         self,
         value: Value<'g>,
         low: &[usize],
         high: &[usize],
-        inside: &[usize],
+        interior: &[usize],
     ) -> Value<'g> {
-        if [low, high, inside]
+        if [low, high, interior]
             .iter()
             .all(|s| s.iter().all(|n| *n == 0))
         {
             return self;
         }
-        let attrs = [low, high, inside]
+        let attrs = [low, high, interior]
             .map(|s| Attr::Sizes(s.to_vec()))
             .to_vec();
         self.builder.prim(&prims::PAD, &[self, value], attrs)[0]
     }
 
-    /// Back to front along axes.
+    /// Reversed along axes.
     pub fn reverse(self, axes: &[usize]) -> Value<'g> {
         if axes.is_empty() {
             return self;
@@ -342,8 +346,8 @@ impl<'g> Value<'g> {
             .prim(&prims::REVERSE, &[self], vec![Attr::Sizes(axes.to_vec())])[0]
     }
 
-    /// A reduced value with the axes it was reduced over put back, in size 1.
-    pub fn keep(self, axes: &[usize]) -> Value<'g> {
+    /// A reduced value with the axes it was reduced over kept as dimensions of size 1 (`keepdims`).
+    pub fn keep_dims(self, axes: &[usize]) -> Value<'g> {
         let mut axes = axes.to_vec();
         axes.sort_unstable();
         axes.dedup();
@@ -352,7 +356,7 @@ impl<'g> Value<'g> {
         self.reshape(&shape)
     }
 
-    /// The mean over the axes, which go.
+    /// The mean over the axes, which are removed.
     pub fn mean(self, axes: &[usize]) -> Value<'g> {
         let shape = self.shape();
         let mut axes = axes.to_vec();
@@ -362,7 +366,7 @@ impl<'g> Value<'g> {
         self.sum(&axes) / n as f64
     }
 
-    /// The sum over what was broadcast to get from `shape` to the value's own.
+    /// The VJP of a broadcast from `shape` to the value's own: the sum over the axes that were broadcast.
     pub fn unbroadcast(self, shape: &[usize]) -> Value<'g> {
         let own = self.shape();
         let new = own.len() - shape.len();
@@ -375,36 +379,36 @@ impl<'g> Value<'g> {
         }
     }
 
-    /// Running totals along an axis.
+    /// Cumulative sums (a prefix scan) along an axis.
     pub fn cumsum(self, axis: usize, exclusive: bool, reverse: bool) -> Value<'g> {
         let attrs = vec![Attr::Size(axis), Attr::Flag(exclusive), Attr::Flag(reverse)];
         self.builder.prim(&prims::CUMSUM, &[self], attrs)[0]
     }
 
-    /// The position (i64) of the first of the largest along an axis, which goes.
+    /// The position (i64) of the first of the largest along an axis, which is removed.
     pub fn argmax(self, axis: usize) -> Value<'g> {
         self.builder
             .prim(&prims::ARGMAX, &[self], vec![Attr::Size(axis)])[0]
     }
 
-    /// The position (i64) of the first of the smallest along an axis, which goes.
+    /// The position (i64) of the first of the smallest along an axis, which is removed.
     pub fn argmin(self, axis: usize) -> Value<'g> {
         self.builder
             .prim(&prims::ARGMIN, &[self], vec![Attr::Size(axis)])[0]
     }
 
-    /// The positions (i64) of the elements along an axis in sorted order; equals stay in order, NaN comes last.
+    /// The positions (i64) of the elements along an axis in sorted order; the sort is stable, NaN comes last.
     pub fn argsort(self, axis: usize, descending: bool) -> Value<'g> {
         let attrs = vec![Attr::Size(axis), Attr::Flag(descending)];
         self.builder.prim(&prims::ARGSORT, &[self], attrs)[0]
     }
 
-    /// The product of matrices, which are the last two dimensions; those before must be equal, or the other has none.
+    /// The matrix product of the last two dimensions; the batch dimensions before them must be equal, or the other has none.
     pub fn matmul(self, other: Value<'g>) -> Value<'g> {
         self.matmul_with(other, false, false)
     }
 
-    /// The same with either operand transposed.
+    /// [`Value::matmul`] with either operand transposed.
     pub fn matmul_with(
         self,
         other: Value<'g>,
@@ -413,7 +417,7 @@ impl<'g> Value<'g> {
     ) -> Value<'g> {
         let (a, b) = (self.shape(), other.shape());
         if a.len() > 2 && b.len() == 2 && !transpose_self {
-            // One large product instead of many small ones with the same right side.
+            // One large product instead of a batch of small ones with the same right side.
             let rows: usize = a[..a.len() - 1].iter().product();
             let flat =
                 self.reshape(&[rows, a[a.len() - 1]])
@@ -426,32 +430,32 @@ impl<'g> Value<'g> {
         self.builder.prim(&prims::MATMUL, &[self, other], attrs)[0]
     }
 
-    /// The rows (slices along the leading dimension) at positions; the run fails where one is out of range.
+    /// Gathers the rows (slices along the leading dimension) at indices; the run fails where one is out of range.
     pub fn take(self, indices: Value<'g>) -> Value<'g> {
         self.builder
             .prim(&prims::TAKE, &[self, indices], vec![Attr::Flag(false)])[0]
     }
 
-    /// The same, but the gradient stays a set of rows until something needs it whole.
+    /// [`Value::take`] with a sparse gradient (`IndexedSlices`), as of an embedding lookup.
     pub fn take_rows(self, indices: Value<'g>) -> Value<'g> {
         self.builder
             .prim(&prims::TAKE, &[self, indices], vec![Attr::Flag(true)])[0]
     }
 
-    /// This tensor with `rows` added to its rows at positions, those of a repeated position all.
+    /// This tensor with `rows` added to its rows at indices; the rows of a repeated index all add up.
     pub fn scatter_add(self, indices: Value<'g>, rows: Value<'g>) -> Value<'g> {
         self.builder
             .prim(&prims::SCATTER_ADD, &[self, indices, rows], Vec::new())[0]
     }
 
-    /// This tensor with its rows at positions replaced by `rows`, the last of a repeated position winning.
+    /// This tensor with its rows at indices replaced by `rows`, the last of a repeated index winning.
     pub fn scatter_set(self, indices: Value<'g>, rows: Value<'g>) -> Value<'g> {
         self.builder
             .prim(&prims::SCATTER_SET, &[self, indices, rows], Vec::new())[0]
     }
 
-    /// This tensor, of which the first `count` rows belong at the positions, as different positions, the sum of the rows of each,
-    /// and how many there are; positions are below `length`.
+    /// Deduplicates a sparse gradient whose rows are this tensor, of which the first `count` are valid: the unique indices, the sum
+    /// of the rows of each, and how many there are; indices are below `length`.
     pub fn sum_rows(self, indices: Value<'g>, count: Value<'g>, length: usize) -> [Value<'g>; 3] {
         let results = self.builder.prim(
             &prims::SUM_ROWS,
@@ -461,13 +465,13 @@ impl<'g> Value<'g> {
         [results[0], results[1], results[2]]
     }
 
-    /// This tensor with the first `count` of `rows` at positions that [`Value::sum_rows`] made.
+    /// This tensor with the first `count` of `rows` scattered to unique indices, as [`Value::sum_rows`] gives them.
     pub fn put_rows(self, indices: Value<'g>, rows: Value<'g>, count: Value<'g>) -> Value<'g> {
         self.builder
             .prim(&prims::PUT_ROWS, &[self, indices, rows, count], Vec::new())[0]
     }
 
-    /// The largest of the rows at each of `segments` positions; the lowest value of the type where there is none.
+    /// The maximum of the rows of each of `segments` segments; the lowest value of the type for an empty one.
     pub fn segment_max(self, ids: Value<'g>, segments: usize) -> Value<'g> {
         self.builder.prim(
             &prims::UNSORTED_SEGMENT_MAX,
@@ -476,7 +480,7 @@ impl<'g> Value<'g> {
         )[0]
     }
 
-    /// The smallest of the rows at each of `segments` positions; the highest value of the type where there is none.
+    /// The minimum of the rows of each of `segments` segments; the highest value of the type for an empty one.
     pub fn segment_min(self, ids: Value<'g>, segments: usize) -> Value<'g> {
         self.builder.prim(
             &prims::UNSORTED_SEGMENT_MIN,
@@ -485,7 +489,7 @@ impl<'g> Value<'g> {
         )[0]
     }
 
-    /// The product of the rows at each of `segments` positions; 1 where there is none.
+    /// The product of the rows of each of `segments` segments; 1 for an empty one.
     pub fn segment_prod(self, ids: Value<'g>, segments: usize) -> Value<'g> {
         self.builder.prim(
             &prims::UNSORTED_SEGMENT_PROD,
@@ -494,14 +498,14 @@ impl<'g> Value<'g> {
         )[0]
     }
 
-    /// The different values of a vector in the order of first appearance (with 0 behind them), for each element the
-    /// position (i32) of its value, and how many there are (i64).
+    /// The unique values of a vector in the order of first appearance (padded with 0), for each element the index (i32) of its
+    /// value, and how many there are (i64).
     pub fn unique(self) -> [Value<'g>; 3] {
         let results = self.builder.prim(&prims::UNIQUE, &[self], Vec::new());
         [results[0], results[1], results[2]]
     }
 
-    /// The positions (i64) of the true elements of a vector, with 0 behind them, and how many there are (i64).
+    /// Stream compaction: the positions (i64) of the true elements of a vector, padded with 0, and how many there are (i64).
     pub fn compact(self) -> [Value<'g>; 2] {
         let results = self.builder.prim(&prims::COMPACT, &[self], Vec::new());
         [results[0], results[1]]
@@ -509,7 +513,7 @@ impl<'g> Value<'g> {
 }
 
 impl Builder {
-    /// Tensors one after another along an axis.
+    /// The concatenation of tensors along an axis.
     pub fn concat<'g>(&'g self, values: &[Value<'g>], axis: usize) -> Value<'g> {
         match values {
             [one] => *one,
@@ -528,7 +532,7 @@ impl Builder {
         self.prim(&prims::IOTA, &[], vec![Attr::Size(n)])[0]
     }
 
-    /// The sum of values of one type, as a balanced tree.
+    /// The sum of values of one type, as a balanced tree (pairwise summation).
     pub fn sum_of<'g>(&'g self, values: &[Value<'g>]) -> Value<'g> {
         let mut row = values.to_vec();
         while row.len() > 1 {

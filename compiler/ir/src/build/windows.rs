@@ -1,36 +1,36 @@
-//! Windows that move over height and width. Tensors are batch, height, width, channels; filters are height, width,
-//! channels in, channels out.
+//! Window operations: 2-D convolutions and pools with strides, padding, dilations and groups. Tensors are NHWC (batch, height,
+//! width, channels); filters are HWIO (height, width, channels in, channels out).
 
 use crate::build::Value;
 use crate::graph::Attr;
 use crate::ops::prims;
 
-/// How the window of a convolution moves: down and to the right.
+/// The window of a convolution, along height and width.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Convolution {
-    /// How far it moves.
+    /// The strides.
     pub strides: [usize; 2],
-    /// How many zeros are before and behind the input.
+    /// The zero padding before and after the input.
     pub pads: [(usize, usize); 2],
-    /// How far apart the elements under it are.
+    /// The dilations (atrous rates).
     pub dilations: [usize; 2],
-    /// Into how many equal parts the channels are cut, each with filters of its own.
+    /// The number of channel groups, each with filters of its own; as many as channels is a depthwise convolution.
     pub groups: usize,
 }
 
-/// How the window of a pool moves: down and to the right.
+/// The window of a pool, along height and width.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pool {
-    /// How large it is.
+    /// The size of the window.
     pub ksize: [usize; 2],
-    /// How far it moves.
+    /// The strides.
     pub strides: [usize; 2],
-    /// How many places without an element are before and behind the input.
+    /// The padding before and after the input, which is no element.
     pub pads: [(usize, usize); 2],
 }
 
 impl Convolution {
-    /// The attributes that say so, the last four of their primitive.
+    /// The window as attributes, the last four of their primitive.
     pub(crate) fn attrs(&self) -> Vec<Attr> {
         vec![
             Attr::Sizes(self.strides.to_vec()),
@@ -40,7 +40,7 @@ impl Convolution {
         ]
     }
 
-    /// The same from the attributes of a primitive.
+    /// Decodes the window from the attributes of a primitive.
     pub(crate) fn of(attrs: &[Attr]) -> Result<Convolution, String> {
         match attrs {
             [
@@ -55,13 +55,15 @@ impl Convolution {
                 dilations: two("dilations", dilations)?,
                 groups: *groups,
             }),
-            other => Err(format!("these say nothing of a convolution: {other:?}")),
+            other => Err(format!(
+                "these are no attributes of a convolution: {other:?}"
+            )),
         }
     }
 }
 
 impl Pool {
-    /// The attributes that say so, the last three of their primitive.
+    /// The window as attributes, the last three of their primitive.
     pub(crate) fn attrs(&self) -> Vec<Attr> {
         vec![
             Attr::Sizes(self.ksize.to_vec()),
@@ -70,7 +72,7 @@ impl Pool {
         ]
     }
 
-    /// The same from the attributes of a primitive.
+    /// Decodes the window from the attributes of a primitive.
     pub(crate) fn of(attrs: &[Attr]) -> Result<Pool, String> {
         match attrs {
             [
@@ -83,7 +85,7 @@ impl Pool {
                 strides: two("strides", strides)?,
                 pads: two("pads", pads)?,
             }),
-            other => Err(format!("these say nothing of a pool: {other:?}")),
+            other => Err(format!("these are no attributes of a pool: {other:?}")),
         }
     }
 }
@@ -103,13 +105,13 @@ fn shaped(shape: &[usize], mut attrs: Vec<Attr>) -> Vec<Attr> {
 }
 
 impl<'g> Value<'g> {
-    /// Σ x · filters under each place of the window.
+    /// The convolution (cross-correlation): Σ x · filters at each position of the window.
     pub fn conv2d(self, filters: Value<'g>, window: &Convolution) -> Value<'g> {
         self.builder
             .prim(&prims::CONV2D, &[self, filters], window.attrs())[0]
     }
 
-    /// From what flows into the result of a convolution (this) to what flows into its input, which has that shape.
+    /// The VJP of a convolution for its input, which has that shape; this is the cotangent of the result.
     pub fn conv2d_input_grad(
         self,
         filters: Value<'g>,
@@ -121,8 +123,7 @@ impl<'g> Value<'g> {
             .prim(&prims::CONV2D_INPUT_GRAD, &[self, filters], attrs)[0]
     }
 
-    /// From the input of a convolution (this) and what flows into its result to what flows into its filters, which have
-    /// that shape.
+    /// The VJP of a convolution for its filters, which have that shape; this is the input, `dy` the cotangent of the result.
     pub fn conv2d_filter_grad(
         self,
         dy: Value<'g>,
@@ -134,32 +135,33 @@ impl<'g> Value<'g> {
             .prim(&prims::CONV2D_FILTER_GRAD, &[self, dy], attrs)[0]
     }
 
-    /// The largest element under each place of the window.
+    /// Max pooling: the largest element at each position of the window.
     pub fn max_pool2d(self, window: &Pool) -> Value<'g> {
         self.builder
             .prim(&prims::MAX_POOL2D, &[self], window.attrs())[0]
     }
 
-    /// `dy` brought to where the first of the largest elements under each place of the window is; the sum where several
-    /// places have the same.
+    /// The VJP of max pooling: `dy` scattered to the first of the largest elements at each position of the window; the sum
+    /// where windows share one.
     pub fn max_pool2d_grad(self, dy: Value<'g>, window: &Pool) -> Value<'g> {
         self.builder
             .prim(&prims::MAX_POOL2D_GRAD, &[self, dy], window.attrs())[0]
     }
 
-    /// The elements of `z` where the first of the largest elements of this tensor under each place of the window is.
+    /// The elements of `z` at the argmax of this tensor (the first of the largest) at each position of the window.
     pub fn max_pool2d_pick(self, z: Value<'g>, window: &Pool) -> Value<'g> {
         self.builder
             .prim(&prims::MAX_POOL2D_PICK, &[self, z], window.attrs())[0]
     }
 
-    /// The sum of the elements under each place of the window.
+    /// Sum pooling: the sum of the elements at each position of the window.
     pub fn sum_pool2d(self, window: &Pool) -> Value<'g> {
         self.builder
             .prim(&prims::SUM_POOL2D, &[self], window.attrs())[0]
     }
 
-    /// For each element of a tensor of that shape the sum of this tensor over the places of the window that cover it.
+    /// The VJP of sum pooling: for each element of a tensor of that shape the sum of this tensor over the window positions that
+    /// cover it.
     pub fn sum_pool2d_grad(self, shape: &[usize], window: &Pool) -> Value<'g> {
         let attrs = shaped(shape, window.attrs());
         self.builder.prim(&prims::SUM_POOL2D_GRAD, &[self], attrs)[0]

@@ -1,11 +1,12 @@
-//! Which nodes are loops over elements.
+//! Elementwise operations: which nodes can be fused into a loop, and which are cheap to rematerialize.
 
 use crate::graph::{Eval, Prim, Type};
 use crate::ops::prims;
 use crate::types::DType;
 
-/// Whether a primitive computes each element of its result from the elements at the same place of its operands, whatever their type.
-pub fn is_by_element(prim: &'static Prim) -> bool {
+/// Whether a primitive is elementwise: each element of its result is computed from the elements at the same position of its
+/// operands, whatever their type.
+pub fn is_elementwise(prim: &'static Prim) -> bool {
     match prim.eval {
         Eval::Float1(_)
         | Eval::Float2(_)
@@ -27,9 +28,10 @@ pub fn is_by_element(prim: &'static Prim) -> bool {
     }
 }
 
-/// Whether that is so, the primitive cannot fail, and works on types that machine code knows. Everything else is a routine.
-pub fn is_elementwise(prim: &'static Prim, operands: &[&Type], result: &Type) -> bool {
-    let known = |ty: &Type| {
+/// Whether a node can be fused into a loop: it is elementwise, cannot fail, and works on types that the code generator supports.
+/// Everything else is a library call.
+pub fn is_fusible(prim: &'static Prim, operands: &[&Type], result: &Type) -> bool {
+    let supported = |ty: &Type| {
         matches!(
             ty.dtype,
             DType::F32 | DType::F64 | DType::I32 | DType::I64 | DType::Bool
@@ -37,8 +39,8 @@ pub fn is_elementwise(prim: &'static Prim, operands: &[&Type], result: &Type) ->
     };
     if !operands
         .iter()
-        .all(|ty| known(ty) && ty.shape == result.shape)
-        || !known(result)
+        .all(|ty| supported(ty) && ty.shape == result.shape)
+        || !supported(result)
     {
         return false;
     }
@@ -46,19 +48,19 @@ pub fn is_elementwise(prim: &'static Prim, operands: &[&Type], result: &Type) ->
         return false;
     }
     let float = operands.iter().all(|ty| ty.dtype.is_float());
-    let safe = [
+    let total = [
         &prims::ADD,
         &prims::SUBTRACT,
         &prims::MULTIPLY,
         &prims::MAXIMUM,
         &prims::MINIMUM,
     ];
-    let may_fail = matches!(prim.eval, Eval::Number2(..)) && !float && !safe.contains(&prim);
-    is_by_element(prim) && !may_fail
+    let may_fail = matches!(prim.eval, Eval::Number2(..)) && !float && !total.contains(&prim);
+    is_elementwise(prim) && !may_fail
 }
 
-/// Whether an operation takes about as long as it takes to read a value from memory, so that doing it again costs no more than keeping
-/// what it gave.
+/// Whether an operation is cheap to rematerialize: it takes about as long as a load from memory, so that recomputing the result costs
+/// no more than storing it.
 pub fn is_cheap(prim: &Prim) -> bool {
     let cheap = [
         &prims::ADD,

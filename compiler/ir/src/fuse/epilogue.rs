@@ -1,4 +1,4 @@
-//! Loops that ride on a product: bias and activation are done row by row, while the rows are in cache.
+//! Epilogue fusion: bias and activation are applied to each row of a matrix product while the row is in cache.
 
 use std::collections::HashMap;
 
@@ -8,42 +8,42 @@ use crate::ops::prims;
 use crate::types::DType;
 
 impl Fuser<'_> {
-    /// Adds a loop. One that walks over the rows of a product, and reads nothing that is made after it, becomes a part of the product.
+    /// Adds a loop. One over the rows of a matrix product, which reads nothing that is computed after the product, becomes its epilogue.
     pub(super) fn fuse_epilogue(&mut self, kernel: Kernel) {
         let KernelKind::Map(map) = kernel.kind else {
             return self.push(kernel);
         };
-        let Some(place) = gemm_for_epilogue(&self.out, &self.makers, &map) else {
+        let Some(index) = gemm_for_epilogue(&self.out, &self.producers, &map) else {
             let kind = KernelKind::Map(map);
             return self.push(Kernel { kind, ..kernel });
         };
         for buffer in &kernel.outputs {
-            self.makers.insert(*buffer, place);
+            self.producers.insert(*buffer, index);
         }
-        let product = &mut self.out.kernels[place];
+        let product = &mut self.out.kernels[index];
         if let KernelKind::Call { epilogue, .. } = &mut product.kind {
             *epilogue = Some(Box::new(map));
         }
         product.outputs.extend(kernel.outputs);
-        product.ended = kernel.ended;
+        product.fusion_barrier = kernel.fusion_barrier;
         product.span = kernel.span;
     }
 }
 
-/// The product that a loop can ride on.
+/// The matrix product that a loop can be the epilogue of, by the index of its kernel.
 fn gemm_for_epilogue(
     kernels: &Kernels,
-    makers: &HashMap<BufferId, usize>,
+    producers: &HashMap<BufferId, usize>,
     map: &Map,
 ) -> Option<usize> {
-    // The latest of what the loop reads must be the product.
-    let places: Vec<Option<usize>> = map
+    // The last producer of the loop's inputs must be the product.
+    let indices: Vec<Option<usize>> = map
         .loads
         .iter()
-        .map(|v| makers.get(&v.buffer).copied())
+        .map(|v| producers.get(&v.buffer).copied())
         .collect();
-    let place = (*places.iter().max()?)?;
-    let product = &kernels.kernels[place];
+    let index = (*indices.iter().max()?)?;
+    let product = &kernels.kernels[index];
     let KernelKind::Call {
         prim,
         epilogue: None,
@@ -54,18 +54,20 @@ fn gemm_for_epilogue(
     };
     let ty = &kernels.buffers[product.outputs[0].index()].ty;
     let floats = matches!(ty.dtype, DType::F32 | DType::F64);
-    let row: usize = map.shape[map.shape.len() - map.folded..].iter().product();
+    let row: usize = map.shape[map.shape.len() - map.reduced_dims..]
+        .iter()
+        .product();
     let columns = *ty.shape.last()?;
-    let whole =
+    let entire =
         |view: &View| view.is_contiguous() && view.offset == 0 && view.elements() == ty.elements();
-    let rides = **prim == prims::MATMUL
+    let fits = **prim == prims::MATMUL
         && floats
         && ty.elements() > 0
         && columns % row == 0
         && map
             .loads
             .iter()
-            .zip(&places)
-            .all(|(view, at)| *at != Some(place) || whole(view));
-    rides.then_some(place)
+            .zip(&indices)
+            .all(|(view, at)| *at != Some(index) || entire(view));
+    fits.then_some(index)
 }

@@ -1,32 +1,32 @@
-//! Groups of nodes that become one loop.
+//! Fusion groups: nodes that become one loop, and the lowering of a group to a kernel.
 
 use std::collections::HashMap;
 
-use crate::fuse::{Fuser, Where};
+use crate::fuse::{Fuser, Location};
 use crate::graph::{NodeKind, ValueId};
 use crate::kernel::{self, Combine, Inst, InstOp, Kernel, Map, Origin, Store, View};
 use crate::tensor::Tensor;
 use crate::types::DType;
 
-/// Nodes that feed each other: of one shape, or one number for each row of that shape.
+/// A fusion group: producers and consumers of one shape, or with one number for each row of that shape.
 pub(super) struct Group {
     pub(super) shape: Vec<usize>,
-    /// Their places in order, and what each does.
+    /// The indices of the nodes in order, and the role of each.
     pub(super) members: Vec<(usize, Member)>,
-    /// How many of the last dimensions are a row, and the type of what is combined, where rows are.
+    /// How many of the last dimensions are reduced, and the type of the reductions, where there are some.
     pub(super) rows: Option<(usize, DType)>,
 }
 
-/// What a node does in its group.
+/// The role of a node in its group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Member {
-    /// The same to every element.
+    /// An elementwise operation.
     Element,
-    /// It combines a row.
+    /// A reduction of each row.
     Reduce(Combine),
-    /// The same to what each row combines to.
+    /// A row-invariant operation: on one number for each row.
     Row,
-    /// It gives what its operand is another shape; nothing is computed.
+    /// A reshape or broadcast of its operand; nothing is computed.
     Alias,
 }
 
@@ -45,10 +45,10 @@ impl Group {
         self.members.iter().filter(computed).count()
     }
 
-    /// The shape with rows made one element: what has one number for each row can be read in it.
+    /// The shape with the reduced dimensions of size 1 (`keepdims`): that of the row-invariant values.
     pub(super) fn row_shape(&self) -> Vec<usize> {
-        let folded = self.rows.map_or(0, |(folded, _)| folded);
-        let kept = self.shape.len() - folded;
+        let reduced_dims = self.rows.map_or(0, |(dims, _)| dims);
+        let kept = self.shape.len() - reduced_dims;
         let size = |(i, n): (usize, &usize)| if i < kept { *n } else { 1 };
         self.shape.iter().enumerate().map(size).collect()
     }
@@ -60,14 +60,14 @@ impl Group {
 }
 
 impl Fuser<'_> {
-    /// Makes a group a kernel; what is read from outside of it is stored.
-    pub(super) fn close(&mut self, group: usize, why: &'static str) {
+    /// Closes a group: lowers it to a kernel that stores what is live outside of it.
+    pub(super) fn close(&mut self, group: usize, reason: &'static str) {
         let mut group = self.groups[group].take().expect("a group is closed once");
         group.members.sort_unstable_by_key(|m| m.0);
         let mut loop_ = Loop {
             map: Map {
                 shape: group.shape.clone(),
-                folded: group.rows.map_or(0, |(folded, _)| folded),
+                reduced_dims: group.rows.map_or(0, |(dims, _)| dims),
                 loads: Vec::new(),
                 body: Vec::new(),
                 stores: Vec::new(),
@@ -76,18 +76,18 @@ impl Fuser<'_> {
             registers: HashMap::new(),
             loads: HashMap::new(),
         };
-        // What is stored: the value that the register was made for, by register.
+        // The stores: register, the value that it holds, whether it is row-invariant.
         let mut stored: Vec<(usize, ValueId, bool)> = Vec::new();
         let mut bases: HashMap<usize, (ValueId, bool)> = HashMap::new();
-        for (place, member) in &group.members {
-            let node = &self.graph.nodes[*place];
+        for (index, member) in &group.members {
+            let node = &self.graph.nodes[*index];
             let value = node.results[0];
             let register = match (member, &node.kind) {
                 (Member::Alias, _) => loop_.register(self, node.operands[0], true),
-                (Member::Reduce(how), _) => {
+                (Member::Reduce(combine), _) => {
                     let register = loop_.register(self, node.operands[0], false);
                     let dtype = self.graph.ty(value).dtype;
-                    loop_.push(InstOp::Reduce(*how, register), dtype)
+                    loop_.push(InstOp::Reduce(*combine, register), dtype)
                 }
                 (Member::Element | Member::Row, NodeKind::Prim(prim, _)) => {
                     let row = *member == Member::Row;
@@ -103,13 +103,13 @@ impl Fuser<'_> {
                 bases.insert(register, (value, *member != Member::Element));
             }
             let inside = |reader: &u32| {
-                let place = *reader as usize;
-                group.members.binary_search_by_key(&place, |m| m.0).is_ok()
+                let index = *reader as usize;
+                group.members.binary_search_by_key(&index, |m| m.0).is_ok()
             };
-            let outside =
-                self.kept[value.index()] || !self.readers[value.index()].iter().all(inside);
+            let live_out =
+                self.live_out[value.index()] || !self.readers[value.index()].iter().all(inside);
             let (base, row) = bases[&register];
-            if outside && !stored.iter().any(|s| s.0 == register) {
+            if live_out && !stored.iter().any(|s| s.0 == register) {
                 stored.push((register, base, row));
             }
         }
@@ -122,46 +122,46 @@ impl Fuser<'_> {
             self.origin(value, Origin::Temp);
             outputs.push(kernel::BufferId(self.out.buffers.len() as u32 - 1));
         }
-        for (place, member) in &group.members {
+        for (index, member) in &group.members {
             if *member == Member::Alias {
-                self.follow(*place);
+                self.alias(*index);
             }
         }
         let last = group.members.last().map(|m| m.0);
-        let span = last.map_or_else(Default::default, |place| self.graph.nodes[place].span);
+        let span = last.map_or_else(Default::default, |index| self.graph.nodes[index].span);
         let kernel = Kernel {
             kind: kernel::KernelKind::Map(loop_.map),
             outputs,
             span,
-            ended: why,
+            fusion_barrier: reason,
         };
-        // New state is written where the old one is, by a loop of its own.
+        // State is updated in place, by a loop of its own.
         match self.fusion && !writes {
             true => self.fuse_epilogue(kernel),
             false => self.push(kernel),
         }
     }
 
-    /// Says where what a node gives another shape lies, now that its operand lies in memory; nothing where that is not stored.
-    fn follow(&mut self, place: usize) {
-        let node = &self.graph.nodes[place];
-        let Where::View(view) = self.location(node.operands[0]).clone() else {
+    /// Makes an alias node a view of its operand, now that the operand is materialized; does nothing where it is not stored.
+    fn alias(&mut self, index: usize) {
+        let node = &self.graph.nodes[index];
+        let Location::View(view) = self.location(node.operands[0]).clone() else {
             return;
         };
         let (from, to) = (
             self.graph.ty(node.operands[0]).elements(),
             &self.graph.ty(node.results[0]).shape,
         );
-        let same = from == to.iter().product::<usize>();
-        let view = match view.reshaped(to).filter(|_| same) {
+        let is_reshape = from == to.iter().product::<usize>();
+        let view = match view.reshaped(to).filter(|_| is_reshape) {
             Some(view) => view,
             None => view.broadcast(to),
         };
-        self.values[node.results[0].index()] = Some(Where::View(view));
+        self.values[node.results[0].index()] = Some(Location::View(view));
     }
 }
 
-/// A loop in the making.
+/// A loop under construction.
 struct Loop {
     map: Map,
     row_shape: Vec<usize>,
@@ -175,18 +175,18 @@ impl Loop {
         self.map.body.len() - 1
     }
 
-    /// The register of an operand; one that has a number for each row is read in the shape of the rows.
+    /// The register of an operand, loaded at its first use; a row-invariant one is loaded in the shape of the rows.
     fn register(&mut self, fuser: &Fuser<'_>, value: ValueId, row: bool) -> usize {
         if let Some(register) = self.registers.get(&value) {
             return *register;
         }
         let dtype = fuser.graph.ty(value).dtype;
         let op = match fuser.location(value) {
-            Where::View(view) => {
+            Location::View(view) => {
                 let view = match row {
                     true => view
                         .reshaped(&self.row_shape)
-                        .expect("members read what has the shape of rows")
+                        .expect("members read values in the shape of the rows")
                         .broadcast(&self.map.shape),
                     false => view.clone(),
                 };
@@ -196,9 +196,9 @@ impl Loop {
                 });
                 InstOp::Load(load)
             }
-            Where::Splat(one, _) => known(one),
-            Where::Open(_) | Where::Row(_) => {
-                unreachable!("a group reads itself and what is closed")
+            Location::Splat(one, _) => constant(one),
+            Location::Open(_) | Location::Row(_) => {
+                unreachable!("a group reads itself and materialized values")
             }
         };
         let register = self.push(op, dtype);
@@ -207,7 +207,7 @@ impl Loop {
     }
 }
 
-fn known(one: &Tensor) -> InstOp {
+fn constant(one: &Tensor) -> InstOp {
     match one.dtype().is_float() {
         true => InstOp::Const(one.to_f64s()[0]),
         false => InstOp::Int(one.to_i64s()[0]),

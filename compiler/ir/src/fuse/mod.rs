@@ -1,21 +1,21 @@
-//! Graph to kernels: as few passes over memory as possible.
+//! Operator fusion, graph to kernels: as few passes over memory as possible.
 //!
-//! In: a simplified graph. Out: kernels in order. Elementwise nodes of one shape that feed each other become one loop; reshapes,
-//! transposes, broadcasts and slices become views of what they read.
+//! In: a simplified graph. Out: kernels in order. Elementwise producers and consumers of one shape become one loop (loop fusion), with the
+//! row reductions between them; loops after a matrix product become its epilogue; reshapes, transposes, broadcasts and slices become views.
 //!
-//! The rule: a group of nodes stays open as long as only nodes of its own shape read it element by element, reductions combine its
-//! rows, or nodes with one number for each row read what those combine to; such a number may come back to the elements of its row. A
-//! group is closed, and becomes a kernel, when a routine reads one of its values, when one is read in another shape, or when it is
-//! large. Open groups depend on closed ones alone, so two of them can always be made one.
+//! The rule: a group of nodes stays open as long as only elementwise nodes of its own shape read it, reductions of its rows, or
+//! row-invariant nodes that read those; a row-invariant value may be broadcast back to the elements of its row. A group is closed, and
+//! becomes a kernel, when a library call reads one of its values, when one is read in another shape, or when it is large. Open groups
+//! depend on closed ones alone, so two of them can always be merged.
 
 mod elementwise;
 mod epilogue;
-mod fold;
 mod group;
-mod recompute;
+mod reduction;
+mod rematerialize;
 
-pub use elementwise::{is_by_element, is_cheap, is_elementwise};
-pub(crate) use fold::LONGEST_ROW;
+pub use elementwise::{is_cheap, is_elementwise, is_fusible};
+pub(crate) use reduction::MAX_ROW_ELEMENTS;
 
 use std::collections::HashMap;
 
@@ -27,56 +27,56 @@ use crate::ops::prims;
 use crate::tensor::Tensor;
 use group::{Group, Member};
 
-/// Larger groups are closed: code and its registers grow with them.
-const MOST: usize = 128;
+/// The maximal number of instructions of a group: code size and register pressure grow with it.
+const MAX_GROUP_SIZE: usize = 128;
 
-/// Turns a graph into kernels. Without `fusion` each node is a kernel of its own.
+/// Lowers a graph to kernels. Without `fusion` each node is a kernel of its own.
 pub fn fuse(graph: &Graph, fusion: bool) -> Kernels {
     let mut fuser = Fuser::new(graph, fusion);
-    for place in order(graph) {
-        fuser.node(place, &graph.nodes[place]);
+    for index in order(graph) {
+        fuser.node(index, &graph.nodes[index]);
     }
     let mut kernels = fuser.finish();
     if fusion {
-        recompute::recompute(&mut kernels);
+        rematerialize::rematerialize(&mut kernels);
     }
     kernels
 }
 
-/// The order in which nodes are looked at: first what new state is made of, then what is only told, such as the mean of a loss, which
-/// would end the groups of the gradient for nothing.
+/// The order in which nodes are visited: first those that state writes depend on, then those that are only fetched, such as the mean of
+/// a loss, which would close the groups of the gradient needlessly.
 fn order(graph: &Graph) -> Vec<usize> {
     if graph.writes.is_empty() {
         return (0..graph.nodes.len()).collect();
     }
-    let mut wanted = vec![false; graph.types.len()];
+    let mut needed = vec![false; graph.types.len()];
     for write in &graph.writes {
-        wanted[write.value.index()] = true;
+        needed[write.value.index()] = true;
     }
     for node in graph.nodes.iter().rev() {
-        if node.results.iter().any(|v| wanted[v.index()]) {
-            node.operands.iter().for_each(|v| wanted[v.index()] = true);
+        if node.results.iter().any(|v| needed[v.index()]) {
+            node.operands.iter().for_each(|v| needed[v.index()] = true);
         }
     }
-    let made = |place: &usize| {
-        let node = &graph.nodes[*place];
-        // Inputs keep their order, which is that of what is fed.
-        matches!(node.kind, NodeKind::Input(_)) || node.results.iter().any(|v| wanted[v.index()])
+    let is_needed = |index: &usize| {
+        let node = &graph.nodes[*index];
+        // Inputs keep their order, in which they are fed.
+        matches!(node.kind, NodeKind::Input(_)) || node.results.iter().any(|v| needed[v.index()])
     };
-    let (first, then): (Vec<usize>, Vec<usize>) = (0..graph.nodes.len()).partition(made);
-    [first, then].concat()
+    let (first, last): (Vec<usize>, Vec<usize>) = (0..graph.nodes.len()).partition(is_needed);
+    [first, last].concat()
 }
 
-/// Where a value is.
+/// The location of a value.
 #[derive(Debug, Clone)]
-enum Where {
-    /// In memory.
+enum Location {
+    /// In memory: materialized.
     View(View),
-    /// One number everywhere.
+    /// A splat constant.
     Splat(Tensor, Vec<usize>),
-    /// In a group that is still open.
+    /// In an open group, one number for each element.
     Open(usize),
-    /// In a group that is still open, one number for each of its rows.
+    /// In an open group, one number for each row (row-invariant).
     Row(usize),
 }
 
@@ -84,37 +84,37 @@ struct Fuser<'a> {
     graph: &'a Graph,
     fusion: bool,
     out: Kernels,
-    values: Vec<Option<Where>>,
+    values: Vec<Option<Location>>,
     /// The nodes that read each value.
     readers: Vec<Vec<u32>>,
-    /// Values that are results or new state.
-    kept: Vec<bool>,
-    /// Values that are new state.
+    /// Values that are live at the end: results and state writes.
+    live_out: Vec<bool>,
+    /// Values that are written to state.
     written: Vec<bool>,
-    /// The kernel that makes each buffer that is made.
-    makers: HashMap<BufferId, usize>,
+    /// The producer of each temporary: the index of its kernel.
+    producers: HashMap<BufferId, usize>,
     groups: Vec<Option<Group>>,
-    /// Buffers of constants, by the bits of a splat or the place of the node.
+    /// Buffers of splat constants, by value and type.
     splats: HashMap<String, BufferId>,
-    /// What views were copied to.
+    /// The contiguous copies of views.
     copies: HashMap<View, BufferId>,
 }
 
 impl<'a> Fuser<'a> {
     fn new(graph: &'a Graph, fusion: bool) -> Fuser<'a> {
         let mut readers = vec![Vec::new(); graph.types.len()];
-        for (place, node) in graph.nodes.iter().enumerate() {
+        for (index, node) in graph.nodes.iter().enumerate() {
             node.operands
                 .iter()
-                .for_each(|v| readers[v.index()].push(place as u32));
+                .for_each(|v| readers[v.index()].push(index as u32));
         }
-        let mut kept = vec![false; graph.types.len()];
-        let ends = graph
+        let mut live_out = vec![false; graph.types.len()];
+        let outputs = graph
             .results
             .iter()
             .map(|(_, v)| *v)
             .chain(graph.writes.iter().map(|w| w.value));
-        ends.for_each(|v| kept[v.index()] = true);
+        outputs.for_each(|v| live_out[v.index()] = true);
         let mut written = vec![false; graph.types.len()];
         graph
             .writes
@@ -132,26 +132,26 @@ impl<'a> Fuser<'a> {
             out,
             values,
             readers,
-            kept,
+            live_out,
             written,
-            makers: HashMap::new(),
+            producers: HashMap::new(),
             groups: Vec::new(),
             splats: HashMap::new(),
             copies: HashMap::new(),
         }
     }
 
-    fn node(&mut self, place: usize, node: &Node) {
+    fn node(&mut self, index: usize, node: &Node) {
         let result = node.results.first().copied();
         match &node.kind {
             NodeKind::Input(name) => self.origin(node.results[0], Origin::Input(name.clone())),
             NodeKind::Read(state) => self.origin(node.results[0], Origin::State(*state)),
             NodeKind::Const(tensor) => {
                 let value = match tensor.splat() {
-                    Some(_) => Where::Splat(first(tensor), tensor.shape().to_vec()),
+                    Some(_) => Location::Splat(first(tensor), tensor.shape().to_vec()),
                     None => {
                         let buffer = self.buffer(&tensor.ty(), Origin::Const(tensor.clone()));
-                        Where::View(View::whole(buffer, tensor.shape()))
+                        Location::View(View::contiguous(buffer, tensor.shape()))
                     }
                 };
                 self.values[node.results[0].index()] = Some(value);
@@ -164,33 +164,35 @@ impl<'a> Fuser<'a> {
                     &prims::SLICE,
                 ];
                 if views.contains(prim) {
-                    return self.view(place, node, prim, attrs);
+                    return self.view(index, node, prim, attrs);
                 }
                 let types: Vec<_> = node.operands.iter().map(|v| self.graph.ty(*v)).collect();
-                let made = result.map(|v| self.graph.ty(v));
-                if let Some(made) = made.filter(|made| is_elementwise(prim, &types, made)) {
-                    let shape = made.shape.clone();
-                    return self.elementwise(place, node, shape);
+                let ty = result.map(|v| self.graph.ty(v));
+                if let Some(ty) = ty.filter(|ty| is_fusible(prim, &types, ty)) {
+                    let shape = ty.shape.clone();
+                    return self.elementwise(index, node, shape);
                 }
                 if self.fusion
-                    && let Some((how, folded)) = fold::rows(prim, attrs, &types)
+                    && let Some((combine, dims)) = reduction::row_reduction(prim, attrs, &types)
                 {
-                    return self.fold(place, node, how, folded);
+                    return self.reduce(index, node, combine, dims);
                 }
                 let mut attrs = attrs.clone();
                 let mut operands = Vec::new();
                 for (i, v) in node.operands.iter().enumerate() {
-                    let view = self.closed(*v, "a routine reads it");
-                    let flipped = (**prim == prims::MATMUL).then(|| swapped(&view)).flatten();
-                    match flipped {
-                        Some(straight) => {
-                            attrs = flip(&attrs, i);
-                            operands.push(straight);
+                    let view = self.materialized(*v, "a library call reads it");
+                    let transposed = (**prim == prims::MATMUL)
+                        .then(|| contiguous_transpose(&view))
+                        .flatten();
+                    match transposed {
+                        Some(transposed) => {
+                            attrs = toggle_transpose(&attrs, i);
+                            operands.push(transposed);
                         }
                         None => operands.push(self.contiguous(view)),
                     }
                 }
-                let outputs = self.made(node);
+                let outputs = self.output_buffers(node);
                 let kind = kernel::KernelKind::Call {
                     prim,
                     attrs,
@@ -201,7 +203,7 @@ impl<'a> Fuser<'a> {
                     kind,
                     outputs,
                     span: node.span,
-                    ended: "a routine",
+                    fusion_barrier: "a library call",
                 });
             }
             NodeKind::Scan(scan) => self.scan(node, scan),
@@ -211,10 +213,10 @@ impl<'a> Fuser<'a> {
     fn scan(&mut self, node: &Node, scan: &Scan) {
         let mut operands = Vec::new();
         for v in &node.operands {
-            let view = self.closed(*v, "a loop reads it");
+            let view = self.materialized(*v, "a loop reads it");
             operands.push(self.contiguous(view));
         }
-        let outputs = self.made(node);
+        let outputs = self.output_buffers(node);
         let kind = kernel::KernelKind::Scan {
             length: scan.length,
             reverse: scan.reverse,
@@ -227,15 +229,15 @@ impl<'a> Fuser<'a> {
             kind,
             outputs,
             span: node.span,
-            ended: "a loop",
+            fusion_barrier: "a loop",
         });
     }
 
-    /// The next kernel.
+    /// Appends a kernel.
     fn push(&mut self, kernel: Kernel) {
-        let place = self.out.kernels.len();
+        let index = self.out.kernels.len();
         kernel.outputs.iter().for_each(|b| {
-            self.makers.insert(*b, place);
+            self.producers.insert(*b, index);
         });
         self.out.kernels.push(kernel);
     }
@@ -251,11 +253,11 @@ impl<'a> Fuser<'a> {
     fn origin(&mut self, value: ValueId, origin: Origin) {
         let ty = self.graph.ty(value).clone();
         let buffer = self.buffer(&ty, origin);
-        self.values[value.index()] = Some(Where::View(View::whole(buffer, &ty.shape)));
+        self.values[value.index()] = Some(Location::View(View::contiguous(buffer, &ty.shape)));
     }
 
     /// New buffers for the results of a node.
-    fn made(&mut self, node: &Node) -> Vec<BufferId> {
+    fn output_buffers(&mut self, node: &Node) -> Vec<BufferId> {
         node.results
             .iter()
             .map(|v| {
@@ -265,17 +267,17 @@ impl<'a> Fuser<'a> {
             .collect()
     }
 
-    fn location(&self, value: ValueId) -> &Where {
+    fn location(&self, value: ValueId) -> &Location {
         self.values[value.index()]
             .as_ref()
-            .expect("values are made before they are read")
+            .expect("values are defined before they are used")
     }
 
-    /// A value in memory; a group that it is in is closed.
-    fn closed(&mut self, value: ValueId, why: &'static str) -> View {
+    /// Materializes a value: closes the group that it is in, for the reason given.
+    fn materialized(&mut self, value: ValueId, reason: &'static str) -> View {
         match self.location(value).clone() {
-            Where::View(view) => view,
-            Where::Splat(one, shape) => {
+            Location::View(view) => view,
+            Location::Splat(one, shape) => {
                 let key = format!("{one} {}", one.dtype());
                 let buffer = match self.splats.get(&key) {
                     Some(buffer) => *buffer,
@@ -285,22 +287,22 @@ impl<'a> Fuser<'a> {
                         buffer
                     }
                 };
-                View::whole(buffer, &[]).broadcast(&shape)
+                View::contiguous(buffer, &[]).broadcast(&shape)
             }
-            Where::Open(group) | Where::Row(group) => {
-                self.close(group, why);
-                self.closed(value, why)
+            Location::Open(group) | Location::Row(group) => {
+                self.close(group, reason);
+                self.materialized(value, reason)
             }
         }
     }
 
-    /// A view whose elements lie one behind the other, copied where they do not.
+    /// A contiguous view: the view itself, or a copy.
     fn contiguous(&mut self, view: View) -> View {
         if view.is_contiguous() {
             return view;
         }
         if let Some(copy) = self.copies.get(&view) {
-            return View::whole(*copy, &view.shape);
+            return View::contiguous(*copy, &view.shape);
         }
         let ty = self.out.buffers[view.buffer.index()]
             .ty
@@ -318,7 +320,7 @@ impl<'a> Fuser<'a> {
                 register: 0,
                 row: false,
             }],
-            folded: 0,
+            reduced_dims: 0,
         };
         let span = crate::span::Span::default();
         let kind = kernel::KernelKind::Map(map);
@@ -326,31 +328,31 @@ impl<'a> Fuser<'a> {
             kind,
             outputs: vec![buffer],
             span,
-            ended: "a copy, because the next kernel reads it row by row",
+            fusion_barrier: "a copy, because the next kernel reads it contiguously",
         });
-        View::whole(buffer, &ty.shape)
+        View::contiguous(buffer, &ty.shape)
     }
 
-    /// A node that reads its operand in another way.
-    fn view(&mut self, place: usize, node: &Node, prim: &'static Prim, attrs: &[Attr]) {
+    /// A node that is a view of its operand.
+    fn view(&mut self, index: usize, node: &Node, prim: &'static Prim, attrs: &[Attr]) {
         let sizes = |i: usize| match &attrs[i] {
             Attr::Sizes(sizes) => sizes.as_slice(),
             other => panic!("`{}` has no sizes: {other:?}", prim.name),
         };
         let shape = self.graph.ty(node.results[0]).shape.clone();
         let value = match self.location(node.operands[0]).clone() {
-            Where::Splat(one, _) => Where::Splat(one, shape),
-            Where::Row(group) if self.is_alias(group, node, prim) => {
+            Location::Splat(one, _) => Location::Splat(one, shape),
+            Location::Row(group) if self.is_alias(group, node, prim) => {
                 let open = self.groups[group].as_mut().expect("it is open");
-                open.members.push((place, Member::Alias));
+                open.members.push((index, Member::Alias));
                 match *prim == prims::RESHAPE {
-                    true => Where::Row(group),
-                    false => Where::Open(group),
+                    true => Location::Row(group),
+                    false => Location::Open(group),
                 }
             }
-            Where::View(_) | Where::Open(_) | Where::Row(_) => {
-                let view = self.closed(node.operands[0], "it is read in another shape");
-                Where::View(match prim.name {
+            Location::View(_) | Location::Open(_) | Location::Row(_) => {
+                let view = self.materialized(node.operands[0], "it is read in another shape");
+                Location::View(match prim.name {
                     "transpose" => view.transposed(sizes(0)),
                     "broadcast" => view.broadcast(&shape),
                     "slice" => view.sliced(sizes(0), sizes(1), sizes(2)),
@@ -368,7 +370,7 @@ impl<'a> Fuser<'a> {
         self.values[node.results[0].index()] = Some(value);
     }
 
-    /// Whether a node only gives the numbers of a group's rows another shape, or gives each to the elements of its row.
+    /// Whether a node only reshapes a row-invariant value of a group, or broadcasts it to the elements of its rows.
     fn is_alias(&self, group: usize, node: &Node, prim: &Prim) -> bool {
         let group = self.groups[group].as_ref().expect("it is open");
         let (from, to) = (
@@ -380,59 +382,55 @@ impl<'a> Fuser<'a> {
             shape.extend(from);
             shape
         };
-        // A number that is read in other shapes too ends the group in any case.
-        let stays = |reader: &u32| {
-            let made = self.graph.ty(self.graph.nodes[*reader as usize].results[0]);
-            made.shape == group.shape || made.elements() == group.row_count()
+        // A value that is read in other shapes too closes the group in any case.
+        let fits = |reader: &u32| {
+            let ty = self.graph.ty(self.graph.nodes[*reader as usize].results[0]);
+            ty.shape == group.shape || ty.elements() == group.row_count()
         };
         let readers = &self.readers[node.operands[0].index()];
         *prim == prims::RESHAPE
             || *prim == prims::BROADCAST
                 && *to == group.shape
                 && padded() == group.row_shape()
-                && readers.iter().all(stays)
+                && readers.iter().all(fits)
     }
 
-    /// A node that joins a group, or begins one.
-    fn elementwise(&mut self, place: usize, node: &Node, shape: Vec<usize>) {
-        if let Some(group) = self.row_of(node) {
+    /// An elementwise node, which joins a group or begins one.
+    fn elementwise(&mut self, index: usize, node: &Node, shape: Vec<usize>) {
+        if let Some(group) = self.row_group(node) {
             let open = self.groups[group].as_mut().expect("it is open");
-            open.members.push((place, Member::Row));
-            self.values[node.results[0].index()] = Some(Where::Row(group));
+            open.members.push((index, Member::Row));
+            self.values[node.results[0].index()] = Some(Location::Row(group));
             return;
         }
         for operand in &node.operands {
-            if matches!(self.location(*operand), Where::Row(_)) {
-                self.closed(
-                    *operand,
-                    "what its rows combine to is read with other things",
-                );
+            if matches!(self.location(*operand), Location::Row(_)) {
+                self.materialized(*operand, "its row reductions are read with other values");
             }
         }
         for operand in &node.operands {
-            if self.is_foreign(*operand, node) {
-                self.closed(
-                    *operand,
-                    "what its rows combine to is read with other things",
-                );
+            if self.is_unrelated(*operand, node) {
+                self.materialized(*operand, "its row reductions are read with other values");
             }
         }
         let mut own: Option<usize> = None;
         for operand in &node.operands {
-            let Where::Open(group) = self.location(*operand) else {
+            let Location::Open(group) = self.location(*operand) else {
                 continue;
             };
             let group = *group;
             match own {
                 Some(first) if first == group => {}
                 Some(first) => {
-                    match self.size(first) + self.size(group) < MOST && self.alike(first, group) {
+                    match self.size(first) + self.size(group) < MAX_GROUP_SIZE
+                        && self.compatible(first, group)
+                    {
                         true => self.merge(first, group),
-                        false => self.close(group, "it is as large as a kernel may be"),
+                        false => self.close(group, "it has the maximal size"),
                     }
                 }
-                None if self.size(group) < MOST => own = Some(group),
-                None => self.close(group, "it is as large as a kernel may be"),
+                None if self.size(group) < MAX_GROUP_SIZE => own = Some(group),
+                None => self.close(group, "it has the maximal size"),
             }
         }
         let group = own.unwrap_or_else(|| {
@@ -440,33 +438,37 @@ impl<'a> Fuser<'a> {
             self.groups.len() - 1
         });
         let members = &mut self.groups[group].as_mut().expect("it is open").members;
-        members.push((place, Member::Element));
-        self.values[node.results[0].index()] = Some(Where::Open(group));
+        members.push((index, Member::Element));
+        self.values[node.results[0].index()] = Some(Location::Open(group));
         if !self.fusion {
-            self.close(group, "nothing is fused");
+            self.close(group, "fusion is off");
         }
     }
 
-    /// The group to whose rows' numbers a node does something, if it is one; what else the node reads must have such a shape too.
-    fn row_of(&mut self, node: &Node) -> Option<usize> {
-        let rows = node.operands.iter().find_map(|v| match self.location(*v) {
-            Where::Row(group) => Some(*group),
-            Where::View(_) | Where::Splat(..) | Where::Open(_) => None,
+    /// The group whose row-invariant values a node reads, where the node is row-invariant too; its other operands must have the shape of
+    /// the rows.
+    fn row_group(&mut self, node: &Node) -> Option<usize> {
+        let group = node.operands.iter().find_map(|v| match self.location(*v) {
+            Location::Row(group) => Some(*group),
+            Location::View(_) | Location::Splat(..) | Location::Open(_) => None,
         });
-        let group = rows?;
+        let group = group?;
         let open = self.groups[group].as_ref().expect("it is open");
-        if open.size() >= MOST || open.row_count() != self.graph.ty(node.results[0]).elements() {
+        if open.size() >= MAX_GROUP_SIZE
+            || open.row_count() != self.graph.ty(node.results[0]).elements()
+        {
             return None;
         }
         let shape = open.row_shape();
         for operand in &node.operands {
             match self.location(*operand) {
-                Where::Row(other) if *other == group => {}
-                // An element and a row of one element are the same.
-                Where::Open(other) if *other == group => return None,
-                Where::Splat(..) => {}
-                Where::View(_) | Where::Open(_) | Where::Row(_) => {
-                    let view = self.closed(*operand, "its values are read for each row of another");
+                Location::Row(other) if *other == group => {}
+                // Where rows have one element the shapes coincide: the node is elementwise then.
+                Location::Open(other) if *other == group => return None,
+                Location::Splat(..) => {}
+                Location::View(_) | Location::Open(_) | Location::Row(_) => {
+                    let view =
+                        self.materialized(*operand, "its values are read for each row of another");
                     view.reshaped(&shape)?;
                 }
             }
@@ -474,16 +476,16 @@ impl<'a> Fuser<'a> {
         Some(group)
     }
 
-    /// Whether an operand is a number of a row, spread over the elements of the row, and the node reads nothing else of its group: then
-    /// the loop would walk over tensors that its first walk does not need.
-    fn is_foreign(&self, operand: ValueId, node: &Node) -> bool {
-        let Where::Open(number) = self.location(operand) else {
+    /// Whether an operand is a row-invariant value, broadcast to the elements of the row, and the node reads nothing else of its group:
+    /// then the second pass of the loop would load tensors that the first pass does not need.
+    fn is_unrelated(&self, operand: ValueId, node: &Node) -> bool {
+        let Location::Open(number) = self.location(operand) else {
             return false;
         };
         let group = self.groups[*number].as_ref().expect("it is open");
         let member = |value: ValueId| {
             let mut own = group.members.iter();
-            own.find(|(place, _)| self.graph.nodes[*place].results[0] == value)
+            own.find(|(index, _)| self.graph.nodes[*index].results[0] == value)
                 .map(|(_, member)| *member)
         };
         if member(operand) != Some(Member::Alias) {
@@ -493,46 +495,46 @@ impl<'a> Fuser<'a> {
             let nodes = group
                 .members
                 .iter()
-                .map(|(place, _)| &self.graph.nodes[*place]);
+                .map(|(index, _)| &self.graph.nodes[*index]);
             let mut operands = nodes.flat_map(|node| &node.operands);
             operands
-                .any(|v| matches!(self.location(*v), Where::View(own) if (own.buffer, own.offset) == (view.buffer, view.offset)))
+                .any(|v| matches!(self.location(*v), Location::View(own) if (own.buffer, own.offset) == (view.buffer, view.offset)))
         };
         !node.operands.iter().any(|v| match self.location(*v) {
-            Where::Open(own) => own == number && member(*v) != Some(Member::Alias),
-            Where::View(view) => view.elements() > 1 && loads(view),
-            Where::Row(_) | Where::Splat(..) => false,
+            Location::Open(own) => own == number && member(*v) != Some(Member::Alias),
+            Location::View(view) => view.elements() > 1 && loads(view),
+            Location::Row(_) | Location::Splat(..) => false,
         })
     }
 
-    /// A node that combines the rows of a group.
-    fn fold(&mut self, place: usize, node: &Node, how: Combine, folded: usize) {
+    /// A row reduction, which joins the group of its operand or begins one.
+    fn reduce(&mut self, index: usize, node: &Node, combine: Combine, reduced_dims: usize) {
         let operand = node.operands[0];
         let shape = self.graph.ty(operand).shape.clone();
         let open = match self.location(operand) {
-            Where::Open(group) => Some(*group),
-            Where::View(_) | Where::Splat(..) | Where::Row(_) => None,
+            Location::Open(group) => Some(*group),
+            Location::View(_) | Location::Splat(..) | Location::Row(_) => None,
         };
-        let rows = Some((folded, self.graph.ty(operand).dtype));
+        let rows = Some((reduced_dims, self.graph.ty(operand).dtype));
         let open = open.filter(|group| {
             let group = self.groups[*group].as_ref().expect("it is open");
-            group.size() < MOST && (group.rows.is_none() || group.rows == rows)
+            group.size() < MAX_GROUP_SIZE && (group.rows.is_none() || group.rows == rows)
         });
         if open.is_none() {
-            self.closed(operand, "it is combined along other dimensions");
+            self.materialized(operand, "it is reduced along other dimensions");
         }
         let group = open.unwrap_or_else(|| {
             self.groups.push(Some(Group::new(shape)));
             self.groups.len() - 1
         });
         let open = self.groups[group].as_mut().expect("it is open");
-        open.members.push((place, Member::Reduce(how)));
+        open.members.push((index, Member::Reduce(combine)));
         open.rows = rows;
-        self.values[node.results[0].index()] = Some(Where::Row(group));
+        self.values[node.results[0].index()] = Some(Location::Row(group));
     }
 
-    /// Whether two groups combine rows of the same dimensions and one type, or one combines none.
-    fn alike(&self, a: usize, b: usize) -> bool {
+    /// Whether two groups can be merged: they reduce the same dimensions in one type, or one reduces none.
+    fn compatible(&self, a: usize, b: usize) -> bool {
         let group = |i: usize| self.groups[i].as_ref().expect("it is open");
         let (a, b) = (group(a), group(b));
         a.rows.is_none() || b.rows.is_none() || a.rows == b.rows
@@ -544,11 +546,11 @@ impl<'a> Fuser<'a> {
 
     fn merge(&mut self, into: usize, from: usize) {
         let group = self.groups[from].take().expect("it is open");
-        for (place, _) in &group.members {
-            let value = self.graph.nodes[*place].results[0].index();
+        for (index, _) in &group.members {
+            let value = self.graph.nodes[*index].results[0].index();
             self.values[value] = match self.values[value] {
-                Some(Where::Row(_)) => Some(Where::Row(into)),
-                _ => Some(Where::Open(into)),
+                Some(Location::Row(_)) => Some(Location::Row(into)),
+                _ => Some(Location::Open(into)),
             };
         }
         let open = self.groups[into].as_mut().expect("it is open");
@@ -557,10 +559,10 @@ impl<'a> Fuser<'a> {
         open.rows = open.rows.or(group.rows);
     }
 
-    /// Makes groups one that are left at the end and read the same tensors, so that these are read once: the moments of an optimizer, say,
-    /// and the parameter.
-    fn join_readers(&mut self) {
-        let mut known: HashMap<View, usize> = HashMap::new();
+    /// Horizontal (sibling) fusion: merges the groups that are left at the end and read the same tensors, so that these are read once: the
+    /// moments of an optimizer, say, and the parameter.
+    fn fuse_siblings(&mut self) {
+        let mut readers: HashMap<View, usize> = HashMap::new();
         for group in 0..self.groups.len() {
             let Some(open) = &self.groups[group] else {
                 continue;
@@ -568,22 +570,24 @@ impl<'a> Fuser<'a> {
             let nodes = open
                 .members
                 .iter()
-                .map(|(place, _)| &self.graph.nodes[*place]);
+                .map(|(index, _)| &self.graph.nodes[*index]);
             let operands = nodes.flat_map(|node| &node.operands);
-            // What is spread over the shape is as good as nothing to read.
-            let large =
-                |view: &&View| view.shape == open.shape && view.elements() > 1 && !view.is_spread();
+            // A broadcast operand costs next to nothing to read.
+            let is_large = |view: &&View| {
+                view.shape == open.shape && view.elements() > 1 && !view.is_broadcast()
+            };
             let views: Vec<View> = operands
                 .filter_map(|v| match self.location(*v) {
-                    Where::View(view) => Some(view),
-                    Where::Splat(..) | Where::Open(_) | Where::Row(_) => None,
+                    Location::View(view) => Some(view),
+                    Location::Splat(..) | Location::Open(_) | Location::Row(_) => None,
                 })
-                .filter(large)
+                .filter(is_large)
                 .cloned()
                 .collect();
-            let other = views.iter().find_map(|view| known.get(view)).copied();
+            let other = views.iter().find_map(|view| readers.get(view)).copied();
             let fits = |other: &usize| {
-                self.size(*other) + self.size(group) < MOST && self.alike(*other, group)
+                self.size(*other) + self.size(group) < MAX_GROUP_SIZE
+                    && self.compatible(*other, group)
             };
             let own = match other.filter(fits) {
                 Some(other) => {
@@ -592,13 +596,13 @@ impl<'a> Fuser<'a> {
                 }
                 None => group,
             };
-            known.extend(views.into_iter().map(|view| (view, own)));
+            readers.extend(views.into_iter().map(|view| (view, own)));
         }
     }
 
     fn finish(mut self) -> Kernels {
         if self.fusion {
-            self.join_readers();
+            self.fuse_siblings();
         }
         for group in 0..self.groups.len() {
             if self.groups[group].is_some() {
@@ -606,11 +610,11 @@ impl<'a> Fuser<'a> {
             }
         }
         for write in &self.graph.writes {
-            let view = self.closed(write.value, "the step ends");
+            let view = self.materialized(write.value, "the step ends");
             self.out.writes.push((write.state, view));
         }
         for (name, value) in &self.graph.results {
-            let view = self.closed(*value, "the step ends");
+            let view = self.materialized(*value, "the step ends");
             self.out.results.push((name.clone(), view));
         }
         self.out
@@ -626,8 +630,8 @@ fn first(tensor: &Tensor) -> Tensor {
     }
 }
 
-/// The view with its last two dimensions swapped, where it is contiguous only then.
-fn swapped(view: &View) -> Option<View> {
+/// The view with its last two dimensions transposed, where it is contiguous only then.
+fn contiguous_transpose(view: &View) -> Option<View> {
     let rank = view.shape.len();
     if view.is_contiguous() || rank < 2 {
         return None;
@@ -637,8 +641,8 @@ fn swapped(view: &View) -> Option<View> {
     Some(view.transposed(&order)).filter(View::is_contiguous)
 }
 
-/// The attributes of a product with one operand transposed once more.
-fn flip(attrs: &[Attr], operand: usize) -> crate::graph::Attrs {
+/// The attributes of a matrix product with the transpose flag of one operand toggled.
+fn toggle_transpose(attrs: &[Attr], operand: usize) -> crate::graph::Attrs {
     let mut attrs = attrs.to_vec();
     if let Attr::Flag(transposed) = &mut attrs[operand] {
         *transposed = !*transposed;

@@ -1,4 +1,4 @@
-//! What a primitive operation is told besides its operands.
+//! Attributes: the compile-time parameters of a primitive operation.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use crate::types::DType;
 /// The kind of an attribute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AttrKind {
-    /// A whole number.
+    /// An integer.
     Int,
     /// A size or an axis.
     Size,
@@ -15,12 +15,12 @@ pub enum AttrKind {
     Sizes,
     /// Pairs of sizes.
     Pairs,
-    /// `true`, or nothing in the text form where it is false.
+    /// A bool, which the textual form leaves out where it is false.
     Flag,
     /// An element type.
     DType,
-    /// A text.
-    Text,
+    /// A string.
+    String,
 }
 
 /// An attribute.
@@ -33,7 +33,7 @@ pub enum Attr {
     Pairs(Vec<(usize, usize)>),
     Flag(bool),
     DType(DType),
-    Text(String),
+    String(String),
 }
 
 impl Attr {
@@ -46,7 +46,7 @@ impl Attr {
             Attr::Pairs(_) => AttrKind::Pairs,
             Attr::Flag(_) => AttrKind::Flag,
             Attr::DType(_) => AttrKind::DType,
-            Attr::Text(_) => AttrKind::Text,
+            Attr::String(_) => AttrKind::String,
         }
     }
 }

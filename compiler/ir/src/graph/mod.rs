@@ -1,4 +1,4 @@
-//! The graph: what one step computes, as primitive operations on tensors of known shape (SSA).
+//! The graph IR: what one step computes, as primitive operations on tensors of static shape, in static single assignment (SSA) form.
 //!
 //! A graph is a pure function: from inputs and the state before the step to results and the state after it. Reads see the
 //! state before the step; writes take effect together when the step is done.
@@ -11,28 +11,28 @@ mod verify;
 pub use attrs::{Attr, AttrKind, Attrs};
 pub use prim::{Eval, Gradient, Prim, PrimCall, Vjp};
 pub use types::Type;
-pub use verify::{Broken, verify};
+pub use verify::{VerifyError, verify};
 
 use crate::span::Span;
 use crate::tensor::Tensor;
 
-/// A value of a graph.
+/// The id of a value of a graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ValueId(pub u32);
 
 impl ValueId {
-    /// Its place among the values of its graph.
+    /// Its index among the values of its graph.
     pub fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// A piece of state of a graph.
+/// The id of a piece of state (a variable) of a graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StateId(pub u32);
 
 impl StateId {
-    /// Its place among the state of its graph.
+    /// Its index among the state of its graph.
     pub fn index(self) -> usize {
         self.0 as usize
     }
@@ -40,24 +40,24 @@ impl StateId {
 
 /// What one step computes.
 ///
-/// Graphs are made with a [`Builder`](crate::build::Builder), by lowering a spec, or from their text.
+/// Graphs are built with a [`Builder`](crate::build::Builder), by lowering a spec, or parsed from their textual form.
 #[derive(Debug, Clone, Default)]
 pub struct Graph {
-    /// What it is, for people.
+    /// A label, for people.
     pub name: String,
-    /// What outlives a step: parameters, slots, averages, the global step.
+    /// The variables that outlive a step: parameters, slots, averages, the global step.
     pub state: Vec<State>,
     /// The type of every value, by [`ValueId`].
     pub types: Vec<Type>,
-    /// What is computed, in order.
+    /// The nodes, in topological order.
     pub nodes: Vec<Node>,
     /// The new values of state, at most one each.
     pub writes: Vec<Write>,
-    /// What can be fetched, by name.
+    /// The values that can be fetched, by name.
     pub results: Vec<(String, ValueId)>,
 }
 
-/// A piece of state.
+/// A piece of state: a variable.
 #[derive(Debug, Clone, PartialEq)]
 pub struct State {
     /// The name, as checkpoints have it.
@@ -66,50 +66,50 @@ pub struct State {
     pub ty: Type,
 }
 
-/// One step of a graph.
+/// A node of a graph: one operation.
 #[derive(Debug, Clone)]
 pub struct Node {
-    /// What it does.
+    /// The operation.
     pub kind: NodeKind,
-    /// On what.
+    /// The values that it uses.
     pub operands: Vec<ValueId>,
-    /// The values it makes.
+    /// The values that it defines.
     pub results: Vec<ValueId>,
-    /// Where it comes from.
+    /// The source expression it comes from.
     pub span: Span,
 }
 
-/// What a node does.
+/// The operation of a node.
 #[derive(Debug, Clone)]
 pub enum NodeKind {
-    /// A value from outside.
+    /// A value that is fed.
     Input(String),
-    /// A value that is known.
+    /// A constant.
     Const(Tensor),
     /// State before the step.
     Read(StateId),
     /// A primitive operation.
     Prim(&'static Prim, Attrs),
-    /// A loop over leading dimensions.
+    /// A scan over leading dimensions.
     Scan(Box<Scan>),
 }
 
-/// A loop over the leading dimension of tensors.
+/// A scan (`tf.scan`): a loop over the leading dimension of tensors.
 ///
-/// The operands of its node are the captures, then the carried values of the first round, then the tensors that are
-/// walked. The results are the carried values of the last round, then what the rounds yielded, stacked.
+/// The operands of its node are the captures, then the initial carried values, then the tensors that are scanned.
+/// The results are the carried values of the last iteration, then what the iterations yielded, stacked.
 #[derive(Debug, Clone)]
 pub struct Scan {
-    /// How many rounds there are.
+    /// The trip count.
     pub length: usize,
-    /// Whether the rounds go from the last element to the first.
+    /// Whether the iterations go from the last element to the first.
     pub reverse: bool,
-    /// How many operands are the same in each round.
+    /// How many operands are loop-invariant.
     pub captures: usize,
-    /// How many values go from one round to the next.
+    /// How many values are loop-carried.
     pub carries: usize,
-    /// One round. Its inputs, in order, are the captures, the carried values, one element of each tensor that is walked,
-    /// and the position of the element (an i64). Its results are the carried values for the next round, then what is yielded.
+    /// The loop body. Its inputs, in order, are the captures, the carried values, one element of each tensor that is scanned,
+    /// and the position of the element (an i64). Its results are the carried values for the next iteration, then what is yielded.
     pub body: Graph,
 }
 
@@ -121,24 +121,24 @@ impl Scan {
             .results
             .iter()
             .map(|(_, v)| self.body.ty(*v).clone());
-        let whole = |(i, mut ty): (usize, Type)| {
+        let stacked = |(i, mut ty): (usize, Type)| {
             if i >= self.carries {
                 ty.shape.insert(0, self.length);
             }
             ty
         };
-        types.enumerate().map(whole).collect()
+        types.enumerate().map(stacked).collect()
     }
 }
 
 /// A write of state.
 #[derive(Debug, Clone)]
 pub struct Write {
-    /// Which.
+    /// The state.
     pub state: StateId,
     /// Its new value.
     pub value: ValueId,
-    /// Where it comes from.
+    /// The source expression it comes from.
     pub span: Span,
 }
 
@@ -166,11 +166,11 @@ impl Graph {
 
     /// The state of that name.
     pub fn find_state(&self, name: &str) -> Option<StateId> {
-        let place = self.state.iter().position(|s| s.name == name)?;
-        Some(StateId(place as u32))
+        let index = self.state.iter().position(|s| s.name == name)?;
+        Some(StateId(index as u32))
     }
 
-    /// How many nodes there are, those of loops included.
+    /// How many nodes there are, those of loop bodies included.
     pub fn size(&self) -> usize {
         let inner = |node: &Node| match &node.kind {
             NodeKind::Scan(scan) => 1 + scan.body.size(),
@@ -179,12 +179,12 @@ impl Graph {
         self.nodes.iter().map(inner).sum()
     }
 
-    /// The same graph with its values numbered in the order in which they are made, without gaps.
+    /// Renumbers the values in the order of their definition, without gaps.
     pub fn renumbered(mut self) -> Graph {
         let mut numbers: Vec<Option<ValueId>> = vec![None; self.types.len()];
         let mut types = Vec::with_capacity(self.types.len());
         let number = |numbers: &[Option<ValueId>], v: &mut ValueId| {
-            *v = numbers[v.index()].expect("a value is made before it is used");
+            *v = numbers[v.index()].expect("a value is defined before it is used");
         };
         for node in &mut self.nodes {
             node.operands.iter_mut().for_each(|v| number(&numbers, v));

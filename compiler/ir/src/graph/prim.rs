@@ -1,4 +1,4 @@
-//! What a primitive operation is: its rule, its gradient and its evaluation.
+//! Primitive operations: type inference, gradient rule (VJP) and reference evaluation of each.
 
 use std::fmt;
 
@@ -9,20 +9,20 @@ use crate::graph::{Attr, AttrKind, Type};
 use crate::interp::{Array, EvalError, Evaluation};
 use crate::types::DType;
 
-/// A primitive operation: what nodes of a graph are made of.
+/// A primitive operation: the opcode of a graph node.
 ///
 /// There is no default for any field: a new one that forgets its gradient does not compile, and [`Gradient::None`] is a
 /// decision.
 pub struct Prim {
-    /// The name in the text form.
+    /// The name in the textual form.
     pub name: &'static str,
-    /// What it is told besides its operands.
+    /// The attributes that it takes: name and kind.
     pub attrs: &'static [(&'static str, AttrKind)],
-    /// The types of the results, or what is wrong with the operands.
+    /// Type inference: the types of the results, or what is wrong with the operands.
     pub infer: fn(&PrimCall<'_>) -> Result<Vec<Type>, String>,
-    /// How changes of the results come from changes of the operands.
+    /// The vector-Jacobian product (reverse-mode gradient rule).
     pub gradient: Gradient,
-    /// What it computes.
+    /// The reference evaluation, which the interpreter runs.
     pub eval: Eval,
 }
 
@@ -40,10 +40,10 @@ impl PartialEq for Prim {
 
 impl Eq for Prim {}
 
-/// A use of a primitive, as its rule sees it.
+/// A use of a primitive, as its type inference sees it.
 #[derive(Debug)]
 pub struct PrimCall<'a> {
-    /// Which.
+    /// The primitive.
     pub prim: &'static Prim,
     /// The types of the operands.
     pub operands: &'a [&'a Type],
@@ -51,22 +51,22 @@ pub struct PrimCall<'a> {
     pub attrs: &'a [Attr],
 }
 
-/// The derivative of a result with respect to one operand, times what flows into the result.
+/// The vector-Jacobian product (VJP) for one operand: the cotangent of the result times the derivative with respect to the operand.
 pub type Vjp = for<'g> fn(&Backward<'g>) -> Value<'g>;
 
 /// How a primitive is differentiated.
 pub enum Gradient {
-    /// Nothing flows back: no result depends smoothly on an operand.
+    /// Not differentiable: no result depends smoothly on an operand.
     None,
-    /// One function for each operand, `None` where nothing flows back to it.
+    /// One VJP for each operand, `None` where its cotangent is zero.
     Each(&'static [Option<Vjp>]),
-    /// One function for all operands, for primitives that take any number of them or whose gradients are sparse.
+    /// One VJP for all operands, for primitives that take any number of them or whose gradients are sparse.
     All(for<'g> fn(&Backward<'g>) -> Vec<Option<Cotangent<'g>>>),
 }
 
 /// How a primitive is evaluated.
 ///
-/// Floats are computed in f64 and rounded to the element type, integers in i64 and cut to the width.
+/// Floats are computed in f64 and rounded to the element type, integers in i64 and wrapped to the width.
 pub enum Eval {
     /// Element by element on one tensor of floats.
     Float1(fn(f64) -> f64),
@@ -76,32 +76,32 @@ pub enum Eval {
     Number1(fn(f64) -> f64, fn(i64) -> i64),
     /// Element by element on two tensors of numbers; integers may have no answer.
     Number2(fn(f64, f64) -> f64, fn(i64, i64) -> Option<i64>),
-    /// A truth for each element of a tensor of floats.
+    /// A predicate: a bool for each element of a tensor of floats.
     Test1(fn(f64) -> bool),
-    /// A truth for each pair of numbers.
+    /// A comparison: a bool for each pair of numbers.
     Compare(fn(f64, f64) -> bool, fn(i64, i64) -> bool),
-    /// Element by element on two tensors of truths.
+    /// Element by element on two tensors of bools.
     Bool2(fn(bool, bool) -> bool),
-    /// Anything else.
+    /// Anything else: a function of whole tensors.
     Whole(fn(&Evaluation<'_>) -> Result<Vec<Array>, EvalError>),
 }
 
-/// Where attributes are looked up by name.
+/// Accessors that look attributes up by name.
 macro_rules! attr_access {
     ($name:ty) => {
         impl $name {
             fn attr(&self, name: &str) -> &Attr {
-                let place = self.prim.attrs.iter().position(|(n, _)| *n == name);
-                let place = place
+                let index = self.prim.attrs.iter().position(|(n, _)| *n == name);
+                let index = index
                     .unwrap_or_else(|| panic!("`{}` has no attribute `{name}`", self.prim.name));
-                &self.attrs[place]
+                &self.attrs[index]
             }
 
-            /// A whole number.
+            /// An integer.
             ///
             /// # Panics
             ///
-            /// When the primitive has no such attribute; so do all that follow.
+            /// When the primitive has no such attribute; so do all accessors below.
             pub fn int(&self, name: &str) -> i64 {
                 match self.attr(name) {
                     Attr::Int(n) => *n,
@@ -133,7 +133,7 @@ macro_rules! attr_access {
                 }
             }
 
-            /// A truth.
+            /// A bool.
             pub fn flag(&self, name: &str) -> bool {
                 match self.attr(name) {
                     Attr::Flag(b) => *b,
@@ -149,10 +149,10 @@ macro_rules! attr_access {
                 }
             }
 
-            /// A text.
-            pub fn text(&self, name: &str) -> &str {
+            /// A string.
+            pub fn string(&self, name: &str) -> &str {
                 match self.attr(name) {
-                    Attr::Text(t) => t,
+                    Attr::String(t) => t,
                     other => panic!("`{name}` of `{}` is {other:?}", self.prim.name),
                 }
             }

@@ -1,10 +1,10 @@
-//! The type of a value of a graph.
+//! The static type of a value of a graph: element type and shape.
 
 use std::fmt;
 
 use crate::types::{DType, TensorType};
 
-/// An element type and known dimensions.
+/// An element type and a static shape.
 ///
 /// ```
 /// use trainspec_ir::{DType, graph::Type};
@@ -47,18 +47,18 @@ impl Type {
         self.shape.iter().product()
     }
 
-    /// The same shape with other elements.
+    /// This shape with another element type.
     pub fn with_dtype(&self, dtype: DType) -> Type {
         Type::new(dtype, &self.shape)
     }
 
-    /// The same elements in another shape.
+    /// This element type in another shape.
     pub fn with_shape(&self, shape: &[usize]) -> Type {
         Type::new(self.dtype, shape)
     }
 
-    /// The type without names and counts; `None` where a dimension is not known. A counted dimension is as large as it can
-    /// become.
+    /// The static type of a symbolic one, without names and counts; `None` where a dimension is not bound. A counted dimension
+    /// has its capacity.
     pub fn of(ty: &TensorType) -> Option<Type> {
         let known = |d: &crate::types::Dim| usize::try_from(d.size.value()?).ok();
         let shape = ty
@@ -73,7 +73,7 @@ impl Type {
         })
     }
 
-    /// The same as the shape rules of the language see it.
+    /// The symbolic type, as the shape rules of the language see it.
     pub fn tensor_type(&self) -> TensorType {
         let sizes: Vec<i64> = self.shape.iter().map(|n| *n as i64).collect();
         TensorType::new(self.dtype, crate::types::Shape::fixed(&sizes))

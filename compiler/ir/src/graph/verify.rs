@@ -1,4 +1,4 @@
-//! Every rule that a graph keeps.
+//! The graph verifier: every invariant of the IR.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -6,16 +6,16 @@ use std::fmt;
 use crate::graph::{Graph, Node, NodeKind, PrimCall, Scan, Type};
 use crate::types::DType;
 
-/// A rule that a graph breaks.
+/// An invariant that a graph violates.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Broken {
-    /// The place of the node among the nodes of the graph, where it is one.
+pub struct VerifyError {
+    /// The index of the node among the nodes of the graph, where it is a node's.
     pub node: Option<usize>,
     /// What is wrong.
     pub message: String,
 }
 
-impl fmt::Display for Broken {
+impl fmt::Display for VerifyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.node {
             Some(node) => write!(f, "node {node}: {}", self.message),
@@ -24,40 +24,43 @@ impl fmt::Display for Broken {
     }
 }
 
-impl std::error::Error for Broken {}
+impl std::error::Error for VerifyError {}
 
-/// Checks a graph. The rules:
+/// Verifies a graph. The invariants:
 ///
-/// 1. Each value is made by just one node, and each node uses only values of nodes before it.
-/// 2. The elements of a value are numbers or truths, never strings.
+/// 1. Each value is defined by just one node (SSA), and each node uses only values of nodes before it.
+/// 2. The elements of a value are numbers or bools, never strings.
 /// 3. Inputs, constants and reads have no operands and one result; inputs have names of their own.
 /// 4. A constant has the type of its value; a read has the type of its state.
-/// 5. A primitive has the attributes that it declares, and its results have the types that its rule gives.
-/// 6. A loop has the operands and results that its round asks for and gives; a round keeps all these rules, its inputs come
+/// 5. A primitive has the attributes that it declares, and its results have the types that its type inference gives.
+/// 6. A scan has the operands and results that its body takes and gives; a body keeps all these invariants, its inputs come
 ///    first and in order, and it has no state.
-/// 7. State has names of its own. A write gives a value of the state's type, and each piece of state is written once at the most.
+/// 7. State has names of its own. A write gives a value of the state's type, and each piece of state is written at most once.
 /// 8. Results are values of the graph.
-pub fn verify(graph: &Graph) -> Result<(), Broken> {
-    let mut made = vec![false; graph.types.len()];
+pub fn verify(graph: &Graph) -> Result<(), VerifyError> {
+    let mut defined = vec![false; graph.types.len()];
     let mut names = HashSet::new();
-    for (place, node) in graph.nodes.iter().enumerate() {
-        let broken = |message: String| Broken {
-            node: Some(place),
+    for (index, node) in graph.nodes.iter().enumerate() {
+        let error = |message: String| VerifyError {
+            node: Some(index),
             message,
         };
         for operand in &node.operands {
-            if !made.get(operand.index()).copied().unwrap_or(false) {
-                return Err(broken(format!("%{} is used before it is made", operand.0)));
+            if !defined.get(operand.index()).copied().unwrap_or(false) {
+                return Err(error(format!(
+                    "%{} is used before it is defined",
+                    operand.0
+                )));
             }
         }
         for result in &node.results {
-            match made.get_mut(result.index()) {
-                None => return Err(broken(format!("%{} has no type", result.0))),
-                Some(true) => return Err(broken(format!("%{} is made twice", result.0))),
-                Some(made) => *made = true,
+            match defined.get_mut(result.index()) {
+                None => return Err(error(format!("%{} has no type", result.0))),
+                Some(true) => return Err(error(format!("%{} is defined twice", result.0))),
+                Some(defined) => *defined = true,
             }
             if graph.ty(*result).dtype == DType::String {
-                return Err(broken(format!(
+                return Err(error(format!(
                     "%{} is a string, which is not computed with",
                     result.0
                 )));
@@ -66,11 +69,11 @@ pub fn verify(graph: &Graph) -> Result<(), Broken> {
         if let NodeKind::Input(name) = &node.kind
             && !names.insert(name)
         {
-            return Err(broken(format!("there are two inputs `{name}`")));
+            return Err(error(format!("there are two inputs `{name}`")));
         }
-        check(graph, node).map_err(broken)?;
+        check(graph, node).map_err(error)?;
     }
-    ends(graph, &made).map_err(|message| Broken {
+    check_outputs(graph, &defined).map_err(|message| VerifyError {
         node: None,
         message,
     })
@@ -106,11 +109,11 @@ fn check(graph: &Graph, node: &Node) -> Result<(), String> {
                 operands: &operands,
                 attrs,
             };
-            let types = (prim.infer)(&call).map_err(|wrong| format!("`{}`: {wrong}", prim.name))?;
+            let types = (prim.infer)(&call).map_err(|error| format!("`{}`: {error}", prim.name))?;
             match types.iter().eq(results.iter().copied()) {
                 true => Ok(()),
                 false => Err(format!(
-                    "`{}` makes {}, not {}",
+                    "`{}` gives {}, not {}",
                     prim.name,
                     list(types.iter()),
                     list(results.into_iter())
@@ -125,15 +128,18 @@ fn check_scan(scan: &Scan, operands: &[&Type], results: &[&Type]) -> Result<(), 
     if scan.captures + scan.carries > operands.len() {
         return Err("a loop has fewer operands than captures and carried values".to_owned());
     }
-    verify(&scan.body).map_err(|b| format!("in the round: {b}"))?;
+    verify(&scan.body).map_err(|b| format!("in the loop body: {b}"))?;
     if !scan.body.state.is_empty() || !scan.body.writes.is_empty() {
-        return Err("a round has no state".to_owned());
+        return Err("a loop body has no state".to_owned());
     }
-    let (same, over) = operands.split_at(scan.captures + scan.carries);
-    let mut inputs: Vec<Type> = same.iter().map(|ty| (*ty).clone()).collect();
+    let (invariant, over) = operands.split_at(scan.captures + scan.carries);
+    let mut inputs: Vec<Type> = invariant.iter().map(|ty| (*ty).clone()).collect();
     for ty in over {
         if ty.shape.first() != Some(&scan.length) {
-            return Err(format!("{ty} cannot be walked in {} rounds", scan.length));
+            return Err(format!(
+                "{ty} cannot be scanned in {} iterations",
+                scan.length
+            ));
         }
         inputs.push(ty.with_shape(&ty.shape[1..]));
     }
@@ -143,14 +149,14 @@ fn check_scan(scan: &Scan, operands: &[&Type], results: &[&Type]) -> Result<(), 
         || scan.body.inputs().count() != inputs.len()
     {
         return Err(format!(
-            "a round must begin with its {} inputs",
+            "a loop body must begin with its {} inputs",
             inputs.len()
         ));
     }
     let found: Vec<&Type> = scan.body.inputs().map(|(_, v)| scan.body.ty(v)).collect();
     if !found.iter().copied().eq(&inputs) {
         return Err(format!(
-            "the round takes {}, but is given {}",
+            "the loop body takes {}, but is given {}",
             list(found.into_iter()),
             list(inputs.iter())
         ));
@@ -168,7 +174,7 @@ fn check_scan(scan: &Scan, operands: &[&Type], results: &[&Type]) -> Result<(), 
             .take(scan.carries)
             .all(|(a, b)| a == *b)
     {
-        return Err("a round must carry on what it was given".to_owned());
+        return Err("the carried values of a loop must keep their types".to_owned());
     }
     types[scan.carries..]
         .iter_mut()
@@ -176,7 +182,7 @@ fn check_scan(scan: &Scan, operands: &[&Type], results: &[&Type]) -> Result<(), 
     match types.iter().eq(results.iter().copied()) {
         true => Ok(()),
         false => Err(format!(
-            "the loop makes {}, not {}",
+            "the loop gives {}, not {}",
             list(types.iter()),
             list(results.iter().copied())
         )),
@@ -184,8 +190,8 @@ fn check_scan(scan: &Scan, operands: &[&Type], results: &[&Type]) -> Result<(), 
 }
 
 /// Rules 7 and 8.
-fn ends(graph: &Graph, made: &[bool]) -> Result<(), String> {
-    let exists = |v: crate::graph::ValueId| made.get(v.index()).copied().unwrap_or(false);
+fn check_outputs(graph: &Graph, defined: &[bool]) -> Result<(), String> {
+    let exists = |v: crate::graph::ValueId| defined.get(v.index()).copied().unwrap_or(false);
     let mut names = HashSet::new();
     if let Some(twice) = graph.state.iter().find(|s| !names.insert(&s.name)) {
         return Err(format!("there are two pieces of state `{}`", twice.name));
@@ -197,7 +203,7 @@ fn ends(graph: &Graph, made: &[bool]) -> Result<(), String> {
         };
         if !exists(write.value) {
             return Err(format!(
-                "`{}` is given a value that is never made",
+                "`{}` is given a value that is never defined",
                 state.name
             ));
         }
@@ -214,7 +220,7 @@ fn ends(graph: &Graph, made: &[bool]) -> Result<(), String> {
         }
     }
     match graph.results.iter().find(|(_, v)| !exists(*v)) {
-        Some((name, _)) => Err(format!("the result `{name}` is never made")),
+        Some((name, _)) => Err(format!("the result `{name}` is never defined")),
         None => Ok(()),
     }
 }

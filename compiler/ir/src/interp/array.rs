@@ -1,4 +1,4 @@
-//! The arrays of the interpreter.
+//! The arrays of the interpreter: f64, i64 and bool, rounded, wrapped and flushed (FTZ) to an element type.
 
 use half::{bf16, f16};
 use ndarray::{ArcArray, ArrayD, IxDyn};
@@ -14,7 +14,7 @@ pub enum Array {
     Float(ArcArray<f64, IxDyn>),
     /// i8 to i64 and u8.
     Int(ArcArray<i64, IxDyn>),
-    /// Truths.
+    /// Bools.
     Bool(ArcArray<bool, IxDyn>),
 }
 
@@ -36,7 +36,7 @@ impl From<ArrayD<bool>> for Array {
     }
 }
 
-/// Does the same to the array inside, whatever its elements are: `each!(array, a => a.len())`.
+/// Dispatches on the element type of an array: `each!(array, a => a.len())`.
 macro_rules! each {
     ($array:expr, $a:ident => $body:expr) => {
         match $array {
@@ -77,9 +77,9 @@ impl Array {
     pub fn tensor(&self, dtype: DType) -> Tensor {
         let ty = Type::new(dtype, self.shape());
         match self {
-            // What lies in order is read faster, and a zero that is spread over a shape need not be read at all.
+            // A contiguous array is read faster, and a broadcast zero need not be read at all.
             Array::Float(a) if a.as_slice().is_some() => {
-                let values = a.as_slice().expect("it was seen to be one");
+                let values = a.as_slice().expect("the guard checked it");
                 Tensor::from_f64s(&ty, values.iter().copied())
             }
             Array::Float(a)
@@ -103,7 +103,7 @@ impl Array {
     ///
     /// # Panics
     ///
-    /// When the elements are others: the verifier has seen to the types, so that is a mistake in a primitive's own file.
+    /// When the elements are others: the verifier has checked the types, so that is a mistake in a primitive's own file.
     pub fn float(&self) -> &ArcArray<f64, IxDyn> {
         match self {
             Array::Float(a) => a,
@@ -123,7 +123,7 @@ impl Array {
         }
     }
 
-    /// The truths.
+    /// The bools.
     ///
     /// # Panics
     ///
@@ -131,13 +131,13 @@ impl Array {
     pub fn bool(&self) -> &ArcArray<bool, IxDyn> {
         match self {
             Array::Bool(a) => a,
-            other => panic!("truths were expected: {other:?}"),
+            other => panic!("bools were expected: {other:?}"),
         }
     }
 }
 
-/// A float rounded to an element type. What is too small to be a normal number becomes zero, but for f16, which is computed in f32:
-/// machines are slow with such numbers, and compiled programs flush them as TensorFlow does.
+/// A float rounded to an element type. Denormals are flushed to zero (FTZ), but for f16, which is computed in f32: CPUs are slow
+/// with denormals, and compiled programs flush them as TensorFlow does.
 ///
 /// For `+ - * /` and the square root, computing in f64 and rounding afterwards gives the correctly rounded f32 (and f16,
 /// bf16) result: f64 has more than twice as many digits.
@@ -145,9 +145,9 @@ impl Array {
 pub fn round(dtype: DType, x: f64) -> f64 {
     match dtype {
         DType::F16 => f16::from_f64(x).to_f64(),
-        DType::Bf16 => flushed(bf16::from_f64(x).to_f64(), f64::from(f32::MIN_POSITIVE)),
-        DType::F32 => flushed(f64::from(x as f32), f64::from(f32::MIN_POSITIVE)),
-        DType::F64 => flushed(x, f64::MIN_POSITIVE),
+        DType::Bf16 => flush_denormal(bf16::from_f64(x).to_f64(), f64::from(f32::MIN_POSITIVE)),
+        DType::F32 => flush_denormal(f64::from(x as f32), f64::from(f32::MIN_POSITIVE)),
+        DType::F64 => flush_denormal(x, f64::MIN_POSITIVE),
         DType::I8
         | DType::I16
         | DType::I32
@@ -160,17 +160,17 @@ pub fn round(dtype: DType, x: f64) -> f64 {
     }
 }
 
-/// The number, or a zero of its sign where it is closer to zero than `least`.
+/// Flush-to-zero: the number, or a zero of its sign where it is denormal, closer to zero than `min_normal`.
 #[inline]
-fn flushed(x: f64, least: f64) -> f64 {
-    if x.abs() < least {
+fn flush_denormal(x: f64, min_normal: f64) -> f64 {
+    if x.abs() < min_normal {
         0.0_f64.copysign(x)
     } else {
         x
     }
 }
 
-/// An integer cut to the width of an element type, as the machine does it.
+/// An integer wrapped to the width of an element type (two's complement).
 pub fn wrap(dtype: DType, x: i64) -> i64 {
     match dtype {
         DType::I8 => i64::from(x as i8),

@@ -1,4 +1,4 @@
-//! One primitive on arrays.
+//! Reference evaluation of one primitive on arrays.
 
 use ndarray::{ArrayD, IxDyn, Zip};
 
@@ -6,10 +6,10 @@ use crate::DType;
 use crate::graph::{Attr, Eval, Prim, Type};
 use crate::interp::{Array, round, wrap};
 
-/// A use of a primitive, as its evaluation sees it.
+/// A use of a primitive, as its reference evaluation sees it.
 #[derive(Debug)]
 pub struct Evaluation<'a> {
-    /// Which.
+    /// The primitive.
     pub prim: &'static Prim,
     /// The operands.
     pub operands: &'a [Array],
@@ -44,7 +44,7 @@ impl Evaluation<'_> {
     /// Floats rounded to the type of a result.
     pub fn floats_of(&self, result: usize, mut a: ArrayD<f64>) -> Array {
         match self.results[result].dtype {
-            // The two of nearly all arrays: a loop without a choice of types in it.
+            // Specialised for the two types of nearly all arrays: no dispatch inside the loop.
             DType::F64 => a.mapv_inplace(|x| round(DType::F64, x)),
             DType::F32 => a.mapv_inplace(|x| round(DType::F32, x)),
             dtype => a.mapv_inplace(|x| round(dtype, x)),
@@ -52,7 +52,7 @@ impl Evaluation<'_> {
         a.into()
     }
 
-    /// Integers cut to the type of the first result.
+    /// Integers wrapped to the type of the first result.
     pub fn ints(&self, mut a: ArrayD<i64>) -> Array {
         let dtype = self.results[0].dtype;
         a.mapv_inplace(|x| wrap(dtype, x));
@@ -123,7 +123,7 @@ impl Evaluation<'_> {
 }
 
 impl Array {
-    /// The elements, row after row, in another shape.
+    /// The elements, in row-major order, in another shape.
     pub(crate) fn reshaped(&self, shape: &[usize]) -> Array {
         let fits = "the verifier compared the sizes";
         match self {
@@ -146,10 +146,10 @@ impl Array {
         }
     }
 
-    /// Slices put together along a new leading dimension; `ty` is the type of the whole.
+    /// Slices stacked along a new leading dimension; `ty` is the type of the result.
     pub(crate) fn stacked(rows: &[Array], ty: &Type) -> Array {
         let shape = IxDyn(&ty.shape);
-        let fits = "rows have the shape of the whole without its leading dimension";
+        let fits = "rows have the shape of the result without its leading dimension";
         if ty.dtype.is_float() {
             let flat: Vec<f64> = rows
                 .iter()

@@ -1,8 +1,8 @@
-//! The interpreter: what a graph means, plainly.
+//! The reference interpreter: the semantics of a graph.
 //!
-//! In: a graph, its inputs and its state. Out: its results and the new state, or a fault with the place it comes from.
-//! It computes floats in f64 and rounds each result to its element type; what is too small to be normal
-//! becomes zero. It is allowed to be slow.
+//! In: a graph, its inputs and its state. Out: its results and the new state, or an error with the span it comes from.
+//! It computes floats in f64 and rounds each result to its element type; denormals are flushed to zero (FTZ).
+//! It is allowed to be slow.
 
 mod array;
 mod evaluate;

@@ -1,4 +1,4 @@
-//! A whole graph, node by node.
+//! Interprets a graph, node by node; values are dropped after their last use.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,7 +13,7 @@ use crate::tensor::Tensor;
 pub struct Outcome {
     /// The results of the graph, in their order.
     pub results: Vec<Tensor>,
-    /// The state after the step, for each piece that was written: its place among the graph's state and its value.
+    /// The state after the step, for each piece that was written: its index among the graph's state and its value.
     pub writes: Vec<(usize, Tensor)>,
 }
 
@@ -57,15 +57,15 @@ pub fn run(
     state: &[Tensor],
 ) -> Result<Outcome, RunError> {
     let check =
-        |kind: String, wanted: &Type, found: &Tensor, span: Span| match found.ty() == *wanted {
+        |kind: String, expected: &Type, found: &Tensor, span: Span| match found.ty() == *expected {
             true => Ok(Array::of(found)),
             false => Err(RunError {
-                message: format!("{kind} must be {wanted}, but is {}", found.ty()),
+                message: format!("{kind} must be {expected}, but is {}", found.ty()),
                 span,
             }),
         };
-    let input = |name: &str, wanted: &Type, span: Span| match inputs.get(name) {
-        Some(tensor) => check(format!("input `{name}`"), wanted, tensor, span),
+    let input = |name: &str, expected: &Type, span: Span| match inputs.get(name) {
+        Some(tensor) => check(format!("input `{name}`"), expected, tensor, span),
         None => Err(RunError {
             message: format!("input `{name}` is missing"),
             span,
@@ -87,11 +87,9 @@ pub fn run(
             Span::default(),
         )?);
     }
-    let values = walk(graph, &input, &before)?;
+    let values = interpret(graph, &input, &before)?;
     let value = |v: ValueId| {
-        let array = values[v.index()]
-            .as_ref()
-            .expect("results are kept to the end");
+        let array = values[v.index()].as_ref().expect("results live to the end");
         array.tensor(graph.ty(v).dtype)
     };
     Ok(Outcome {
@@ -104,16 +102,16 @@ pub fn run(
     })
 }
 
-/// The largest tensor that is made, in elements: 16 GiB.
-const MOST: usize = 1 << 31;
+/// The largest tensor that is allocated, in elements: 16 GiB of f64.
+const MAX_TENSOR_ELEMENTS: usize = 1 << 31;
 
-/// Refuses what would end the process instead of the run.
-fn room(graph: &Graph, node: &Node) -> Result<(), RunError> {
+/// Rejects tensors whose allocation would abort the process instead of the run.
+fn check_size(graph: &Graph, node: &Node) -> Result<(), RunError> {
     match node
         .results
         .iter()
         .map(|v| graph.ty(*v))
-        .find(|ty| ty.elements() > MOST)
+        .find(|ty| ty.elements() > MAX_TENSOR_ELEMENTS)
     {
         None => Ok(()),
         Some(ty) => {
@@ -127,17 +125,17 @@ fn room(graph: &Graph, node: &Node) -> Result<(), RunError> {
     }
 }
 
-/// Where the values of inputs come from: name, type, place.
+/// Provides the value of an input: name, type, span.
 type Inputs<'a> = dyn Fn(&str, &Type, Span) -> Result<Array, RunError> + 'a;
 
-/// Computes the values of a graph; those that nothing needs any more are dropped on the way.
-fn walk(
+/// Computes the values of a graph, which are reference-counted by their uses: each is dropped after its last use.
+fn interpret(
     graph: &Graph,
     inputs: &Inputs<'_>,
     state: &[Array],
 ) -> Result<Vec<Option<Array>>, RunError> {
     let mut uses = vec![0_u32; graph.types.len()];
-    let kept = graph
+    let outputs = graph
         .results
         .iter()
         .map(|(_, v)| *v)
@@ -146,13 +144,13 @@ fn walk(
         .nodes
         .iter()
         .flat_map(|n| n.operands.iter().copied())
-        .chain(kept)
+        .chain(outputs)
     {
         uses[value.index()] += 1;
     }
     let mut values: Vec<Option<Array>> = vec![None; graph.types.len()];
     for node in &graph.nodes {
-        room(graph, node)?;
+        check_size(graph, node)?;
         let results = match &node.kind {
             NodeKind::Input(name) => vec![inputs(name, graph.ty(node.results[0]), node.span)?],
             NodeKind::Const(tensor) => vec![Array::of(tensor)],
@@ -171,7 +169,7 @@ fn walk(
             debug_assert_eq!(
                 value.shape(),
                 graph.ty(*id).shape,
-                "the shape that the rule of {:?} says",
+                "the shape that type inference of {:?} gives",
                 node.kind
             );
             if uses[id.index()] > 0 {
@@ -205,30 +203,30 @@ fn evaluate(graph: &Graph, node: &Node, operands: &[Array]) -> Result<Vec<Array>
                 span: node.span,
             })
         }
-        NodeKind::Scan(scan) => rounds(scan, operands, &results),
+        NodeKind::Scan(scan) => run_scan(scan, operands, &results),
         NodeKind::Input(_) | NodeKind::Const(_) | NodeKind::Read(_) => {
             unreachable!("these have no operands")
         }
     }
 }
 
-/// The rounds of a loop.
-fn rounds(scan: &Scan, operands: &[Array], results: &[Type]) -> Result<Vec<Array>, RunError> {
+/// Runs the iterations of a scan.
+fn run_scan(scan: &Scan, operands: &[Array], results: &[Type]) -> Result<Vec<Array>, RunError> {
     let (captures, rest) = operands.split_at(scan.captures);
     let (starts, over) = rest.split_at(scan.carries);
     let mut carried = starts.to_vec();
     let yields = scan.body.results.len() - scan.carries;
     let mut yielded: Vec<Vec<Array>> = vec![Vec::with_capacity(scan.length); yields];
-    for round in 0..scan.length {
-        let place = if scan.reverse {
-            scan.length - 1 - round
+    for iteration in 0..scan.length {
+        let position = if scan.reverse {
+            scan.length - 1 - iteration
         } else {
-            round
+            iteration
         };
         let mut inputs = captures.to_vec();
         inputs.append(&mut carried);
-        inputs.extend(over.iter().map(|a| a.row(place)));
-        inputs.push(ndarray::arr0(place as i64).into_dyn().into());
+        inputs.extend(over.iter().map(|a| a.row(position)));
+        inputs.push(ndarray::arr0(position as i64).into_dyn().into());
         let inputs = std::cell::RefCell::new(inputs.into_iter());
         let next = |_: &str, _: &Type, _: Span| {
             Ok(inputs
@@ -236,12 +234,12 @@ fn rounds(scan: &Scan, operands: &[Array], results: &[Type]) -> Result<Vec<Array
                 .next()
                 .expect("a body has as many inputs as its loop gives"))
         };
-        let values = walk(&scan.body, &next, &[])?;
+        let values = interpret(&scan.body, &next, &[])?;
         let mut outcome = scan
             .body
             .results
             .iter()
-            .map(|(_, v)| values[v.index()].clone().expect("results are kept"));
+            .map(|(_, v)| values[v.index()].clone().expect("results live to the end"));
         carried = outcome.by_ref().take(scan.carries).collect();
         for (all, one) in yielded.iter_mut().zip(outcome) {
             all.push(one);

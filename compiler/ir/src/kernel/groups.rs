@@ -1,13 +1,13 @@
-//! The groups of a graph as the fuser formed them: which expressions became one pass over memory, and why each ended.
+//! The fusion groups of a graph, printed: which expressions became one pass over memory, and why each group was closed.
 //!
-//! In: kernels. Out: text with one expression for each value that leaves a group; what a group uses twice has a name.
-//! Leaves alone: how views walk their buffers, and in which order a loop computes: that is the text of the kernels.
+//! In: kernels. Out: text with one expression for each live-out value of a group; values with several uses have a name.
+//! Leaves alone: the strides of views, and the order of instructions: those are in the textual form of the kernels.
 
 use std::fmt::{self, Write};
 
 use crate::kernel::{BufferId, InstOp, Kernel, KernelKind, Kernels, Map, Origin, View};
 
-/// Kernels whose text are their groups.
+/// Kernels whose `Display` form is their fusion groups.
 #[derive(Debug, Clone, Copy)]
 pub struct Groups<'a>(pub &'a Kernels);
 
@@ -44,7 +44,7 @@ fn one(f: &mut impl Write, kernels: &Kernels, kernel: &Kernel, depth: usize) -> 
         KernelKind::Map(map) => {
             writeln!(f, "{indent}group {:?} {{", map.shape)?;
             group(f, kernels, &kernel.outputs, map, depth + 1)?;
-            writeln!(f, "{indent}}} // {}", kernel.ended)
+            writeln!(f, "{indent}}} // {}", kernel.fusion_barrier)
         }
         KernelKind::Call {
             prim,
@@ -52,8 +52,8 @@ fn one(f: &mut impl Write, kernels: &Kernels, kernel: &Kernel, depth: usize) -> 
             epilogue: None,
             ..
         } => {
-            let made = made(&kernel.outputs);
-            writeln!(f, "{indent}{made} = {}({})", prim.name, views(operands))
+            let outputs = names(&kernel.outputs);
+            writeln!(f, "{indent}{outputs} = {}({})", prim.name, views(operands))
         }
         KernelKind::Call {
             prim,
@@ -62,26 +62,34 @@ fn one(f: &mut impl Write, kernels: &Kernels, kernel: &Kernel, depth: usize) -> 
             ..
         } => {
             let (product, rest) = kernel.outputs.split_at(1);
-            let (made, operands) = (made(product), views(operands));
-            writeln!(f, "{indent}{made} = {}({operands}) then {{", prim.name)?;
+            let (product, operands) = (names(product), views(operands));
+            writeln!(
+                f,
+                "{indent}{product} = {}({operands}) epilogue {{",
+                prim.name
+            )?;
             group(f, kernels, rest, map, depth + 1)?;
-            writeln!(f, "{indent}}} // {}", kernel.ended)
+            writeln!(f, "{indent}}} // {}", kernel.fusion_barrier)
         }
         KernelKind::Scan {
             length,
             operands,
-            body: round,
+            body: inner,
             ..
         } => {
-            let made = made(&kernel.outputs);
-            writeln!(f, "{indent}{made} = scan {length} ({}) {{", views(operands))?;
-            body(f, round, depth + 1)?;
+            let outputs = names(&kernel.outputs);
+            writeln!(
+                f,
+                "{indent}{outputs} = scan {length} ({}) {{",
+                views(operands)
+            )?;
+            body(f, inner, depth + 1)?;
             writeln!(f, "{indent}}}")
         }
     }
 }
 
-fn made(buffers: &[BufferId]) -> String {
+fn names(buffers: &[BufferId]) -> String {
     let each = buffers.iter().map(|b| format!("b{}", b.0));
     each.collect::<Vec<_>>().join(", ")
 }
@@ -95,16 +103,16 @@ fn of_view(kernels: &Kernels, view: &View) -> String {
         Origin::Const(tensor) if tensor.ty().elements() == 1 => tensor.to_string(),
         Origin::Const(_) | Origin::Temp => format!("b{}", id.0),
     };
-    let whole = View::whole(id, &kernels.buffers[id.index()].ty.shape);
+    let entire = View::contiguous(id, &kernels.buffers[id.index()].ty.shape);
     let repeated = view.offset == 0 && view.strides.contains(&0);
-    match (view.offset == 0 && view.is_contiguous()) || *view == whole {
+    match (view.offset == 0 && view.is_contiguous()) || *view == entire {
         true => name,
         false if repeated => format!("{name} repeated to {:?}", view.shape),
         false => format!("{name} as {:?}", view.shape),
     }
 }
 
-/// The expressions of a group: one for each value that leaves it or that is used more than once.
+/// The expressions of a group: one for each value that is live-out or that is used more than once.
 fn group(
     f: &mut impl Write,
     kernels: &Kernels,
@@ -121,7 +129,7 @@ fn group(
             InstOp::Load(_) | InstOp::Const(_) | InstOp::Int(_) => {}
         }
     }
-    let mut texts: Vec<String> = Vec::with_capacity(map.body.len());
+    let mut expressions: Vec<String> = Vec::with_capacity(map.body.len());
     for (i, inst) in map.body.iter().enumerate() {
         let stored = map.stores.iter().position(|s| s.register == i);
         let text = match &inst.op {
@@ -129,20 +137,25 @@ fn group(
             InstOp::Const(x) => format!("{x:?}"),
             InstOp::Int(n) => n.to_string(),
             InstOp::Prim(prim, operands) => {
-                let operands: Vec<&str> = operands.iter().map(|r| texts[*r].as_str()).collect();
+                let operands: Vec<&str> =
+                    operands.iter().map(|r| expressions[*r].as_str()).collect();
                 format!("{}({})", prim.name, operands.join(", "))
             }
-            InstOp::Reduce(how, register) => {
-                let row = &map.shape[map.shape.len() - map.folded..];
-                format!("{}({}, row: {row:?})", how.name(), texts[*register])
+            InstOp::Reduce(combine, register) => {
+                let row = &map.shape[map.shape.len() - map.reduced_dims..];
+                format!(
+                    "{}({}, row: {row:?})",
+                    combine.name(),
+                    expressions[*register]
+                )
             }
         };
         let name = match (stored, &inst.op) {
-            (Some(place), _) => Some(format!("b{}", outputs[place].0)),
+            (Some(index), _) => Some(format!("b{}", outputs[index].0)),
             (None, InstOp::Prim(..) | InstOp::Reduce(..)) if uses[i] > 1 => Some(format!("r{i}")),
             (None, _) => None,
         };
-        texts.push(match name {
+        expressions.push(match name {
             Some(name) => {
                 writeln!(f, "{indent}{name} = {text}")?;
                 name

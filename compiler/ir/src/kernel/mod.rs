@@ -1,7 +1,7 @@
-//! Kernels: what a program does, one pass over memory after another.
+//! Kernels: fused loops, library calls with epilogues, and scans, each one pass over memory.
 //!
-//! A kernel reads buffers through views and writes whole buffers. Reshapes, transposes, broadcasts and slices are no kernels but
-//! views, wherever the reader can walk them.
+//! A kernel reads buffers through strided views and writes contiguous buffers. Reshapes, transposes, broadcasts and slices are no
+//! kernels but views, wherever the consumer can read strides.
 
 mod groups;
 mod phases;
@@ -16,12 +16,12 @@ use crate::graph::{Attrs, Prim, StateId, Type};
 use crate::span::Span;
 use crate::tensor::Tensor;
 
-/// A buffer of a program.
+/// The id of a buffer of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BufferId(pub u32);
 
 impl BufferId {
-    /// Its place among the buffers of its program.
+    /// Its index among the buffers of its program.
     pub fn index(self) -> usize {
         self.0 as usize
     }
@@ -32,20 +32,20 @@ impl BufferId {
 pub struct Buffer {
     /// The type.
     pub ty: Type,
-    /// Where its elements come from.
+    /// The origin of its elements.
     pub origin: Origin,
 }
 
-/// Where the elements of a buffer come from.
+/// The origin of a buffer's elements.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Origin {
-    /// From outside, by name.
+    /// Fed, by name.
     Input(String),
-    /// They are known.
+    /// A constant.
     Const(Tensor),
     /// State before the step.
     State(StateId),
-    /// A kernel makes them.
+    /// A temporary: a kernel computes them.
     Temp,
 }
 
@@ -58,29 +58,29 @@ pub struct Kernels {
     pub state: Vec<crate::graph::State>,
     /// All buffers.
     pub buffers: Vec<Buffer>,
-    /// What is done.
+    /// The kernels.
     pub kernels: Vec<Kernel>,
     /// The new values of state.
     pub writes: Vec<(StateId, View)>,
-    /// What can be fetched.
+    /// The values that can be fetched.
     pub results: Vec<(String, View)>,
 }
 
 /// One pass over memory.
 #[derive(Debug, Clone)]
 pub struct Kernel {
-    /// What it does.
+    /// Loop, call or scan.
     pub kind: KernelKind,
-    /// The buffers that it makes.
+    /// The buffers that it writes.
     pub outputs: Vec<BufferId>,
     /// Where it comes from: the expression of its last node.
     pub span: Span,
-    /// Why nothing more was fused into it.
-    pub ended: &'static str,
+    /// Why its group was closed: what kept more from being fused into it.
+    pub fusion_barrier: &'static str,
 }
 
 impl Kernel {
-    /// All that it reads.
+    /// The views that it reads.
     pub fn inputs(&self) -> impl Iterator<Item = &View> {
         let (operands, epilogue): (&[View], &[View]) = match &self.kind {
             KernelKind::Map(map) => (&map.loads, &[]),
@@ -96,12 +96,12 @@ impl Kernel {
     }
 }
 
-/// What a kernel does.
+/// The kind of a kernel.
 #[derive(Debug, Clone)]
 pub enum KernelKind {
-    /// The same to every element.
+    /// A fused loop.
     Map(Map),
-    /// A routine on contiguous operands.
+    /// A library call on contiguous operands.
     Call {
         /// The primitive.
         prim: &'static Prim,
@@ -109,51 +109,51 @@ pub enum KernelKind {
         attrs: Attrs,
         /// Its operands.
         operands: Vec<View>,
-        /// A loop over what a product makes, which makes the buffers after the first: each row is done while it is at hand.
+        /// The epilogue of a matrix product: a loop over its rows, run while each row is in cache, which writes the outputs after the first.
         epilogue: Option<Box<Map>>,
     },
-    /// A loop.
+    /// A scan.
     Scan {
-        /// How many rounds there are.
+        /// The trip count.
         length: usize,
-        /// Whether the rounds go from the last element to the first.
+        /// Whether the iterations go from the last element to the first.
         reverse: bool,
-        /// How many operands are the same in each round.
+        /// How many operands are loop-invariant.
         captures: usize,
-        /// How many values go from one round to the next.
+        /// How many values are loop-carried.
         carries: usize,
-        /// Captures, first carried values, tensors that are walked.
+        /// Captures, initial carried values, tensors that are scanned.
         operands: Vec<View>,
-        /// One round.
+        /// The loop body.
         body: Box<Kernels>,
     },
 }
 
-/// A fused loop. Each element of the made buffers is computed from those at the same place, and from what whole rows combine to.
+/// A fused loop. Each element of the outputs is computed from the elements at the same position, and from reductions of their row.
 #[derive(Debug, Clone)]
 pub struct Map {
-    /// The shape that is walked.
+    /// The iteration space.
     pub shape: Vec<usize>,
-    /// How many of the last dimensions are a row, where rows are combined.
-    pub folded: usize,
-    /// What is read, each in that shape.
+    /// How many of the last dimensions are reduced: they are a row.
+    pub reduced_dims: usize,
+    /// The views that are loaded, each in that shape.
     pub loads: Vec<View>,
-    /// What is computed; instruction i makes register i.
+    /// The instructions, in SSA form: instruction i defines register i.
     pub body: Vec<Inst>,
-    /// What is stored, one for each of the buffers that are made.
+    /// The stores, one for each output.
     pub stores: Vec<Store>,
 }
 
 /// A register that is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Store {
-    /// Which.
+    /// The register.
     pub register: usize,
-    /// Whether one number of each row is stored, not each element.
+    /// Whether it is row-invariant: one number of each row is stored, not each element.
     pub row: bool,
 }
 
-/// How elements are combined.
+/// The combiner of a reduction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)] // each is named after what it gives
 pub enum Combine {
@@ -174,7 +174,7 @@ impl Combine {
         }
     }
 
-    /// What nothing combines to.
+    /// The identity element.
     pub fn identity(self) -> f64 {
         match self {
             Combine::Sum => 0.0,
@@ -188,23 +188,23 @@ impl Combine {
 /// An instruction of a fused loop.
 #[derive(Debug, Clone)]
 pub struct Inst {
-    /// What it does.
+    /// The operation.
     pub op: InstOp,
     /// The element type of its register.
     pub dtype: crate::types::DType,
 }
 
-/// What an instruction does.
+/// The operation of an instruction.
 #[derive(Debug, Clone)]
 pub enum InstOp {
     /// The element of a load.
     Load(usize),
-    /// A number.
+    /// A float constant.
     Const(f64),
-    /// A whole number.
+    /// An integer or bool constant.
     Int(i64),
     /// A primitive on registers.
     Prim(&'static Prim, Vec<usize>),
-    /// What a register combines to along a row.
+    /// The reduction of a register along a row.
     Reduce(Combine, usize),
 }

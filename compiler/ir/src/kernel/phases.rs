@@ -1,51 +1,51 @@
-//! The phases of a fused loop over rows.
+//! The passes of a multi-pass loop over rows, such as softmax or layer normalization.
 //!
-//! A value that a row combines to is known only after the whole row was walked; what is computed from it needs another walk. A phase
-//! is one walk over a row.
+//! A reduction is available only after a full pass over its row; elementwise operations on it need another pass. A phase is one pass over a
+//! row.
 
 use crate::kernel::{InstOp, Map};
 
-/// What of a loop is computed when.
+/// The schedule of a loop: which register is computed in which pass.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Phases {
-    /// Whether each register is the same in a whole row.
-    pub per_row: Vec<bool>,
-    /// The phase in which each register is first known; what a row combines to is known in the phase after the walk.
+    /// Whether each register is row-invariant, and so is hoisted out of the pass.
+    pub row_invariant: Vec<bool>,
+    /// The phase in which each register is first available; a reduction is available in the phase after its pass.
     pub first: Vec<usize>,
-    /// How many walks there are.
+    /// The number of passes.
     pub count: usize,
 }
 
 impl Phases {
     /// The phases of a loop.
     pub fn of(map: &Map) -> Phases {
-        let kept = map.shape.len() - map.folded;
+        let kept = map.shape.len() - map.reduced_dims;
         let mut phases = Phases {
-            per_row: Vec::with_capacity(map.body.len()),
+            row_invariant: Vec::with_capacity(map.body.len()),
             first: Vec::with_capacity(map.body.len()),
             count: 1,
         };
         for inst in &map.body {
-            let (per_row, first) = match &inst.op {
+            let (row_invariant, first) = match &inst.op {
                 InstOp::Const(_) | InstOp::Int(_) => (true, 0),
                 InstOp::Load(load) => {
                     let view = &map.loads[*load];
-                    // Without rows, what is the same everywhere.
-                    let from = if map.folded == 0 { 0 } else { kept };
-                    let still =
+                    // Without reductions, what is loop-invariant.
+                    let from = if map.reduced_dims == 0 { 0 } else { kept };
+                    let invariant =
                         (from..map.shape.len()).all(|i| view.strides[i] == 0 || map.shape[i] == 1);
-                    (still, 0)
+                    (invariant, 0)
                 }
                 InstOp::Reduce(_, register) => (true, phases.first[*register] + 1),
                 InstOp::Prim(_, operands) => (
-                    operands.iter().all(|o| phases.per_row[*o]),
+                    operands.iter().all(|o| phases.row_invariant[*o]),
                     operands.iter().map(|o| phases.first[*o]).max().unwrap_or(0),
                 ),
             };
-            phases.per_row.push(per_row);
+            phases.row_invariant.push(row_invariant);
             phases.first.push(first);
         }
-        // The last walk is the last that combines or stores elements.
+        // The last pass is the last that reduces or stores elements.
         for (i, inst) in map.body.iter().enumerate() {
             if matches!(inst.op, InstOp::Reduce(..)) {
                 phases.count = phases.count.max(phases.first[i]);
@@ -57,12 +57,12 @@ impl Phases {
         phases
     }
 
-    /// Whether something is computed from what rows combine to, element by element.
-    pub fn walks_again(&self) -> bool {
+    /// Whether the loop has several passes: some element is computed from a reduction of its row.
+    pub fn is_multi_pass(&self) -> bool {
         self.count > 1
     }
 
-    /// The registers that a walk needs for what it combines and stores. What is the same in a whole row is not followed further.
+    /// The registers that a pass needs for its reductions and stores. The operands of row-invariant registers are not included.
     pub fn needed(&self, map: &Map, phase: usize) -> Vec<bool> {
         let mut needed = vec![false; map.body.len()];
         for store in map.stores.iter().filter(|store| !store.row) {
@@ -73,7 +73,7 @@ impl Phases {
                 InstOp::Reduce(_, register) if self.first[i] == phase + 1 => {
                     needed[*register] = true;
                 }
-                InstOp::Prim(_, operands) if needed[i] && !self.per_row[i] => {
+                InstOp::Prim(_, operands) if needed[i] && !self.row_invariant[i] => {
                     operands.iter().for_each(|o| needed[*o] = true);
                 }
                 InstOp::Reduce(..)

@@ -1,4 +1,4 @@
-//! Kernels as text.
+//! The textual form of kernels.
 
 use std::fmt::{self, Write};
 
@@ -13,7 +13,7 @@ impl fmt::Display for Kernels {
 }
 
 impl fmt::Display for View {
-    /// `b3` is a whole buffer, `b3[2, 4; 0, 1]` a view of that shape and those strides, `b3+8[…]` one that begins at element 8.
+    /// `b3[2, 4]` is a contiguous buffer, `b3[2, 4; 0, 1]` a view of that shape and those strides, `b3+8[…]` one that begins at element 8.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "b{}", self.buffer.0)?;
         if self.offset > 0 {
@@ -86,7 +86,7 @@ fn one(f: &mut impl Write, kernels: &Kernels, kernel: &Kernel, depth: usize) -> 
         KernelKind::Map(map) => {
             writeln!(f, "map {:?} {{", map.shape)?;
             instructions(f, map, depth + 1)?;
-            writeln!(f, "{indent}}} // {}", kernel.ended)
+            writeln!(f, "{indent}}} // {}", kernel.fusion_barrier)
         }
         KernelKind::Call {
             prim,
@@ -98,20 +98,20 @@ fn one(f: &mut impl Write, kernels: &Kernels, kernel: &Kernel, depth: usize) -> 
             let Some(map) = epilogue else {
                 return writeln!(f);
             };
-            writeln!(f, " then map {:?} {{", map.shape)?;
+            writeln!(f, " epilogue map {:?} {{", map.shape)?;
             instructions(f, map, depth + 1)?;
-            writeln!(f, "{indent}}} // {}", kernel.ended)
+            writeln!(f, "{indent}}} // {}", kernel.fusion_barrier)
         }
         KernelKind::Scan {
             length,
             reverse,
             operands,
-            body: round,
+            body: inner,
             ..
         } => {
             let reverse = if *reverse { " reverse" } else { "" };
             writeln!(f, "scan {length}{reverse}({}) {{", views(operands))?;
-            body(f, round, depth + 1)?;
+            body(f, inner, depth + 1)?;
             writeln!(f, "{indent}}}")
         }
     }
@@ -129,9 +129,9 @@ fn instructions(f: &mut impl Write, map: &Map, depth: usize) -> fmt::Result {
                 let operands: Vec<String> = operands.iter().map(|r| format!("r{r}")).collect();
                 writeln!(f, "{}({})", prim.name, operands.join(", "))?;
             }
-            InstOp::Reduce(how, register) => {
-                let row = &map.shape[map.shape.len() - map.folded..];
-                writeln!(f, "fold {row:?} {}(r{register})", how.name())?;
+            InstOp::Reduce(combine, register) => {
+                let row = &map.shape[map.shape.len() - map.reduced_dims..];
+                writeln!(f, "reduce {row:?} {}(r{register})", combine.name())?;
             }
         }
     }

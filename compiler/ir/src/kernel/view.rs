@@ -1,21 +1,21 @@
-//! A way to read a buffer.
+//! Strided views of buffers: transposes, broadcasts, slices and reshapes without a copy.
 
 use crate::kernel::BufferId;
 
-/// A tensor that lies in a buffer, perhaps with its dimensions in another order, repeated, or in part.
+/// A strided view: a tensor in a buffer, perhaps transposed, broadcast or sliced.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct View {
     /// The buffer.
     pub buffer: BufferId,
-    /// The place of the first element.
+    /// The offset of the first element.
     pub offset: usize,
     /// The dimensions.
     pub shape: Vec<usize>,
-    /// How far apart neighbours are, for each dimension; 0 where an element is repeated.
+    /// The strides in elements; 0 where an element is broadcast.
     pub strides: Vec<usize>,
 }
 
-/// The strides of a tensor that lies row after row.
+/// The strides of a row-major tensor.
 pub(crate) fn row_major(shape: &[usize]) -> Vec<usize> {
     let mut strides = vec![1; shape.len()];
     for i in (0..shape.len().saturating_sub(1)).rev() {
@@ -25,8 +25,8 @@ pub(crate) fn row_major(shape: &[usize]) -> Vec<usize> {
 }
 
 impl View {
-    /// A whole buffer.
-    pub fn whole(buffer: BufferId, shape: &[usize]) -> View {
+    /// The contiguous view of a buffer, in row-major order.
+    pub fn contiguous(buffer: BufferId, shape: &[usize]) -> View {
         View {
             buffer,
             offset: 0,
@@ -40,13 +40,13 @@ impl View {
         self.shape.iter().product()
     }
 
-    /// Whether a dimension has the same elements at all its places.
-    pub fn is_spread(&self) -> bool {
+    /// Whether some dimension is broadcast: has stride 0.
+    pub fn is_broadcast(&self) -> bool {
         let mut dims = self.shape.iter().zip(&self.strides);
         dims.any(|(size, stride)| *size > 1 && *stride == 0)
     }
 
-    /// Whether its elements lie row after row, one behind the other.
+    /// Whether the view is contiguous in row-major order.
     pub fn is_contiguous(&self) -> bool {
         if self.elements() == 0 {
             return true;
@@ -55,7 +55,7 @@ impl View {
         (0..self.shape.len()).all(|i| self.shape[i] == 1 || self.strides[i] == expected[i])
     }
 
-    /// With its dimensions in another order.
+    /// The view with its dimensions permuted.
     pub fn transposed(&self, order: &[usize]) -> View {
         let pick = |list: &[usize]| order.iter().map(|i| list[*i]).collect();
         View {
@@ -66,7 +66,7 @@ impl View {
         }
     }
 
-    /// Repeated to a shape.
+    /// The view broadcast to a shape.
     pub fn broadcast(&self, shape: &[usize]) -> View {
         let new = shape.len() - self.shape.len();
         let stride = |i: usize| match i.checked_sub(new) {
@@ -81,13 +81,13 @@ impl View {
         }
     }
 
-    /// A part.
+    /// A strided slice.
     pub fn sliced(&self, begin: &[usize], size: &[usize], stride: &[usize]) -> View {
         let empty = size.contains(&0);
         let offset: usize = begin.iter().zip(&self.strides).map(|(b, s)| b * s).sum();
         View {
             buffer: self.buffer,
-            // A part without elements may begin behind the end.
+            // An empty slice may begin past the end.
             offset: if empty {
                 self.offset
             } else {
@@ -103,7 +103,7 @@ impl View {
         }
     }
 
-    /// The same elements in another shape, where no element has to move.
+    /// The elements in another shape, where that needs no copy.
     pub fn reshaped(&self, shape: &[usize]) -> Option<View> {
         if self.is_contiguous() {
             let strides = row_major(shape);
@@ -114,32 +114,32 @@ impl View {
                 strides,
             });
         }
-        // Dimensions whose elements follow each other are one run; each run is cut anew, and dimensions of size 1 come and go anywhere.
+        // Dimensions with mergeable strides are one run; each run is split again, and dimensions of size 1 may be anywhere.
         let mut runs: Vec<(usize, usize)> = Vec::new();
         for (size, stride) in self.shape.iter().zip(&self.strides) {
             match runs.last_mut() {
                 _ if *size == 1 => {}
-                Some((whole, apart)) if *apart == size * stride => {
-                    (*whole, *apart) = (*whole * size, *stride);
+                Some((length, step)) if *step == size * stride => {
+                    (*length, *step) = (*length * size, *stride);
                 }
                 _ => runs.push((*size, *stride)),
             }
         }
         let mut strides = vec![0; shape.len()];
         let mut next = shape.iter().enumerate().rev().filter(|(_, n)| **n != 1);
-        for (whole, mut apart) in runs.into_iter().rev() {
-            let mut left = whole;
+        for (length, mut step) in runs.into_iter().rev() {
+            let mut left = length;
             while left > 1 {
                 let (i, size) = next.next()?;
                 if left % size != 0 {
                     return None;
                 }
-                strides[i] = apart;
-                (left, apart) = (left / size, apart * size);
+                strides[i] = step;
+                (left, step) = (left / size, step * size);
             }
         }
-        let cut = next.next().is_none();
-        cut.then(|| View {
+        let complete = next.next().is_none();
+        complete.then(|| View {
             buffer: self.buffer,
             offset: self.offset,
             shape: shape.to_vec(),
@@ -153,27 +153,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_and_turned_tensors_take_the_shapes_that_need_no_copy() {
-        let whole = View::whole(BufferId(0), &[2, 6, 12]);
-        let part = whole.sliced(&[0, 0, 4], &[2, 6, 4], &[1, 1, 1]);
+    fn slices_and_transposes_take_the_shapes_that_need_no_copy() {
+        let entire = View::contiguous(BufferId(0), &[2, 6, 12]);
+        let slice = entire.sliced(&[0, 0, 4], &[2, 6, 4], &[1, 1, 1]);
         let strides = |view: &View, shape: &[usize]| view.reshaped(shape).map(|v| v.strides);
-        assert_eq!(strides(&part, &[2, 6, 2, 2]), Some(vec![72, 12, 2, 1]));
-        assert_eq!(strides(&part, &[12, 4]), Some(vec![12, 1]));
-        assert_eq!(strides(&part, &[3, 1, 4, 4]), Some(vec![48, 0, 12, 1]));
-        assert_eq!(strides(&part, &[2, 24]), None);
-        let turned = whole.transposed(&[0, 2, 1]);
-        assert_eq!(strides(&turned, &[2, 3, 4, 6]), Some(vec![72, 4, 1, 12]));
-        assert_eq!(strides(&turned, &[2, 72]), None);
-        let spread = View::whole(BufferId(0), &[3, 1]).broadcast(&[3, 4]);
-        assert_eq!(strides(&spread, &[3, 2, 2]), Some(vec![1, 0, 0]));
-        assert_eq!(strides(&spread, &[12]), None);
+        assert_eq!(strides(&slice, &[2, 6, 2, 2]), Some(vec![72, 12, 2, 1]));
+        assert_eq!(strides(&slice, &[12, 4]), Some(vec![12, 1]));
+        assert_eq!(strides(&slice, &[3, 1, 4, 4]), Some(vec![48, 0, 12, 1]));
+        assert_eq!(strides(&slice, &[2, 24]), None);
+        let transposed = entire.transposed(&[0, 2, 1]);
+        assert_eq!(
+            strides(&transposed, &[2, 3, 4, 6]),
+            Some(vec![72, 4, 1, 12])
+        );
+        assert_eq!(strides(&transposed, &[2, 72]), None);
+        let broadcast = View::contiguous(BufferId(0), &[3, 1]).broadcast(&[3, 4]);
+        assert_eq!(strides(&broadcast, &[3, 2, 2]), Some(vec![1, 0, 0]));
+        assert_eq!(strides(&broadcast, &[12]), None);
     }
 
     #[test]
     fn a_reshaped_view_has_the_same_elements_in_the_same_order() {
         let elements = |view: &View| -> Vec<usize> {
             let count = view.elements();
-            let place = |i: usize| {
+            let offset = |i: usize| {
                 let mut rest = i;
                 let mut at = view.offset;
                 for (size, stride) in view.shape.iter().zip(&view.strides).rev() {
@@ -182,28 +185,28 @@ mod tests {
                 }
                 at
             };
-            (0..count).map(place).collect()
+            (0..count).map(offset).collect()
         };
-        let whole = View::whole(BufferId(0), &[4, 6, 8]);
+        let entire = View::contiguous(BufferId(0), &[4, 6, 8]);
         let views = [
-            whole.sliced(&[1, 0, 2], &[2, 6, 4], &[1, 1, 1]),
-            whole.sliced(&[0, 0, 0], &[4, 3, 8], &[1, 2, 1]),
-            whole.transposed(&[2, 0, 1]),
-            whole.transposed(&[1, 0, 2]),
-            View::whole(BufferId(0), &[4, 1, 8]).broadcast(&[4, 6, 8]),
+            entire.sliced(&[1, 0, 2], &[2, 6, 4], &[1, 1, 1]),
+            entire.sliced(&[0, 0, 0], &[4, 3, 8], &[1, 2, 1]),
+            entire.transposed(&[2, 0, 1]),
+            entire.transposed(&[1, 0, 2]),
+            View::contiguous(BufferId(0), &[4, 1, 8]).broadcast(&[4, 6, 8]),
         ];
-        let mut taken = 0;
+        let mut reshaped = 0;
         for view in &views {
             let n = view.elements();
             for a in (1..=n).filter(|a| n.is_multiple_of(*a)) {
                 for b in (1..=n / a).filter(|b| (n / a).is_multiple_of(*b)) {
                     if let Some(other) = view.reshaped(&[a, b, n / a / b]) {
                         assert_eq!(elements(view), elements(&other), "{view:?} {other:?}");
-                        taken += 1;
+                        reshaped += 1;
                     }
                 }
             }
         }
-        assert!(taken > 25, "{taken}");
+        assert!(reshaped > 25, "{reshaped}");
     }
 }

@@ -11,7 +11,7 @@ pub(crate) static PRIM: Prim = Prim {
     attrs: &[
         ("low", AttrKind::Int),
         ("high", AttrKind::Int),
-        ("what", AttrKind::Text),
+        ("what", AttrKind::String),
     ],
     infer,
     gradient: Gradient::None,
@@ -29,7 +29,7 @@ fn eval(e: &Evaluation<'_>) -> Result<Vec<Array>, EvalError> {
     match e.x(0).int().iter().find(|n| !range.contains(n)) {
         Some(n) => Err(EvalError(format!(
             "`{}`: {n} is not in {}..{}",
-            e.text("what"),
+            e.string("what"),
             range.start,
             range.end
         ))),

@@ -103,7 +103,7 @@ fn gradient<'g>(g: &Backward<'g>) -> Vec<Option<Cotangent<'g>>> {
         begin += size;
         wanted.then(|| g.dy().narrow(axis, begin - size, size).into())
     };
-    g.operands.iter().zip(&g.wants).map(piece).collect()
+    g.operands.iter().zip(&g.needs_grad).map(piece).collect()
 }
 
 fn eval(e: &Evaluation<'_>) -> Array {

@@ -25,12 +25,12 @@ pub(crate) static PRIM: Prim = Prim {
     gradient: Gradient::Each(&[
         Some(|g| {
             g.x(0)
-                .less_equal(g.rival())
+                .less_equal(g.comparand())
                 .select(g.dy(), g.x(0).like(0.0))
         }),
         Some(|g| {
             g.x(0)
-                .less_equal(g.rival())
+                .less_equal(g.comparand())
                 .select(g.x(0).like(0.0), g.dy())
         }),
     ]),

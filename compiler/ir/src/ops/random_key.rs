@@ -11,11 +11,11 @@ use crate::types::DType;
 /// The bits of the key that a site has under a seed, by [`Key::new`].
 pub(crate) static PRIM: Prim = Prim {
     name: "random_key",
-    attrs: &[("site", AttrKind::Text)],
+    attrs: &[("site", AttrKind::String)],
     infer: |call| keys::<1>(call),
     gradient: Gradient::None,
     eval: Eval::Whole(|e| {
-        let key = Key::new(number(e, 0), e.text("site"));
+        let key = Key::new(number(e, 0), e.string("site"));
         Ok(vec![arr0(key.0 as i64).into_dyn().into()])
     }),
 };

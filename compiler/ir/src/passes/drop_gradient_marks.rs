@@ -1,12 +1,12 @@
-//! Removes what matters to differentiation alone: `stop_gradient` and `straight_through`.
+//! Removes the identity nodes that only autodiff interprets: `stop_gradient` and `straight_through`.
 //!
-//! In: a graph whose gradients are made. Out: the same, with the values that these nodes pass on in their place.
+//! In: a graph whose gradients are built. Out: the same, with these nodes replaced by the operands that they pass on.
 
 use crate::build::{Builder, Value};
 use crate::graph::{Graph, Node, NodeKind};
 use crate::ops::prims;
 use crate::passes::Pass;
-use crate::passes::rebuild::{Visit, in_rounds, rebuild};
+use crate::passes::rebuild::{Visit, in_loop_bodies, rebuild};
 
 pub(super) const PASS: Pass = Pass {
     name: "drop-gradient-marks",
@@ -15,7 +15,7 @@ pub(super) const PASS: Pass = Pass {
 };
 
 fn run(graph: Graph) -> Graph {
-    rebuild(in_rounds(graph, run), &mut Marks)
+    rebuild(in_loop_bodies(graph, run), &mut Marks)
 }
 
 struct Marks;

@@ -1,14 +1,14 @@
-//! Computes what depends on constants alone.
+//! Constant folding: evaluates nodes whose operands are constants.
 //!
 //! In: a verified graph. Out: the same, with constants in place of small nodes whose operands are constants.
-//! Leaves alone: what would be larger than what it is made of, such as broadcasts, and what has no answer, such as a position
-//! out of range, which is told when it is run.
+//! Leaves alone: results larger than their operands, such as broadcasts, and what has no answer, such as an index out of
+//! range, which is reported when the program runs.
 
 use crate::build::{Builder, Value};
 use crate::graph::{Graph, Node, NodeKind, Type};
 use crate::interp::{Array, Evaluation};
 use crate::passes::Pass;
-use crate::passes::rebuild::{Visit, in_rounds, rebuild};
+use crate::passes::rebuild::{Visit, in_loop_bodies, rebuild};
 use crate::tensor::Tensor;
 
 pub(super) const PASS: Pass = Pass {
@@ -18,7 +18,7 @@ pub(super) const PASS: Pass = Pass {
 };
 
 fn run(graph: Graph) -> Graph {
-    rebuild(in_rounds(graph, run), &mut Fold)
+    rebuild(in_loop_bodies(graph, run), &mut Fold)
 }
 
 struct Fold;
@@ -35,7 +35,7 @@ impl Visit for Fold {
         };
         let known: Vec<Tensor> = operands
             .iter()
-            .map(|v| b.known(*v))
+            .map(|v| b.constant_value(*v))
             .collect::<Option<_>>()?;
         let types: Vec<Type> = known.iter().map(Tensor::ty).collect();
         let types: Vec<&Type> = types.iter().collect();
@@ -45,8 +45,8 @@ impl Visit for Fold {
             attrs,
         };
         let results = (prim.infer)(&call).ok()?;
-        let room: usize = types.iter().map(|t| t.elements()).sum();
-        if results.iter().any(|t| t.elements() > room) {
+        let operand_elements: usize = types.iter().map(|t| t.elements()).sum();
+        if results.iter().any(|t| t.elements() > operand_elements) {
             return None;
         }
         let arrays: Vec<Array> = known.iter().map(Array::of).collect();

@@ -1,6 +1,6 @@
-//! Computes the same thing once (CSE).
+//! Common-subexpression elimination (CSE) by value numbering.
 //!
-//! In: a verified graph. Out: the same, with one node for all that do the same to the same operands.
+//! In: a verified graph. Out: the same, with one node for all that apply the same operation to the same operands.
 //! Leaves alone: inputs and reads, which differ by name, and large constants.
 
 use std::collections::HashMap;
@@ -9,7 +9,7 @@ use std::fmt::Write;
 use crate::build::{Builder, Value};
 use crate::graph::{Graph, Node, NodeKind, ValueId};
 use crate::passes::Pass;
-use crate::passes::rebuild::{Visit, in_rounds, rebuild};
+use crate::passes::rebuild::{Visit, in_loop_bodies, rebuild};
 
 pub(super) const PASS: Pass = Pass {
     name: "merge-duplicates",
@@ -17,11 +17,11 @@ pub(super) const PASS: Pass = Pass {
     run,
 };
 
-/// Larger constants are not compared.
-const LARGE: usize = 4096;
+/// Larger constants, in elements, are not compared.
+const MAX_COMPARED_ELEMENTS: usize = 4096;
 
 fn run(graph: Graph) -> Graph {
-    rebuild(in_rounds(graph, run), &mut Merge::default())
+    rebuild(in_loop_bodies(graph, run), &mut Merge::default())
 }
 
 #[derive(Default)]
@@ -37,9 +37,11 @@ impl Visit for Merge {
         operands: &[Value<'g>],
     ) -> Option<Vec<Value<'g>>> {
         let mut key = String::new();
-        let written = match &node.kind {
+        let formatted = match &node.kind {
             NodeKind::Input(_) | NodeKind::Read(_) => return None,
-            NodeKind::Const(tensor) if tensor.ty().elements() > LARGE => return None,
+            NodeKind::Const(tensor) if tensor.ty().elements() > MAX_COMPARED_ELEMENTS => {
+                return None;
+            }
             NodeKind::Const(tensor) => write!(key, "const {tensor} : {}", tensor.ty()),
             NodeKind::Prim(prim, attrs) => write!(key, "{} {attrs:?}", prim.name),
             NodeKind::Scan(scan) => {
@@ -50,14 +52,14 @@ impl Visit for Merge {
                 )
             }
         };
-        written.expect("a string takes all that is written");
+        formatted.expect("a string takes all that is written");
         for operand in operands {
             write!(key, " %{}", operand.id().0).expect("a string takes all that is written");
         }
         if let Some(ids) = self.seen.get(&key) {
             return Some(ids.iter().map(|id| b.value(*id)).collect());
         }
-        let results = b.copy_again(node, operands);
+        let results = b.clone_node(node, operands);
         self.seen
             .insert(key, results.iter().map(|v| v.id()).collect());
         Some(results)

@@ -1,4 +1,4 @@
-//! Simplification of a graph that will not be differentiated any more: graph to graph, one file for each pass.
+//! Optimization passes, graph to graph, one file each; they run after autodiff.
 //!
 //! No pass changes a result beyond rounding: not-a-numbers, infinities and signed zeros stay where they are. Each can be
 //! switched off by its name.
@@ -22,18 +22,18 @@ pub struct Pass {
     pub name: &'static str,
     /// What it does, in one sentence.
     pub doc: &'static str,
-    /// Does it, to the graph and to the rounds of its loops.
+    /// Runs it on the graph and on the bodies of its loops.
     pub run: fn(Graph) -> Graph,
 }
 
 /// All passes, in the order in which they run.
 pub const PASSES: &[Pass] = &[
-    drop_gradient_marks::PASS, // first: what it leaves is transparent to every rule below
-    fold_constants::PASS,      // feeds the rules of algebra
+    drop_gradient_marks::PASS, // first: exposes the operands to every rewrite below
+    fold_constants::PASS,      // feeds the algebraic rewrites
     simplify_algebra::PASS,    // looks for folded zeros and ones
-    split_sums::PASS,          // computes some things once more, in another shape
+    split_sums::PASS,          // duplicates elementwise nodes in another shape
     merge_duplicates::PASS,    // all above make nodes equal
-    drop_dead_nodes::PASS,     // all above leave orphans
+    drop_dead_nodes::PASS,     // all above leave dead code
 ];
 
 /// The pass of that name.
@@ -45,7 +45,7 @@ pub fn find(name: &str) -> Option<&'static Pass> {
 ///
 /// # Panics
 ///
-/// In debug builds, when a pass breaks a rule of graphs; the message names it.
+/// In debug builds, when a pass breaks an invariant of graphs; the message names it.
 ///
 /// ```
 /// use trainspec_ir::{DType, build::Builder, graph::Type, passes};
@@ -61,10 +61,10 @@ pub fn run(graph: Graph, disabled: &BTreeSet<String>) -> Graph {
     for pass in PASSES.iter().filter(|p| !disabled.contains(p.name)) {
         graph = (pass.run)(graph);
         if cfg!(debug_assertions)
-            && let Err(broken) = verify(&graph)
+            && let Err(error) = verify(&graph)
         {
             panic!(
-                "the pass `{}` breaks the graph: {broken}\n{graph}",
+                "the pass `{}` breaks the graph: {error}\n{graph}",
                 pass.name
             );
         }

@@ -1,9 +1,9 @@
-//! Making a graph anew, node by node.
+//! Rewriting: rebuilds a graph node by node, with a visitor that replaces nodes.
 
 use crate::build::{Builder, Value};
 use crate::graph::{Graph, Node, NodeKind};
 
-/// What becomes of a node: the values that stand for its results, or `None` to copy it.
+/// A rewrite: the values that replace the results of a node, or `None` to copy the node.
 pub(super) trait Visit {
     fn visit<'g>(
         &mut self,
@@ -13,7 +13,7 @@ pub(super) trait Visit {
     ) -> Option<Vec<Value<'g>>>;
 }
 
-/// The same graph with each node replaced as `visit` says. Rounds of loops are not entered.
+/// Rebuilds a graph with each node replaced as `visit` says. Loop bodies are not entered.
 pub(super) fn rebuild(graph: Graph, visit: &mut impl Visit) -> Graph {
     let b = Builder::new(&graph.name);
     b.adopt_state(&graph.state);
@@ -21,7 +21,7 @@ pub(super) fn rebuild(graph: Graph, visit: &mut impl Visit) -> Graph {
     for node in &graph.nodes {
         b.at(node.span);
         let operand = |v: &crate::graph::ValueId| {
-            values[v.index()].expect("values are made before they are used")
+            values[v.index()].expect("values are defined before they are used")
         };
         let operands: Vec<Value<'_>> = node.operands.iter().map(operand).collect();
         let results = visit.visit(&b, node, &operands).unwrap_or_else(|| {
@@ -33,7 +33,7 @@ pub(super) fn rebuild(graph: Graph, visit: &mut impl Visit) -> Graph {
             values[id.index()] = Some(value);
         }
     }
-    let value = |v: crate::graph::ValueId| values[v.index()].expect("results are made");
+    let value = |v: crate::graph::ValueId| values[v.index()].expect("results are defined");
     for write in &graph.writes {
         b.at(write.span);
         b.write(&graph.state[write.state.index()].name, value(write.value));
@@ -44,8 +44,8 @@ pub(super) fn rebuild(graph: Graph, visit: &mut impl Visit) -> Graph {
     b.finish()
 }
 
-/// Does the same to the rounds of all loops, innermost first.
-pub(super) fn in_rounds(mut graph: Graph, run: fn(Graph) -> Graph) -> Graph {
+/// Runs a pass on the bodies of all loops, innermost first.
+pub(super) fn in_loop_bodies(mut graph: Graph, run: fn(Graph) -> Graph) -> Graph {
     for node in &mut graph.nodes {
         if let NodeKind::Scan(scan) = &mut node.kind {
             scan.body = run(std::mem::take(&mut scan.body));

@@ -1,6 +1,6 @@
-//! Replaces nodes by simpler ones that give the same bits.
+//! Algebraic simplification (peephole): replaces nodes by simpler ones that give the same bits.
 //!
-//! In: a verified graph. Out: the same, without steps that change nothing: `x * 1`, `x - 0`, a transpose undone by the next.
+//! In: a verified graph. Out: the same, without identity operations: `x * 1`, `x - 0`, a transpose that the next one inverts.
 //! Leaves alone: what would lose a not-a-number, an infinity or a signed zero. `x + 0` stays (it turns -0 into 0), and so do
 //! `x * 0` and `x - x` of floats.
 
@@ -8,7 +8,7 @@ use crate::build::{Builder, Value};
 use crate::graph::{Attr, Graph, Node, NodeKind, Prim};
 use crate::ops::prims;
 use crate::passes::Pass;
-use crate::passes::rebuild::{Visit, in_rounds, rebuild};
+use crate::passes::rebuild::{Visit, in_loop_bodies, rebuild};
 
 pub(super) const PASS: Pass = Pass {
     name: "simplify-algebra",
@@ -17,7 +17,7 @@ pub(super) const PASS: Pass = Pass {
 };
 
 fn run(graph: Graph) -> Graph {
-    rebuild(in_rounds(graph, run), &mut Simplify)
+    rebuild(in_loop_bodies(graph, run), &mut Simplify)
 }
 
 struct Simplify;
@@ -52,8 +52,8 @@ fn unary<'g>(
         Attr::Sizes(sizes) => sizes.clone(),
         other => panic!("`{}` has no sizes: {other:?}", prim.name),
     };
-    // What the operand is made of, where the same primitive made it.
-    let inner = || b.made_by(x, prim);
+    // The operands and attributes of the operand's node, where it is the same primitive.
+    let inner = || b.defined_by(x, prim);
     if *prim == prims::NEGATIVE || *prim == prims::LOGICAL_NOT {
         return inner().map(|(operands, _)| operands[0]);
     }
@@ -78,8 +78,8 @@ fn unary<'g>(
         let Attr::Sizes(first) = &first[0] else {
             return None;
         };
-        let both: Vec<usize> = order.iter().map(|i| first[*i]).collect();
-        return Some(operands[0].transpose(&both));
+        let composed: Vec<usize> = order.iter().map(|i| first[*i]).collect();
+        return Some(operands[0].transpose(&composed));
     }
     if *prim == prims::REVERSE {
         if shape(0).is_empty() {
@@ -107,7 +107,7 @@ fn binary<'g>(
     x: Value<'g>,
     y: Value<'g>,
 ) -> Option<Value<'g>> {
-    let is = |v: Value<'g>, wanted: f64| b.splat(v).is_some_and(|s| s == wanted);
+    let is = |v: Value<'g>, x: f64| b.splat(v).is_some_and(|s| s == x);
     let is_int = x.dtype().is_int();
     let negative_zero = |v: Value<'g>| b.splat(v).is_some_and(|s| s == 0.0 && s.is_sign_negative());
     let positive_zero = |v: Value<'g>| b.splat(v).is_some_and(|s| s == 0.0 && s.is_sign_positive());
@@ -154,7 +154,7 @@ fn select<'g>(
     y: Value<'g>,
 ) -> Option<Value<'g>> {
     match b.splat(condition) {
-        Some(truth) => Some(if truth != 0.0 { x } else { y }),
+        Some(splat) => Some(if splat != 0.0 { x } else { y }),
         None => (x.id() == y.id()).then_some(x),
     }
 }

@@ -1,4 +1,4 @@
-//! What a kernel costs: bytes that it moves and floating point operations.
+//! The cost model of kernels: memory traffic in bytes and floating-point operations (FLOPs), as in a roofline.
 //!
 //! In: a kernel. Out: counts that follow from its shapes alone. Leaves alone: caches, and how long an operation takes: an
 //! exponential counts one, as an addition does.
@@ -10,19 +10,19 @@ use crate::graph::{Attr, Eval, Prim};
 use crate::kernel::{BufferId, InstOp, Kernel, KernelKind, Kernels, Map, Phases, View};
 use crate::ops::prims;
 
-/// What is moved and computed.
+/// Memory traffic and arithmetic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Cost {
     /// Bytes read, each element once however often a kernel uses it.
     pub read: u64,
     /// Bytes written.
     pub written: u64,
-    /// Operations on floats; a product that is added to a sum counts two.
+    /// Floating-point operations; a multiply-add counts two.
     pub flops: u64,
 }
 
 impl Cost {
-    /// What a kernel costs.
+    /// The cost of a kernel.
     pub fn of(kernels: &Kernels, kernel: &Kernel) -> Cost {
         let written = kernel.outputs.iter().map(|b| size(kernels, *b)).sum();
         match &kernel.kind {
@@ -37,23 +37,23 @@ impl Cost {
                 operands,
                 epilogue,
             } => {
-                let made = if epilogue.is_some() {
+                let call_outputs = if epilogue.is_some() {
                     1
                 } else {
                     kernel.outputs.len()
                 };
-                let results = kernel.outputs[..made].iter().map(|b| {
+                let results = kernel.outputs[..call_outputs].iter().map(|b| {
                     let ty = &kernels.buffers[b.index()].ty;
                     ty.elements() as u64
                 });
-                let flops = of_routine(prim, attrs, operands, results.sum());
-                let riding = epilogue.as_ref().map_or(0, |map| of_loop(map));
-                let flops = flops.saturating_add(riding);
-                // Rows that nobody asks for are not read.
+                let flops = of_call(prim, attrs, operands, results.sum());
+                let epilogue_flops = epilogue.as_ref().map_or(0, |map| of_loop(map));
+                let flops = flops.saturating_add(epilogue_flops);
+                // Only the rows at the indices are read.
                 let read = if **prim == prims::TAKE {
                     written + touched(kernels, operands[1..].iter())
                 } else {
-                    // What is read of the product is at hand.
+                    // What the epilogue reads of the product is in cache.
                     let others = kernel
                         .inputs()
                         .filter(|v| !kernel.outputs.contains(&v.buffer));
@@ -69,7 +69,7 @@ impl Cost {
         }
     }
 
-    /// What all kernels cost together.
+    /// The cost of all kernels together.
     pub fn of_all(kernels: &Kernels) -> Cost {
         let each = kernels.kernels.iter().map(|k| Cost::of(kernels, k));
         each.fold(Cost::default(), Cost::add)
@@ -112,12 +112,12 @@ fn size(kernels: &Kernels, buffer: BufferId) -> u64 {
     ty.elements() as u64 * ty.dtype.bytes() as u64
 }
 
-/// The bytes under some views; of one buffer never more than it has.
+/// The bytes that views cover; of one buffer never more than it has.
 fn touched<'a>(kernels: &Kernels, views: impl Iterator<Item = &'a View>) -> u64 {
     let mut buffers: BTreeMap<BufferId, u64> = BTreeMap::new();
     for view in views {
-        let different = view.shape.iter().zip(&view.strides);
-        let elements: u64 = different
+        let distinct = view.shape.iter().zip(&view.strides);
+        let elements: u64 = distinct
             .map(|(n, stride)| if *stride == 0 { 1.min(*n) } else { *n } as u64)
             .product();
         let bytes = kernels.buffers[view.buffer.index()].ty.dtype.bytes() as u64;
@@ -141,9 +141,11 @@ fn of_loop(map: &Map) -> u64 {
         InstOp::Load(_) | InstOp::Const(_) | InstOp::Int(_) => false,
     };
     let phases = Phases::of(map);
-    let rows: usize = map.shape[..map.shape.len() - map.folded].iter().product();
+    let rows: usize = map.shape[..map.shape.len() - map.reduced_dims]
+        .iter()
+        .product();
     let elements: usize = map.shape.iter().product();
-    let times = |i: usize| match (&map.body[i].op, phases.per_row[i]) {
+    let times = |i: usize| match (&map.body[i].op, phases.row_invariant[i]) {
         (InstOp::Prim(..), true) => rows,
         _ => elements,
     };
@@ -151,17 +153,17 @@ fn of_loop(map: &Map) -> u64 {
     counted.fold(0, |sum, (i, _)| sum.saturating_add(times(i) as u64))
 }
 
-fn of_routine(prim: &'static Prim, attrs: &[Attr], operands: &[View], results: u64) -> u64 {
+fn of_call(prim: &'static Prim, attrs: &[Attr], operands: &[View], results: u64) -> u64 {
     let elements = |i: usize| operands.get(i).map_or(0, |v| v.elements() as u64);
     let attr = |name: &str| {
-        let place = prim.attrs.iter().position(|(n, _)| *n == name);
-        place.and_then(|i| attrs.get(i))
+        let index = prim.attrs.iter().position(|(n, _)| *n == name);
+        index.and_then(|i| attrs.get(i))
     };
     let window = || match attr("ksize") {
         Some(Attr::Sizes(sizes)) => sizes.iter().product::<usize>() as u64,
         _ => 1,
     };
-    // The products of one element of a convolution's result: the filters of one channel.
+    // The multiply-adds of one element of a convolution's result: the filter taps of one channel.
     let taps = |filters: &[usize]| filters.iter().take(3).product::<usize>() as u64;
     let shape = || match attr("shape") {
         Some(Attr::Sizes(sizes)) => sizes.as_slice(),
@@ -170,10 +172,10 @@ fn of_routine(prim: &'static Prim, attrs: &[Attr], operands: &[View], results: u
     match prim.name {
         "matmul" => {
             let a = &operands[0].shape;
-            let flipped = matches!(attr("transpose_a"), Some(Attr::Flag(true)));
-            let summed = a.len().checked_sub(if flipped { 2 } else { 1 });
-            let summed = summed.map_or(1, |i| a[i] as u64);
-            results.saturating_mul(2 * summed)
+            let transposed = matches!(attr("transpose_a"), Some(Attr::Flag(true)));
+            let k = a.len().checked_sub(if transposed { 2 } else { 1 });
+            let k = k.map_or(1, |i| a[i] as u64);
+            results.saturating_mul(2 * k)
         }
         "conv2d" => results.saturating_mul(2 * taps(&operands[1].shape)),
         "conv2d_filter_grad" => elements(1).saturating_mul(2 * taps(shape())),
@@ -185,7 +187,7 @@ fn of_routine(prim: &'static Prim, attrs: &[Attr], operands: &[View], results: u
         "scatter_add" => elements(2),
         "unsorted_segment_max" | "unsorted_segment_min" | "unsorted_segment_prod" => elements(0),
         "polygamma" => results,
-        // Each of the vectors is made free of all before it.
+        // QR by Householder reflections: about two operations for each element and vector.
         "orthogonalize" => {
             let vectors = operands[0].shape.iter().min().copied().unwrap_or(1) as u64;
             elements(0).saturating_mul(2 * vectors)

@@ -1,4 +1,4 @@
-//! Which new values of state can be written where the old ones are.
+//! In-place update of state: new values that may alias the state that they replace (buffer donation).
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -6,8 +6,8 @@ use crate::graph::{Attr, StateId};
 use crate::kernel::{BufferId, Kernel, KernelKind, Kernels, Origin, Phases, View};
 use crate::ops::prims;
 
-/// Routines that have an answer for all operands of their types.
-const NEVER_FAIL: [&crate::graph::Prim; 18] = [
+/// Library calls that are total: they cannot fail at run time.
+const INFALLIBLE_PRIMS: [&crate::graph::Prim; 18] = [
     &prims::MATMUL,
     &prims::CONV2D,
     &prims::CONV2D_INPUT_GRAD,
@@ -28,49 +28,52 @@ const NEVER_FAIL: [&crate::graph::Prim; 18] = [
     &prims::PUT_ROWS,
 ];
 
-/// New values of state that can be written where the old ones are.
+/// The buffers of new state that can alias the old state.
 ///
-/// The kernel that makes one must be a loop that reads the old value element by element or not at all, or put rows into the old
-/// value; nothing may need the old value after it or beside it; and nothing after it may fail, so that a failed run leaves the state as
-/// it was.
+/// The kernel that writes one must be a loop that reads the old value elementwise or not at all, or scatter rows into the old value; it
+/// must be the last use of the old value, which no other kernel of its wave may read; and no kernel after it may fail, so that a failed run
+/// leaves the state as it was.
 pub(super) fn find(
     kernels: &Kernels,
     waves: &[usize],
-    last: &[usize],
+    last_use: &[usize],
     readers: &HashMap<(usize, BufferId), usize>,
 ) -> Vec<(BufferId, StateId)> {
-    let sums = sums(kernels);
-    let fails = kernels.kernels.iter().rposition(|k| may_fail(&sums, k));
+    let deduplicated = deduplicated_indices(kernels);
+    let fails = kernels
+        .kernels
+        .iter()
+        .rposition(|k| may_fail(&deduplicated, k));
     let safe = fails.map_or(0, |i| i + 1);
-    let mut homes: BTreeMap<StateId, BufferId> = BTreeMap::new();
+    let mut old_buffers: BTreeMap<StateId, BufferId> = BTreeMap::new();
     for (i, buffer) in kernels.buffers.iter().enumerate() {
         if let Origin::State(state) = buffer.origin {
-            homes.entry(state).or_insert(BufferId(i as u32));
+            old_buffers.entry(state).or_insert(BufferId(i as u32));
         }
     }
-    let mut makers: BTreeMap<BufferId, usize> = BTreeMap::new();
-    for (place, kernel) in kernels.kernels.iter().enumerate().skip(safe) {
+    let mut producers: BTreeMap<BufferId, usize> = BTreeMap::new();
+    for (index, kernel) in kernels.kernels.iter().enumerate().skip(safe) {
         kernel.outputs.iter().for_each(|b| {
-            makers.insert(*b, place);
+            producers.insert(*b, index);
         });
     }
-    let mut found = Vec::new();
+    let mut aliases = Vec::new();
     for (state, view) in &kernels.writes {
-        let Some(place) = makers.get(&view.buffer).copied() else {
+        let Some(index) = producers.get(&view.buffer).copied() else {
             continue;
         };
-        let old = homes.get(state).copied();
-        let whole = *view == View::whole(view.buffer, &view.shape);
-        let gone = old.is_none_or(|old| {
-            let own = kernels.kernels[place].inputs().any(|v| v.buffer == old);
-            let beside = readers.get(&(waves[place], old)).copied().unwrap_or(0);
-            last[old.index()] <= place && beside == usize::from(own)
+        let old = old_buffers.get(state).copied();
+        let entire = *view == View::contiguous(view.buffer, &view.shape);
+        let dead = old.is_none_or(|old| {
+            let own = kernels.kernels[index].inputs().any(|v| v.buffer == old);
+            let concurrent = readers.get(&(waves[index], old)).copied().unwrap_or(0);
+            last_use[old.index()] <= index && concurrent == usize::from(own)
         });
-        if whole && gone && replaces(&kernels.kernels[place], old, view) {
-            found.push((view.buffer, *state));
+        if entire && dead && can_alias(&kernels.kernels[index], old, view) {
+            aliases.push((view.buffer, *state));
         }
     }
-    found
+    aliases
 }
 
 /// How many kernels of a wave read a buffer.
@@ -85,50 +88,50 @@ pub(super) fn readers(kernels: &Kernels, waves: &[usize]) -> HashMap<(usize, Buf
     readers
 }
 
-/// Whether a kernel may write a value where the old one lies.
-fn replaces(kernel: &Kernel, old: Option<BufferId>, new: &View) -> bool {
+/// Whether an output of a kernel may alias the old value.
+fn can_alias(kernel: &Kernel, old: Option<BufferId>, new: &View) -> bool {
     match &kernel.kind {
-        // A second walk over a row must find what the first one found.
+        // A second pass over a row must load what the first one loaded.
         KernelKind::Map(map) => {
             let mut reads = map.loads.iter().filter(|load| Some(load.buffer) == old);
-            !Phases::of(map).walks_again()
-                && reads.all(|load| *load == View::whole(load.buffer, &map.shape))
+            !Phases::of(map).is_multi_pass()
+                && reads.all(|load| *load == View::contiguous(load.buffer, &map.shape))
         }
         KernelKind::Call { prim, operands, .. } if **prim == prims::PUT_ROWS => {
             let [x, rest @ ..] = operands.as_slice() else {
                 return false;
             };
             Some(x.buffer) == old
-                && *x == View::whole(x.buffer, &new.shape)
+                && *x == View::contiguous(x.buffer, &new.shape)
                 && rest.iter().all(|v| Some(v.buffer) != old)
         }
         KernelKind::Call { .. } | KernelKind::Scan { .. } => false,
     }
 }
 
-/// Positions that `sum_rows` made, and what they are below.
-fn sums(kernels: &Kernels) -> HashMap<BufferId, usize> {
-    let positions = |k: &Kernel| match &k.kind {
+/// The deduplicated indices that `sum_rows` computes, and their exclusive upper bound.
+fn deduplicated_indices(kernels: &Kernels) -> HashMap<BufferId, usize> {
+    let indices = |k: &Kernel| match &k.kind {
         KernelKind::Call { prim, attrs, .. } if **prim == prims::SUM_ROWS => match attrs[0] {
             Attr::Size(length) => Some((k.outputs[0], length)),
             _ => None,
         },
         _ => None,
     };
-    kernels.kernels.iter().filter_map(positions).collect()
+    kernels.kernels.iter().filter_map(indices).collect()
 }
 
-/// Whether there are operands for which a kernel has no answer.
-fn may_fail(sums: &HashMap<BufferId, usize>, kernel: &Kernel) -> bool {
+/// Whether a kernel may fail at run time.
+fn may_fail(deduplicated: &HashMap<BufferId, usize>, kernel: &Kernel) -> bool {
     match &kernel.kind {
         KernelKind::Map(_) => false,
         KernelKind::Call { prim, operands, .. } if **prim == prims::TAKE => {
-            // Positions that were checked when rows were summed are in range.
+            // Deduplicated indices were checked by `sum_rows`.
             let rows = operands[0].shape.first();
-            let below = sums.get(&operands[1].buffer);
-            below.zip(rows).is_none_or(|(below, rows)| below > rows)
+            let bound = deduplicated.get(&operands[1].buffer);
+            bound.zip(rows).is_none_or(|(bound, rows)| bound > rows)
         }
-        KernelKind::Call { prim, .. } => !NEVER_FAIL.contains(prim),
+        KernelKind::Call { prim, .. } => !INFALLIBLE_PRIMS.contains(prim),
         KernelKind::Scan { .. } => true,
     }
 }
@@ -141,9 +144,9 @@ mod tests {
     use crate::plan::{Allocation, plan};
     use crate::types::DType;
 
-    /// A loop that runs beside another must not write what the other reads.
+    /// A loop must not write in place what another loop of its wave reads.
     #[test]
-    fn what_is_read_beside_is_not_written_in_place() {
+    fn state_read_in_the_same_wave_is_not_updated_in_place() {
         let b = Builder::new("step");
         let s = b.read("s", &Type::new(DType::F32, &[64]));
         b.result("y", s.reshape(&[8, 8]).transpose(&[1, 0]) + 1.0);

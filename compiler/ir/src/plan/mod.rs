@@ -1,8 +1,8 @@
-//! Kernels to a program: where each buffer lies.
+//! Memory planning, kernels to a program: the static allocation of each buffer.
 //!
-//! In: kernels in order. Out: the same with a place for each buffer. Kernels that do not need each other run in one wave. Buffers that
-//! kernels make share one arena: two of them lie in the same place when no wave needs both, or when one is made of the other, element by
-//! element.
+//! In: kernels in order. Out: the same with an allocation for each buffer. Independent kernels run in one wave. Temporaries share one
+//! arena, allocated first fit by live range: two of them overlap when no wave needs both, or when one is computed in place of the other,
+//! element by element.
 
 mod cost;
 mod in_place;
@@ -15,39 +15,39 @@ use std::fmt;
 
 use crate::kernel::{BufferId, KernelKind, Kernels, Origin};
 
-/// Kernels with places for their buffers.
+/// Kernels with allocations for their buffers.
 #[derive(Debug, Clone)]
 pub struct Program {
     /// The kernels.
     pub kernels: Kernels,
     /// The wave that each kernel runs in, counted from 0; kernels of one wave can run at once.
     pub waves: Vec<usize>,
-    /// The place of each buffer.
+    /// The allocation of each buffer.
     pub allocations: Vec<Allocation>,
-    /// How large the arena is, in bytes.
+    /// The size of the arena, in bytes.
     pub arena: usize,
 }
 
-/// Where a buffer lies.
+/// Where a buffer is allocated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Allocation {
-    /// With the caller, as so many-th input.
+    /// By the caller: the index of the input.
     Input(usize),
-    /// With the constants, as so many-th.
+    /// With the constants: the index among them.
     Const(usize),
-    /// With the state.
+    /// With the state: the index among it.
     State(usize),
-    /// In the arena, from this byte on.
+    /// In the arena, at this byte offset.
     Arena(usize),
 }
 
-/// Every buffer begins at a multiple of this.
+/// The alignment of buffers, in bytes: a cache line.
 pub const ALIGNMENT: usize = 64;
 
-/// Finds places for all buffers.
+/// Allocates all buffers.
 pub fn plan(kernels: Kernels) -> Program {
     let waves = waves::of(&kernels);
-    let last = last_uses(&kernels);
+    let last_use = last_uses(&kernels);
     let (mut inputs, mut constants) = (0, 0);
     let mut allocations = Vec::with_capacity(kernels.buffers.len());
     for buffer in &kernels.buffers {
@@ -66,40 +66,40 @@ pub fn plan(kernels: Kernels) -> Program {
         });
     }
     let readers = in_place::readers(&kernels, &waves);
-    for (buffer, state) in in_place::find(&kernels, &waves, &last, &readers) {
+    for (buffer, state) in in_place::find(&kernels, &waves, &last_use, &readers) {
         allocations[buffer.index()] = Allocation::State(state.index());
     }
     let liveness = reuse::Liveness {
         kernels: &kernels,
         waves: &waves,
-        last: &last,
+        last_use: &last_use,
         readers: &readers,
     };
-    // What is in use: from, to, the last wave that needs it; sorted by place.
-    let mut used: Vec<(usize, usize, usize)> = Vec::new();
+    // The live allocations: begin, end, the last wave that uses it; sorted by offset.
+    let mut live: Vec<(usize, usize, usize)> = Vec::new();
     let mut arena = 0;
     for (now, kernel) in kernels.kernels.iter().enumerate() {
-        // What is read last by the wave itself must not be overwritten by it.
-        used.retain(|(_, _, last)| *last >= waves[now]);
-        for (buffer, host) in kernel.outputs.iter().zip(liveness.reusable(now)) {
+        // A buffer whose last use is in this wave must not be overwritten by the wave.
+        live.retain(|(_, _, last)| *last >= waves[now]);
+        for (buffer, reused) in kernel.outputs.iter().zip(liveness.reusable(now)) {
             if matches!(allocations[buffer.index()], Allocation::State(_)) {
                 continue;
             }
-            let until = waves.get(last[buffer.index()]).copied();
+            let until = waves.get(last_use[buffer.index()]).copied();
             let until = until.unwrap_or(usize::MAX);
-            let host = host.and_then(|host| match allocations[host.index()] {
-                Allocation::Arena(from) => used.iter_mut().find(|(start, _, _)| *start == from),
+            let reused = reused.and_then(|reused| match allocations[reused.index()] {
+                Allocation::Arena(from) => live.iter_mut().find(|(start, _, _)| *start == from),
                 Allocation::Input(_) | Allocation::Const(_) | Allocation::State(_) => None,
             });
-            if let Some((from, _, last)) = host {
+            if let Some((from, _, last)) = reused {
                 *last = until;
                 allocations[buffer.index()] = Allocation::Arena(*from);
                 continue;
             }
             let size = aligned_size(&kernels, *buffer);
-            let from = first_fit(&used, size);
-            let at = used.partition_point(|(start, _, _)| *start < from);
-            used.insert(at, (from, from + size, until));
+            let from = first_fit(&live, size);
+            let at = live.partition_point(|(start, _, _)| *start < from);
+            live.insert(at, (from, from + size, until));
             arena = arena.max(from + size);
             allocations[buffer.index()] = Allocation::Arena(from);
         }
@@ -112,10 +112,10 @@ pub fn plan(kernels: Kernels) -> Program {
     }
 }
 
-/// The first place where so many bytes are free.
-fn first_fit(used: &[(usize, usize, usize)], size: usize) -> usize {
+/// First fit: the lowest offset where `size` bytes are free.
+fn first_fit(live: &[(usize, usize, usize)], size: usize) -> usize {
     let mut from = 0;
-    for (start, end, _) in used {
+    for (start, end, _) in live {
         if start.saturating_sub(from) >= size && *start >= from {
             break;
         }
@@ -124,8 +124,8 @@ fn first_fit(used: &[(usize, usize, usize)], size: usize) -> usize {
     from
 }
 
-/// The bytes of a buffer, rounded up. Large ones get an odd number of cache lines, because streams whose starts differ by a power
-/// of two get in each other's way.
+/// The bytes of a buffer, rounded up to the alignment. Large ones get an odd number of cache lines, because streams whose starts differ
+/// by a power of two conflict in the cache sets.
 fn aligned_size(kernels: &Kernels, buffer: BufferId) -> usize {
     let ty = &kernels.buffers[buffer.index()].ty;
     let lines = (ty.elements() * ty.dtype.bytes())
@@ -138,23 +138,23 @@ fn aligned_size(kernels: &Kernels, buffer: BufferId) -> usize {
     }
 }
 
-/// The last kernel that needs each buffer; one past the end for what is fetched or written.
+/// The last use of each buffer, as the index of a kernel; one past the end for results and state writes.
 fn last_uses(kernels: &Kernels) -> Vec<usize> {
     let mut last = vec![0; kernels.buffers.len()];
     for (now, kernel) in kernels.kernels.iter().enumerate() {
-        let made = kernel.outputs.iter().copied();
+        let outputs = kernel.outputs.iter().copied();
         kernel
             .inputs()
             .map(|v| v.buffer)
-            .chain(made)
+            .chain(outputs)
             .for_each(|b| last[b.index()] = now);
     }
-    let ends = kernels
+    let live_out = kernels
         .results
         .iter()
         .map(|(_, v)| v)
         .chain(kernels.writes.iter().map(|(_, v)| v));
-    ends.for_each(|v| last[v.buffer.index()] = kernels.kernels.len());
+    live_out.for_each(|v| last[v.buffer.index()] = kernels.kernels.len());
     last
 }
 
@@ -182,14 +182,14 @@ impl fmt::Display for Program {
                     epilogue: Some(map),
                     ..
                 } => format!(
-                    "call {} then map {:?} of {} steps",
+                    "call {} epilogue map {:?} of {} steps",
                     prim.name,
                     map.shape,
                     map.body.len()
                 ),
                 KernelKind::Scan { length, .. } => format!("scan {length}"),
             };
-            let made: Vec<String> = kernel
+            let outputs: Vec<String> = kernel
                 .outputs
                 .iter()
                 .map(|b| match self.allocations[b.index()] {
@@ -207,16 +207,16 @@ impl fmt::Display for Program {
                 })
                 .collect();
             let cost = Cost::of(&self.kernels, kernel);
-            let beside = match i > 0 && self.waves[i] == self.waves[i - 1] {
+            let parallel = match i > 0 && self.waves[i] == self.waves[i - 1] {
                 true => '|',
                 false => ' ',
             };
             writeln!(
                 f,
-                "{i:4}{beside}  {name}  moves {} bytes for {} FLOPs  makes {}",
+                "{i:4}{parallel}  {name}  moves {} bytes for {} FLOPs  outputs {}",
                 cost.bytes(),
                 cost.flops,
-                made.join("; ")
+                outputs.join("; ")
             )?;
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! Types, constants and attributes in the text of a graph.
+//! Parsing of literals in the textual form of a graph: types, constants and attributes.
 
 use half::{bf16, f16};
 
@@ -6,18 +6,18 @@ use crate::graph::{Attr, AttrKind, Prim, Type};
 use crate::size::MAX_ELEMENTS;
 use crate::tensor::{Element, Tensor};
 use crate::text::parse::Parser;
-use crate::text::scanner::{Wrong, short};
+use crate::text::scanner::{ErrorAt, truncated};
 use crate::types::DType;
 
-/// The elements of a constant, whose type comes behind them.
+/// The elements of a constant, whose type comes after them.
 pub(super) struct Elements<'t> {
     at: usize,
     form: Form,
-    /// Where each stands, and what it is.
-    texts: Vec<(usize, &'t str)>,
+    /// The byte offset and the text of each literal.
+    literals: Vec<(usize, &'t str)>,
 }
 
-/// How a constant is written.
+/// The syntax of a constant.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
     /// `1.5`, without dimensions.
@@ -30,17 +30,17 @@ enum Form {
 
 impl<'t> Parser<'t> {
     /// `f32[2, 3]`.
-    pub(super) fn ty(&mut self) -> Result<Type, Wrong> {
+    pub(super) fn ty(&mut self) -> Result<Type, ErrorAt> {
         let at = self.scanner.at();
         let word = self.scanner.word("a type")?;
         let dtype = match DType::from_name(word) {
             Some(DType::String) => {
-                return Err(Wrong::new(at, "a graph does not compute with strings"));
+                return Err(ErrorAt::new(at, "a graph does not compute with strings"));
             }
             Some(dtype) => dtype,
             None => {
-                let message = format!("`{}` is no element type", short(word));
-                return Err(Wrong::new(at, message));
+                let message = format!("`{}` is no element type", truncated(word));
+                return Err(ErrorAt::new(at, message));
             }
         };
         let mut shape = Vec::new();
@@ -55,82 +55,82 @@ impl<'t> Parser<'t> {
         }
         // An empty dimension hides no others that are too large.
         let mut sizes = shape.iter().filter(|n| **n != 0);
-        let most = MAX_ELEMENTS as usize;
+        let max = MAX_ELEMENTS as usize;
         let product = sizes.try_fold(1_usize, |product, n| {
-            product.checked_mul(*n).filter(|product| *product <= most)
+            product.checked_mul(*n).filter(|product| *product <= max)
         });
         match product {
             Some(_) => Ok(Type { dtype, shape }),
-            None => Err(Wrong::new(
+            None => Err(ErrorAt::new(
                 at,
                 "there are more elements than a tensor may have (2^40)",
             )),
         }
     }
 
-    /// A whole number from 0 on.
-    pub(super) fn size(&mut self, what: &str) -> Result<usize, Wrong> {
+    /// A non-negative integer.
+    pub(super) fn size(&mut self, what: &str) -> Result<usize, ErrorAt> {
         let at = self.scanner.at();
         let text = self.scanner.number(what)?;
-        let wrong = || match text.starts_with('-') {
-            true => format!("{what} cannot be negative: {}", short(text)),
-            false => format!("`{}` is no size", short(text)),
+        let error = || match text.starts_with('-') {
+            true => format!("{what} cannot be negative: {}", truncated(text)),
+            false => format!("`{}` is no size", truncated(text)),
         };
-        text.parse().map_err(|_| Wrong::new(at, wrong()))
+        text.parse().map_err(|_| ErrorAt::new(at, error()))
     }
 
     /// The elements of a constant.
-    pub(super) fn elements(&mut self) -> Result<Elements<'t>, Wrong> {
+    pub(super) fn elements(&mut self) -> Result<Elements<'t>, ErrorAt> {
         let at = self.scanner.at();
-        let mut texts = Vec::new();
+        let mut literals = Vec::new();
         let form = if self.scanner.take("[") {
             if !self.scanner.take("]") {
-                texts.push(self.element()?);
+                literals.push(self.element()?);
                 while self.scanner.take(",") {
-                    texts.push(self.element()?);
+                    literals.push(self.element()?);
                 }
                 self.scanner.expect("]")?;
             }
             Form::List
         } else if self.scanner.take_word("splat") {
-            texts.push(self.element()?);
+            literals.push(self.element()?);
             Form::Splat
         } else {
-            texts.push(self.element()?);
+            literals.push(self.element()?);
             Form::Scalar
         };
-        Ok(Elements { at, form, texts })
+        Ok(Elements { at, form, literals })
     }
 
-    fn element(&mut self) -> Result<(usize, &'t str), Wrong> {
+    fn element(&mut self) -> Result<(usize, &'t str), ErrorAt> {
         let at = self.scanner.at();
         let text = match self.scanner.peek_word() {
-            "true" | "false" => self.scanner.word("a truth")?,
-            _ => self.scanner.number("a number or a truth")?,
+            "true" | "false" => self.scanner.word("a bool")?,
+            _ => self.scanner.number("a number or a bool")?,
         };
         Ok((at, text))
     }
 
     /// The constant of that type.
-    pub(super) fn tensor(&mut self, ty: &Type, elements: &Elements<'t>) -> Result<Tensor, Wrong> {
-        let (found, wanted) = (elements.texts.len(), ty.elements());
+    pub(super) fn tensor(&mut self, ty: &Type, elements: &Elements<'t>) -> Result<Tensor, ErrorAt> {
+        let (found, expected) = (elements.literals.len(), ty.elements());
         match elements.form {
             Form::Scalar if !ty.shape.is_empty() => {
                 let message = format!("{ty} needs `[`…`]` with all elements, or `splat`");
-                return Err(Wrong::new(elements.at, message));
+                return Err(ErrorAt::new(elements.at, message));
             }
             Form::List if ty.shape.is_empty() => {
                 let message = format!("{ty} has no dimensions, so its element stands alone");
-                return Err(Wrong::new(elements.at, message));
+                return Err(ErrorAt::new(elements.at, message));
             }
-            Form::List if found != wanted => {
-                let message = format!("{ty} has {wanted} elements, but here are {found}");
-                return Err(Wrong::new(elements.at, message));
+            Form::List if found != expected => {
+                let message = format!("{ty} has {expected} elements, but here are {found}");
+                return Err(ErrorAt::new(elements.at, message));
             }
             Form::Splat => {
-                let left = self.splats.checked_sub(wanted);
+                let left = self.splats.checked_sub(expected);
                 self.splats = left.ok_or_else(|| {
-                    Wrong::new(elements.at, "there are too many elements in `splat`s")
+                    ErrorAt::new(elements.at, "there are too many elements in `splat`s")
                 })?;
             }
             Form::Scalar | Form::List => {}
@@ -158,19 +158,19 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// The attributes of a primitive that stands at `at`, if some are listed.
+    /// The attributes of the primitive at offset `at`, if some are listed.
     pub(super) fn attributes(
         &mut self,
         prim: &Prim,
         at: usize,
         listed: bool,
-    ) -> Result<Vec<Attr>, Wrong> {
+    ) -> Result<Vec<Attr>, ErrorAt> {
         let mut found: Vec<Option<Attr>> = vec![None; prim.attrs.len()];
         let mut more = listed;
         while more {
             let at = self.scanner.at();
             let name = self.scanner.word("an attribute")?;
-            let Some(place) = prim.attrs.iter().position(|(n, _)| *n == name) else {
+            let Some(index) = prim.attrs.iter().position(|(n, _)| *n == name) else {
                 let names: Vec<&str> = prim.attrs.iter().map(|(n, _)| *n).collect();
                 let has = match names.is_empty() {
                     true => "none at all".to_owned(),
@@ -179,33 +179,33 @@ impl<'t> Parser<'t> {
                 let message = format!(
                     "`{}` has no attribute `{}`, but {has}",
                     prim.name,
-                    short(name)
+                    truncated(name)
                 );
-                return Err(Wrong::new(at, message));
+                return Err(ErrorAt::new(at, message));
             };
-            if found[place].is_some() {
-                return Err(Wrong::new(at, format!("`{name}` is given twice")));
+            if found[index].is_some() {
+                return Err(ErrorAt::new(at, format!("`{name}` is given twice")));
             }
             self.scanner.expect(":")?;
-            found[place] = Some(self.attribute(prim.attrs[place].1)?);
+            found[index] = Some(self.attribute(prim.attrs[index].1)?);
             more = self.scanner.take(",");
         }
         let complete = |(attr, (name, kind)): (Option<Attr>, &(&str, AttrKind))| match (attr, kind)
         {
             (Some(attr), _) => Ok(attr),
             (None, AttrKind::Flag) => Ok(Attr::Flag(false)),
-            (None, _) => Err(Wrong::new(at, format!("`{}` needs `{name}`", prim.name))),
+            (None, _) => Err(ErrorAt::new(at, format!("`{}` needs `{name}`", prim.name))),
         };
         found.into_iter().zip(prim.attrs).map(complete).collect()
     }
 
-    fn attribute(&mut self, kind: AttrKind) -> Result<Attr, Wrong> {
+    fn attribute(&mut self, kind: AttrKind) -> Result<Attr, ErrorAt> {
         let at = self.scanner.at();
         Ok(match kind {
             AttrKind::Int => {
-                let text = self.scanner.number("a whole number")?;
-                let wrong = |_| Wrong::new(at, format!("`{}` is no i64", short(text)));
-                Attr::Int(text.parse().map_err(wrong)?)
+                let text = self.scanner.number("an integer")?;
+                let error = |_| ErrorAt::new(at, format!("`{}` is no i64", truncated(text)));
+                Attr::Int(text.parse().map_err(error)?)
             }
             AttrKind::Size => Attr::Size(self.size("a size")?),
             AttrKind::Sizes => Attr::Sizes(self.list(|p| p.size("a size"))?),
@@ -222,18 +222,19 @@ impl<'t> Parser<'t> {
             AttrKind::Flag => return Err(self.scanner.expected("`true` or `false`")),
             AttrKind::DType => {
                 let word = self.scanner.word("an element type")?;
-                let wrong = || Wrong::new(at, format!("`{}` is no element type", short(word)));
-                Attr::DType(DType::from_name(word).ok_or_else(wrong)?)
+                let error =
+                    || ErrorAt::new(at, format!("`{}` is no element type", truncated(word)));
+                Attr::DType(DType::from_name(word).ok_or_else(error)?)
             }
-            AttrKind::Text => Attr::Text(self.scanner.quoted("a text in quotes")?),
+            AttrKind::String => Attr::String(self.scanner.quoted("a string in quotes")?),
         })
     }
 
     /// `[a, b]`.
     fn list<T>(
         &mut self,
-        mut one: impl FnMut(&mut Parser<'t>) -> Result<T, Wrong>,
-    ) -> Result<Vec<T>, Wrong> {
+        mut one: impl FnMut(&mut Parser<'t>) -> Result<T, ErrorAt>,
+    ) -> Result<Vec<T>, ErrorAt> {
         self.scanner.expect("[")?;
         let mut found = Vec::new();
         if self.scanner.take("]") {
@@ -255,11 +256,11 @@ fn all<T: Element>(
     ty: &Type,
     elements: &Elements<'_>,
     one: impl Fn(&str) -> Option<T>,
-) -> Result<Tensor, Wrong> {
-    let mut values = Vec::with_capacity(elements.texts.len());
-    for (at, text) in &elements.texts {
-        let wrong = || Wrong::new(*at, format!("`{}` is no {}", short(text), ty.dtype));
-        values.push(one(text).ok_or_else(wrong)?);
+) -> Result<Tensor, ErrorAt> {
+    let mut values = Vec::with_capacity(elements.literals.len());
+    for (at, text) in &elements.literals {
+        let error = || ErrorAt::new(*at, format!("`{}` is no {}", truncated(text), ty.dtype));
+        values.push(one(text).ok_or_else(error)?);
     }
     if elements.form == Form::Splat {
         values = vec![values[0].clone(); ty.elements()];
@@ -273,7 +274,7 @@ fn float<T: Copy>(text: &str, round: impl Fn(f64) -> T, fits: impl Fn(T) -> bool
     (fits(x) || !is_finite(text)).then_some(x)
 }
 
-/// Whether a number is written in digits.
+/// Whether the literal is a finite number, in digits.
 fn is_finite(text: &str) -> bool {
     !text.ends_with("inf") && !text.ends_with("nan")
 }

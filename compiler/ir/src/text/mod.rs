@@ -1,4 +1,4 @@
-//! Graphs as text: what is printed can be parsed back.
+//! The textual form of graphs: printer and parser, which round-trip.
 //!
 //! ```text
 //! graph "step" {
@@ -20,8 +20,8 @@
 //! }
 //! ```
 //!
-//! State comes first, then the nodes in order, then writes, then results. Values are numbered in the order in which they
-//! are made, in each round of a loop from 0 again. A flag that is false is left out. `const splat` gives all elements one
+//! State comes first, then the nodes in order, then writes, then results. Values are numbered in the order of their
+//! definition, in each loop body from 0 again. A flag that is false is left out. `const splat` gives all elements one
 //! value. When parsed, white space is free, `//` begins a comment, and values may have any numbers or names.
 
 mod literals;
@@ -32,9 +32,9 @@ mod scanner;
 pub use parse::parse;
 pub use scanner::ParseError;
 
-/// How many elements the `splat` constants of a text have together at the most, so that a short text asks for little memory.
+/// The maximal number of elements of all `splat` constants of a text together, so that a short text asks for little memory.
 /// Constants beyond that are printed in full.
-const SPLAT_ELEMENTS: usize = 1 << 24;
+const MAX_SPLAT_ELEMENTS: usize = 1 << 24;
 
-/// How deep loops may be nested in a text.
+/// The maximal nesting depth of loops in a text.
 const MAX_DEPTH: usize = 64;

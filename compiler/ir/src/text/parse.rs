@@ -1,24 +1,24 @@
-//! A graph from its text.
+//! The parser (recursive descent) of the textual form of graphs.
 //!
-//! In: what [`Display`](std::fmt::Display) of a graph writes, or what a person wrote like it. Out: a graph that keeps all
-//! rules, or what is wrong and where.
+//! In: what [`Display`](std::fmt::Display) of a graph writes, or what a person wrote like it. Out: a verified graph, or
+//! what is wrong and where.
 
 use std::collections::HashMap;
 
 use crate::graph::{Graph, Node, NodeKind, Scan, State, StateId, Type, ValueId, Write, verify};
 use crate::ops::find_prim;
 use crate::span::Span;
-use crate::text::scanner::{ParseError, Scanner, Wrong, short};
-use crate::text::{MAX_DEPTH, SPLAT_ELEMENTS};
+use crate::text::scanner::{ErrorAt, ParseError, Scanner, truncated};
+use crate::text::{MAX_DEPTH, MAX_SPLAT_ELEMENTS};
 
-/// Reads a graph, and verifies it.
+/// Parses a graph, and verifies it.
 ///
 /// ```
 /// use trainspec_ir::text;
 ///
 /// let graph = text::parse(
 ///     r#"graph "double" {
-///          %x = input "x" : f32[2]   // values are numbered anew
+///          %x = input "x" : f32[2]   // values are renumbered
 ///          %y = add(%x, %x) : f32[2]
 ///          return "y" = %y
 ///        }"#,
@@ -39,37 +39,37 @@ use crate::text::{MAX_DEPTH, SPLAT_ELEMENTS};
 pub fn parse(text: &str) -> Result<Graph, ParseError> {
     let mut parser = Parser {
         scanner: Scanner::new(text),
-        splats: SPLAT_ELEMENTS,
+        splats: MAX_SPLAT_ELEMENTS,
     };
-    parser.graph().map_err(|wrong| wrong.within(text))
+    parser.graph().map_err(|error| error.within(text))
 }
 
-/// A text on the way to a graph.
+/// The state of the parser.
 pub(super) struct Parser<'t> {
     pub(super) scanner: Scanner<'t>,
-    /// How many elements of constants may still be written as one.
+    /// How many elements of `splat` constants are left.
     pub(super) splats: usize,
 }
 
-/// A graph in the making, and what the text calls its parts.
+/// A graph under construction, and its symbol tables.
 #[derive(Default)]
 struct Body<'t> {
     graph: Graph,
     /// The state, and whether it was written.
     states: HashMap<String, (StateId, bool)>,
     values: HashMap<&'t str, ValueId>,
-    marks: Marks,
+    offsets: Offsets,
 }
 
-/// Where the nodes of a graph stand in the text, and those of the rounds of its loops.
+/// The byte offsets of the nodes of a graph in the text, and those of its loop bodies.
 #[derive(Default)]
-struct Marks {
-    nodes: Vec<(usize, Option<Marks>)>,
+struct Offsets {
+    nodes: Vec<(usize, Option<Offsets>)>,
     end: usize,
 }
 
 impl<'t> Parser<'t> {
-    fn graph(&mut self) -> Result<Graph, Wrong> {
+    fn graph(&mut self) -> Result<Graph, ErrorAt> {
         self.scanner.expect_word("graph")?;
         let name = self.scanner.quoted("the name of the graph in quotes")?;
         let mut body = self.body(0)?;
@@ -77,14 +77,14 @@ impl<'t> Parser<'t> {
             return Err(self.scanner.expected("the end of the text"));
         }
         body.graph.name = name;
-        match broken(&body.graph, &body.marks) {
-            Some(wrong) => Err(wrong),
+        match verify_error(&body.graph, &body.offsets) {
+            Some(error) => Err(error),
             None => Ok(body.graph),
         }
     }
 
-    /// What stands between braces.
-    fn body(&mut self, depth: usize) -> Result<Body<'t>, Wrong> {
+    /// The body of a graph, in braces.
+    fn body(&mut self, depth: usize) -> Result<Body<'t>, ErrorAt> {
         self.scanner.expect("{")?;
         let mut body = Body::default();
         while self.scanner.take_word("state") {
@@ -102,49 +102,49 @@ impl<'t> Parser<'t> {
         while self.scanner.take_word("return") {
             let name = self.scanner.quoted("the name of the result in quotes")?;
             self.scanner.expect("=")?;
-            let value = self.known(&body)?;
+            let value = self.operand(&body)?;
             body.graph.results.push((name, value));
             next = "`return` or `}`";
         }
-        body.marks.end = self.scanner.at();
+        body.offsets.end = self.scanner.at();
         match self.scanner.take("}") {
             true => Ok(body),
             false => Err(self.scanner.expected(next)),
         }
     }
 
-    fn state(&mut self, body: &mut Body<'t>) -> Result<(), Wrong> {
+    fn state(&mut self, body: &mut Body<'t>) -> Result<(), ErrorAt> {
         let at = self.scanner.at();
         let name = self.scanner.quoted("the name of the state in quotes")?;
         self.scanner.expect(":")?;
         let ty = self.ty()?;
         let id = StateId(body.graph.state.len() as u32);
         if body.states.insert(name.clone(), (id, false)).is_some() {
-            let message = format!("there are two pieces of state `{}`", short(&name));
-            return Err(Wrong::new(at, message));
+            let message = format!("there are two pieces of state `{}`", truncated(&name));
+            return Err(ErrorAt::new(at, message));
         }
         body.graph.state.push(State { name, ty });
         Ok(())
     }
 
-    fn write(&mut self, body: &mut Body<'t>) -> Result<(), Wrong> {
+    fn write(&mut self, body: &mut Body<'t>) -> Result<(), ErrorAt> {
         let at = self.scanner.at();
         let name = self.scanner.quoted("the name of the state in quotes")?;
         self.scanner.expect("<-")?;
         let value_at = self.scanner.at();
-        let value = self.known(body)?;
+        let value = self.operand(body)?;
         let Some((state, written)) = body.states.get_mut(&name) else {
-            let message = format!("there is no state `{}`", short(&name));
-            return Err(Wrong::new(at, message));
+            let message = format!("there is no state `{}`", truncated(&name));
+            return Err(ErrorAt::new(at, message));
         };
         if std::mem::replace(written, true) {
-            let message = format!("`{}` is written twice", short(&name));
-            return Err(Wrong::new(at, message));
+            let message = format!("`{}` is written twice", truncated(&name));
+            return Err(ErrorAt::new(at, message));
         }
-        let (wanted, found) = (&body.graph.state[state.index()].ty, body.graph.ty(value));
-        if wanted != found {
-            let message = format!("`{}` is {wanted}, but is given {found}", short(&name));
-            return Err(Wrong::new(value_at, message));
+        let (expected, found) = (&body.graph.state[state.index()].ty, body.graph.ty(value));
+        if expected != found {
+            let message = format!("`{}` is {expected}, but is given {found}", truncated(&name));
+            return Err(ErrorAt::new(value_at, message));
         }
         body.graph.writes.push(Write {
             state: *state,
@@ -154,7 +154,7 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    fn node(&mut self, body: &mut Body<'t>, depth: usize) -> Result<(), Wrong> {
+    fn node(&mut self, body: &mut Body<'t>, depth: usize) -> Result<(), ErrorAt> {
         let start = self.scanner.at();
         let mut names = Vec::new();
         if self.scanner.is_value() {
@@ -167,7 +167,7 @@ impl<'t> Parser<'t> {
             self.scanner.expect("=")?;
         }
         let mut operands = Vec::new();
-        let mut marks = None;
+        let mut offsets = None;
         let at = self.scanner.at();
         let (kind, types) = match self.scanner.word("an operation")? {
             "input" => {
@@ -178,7 +178,7 @@ impl<'t> Parser<'t> {
                 let elements = self.elements()?;
                 let types = self.types(&names)?;
                 let [ty] = types.as_slice() else {
-                    return Err(Wrong::new(start, "a constant is one value"));
+                    return Err(ErrorAt::new(start, "a constant is one value"));
                 };
                 (NodeKind::Const(self.tensor(ty, &elements)?), types)
             }
@@ -186,24 +186,24 @@ impl<'t> Parser<'t> {
                 let at = self.scanner.at();
                 let name = self.scanner.quoted("the name of the state in quotes")?;
                 let Some((state, _)) = body.states.get(&name) else {
-                    let message = format!("there is no state `{}`", short(&name));
-                    return Err(Wrong::new(at, message));
+                    let message = format!("there is no state `{}`", truncated(&name));
+                    return Err(ErrorAt::new(at, message));
                 };
                 (NodeKind::Read(*state), self.types(&names)?)
             }
             "scan" => {
                 let (scan, inner) = self.scan(body, &mut operands, depth)?;
-                marks = Some(inner);
+                offsets = Some(inner);
                 (NodeKind::Scan(Box::new(scan)), self.types(&names)?)
             }
             name => {
                 let Some(prim) = find_prim(name) else {
-                    let message = format!("there is no primitive `{}`", short(name));
-                    return Err(Wrong::new(at, message));
+                    let message = format!("there is no primitive `{}`", truncated(name));
+                    return Err(ErrorAt::new(at, message));
                 };
                 self.scanner.expect("(")?;
                 if self.scanner.is_value() {
-                    operands = self.knowns(body)?;
+                    operands = self.operands(body)?;
                 }
                 let listed = match operands.is_empty() {
                     true => !self.scanner.peek_word().is_empty(),
@@ -218,12 +218,15 @@ impl<'t> Parser<'t> {
         for ((at, name), ty) in names.into_iter().zip(types) {
             let id = ValueId(body.graph.types.len() as u32);
             if body.values.insert(name, id).is_some() {
-                return Err(Wrong::new(at, format!("%{} is made twice", short(name))));
+                return Err(ErrorAt::new(
+                    at,
+                    format!("%{} is defined twice", truncated(name)),
+                ));
             }
             body.graph.types.push(ty);
             results.push(id);
         }
-        body.marks.nodes.push((start, marks));
+        body.offsets.nodes.push((start, offsets));
         body.graph.nodes.push(Node {
             kind,
             operands,
@@ -239,16 +242,16 @@ impl<'t> Parser<'t> {
         body: &Body<'t>,
         operands: &mut Vec<ValueId>,
         depth: usize,
-    ) -> Result<(Scan, Marks), Wrong> {
+    ) -> Result<(Scan, Offsets), ErrorAt> {
         let at = self.scanner.at();
-        let length = self.size("the number of rounds")?;
+        let length = self.size("the number of iterations")?;
         let reverse = self.scanner.take_word("reverse");
         let mut counts = [0; 3];
         for (word, count) in ["captures", "carries", "over"].into_iter().zip(&mut counts) {
             self.scanner.expect_word(word)?;
             self.scanner.expect("[")?;
             if self.scanner.is_value() {
-                let values = self.knowns(body)?;
+                let values = self.operands(body)?;
                 *count = values.len();
                 operands.extend(values);
             }
@@ -256,21 +259,21 @@ impl<'t> Parser<'t> {
         }
         if depth == MAX_DEPTH {
             let message = format!("loops are nested more than {MAX_DEPTH} deep");
-            return Err(Wrong::new(at, message));
+            return Err(ErrorAt::new(at, message));
         }
-        let round = self.body(depth + 1)?;
+        let body = self.body(depth + 1)?;
         let scan = Scan {
             length,
             reverse,
             captures: counts[0],
             carries: counts[1],
-            body: round.graph,
+            body: body.graph,
         };
-        Ok((scan, round.marks))
+        Ok((scan, body.offsets))
     }
 
     /// `: f32, i64`, one type for each value.
-    fn types(&mut self, values: &[(usize, &str)]) -> Result<Vec<Type>, Wrong> {
+    fn types(&mut self, values: &[(usize, &str)]) -> Result<Vec<Type>, ErrorAt> {
         let mut types = Vec::with_capacity(values.len());
         for i in 0..values.len() {
             match (i, self.scanner.take(if i == 0 { ":" } else { "," })) {
@@ -284,40 +287,40 @@ impl<'t> Parser<'t> {
         Ok(types)
     }
 
-    /// Values that were made before, at least one.
-    fn knowns(&mut self, body: &Body<'t>) -> Result<Vec<ValueId>, Wrong> {
-        let mut values = vec![self.known(body)?];
+    /// Uses of values that are defined before, at least one.
+    fn operands(&mut self, body: &Body<'t>) -> Result<Vec<ValueId>, ErrorAt> {
+        let mut values = vec![self.operand(body)?];
         while self.scanner.take(",") {
-            values.push(self.known(body)?);
+            values.push(self.operand(body)?);
         }
         Ok(values)
     }
 
-    /// A value that was made before.
-    fn known(&mut self, body: &Body<'t>) -> Result<ValueId, Wrong> {
+    /// A use of a value that is defined before.
+    fn operand(&mut self, body: &Body<'t>) -> Result<ValueId, ErrorAt> {
         let at = self.scanner.at();
         let name = self.scanner.value()?;
         let value = body.values.get(name).copied();
         value.ok_or_else(|| {
-            Wrong::new(
+            ErrorAt::new(
                 at,
-                format!("there is no value %{} before this", short(name)),
+                format!("there is no value %{} before this", truncated(name)),
             )
         })
     }
 }
 
-/// The first rule that the graph breaks, and where.
-fn broken(graph: &Graph, marks: &Marks) -> Option<Wrong> {
+/// The first invariant that the graph violates, and where.
+fn verify_error(graph: &Graph, offsets: &Offsets) -> Option<ErrorAt> {
     let error = verify(graph).err()?;
-    let Some(place) = error.node else {
-        return Some(Wrong::new(marks.end, error.message));
+    let Some(index) = error.node else {
+        return Some(ErrorAt::new(offsets.end, error.message));
     };
-    let (at, inner) = &marks.nodes[place];
-    if let (NodeKind::Scan(scan), Some(inner)) = (&graph.nodes[place].kind, inner)
-        && let Some(wrong) = broken(&scan.body, inner)
+    let (at, inner) = &offsets.nodes[index];
+    if let (NodeKind::Scan(scan), Some(inner)) = (&graph.nodes[index].kind, inner)
+        && let Some(inner) = verify_error(&scan.body, inner)
     {
-        return Some(wrong);
+        return Some(inner);
     }
-    Some(Wrong::new(*at, error.message))
+    Some(ErrorAt::new(*at, error.message))
 }

@@ -1,18 +1,18 @@
-//! A graph as text.
+//! The printer of the textual form of graphs.
 
 use std::fmt::{self, Write};
 
 use crate::graph::{Attr, Graph, Node, NodeKind, StateId, ValueId};
 use crate::tensor::{Data, Tensor};
-use crate::text::SPLAT_ELEMENTS;
+use crate::text::MAX_SPLAT_ELEMENTS;
 
 impl fmt::Display for Graph {
-    /// The text form, which [`parse`](crate::text::parse()) reads back. Graphs that break rules can be looked at, too.
+    /// The textual form, which [`parse`](crate::text::parse()) reads back. Graphs that violate invariants can be printed, too.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "graph {:?} {{", self.name)?;
         let mut printer = Printer {
             out: f,
-            splats: SPLAT_ELEMENTS,
+            splats: MAX_SPLAT_ELEMENTS,
         };
         printer.body(self, 1)?;
         f.write_str("}\n")
@@ -21,7 +21,7 @@ impl fmt::Display for Graph {
 
 struct Printer<'a, W> {
     out: &'a mut W,
-    /// How many elements of constants may still be written as one.
+    /// How many elements of `splat` constants are left.
     splats: usize,
 }
 
@@ -130,12 +130,12 @@ impl<W: Write> Printer<'_, W> {
             Attr::Pairs(pairs) => write!(self.out, "{pairs:?}"),
             Attr::Flag(b) => write!(self.out, "{b}"),
             Attr::DType(d) => write!(self.out, "{d}"),
-            Attr::Text(t) => write!(self.out, "{t:?}"),
+            Attr::String(t) => write!(self.out, "{t:?}"),
         }
     }
 }
 
-/// One element, with the shortest digits that identify it.
+/// One element, with the shortest digits that round-trip.
 fn element(out: &mut impl Write, data: &Data, i: usize) -> fmt::Result {
     match data {
         Data::F16(v) => float(out, v[i].is_nan(), v[i].to_f64()),
@@ -164,14 +164,14 @@ fn name_of(graph: &Graph, state: StateId) -> &str {
     state.map_or("", |state| &state.name)
 }
 
-/// Values numbered in the order in which they are made.
+/// Values numbered in the order of their definition.
 struct Numbers(Vec<Option<usize>>);
 
 impl Numbers {
     fn new(graph: &Graph) -> Numbers {
         let mut numbers = vec![None; graph.types.len()];
-        let made = graph.nodes.iter().flat_map(|n| &n.results);
-        for (i, value) in made.enumerate() {
+        let defined = graph.nodes.iter().flat_map(|n| &n.results);
+        for (i, value) in defined.enumerate() {
             if let Some(number) = numbers.get_mut(value.index()) {
                 *number = Some(i);
             }
@@ -179,7 +179,7 @@ impl Numbers {
         Numbers(numbers)
     }
 
-    /// `%0, %1`. A value that is never made, which only a broken graph has, is `%?` and its number in the graph.
+    /// `%0, %1`. A value that is never defined, which only an invalid graph has, is `%?` and its number in the graph.
     fn of(&self, values: &[ValueId]) -> String {
         let one = |v: &ValueId| match self.0.get(v.index()).copied().flatten() {
             Some(n) => format!("%{n}"),

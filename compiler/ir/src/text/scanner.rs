@@ -1,8 +1,8 @@
-//! The words of a text, one after another, and what is wrong with them.
+//! The lexer of the textual form of graphs, and its syntax errors.
 
 use std::fmt;
 
-/// Why a text is no graph.
+/// A syntax or verification error, with line and column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParseError {
     /// The line, from 1.
@@ -26,23 +26,23 @@ impl fmt::Display for ParseError {
 
 impl std::error::Error for ParseError {}
 
-/// A place in a text and what is wrong there.
+/// An error at a byte offset of a text.
 #[derive(Debug)]
-pub(super) struct Wrong {
-    /// The byte.
+pub(super) struct ErrorAt {
+    /// The byte offset.
     pub(super) at: usize,
     pub(super) message: String,
 }
 
-impl Wrong {
-    pub(super) fn new(at: usize, message: impl Into<String>) -> Wrong {
-        Wrong {
+impl ErrorAt {
+    pub(super) fn new(at: usize, message: impl Into<String>) -> ErrorAt {
+        ErrorAt {
             at,
             message: message.into(),
         }
     }
 
-    /// The same with line and column.
+    /// Converts the byte offset to line and column.
     pub(super) fn within(self, text: &str) -> ParseError {
         let before = &text[..self.at.min(text.len())];
         let line = before.rfind('\n').map_or(0, |n| n + 1);
@@ -54,7 +54,7 @@ impl Wrong {
     }
 }
 
-/// A text and how far it has been read. Between words, white space and comments are passed over.
+/// A cursor over a text. Between tokens, white space and comments are skipped.
 #[derive(Debug)]
 pub(super) struct Scanner<'t> {
     text: &'t str,
@@ -68,17 +68,17 @@ impl<'t> Scanner<'t> {
         scanner
     }
 
-    /// Where the next word begins.
+    /// The byte offset of the next token.
     pub(super) fn at(&self) -> usize {
         self.at
     }
 
-    /// Whether there is no next word.
+    /// Whether the end of the text is reached.
     pub(super) fn is_done(&self) -> bool {
         self.rest().is_empty()
     }
 
-    /// Takes this sign if it comes next.
+    /// Takes this punctuation if it comes next.
     pub(super) fn take(&mut self, sign: &str) -> bool {
         let found = self.rest().starts_with(sign);
         if found {
@@ -87,15 +87,15 @@ impl<'t> Scanner<'t> {
         found
     }
 
-    /// Takes this sign, which must come next.
-    pub(super) fn expect(&mut self, sign: &str) -> Result<(), Wrong> {
+    /// Takes this punctuation, which must come next.
+    pub(super) fn expect(&mut self, sign: &str) -> Result<(), ErrorAt> {
         match self.take(sign) {
             true => Ok(()),
             false => Err(self.expected(&format!("`{sign}`"))),
         }
     }
 
-    /// Takes this word if it comes next as a whole.
+    /// Takes this keyword if it is the next token.
     pub(super) fn take_word(&mut self, word: &str) -> bool {
         let found = self.peek_word() == word;
         if found {
@@ -104,8 +104,8 @@ impl<'t> Scanner<'t> {
         found
     }
 
-    /// Takes this word, which must come next.
-    pub(super) fn expect_word(&mut self, word: &str) -> Result<(), Wrong> {
+    /// Takes this keyword, which must come next.
+    pub(super) fn expect_word(&mut self, word: &str) -> Result<(), ErrorAt> {
         match self.take_word(word) {
             true => Ok(()),
             false => Err(self.expected(&format!("`{word}`"))),
@@ -119,8 +119,8 @@ impl<'t> Scanner<'t> {
         &rest[..end.unwrap_or(rest.len())]
     }
 
-    /// Takes a word; `what` says of which kind.
-    pub(super) fn word(&mut self, what: &str) -> Result<&'t str, Wrong> {
+    /// Takes an identifier; `what` says of which kind.
+    pub(super) fn word(&mut self, what: &str) -> Result<&'t str, ErrorAt> {
         let word = self.peek_word();
         if word.is_empty() {
             return Err(self.expected(what));
@@ -134,8 +134,8 @@ impl<'t> Scanner<'t> {
         self.rest().starts_with('%')
     }
 
-    /// Takes a value, such as `%7`, and gives what stands behind the `%`.
-    pub(super) fn value(&mut self) -> Result<&'t str, Wrong> {
+    /// Takes a value, such as `%7`, and gives its name after the `%`.
+    pub(super) fn value(&mut self) -> Result<&'t str, ErrorAt> {
         let name = Scanner {
             text: self.text,
             at: self.at + 1,
@@ -150,7 +150,7 @@ impl<'t> Scanner<'t> {
     }
 
     /// Takes a number, or `inf` and `nan` with or without a sign, as text; `what` says of which kind.
-    pub(super) fn number(&mut self, what: &str) -> Result<&'t str, Wrong> {
+    pub(super) fn number(&mut self, what: &str) -> Result<&'t str, ErrorAt> {
         let rest = self.rest();
         let unsigned = rest.strip_prefix('-').unwrap_or(rest);
         let mut before = ' ';
@@ -172,8 +172,8 @@ impl<'t> Scanner<'t> {
         Ok(number)
     }
 
-    /// Takes a quoted text, with the escapes of Rust's `{:?}`.
-    pub(super) fn quoted(&mut self, what: &str) -> Result<String, Wrong> {
+    /// Takes a quoted string, with the escapes of Rust's `{:?}`.
+    pub(super) fn quoted(&mut self, what: &str) -> Result<String, ErrorAt> {
         let start = self.at;
         if !self.rest().starts_with('"') {
             return Err(self.expected(what));
@@ -190,24 +190,27 @@ impl<'t> Scanner<'t> {
                 '\n' => break,
                 '\\' => {
                     let escaped = escape(&mut chars);
-                    let wrong = || Wrong::new(start + 1 + i, "this is no escape");
-                    found.push(escaped.ok_or_else(wrong)?);
+                    let error = || ErrorAt::new(start + 1 + i, "this is no escape");
+                    found.push(escaped.ok_or_else(error)?);
                 }
                 c => found.push(c),
             }
         }
-        Err(Wrong::new(start, "the quotes are not closed on this line"))
+        Err(ErrorAt::new(
+            start,
+            "the quotes are not closed on this line",
+        ))
     }
 
-    /// That something else comes next.
-    pub(super) fn expected(&self, what: &str) -> Wrong {
+    /// The error that another token was expected.
+    pub(super) fn expected(&self, what: &str) -> ErrorAt {
         let rest = self.rest();
         let found = match (self.peek_word(), rest.chars().next()) {
             (_, None) => "the end of the text".to_owned(),
             ("", Some(c)) => format!("`{}`", c.escape_debug()),
-            (word, Some(_)) => format!("`{}`", short(word)),
+            (word, Some(_)) => format!("`{}`", truncated(word)),
         };
-        Wrong::new(self.at, format!("expected {what}, found {found}"))
+        ErrorAt::new(self.at, format!("expected {what}, found {found}"))
     }
 
     fn rest(&self) -> &'t str {
@@ -231,15 +234,15 @@ impl<'t> Scanner<'t> {
     }
 }
 
-/// The beginning of a word, for messages.
-pub(super) fn short(word: &str) -> String {
+/// A word truncated to 40 characters, for messages.
+pub(super) fn truncated(word: &str) -> String {
     match word.char_indices().nth(40) {
         Some((end, _)) => format!("{}…", &word[..end]),
         None => word.to_owned(),
     }
 }
 
-/// What stands behind a backslash.
+/// The character of an escape sequence, after its backslash.
 fn escape(chars: &mut std::str::CharIndices<'_>) -> Option<char> {
     match chars.next()?.1 {
         'n' => Some('\n'),

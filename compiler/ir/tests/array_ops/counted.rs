@@ -1,7 +1,7 @@
 //! Dimensions with a run-time count: what is behind the count is never seen, not even by gradients.
 
 use trainspec_ir::autodiff::{Cotangent, IndexedSlices, Request};
-use trainspec_ir::build::{Builder, Given, Value};
+use trainspec_ir::build::{Builder, CallArg, Value};
 use trainspec_ir::{DType, Tensor};
 
 use crate::graphs::{Feed, call, calls, counting, f64s, i32s, int, ints};
@@ -15,7 +15,7 @@ fn seeded<'g>(b: &'g Builder, y: Value<'g>, x: Value<'g>, weights: &[f64]) -> Va
         ys: vec![y],
         xs: vec![x],
         seeds: vec![Some(seed)],
-        stops: Vec::new(),
+        stop_gradients: Vec::new(),
     };
     let gradient = b.differentiate(&request).remove(0);
     gradient.expect("y depends on x").dense()
@@ -181,8 +181,8 @@ fn updates_behind_the_count_change_nothing() {
         &b,
         "dynamic_stitch",
         &[
-            ("indices", Given::Values(vec![flat_of(&b, indices)])),
-            ("data", Given::Values(vec![updates])),
+            ("indices", CallArg::Values(vec![flat_of(&b, indices)])),
+            ("data", CallArg::Values(vec![updates])),
         ],
     );
     let count = call(&b, "count", &[("x", stitched.into())]);

@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use trainspec_ir::build::{Builder, Given, Value};
+use trainspec_ir::build::{Builder, CallArg, Value};
 use trainspec_ir::graph::{Node, Type, ValueId, verify};
 use trainspec_ir::interp;
 use trainspec_ir::ops::{Arg, RuleError, find};
 use trainspec_ir::{DType, Size, Tensor};
 
 /// What a test gives for a parameter.
-pub(crate) type Named<'g> = (&'static str, Given<'g>);
+pub(crate) type Named<'g> = (&'static str, CallArg<'g>);
 
 /// Applies an operation; parameters that are not named have their defaults.
 pub(crate) fn try_call<'g>(
@@ -20,12 +20,12 @@ pub(crate) fn try_call<'g>(
     let op = find(op).unwrap_or_else(|| panic!("no operation `{op}`"));
     let known = |name: &str| op.params.iter().any(|p| p.name == name);
     assert!(named.iter().all(|(name, _)| known(name)), "{}", op.name);
-    let given: Vec<Given<'g>> = op
+    let given: Vec<CallArg<'g>> = op
         .params
         .iter()
         .map(|p| match named.iter().find(|(name, _)| *name == p.name) {
             Some((_, given)) => given.clone(),
-            None => Given::Known(p.default_arg().expect(p.name)),
+            None => CallArg::Known(p.default_arg().expect(p.name)),
         })
         .collect();
     b.call(op, &given, "")
@@ -41,25 +41,25 @@ pub(crate) fn calls<'g>(b: &'g Builder, op: &str, named: &[Named<'g>]) -> Vec<Va
     try_call(b, op, named).unwrap_or_else(|e| panic!("`{op}`: {e:?}"))
 }
 
-pub(crate) fn int<'g>(n: i64) -> Given<'g> {
-    Given::Known(Arg::Int(Size::fixed(n)))
+pub(crate) fn int<'g>(n: i64) -> CallArg<'g> {
+    CallArg::Known(Arg::Int(Size::fixed(n)))
 }
 
-pub(crate) fn ints<'g>(list: &[i64]) -> Given<'g> {
-    Given::Known(Arg::Ints(list.iter().map(|n| Size::fixed(*n)).collect()))
+pub(crate) fn ints<'g>(list: &[i64]) -> CallArg<'g> {
+    CallArg::Known(Arg::Ints(list.iter().map(|n| Size::fixed(*n)).collect()))
 }
 
-pub(crate) fn float<'g>(x: f64) -> Given<'g> {
-    Given::Known(Arg::Float(x))
+pub(crate) fn float<'g>(x: f64) -> CallArg<'g> {
+    CallArg::Known(Arg::Float(x))
 }
 
-pub(crate) fn word<'g>(w: &str) -> Given<'g> {
-    Given::Known(Arg::Word(w.to_owned()))
+pub(crate) fn word<'g>(w: &str) -> CallArg<'g> {
+    CallArg::Known(Arg::Word(w.to_owned()))
 }
 
-pub(crate) fn pairs<'g>(list: &[(i64, i64)]) -> Given<'g> {
+pub(crate) fn pairs<'g>(list: &[(i64, i64)]) -> CallArg<'g> {
     let pair = |(a, b): &(i64, i64)| (Size::fixed(*a), Size::fixed(*b));
-    Given::Known(Arg::Pairs(list.iter().map(pair).collect()))
+    CallArg::Known(Arg::Pairs(list.iter().map(pair).collect()))
 }
 
 /// An f64 tensor.
@@ -109,7 +109,7 @@ impl Feed {
 
     /// Runs the graph for some of its values; what they do not need is left out.
     pub(crate) fn run(&self, b: &Builder, wanted: &[Value<'_>]) -> Result<Vec<Tensor>, String> {
-        let mut graph = b.look(Clone::clone);
+        let mut graph = b.with_graph(Clone::clone);
         graph.results = wanted.iter().map(|v| (String::new(), v.id())).collect();
         let mut needed: HashSet<ValueId> = wanted.iter().map(|v| v.id()).collect();
         let mut kept: Vec<Node> = Vec::new();

@@ -1,6 +1,6 @@
 //! Operations whose results do not depend on positions computed at run time.
 
-use trainspec_ir::build::{Builder, Given};
+use trainspec_ir::build::{Builder, CallArg};
 use trainspec_ir::ops::Arg;
 use trainspec_ir::{DType, Tensor};
 
@@ -138,7 +138,7 @@ fn cast_goes_the_way_of_the_machine() {
         let y = call(
             &b,
             "cast",
-            &[("x", x.into()), ("dtype", Given::Known(Arg::DType(to)))],
+            &[("x", x.into()), ("dtype", CallArg::Known(Arg::DType(to)))],
         );
         feed.run(&b, &[y]).expect("a run").remove(0)
     };
@@ -223,7 +223,7 @@ fn where_chooses_and_divides_the_gradient() {
 
 #[test]
 fn range_adds_up_as_tensorflow_does() {
-    let range = |start: Given<'static>, limit: Given<'static>, delta: Given<'static>, to| {
+    let range = |start: CallArg<'static>, limit: CallArg<'static>, delta: CallArg<'static>, to| {
         let (b, feed) = (Builder::new("t"), Feed::default());
         let y = call(
             &b,
@@ -232,7 +232,7 @@ fn range_adds_up_as_tensorflow_does() {
                 ("start", start),
                 ("limit", limit),
                 ("delta", delta),
-                ("dtype", Given::Known(to)),
+                ("dtype", CallArg::Known(to)),
             ],
         );
         feed.f64s(&b, y)
@@ -261,7 +261,7 @@ fn pieces_are_cut_and_put_together() {
     let (b, feed) = (Builder::new("t"), Feed::default());
     let x = feed.input(&b, counting(&[2, 3]));
     let parts = calls(&b, "unstack", &[("value", x.into()), ("axis", int(1))]);
-    let again = [("values", Given::Values(parts)), ("axis", int(-1))];
+    let again = [("values", CallArg::Values(parts)), ("axis", int(-1))];
     let again = call(&b, "stack", &again);
     assert_eq!(feed.f64s(&b, again), feed.f64s(&b, x));
     let slope = weighted_gradient(&b, again, x);
@@ -279,7 +279,7 @@ fn pieces_are_cut_and_put_together() {
     let shapes: Vec<Vec<usize>> = pieces.iter().map(|p| p.shape()).collect();
     assert_eq!(shapes, [[2, 0], [2, 2], [2, 1]]);
     let turned = [pieces[2], pieces[0], pieces[1]].to_vec();
-    let turned = [("values", Given::Values(turned)), ("axis", int(1))];
+    let turned = [("values", CallArg::Values(turned)), ("axis", int(1))];
     let turned = call(&b, "concat", &turned);
     assert_eq!(feed.f64s(&b, turned), [3.0, 1.0, 2.0, 6.0, 4.0, 5.0]);
     let slope = weighted_gradient(&b, turned, x);
@@ -303,7 +303,7 @@ fn the_diagonal_may_have_several_dimensions() {
 fn add_n_adds_integers_around_the_end() {
     let (b, feed) = (Builder::new("t"), Feed::default());
     let x = feed.input(&b, i32s(&[1], &[i32::MAX]));
-    let inputs = Given::Values(vec![x, x, x]);
+    let inputs = CallArg::Values(vec![x, x, x]);
     let sum = call(&b, "add_n", &[("inputs", inputs)]);
     let wanted = i32::MAX.wrapping_mul(3);
     assert_eq!(feed.f64s(&b, sum), [f64::from(wanted)]);
@@ -329,7 +329,7 @@ fn empty_tensors_are_moved_too() {
         call(
             &b,
             "concat",
-            &[("values", Given::Values(vec![x, x])), ("axis", int(1))],
+            &[("values", CallArg::Values(vec![x, x])), ("axis", int(1))],
         ),
     ];
     for y in moved {

@@ -1,7 +1,7 @@
 //! Operations that read and write at positions.
 
 use trainspec_ir::autodiff::{Cotangent, IndexedSlices, Request};
-use trainspec_ir::build::{Builder, Given, Value};
+use trainspec_ir::build::{Builder, CallArg, Value};
 use trainspec_ir::graph::Type;
 use trainspec_ir::ops::find;
 use trainspec_ir::{DType, Tensor};
@@ -227,7 +227,7 @@ fn boolean_mask_keeps_what_is_true() {
         ys: vec![y],
         xs: vec![x],
         seeds: vec![Some(b.constant(seed))],
-        stops: Vec::new(),
+        stop_gradients: Vec::new(),
     };
     let slope = b.differentiate(&request).remove(0).unwrap().dense();
     let mut wanted = vec![0.0; 12];
@@ -260,8 +260,8 @@ fn rows_are_dealt_out_and_stitched_together_again() {
         &b,
         "dynamic_stitch",
         &[
-            ("indices", Given::Values(indices)),
-            ("data", Given::Values(parts)),
+            ("indices", CallArg::Values(indices)),
+            ("data", CallArg::Values(parts)),
             ("size", int(4)),
         ],
     );
@@ -281,8 +281,8 @@ fn stitching_puts_later_rows_over_earlier_ones() {
     let z = feed.input(&b, counting(&[2, 0, 2]));
     let lists = || {
         vec![
-            ("indices", Given::Values(vec![first, second, third])),
-            ("data", Given::Values(vec![x, y, z])),
+            ("indices", CallArg::Values(vec![first, second, third])),
+            ("data", CallArg::Values(vec![x, y, z])),
         ]
     };
     let mut sized = lists();

@@ -1,7 +1,7 @@
 //! Dimensions with a run-time count: what is behind the count is never seen, not even by gradients.
 
 use trainspec_ir::autodiff::Request;
-use trainspec_ir::build::{Builder, Given, Value};
+use trainspec_ir::build::{Builder, CallArg, Value};
 use trainspec_ir::ops::Arg;
 
 use crate::graphs::{Feed, bools, call, f64s, i32s, int, ints, word};
@@ -15,7 +15,7 @@ fn seeded<'g>(b: &'g Builder, y: Value<'g>, x: Value<'g>, weights: &[f64]) -> Va
         ys: vec![y],
         xs: vec![x],
         seeds: vec![Some(seed)],
-        stops: Vec::new(),
+        stop_gradients: Vec::new(),
     };
     let gradient = b.differentiate(&request).remove(0);
     gradient.expect("y depends on x").dense()
@@ -44,7 +44,7 @@ fn reductions_see_what_is_in_use() {
         ),
         ("reduce_prod", [3.0, 10.0], [3.0, 5.0, 1.0, 2.0], 1.0),
     ] {
-        let reduce = |x| call(&b, op, &[("x", Given::Value(x)), ("axis", ints(&[0]))]);
+        let reduce = |x| call(&b, op, &[("x", CallArg::Value(x)), ("axis", ints(&[0]))]);
         assert_eq!(feed.f64s(&b, reduce(x)), expected, "{op}");
         let found = feed.f64s(&b, seeded(&b, reduce(x), x, &[1.0, 1.0]));
         assert_eq!(found[..4], slope, "{op}");
@@ -64,7 +64,7 @@ fn reductions_see_what_is_in_use() {
 fn searches_and_truths_see_what_is_in_use() {
     let (b, feed) = (Builder::new("t"), Feed::default());
     let x = feed.counted(&b, f64s(&[3], &[-3.0, -2.0, 9.0]), 2);
-    let found = |op: &str, x| feed.run(&b, &[call(&b, op, &[("x", Given::Value(x))])]);
+    let found = |op: &str, x| feed.run(&b, &[call(&b, op, &[("x", CallArg::Value(x))])]);
     assert_eq!(found("argmax", x).unwrap()[0].to_i64s(), [1]);
     let x = feed.counted(&b, i32s(&[3], &[4, 5, 0]), 2);
     assert_eq!(found("argmin", x).unwrap()[0].to_i64s(), [0]);
@@ -95,7 +95,7 @@ fn products_see_what_is_in_use() {
     let rows = [1.0, 2.0, 3.0, 4.0, BAD, BAD];
     let x = feed.counted(&b, f64s(&[3, 2], &rows), 2);
     let w = feed.input(&b, f64s(&[2, 1], &[10.0, 1.0]));
-    let inputs = Given::Values(vec![x, w]);
+    let inputs = CallArg::Values(vec![x, w]);
     let named = [("a", x.into()), ("b", w.into())];
     let ways = [
         call(&b, "matmul", &named),
@@ -118,7 +118,7 @@ fn products_see_what_is_in_use() {
     let turned = [
         ("a", x.into()),
         ("b", x.into()),
-        ("transpose_a", Given::Known(Arg::Bool(true))),
+        ("transpose_a", CallArg::Known(Arg::Bool(true))),
     ];
     let y = call(&b, "matmul", &turned);
     assert_eq!(feed.f64s(&b, y), [10.0, 14.0, 14.0, 20.0]);

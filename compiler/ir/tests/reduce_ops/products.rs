@@ -1,21 +1,21 @@
 //! Products of matrices and of labelled tensors.
 
-use trainspec_ir::build::{Builder, Given, Value};
+use trainspec_ir::build::{Builder, CallArg, Value};
 use trainspec_ir::ops::{Arg, RuleErrorKind};
 use trainspec_ir::{DType, Tensor};
 
 use crate::graphs::{Feed, call, counting, f64s, gradient, int, ints, try_call, word};
 use crate::slopes;
 
-fn flag<'g>(truth: bool) -> Given<'g> {
-    Given::Known(Arg::Bool(truth))
+fn flag<'g>(truth: bool) -> CallArg<'g> {
+    CallArg::Known(Arg::Bool(truth))
 }
 
 /// The product of two tensors by an equation.
 fn einsum<'g>(equation: &str, inputs: &[Value<'g>]) -> Value<'g> {
     let named = [
         ("equation", word(equation)),
-        ("inputs", Given::Values(inputs.to_vec())),
+        ("inputs", CallArg::Values(inputs.to_vec())),
     ];
     call(inputs[0].builder(), "einsum", &named)
 }
@@ -225,7 +225,7 @@ fn products_that_are_too_large_on_the_way_are_refused() {
         ("equation", word("a,b,c,abc->")),
         (
             "inputs",
-            Given::Values(vec![wide, wide, wide, x.reshape(&[1, 1, 1])]),
+            CallArg::Values(vec![wide, wide, wide, x.reshape(&[1, 1, 1])]),
         ),
     ];
     assert!(try_call(&b, "einsum", &named).is_err());
@@ -235,13 +235,13 @@ fn products_that_are_too_large_on_the_way_are_refused() {
     let inputs = vec![cube, wide.narrow(0, 0, 1 << 13), x];
     let named = [
         ("equation", word("abc,a,d->bcd")),
-        ("inputs", Given::Values(inputs)),
+        ("inputs", CallArg::Values(inputs)),
     ];
     assert!(try_call(&b, "einsum", &named).is_ok());
     let inputs = vec![cube, wide, cube];
     let named = [
         ("equation", word("abc,d,abc->d")),
-        ("inputs", Given::Values(inputs)),
+        ("inputs", CallArg::Values(inputs)),
     ];
     let error = try_call(&b, "einsum", &named).unwrap_err();
     assert_eq!(error.kind, RuleErrorKind::SizeOverflow);

@@ -1,6 +1,6 @@
 //! Reductions over axes and running totals.
 
-use trainspec_ir::build::{Builder, Given};
+use trainspec_ir::build::{Builder, CallArg};
 use trainspec_ir::graph::Type;
 use trainspec_ir::ops::Arg;
 use trainspec_ir::{DType, Tensor};
@@ -17,8 +17,8 @@ const INF: f64 = f64::INFINITY;
 fn reduced(op: &str, x: Tensor, axis: Option<&[i64]>, keepdims: bool) -> Tensor {
     let (b, feed) = (Builder::new("t"), Feed::default());
     let x = feed.input(&b, x);
-    let axis = axis.map_or(Given::Known(Arg::Absent), ints);
-    let keepdims = Given::Known(Arg::Bool(keepdims));
+    let axis = axis.map_or(CallArg::Known(Arg::Absent), ints);
+    let keepdims = CallArg::Known(Arg::Bool(keepdims));
     let named = [("x", x.into()), ("axis", axis), ("keepdims", keepdims)];
     let y = call(&b, op, &named);
     feed.run(&b, &[y]).expect("a run").remove(0)
@@ -137,7 +137,7 @@ fn searches_find_the_first_of_equals() {
     let (b, feed) = (Builder::new("t"), Feed::default());
     let floats = feed.input(&b, f64s(&[4], &[-INF, -INF, -INF, -INF]));
     let ints = feed.input(&b, i32s(&[5], &[-3, 7, -9, 7, -9]));
-    let find = |op: &str, x| feed.f64s(&b, call(&b, op, &[("x", Given::Value(x))]));
+    let find = |op: &str, x| feed.f64s(&b, call(&b, op, &[("x", CallArg::Value(x))]));
     assert_eq!(find("argmax", floats), [0.0]);
     assert_eq!(find("argmin", floats), [0.0]);
     assert_eq!(find("argmax", ints), [1.0]);
@@ -207,9 +207,9 @@ fn totals_run_both_ways() {
     let x = feed.input(&b, f64s(&[2, 3], &[1.0, 2.0, 3.0, 4.0, 0.0, 6.0]));
     let ints = feed.input(&b, Tensor::new(&[3], vec![100_i8, 100, 1]));
     let run = |op: &str, x, axis: i64, exclusive: bool, reverse: bool| {
-        let [exclusive, reverse] = [exclusive, reverse].map(|f| Given::Known(Arg::Bool(f)));
+        let [exclusive, reverse] = [exclusive, reverse].map(|f| CallArg::Known(Arg::Bool(f)));
         let named = [
-            ("x", Given::Value(x)),
+            ("x", CallArg::Value(x)),
             ("axis", int(axis)),
             ("exclusive", exclusive),
             ("reverse", reverse),
@@ -242,7 +242,7 @@ fn running_products_have_gradients_where_elements_are_zero() {
     let x = f64s(&[2, 4], &[2.0, 0.0, 3.0, -1.0, 0.0, 0.0, 4.0, 1.5]);
     for (exclusive, reverse) in [(false, false), (true, true)] {
         slopes::check(&x, |x| {
-            let flag = |f| Given::Known(Arg::Bool(f));
+            let flag = |f| CallArg::Known(Arg::Bool(f));
             let named = [
                 ("x", x.into()),
                 ("axis", int(1)),

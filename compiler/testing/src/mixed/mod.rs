@@ -201,7 +201,7 @@ impl<'g> Mixer<'g, '_> {
             }
         }
         b.result("loss", loss);
-        let inputs = b.look(|g| {
+        let inputs = b.with_graph(|g| {
             let all = g.inputs().filter(|(_, v)| g.ty(*v).dtype.is_float());
             all.map(|(name, v)| (name.to_owned(), v))
                 .collect::<Vec<_>>()

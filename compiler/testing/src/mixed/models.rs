@@ -19,7 +19,7 @@ impl<'g> Mixer<'g, '_> {
             2 => vec![0],
             _ => (1.min(rank - 1)..rank).collect(),
         };
-        let kept = |v: Value<'g>| v.keep(&axes);
+        let kept = |v: Value<'g>| v.keep_dims(&axes);
         let width: Vec<usize> = shape[rank - 1..].to_vec();
         match self.c.below(9) {
             0 => {
@@ -49,10 +49,10 @@ impl<'g> Mixer<'g, '_> {
             6 => {
                 // A softmax and its loss at positions.
                 let last = [rank - 1];
-                let logs = x - x.max(&last).keep(&last).stop_gradient();
-                let logs = logs - logs.exp().sum(&last).log().keep(&last);
+                let logs = x - x.max(&last).keep_dims(&last).stop_gradient();
+                let logs = logs - logs.exp().sum(&last).log().keep_dims(&last);
                 let at = self.b.iota(width[0]).broadcast(&shape);
-                let label = x.argmax(rank - 1).keep(&last).broadcast(&shape);
+                let label = x.argmax(rank - 1).keep_dims(&last).broadcast(&shape);
                 let zero = logs.like(0.0).broadcast(&shape);
                 -at.equal(label).select(logs, zero).sum(&last)
             }
@@ -101,8 +101,8 @@ impl<'g> Mixer<'g, '_> {
                     return scores;
                 }
                 let axes = [rank - 1];
-                let e = (scores - scores.max(&axes).keep(&axes)).exp();
-                return (e / e.sum(&axes).keep(&axes)).matmul(x);
+                let e = (scores - scores.max(&axes).keep_dims(&axes)).exp();
+                return (e / e.sum(&axes).keep_dims(&axes)).matmul(x);
             }
             4 => {
                 let flat: usize = shape[..rank - 1].iter().product();

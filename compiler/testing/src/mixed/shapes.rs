@@ -109,14 +109,14 @@ impl<'g> Mixer<'g, '_> {
             3 => x.prod(&axes),
             4 | 5 if !empty && float => x.mean(&axes),
             6 if float && !axes.is_empty() && !empty => {
-                let most = x.max(&axes).keep(&axes);
+                let most = x.max(&axes).keep_dims(&axes);
                 return x - most;
             }
             _ => x.sum(&axes),
         };
         match self.c.below(4) {
-            1 => y.keep(&axes),
-            2 => x - y.keep(&axes),
+            1 => y.keep_dims(&axes),
+            2 => x - y.keep_dims(&axes),
             3 if float => y.tanh(),
             _ => y,
         }

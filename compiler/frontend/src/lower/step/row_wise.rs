@@ -1,7 +1,7 @@
 //! Row-wise updates: which updates can be applied to single rows of a variable (lazy, sparse updates).
 
 use trainspec_ir::build::Builder;
-use trainspec_ir::fuse::is_by_element;
+use trainspec_ir::fuse::is_elementwise;
 use trainspec_ir::graph::{Graph, NodeKind, Type, ValueId};
 use trainspec_ir::ops::Arg;
 use trainspec_ir::{Size, TensorType};
@@ -128,7 +128,7 @@ fn row_wise(graph: &Graph, update: &Update, shape: &[usize]) -> bool {
         let alike = |v: &ValueId| graph.ty(*v).shape == shape;
         let by_element = match &node.kind {
             NodeKind::Input(_) => true,
-            NodeKind::Prim(prim, _) => is_by_element(prim),
+            NodeKind::Prim(prim, _) => is_elementwise(prim),
             NodeKind::Const(_) | NodeKind::Read(_) | NodeKind::Scan(_) => false,
         };
         if !by_element || !node.operands.iter().chain(&node.results).all(alike) {

@@ -74,7 +74,7 @@ pub(in crate::ops) fn reduce<'g>(
     let axes = all_axes(l.call, "axis", l.call.tensor("x").rank())?;
     let y = by(l.masked("x", &axes, fill), &axes);
     Ok(vec![match l.call.bool("keepdims") {
-        true => y.keep(&axes),
+        true => y.keep_dims(&axes),
         false => y,
     }])
 }
@@ -89,7 +89,7 @@ pub(in crate::ops) fn wide(dtype: DType) -> DType {
 
 /// A reduced value repeated along the axes it was reduced over.
 pub(in crate::ops) fn spread<'g>(y: Value<'g>, axes: &[usize], shape: &[usize]) -> Value<'g> {
-    y.keep(axes).broadcast(shape)
+    y.keep_dims(axes).broadcast(shape)
 }
 
 /// The evaluation of a reduction of numbers over `axes`.
