@@ -404,7 +404,7 @@ impl Checker<'_> {
                     None
                 }
             },
-            Kind::Text => match &given.value {
+            Kind::String => match &given.value {
                 Value::Text(text) => known(Arg::Word((**text).to_owned())),
                 other => {
                     self.wrong_kind(span, &format!("a text for `{name}`"), other);

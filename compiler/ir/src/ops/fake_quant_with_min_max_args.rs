@@ -1,9 +1,9 @@
-//! Rounding to few levels between constants.
+//! `tf.quantization.fake_quant_with_min_max_args`: fake quantization with constant bounds.
 
 use crate::build::Lower;
 use crate::ops::op::{Call, Default, Elements, Kind, Op, Param, RuleError, RuleErrorKind};
 use crate::ops::rules::fake_quant;
-use crate::ops::rules::levels::{Scaling, quantized};
+use crate::ops::rules::quantize::{Scaling, quantized};
 use crate::types::{Class, TensorType};
 
 /// `inputs` rounded to the 2^num_bits levels from `min` to `max`, zero being one of them.

@@ -1,8 +1,8 @@
-//! Rounding to few levels between scalars.
+//! `tf.quantization.fake_quant_with_min_max_vars`: fake quantization with scalar tensors as bounds.
 
 use crate::build::Lower;
 use crate::ops::op::{Call, Elements, Kind, Op, Param, RuleError};
-use crate::ops::rules::levels::{Scaling, quantized};
+use crate::ops::rules::quantize::{Scaling, quantized};
 use crate::ops::rules::{exact_rank, fake_quant};
 use crate::types::{Class, TensorType};
 

@@ -1,9 +1,9 @@
-//! Rounding to few levels, with bounds for each channel.
+//! `tf.quantization.fake_quant_with_min_max_vars_per_channel`: fake quantization with bounds for each channel.
 
 use crate::build::Lower;
 use crate::ops::op::{Call, Elements, Kind, Op, Param, RuleError};
-use crate::ops::rules::levels::{Scaling, quantized};
-use crate::ops::rules::{dims, fake_quant, least_rank, same_dim};
+use crate::ops::rules::quantize::{Scaling, quantized};
+use crate::ops::rules::{dims, fake_quant, min_rank, same_dim};
 use crate::types::{Class, TensorType};
 
 /// `inputs` rounded to the 2^num_bits levels from `min`[c] to `max`[c] for each channel c.
@@ -25,7 +25,7 @@ pub(super) static OP: Op = Op {
 
 fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
     fake_quant::bits(call)?;
-    least_rank(call, "inputs", 1)?;
+    min_rank(call, "inputs", 1)?;
     let inputs = call.tensor("inputs");
     let channels = &inputs.shape.0[inputs.rank() - 1];
     for bound in ["min", "max"] {

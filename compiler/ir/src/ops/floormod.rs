@@ -1,4 +1,4 @@
-//! The rest of the division rounded down.
+//! `tf.math.floormod`: the remainder of floor division, elementwise with broadcasting.
 
 use crate::build::Lower;
 use crate::graph::{Eval, Gradient, Prim};
@@ -17,7 +17,7 @@ pub(super) static OP: Op = Op {
     infer: broadcast_xy,
 };
 
-/// The primitive.
+/// The primitive. VJP: dx₀ = dy, dx₁ = -dy · ⌊x₀ / x₁⌋.
 pub(crate) static PRIM: Prim = Prim {
     name: "floormod",
     attrs: &[],
@@ -31,19 +31,19 @@ pub(crate) static PRIM: Prim = Prim {
 
 /// x - y ⌊x / y⌋, exactly, with the sign of y.
 fn floor_mod(x: f64, y: f64) -> f64 {
-    let rest = x % y;
-    if rest != 0.0 && (rest < 0.0) != (y < 0.0) {
-        rest + y
+    let remainder = x % y;
+    if remainder != 0.0 && (remainder < 0.0) != (y < 0.0) {
+        remainder + y
     } else {
-        rest
+        remainder
     }
 }
 
 fn int_floor_mod(x: i64, y: i64) -> Option<i64> {
-    let rest = if y == -1 { 0 } else { x.checked_rem(y)? };
-    Some(if rest != 0 && (rest < 0) != (y < 0) {
-        rest + y
+    let remainder = if y == -1 { 0 } else { x.checked_rem(y)? };
+    Some(if remainder != 0 && (remainder < 0) != (y < 0) {
+        remainder + y
     } else {
-        rest
+        remainder
     })
 }

@@ -1,4 +1,4 @@
-//! The greatest of each segment, ids ascending.
+//! `tf.math.segment_max`: the maximum of each segment, ids sorted.
 
 use crate::build::Lower;
 use crate::ops::op::Op;
@@ -15,7 +15,7 @@ pub(super) static OP: Op = Op {
     lower: Lower::By(|l| {
         let groups = Grouped::sorted(l);
         let max = groups.rows.segment_max(groups.ids, groups.segments);
-        // TensorFlow has 0 here where no row has the id.
+        // TensorFlow has 0 for empty segments here.
         Ok(vec![groups.or_zero(max)])
     }),
     infer: segment,

@@ -1,8 +1,8 @@
-//! The mean of each segment, ids ascending.
+//! `tf.math.segment_mean`: the mean of each segment, ids sorted.
 
 use crate::build::Lower;
 use crate::ops::op::Op;
-use crate::ops::rules::along::wide;
+use crate::ops::rules::along::accumulator_dtype;
 use crate::ops::rules::grouped::Grouped;
 use crate::ops::rules::{SEGMENT_FLOAT, segment};
 
@@ -16,7 +16,7 @@ pub(super) static OP: Op = Op {
     lower: Lower::By(|l| {
         let mut groups = Grouped::sorted(l);
         let dtype = groups.rows.dtype();
-        groups.rows = groups.rows.cast(wide(dtype));
+        groups.rows = groups.rows.cast(accumulator_dtype(dtype));
         let mean = groups.sum() / groups.sizes(1.0);
         Ok(vec![mean.cast(dtype)])
     }),

@@ -1,4 +1,4 @@
-//! The product of each segment, ids ascending.
+//! `tf.math.segment_prod`: the product of each segment, ids sorted.
 
 use crate::build::Lower;
 use crate::ops::op::Op;

@@ -1,4 +1,4 @@
-//! The sum of each segment, ids ascending.
+//! `tf.math.segment_sum`: the sum of each segment, ids sorted.
 
 use crate::build::Lower;
 use crate::ops::op::Op;

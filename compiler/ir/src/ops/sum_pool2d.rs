@@ -1,4 +1,4 @@
-//! The sum under a moving window.
+//! Sum pooling over height and width: `tf.nn.avg_pool2d` before the division.
 
 use ndarray::ArrayD;
 
@@ -9,7 +9,7 @@ use crate::ops::rules::pools::{Pooling, pooled, window};
 use crate::ops::rules::primitive::arity;
 use crate::types::Class;
 
-/// Σ x over the window; padding adds nothing.
+/// Σ x over the window; padding adds nothing. VJP: `sum_pool2d_grad`.
 pub(crate) static PRIM: Prim = Prim {
     name: "sum_pool2d",
     attrs: &[

@@ -1,4 +1,4 @@
-//! Slices replaced at positions.
+//! `tf.tensor_scatter_nd_update`: updates written at multi-dimensional indices.
 
 use crate::build::{Lower, Value};
 use crate::ops::op::{Call, Elements, Kind, Op, Param, RuleError};

@@ -1,9 +1,9 @@
-//! The product of each segment, ids in any order.
+//! `tf.math.unsorted_segment_prod`: the product of each segment, ids in any order.
 
 use crate::build::Lower;
 use crate::graph::{AttrKind, Eval, Gradient, Prim};
 use crate::ops::op::Op;
-use crate::ops::rules::grouped::{Grouped, infer, of_others, reduce_rows};
+use crate::ops::rules::grouped::{Grouped, infer, reduce_rows, segment_product_vjp};
 use crate::ops::rules::{UNSORTED_SEGMENT, unsorted_segment};
 
 /// The product of the rows with the same id; negative ids are left out.
@@ -20,11 +20,11 @@ pub(super) static OP: Op = Op {
     infer: unsorted_segment,
 };
 
-/// The primitive. A segment without rows is 1.
+/// The primitive. An empty segment is 1. VJP: dy times the product of the segment's other rows.
 pub(crate) static PRIM: Prim = Prim {
     name: "unsorted_segment_prod",
     attrs: &[("segments", AttrKind::Size)],
     infer,
-    gradient: Gradient::Each(&[Some(of_others), None]),
+    gradient: Gradient::Each(&[Some(segment_product_vjp), None]),
     eval: Eval::Whole(|e| reduce_rows(e, (1.0, |p, x| p * x), (1, i64::wrapping_mul))),
 };

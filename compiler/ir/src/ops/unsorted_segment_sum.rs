@@ -1,4 +1,4 @@
-//! The sum of each segment, ids in any order.
+//! `tf.math.unsorted_segment_sum`: the sum of each segment, ids in any order.
 
 use crate::build::Lower;
 use crate::ops::op::Op;

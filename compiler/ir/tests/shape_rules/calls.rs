@@ -85,7 +85,7 @@ fn parse(kind: Kind, text: &str) -> Arg {
             assert!(words.contains(&text), "{text}");
             Arg::Word(text.to_owned())
         }
-        Kind::Text => Arg::Word(text.to_owned()),
+        Kind::String => Arg::Word(text.to_owned()),
         Kind::DType => Arg::DType(DType::from_name(text).expect(text)),
     }
 }

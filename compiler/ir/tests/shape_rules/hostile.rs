@@ -79,7 +79,7 @@ fn argument(draw: &mut Draw, param: &Param, dtype: DType) -> Arg {
         Kind::Number => Arg::Int(number(draw)),
         Kind::Bool => Arg::Bool(draw.below(2) == 0),
         Kind::Word(words) => Arg::Word(words[draw.below(words.len())].to_owned()),
-        Kind::Text => {
+        Kind::String => {
             let texts = [
                 "",
                 "->",

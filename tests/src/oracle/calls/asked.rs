@@ -112,7 +112,7 @@ impl Asked<'_> {
             Kind::Number => literal(json),
             Kind::Truth => truth(json).map(|b| b.to_string()),
             Kind::Word => word(json).map(|w| format!("\"{}\"", w.to_lowercase())),
-            Kind::Text => word(json).map(|w| format!("{w:?}")),
+            Kind::String => word(json).map(|w| format!("{w:?}")),
             Kind::Ignored => return Ok(None),
         };
         text.map(Some).map_err(|wrong| format!("`{name}`: {wrong}"))
