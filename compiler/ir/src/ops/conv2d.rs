@@ -15,7 +15,7 @@ use crate::types::{Class, TensorType};
 pub(super) static OP: Op = Op {
     name: "conv2d",
     aliases: &[],
-    doc: "The products of a moving window of the input [batch, height, width, channels] with the filters [height, width, channels in, channels out], summed.",
+    doc: "The convolution of the input [batch, height, width, channels] with the filters [height, width, channels in, channels out].",
     params: &[
         Param::required("input", Kind::Tensor(Elements::Same("T", Class::Float))),
         Param::required("filters", Kind::Tensor(Elements::Same("T", Class::Float))),

@@ -9,7 +9,7 @@ use crate::ops::rules::{SCAN, axis, scan};
 pub(super) static OP: Op = Op {
     name: "cumprod",
     aliases: &[],
-    doc: "The product of the elements up to each one along an axis.",
+    doc: "The cumulative product along an axis.",
     params: SCAN,
     random: false,
     lower: Lower::By(|l| {

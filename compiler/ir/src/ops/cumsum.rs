@@ -11,7 +11,7 @@ use crate::ops::rules::{SCAN, axis, scan};
 pub(super) static OP: Op = Op {
     name: "cumsum",
     aliases: &[],
-    doc: "The sum of the elements up to each one along an axis.",
+    doc: "The cumulative sum along an axis.",
     params: SCAN,
     random: false,
     lower: Lower::By(|l| {

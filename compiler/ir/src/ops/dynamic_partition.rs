@@ -10,7 +10,7 @@ use crate::types::{Class, DType, Dim, TensorType};
 pub(super) static OP: Op = Op {
     name: "dynamic_partition",
     aliases: &[],
-    doc: "The slices of `data` dealt out into `num_partitions` tensors, as `partitions` says.",
+    doc: "The slices of `data` partitioned into `num_partitions` tensors by the indices `partitions`.",
     params: &[
         Param::required("data", Kind::Tensor(Elements::Same("T", Class::Any))),
         Param::counting("partitions", Kind::Tensor(Elements::Of(Class::Int))),

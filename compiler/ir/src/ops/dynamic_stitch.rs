@@ -14,7 +14,7 @@ use crate::types::{Class, DType, Dim, Shape, TensorType};
 pub(super) static OP: Op = Op {
     name: "dynamic_stitch",
     aliases: &[],
-    doc: "The slices of several tensors put together, each at the row that its index names; of equal rows the last counts.",
+    doc: "The slices of several tensors put together, each at the row that its index names; of equal rows the last wins.",
     params: &[
         Param::required("indices", Kind::Tensors(Elements::Of(Class::Int))),
         Param::required("data", Kind::Tensors(Elements::Same("T", Class::Any))),

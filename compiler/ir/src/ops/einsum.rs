@@ -15,7 +15,7 @@ use crate::types::{Class, Dim, Shape, TensorType};
 pub(super) static OP: Op = Op {
     name: "einsum",
     aliases: &[],
-    doc: "The products of the elements of some tensors, summed as an equation such as `ij,jk->ik` says.",
+    doc: "The contraction (Einstein summation) of some tensors by an equation such as `ij,jk->ik`.",
     params: &[
         Param::required("equation", Kind::String),
         Param::required("inputs", Kind::Tensors(Elements::Same("T", Class::Number))),

@@ -10,7 +10,7 @@ use crate::ops::rules::{XY_NUMBER, broadcast_xy};
 pub(super) static OP: Op = Op {
     name: "floormod",
     aliases: &[],
-    doc: "The rest of the division rounded down; it has the sign of the divisor.",
+    doc: "The remainder of the division rounded down; it has the sign of the divisor.",
     params: XY_NUMBER,
     random: false,
     lower: Lower::Elementwise(&PRIM),

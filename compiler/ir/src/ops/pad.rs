@@ -20,7 +20,7 @@ use crate::types::{Class, DType, Dim, TensorType};
 pub(super) static OP: Op = Op {
     name: "pad",
     aliases: &[],
-    doc: "A tensor with a margin: of `constant_values`, or of its own elements mirrored with (symmetric) or without (reflect) the border.",
+    doc: "A tensor padded with `constant_values`, or with its own elements mirrored with (symmetric) or without (reflect) the border.",
     params: &[
         Param::required("tensor", Kind::Tensor(Elements::Same("T", Class::Any))),
         Param::required("paddings", Kind::Pairs),
@@ -180,7 +180,7 @@ fn infer_prim(call: &PrimCall<'_>) -> Result<Vec<Type>, String> {
     let [x, value] = arity(call)?;
     of_class(x, Class::Any)?;
     if *value != Type::scalar(x.dtype) {
-        return Err(format!("the margin's value is {value}, not {}", x.dtype));
+        return Err(format!("the padding value is {value}, not {}", x.dtype));
     }
     for name in ["low", "high", "inside"] {
         one_per_dim(name, call.sizes(name), x)?;

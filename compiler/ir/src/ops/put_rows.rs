@@ -9,7 +9,7 @@ use crate::ops::rules::primitive::arity;
 use crate::ops::scatter_add::infer_rows;
 use crate::types::{Class, DType};
 
-/// x with the first `count` of the rows in index of its own at the indices, which `sum_rows` deduplicated: no two are the
+/// x with the first `count` of the rows in place of its own at the indices, which `sum_rows` deduplicated: no two are the
 /// same, and all are in range. It never fails: an index out of range is skipped.
 pub(crate) static PRIM: Prim = Prim {
     name: "put_rows",

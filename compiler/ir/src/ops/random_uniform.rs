@@ -16,7 +16,7 @@ use crate::types::{DType, TensorType};
 pub(super) static OP: Op = Op {
     name: "random_uniform",
     aliases: &[],
-    doc: "Random numbers, all equally likely, from `minval` (0) to below `maxval` (1).",
+    doc: "Random numbers of the uniform distribution from `minval` (0) to below `maxval` (1).",
     params: &[
         Param::required("shape", Kind::Ints),
         random_scalar("minval"),

@@ -10,7 +10,7 @@ use crate::ops::rules::arrays::{both, row_indices};
 use crate::ops::scatter_add::infer;
 use crate::types::Class;
 
-/// x with rows in target of its own at the indices; the last row of a repeated index wins.
+/// x with rows in place of its own at the indices; the last row of a repeated index wins.
 pub(crate) static PRIM: Prim = Prim {
     name: "scatter_set",
     attrs: &[],

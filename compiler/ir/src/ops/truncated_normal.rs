@@ -4,14 +4,14 @@ use std::f64::consts::SQRT_2;
 
 use crate::build::Lower;
 use crate::ops::op::Op;
-use crate::ops::rules::gauss::{scale_and_shift, symmetric_uniform};
+use crate::ops::rules::normal_sampling::{scale_and_shift, symmetric_uniform};
 use crate::ops::rules::{NORMAL, normal};
 
 /// mean + stddev · z, z being standard normal truncated to [-2, 2], by inverse transform sampling.
 pub(super) static OP: Op = Op {
     name: "truncated_normal",
     aliases: &[],
-    doc: "Random numbers of the normal distribution, none further from `mean` than two deviations.",
+    doc: "Random numbers of the normal distribution, none further from `mean` than two standard deviations.",
     params: NORMAL,
     random: true,
     lower: Lower::By(|l| {

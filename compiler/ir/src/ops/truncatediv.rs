@@ -10,7 +10,7 @@ use crate::ops::rules::{XY_NUMBER, broadcast_xy};
 pub(super) static OP: Op = Op {
     name: "truncatediv",
     aliases: &[],
-    doc: "The quotient rounded towards zero, of two tensors broadcast against each other.",
+    doc: "The quotient rounded toward zero, of two tensors broadcast against each other.",
     params: XY_NUMBER,
     random: false,
     lower: Lower::Elementwise(&PRIM),

@@ -10,7 +10,7 @@ use crate::ops::rules::{XY_NUMBER, broadcast_xy};
 pub(super) static OP: Op = Op {
     name: "truncatemod",
     aliases: &[],
-    doc: "The rest of the division rounded towards zero; it has the sign of the dividend.",
+    doc: "The remainder of the division rounded toward zero; it has the sign of the dividend.",
     params: XY_NUMBER,
     random: false,
     lower: Lower::Elementwise(&PRIM),

@@ -16,7 +16,7 @@ use crate::types::{Class, DType, Dim, TensorType};
 pub(super) static OP: Op = Op {
     name: "unique",
     aliases: &[],
-    doc: "The different elements of a vector, in the order in which they first appear, and for each element the position of its value.",
+    doc: "The distinct elements of a vector, in the order in which they first occur, and for each element the index of its value.",
     params: &[Param::counting(
         "x",
         Kind::Tensor(Elements::Same("T", Class::Any)),

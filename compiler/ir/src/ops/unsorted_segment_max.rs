@@ -4,7 +4,9 @@ use crate::build::Lower;
 use crate::graph::{AttrKind, Eval, Gradient, Prim};
 use crate::ops::op::Op;
 use crate::ops::rules::extrema::{max_finite, nan_max};
-use crate::ops::rules::grouped::{Grouped, infer, reduce_rows, segment_extremum_vjp};
+use crate::ops::rules::segment_reduction::{
+    SegmentedRows, infer, reduce_rows, segment_extremum_vjp,
+};
 use crate::ops::rules::{UNSORTED_SEGMENT, unsorted_segment};
 
 /// The greatest of the rows with the same id; negative ids are left out.
@@ -15,8 +17,12 @@ pub(super) static OP: Op = Op {
     params: UNSORTED_SEGMENT,
     random: false,
     lower: Lower::By(|l| {
-        let groups = Grouped::unsorted(l);
-        Ok(vec![groups.rows.segment_max(groups.ids, groups.segments)])
+        let segmented = SegmentedRows::unsorted(l);
+        Ok(vec![
+            segmented
+                .rows
+                .segment_max(segmented.ids, segmented.segments),
+        ])
     }),
     infer: unsorted_segment,
 };

@@ -3,7 +3,9 @@
 use crate::build::Lower;
 use crate::graph::{AttrKind, Eval, Gradient, Prim};
 use crate::ops::op::Op;
-use crate::ops::rules::grouped::{Grouped, infer, reduce_rows, segment_product_vjp};
+use crate::ops::rules::segment_reduction::{
+    SegmentedRows, infer, reduce_rows, segment_product_vjp,
+};
 use crate::ops::rules::{UNSORTED_SEGMENT, unsorted_segment};
 
 /// The product of the rows with the same id; negative ids are left out.
@@ -14,8 +16,12 @@ pub(super) static OP: Op = Op {
     params: UNSORTED_SEGMENT,
     random: false,
     lower: Lower::By(|l| {
-        let groups = Grouped::unsorted(l);
-        Ok(vec![groups.rows.segment_prod(groups.ids, groups.segments)])
+        let segmented = SegmentedRows::unsorted(l);
+        Ok(vec![
+            segmented
+                .rows
+                .segment_prod(segmented.ids, segmented.segments),
+        ])
     }),
     infer: unsorted_segment,
 };

@@ -89,7 +89,7 @@ pub(in crate::ops) fn sort(call: &Call<'_>) -> Result<Shape, RuleError> {
     Ok(x.shape.clone())
 }
 
-/// A shape without the given axes, or with 1 in their index.
+/// A shape without the given axes, or with 1 in their place.
 fn reduce(shape: &Shape, axes: &[usize], keepdims: bool) -> Shape {
     let mut dims = Vec::new();
     for (i, dim) in shape.0.iter().enumerate() {

@@ -12,25 +12,25 @@ use crate::types::{Class, DType};
 
 /// Rows and the segments that they belong to.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::ops) struct Grouped<'g> {
+pub(in crate::ops) struct SegmentedRows<'g> {
     /// The rows.
     pub(in crate::ops) rows: Value<'g>,
-    /// The segment (i64) of each; a negative one for rows that belong to zeros_of_y.
+    /// The segment (i64) of each; a negative one for rows that belong to none.
     pub(in crate::ops) ids: Value<'g>,
     /// The number of segments, or its upper bound.
     pub(in crate::ops) segments: usize,
 }
 
-impl<'g> Grouped<'g> {
+impl<'g> SegmentedRows<'g> {
     /// The arguments of a call whose ids come in any order.
-    pub(in crate::ops) fn unsorted(l: &Lowering<'g, '_>) -> Grouped<'g> {
+    pub(in crate::ops) fn unsorted(l: &Lowering<'g, '_>) -> SegmentedRows<'g> {
         let (data, ids) = (l.value("data"), l.value("segment_ids").cast(DType::I64));
         let shape = ids.shape();
         let dims = &l.call.tensor("segment_ids").shape.0;
         let ids = l.mask(ids, dims, &ids.axes(), -1.0);
         let n = shape.iter().product();
         let rows = [&[n], &data.shape()[shape.len()..]].concat();
-        Grouped {
+        SegmentedRows {
             rows: data.reshape(&rows),
             ids: ids.reshape(&[n]),
             segments: l.shape(0)[0],
@@ -39,7 +39,7 @@ impl<'g> Grouped<'g> {
 
     /// The arguments of a call whose ids ascend, which is checked when the graph runs. Where the number of segments was left
     /// out, it is a count: one more than the last id.
-    pub(in crate::ops) fn sorted(l: &Lowering<'g, '_>) -> Grouped<'g> {
+    pub(in crate::ops) fn sorted(l: &Lowering<'g, '_>) -> SegmentedRows<'g> {
         let segments = l.shape(0)[0];
         let (rows, ids) = (l.value("data"), l.value("segment_ids").cast(DType::I64));
         let (n, dims) = (ids.shape()[0], &l.call.tensor("segment_ids").shape.0);
@@ -63,7 +63,7 @@ impl<'g> Grouped<'g> {
         if l.call.size_opt("num_segments").is_none() {
             l.define_count(&l.call.count(), end);
         }
-        Grouped {
+        SegmentedRows {
             rows,
             ids,
             segments,
@@ -186,7 +186,7 @@ pub(in crate::ops) fn segment_extremum_vjp<'g>(g: &Backward<'g>) -> Value<'g> {
 }
 
 /// The VJP of a segment product: dy times the product of the segment's other rows. Where one element is 0, only that one
-/// gets a gradient; where several are, zeros_of_y does.
+/// gets a gradient; where several are, none does.
 pub(in crate::ops) fn segment_product_vjp<'g>(g: &Backward<'g>) -> Value<'g> {
     let rows = g.x(0);
     let Some((targets, belongs)) = segment_of_rows(g) else {
