@@ -39,8 +39,8 @@ fn ulps(prim: &Prim, dtype: DType) -> f64 {
     }
 }
 
-/// Whether the error of a sum is bounded relative to the sum of the magnitudes of its terms. f16 and bf16 accumulate in higher precision;
-/// a max pool's VJP selects by its operand.
+/// Whether the error of a sum is bounded relative to the sum of the magnitudes of its terms. f16 and bf16 accumulate in
+/// higher precision; a max pool's VJP selects by its operand.
 fn error_by_magnitudes(prim: &Prim, dtype: DType) -> bool {
     let is_16_bit = matches!(dtype, DType::F16 | DType::Bf16);
     accumulates(prim) && !is_16_bit && prim.name != "max_pool2d_grad"
@@ -126,7 +126,7 @@ impl Noise {
                         amount = ulps(prim, dtype);
                     }
                     if amount > 0.0 && accumulates(prim) {
-                        // Equal numbers err all in one direction, however they are added.
+                        // Rounding errors of equal terms are correlated: they all have one sign.
                         amount += reduction_length(graph, before) / 16.0;
                     }
                     if amount > 0.0 && error_by_magnitudes(prim, dtype) {
