@@ -11,7 +11,7 @@ use trainspec_codegen::exec::pool::Pool;
 use trainspec_ir::graph::Graph;
 use trainspec_ir::interp::RunError;
 use trainspec_ir::passes;
-use trainspec_testing::compare::{After, Reference, same_bits};
+use trainspec_testing::compare::{Reference, RunOutcome, same_bits};
 use trainspec_testing::feeds::{Feeds, feeds};
 use trainspec_testing::mixed;
 use trainspec_testing::noise::with_every_value;
@@ -19,7 +19,7 @@ use trainspec_testing::noise::with_every_value;
 static POOLS: LazyLock<[Arc<Pool>; 2]> =
     LazyLock::new(|| [1, 2].map(|n| Arc::new(Pool::exactly(n))));
 
-fn run(graph: &Graph, threads: usize, options: &Options, feeds: &Feeds) -> Result<After, RunError> {
+fn run(graph: &Graph, threads: usize, options: &Options, feeds: &Feeds) -> Result<RunOutcome, RunError> {
     let pool = POOLS[threads - 1].clone();
     let mut program =
         Executable::new(graph, pool, options).unwrap_or_else(|e| panic!("{e}\n{graph}"));
@@ -31,7 +31,7 @@ fn run(graph: &Graph, threads: usize, options: &Options, feeds: &Feeds) -> Resul
     let mut state = feeds.state.clone();
     let places: Vec<usize> = (0..state.len()).collect();
     let results = program.run(&inputs, &mut state, &places)?;
-    Ok(After { results, state })
+    Ok(RunOutcome { results, state })
 }
 
 fuzz_target!(|bytes: &[u8]| {

@@ -391,7 +391,7 @@ fn signature(op: &Op) -> String {
                 .map(|w| format!("{w:?}"))
                 .collect::<Vec<_>>()
                 .join(" or "),
-            Kind::Text => "string".to_owned(),
+            Kind::String => "string".to_owned(),
             Kind::DType => "dtype".to_owned(),
         };
         let default = match param.default {

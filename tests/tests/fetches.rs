@@ -12,7 +12,7 @@ use trainspec_compiler::{Compilation, Options, synthetic};
 use trainspec_frontend::lower::{self, Binding, Context, SEED};
 use trainspec_ir::graph::Graph;
 use trainspec_ir::{Tensor, interp, passes};
-use trainspec_testing::compare::{After, same_bits};
+use trainspec_testing::compare::{RunOutcome, same_bits};
 use trainspec_testing::noise::with_every_value;
 use trainspec_tests::{files_below, root};
 
@@ -56,7 +56,7 @@ fn initial(cx: &Context<'_>, graph: &Graph) -> Vec<Tensor> {
 }
 
 /// Some steps of a graph.
-fn run(spec: &Spec, graph: &Graph, start: &[Tensor]) -> Vec<After> {
+fn run(spec: &Spec, graph: &Graph, start: &[Tensor]) -> Vec<RunOutcome> {
     let pool = Arc::new(Pool::exactly(2));
     let mut program = Executable::new(graph, pool, &CodeOptions::default()).unwrap();
     let mut state = start.to_vec();
@@ -66,7 +66,7 @@ fn run(spec: &Spec, graph: &Graph, start: &[Tensor]) -> Vec<After> {
             let inputs = synthetic::inputs(spec, graph, step as i64);
             let feeds: Vec<&Tensor> = program.inputs().iter().map(|(n, _)| &inputs[n]).collect();
             let results = program.run(&feeds, &mut state, &places).unwrap();
-            After {
+            RunOutcome {
                 results,
                 state: state.clone(),
             }

@@ -14,7 +14,7 @@ use trainspec_codegen::translate::Machine;
 use trainspec_ir::graph::Graph;
 use trainspec_ir::interp::RunError;
 use trainspec_ir::passes;
-use trainspec_testing::compare::{After, Reference, same_bits};
+use trainspec_testing::compare::{Reference, RunOutcome, same_bits};
 use trainspec_testing::feeds::Feeds;
 use trainspec_testing::noise::with_every_value;
 use trainspec_testing::search::Search;
@@ -156,7 +156,7 @@ impl Way {
 }
 
 /// Runs once.
-fn run(program: &mut Executable, feeds: &Feeds) -> Result<After, RunError> {
+fn run(program: &mut Executable, feeds: &Feeds) -> Result<RunOutcome, RunError> {
     let inputs: Vec<_> = program
         .inputs()
         .iter()
@@ -165,7 +165,7 @@ fn run(program: &mut Executable, feeds: &Feeds) -> Result<After, RunError> {
     let mut state = feeds.state.clone();
     let places: Vec<usize> = (0..program.state().len()).collect();
     let results = program.run(&inputs, &mut state, &places)?;
-    Ok(After { results, state })
+    Ok(RunOutcome { results, state })
 }
 
 /// Two steps as users have them, each compared with the interpreter, and with some other ways to do them.

@@ -1,5 +1,5 @@
-//! No operands or attributes make a primitive's rule panic, and what a rule accepts can be evaluated: to results of the
-//! types that the rule says, or to a fault.
+//! Fuzz test of primitives: no operands or attributes make type inference panic, and what it accepts can be evaluated, to
+//! results of the inferred types or to an error.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,14 +9,14 @@ use trainspec_ir::graph::{Attr, AttrKind, Eval, Prim, PrimCall, Type, verify};
 use trainspec_ir::ops::PRIMS;
 use trainspec_ir::{DType, Tensor, interp};
 
-const ROUNDS: usize = 10_000;
+const ITERATIONS: usize = 10_000;
 
 #[test]
-fn rules_refuse_and_never_panic() {
+fn type_inference_never_panics() {
     let sizes = [0, 1, 2, 3, 1 << 20, 1 << 40, usize::MAX / 2, usize::MAX];
     for prim in PRIMS {
-        let mut draw = Draw(1);
-        for _ in 0..ROUNDS {
+        let mut draw = XorShift(1);
+        for _ in 0..ITERATIONS {
             let (types, attrs) = call(&mut draw, prim, &sizes);
             let operands: Vec<&Type> = types.iter().collect();
             let call = PrimCall {
@@ -27,7 +27,7 @@ fn rules_refuse_and_never_panic() {
             let Ok(results) = catch_unwind(AssertUnwindSafe(|| (prim.infer)(&call))) else {
                 panic!("`{}` panics on {types:?} {attrs:?}", prim.name);
             };
-            // What comes of tensors that can exist can exist.
+            // Operands that are not too large have results that are not.
             if !types.iter().all(exists) {
                 continue;
             }
@@ -46,10 +46,10 @@ fn exists(ty: &Type) -> bool {
 }
 
 #[test]
-fn what_a_rule_accepts_is_evaluated() {
+fn what_type_inference_accepts_is_evaluated() {
     for prim in PRIMS {
-        let mut draw = Draw(7);
-        for _ in 0..ROUNDS {
+        let mut draw = XorShift(7);
+        for _ in 0..ITERATIONS {
             let (types, attrs) = call(&mut draw, prim, &[0, 1, 1, 2, 3, 4]);
             let operands: Vec<&Type> = types.iter().collect();
             let call = PrimCall {
@@ -69,12 +69,12 @@ fn what_a_rule_accepts_is_evaluated() {
     }
 }
 
-/// Whether the evaluation of the primitive takes so many operands.
+/// Whether the evaluation of the primitive takes that many operands.
 fn takes(prim: &Prim, operands: usize) -> bool {
     match prim.eval {
         Eval::Float1(_) | Eval::Number1(..) | Eval::Test1(_) => operands == 1,
         Eval::Float2(_) | Eval::Number2(..) | Eval::Compare(..) | Eval::Bool2(_) => operands == 2,
-        Eval::Whole(_) => true,
+        Eval::Tensors(_) => true,
     }
 }
 
@@ -93,14 +93,14 @@ fn run(prim: &'static Prim, attrs: &[Attr], tensors: &[Tensor]) {
     verify(&graph).expect("the builder keeps the rules");
     if let Ok(outcome) = interp::run(&graph, &fed, &[]) {
         let found = outcome.results.iter().map(Tensor::ty);
-        let wanted = graph.results.iter().map(|(_, v)| graph.ty(*v).clone());
-        assert!(found.eq(wanted));
+        let expected = graph.results.iter().map(|(_, v)| graph.ty(*v).clone());
+        assert!(found.eq(expected));
     }
 }
 
 /// Operands, most often of one shape and type, and attributes.
-fn call(draw: &mut Draw, prim: &Prim, sizes: &[usize]) -> (Vec<Type>, Vec<Attr>) {
-    let shape = |draw: &mut Draw| -> Vec<usize> {
+fn call(draw: &mut XorShift, prim: &Prim, sizes: &[usize]) -> (Vec<Type>, Vec<Attr>) {
+    let shape = |draw: &mut XorShift| -> Vec<usize> {
         let rank = draw.below(5);
         (0..rank).map(|_| draw.pick(sizes)).collect()
     };
@@ -140,7 +140,7 @@ fn call(draw: &mut Draw, prim: &Prim, sizes: &[usize]) -> (Vec<Type>, Vec<Attr>)
     (types, attrs)
 }
 
-fn tensor(draw: &mut Draw, ty: &Type) -> Tensor {
+fn tensor(draw: &mut XorShift, ty: &Type) -> Tensor {
     let numbers = [0, 1, 2, -1, 3, 1, 0, 2, i64::MIN, i64::MAX];
     let floats = [0.0, -0.0, 1.0, 2.5, -3.0, f64::NAN, f64::INFINITY, 1e300];
     let n = ty.elements();
@@ -150,10 +150,10 @@ fn tensor(draw: &mut Draw, ty: &Type) -> Tensor {
     }
 }
 
-/// Numbers that look random and are the same in each run (xorshift64*).
-struct Draw(u64);
+/// A deterministic pseudorandom generator (xorshift64*).
+struct XorShift(u64);
 
-impl Draw {
+impl XorShift {
     fn below(&mut self, n: usize) -> usize {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;

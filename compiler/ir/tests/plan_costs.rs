@@ -1,4 +1,4 @@
-//! What kernels cost: bytes and operations that can be counted by hand.
+//! The cost model of kernels: bytes and FLOPs that can be counted by hand.
 
 use trainspec_ir::DType;
 use trainspec_ir::build::{Builder, Convolution, Loop};
@@ -26,7 +26,7 @@ fn cost(read: u64, written: u64, flops: u64) -> Cost {
 }
 
 #[test]
-fn a_product_counts_two_for_each_term() {
+fn a_matrix_product_counts_two_flops_for_each_term() {
     let b = Builder::new("product");
     let (x, y) = (
         b.input("x", &floats(&[2, 3, 5])),
@@ -45,7 +45,7 @@ fn a_product_counts_two_for_each_term() {
 }
 
 #[test]
-fn what_is_repeated_is_read_once() {
+fn a_broadcast_operand_is_read_once() {
     let b = Builder::new("rows");
     let (x, y) = (
         b.input("x", &floats(&[100, 8])),
@@ -56,7 +56,7 @@ fn what_is_repeated_is_read_once() {
 }
 
 #[test]
-fn a_sum_that_rides_on_a_loop_counts_one_for_each_element() {
+fn a_sum_fused_with_a_loop_counts_one_flop_for_each_element() {
     let b = Builder::new("squares");
     let x = b.input("x", &floats(&[10, 8]));
     b.result("sum", (x * x).sum(&[1]));
@@ -64,16 +64,16 @@ fn a_sum_that_rides_on_a_loop_counts_one_for_each_element() {
 }
 
 #[test]
-fn only_the_rows_asked_for_are_read() {
+fn a_row_gather_reads_only_its_rows() {
     let b = Builder::new("rows");
     let table = b.input("table", &floats(&[1000, 4]));
-    let places = b.input("places", &Type::new(DType::I64, &[3]));
-    b.result("rows", table.take(places));
+    let indices = b.input("indices", &Type::new(DType::I64, &[3]));
+    b.result("rows", table.take(indices));
     assert_eq!(costs(&b.finish()), [cost(48 + 24, 48, 0)]);
 }
 
 #[test]
-fn a_convolution_and_its_gradients_have_the_same_products() {
+fn a_convolution_and_its_vjps_have_the_same_flops() {
     let b = Builder::new("convolution");
     let window = Convolution {
         strides: [1, 1],
@@ -94,7 +94,7 @@ fn a_convolution_and_its_gradients_have_the_same_products() {
 }
 
 #[test]
-fn a_loop_costs_its_rounds() {
+fn a_loop_costs_its_iterations() {
     let b = Builder::new("loop");
     let xs = b.input("xs", &floats(&[10, 4]));
     let walk = Loop {

@@ -1,4 +1,5 @@
-//! Random graphs: gradients and second derivatives against central differences, text form, passes.
+//! Property tests on random graphs: gradient checks (first and second order) by central differences, textual round trip,
+//! passes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +12,7 @@ use trainspec_testing::smooth::make;
 
 type Point = Vec<Vec<f64>>;
 
-/// A point away from special places, from a few numbers.
+/// A pseudorandom point, seeded.
 fn point(inputs: &[Type], seed: u64) -> Point {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let mut next = || {
@@ -53,16 +54,16 @@ fn dot(a: &Point, b: &[Vec<f64>]) -> f64 {
         .sum()
 }
 
-/// Whether a derivative agrees with a central difference for one of several widths. Differences across a kink agree for no
-/// width, so slopes to both sides are compared too: where they differ, nothing is said.
-fn agrees(slope: f64, f: impl Fn(f64) -> f64) -> Result<(), String> {
+/// Whether a derivative agrees with a central difference for one of several step sizes. Differences across a kink agree for
+/// none, so the one-sided differences are compared too: where they disagree, the point is skipped.
+fn agrees(grad: f64, f: impl Fn(f64) -> f64) -> Result<(), String> {
     let here = f(0.0);
     let mut tried = Vec::new();
     for h in [1e-5, 1e-6, 1e-4, 1e-7] {
         let (above, below) = (f(h), f(-h));
         let central = (above - below) / (2.0 * h);
         let noise = 1e-13 * here.abs().max(above.abs()).max(1.0) / h;
-        if (central - slope).abs() <= 2e-5 * central.abs().max(slope.abs()).max(1.0) + noise {
+        if (central - grad).abs() <= 2e-5 * central.abs().max(grad.abs()).max(1.0) + noise {
             return Ok(());
         }
         let (right, left) = ((above - here) / h, (here - below) / h);
@@ -73,36 +74,36 @@ fn agrees(slope: f64, f: impl Fn(f64) -> f64) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "the derivative is {slope}, but differences are {tried:?}"
+        "the derivative is {grad}, but differences are {tried:?}"
     ))
 }
 
 /// The graph with `y`, its gradients, and the gradients of (gradients · along).
 fn with_derivatives(bytes: &[u8], along: impl Fn(&[Type]) -> Point) -> (Graph, Vec<Type>, Point) {
-    let made = make(bytes);
-    let b = &made.builder;
-    let along = along(&made.inputs);
+    let random = make(bytes);
+    let b = &random.builder;
+    let along = along(&random.inputs);
     let y = b.find_result("y").unwrap();
     let xs: Vec<_> = b.with_graph(|g| g.inputs().map(|(_, v)| v).collect::<Vec<_>>());
     let xs: Vec<_> = xs.into_iter().map(|v| b.value(v)).collect();
-    let slopes: Vec<_> = b
+    let gradients: Vec<_> = b
         .gradients(&[y], &xs)
         .into_iter()
         .zip(&xs)
-        .map(|(slope, x)| slope.map_or_else(|| b.full(&x.ty(), 0.0), |s| s.dense()))
+        .map(|(grad, x)| grad.map_or_else(|| b.full(&x.ty(), 0.0), |s| s.dense()))
         .collect();
     let mut weighted = Vec::new();
-    for ((i, slope), weights) in slopes.iter().enumerate().zip(&along) {
-        b.result(&format!("d{i}"), *slope);
-        let weights = b.constant(Tensor::new(&slope.shape(), weights.clone()));
-        weighted.push((*slope * weights).sum(&slope.axes()));
+    for ((i, grad), weights) in gradients.iter().enumerate().zip(&along) {
+        b.result(&format!("d{i}"), *grad);
+        let weights = b.constant(Tensor::new(&grad.shape(), weights.clone()));
+        weighted.push((*grad * weights).sum(&grad.axes()));
     }
     for (i, (second, x)) in b.gradients(&weighted, &xs).into_iter().zip(&xs).enumerate() {
         let second = second.map_or_else(|| b.full(&x.ty(), 0.0), |s| s.dense());
         b.result(&format!("dd{i}"), second);
     }
-    let inputs = made.inputs.clone();
-    (made.builder.finish(), inputs, along)
+    let inputs = random.inputs.clone();
+    (random.builder.finish(), inputs, along)
 }
 
 fn bytes() -> impl Strategy<Value = Vec<u8>> {
@@ -122,12 +123,12 @@ proptest! {
         let here = run(&graph, &inputs, &at);
         prop_assume!(here.iter().flatten().all(|x| x.is_finite()));
 
-        let slope = dot(&u, &here[1..=n]);
-        let first = agrees(slope, |h| run(&graph, &inputs, &moved(&at, &u, h))[0][0]);
+        let grad = dot(&u, &here[1..=n]);
+        let first = agrees(grad, |h| run(&graph, &inputs, &moved(&at, &u, h))[0][0]);
         prop_assert!(first.is_ok(), "first: {:?}\n{}", first, graph);
 
-        let slope = dot(&u, &here[n + 1..]);
-        let second = agrees(slope, |h| dot(&v, &run(&graph, &inputs, &moved(&at, &u, h))[1..=n]));
+        let grad = dot(&u, &here[n + 1..]);
+        let second = agrees(grad, |h| dot(&v, &run(&graph, &inputs, &moved(&at, &u, h))[1..=n]));
         prop_assert!(second.is_ok(), "second: {:?}\n{}", second, graph);
     }
 
@@ -157,7 +158,7 @@ proptest! {
         }
         for (which, simplified) in versions {
             prop_assert_eq!(verify(&simplified), Ok(()), "{}", &which);
-            // A sum may be made in another order: as far as rounding explains, its value may differ.
+            // A pass may reorder a sum: its value may differ within rounding error.
             let same = reference.check(&interpreted(&simplified, &feeds));
             prop_assert_eq!(same, Ok(()), "{}\n{}", which, graph);
         }

@@ -1,4 +1,4 @@
-//! Draws of random numbers and the functions behind them, levels, and orthogonal matrices.
+//! Random sampling and its special functions (erfinv, polygamma), fake quantization, and orthogonal matrices.
 
 use trainspec_ir::build::{Builder, CallArg, Value};
 use trainspec_ir::graph::Type;
@@ -8,11 +8,11 @@ use trainspec_ir::{DType, Tensor};
 
 use crate::graphs::{Feed, call, f64s, float, gradient, int, ints};
 
-#[allow(dead_code)] // what other tests of small graphs need
+#[path = "reduce_ops/gradcheck.rs"]
+mod gradcheck;
+#[allow(dead_code)] // used by other tests of small graphs
 #[path = "array_ops/graphs.rs"]
 mod graphs;
-#[path = "reduce_ops/slopes.rs"]
-mod slopes;
 
 const SEED: i64 = 7;
 
@@ -20,7 +20,7 @@ fn dtype<'g>(dtype: DType) -> CallArg<'g> {
     CallArg::Known(Arg::DType(dtype))
 }
 
-/// The values of a draw, by an operation of the site `site`.
+/// The samples of an operation of the site `site`.
 fn draw(op: &str, site: &str, shape: &[i64], ty: DType, bounds: Option<[f64; 2]>) -> Tensor {
     let (b, feed) = (Builder::new("t"), Feed::default());
     b.randomness(b.int(DType::I64, SEED), &[b.int(DType::I64, 3)]);
@@ -65,18 +65,18 @@ fn elements_take_the_words_of_the_stream_in_order() {
     let expected: Vec<f64> = words.chunks(2).take(5).map(pair).collect();
     assert_eq!(drawn(DType::F64, &[5]), expected);
     assert_eq!(drawn(DType::F64, &[0, 5]), [0.0; 0]);
-    // A longer draw begins like a shorter one.
+    // A shorter sample is a prefix of a longer one.
     assert_eq!(drawn(DType::F32, &[11])[..6], drawn(DType::F32, &[6]));
 }
 
 #[test]
-fn draws_differ_by_site_and_are_the_same_again() {
+fn samples_differ_by_site_and_are_reproducible() {
     let at = |site: &str| draw("random_normal", site, &[4], DType::F32, None);
     assert_eq!(at("a"), at("a"));
     assert_ne!(at("a"), at("b"));
 }
 
-/// Mean and variance, and the part below 0.
+/// Mean and variance, and the fraction below 0.
 fn summary(x: &[f64]) -> [f64; 3] {
     let n = x.len() as f64;
     let mean = x.iter().sum::<f64>() / n;
@@ -115,7 +115,7 @@ fn distributions_have_their_moments() {
 }
 
 #[test]
-fn the_upper_end_is_never_drawn() {
+fn the_upper_bound_is_exclusive() {
     // One number in 128 would be rounded to it.
     let x = draw(
         "random_uniform",
@@ -141,9 +141,9 @@ fn gradients_flow_to_the_parameters_of_a_distribution() {
     ];
     let y = call(&b, "random_normal", &named);
     assert_eq!(feed.f64s(&b, gradient(&b, y, mean)), [3.0]);
-    let slope = feed.f64s(&b, gradient(&b, y, stddev))[0];
+    let grad = feed.f64s(&b, gradient(&b, y, stddev))[0];
     let sum: f64 = feed.f64s(&b, y).iter().sum();
-    assert!((3.0 + 2.0 * slope - sum).abs() < 1e-12);
+    assert!((3.0 + 2.0 * grad - sum).abs() < 1e-12);
 }
 
 /// Values of a function of one number, in f64.
@@ -185,7 +185,7 @@ fn erfinv_has_published_values() {
     let ends = values(&[1.0, -1.0, 0.0, 1.5, f64::NAN], |x| x.erfinv());
     assert_eq!(ends[..3], [f64::INFINITY, -f64::INFINITY, 0.0]);
     assert!(ends[3].is_nan() && ends[4].is_nan());
-    slopes::check(&f64s(&[3], &[0.1, -0.7, 0.9]), |x| x.erfinv());
+    gradcheck::check(&f64s(&[3], &[0.1, -0.7, 0.9]), |x| x.erfinv());
 }
 
 #[test]
@@ -256,11 +256,11 @@ fn polygamma_has_published_values() {
     assert_eq!(values(&far, |x| x.polygamma(3)), [0.0]);
     let lost = values(&[f64::NEG_INFINITY, f64::NAN], |x| x.digamma());
     assert!(lost.iter().all(|x| x.is_nan()));
-    slopes::check(&f64s(&[3], &[0.7, 2.5, -1.4]), |x| x.lgamma());
+    gradcheck::check(&f64s(&[3], &[0.7, 2.5, -1.4]), |x| x.lgamma());
 }
 
 #[test]
-fn levels_are_tensorflows() {
+fn fake_quantization_is_tensorflows() {
     let quantized = |x: &[f32], min: f64, max: f64, bits: i64, narrow: bool| {
         let (b, feed) = (Builder::new("t"), Feed::default());
         let x = feed.input(&b, Tensor::new(&[x.len()], x.to_vec()));
@@ -280,28 +280,28 @@ fn levels_are_tensorflows() {
     };
     // Of TensorFlow 2.21.
     let x = [2.83, 1.58, -2.278, 6.202, -3.445, 3.853, -6.017];
-    let (values, slope) = quantized(&x, -6.0, 6.0, 8, false);
+    let (values, grad) = quantized(&x, -6.0, 6.0, 8, false);
     assert_eq!(
         values,
         [
             2.8235295, 1.6, -2.2588236, 5.9764705, -3.4352942, 3.8588235, -6.0235295
         ]
     );
-    assert_eq!(slope, [1.0, 1.0, 1.0, 0.0, 1.0, 1.0, 1.0]);
+    assert_eq!(grad, [1.0, 1.0, 1.0, 0.0, 1.0, 1.0, 1.0]);
     let x = [-1.199, 1.312, 2.543, -1.231, -0.862, 0.786];
-    let (values, slope) = quantized(&x, -1.205, 1.916, 4, true);
+    let (values, grad) = quantized(&x, -1.205, 1.916, 4, true);
     assert_eq!(
         values,
         [
             -1.1146429, 1.3375714, 2.0063572, -1.1146429, -0.8917143, 0.8917143
         ]
     );
-    assert_eq!(slope, [0.0, 1.0, 0.0, 0.0, 1.0, 1.0]);
+    assert_eq!(grad, [0.0, 1.0, 0.0, 0.0, 1.0, 1.0]);
     assert_eq!(quantized(&[0.0], -1.03, 1.048, 7, false).0, [0.0]);
 }
 
 #[test]
-fn bounds_of_levels_have_gradients() {
+fn bounds_of_fake_quantization_have_gradients() {
     let (b, feed) = (Builder::new("t"), Feed::default());
     let rows = [-2.367, 2.312, 5.0, 2.986, -0.163, -5.0, -0.291, 0.25, 0.5];
     let x = feed.input(&b, f64s(&[3, 3], &rows));
@@ -329,10 +329,10 @@ fn bounds_of_levels_have_gradients() {
     for (f, e) in feed.f64s(&b, y).iter().zip(expected) {
         assert!((f - e).abs() < 1e-6, "{f} for {e}");
     }
-    let slope = |x| feed.f64s(&b, gradient(&b, y, x));
-    assert_eq!(slope(x), [0.0, 0.0, 1.0, 0.0, 1.0, 1.0, 1.0, 1.0, 1.0]);
-    assert_eq!(slope(min), [1.0, 0.0, 0.0]);
-    assert_eq!(slope(max), [1.0, 1.0, 0.0]);
+    let grad = |x| feed.f64s(&b, gradient(&b, y, x));
+    assert_eq!(grad(x), [0.0, 0.0, 1.0, 0.0, 1.0, 1.0, 1.0, 1.0, 1.0]);
+    assert_eq!(grad(min), [1.0, 0.0, 0.0]);
+    assert_eq!(grad(max), [1.0, 1.0, 0.0]);
 }
 
 #[test]
@@ -375,7 +375,7 @@ fn orthogonal_matrices_have_unit_rows_or_columns() {
 }
 
 #[test]
-fn matrices_without_full_rank_become_orthogonal_too() {
+fn rank_deficient_matrices_are_orthogonalized_too() {
     let (b, feed) = (Builder::new("t"), Feed::default());
     for x in [[0.0; 4], [1.0, 2.0, 2.0, 4.0]] {
         let x = feed.input(&b, f64s(&[2, 2], &x));

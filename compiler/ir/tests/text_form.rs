@@ -1,4 +1,4 @@
-//! Graphs as text: what is printed is read back, and what is no graph is refused with its place.
+//! The textual form of graphs: print and parse round-trip, and parse errors have a line and column.
 
 use half::{bf16, f16};
 use trainspec_ir::build::{Builder, Convolution, Loop};
@@ -9,7 +9,7 @@ use trainspec_ir::ops::{PRIMS, find_prim};
 use trainspec_ir::text::{ParseError, parse};
 use trainspec_ir::{DType, Span, Tensor};
 
-/// The text of a graph, after it was read back and printed again.
+/// The text of a graph, after it was parsed and printed again.
 fn round_trip(graph: &Graph) -> String {
     let text = graph.to_string();
     let again = parse(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));
@@ -32,7 +32,7 @@ fn refused_lines(lines: &str) -> (String, usize, usize) {
 }
 
 #[test]
-fn every_kind_of_node_is_read_back() {
+fn every_kind_of_node_round_trips() {
     let b = Builder::new("step \"one\"\n");
     let x = b.input("x", &Type::new(DType::F32, &[3, 2]));
     let w = b.read("dense/kernel", &Type::new(DType::F32, &[2]));
@@ -81,7 +81,7 @@ fn every_kind_of_node_is_read_back() {
 }
 
 #[test]
-fn every_kind_of_attribute_is_read_back() {
+fn every_kind_of_attribute_round_trips() {
     let b = Builder::new("attributes");
     let n = b.iota(5);
     let n = n.bounded(-3, 7, "the \u{1}\"position\"\\ \n of 'ü' 漢");
@@ -110,7 +110,7 @@ fn every_kind_of_attribute_is_read_back() {
 }
 
 #[test]
-fn constants_of_every_type_are_read_back() {
+fn constants_of_every_type_round_trip() {
     fn exact(tensor: Tensor, expected: &str) {
         let b = Builder::new("constant");
         b.result("y", b.constant(tensor.clone()));
@@ -120,7 +120,7 @@ fn constants_of_every_type_are_read_back() {
         let NodeKind::Const(found) = &again.nodes[0].kind else {
             panic!("no constant: {text}");
         };
-        // Unlike `==`, this tells -0 from 0 and knows NaN.
+        // Unlike `==`, this distinguishes -0 from 0 and equates NaN.
         assert_eq!(format!("{found:?}"), format!("{tensor:?}"));
     }
     let floats = vec![1.5, -0.0, f32::NAN, f32::INFINITY, f32::NEG_INFINITY];
@@ -134,9 +134,9 @@ fn constants_of_every_type_are_read_back() {
         Tensor::new(&[1, 2], vec![f64::MIN_POSITIVE, 0.1 + 0.2]),
         "const [2.2250738585072014e-308, 0.30000000000000004] : f64[1, 2]",
     );
-    let halves = [0.1, -65504.0, f64::NAN, f64::NEG_INFINITY, 6e-8].map(f16::from_f64);
+    let f16s = [0.1, -65504.0, f64::NAN, f64::NEG_INFINITY, 6e-8].map(f16::from_f64);
     exact(
-        Tensor::new(&[5], halves.to_vec()),
+        Tensor::new(&[5], f16s.to_vec()),
         "const [0.0999755859375, -65504.0, nan, -inf, 5.960464477539063e-8] : f16[5]",
     );
     exact(
@@ -192,7 +192,7 @@ fn values_are_numbered_in_the_order_in_which_they_are_made() {
 }
 
 #[test]
-fn printing_numbers_anew() {
+fn printing_renumbers_values() {
     let ty = Type::scalar(DType::F32);
     let node = |kind: NodeKind, operands: &[u32], result: u32| Node {
         kind,
@@ -234,7 +234,7 @@ fn printing_numbers_anew() {
 }
 
 #[test]
-fn a_loop_without_results_is_read_back() {
+fn a_loop_without_results_round_trips() {
     let body = Builder::new("");
     body.input("position", &Type::scalar(DType::I64));
     let scan = Scan {
@@ -271,7 +271,7 @@ fn every_primitive_is_found_by_its_name() {
 }
 
 #[test]
-fn mistakes_are_told_with_their_place() {
+fn parse_errors_have_a_line_and_column() {
     let x = "%0 = input \"x\" : f32[2]\n";
     for (lines, message, line, column) in [
         ("%0 = foo() : f32", "there is no primitive `foo`", 2, 6),
@@ -573,7 +573,7 @@ fn mistakes_are_told_with_their_place() {
 }
 
 #[test]
-fn mistakes_in_a_round_are_told_with_their_place() {
+fn parse_errors_in_a_loop_body_have_a_line_and_column() {
     let round = "%0 = input \"x\" : f32\n\
         %1 = scan 2 captures [] carries [%0] over [] {\n\
           %0 = input \"carry\" : f32\n\
@@ -592,7 +592,7 @@ fn mistakes_in_a_round_are_told_with_their_place() {
 }
 
 #[test]
-fn loops_are_nested_only_so_deep() {
+fn loop_nesting_has_a_maximum_depth() {
     let nested = |depth: usize| {
         let mut lines = String::new();
         for _ in 0..depth {
@@ -610,7 +610,7 @@ fn loops_are_nested_only_so_deep() {
 }
 
 #[test]
-fn no_beginning_of_a_text_is_a_graph() {
+fn no_prefix_of_a_graph_parses() {
     let b = Builder::new("g");
     let x = b.input("x", &Type::new(DType::F32, &[3]));
     let constant = b.constant(Tensor::new(&[3], vec![1.5_f32, f32::NAN, -2e-9]));
@@ -624,17 +624,17 @@ fn no_beginning_of_a_text_is_a_graph() {
     b.write("w \"é\"", carried[0]);
     b.result("y", carried[0].cumsum(0, true, true));
     let text = round_trip(&b.finish());
-    let whole = text.trim_end();
-    for (end, _) in whole.char_indices() {
-        let error = refused(&whole[..end]);
+    let source = text.trim_end();
+    for (end, _) in source.char_indices() {
+        let error = refused(&source[..end]);
         assert!(error.line <= text.lines().count() + 1, "{error}");
     }
-    // Neither does any other character bring the parser down.
-    for (at, _) in whole.char_indices() {
+    // Nor does any other character make the parser panic.
+    for (at, _) in source.char_indices() {
         for other in ["", "%", "\"", "-", "{", "9", "é", "\\", "\n"] {
-            let mut changed = whole.to_owned();
+            let mut changed = source.to_owned();
             changed.replace_range(
-                at..at + whole[at..].chars().next().map_or(0, char::len_utf8),
+                at..at + source[at..].chars().next().map_or(0, char::len_utf8),
                 other,
             );
             if let Ok(graph) = parse(&changed) {

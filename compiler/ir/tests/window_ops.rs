@@ -1,4 +1,4 @@
-//! Convolutions and pools: against TensorFlow's results (`window_ops.tsv`), against differences, and on hostile numbers.
+//! Convolutions and pools: against TensorFlow's results (`window_ops.tsv`), gradient checks, and fuzz tests.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,7 +11,7 @@ use trainspec_ir::{Count, DType, Dim, Shape, Size, Tensor, TensorType, interp};
 
 const CASES: &str = include_str!("window_ops.tsv");
 
-/// A result of TensorFlow's.
+/// A case of TensorFlow's results.
 struct Case<'a> {
     name: &'a str,
     op: &'a str,
@@ -128,7 +128,7 @@ fn try_call<'g>(
 }
 
 #[test]
-fn gradients_are_the_limits_of_differences() {
+fn gradients_agree_with_finite_differences() {
     for (name, shapes, f) in functions() {
         let graph = differentiated(name, &shapes, f, 1);
         let points = points(&shapes);
@@ -137,7 +137,7 @@ fn gradients_are_the_limits_of_differences() {
 }
 
 #[test]
-fn second_derivatives_are_the_limits_of_differences() {
+fn second_derivatives_agree_with_finite_differences() {
     for (name, shapes, f) in functions() {
         let graph = differentiated(name, &shapes, f, 2);
         let points = points(&shapes);
@@ -146,7 +146,7 @@ fn second_derivatives_are_the_limits_of_differences() {
 }
 
 #[test]
-fn third_derivatives_are_the_limits_of_differences() {
+fn third_derivatives_agree_with_finite_differences() {
     for (name, shapes, f) in functions() {
         let graph = differentiated(name, &shapes, f, 3);
         let points = points(&shapes);
@@ -156,56 +156,56 @@ fn third_derivatives_are_the_limits_of_differences() {
 
 type Function = for<'g> fn(&[Value<'g>]) -> Value<'g>;
 
-const STRIDED: Convolution = Convolution {
+const STRIDED_CONV: Convolution = Convolution {
     strides: [2, 1],
     pads: [(1, 2), (0, 1)],
     dilations: [1, 2],
     groups: 1,
 };
 
-const GROUPED: Convolution = Convolution {
+const GROUPED_CONV: Convolution = Convolution {
     strides: [1, 2],
     pads: [(0, 1), (2, 0)],
     dilations: [2, 1],
     groups: 2,
 };
 
-const OVERLAPPING: Pool = Pool {
+const OVERLAPPING_POOL: Pool = Pool {
     ksize: [3, 2],
     strides: [2, 1],
     pads: [(1, 1), (0, 1)],
 };
 
-/// Functions of their inputs, none of them linear, so that all derivatives say something.
+/// Nonlinear functions, so that no derivative is trivial.
 fn functions() -> Vec<(&'static str, Vec<Vec<usize>>, Function)> {
     let images = vec![2, 4, 5, 2];
     vec![
         ("conv2d", vec![images.clone(), vec![2, 3, 2, 3]], |x| {
-            x[0].square().conv2d(x[1].sin(), &STRIDED)
+            x[0].square().conv2d(x[1].sin(), &STRIDED_CONV)
         }),
         (
             "conv2d in groups",
             vec![vec![1, 4, 5, 4], vec![2, 2, 2, 4]],
-            |x| x[0].square().conv2d(x[1].sin(), &GROUPED),
+            |x| x[0].square().conv2d(x[1].sin(), &GROUPED_CONV),
         ),
         ("max_pool2d", vec![images.clone()], |x| {
-            (x[0] * 3.0).sin().max_pool2d(&OVERLAPPING).square()
+            (x[0] * 3.0).sin().max_pool2d(&OVERLAPPING_POOL).square()
         }),
         (
             "max_pool2d_pick",
             vec![images.clone(), images.clone()],
             |x| {
                 x[0].stop_gradient()
-                    .max_pool2d_pick(x[1].sin(), &OVERLAPPING)
+                    .max_pool2d_pick(x[1].sin(), &OVERLAPPING_POOL)
             },
         ),
         ("sum_pool2d", vec![images], |x| {
-            x[0].sin().sum_pool2d(&OVERLAPPING).square()
+            x[0].sin().sum_pool2d(&OVERLAPPING_POOL).square()
         }),
     ]
 }
 
-/// Well apart from each other, so that small steps change no maximum.
+/// Values well apart from each other, so that small steps change no maximum.
 fn points(shapes: &[Vec<usize>]) -> Vec<Tensor> {
     let mut draw = Draw(7);
     let tensor = |shape: &Vec<usize>| {
@@ -219,8 +219,8 @@ fn points(shapes: &[Vec<usize>]) -> Vec<Tensor> {
     shapes.iter().map(tensor).collect()
 }
 
-/// A graph of a function and, `order` times, of the derivative of what came before along some direction. Its results are the last
-/// function before the last derivative, as one number, and its gradients.
+/// A graph of a function and, `order` times, of a directional derivative of the previous function. Its results are the last
+/// function as a scalar, and its gradients.
 fn differentiated(
     name: &str,
     shapes: &[Vec<usize>],
@@ -235,14 +235,14 @@ fn differentiated(
         .collect();
     let mut y = total(f(&inputs));
     for _ in 1..order {
-        let slopes = b.gradients(&[y], &inputs);
-        let slopes = slopes.into_iter().flatten().map(|s| total(s.dense()));
-        y = b.sum_of(&slopes.collect::<Vec<_>>());
+        let gradients = b.gradients(&[y], &inputs);
+        let gradients = gradients.into_iter().flatten().map(|s| total(s.dense()));
+        y = b.sum_of(&gradients.collect::<Vec<_>>());
     }
     b.result("y", y);
-    for (slope, x) in b.gradients(&[y], &inputs).into_iter().zip(&inputs) {
-        let slope = slope.map_or_else(|| b.full(&x.ty(), 0.0), |s| s.dense());
-        b.result("slope", slope);
+    for (grad, x) in b.gradients(&[y], &inputs).into_iter().zip(&inputs) {
+        let grad = grad.map_or_else(|| b.full(&x.ty(), 0.0), |s| s.dense());
+        b.result("grad", grad);
     }
     let graph = b.finish();
     verify(&graph).unwrap_or_else(|e| panic!("{name}: {e}"));
@@ -269,14 +269,14 @@ fn check_against_differences(name: &str, graph: &trainspec_ir::graph::Graph, poi
             .expect(name)
             .results
     };
-    let slopes = run(points);
+    let gradients = run(points);
     let step = 1e-5;
     let mut some = false;
     for (i, point) in points.iter().enumerate() {
         if name == "max_pool2d_pick" && i == 0 {
             continue; // it steps where the greatest changes
         }
-        for (element, slope) in slopes[1 + i].to_f64s().into_iter().enumerate() {
+        for (element, grad) in gradients[1 + i].to_f64s().into_iter().enumerate() {
             let at = |step: f64| {
                 let mut moved = points.to_vec();
                 let mut values = point.to_f64s();
@@ -285,17 +285,17 @@ fn check_against_differences(name: &str, graph: &trainspec_ir::graph::Graph, poi
                 run(&moved)[0].to_f64s()[0]
             };
             let difference = (at(step) - at(-step)) / (2.0 * step);
-            let near = (slope - difference).abs()
-                < 1e-6 * (1.0 + slope.abs().max(slopes[0].to_f64s()[0].abs()));
-            assert!(near, "{name}: x{i}[{element}]: {slope} for {difference}");
-            some |= slope != 0.0;
+            let near = (grad - difference).abs()
+                < 1e-6 * (1.0 + grad.abs().max(gradients[0].to_f64s()[0].abs()));
+            assert!(near, "{name}: x{i}[{element}]: {grad} for {difference}");
+            some |= grad != 0.0;
         }
     }
     assert!(some, "{name}: all gradients are zero");
 }
 
 #[test]
-fn integers_are_pooled_and_padding_is_never_the_greatest() {
+fn integers_are_pooled_and_padding_is_never_the_maximum() {
     let window = BTreeMap::from([("ksize", "2"), ("strides", "1"), ("padding", "same")]);
     let pooled = |x: Tensor| {
         let b = Builder::new("pool");
@@ -313,20 +313,20 @@ fn integers_are_pooled_and_padding_is_never_the_greatest() {
 }
 
 #[test]
-fn nan_is_the_greatest() {
+fn max_pool_propagates_nan() {
     let b = Builder::new("pool");
     let x = vec![1.0_f32, f32::NAN, 2.0, f32::NAN];
     let x = b.constant(Tensor::new(&[1, 2, 2, 1], x));
     let window = BTreeMap::from([("ksize", "2")]);
     let y = call(&b, "max_pool2d", &[x], &window);
-    let slope = b.differentiate(&Request {
+    let grad = b.differentiate(&Request {
         ys: vec![y],
         xs: vec![x],
         seeds: vec![Some(b.constant(Tensor::new(&[1, 1, 1, 1], vec![3.0_f32])))],
         ..Request::default()
     });
     b.result("y", y);
-    b.result("slope", slope[0].expect("a gradient").dense());
+    b.result("grad", grad[0].expect("a gradient").dense());
     let found = interp::run(&b.finish(), &BTreeMap::new(), &[]).unwrap();
     assert!(found.results[0].to_f64s()[0].is_nan());
     assert_eq!(found.results[1].to_f64s(), [0.0, 3.0, 0.0, 0.0]);
@@ -355,9 +355,9 @@ fn empty_tensors_are_convolved_and_pooled() {
             let f = b.constant(Tensor::zeros(&Type::new(DType::F32, &filters)));
             let y = call(&b, op, &[x, f], &BTreeMap::from([("padding", padding)]));
             b.result("y", y);
-            let slopes = b.gradients(&[y], &[x, f]);
-            b.result("x", slopes[0].expect("a gradient").dense());
-            b.result("f", slopes[1].expect("a gradient").dense());
+            let gradients = b.gradients(&[y], &[x, f]);
+            b.result("x", gradients[0].expect("a gradient").dense());
+            b.result("f", gradients[1].expect("a gradient").dense());
             run_constant(b);
         }
     }
@@ -382,7 +382,7 @@ fn run_constant(b: Builder) -> Tensor {
 }
 
 #[test]
-fn what_stands_behind_a_count_does_not_matter() {
+fn elements_past_a_count_do_not_matter() {
     let rows = Count("rows".into());
     let channels = Count("channels".into());
     let dims = |sizes: [Result<i64, (i64, &Count)>; 4]| {
@@ -398,17 +398,17 @@ fn what_stands_behind_a_count_does_not_matter() {
     let (x, f) = (b.counted_input("x", &of_x), b.counted_input("f", &of_f));
     let y = call(&b, "conv2d", &[x, f], &BTreeMap::new());
     assert_eq!(y.tensor_type().to_string(), "f64[<=3, 2, 2, 2]");
-    // What reads the result knows of the count, so nothing flows back from behind it.
+    // Consumers of the result mask by the count, so cotangents past it are 0.
     let used = Tensor::from_f64s(&y.ty(), (0..24).map(|i| f64::from(u8::from(i < 16))));
-    let slopes = b.differentiate(&Request {
+    let gradients = b.differentiate(&Request {
         ys: vec![y],
         xs: vec![x, f],
         seeds: vec![Some(b.constant(used))],
         ..Request::default()
     });
     b.result("y", y);
-    for slope in slopes {
-        b.result("slope", slope.expect("a gradient").dense());
+    for grad in gradients {
+        b.result("grad", grad.expect("a gradient").dense());
     }
     let graph = b.finish();
     let run = |garbage: f64| {
@@ -454,7 +454,7 @@ fn padding_as_large_as_a_pools_window_is_refused() {
 }
 
 #[test]
-fn a_window_that_holds_nothing_has_the_least_of_the_type() {
+fn an_empty_window_has_the_smallest_number_of_the_type() {
     let window = Pool {
         ksize: [1, 1],
         strides: [1, 1],
@@ -468,12 +468,12 @@ fn a_window_that_holds_nothing_has_the_least_of_the_type() {
     let shape = [1, 1, 1, 1];
     assert_eq!(pooled(Tensor::new(&shape, vec![3_u8])), [0.0, 3.0]);
     assert_eq!(pooled(Tensor::new(&shape, vec![3_i16])), [-32768.0, 3.0]);
-    let least = f64::NEG_INFINITY;
-    assert_eq!(pooled(Tensor::new(&shape, vec![3_f32])), [least, 3.0]);
+    let min = f64::NEG_INFINITY;
+    assert_eq!(pooled(Tensor::new(&shape, vec![3_f32])), [min, 3.0]);
 }
 
 #[test]
-fn no_rule_panics_on_hostile_numbers() {
+fn no_rule_panics_on_fuzzed_attributes() {
     for name in [
         "conv2d",
         "conv2d_filter_grad",
@@ -520,7 +520,7 @@ fn no_rule_panics_on_hostile_numbers() {
     }
 }
 
-/// Numbers that look random.
+/// A pseudorandom generator.
 struct Draw(u64);
 
 impl Draw {
@@ -551,7 +551,7 @@ impl Draw {
             AttrKind::Sizes => Attr::Sizes((0..n).map(|_| self.size()).collect()),
             AttrKind::Pairs => Attr::Pairs((0..n).map(|_| (self.size(), self.size())).collect()),
             AttrKind::Int | AttrKind::Flag | AttrKind::DType | AttrKind::String => {
-                panic!("no window is told {kind:?}")
+                panic!("no window has an attribute {kind:?}")
             }
         }
     }

@@ -1,7 +1,7 @@
-//! When a run of a graph agrees with the interpreter's.
+//! Comparison of a run with the interpreter's (the oracle), within the rounding error of the graph.
 //!
-//! Integers and truths are equal; floats are as close as rounding explains, which [`noise`](crate::noise) measures for the graph at
-//! hand where they are not next to each other.
+//! Integers and booleans are equal; floats are within a few ULP, or within the rounding error that [`noise`](crate::noise)
+//! measures for the graph.
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -13,17 +13,17 @@ use trainspec_ir::{DType, Tensor, passes};
 use crate::feeds::Feeds;
 use crate::noise::{epsilon, noisy};
 
-/// What a run leaves behind.
+/// The outcome of a run: results and state.
 #[derive(Debug, Clone)]
-pub struct After {
+pub struct RunOutcome {
     /// The results, by name and in order.
     pub results: Vec<(String, Tensor)>,
     /// All state, in the order of the graph.
     pub state: Vec<Tensor>,
 }
 
-impl After {
-    /// The results and the state, each with what it is called.
+impl RunOutcome {
+    /// The results and the state, each with its name.
     fn all(&self) -> impl Iterator<Item = (String, &Tensor)> {
         let results = self.results.iter().map(|(n, t)| (format!("`{n}`"), t));
         let state = self.state.iter().enumerate();
@@ -32,78 +32,82 @@ impl After {
 }
 
 /// A run by the interpreter.
-pub fn interpreted(graph: &Graph, feeds: &Feeds) -> Result<After, RunError> {
+pub fn interpreted(graph: &Graph, feeds: &Feeds) -> Result<RunOutcome, RunError> {
     let outcome = interp::run(graph, &feeds.inputs, &feeds.state)?;
     let names = graph.results.iter().map(|(name, _)| name.clone());
     let mut state = feeds.state.clone();
-    for (place, value) in outcome.writes {
-        state[place] = value;
+    for (index, value) in outcome.writes {
+        state[index] = value;
     }
-    Ok(After {
+    Ok(RunOutcome {
         results: names.zip(outcome.results).collect(),
         state,
     })
 }
 
-/// The interpreter's run of a graph, with which others are compared.
+/// The interpreter's run of a graph: the oracle with which other runs are compared.
 #[derive(Debug)]
 pub struct Reference<'a> {
     graph: Cow<'a, Graph>,
     feeds: &'a Feeds,
-    /// What it left behind.
-    expected: Result<After, RunError>,
-    /// Why something fails that nothing needs: a run that leaves it out has no fault.
-    needless: Option<RunError>,
-    noisy: [OnceCell<Vec<Result<After, RunError>>>; 2],
+    /// Its outcome.
+    expected: Result<RunOutcome, RunError>,
+    /// The run-time error of dead code: a run that eliminates it need not fail.
+    dead_code_error: Option<RunError>,
+    noisy: [OnceCell<Vec<Result<RunOutcome, RunError>>>; 2],
 }
 
-/// The graph without what no result and no state needs.
-fn needed(graph: &Graph) -> Graph {
+/// The graph after dead-code elimination alone.
+fn without_dead_code(graph: &Graph) -> Graph {
     let others = passes::PASSES.iter().map(|p| p.name.to_owned());
     let others = others.filter(|name| name != "drop-dead-nodes").collect();
     passes::run(graph.clone(), &others)
 }
 
-/// How many times a graph is run with noise: a few times explain most differences, more are made before one is called a mistake.
-const RUNS: [u64; 2] = [4, 40];
+/// The number of noisy runs by effort: a few explain most differences, more are made before one is reported.
+const NOISY_RUNS: [u64; 2] = [4, 40];
 
 impl<'a> Reference<'a> {
     /// Runs a graph.
     pub fn new(graph: &'a Graph, feeds: &'a Feeds) -> Reference<'a> {
         let mut graph = Cow::Borrowed(graph);
-        let (mut expected, mut needless) = (interpreted(&graph, feeds), None);
-        if let Err(fault) = &expected {
-            needless = Some(fault.clone());
-            graph = Cow::Owned(needed(&graph));
+        let (mut expected, mut dead_code_error) = (interpreted(&graph, feeds), None);
+        if let Err(error) = &expected {
+            dead_code_error = Some(error.clone());
+            graph = Cow::Owned(without_dead_code(&graph));
             expected = interpreted(&graph, feeds);
         }
         Reference {
             graph,
             feeds,
             expected,
-            needless,
+            dead_code_error,
             noisy: Default::default(),
         }
     }
 
-    fn noisy(&self, effort: usize) -> &[Result<After, RunError>] {
+    fn noisy(&self, effort: usize) -> &[Result<RunOutcome, RunError>] {
         let run = |seed| interpreted(&noisy(&self.graph, seed), self.feeds);
-        self.noisy[effort].get_or_init(|| (1..=RUNS[effort]).map(run).collect())
+        self.noisy[effort].get_or_init(|| (1..=NOISY_RUNS[effort]).map(run).collect())
     }
 
-    /// Says where another run differs by more than rounding.
-    pub fn check(&self, found: &Result<After, RunError>) -> Result<(), String> {
+    /// Reports where another run differs by more than rounding.
+    pub fn check(&self, found: &Result<RunOutcome, RunError>) -> Result<(), String> {
         self.check_with(found, 0)
             .or_else(|_| self.check_with(found, 1))
     }
 
-    fn check_with(&self, found: &Result<After, RunError>, effort: usize) -> Result<(), String> {
+    fn check_with(
+        &self,
+        found: &Result<RunOutcome, RunError>,
+        effort: usize,
+    ) -> Result<(), String> {
         let (expected, found) = match (&self.expected, found) {
             (Err(a), Err(b)) if a.message == b.message => return Ok(()),
             (Ok(expected), Ok(found)) => (expected, found),
-            (_, Err(found)) if self.needless.as_ref() == Some(found) => return Ok(()),
+            (_, Err(found)) if self.dead_code_error.as_ref() == Some(found) => return Ok(()),
             (expected, found) => {
-                let failed = |r: &Result<After, RunError>| r.as_ref().err().cloned();
+                let failed = |r: &Result<RunOutcome, RunError>| r.as_ref().err().cloned();
                 let (a, b) = (failed(expected), failed(found));
                 if self
                     .noisy(effort)
@@ -115,13 +119,13 @@ impl<'a> Reference<'a> {
                 return Err(format!("one fails with {a:?}, the other with {b:?}"));
             }
         };
-        for (place, ((name, a), (_, b))) in expected.all().zip(found.all()).enumerate() {
+        for (index, ((name, a), (_, b))) in expected.all().zip(found.all()).enumerate() {
             if a.ty() != b.ty() {
                 return Err(format!("{name} is {}, but was {}", a.ty(), b.ty()));
             }
             let differs = match a.dtype().is_float() {
-                true => self.floats(place, a, b, effort),
-                false => self.exact(place, a, b, effort),
+                true => self.floats(index, a, b, effort),
+                false => self.exact(index, a, b, effort),
             };
             if let Some((i, why)) = differs {
                 return Err(format!("{name} differs at {i}: {why}"));
@@ -130,16 +134,16 @@ impl<'a> Reference<'a> {
         Ok(())
     }
 
-    /// The values of a tensor in the runs with noise that have an end.
-    fn samples(&self, place: usize, effort: usize) -> Vec<&Tensor> {
+    /// The values of a tensor in the noisy runs that succeed.
+    fn samples(&self, index: usize, effort: usize) -> Vec<&Tensor> {
         self.noisy(effort)
             .iter()
             .flatten()
-            .map(|after| {
-                let n = after.results.len();
-                match place < n {
-                    true => &after.results[place].1,
-                    false => &after.state[place - n],
+            .map(|outcome| {
+                let n = outcome.results.len();
+                match index < n {
+                    true => &outcome.results[index].1,
+                    false => &outcome.state[index - n],
                 }
             })
             .collect()
@@ -147,7 +151,7 @@ impl<'a> Reference<'a> {
 
     fn exact(
         &self,
-        place: usize,
+        index: usize,
         a: &Tensor,
         b: &Tensor,
         effort: usize,
@@ -157,7 +161,7 @@ impl<'a> Reference<'a> {
         }
         let (a, b) = (a.to_i64s(), b.to_i64s());
         let samples: Vec<Vec<i64>> = self
-            .samples(place, effort)
+            .samples(index, effort)
             .iter()
             .map(|t| t.to_i64s())
             .collect();
@@ -166,7 +170,7 @@ impl<'a> Reference<'a> {
     }
 
     /// Whether the graph has sums of many terms.
-    fn adds_up(&self) -> bool {
+    fn has_sums(&self) -> bool {
         let sums = |node: &trainspec_ir::graph::Node| match &node.kind {
             NodeKind::Prim(prim, _) => ["matmul", "conv2d", "sum", "scatter", "segment", "mean"]
                 .iter()
@@ -179,32 +183,32 @@ impl<'a> Reference<'a> {
 
     fn floats(
         &self,
-        place: usize,
+        index: usize,
         a: &Tensor,
         b: &Tensor,
         effort: usize,
     ) -> Option<(usize, String)> {
         let dtype = a.dtype();
         let (a, b) = (a.to_f64s(), b.to_f64s());
-        let far: Vec<usize> = (0..a.len())
-            .filter(|i| !close(dtype, a[*i], b[*i]))
+        let distant: Vec<usize> = (0..a.len())
+            .filter(|i| !within_ulps(dtype, a[*i], b[*i]))
             .collect();
-        if far.is_empty() {
+        if distant.is_empty() {
             return None;
         }
         let samples: Vec<Vec<f64>> = self
-            .samples(place, effort)
+            .samples(index, effort)
             .iter()
             .map(|t| t.to_f64s())
             .collect();
-        for i in far {
+        for i in distant {
             let finite = |x: f64| x.is_finite();
             if samples.iter().any(|s| finite(s[i]) != finite(a[i])) {
-                // It may as well be infinite or nothing at all.
+                // Rounding may make it infinite or NaN.
                 continue;
             }
-            if a[i].is_infinite() && b[i].is_nan() && self.adds_up() {
-                // Parts of the sum were infinite with either sign; the interpreter adds in f64 and only the whole is.
+            if a[i].is_infinite() && b[i].is_nan() && self.has_sums() {
+                // Partial sums were infinite with either sign; the interpreter accumulates in f64 and only the total is.
                 continue;
             }
             let spread = samples.iter().map(|s| (s[i] - a[i]).abs());
@@ -219,25 +223,28 @@ impl<'a> Reference<'a> {
     }
 }
 
-/// Whether two floats are next to each other: a few of the last places, or both too small to have all places.
-fn close(dtype: DType, a: f64, b: f64) -> bool {
-    let tiny = match dtype {
+/// Whether two floats are within a few ULP, or within a few of the smallest numbers of the type (FTZ).
+fn within_ulps(dtype: DType, a: f64, b: f64) -> bool {
+    let tolerance = match dtype {
         DType::F16 => 2.0_f64.powi(-24),
         DType::Bf16 | DType::F32 => f64::from(f32::MIN_POSITIVE),
         _ => f64::MIN_POSITIVE,
     };
-    let places = match dtype {
+    let ulps = match dtype {
         DType::F16 | DType::Bf16 => 1.0,
         _ => 8.0,
     };
     a == b
         || (a.is_nan() && b.is_nan())
-        || (a - b).abs() <= places * epsilon(dtype) * a.abs().min(b.abs()) + 4.0 * tiny
+        || (a - b).abs() <= ulps * epsilon(dtype) * a.abs().min(b.abs()) + 4.0 * tolerance
 }
 
-/// Says where the bits of two runs differ; one NaN is as good as another. Results are compared by name, those that only one has are left
-/// alone.
-pub fn same_bits(a: &Result<After, RunError>, b: &Result<After, RunError>) -> Result<(), String> {
+/// Reports where the bits of two runs differ; all NaNs are equal. Results are compared by name; those that only one has are
+/// ignored.
+pub fn same_bits(
+    a: &Result<RunOutcome, RunError>,
+    b: &Result<RunOutcome, RunError>,
+) -> Result<(), String> {
     let (a, b) = match (a, b) {
         (Ok(a), Ok(b)) => (a, b),
         (Err(a), Err(b)) if a == b => return Ok(()),
@@ -268,7 +275,7 @@ pub fn same_bits(a: &Result<After, RunError>, b: &Result<After, RunError>) -> Re
     Ok(())
 }
 
-/// The elements as bits, one pattern for all NaN.
+/// The elements as bits, with NaN canonicalized.
 pub fn bits(tensor: &Tensor) -> Vec<u64> {
     match tensor.dtype().is_float() {
         true => {
@@ -288,7 +295,7 @@ mod tests {
     use crate::feeds::feeds;
 
     #[test]
-    fn a_wrong_element_is_told_and_a_rounded_one_is_not() {
+    fn a_wrong_element_is_reported_and_a_rounded_one_is_not() {
         let b = Builder::new("g");
         let x = b.input("x", &Type::new(DType::F32, &[64]));
         b.result("y", x.exp());
@@ -298,10 +305,10 @@ mod tests {
         let reference = Reference::new(&graph, &feeds);
         let right = interpreted(&graph, &feeds).unwrap();
         let with = |factor: f64| {
-            let mut after = right.clone();
-            let y = &mut after.results[0].1;
+            let mut outcome = right.clone();
+            let y = &mut outcome.results[0].1;
             y.values_mut::<f32>().unwrap()[7] *= factor as f32;
-            Ok(after)
+            Ok(outcome)
         };
         assert_eq!(reference.check(&with(1.0)), Ok(()));
         assert_eq!(reference.check(&with(1.0 + 3e-7)), Ok(()));
@@ -309,13 +316,13 @@ mod tests {
         assert!(reference.check(&with(f64::NAN)).is_err());
         assert!(same_bits(&with(1.0), &with(1.0 + 3e-7)).is_err());
         let mut wrong = right.clone();
-        let truths = wrong.results[1].1.values_mut::<bool>().unwrap();
-        truths[3] = !truths[3];
+        let mask = wrong.results[1].1.values_mut::<bool>().unwrap();
+        mask[3] = !mask[3];
         assert!(reference.check(&Ok(wrong)).is_err());
     }
 
     #[test]
-    fn a_sum_may_err_by_last_places_of_its_terms_and_no_more() {
+    fn a_sum_may_err_by_ulps_of_its_terms_and_no_more() {
         let b = Builder::new("g");
         let x = b.input("x", &Type::new(DType::F32, &[1000]));
         // Terms of both signs, which nearly cancel.
@@ -326,11 +333,11 @@ mod tests {
         let reference = Reference::new(&graph, &feeds);
         let right = interpreted(&graph, &feeds).unwrap();
         let moved = |by: f32| {
-            let mut after = right.clone();
-            after.results[0].1.values_mut::<f32>().unwrap()[0] += by;
-            Ok(after)
+            let mut outcome = right.clone();
+            outcome.results[0].1.values_mut::<f32>().unwrap()[0] += by;
+            Ok(outcome)
         };
-        // The sizes of the terms add up to about a thousand: in any order the sum is right to 1000 * 1000 / 2 last places of 1.
+        // The magnitudes of the terms add up to about a thousand: in any order the sum is right to 1000 * 1000 / 2 ULP of 1.
         assert_eq!(reference.check(&moved(1e-3)), Ok(()));
         // A tenth of one term of a thousand is missing.
         assert!(reference.check(&moved(0.1)).is_err());

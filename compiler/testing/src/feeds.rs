@@ -1,11 +1,11 @@
-//! Values for the inputs and the state of a graph.
+//! Feeds: random values for the inputs and the state of a graph.
 
 use std::collections::BTreeMap;
 
 use trainspec_ir::graph::{Graph, Type};
 use trainspec_ir::{DType, Tensor};
 
-/// What a graph is run on.
+/// The feeds of a run: inputs and initial state.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Feeds {
     /// The inputs by name.
@@ -14,22 +14,22 @@ pub struct Feeds {
     pub state: Vec<Tensor>,
 }
 
-/// Numbers that follow from a seed (xorshift).
+/// Marsaglia's xorshift64 pseudorandom generator.
 #[derive(Debug, Clone)]
-pub struct Numbers(u64);
+pub struct XorShift(u64);
 
-impl Numbers {
-    /// Those of a seed.
-    pub fn new(seed: u64) -> Numbers {
-        let mut numbers = Numbers(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
-        // Seeds that are close give numbers that are close, at first.
+impl XorShift {
+    /// The generator of a seed.
+    pub fn new(seed: u64) -> XorShift {
+        let mut numbers = XorShift(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
+        // Warm-up: the first numbers of similar seeds are correlated.
         for _ in 0..4 {
             numbers.bits();
         }
         numbers
     }
 
-    /// 64 bits.
+    /// 64 random bits.
     pub fn bits(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -37,35 +37,35 @@ impl Numbers {
         self.0
     }
 
-    /// A number from -1 to 1.
+    /// A number uniform in [-1, 1).
     pub fn unit(&mut self) -> f64 {
         (self.bits() >> 11) as f64 / (1_u64 << 53) as f64 * 2.0 - 1.0
     }
 
-    /// A whole number below `n`.
+    /// An integer below `n`.
     pub fn below(&mut self, n: u64) -> u64 {
         (self.bits() >> 16) % n.max(1)
     }
 }
 
-/// What kind of numbers are fed.
+/// The distribution of the fed values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    /// Floats from -2 to 2, integers of one digit.
-    Tame,
-    /// Multiples of a half, so that many are equal.
-    Halves,
-    /// The ends of types of integers, zeros of both signs, infinities and NaN among others.
-    Wild,
+enum FeedKind {
+    /// Floats uniform in [-2, 2), integers of one digit.
+    Uniform,
+    /// Multiples of 0.5, so that there are ties.
+    Ties,
+    /// Limits of integer types, zeros of both signs, infinities and NaN among others.
+    SpecialValues,
 }
 
-/// Values for a graph; a few seeds give strange ones.
+/// Values for a graph; a few seeds give special ones.
 pub fn feeds(graph: &Graph, seed: u64) -> Feeds {
-    let mut numbers = Numbers::new(seed);
+    let mut numbers = XorShift::new(seed);
     let kind = match seed % 16 {
-        13 | 14 => Kind::Halves,
-        15 => Kind::Wild,
-        _ => Kind::Tame,
+        13 | 14 => FeedKind::Ties,
+        15 => FeedKind::SpecialValues,
+        _ => FeedKind::Uniform,
     };
     let inputs = graph
         .inputs()
@@ -79,44 +79,44 @@ pub fn feeds(graph: &Graph, seed: u64) -> Feeds {
     Feeds { inputs, state }
 }
 
-fn tensor(ty: &Type, kind: Kind, numbers: &mut Numbers) -> Tensor {
+fn tensor(ty: &Type, kind: FeedKind, numbers: &mut XorShift) -> Tensor {
     let n = ty.elements();
     if ty.dtype.is_float() {
         let values: Vec<f64> = (0..n).map(|_| float(kind, numbers)).collect();
         return Tensor::from_f64s(ty, values);
     }
-    let (least, most) = ty.dtype.int_range().unwrap_or((0, 1));
-    let whole = |numbers: &mut Numbers| match ty.dtype {
+    let (min, max) = ty.dtype.int_range().unwrap_or((0, 1));
+    let integer = |numbers: &mut XorShift| match ty.dtype {
         DType::Bool => (numbers.below(2)) as i64,
-        _ if kind == Kind::Wild && numbers.below(6) == 0 => {
-            [least, most, 0, -1, least + 1][numbers.below(5) as usize]
+        _ if kind == FeedKind::SpecialValues && numbers.below(6) == 0 => {
+            [min, max, 0, -1, min + 1][numbers.below(5) as usize]
         }
         _ => numbers.below(19) as i64 - 9,
     };
-    let values: Vec<i64> = (0..n).map(|_| whole(numbers)).collect();
+    let values: Vec<i64> = (0..n).map(|_| integer(numbers)).collect();
     Tensor::from_i64s(ty, values)
 }
 
-fn float(kind: Kind, numbers: &mut Numbers) -> f64 {
+fn float(kind: FeedKind, numbers: &mut XorShift) -> f64 {
     match kind {
-        Kind::Tame => numbers.unit() * 2.0,
-        Kind::Halves => numbers.below(9) as f64 * 0.5 - 2.0,
-        Kind::Wild if numbers.below(6) == 0 => {
+        FeedKind::Uniform => numbers.unit() * 2.0,
+        FeedKind::Ties => numbers.below(9) as f64 * 0.5 - 2.0,
+        FeedKind::SpecialValues if numbers.below(6) == 0 => {
             let special = [
                 0.0,
                 -0.0,
                 f64::INFINITY,
                 f64::NEG_INFINITY,
                 f64::NAN,
-                // Not so large that sums of products end differently in more digits.
+                // Small enough that sums of products do not lose all digits.
                 1e4,
                 -300.0,
-                // Products with it are too small to be normal, which makes them zero. Numbers that are that small from the start may be
-                // taken as they are or as zero.
+                // Products with it are denormal, which flush-to-zero (FTZ) makes zero. Denormal inputs may be read as they are or
+                // as zero, so there are none.
                 1e-37,
             ];
             special[numbers.below(special.len() as u64) as usize]
         }
-        Kind::Wild => numbers.unit() * 2.0,
+        FeedKind::SpecialValues => numbers.unit() * 2.0,
     }
 }

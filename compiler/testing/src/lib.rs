@@ -1,10 +1,10 @@
-//! Random graphs, and what it means that two runs of one agree: what the tests of several crates share.
+//! Differential testing on random graphs: generators, feeds, a rounding-noise model and shrinking, shared by several crates.
 //!
-//! Bytes decide what a graph is, so that a fuzzer can make them and a failing one can be made smaller. [`smooth`] makes graphs of f64
-//! that are differentiable nearly everywhere, for comparisons with differences; [`mixed`] makes steps of training with all
-//! types and primitives, for comparisons of one way to run a graph with another.
+//! Bytes (a choice sequence) decide what a graph is, so that a fuzzer can generate them and a failing one can be shrunk.
+//! [`smooth`] generates graphs of f64 that are differentiable almost everywhere, for gradient checks by finite differences;
+//! [`mixed`] generates training steps with all types and primitives, for comparisons of one way to run a graph with another.
 
-pub mod choices;
+pub mod choice_sequence;
 pub mod compare;
 pub mod feeds;
 pub mod mixed;

@@ -1,4 +1,4 @@
-//! Smaller examples of what fails.
+//! Test-case reduction (shrinking, delta debugging): smaller bytes and graphs that still fail.
 
 use trainspec_ir::graph::{Graph, NodeKind};
 use trainspec_ir::{passes, text};
@@ -7,18 +7,18 @@ use crate::compare::interpreted;
 use crate::feeds::Feeds;
 use crate::noise::with_every_value;
 
-/// How often something smaller is tried.
-const TRIES: usize = 200;
+/// The maximum number of candidates that are tried.
+const MAX_ATTEMPTS: usize = 200;
 
 /// Fewer and smaller bytes that still fail.
 pub fn bytes(start: &[u8], mut fails: impl FnMut(&[u8]) -> bool) -> Vec<u8> {
     let mut best = start.to_vec();
-    let mut tries = TRIES;
+    let mut attempts_left = MAX_ATTEMPTS;
     let mut attempt = |best: &mut Vec<u8>, candidate: Vec<u8>| {
-        if tries == 0 || candidate == *best {
+        if attempts_left == 0 || candidate == *best {
             return false;
         }
-        tries -= 1;
+        attempts_left -= 1;
         let smaller = fails(&candidate);
         if smaller {
             *best = candidate;
@@ -45,7 +45,7 @@ pub fn bytes(start: &[u8], mut fails: impl FnMut(&[u8]) -> bool) -> Vec<u8> {
     }
 }
 
-/// A graph with fewer ends and nodes that still fails: what a node computes becomes an input.
+/// A graph with fewer results, writes and nodes that still fails: a node is replaced by an input with its value.
 pub fn graph(
     start: &Graph,
     feeds: &Feeds,
@@ -71,37 +71,37 @@ pub fn graph(
     if fails(&simple, &feeds) {
         best = simple;
     }
-    let mut tries = TRIES;
-    let mut place = best.nodes.len();
-    while place > 0 && tries > 0 {
-        place -= 1;
-        let Some(node) = best.nodes.get(place) else {
+    let mut attempts_left = MAX_ATTEMPTS;
+    let mut index = best.nodes.len();
+    while index > 0 && attempts_left > 0 {
+        index -= 1;
+        let Some(node) = best.nodes.get(index) else {
             continue;
         };
-        let whole =
+        let replaceable =
             matches!(node.kind, NodeKind::Prim(..) | NodeKind::Scan(_)) && node.results.len() == 1;
         let Ok(values) = interpreted(&with_every_value(&best), &feeds) else {
             break;
         };
-        if !whole {
+        if !replaceable {
             continue;
         }
-        tries -= 1;
+        attempts_left -= 1;
         let v = node.results[0];
         let value = &values.results[best.results.len() + v.index()].1;
         let mut candidate = best.clone();
         let mut fed = feeds.clone();
         let name = format!("v{}", fed.inputs.len());
         fed.inputs.insert(name.clone(), value.clone());
-        candidate.nodes[place].kind = NodeKind::Input(name);
-        candidate.nodes[place].operands.clear();
+        candidate.nodes[index].kind = NodeKind::Input(name);
+        candidate.nodes[index].operands.clear();
         let candidate = (drop_dead.run)(candidate);
         if fails(&candidate, &fed) {
             (best, feeds) = (candidate, fed);
-            place = place.min(best.nodes.len());
+            index = index.min(best.nodes.len());
         }
     }
-    // A text that cannot be read back would be no help.
+    // The report is the textual form, which must parse.
     debug_assert!(text::parse(&best.to_string()).is_ok());
     (best, feeds)
 }
@@ -116,7 +116,7 @@ mod tests {
     use crate::feeds::feeds;
 
     #[test]
-    fn what_fails_is_left_and_little_else() {
+    fn shrinking_leaves_the_failing_part_and_little_else() {
         let many: Vec<u8> = (0..100).collect();
         assert_eq!(bytes(&many, |some| some.contains(&42)), [42]);
 

@@ -1,23 +1,23 @@
-//! Graphs of f64 whose result is differentiable nearly everywhere.
+//! Random graphs of f64 whose result is differentiable almost everywhere, for gradient checks by finite differences.
 
 use trainspec_ir::build::{Builder, Loop, Value};
 use trainspec_ir::graph::Type;
 use trainspec_ir::{DType, Tensor};
 
-use crate::choices::Choices;
+use crate::choice_sequence::ChoiceSequence;
 
-/// A graph of `x0`, `x1`, … (f64) whose result `y` is a scalar that depends on all of them smoothly nearly everywhere.
+/// A graph of `x0`, `x1`, … (f64) whose result `y` is a scalar that is differentiable in all of them almost everywhere.
 #[derive(Debug)]
-pub struct Made {
-    /// The graph, which can be gone on with.
+pub struct SmoothGraph {
+    /// The builder of the graph, which can be extended.
     pub builder: Builder,
     /// The types of its inputs.
     pub inputs: Vec<Type>,
 }
 
-/// Makes a graph of 5 to 40 operations.
-pub fn make(bytes: &[u8]) -> Made {
-    let mut c = Choices(bytes);
+/// Generates a graph of 5 to 40 operations.
+pub fn make(bytes: &[u8]) -> SmoothGraph {
+    let mut c = ChoiceSequence(bytes);
     let inputs: Vec<Type> = (0..1 + c.below(3))
         .map(|_| Type::new(DType::F64, &shape(&mut c)))
         .collect();
@@ -30,7 +30,7 @@ pub fn make(bytes: &[u8]) -> Made {
     let operations = 5 + c.below(36);
     for _ in 0..operations {
         let value = operation(&builder, &mut c, &pool);
-        // Keeps numbers, and so the error of differences, small.
+        // Bounds the magnitude of values, and so the error of finite differences.
         let value = if value.ty().elements() <= 200 {
             value
         } else {
@@ -47,18 +47,18 @@ pub fn make(bytes: &[u8]) -> Made {
         total = total + (value.tanh() * weights).sum(&value.axes());
     }
     builder.result("y", total);
-    Made { builder, inputs }
+    SmoothGraph { builder, inputs }
 }
 
-fn shape(c: &mut Choices<'_>) -> Vec<usize> {
+fn shape(c: &mut ChoiceSequence<'_>) -> Vec<usize> {
     let rank = c.below(4);
-    // Sizes 0 and 1 are where mistakes hide.
+    // Sizes 0 and 1 are edge cases.
     (0..rank)
         .map(|_| [2, 3, 1, 4, 2, 0, 3][c.below(7)])
         .collect()
 }
 
-fn operation<'g>(b: &'g Builder, c: &mut Choices<'_>, pool: &[Value<'g>]) -> Value<'g> {
+fn operation<'g>(b: &'g Builder, c: &mut ChoiceSequence<'_>, pool: &[Value<'g>]) -> Value<'g> {
     let x = pool[pool.len() - 1 - c.below(pool.len().min(6))];
     let y = pool[c.below(pool.len())];
     match c.below(6) {
@@ -71,7 +71,7 @@ fn operation<'g>(b: &'g Builder, c: &mut Choices<'_>, pool: &[Value<'g>]) -> Val
     }
 }
 
-fn unary<'g>(c: &mut Choices<'_>, x: Value<'g>) -> Value<'g> {
+fn unary<'g>(c: &mut ChoiceSequence<'_>, x: Value<'g>) -> Value<'g> {
     let safe = x.square() + 0.5;
     match c.below(24) {
         0 => x.tanh(),
@@ -112,7 +112,7 @@ fn matched<'g>(x: Value<'g>, y: Value<'g>) -> Value<'g> {
     if fits { y } else { y.sum(&y.axes()) }
 }
 
-fn binary<'g>(c: &mut Choices<'_>, x: Value<'g>, y: Value<'g>) -> Value<'g> {
+fn binary<'g>(c: &mut ChoiceSequence<'_>, x: Value<'g>, y: Value<'g>) -> Value<'g> {
     let y = matched(x, y);
     match c.below(10) {
         0 => x + y,
@@ -128,7 +128,12 @@ fn binary<'g>(c: &mut Choices<'_>, x: Value<'g>, y: Value<'g>) -> Value<'g> {
     }
 }
 
-fn structure<'g>(b: &'g Builder, c: &mut Choices<'_>, x: Value<'g>, y: Value<'g>) -> Value<'g> {
+fn structure<'g>(
+    b: &'g Builder,
+    c: &mut ChoiceSequence<'_>,
+    x: Value<'g>,
+    y: Value<'g>,
+) -> Value<'g> {
     let shape = x.shape();
     let rank = shape.len();
     match c.below(9) {
@@ -153,7 +158,8 @@ fn structure<'g>(b: &'g Builder, c: &mut Choices<'_>, x: Value<'g>, y: Value<'g>
             x.slice(&begin, &size, &stride)
         }
         4 => {
-            let some = |c: &mut Choices<'_>| shape.iter().map(|_| c.below(3)).collect::<Vec<_>>();
+            let some =
+                |c: &mut ChoiceSequence<'_>| shape.iter().map(|_| c.below(3)).collect::<Vec<_>>();
             let (low, high, inside) = (some(c), some(c), some(c));
             let value = y.sum(&y.axes()).tanh();
             x.pad(value, &low, &high, &inside)
@@ -168,7 +174,7 @@ fn structure<'g>(b: &'g Builder, c: &mut Choices<'_>, x: Value<'g>, y: Value<'g>
     }
 }
 
-fn reduction<'g>(c: &mut Choices<'_>, x: Value<'g>) -> Value<'g> {
+fn reduction<'g>(c: &mut ChoiceSequence<'_>, x: Value<'g>) -> Value<'g> {
     let axes = c.axes(x.rank());
     let shape = x.shape();
     let empty = axes.iter().any(|a| shape[*a] == 0);
@@ -184,7 +190,7 @@ fn reduction<'g>(c: &mut Choices<'_>, x: Value<'g>) -> Value<'g> {
     }
 }
 
-fn indexing<'g>(b: &'g Builder, c: &mut Choices<'_>, x: Value<'g>) -> Value<'g> {
+fn indexing<'g>(b: &'g Builder, c: &mut ChoiceSequence<'_>, x: Value<'g>) -> Value<'g> {
     let shape = x.shape();
     let rows = shape.first().copied().unwrap_or(0);
     if rows == 0 {
@@ -212,8 +218,8 @@ fn indexing<'g>(b: &'g Builder, c: &mut Choices<'_>, x: Value<'g>) -> Value<'g> 
                 &[rows],
                 (0..rows).map(|i| (i % 2) as i64).collect(),
             ));
-            let most = x.segment_max(ids, 2).maximum(x.like(-9.0));
-            most + x.segment_min(ids, 2).minimum(x.like(9.0))
+            let max = x.segment_max(ids, 2).maximum(x.like(-9.0));
+            max + x.segment_min(ids, 2).minimum(x.like(9.0))
         }
         _ => {
             let set = b.constant(Tensor::new(&[1], vec![c.below(rows) as i64]));
@@ -222,7 +228,7 @@ fn indexing<'g>(b: &'g Builder, c: &mut Choices<'_>, x: Value<'g>) -> Value<'g> 
     }
 }
 
-fn larger<'g>(b: &'g Builder, c: &mut Choices<'_>, x: Value<'g>, y: Value<'g>) -> Value<'g> {
+fn larger<'g>(b: &'g Builder, c: &mut ChoiceSequence<'_>, x: Value<'g>, y: Value<'g>) -> Value<'g> {
     let shape = x.shape();
     match c.below(4) {
         0 | 1 => {
@@ -238,17 +244,17 @@ fn larger<'g>(b: &'g Builder, c: &mut Choices<'_>, x: Value<'g>, y: Value<'g>) -
             }
         }
         2 if !shape.is_empty() => {
-            let walk = Loop {
+            let scan = Loop {
                 length: shape[0],
                 reverse: c.below(2) == 1,
                 captures: vec![y.sum(&y.axes()).tanh()],
                 starts: vec![b.full(&x.ty().with_shape(&shape[1..]), 0.1)],
                 over: vec![x],
             };
-            let (last, all) = b.scan(walk, |round| {
-                let (h, x) = (round.carries[0], round.elements[0]);
-                let at = round.position.cast(DType::F64) * 0.1;
-                let next = (h * round.captures[0] + x * (h + at).cos()).tanh();
+            let (last, all) = b.scan(scan, |iteration| {
+                let (h, x) = (iteration.carries[0], iteration.elements[0]);
+                let at = iteration.position.cast(DType::F64) * 0.1;
+                let next = (h * iteration.captures[0] + x * (h + at).cos()).tanh();
                 (vec![next], vec![next * x])
             });
             match c.below(2) {
@@ -259,7 +265,7 @@ fn larger<'g>(b: &'g Builder, c: &mut Choices<'_>, x: Value<'g>, y: Value<'g>) -
         _ => {
             let total = x.sum(&x.axes()).tanh();
             match b.gradients(&[total], &[x]).remove(0) {
-                Some(slope) => slope.dense(),
+                Some(gradient) => gradient.dense(),
                 None => x,
             }
         }

@@ -31,7 +31,7 @@ pub(super) fn elementwise(r: &mut Routine<'_>) -> Result<(), EvalError> {
         }
         Eval::Compare(_, g) => any!(dtype, T => map2(r, |a: T, b: T| g(a.to_i64(), b.to_i64()))),
         Eval::Bool2(f) => map2(r, |a: bool, b: bool| f(a, b)),
-        Eval::Whole(_) => panic!("`{}` is no function of single elements", r.prim.name),
+        Eval::Tensors(_) => panic!("`{}` is no function of single elements", r.prim.name),
     }
     Ok(())
 }

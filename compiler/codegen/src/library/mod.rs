@@ -120,7 +120,7 @@ pub fn find(prim: &Prim) -> Option<Run> {
             | Eval::Test1(_)
             | Eval::Compare(..)
             | Eval::Bool2(_) => elementwise::elementwise,
-            Eval::Whole(_) => return None,
+            Eval::Tensors(_) => return None,
         },
     })
 }

@@ -637,7 +637,7 @@ impl Kernel<'_, '_> {
         let (function, address) = match prim.eval {
             Eval::Float1(f) | Eval::Number1(f, _) => (self.helpers.call1, f as usize),
             Eval::Float2(f) | Eval::Number2(f, _) => (self.helpers.call2, f as usize),
-            Eval::Test1(_) | Eval::Compare(..) | Eval::Bool2(_) | Eval::Whole(_) => {
+            Eval::Test1(_) | Eval::Compare(..) | Eval::Bool2(_) | Eval::Tensors(_) => {
                 panic!("`{}` has machine code of its own", prim.name)
             }
         };

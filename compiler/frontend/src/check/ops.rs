@@ -414,7 +414,7 @@ impl Checker<'_> {
                     None
                 }
             },
-            Kind::Text => match &given.value {
+            Kind::String => match &given.value {
                 Value::Str(text) => known(Arg::Word((**text).to_owned())),
                 other => {
                     self.wrong_kind(span, &format!("a string for `{name}`"), other);

@@ -15,7 +15,7 @@ pub fn is_elementwise(prim: &'static Prim) -> bool {
         | Eval::Bool2(_)
         | Eval::Number1(..)
         | Eval::Number2(..) => true,
-        Eval::Whole(_) => {
+        Eval::Tensors(_) => {
             let moves = [
                 &prims::SELECT,
                 &prims::CAST,

@@ -83,7 +83,7 @@ pub enum Eval {
     /// Element by element on two tensors of bools.
     Bool2(fn(bool, bool) -> bool),
     /// Anything else: a function of whole tensors.
-    Whole(fn(&Evaluation<'_>) -> Result<Vec<Array>, EvalError>),
+    Tensors(fn(&Evaluation<'_>) -> Result<Vec<Array>, EvalError>),
 }
 
 /// Accessors that look attributes up by name.

@@ -94,7 +94,7 @@ impl Evaluation<'_> {
                 .and(x(1).bool())
                 .map_collect(|a, b| f(*a, *b))
                 .into(),
-            Eval::Whole(f) => return f(self),
+            Eval::Tensors(f) => return f(self),
         }])
     }
 

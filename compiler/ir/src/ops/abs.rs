@@ -1,4 +1,4 @@
-//! The absolute value.
+//! `tf.math.abs`: |x|, elementwise.
 
 use crate::build::Lower;
 use crate::graph::{Eval, Gradient, Prim};
@@ -17,7 +17,7 @@ pub(super) static OP: Op = Op {
     infer: like_x,
 };
 
-/// The primitive.
+/// The primitive. VJP: dx = dy · sign(x).
 pub(crate) static PRIM: Prim = Prim {
     name: "abs",
     attrs: &[],

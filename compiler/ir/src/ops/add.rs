@@ -1,4 +1,4 @@
-//! Addition.
+//! `tf.math.add`: x + y, elementwise with broadcasting.
 
 use crate::build::Lower;
 use crate::graph::{Eval, Gradient, Prim};
@@ -17,7 +17,7 @@ pub(super) static OP: Op = Op {
     infer: broadcast_xy,
 };
 
-/// The primitive.
+/// The primitive. VJP: dx₀ = dx₁ = dy.
 pub(crate) static PRIM: Prim = Prim {
     name: "add",
     attrs: &[],

@@ -1,4 +1,4 @@
-//! The sum of many tensors.
+//! `tf.math.add_n`: the sum of a list of tensors of one shape, left to right.
 
 use crate::build::{Lower, Value};
 use crate::ops::op::{Call, Elements, Kind, Op, Param, RuleError, RuleErrorKind};

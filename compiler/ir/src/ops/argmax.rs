@@ -1,13 +1,13 @@
-//! Where the greatest element is.
+//! `tf.math.argmax`: the index of the largest element along an axis.
 
 use crate::build::Lower;
 use crate::graph::{AttrKind, Eval, Gradient, Prim};
 use crate::interp::{Array, EvalError, Evaluation};
 use crate::ops::op::Op;
-use crate::ops::rules::along::{fold, positions};
+use crate::ops::rules::along::{positions, reduce_axes};
 use crate::ops::rules::{ARG_REDUCE, arg_reduce, axis};
 
-/// The least position of max x along `axis`.
+/// The smallest index of max x along `axis`.
 pub(super) static OP: Op = Op {
     name: "argmax",
     aliases: &[],
@@ -22,25 +22,25 @@ pub(super) static OP: Op = Op {
     infer: arg_reduce,
 };
 
-/// The primitive. NaN is never greater than another; where nothing else is there, the position is 0.
+/// The primitive. NaN never compares greater; where all elements are NaN, the index is 0.
 pub(crate) static PRIM: Prim = Prim {
     name: "argmax",
     attrs: &[("axis", AttrKind::Size)],
     infer: positions,
     gradient: Gradient::None,
-    eval: Eval::Whole(eval),
+    eval: Eval::Tensors(eval),
 };
 
 fn eval(e: &Evaluation<'_>) -> Result<Vec<Array>, EvalError> {
     let axes = [e.size("axis")];
     Ok(vec![match e.x(0) {
-        Array::Float(a) => fold(a, &axes, |xs| first(xs, f64::NEG_INFINITY)).into(),
-        Array::Int(a) => fold(a, &axes, |xs| first(xs, xs[0])).into(),
+        Array::Float(a) => reduce_axes(a, &axes, |xs| first(xs, f64::NEG_INFINITY)).into(),
+        Array::Int(a) => reduce_axes(a, &axes, |xs| first(xs, xs[0])).into(),
         Array::Bool(_) => panic!("`argmax` takes numbers"),
     }])
 }
 
-/// The position of the first element that none is greater than.
+/// The index of the first maximum.
 fn first<T: Copy + PartialOrd>(xs: &[T], start: T) -> i64 {
     let mut best = (0, start);
     for (i, x) in xs.iter().enumerate() {

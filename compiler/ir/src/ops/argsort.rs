@@ -1,4 +1,4 @@
-//! The positions that bring elements into order.
+//! `tf.argsort`: the permutation that sorts the elements along an axis (stable).
 
 use std::cmp::Ordering;
 
@@ -6,12 +6,12 @@ use crate::build::Lower;
 use crate::graph::{AttrKind, Eval, Gradient, Prim, PrimCall, Type};
 use crate::interp::{Array, EvalError, Evaluation};
 use crate::ops::op::{Call, Op, RuleError};
-use crate::ops::rules::along::{has_axis, lines};
-use crate::ops::rules::order::sorted;
+use crate::ops::rules::along::{has_axis, map_lanes};
+use crate::ops::rules::order::sort_permutation;
 use crate::ops::rules::{SORT, sort};
 use crate::types::{DType, TensorType};
 
-/// The positions of the elements of x in order along `axis`.
+/// The permutation that sorts x along `axis`.
 pub(super) static OP: Op = Op {
     name: "argsort",
     aliases: &[],
@@ -19,7 +19,7 @@ pub(super) static OP: Op = Op {
     params: SORT,
     random: false,
     lower: Lower::By(|l| {
-        let (positions, _) = sorted(l)?;
+        let (positions, _) = sort_permutation(l)?;
         Ok(vec![positions.cast(DType::I32)])
     }),
     infer,
@@ -35,7 +35,7 @@ pub(crate) static PRIM: Prim = Prim {
     attrs: &[("axis", AttrKind::Size), ("descending", AttrKind::Flag)],
     infer: infer_static,
     gradient: Gradient::None,
-    eval: Eval::Whole(eval),
+    eval: Eval::Tensors(eval),
 };
 
 fn infer_static(call: &PrimCall<'_>) -> Result<Vec<Type>, String> {
@@ -48,21 +48,21 @@ fn eval(e: &Evaluation<'_>) -> Result<Vec<Array>, EvalError> {
     let order = |a: Ordering| if descending { a.reverse() } else { a };
     Ok(vec![match e.x(0) {
         Array::Float(a) => {
-            // NaN has no place among the others, so it comes last either way.
+            // NaN is unordered, so it sorts last in either direction.
             let compare = |a: &f64, b: &f64| match a.partial_cmp(b) {
                 Some(found) => order(found),
                 None => a.is_nan().cmp(&b.is_nan()),
             };
-            lines(a, axis, |xs| positions(xs, compare)).into()
+            map_lanes(a, axis, |xs| positions(xs, compare)).into()
         }
-        Array::Int(a) => lines(a, axis, |xs| positions(xs, |a, b| order(a.cmp(b)))).into(),
+        Array::Int(a) => map_lanes(a, axis, |xs| positions(xs, |a, b| order(a.cmp(b)))).into(),
         Array::Bool(_) => panic!("`argsort` takes numbers"),
     }])
 }
 
-/// The positions of elements in their order; equal ones stay in theirs.
+/// The permutation that sorts; a stable sort.
 fn positions<T>(xs: &[T], compare: impl Fn(&T, &T) -> Ordering) -> Vec<i64> {
-    let mut places: Vec<usize> = (0..xs.len()).collect();
-    places.sort_by(|i, j| compare(&xs[*i], &xs[*j]));
-    places.into_iter().map(|i| i as i64).collect()
+    let mut indices: Vec<usize> = (0..xs.len()).collect();
+    indices.sort_by(|i, j| compare(&xs[*i], &xs[*j]));
+    indices.into_iter().map(|i| i as i64).collect()
 }

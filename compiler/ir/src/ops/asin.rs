@@ -1,4 +1,4 @@
-//! The inverse of the sine.
+//! `tf.math.asin`: the arcsine, elementwise.
 
 use crate::build::Lower;
 use crate::graph::{Eval, Gradient, Prim};
@@ -17,7 +17,7 @@ pub(super) static OP: Op = Op {
     infer: like_x,
 };
 
-/// The primitive.
+/// The primitive. VJP: dx = dy / √(1 - x²).
 pub(crate) static PRIM: Prim = Prim {
     name: "asin",
     attrs: &[],

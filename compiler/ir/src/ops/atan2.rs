@@ -1,4 +1,4 @@
-//! The angle of a point.
+//! `tf.math.atan2`: the angle of the point (x, y), elementwise.
 
 use crate::build::Lower;
 use crate::graph::{Eval, Gradient, Prim};
@@ -21,7 +21,7 @@ pub(super) static OP: Op = Op {
     infer: broadcast_xy,
 };
 
-/// The primitive.
+/// The primitive. VJP: with r² = x₀² + x₁²: dx₀ = dy · x₁ / r², dx₁ = -dy · x₀ / r².
 pub(crate) static PRIM: Prim = Prim {
     name: "atan2",
     attrs: &[],

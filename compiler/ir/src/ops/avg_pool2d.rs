@@ -1,13 +1,13 @@
-//! The mean under a moving window.
+//! `tf.nn.avg_pool2d`: average pooling over height and width.
 
 use crate::build::{Lower, Lowering, Value};
 use crate::graph::Type;
 use crate::ops::op::{Op, RuleError};
-use crate::ops::rules::places::{Places, four};
+use crate::ops::rules::sliding_window::{SlidingWindow, four};
 use crate::ops::rules::{POOL_FLOAT, Window, pool};
 use crate::tensor::Tensor;
 
-/// The mean over the window; padding never counts.
+/// The mean over the window; padding is not counted.
 pub(super) static OP: Op = Op {
     name: "avg_pool2d",
     aliases: &[],
@@ -18,15 +18,15 @@ pub(super) static OP: Op = Op {
     infer: pool,
 };
 
-/// The sums, each divided by how many elements its window holds.
+/// Sum pooling, each sum divided by the number of elements under its window.
 fn lower<'g>(l: &Lowering<'g, '_>) -> Result<Vec<Value<'g>>, RuleError> {
     let x = l.value("input");
     let window = Window::of_pool(l.call)?.pool(&x.shape())?;
     let sums = x.sum_pool2d(&window);
-    let places = four("the input", &x.shape()).and_then(|x| Places::of_pool(&x, &window));
-    let places = places.expect("the rule has seen the shape");
-    let [h, w] = places.counts();
-    let held = (0..places.len()).map(|place| places.held(place) as f64);
-    let held = Tensor::from_f64s(&Type::new(x.dtype(), &[h, w, 1]), held);
-    Ok(vec![sums / l.b.constant(held)])
+    let geometry = four("the input", &x.shape()).and_then(|x| SlidingWindow::of_pool(&x, &window));
+    let geometry = geometry.expect("the rule has seen the shape");
+    let [h, w] = geometry.output_sizes();
+    let counts = (0..geometry.len()).map(|at| geometry.covered_elements(at) as f64);
+    let counts = Tensor::from_f64s(&Type::new(x.dtype(), &[h, w, 1]), counts);
+    Ok(vec![sums / l.b.constant(counts)])
 }

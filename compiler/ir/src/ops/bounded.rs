@@ -1,11 +1,11 @@
-//! Integers that must lie in a range.
+//! Run-time bounds check of integers, as `tf.debugging.assert_greater_equal` and `assert_less` do it.
 
 use crate::graph::{AttrKind, Eval, Gradient, Prim, PrimCall, Type};
 use crate::interp::{Array, EvalError, Evaluation};
 use crate::ops::rules::primitive::{arity, of_class};
 use crate::types::Class;
 
-/// x, if all its elements are in low..high; else the run fails.
+/// x, if all its elements are in low..high; else evaluation fails.
 pub(crate) static PRIM: Prim = Prim {
     name: "bounded",
     attrs: &[
@@ -15,7 +15,7 @@ pub(crate) static PRIM: Prim = Prim {
     ],
     infer,
     gradient: Gradient::None,
-    eval: Eval::Whole(eval),
+    eval: Eval::Tensors(eval),
 };
 
 fn infer(call: &PrimCall<'_>) -> Result<Vec<Type>, String> {

@@ -1,15 +1,15 @@
-//! A tensor stretched to a shape.
+//! `tf.broadcast_to`: a tensor broadcast to a shape.
 
 use crate::build::Lower;
 use crate::graph::{AttrKind, Eval, Gradient, Prim, PrimCall, Type};
 use crate::interp::{Array, Evaluation, each};
 use crate::ops::op::{Call, Elements, Kind, Op, Param, RuleError, RuleErrorKind};
 use crate::ops::rules::primitive::{arity, of_class};
-use crate::ops::rules::shapes::made;
+use crate::ops::rules::shapes::one_result;
 use crate::ops::rules::{broadcast, exact_sizes, fits};
 use crate::types::{Class, TensorType};
 
-/// x with its dimensions of 1 stretched to `shape`.
+/// x broadcast to `shape`.
 pub(super) static OP: Op = Op {
     name: "broadcast_to",
     aliases: &[],
@@ -36,13 +36,13 @@ fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
     fits(TensorType::new(x.dtype, shape))
 }
 
-/// The primitive.
+/// The primitive. VJP: dx = dy summed over the broadcast dimensions.
 pub(crate) static PRIM: Prim = Prim {
     name: "broadcast",
     attrs: &[("shape", AttrKind::Sizes)],
     infer: infer_prim,
     gradient: Gradient::Each(&[Some(|g| g.dy().unbroadcast(&g.x(0).shape()))]),
-    eval: Eval::Whole(|e| Ok(vec![eval(e)])),
+    eval: Eval::Tensors(|e| Ok(vec![eval(e)])),
 };
 
 fn infer_prim(call: &PrimCall<'_>) -> Result<Vec<Type>, String> {
@@ -54,7 +54,7 @@ fn infer_prim(call: &PrimCall<'_>) -> Result<Vec<Type>, String> {
     if x.rank() > shape.len() || !last_first.into_iter().all(stretches) {
         return Err(format!("{x} does not stretch to {shape:?}"));
     }
-    made(x.dtype, shape.to_vec())
+    one_result(x.dtype, shape.to_vec())
 }
 
 fn eval(e: &Evaluation<'_>) -> Array {

@@ -1,4 +1,4 @@
-//! Rounding up.
+//! `tf.math.ceil`: ⌈x⌉, rounding up, elementwise.
 
 use crate::build::Lower;
 use crate::graph::{Eval, Gradient, Prim};
@@ -10,7 +10,7 @@ use crate::ops::rules::{X_FLOAT, like_x};
 pub(super) static OP: Op = Op {
     name: "ceil",
     aliases: &[],
-    doc: "The least whole number not below the element.",
+    doc: "The least integer not below the element.",
     params: X_FLOAT,
     random: false,
     lower: Lower::Elementwise(&PRIM),

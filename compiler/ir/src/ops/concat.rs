@@ -1,4 +1,4 @@
-//! Tensors one after the other.
+//! `tf.concat`: tensors concatenated along an axis.
 
 use ndarray::{ArcArray, ArrayD, Axis, IxDyn, concatenate};
 
@@ -8,11 +8,11 @@ use crate::graph::{AttrKind, Eval, Gradient, Prim, PrimCall, Type};
 use crate::interp::{Array, Evaluation};
 use crate::ops::op::{Call, Elements, Kind, Op, Param, RuleError, RuleErrorKind};
 use crate::ops::rules::primitive::of_class;
-use crate::ops::rules::shapes::{along, made};
+use crate::ops::rules::shapes::{axis_size, one_result};
 use crate::ops::rules::{axis, dimensions, exact_dim, fits, same_dim};
 use crate::types::{Class, Dim, TensorType};
 
-/// The `values` in a row along `axis`.
+/// The `values` concatenated along `axis`.
 pub(super) static OP: Op = Op {
     name: "concat",
     aliases: &[],
@@ -62,13 +62,13 @@ fn lower<'g>(l: &Lowering<'g, '_>) -> Result<Vec<Value<'g>>, RuleError> {
     Ok(vec![l.b.concat(values, along)])
 }
 
-/// The primitive.
+/// The primitive. VJP: each operand gets its slice of dy.
 pub(crate) static PRIM: Prim = Prim {
     name: "concat",
     attrs: &[("axis", AttrKind::Size)],
     infer: infer_prim,
     gradient: Gradient::All(gradient),
-    eval: Eval::Whole(|e| Ok(vec![eval(e)])),
+    eval: Eval::Tensors(|e| Ok(vec![eval(e)])),
 };
 
 fn infer_prim(call: &PrimCall<'_>) -> Result<Vec<Type>, String> {
@@ -78,9 +78,9 @@ fn infer_prim(call: &PrimCall<'_>) -> Result<Vec<Type>, String> {
     };
     of_class(first, Class::Any)?;
     let mut shape = first.shape.clone();
-    let mut total = along(first, axis)?;
+    let mut total = axis_size(first, axis)?;
     for other in &call.operands[1..] {
-        let size = along(other, axis)?;
+        let size = axis_size(other, axis)?;
         shape[axis] = size;
         if **other != first.with_shape(&shape) {
             return Err(format!(
@@ -91,17 +91,17 @@ fn infer_prim(call: &PrimCall<'_>) -> Result<Vec<Type>, String> {
         total = sum.ok_or("the result has more elements than a tensor may have (2^40)")?;
     }
     shape[axis] = total;
-    made(first.dtype, shape)
+    one_result(first.dtype, shape)
 }
 
-/// For each operand its piece of dy.
+/// The VJP: for each operand its slice of dy.
 fn gradient<'g>(g: &Backward<'g>) -> Vec<Option<Cotangent<'g>>> {
     let axis = g.size("axis");
     let mut begin = 0;
-    let piece = |(x, wanted): (&Value<'g>, &bool)| {
+    let piece = |(x, required): (&Value<'g>, &bool)| {
         let size = x.shape()[axis];
         begin += size;
-        wanted.then(|| g.dy().narrow(axis, begin - size, size).into())
+        required.then(|| g.dy().narrow(axis, begin - size, size).into())
     };
     g.operands.iter().zip(&g.needs_grad).map(piece).collect()
 }

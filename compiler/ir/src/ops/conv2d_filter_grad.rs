@@ -1,12 +1,12 @@
-//! From what flows into the result of a convolution to what flows into its filters.
+//! `tf.raw_ops.Conv2DBackpropFilter`: the VJP of `conv2d` with respect to its filters.
 
 use ndarray::ArrayD;
 
 use crate::graph::{AttrKind, Eval, Gradient, Prim};
 use crate::interp::{Array, EvalError, Evaluation};
-use crate::ops::rules::convolution::{Products, flat, gradient_of, operands, window};
+use crate::ops::rules::convolution::{ConvGeometry, flat, infer_vjp, operands, window};
 
-/// df[k, l, c, o] = Σ x[n, i s + k d - p, j s + l d - p, c] · dy[n, i, j, o]: linear in both, like the convolution.
+/// df[k, l, c, o] = Σ x[n, i s + k d - p, j s + l d - p, c] · dy[n, i, j, o]: bilinear, like the convolution.
 pub(crate) static PRIM: Prim = Prim {
     name: "conv2d_filter_grad",
     attrs: &[
@@ -19,7 +19,7 @@ pub(crate) static PRIM: Prim = Prim {
     infer: |call| {
         let ([x, dy], window) = operands(call)?;
         let shape = call.sizes("shape");
-        gradient_of(dy, &Products::new(&x.shape, shape, &window)?, shape)
+        infer_vjp(dy, &ConvGeometry::new(&x.shape, shape, &window)?, shape)
     },
     gradient: Gradient::Each(&[
         Some(|g| {
@@ -28,14 +28,14 @@ pub(crate) static PRIM: Prim = Prim {
         }),
         Some(|g| g.x(0).conv2d(g.dy(), &window(&g.attrs))),
     ]),
-    eval: Eval::Whole(eval),
+    eval: Eval::Tensors(eval),
 };
 
 fn eval(e: &Evaluation<'_>) -> Result<Vec<Array>, EvalError> {
-    let products = Products::of(e, e.x(0).shape(), e.sizes("shape"));
+    let geometry = ConvGeometry::of(e, e.x(0).shape(), e.sizes("shape"));
     let (x, dy) = (flat(e.x(0)), flat(e.x(1)));
     let mut df = ArrayD::zeros(e.shape());
     let sums = df.as_slice_mut().expect("a new array is in order");
-    products.each(|x_at, f, y| sums[f] += x[x_at] * dy[y]);
+    geometry.each_product(|x_at, f, y| sums[f] += x[x_at] * dy[y]);
     Ok(vec![e.floats(df)])
 }

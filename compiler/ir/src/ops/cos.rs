@@ -1,4 +1,4 @@
-//! The cosine.
+//! `tf.math.cos`: the cosine, elementwise.
 
 use crate::build::Lower;
 use crate::graph::{Eval, Gradient, Prim};
@@ -17,7 +17,7 @@ pub(super) static OP: Op = Op {
     infer: like_x,
 };
 
-/// The primitive.
+/// The primitive. VJP: dx = -dy · sin(x).
 pub(crate) static PRIM: Prim = Prim {
     name: "cos",
     attrs: &[],

@@ -1,4 +1,4 @@
-//! How much of a counted dimension is in use.
+//! The run-time count of a counted (bounded dynamic) dimension, like XLA's `GetDimensionSize`.
 
 use crate::build::{Lower, Lowering, Value};
 use crate::ops::op::{Call, Elements, Kind, Op, Param, RuleError, RuleErrorKind};

@@ -1,17 +1,17 @@
-//! Running sums.
+//! `tf.math.cumsum`: the cumulative sum (prefix sum, a scan) along an axis.
 
 use crate::build::Lower;
 use crate::graph::{AttrKind, Eval, Gradient, Prim, PrimCall, Type};
 use crate::interp::{Array, EvalError, Evaluation};
 use crate::ops::op::Op;
-use crate::ops::rules::along::{has_axis, lines};
+use crate::ops::rules::along::{has_axis, map_lanes};
 use crate::ops::rules::{SCAN, axis, scan};
 
-/// Σ of x up to each place along `axis`.
+/// The prefix sums of x along `axis`.
 pub(super) static OP: Op = Op {
     name: "cumsum",
     aliases: &[],
-    doc: "The sum of the elements up to each one along an axis.",
+    doc: "The cumulative sum along an axis.",
     params: SCAN,
     random: false,
     lower: Lower::By(|l| {
@@ -19,13 +19,13 @@ pub(super) static OP: Op = Op {
         let axis = axis("axis", l.call.int("axis")?, x.rank())?;
         let (exclusive, reverse) = (l.call.bool("exclusive"), l.call.bool("reverse"));
         let sums = l.value("x").cumsum(axis, exclusive, reverse);
-        // What is behind the count flows back into all that is before it, unless it is replaced.
+        // Cotangents of elements past the count would flow into all elements before it, so they are masked.
         Ok(vec![l.mask(sums, &x.shape.0, &[axis], 0.0)])
     }),
     infer: scan,
 };
 
-/// The primitive. Its gradient runs the other way.
+/// The primitive. VJP: dx = cumsum(dy) in the opposite direction.
 pub(crate) static PRIM: Prim = Prim {
     name: "cumsum",
     attrs: &[
@@ -38,7 +38,7 @@ pub(crate) static PRIM: Prim = Prim {
         g.dy()
             .cumsum(g.size("axis"), g.flag("exclusive"), !g.flag("reverse"))
     })]),
-    eval: Eval::Whole(eval),
+    eval: Eval::Tensors(eval),
 };
 
 fn infer(call: &PrimCall<'_>) -> Result<Vec<Type>, String> {
@@ -49,13 +49,13 @@ fn infer(call: &PrimCall<'_>) -> Result<Vec<Type>, String> {
 fn eval(e: &Evaluation<'_>) -> Result<Vec<Array>, EvalError> {
     let axis = e.size("axis");
     Ok(vec![match e.x(0) {
-        Array::Float(a) => e.floats(lines(a, axis, |xs| sums(e, xs, 0.0, |sum, x| sum + x))),
-        Array::Int(a) => e.ints(lines(a, axis, |xs| sums(e, xs, 0, i64::wrapping_add))),
+        Array::Float(a) => e.floats(map_lanes(a, axis, |xs| sums(e, xs, 0.0, |sum, x| sum + x))),
+        Array::Int(a) => e.ints(map_lanes(a, axis, |xs| sums(e, xs, 0, i64::wrapping_add))),
         Array::Bool(_) => panic!("`cumsum` takes numbers"),
     }])
 }
 
-/// The running sums of one line.
+/// The prefix sums of one lane.
 fn sums<T: Copy>(e: &Evaluation<'_>, xs: &[T], zero: T, add: impl Fn(T, T) -> T) -> Vec<T> {
     let mut sums = vec![zero; xs.len()];
     let mut sum = zero;

@@ -1,11 +1,11 @@
-//! The diagonal.
+//! `tf.linalg.tensor_diag_part`: the diagonal of a tensor.
 
 use crate::build::{Lower, Lowering, Value};
 use crate::ops::op::{Call, Elements, Kind, Op, Param, RuleError, RuleErrorKind};
 use crate::ops::rules::{dimensions, same_dim};
 use crate::types::{Class, TensorType};
 
-/// x at (i, i) for all positions i, which may be of several numbers.
+/// x at (i, i) for all multi-indices i.
 pub(super) static OP: Op = Op {
     name: "diag_part",
     aliases: &[],

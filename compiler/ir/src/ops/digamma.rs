@@ -1,4 +1,4 @@
-//! The derivative of `lgamma`.
+//! `tf.math.digamma`: ψ(x), the derivative of `lgamma`, elementwise.
 
 use crate::build::Lower;
 use crate::graph::{Eval, Gradient, Prim};
@@ -17,7 +17,7 @@ pub(super) static OP: Op = Op {
     infer: like_x,
 };
 
-/// The primitive.
+/// The primitive. VJP: dx = dy · ψ⁽¹⁾(x).
 pub(crate) static PRIM: Prim = Prim {
     name: "digamma",
     attrs: &[],

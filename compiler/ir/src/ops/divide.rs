@@ -1,4 +1,4 @@
-//! Division.
+//! `tf.math.divide`: x / y of floats, elementwise with broadcasting.
 
 use crate::build::Lower;
 use crate::graph::{Eval, Gradient, Prim};
@@ -17,7 +17,7 @@ pub(super) static OP: Op = Op {
     infer: broadcast_xy,
 };
 
-/// The primitive.
+/// The primitive. VJP: dx₀ = dy / x₁, dx₁ = -dy · y / x₁.
 pub(crate) static PRIM: Prim = Prim {
     name: "divide",
     attrs: &[],

@@ -1,23 +1,23 @@
-//! Sums of products, written as an equation.
+//! `tf.einsum`: Einstein summation, a tensor contraction written as an equation.
 
 use std::collections::BTreeMap;
 
 use crate::build::{Lower, Lowering, Value};
 use crate::ops::op::{Call, Elements, Kind, Op, Param, RuleError, RuleErrorKind};
-use crate::ops::rules::contract::{Labelled, contract, zeroed};
+use crate::ops::rules::contract::{Labelled, contract, zero_past_counts};
 use crate::ops::rules::{broadcast, dimensions, fits, same_dim};
 use crate::types::{Class, Dim, Shape, TensorType};
 
-/// The products of the inputs' elements, summed over the labels that the result does not name.
+/// The tensor contraction of the inputs over the labels that the result does not name.
 ///
 /// Each input's dimensions are labelled by letters, `...` standing for any number of dimensions that broadcast. Without
 /// `->` the result has the labels that appear once, in alphabetical order.
 pub(super) static OP: Op = Op {
     name: "einsum",
     aliases: &[],
-    doc: "The products of the elements of some tensors, summed as an equation such as `ij,jk->ik` says.",
+    doc: "The contraction (Einstein summation) of some tensors by an equation such as `ij,jk->ik`.",
     params: &[
-        Param::required("equation", Kind::Text),
+        Param::required("equation", Kind::String),
         Param::required("inputs", Kind::Tensors(Elements::Same("T", Class::Number))),
     ],
     random: false,
@@ -27,7 +27,7 @@ pub(super) static OP: Op = Op {
 
 fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
     let inputs = call.tensors("inputs");
-    let equation = Equation::read(call.word("equation"))?;
+    let equation = Equation::parse(call.word("equation"))?;
     if equation.inputs.len() != inputs.len() {
         return Err(bad(format!(
             "the equation has {} inputs, but {} are given",
@@ -58,7 +58,7 @@ fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
     fits(inputs[0].with_dims(dims))
 }
 
-/// What a dimension stands for.
+/// The label of a dimension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Label {
     Letter(char),
@@ -66,13 +66,13 @@ enum Label {
     Rest(usize),
 }
 
-/// Products of two, from left to right, each summed over what is not needed any more.
+/// Pairwise contractions from left to right, each summed over the labels with no later use.
 fn lower<'g>(l: &Lowering<'g, '_>) -> Result<Vec<Value<'g>>, RuleError> {
-    let equation = Equation::read(l.call.word("equation"))?;
+    let equation = Equation::parse(l.call.word("equation"))?;
     let inputs = equation.inputs.iter().zip(l.values("inputs"));
     let inputs = inputs.zip(l.call.tensors("inputs"));
     let inputs: Vec<Labelled<'g, Label>> = inputs
-        .map(|((labels, value), ty)| labels.attach(zeroed(l, *value, ty)))
+        .map(|((labels, value), ty)| labels.attach(zero_past_counts(l, *value, ty)))
         .collect();
     let output = equation.output.all(l.results[0].rank());
     let mut product = inputs[0].clone();
@@ -84,10 +84,10 @@ fn lower<'g>(l: &Lowering<'g, '_>) -> Result<Vec<Value<'g>>, RuleError> {
     let product = product.summed(|label| output.contains(label));
     let found: Vec<Label> = output.iter().filter(|l| product.has(l)).copied().collect();
     let value = product.arranged(&found).reshape(&l.shape(0));
-    Ok(vec![zeroed(l, value, &l.results[0])])
+    Ok(vec![zero_past_counts(l, value, &l.results[0])])
 }
 
-/// What an equation says. Every label of the output is one of the inputs', and `...` is in the output if in an input.
+/// A parsed equation. Every label of the output is one of the inputs', and `...` is in the output if in an input.
 struct Equation {
     inputs: Vec<Labels>,
     output: Labels,
@@ -96,23 +96,23 @@ struct Equation {
 /// The labels of one tensor.
 struct Labels {
     before: Vec<char>,
-    /// What comes after `...`, where there is one.
+    /// The labels after `...`, where there is one.
     after: Option<Vec<char>>,
 }
 
 impl Equation {
-    fn read(text: &str) -> Result<Equation, RuleError> {
-        let text: String = text.chars().filter(|c| !c.is_whitespace()).collect();
-        let (left, right) = match text.split_once("->") {
+    fn parse(source: &str) -> Result<Equation, RuleError> {
+        let source: String = source.chars().filter(|c| !c.is_whitespace()).collect();
+        let (left, right) = match source.split_once("->") {
             Some((left, right)) => (left, Some(right)),
-            None => (text.as_str(), None),
+            None => (source.as_str(), None),
         };
         let inputs = left
             .split(',')
-            .map(Labels::read)
+            .map(Labels::parse)
             .collect::<Result<Vec<_>, _>>()?;
         let output = match right {
-            Some(right) => Labels::read(right)?,
+            Some(right) => Labels::parse(right)?,
             None => Labels::implied(&inputs),
         };
         for label in output.named() {
@@ -120,8 +120,8 @@ impl Equation {
                 return Err(bad(format!("the result's label `{label}` is in no input")));
             }
         }
-        let open = inputs.iter().any(|i| i.after.is_some());
-        match (open, output.after.is_some()) {
+        let has_ellipsis = inputs.iter().any(|i| i.after.is_some());
+        match (has_ellipsis, output.after.is_some()) {
             (true, false) => Err(bad("an input has `...`, but the result has not".to_owned())),
             (false, true) => Err(bad("the result has `...`, but no input has".to_owned())),
             (true, true) | (false, false) => Ok(Equation { inputs, output }),
@@ -130,10 +130,10 @@ impl Equation {
 }
 
 impl Labels {
-    fn read(text: &str) -> Result<Labels, RuleError> {
-        let (before, after) = match text.split_once("...") {
+    fn parse(source: &str) -> Result<Labels, RuleError> {
+        let (before, after) = match source.split_once("...") {
             Some((before, after)) => (before, Some(after)),
-            None => (text, None),
+            None => (source, None),
         };
         let labels = Labels {
             before: before.chars().collect(),
@@ -146,7 +146,7 @@ impl Labels {
             }
             if all[..i].contains(label) {
                 return Err(bad(format!(
-                    "the label `{label}` is there twice in `{text}`"
+                    "the label `{label}` is there twice in `{source}`"
                 )));
             }
         }
@@ -192,7 +192,7 @@ impl Labels {
         before.chain(rest).chain(after).collect()
     }
 
-    /// A tensor with its labels; dimensions of `...` that stretch are gone.
+    /// A tensor with its labels; dimensions of `...` that broadcast are removed.
     fn attach<'g>(&self, value: Value<'g>) -> Labelled<'g, Label> {
         let (shape, mut labels) = (value.shape(), self.all(value.rank()));
         let stretches = |i: usize| matches!(labels[i], Label::Rest(_)) && shape[i] == 1;

@@ -1,4 +1,4 @@
-//! The error function.
+//! `tf.math.erf`: the Gauss error function, elementwise.
 
 use crate::build::Lower;
 use crate::graph::{Eval, Gradient, Prim};
@@ -17,7 +17,7 @@ pub(super) static OP: Op = Op {
     infer: like_x,
 };
 
-/// The primitive.
+/// The primitive. VJP: dx = dy · 2/√π · exp(-x²).
 pub(crate) static PRIM: Prim = Prim {
     name: "erf",
     attrs: &[],

@@ -1,4 +1,4 @@
-//! The complement of the error function.
+//! `tf.math.erfc`: the complementary error function 1 - erf(x), elementwise.
 
 use crate::build::Lower;
 use crate::graph::{Eval, Gradient, Prim};
@@ -6,7 +6,7 @@ use crate::ops::op::Op;
 use crate::ops::rules::primitive::floats;
 use crate::ops::rules::{X_FLOAT, like_x};
 
-/// 1 - erf x, exact also far out.
+/// 1 - erf x, accurate in the tails.
 pub(super) static OP: Op = Op {
     name: "erfc",
     aliases: &[],
@@ -17,7 +17,7 @@ pub(super) static OP: Op = Op {
     infer: like_x,
 };
 
-/// The primitive.
+/// The primitive. VJP: dx = -dy · 2/√π · exp(-x²).
 pub(crate) static PRIM: Prim = Prim {
     name: "erfc",
     attrs: &[],

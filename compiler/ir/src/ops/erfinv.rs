@@ -1,11 +1,11 @@
-//! The inverse of the error function.
+//! `tf.math.erfinv`: the inverse error function (Wichura's AS 241 and one Newton step), elementwise.
 
 use std::f64::consts::{PI, SQRT_2};
 
 use crate::graph::{Eval, Gradient, Prim};
 use crate::ops::rules::primitive::floats;
 
-/// y with erf y = x; ±∞ at ±1, NaN beyond.
+/// y with erf y = x; ±∞ at ±1, NaN beyond. VJP: dx = dy · √π/2 · exp(y²).
 pub(crate) static PRIM: Prim = Prim {
     name: "erfinv",
     attrs: &[],
@@ -33,7 +33,7 @@ fn erfinv(x: f64) -> f64 {
         };
     }
     let y = quantile(x.abs(), rest) / SQRT_2;
-    // Far out erf is 1 but for its last digits, so what is left of 1 is compared there.
+    // In the tails erf is 1 but for its last digits, so erfc is compared there.
     let excess = match x.abs() < 0.5 {
         true => libm::erf(y) - x.abs(),
         false => rest - libm::erfc(y),
@@ -42,7 +42,7 @@ fn erfinv(x: f64) -> f64 {
     y.copysign(x)
 }
 
-/// The number that a normal deviate is further from 0 than with the probability `rest`, which is 1 - x.
+/// The two-sided quantile of the standard normal distribution: P(|Z| > quantile) = `rest` = 1 - x.
 fn quantile(x: f64, rest: f64) -> f64 {
     if x <= 0.85 {
         let q = x / 2.0;

@@ -1,4 +1,4 @@
-//! The exponential function.
+//! `tf.math.exp`: eˣ, elementwise.
 
 use crate::build::Lower;
 use crate::graph::{Eval, Gradient, Prim};
@@ -17,7 +17,7 @@ pub(super) static OP: Op = Op {
     infer: like_x,
 };
 
-/// The primitive.
+/// The primitive. VJP: dx = dy · y.
 pub(crate) static PRIM: Prim = Prim {
     name: "exp",
     attrs: &[],

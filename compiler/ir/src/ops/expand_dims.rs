@@ -1,8 +1,8 @@
-//! One more dimension of 1.
+//! `tf.expand_dims`: a dimension of 1 inserted at an axis.
 
 use crate::build::Lower;
 use crate::ops::op::{Call, Elements, Kind, Op, Param, RuleError};
-use crate::ops::rules::place;
+use crate::ops::rules::insertion_axis;
 use crate::types::{Class, Dim, TensorType};
 
 /// x with a dimension of 1 at `axis`.
@@ -21,8 +21,8 @@ pub(super) static OP: Op = Op {
 
 fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
     let x = call.tensor("x");
-    let place = place("axis", call.int("axis")?, x.rank())?;
+    let at = insertion_axis("axis", call.int("axis")?, x.rank())?;
     let mut shape = x.shape.clone();
-    shape.0.insert(place, Dim::fixed(1));
+    shape.0.insert(at, Dim::fixed(1));
     Ok(vec![TensorType::new(x.dtype, shape)])
 }

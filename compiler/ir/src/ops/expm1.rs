@@ -1,4 +1,4 @@
-//! The exponential function less one.
+//! `tf.math.expm1`: eˣ - 1 without cancellation near zero, elementwise.
 
 use crate::build::Lower;
 use crate::graph::{Eval, Gradient, Prim};
@@ -17,7 +17,7 @@ pub(super) static OP: Op = Op {
     infer: like_x,
 };
 
-/// The primitive.
+/// The primitive. VJP: dx = dy · eˣ.
 pub(crate) static PRIM: Prim = Prim {
     name: "expm1",
     attrs: &[],

@@ -1,16 +1,16 @@
-//! Rounding to few levels between constants.
+//! `tf.quantization.fake_quant_with_min_max_args`: fake quantization with constant bounds.
 
 use crate::build::Lower;
 use crate::ops::op::{Call, Default, Elements, Kind, Op, Param, RuleError, RuleErrorKind};
 use crate::ops::rules::fake_quant;
-use crate::ops::rules::levels::{Scaling, quantized};
+use crate::ops::rules::quantize::{Scaling, quantized};
 use crate::types::{Class, TensorType};
 
-/// `inputs` rounded to the 2^num_bits levels from `min` to `max`, zero being one of them.
+/// `inputs` quantized to 2^num_bits values from `min` to `max`, zero being one of them.
 pub(super) static OP: Op = Op {
     name: "fake_quant_with_min_max_args",
     aliases: &[],
-    doc: "The elements rounded to the levels that `num_bits` bits give between two constants.",
+    doc: "The elements quantized to `num_bits` bits and dequantized, between two constants.",
     params: &[
         Param::required("inputs", Kind::Tensor(Elements::Same("T", Class::Float))),
         Param::with("min", Kind::Float, Default::Float(-6.0)),

@@ -1,16 +1,16 @@
-//! Rounding to few levels between scalars.
+//! `tf.quantization.fake_quant_with_min_max_vars`: fake quantization with scalar tensors as bounds.
 
 use crate::build::Lower;
 use crate::ops::op::{Call, Elements, Kind, Op, Param, RuleError};
-use crate::ops::rules::levels::{Scaling, quantized};
+use crate::ops::rules::quantize::{Scaling, quantized};
 use crate::ops::rules::{exact_rank, fake_quant};
 use crate::types::{Class, TensorType};
 
-/// `inputs` rounded to the 2^num_bits levels from `min` to `max`, zero being one of them.
+/// `inputs` quantized to 2^num_bits values from `min` to `max`, zero being one of them.
 pub(super) static OP: Op = Op {
     name: "fake_quant_with_min_max_vars",
     aliases: &[],
-    doc: "The elements rounded to the levels that `num_bits` bits give between two run-time scalars.",
+    doc: "The elements quantized to `num_bits` bits and dequantized, between two run-time scalars.",
     params: &[
         Param::required("inputs", Kind::Tensor(Elements::Same("T", Class::Float))),
         Param::required("min", Kind::Tensor(Elements::Same("T", Class::Float))),

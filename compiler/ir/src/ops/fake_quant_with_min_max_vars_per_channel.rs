@@ -1,16 +1,16 @@
-//! Rounding to few levels, with bounds for each channel.
+//! `tf.quantization.fake_quant_with_min_max_vars_per_channel`: fake quantization with bounds for each channel.
 
 use crate::build::Lower;
 use crate::ops::op::{Call, Elements, Kind, Op, Param, RuleError};
-use crate::ops::rules::levels::{Scaling, quantized};
-use crate::ops::rules::{dims, fake_quant, least_rank, same_dim};
+use crate::ops::rules::quantize::{Scaling, quantized};
+use crate::ops::rules::{dims, fake_quant, min_rank, same_dim};
 use crate::types::{Class, TensorType};
 
-/// `inputs` rounded to the 2^num_bits levels from `min`[c] to `max`[c] for each channel c.
+/// `inputs` quantized to 2^num_bits values from `min`[c] to `max`[c] for each channel c.
 pub(super) static OP: Op = Op {
     name: "fake_quant_with_min_max_vars_per_channel",
     aliases: &[],
-    doc: "The elements rounded to the levels that `num_bits` bits give between bounds of their own for each place of the last dimension.",
+    doc: "The elements quantized to `num_bits` bits and dequantized, with bounds for each channel (the last dimension).",
     params: &[
         Param::required("inputs", Kind::Tensor(Elements::Same("T", Class::Float))),
         Param::required("min", Kind::Tensor(Elements::Same("T", Class::Float))),
@@ -25,7 +25,7 @@ pub(super) static OP: Op = Op {
 
 fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
     fake_quant::bits(call)?;
-    least_rank(call, "inputs", 1)?;
+    min_rank(call, "inputs", 1)?;
     let inputs = call.tensor("inputs");
     let channels = &inputs.shape.0[inputs.rank() - 1];
     for bound in ["min", "max"] {

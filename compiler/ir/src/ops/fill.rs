@@ -1,11 +1,11 @@
-//! One value everywhere.
+//! `tf.fill`: a tensor with one value everywhere.
 
 use crate::build::Lower;
 use crate::ops::op::{Call, Elements, Kind, Op, Param, RuleError};
 use crate::ops::rules::{exact_rank, exact_sizes, fits};
 use crate::types::{Class, TensorType};
 
-/// `value` in each place of a tensor of `dims`.
+/// A tensor of `dims` whose elements are all `value`.
 pub(super) static OP: Op = Op {
     name: "fill",
     aliases: &[],

@@ -1,4 +1,4 @@
-//! Rounding down.
+//! `tf.math.floor`: ⌊x⌋, rounding down, elementwise.
 
 use crate::build::Lower;
 use crate::graph::{Eval, Gradient, Prim};
@@ -10,7 +10,7 @@ use crate::ops::rules::{X_FLOAT, like_x};
 pub(super) static OP: Op = Op {
     name: "floor",
     aliases: &[],
-    doc: "The greatest whole number not above the element.",
+    doc: "The greatest integer not above the element.",
     params: X_FLOAT,
     random: false,
     lower: Lower::Elementwise(&PRIM),

@@ -1,4 +1,4 @@
-//! Division rounded down.
+//! `tf.math.floordiv`: ⌊x / y⌋, floor division, elementwise with broadcasting.
 
 use crate::build::Lower;
 use crate::graph::{Eval, Gradient, Prim};

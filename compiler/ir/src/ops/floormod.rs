@@ -1,4 +1,4 @@
-//! The rest of the division rounded down.
+//! `tf.math.floormod`: the remainder of floor division, elementwise with broadcasting.
 
 use crate::build::Lower;
 use crate::graph::{Eval, Gradient, Prim};
@@ -10,14 +10,14 @@ use crate::ops::rules::{XY_NUMBER, broadcast_xy};
 pub(super) static OP: Op = Op {
     name: "floormod",
     aliases: &[],
-    doc: "The rest of the division rounded down; it has the sign of the divisor.",
+    doc: "The remainder of the division rounded down; it has the sign of the divisor.",
     params: XY_NUMBER,
     random: false,
     lower: Lower::Elementwise(&PRIM),
     infer: broadcast_xy,
 };
 
-/// The primitive.
+/// The primitive. VJP: dx₀ = dy, dx₁ = -dy · ⌊x₀ / x₁⌋.
 pub(crate) static PRIM: Prim = Prim {
     name: "floormod",
     attrs: &[],
@@ -31,19 +31,19 @@ pub(crate) static PRIM: Prim = Prim {
 
 /// x - y ⌊x / y⌋, exactly, with the sign of y.
 fn floor_mod(x: f64, y: f64) -> f64 {
-    let rest = x % y;
-    if rest != 0.0 && (rest < 0.0) != (y < 0.0) {
-        rest + y
+    let remainder = x % y;
+    if remainder != 0.0 && (remainder < 0.0) != (y < 0.0) {
+        remainder + y
     } else {
-        rest
+        remainder
     }
 }
 
 fn int_floor_mod(x: i64, y: i64) -> Option<i64> {
-    let rest = if y == -1 { 0 } else { x.checked_rem(y)? };
-    Some(if rest != 0 && (rest < 0) != (y < 0) {
-        rest + y
+    let remainder = if y == -1 { 0 } else { x.checked_rem(y)? };
+    Some(if remainder != 0 && (remainder < 0) != (y < 0) {
+        remainder + y
     } else {
-        rest
+        remainder
     })
 }

@@ -1,9 +1,9 @@
-//! Slices at positions along one axis.
+//! `tf.gather`: slices at indices along one axis, with batch dimensions.
 
 use crate::build::{Lower, Lowering, Value};
 use crate::ops::op::{Call, Default, Elements, Kind, Op, Param, RuleError, RuleErrorKind};
-use crate::ops::rules::positions::{checked, in_use};
-use crate::ops::rules::{axis, fits, least_rank, place, same_dim};
+use crate::ops::rules::positions::{bounds_checked, fill_invalid};
+use crate::ops::rules::{axis, fits, insertion_axis, min_rank, same_dim};
 use crate::types::{Class, DType, TensorType};
 
 /// `params` at each of `indices` along `axis`.
@@ -25,9 +25,9 @@ pub(super) static OP: Op = Op {
 };
 
 fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
-    least_rank(call, "params", 1)?;
+    min_rank(call, "params", 1)?;
     let (params, indices) = (call.tensor("params"), call.tensor("indices"));
-    let (batch, along) = places(call)?;
+    let (batch, along) = batch_and_axis(call)?;
     if batch > along {
         return Err(RuleError::new(
             RuleErrorKind::BadValue,
@@ -44,46 +44,50 @@ fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
 }
 
 /// How many batch dimensions there are, and the axis.
-fn places(call: &Call<'_>) -> Result<(usize, usize), RuleError> {
+fn batch_and_axis(call: &Call<'_>) -> Result<(usize, usize), RuleError> {
     let (params, indices) = (call.tensor("params"), call.tensor("indices"));
-    let batch = place("batch_dims", call.int("batch_dims")?, indices.rank())?;
+    let batch = insertion_axis("batch_dims", call.int("batch_dims")?, indices.rank())?;
     // As in TensorFlow the first dimension that is not a batch dimension, unless said otherwise.
     let along = call.int_opt("axis")?.unwrap_or(batch as i64);
     Ok((batch, axis("axis", along, params.rank())?))
 }
 
-/// Rows of `params`, with the axis moved behind the batch dimensions and made one with them.
+/// A row gather of `params`, with the axis moved after the batch dimensions and merged with them.
 fn lower<'g>(l: &Lowering<'g, '_>) -> Result<Vec<Value<'g>>, RuleError> {
     let (params, indices) = (l.value("params"), l.value("indices"));
-    let (batch, along) = places(l.call)?;
+    let (batch, along) = batch_and_axis(l.call)?;
     let dims = &l.call.tensor("indices").shape.0;
     let of = &l.call.tensor("params").shape.0[along];
     let positions = match batch {
-        // Nothing but rows that are taken, so that the gradient consists of rows too.
-        0 if of.count.is_none() => in_use(l, indices, dims),
-        0 => checked(l, indices, dims, of),
-        _ => offset(checked(l, indices, dims, of), batch, params.shape()[along]),
+        // A plain row gather, so that the gradient stays sparse (IndexedSlices).
+        0 if of.count.is_none() => fill_invalid(l, indices, dims),
+        0 => bounds_checked(l, indices, dims, of),
+        _ => offset(
+            bounds_checked(l, indices, dims, of),
+            batch,
+            params.shape()[along],
+        ),
     };
     let moved = params.move_axis(along, batch);
     let shape = moved.shape();
     let rows: usize = shape[..=batch].iter().product();
-    let taken = moved
+    let gathered = moved
         .reshape(&[&[rows], &shape[batch + 1..]].concat())
         .take_rows(positions);
     // Now there are the dimensions of `indices`, then those of `params` before the axis that are no batch dimensions,
-    // then those behind it.
+    // then those after it.
     let (rank, between) = (indices.rank(), along - batch);
     let mut order: Vec<usize> = (0..batch).collect();
     order.extend(rank..rank + between);
     order.extend(batch..rank);
-    order.extend(rank + between..taken.rank());
-    let result = taken.transpose(&order);
-    // What is behind a count was read from some row, to which nothing must flow back.
+    order.extend(rank + between..gathered.rank());
+    let result = gathered.transpose(&order);
+    // Slices past a count were read from some row, which must get no gradient from them.
     let read: Vec<usize> = (along..along + rank - batch).collect();
     Ok(vec![l.mask(result, &l.results[0].shape.0, &read, 0.0)])
 }
 
-/// Positions of rows of all batches together: in each batch `size` further than in the one before.
+/// Row indices into the batches merged: each batch's are offset by `size` from those of the batch before.
 pub(super) fn offset(positions: Value<'_>, batch: usize, size: usize) -> Value<'_> {
     let shape = positions.shape();
     let batches: usize = shape[..batch].iter().product();

@@ -1,10 +1,10 @@
-//! Slices at positions of several numbers.
+//! `tf.gather_nd`: elements or slices at multi-dimensional indices.
 
 use crate::build::{Lower, Lowering, Value};
 use crate::ops::gather::offset;
 use crate::ops::op::{Call, Default, Elements, Kind, Op, Param, RuleError, RuleErrorKind};
-use crate::ops::rules::positions::flat;
-use crate::ops::rules::{fits, index_depth, least_rank, same_dim};
+use crate::ops::rules::positions::linearized;
+use crate::ops::rules::{fits, index_depth, min_rank, same_dim};
 use crate::types::{Class, TensorType};
 
 /// `params` at each position in `indices`.
@@ -23,7 +23,7 @@ pub(super) static OP: Op = Op {
 };
 
 fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
-    least_rank(call, "indices", 1)?;
+    min_rank(call, "indices", 1)?;
     let (params, indices) = (call.tensor("params"), call.tensor("indices"));
     let last = indices.rank() - 1;
     let batch = match usize::try_from(call.int("batch_dims")?) {
@@ -59,13 +59,13 @@ fn lower<'g>(l: &Lowering<'g, '_>) -> Result<Vec<Value<'g>>, RuleError> {
     let shape = params.shape();
     let each: usize = shape[batch..piece].iter().product();
     let positions = match batch {
-        0 => flat(l, indices, dims, of),
-        _ => offset(flat(l, indices, dims, of), batch, each),
+        0 => linearized(l, indices, dims, of),
+        _ => offset(linearized(l, indices, dims, of), batch, each),
     };
     let rows: usize = shape[..piece].iter().product();
-    let taken = params
+    let gathered = params
         .reshape(&[&[rows], &shape[piece..]].concat())
         .take(positions);
     let read: Vec<usize> = (batch..last).collect();
-    Ok(vec![l.mask(taken, &l.results[0].shape.0, &read, 0.0)])
+    Ok(vec![l.mask(gathered, &l.results[0].shape.0, &read, 0.0)])
 }

@@ -1,9 +1,9 @@
-//! At least.
+//! `tf.math.greater_equal`: x ≥ y, elementwise with broadcasting.
 
 use crate::build::Lower;
 use crate::graph::{Eval, Gradient, Prim};
 use crate::ops::op::Op;
-use crate::ops::rules::primitive::tests;
+use crate::ops::rules::primitive::predicates;
 use crate::ops::rules::{XY_NUMBER, broadcast_xy_bool};
 
 /// x ≥ y.
@@ -21,7 +21,7 @@ pub(super) static OP: Op = Op {
 pub(crate) static PRIM: Prim = Prim {
     name: "greater_equal",
     attrs: &[],
-    infer: tests,
+    infer: predicates,
     gradient: Gradient::None,
     eval: Eval::Compare(|x, y| x >= y, |x, y| x >= y),
 };

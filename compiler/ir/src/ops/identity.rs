@@ -1,4 +1,4 @@
-//! The same tensor.
+//! `tf.identity`: the tensor unchanged.
 
 use crate::build::Lower;
 use crate::ops::op::Op;

@@ -1,10 +1,10 @@
-//! The whole numbers from 0 on.
+//! Iota (`tf.range(n)`): the integers 0, 1, … n - 1.
 
 use ndarray::Array1;
 
 use crate::graph::{AttrKind, Eval, Gradient, Prim, PrimCall, Type};
 use crate::ops::rules::primitive::arity;
-use crate::ops::rules::shapes::made;
+use crate::ops::rules::shapes::one_result;
 use crate::types::DType;
 
 /// 0, 1, … n - 1 as i64.
@@ -13,7 +13,7 @@ pub(crate) static PRIM: Prim = Prim {
     attrs: &[("n", AttrKind::Size)],
     infer,
     gradient: Gradient::None,
-    eval: Eval::Whole(|e| {
+    eval: Eval::Tensors(|e| {
         let numbers = 0..e.size("n") as i64;
         Ok(vec![Array1::from_iter(numbers).into_dyn().into()])
     }),
@@ -21,5 +21,5 @@ pub(crate) static PRIM: Prim = Prim {
 
 fn infer(call: &PrimCall<'_>) -> Result<Vec<Type>, String> {
     let [] = arity(call)?;
-    made(DType::I64, vec![call.size("n")])
+    one_result(DType::I64, vec![call.size("n")])
 }

@@ -1,9 +1,9 @@
-//! Whether numbers are finite.
+//! `tf.math.is_finite`: whether elements are neither infinite nor NaN.
 
 use crate::build::Lower;
 use crate::graph::{Eval, Gradient, Prim};
 use crate::ops::op::Op;
-use crate::ops::rules::primitive::float_tests;
+use crate::ops::rules::primitive::float_predicates;
 use crate::ops::rules::{X_FLOAT, like_x_bool};
 
 /// Neither infinite nor NaN.
@@ -21,7 +21,7 @@ pub(super) static OP: Op = Op {
 pub(crate) static PRIM: Prim = Prim {
     name: "is_finite",
     attrs: &[],
-    infer: float_tests,
+    infer: float_predicates,
     gradient: Gradient::None,
     eval: Eval::Test1(f64::is_finite),
 };

@@ -1,4 +1,4 @@
-//! The logarithm of the gamma function.
+//! `tf.math.lgamma`: ln |Γ(x)|, the log-gamma function, elementwise.
 
 use crate::build::Lower;
 use crate::graph::{Eval, Gradient, Prim};
@@ -17,7 +17,7 @@ pub(super) static OP: Op = Op {
     infer: like_x,
 };
 
-/// The primitive.
+/// The primitive. VJP: dx = dy · ψ(x).
 pub(crate) static PRIM: Prim = Prim {
     name: "lgamma",
     attrs: &[],

@@ -1,4 +1,4 @@
-//! The natural logarithm.
+//! `tf.math.log`: the natural logarithm, elementwise.
 
 use crate::build::Lower;
 use crate::graph::{Eval, Gradient, Prim};
@@ -17,7 +17,7 @@ pub(super) static OP: Op = Op {
     infer: like_x,
 };
 
-/// The primitive.
+/// The primitive. VJP: dx = dy / x.
 pub(crate) static PRIM: Prim = Prim {
     name: "log",
     attrs: &[],

@@ -1,4 +1,4 @@
-//! The natural logarithm of one more.
+//! `tf.math.log1p`: ln(1 + x) without cancellation near zero, elementwise.
 
 use crate::build::Lower;
 use crate::graph::{Eval, Gradient, Prim};
@@ -17,7 +17,7 @@ pub(super) static OP: Op = Op {
     infer: like_x,
 };
 
-/// The primitive.
+/// The primitive. VJP: dx = dy / (1 + x).
 pub(crate) static PRIM: Prim = Prim {
     name: "log1p",
     attrs: &[],

@@ -1,9 +1,9 @@
-//! Not.
+//! `tf.math.logical_not`: negation of booleans, elementwise.
 
 use crate::build::Lower;
 use crate::graph::{Eval, Gradient, Prim};
 use crate::ops::op::Op;
-use crate::ops::rules::primitive::truths;
+use crate::ops::rules::primitive::bools;
 use crate::ops::rules::{X_BOOL, like_x};
 
 /// ¬x.
@@ -21,7 +21,7 @@ pub(super) static OP: Op = Op {
 pub(crate) static PRIM: Prim = Prim {
     name: "logical_not",
     attrs: &[],
-    infer: truths,
+    infer: bools,
     gradient: Gradient::None,
-    eval: Eval::Whole(|e| Ok(vec![e.x(0).bool().map(|b| !b).into()])),
+    eval: Eval::Tensors(|e| Ok(vec![e.x(0).bool().map(|b| !b).into()])),
 };

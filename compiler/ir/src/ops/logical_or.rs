@@ -1,9 +1,9 @@
-//! Or.
+//! `tf.math.logical_or`: disjunction of booleans, elementwise with broadcasting.
 
 use crate::build::Lower;
 use crate::graph::{Eval, Gradient, Prim};
 use crate::ops::op::Op;
-use crate::ops::rules::primitive::truths;
+use crate::ops::rules::primitive::bools;
 use crate::ops::rules::{XY_BOOL, broadcast_xy};
 
 /// x ∨ y.
@@ -21,7 +21,7 @@ pub(super) static OP: Op = Op {
 pub(crate) static PRIM: Prim = Prim {
     name: "logical_or",
     attrs: &[],
-    infer: truths,
+    infer: bools,
     gradient: Gradient::None,
     eval: Eval::Bool2(|x, y| x || y),
 };

@@ -1,4 +1,4 @@
-//! Matrix multiplication over the last two dimensions, batched over those before.
+//! `tf.linalg.matmul`: the matrix product of the last two dimensions, batched over those before (GEMM).
 
 use ndarray::ArrayD;
 
@@ -7,10 +7,10 @@ use crate::build::{Lower, Lowering, Value};
 use crate::graph::{AttrKind, Eval, Gradient, Prim, PrimCall, Type};
 use crate::interp::{Array, EvalError, Evaluation};
 use crate::ops::op::{Call, Default, Elements, Kind, Op, Param, RuleError, RuleErrorKind};
-use crate::ops::rules::contract::zeroed;
+use crate::ops::rules::contract::zero_past_counts;
 use crate::ops::rules::primitive::{arity, of_class};
-use crate::ops::rules::shapes::made;
-use crate::ops::rules::{broadcast, fits, least_rank};
+use crate::ops::rules::shapes::one_result;
+use crate::ops::rules::{broadcast, fits, min_rank};
 use crate::types::{Class, Dim, Shape, TensorType};
 
 /// a @ b.
@@ -30,8 +30,8 @@ pub(super) static OP: Op = Op {
 };
 
 fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
-    least_rank(call, "a", 2)?;
-    least_rank(call, "b", 2)?;
+    min_rank(call, "a", 2)?;
+    min_rank(call, "b", 2)?;
     let (a, b) = (call.tensor("a"), call.tensor("b"));
     let (m, k) = last_two(a, call.bool("transpose_a"));
     let (l, n) = last_two(b, call.bool("transpose_b"));
@@ -64,14 +64,15 @@ fn batch(t: &TensorType) -> Shape {
     Shape(t.shape.0[..t.rank() - 2].to_vec())
 }
 
-/// One product of matrices where the right side has no batch, else one for each place of the batch.
+/// One matrix product where the right side has no batch dimensions, else one for each batch element.
 fn lower<'g>(l: &Lowering<'g, '_>) -> Result<Vec<Value<'g>>, RuleError> {
-    let [mut a, mut b] = ["a", "b"].map(|name| zeroed(l, l.value(name), l.call.tensor(name)));
-    let (mut turn_a, turn_b) = (l.call.bool("transpose_a"), l.call.bool("transpose_b"));
+    let [mut a, mut b] =
+        ["a", "b"].map(|name| zero_past_counts(l, l.value(name), l.call.tensor(name)));
+    let (mut transpose_a, transpose_b) = (l.call.bool("transpose_a"), l.call.bool("transpose_b"));
     if b.rank() == 2 && a.rank() > 2 {
-        if turn_a {
+        if transpose_a {
             a = a.move_axis(a.rank() - 2, a.rank() - 1);
-            turn_a = false;
+            transpose_a = false;
         }
     } else {
         let shape = l.shape(0);
@@ -81,8 +82,8 @@ fn lower<'g>(l: &Lowering<'g, '_>) -> Result<Vec<Value<'g>>, RuleError> {
         };
         (a, b) = (batched(a), batched(b));
     }
-    let product = a.matmul_with(b, turn_a, turn_b);
-    Ok(vec![zeroed(l, product, &l.results[0])])
+    let product = a.matmul_with(b, transpose_a, transpose_b);
+    Ok(vec![zero_past_counts(l, product, &l.results[0])])
 }
 
 /// The primitive: matrices are the last two dimensions, those before are equal.
@@ -93,8 +94,8 @@ pub(crate) static PRIM: Prim = Prim {
         ("transpose_b", AttrKind::Flag),
     ],
     infer: infer_static,
-    gradient: Gradient::Each(&[Some(of_left), Some(of_right)]),
-    eval: Eval::Whole(eval),
+    gradient: Gradient::Each(&[Some(left_vjp), Some(right_vjp)]),
+    eval: Eval::Tensors(eval),
 };
 
 fn infer_static(call: &PrimCall<'_>) -> Result<Vec<Type>, String> {
@@ -109,30 +110,30 @@ fn infer_static(call: &PrimCall<'_>) -> Result<Vec<Type>, String> {
     if batch != others {
         return Err("the dimensions before the last two differ".to_owned());
     }
-    let turn = |flag: &str, p: usize, q: usize| if call.flag(flag) { (q, p) } else { (p, q) };
-    let (m, k) = turn("transpose_a", *p, *q);
-    let (l, n) = turn("transpose_b", *r, *s);
+    let matrix = |flag: &str, p: usize, q: usize| if call.flag(flag) { (q, p) } else { (p, q) };
+    let (m, k) = matrix("transpose_a", *p, *q);
+    let (l, n) = matrix("transpose_b", *r, *s);
     match k == l {
-        true => made(a.dtype, [batch, &[m, n]].concat()),
+        true => one_result(a.dtype, [batch, &[m, n]].concat()),
         false => Err(format!("the inner dimensions differ: {k} and {l}")),
     }
 }
 
-/// For y = a b: dy bᵀ, and where a is transposed, the transpose of that.
-fn of_left<'g>(g: &Backward<'g>) -> Value<'g> {
-    let (b, dy, turn_b) = (g.x(1), g.dy(), g.flag("transpose_b"));
+/// The VJP with respect to a: da = dy bᵀ, transposed where a is.
+fn left_vjp<'g>(g: &Backward<'g>) -> Value<'g> {
+    let (b, dy, transpose_b) = (g.x(1), g.dy(), g.flag("transpose_b"));
     match g.flag("transpose_a") {
-        false => dy.matmul_with(b, false, !turn_b),
-        true => b.matmul_with(dy, turn_b, true),
+        false => dy.matmul_with(b, false, !transpose_b),
+        true => b.matmul_with(dy, transpose_b, true),
     }
 }
 
-/// For y = a b: aᵀ dy, and where b is transposed, the transpose of that.
-fn of_right<'g>(g: &Backward<'g>) -> Value<'g> {
-    let (a, dy, turn_a) = (g.x(0), g.dy(), g.flag("transpose_a"));
+/// The VJP with respect to b: db = aᵀ dy, transposed where b is.
+fn right_vjp<'g>(g: &Backward<'g>) -> Value<'g> {
+    let (a, dy, transpose_a) = (g.x(0), g.dy(), g.flag("transpose_a"));
     match g.flag("transpose_b") {
-        false => a.matmul_with(dy, !turn_a, false),
-        true => dy.matmul_with(a, true, turn_a),
+        false => a.matmul_with(dy, !transpose_a, false),
+        true => dy.matmul_with(a, true, transpose_a),
     }
 }
 
@@ -150,7 +151,7 @@ fn eval(e: &Evaluation<'_>) -> Result<Vec<Array>, EvalError> {
     }])
 }
 
-/// The products of all matrices, their elements being given row after row.
+/// The products of all matrices of a batch, their elements in row-major order.
 fn products<T: Copy>(
     e: &Evaluation<'_>,
     a: Vec<T>,
@@ -164,12 +165,12 @@ fn products<T: Copy>(
     };
     let (m, n, left) = (*m, *n, &e.types[0].shape);
     let k = left[left.len() - if e.flag("transpose_a") { 2 } else { 1 }];
-    let steps = |turned: bool, rows: usize, columns: usize| match turned {
+    let strides = |transposed: bool, rows: usize, columns: usize| match transposed {
         false => (columns, 1),
         true => (1, rows),
     };
-    let (a_row, a_column) = steps(e.flag("transpose_a"), m, k);
-    let (b_row, b_column) = steps(e.flag("transpose_b"), k, n);
+    let (a_row, a_column) = strides(e.flag("transpose_a"), m, k);
+    let (b_row, b_column) = strides(e.flag("transpose_b"), k, n);
     let mut y = vec![zero; shape.iter().product()];
     for matrix in 0..batch.iter().product() {
         let (a, b) = (&a[matrix * m * k..], &b[matrix * k * n..]);
@@ -183,5 +184,5 @@ fn products<T: Copy>(
             }
         }
     }
-    ArrayD::from_shape_vec(e.shape(), y).expect("there is a sum for each place")
+    ArrayD::from_shape_vec(e.shape(), y).expect("there is a sum for each element")
 }

@@ -1,4 +1,4 @@
-//! The greatest under a moving window.
+//! `tf.nn.max_pool2d`: max pooling over height and width.
 
 use ndarray::ArrayD;
 
@@ -11,7 +11,7 @@ use crate::ops::rules::primitive::arity;
 use crate::ops::rules::{POOL_NUMBER, Window, pool};
 use crate::types::Class;
 
-/// max over the window; padding never counts.
+/// max over the window; padding is not counted.
 pub(super) static OP: Op = Op {
     name: "max_pool2d",
     aliases: &[],
@@ -22,7 +22,7 @@ pub(super) static OP: Op = Op {
     infer: pool,
 };
 
-/// The primitive. NaN is greater than all; a window that holds nothing gives -∞ or the least integer of the type.
+/// The primitive. NaN is propagated; an empty window gives -∞ or the smallest integer of the type. VJP: `max_pool2d_grad`.
 pub(crate) static PRIM: Prim = Prim {
     name: "max_pool2d",
     attrs: &[
@@ -35,24 +35,24 @@ pub(crate) static PRIM: Prim = Prim {
         Ok(vec![pooled(call, x, Class::Number)?])
     },
     gradient: Gradient::Each(&[Some(|g| g.x(0).max_pool2d_grad(g.dy(), &window(&g.attrs)))]),
-    eval: Eval::Whole(eval),
+    eval: Eval::Tensors(eval),
 };
 
 fn eval(e: &Evaluation<'_>) -> Result<Vec<Array>, EvalError> {
     let pooling = Pooling::of(e, e.x(0).shape());
-    let fits = "a place for each element";
+    let fits = "an argmax for each element";
     Ok(vec![match e.x(0) {
         Array::Float(x) => {
             let x: Vec<f64> = x.iter().copied().collect();
-            let places = pooling.first_largest(&x, above).into_iter();
-            let y = places.map(|i| i.map_or(f64::NEG_INFINITY, |i| x[i]));
+            let argmax = pooling.argmax_per_window(&x, above).into_iter();
+            let y = argmax.map(|i| i.map_or(f64::NEG_INFINITY, |i| x[i]));
             e.floats(ArrayD::from_shape_vec(e.shape(), y.collect()).expect(fits))
         }
         Array::Int(x) => {
             let x: Vec<i64> = x.iter().copied().collect();
-            let least = e.results[0].dtype.int_range().map_or(i64::MIN, |r| r.0);
-            let places = pooling.first_largest(&x, |a, b| a > b).into_iter();
-            let y = places.map(|i| i.map_or(least, |i| x[i]));
+            let min = e.results[0].dtype.int_range().map_or(i64::MIN, |r| r.0);
+            let argmax = pooling.argmax_per_window(&x, |a, b| a > b).into_iter();
+            let y = argmax.map(|i| i.map_or(min, |i| x[i]));
             e.ints(ArrayD::from_shape_vec(e.shape(), y.collect()).expect(fits))
         }
         Array::Bool(_) => unreachable!("the rule takes numbers"),

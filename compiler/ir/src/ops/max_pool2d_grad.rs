@@ -1,4 +1,4 @@
-//! From what flows into the result of a max pool to what flows into its input.
+//! `tf.raw_ops.MaxPoolGrad`: the VJP of `max_pool2d`.
 
 use ndarray::ArrayD;
 
@@ -9,7 +9,7 @@ use crate::ops::rules::pools::{Pooling, above, pooled, window};
 use crate::ops::rules::primitive::arity;
 use crate::types::Class;
 
-/// `dy` goes to the first of the greatest elements of `x` under each window, as in TensorFlow's kernel for processors.
+/// `dy` goes to the first maximum of `x` under each window, as in TensorFlow's CPU kernel.
 pub(crate) static PRIM: Prim = Prim {
     name: "max_pool2d_grad",
     attrs: &[
@@ -19,11 +19,11 @@ pub(crate) static PRIM: Prim = Prim {
     ],
     infer: |call| {
         let [x, dy] = arity(call)?;
-        let made = pooled(call, x, Class::Float)?;
-        match made == *dy {
+        let expected = pooled(call, x, Class::Float)?;
+        match expected == *dy {
             true => Ok(vec![x.clone()]),
             false => Err(format!(
-                "the pool makes {made}, but what flows back is {dy}"
+                "the pool makes {expected}, but the cotangent is {dy}"
             )),
         }
     },
@@ -31,16 +31,16 @@ pub(crate) static PRIM: Prim = Prim {
         None,
         Some(|g| g.x(0).max_pool2d_pick(g.dy(), &window(&g.attrs))),
     ]),
-    eval: Eval::Whole(eval),
+    eval: Eval::Tensors(eval),
 };
 
 fn eval(e: &Evaluation<'_>) -> Result<Vec<Array>, EvalError> {
     let (x, dy) = (flat(e.x(0)), flat(e.x(1)));
-    let places = Pooling::of(e, e.x(0).shape()).first_largest(&x, above);
+    let argmax = Pooling::of(e, e.x(0).shape()).argmax_per_window(&x, above);
     let mut dx = ArrayD::zeros(e.shape());
     let sums = dx.as_slice_mut().expect("a new array is in order");
-    for (place, dy) in places.into_iter().zip(dy) {
-        if let Some(i) = place {
+    for (maximum, dy) in argmax.into_iter().zip(dy) {
+        if let Some(i) = maximum {
             sums[i] += dy;
         }
     }

@@ -1,4 +1,4 @@
-//! The elements of one tensor where those of another are the greatest under a moving window.
+//! `tf.raw_ops.MaxPoolGradGrad`: one tensor sampled at the argmax of another under each window.
 
 use ndarray::ArrayD;
 
@@ -9,7 +9,7 @@ use crate::ops::rules::pools::{Pooling, above, pooled, window};
 use crate::ops::rules::primitive::{alike, arity};
 use crate::types::Class;
 
-/// z at the first of the greatest elements of x under each window; 0 under one that holds nothing.
+/// z at the first maximum of x under each window; 0 for an empty window.
 pub(crate) static PRIM: Prim = Prim {
     name: "max_pool2d_pick",
     attrs: &[
@@ -26,13 +26,13 @@ pub(crate) static PRIM: Prim = Prim {
         None,
         Some(|g| g.x(0).max_pool2d_grad(g.dy(), &window(&g.attrs))),
     ]),
-    eval: Eval::Whole(eval),
+    eval: Eval::Tensors(eval),
 };
 
 fn eval(e: &Evaluation<'_>) -> Result<Vec<Array>, EvalError> {
     let (x, z) = (flat(e.x(0)), flat(e.x(1)));
-    let places = Pooling::of(e, e.x(0).shape()).first_largest(&x, above);
-    let picked = places.into_iter().map(|i| i.map_or(0.0, |i| z[i]));
+    let argmax = Pooling::of(e, e.x(0).shape()).argmax_per_window(&x, above);
+    let picked = argmax.into_iter().map(|i| i.map_or(0.0, |i| z[i]));
     let y = ArrayD::from_shape_vec(e.shape(), picked.collect());
-    Ok(vec![e.floats(y.expect("a place for each element"))])
+    Ok(vec![e.floats(y.expect("an argmax for each element"))])
 }

@@ -1,4 +1,4 @@
-//! The lesser of two.
+//! `tf.math.minimum`: the smaller of two, elementwise with broadcasting.
 
 use crate::build::Lower;
 use crate::graph::{Eval, Gradient, Prim};
@@ -17,7 +17,7 @@ pub(super) static OP: Op = Op {
     infer: broadcast_xy,
 };
 
-/// The primitive.
+/// The primitive. VJP: dy goes to x₀ where x₀ ≤ x₁, else to x₁.
 pub(crate) static PRIM: Prim = Prim {
     name: "minimum",
     attrs: &[],

@@ -1,8 +1,8 @@
 //! The operations, one file each, and the table that lists them.
 //!
-//! An op's file holds all that is known of it: its parameters with their dtypes, and the rule that finds the type of its
-//! results. What the language can express with these (activations, losses, normalisations, …) is not here but in the
-//! standard library.
+//! An op's file holds all that is known of it: its parameters with their dtypes, its type inference (shape and dtype
+//! rules), its lowering to primitives, and for primitives the VJP (gradient rule) and the reference evaluation. What the
+//! language can express with these (activations, losses, normalisations, …) is not here but in the standard library.
 
 mod abs;
 mod acos;

@@ -1,4 +1,4 @@
-//! Multiplication of elements.
+//! `tf.math.multiply`: x · y, elementwise with broadcasting (Hadamard product).
 
 use crate::build::Lower;
 use crate::graph::{Eval, Gradient, Prim};
@@ -17,7 +17,7 @@ pub(super) static OP: Op = Op {
     infer: broadcast_xy,
 };
 
-/// The primitive.
+/// The primitive. VJP: dx₀ = dy · x₁, dx₁ = dy · x₀.
 pub(crate) static PRIM: Prim = Prim {
     name: "multiply",
     attrs: &[],

@@ -1,4 +1,4 @@
-//! The sign turned.
+//! `tf.math.negative`: -x, elementwise.
 
 use crate::build::Lower;
 use crate::graph::{Eval, Gradient, Prim};
@@ -10,14 +10,14 @@ use crate::ops::rules::{X_NUMBER, like_x};
 pub(super) static OP: Op = Op {
     name: "negative",
     aliases: &[],
-    doc: "Every element with its sign turned.",
+    doc: "The negative of every element.",
     params: X_NUMBER,
     random: false,
     lower: Lower::Elementwise(&PRIM),
     infer: like_x,
 };
 
-/// The primitive.
+/// The primitive. VJP: dx = -dy.
 pub(crate) static PRIM: Prim = Prim {
     name: "negative",
     attrs: &[],

@@ -1,4 +1,4 @@
-//! What an operation is: its parameters and its rule.
+//! Operation definitions: signature (parameters with defaults), type inference and lowering to primitives.
 
 use crate::build::Lower;
 use crate::size::Size;
@@ -11,17 +11,17 @@ use crate::types::{Class, Count, DType, TensorType};
 pub struct Op {
     /// The name, which is TensorFlow's where TensorFlow has the operation.
     pub name: &'static str,
-    /// Shorter names that mean the same.
+    /// Synonyms.
     pub aliases: &'static [&'static str],
-    /// What it does, in one sentence.
+    /// What it computes, in one sentence.
     pub doc: &'static str,
     /// What it takes, in positional order.
     pub params: &'static [Param],
-    /// Whether it draws random numbers, and so needs a site of its own.
+    /// Whether it samples random numbers, and so needs a site of its own.
     pub random: bool,
-    /// How it becomes primitives of the graph.
+    /// Its lowering to primitives of the graph.
     pub lower: Lower,
-    /// Finds the types of the results. Dtypes of tensor arguments already agree with `params` when this is called.
+    /// Type inference: the types of the results. Dtypes of tensor arguments already agree with `params` when this is called.
     pub infer: fn(&Call<'_>) -> Result<Vec<TensorType>, RuleError>,
 }
 
@@ -32,7 +32,7 @@ pub struct Param {
     pub name: &'static str,
     /// What may be given.
     pub kind: Kind,
-    /// What holds when nothing is given.
+    /// The default value.
     pub default: Default,
     /// Whether it alone, with what else is known, decides the run-time counts of the results: two calls with the same value
     /// have the same counts.
@@ -104,22 +104,22 @@ pub enum Kind {
     Tensor(Elements),
     /// A list of at least one tensor.
     Tensors(Elements),
-    /// A whole number, such as an axis or a count.
+    /// An integer, such as an axis or a count.
     Int,
-    /// A list of whole numbers, or one, which is a list of one.
+    /// A list of integers, or one, which is a list of one.
     Ints,
-    /// A list of pairs of whole numbers.
+    /// A list of pairs of integers.
     Pairs,
-    /// A number; a whole one becomes a float.
+    /// A number; an integer is converted to a float.
     Float,
-    /// A number that stays what it is: a whole one is [`Arg::Int`], any other [`Arg::Float`].
+    /// A number that keeps its type: an integer is [`Arg::Int`], a float [`Arg::Float`].
     Number,
     /// `true` or `false`.
     Bool,
-    /// One of these words.
+    /// A string, one of these (an enumeration).
     Word(&'static [&'static str]),
-    /// Any text.
-    Text,
+    /// Any string.
+    String,
     /// An element type.
     DType,
 }
@@ -142,13 +142,13 @@ pub enum Default {
     Required,
     /// It may be left out; the rule decides what that means.
     Absent,
-    /// A whole number.
+    /// An integer.
     Int(i64),
-    /// A number.
+    /// A float.
     Float(f64),
-    /// A truth.
+    /// A boolean.
     Bool(bool),
-    /// A word.
+    /// A string of an enumeration.
     Word(&'static str),
     /// An element type.
     DType(DType),
@@ -156,7 +156,7 @@ pub enum Default {
 
 /// An argument as the rule sees it.
 #[derive(Debug, Clone, PartialEq)]
-#[allow(missing_docs)] // each mirrors the `Kind` of its name; a `Text` is a `Word`
+#[allow(missing_docs)] // each mirrors the `Kind` of its name; a `String` is a `Word`
 pub enum Arg {
     Absent,
     Tensor(TensorType),
@@ -170,12 +170,12 @@ pub enum Arg {
     DType(DType),
 }
 
-/// A number that is whole or not, as a parameter of [`Kind::Number`] takes it.
+/// An integer or a float, as a parameter of [`Kind::Number`] takes it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Number<'a> {
-    /// A whole number, which may be symbolic.
+    /// An integer, which may be symbolic.
     Int(&'a Size),
-    /// Any other.
+    /// A float.
     Float(f64),
 }
 
@@ -236,7 +236,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// A whole number, which may be symbolic.
+    /// An integer, which may be symbolic.
     pub fn size(&self, name: &str) -> &'a Size {
         match self.arg(name) {
             Arg::Int(n) => n,
@@ -244,7 +244,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// A whole number that may be symbolic, or `None` where left out.
+    /// An integer that may be symbolic, or `None` where left out.
     pub fn size_opt(&self, name: &str) -> Option<&'a Size> {
         match self.arg(name) {
             Arg::Absent => None,
@@ -253,20 +253,20 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// A whole number that must be known now; a rule error where it is symbolic.
+    /// An integer that must be known now; a rule error where it is symbolic.
     pub fn int(&self, name: &'static str) -> Result<i64, RuleError> {
         let size = self.size(name);
         size.value()
             .ok_or_else(|| RuleError::unknown_size(name, size))
     }
 
-    /// A whole number that must be known now, or `None` where left out.
+    /// An integer that must be known now, or `None` where left out.
     pub fn int_opt(&self, name: &'static str) -> Result<Option<i64>, RuleError> {
         let known = |s: &Size| s.value().ok_or_else(|| RuleError::unknown_size(name, s));
         self.size_opt(name).map(known).transpose()
     }
 
-    /// A list of whole numbers, or `None` where left out.
+    /// A list of integers, or `None` where left out.
     pub fn sizes_opt(&self, name: &str) -> Option<&'a [Size]> {
         match self.arg(name) {
             Arg::Absent => None,
@@ -275,7 +275,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// A list of whole numbers.
+    /// A list of integers.
     pub fn sizes(&self, name: &str) -> &'a [Size] {
         match self.arg(name) {
             Arg::Ints(n) => n,
@@ -283,7 +283,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// A list of whole numbers that must be known now, or `None` where left out.
+    /// A list of integers that must be known now, or `None` where left out.
     pub fn ints_opt(&self, name: &'static str) -> Result<Option<Vec<i64>>, RuleError> {
         let Some(sizes) = self.sizes_opt(name) else {
             return Ok(None);
@@ -292,7 +292,7 @@ impl<'a> Call<'a> {
         sizes.iter().map(known).collect::<Result<_, _>>().map(Some)
     }
 
-    /// A list of whole numbers that must be known now.
+    /// A list of integers that must be known now.
     pub fn ints(&self, name: &'static str) -> Result<Vec<i64>, RuleError> {
         match self.ints_opt(name)? {
             Some(ints) => Ok(ints),
@@ -317,7 +317,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// A number.
+    /// A float.
     pub fn float(&self, name: &str) -> f64 {
         match self.arg(name) {
             Arg::Float(x) => *x,
@@ -325,7 +325,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// A number, whole or not.
+    /// An integer or a float.
     pub fn number(&self, name: &str) -> Number<'a> {
         match self.arg(name) {
             Arg::Int(n) => Number::Int(n),
@@ -334,7 +334,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// A truth.
+    /// A boolean.
     pub fn bool(&self, name: &str) -> bool {
         match self.arg(name) {
             Arg::Bool(b) => *b,
@@ -342,7 +342,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// A word or a text.
+    /// A string.
     pub fn word(&self, name: &str) -> &'a str {
         match self.arg(name) {
             Arg::Word(w) => w,
@@ -378,10 +378,10 @@ impl<'a> Call<'a> {
     }
 }
 
-/// Which promise a call breaks.
+/// Which precondition a call violates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RuleErrorKind {
-    /// Shapes that do not go together.
+    /// Incompatible shapes.
     ShapeMismatch,
     /// Too many or too few dimensions.
     RankMismatch,
@@ -391,7 +391,7 @@ pub enum RuleErrorKind {
     IndexOutOfRange,
     /// A value that the parameter does not take.
     BadValue,
-    /// Element types that do not go together.
+    /// Incompatible element types.
     DtypeMismatch,
     /// More elements than a tensor may have.
     SizeOverflow,
@@ -406,7 +406,7 @@ pub enum RuleErrorKind {
 /// Why a call is refused.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RuleError {
-    /// Which promise.
+    /// Which precondition is violated.
     pub kind: RuleErrorKind,
     /// The fact, in lower case; the caller adds the types of the tensors involved.
     pub message: String,
@@ -417,7 +417,7 @@ pub struct RuleError {
 }
 
 impl RuleError {
-    /// A refusal that concerns the call as a whole.
+    /// An error that concerns the call, not one parameter.
     pub fn new(kind: RuleErrorKind, message: impl Into<String>) -> RuleError {
         RuleError {
             kind,
@@ -427,13 +427,13 @@ impl RuleError {
         }
     }
 
-    /// The same, pointing at a parameter.
+    /// This error, attributed to a parameter.
     pub fn at(mut self, param: &'static str) -> RuleError {
         self.param = Some(param);
         self
     }
 
-    /// The same, with advice.
+    /// This error, with advice.
     pub fn help(mut self, help: impl Into<String>) -> RuleError {
         self.help = Some(help.into());
         self

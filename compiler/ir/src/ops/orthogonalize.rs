@@ -1,4 +1,4 @@
-//! A matrix with orthonormal rows or columns.
+//! The orthogonal factor Q of `tf.linalg.qr`, by Householder reflections (`tf.keras.initializers.Orthogonal`).
 
 use ndarray::Array2;
 
@@ -31,13 +31,13 @@ fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
     like_x(call)
 }
 
-/// The primitive. It is made for initial values, through which nothing flows back.
+/// The primitive. It is for initial values, which have no gradient.
 pub(crate) static PRIM: Prim = Prim {
     name: "orthogonalize",
     attrs: &[],
     infer: infer_static,
     gradient: Gradient::None,
-    eval: Eval::Whole(eval),
+    eval: Eval::Tensors(eval),
 };
 
 fn infer_static(call: &PrimCall<'_>) -> Result<Vec<Type>, String> {
@@ -60,7 +60,7 @@ fn eval(e: &Evaluation<'_>) -> Result<Vec<Array>, EvalError> {
     ])
 }
 
-/// Q of the QR decomposition of a matrix that has at least as many rows as columns, by Householder's reflections.
+/// Q of the QR decomposition of a matrix that has at least as many rows as columns, by Householder reflections.
 fn orthogonal(mut r: Array2<f64>) -> Array2<f64> {
     let (m, n) = r.dim();
     let mut reflections: Vec<Vec<f64>> = Vec::new();

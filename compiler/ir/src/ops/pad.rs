@@ -1,4 +1,4 @@
-//! A margin around a tensor.
+//! `tf.pad`: padding with a constant, or with reflected or symmetric elements.
 
 use ndarray::{ArcArray, ArrayD, IxDyn, Slice};
 
@@ -8,19 +8,19 @@ use crate::graph::{AttrKind, Eval, Gradient, Prim, PrimCall, Type};
 use crate::interp::Evaluation;
 use crate::ops::op::{Call, Default, Elements, Kind, Number, Op, Param, RuleError, RuleErrorKind};
 use crate::ops::rules::arrays::both;
-use crate::ops::rules::positions::take_along;
+use crate::ops::rules::positions::gather_along;
 use crate::ops::rules::primitive::{arity, of_class};
-use crate::ops::rules::shapes::{made, one_each};
+use crate::ops::rules::shapes::{one_per_dim, one_result};
 use crate::ops::rules::{at_least, exact_dim, fits, known_negative, length};
 use crate::ops::slice::reach;
 use crate::size::Size;
 use crate::types::{Class, DType, Dim, TensorType};
 
-/// `tensor` with (before, after) more along each dimension.
+/// `tensor` with (before, after) elements of padding along each dimension.
 pub(super) static OP: Op = Op {
     name: "pad",
     aliases: &[],
-    doc: "A tensor with a margin: of `constant_values`, or of its own elements mirrored with (symmetric) or without (reflect) the border.",
+    doc: "A tensor padded with `constant_values`, or with its own elements mirrored with (symmetric) or without (reflect) the border.",
     params: &[
         Param::required("tensor", Kind::Tensor(Elements::Same("T", Class::Any))),
         Param::required("paddings", Kind::Pairs),
@@ -61,7 +61,7 @@ fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
         }
         let size = exact_dim("tensor", dim)?;
         if let Some(border) = mirrored {
-            enough(i, size, border, [before, after])?;
+            enough_to_mirror(i, size, border, [before, after])?;
         }
         let padded = size.add(before).and_then(|s| s.add(after));
         dims.push(Dim::exact(padded.ok_or_else(RuleError::overflow)?));
@@ -69,13 +69,18 @@ fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
     fits(tensor.with_dims(dims))
 }
 
-/// There must be as many elements to mirror as the margin is wide.
-fn enough(i: usize, size: &Size, border: i64, margins: [&Size; 2]) -> Result<(), RuleError> {
-    let most = size
+/// A dimension must have as many elements to mirror as the padding is wide.
+fn enough_to_mirror(
+    i: usize,
+    size: &Size,
+    border: i64,
+    margins: [&Size; 2],
+) -> Result<(), RuleError> {
+    let available = size
         .sub(&Size::fixed(border))
         .ok_or_else(RuleError::overflow)?;
     for margin in margins {
-        let spare = most.sub(margin).ok_or_else(RuleError::overflow)?;
+        let spare = available.sub(margin).ok_or_else(RuleError::overflow)?;
         if known_negative(&spare) {
             return Err(RuleError::new(
                 RuleErrorKind::BadValue,
@@ -87,7 +92,7 @@ fn enough(i: usize, size: &Size, border: i64, margins: [&Size; 2]) -> Result<(),
     Ok(())
 }
 
-/// The margin's value must be one of the elements' type.
+/// The padding value must be representable in the element type.
 fn constant(call: &Call<'_>, dtype: DType) -> Result<(), RuleError> {
     let value = call.number("constant_values");
     let known = match value {
@@ -103,9 +108,9 @@ fn constant(call: &Call<'_>, dtype: DType) -> Result<(), RuleError> {
     let message = match (value, range) {
         (Number::Float(x), _) => format!("{x:?} is no {dtype}"),
         (Number::Int(n), None) => format!("{n} is no {dtype}"),
-        (Number::Int(_), Some((least, most))) => match known {
-            Some(n) if !(least..=most).contains(&n) => {
-                format!("{n} is no {dtype}: that is from {least} to {most}")
+        (Number::Int(_), Some((min, max))) => match known {
+            Some(n) if !(min..=max).contains(&n) => {
+                format!("{n} is no {dtype}: that is from {min} to {max}")
             }
             _ => return Ok(()),
         },
@@ -148,12 +153,13 @@ fn lower<'g>(l: &Lowering<'g, '_>) -> Result<Vec<Value<'g>>, RuleError> {
         let before = (border..border + low[axis]).rev();
         let after = (0..n - border).rev().take(high[axis]);
         let positions = l.b.ints(before.chain(0..n).chain(after));
-        mirrored = take_along(mirrored, axis, positions);
+        mirrored = gather_along(mirrored, axis, positions);
     }
     Ok(vec![mirrored])
 }
 
-/// The primitive: in each dimension `low` elements of a value before, `high` behind, and `inside` between all elements.
+/// The primitive (XLA's `Pad`): in each dimension `low` elements of a value before, `high` after, and `inside` between all
+/// elements (interior padding).
 pub(crate) static PRIM: Prim = Prim {
     name: "pad",
     attrs: &[
@@ -162,8 +168,8 @@ pub(crate) static PRIM: Prim = Prim {
         ("inside", AttrKind::Sizes),
     ],
     infer: infer_prim,
-    gradient: Gradient::Each(&[Some(within), Some(margin)]),
-    eval: Eval::Whole(|e| {
+    gradient: Gradient::Each(&[Some(operand_vjp), Some(value_vjp)]),
+    eval: Eval::Tensors(|e| {
         Ok(vec![
             both!((e.x(0), e.x(1)), (x, value) => padded(e, x, value).into()),
         ])
@@ -174,10 +180,10 @@ fn infer_prim(call: &PrimCall<'_>) -> Result<Vec<Type>, String> {
     let [x, value] = arity(call)?;
     of_class(x, Class::Any)?;
     if *value != Type::scalar(x.dtype) {
-        return Err(format!("the margin's value is {value}, not {}", x.dtype));
+        return Err(format!("the padding value is {value}, not {}", x.dtype));
     }
     for name in ["low", "high", "inside"] {
-        one_each(name, call.sizes(name), x)?;
+        one_per_dim(name, call.sizes(name), x)?;
     }
     let padded = |(i, n): (usize, &usize)| {
         let reach = reach(*n, call.sizes("inside")[i].checked_add(1)?)?;
@@ -186,17 +192,17 @@ fn infer_prim(call: &PrimCall<'_>) -> Result<Vec<Type>, String> {
     };
     let shape = x.shape.iter().enumerate().map(padded);
     let shape: Option<Vec<usize>> = shape.collect();
-    made(x.dtype, shape.ok_or("a dimension becomes too large")?)
+    one_result(x.dtype, shape.ok_or("a dimension becomes too large")?)
 }
 
-/// The part of dy that is not margin.
-fn within<'g>(g: &Backward<'g>) -> Value<'g> {
+/// The VJP with respect to the operand: the part of dy that is not padding.
+fn operand_vjp<'g>(g: &Backward<'g>) -> Value<'g> {
     let stride: Vec<usize> = g.sizes("inside").iter().map(|n| n + 1).collect();
     g.dy().slice(g.sizes("low"), &g.x(0).shape(), &stride)
 }
 
-/// The sum of dy over the margin.
-fn margin<'g>(g: &Backward<'g>) -> Value<'g> {
+/// The VJP with respect to the padding value: the sum of dy over the padding.
+fn value_vjp<'g>(g: &Backward<'g>) -> Value<'g> {
     let inner = g.b.full(&g.x(0).ty().with_dtype(DType::Bool), 1.0);
     let inner = inner.pad(
         inner.like(0.0),
@@ -204,8 +210,8 @@ fn margin<'g>(g: &Backward<'g>) -> Value<'g> {
         g.sizes("high"),
         g.sizes("inside"),
     );
-    let margin = inner.select(g.dy().like(0.0), g.dy());
-    margin.sum(&margin.axes())
+    let padding = inner.select(g.dy().like(0.0), g.dy());
+    padding.sum(&padding.axes())
 }
 
 fn padded<T: Clone>(

@@ -1,4 +1,4 @@
-//! The derivatives of the digamma function.
+//! `tf.math.polygamma`: ψ⁽ⁿ⁾(x), the derivatives of the digamma function.
 
 use std::f64::consts::PI;
 
@@ -7,16 +7,16 @@ use ndarray::ArrayD;
 use crate::graph::{AttrKind, Eval, Gradient, Prim, PrimCall, Type};
 use crate::ops::rules::primitive::{arity, floats};
 
-/// The largest order: not far beyond it the factorials leave the range of f64.
+/// The maximum order: not far beyond it the factorials overflow f64.
 const MAX_ORDER: usize = 100;
 
-/// ψ⁽ⁿ⁾(x), n being the order; 0 is `digamma` itself.
+/// ψ⁽ⁿ⁾(x), n being the order; 0 is `digamma` itself. VJP: dx = dy · ψ⁽ⁿ⁺¹⁾(x).
 pub(crate) static PRIM: Prim = Prim {
     name: "polygamma",
     attrs: &[("order", AttrKind::Size)],
     infer,
     gradient: Gradient::Each(&[Some(|g| g.dy() * g.x(0).polygamma(g.size("order") + 1))]),
-    eval: Eval::Whole(|e| {
+    eval: Eval::Tensors(|e| {
         let order = e.size("order");
         let y: ArrayD<f64> = e.x(0).float().map(|x| polygamma(order, *x));
         Ok(vec![e.floats(y)])
@@ -31,8 +31,8 @@ fn infer(call: &PrimCall<'_>) -> Result<Vec<Type>, String> {
     }
 }
 
-/// From where on the series is used, less the order.
-const LARGE: usize = 12;
+/// The asymptotic series is used from this x plus the order on.
+const MIN_ASYMPTOTIC_X: usize = 12;
 
 /// ψ⁽ⁿ⁾(x): the recurrence up to a large x, then the asymptotic series; reflection below 0 (Abramowitz and Stegun 6.3.5 to
 /// 6.3.18, 6.4.6 to 6.4.11). At the poles it is ∞ where both sides agree on it, else NaN.
@@ -52,15 +52,15 @@ pub fn polygamma(n: usize, x: f64) -> f64 {
         let mirrored = if n % 2 == 1 { -mirrored } else { mirrored };
         return mirrored - cotangent(n, x);
     }
-    let large = (LARGE + n) as f64;
+    let large = (MIN_ASYMPTOTIC_X + n) as f64;
     let mut x = x;
-    let (mut terms, mut count) = ([0.0; MAX_ORDER + LARGE + 1], 0);
+    let (mut terms, mut count) = ([0.0; MAX_ORDER + MIN_ASYMPTOTIC_X + 1], 0);
     while x < large {
         terms[count] = term(n, x);
         count += 1;
         x += 1.0;
     }
-    // The last terms are the smallest, so they come first.
+    // Summed from the smallest term up, for accuracy.
     let sum = terms[..count].iter().rev();
     let sum = sum.fold(series(n, x), |sum, t| sum + t);
     if n % 2 == 1 { sum } else { -sum }
@@ -100,9 +100,9 @@ fn cotangent(n: usize, x: f64) -> f64 {
     for degree in 1..=n {
         next[..degree + 2].fill(0.0);
         for i in 1..=degree {
-            let slope = q[i] * i as f64 * -PI;
-            next[i - 1] += slope;
-            next[i + 1] += slope;
+            let derivative = q[i] * i as f64 * -PI;
+            next[i - 1] += derivative;
+            next[i + 1] += derivative;
         }
         std::mem::swap(&mut q, &mut next);
     }

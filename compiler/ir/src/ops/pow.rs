@@ -1,4 +1,4 @@
-//! Powers.
+//! `tf.math.pow`: xʸ, elementwise with broadcasting.
 
 use crate::autodiff::Backward;
 use crate::build::{Lower, Value};
@@ -23,24 +23,24 @@ pub(crate) static PRIM: Prim = Prim {
     name: "pow",
     attrs: &[],
     infer: numbers,
-    gradient: Gradient::Each(&[Some(base), Some(exponent)]),
+    gradient: Gradient::Each(&[Some(base_vjp), Some(exponent_vjp)]),
     eval: Eval::Number2(libm::pow, int_pow),
 };
 
-/// dy · y · xʸ⁻¹.
-fn base<'g>(g: &Backward<'g>) -> Value<'g> {
+/// The VJP with respect to the base: dy · y · xʸ⁻¹.
+fn base_vjp<'g>(g: &Backward<'g>) -> Value<'g> {
     g.dy() * g.x(1) * g.x(0).pow(g.x(1) - 1.0)
 }
 
-/// dy · xʸ · ln x, and 0 where x is not positive, as TensorFlow has it.
-fn exponent<'g>(g: &Backward<'g>) -> Value<'g> {
+/// The VJP with respect to the exponent: dy · xʸ · ln x, and 0 where x is not positive, as TensorFlow has it.
+fn exponent_vjp<'g>(g: &Backward<'g>) -> Value<'g> {
     let (x, zero) = (g.x(0), g.x(0).like(0.0));
     let positive = x.greater(zero);
     let log = positive.select(positive.select(x, x.like(1.0)).log(), zero);
     g.dy() * g.y() * log
 }
 
-/// xʸ of integers, which wraps around; a negative exponent has no answer unless the base is 1 or -1.
+/// xʸ of integers, which wraps around; a negative exponent is undefined unless the base is 1 or -1.
 fn int_pow(x: i64, y: i64) -> Option<i64> {
     match (u32::try_from(y), x) {
         (Ok(y), _) => Some(x.wrapping_pow(y)),

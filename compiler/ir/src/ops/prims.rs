@@ -1,4 +1,4 @@
-//! The table of all primitives: what graphs are made of.
+//! The table of all primitives: the instruction set of graphs.
 //!
 //! A primitive stands in the file of the operation of its name, or in one of its own where the language has no such
 //! operation.
@@ -212,13 +212,13 @@ pub static PRIMS: &[&Prim] = &[
     &UNSORTED_SEGMENT_PROD,
 ];
 
-/// Whether a node puts tensors one after another along their leading dimension.
+/// Whether a node concatenates tensors along their leading dimension.
 pub(crate) fn is_row_concat(prim: &Prim, attrs: &[Attr]) -> bool {
     *prim == CONCAT && attrs == [Attr::Size(0)]
 }
 
 /// The primitive of that name.
 pub fn find_prim(name: &str) -> Option<&'static Prim> {
-    let place = PRIMS.binary_search_by_key(&name, |p| p.name).ok()?;
-    Some(PRIMS[place])
+    let index = PRIMS.binary_search_by_key(&name, |p| p.name).ok()?;
+    Some(PRIMS[index])
 }

@@ -1,4 +1,4 @@
-//! Draws from the uniform distribution.
+//! `tf.random.uniform`: samples of the uniform distribution (Philox 4x32-10).
 
 use ndarray::ArrayD;
 
@@ -7,16 +7,16 @@ use crate::graph::{AttrKind, Eval, Gradient, Prim, PrimCall, Type};
 use crate::interp::{Array, EvalError, Evaluation};
 use crate::ops::op::{Call, Kind, Op, Param, RuleError};
 use crate::ops::random_key::{keys, number};
-use crate::ops::rules::shapes::made;
+use crate::ops::rules::shapes::one_result;
 use crate::ops::rules::{random_scalar, random_shape};
 use crate::philox::Key;
 use crate::types::{DType, TensorType};
 
-/// minval + (maxval - minval) · u, u being from 0 to below 1.
+/// minval + (maxval - minval) · u, u being uniform in [0, 1).
 pub(super) static OP: Op = Op {
     name: "random_uniform",
     aliases: &[],
-    doc: "Random numbers, all equally likely, from `minval` (0) to below `maxval` (1).",
+    doc: "Random numbers of the uniform distribution from `minval` (0) to below `maxval` (1).",
     params: &[
         Param::required("shape", Kind::Ints),
         random_scalar("minval"),
@@ -41,11 +41,12 @@ fn lower<'g>(l: &Lowering<'g, '_>) -> Result<Vec<Value<'g>>, RuleError> {
     }
     let (low, high) = (minval.unwrap_or(u.like(0.0)), maxval.unwrap_or(u.like(1.0)));
     let x = low + (high - low) * u;
-    // The sum may be rounded to the upper end, which is not in the range.
+    // The sum may be rounded to the upper bound, which is exclusive.
     Ok(vec![x.equal(high).select(low, x)])
 }
 
-/// The primitive: numbers (k + 1/2) / 2ᵇ with b one less than the digits of the type, from the words of a key's stream.
+/// The primitive: numbers (k + 1/2) / 2ᵇ with b the stored mantissa bits of the type, from the words of a key's Philox
+/// stream.
 ///
 /// Element i of an f64 tensor takes the words 2i (the low half) and 2i + 1, of any other type the word i; k is made of
 /// the first b bits from the top. Word w is number w mod 4 of block ⌊w / 4⌋.
@@ -54,22 +55,22 @@ pub(crate) static PRIM: Prim = Prim {
     attrs: &[("shape", AttrKind::Sizes), ("dtype", AttrKind::DType)],
     infer: infer_static,
     gradient: Gradient::None,
-    eval: Eval::Whole(eval),
+    eval: Eval::Tensors(eval),
 };
 
 fn infer_static(call: &PrimCall<'_>) -> Result<Vec<Type>, String> {
     keys::<1>(call)?;
     let dtype = call.dtype("dtype");
-    match bits(dtype) {
-        Some(_) => made(dtype, call.sizes("shape").to_vec()),
+    match mantissa_bits(dtype) {
+        Some(_) => one_result(dtype, call.sizes("shape").to_vec()),
         None => Err(format!(
             "random numbers are drawn as floats, not as {dtype}"
         )),
     }
 }
 
-/// One less than the digits of a float type.
-fn bits(dtype: DType) -> Option<u32> {
+/// The stored mantissa bits of a float type.
+fn mantissa_bits(dtype: DType) -> Option<u32> {
     match dtype {
         DType::F16 => Some(10),
         DType::Bf16 => Some(7),
@@ -87,7 +88,7 @@ fn bits(dtype: DType) -> Option<u32> {
 
 fn eval(e: &Evaluation<'_>) -> Result<Vec<Array>, EvalError> {
     let (key, dtype) = (Key(number(e, 0) as u64), e.dtype("dtype"));
-    let bits = bits(dtype).expect("the rule asks for floats");
+    let bits = mantissa_bits(dtype).expect("the rule asks for floats");
     let words = if dtype == DType::F64 { 2 } else { 1 };
     let elements: usize = e.sizes("shape").iter().product();
     let stream = key.stream(elements * words);

@@ -1,4 +1,4 @@
-//! Numbers at equal distances.
+//! `tf.range`: an arithmetic progression.
 
 use crate::build::{Lower, Lowering, Value};
 use crate::graph::Type;
@@ -11,7 +11,7 @@ use crate::types::{DType, Dim, Shape, TensorType};
 
 /// start, start + delta, … up to but without `limit`.
 ///
-/// With only one number it is the limit, and the start is 0. The elements are i64 where all three numbers are whole, else
+/// With only one number it is the limit, and the start is 0. The elements are i64 where all three numbers are integers, else
 /// f32, unless `dtype` says otherwise.
 pub(super) static OP: Op = Op {
     name: "range",
@@ -71,7 +71,7 @@ fn numbers<'a>(call: &Call<'a>, zero: &'a Size) -> (Number<'a>, Number<'a>, Numb
 
 /// max(0, ⌈(limit - start) / delta⌉).
 ///
-/// A length with a name in it is taken not to be negative.
+/// A symbolic length is taken not to be negative.
 fn steps(start: &Size, limit: &Size, delta: &Size) -> Result<Size, RuleError> {
     let known = delta.value();
     let delta = known.ok_or_else(|| RuleError::unknown_size("delta", delta))?;
@@ -96,7 +96,7 @@ fn steps(start: &Size, limit: &Size, delta: &Size) -> Result<Size, RuleError> {
     })
 }
 
-/// The same for floats, rounded as the elements are: in f32 unless they are f64.
+/// The float form of [`steps`], rounded as the elements are: in f32 unless they are f64.
 fn float_steps([start, limit, delta]: [f64; 3], double: bool) -> Result<Size, RuleError> {
     if delta == 0.0 {
         return Err(no_step());
@@ -136,21 +136,21 @@ fn no_step() -> RuleError {
     .at("delta")
 }
 
-/// Above this length floats are start + i · delta, below it what TensorFlow's repeated addition gives.
-const MAX_ADDED: usize = 1 << 16;
+/// The maximum number of elements computed by repeated addition, as TensorFlow does; longer ranges are start + i · delta.
+const MAX_REPEATED_ADDITIONS: usize = 1 << 16;
 
 fn lower<'g>(l: &Lowering<'g, '_>) -> Result<Vec<Value<'g>>, RuleError> {
     let zero = Size::fixed(0);
     let (start, _, delta) = numbers(l.call, &zero);
     let ty = Type::of(&l.results[0]).expect("dimensions are bound before lowering");
-    let places = l.b.iota(ty.shape[0]);
+    let indices = l.b.iota(ty.shape[0]);
     if let (Number::Int(start), Number::Int(delta)) = (start, delta)
         && ty.dtype.is_int()
     {
-        let whole = |name, n: &Size| n.value().ok_or_else(|| RuleError::unknown_size(name, n));
-        let start = l.b.int(DType::I64, whole("start", start)?);
-        let delta = l.b.int(DType::I64, whole("delta", delta)?);
-        return Ok(vec![(places * delta + start).cast(ty.dtype)]);
+        let integer = |name, n: &Size| n.value().ok_or_else(|| RuleError::unknown_size(name, n));
+        let start = l.b.int(DType::I64, integer("start", start)?);
+        let delta = l.b.int(DType::I64, integer("delta", delta)?);
+        return Ok(vec![(indices * delta + start).cast(ty.dtype)]);
     }
     let rounded = |x: f64| round(ty.dtype, x);
     let start = rounded(known("start", start)?);
@@ -158,14 +158,14 @@ fn lower<'g>(l: &Lowering<'g, '_>) -> Result<Vec<Value<'g>>, RuleError> {
     if let Some(added) = added(start, delta, &ty) {
         return Ok(vec![l.b.constant(Tensor::from_f64s(&ty, added))]);
     }
-    let places = places.cast(ty.dtype);
-    Ok(vec![places * delta + start])
+    let indices = indices.cast(ty.dtype);
+    Ok(vec![indices * delta + start])
 }
 
 /// start, start + delta, (start + delta) + delta, … where it differs from start + i · delta, all of it rounded at each step.
 fn added(start: f64, delta: f64, ty: &Type) -> Option<Vec<f64>> {
     let rounded = |x: f64| round(ty.dtype, x);
-    if ty.shape[0] > MAX_ADDED || !matches!(ty.dtype, DType::F32 | DType::F64) {
+    if ty.shape[0] > MAX_REPEATED_ADDITIONS || !matches!(ty.dtype, DType::F32 | DType::F64) {
         return None;
     }
     let next = |x: &f64| Some(rounded(x + delta));

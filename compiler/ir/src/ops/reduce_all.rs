@@ -1,9 +1,9 @@
-//! And over axes.
+//! `tf.math.reduce_all`: logical and over axes.
 
 use crate::build::{Lower, Value};
 use crate::graph::{AttrKind, Eval, Gradient, Prim};
 use crate::ops::op::Op;
-use crate::ops::rules::along::{fold, reduce, reduced_truths};
+use crate::ops::rules::along::{reduce, reduce_axes, reduced_bools};
 use crate::ops::rules::{REDUCE_BOOL, reduce_input};
 
 /// ∀ x over `axis`.
@@ -21,10 +21,12 @@ pub(super) static OP: Op = Op {
 pub(crate) static PRIM: Prim = Prim {
     name: "reduce_all",
     attrs: &[("axes", AttrKind::Sizes)],
-    infer: reduced_truths,
+    infer: reduced_bools,
     gradient: Gradient::None,
-    eval: Eval::Whole(|e| {
+    eval: Eval::Tensors(|e| {
         let all = |xs: &[bool]| xs.iter().all(|x| *x);
-        Ok(vec![fold(e.x(0).bool(), e.sizes("axes"), all).into()])
+        Ok(vec![
+            reduce_axes(e.x(0).bool(), e.sizes("axes"), all).into(),
+        ])
     }),
 };

@@ -1,9 +1,9 @@
-//! Or over axes.
+//! `tf.math.reduce_any`: logical or over axes.
 
 use crate::build::{Lower, Value};
 use crate::graph::{AttrKind, Eval, Gradient, Prim};
 use crate::ops::op::Op;
-use crate::ops::rules::along::{fold, reduce, reduced_truths};
+use crate::ops::rules::along::{reduce, reduce_axes, reduced_bools};
 use crate::ops::rules::{REDUCE_BOOL, reduce_input};
 
 /// ∃ x over `axis`.
@@ -21,10 +21,12 @@ pub(super) static OP: Op = Op {
 pub(crate) static PRIM: Prim = Prim {
     name: "reduce_any",
     attrs: &[("axes", AttrKind::Sizes)],
-    infer: reduced_truths,
+    infer: reduced_bools,
     gradient: Gradient::None,
-    eval: Eval::Whole(|e| {
+    eval: Eval::Tensors(|e| {
         let any = |xs: &[bool]| xs.iter().any(|x| *x);
-        Ok(vec![fold(e.x(0).bool(), e.sizes("axes"), any).into()])
+        Ok(vec![
+            reduce_axes(e.x(0).bool(), e.sizes("axes"), any).into(),
+        ])
     }),
 };

@@ -1,10 +1,10 @@
-//! The same elements in another shape.
+//! `tf.reshape`: the elements, in row-major order, in another shape.
 
 use crate::build::Lower;
 use crate::graph::{AttrKind, Eval, Gradient, Prim, PrimCall, Type};
 use crate::ops::op::{Call, Elements, Kind, Op, Param, RuleError, RuleErrorKind};
 use crate::ops::rules::primitive::{arity, of_class};
-use crate::ops::rules::shapes::{elements, made};
+use crate::ops::rules::shapes::{elements, one_result};
 use crate::ops::rules::{at_least, exact_dim, fits};
 use crate::size::Size;
 use crate::types::{Class, Dim, TensorType};
@@ -30,13 +30,13 @@ fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
     }
     let have = x.shape.elements().ok_or_else(RuleError::overflow)?;
     let sizes = call.sizes("shape");
-    let open = Size::fixed(-1);
+    let inferred = Size::fixed(-1);
     let mut given = Size::fixed(1);
-    for size in sizes.iter().filter(|s| **s != open) {
+    for size in sizes.iter().filter(|s| **s != inferred) {
         at_least("shape", 0, size)?;
         given = given.mul(size).ok_or_else(RuleError::overflow)?;
     }
-    let found = match sizes.iter().filter(|s| **s == open).count() {
+    let found = match sizes.iter().filter(|s| **s == inferred).count() {
         0 if given == have => None,
         0 => {
             return Err(RuleError::new(
@@ -70,30 +70,30 @@ fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
         }
     };
     let size = |s: &Size| match &found {
-        Some(found) if *s == open => Dim::exact(found.clone()),
+        Some(found) if *s == inferred => Dim::exact(found.clone()),
         _ => Dim::exact(s.clone()),
     };
     fits(x.with_dims(sizes.iter().map(size).collect()))
 }
 
-/// The primitive.
+/// The primitive. VJP: dx = dy in the shape of x.
 pub(crate) static PRIM: Prim = Prim {
     name: "reshape",
     attrs: &[("shape", AttrKind::Sizes)],
     infer: infer_prim,
     gradient: Gradient::Each(&[Some(|g| g.dy().reshape(&g.x(0).shape()))]),
-    eval: Eval::Whole(|e| Ok(vec![e.x(0).reshaped(e.sizes("shape"))])),
+    eval: Eval::Tensors(|e| Ok(vec![e.x(0).reshaped(e.sizes("shape"))])),
 };
 
 fn infer_prim(call: &PrimCall<'_>) -> Result<Vec<Type>, String> {
     let [x] = arity(call)?;
     of_class(x, Class::Any)?;
     let shape = call.sizes("shape");
-    let (have, wanted) = (elements(&x.shape)?, elements(shape)?);
-    match have == wanted {
-        true => made(x.dtype, shape.to_vec()),
+    let (have, requested) = (elements(&x.shape)?, elements(shape)?);
+    match have == requested {
+        true => one_result(x.dtype, shape.to_vec()),
         false => Err(format!(
-            "there are {have} elements, but the new shape has {wanted}"
+            "there are {have} elements, but the new shape has {requested}"
         )),
     }
 }

@@ -1,4 +1,4 @@
-//! The elements from last to first.
+//! `tf.reverse`: the elements in reverse order along axes.
 
 use ndarray::Axis;
 
@@ -7,7 +7,7 @@ use crate::graph::{AttrKind, Eval, Gradient, Prim, PrimCall, Type};
 use crate::interp::{Array, Evaluation, each};
 use crate::ops::op::{Call, Elements, Kind, Op, Param, RuleError};
 use crate::ops::rules::primitive::{arity, of_class};
-use crate::ops::rules::shapes::different;
+use crate::ops::rules::shapes::distinct_axes;
 use crate::ops::rules::{axes, exact_dim};
 use crate::types::{Class, TensorType};
 
@@ -39,19 +39,19 @@ fn lower<'g>(l: &Lowering<'g, '_>) -> Result<Vec<Value<'g>>, RuleError> {
     Ok(vec![x.reverse(&axes)])
 }
 
-/// The primitive.
+/// The primitive. VJP: dx = dy reversed.
 pub(crate) static PRIM: Prim = Prim {
     name: "reverse",
     attrs: &[("axes", AttrKind::Sizes)],
     infer: infer_prim,
     gradient: Gradient::Each(&[Some(|g| g.dy().reverse(g.sizes("axes")))]),
-    eval: Eval::Whole(|e| Ok(vec![eval(e)])),
+    eval: Eval::Tensors(|e| Ok(vec![eval(e)])),
 };
 
 fn infer_prim(call: &PrimCall<'_>) -> Result<Vec<Type>, String> {
     let [x] = arity(call)?;
     of_class(x, Class::Any)?;
-    different(call.sizes("axes"), x)?;
+    distinct_axes(call.sizes("axes"), x)?;
     Ok(vec![x.clone()])
 }
 

@@ -1,4 +1,4 @@
-//! The start of each sequence from last to first.
+//! `tf.reverse_sequence`: a prefix of each sequence of a batch in reverse order.
 
 use crate::build::{Lower, Lowering, Value};
 use crate::ops::gather::offset;
@@ -7,7 +7,7 @@ use crate::ops::rules::{axis, exact_rank, same_dim};
 use crate::ops::transpose::inverse;
 use crate::types::{Class, DType, TensorType};
 
-/// Of each sequence the first `seq_lengths` elements reversed, the rest as it is.
+/// Of each sequence the first `seq_lengths` elements reversed, the suffix unchanged.
 pub(super) static OP: Op = Op {
     name: "reverse_sequence",
     aliases: &[],
@@ -40,7 +40,7 @@ fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
     Ok(vec![input.clone()])
 }
 
-/// For each sequence the positions its elements come from, and a row for each of them.
+/// A row gather at the source index of each element.
 fn lower<'g>(l: &Lowering<'g, '_>) -> Result<Vec<Value<'g>>, RuleError> {
     let input = l.value("input");
     let along = axis("seq_axis", l.call.int("seq_axis")?, input.rank())?;
@@ -49,17 +49,17 @@ fn lower<'g>(l: &Lowering<'g, '_>) -> Result<Vec<Value<'g>>, RuleError> {
     order.extend((0..input.rank()).filter(|i| ![batch, along].contains(i)));
     let sequences = input.transpose(&order);
     let shape = sequences.shape();
-    let (batches, most) = (shape[0], shape[1]);
+    let (batches, max_length) = (shape[0], shape[1]);
     let lengths = l.masked("seq_lengths", &[0], 0.0).cast(DType::I64);
-    let mut lengths = lengths.bounded(0, most as i64 + 1, "seq_lengths");
+    let mut lengths = lengths.bounded(0, max_length as i64 + 1, "seq_lengths");
     if let Some(count) = l.count(&l.call.tensor("input").shape.0[along]) {
-        let spare = (lengths - count).bounded(-(most as i64), 1, "seq_lengths - count");
+        let spare = (lengths - count).bounded(-(max_length as i64), 1, "seq_lengths - count");
         lengths = spare + count;
     }
     let lengths = lengths.reshape(&[batches, 1]);
-    let place = l.b.iota(most).reshape(&[1, most]);
-    let from = place.less(lengths).select(lengths - 1.0 - place, place);
-    let rows = sequences.reshape(&[&[batches * most], &shape[2..]].concat());
-    let reversed = rows.take(offset(from, 1, most));
+    let index = l.b.iota(max_length).reshape(&[1, max_length]);
+    let from = index.less(lengths).select(lengths - 1.0 - index, index);
+    let rows = sequences.reshape(&[&[batches * max_length], &shape[2..]].concat());
+    let reversed = rows.take(offset(from, 1, max_length));
     Ok(vec![reversed.transpose(&inverse(&order))])
 }

@@ -1,4 +1,4 @@
-//! Rounding to the nearest.
+//! `tf.math.round`: rounding to the nearest integer, ties to even, elementwise.
 
 use crate::build::Lower;
 use crate::graph::{Eval, Gradient, Prim};
@@ -6,11 +6,11 @@ use crate::ops::op::Op;
 use crate::ops::rules::primitive::floats;
 use crate::ops::rules::{X_NUMBER, like_x};
 
-/// The nearest whole number, halves going to the even one.
+/// The nearest integer, ties to even (banker's rounding).
 pub(super) static OP: Op = Op {
     name: "round",
     aliases: &[],
-    doc: "The whole number nearest to the element; halves go to the even one.",
+    doc: "The integer nearest to the element; ties go to the even one.",
     params: X_NUMBER,
     random: false,
     lower: Lower::Elementwise(&PRIM),

@@ -1,4 +1,4 @@
-//! The reciprocal of the square root.
+//! `tf.math.rsqrt`: 1 / √x, elementwise.
 
 use crate::build::Lower;
 use crate::graph::{Eval, Gradient, Prim};
@@ -17,7 +17,7 @@ pub(super) static OP: Op = Op {
     infer: like_x,
 };
 
-/// The primitive.
+/// The primitive. VJP: dx = -½ · dy · y / x.
 pub(crate) static PRIM: Prim = Prim {
     name: "rsqrt",
     attrs: &[],

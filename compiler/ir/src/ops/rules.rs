@@ -1,4 +1,4 @@
-//! Pieces of shape rules that several operations share, by notion.
+//! Type inference (shape rules), lowering and VJPs that several operations share, by notion.
 
 pub(super) mod along;
 pub(super) mod arrays;
@@ -8,29 +8,29 @@ mod checks;
 pub(super) mod contract;
 pub(super) mod convolution;
 mod elementwise;
-pub(super) mod extremes;
+pub(super) mod extrema;
 pub(super) mod fake_quant;
-pub(super) mod gauss;
-pub(super) mod grouped;
 mod indexing;
-pub(super) mod levels;
+pub(super) mod normal_sampling;
 pub(super) mod order;
-pub(super) mod places;
 pub(super) mod pools;
 pub(super) mod positions;
 pub(super) mod primitive;
 pub(super) mod products;
+pub(super) mod quantize;
 mod random;
 mod reduce;
 mod segment;
+pub(super) mod segment_reduction;
 pub(super) mod shapes;
+pub(super) mod sliding_window;
 mod window;
 
-pub(super) use axes::{axes, axis, place};
+pub(super) use axes::{axes, axis, insertion_axis};
 pub(super) use broadcast::{broadcast, broadcast_xy, broadcast_xy_bool};
 pub(super) use checks::{
-    MAX_PARTS, at_least, dimensions, dims, exact_dim, exact_rank, exact_sizes, fits,
-    known_negative, least_rank, length, prefix, same_dim,
+    MAX_OUTPUT_TENSORS, at_least, dimensions, dims, exact_dim, exact_rank, exact_sizes, fits,
+    known_negative, length, min_rank, prefix, same_dim,
 };
 pub(super) use elementwise::{
     X_ANY, X_BOOL, X_FLOAT, X_NUMBER, XY_ANY, XY_BOOL, XY_FLOAT, XY_NUMBER, like_x, like_x_bool,

@@ -1,4 +1,4 @@
-//! Slices written into zeros.
+//! `tf.scatter_nd`: updates scatter-added into zeros.
 
 use crate::build::{Lower, Lowering, Value};
 use crate::graph::Type;

@@ -1,8 +1,8 @@
-//! The greatest of each segment, ids ascending.
+//! `tf.math.segment_max`: the maximum of each segment, ids sorted.
 
 use crate::build::Lower;
 use crate::ops::op::Op;
-use crate::ops::rules::grouped::Grouped;
+use crate::ops::rules::segment_reduction::SegmentedRows;
 use crate::ops::rules::{SEGMENT_NUMBER, segment};
 
 /// The greatest of the rows with the same id.
@@ -13,10 +13,12 @@ pub(super) static OP: Op = Op {
     params: SEGMENT_NUMBER,
     random: false,
     lower: Lower::By(|l| {
-        let groups = Grouped::sorted(l);
-        let max = groups.rows.segment_max(groups.ids, groups.segments);
-        // TensorFlow has 0 here where no row has the id.
-        Ok(vec![groups.or_zero(max)])
+        let segmented = SegmentedRows::sorted(l);
+        let max = segmented
+            .rows
+            .segment_max(segmented.ids, segmented.segments);
+        // TensorFlow has 0 for empty segments here.
+        Ok(vec![segmented.or_zero(max)])
     }),
     infer: segment,
 };

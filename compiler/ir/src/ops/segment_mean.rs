@@ -1,9 +1,9 @@
-//! The mean of each segment, ids ascending.
+//! `tf.math.segment_mean`: the mean of each segment, ids sorted.
 
 use crate::build::Lower;
 use crate::ops::op::Op;
-use crate::ops::rules::along::wide;
-use crate::ops::rules::grouped::Grouped;
+use crate::ops::rules::along::accumulator_dtype;
+use crate::ops::rules::segment_reduction::SegmentedRows;
 use crate::ops::rules::{SEGMENT_FLOAT, segment};
 
 /// The mean of the rows with the same id.
@@ -14,10 +14,10 @@ pub(super) static OP: Op = Op {
     params: SEGMENT_FLOAT,
     random: false,
     lower: Lower::By(|l| {
-        let mut groups = Grouped::sorted(l);
-        let dtype = groups.rows.dtype();
-        groups.rows = groups.rows.cast(wide(dtype));
-        let mean = groups.sum() / groups.sizes(1.0);
+        let mut segmented = SegmentedRows::sorted(l);
+        let dtype = segmented.rows.dtype();
+        segmented.rows = segmented.rows.cast(accumulator_dtype(dtype));
+        let mean = segmented.sum() / segmented.sizes(1.0);
         Ok(vec![mean.cast(dtype)])
     }),
     infer: segment,

@@ -1,8 +1,8 @@
-//! The least of each segment, ids ascending.
+//! `tf.math.segment_min`: the minimum of each segment, ids sorted.
 
 use crate::build::Lower;
 use crate::ops::op::Op;
-use crate::ops::rules::grouped::Grouped;
+use crate::ops::rules::segment_reduction::SegmentedRows;
 use crate::ops::rules::{SEGMENT_NUMBER, segment};
 
 /// The least of the rows with the same id.
@@ -13,10 +13,12 @@ pub(super) static OP: Op = Op {
     params: SEGMENT_NUMBER,
     random: false,
     lower: Lower::By(|l| {
-        let groups = Grouped::sorted(l);
-        let min = groups.rows.segment_min(groups.ids, groups.segments);
-        // TensorFlow has 0 here where no row has the id.
-        Ok(vec![groups.or_zero(min)])
+        let segmented = SegmentedRows::sorted(l);
+        let min = segmented
+            .rows
+            .segment_min(segmented.ids, segmented.segments);
+        // TensorFlow has 0 for empty segments here.
+        Ok(vec![segmented.or_zero(min)])
     }),
     infer: segment,
 };

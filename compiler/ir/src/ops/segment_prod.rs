@@ -1,8 +1,8 @@
-//! The product of each segment, ids ascending.
+//! `tf.math.segment_prod`: the product of each segment, ids sorted.
 
 use crate::build::Lower;
 use crate::ops::op::Op;
-use crate::ops::rules::grouped::Grouped;
+use crate::ops::rules::segment_reduction::SegmentedRows;
 use crate::ops::rules::{SEGMENT_NUMBER, segment};
 
 /// The product of the rows with the same id.
@@ -13,8 +13,12 @@ pub(super) static OP: Op = Op {
     params: SEGMENT_NUMBER,
     random: false,
     lower: Lower::By(|l| {
-        let groups = Grouped::sorted(l);
-        Ok(vec![groups.rows.segment_prod(groups.ids, groups.segments)])
+        let segmented = SegmentedRows::sorted(l);
+        Ok(vec![
+            segmented
+                .rows
+                .segment_prod(segmented.ids, segmented.segments),
+        ])
     }),
     infer: segment,
 };

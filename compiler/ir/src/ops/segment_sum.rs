@@ -1,8 +1,8 @@
-//! The sum of each segment, ids ascending.
+//! `tf.math.segment_sum`: the sum of each segment, ids sorted.
 
 use crate::build::Lower;
 use crate::ops::op::Op;
-use crate::ops::rules::grouped::Grouped;
+use crate::ops::rules::segment_reduction::SegmentedRows;
 use crate::ops::rules::{SEGMENT_NUMBER, segment};
 
 /// The sum of the rows with the same id.
@@ -12,6 +12,6 @@ pub(super) static OP: Op = Op {
     doc: "The sum of the rows of each segment; ids ascend, and each is less than the number of rows.",
     params: SEGMENT_NUMBER,
     random: false,
-    lower: Lower::By(|l| Ok(vec![Grouped::sorted(l).sum()])),
+    lower: Lower::By(|l| Ok(vec![SegmentedRows::sorted(l).sum()])),
     infer: segment,
 };

@@ -1,4 +1,4 @@
-//! The logistic function.
+//! `tf.math.sigmoid`: the logistic function 1 / (1 + e⁻ˣ), elementwise.
 
 use crate::build::Lower;
 use crate::graph::{Eval, Gradient, Prim};
@@ -17,7 +17,7 @@ pub(super) static OP: Op = Op {
     infer: like_x,
 };
 
-/// The primitive.
+/// The primitive. VJP: dx = dy · y · (1 - y).
 pub(crate) static PRIM: Prim = Prim {
     name: "sigmoid",
     attrs: &[],

@@ -1,4 +1,4 @@
-//! A box out of a tensor.
+//! `tf.slice`: a contiguous block of a tensor, given by its begin and size.
 
 use ndarray::Slice;
 
@@ -8,12 +8,12 @@ use crate::graph::{AttrKind, Eval, Gradient, Prim, PrimCall, Type};
 use crate::interp::{Array, Evaluation, each};
 use crate::ops::op::{Call, Elements, Kind, Op, Param, RuleError, RuleErrorKind};
 use crate::ops::rules::primitive::{arity, of_class};
-use crate::ops::rules::shapes::{made, one_each};
+use crate::ops::rules::shapes::{one_per_dim, one_result};
 use crate::ops::rules::{at_least, exact_dim, fits, known_negative, length};
 use crate::size::Size;
 use crate::types::{Class, Dim, TensorType};
 
-/// `input` from `begin`, as far as `size`.
+/// The block of `input` that begins at `begin` and has the shape `size`.
 pub(super) static OP: Op = Op {
     name: "slice",
     aliases: &[],
@@ -43,31 +43,31 @@ fn cut(i: usize, dim: &Dim, begin: &Size, size: &Size) -> Result<Dim, RuleError>
     if all_left && *begin == Size::fixed(0) {
         return Ok(dim.clone());
     }
-    let whole = exact_dim("input", dim)?;
+    let extent = exact_dim("input", dim)?;
     at_least("begin", 0, begin)?;
     if !all_left {
         at_least("size", -1, size)?;
     }
-    let left = whole.sub(begin).ok_or_else(RuleError::overflow)?;
-    let wanted = if all_left {
+    let left = extent.sub(begin).ok_or_else(RuleError::overflow)?;
+    let requested = if all_left {
         Size::fixed(0)
     } else {
         size.clone()
     };
-    let spare = left.sub(&wanted).ok_or_else(RuleError::overflow)?;
+    let spare = left.sub(&requested).ok_or_else(RuleError::overflow)?;
     if known_negative(&spare) {
         return Err(RuleError::new(
             RuleErrorKind::IndexOutOfRange,
             match all_left {
-                true => format!("dimension {i} has {whole}, so nothing is at {begin}"),
+                true => format!("dimension {i} has {extent}, so nothing is at {begin}"),
                 false => {
-                    format!("dimension {i} has {whole}, but {size} from {begin} on are asked for")
+                    format!("dimension {i} has {extent}, but {size} from {begin} on are requested")
                 }
             },
         )
         .at(if all_left { "begin" } else { "size" }));
     }
-    Ok(Dim::exact(if all_left { left } else { wanted }))
+    Ok(Dim::exact(if all_left { left } else { requested }))
 }
 
 fn lower<'g>(l: &Lowering<'g, '_>) -> Result<Vec<Value<'g>>, RuleError> {
@@ -77,7 +77,7 @@ fn lower<'g>(l: &Lowering<'g, '_>) -> Result<Vec<Value<'g>>, RuleError> {
     Ok(vec![input.slice(&begin, &l.shape(0), &stride)])
 }
 
-/// The primitive: in each dimension `size` elements from `begin` on, every `stride`-th.
+/// The primitive: in each dimension `size` elements from `begin` on, every `stride`-th. VJP: dx = dy padded with zeros.
 pub(crate) static PRIM: Prim = Prim {
     name: "slice",
     attrs: &[
@@ -86,15 +86,15 @@ pub(crate) static PRIM: Prim = Prim {
         ("stride", AttrKind::Sizes),
     ],
     infer: infer_prim,
-    gradient: Gradient::Each(&[Some(back)]),
-    eval: Eval::Whole(|e| Ok(vec![eval(e)])),
+    gradient: Gradient::Each(&[Some(vjp)]),
+    eval: Eval::Tensors(|e| Ok(vec![eval(e)])),
 };
 
 fn infer_prim(call: &PrimCall<'_>) -> Result<Vec<Type>, String> {
     let [x] = arity(call)?;
     of_class(x, Class::Any)?;
     for name in ["begin", "size", "stride"] {
-        one_each(name, call.sizes(name), x)?;
+        one_per_dim(name, call.sizes(name), x)?;
     }
     let size = call.sizes("size");
     for (i, n) in x.shape.iter().enumerate() {
@@ -106,10 +106,10 @@ fn infer_prim(call: &PrimCall<'_>) -> Result<Vec<Type>, String> {
             ));
         }
     }
-    made(x.dtype, size.to_vec())
+    one_result(x.dtype, size.to_vec())
 }
 
-/// How far it is from the first of some elements to behind the last.
+/// The extent from the first of `size` strided elements to past the last.
 pub(super) fn reach(size: usize, stride: usize) -> Option<usize> {
     match size {
         0 => Some(0),
@@ -117,13 +117,13 @@ pub(super) fn reach(size: usize, stride: usize) -> Option<usize> {
     }
 }
 
-/// dy with zeros for all that was left out.
-fn back<'g>(g: &Backward<'g>) -> Value<'g> {
+/// The VJP: dy padded with zeros for the elements that the slice omits.
+fn vjp<'g>(g: &Backward<'g>) -> Value<'g> {
     let (begin, stride) = (g.sizes("begin"), g.sizes("stride"));
-    let whole = g.x(0).shape();
+    let shape = g.x(0).shape();
     let after = |(i, size): (usize, &usize)| {
         let reach = reach(*size, stride[i]).expect("the rule computed it");
-        whole[i] - begin[i] - reach
+        shape[i] - begin[i] - reach
     };
     let after: Vec<usize> = g.sizes("size").iter().enumerate().map(after).collect();
     let between: Vec<usize> = stride.iter().map(|n| n - 1).collect();
@@ -135,7 +135,7 @@ fn eval(e: &Evaluation<'_>) -> Array {
     let cut = |i: usize| {
         let reach = reach(size[i], stride[i]).expect("the rule computed it");
         let end = (begin[i] + reach) as isize;
-        // The step from a lone element leads nowhere, and may be too long for an `isize`.
+        // The stride of a single element is irrelevant, and may not fit an `isize`.
         let step = if size[i] > 1 { stride[i] as isize } else { 1 };
         Slice::new(begin[i] as isize, Some(end), step)
     };

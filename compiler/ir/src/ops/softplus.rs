@@ -1,4 +1,4 @@
-//! A smooth ramp.
+//! `tf.math.softplus`: ln(1 + eˣ), elementwise.
 
 use crate::build::Lower;
 use crate::graph::{Eval, Gradient, Prim};
@@ -17,7 +17,7 @@ pub(super) static OP: Op = Op {
     infer: like_x,
 };
 
-/// The primitive.
+/// The primitive. VJP: dx = dy · sigmoid(x).
 pub(crate) static PRIM: Prim = Prim {
     name: "softplus",
     attrs: &[],

@@ -1,12 +1,12 @@
-//! Elements in order.
+//! `tf.sort`: the elements sorted along an axis.
 
 use crate::build::Lower;
 use crate::ops::op::{Call, Op, RuleError};
-use crate::ops::rules::order::{pick, sorted};
+use crate::ops::rules::order::{sort_permutation, take_along_axis};
 use crate::ops::rules::{SORT, sort};
 use crate::types::TensorType;
 
-/// x in order along `axis`.
+/// x sorted along `axis`.
 pub(super) static OP: Op = Op {
     name: "sort",
     aliases: &[],
@@ -14,8 +14,8 @@ pub(super) static OP: Op = Op {
     params: SORT,
     random: false,
     lower: Lower::By(|l| {
-        let (positions, axis) = sorted(l)?;
-        Ok(vec![pick(l.value("x"), positions, axis)])
+        let (positions, axis) = sort_permutation(l)?;
+        Ok(vec![take_along_axis(l.value("x"), positions, axis)])
     }),
     infer,
 };

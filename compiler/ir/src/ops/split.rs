@@ -1,8 +1,8 @@
-//! Pieces along an axis.
+//! `tf.split`: a tensor split into several along an axis.
 
 use crate::build::{Lower, Lowering, Value};
 use crate::ops::op::{Call, Default, Elements, Kind, Op, Param, RuleError, RuleErrorKind};
-use crate::ops::rules::{MAX_PARTS, at_least, axis, exact_dim, fits, known_negative};
+use crate::ops::rules::{MAX_OUTPUT_TENSORS, at_least, axis, exact_dim, fits, known_negative};
 use crate::size::Size;
 use crate::types::{Class, Dim, TensorType};
 
@@ -24,10 +24,10 @@ pub(super) static OP: Op = Op {
 fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
     let value = call.tensor("value");
     let along = axis("axis", call.int("axis")?, value.rank())?;
-    let whole = exact_dim("value", &value.shape.0[along])?;
+    let extent = exact_dim("value", &value.shape.0[along])?;
     let sizes = match call.sizes(SPLITS) {
-        [_] => equal(whole, call.ints(SPLITS)?[0])?,
-        sizes => given(whole, sizes)?,
+        [_] => equal(extent, call.ints(SPLITS)?[0])?,
+        sizes => given(extent, sizes)?,
     };
     let mut pieces = Vec::with_capacity(sizes.len());
     for size in sizes {
@@ -40,31 +40,31 @@ fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
 
 const SPLITS: &str = "num_or_size_splits";
 
-fn equal(whole: &Size, parts: i64) -> Result<Vec<Size>, RuleError> {
-    if !(1..=MAX_PARTS).contains(&parts) {
+fn equal(extent: &Size, pieces_count: i64) -> Result<Vec<Size>, RuleError> {
+    if !(1..=MAX_OUTPUT_TENSORS).contains(&pieces_count) {
         return Err(RuleError::new(
             RuleErrorKind::BadValue,
-            format!("{parts} pieces cannot be cut: their number is from 1 to {MAX_PARTS}"),
+            format!("{pieces_count} pieces cannot be cut: their number is from 1 to {MAX_OUTPUT_TENSORS}"),
         )
         .at(SPLITS));
     }
-    let Some(size) = whole.div_exact(&Size::fixed(parts)) else {
+    let Some(size) = extent.div_exact(&Size::fixed(pieces_count)) else {
         return Err(RuleError::new(
             RuleErrorKind::ShapeMismatch,
-            format!("{whole} cannot be cut into {parts} equal pieces"),
+            format!("{extent} cannot be cut into {pieces_count} equal pieces"),
         )
         .at(SPLITS)
         .help("give the list of sizes instead"));
     };
-    Ok(vec![size; parts as usize])
+    Ok(vec![size; pieces_count as usize])
 }
 
-fn given(whole: &Size, sizes: &[Size]) -> Result<Vec<Size>, RuleError> {
-    if sizes.is_empty() || sizes.len() as i64 > MAX_PARTS {
+fn given(extent: &Size, sizes: &[Size]) -> Result<Vec<Size>, RuleError> {
+    if sizes.is_empty() || sizes.len() as i64 > MAX_OUTPUT_TENSORS {
         return Err(RuleError::new(
             RuleErrorKind::BadValue,
             format!(
-                "{} pieces cannot be cut: their number is from 1 to {MAX_PARTS}",
+                "{} pieces cannot be cut: their number is from 1 to {MAX_OUTPUT_TENSORS}",
                 sizes.len()
             ),
         )
@@ -76,7 +76,7 @@ fn given(whole: &Size, sizes: &[Size]) -> Result<Vec<Size>, RuleError> {
         at_least(SPLITS, 0, size)?;
         sum = sum.add(size).ok_or_else(RuleError::overflow)?;
     }
-    let left = whole.sub(&sum).ok_or_else(RuleError::overflow)?;
+    let left = extent.sub(&sum).ok_or_else(RuleError::overflow)?;
     match sizes.iter().filter(|s| **s == rest).count() {
         0 if left == Size::fixed(0) => Ok(sizes.to_vec()),
         1 if !known_negative(&left) => Ok(sizes
@@ -85,7 +85,7 @@ fn given(whole: &Size, sizes: &[Size]) -> Result<Vec<Size>, RuleError> {
             .collect()),
         0 | 1 => Err(RuleError::new(
             RuleErrorKind::ShapeMismatch,
-            format!("the pieces add up to {sum}, but there are {whole}"),
+            format!("the pieces add up to {sum}, but there are {extent}"),
         )
         .at(SPLITS)),
         _ => Err(RuleError::new(

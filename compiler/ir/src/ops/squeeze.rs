@@ -1,4 +1,4 @@
-//! Without dimensions of 1.
+//! `tf.squeeze`: dimensions of 1 removed.
 
 use crate::build::Lower;
 use crate::ops::op::{Call, Elements, Kind, Op, Param, RuleError, RuleErrorKind};

@@ -1,8 +1,8 @@
-//! Tensors along a new axis.
+//! `tf.stack`: tensors of one shape stacked along a new axis.
 
 use crate::build::{Lower, Lowering, Value};
 use crate::ops::op::{Call, Default, Elements, Kind, Op, Param, RuleError, RuleErrorKind};
-use crate::ops::rules::{fits, place};
+use crate::ops::rules::{fits, insertion_axis};
 use crate::types::{Class, Dim, TensorType};
 
 /// The `values` side by side along a new `axis`.
@@ -22,7 +22,7 @@ pub(super) static OP: Op = Op {
 fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
     let values = call.tensors("values");
     let first = &values[0];
-    let place = place("axis", call.int("axis")?, first.rank())?;
+    let at = insertion_axis("axis", call.int("axis")?, first.rank())?;
     for (i, other) in values.iter().enumerate().skip(1) {
         if other.shape != first.shape {
             return Err(RuleError::new(
@@ -36,12 +36,12 @@ fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
         }
     }
     let mut shape = first.shape.clone();
-    shape.0.insert(place, Dim::fixed(values.len() as i64));
+    shape.0.insert(at, Dim::fixed(values.len() as i64));
     fits(TensorType::new(first.dtype, shape))
 }
 
 fn lower<'g>(l: &Lowering<'g, '_>) -> Result<Vec<Value<'g>>, RuleError> {
     let values = l.values("values");
-    let place = place("axis", l.call.int("axis")?, values[0].rank())?;
-    Ok(vec![l.b.stack(values, place)])
+    let at = insertion_axis("axis", l.call.int("axis")?, values[0].rank())?;
+    Ok(vec![l.b.stack(values, at)])
 }

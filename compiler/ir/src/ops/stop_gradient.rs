@@ -1,4 +1,4 @@
-//! The same tensor, cut off from gradients.
+//! `tf.stop_gradient`: the tensor unchanged, without a gradient.
 
 use crate::build::Lower;
 use crate::graph::{Eval, Gradient, Prim};
@@ -6,7 +6,7 @@ use crate::ops::op::Op;
 use crate::ops::rules::primitive::anything;
 use crate::ops::rules::{X_ANY, like_x};
 
-/// x, of which the gradient is zero.
+/// x, whose gradient is zero.
 pub(super) static OP: Op = Op {
     name: "stop_gradient",
     aliases: &[],
@@ -23,5 +23,5 @@ pub(crate) static PRIM: Prim = Prim {
     attrs: &[],
     infer: anything,
     gradient: Gradient::None,
-    eval: Eval::Whole(|e| Ok(vec![e.x(0).clone()])),
+    eval: Eval::Tensors(|e| Ok(vec![e.x(0).clone()])),
 };

@@ -1,4 +1,4 @@
-//! Part of a tensor by positions, as indexing `x[a..b by s]` means it.
+//! `tf.strided_slice`: a strided block of a tensor, as indexing `x[a..b by s]` means it.
 
 use crate::build::{Lower, Lowering, Value};
 use crate::ops::op::{Call, Default, Elements, Kind, Op, Param, RuleError, RuleErrorKind};
@@ -31,17 +31,17 @@ pub(super) static OP: Op = Op {
     infer,
 };
 
-/// A slice of the tensor, turned round along the dimensions that are walked backwards.
+/// A slice of the tensor, reversed first along the dimensions with negative strides.
 fn lower<'g>(l: &Lowering<'g, '_>) -> Result<Vec<Value<'g>>, RuleError> {
     let input = l.value("input");
     let mut cuts = Cuts::default();
     let entries = entries(l.call)?;
     let taken = |e: &&Entry<'_>| matches!(e, Entry::At(_) | Entry::Range(_));
-    let whole = input.rank() - entries.iter().filter(taken).count();
+    let full_dims = input.rank() - entries.iter().filter(taken).count();
     let mut left = input.shape().into_iter().map(|n| n as i64);
     for entry in &entries {
         match entry {
-            Entry::Ellipsis => left.by_ref().take(whole).for_each(|n| cuts.all(n)),
+            Entry::Ellipsis => left.by_ref().take(full_dims).for_each(|n| cuts.all(n)),
             Entry::NewAxis => {}
             Entry::At(position) => {
                 let n = left.next().expect("the rule counted the dimensions");
@@ -59,19 +59,19 @@ fn lower<'g>(l: &Lowering<'g, '_>) -> Result<Vec<Value<'g>>, RuleError> {
         }
     }
     left.for_each(|n| cuts.all(n));
-    let turned = input.reverse(&cuts.turned);
-    let part = turned.slice(&cuts.begin, &cuts.size, &cuts.stride);
+    let reversed = input.reverse(&cuts.reversed);
+    let part = reversed.slice(&cuts.begin, &cuts.size, &cuts.stride);
     Ok(vec![part.reshape(&l.shape(0))])
 }
 
-/// What is cut out of each dimension.
+/// The slice of each dimension.
 #[derive(Default)]
 struct Cuts {
     begin: Vec<usize>,
     size: Vec<usize>,
     stride: Vec<usize>,
-    /// The dimensions that are turned round first.
-    turned: Vec<usize>,
+    /// The dimensions that are reversed first.
+    reversed: Vec<usize>,
 }
 
 impl Cuts {
@@ -80,13 +80,13 @@ impl Cuts {
         self.add(n, (0, n), 1);
     }
 
-    /// Of the `n` elements of the next dimension those from the first on, so many and so far apart.
+    /// Of the `n` elements of the next dimension `extent` from `first` on, `stride` apart.
     fn add(&mut self, n: i64, (first, extent): (i64, i64), stride: i64) {
         let (begin, stride) = match extent {
             0 => (0, 1),
             1 => (first, 1),
             _ if stride < 0 => {
-                self.turned.push(self.begin.len());
+                self.reversed.push(self.begin.len());
                 (n - 1 - first, -stride)
             }
             _ => (first, stride),
@@ -128,7 +128,7 @@ fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
         .iter()
         .filter(|e| matches!(e, Entry::At(_) | Entry::Range(_)))
         .count();
-    let Some(whole) = input.rank().checked_sub(taken) else {
+    let Some(full_dims) = input.rank().checked_sub(taken) else {
         return Err(RuleError::new(
             RuleErrorKind::RankMismatch,
             format!(
@@ -142,7 +142,7 @@ fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
     let mut dims = Vec::new();
     for entry in entries {
         match entry {
-            Entry::Ellipsis => dims.extend(left.by_ref().take(whole).map(|(_, d)| d.clone())),
+            Entry::Ellipsis => dims.extend(left.by_ref().take(full_dims).map(|(_, d)| d.clone())),
             Entry::NewAxis => dims.push(Dim::fixed(1)),
             Entry::At(position) => {
                 let (i, dim) = left.next().expect("the rank was checked");
@@ -154,7 +154,7 @@ fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
             }
         }
     }
-    // Without an ellipsis the dimensions after the last entry stay whole.
+    // Without an ellipsis the dimensions after the last entry are taken in full.
     dims.extend(left.map(|(_, d)| d.clone()));
     fits(input.with_dims(dims))
 }
@@ -235,7 +235,7 @@ fn bad_stride(why: &str, stride: i64) -> RuleError {
     .at("strides")
 }
 
-/// One position must lie in its dimension, where that can be told.
+/// An index must lie in its dimension, where both are known.
 fn inside(i: usize, dim: &Dim, position: &Size) -> Result<(), RuleError> {
     let size = exact_dim("input", dim)?;
     let (Some(n), Some(at)) = (size.value(), position.value()) else {
@@ -272,7 +272,7 @@ impl Range<'_> {
         Ok(Dim::exact(extent.ok_or_else(RuleError::overflow)?))
     }
 
-    /// With all known: positions outside are moved to the border, as Python does.
+    /// With all known: bounds outside are clamped, as Python does.
     fn clamped(&self, n: i64) -> Option<Size> {
         let (_, extent) = self.elements(n)?;
         Some(Size::fixed(extent))
@@ -282,10 +282,10 @@ impl Range<'_> {
     fn elements(&self, n: i64) -> Option<(i64, i64)> {
         let forward = self.stride > 0;
         // Backwards the range may end before the first element, so its borders are one less.
-        let (least, most) = if forward { (0, n) } else { (-1, n - 1) };
-        let place = |p: i64| if p < 0 { p.saturating_add(n) } else { p }.clamp(least, most);
-        let begin = self.begin.and_then(Size::value).map(place);
-        let end = self.end.and_then(Size::value).map(place);
+        let (min, max) = if forward { (0, n) } else { (-1, n - 1) };
+        let bound = |p: i64| if p < 0 { p.saturating_add(n) } else { p }.clamp(min, max);
+        let begin = self.begin.and_then(Size::value).map(bound);
+        let end = self.end.and_then(Size::value).map(bound);
         let (begin, way, step) = if forward {
             let begin = begin.unwrap_or(0);
             (begin, end.unwrap_or(n) - begin, self.stride)
@@ -297,7 +297,7 @@ impl Range<'_> {
         Some((begin, extent))
     }
 
-    /// With names: positions are taken to lie inside, and one with a name in it to count from the start.
+    /// With symbolic sizes: bounds are taken to lie inside, and a symbolic one to count from the start.
     fn symbolic(&self, size: &Size) -> Result<Option<Size>, RuleError> {
         let negative = |p: Option<&Size>| p.is_some_and(known_negative);
         let forward = self.stride > 0;
@@ -319,7 +319,7 @@ impl Range<'_> {
     }
 
     fn symbolic_extent(&self, size: &Size, forward: bool) -> Option<Size> {
-        let place = |p: &Size| {
+        let bound = |p: &Size| {
             if known_negative(p) {
                 size.add(p)
             } else {
@@ -329,14 +329,14 @@ impl Range<'_> {
         let one = Size::fixed(1);
         let (begin, end) = if forward {
             (
-                self.begin.map_or(Some(Size::fixed(0)), place)?,
-                self.end.map_or(Some(size.clone()), place)?,
+                self.begin.map_or(Some(Size::fixed(0)), bound)?,
+                self.end.map_or(Some(size.clone()), bound)?,
             )
         } else {
             let last = size.sub(&one);
             (
-                self.begin.map_or(last, place)?,
-                self.end.map_or(Some(Size::fixed(-1)), place)?,
+                self.begin.map_or(last, bound)?,
+                self.end.map_or(Some(Size::fixed(-1)), bound)?,
             )
         };
         let (way, step) = if forward {

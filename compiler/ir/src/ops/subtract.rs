@@ -1,4 +1,4 @@
-//! Subtraction.
+//! `tf.math.subtract`: x - y, elementwise with broadcasting.
 
 use crate::build::Lower;
 use crate::graph::{Eval, Gradient, Prim};
@@ -17,7 +17,7 @@ pub(super) static OP: Op = Op {
     infer: broadcast_xy,
 };
 
-/// The primitive.
+/// The primitive. VJP: dx₀ = dy, dx₁ = -dy.
 pub(crate) static PRIM: Prim = Prim {
     name: "subtract",
     attrs: &[],

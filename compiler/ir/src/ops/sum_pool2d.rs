@@ -1,4 +1,4 @@
-//! The sum under a moving window.
+//! Sum pooling over height and width: `tf.nn.avg_pool2d` before the division.
 
 use ndarray::ArrayD;
 
@@ -9,7 +9,7 @@ use crate::ops::rules::pools::{Pooling, pooled, window};
 use crate::ops::rules::primitive::arity;
 use crate::types::Class;
 
-/// Σ x over the window; padding adds nothing.
+/// Σ x over the window; padding adds nothing. VJP: `sum_pool2d_grad`.
 pub(crate) static PRIM: Prim = Prim {
     name: "sum_pool2d",
     attrs: &[
@@ -24,7 +24,7 @@ pub(crate) static PRIM: Prim = Prim {
     gradient: Gradient::Each(&[Some(|g| {
         g.dy().sum_pool2d_grad(&g.x(0).shape(), &window(&g.attrs))
     })]),
-    eval: Eval::Whole(eval),
+    eval: Eval::Tensors(eval),
 };
 
 fn eval(e: &Evaluation<'_>) -> Result<Vec<Array>, EvalError> {

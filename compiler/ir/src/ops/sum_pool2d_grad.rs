@@ -1,4 +1,4 @@
-//! From what flows into sums under a moving window to what flows into what is summed.
+//! The VJP of sum pooling: `tf.raw_ops.AvgPoolGrad` without the division.
 
 use ndarray::ArrayD;
 
@@ -10,7 +10,7 @@ use crate::ops::rules::primitive::arity;
 use crate::ops::rules::shapes;
 use crate::types::Class;
 
-/// Σ dy over the windows that hold an element, for each element of a tensor of the shape.
+/// dx = Σ dy over the windows that cover the element, for each element of a tensor of the shape.
 pub(crate) static PRIM: Prim = Prim {
     name: "sum_pool2d_grad",
     attrs: &[
@@ -22,16 +22,16 @@ pub(crate) static PRIM: Prim = Prim {
     infer: |call| {
         let [dy] = arity(call)?;
         let x = dy.with_shape(call.sizes("shape"));
-        let made = pooled(call, &x, Class::Float)?;
-        match made == *dy {
-            true => shapes::made(x.dtype, x.shape),
+        let expected = pooled(call, &x, Class::Float)?;
+        match expected == *dy {
+            true => shapes::one_result(x.dtype, x.shape),
             false => Err(format!(
-                "the pool makes {made}, but what flows back is {dy}"
+                "the pool makes {expected}, but the cotangent is {dy}"
             )),
         }
     },
     gradient: Gradient::Each(&[Some(|g| g.dy().sum_pool2d(&window(&g.attrs)))]),
-    eval: Eval::Whole(eval),
+    eval: Eval::Tensors(eval),
 };
 
 fn eval(e: &Evaluation<'_>) -> Result<Vec<Array>, EvalError> {

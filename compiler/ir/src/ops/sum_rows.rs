@@ -1,4 +1,4 @@
-//! Rows of repeated positions added up.
+//! Deduplication of IndexedSlices (`tf.unique` and `tf.math.unsorted_segment_sum`): rows of equal indices added up.
 
 use std::collections::HashMap;
 
@@ -6,18 +6,18 @@ use ndarray::{Array1, Axis, arr0};
 
 use crate::graph::{AttrKind, Eval, Gradient, Prim, PrimCall, Type};
 use crate::interp::{Array, EvalError, Evaluation};
-use crate::ops::rules::arrays::row_numbers;
+use crate::ops::rules::arrays::row_indices;
 use crate::ops::rules::primitive::{arity, of_class};
 use crate::types::{Class, DType};
 
-/// The different ones of the first `count` positions (i64) in the order of first appearance, the sum of the rows of each, both
-/// with 0 behind them, and how many there are (i64). Positions are below `length`, or the run fails.
+/// The distinct ones of the first `count` indices (i64) in the order of first occurrence, the sum of the rows of each, both
+/// padded with 0, and their number (i64). Indices are below `length`, or evaluation fails.
 pub(crate) static PRIM: Prim = Prim {
     name: "sum_rows",
     attrs: &[("length", AttrKind::Size)],
     infer,
     gradient: Gradient::None,
-    eval: Eval::Whole(eval),
+    eval: Eval::Tensors(eval),
 };
 
 fn infer(call: &PrimCall<'_>) -> Result<Vec<Type>, String> {
@@ -55,19 +55,19 @@ fn eval(e: &Evaluation<'_>) -> Result<Vec<Array>, EvalError> {
         .collect::<Array1<i64>>()
         .into_dyn()
         .into_shared();
-    let places = row_numbers(&used, e.size("length"))?;
+    let targets = row_indices(&used, e.size("length"))?;
     let rows = e.x(1).float();
     let mut sums = ndarray::ArrayD::zeros(rows.raw_dim());
     let mut firsts = Array1::zeros(all.len());
-    let mut known = HashMap::new();
-    for (place, row) in places.iter().zip(rows.outer_iter()) {
-        let next = known.len();
-        let at = *known.entry(*place).or_insert(next);
-        firsts[at] = *place as i64;
+    let mut slots = HashMap::new();
+    for (target, row) in targets.iter().zip(rows.outer_iter()) {
+        let next = slots.len();
+        let at = *slots.entry(*target).or_insert(next);
+        firsts[at] = *target as i64;
         let mut sum = sums.index_axis_mut(Axis(0), at);
         sum += &row;
     }
     let sums = e.floats_of(1, sums);
-    let found = arr0(known.len() as i64).into_dyn();
+    let found = arr0(slots.len() as i64).into_dyn();
     Ok(vec![firsts.into_dyn().into(), sums, found.into()])
 }

@@ -150,8 +150,8 @@ pub static TABLE: &[&Op] = &[
 
 /// The operation of that name or alias.
 pub fn find(name: &str) -> Option<&'static Op> {
-    if let Ok(place) = TABLE.binary_search_by(|op| op.name.cmp(name)) {
-        return Some(TABLE[place]);
+    if let Ok(index) = TABLE.binary_search_by(|op| op.name.cmp(name)) {
+        return Some(TABLE[index]);
     }
     TABLE.iter().copied().find(|op| op.aliases.contains(&name))
 }

@@ -1,4 +1,4 @@
-//! Slices added at positions.
+//! `tf.tensor_scatter_nd_add`: updates added at multi-dimensional indices.
 
 use crate::build::{Lower, Value};
 use crate::ops::op::{Call, Elements, Kind, Op, Param, RuleError};

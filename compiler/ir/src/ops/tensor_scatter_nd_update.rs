@@ -1,4 +1,4 @@
-//! Slices replaced at positions.
+//! `tf.tensor_scatter_nd_update`: updates written at multi-dimensional indices.
 
 use crate::build::{Lower, Value};
 use crate::ops::op::{Call, Elements, Kind, Op, Param, RuleError};
@@ -6,11 +6,11 @@ use crate::ops::rules::positions::scatter_nd;
 use crate::ops::rules::scattered;
 use crate::types::{Class, TensorType};
 
-/// `tensor` with `updates` in place of what was at `indices`.
+/// `tensor` with `updates` written at `indices`.
 pub(super) static OP: Op = Op {
     name: "tensor_scatter_nd_update",
     aliases: &[],
-    doc: "A tensor with each of `updates` put at its position in `indices`; of equal positions the last counts.",
+    doc: "A tensor with each of `updates` written at its position in `indices`; of equal positions the last wins.",
     params: &[
         Param::required("tensor", Kind::Tensor(Elements::Same("T", Class::Any))),
         Param::required("indices", Kind::Tensor(Elements::Of(Class::Int))),

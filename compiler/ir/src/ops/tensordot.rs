@@ -1,12 +1,12 @@
-//! Products summed over chosen axes.
+//! `tf.tensordot`: tensor contraction over pairs of axes.
 
 use crate::build::{Lower, Lowering, Value};
 use crate::ops::op::{Call, Elements, Kind, Op, Param, RuleError, RuleErrorKind};
-use crate::ops::rules::contract::{Labelled, contract, zeroed};
+use crate::ops::rules::contract::{Labelled, contract, zero_past_counts};
 use crate::ops::rules::{axes, fits, length, same_dim};
 use crate::types::{Class, Dim, TensorType};
 
-/// Σ a · b over pairs of axes.
+/// Σ a · b over pairs of axes (tensor contraction).
 pub(super) static OP: Op = Op {
     name: "tensordot",
     aliases: &[],
@@ -68,7 +68,7 @@ fn summed(call: &Call<'_>, a: usize, b: usize) -> Result<(Vec<usize>, Vec<usize>
 
 /// A matrix product, `a` having the summed axes last and `b` having them first.
 fn lower<'g>(l: &Lowering<'g, '_>) -> Result<Vec<Value<'g>>, RuleError> {
-    let [a, b] = ["a", "b"].map(|name| zeroed(l, l.value(name), l.call.tensor(name)));
+    let [a, b] = ["a", "b"].map(|name| zero_past_counts(l, l.value(name), l.call.tensor(name)));
     let (from_a, from_b) = summed(l.call, a.rank(), b.rank())?;
     // An axis of `b` is labelled by the axis of `a` that it is paired with, or by a number that `a` does not have.
     let paired = |j: usize| from_b.iter().position(|k| *k == j).map(|i| from_a[i]);
@@ -84,5 +84,5 @@ fn lower<'g>(l: &Lowering<'g, '_>) -> Result<Vec<Value<'g>>, RuleError> {
             .collect(),
     };
     let product = contract(&a, &b, |label| !from_a.contains(label))?;
-    Ok(vec![zeroed(l, product.value, &l.results[0])])
+    Ok(vec![zero_past_counts(l, product.value, &l.results[0])])
 }

@@ -1,4 +1,4 @@
-//! A tensor many times over.
+//! `tf.tile`: a tensor repeated along its dimensions.
 
 use crate::build::{Lower, Lowering, Value};
 use crate::ops::op::{Call, Elements, Kind, Op, Param, RuleError};
@@ -37,7 +37,7 @@ fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
     fits(x.with_dims(dims))
 }
 
-/// A new dimension before each that is repeated, stretched, then made one with it.
+/// A new dimension before each that is repeated, broadcast, then merged with it.
 fn lower<'g>(l: &Lowering<'g, '_>) -> Result<Vec<Value<'g>>, RuleError> {
     let x = l.value("x");
     let (mut apart, mut repeated) = (Vec::new(), Vec::new());
@@ -49,6 +49,6 @@ fn lower<'g>(l: &Lowering<'g, '_>) -> Result<Vec<Value<'g>>, RuleError> {
         apart.push(size);
         repeated.push(size);
     }
-    let whole = x.reshape(&apart).broadcast(&repeated);
-    Ok(vec![whole.reshape(&l.shape(0))])
+    let tiled = x.reshape(&apart).broadcast(&repeated);
+    Ok(vec![tiled.reshape(&l.shape(0))])
 }

@@ -1,12 +1,12 @@
-//! The greatest elements and where they are.
+//! `tf.math.top_k`: the k largest elements along the last axis, and their indices.
 
 use crate::build::Lower;
 use crate::ops::op::{Call, Default, Elements, Kind, Op, Param, RuleError, RuleErrorKind};
-use crate::ops::rules::order::pick;
-use crate::ops::rules::{at_least, exact_dim, fits, known_negative, least_rank};
+use crate::ops::rules::order::take_along_axis;
+use crate::ops::rules::{at_least, exact_dim, fits, known_negative, min_rank};
 use crate::types::{Class, DType, Dim, TensorType};
 
-/// The `k` greatest of each row, and their positions; of equal ones the first.
+/// The `k` largest elements of each row, and their indices; of ties the first.
 pub(super) static OP: Op = Op {
     name: "top_k",
     aliases: &[],
@@ -22,14 +22,14 @@ pub(super) static OP: Op = Op {
         let last = input.rank() - 1;
         let k = l.shape(0)[last];
         let positions = input.argsort(last, true).narrow(last, 0, k);
-        let values = pick(input, positions, last);
+        let values = take_along_axis(input, positions, last);
         Ok(vec![values, positions.cast(DType::I32)])
     }),
     infer,
 };
 
 fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
-    least_rank(call, "input", 1)?;
+    min_rank(call, "input", 1)?;
     let input = call.tensor("input");
     let last = input.rank() - 1;
     let have = exact_dim("input", &input.shape.0[last])?;

@@ -1,4 +1,4 @@
-//! The dimensions in another order.
+//! `tf.transpose`: the dimensions permuted.
 
 use crate::autodiff::Backward;
 use crate::build::{Lower, Value};
@@ -6,7 +6,7 @@ use crate::graph::{AttrKind, Eval, Gradient, Prim, PrimCall, Type};
 use crate::interp::{Array, Evaluation, each};
 use crate::ops::op::{Call, Elements, Kind, Op, Param, RuleError};
 use crate::ops::rules::primitive::{arity, of_class};
-use crate::ops::rules::shapes::{along, different, one_each};
+use crate::ops::rules::shapes::{axis_size, distinct_axes, one_per_dim};
 use crate::ops::rules::{axes, length};
 use crate::types::{Class, TensorType};
 
@@ -41,31 +41,31 @@ fn order(call: &Call<'_>) -> Result<Vec<usize>, RuleError> {
     }
 }
 
-/// The primitive.
+/// The primitive. VJP: dx = dy under the inverse permutation.
 pub(crate) static PRIM: Prim = Prim {
     name: "transpose",
     attrs: &[("perm", AttrKind::Sizes)],
     infer: infer_prim,
-    gradient: Gradient::Each(&[Some(back)]),
-    eval: Eval::Whole(|e| Ok(vec![eval(e)])),
+    gradient: Gradient::Each(&[Some(vjp)]),
+    eval: Eval::Tensors(|e| Ok(vec![eval(e)])),
 };
 
 fn infer_prim(call: &PrimCall<'_>) -> Result<Vec<Type>, String> {
     let [x] = arity(call)?;
     of_class(x, Class::Any)?;
     let perm = call.sizes("perm");
-    one_each("perm", perm, x)?;
-    different(perm, x)?;
-    let shape = perm.iter().map(|axis| along(x, *axis));
+    one_per_dim("perm", perm, x)?;
+    distinct_axes(perm, x)?;
+    let shape = perm.iter().map(|axis| axis_size(x, *axis));
     Ok(vec![x.with_shape(&shape.collect::<Result<Vec<_>, _>>()?)])
 }
 
-/// dy with its dimensions where they came from.
-fn back<'g>(g: &Backward<'g>) -> Value<'g> {
+/// The VJP: dy under the inverse permutation.
+fn vjp<'g>(g: &Backward<'g>) -> Value<'g> {
     g.dy().transpose(&inverse(g.sizes("perm")))
 }
 
-/// The order that undoes an order of dimensions.
+/// The inverse permutation.
 pub(super) fn inverse(perm: &[usize]) -> Vec<usize> {
     let mut inverse = vec![0; perm.len()];
     for (to, from) in perm.iter().enumerate() {

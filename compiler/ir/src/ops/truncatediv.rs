@@ -1,4 +1,4 @@
-//! Division rounded towards zero.
+//! `tf.truncatediv`: x / y rounded toward zero, elementwise with broadcasting.
 
 use crate::build::Lower;
 use crate::graph::{Eval, Gradient, Prim};
@@ -6,11 +6,11 @@ use crate::ops::op::Op;
 use crate::ops::rules::primitive::numbers;
 use crate::ops::rules::{XY_NUMBER, broadcast_xy};
 
-/// x / y without what is behind the point.
+/// trunc(x / y).
 pub(super) static OP: Op = Op {
     name: "truncatediv",
     aliases: &[],
-    doc: "The quotient rounded towards zero, of two tensors broadcast against each other.",
+    doc: "The quotient rounded toward zero, of two tensors broadcast against each other.",
     params: XY_NUMBER,
     random: false,
     lower: Lower::Elementwise(&PRIM),

@@ -1,4 +1,4 @@
-//! The rest of the division rounded towards zero.
+//! `tf.truncatemod`: the remainder of truncated division, elementwise with broadcasting.
 
 use crate::build::{Lower, Value};
 use crate::graph::{Eval, Gradient, Prim};
@@ -10,14 +10,14 @@ use crate::ops::rules::{XY_NUMBER, broadcast_xy};
 pub(super) static OP: Op = Op {
     name: "truncatemod",
     aliases: &[],
-    doc: "The rest of the division rounded towards zero; it has the sign of the dividend.",
+    doc: "The remainder of the division rounded toward zero; it has the sign of the dividend.",
     params: XY_NUMBER,
     random: false,
     lower: Lower::Elementwise(&PRIM),
     infer: broadcast_xy,
 };
 
-/// The primitive.
+/// The primitive. VJP: dx₀ = dy, dx₁ = -dy · trunc(x₀ / x₁).
 pub(crate) static PRIM: Prim = Prim {
     name: "truncatemod",
     attrs: &[],
@@ -29,7 +29,7 @@ pub(crate) static PRIM: Prim = Prim {
     eval: Eval::Number2(|x, y| x % y, i64::checked_rem),
 };
 
-/// Towards zero.
+/// trunc(x): rounded toward zero.
 fn truncate(x: Value<'_>) -> Value<'_> {
     x.sign() * x.abs().floor()
 }

@@ -1,4 +1,4 @@
-//! The different values of a vector.
+//! `tf.unique`: the distinct values of a vector in the order of first occurrence.
 
 use std::collections::HashMap;
 
@@ -12,11 +12,11 @@ use crate::ops::rules::dims;
 use crate::ops::rules::primitive::{arity, of_class};
 use crate::types::{Class, DType, Dim, TensorType};
 
-/// Each value of x once, in the order of first appearance, and for each element which it is.
+/// The distinct values of x in the order of first occurrence, and for each element the index of its value.
 pub(super) static OP: Op = Op {
     name: "unique",
     aliases: &[],
-    doc: "The different elements of a vector, in the order in which they first appear, and for each element the position of its value.",
+    doc: "The distinct elements of a vector, in the order in which they first occur, and for each element the index of its value.",
     params: &[Param::counting(
         "x",
         Kind::Tensor(Elements::Same("T", Class::Any)),
@@ -33,7 +33,7 @@ fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
     Ok(vec![values, x.with_dtype(DType::I32)])
 }
 
-/// Of a counted vector the values behind the count come last, so what is in use is just shorter.
+/// Of a counted vector the values past the count come last, so the count of distinct values is just smaller.
 fn lower<'g>(l: &Lowering<'g, '_>) -> Result<Vec<Value<'g>>, RuleError> {
     let [values, positions, all] = l.value("x").unique();
     let [dim] = dims(l.call, "x")?;
@@ -48,14 +48,14 @@ fn lower<'g>(l: &Lowering<'g, '_>) -> Result<Vec<Value<'g>>, RuleError> {
     Ok(vec![values, positions])
 }
 
-/// The primitive: the different values with 0 behind them, for each element the position (i32) of its value, and how many
-/// there are (i64). Zeros of both signs are one value; each NaN is a value of its own.
+/// The primitive: the distinct values padded with 0, for each element the index (i32) of its value, and their number
+/// (i64). Zeros of both signs are one value; each NaN is a value of its own.
 pub(crate) static PRIM: Prim = Prim {
     name: "unique",
     attrs: &[],
     infer: infer_prim,
     gradient: Gradient::None,
-    eval: Eval::Whole(eval),
+    eval: Eval::Tensors(eval),
 };
 
 fn infer_prim(call: &PrimCall<'_>) -> Result<Vec<Type>, String> {
@@ -80,9 +80,9 @@ fn eval(e: &Evaluation<'_>) -> Result<Vec<Array>, EvalError> {
         Array::Bool(x) => order(x.iter().map(|b| Some(u64::from(*b)))),
     };
     let values = match e.x(0) {
-        Array::Float(x) => front(&firsts, x.len(), |i| x[[i]]).into(),
-        Array::Int(x) => front(&firsts, x.len(), |i| x[[i]]).into(),
-        Array::Bool(x) => front(&firsts, x.len(), |i| x[[i]]).into(),
+        Array::Float(x) => padded(&firsts, x.len(), |i| x[[i]]).into(),
+        Array::Int(x) => padded(&firsts, x.len(), |i| x[[i]]).into(),
+        Array::Bool(x) => padded(&firsts, x.len(), |i| x[[i]]).into(),
     };
     let count = arr0(firsts.len() as i64).into_dyn();
     Ok(vec![
@@ -92,7 +92,7 @@ fn eval(e: &Evaluation<'_>) -> Result<Vec<Array>, EvalError> {
     ])
 }
 
-/// Where each value first appears, and for each element which of the values it is.
+/// The index of each value's first occurrence, and for each element the index of its value.
 fn order(keys: impl Iterator<Item = Option<u64>>) -> (Vec<usize>, Vec<i64>) {
     let (mut known, mut firsts, mut positions) = (HashMap::new(), Vec::new(), Vec::new());
     for (i, key) in keys.enumerate() {
@@ -109,9 +109,9 @@ fn order(keys: impl Iterator<Item = Option<u64>>) -> (Vec<usize>, Vec<i64>) {
     (firsts, positions)
 }
 
-/// The elements at some places, and what is 0 or false behind them, `n` in all.
-fn front<T: Clone + Default>(places: &[usize], n: usize, at: impl Fn(usize) -> T) -> ArrayD<T> {
-    let mut values: Vec<T> = places.iter().map(|i| at(*i)).collect();
+/// The elements at some indices, padded with 0 or false to `n` elements.
+fn padded<T: Clone + Default>(indices: &[usize], n: usize, at: impl Fn(usize) -> T) -> ArrayD<T> {
+    let mut values: Vec<T> = indices.iter().map(|i| at(*i)).collect();
     values.resize(n, T::default());
     Array1::from_vec(values).into_dyn()
 }

@@ -1,10 +1,12 @@
-//! The least of each segment, ids in any order.
+//! `tf.math.unsorted_segment_min`: the minimum of each segment, ids in any order.
 
 use crate::build::Lower;
 use crate::graph::{AttrKind, Eval, Gradient, Prim};
 use crate::ops::op::Op;
-use crate::ops::rules::extremes::{highest, pick_min};
-use crate::ops::rules::grouped::{Grouped, infer, of_ties, reduce_rows};
+use crate::ops::rules::extrema::{max_finite, nan_min};
+use crate::ops::rules::segment_reduction::{
+    SegmentedRows, infer, reduce_rows, segment_extremum_vjp,
+};
 use crate::ops::rules::{UNSORTED_SEGMENT, unsorted_segment};
 
 /// The least of the rows with the same id; negative ids are left out.
@@ -15,24 +17,28 @@ pub(super) static OP: Op = Op {
     params: UNSORTED_SEGMENT,
     random: false,
     lower: Lower::By(|l| {
-        let groups = Grouped::unsorted(l);
-        Ok(vec![groups.rows.segment_min(groups.ids, groups.segments)])
+        let segmented = SegmentedRows::unsorted(l);
+        Ok(vec![
+            segmented
+                .rows
+                .segment_min(segmented.ids, segmented.segments),
+        ])
     }),
     infer: unsorted_segment,
 };
 
-/// The primitive. A segment without rows is the greatest number of the type; NaN wins; equal elements share the gradient evenly.
+/// The primitive. An empty segment is the largest number of the type; NaN is propagated. VJP: ties share dy evenly.
 pub(crate) static PRIM: Prim = Prim {
     name: "unsorted_segment_min",
     attrs: &[("segments", AttrKind::Size)],
     infer,
-    gradient: Gradient::Each(&[Some(of_ties), None]),
-    eval: Eval::Whole(|e| {
+    gradient: Gradient::Each(&[Some(segment_extremum_vjp), None]),
+    eval: Eval::Tensors(|e| {
         let dtype = e.results[0].dtype;
         let (float, int) = match dtype.int_range() {
-            Some(ends) => (0.0, ends.1),
-            None => (highest(dtype), 0),
+            Some(range) => (0.0, range.1),
+            None => (max_finite(dtype), 0),
         };
-        reduce_rows(e, (float, pick_min), (int, i64::min))
+        reduce_rows(e, (float, nan_min), (int, i64::min))
     }),
 };

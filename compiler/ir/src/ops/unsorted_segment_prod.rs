@@ -1,9 +1,11 @@
-//! The product of each segment, ids in any order.
+//! `tf.math.unsorted_segment_prod`: the product of each segment, ids in any order.
 
 use crate::build::Lower;
 use crate::graph::{AttrKind, Eval, Gradient, Prim};
 use crate::ops::op::Op;
-use crate::ops::rules::grouped::{Grouped, infer, of_others, reduce_rows};
+use crate::ops::rules::segment_reduction::{
+    SegmentedRows, infer, reduce_rows, segment_product_vjp,
+};
 use crate::ops::rules::{UNSORTED_SEGMENT, unsorted_segment};
 
 /// The product of the rows with the same id; negative ids are left out.
@@ -14,17 +16,21 @@ pub(super) static OP: Op = Op {
     params: UNSORTED_SEGMENT,
     random: false,
     lower: Lower::By(|l| {
-        let groups = Grouped::unsorted(l);
-        Ok(vec![groups.rows.segment_prod(groups.ids, groups.segments)])
+        let segmented = SegmentedRows::unsorted(l);
+        Ok(vec![
+            segmented
+                .rows
+                .segment_prod(segmented.ids, segmented.segments),
+        ])
     }),
     infer: unsorted_segment,
 };
 
-/// The primitive. A segment without rows is 1.
+/// The primitive. An empty segment is 1. VJP: dy times the product of the segment's other rows.
 pub(crate) static PRIM: Prim = Prim {
     name: "unsorted_segment_prod",
     attrs: &[("segments", AttrKind::Size)],
     infer,
-    gradient: Gradient::Each(&[Some(of_others), None]),
-    eval: Eval::Whole(|e| reduce_rows(e, (1.0, |p, x| p * x), (1, i64::wrapping_mul))),
+    gradient: Gradient::Each(&[Some(segment_product_vjp), None]),
+    eval: Eval::Tensors(|e| reduce_rows(e, (1.0, |p, x| p * x), (1, i64::wrapping_mul))),
 };

@@ -1,8 +1,8 @@
-//! The slices along an axis.
+//! `tf.unstack`: the slices along an axis as separate tensors.
 
 use crate::build::{Lower, Lowering, Value};
 use crate::ops::op::{Call, Default, Elements, Kind, Op, Param, RuleError, RuleErrorKind};
-use crate::ops::rules::{MAX_PARTS, axis, exact_dim};
+use crate::ops::rules::{MAX_OUTPUT_TENSORS, axis, exact_dim};
 use crate::types::{Class, TensorType};
 
 /// `value` at 0, 1, … along `axis`.
@@ -23,19 +23,19 @@ fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
     let value = call.tensor("value");
     let along = axis("axis", call.int("axis")?, value.rank())?;
     let size = exact_dim("value", &value.shape.0[along])?;
-    let Some(parts) = size.value() else {
+    let Some(slices) = size.value() else {
         return Err(RuleError::unknown_size("value", size));
     };
-    if parts > MAX_PARTS {
+    if slices > MAX_OUTPUT_TENSORS {
         return Err(RuleError::new(
             RuleErrorKind::BadValue,
-            format!("{parts} tensors would come out, more than {MAX_PARTS}"),
+            format!("{slices} tensors would come out, more than {MAX_OUTPUT_TENSORS}"),
         )
         .at("value"));
     }
     let mut slice = value.clone();
     slice.shape.0.remove(along);
-    Ok(vec![slice; parts as usize])
+    Ok(vec![slice; slices as usize])
 }
 
 fn lower<'g>(l: &Lowering<'g, '_>) -> Result<Vec<Value<'g>>, RuleError> {

@@ -1,4 +1,4 @@
-//! Choice by a condition.
+//! `tf.where`: elements of x or of y, selected by a boolean condition.
 
 use ndarray::Zip;
 
@@ -33,7 +33,7 @@ fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
     Ok(vec![TensorType::new(x.dtype, shape)])
 }
 
-/// The primitive.
+/// The primitive. VJP: the selected operand gets dy, the other 0.
 pub(crate) static PRIM: Prim = Prim {
     name: "select",
     attrs: &[],
@@ -43,7 +43,7 @@ pub(crate) static PRIM: Prim = Prim {
         Some(|g| g.x(0).select(g.dy(), g.dy().like(0.0))),
         Some(|g| g.x(0).select(g.dy().like(0.0), g.dy())),
     ]),
-    eval: Eval::Whole(|e| Ok(vec![eval(e)])),
+    eval: Eval::Tensors(|e| Ok(vec![eval(e)])),
 };
 
 fn infer_prim(call: &PrimCall<'_>) -> Result<Vec<Type>, String> {
@@ -54,10 +54,10 @@ fn infer_prim(call: &PrimCall<'_>) -> Result<Vec<Type>, String> {
             "the choices must be of one type, not {yes} and {no}"
         ));
     }
-    let wanted = yes.with_dtype(DType::Bool);
-    match *condition == wanted {
+    let expected = yes.with_dtype(DType::Bool);
+    match *condition == expected {
         true => Ok(vec![yes.clone()]),
-        false => Err(format!("the condition must be {wanted}, not {condition}")),
+        false => Err(format!("the condition must be {expected}, not {condition}")),
     }
 }
 

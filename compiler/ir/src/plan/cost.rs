@@ -194,7 +194,7 @@ fn of_call(prim: &'static Prim, attrs: &[Attr], operands: &[View], results: u64)
         }
         _ => match prim.eval {
             Eval::Float1(_) | Eval::Float2(_) | Eval::Number1(..) | Eval::Number2(..) => results,
-            Eval::Test1(_) | Eval::Compare(..) | Eval::Bool2(_) | Eval::Whole(_) => 0,
+            Eval::Test1(_) | Eval::Compare(..) | Eval::Bool2(_) | Eval::Tensors(_) => 0,
         },
     }
 }

@@ -1,4 +1,4 @@
-//! Dimensions with a run-time count: what is behind the count is never seen, not even by gradients.
+//! Counted (bounded dynamic) dimensions: elements past the count are never read, not even by gradients.
 
 use trainspec_ir::autodiff::{Cotangent, IndexedSlices, Request};
 use trainspec_ir::build::{Builder, CallArg, Value};
@@ -6,7 +6,7 @@ use trainspec_ir::{DType, Tensor};
 
 use crate::graphs::{Feed, call, calls, counting, f64s, i32s, int, ints};
 
-const BAD: f64 = f64::NAN;
+const POISON: f64 = f64::NAN;
 
 /// The gradient of Σ w y, given w, with respect to x.
 fn seeded<'g>(b: &'g Builder, y: Value<'g>, x: Value<'g>, weights: &[f64]) -> Value<'g> {
@@ -22,7 +22,7 @@ fn seeded<'g>(b: &'g Builder, y: Value<'g>, x: Value<'g>, weights: &[f64]) -> Va
 }
 
 #[test]
-fn positions_behind_the_count_are_not_read() {
+fn indices_past_the_count_are_not_read() {
     let read = |indices: &[i32], count: i64, weights: &[f64]| {
         let (b, feed) = (Builder::new("t"), Feed::default());
         let x = feed.input(&b, counting(&[3]));
@@ -36,22 +36,22 @@ fn positions_behind_the_count_are_not_read() {
         values.truncate(count as usize);
         (values, feed.f64s(&b, seeded(&b, y, x, weights)))
     };
-    let (values, slope) = read(&[2, 0, -7, 99], 2, &[1.0, 10.0, BAD, BAD]);
+    let (values, grad) = read(&[2, 0, -7, 99], 2, &[1.0, 10.0, POISON, POISON]);
     assert_eq!(
-        (&values[..], &slope[..]),
+        (&values[..], &grad[..]),
         (&[3.0, 1.0][..], &[10.0, 0.0, 1.0][..])
     );
-    let (values, slope) = read(&[2, 1, 2, 2], 4, &[1.0, 2.0, 3.0, 4.0]);
+    let (values, grad) = read(&[2, 1, 2, 2], 4, &[1.0, 2.0, 3.0, 4.0]);
     assert_eq!(
-        (&values[..], &slope[..]),
+        (&values[..], &grad[..]),
         (&[3.0, 2.0, 3.0, 3.0][..], &[0.0, 2.0, 8.0][..])
     );
-    let (values, slope) = read(&[99, -1, 5, 3], 0, &[BAD; 4]);
-    assert_eq!((&values[..], &slope[..]), (&[][..], &[0.0; 3][..]));
+    let (values, grad) = read(&[99, -1, 5, 3], 0, &[POISON; 4]);
+    assert_eq!((&values[..], &grad[..]), (&[][..], &[0.0; 3][..]));
 }
 
 #[test]
-fn sparse_gradients_touch_no_row_that_is_not_in_use() {
+fn sparse_gradients_touch_no_row_past_the_count() {
     let (b, feed) = (Builder::new("t"), Feed::default());
     let x = feed.input(&b, counting(&[3, 2]));
     let indices = feed.counted(&b, i32s(&[3], &[2, 0, 0]), 1);
@@ -69,9 +69,9 @@ fn sparse_gradients_touch_no_row_that_is_not_in_use() {
 }
 
 #[test]
-fn rows_behind_the_count_cannot_be_named() {
+fn rows_past_the_count_are_out_of_range() {
     let (b, feed) = (Builder::new("t"), Feed::default());
-    let x = feed.counted(&b, f64s(&[4], &[1.0, 2.0, BAD, BAD]), 2);
+    let x = feed.counted(&b, f64s(&[4], &[1.0, 2.0, POISON, POISON]), 2);
     let inside = feed.input(&b, i32s(&[2], &[1, 0]));
     let y = call(
         &b,
@@ -85,9 +85,9 @@ fn rows_behind_the_count_cannot_be_named() {
         "gather",
         &[("params", x.into()), ("indices", outside.into())],
     );
-    assert_eq!(feed.fault(&b, y), "`indices - count`: 0 is not in -4..0");
-    // Nothing of nothing.
-    let empty = feed.counted(&b, f64s(&[2], &[BAD, BAD]), 0);
+    assert_eq!(feed.error(&b, y), "`indices - count`: 0 is not in -4..0");
+    // No rows of an empty tensor.
+    let empty = feed.counted(&b, f64s(&[2], &[POISON, POISON]), 0);
     let none = feed.counted(&b, i32s(&[2], &[9, 9]), 0);
     let y = call(
         &b,
@@ -98,9 +98,9 @@ fn rows_behind_the_count_cannot_be_named() {
 }
 
 #[test]
-fn masks_and_parts_behind_the_count_are_left_out() {
+fn masks_and_partitions_past_the_count_are_dropped() {
     let (b, feed) = (Builder::new("t"), Feed::default());
-    let x = feed.counted(&b, f64s(&[4], &[1.0, 2.0, 3.0, BAD]), 3);
+    let x = feed.counted(&b, f64s(&[4], &[1.0, 2.0, 3.0, POISON]), 3);
     let mask = x.greater(b.scalar(x.dtype(), 1.5)).logical_or(x.is_nan());
     b.same_counts(x, mask);
     let y = call(
@@ -111,11 +111,11 @@ fn masks_and_parts_behind_the_count_are_left_out() {
     let count = call(&b, "count", &[("x", y.into())]);
     assert_eq!(feed.f64s(&b, count), [2.0]);
     assert_eq!(feed.f64s(&b, y), [2.0, 3.0, 0.0, 0.0]);
-    let slope = seeded(&b, y, x, &[5.0, 6.0, BAD, BAD]);
-    assert_eq!(feed.f64s(&b, slope), [0.0, 5.0, 6.0, 0.0]);
+    let grad = seeded(&b, y, x, &[5.0, 6.0, POISON, POISON]);
+    assert_eq!(feed.f64s(&b, grad), [0.0, 5.0, 6.0, 0.0]);
     let numbers = mask.cast(DType::I32);
     b.same_counts(x, numbers);
-    let parts = calls(
+    let partitions = calls(
         &b,
         "dynamic_partition",
         &[
@@ -124,35 +124,35 @@ fn masks_and_parts_behind_the_count_are_left_out() {
             ("num_partitions", int(2)),
         ],
     );
-    let counts: Vec<Value<'_>> = parts
+    let counts: Vec<Value<'_>> = partitions
         .iter()
         .map(|p| call(&b, "count", &[("x", (*p).into())]))
         .collect();
     assert_eq!(feed.f64s(&b, counts[0]), [1.0]);
     assert_eq!(feed.f64s(&b, counts[1]), [2.0]);
-    let slope = seeded(&b, parts[0], x, &[7.0, BAD, BAD, BAD]);
-    assert_eq!(feed.f64s(&b, slope), [7.0, 0.0, 0.0, 0.0]);
+    let grad = seeded(&b, partitions[0], x, &[7.0, POISON, POISON, POISON]);
+    assert_eq!(feed.f64s(&b, grad), [7.0, 0.0, 0.0, 0.0]);
 }
 
 #[test]
-fn unique_values_behind_the_count_do_not_count() {
-    for (count, wanted) in [(0, 0.0), (1, 1.0), (3, 2.0), (5, 4.0)] {
+fn unique_values_past_the_count_are_not_counted() {
+    for (count, expected) in [(0, 0.0), (1, 1.0), (3, 2.0), (5, 4.0)] {
         let (b, feed) = (Builder::new("t"), Feed::default());
-        let x = feed.counted(&b, f64s(&[5], &[4.0, 7.0, 4.0, BAD, BAD]), count);
+        let x = feed.counted(&b, f64s(&[5], &[4.0, 7.0, 4.0, POISON, POISON]), count);
         let values = calls(&b, "unique", &[("x", x.into())])[0];
         let n = call(&b, "count", &[("x", values.into())]);
-        assert_eq!(feed.f64s(&b, n), [wanted]);
+        assert_eq!(feed.f64s(&b, n), [expected]);
         let values = feed.f64s(&b, values);
         assert_eq!(values[..2], [4.0, 7.0]);
     }
 }
 
 #[test]
-fn updates_behind_the_count_change_nothing() {
+fn updates_past_the_count_are_dropped() {
     let (b, feed) = (Builder::new("t"), Feed::default());
     let x = feed.input(&b, counting(&[3]));
     let indices = feed.counted(&b, i32s(&[3, 1], &[2, -5, 77]), 1);
-    let updates = feed.input(&b, f64s(&[3], &[10.0, BAD, BAD]));
+    let updates = feed.input(&b, f64s(&[3], &[10.0, POISON, POISON]));
     let counts = b.counts_in(&[indices]);
     let mut ty = updates.tensor_type();
     ty.shape.0[0].count = Some(counts[0].0.clone());
@@ -166,10 +166,10 @@ fn updates_behind_the_count_change_nothing() {
     assert_eq!(feed.f64s(&b, added), [1.0, 2.0, 13.0]);
     let put = call(&b, "tensor_scatter_nd_update", &arguments);
     assert_eq!(feed.f64s(&b, put), [1.0, 2.0, 10.0]);
-    let slope = seeded(&b, put, x, &[1.0, 2.0, 3.0]);
-    assert_eq!(feed.f64s(&b, slope), [1.0, 2.0, 0.0]);
-    let slope = seeded(&b, put, updates, &[1.0, 2.0, 3.0]);
-    assert_eq!(feed.f64s(&b, slope)[0], 3.0);
+    let grad = seeded(&b, put, x, &[1.0, 2.0, 3.0]);
+    assert_eq!(feed.f64s(&b, grad), [1.0, 2.0, 0.0]);
+    let grad = seeded(&b, put, updates, &[1.0, 2.0, 3.0]);
+    assert_eq!(feed.f64s(&b, grad)[0], 3.0);
     let zeros = [
         arguments[1].clone(),
         arguments[2].clone(),
@@ -190,7 +190,7 @@ fn updates_behind_the_count_change_nothing() {
     assert_eq!(feed.f64s(&b, stitched), [0.0, 0.0, 10.0]);
 }
 
-/// A column of positions as a vector with the same count.
+/// A column of indices as a vector with the same count.
 fn flat_of<'g>(b: &'g Builder, indices: Value<'g>) -> Value<'g> {
     call(b, "squeeze", &[("x", indices.into()), ("axis", ints(&[1]))])
 }
@@ -198,7 +198,7 @@ fn flat_of<'g>(b: &'g Builder, indices: Value<'g>) -> Value<'g> {
 #[test]
 fn lengths_end_at_the_count() {
     let (b, feed) = (Builder::new("t"), Feed::default());
-    let x = feed.counted(&b, f64s(&[3, 1], &[1.0, 2.0, BAD]), 2);
+    let x = feed.counted(&b, f64s(&[3, 1], &[1.0, 2.0, POISON]), 2);
     let reversed = |lengths: i64| {
         let lengths = feed.input(&b, Tensor::new(&[1], vec![lengths]));
         call(
@@ -213,6 +213,6 @@ fn lengths_end_at_the_count() {
         )
     };
     assert_eq!(feed.f64s(&b, reversed(2))[..2], [2.0, 1.0]);
-    let fault = feed.fault(&b, reversed(3));
-    assert_eq!(fault, "`seq_lengths - count`: 1 is not in -3..1");
+    let error = feed.error(&b, reversed(3));
+    assert_eq!(error, "`seq_lengths - count`: 1 is not in -3..1");
 }

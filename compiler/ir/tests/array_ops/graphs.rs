@@ -1,4 +1,4 @@
-//! Small graphs: one operation on inputs, run at once.
+//! Test fixture: graphs of one operation on fed inputs, run by the interpreter.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -8,7 +8,7 @@ use trainspec_ir::interp;
 use trainspec_ir::ops::{Arg, RuleError, find};
 use trainspec_ir::{DType, Size, Tensor};
 
-/// What a test gives for a parameter.
+/// A named argument.
 pub(crate) type Named<'g> = (&'static str, CallArg<'g>);
 
 /// Applies an operation; parameters that are not named have their defaults.
@@ -78,12 +78,12 @@ pub(crate) fn i32s(shape: &[usize], values: &[i32]) -> Tensor {
     Tensor::new(shape, values.to_vec())
 }
 
-/// A tensor of truths, from 0 and 1.
+/// A boolean tensor, from 0 and 1.
 pub(crate) fn bools(shape: &[usize], values: &[u8]) -> Tensor {
     Tensor::new(shape, values.iter().map(|n| *n == 1).collect())
 }
 
-/// Inputs and what they hold.
+/// The feeds of a graph.
 #[derive(Default)]
 pub(crate) struct Feed(std::cell::RefCell<BTreeMap<String, Tensor>>);
 
@@ -95,7 +95,7 @@ impl Feed {
         value
     }
 
-    /// An input whose leading dimension is used up to a count.
+    /// An input whose leading dimension has a run-time count.
     pub(crate) fn counted<'g>(&self, b: &'g Builder, tensor: Tensor, count: i64) -> Value<'g> {
         let name = format!("x{}", self.0.borrow().len());
         let mut ty = tensor.ty().tensor_type();
@@ -107,15 +107,15 @@ impl Feed {
         value
     }
 
-    /// Runs the graph for some of its values; what they do not need is left out.
-    pub(crate) fn run(&self, b: &Builder, wanted: &[Value<'_>]) -> Result<Vec<Tensor>, String> {
+    /// Runs the graph to fetch some of its values, after dead-code elimination.
+    pub(crate) fn run(&self, b: &Builder, fetches: &[Value<'_>]) -> Result<Vec<Tensor>, String> {
         let mut graph = b.with_graph(Clone::clone);
-        graph.results = wanted.iter().map(|v| (String::new(), v.id())).collect();
-        let mut needed: HashSet<ValueId> = wanted.iter().map(|v| v.id()).collect();
+        graph.results = fetches.iter().map(|v| (String::new(), v.id())).collect();
+        let mut live: HashSet<ValueId> = fetches.iter().map(|v| v.id()).collect();
         let mut kept: Vec<Node> = Vec::new();
         for node in graph.nodes.into_iter().rev() {
-            if node.results.iter().any(|v| needed.contains(v)) {
-                needed.extend(&node.operands);
+            if node.results.iter().any(|v| live.contains(v)) {
+                live.extend(&node.operands);
                 kept.push(node);
             }
         }
@@ -131,13 +131,13 @@ impl Feed {
         self.run(b, &[value]).expect("a run")[0].to_f64s()
     }
 
-    /// Why the run for a value fails.
-    pub(crate) fn fault(&self, b: &Builder, value: Value<'_>) -> String {
-        self.run(b, &[value]).expect_err("a fault")
+    /// The error message of the run that fetches a value.
+    pub(crate) fn error(&self, b: &Builder, value: Value<'_>) -> String {
+        self.run(b, &[value]).expect_err("an error")
     }
 }
 
-/// The gradient of Σ y with respect to x, whole.
+/// The dense gradient of Σ y with respect to x.
 pub(crate) fn gradient<'g>(b: &'g Builder, y: Value<'g>, x: Value<'g>) -> Value<'g> {
     let gradient = b.gradients(&[y], &[x]).remove(0);
     gradient.expect("y depends on x").dense()

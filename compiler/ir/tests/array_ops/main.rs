@@ -1,8 +1,8 @@
-//! Operations that move elements: what they compute, their gradients, and how they fail.
+//! Array operations (reshape, slice, pad, gather, scatter, …): values, gradients, second derivatives and run-time errors.
 
 mod counted;
-mod faults;
+mod errors;
+mod gather_scatter;
 mod graphs;
-mod moves;
-mod positions;
-mod twice;
+mod layout;
+mod second_derivatives;

@@ -1,4 +1,4 @@
-//! Dimensions with a run-time count: what is behind the count is never seen, not even by gradients.
+//! Counted (bounded dynamic) dimensions: elements past the count are never read, not even by gradients.
 
 use trainspec_ir::autodiff::Request;
 use trainspec_ir::build::{Builder, CallArg, Value};
@@ -6,7 +6,7 @@ use trainspec_ir::ops::Arg;
 
 use crate::graphs::{Feed, bools, call, f64s, i32s, int, ints, word};
 
-const BAD: f64 = f64::NAN;
+const POISON: f64 = f64::NAN;
 
 /// The gradient of Σ w y, given w, with respect to x.
 fn seeded<'g>(b: &'g Builder, y: Value<'g>, x: Value<'g>, weights: &[f64]) -> Value<'g> {
@@ -22,14 +22,14 @@ fn seeded<'g>(b: &'g Builder, y: Value<'g>, x: Value<'g>, weights: &[f64]) -> Va
 }
 
 #[test]
-fn reductions_see_what_is_in_use() {
+fn reductions_ignore_elements_past_the_count() {
     let (b, feed) = (Builder::new("t"), Feed::default());
-    let rows = [1.0, 2.0, 3.0, 5.0, BAD, BAD];
+    let rows = [1.0, 2.0, 3.0, 5.0, POISON, POISON];
     let x = feed.counted(&b, f64s(&[3, 2], &rows), 2);
-    let none = feed.counted(&b, f64s(&[2, 1], &[BAD, BAD]), 0);
-    for (op, expected, slope, nothing) in [
+    let none = feed.counted(&b, f64s(&[2, 1], &[POISON, POISON]), 0);
+    for (op, expected, grad, nothing) in [
         ("reduce_sum", [4.0, 7.0], [1.0, 1.0, 1.0, 1.0], 0.0),
-        ("reduce_mean", [2.0, 3.5], [0.5, 0.5, 0.5, 0.5], BAD),
+        ("reduce_mean", [2.0, 3.5], [0.5, 0.5, 0.5, 0.5], POISON),
         (
             "reduce_max",
             [3.0, 5.0],
@@ -47,21 +47,21 @@ fn reductions_see_what_is_in_use() {
         let reduce = |x| call(&b, op, &[("x", CallArg::Value(x)), ("axis", ints(&[0]))]);
         assert_eq!(feed.f64s(&b, reduce(x)), expected, "{op}");
         let found = feed.f64s(&b, seeded(&b, reduce(x), x, &[1.0, 1.0]));
-        assert_eq!(found[..4], slope, "{op}");
+        assert_eq!(found[..4], grad, "{op}");
         assert_eq!(found[4..], [0.0, 0.0], "{op}");
         let found = feed.f64s(&b, reduce(none))[0];
         assert!(found == nothing || found.is_nan() && nothing.is_nan());
     }
-    // Rows are reduced one by one; what is behind the count stays there.
+    // Rows are reduced one by one; those past the count stay past it.
     let y = call(&b, "reduce_sum", &[("x", x.into()), ("axis", ints(&[1]))]);
     assert_eq!(feed.f64s(&b, y)[..2], [3.0, 8.0]);
     assert!(b.counts_of(y).is_some());
-    let slope = seeded(&b, y, x, &[1.0, 2.0, BAD]);
-    assert_eq!(feed.f64s(&b, slope)[..4], [1.0, 1.0, 2.0, 2.0]);
+    let grad = seeded(&b, y, x, &[1.0, 2.0, POISON]);
+    assert_eq!(feed.f64s(&b, grad)[..4], [1.0, 1.0, 2.0, 2.0]);
 }
 
 #[test]
-fn searches_and_truths_see_what_is_in_use() {
+fn argmax_and_boolean_reductions_ignore_elements_past_the_count() {
     let (b, feed) = (Builder::new("t"), Feed::default());
     let x = feed.counted(&b, f64s(&[3], &[-3.0, -2.0, 9.0]), 2);
     let found = |op: &str, x| feed.run(&b, &[call(&b, op, &[("x", CallArg::Value(x))])]);
@@ -75,24 +75,24 @@ fn searches_and_truths_see_what_is_in_use() {
 }
 
 #[test]
-fn running_totals_keep_what_is_behind_the_count_there() {
+fn scans_keep_elements_past_the_count_there() {
     let (b, feed) = (Builder::new("t"), Feed::default());
-    let x = feed.counted(&b, f64s(&[4], &[2.0, 3.0, BAD, BAD]), 2);
-    for (op, expected, slope) in [
+    let x = feed.counted(&b, f64s(&[4], &[2.0, 3.0, POISON, POISON]), 2);
+    for (op, expected, grad) in [
         ("cumsum", [2.0, 5.0], [11.0, 10.0]),
         ("cumprod", [2.0, 6.0], [31.0, 20.0]),
     ] {
         let y = call(&b, op, &[("x", x.into())]);
         assert_eq!(feed.f64s(&b, y)[..2], expected);
-        let found = seeded(&b, y, x, &[1.0, 10.0, BAD, BAD]);
-        assert_eq!(feed.f64s(&b, found)[..2], slope);
+        let found = seeded(&b, y, x, &[1.0, 10.0, POISON, POISON]);
+        assert_eq!(feed.f64s(&b, found)[..2], grad);
     }
 }
 
 #[test]
-fn products_see_what_is_in_use() {
+fn contractions_ignore_elements_past_the_count() {
     let (b, feed) = (Builder::new("t"), Feed::default());
-    let rows = [1.0, 2.0, 3.0, 4.0, BAD, BAD];
+    let rows = [1.0, 2.0, 3.0, 4.0, POISON, POISON];
     let x = feed.counted(&b, f64s(&[3, 2], &rows), 2);
     let w = feed.input(&b, f64s(&[2, 1], &[10.0, 1.0]));
     let inputs = CallArg::Values(vec![x, w]);
@@ -109,27 +109,27 @@ fn products_see_what_is_in_use() {
     for y in ways {
         assert_eq!(feed.f64s(&b, y)[..2], [12.0, 34.0]);
         assert!(b.counts_of(y).is_some());
-        let slope = seeded(&b, y, w, &[1.0, 2.0, BAD]);
-        assert_eq!(feed.f64s(&b, slope), [7.0, 10.0]);
-        let slope = seeded(&b, y, x, &[1.0, 2.0, BAD]);
-        assert_eq!(feed.f64s(&b, slope)[..4], [10.0, 1.0, 20.0, 2.0]);
+        let grad = seeded(&b, y, w, &[1.0, 2.0, POISON]);
+        assert_eq!(feed.f64s(&b, grad), [7.0, 10.0]);
+        let grad = seeded(&b, y, x, &[1.0, 2.0, POISON]);
+        assert_eq!(feed.f64s(&b, grad)[..4], [10.0, 1.0, 20.0, 2.0]);
     }
     // The sum is over the counted dimension.
-    let turned = [
+    let transposed = [
         ("a", x.into()),
         ("b", x.into()),
         ("transpose_a", CallArg::Known(Arg::Bool(true))),
     ];
-    let y = call(&b, "matmul", &turned);
+    let y = call(&b, "matmul", &transposed);
     assert_eq!(feed.f64s(&b, y), [10.0, 14.0, 14.0, 20.0]);
-    let slope = feed.f64s(&b, seeded(&b, y, x, &[1.0; 4]));
-    assert_eq!(slope, [6.0, 6.0, 14.0, 14.0, 0.0, 0.0]);
+    let grad = feed.f64s(&b, seeded(&b, y, x, &[1.0; 4]));
+    assert_eq!(grad, [6.0, 6.0, 14.0, 14.0, 0.0, 0.0]);
 }
 
 #[test]
-fn segments_see_what_is_in_use() {
-    let rows = [1.0, 2.0, 3.0, 5.0, BAD, BAD];
-    for (op, expected, slope) in [
+fn segments_ignore_rows_past_the_count() {
+    let rows = [1.0, 2.0, 3.0, 5.0, POISON, POISON];
+    for (op, expected, grad) in [
         ("segment_sum", [4.0, 7.0], [1.0, 1.0, 1.0, 1.0]),
         ("segment_mean", [2.0, 3.5], [0.5, 0.5, 0.5, 0.5]),
         ("segment_max", [3.0, 5.0], [0.0, 0.0, 1.0, 1.0]),
@@ -158,9 +158,9 @@ fn segments_see_what_is_in_use() {
             let y = call(&b, &op, &named);
             assert_eq!(feed.f64s(&b, y)[2..4], expected, "{op}");
             let mut weights = vec![1.0; y.ty().elements()];
-            weights[4..].fill(BAD);
+            weights[4..].fill(POISON);
             let found = feed.f64s(&b, seeded(&b, y, data, &weights));
-            assert_eq!(found[..4], slope, "{op}");
+            assert_eq!(found[..4], grad, "{op}");
             assert_eq!(found[4..], [0.0, 0.0], "{op}");
             if sorted {
                 let count = b.counts_of(y).unwrap()[0].unwrap();
@@ -171,7 +171,7 @@ fn segments_see_what_is_in_use() {
 }
 
 #[test]
-fn bounds_of_levels_are_given_nothing_from_behind_the_count() {
+fn bounds_of_fake_quantization_get_no_gradient_from_past_the_count() {
     let (b, feed) = (Builder::new("t"), Feed::default());
     let x = feed.counted(&b, f64s(&[3], &[-9.0, 0.5, -9.0]), 2);
     let [min, max] = [-1.0, 1.0].map(|x| feed.input(&b, f64s(&[], &[x])));
@@ -181,17 +181,17 @@ fn bounds_of_levels_are_given_nothing_from_behind_the_count() {
         ("max", max.into()),
     ];
     let y = call(&b, "fake_quant_with_min_max_vars", &named);
-    let slope = seeded(&b, y, min, &[3.0, 5.0, BAD]);
-    assert_eq!(feed.f64s(&b, slope), [3.0]);
+    let grad = seeded(&b, y, min, &[3.0, 5.0, POISON]);
+    assert_eq!(feed.f64s(&b, grad), [3.0]);
 }
 
 #[test]
-fn rows_behind_the_count_do_not_disturb_sorting() {
+fn rows_past_the_count_do_not_disturb_sorting() {
     let (b, feed) = (Builder::new("t"), Feed::default());
-    let rows = [2.0, 1.0, BAD, BAD];
+    let rows = [2.0, 1.0, POISON, POISON];
     let x = feed.counted(&b, f64s(&[2, 2], &rows), 1);
     let y = call(&b, "sort", &[("x", x.into())]);
     assert_eq!(feed.f64s(&b, y)[..2], [1.0, 2.0]);
-    let slope = seeded(&b, y, x, &[1.0, 10.0, BAD, BAD]);
-    assert_eq!(feed.f64s(&b, slope)[..2], [10.0, 1.0]);
+    let grad = seeded(&b, y, x, &[1.0, 10.0, POISON, POISON]);
+    assert_eq!(feed.f64s(&b, grad)[..2], [10.0, 1.0]);
 }

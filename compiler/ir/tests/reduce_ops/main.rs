@@ -1,11 +1,11 @@
-//! Operations that bring elements together: what they compute, their gradients, and how they fail.
+//! Reductions, scans, segment reductions, contractions and sorts: values, gradients and errors.
 
 mod counted;
-#[allow(dead_code)] // what other tests of small graphs need
+mod gradcheck;
+#[allow(dead_code)] // used by other test crates
 #[path = "../array_ops/graphs.rs"]
 mod graphs;
-mod orders;
 mod products;
 mod reductions;
 mod segments;
-mod slopes;
+mod sorts;

@@ -1,14 +1,14 @@
-//! Products of matrices and of labelled tensors.
+//! Tensor contractions: matmul, einsum and tensordot.
 
 use trainspec_ir::build::{Builder, CallArg, Value};
 use trainspec_ir::ops::{Arg, RuleErrorKind};
 use trainspec_ir::{DType, Tensor};
 
+use crate::gradcheck;
 use crate::graphs::{Feed, call, counting, f64s, gradient, int, ints, try_call, word};
-use crate::slopes;
 
-fn flag<'g>(truth: bool) -> CallArg<'g> {
-    CallArg::Known(Arg::Bool(truth))
+fn flag<'g>(set: bool) -> CallArg<'g> {
+    CallArg::Known(Arg::Bool(set))
 }
 
 /// The product of two tensors by an equation.
@@ -21,40 +21,40 @@ fn einsum<'g>(equation: &str, inputs: &[Value<'g>]) -> Value<'g> {
 }
 
 #[test]
-fn matrices_are_multiplied_in_all_four_orders() {
+fn matrices_are_multiplied_in_all_four_layouts() {
     // [1 2 3; 4 5 6] @ [1 2; 3 4; 5 6]
     let product = [22.0, 28.0, 49.0, 64.0];
     let a = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
-    let turned_a = [1.0, 4.0, 2.0, 5.0, 3.0, 6.0];
-    let turned_b = [1.0, 3.0, 5.0, 2.0, 4.0, 6.0];
-    for (turn_a, turn_b) in [(false, false), (false, true), (true, false), (true, true)] {
+    let transposed_a = [1.0, 4.0, 2.0, 5.0, 3.0, 6.0];
+    let transposed_b = [1.0, 3.0, 5.0, 2.0, 4.0, 6.0];
+    for (transpose_a, transpose_b) in [(false, false), (false, true), (true, false), (true, true)] {
         let (b, feed) = (Builder::new("t"), Feed::default());
-        let x = match turn_a {
-            true => f64s(&[3, 2], &turned_a),
+        let x = match transpose_a {
+            true => f64s(&[3, 2], &transposed_a),
             false => f64s(&[2, 3], &a),
         };
-        let y = match turn_b {
-            true => f64s(&[2, 3], &turned_b),
+        let y = match transpose_b {
+            true => f64s(&[2, 3], &transposed_b),
             false => f64s(&[3, 2], &a),
         };
         let (x, y) = (feed.input(&b, x), feed.input(&b, y));
         let named = [
             ("a", x.into()),
             ("b", y.into()),
-            ("transpose_a", flag(turn_a)),
-            ("transpose_b", flag(turn_b)),
+            ("transpose_a", flag(transpose_a)),
+            ("transpose_b", flag(transpose_b)),
         ];
         let z = call(&b, "matmul", &named);
         assert_eq!(feed.f64s(&b, z), product);
-        // dy is 1 everywhere: each gradient is made of the sums of the other's rows or columns.
-        let slope = feed.f64s(&b, gradient(&b, z, x));
+        // dy is 1 everywhere: each gradient consists of the row or column sums of the other.
+        let grad = feed.f64s(&b, gradient(&b, z, x));
         let of_a = [3.0, 7.0, 11.0, 3.0, 7.0, 11.0];
-        let of_turned_a = [3.0, 3.0, 7.0, 7.0, 11.0, 11.0];
-        assert_eq!(slope, if turn_a { of_turned_a } else { of_a });
-        let slope = feed.f64s(&b, gradient(&b, z, y));
+        let of_transposed_a = [3.0, 3.0, 7.0, 7.0, 11.0, 11.0];
+        assert_eq!(grad, if transpose_a { of_transposed_a } else { of_a });
+        let grad = feed.f64s(&b, gradient(&b, z, y));
         let of_b = [5.0, 5.0, 7.0, 7.0, 9.0, 9.0];
-        let of_turned_b = [5.0, 7.0, 9.0, 5.0, 7.0, 9.0];
-        assert_eq!(slope, if turn_b { of_turned_b } else { of_b });
+        let of_transposed_b = [5.0, 7.0, 9.0, 5.0, 7.0, 9.0];
+        assert_eq!(grad, if transpose_b { of_transposed_b } else { of_b });
     }
 }
 
@@ -87,8 +87,8 @@ fn batches_are_broadcast() {
             let other = einsum(order, &[x, y]);
             assert_eq!(feed.f64s(&b, z), feed.f64s(&b, other));
             for input in [x, y] {
-                let slopes = [z, other].map(|z| feed.f64s(&b, gradient(&b, z * z, input)));
-                assert_eq!(slopes[0], slopes[1]);
+                let gradients = [z, other].map(|z| feed.f64s(&b, gradient(&b, z * z, input)));
+                assert_eq!(gradients[0], gradients[1]);
             }
         }
     }
@@ -115,7 +115,7 @@ fn sums_of_products_are_rounded_once() {
 }
 
 #[test]
-fn products_of_nothing_are_zero() {
+fn empty_contractions_are_zero() {
     let (b, feed) = (Builder::new("t"), Feed::default());
     let x = feed.input(&b, f64s(&[2, 0], &[]));
     let y = feed.input(&b, f64s(&[0, 3], &[]));
@@ -169,10 +169,10 @@ fn equations_say_what_is_summed() {
 }
 
 #[test]
-fn gradients_of_products_are_differences() {
+fn gradients_of_contractions_agree_with_finite_differences() {
     let x = f64s(&[2, 3], &[1.0, -2.0, 0.5, 3.0, 0.25, -1.5]);
-    slopes::check(&x, |x| x.matmul_with(x, false, true));
-    slopes::check(&x, |x| x.matmul_with(x.square(), true, false));
+    gradcheck::check(&x, |x| x.matmul_with(x, false, true));
+    gradcheck::check(&x, |x| x.matmul_with(x.square(), true, false));
     for equation in [
         "ij,kj->ki",
         "ij,ij->i",
@@ -180,7 +180,7 @@ fn gradients_of_products_are_differences() {
         "ij,ik,il->jkl",
         "ij,ik->",
     ] {
-        slopes::check(&x, |x| {
+        gradcheck::check(&x, |x| {
             let inputs = vec![x; equation.matches(',').count() + 1];
             einsum(equation, &inputs)
         });

@@ -1,14 +1,14 @@
-//! Reductions over axes and running totals.
+//! Reductions over axes and cumulative scans.
 
 use trainspec_ir::build::{Builder, CallArg};
 use trainspec_ir::graph::Type;
 use trainspec_ir::ops::Arg;
 use trainspec_ir::{DType, Tensor};
 
+use crate::gradcheck;
 use crate::graphs::{
     Feed, bools, call, counting, f64s, gradient, i32s, int, ints, weighted_gradient,
 };
-use crate::slopes;
 
 const NAN: f64 = f64::NAN;
 const INF: f64 = f64::INFINITY;
@@ -50,7 +50,7 @@ fn axes_go_or_stay_in_size_1() {
 }
 
 #[test]
-fn nothing_is_reduced_to_what_changes_nothing() {
+fn empty_reductions_give_the_identity_element() {
     let empty = || f64s(&[0, 2], &[]);
     for (op, expected) in [
         ("reduce_sum", 0.0),
@@ -92,27 +92,27 @@ fn nothing_is_reduced_to_what_changes_nothing() {
 }
 
 #[test]
-fn integers_wrap_around_and_narrow_floats_are_rounded_once() {
+fn integers_wrap_around_and_16_bit_floats_are_rounded_once() {
     let bytes = Tensor::new(&[3], vec![100_i8, 100, 100]);
     assert_eq!(reduced("reduce_sum", bytes, None, false).to_i64s(), [44]);
     let large = Tensor::new(&[2], vec![i64::MAX, 2]);
     let sum = reduced("reduce_sum", large.clone(), None, false);
     assert_eq!(sum.to_i64s(), [i64::MIN + 1]);
     assert_eq!(reduced("reduce_prod", large, None, false).to_i64s(), [-2]);
-    // In f32 step by step the small ones would be lost.
+    // With an f32 accumulator the small terms would be lost.
     let floats = Tensor::new(&[3], vec![16777216.0_f32, 1.0, 1.0]);
     assert_eq!(
         reduced("reduce_sum", floats, None, false).to_f64s(),
         [16777218.0]
     );
-    // Neither the sum nor the number of elements has a place in f16.
+    // Neither the sum nor the number of elements is representable in f16.
     let ty = Type::new(DType::F16, &[70000]);
     let many = Tensor::from_f64s(&ty, std::iter::repeat_n(2.0, 70000));
     assert_eq!(reduced("reduce_mean", many, None, false).to_f64s(), [2.0]);
 }
 
 #[test]
-fn nan_wins_a_reduction_but_not_a_search() {
+fn nan_is_propagated_by_max_but_not_by_argmax() {
     let x = || f64s(&[2, 3], &[1.0, NAN, 3.0, NAN, 2.0, -INF]);
     for op in ["reduce_max", "reduce_min", "reduce_sum", "reduce_prod"] {
         let y = reduced(op, x(), Some(&[1]), false);
@@ -133,7 +133,7 @@ fn nan_wins_a_reduction_but_not_a_search() {
 }
 
 #[test]
-fn searches_find_the_first_of_equals() {
+fn argmax_and_argmin_find_the_first_of_ties() {
     let (b, feed) = (Builder::new("t"), Feed::default());
     let floats = feed.input(&b, f64s(&[4], &[-INF, -INF, -INF, -INF]));
     let ints = feed.input(&b, i32s(&[5], &[-3, 7, -9, 7, -9]));
@@ -145,7 +145,7 @@ fn searches_find_the_first_of_equals() {
 }
 
 #[test]
-fn truths_are_brought_together() {
+fn booleans_are_reduced_by_all_and_any() {
     let x = || bools(&[2, 3], &[1, 0, 1, 1, 1, 1]);
     let any = reduced("reduce_any", x(), Some(&[0]), false);
     assert_eq!(any.to_bools(), [true, true, true]);
@@ -157,7 +157,7 @@ fn truths_are_brought_together() {
 }
 
 #[test]
-fn equal_extremes_share_the_gradient() {
+fn ties_share_the_gradient() {
     let (b, feed) = (Builder::new("t"), Feed::default());
     let x = feed.input(&b, f64s(&[2, 3], &[1.0, 3.0, 3.0, 2.0, 2.0, 2.0]));
     let max = weighted_gradient(&b, x.max(&[1]), x);
@@ -177,32 +177,32 @@ fn products_have_gradients_where_elements_are_zero() {
     );
     let (b, feed) = (Builder::new("t"), Feed::default());
     let one = feed.input(&b, x.clone());
-    let slope = weighted_gradient(&b, one.prod(&[2]), one);
+    let grad = weighted_gradient(&b, one.prod(&[2]), one);
     assert_eq!(
-        feed.f64s(&b, slope),
+        feed.f64s(&b, grad),
         [
             0.0, 6.0, 0.0, 0.0, 0.0, 0.0, -3.0, 2.25, -9.0, 24.0, -12.0, -8.0
         ]
     );
-    slopes::check(&x, |x| x.prod(&[2]));
-    slopes::check(&x, |x| x.prod(&[0, 2]));
-    slopes::check(&x, |x| x.prod(&[0, 1]));
+    gradcheck::check(&x, |x| x.prod(&[2]));
+    gradcheck::check(&x, |x| x.prod(&[0, 2]));
+    gradcheck::check(&x, |x| x.prod(&[0, 1]));
 }
 
 #[test]
-fn gradients_of_reductions_are_differences() {
+fn gradients_of_reductions_agree_with_finite_differences() {
     let x = f64s(&[2, 3], &[1.0, -2.0, 0.5, 3.0, 0.25, -1.5]);
-    slopes::check(&x, |x| (x * x).sum(&[0]).square());
-    slopes::check(&x, |x| (x * x * x).mean(&[1]));
-    slopes::check(&x, |x| x.square().max(&[1]));
-    slopes::check(&x, |x| x.square().min(&[0, 1]));
+    gradcheck::check(&x, |x| (x * x).sum(&[0]).square());
+    gradcheck::check(&x, |x| (x * x * x).mean(&[1]));
+    gradcheck::check(&x, |x| x.square().max(&[1]));
+    gradcheck::check(&x, |x| x.square().min(&[0, 1]));
     for (exclusive, reverse) in [(false, false), (false, true), (true, false), (true, true)] {
-        slopes::check(&x, |x| x.square().cumsum(1, exclusive, reverse));
+        gradcheck::check(&x, |x| x.square().cumsum(1, exclusive, reverse));
     }
 }
 
 #[test]
-fn totals_run_both_ways() {
+fn scans_run_in_both_directions() {
     let (b, feed) = (Builder::new("t"), Feed::default());
     let x = feed.input(&b, f64s(&[2, 3], &[1.0, 2.0, 3.0, 4.0, 0.0, 6.0]));
     let ints = feed.input(&b, Tensor::new(&[3], vec![100_i8, 100, 1]));
@@ -238,10 +238,10 @@ fn totals_run_both_ways() {
 }
 
 #[test]
-fn running_products_have_gradients_where_elements_are_zero() {
+fn cumulative_products_have_gradients_where_elements_are_zero() {
     let x = f64s(&[2, 4], &[2.0, 0.0, 3.0, -1.0, 0.0, 0.0, 4.0, 1.5]);
     for (exclusive, reverse) in [(false, false), (true, true)] {
-        slopes::check(&x, |x| {
+        gradcheck::check(&x, |x| {
             let flag = |f| CallArg::Known(Arg::Bool(f));
             let named = [
                 ("x", x.into()),

@@ -35,7 +35,7 @@ pub(crate) fn infer(op: &str, args: &[&str]) -> Result<Vec<TensorType>, RuleErro
     })
 }
 
-/// The same, as text.
+/// The inferred types or the error of a call, as text.
 pub(crate) fn shown(op: &str, args: &[&str]) -> String {
     let types = infer(op, args).unwrap_or_else(|e| panic!("{op} {args:?}: {e:?}"));
     types
@@ -85,17 +85,17 @@ fn parse(kind: Kind, text: &str) -> Arg {
             assert!(words.contains(&text), "{text}");
             Arg::Word(text.to_owned())
         }
-        Kind::Text => Arg::Word(text.to_owned()),
+        Kind::String => Arg::Word(text.to_owned()),
         Kind::DType => Arg::DType(DType::from_name(text).expect(text)),
     }
 }
 
 fn dim(text: &str) -> Dim {
-    let Some(most) = text.strip_prefix("<=") else {
+    let Some(bound) = text.strip_prefix("<=") else {
         return Dim::exact(size(text));
     };
-    let (most, count) = most.split_once('#').unwrap_or((most, "c"));
-    Dim::at_most(size(most), Count(count.into()))
+    let (bound, count) = bound.split_once('#').unwrap_or((bound, "c"));
+    Dim::at_most(size(bound), Count(count.into()))
 }
 
 fn size(text: &str) -> Size {

@@ -1,18 +1,18 @@
-//! No argument makes a rule panic, and what it gives is always a shape that can exist.
+//! Fuzz test of type inference: no argument makes it panic, and its result is always a shape that is not too large.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use trainspec_ir::ops::{Arg, Call, Elements, Kind, Op, Param, TABLE};
 use trainspec_ir::{Class, Count, DType, Dim, Shape, Size, TensorType};
 
-const ROUNDS: usize = 4_000;
+const ITERATIONS: usize = 4_000;
 
 #[test]
 fn no_rule_panics_on_hostile_arguments() {
     for op in TABLE {
-        let mut draw = Draw(1);
+        let mut draw = Lcg(1);
         let mut accepted = 0;
-        for _ in 0..ROUNDS {
+        for _ in 0..ITERATIONS {
             let dtype = [DType::F32, DType::I32][draw.below(2)];
             let args: Vec<Arg> = op
                 .params
@@ -53,7 +53,7 @@ fn check(op: &'static Op, args: &[Arg]) -> bool {
     result.is_ok()
 }
 
-fn argument(draw: &mut Draw, param: &Param, dtype: DType) -> Arg {
+fn argument(draw: &mut Lcg, param: &Param, dtype: DType) -> Arg {
     if let Some(default) = param.default_arg()
         && draw.below(2) == 0
     {
@@ -79,8 +79,8 @@ fn argument(draw: &mut Draw, param: &Param, dtype: DType) -> Arg {
         Kind::Number => Arg::Int(number(draw)),
         Kind::Bool => Arg::Bool(draw.below(2) == 0),
         Kind::Word(words) => Arg::Word(words[draw.below(words.len())].to_owned()),
-        Kind::Text => {
-            let texts = [
+        Kind::String => {
+            let strings = [
                 "",
                 "->",
                 "i->i",
@@ -91,13 +91,13 @@ fn argument(draw: &mut Draw, param: &Param, dtype: DType) -> Arg {
                 "ijkl->",
                 "......",
             ];
-            Arg::Word(texts[draw.below(texts.len())].to_owned())
+            Arg::Word(strings[draw.below(strings.len())].to_owned())
         }
         Kind::DType => Arg::DType(DType::ALL[draw.below(DType::ALL.len())]),
     }
 }
 
-fn tensor(draw: &mut Draw, elements: Elements, dtype: DType) -> TensorType {
+fn tensor(draw: &mut Lcg, elements: Elements, dtype: DType) -> TensorType {
     let dtype = match elements {
         Elements::Only(only) => only,
         Elements::Of(class) | Elements::Same(_, class) => match class {
@@ -114,7 +114,7 @@ fn tensor(draw: &mut Draw, elements: Elements, dtype: DType) -> TensorType {
         Dim::at_most(Size::fixed(2), Count("c".into())),
         Dim::fixed(1 << 35),
     ];
-    // Often the same few dimensions, so that tensors go together now and then.
+    // Often the same few dimensions, so that shapes are compatible now and then.
     let kinds = [1, 2, dims.len()][draw.below(3)];
     let rank = draw.below(6);
     let mut shape = Shape((0..rank).map(|_| dims[draw.below(kinds)].clone()).collect());
@@ -124,7 +124,7 @@ fn tensor(draw: &mut Draw, elements: Elements, dtype: DType) -> TensorType {
     TensorType::new(dtype, shape)
 }
 
-fn number(draw: &mut Draw) -> Size {
+fn number(draw: &mut Lcg) -> Size {
     let numbers = [
         0,
         1,
@@ -149,7 +149,7 @@ fn number(draw: &mut Draw) -> Size {
     }
 }
 
-fn float(draw: &mut Draw) -> f64 {
+fn float(draw: &mut Lcg) -> f64 {
     let floats = [
         0.0,
         -0.0,
@@ -164,10 +164,10 @@ fn float(draw: &mut Draw) -> f64 {
     floats[draw.below(floats.len())]
 }
 
-/// A plain generator of numbers (Knuth's MMIX constants), the same in every run.
-struct Draw(u64);
+/// A linear congruential generator (Knuth's MMIX constants), the same in every run.
+struct Lcg(u64);
 
-impl Draw {
+impl Lcg {
     fn below(&mut self, n: usize) -> usize {
         self.0 = self
             .0

@@ -1,7 +1,7 @@
-//! The shape rules of all operations: against TensorFlow's results, on mistakes, and on hostile numbers.
+//! Type inference (shape rules) of all operations: against TensorFlow's results, errors, and fuzz tests.
 
 mod calls;
 mod hostile;
-mod mistakes;
+mod rule_errors;
 mod symbolic;
 mod tensorflow;

@@ -1,11 +1,11 @@
-//! Dimensions with names and with run-time counts go through the rules.
+//! Type inference with symbolic dimensions and run-time counts.
 
 use trainspec_ir::ops::RuleErrorKind;
 
 use crate::calls::{infer, shown};
 
 #[test]
-fn names_stay_names() {
+fn symbolic_dimensions_stay_symbolic() {
     for (op, args, result) in [
         ("add", vec!["x=f32[batch,4]", "y=f32[4]"], "f32[batch, 4]"),
         (
@@ -88,7 +88,7 @@ fn reshape_divides_polynomials() {
 }
 
 #[test]
-fn windows_move_over_named_heights() {
+fn windows_move_over_symbolic_heights() {
     let same = [
         "input=f32[n,h,w,3]",
         "filters=f32[3,3,3,8]",
@@ -114,7 +114,7 @@ fn windows_move_over_named_heights() {
 }
 
 #[test]
-fn slices_of_named_dimensions_count_from_either_end() {
+fn slices_of_symbolic_dimensions_count_from_either_end() {
     let slice = |begin: &str, end: &str, stride: &str, masks: [&str; 2]| {
         let args = [
             "input=f32[n]".to_owned(),
@@ -152,9 +152,12 @@ fn counts_are_made_where_values_decide() {
     assert_eq!(shown("segment_sum", &sums), "f32[<=n, 2]");
     let exact = ["data=f32[n,2]", "segment_ids=i32[n]", "num_segments=5"];
     assert_eq!(shown("segment_sum", &exact), "f32[5, 2]");
-    let parts = ["data=f32[n]", "partitions=i32[n]", "num_partitions=2"];
-    let parts = infer("dynamic_partition", &parts).unwrap();
-    assert_ne!(parts[0].shape.0[0].count, parts[1].shape.0[0].count);
+    let partitions = ["data=f32[n]", "partitions=i32[n]", "num_partitions=2"];
+    let partitions = infer("dynamic_partition", &partitions).unwrap();
+    assert_ne!(
+        partitions[0].shape.0[0].count,
+        partitions[1].shape.0[0].count
+    );
 }
 
 #[test]

@@ -7,8 +7,8 @@ use crate::calls::{infer, list, tensor};
 
 const CASES: &str = include_str!("shapes.tsv");
 
-/// What TensorFlow's data does not speak of.
-const OWN: [&str; 7] = [
+/// Operations without a TensorFlow case.
+const WITHOUT_CASES: [&str; 7] = [
     "count",
     "is_nan",
     "orthogonalize",
@@ -46,11 +46,11 @@ fn results_have_the_types_that_tensorflow_gives() {
 fn every_operation_of_tensorflow_has_a_case() {
     for op in TABLE {
         let covered = CASES.lines().any(|l| l.split('\t').next() == Some(op.name));
-        assert_ne!(covered, OWN.contains(&op.name), "{}", op.name);
+        assert_ne!(covered, WITHOUT_CASES.contains(&op.name), "{}", op.name);
     }
 }
 
-/// A counted dimension must have room for what TensorFlow found in this case; any other must be the same.
+/// A counted dimension must have capacity for TensorFlow's size in this case; any other must be equal.
 fn holds(found: &Dim, expected: &Dim) -> bool {
     match found.count {
         None => found == expected,

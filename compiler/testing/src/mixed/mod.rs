@@ -1,10 +1,10 @@
-//! Steps of training from bytes: all element types, all primitives of single elements, views, reductions, the patterns that
-//! models are made of, loops, windows, rows at positions; gradients; state that is written in place.
+//! Random training steps: all element types, all elementwise primitives, views, reductions, the patterns that models are made
+//! of, scans, convolutions and pools, gathers and scatters; gradients; state that is updated in place.
 
-mod elements;
+mod elementwise;
+mod gather_scatter;
 mod models;
-mod rounds;
-mod rows;
+mod scans;
 mod shapes;
 mod windows;
 
@@ -12,42 +12,42 @@ use trainspec_ir::build::{Builder, Value};
 use trainspec_ir::graph::{Graph, Type};
 use trainspec_ir::{DType, Tensor};
 
-use crate::choices::Choices;
+use crate::choice_sequence::ChoiceSequence;
 
-/// Sizes of dimensions: those of vectors, one less and one more, odd ones, and those where mistakes hide.
+/// Sizes of dimensions: vector widths, one less and one more, odd ones, and the edge cases 0 and 1.
 const SIZES: [usize; 13] = [3, 8, 1, 7, 9, 4, 31, 2, 64, 5, 100, 16, 0];
 
-/// A graph in the making.
+/// The state of the generator.
 struct Mixer<'g, 'c> {
     b: &'g Builder,
-    c: Choices<'c>,
-    /// What there is so far.
+    c: ChoiceSequence<'c>,
+    /// The values generated so far.
     pool: Vec<Value<'g>>,
-    /// The state that is read and trained.
+    /// The trained variables.
     params: Vec<(String, Value<'g>)>,
     /// The type of most floats.
     float: DType,
-    /// No value has more elements.
-    most: usize,
+    /// The maximum number of elements of a value.
+    max_elements: usize,
     inputs: usize,
 }
 
-/// Makes a graph: one to ten operations, the gradients of a loss, updates of state.
+/// Generates a graph: one to ten operations, the gradients of a loss, updates of state.
 pub fn make(bytes: &[u8]) -> Graph {
-    let mut c = Choices(bytes);
+    let mut c = ChoiceSequence(bytes);
     let b = Builder::new("mixed");
     let seed = b.input("seed", &Type::scalar(DType::I64));
     b.randomness(seed, &[seed]);
     let float = c.float();
-    // Large enough, now and then, for work to be cut into parts.
-    let most = if c.rarely(24) { 40_000 } else { 1_500 };
+    // Large enough, now and then, for work to be split between threads.
+    let max_elements = if c.rarely(24) { 40_000 } else { 1_500 };
     let mut mixer = Mixer {
         b: &b,
         c,
         pool: Vec::new(),
         params: Vec::new(),
         float,
-        most,
+        max_elements,
         inputs: 0,
     };
     let first = mixer.shape();
@@ -68,14 +68,14 @@ impl<'g> Mixer<'g, '_> {
     fn shape(&mut self) -> Vec<usize> {
         let rank = [2, 1, 3, 2, 0, 4][self.c.below(6)];
         let mut shape = Vec::new();
-        if self.most > 10_000 && rank > 0 {
+        if self.max_elements > 10_000 && rank > 0 {
             shape.push(self.c.of(&[400, 130, 1000]));
         }
         while shape.len() < rank {
-            let most = if self.c.rarely(16) { 13 } else { 12 };
-            shape.push(SIZES[self.c.below(most)]);
+            let count = if self.c.rarely(16) { 13 } else { 12 };
+            shape.push(SIZES[self.c.below(count)]);
         }
-        while shape.iter().product::<usize>() > self.most {
+        while shape.iter().product::<usize>() > self.max_elements {
             let largest = (0..shape.len()).max_by_key(|i| shape[*i]).unwrap_or(0);
             shape[largest] = shape[largest] / 2 + 1;
         }
@@ -107,7 +107,7 @@ impl<'g> Mixer<'g, '_> {
         }
     }
 
-    /// State that is trained.
+    /// A trained variable.
     fn param(&mut self, ty: &Type) -> Value<'g> {
         let name = format!("w{}", self.params.len());
         let value = self.b.read(&name, ty);
@@ -115,13 +115,13 @@ impl<'g> Mixer<'g, '_> {
         value
     }
 
-    /// Something that was made, most often lately.
+    /// One of the values generated last.
     fn any(&mut self) -> Value<'g> {
         let n = self.pool.len();
         self.pool[n - 1 - self.c.below(n.min(5))]
     }
 
-    /// The same as floats.
+    /// A value as [`Mixer::any`] gives it, cast to floats if it has none.
     fn floats(&mut self) -> Value<'g> {
         let x = self.any();
         match x.dtype().is_float() {
@@ -130,7 +130,7 @@ impl<'g> Mixer<'g, '_> {
         }
     }
 
-    /// Something of an element type that goes with a shape: made from what there is, or new, perhaps to be repeated.
+    /// A value of an element type that broadcasts to a shape: an existing one, or new, perhaps with dimensions of 1.
     fn partner(&mut self, dtype: DType, shape: &[usize]) -> Value<'g> {
         let other = self.any();
         let fits = |s: &[usize]| {
@@ -153,10 +153,10 @@ impl<'g> Mixer<'g, '_> {
         }
     }
 
-    /// A value that is not too large: a part of it, or sums.
+    /// A value that is not too large: a slice of it, or sums.
     fn small(&mut self, value: Value<'g>) -> Value<'g> {
         let mut value = value;
-        while value.ty().elements() > self.most {
+        while value.ty().elements() > self.max_elements {
             let shape = value.shape();
             let largest = (0..shape.len()).max_by_key(|i| shape[*i]).unwrap_or(0);
             value = match value.dtype() != DType::Bool && self.c.below(2) == 1 {
@@ -176,9 +176,9 @@ impl<'g> Mixer<'g, '_> {
             8 | 9 => self.reduction(),
             10 => self.pattern(),
             11 => self.dense(),
-            12 => self.rows(),
+            12 => self.gather_scatter(),
             13 => self.order(),
-            14 => self.rounds(),
+            14 => self.scan(),
             _ => self.windows(),
         }
     }
@@ -210,14 +210,14 @@ impl<'g> Mixer<'g, '_> {
         let trained = xs.len();
         xs.extend(inputs.into_iter().map(|(name, v)| (name, b.value(v))));
         let values: Vec<Value<'g>> = xs.iter().map(|(_, v)| *v).collect();
-        let slopes = b.gradients(&[loss], &values);
-        for (i, ((name, x), slope)) in xs.iter().zip(slopes).enumerate() {
-            let Some(slope) = slope else { continue };
-            let slope = slope.dense();
+        let gradients = b.gradients(&[loss], &values);
+        for (i, ((name, x), gradient)) in xs.iter().zip(gradients).enumerate() {
+            let Some(gradient) = gradient else { continue };
+            let gradient = gradient.dense();
             if i < trained {
-                self.update(name, *x, slope);
+                self.update(name, *x, gradient);
             } else if self.c.below(2) == 0 {
-                b.result(&format!("d{name}"), slope);
+                b.result(&format!("d{name}"), gradient);
             }
         }
         if self.c.below(4) == 1 {
@@ -225,7 +225,7 @@ impl<'g> Mixer<'g, '_> {
             b.write("count", count + 1.0);
         }
         if self.c.rarely(8) && self.params.len() > 1 {
-            // What one was becomes what the other is.
+            // Two variables are swapped.
             let (a, b) = (self.params[0].clone(), self.params[1].clone());
             if a.1.ty() == b.1.ty() {
                 self.b.write(&a.0, b.1);
@@ -235,34 +235,37 @@ impl<'g> Mixer<'g, '_> {
     }
 
     /// One step of an optimizer.
-    fn update(&mut self, name: &str, w: Value<'g>, slope: Value<'g>) {
+    fn update(&mut self, name: &str, w: Value<'g>, gradient: Value<'g>) {
         let b = self.b;
         let ty = w.ty();
         match self.c.below(5) {
-            0 => b.write(name, w - 0.1 * slope),
+            0 => b.write(name, w - 0.1 * gradient),
             1 => {
                 let m = b.read(&format!("{name}/momentum"), &ty);
-                let next = 0.9 * m + slope;
+                let next = 0.9 * m + gradient;
                 b.write(&format!("{name}/momentum"), next);
                 b.write(name, w - 0.1 * next);
             }
             2 => {
                 let names = [format!("{name}/m"), format!("{name}/v")];
                 let (m, v) = (b.read(&names[0], &ty), b.read(&names[1], &ty));
-                let m = 0.9 * m + 0.1 * slope;
-                let v = 0.99 * v.square() + 0.01 * slope.square();
+                let m = 0.9 * m + 0.1 * gradient;
+                let v = 0.99 * v.square() + 0.01 * gradient.square();
                 b.write(&names[0], m);
                 b.write(&names[1], v);
                 b.write(name, w - 0.01 * m / (v.sqrt() + 1e-3));
             }
             3 => {
-                // Averages of what is written at the same time.
+                // A moving average of the value that is written in the same step.
                 let mean = b.read(&format!("{name}/average"), &ty);
-                let next = w - 0.1 * slope.maximum(slope.like(-1.0)).minimum(slope.like(1.0));
+                let next = w - 0.1
+                    * gradient
+                        .maximum(gradient.like(-1.0))
+                        .minimum(gradient.like(1.0));
                 b.write(name, next);
                 b.write(&format!("{name}/average"), mean - 0.1 * (mean - next));
             }
-            _ => b.result(&format!("d{name}"), slope),
+            _ => b.result(&format!("d{name}"), gradient),
         }
     }
 }
@@ -277,7 +280,7 @@ mod tests {
     use super::*;
     use crate::search::Search;
 
-    /// Counts what a graph and its loops are made of.
+    /// Collects the primitives and element types of a graph and its loop bodies.
     fn collect(graph: &Graph, prims: &mut BTreeSet<&'static str>, dtypes: &mut BTreeSet<DType>) {
         dtypes.extend(graph.types.iter().map(|ty| ty.dtype));
         for node in &graph.nodes {
@@ -290,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn all_primitives_and_types_are_made_and_all_rules_kept() {
+    fn generates_all_primitives_and_types_and_verifies() {
         let (mut prims, mut dtypes) = (BTreeSet::new(), BTreeSet::new());
         let search = Search::of(0);
         for number in 0..2_000 {
@@ -304,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn no_bytes_are_too_few_or_too_strange() {
+    fn any_bytes_generate_a_verified_graph() {
         for bytes in [&[][..], &[0], &[255; 300], &[23; 40]] {
             assert_eq!(verify(&make(bytes)), Ok(()));
         }

@@ -1,4 +1,4 @@
-//! What models are made of: softmax, normalisation, layers.
+//! Model patterns: softmax, layer normalisation, losses, attention and dense layers.
 
 use trainspec_ir::build::Value;
 use trainspec_ir::ops::find_prim;
@@ -6,7 +6,7 @@ use trainspec_ir::ops::find_prim;
 use super::{Mixer, SIZES};
 
 impl<'g> Mixer<'g, '_> {
-    /// Patterns along some axes: most often the last.
+    /// Normalisations and losses along some axes, most often the last.
     pub(super) fn pattern(&mut self) -> Value<'g> {
         let x = self.floats();
         let shape = x.shape();
@@ -19,20 +19,20 @@ impl<'g> Mixer<'g, '_> {
             2 => vec![0],
             _ => (1.min(rank - 1)..rank).collect(),
         };
-        let kept = |v: Value<'g>| v.keep_dims(&axes);
+        let keepdims = |v: Value<'g>| v.keep_dims(&axes);
         let width: Vec<usize> = shape[rank - 1..].to_vec();
         match self.c.below(9) {
             0 => {
-                let e = (x - kept(x.max(&axes)).stop_gradient()).exp();
-                e / kept(e.sum(&axes))
+                let e = (x - keepdims(x.max(&axes)).stop_gradient()).exp();
+                e / keepdims(e.sum(&axes))
             }
             1 => {
-                let x = x - kept(x.max(&axes)).stop_gradient();
-                x - kept(x.exp().sum(&axes).log())
+                let x = x - keepdims(x.max(&axes)).stop_gradient();
+                x - keepdims(x.exp().sum(&axes).log())
             }
             2 | 3 => {
-                let centered = x - kept(x.mean(&axes));
-                let variance = kept(centered.square().mean(&axes));
+                let centered = x - keepdims(x.mean(&axes));
+                let variance = keepdims(centered.square().mean(&axes));
                 let y = centered * (variance + 1e-3).rsqrt();
                 let (g, shift) = (
                     self.source(x.dtype(), &width),
@@ -40,14 +40,14 @@ impl<'g> Mixer<'g, '_> {
                 );
                 y * g + shift
             }
-            4 => x * kept((x.square().sum(&axes) + 1e-2).rsqrt()),
+            4 => x * keepdims((x.square().sum(&axes) + 1e-2).rsqrt()),
             5 => {
-                // A loss with truths as labels.
+                // Sigmoid cross-entropy.
                 let labels = self.source(x.dtype(), &shape);
                 x.maximum(x.like(0.0)) - x * labels + (-x.abs()).exp().log1p()
             }
             6 => {
-                // A softmax and its loss at positions.
+                // Sparse softmax cross-entropy.
                 let last = [rank - 1];
                 let logs = x - x.max(&last).keep_dims(&last).stop_gradient();
                 let logs = logs - logs.exp().sum(&last).log().keep_dims(&last);
@@ -61,13 +61,13 @@ impl<'g> Mixer<'g, '_> {
                 0.5 * x * (1.0 + inner.tanh())
             }
             _ => {
-                let scale = kept((x.abs()).max(&axes)) + 0.1;
+                let scale = keepdims((x.abs()).max(&axes)) + 0.1;
                 (x / scale).minimum(x.like(0.5))
             }
         }
     }
 
-    /// Products of matrices, with what usually stands before and behind them.
+    /// Matrix products with the usual prologue and epilogue.
     pub(super) fn dense(&mut self) -> Value<'g> {
         let x = self.floats();
         let shape = x.shape();
@@ -95,7 +95,7 @@ impl<'g> Mixer<'g, '_> {
                 x.matmul_with(w, false, true)
             }
             3 => {
-                // As attention has it: each row with each other.
+                // Self-attention.
                 let scores = x.matmul_with(x, false, true) * 0.25;
                 if n == 0 {
                     return scores;

@@ -58,7 +58,7 @@ impl<'g> Mixer<'g, '_> {
                 self.b.concat(&[x, y, x], axis)
             }
             _ if rank > 0 => {
-                // Two halves that meet again, as in a rotation of pairs.
+                // The first and second half combined, as in a rotary embedding.
                 let axis = c.below(rank);
                 let half = shape[axis] / 2;
                 let (a, b) = (x.narrow(axis, 0, half), x.narrow(axis, half, half));
@@ -96,7 +96,7 @@ impl<'g> Mixer<'g, '_> {
         }
         let float = x.dtype().is_float();
         let kind = self.c.below(9);
-        // What is reduced is often made just before, and what comes of it is used just behind.
+        // A producer before and a consumer after the reduction are often fused with it.
         let x = if float && self.c.below(3) == 1 {
             x.square()
         } else {
@@ -109,8 +109,8 @@ impl<'g> Mixer<'g, '_> {
             3 => x.prod(&axes),
             4 | 5 if !empty && float => x.mean(&axes),
             6 if float && !axes.is_empty() && !empty => {
-                let most = x.max(&axes).keep_dims(&axes);
-                return x - most;
+                let max = x.max(&axes).keep_dims(&axes);
+                return x - max;
             }
             _ => x.sum(&axes),
         };

@@ -21,7 +21,7 @@ impl<'g> Mixer<'g, '_> {
             }
         };
         let x = match x.shape()[..] {
-            // Few enough products for the interpreter.
+            // Few enough multiply-adds for the interpreter.
             [n, h, w, c] => x.slice(
                 &[0, 0, 0, 0],
                 &[n.min(3), h.min(9), w.min(9), c.min(9)],
@@ -57,17 +57,17 @@ impl<'g> Mixer<'g, '_> {
                     _ => 1,
                 };
                 let filters = groups * self.c.of(&[1, 2, 3]);
-                let spread = |k: usize, size: usize, wide: bool| match wide {
+                let dilation = |k: usize, size: usize, dilated: bool| match dilated {
                     true if (k - 1) * 2 < size => 2,
                     _ => 1,
                 };
-                let wide = self.c.rarely(3);
+                let dilated = self.c.rarely(3);
                 let window = Convolution {
                     strides,
                     pads,
                     dilations: [
-                        spread(ksize[0], height, wide),
-                        spread(ksize[1], width, wide),
+                        dilation(ksize[0], height, dilated),
+                        dilation(ksize[1], width, dilated),
                     ],
                     groups,
                 };

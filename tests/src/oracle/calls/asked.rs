@@ -35,7 +35,7 @@ pub(super) enum Kind {
     /// A word, which the language has in lower case.
     Word,
     /// Any text.
-    Text,
+    String,
     /// Something that only concerns TensorFlow.
     Ignored,
 }
@@ -112,7 +112,7 @@ impl Asked<'_> {
             Kind::Number => literal(json),
             Kind::Truth => truth(json).map(|b| b.to_string()),
             Kind::Word => word(json).map(|w| format!("\"{}\"", w.to_lowercase())),
-            Kind::Text => word(json).map(|w| format!("{w:?}")),
+            Kind::String => word(json).map(|w| format!("{w:?}")),
             Kind::Ignored => return Ok(None),
         };
         text.map(Some).map_err(|wrong| format!("`{name}`: {wrong}"))

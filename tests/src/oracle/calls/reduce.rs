@@ -56,7 +56,7 @@ fn matmul(asked: &Asked<'_>) -> Result<String, String> {
 }
 
 fn einsum(asked: &Asked<'_>) -> Result<String, String> {
-    let equation = asked.argument("equation", Kind::Text)?;
+    let equation = asked.argument("equation", Kind::String)?;
     let equation = equation.ok_or("`equation` is not given")?;
     let inputs = format!("[{}]", asked.all().join(", "));
     Ok(applied("einsum", [equation, inputs], []))

@@ -1,10 +1,10 @@
-//! Pieces of the evaluation of primitives that move elements.
+//! Reference evaluation of gathers and scatters: dispatch on element type, and index checks.
 
 use ndarray::{ArcArray, IxDyn};
 
 use crate::interp::EvalError;
 
-/// Does the same to two arrays of the same elements, whichever: `both!((x, y), (a, b) => a.len() + b.len())`.
+/// Evaluates an expression for two arrays of one element type, whichever it is: `both!((x, y), (a, b) => a.len() + b.len())`.
 macro_rules! both {
     (($x:expr, $y:expr), ($a:ident, $b:ident) => $body:expr) => {
         match ($x, $y) {
@@ -17,16 +17,16 @@ macro_rules! both {
 }
 pub(in crate::ops) use both;
 
-/// Positions as numbers of rows, of which there are `length`.
-pub(in crate::ops) fn row_numbers(
+/// Row indices, checked to be below `length`.
+pub(in crate::ops) fn row_indices(
     indices: &ArcArray<i64, IxDyn>,
     length: usize,
 ) -> Result<Vec<usize>, EvalError> {
-    let place = |index: &i64| match usize::try_from(*index) {
-        Ok(place) if place < length => Ok(place),
+    let checked = |index: &i64| match usize::try_from(*index) {
+        Ok(row) if row < length => Ok(row),
         _ => Err(EvalError(format!(
             "index {index} is out of range 0..{length}"
         ))),
     };
-    indices.iter().map(place).collect()
+    indices.iter().map(checked).collect()
 }

@@ -1,17 +1,17 @@
-//! Axes: which dimension a number names.
+//! Axis normalisation: negative axes count from the end.
 
 use crate::ops::op::{Call, RuleError, RuleErrorKind};
 use crate::ops::rules::checks::dimensions;
 
-/// The place of `axis` in a shape of `rank` dimensions; negative axes count from the end.
+/// The index of `axis` in a shape of `rank` dimensions; negative axes count from the end.
 pub(in crate::ops) fn axis(
     param: &'static str,
     axis: i64,
     rank: usize,
 ) -> Result<usize, RuleError> {
-    let place = if axis < 0 { axis + rank as i64 } else { axis };
-    if (0..rank as i64).contains(&place) {
-        return Ok(place as usize);
+    let index = if axis < 0 { axis + rank as i64 } else { axis };
+    if (0..rank as i64).contains(&index) {
+        return Ok(index as usize);
     }
     let error = RuleError::new(
         RuleErrorKind::AxisOutOfRange,
@@ -31,16 +31,16 @@ pub(in crate::ops) fn axis(
     })
 }
 
-/// The place at which a new dimension goes in a shape of `rank` dimensions; -1 is after the last.
-pub(in crate::ops) fn place(
+/// The index at which a new dimension is inserted in a shape of `rank` dimensions; -1 is after the last.
+pub(in crate::ops) fn insertion_axis(
     param: &'static str,
     axis: i64,
     rank: usize,
 ) -> Result<usize, RuleError> {
-    let places = rank as i64 + 1;
-    let place = if axis < 0 { axis + places } else { axis };
-    if (0..places).contains(&place) {
-        return Ok(place as usize);
+    let slots = rank as i64 + 1;
+    let index = if axis < 0 { axis + slots } else { axis };
+    if (0..slots).contains(&index) {
+        return Ok(index as usize);
     }
     Err(RuleError::new(
         RuleErrorKind::AxisOutOfRange,
@@ -50,31 +50,31 @@ pub(in crate::ops) fn place(
         ),
     )
     .at(param)
-    .help(format!("use an axis from {} to {rank}", -places)))
+    .help(format!("use an axis from {} to {rank}", -slots)))
 }
 
-/// The places of a list of axes, in the order of the list, each once.
+/// The indices of a list of axes, in the order of the list, without duplicates.
 pub(in crate::ops) fn axes(
     param: &'static str,
     list: &[i64],
     rank: usize,
 ) -> Result<Vec<usize>, RuleError> {
-    let mut places = Vec::with_capacity(list.len().min(rank));
+    let mut indices = Vec::with_capacity(list.len().min(rank));
     for a in list {
-        let place = axis(param, *a, rank)?;
-        if places.contains(&place) {
+        let index = axis(param, *a, rank)?;
+        if indices.contains(&index) {
             return Err(RuleError::new(
                 RuleErrorKind::BadValue,
                 format!("axis {a} is named twice"),
             )
             .at(param));
         }
-        places.push(place);
+        indices.push(index);
     }
-    Ok(places)
+    Ok(indices)
 }
 
-/// The places of the axes that an optional parameter names, which are all where it is left out.
+/// The indices of the axes that an optional parameter names; all axes where it is left out.
 pub(in crate::ops) fn all_axes(
     call: &Call<'_>,
     param: &'static str,

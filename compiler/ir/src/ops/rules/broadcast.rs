@@ -1,4 +1,4 @@
-//! Shapes broadcast against each other.
+//! Broadcasting (NumPy rules): type inference of elementwise operations on two tensors.
 
 use crate::ops::op::{Call, RuleError, RuleErrorKind};
 use crate::types::{DType, Dim, Shape, TensorType};
@@ -10,7 +10,7 @@ pub(in crate::ops) fn broadcast_xy(call: &Call<'_>) -> Result<Vec<TensorType>, R
     Ok(vec![TensorType::new(x.dtype, shape)])
 }
 
-/// The result is the truth of something about `x` and `y`, broadcast against each other.
+/// The result is boolean: a predicate of `x` and `y`, broadcast against each other.
 pub(in crate::ops) fn broadcast_xy_bool(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
     let shape = broadcast(&call.tensor("x").shape, &call.tensor("y").shape)?;
     Ok(vec![TensorType::new(DType::Bool, shape)])

@@ -1,4 +1,4 @@
-//! Checks of ranks, dimensions and sizes, with their messages.
+//! Validation of ranks, dimensions and sizes, with the error messages.
 
 use std::fmt::Display;
 
@@ -6,8 +6,8 @@ use crate::ops::op::{Call, RuleError, RuleErrorKind};
 use crate::size::Size;
 use crate::types::{Dim, Shape, TensorType};
 
-/// Into how many tensors one may be taken apart: more is a mistake, and would only fill the memory.
-pub(in crate::ops) const MAX_PARTS: i64 = 1 << 16;
+/// The maximum number of tensors one operation may produce: more is a mistake, and would only exhaust memory.
+pub(in crate::ops) const MAX_OUTPUT_TENSORS: i64 = 1 << 16;
 
 /// `2 dimensions`, `1 dimension`, `no dimensions`.
 pub(in crate::ops) fn dimensions(rank: usize) -> String {
@@ -32,7 +32,7 @@ pub(in crate::ops) fn exact_rank(
 }
 
 /// The parameter must have at least `rank` dimensions.
-pub(in crate::ops) fn least_rank(
+pub(in crate::ops) fn min_rank(
     call: &Call<'_>,
     param: &'static str,
     rank: usize,
@@ -41,8 +41,8 @@ pub(in crate::ops) fn least_rank(
     if found >= rank {
         return Ok(());
     }
-    let wanted = format!("at least {}", dimensions(rank));
-    Err(wrong_rank(param, &wanted, found))
+    let expected = format!("at least {}", dimensions(rank));
+    Err(wrong_rank(param, &expected, found))
 }
 
 /// The dimensions of a parameter that must have just `N`.
@@ -55,30 +55,30 @@ pub(in crate::ops) fn dims<'a, const N: usize>(
     found.shape.0.as_slice().try_into().map_err(wrong)
 }
 
-fn wrong_rank(param: &'static str, wanted: &str, found: usize) -> RuleError {
+fn wrong_rank(param: &'static str, expected: &str, found: usize) -> RuleError {
     RuleError::new(
         RuleErrorKind::RankMismatch,
         format!(
-            "`{param}` must have {wanted}, but has {}",
+            "`{param}` must have {expected}, but has {}",
             dimensions(found)
         ),
     )
     .at(param)
 }
 
-/// A list must have just `wanted` entries, `why` being what there is one for each of.
+/// A list must have just `expected` entries, `why` being what there is one for each of.
 pub(in crate::ops) fn length(
     param: &'static str,
     found: usize,
-    wanted: usize,
+    expected: usize,
     why: &str,
 ) -> Result<(), RuleError> {
-    if found == wanted {
+    if found == expected {
         return Ok(());
     }
     Err(RuleError::new(
         RuleErrorKind::BadValue,
-        format!("`{param}` needs {wanted} entries, one for each {why}, but has {found}"),
+        format!("`{param}` needs {expected} entries, one for each {why}, but has {found}"),
     )
     .at(param))
 }
@@ -142,16 +142,16 @@ pub(in crate::ops) fn exact_dim<'a>(
     }
 }
 
-/// A whole number that must be `least` or more where it is known.
+/// An integer that must be `min` or more where it is known.
 pub(in crate::ops) fn at_least(
     param: &'static str,
-    least: i64,
+    min: i64,
     size: &Size,
 ) -> Result<(), RuleError> {
     match size.value() {
-        Some(n) if n < least => Err(RuleError::new(
+        Some(n) if n < min => Err(RuleError::new(
             RuleErrorKind::BadValue,
-            format!("`{param}` must be {least} or more, but is {n}"),
+            format!("`{param}` must be {min} or more, but is {n}"),
         )
         .at(param)),
         _ => Ok(()),

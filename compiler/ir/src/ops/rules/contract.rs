@@ -1,4 +1,4 @@
-//! Products of labelled tensors, summed over labels: what `einsum` and `tensordot` become.
+//! Tensor contraction over labelled dimensions, as a batched matrix product: the lowering of `einsum` and `tensordot`.
 
 use crate::build::{Lowering, Value};
 use crate::ops::op::RuleError;
@@ -19,24 +19,24 @@ impl<'g, L: Copy + PartialEq> Labelled<'g, L> {
 
     /// Summed over all labels that are not kept.
     pub(in crate::ops) fn summed(&self, kept: impl Fn(&L) -> bool) -> Labelled<'g, L> {
-        let (kept, gone): (Vec<usize>, Vec<usize>) =
+        let (kept, summed): (Vec<usize>, Vec<usize>) =
             (0..self.labels.len()).partition(|i| kept(&self.labels[*i]));
         Labelled {
-            value: match gone.is_empty() {
+            value: match summed.is_empty() {
                 true => self.value,
-                false => self.value.sum(&gone),
+                false => self.value.sum(&summed),
             },
             labels: kept.iter().map(|i| self.labels[*i]).collect(),
         }
     }
 
-    /// With its dimensions in the order of the labels, which are all it has.
+    /// Transposed to the order of the labels, which are all it has.
     pub(in crate::ops) fn arranged(&self, labels: &[L]) -> Value<'g> {
-        let place = |label: &L| {
-            let place = self.labels.iter().position(|l| l == label);
-            place.expect("an arrangement has the labels of the tensor")
+        let axis = |label: &L| {
+            let axis = self.labels.iter().position(|l| l == label);
+            axis.expect("an arrangement has the labels of the tensor")
         };
-        let order: Vec<usize> = labels.iter().map(place).collect();
+        let order: Vec<usize> = labels.iter().map(axis).collect();
         self.value.transpose(&order)
     }
 
@@ -84,23 +84,23 @@ pub(in crate::ops) fn contract<'g, L: Copy + PartialEq>(
             false => vec![batches.iter().product()],
         };
         let matrix = |t: &Labelled<'g, L>, outer: &[L], outers: usize, inner_last: bool| {
-            // A product of matrices takes each of them in either order, so one of two needs no moving.
+            // A matrix product takes each operand transposed or not, so two of the layouts need no transpose.
             let other = match inner_last {
                 true => [&batch[..], &inner, outer].concat(),
                 false => [&batch[..], outer, &inner].concat(),
             };
-            let turned = t.labels == other;
-            let value = match (turned, inner_last) {
+            let transposed = t.labels == other;
+            let value = match (transposed, inner_last) {
                 (true, _) => t.value,
                 (false, true) => t.arranged(&[&batch[..], outer, &inner].concat()),
                 (false, false) => t.arranged(&[&batch[..], &inner, outer].concat()),
             };
-            let sizes = if turned == inner_last {
+            let sizes = if transposed == inner_last {
                 [inners, outers]
             } else {
                 [outers, inners]
             };
-            (value.reshape(&[&front[..], &sizes].concat()), turned)
+            (value.reshape(&[&front[..], &sizes].concat()), transposed)
         };
         let (x, transpose_x) = matrix(&a, &left, m, true);
         let (y, transpose_y) = matrix(&b, &right, n, false);
@@ -112,11 +112,11 @@ pub(in crate::ops) fn contract<'g, L: Copy + PartialEq>(
     })
 }
 
-/// A tensor with 0 in place of all that stands behind counts.
+/// A tensor with 0 in place of all elements past the counts.
 ///
-/// The gradient of one factor is a sum over the other's dimensions. So factors are zeroed, and the product too: what would
-/// flow back from behind a count is then 0.
-pub(in crate::ops) fn zeroed<'g>(
+/// The VJP of one factor is a sum over the other's dimensions. So factors are zeroed, and the product too: cotangents of
+/// elements past a count are then 0.
+pub(in crate::ops) fn zero_past_counts<'g>(
     l: &Lowering<'g, '_>,
     value: Value<'g>,
     ty: &TensorType,

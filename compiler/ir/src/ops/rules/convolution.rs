@@ -1,31 +1,31 @@
-//! What a convolution and its two gradients share: which dimensions go together, and which products are summed.
+//! Convolution geometry, shared by a convolution and its two VJPs: type inference and the direct (naive) loop nest.
 
 use crate::build::Convolution;
 use crate::graph::{Attr, PrimCall, Type};
 use crate::interp::{Array, Evaluation};
-use crate::ops::rules::places::{Along, Places, four};
 use crate::ops::rules::primitive::{arity, of_class};
 use crate::ops::rules::shapes;
+use crate::ops::rules::sliding_window::{SlidingWindow, WindowAxis, four};
 use crate::types::Class;
 
-/// A convolution of images with filters, every number of which is known.
+/// The static geometry of a convolution of NHWC images with HWIO filters.
 #[derive(Debug)]
-pub(in crate::ops) struct Products {
+pub(in crate::ops) struct ConvGeometry {
     x: [usize; 4],
     filters: [usize; 4],
     groups: usize,
-    places: Places,
+    window: SlidingWindow,
 }
 
-impl Products {
+impl ConvGeometry {
     /// The convolution of tensors of these shapes.
     pub(in crate::ops) fn new(
         x: &[usize],
         filters: &[usize],
-        window: &Convolution,
-    ) -> Result<Products, String> {
+        attrs: &Convolution,
+    ) -> Result<ConvGeometry, String> {
         let (x, filters) = (four("the input", x)?, four("the filters", filters)?);
-        let groups = window.groups;
+        let groups = attrs.groups;
         if groups == 0 {
             return Err("there must be a group of channels".to_owned());
         }
@@ -39,45 +39,45 @@ impl Products {
         if !c_out.is_multiple_of(groups) {
             return Err(format!("{c_out} filters are no {groups} groups"));
         }
-        let places = Places::new([0, 1].map(|i| Along {
+        let window = SlidingWindow::new([0, 1].map(|i| WindowAxis {
             input: x[1 + i],
             kernel: filters[i],
-            stride: window.strides[i],
-            pads: window.pads[i],
-            dilation: window.dilations[i],
+            stride: attrs.strides[i],
+            pads: attrs.pads[i],
+            dilation: attrs.dilations[i],
         }))?;
-        Ok(Products {
+        Ok(ConvGeometry {
             x,
             filters,
             groups,
-            places,
+            window,
         })
     }
 
-    /// The same as an evaluation has them; it has been checked.
-    pub(in crate::ops) fn of(e: &Evaluation<'_>, x: &[usize], filters: &[usize]) -> Products {
+    /// The geometry of an evaluation, whose shapes have been checked.
+    pub(in crate::ops) fn of(e: &Evaluation<'_>, x: &[usize], filters: &[usize]) -> ConvGeometry {
         Convolution::of(e.attrs)
-            .and_then(|window| Products::new(x, filters, &window))
+            .and_then(|attrs| ConvGeometry::new(x, filters, &attrs))
             .unwrap_or_else(|wrong| panic!("`{}` was not checked: {wrong}", e.prim.name))
     }
 
     /// The shape of the result.
     pub(in crate::ops) fn shape(&self) -> [usize; 4] {
-        let [h, w] = self.places.counts();
+        let [h, w] = self.window.output_sizes();
         [self.x[0], h, w, self.filters[3]]
     }
 
-    /// Visits each product that is summed: the place of its factors in the input and in the filters, and that of the sum
-    /// in the result.
-    pub(in crate::ops) fn each(&self, mut visit: impl FnMut(usize, usize, usize)) {
+    /// Visits each multiply-add: the offsets of its factors in the input and in the filters, and that of the sum in the
+    /// result.
+    pub(in crate::ops) fn each_product(&self, mut visit: impl FnMut(usize, usize, usize)) {
         let [batch, h, w, c] = self.x;
         let [_, _, c_in, c_out] = self.filters;
         let each = c_out / self.groups;
         for image in 0..batch {
-            for place in 0..self.places.len() {
-                for (element, tap) in self.places.under(place) {
+            for position in 0..self.window.len() {
+                for (element, tap) in self.window.taps(position) {
                     let x = (image * h * w + element) * c;
-                    let y = (image * self.places.len() + place) * c_out;
+                    let y = (image * self.window.len() + position) * c_out;
                     for group in 0..self.groups {
                         for i in 0..c_in {
                             let f = (tap * c_in + i) * c_out;
@@ -92,7 +92,7 @@ impl Products {
     }
 }
 
-/// The two operands of a convolution or a gradient of it, floats of one element type, and how the window moves.
+/// The two operands of a convolution or a VJP of it, floats of one element type, and the window's attributes.
 pub(in crate::ops) fn operands<'a>(
     call: &PrimCall<'a>,
 ) -> Result<([&'a Type; 2], Convolution), String> {
@@ -104,28 +104,28 @@ pub(in crate::ops) fn operands<'a>(
     Ok(([a, b], Convolution::of(call.attrs)?))
 }
 
-/// The result of a gradient, which has that shape, if the convolution makes what `dy` is like.
-pub(in crate::ops) fn gradient_of(
+/// Type inference of a VJP: a result of that shape, if `dy` has the shape of the convolution's result.
+pub(in crate::ops) fn infer_vjp(
     dy: &Type,
-    made: &Products,
+    geometry: &ConvGeometry,
     shape: &[usize],
 ) -> Result<Vec<Type>, String> {
-    if dy.shape != made.shape() {
+    if dy.shape != geometry.shape() {
         return Err(format!(
-            "the convolution makes {:?}, but what flows back is {:?}",
-            made.shape(),
+            "the convolution makes {:?}, but the cotangent is {:?}",
+            geometry.shape(),
             dy.shape
         ));
     }
-    shapes::made(dy.dtype, shape.to_vec())
+    shapes::one_result(dy.dtype, shape.to_vec())
 }
 
-/// The floats of an operand, row after row.
+/// The floats of an operand, in row-major order.
 pub(in crate::ops) fn flat(x: &Array) -> Vec<f64> {
     x.float().iter().copied().collect()
 }
 
-/// How the window of a convolution in a graph moves.
+/// The window attributes of a convolution in a graph.
 pub(in crate::ops) fn window(attrs: &[Attr]) -> Convolution {
     Convolution::of(attrs).expect("the rule has seen the attributes")
 }

@@ -1,11 +1,11 @@
-//! Rounding to few levels, as quantized inference will do it.
+//! Parameters of fake quantization (quantization-aware training).
 
 use crate::ops::op::{Call, Default, Kind, Param, RuleError, RuleErrorKind};
 
-/// How many bits tell the levels apart.
+/// The bit width of the quantized values.
 pub(in crate::ops) const NUM_BITS: Param = Param::with("num_bits", Kind::Int, Default::Int(8));
 
-/// Whether the lowest level is left out, which makes the levels symmetric around zero.
+/// Narrow range: whether the lowest quantized value is unused, which makes the range symmetric around zero.
 pub(in crate::ops) const NARROW_RANGE: Param =
     Param::with("narrow_range", Kind::Bool, Default::Bool(false));
 

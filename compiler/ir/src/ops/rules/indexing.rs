@@ -1,10 +1,10 @@
-//! Tensors of positions, as `gather_nd` and `scatter_nd` take them.
+//! Multi-dimensional indices, as `tf.gather_nd` and `tf.scatter_nd` take them: shape checks.
 
 use crate::ops::op::{RuleError, RuleErrorKind};
 use crate::ops::rules::checks::{dimensions, exact_dim, same_dim};
 use crate::types::{Dim, TensorType};
 
-/// How many dimensions of `rank` a position in `indices` fixes: the last dimension of `indices` says it.
+/// The index depth: the number of dimensions of `rank` that each index fixes, which is the last dimension of `indices`.
 pub(in crate::ops) fn index_depth(indices: &TensorType, rank: usize) -> Result<usize, RuleError> {
     let Some(last) = indices.shape.0.last() else {
         return Err(RuleError::new(
@@ -30,7 +30,7 @@ pub(in crate::ops) fn index_depth(indices: &TensorType, rank: usize) -> Result<u
     }
 }
 
-/// `updates` must hold for each position in `indices` one piece of a tensor of the dimensions `target`.
+/// `updates` must hold for each index in `indices` one slice of a tensor of the dimensions `target`.
 pub(in crate::ops) fn scattered(
     indices: &TensorType,
     updates: &TensorType,
@@ -38,13 +38,13 @@ pub(in crate::ops) fn scattered(
 ) -> Result<(), RuleError> {
     let depth = index_depth(indices, target.len())?;
     let batch = &indices.shape.0[..indices.rank() - 1];
-    let wanted = [batch, &target[depth..]].concat();
-    if updates.rank() != wanted.len() {
+    let expected = [batch, &target[depth..]].concat();
+    if updates.rank() != expected.len() {
         return Err(RuleError::new(
             RuleErrorKind::RankMismatch,
             format!(
                 "`updates` must have {}, but has {}",
-                dimensions(wanted.len()),
+                dimensions(expected.len()),
                 dimensions(updates.rank())
             ),
         )
@@ -53,7 +53,7 @@ pub(in crate::ops) fn scattered(
             "its shape is that of `indices` without the last dimension, then that of one piece",
         ));
     }
-    for (i, (p, q)) in wanted.iter().zip(&updates.shape.0).enumerate() {
+    for (i, (p, q)) in expected.iter().zip(&updates.shape.0).enumerate() {
         same_dim(
             format!("dimensions {i} of what is to be written and `updates`"),
             p,

@@ -1,4 +1,4 @@
-//! Pieces of the rules of primitives: what must hold of operands whose shapes are known.
+//! Type inference of primitives over static shapes: arity, element classes and elementwise results.
 
 use crate::graph::{Eval, PrimCall, Type};
 use crate::types::{Class, DType};
@@ -18,8 +18,8 @@ pub(in crate::ops) fn anything(call: &PrimCall<'_>) -> Result<Vec<Type>, String>
     alike(call, Class::Any).map(|ty| vec![ty])
 }
 
-/// Operands of truths of one shape: the result is like them.
-pub(in crate::ops) fn truths(call: &PrimCall<'_>) -> Result<Vec<Type>, String> {
+/// Boolean operands of one shape: the result is like them.
+pub(in crate::ops) fn bools(call: &PrimCall<'_>) -> Result<Vec<Type>, String> {
     let ty = alike(call, Class::Any)?;
     match ty.dtype {
         DType::Bool => Ok(vec![ty]),
@@ -27,26 +27,26 @@ pub(in crate::ops) fn truths(call: &PrimCall<'_>) -> Result<Vec<Type>, String> {
     }
 }
 
-/// Operands of floats of one type: the result is a truth for each place.
-pub(in crate::ops) fn float_tests(call: &PrimCall<'_>) -> Result<Vec<Type>, String> {
+/// Operands of floats of one type: the result is a boolean for each element.
+pub(in crate::ops) fn float_predicates(call: &PrimCall<'_>) -> Result<Vec<Type>, String> {
     alike(call, Class::Float).map(|ty| vec![ty.with_dtype(DType::Bool)])
 }
 
-/// Operands of one type: the result is a truth for each place.
-pub(in crate::ops) fn tests(call: &PrimCall<'_>) -> Result<Vec<Type>, String> {
+/// Operands of one type: the result is a boolean for each element.
+pub(in crate::ops) fn predicates(call: &PrimCall<'_>) -> Result<Vec<Type>, String> {
     alike(call, Class::Any).map(|ty| vec![ty.with_dtype(DType::Bool)])
 }
 
 /// The type that all operands have, whose elements are of the class.
 pub(in crate::ops) fn alike(call: &PrimCall<'_>, class: Class) -> Result<Type, String> {
-    let wanted = match call.prim.eval {
+    let expected = match call.prim.eval {
         Eval::Float1(_) | Eval::Number1(..) | Eval::Test1(_) => Some(1),
         Eval::Float2(_) | Eval::Number2(..) | Eval::Compare(..) | Eval::Bool2(_) => Some(2),
-        Eval::Whole(_) => None,
+        Eval::Tensors(_) => None,
     };
     let found = call.operands.len();
-    if let Some(wanted) = wanted.filter(|n| *n != found) {
-        return Err(format!("there must be {wanted} operands, not {found}"));
+    if let Some(expected) = expected.filter(|n| *n != found) {
+        return Err(format!("there must be {expected} operands, not {found}"));
     }
     let Some(first) = call.operands.first() else {
         return Err("an operand is missing".to_owned());
@@ -72,7 +72,7 @@ pub(in crate::ops) fn of_class(ty: &Type, class: Class) -> Result<(), String> {
     }
 }
 
-/// Just so many operands.
+/// Exactly N operands.
 pub(in crate::ops) fn arity<'a, const N: usize>(
     call: &PrimCall<'a>,
 ) -> Result<[&'a Type; N], String> {

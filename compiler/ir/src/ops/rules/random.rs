@@ -1,10 +1,10 @@
-//! Draws of random numbers: their shape and element type.
+//! Random sampling: type inference (shape and element type).
 
 use crate::ops::op::{Call, Elements, Kind, Param, RuleError, RuleErrorKind};
 use crate::ops::rules::checks::{exact_rank, exact_sizes, fits};
 use crate::types::{Class, DType, TensorType};
 
-/// What a draw around a mean takes.
+/// Parameters of normal sampling.
 pub(in crate::ops) const NORMAL: &[Param] = &[
     Param::required("shape", Kind::Ints),
     random_scalar("mean"),
@@ -17,7 +17,7 @@ pub(in crate::ops) const fn random_scalar(name: &'static str) -> Param {
     Param::optional(name, Kind::Tensor(Elements::Same("T", Class::Float)))
 }
 
-/// A draw around a mean.
+/// Type inference of normal sampling.
 pub(in crate::ops) fn normal(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
     random_shape(call, ["mean", "stddev"])
 }
@@ -28,10 +28,10 @@ pub(in crate::ops) fn random_shape(
     scalars: [&'static str; 2],
 ) -> Result<Vec<TensorType>, RuleError> {
     let mut dtype = call.dtype_opt("dtype");
-    if let Some(asked) = dtype.filter(|d| !d.is_float()) {
+    if let Some(requested) = dtype.filter(|d| !d.is_float()) {
         return Err(RuleError::new(
             RuleErrorKind::DtypeMismatch,
-            format!("random numbers are drawn as floats, not as {asked}"),
+            format!("random numbers are drawn as floats, not as {requested}"),
         )
         .at("dtype")
         .help("draw as f32 and `cast` the result"));
@@ -42,10 +42,10 @@ pub(in crate::ops) fn random_shape(
         };
         exact_rank(call, name, 0)?;
         match dtype {
-            Some(asked) if asked != scalar.dtype => {
+            Some(requested) if requested != scalar.dtype => {
                 return Err(RuleError::new(
                     RuleErrorKind::DtypeMismatch,
-                    format!("`dtype` is {asked}, but `{name}` is {}", scalar.dtype),
+                    format!("`dtype` is {requested}, but `{name}` is {}", scalar.dtype),
                 )
                 .at(name));
             }

@@ -1,4 +1,4 @@
-//! Reductions, scans and sorts: what works along axes.
+//! Reductions, scans and sorts along axes: parameters and type inference.
 
 use crate::ops::op::{Call, Default, Elements, Kind, Param, RuleError, RuleErrorKind};
 use crate::ops::rules::axes::{all_axes, axis};
@@ -6,24 +6,24 @@ use crate::ops::rules::checks::exact_dim;
 use crate::size::Size;
 use crate::types::{Class, DType, Dim, Shape, TensorType};
 
-/// What a reduction over numbers takes.
+/// Parameters of a reduction of numbers.
 pub(in crate::ops) const REDUCE_NUMBER: &[Param] =
     &[x(Elements::Same("T", Class::Number)), AXES, KEEPDIMS];
 
-/// What a reduction over floats takes.
+/// Parameters of a reduction of floats.
 pub(in crate::ops) const REDUCE_FLOAT: &[Param] =
     &[x(Elements::Same("T", Class::Float)), AXES, KEEPDIMS];
 
-/// What a reduction over truths takes.
+/// Parameters of a reduction of booleans.
 pub(in crate::ops) const REDUCE_BOOL: &[Param] = &[x(Elements::Only(DType::Bool)), AXES, KEEPDIMS];
 
-/// What a search along one axis takes.
+/// Parameters of argmax and argmin.
 pub(in crate::ops) const ARG_REDUCE: &[Param] = &[
     x(Elements::Same("T", Class::Number)),
     Param::with("axis", Kind::Int, Default::Int(0)),
 ];
 
-/// What a running total along one axis takes.
+/// Parameters of a cumulative scan along one axis.
 pub(in crate::ops) const SCAN: &[Param] = &[
     x(Elements::Same("T", Class::Number)),
     Param::with("axis", Kind::Int, Default::Int(0)),
@@ -31,7 +31,7 @@ pub(in crate::ops) const SCAN: &[Param] = &[
     Param::with("reverse", Kind::Bool, Default::Bool(false)),
 ];
 
-/// What a sort along one axis takes.
+/// Parameters of a sort along one axis.
 pub(in crate::ops) const SORT: &[Param] = &[
     x(Elements::Same("T", Class::Number)),
     Param::with("axis", Kind::Int, Default::Int(-1)),
@@ -57,35 +57,35 @@ pub(in crate::ops) fn reduce_input(call: &Call<'_>) -> Result<Vec<TensorType>, R
     Ok(vec![TensorType::new(x.dtype, shape)])
 }
 
-/// For each place along `axis` one position, so `x` without that axis.
+/// Type inference of argmax and argmin: an i64 index for each lane, so `x` without that axis.
 pub(in crate::ops) fn arg_reduce(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
     let x = call.tensor("x");
-    let place = axis("axis", call.int("axis")?, x.rank())?;
-    if x.shape.0[place].size == Size::fixed(0) {
+    let index = axis("axis", call.int("axis")?, x.rank())?;
+    if x.shape.0[index].size == Size::fixed(0) {
         return Err(RuleError::new(
             RuleErrorKind::ShapeMismatch,
-            format!("dimension {place} is empty, so no position in it can be found"),
+            format!("dimension {index} is empty, so no position in it can be found"),
         ));
     }
-    let shape = reduce(&x.shape, &[place], false);
+    let shape = reduce(&x.shape, &[index], false);
     Ok(vec![TensorType::new(DType::I64, shape)])
 }
 
-/// Like `x`; the far end of the axis must be known where the scan starts from there.
+/// Like `x`; a reverse scan needs an axis without a run-time count.
 pub(in crate::ops) fn scan(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
     let x = call.tensor("x");
-    let place = axis("axis", call.int("axis")?, x.rank())?;
+    let index = axis("axis", call.int("axis")?, x.rank())?;
     if call.bool("reverse") {
-        exact_dim("x", &x.shape.0[place])?;
+        exact_dim("x", &x.shape.0[index])?;
     }
     Ok(vec![x.clone()])
 }
 
-/// The shape of `x`, whose `axis` must not be counted: what is not in use would be sorted in.
+/// The shape of `x`, whose `axis` must not be counted: elements past the count would be sorted in.
 pub(in crate::ops) fn sort(call: &Call<'_>) -> Result<Shape, RuleError> {
     let x = call.tensor("x");
-    let place = axis("axis", call.int("axis")?, x.rank())?;
-    exact_dim("x", &x.shape.0[place])?;
+    let index = axis("axis", call.int("axis")?, x.rank())?;
+    exact_dim("x", &x.shape.0[index])?;
     Ok(x.shape.clone())
 }
 

@@ -1,16 +1,16 @@
-//! Reductions of rows that belong together.
+//! Segment reductions (`tf.math.segment_*`, `tf.math.unsorted_segment_*`): parameters and type inference.
 
 use crate::ops::op::{Call, Elements, Kind, Param, RuleError};
-use crate::ops::rules::checks::{at_least, exact_rank, fits, least_rank, prefix};
+use crate::ops::rules::checks::{at_least, exact_rank, fits, min_rank, prefix};
 use crate::types::{Class, Dim, TensorType};
 
-/// What a reduction of sorted segments of numbers takes.
+/// Parameters of a sorted segment reduction of numbers.
 pub(in crate::ops) const SEGMENT_NUMBER: &[Param] = &[data(Class::Number), IDS, OPTIONAL_SEGMENTS];
 
-/// What a reduction of sorted segments of floats takes.
+/// Parameters of a sorted segment reduction of floats.
 pub(in crate::ops) const SEGMENT_FLOAT: &[Param] = &[data(Class::Float), IDS, OPTIONAL_SEGMENTS];
 
-/// What a reduction of segments in any order takes.
+/// Parameters of an unsorted segment reduction.
 pub(in crate::ops) const UNSORTED_SEGMENT: &[Param] = &[
     data(Class::Number),
     IDS,
@@ -24,12 +24,12 @@ const fn data(class: Class) -> Param {
     Param::required("data", Kind::Tensor(Elements::Same("T", class)))
 }
 
-/// One row for each segment: as many as the ids tell, or `num_segments`.
+/// One row for each segment: one more than the last id, or `num_segments`.
 ///
-/// Without `num_segments` the room is that of the rows of `data`, so ids must be below their number.
+/// Without `num_segments` the capacity is the number of rows of `data`, so ids must be below it.
 pub(in crate::ops) fn segment(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
     exact_rank(call, "segment_ids", 1)?;
-    least_rank(call, "data", 1)?;
+    min_rank(call, "data", 1)?;
     let (data, ids) = (call.tensor("data"), call.tensor("segment_ids"));
     let rest = prefix(("segment_ids", ids), ("data", data))?;
     let rows = match call.size_opt("num_segments") {

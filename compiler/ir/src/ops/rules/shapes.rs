@@ -1,17 +1,18 @@
-//! Shapes in the rules of primitives: those that a tensor can have, and the axes that it has.
+//! Static shapes in the type inference of primitives: element counts, axes and their checks.
 
 use crate::graph::Type;
 use crate::size::MAX_ELEMENTS;
 use crate::types::DType;
 
-/// How many elements a shape holds, which must not be more than a tensor may have.
+/// The number of elements of a shape, which must not exceed [`MAX_ELEMENTS`].
 ///
-/// An empty dimension hides no others that are too large, so the answer holds for any part of the shape.
+/// A dimension of 0 hides no others that are too large, so the result holds for any part of the shape.
 pub(in crate::ops) fn elements(shape: &[usize]) -> Result<usize, String> {
-    let most = MAX_ELEMENTS as usize;
     let mut sizes = shape.iter().filter(|n| **n != 0);
     let product = sizes.try_fold(1_usize, |product, n| {
-        product.checked_mul(*n).filter(|product| *product <= most)
+        product
+            .checked_mul(*n)
+            .filter(|product| *product <= MAX_ELEMENTS as usize)
     });
     match product {
         Some(_) if shape.contains(&0) => Ok(0),
@@ -20,20 +21,20 @@ pub(in crate::ops) fn elements(shape: &[usize]) -> Result<usize, String> {
     }
 }
 
-/// One result of that type, if it can exist.
-pub(in crate::ops) fn made(dtype: DType, shape: Vec<usize>) -> Result<Vec<Type>, String> {
+/// One result of that type, if it is not too large.
+pub(in crate::ops) fn one_result(dtype: DType, shape: Vec<usize>) -> Result<Vec<Type>, String> {
     elements(&shape)?;
     Ok(vec![Type { dtype, shape }])
 }
 
 /// The size along an axis, which must exist.
-pub(in crate::ops) fn along(ty: &Type, axis: usize) -> Result<usize, String> {
+pub(in crate::ops) fn axis_size(ty: &Type, axis: usize) -> Result<usize, String> {
     let size = ty.shape.get(axis).copied();
     size.ok_or_else(|| format!("{ty} has no axis {axis}"))
 }
 
 /// There must be one entry for each dimension.
-pub(in crate::ops) fn one_each(name: &str, sizes: &[usize], ty: &Type) -> Result<(), String> {
+pub(in crate::ops) fn one_per_dim(name: &str, sizes: &[usize], ty: &Type) -> Result<(), String> {
     match sizes.len() == ty.rank() {
         true => Ok(()),
         false => Err(format!(
@@ -43,10 +44,10 @@ pub(in crate::ops) fn one_each(name: &str, sizes: &[usize], ty: &Type) -> Result
     }
 }
 
-/// Axes that all exist, each once.
-pub(in crate::ops) fn different(axes: &[usize], ty: &Type) -> Result<(), String> {
+/// Axes that all exist, without duplicates.
+pub(in crate::ops) fn distinct_axes(axes: &[usize], ty: &Type) -> Result<(), String> {
     for (i, axis) in axes.iter().enumerate() {
-        along(ty, *axis)?;
+        axis_size(ty, *axis)?;
         if axes[..i].contains(axis) {
             return Err(format!("axis {axis} is named twice"));
         }
@@ -54,7 +55,7 @@ pub(in crate::ops) fn different(axes: &[usize], ty: &Type) -> Result<(), String>
     Ok(())
 }
 
-/// The shape of rows that belong to positions: that of the positions, then that of one row of `x`.
+/// The shape of rows gathered at indices: that of the indices, then that of one row of `x`.
 pub(in crate::ops) fn rows_at(x: &Type, indices: &Type) -> Result<Vec<usize>, String> {
     if !indices.dtype.is_int() {
         return Err(format!(
@@ -62,6 +63,6 @@ pub(in crate::ops) fn rows_at(x: &Type, indices: &Type) -> Result<Vec<usize>, St
             indices.dtype
         ));
     }
-    along(x, 0)?;
+    axis_size(x, 0)?;
     Ok([&indices.shape, &x.shape[1..]].concat())
 }

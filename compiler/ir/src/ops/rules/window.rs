@@ -1,4 +1,5 @@
-//! Windows that move over height and width: convolutions and pools. The layout is batch, height, width, channels.
+//! Sliding windows of convolutions and pools over symbolic shapes: strides, dilations, SAME and VALID padding. The layout is
+//! NHWC (batch, height, width, channels).
 
 use crate::build::{Convolution, Pool};
 use crate::ops::op::{Call, Default, Elements, Kind, Param, RuleError, RuleErrorKind};
@@ -6,7 +7,7 @@ use crate::ops::rules::checks::{at_least, dims, exact_dim, fits, not_negative};
 use crate::size::Size;
 use crate::types::{Class, Dim, TensorType};
 
-/// What a pool over floats takes.
+/// Parameters of a pool over floats.
 pub(in crate::ops) const POOL_FLOAT: &[Param] = &[
     input(Class::Float),
     Param::required("ksize", Kind::Ints),
@@ -15,7 +16,7 @@ pub(in crate::ops) const POOL_FLOAT: &[Param] = &[
     Window::PADS,
 ];
 
-/// What a pool over numbers takes.
+/// Parameters of a pool over numbers.
 pub(in crate::ops) const POOL_NUMBER: &[Param] = &[
     input(Class::Number),
     Param::required("ksize", Kind::Ints),
@@ -28,18 +29,18 @@ const fn input(class: Class) -> Param {
     Param::required("input", Kind::Tensor(Elements::Same("T", class)))
 }
 
-/// One value for each place of the window.
+/// Type inference of a pool: one value for each window position.
 pub(in crate::ops) fn pool(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
     let [n, h, w, c] = dims(call, "input")?;
     let window = Window::of_pool(call)?;
-    let [h, w] = window.places(h, w)?;
+    let [h, w] = window.output_dims(h, w)?;
     fits(
         call.tensor("input")
             .with_dims(vec![n.clone(), h, w, c.clone()]),
     )
 }
 
-/// A window over height and width.
+/// A sliding window over height and width.
 #[derive(Debug)]
 pub(in crate::ops) struct Window<'a> {
     kernel: [Size; 2],
@@ -57,21 +58,21 @@ enum Padding<'a> {
 }
 
 impl<'a> Window<'a> {
-    /// How far the window moves, down and to the right.
+    /// The strides along height and width.
     pub(in crate::ops) const STRIDES: Param = Param::with("strides", Kind::Ints, Default::Int(1));
 
-    /// How far apart the elements under the window are.
+    /// The dilations along height and width.
     pub(in crate::ops) const DILATIONS: Param =
         Param::with("dilations", Kind::Ints, Default::Int(1));
 
-    /// What happens at the borders.
+    /// The padding scheme, `same` or `valid`.
     pub(in crate::ops) const PADDING: Param = Param::with(
         "padding",
         Kind::Word(&["same", "valid"]),
         Default::Word("valid"),
     );
 
-    /// Explicit padding, which replaces the word.
+    /// Explicit padding, which replaces the scheme.
     pub(in crate::ops) const PADS: Param = Param::optional("pads", Kind::Pairs);
 
     /// A window as `strides`, `padding` and `pads` of the call have it.
@@ -100,7 +101,7 @@ impl<'a> Window<'a> {
         })
     }
 
-    /// The window of a pool, which must be larger than the padding so that each place holds something.
+    /// The window of a pool, which must be larger than the padding so that no window position is empty.
     pub(in crate::ops) fn of_pool(call: &Call<'a>) -> Result<Window<'a>, RuleError> {
         let kernel = Window::pair(call, "ksize")?;
         let window = Window::new(call, kernel.map(Size::fixed), [1, 1])?;
@@ -119,7 +120,7 @@ impl<'a> Window<'a> {
         Ok(window)
     }
 
-    /// The same for an op that takes no `pads`.
+    /// The window of an op that takes no `pads` and no `dilations`.
     pub(in crate::ops) fn without_pads(
         call: &Call<'a>,
         kernel: [Size; 2],
@@ -150,12 +151,12 @@ impl<'a> Window<'a> {
         Ok(pair)
     }
 
-    /// How many places the window has in an input of that height and width.
-    pub(in crate::ops) fn places(&self, h: &Dim, w: &Dim) -> Result<[Dim; 2], RuleError> {
-        Ok([self.places_along(0, h)?, self.places_along(1, w)?])
+    /// The output height and width for an input of that height and width.
+    pub(in crate::ops) fn output_dims(&self, h: &Dim, w: &Dim) -> Result<[Dim; 2], RuleError> {
+        Ok([self.output_along(0, h)?, self.output_along(1, w)?])
     }
 
-    fn places_along(&self, i: usize, dim: &Dim) -> Result<Dim, RuleError> {
+    fn output_along(&self, i: usize, dim: &Dim) -> Result<Dim, RuleError> {
         let what = ["height", "width"][i];
         let size = exact_dim("input", dim)?;
         let kernel = &self.kernel[i];
@@ -168,34 +169,36 @@ impl<'a> Window<'a> {
         let stride = Size::fixed(self.strides[i]);
         let padded = match self.padding {
             Padding::Same => {
-                let places = size.ceil_div(&stride);
-                return Ok(Dim::exact(not_negative(&format!("the {what}"), places)?));
+                let output = size.ceil_div(&stride);
+                return Ok(Dim::exact(not_negative(&format!("the {what}"), output)?));
             }
             Padding::Valid => Some(size.clone()),
             Padding::Pads(pads) => size.add(&pads[i].0).and_then(|s| s.add(&pads[i].1)),
         };
         let padded = padded.ok_or_else(RuleError::overflow)?;
         let span = self.span(i).ok_or_else(RuleError::overflow)?;
-        let room = padded.sub(&span).ok_or_else(RuleError::overflow)?;
-        if room.value().is_some_and(|n| n < 0) {
+        let slack = padded.sub(&span).ok_or_else(RuleError::overflow)?;
+        if slack.value().is_some_and(|n| n < 0) {
             return Err(RuleError::new(
                 RuleErrorKind::NegativeSize,
                 format!("the window's {what} of {span} does not fit into the input's of {padded}"),
             )
             .help("use `padding: \"same\"` or a smaller window"));
         }
-        let places = room.floor_div(&stride).and_then(|n| n.add(&Size::fixed(1)));
-        Ok(Dim::exact(places.ok_or_else(RuleError::overflow)?))
+        let output = slack
+            .floor_div(&stride)
+            .and_then(|n| n.add(&Size::fixed(1)));
+        Ok(Dim::exact(output.ok_or_else(RuleError::overflow)?))
     }
 
-    /// How much the window covers, gaps included.
+    /// The extent of the dilated kernel: (kernel - 1) · dilation + 1.
     fn span(&self, i: usize) -> Option<Size> {
         let gaps = self.kernel[i].sub(&Size::fixed(1))?;
         gaps.mul(&Size::fixed(self.dilations[i]))?
             .add(&Size::fixed(1))
     }
 
-    /// Its numbers as those of a convolution of an input of known height and width.
+    /// The attributes of a convolution of an input of static height and width.
     pub(in crate::ops) fn convolution(
         &self,
         input: &[usize],
@@ -209,7 +212,7 @@ impl<'a> Window<'a> {
         })
     }
 
-    /// Its numbers as those of a pool of an input of known height and width.
+    /// The attributes of a pool of an input of static height and width.
     pub(in crate::ops) fn pool(&self, input: &[usize]) -> Result<Pool, RuleError> {
         let [h, w] = &self.kernel;
         Ok(Pool {
@@ -219,10 +222,9 @@ impl<'a> Window<'a> {
         })
     }
 
-    /// The padding before and behind an input [batch, height, width, channels].
+    /// The padding before and after an input [batch, height, width, channels].
     ///
-    /// Where it is "same", it is as TensorFlow has it: max((places - 1) · stride + span - input, 0) in all, the smaller half
-    /// before.
+    /// SAME padding is as TensorFlow has it: max((output - 1) · stride + span - input, 0) in total, the smaller half before.
     fn pads(&self, input: &[usize]) -> Result<[(usize, usize); 2], RuleError> {
         let strides = known(self.strides)?;
         let mut found = [(0, 0); 2];
@@ -238,8 +240,8 @@ impl<'a> Window<'a> {
                         continue;
                     };
                     let span = self.span(i).ok_or_else(RuleError::overflow)?;
-                    let behind = input[i + 1] - last * strides[i];
-                    let total = known_size("filters", &span)?.saturating_sub(behind);
+                    let remaining = input[i + 1] - last * strides[i];
+                    let total = known_size("filters", &span)?.saturating_sub(remaining);
                     (total / 2, total - total / 2)
                 }
             };
@@ -247,9 +249,9 @@ impl<'a> Window<'a> {
         Ok(found)
     }
 
-    /// The height and width of which the window makes `h` and `w`: what a transposed convolution gives when nothing
-    /// else is asked for. Of the several that fit, this is the one Keras takes.
-    pub(in crate::ops) fn inputs(&self, h: &Dim, w: &Dim) -> Result<[Dim; 2], RuleError> {
+    /// The output height and width of a transposed convolution without an explicit `output_shape`: those of which the
+    /// window makes `h` and `w`. Of the several that fit, this is the one Keras takes.
+    pub(in crate::ops) fn input_dims(&self, h: &Dim, w: &Dim) -> Result<[Dim; 2], RuleError> {
         Ok([self.input_along(0, h)?, self.input_along(1, w)?])
     }
 
@@ -291,10 +293,10 @@ fn known_size(param: &'static str, size: &Size) -> Result<usize, RuleError> {
     usize::try_from(value).map_err(|_| RuleError::overflow())
 }
 
-fn wrong_length(param: &'static str, wanted: &str, found: usize) -> RuleError {
+fn wrong_length(param: &'static str, expected: &str, found: usize) -> RuleError {
     RuleError::new(
         RuleErrorKind::BadValue,
-        format!("`{param}` must be {wanted} (height and width), but has {found}"),
+        format!("`{param}` must be {expected} (height and width), but has {found}"),
     )
     .at(param)
 }

@@ -1,11 +1,11 @@
-//! Gradients of gradients.
+//! Second derivatives (gradients of gradients) of array operations.
 
 use trainspec_ir::build::{Builder, Value};
 
 use crate::graphs::{Feed, f64s, gradient, i32s, shaped};
 
 /// For a linear map f: the gradient of Σ f(x)³ is fᵀ(3 f(x)²), and that of its inner product with v is fᵀ(6 f(x) f(v)).
-/// Both are compared with what is told by hand.
+/// Both are compared with values computed by hand.
 fn check(
     x: &[f64],
     map: for<'g> fn(Value<'g>, Value<'g>) -> Value<'g>,
@@ -15,15 +15,15 @@ fn check(
     let indices = feed.input(&b, i32s(&[3], &[2, 0, 2]));
     let x = feed.input(&b, f64s(&[x.len()], x));
     let y = map(x, indices);
-    let slope = gradient(&b, y * y * y, x);
-    assert_eq!(feed.f64s(&b, slope), once);
+    let grad = gradient(&b, y * y * y, x);
+    assert_eq!(feed.f64s(&b, grad), once);
     let v = b.constant(crate::graphs::counting(&x.shape()));
-    let second = gradient(&b, slope * v, x);
+    let second = gradient(&b, grad * v, x);
     assert_eq!(feed.f64s(&b, second), twice);
 }
 
 #[test]
-fn slices_and_margins_are_each_others_gradients() {
+fn slice_and_pad_are_each_others_gradients() {
     check(
         &[1.0, 2.0, 3.0, 4.0],
         |x, _| x.slice(&[1], &[2], &[2]),
@@ -37,7 +37,7 @@ fn slices_and_margins_are_each_others_gradients() {
 }
 
 #[test]
-fn taken_rows_may_be_differentiated_twice() {
+fn row_gathers_may_be_differentiated_twice() {
     check(
         &[1.0, 2.0, 3.0],
         |x, indices| x.take(indices),
@@ -46,14 +46,14 @@ fn taken_rows_may_be_differentiated_twice() {
 }
 
 #[test]
-fn scattered_rows_may_be_differentiated_twice() {
+fn row_scatters_may_be_differentiated_twice() {
     // f(x) is (x₁, 0, x₀ + x₂).
     check(
         &[1.0, 2.0, 3.0],
         |x, indices| x.builder().full(&shaped(&[3]), 0.0).scatter_add(indices, x),
         [&[48.0, 12.0, 48.0], &[96.0, 24.0, 96.0]],
     );
-    // f(x) is (x₁, 0, x₂), but x₀ is given what flows into its place too.
+    // f(x) is (x₁, 0, x₂), but x₀ gets the cotangent of the overwritten row too.
     check(
         &[1.0, 2.0, 3.0],
         |x, indices| x.builder().full(&shaped(&[3]), 0.0).scatter_set(indices, x),
@@ -62,7 +62,7 @@ fn scattered_rows_may_be_differentiated_twice() {
 }
 
 #[test]
-fn all_that_moves_elements_may_be_differentiated_twice() {
+fn layout_operations_may_be_differentiated_twice() {
     check(
         &[1.0, 2.0],
         |x, _| {

@@ -1,4 +1,4 @@
-//! Functions of single elements: every primitive there is, by the table.
+//! Elementwise operations: every primitive of the table.
 
 use trainspec_ir::DType;
 use trainspec_ir::build::Value;
@@ -7,14 +7,14 @@ use trainspec_ir::ops::PRIMS;
 
 use super::Mixer;
 
-/// The primitives of one element of floats, of two, of one number, …
-fn those(which: fn(&Eval) -> bool) -> Vec<&'static Prim> {
+/// The elementwise primitives whose evaluation is of some form.
+fn prims_where(which: fn(&Eval) -> bool) -> Vec<&'static Prim> {
     let all = PRIMS.iter().copied();
     all.filter(|p| which(&p.eval)).collect()
 }
 
-/// An argument for which a function has a value and a slope.
-fn within<'g>(prim: &Prim, x: Value<'g>) -> Value<'g> {
+/// An argument in the interior of a function's domain, where it is differentiable.
+fn in_domain<'g>(prim: &Prim, x: Value<'g>) -> Value<'g> {
     match prim.name {
         "acos" | "asin" | "atanh" | "erfinv" => x.sin() * 0.9,
         "acosh" => x.square() + 1.25,
@@ -30,10 +30,10 @@ impl<'g> Mixer<'g, '_> {
         let raw = self.c.rarely(8);
         match self.c.below(12) {
             0..=8 => {
-                let prims = those(|e| matches!(e, Eval::Float1(_)));
+                let prims = prims_where(|e| matches!(e, Eval::Float1(_)));
                 let prim = prims[self.c.below(prims.len())];
                 let x = self.floats();
-                let x = if raw { x } else { within(prim, x) };
+                let x = if raw { x } else { in_domain(prim, x) };
                 let attrs = match prim.attrs {
                     [] => Vec::new(),
                     [(_, AttrKind::Size)] => vec![Attr::Size(1 + self.c.below(2))],
@@ -43,13 +43,13 @@ impl<'g> Mixer<'g, '_> {
             }
             9 => (self.floats().square() + 0.5).polygamma(1 + self.c.below(2)),
             10 => {
-                let prims = those(|e| matches!(e, Eval::Test1(_)));
+                let prims = prims_where(|e| matches!(e, Eval::Test1(_)));
                 let prim = prims[self.c.below(prims.len())];
                 let x = self.floats();
                 self.b.prim(prim, &[x], Vec::new())[0]
             }
             _ => {
-                let prims = those(|e| matches!(e, Eval::Number1(..)));
+                let prims = prims_where(|e| matches!(e, Eval::Number1(..)));
                 let prim = prims[self.c.below(prims.len())];
                 let x = self.any();
                 let x = match x.dtype() {
@@ -69,7 +69,7 @@ impl<'g> Mixer<'g, '_> {
         let both = b.broadcast_all(&[x, y]);
         let (x, y) = (both[0], both[1]);
         if dtype == DType::Bool {
-            let prims = those(|e| matches!(e, Eval::Bool2(_)));
+            let prims = prims_where(|e| matches!(e, Eval::Bool2(_)));
             let prim = prims[self.c.below(prims.len())];
             return match self.c.below(4) {
                 0 => x.logical_not(),
@@ -82,13 +82,13 @@ impl<'g> Mixer<'g, '_> {
             1 => x * y,
             2 => x - y,
             3 | 4 => {
-                let prims = those(|e| matches!(e, Eval::Number2(..)));
+                let prims = prims_where(|e| matches!(e, Eval::Number2(..)));
                 let prim = prims[self.c.below(prims.len())];
-                let (x, y) = self.dividable(prim, x, y);
+                let (x, y) = self.domain_operands(prim, x, y);
                 b.prim(prim, &[x, y], Vec::new())[0]
             }
             5 | 6 if dtype.is_float() => {
-                let prims = those(|e| matches!(e, Eval::Float2(_)));
+                let prims = prims_where(|e| matches!(e, Eval::Float2(_)));
                 let prim = prims[self.c.below(prims.len())];
                 let y = if self.c.rarely(6) {
                     y
@@ -98,7 +98,7 @@ impl<'g> Mixer<'g, '_> {
                 b.prim(prim, &[x, y], Vec::new())[0]
             }
             7 => {
-                let prims = those(|e| matches!(e, Eval::Compare(..)));
+                let prims = prims_where(|e| matches!(e, Eval::Compare(..)));
                 let prim = prims[self.c.below(prims.len())];
                 b.prim(prim, &[x, y], Vec::new())[0]
             }
@@ -110,8 +110,13 @@ impl<'g> Mixer<'g, '_> {
         }
     }
 
-    /// Operands that an operation on numbers has an answer for, most of the time.
-    fn dividable(&mut self, prim: &Prim, x: Value<'g>, y: Value<'g>) -> (Value<'g>, Value<'g>) {
+    /// Operands in the domain of an operation on numbers, most of the time.
+    fn domain_operands(
+        &mut self,
+        prim: &Prim,
+        x: Value<'g>,
+        y: Value<'g>,
+    ) -> (Value<'g>, Value<'g>) {
         let divides = ["floordiv", "floormod", "truncatediv", "truncatemod"];
         match prim.name {
             "pow" if x.dtype().is_float() => (x.tanh().square() + 0.5, y.tanh()),
@@ -128,7 +133,7 @@ impl<'g> Mixer<'g, '_> {
         }
     }
 
-    /// Other element types, and choices between values.
+    /// Casts, selects and random numbers.
     pub(super) fn mixed_types(&mut self) -> Value<'g> {
         let x = self.any();
         match self.c.below(6) {

@@ -1,4 +1,4 @@
-//! Loops over the leading dimension.
+//! Scans (loops over the leading dimension), with recurrent cells.
 
 use trainspec_ir::build::{Loop, Value};
 use trainspec_ir::graph::Type;
@@ -6,13 +6,13 @@ use trainspec_ir::graph::Type;
 use super::Mixer;
 
 impl<'g> Mixer<'g, '_> {
-    pub(super) fn rounds(&mut self) -> Value<'g> {
+    pub(super) fn scan(&mut self) -> Value<'g> {
         let x = self.floats();
         let shape = x.shape();
         if shape.is_empty() {
             return x.sin();
         }
-        // Loops are long enough when they have a few rounds.
+        // A few iterations suffice.
         let length = shape[0].min(9);
         let x = x.narrow(0, 0, length);
         let float = x.dtype();
@@ -27,7 +27,7 @@ impl<'g> Mixer<'g, '_> {
             }
             1 => (Vec::new(), Type::new(float, &inner)),
             _ => {
-                // A cell: each row of an element with the state of its row.
+                // A recurrent cell: each row of an element with the state of its row.
                 let features: usize = inner.last().copied().unwrap_or(1);
                 let w = self.source(float, &[features, width]);
                 let u = self.source(float, &[width, width]);
@@ -39,19 +39,19 @@ impl<'g> Mixer<'g, '_> {
             0 => vec![self.b.full(&start, 0.125)],
             _ => vec![self.source(float, &start.shape)],
         };
-        let walk = Loop {
+        let scan = Loop {
             length,
             reverse,
             captures,
             starts,
             over: vec![x],
         };
-        let (last, all) = self.b.scan(walk, |round| {
-            let (h, x) = (round.carries[0], round.elements[0]);
+        let (last, all) = self.b.scan(scan, |iteration| {
+            let (h, x) = (iteration.carries[0], iteration.elements[0]);
             match kind {
                 0 => {
-                    let at = round.position.cast(float) * 0.125;
-                    let next = (h * round.captures[0] + x * (h + at).cos()).tanh();
+                    let at = iteration.position.cast(float) * 0.125;
+                    let next = (h * iteration.captures[0] + x * (h + at).cos()).tanh();
                     (vec![next], vec![next * x, next.sum(&next.axes())])
                 }
                 1 => {
@@ -64,9 +64,9 @@ impl<'g> Mixer<'g, '_> {
                     let x = x.reshape(&[rows, if rows == 0 { 0 } else { features }]);
                     let x = match rows {
                         0 => h,
-                        _ => x.matmul(round.captures[0]),
+                        _ => x.matmul(iteration.captures[0]),
                     };
-                    let next = (x + h.matmul(round.captures[1])).tanh();
+                    let next = (x + h.matmul(iteration.captures[1])).tanh();
                     (vec![next], vec![next, next.mean(&[1])])
                 }
             }

@@ -1,10 +1,10 @@
-//! Sorting and picking.
+//! sort, argsort and top_k.
 
 use trainspec_ir::build::{Builder, Value};
 use trainspec_ir::{DType, Tensor};
 
+use crate::gradcheck;
 use crate::graphs::{Feed, call, calls, f64s, int, weighted_gradient, word};
-use crate::slopes;
 
 const NAN: f64 = f64::NAN;
 const INF: f64 = f64::INFINITY;
@@ -19,7 +19,7 @@ fn ordered<'g>(op: &str, x: Value<'g>, axis: i64, direction: &str) -> Value<'g> 
 }
 
 #[test]
-fn equals_stay_in_their_order_and_nan_comes_last() {
+fn sorting_is_stable_and_nan_comes_last() {
     let (b, feed) = (Builder::new("t"), Feed::default());
     let x = feed.input(&b, f64s(&[7], &[2.0, NAN, -INF, 2.0, 0.0, NAN, -0.0]));
     let up = ordered("argsort", x, -1, "ascending");
@@ -38,16 +38,16 @@ fn equals_stay_in_their_order_and_nan_comes_last() {
 }
 
 #[test]
-fn lines_are_sorted_along_any_axis() {
+fn lanes_are_sorted_along_any_axis() {
     let (b, feed) = (Builder::new("t"), Feed::default());
     let x = feed.input(&b, f64s(&[2, 3], &[3.0, 1.0, 2.0, 0.0, 5.0, 1.0]));
     let rows = ordered("sort", x, 1, "ascending");
     assert_eq!(feed.f64s(&b, rows), [1.0, 2.0, 3.0, 0.0, 1.0, 5.0]);
     let columns = ordered("sort", x, 0, "ascending");
     assert_eq!(feed.f64s(&b, columns), [0.0, 1.0, 1.0, 3.0, 5.0, 2.0]);
-    let slope = weighted_gradient(&b, columns, x);
-    assert_eq!(feed.f64s(&b, slope), [4.0, 2.0, 6.0, 1.0, 5.0, 3.0]);
-    slopes::check(&f64s(&[2, 2], &[3.0, 1.0, 2.0, 4.0]), |x| {
+    let grad = weighted_gradient(&b, columns, x);
+    assert_eq!(feed.f64s(&b, grad), [4.0, 2.0, 6.0, 1.0, 5.0, 3.0]);
+    gradcheck::check(&f64s(&[2, 2], &[3.0, 1.0, 2.0, 4.0]), |x| {
         ordered("sort", x.square(), 0, "descending")
     });
     for shape in [[0, 3], [3, 0]] {
@@ -60,7 +60,7 @@ fn lines_are_sorted_along_any_axis() {
 }
 
 #[test]
-fn the_greatest_come_first() {
+fn top_k_is_in_descending_order() {
     let (b, feed) = (Builder::new("t"), Feed::default());
     let x = feed.input(&b, f64s(&[2, 4], &[1.0, 3.0, 3.0, 2.0, NAN, 1.0, 5.0, 4.0]));
     let top = |k: i64| calls(&b, "top_k", &[("input", x.into()), ("k", int(k))]);
@@ -70,9 +70,9 @@ fn the_greatest_come_first() {
     assert_eq!(feed.f64s(&b, values), [3.0, 3.0, 5.0, 4.0]);
     assert_eq!(feed.f64s(&b, positions), [1.0, 2.0, 2.0, 3.0]);
     assert_eq!(positions.dtype(), DType::I32);
-    let slope = weighted_gradient(&b, values, x);
+    let grad = weighted_gradient(&b, values, x);
     assert_eq!(
-        feed.f64s(&b, slope),
+        feed.f64s(&b, grad),
         [0.0, 1.0, 2.0, 0.0, 0.0, 0.0, 3.0, 4.0]
     );
     assert_eq!(top(0)[0].shape(), [2, 0]);

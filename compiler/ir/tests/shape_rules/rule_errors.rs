@@ -1,17 +1,17 @@
-//! What is refused, and how it is said.
+//! Type errors of operations and their messages.
 
 use trainspec_ir::ops::RuleErrorKind;
 
 use crate::calls::{infer, shown};
 
 #[track_caller]
-fn refuses(op: &str, args: &[&str], fault: RuleErrorKind, message: &str) {
+fn refuses(op: &str, args: &[&str], kind: RuleErrorKind, message: &str) {
     let error = infer(op, args).expect_err("it should be refused");
-    assert_eq!((error.kind, error.message.as_str()), (fault, message));
+    assert_eq!((error.kind, error.message.as_str()), (kind, message));
 }
 
 #[test]
-fn axes_outside_are_refused() {
+fn axes_out_of_range_are_refused() {
     let message = "axis 2 does not exist: the tensor has 2 dimensions";
     refuses(
         "argmax",
@@ -162,7 +162,7 @@ fn windows_that_do_not_fit_are_refused() {
 }
 
 #[test]
-fn positions_outside_are_refused() {
+fn indices_out_of_range_are_refused() {
     let message = "position 4 does not exist: dimension 1 has 4";
     let args = [
         "input=f32[3,4]",
@@ -177,7 +177,7 @@ fn positions_outside_are_refused() {
         RuleErrorKind::IndexOutOfRange,
         message,
     );
-    let message = "dimension 0 has 3, but 2 from 2 on are asked for";
+    let message = "dimension 0 has 3, but 2 from 2 on are requested";
     refuses(
         "slice",
         &["input=f32[3]", "begin=2", "size=2"],
@@ -201,7 +201,7 @@ fn positions_outside_are_refused() {
 }
 
 #[test]
-fn ranges_of_slices_outside_are_cut_off_as_in_python() {
+fn slice_bounds_out_of_range_are_clamped_as_in_python() {
     let args = ["input=f32[4]", "begin=-9", "end=9"];
     assert_eq!(shown("strided_slice", &args), "f32[4]");
     let args = ["input=f32[4]", "begin=9", "end=-9", "strides=-3"];
@@ -282,7 +282,7 @@ fn negative_sizes_are_refused() {
 }
 
 #[test]
-fn tensors_are_not_taken_into_too_many_pieces() {
+fn tensors_are_not_split_into_too_many_pieces() {
     let message = "70000 tensors would come out, more than 65536";
     refuses(
         "unstack",
@@ -299,7 +299,7 @@ fn tensors_are_not_taken_into_too_many_pieces() {
 }
 
 #[test]
-fn equations_must_make_sense() {
+fn einsum_equations_are_validated() {
     let x = "inputs=f32[2,2]";
     for (equation, message) in [
         ("ii->i", "the label `i` is there twice in `ii`"),
@@ -320,7 +320,7 @@ fn equations_must_make_sense() {
 }
 
 #[test]
-fn mirrors_need_enough_to_mirror() {
+fn mirror_padding_needs_enough_elements() {
     let message = "dimension 0 has 3, too few to mirror 3 of them";
     let args = ["tensor=f32[3]", "paddings=3:0", "mode=reflect"];
     refuses("pad", &args, RuleErrorKind::BadValue, message);

@@ -1,14 +1,14 @@
-//! Gradients against differences.
+//! Gradient check: first and second derivatives against central differences.
 
 use trainspec_ir::Tensor;
 use trainspec_ir::build::{Builder, Value};
 
 use crate::graphs::{Feed, counting, gradient};
 
-/// Compares the gradient of Σ w f(x), w being 1, 2, 3, …, with differences, and then the gradient of Σ w · gradient.
+/// Compares the gradient of Σ w f(x), w being 1, 2, 3, …, with central differences, and then the gradient of Σ w · gradient.
 pub(crate) fn check(x: &Tensor, f: impl for<'g> Fn(Value<'g>) -> Value<'g>) {
     for twice in [false, true] {
-        let slope = |point: &[f64], differentiate: bool| {
+        let evaluate = |point: &[f64], differentiate: bool| {
             let (b, feed) = (Builder::new("t"), Feed::default());
             let x = feed.input(&b, Tensor::new(x.shape(), point.to_vec()));
             let weighted = |y: Value<'_>| b.constant(counting(&y.shape())).id();
@@ -25,11 +25,11 @@ pub(crate) fn check(x: &Tensor, f: impl for<'g> Fn(Value<'g>) -> Value<'g>) {
             }
         };
         let point = x.to_f64s();
-        for (i, found) in slope(&point, true).iter().enumerate() {
+        for (i, found) in evaluate(&point, true).iter().enumerate() {
             let step = |by: f64| {
                 let mut moved = point.clone();
                 moved[i] += by;
-                slope(&moved, false)[0]
+                evaluate(&moved, false)[0]
             };
             let expected = (step(1e-4) - step(-1e-4)) / 2e-4;
             let near = (found - expected).abs() <= 1e-5 * (1.0 + expected.abs());

@@ -1,4 +1,4 @@
-//! Rows at positions, and orders.
+//! Gathers, scatters, segment reductions and sorts.
 
 use trainspec_ir::DType;
 use trainspec_ir::build::Value;
@@ -7,19 +7,19 @@ use trainspec_ir::graph::Type;
 use super::Mixer;
 
 impl<'g> Mixer<'g, '_> {
-    /// Positions below `rows`, in any shape.
+    /// Row indices below `rows`, in any shape.
     fn positions(&mut self, rows: usize, shape: &[usize]) -> Value<'g> {
         let dtype = self.c.of(&[DType::I64, DType::I32]);
         let ids = self.source(dtype, shape);
         ids.floormod(ids.like(rows as f64))
     }
 
-    pub(super) fn rows(&mut self) -> Value<'g> {
+    pub(super) fn gather_scatter(&mut self) -> Value<'g> {
         let x = match self.c.below(3) {
             0 => self.any(),
             1 => self.floats(),
             _ => {
-                // A table whose rows are trained.
+                // A trained embedding table.
                 let n = self.c.of(&[7, 31, 100]);
                 let width = self.c.of(&[3, 8, 1]);
                 self.param(&Type::new(self.float, &[n, width]))
@@ -54,24 +54,24 @@ impl<'g> Mixer<'g, '_> {
             }
             4 => {
                 let ids = self.positions(3, &[rows]).cast(DType::I64);
-                let most = x.segment_max(ids, 3);
-                // Where there is nothing it is so large that sums end differently in more digits.
-                most.maximum(most.like(-9.0))
+                let max = x.segment_max(ids, 3);
+                // An empty segment is so large in magnitude that sums with it lose all digits.
+                max.maximum(max.like(-9.0))
             }
             5 => {
                 let ids = self.positions(4, &[rows]).cast(DType::I64);
-                let least = x.segment_min(ids, 4);
-                least.minimum(least.like(9.0))
+                let min = x.segment_min(ids, 4);
+                min.minimum(min.like(9.0))
             }
             6 => {
-                // What a sparse update does.
+                // A sparse update: deduplicated IndexedSlices.
                 let at = self.positions(rows, &[picks]);
                 let x = x.cast(self.float);
                 let b = x.builder();
                 let count = b.int(DType::I64, self.c.below(picks + 2) as i64);
-                let [places, sums, count] = x.take(at).sum_rows(at, count, rows);
-                let new = x.take(places) * 0.5 - sums;
-                x.put_rows(places, new, count)
+                let [indices, sums, count] = x.take(at).sum_rows(at, count, rows);
+                let new = x.take(indices) * 0.5 - sums;
+                x.put_rows(indices, new, count)
             }
             7 => {
                 let ids = self.positions(3, &[rows]).cast(DType::I64);
@@ -79,7 +79,7 @@ impl<'g> Mixer<'g, '_> {
                 x.segment_prod(ids, 3)
             }
             _ => {
-                // A position out of range now and then, which both must refuse.
+                // An index out of range now and then, which all runs must report.
                 let at = self.source(DType::I64, &[1]);
                 let low = if self.c.rarely(4) { 0 } else { -1_000_000_000 };
                 let at = at
@@ -113,17 +113,17 @@ impl<'g> Mixer<'g, '_> {
                 x.cumsum(axis, exclusive, reverse)
             }
             5 => {
-                let [values, places, count] = flat.unique();
+                let [values, indices, count] = flat.unique();
                 match self.c.below(3) {
                     0 => values,
-                    1 => places,
+                    1 => indices,
                     _ => count,
                 }
             }
             _ => {
-                let [places, count] = flat.greater(flat.like(0.0)).compact();
+                let [indices, count] = flat.greater(flat.like(0.0)).compact();
                 match self.c.below(2) {
-                    0 => flat.take(places),
+                    0 => flat.take(indices),
                     _ => count,
                 }
             }

@@ -1,4 +1,4 @@
-//! Positions out of range end the run, and say so.
+//! Run-time errors of indices out of range.
 
 use trainspec_ir::Tensor;
 use trainspec_ir::build::Builder;
@@ -6,7 +6,7 @@ use trainspec_ir::build::Builder;
 use crate::graphs::{Feed, call, calls, counting, i32s, int, ints};
 
 #[test]
-fn reading_outside_is_a_fault() {
+fn reading_out_of_range_is_an_error() {
     for (index, shown) in [(5, "5"), (-1, "-1")] {
         let (b, feed) = (Builder::new("t"), Feed::default());
         let x = feed.input(&b, counting(&[5, 5]));
@@ -16,8 +16,8 @@ fn reading_outside_is_a_fault() {
             "gather",
             &[("params", x.into()), ("indices", indices.into())],
         );
-        let fault = format!("index {shown} is out of range 0..5");
-        assert_eq!(feed.fault(&b, plain), fault);
+        let error = format!("index {shown} is out of range 0..5");
+        assert_eq!(feed.error(&b, plain), error);
         let batched = call(
             &b,
             "gather",
@@ -27,11 +27,11 @@ fn reading_outside_is_a_fault() {
                 ("batch_dims", int(1)),
             ],
         );
-        let fault = format!("`indices`: {shown} is not in 0..5");
-        assert_eq!(feed.fault(&b, batched), fault);
+        let error = format!("`indices`: {shown} is not in 0..5");
+        assert_eq!(feed.error(&b, batched), error);
         let several = [("params", x.into()), ("indices", indices.into())];
         let several = call(&b, "gather_nd", &several);
-        assert_eq!(feed.fault(&b, several), fault);
+        assert_eq!(feed.error(&b, several), error);
     }
 }
 
@@ -39,14 +39,14 @@ fn reading_outside_is_a_fault() {
 fn a_wrong_column_is_not_hidden_by_the_next() {
     let (b, feed) = (Builder::new("t"), Feed::default());
     let x = feed.input(&b, counting(&[2, 3]));
-    // Position (0, 4) would be (1, 1), if rows were not counted.
+    // Index (0, 4) would be (1, 1), if only the linear index were checked.
     let indices = feed.input(&b, i32s(&[1, 2], &[0, 4]));
     let y = call(
         &b,
         "gather_nd",
         &[("params", x.into()), ("indices", indices.into())],
     );
-    assert_eq!(feed.fault(&b, y), "`indices`: 4 is not in 0..3");
+    assert_eq!(feed.error(&b, y), "`indices`: 4 is not in 0..3");
     let updates = feed.input(&b, counting(&[1]));
     let arguments = [
         ("tensor", x.into()),
@@ -55,7 +55,7 @@ fn a_wrong_column_is_not_hidden_by_the_next() {
     ];
     for op in ["tensor_scatter_nd_add", "tensor_scatter_nd_update"] {
         let y = call(&b, op, &arguments);
-        assert_eq!(feed.fault(&b, y), "`indices`: 4 is not in 0..3");
+        assert_eq!(feed.error(&b, y), "`indices`: 4 is not in 0..3");
     }
     let y = call(
         &b,
@@ -66,11 +66,11 @@ fn a_wrong_column_is_not_hidden_by_the_next() {
             ("shape", ints(&[2, 3])),
         ],
     );
-    assert_eq!(feed.fault(&b, y), "`indices`: 4 is not in 0..3");
+    assert_eq!(feed.error(&b, y), "`indices`: 4 is not in 0..3");
 }
 
 #[test]
-fn nothing_can_be_read_from_nothing() {
+fn nothing_can_be_read_from_an_empty_tensor() {
     let (b, feed) = (Builder::new("t"), Feed::default());
     let x = feed.input(&b, counting(&[0, 2]));
     let some = feed.input(&b, i32s(&[1], &[0]));
@@ -79,7 +79,7 @@ fn nothing_can_be_read_from_nothing() {
         "gather",
         &[("params", x.into()), ("indices", some.into())],
     );
-    assert_eq!(feed.fault(&b, y), "index 0 is out of range 0..0");
+    assert_eq!(feed.error(&b, y), "index 0 is out of range 0..0");
     let none = feed.input(&b, i32s(&[0], &[]));
     let y = call(
         &b,
@@ -90,22 +90,22 @@ fn nothing_can_be_read_from_nothing() {
 }
 
 #[test]
-fn scattered_rows_must_have_a_place() {
+fn scattered_rows_must_be_in_range() {
     let (b, feed) = (Builder::new("t"), Feed::default());
     let x = feed.input(&b, counting(&[2]));
     let indices = feed.input(&b, i32s(&[1], &[2]));
     let rows = feed.input(&b, counting(&[1]));
     for y in [x.scatter_add(indices, rows), x.scatter_set(indices, rows)] {
-        assert_eq!(feed.fault(&b, y), "index 2 is out of range 0..2");
+        assert_eq!(feed.error(&b, y), "index 2 is out of range 0..2");
     }
 }
 
 #[test]
-fn parts_and_lengths_must_exist() {
+fn partitions_and_lengths_must_be_in_range() {
     let (b, feed) = (Builder::new("t"), Feed::default());
     let x = feed.input(&b, counting(&[2, 3]));
     let numbers = feed.input(&b, i32s(&[2], &[0, 3]));
-    let parts = calls(
+    let partitions = calls(
         &b,
         "dynamic_partition",
         &[
@@ -114,7 +114,10 @@ fn parts_and_lengths_must_exist() {
             ("num_partitions", int(3)),
         ],
     );
-    assert_eq!(feed.fault(&b, parts[0]), "`partitions`: 3 is not in 0..3");
+    assert_eq!(
+        feed.error(&b, partitions[0]),
+        "`partitions`: 3 is not in 0..3"
+    );
     let lengths = feed.input(&b, Tensor::new(&[2], vec![3_i64, 4]));
     let y = call(
         &b,
@@ -125,5 +128,5 @@ fn parts_and_lengths_must_exist() {
             ("seq_axis", int(1)),
         ],
     );
-    assert_eq!(feed.fault(&b, y), "`seq_lengths`: 4 is not in 0..4");
+    assert_eq!(feed.error(&b, y), "`seq_lengths`: 4 is not in 0..4");
 }

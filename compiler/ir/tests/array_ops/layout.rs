@@ -1,4 +1,4 @@
-//! Operations whose results do not depend on positions computed at run time.
+//! Layout operations with static indices: slice, pad, cast, tile, where, range, split, concat, diagonal.
 
 use trainspec_ir::build::{Builder, CallArg};
 use trainspec_ir::ops::Arg;
@@ -9,12 +9,12 @@ use crate::graphs::{
     weighted_gradient, word,
 };
 
-/// What Python takes from `n` elements.
+/// The indices of a Python slice of `n` elements.
 fn python_slice(n: i64, begin: Option<i64>, end: Option<i64>, step: i64) -> Vec<i64> {
-    let (least, most) = if step > 0 { (0, n) } else { (-1, n - 1) };
-    let place = |p: i64| if p < 0 { p + n } else { p }.clamp(least, most);
-    let begin = begin.map_or(if step > 0 { least } else { most }, place);
-    let end = end.map_or(if step > 0 { most } else { least }, place);
+    let (min, max) = if step > 0 { (0, n) } else { (-1, n - 1) };
+    let bound = |p: i64| if p < 0 { p + n } else { p }.clamp(min, max);
+    let begin = begin.map_or(if step > 0 { min } else { max }, bound);
+    let end = end.map_or(if step > 0 { max } else { min }, bound);
     let mut at = begin;
     let mut taken = Vec::new();
     while (step > 0 && at < end) || (step < 0 && at > end) {
@@ -47,16 +47,16 @@ fn strided_slice_takes_what_python_takes() {
                     );
                     let rows = python_slice(n, *begin, *end, step);
                     let pair = |i: &i64| [2 * i + 1, 2 * i + 2].map(|n| n as f64);
-                    let wanted: Vec<f64> = rows.iter().flat_map(pair).collect();
+                    let expected: Vec<f64> = rows.iter().flat_map(pair).collect();
                     let what = format!("x[{begin:?}:{end:?}:{step}] of {n}");
-                    assert_eq!(feed.f64s(&b, y), wanted, "{what}");
-                    let slope = weighted_gradient(&b, y, x);
+                    assert_eq!(feed.f64s(&b, y), expected, "{what}");
+                    let grad = weighted_gradient(&b, y, x);
                     let mut back = vec![0.0; n as usize * 2];
                     for (i, row) in rows.iter().enumerate() {
                         back[*row as usize * 2] = (2 * i + 1) as f64;
                         back[*row as usize * 2 + 1] = (2 * i + 2) as f64;
                     }
-                    assert_eq!(feed.f64s(&b, slope), back, "the gradient of {what}");
+                    assert_eq!(feed.f64s(&b, grad), back, "the gradient of {what}");
                 }
             }
         }
@@ -64,7 +64,7 @@ fn strided_slice_takes_what_python_takes() {
 }
 
 #[test]
-fn strided_slice_knows_ellipsis_new_axes_and_single_positions() {
+fn strided_slice_takes_ellipsis_new_axes_and_single_indices() {
     let (b, feed) = (Builder::new("t"), Feed::default());
     let x = feed.input(&b, counting(&[2, 3, 4]));
     // x[-1, newaxis, ..., ::-2]
@@ -88,7 +88,7 @@ fn strided_slice_knows_ellipsis_new_axes_and_single_positions() {
 }
 
 #[test]
-fn pad_makes_margins_of_all_kinds() {
+fn pad_has_constant_reflect_and_symmetric_modes() {
     let padded = |mode: &str, pads: &[(i64, i64)], shape: &[usize]| {
         let (b, feed) = (Builder::new("t"), Feed::default());
         let x = feed.input(&b, counting(shape));
@@ -99,26 +99,26 @@ fn pad_makes_margins_of_all_kinds() {
             ("constant_values", float(0.5)),
         ];
         let y = call(&b, "pad", &arguments);
-        let slope = weighted_gradient(&b, y, x);
-        (feed.f64s(&b, y), feed.f64s(&b, slope))
+        let grad = weighted_gradient(&b, y, x);
+        (feed.f64s(&b, y), feed.f64s(&b, grad))
     };
-    let margin = [(2, 1)];
-    let (y, slope) = padded("constant", &margin, &[3]);
+    let padding = [(2, 1)];
+    let (y, grad) = padded("constant", &padding, &[3]);
     assert_eq!(y, [0.5, 0.5, 1.0, 2.0, 3.0, 0.5]);
-    assert_eq!(slope, [3.0, 4.0, 5.0]);
-    let (y, slope) = padded("reflect", &margin, &[3]);
+    assert_eq!(grad, [3.0, 4.0, 5.0]);
+    let (y, grad) = padded("reflect", &padding, &[3]);
     assert_eq!(y, [3.0, 2.0, 1.0, 2.0, 3.0, 2.0]);
-    assert_eq!(slope, [3.0, 2.0 + 4.0 + 6.0, 1.0 + 5.0]);
-    let (y, slope) = padded("symmetric", &[(3, 3)], &[3]);
+    assert_eq!(grad, [3.0, 2.0 + 4.0 + 6.0, 1.0 + 5.0]);
+    let (y, grad) = padded("symmetric", &[(3, 3)], &[3]);
     assert_eq!(y, [3.0, 2.0, 1.0, 1.0, 2.0, 3.0, 3.0, 2.0, 1.0]);
-    assert_eq!(slope, [3.0 + 4.0 + 9.0, 2.0 + 5.0 + 8.0, 1.0 + 6.0 + 7.0]);
-    let (y, slope) = padded("constant", &[(1, 1), (0, 0)], &[0, 2]);
+    assert_eq!(grad, [3.0 + 4.0 + 9.0, 2.0 + 5.0 + 8.0, 1.0 + 6.0 + 7.0]);
+    let (y, grad) = padded("constant", &[(1, 1), (0, 0)], &[0, 2]);
     assert_eq!(y, [0.5; 4]);
-    assert_eq!(slope, []);
+    assert_eq!(grad, []);
 }
 
 #[test]
-fn the_margin_of_pad_gives_its_gradient_to_the_value() {
+fn the_padding_value_gets_the_gradient_of_the_padding() {
     let (b, feed) = (Builder::new("t"), Feed::default());
     let (x, value) = (
         feed.input(&b, counting(&[2])),
@@ -126,12 +126,12 @@ fn the_margin_of_pad_gives_its_gradient_to_the_value() {
     );
     let y = x.pad(value, &[1], &[0], &[2]);
     assert_eq!(feed.f64s(&b, y), [9.0, 1.0, 9.0, 9.0, 2.0]);
-    let slope = weighted_gradient(&b, y, value);
-    assert_eq!(feed.f64s(&b, slope), [1.0 + 3.0 + 4.0]);
+    let grad = weighted_gradient(&b, y, value);
+    assert_eq!(feed.f64s(&b, grad), [1.0 + 3.0 + 4.0]);
 }
 
 #[test]
-fn cast_goes_the_way_of_the_machine() {
+fn cast_saturates_truncates_and_wraps() {
     let cast = |x: Tensor, to: DType| {
         let (b, feed) = (Builder::new("t"), Feed::default());
         let x = feed.input(&b, x);
@@ -150,15 +150,15 @@ fn cast_goes_the_way_of_the_machine() {
         [0, 255, 0, 0, 255, 0]
     );
     assert_eq!(cast(floats, DType::Bool).to_i64s(), [1, 1, 1, 1, 1, 0]);
-    let whole = Tensor::new(&[2], vec![-1_i64, 257]);
-    assert_eq!(cast(whole, DType::U8).to_i64s(), [255, 1]);
-    // By way of f64 it would be rounded twice, to 2^60.
+    let integers = Tensor::new(&[2], vec![-1_i64, 257]);
+    assert_eq!(cast(integers, DType::U8).to_i64s(), [255, 1]);
+    // Via f64 it would be rounded twice, to 2^60.
     let large = Tensor::new(&[1], vec![(1_i64 << 60) + (1 << 36) + 1]);
-    let wanted = (1_i64 << 60) as f64 + (1_i64 << 37) as f64;
-    assert_eq!(cast(large, DType::F32).to_f64s(), [wanted]);
-    let truths = bools(&[2], &[1, 0]);
-    assert_eq!(cast(truths.clone(), DType::F16).to_f64s(), [1.0, 0.0]);
-    assert_eq!(cast(truths, DType::I16).to_i64s(), [1, 0]);
+    let expected = (1_i64 << 60) as f64 + (1_i64 << 37) as f64;
+    assert_eq!(cast(large, DType::F32).to_f64s(), [expected]);
+    let mask = bools(&[2], &[1, 0]);
+    assert_eq!(cast(mask.clone(), DType::F16).to_f64s(), [1.0, 0.0]);
+    assert_eq!(cast(mask, DType::I16).to_i64s(), [1, 0]);
 }
 
 #[test]
@@ -166,9 +166,9 @@ fn gradients_flow_through_casts_between_floats_only() {
     let (b, feed) = (Builder::new("t"), Feed::default());
     let x = feed.input(&b, f64s(&[2], &[0.1, 2.0]));
     let y = x.cast(DType::F32);
-    let slope = gradient(&b, y * y, x);
-    assert_eq!(slope.dtype(), DType::F64);
-    assert_eq!(feed.f64s(&b, slope), [f64::from(0.1_f32 * 2.0), 4.0]);
+    let grad = gradient(&b, y * y, x);
+    assert_eq!(grad.dtype(), DType::F64);
+    assert_eq!(feed.f64s(&b, grad), [f64::from(0.1_f32 * 2.0), 4.0]);
     let z = x.cast(DType::I32).cast(DType::F64);
     assert!(b.gradients(&[z], &[x])[0].is_none());
 }
@@ -180,25 +180,25 @@ fn tile_and_broadcast_repeat_and_sum() {
     let y = call(&b, "tile", &[("x", x.into()), ("multiples", ints(&[2, 3]))]);
     let row = [1.0, 1.0, 1.0, 2.0, 2.0, 2.0];
     assert_eq!(feed.f64s(&b, y), [row, row].concat());
-    let slope = weighted_gradient(&b, y, x);
-    assert_eq!(feed.f64s(&b, slope), [6.0 + 24.0, 15.0 + 33.0]);
+    let grad = weighted_gradient(&b, y, x);
+    assert_eq!(feed.f64s(&b, grad), [6.0 + 24.0, 15.0 + 33.0]);
     let none = call(&b, "tile", &[("x", x.into()), ("multiples", ints(&[0, 3]))]);
     assert_eq!(none.shape(), [0, 3]);
-    let slope = gradient(&b, none, x);
-    assert_eq!(feed.f64s(&b, slope), [0.0, 0.0]);
+    let grad = gradient(&b, none, x);
+    assert_eq!(feed.f64s(&b, grad), [0.0, 0.0]);
     let wide = [("x", x.into()), ("shape", ints(&[2, 2, 3]))];
     let wide = call(&b, "broadcast_to", &wide);
-    let slope = gradient(&b, wide, x);
-    assert_eq!(feed.f64s(&b, slope), [6.0, 6.0]);
+    let grad = gradient(&b, wide, x);
+    assert_eq!(feed.f64s(&b, grad), [6.0, 6.0]);
     let empty = [("x", x.into()), ("shape", ints(&[2, 0]))];
     let empty = call(&b, "broadcast_to", &empty);
     assert_eq!(feed.f64s(&b, empty), []);
-    let slope = gradient(&b, empty, x);
-    assert_eq!(feed.f64s(&b, slope), [0.0, 0.0]);
+    let grad = gradient(&b, empty, x);
+    assert_eq!(feed.f64s(&b, grad), [0.0, 0.0]);
 }
 
 #[test]
-fn where_chooses_and_divides_the_gradient() {
+fn where_selects_values_and_gradients() {
     let (b, feed) = (Builder::new("t"), Feed::default());
     let condition = feed.input(&b, bools(&[2, 2], &[1, 0, 0, 1]));
     let x = feed.input(&b, counting(&[2, 2]));
@@ -215,14 +215,14 @@ fn where_chooses_and_divides_the_gradient() {
     let kept = feed.f64s(&b, z);
     assert_eq!((kept[0], kept[3]), (1.0, 4.0));
     assert!(kept[1].is_nan() && kept[2].is_nan());
-    let slope = weighted_gradient(&b, z, x);
-    assert_eq!(feed.f64s(&b, slope), [1.0, 0.0, 0.0, 4.0]);
-    let slope = weighted_gradient(&b, z, y);
-    assert_eq!(feed.f64s(&b, slope), [5.0]);
+    let grad = weighted_gradient(&b, z, x);
+    assert_eq!(feed.f64s(&b, grad), [1.0, 0.0, 0.0, 4.0]);
+    let grad = weighted_gradient(&b, z, y);
+    assert_eq!(feed.f64s(&b, grad), [5.0]);
 }
 
 #[test]
-fn range_adds_up_as_tensorflow_does() {
+fn range_accumulates_as_tensorflow_does() {
     let range = |start: CallArg<'static>, limit: CallArg<'static>, delta: CallArg<'static>, to| {
         let (b, feed) = (Builder::new("t"), Feed::default());
         let y = call(
@@ -257,15 +257,15 @@ fn range_adds_up_as_tensorflow_does() {
 }
 
 #[test]
-fn pieces_are_cut_and_put_together() {
+fn split_and_concat_are_inverses() {
     let (b, feed) = (Builder::new("t"), Feed::default());
     let x = feed.input(&b, counting(&[2, 3]));
-    let parts = calls(&b, "unstack", &[("value", x.into()), ("axis", int(1))]);
-    let again = [("values", CallArg::Values(parts)), ("axis", int(-1))];
+    let slices = calls(&b, "unstack", &[("value", x.into()), ("axis", int(1))]);
+    let again = [("values", CallArg::Values(slices)), ("axis", int(-1))];
     let again = call(&b, "stack", &again);
     assert_eq!(feed.f64s(&b, again), feed.f64s(&b, x));
-    let slope = weighted_gradient(&b, again, x);
-    assert_eq!(feed.f64s(&b, slope), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+    let grad = weighted_gradient(&b, again, x);
+    assert_eq!(feed.f64s(&b, grad), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
     let sizes = ints(&[0, -1, 1]);
     let pieces = calls(
         &b,
@@ -278,12 +278,12 @@ fn pieces_are_cut_and_put_together() {
     );
     let shapes: Vec<Vec<usize>> = pieces.iter().map(|p| p.shape()).collect();
     assert_eq!(shapes, [[2, 0], [2, 2], [2, 1]]);
-    let turned = [pieces[2], pieces[0], pieces[1]].to_vec();
-    let turned = [("values", CallArg::Values(turned)), ("axis", int(1))];
-    let turned = call(&b, "concat", &turned);
-    assert_eq!(feed.f64s(&b, turned), [3.0, 1.0, 2.0, 6.0, 4.0, 5.0]);
-    let slope = weighted_gradient(&b, turned, x);
-    assert_eq!(feed.f64s(&b, slope), [2.0, 3.0, 1.0, 5.0, 6.0, 4.0]);
+    let permuted = [pieces[2], pieces[0], pieces[1]].to_vec();
+    let permuted = [("values", CallArg::Values(permuted)), ("axis", int(1))];
+    let permuted = call(&b, "concat", &permuted);
+    assert_eq!(feed.f64s(&b, permuted), [3.0, 1.0, 2.0, 6.0, 4.0, 5.0]);
+    let grad = weighted_gradient(&b, permuted, x);
+    assert_eq!(feed.f64s(&b, grad), [2.0, 3.0, 1.0, 5.0, 6.0, 4.0]);
 }
 
 #[test]
@@ -292,25 +292,25 @@ fn the_diagonal_may_have_several_dimensions() {
     let x = feed.input(&b, counting(&[2, 3, 2, 3]));
     let y = call(&b, "diag_part", &[("x", x.into())]);
     assert_eq!(y.shape(), [2, 3]);
-    let wanted: Vec<f64> = (0..6).map(|i| f64::from(i * 7 + 1)).collect();
-    assert_eq!(feed.f64s(&b, y), wanted);
+    let expected: Vec<f64> = (0..6).map(|i| f64::from(i * 7 + 1)).collect();
+    assert_eq!(feed.f64s(&b, y), expected);
     let empty = feed.input(&b, counting(&[0, 0]));
     let none = call(&b, "diag_part", &[("x", empty.into())]);
     assert_eq!(feed.f64s(&b, none), []);
 }
 
 #[test]
-fn add_n_adds_integers_around_the_end() {
+fn add_n_wraps_integers() {
     let (b, feed) = (Builder::new("t"), Feed::default());
     let x = feed.input(&b, i32s(&[1], &[i32::MAX]));
     let inputs = CallArg::Values(vec![x, x, x]);
     let sum = call(&b, "add_n", &[("inputs", inputs)]);
-    let wanted = i32::MAX.wrapping_mul(3);
-    assert_eq!(feed.f64s(&b, sum), [f64::from(wanted)]);
+    let expected = i32::MAX.wrapping_mul(3);
+    assert_eq!(feed.f64s(&b, sum), [f64::from(expected)]);
 }
 
 #[test]
-fn empty_tensors_are_moved_too() {
+fn empty_tensors_have_empty_results_and_gradients() {
     let (b, feed) = (Builder::new("t"), Feed::default());
     let x = feed.input(&b, counting(&[2, 0, 3]));
     let moved = [
@@ -334,8 +334,8 @@ fn empty_tensors_are_moved_too() {
     ];
     for y in moved {
         assert_eq!(feed.f64s(&b, y), []);
-        let slope = gradient(&b, y, x);
-        assert_eq!(slope.shape(), [2, 0, 3]);
-        assert_eq!(feed.f64s(&b, slope), []);
+        let grad = gradient(&b, y, x);
+        assert_eq!(grad.shape(), [2, 0, 3]);
+        assert_eq!(feed.f64s(&b, grad), []);
     }
 }

@@ -1,4 +1,4 @@
-//! Operations that read and write at positions.
+//! Gathers and scatters: gather, gather_nd, scatter_nd, boolean_mask, dynamic_partition, dynamic_stitch, unique, …
 
 use trainspec_ir::autodiff::{Cotangent, IndexedSlices, Request};
 use trainspec_ir::build::{Builder, CallArg, Value};
@@ -10,12 +10,12 @@ use crate::graphs::{
     Feed, bools, call, calls, counting, f64s, gradient, i32s, int, ints, weighted_gradient,
 };
 
-/// Row-major position of `at` in `shape`.
+/// The linear (row-major) index of `at` in `shape`.
 fn flat(shape: &[usize], at: &[usize]) -> usize {
     at.iter().zip(shape).fold(0, |flat, (i, n)| flat * n + i)
 }
 
-/// All positions in a shape, in order.
+/// All multi-indices of a shape, in row-major order.
 fn each(shape: &[usize]) -> Vec<Vec<usize>> {
     shape.iter().fold(vec![Vec::new()], |all, n| {
         let longer = |at: &Vec<usize>| {
@@ -60,7 +60,7 @@ fn gather_finds_slices_along_any_axis_of_any_batch() {
         let batch = batch as usize;
         let result = [&params[..axis], &shape[batch..], &params[axis + 1..]].concat();
         assert_eq!(y.shape(), result);
-        // In `result` a position is: before the axis, then in `indices` without its batch, then behind the axis.
+        // An index of `result` is: before the axis, then in `indices` without its batch, then after the axis.
         let source = |at: &Vec<usize>| {
             let (before, rest) = at.split_at(axis);
             let (inner, after) = rest.split_at(shape.len() - batch);
@@ -68,19 +68,19 @@ fn gather_finds_slices_along_any_axis_of_any_batch() {
             flat(&params, &[before, &[index], after].concat())
         };
         let sources: Vec<usize> = each(&result).iter().map(source).collect();
-        let wanted: Vec<f64> = sources.iter().map(|s| (s + 1) as f64).collect();
-        assert_eq!(feed.f64s(&b, y), wanted, "{axis} {batch} {shape:?}");
+        let expected: Vec<f64> = sources.iter().map(|s| (s + 1) as f64).collect();
+        assert_eq!(feed.f64s(&b, y), expected, "{axis} {batch} {shape:?}");
         let mut back = vec![0.0; 48];
         for (i, s) in sources.iter().enumerate() {
             back[*s] += (i + 1) as f64;
         }
-        let slope = weighted_gradient(&b, y, x);
-        assert_eq!(feed.f64s(&b, slope), back, "{axis} {batch} {shape:?}");
+        let grad = weighted_gradient(&b, y, x);
+        assert_eq!(feed.f64s(&b, grad), back, "{axis} {batch} {shape:?}");
     }
 }
 
 #[test]
-fn gradients_of_rows_stay_rows() {
+fn gradients_of_row_gathers_stay_sparse() {
     let (b, feed) = (Builder::new("t"), Feed::default());
     let table = feed.input(&b, counting(&[4, 2]));
     let first = feed.input(&b, i32s(&[2, 1], &[3, 0]));
@@ -109,15 +109,15 @@ fn gradients_of_rows_stay_rows() {
     let mut positions = feed.f64s(&b, indices);
     positions.sort_by(f64::total_cmp);
     assert_eq!(positions, [0.0, 3.0, 3.0]);
-    let whole = gradient.unwrap().dense();
+    let dense = gradient.unwrap().dense();
     assert_eq!(
-        feed.f64s(&b, whole),
+        feed.f64s(&b, dense),
         [1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 2.0, 2.0]
     );
 }
 
 #[test]
-fn gather_nd_reads_at_positions_of_several_numbers() {
+fn gather_nd_reads_at_multi_dimensional_indices() {
     let (b, feed) = (Builder::new("t"), Feed::default());
     let x = feed.input(&b, counting(&[2, 3, 2]));
     let read = |indices: Tensor, batch: i64| {
@@ -139,7 +139,7 @@ fn gather_nd_reads_at_positions_of_several_numbers() {
     assert_eq!((shape, y), (vec![1], vec![8.0]));
     let (shape, y) = read(i32s(&[2, 1], &[2, 0]), 1);
     assert_eq!((shape, y), (vec![2, 2], vec![5.0, 6.0, 7.0, 8.0]));
-    // No number at all names the whole.
+    // An index of depth 0 names the entire tensor.
     let (shape, y) = read(i32s(&[2, 0], &[]), 0);
     assert_eq!(shape, [2, 2, 3, 2]);
     assert_eq!(y[..12], y[12..]);
@@ -148,7 +148,7 @@ fn gather_nd_reads_at_positions_of_several_numbers() {
 }
 
 #[test]
-fn scatters_write_add_and_count_the_last() {
+fn scatters_accumulate_and_the_last_update_wins() {
     let (b, feed) = (Builder::new("t"), Feed::default());
     let indices = feed.input(&b, i32s(&[3, 2], &[1, 0, 0, 1, 1, 0]));
     let updates = feed.input(&b, f64s(&[3], &[10.0, 20.0, 30.0]));
@@ -157,23 +157,23 @@ fn scatters_write_add_and_count_the_last() {
     let into_zeros = [&common()[..], &[("shape", ints(&[2, 2]))]].concat();
     let zeros = call(&b, "scatter_nd", &into_zeros);
     assert_eq!(feed.f64s(&b, zeros), [0.0, 20.0, 40.0, 0.0]);
-    let slope = weighted_gradient(&b, zeros, updates);
-    assert_eq!(feed.f64s(&b, slope), [3.0, 2.0, 3.0]);
+    let grad = weighted_gradient(&b, zeros, updates);
+    assert_eq!(feed.f64s(&b, grad), [3.0, 2.0, 3.0]);
     let into_x = [&common()[..], &[("tensor", x.into())]].concat();
     let added = call(&b, "tensor_scatter_nd_add", &into_x);
     assert_eq!(feed.f64s(&b, added), [1.0, 22.0, 43.0, 4.0]);
-    let slope = weighted_gradient(&b, added, x);
-    assert_eq!(feed.f64s(&b, slope), [1.0, 2.0, 3.0, 4.0]);
+    let grad = weighted_gradient(&b, added, x);
+    assert_eq!(feed.f64s(&b, grad), [1.0, 2.0, 3.0, 4.0]);
     let put = call(&b, "tensor_scatter_nd_update", &into_x);
     assert_eq!(feed.f64s(&b, put), [1.0, 20.0, 30.0, 4.0]);
-    let slope = weighted_gradient(&b, put, x);
-    assert_eq!(feed.f64s(&b, slope), [1.0, 0.0, 0.0, 4.0]);
-    let slope = weighted_gradient(&b, put, updates);
-    assert_eq!(feed.f64s(&b, slope), [3.0, 2.0, 3.0]);
+    let grad = weighted_gradient(&b, put, x);
+    assert_eq!(feed.f64s(&b, grad), [1.0, 0.0, 0.0, 4.0]);
+    let grad = weighted_gradient(&b, put, updates);
+    assert_eq!(feed.f64s(&b, grad), [3.0, 2.0, 3.0]);
 }
 
 #[test]
-fn sums_at_one_position_are_rounded_once() {
+fn sums_at_one_index_are_rounded_once() {
     let (b, feed) = (Builder::new("t"), Feed::default());
     let rows = Tensor::new(&[3], vec![0.5_f32, 0.5, 1e8]);
     let rows = feed.input(&b, rows);
@@ -205,7 +205,7 @@ fn boolean_mask_keeps_what_is_true() {
         (&kept[..2], &kept[6..8]),
         (&[2.0, 6.0][..], &[8.0, 12.0][..])
     );
-    // Whatever flows into what is behind the count goes nowhere.
+    // Cotangents of elements past the count are dropped.
     let seed = f64s(
         &[2, 6],
         &[
@@ -229,49 +229,49 @@ fn boolean_mask_keeps_what_is_true() {
         seeds: vec![Some(b.constant(seed))],
         stop_gradients: Vec::new(),
     };
-    let slope = b.differentiate(&request).remove(0).unwrap().dense();
-    let mut wanted = vec![0.0; 12];
-    [wanted[1], wanted[5], wanted[7], wanted[11]] = [1.0, 2.0, 3.0, 4.0];
-    assert_eq!(feed.f64s(&b, slope), wanted);
+    let grad = b.differentiate(&request).remove(0).unwrap().dense();
+    let mut expected = vec![0.0; 12];
+    [expected[1], expected[5], expected[7], expected[11]] = [1.0, 2.0, 3.0, 4.0];
+    assert_eq!(feed.f64s(&b, grad), expected);
 }
 
 #[test]
-fn rows_are_dealt_out_and_stitched_together_again() {
+fn partitioned_rows_are_stitched_together_again() {
     let (b, feed) = (Builder::new("t"), Feed::default());
     let x = feed.input(&b, counting(&[4, 2]));
     let numbers = feed.input(&b, i32s(&[4], &[2, 0, 2, 0]));
-    let places = feed.input(&b, i32s(&[4], &[0, 1, 2, 3]));
-    let deal = |data: Value<'_>| {
+    let row_ids = feed.input(&b, i32s(&[4], &[0, 1, 2, 3]));
+    let partition = |data: Value<'_>| {
         let op = find("dynamic_partition").unwrap();
         let given = [b.value(data.id()).into(), numbers.into(), int(3)];
         // One site, so that the counts are known to be equal.
-        b.call(op, &given, "deal").unwrap()
+        b.call(op, &given, "partition").unwrap()
     };
-    let (parts, indices) = (deal(x), deal(places));
-    let count = |part: &Value<'_>| call(&b, "count", &[("x", b.value(part.id()).into())]);
-    let counts: Vec<f64> = parts
+    let (partitions, indices) = (partition(x), partition(row_ids));
+    let count = |rows: &Value<'_>| call(&b, "count", &[("x", b.value(rows.id()).into())]);
+    let counts: Vec<f64> = partitions
         .iter()
-        .flat_map(|part| feed.f64s(&b, count(part)))
+        .flat_map(|rows| feed.f64s(&b, count(rows)))
         .collect();
     assert_eq!(counts, [2.0, 0.0, 2.0]);
-    let part = feed.f64s(&b, parts[2]);
-    assert_eq!(part[..4], [1.0, 2.0, 5.0, 6.0]);
-    let whole = call(
+    let last = feed.f64s(&b, partitions[2]);
+    assert_eq!(last[..4], [1.0, 2.0, 5.0, 6.0]);
+    let stitched = call(
         &b,
         "dynamic_stitch",
         &[
             ("indices", CallArg::Values(indices)),
-            ("data", CallArg::Values(parts)),
+            ("data", CallArg::Values(partitions)),
             ("size", int(4)),
         ],
     );
-    assert_eq!(feed.f64s(&b, whole), feed.f64s(&b, x));
-    let slope = weighted_gradient(&b, whole, x);
-    assert_eq!(feed.f64s(&b, slope), feed.f64s(&b, x));
+    assert_eq!(feed.f64s(&b, stitched), feed.f64s(&b, x));
+    let grad = weighted_gradient(&b, stitched, x);
+    assert_eq!(feed.f64s(&b, grad), feed.f64s(&b, x));
 }
 
 #[test]
-fn stitching_puts_later_rows_over_earlier_ones() {
+fn stitching_overwrites_earlier_rows_by_later_ones() {
     let (b, feed) = (Builder::new("t"), Feed::default());
     let first = feed.input(&b, i32s(&[2], &[4, 0]));
     let second = feed.input(&b, Tensor::new(&[], vec![0_i64]));
@@ -288,18 +288,18 @@ fn stitching_puts_later_rows_over_earlier_ones() {
     let mut sized = lists();
     sized.push(("size", int(5)));
     let stitched = call(&b, "dynamic_stitch", &sized);
-    let wanted = [8.0, 9.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 2.0];
-    assert_eq!(feed.f64s(&b, stitched), wanted);
-    // As in TensorFlow, also the row that was written over is given a gradient.
-    let slope = weighted_gradient(&b, stitched, x);
-    assert_eq!(feed.f64s(&b, slope), [9.0, 10.0, 1.0, 2.0]);
+    let expected = [8.0, 9.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 2.0];
+    assert_eq!(feed.f64s(&b, stitched), expected);
+    // As in TensorFlow, the overwritten row gets a gradient too.
+    let grad = weighted_gradient(&b, stitched, x);
+    assert_eq!(feed.f64s(&b, grad), [9.0, 10.0, 1.0, 2.0]);
     let unsized_one = call(&b, "dynamic_stitch", &lists());
     assert_eq!(unsized_one.shape(), [3, 2]);
-    assert_eq!(feed.fault(&b, unsized_one), "`indices`: 4 is not in 0..3");
+    assert_eq!(feed.error(&b, unsized_one), "`indices`: 4 is not in 0..3");
 }
 
 #[test]
-fn unique_keeps_first_appearances() {
+fn unique_keeps_first_occurrences() {
     let unique = |x: Tensor| {
         let (b, feed) = (Builder::new("t"), Feed::default());
         let x = feed.input(&b, x);
@@ -324,7 +324,7 @@ fn unique_keeps_first_appearances() {
 }
 
 #[test]
-fn reverse_sequence_turns_the_start_of_each_sequence() {
+fn reverse_sequence_reverses_a_prefix_of_each_sequence() {
     let (b, feed) = (Builder::new("t"), Feed::default());
     let x = feed.input(&b, counting(&[3, 2, 2]));
     let lengths = feed.input(&b, Tensor::new(&[2], vec![3_i64, 2]));
@@ -335,21 +335,21 @@ fn reverse_sequence_turns_the_start_of_each_sequence() {
         ("batch_axis", int(2)),
     ];
     let y = call(&b, "reverse_sequence", &arguments);
-    // Along axis 0 the first of each pair is turned whole, the second only in its first two.
-    let wanted = [
+    // Along axis 0 the first of each pair is reversed entirely, the second only in its first two.
+    let expected = [
         9.0, 6.0, 11.0, 8.0, 5.0, 2.0, 7.0, 4.0, 1.0, 10.0, 3.0, 12.0,
     ];
-    assert_eq!(feed.f64s(&b, y), wanted);
-    let slope = weighted_gradient(&b, y, x);
-    assert_eq!(feed.f64s(&b, slope), wanted);
+    assert_eq!(feed.f64s(&b, y), expected);
+    let grad = weighted_gradient(&b, y, x);
+    assert_eq!(feed.f64s(&b, grad), expected);
 }
 
 #[test]
-fn a_surrogate_is_given_the_gradient() {
+fn a_surrogate_gets_the_gradient() {
     let (b, feed) = (Builder::new("t"), Feed::default());
     let x = feed.input(&b, f64s(&[2], &[1.4, 2.6]));
     let y = x.round().straight_through(x);
     assert_eq!(feed.f64s(&b, y), [1.0, 3.0]);
-    let slope = gradient(&b, y * y, x);
-    assert_eq!(feed.f64s(&b, slope), [2.0, 6.0]);
+    let grad = gradient(&b, y * y, x);
+    assert_eq!(feed.f64s(&b, grad), [2.0, 6.0]);
 }

@@ -1,12 +1,12 @@
-//! Decisions that are read from bytes, so that a failing graph shrinks to a small one.
+//! Choice sequence: random decisions read from bytes, so that a failing graph shrinks (as in Hypothesis and `arbitrary`).
 
 use trainspec_ir::DType;
 
-/// Decisions, read from bytes; when these are used up, all further ones are 0.
+/// A choice sequence, read from bytes; when these are exhausted, all further choices are 0.
 #[derive(Debug, Clone)]
-pub struct Choices<'a>(pub &'a [u8]);
+pub struct ChoiceSequence<'a>(pub &'a [u8]);
 
-impl Choices<'_> {
+impl ChoiceSequence<'_> {
     /// A number below `n`.
     pub fn below(&mut self, n: usize) -> usize {
         let Some((first, rest)) = self.0.split_first() else {
@@ -16,7 +16,7 @@ impl Choices<'_> {
         usize::from(*first) % n.max(1)
     }
 
-    /// One time in `n`, and never when the bytes are used up.
+    /// True with probability 1/`n`, and never when the bytes are exhausted.
     pub fn rarely(&mut self, n: usize) -> bool {
         self.below(n) == n - 1
     }
@@ -31,13 +31,13 @@ impl Choices<'_> {
         (0..rank).filter(|_| self.below(2) == 1).collect()
     }
 
-    /// A type of floats, the one that is used most first.
+    /// A float type, f32 most often.
     pub fn float(&mut self) -> DType {
         let all = [DType::F32, DType::F64, DType::F16, DType::Bf16];
         all[[0, 0, 1, 0, 1, 2, 3, 0][self.below(8)]]
     }
 
-    /// A type of integers.
+    /// An integer type.
     pub fn int(&mut self) -> DType {
         self.of(&[DType::I64, DType::I32, DType::I16, DType::I8, DType::U8])
     }
