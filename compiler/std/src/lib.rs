@@ -1,16 +1,16 @@
 //! The standard library of the Trainspec language: its optimizers, schedules, layers, losses, functions.
 //!
-//! In: nothing. Out: the texts of the library, and the names that each of them defines. What the texts mean is
-//! decided by the front end.
+//! In: nothing. Out: the source files of the library, and the names that each of them defines. Leaves alone: their meaning, which the
+//! front end decides.
 //!
 //! A definition begins at the start of a line, so that [`definitions`] finds it without parsing.
 
-/// A text of the library.
+/// A source file of the library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct File {
-    /// The path below the library's folder, with `/` between its parts.
+    /// The path below the library's folder, with `/` between its components.
     pub path: &'static str,
-    /// The text.
+    /// The source text.
     pub text: &'static str,
 }
 
@@ -23,7 +23,7 @@ macro_rules! file {
     };
 }
 
-/// Every text of the library, sorted by path.
+/// Every source file of the library, sorted by path.
 pub const FILES: &[File] = &[
     file!("activations/elu.trainspec"),
     file!("activations/gelu.trainspec"),
@@ -115,12 +115,12 @@ pub const FILES: &[File] = &[
     file!("sparse/to_dense.trainspec"),
 ];
 
-/// The words that begin a definition.
+/// The keywords that begin a definition.
 const KINDS: [&str; 5] = ["block", "fn", "init", "optimizer", "schedule"];
 
-/// The definitions of a text of the library, as kind and name, in their order.
+/// The definitions of a source file of the library, as kind and name, in their order.
 ///
-/// Only lines are looked at: a definition is a line that begins with its kind, a space, its name and `(`.
+/// Only the beginnings of lines are examined: a definition is a line that begins with its kind, a space, its name and `(`.
 ///
 /// ```
 /// let text = "/// x x.\nfn square(x) = x * x;\n\nblock scale(\n    x, by = 2\n) = x * by;\n";
