@@ -108,7 +108,7 @@ fn cat(arguments: &Arguments) -> Result<(), Failure> {
         None => {
             let mut out = BufWriter::new(io::stdout().lock());
             match write(&mut out).and_then(|()| out.flush()) {
-                // A reader that has gone away is no failure of ours.
+                // A closed pipe (EPIPE) is no failure.
                 Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
                 done => done.map_err(|e| Failure::output(format!("cannot print it: {e}"))),
             }

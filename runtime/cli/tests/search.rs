@@ -177,7 +177,7 @@ fn a_folder_that_cannot_be_listed_does_not_stop_the_rest() {
     let (code, text) = verified(&folder);
     closed(0o700);
     assert!(text.contains("z: checkpoint, intact"), "{text}");
-    // Nothing is closed to some users.
+    // Root can list every folder.
     assert_eq!(code, if is_closed { 2 } else { 0 }, "{text}");
 }
 

@@ -20,7 +20,7 @@ impl<F: FnMut(&Event)> Observer for F {
 /// An event of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
-    /// The spec is fine and the data is open.
+    /// The spec is checked and the data is open.
     Started {
         /// The name of the spec.
         spec: String,

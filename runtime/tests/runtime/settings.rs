@@ -236,7 +236,7 @@ fn a_lazy_update_leaves_rows_alone_that_were_not_read() {
     );
     assert_near(lazy[1], 1.0 - 0.1 * 4.0);
     assert_near(all[1], 1.0 - 0.1 * 4.0 - 0.1 * 0.9 * 4.0);
-    // So it is whatever the type of the elements.
+    // It holds for every element type.
     let short = column(&table_of("bf16", "", "momentum(0.1, momentum: 0.9)", ""));
     assert!((short[1] - lazy[1]).abs() < 0.01, "{short:?} {lazy:?}");
 }

@@ -38,7 +38,7 @@ pub(super) struct Extreme {
 /// The bytes compared at once; a multiple of every element size.
 const BLOCK_BYTES: usize = 4096;
 
-/// The difference; nothing if they are equal.
+/// The difference; `None` if they are equal.
 pub(super) fn tensors(a: &Tensor, b: &Tensor, allowed: Tolerance) -> Option<Difference> {
     let dtype = a.dtype();
     match (a.elements(), b.elements()) {
