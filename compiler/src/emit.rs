@@ -1,4 +1,4 @@
-//! Any stage as text, by name.
+//! Textual dumps of the compilation stages, by name.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ use crate::{Compilation, Options, dump, syntax, typed};
 /// A stage of the compilation that has a textual form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
-    /// The syntax tree, with the place of every node.
+    /// The abstract syntax tree (AST), with the location of every node.
     Ast,
     /// The typed spec.
     Typed,
@@ -24,30 +24,30 @@ pub enum Stage {
     Graph,
     /// The model with the gradients of its losses, simplified.
     Grad,
-    /// The whole training step, simplified.
+    /// The training step: gradients and updates, simplified.
     Step,
-    /// The step as groups of expressions, each one pass over memory.
+    /// The step as fusion groups.
     Fused,
-    /// The same as loops.
+    /// The step as kernels: the loops of the fusion groups.
     Kernels,
-    /// The same with a place for each buffer.
+    /// The kernels with the buffer allocation.
     Plan,
-    /// The loops as Cranelift is given them.
+    /// The loops as Cranelift IR (CLIF).
     Clif,
-    /// The loops as machine code.
+    /// The loops as assembly.
     Asm,
 }
 
-/// What the stages behind the typed spec need to be told.
+/// The options of the stages after the typed spec.
 #[derive(Debug, Clone, Default)]
-pub struct Choices {
-    /// The sizes of named dimensions, where the training data does not say them.
+pub struct EmitOptions {
+    /// The sizes of named dimensions that the training data does not fix.
     pub dims: Binding,
     /// The passes that are not run.
     pub disabled: BTreeSet<String>,
-    /// Whether the model is lowered as it is evaluated, not as it is trained.
+    /// Whether the model is lowered in evaluation mode, not in training mode.
     pub eval: bool,
-    /// The machine that loops are compiled for.
+    /// The target machine of `clif` and `asm`.
     pub target: Target,
 }
 
@@ -82,33 +82,33 @@ impl Stage {
         }
     }
 
-    /// What the stage is, in one sentence.
+    /// A description of the stage, in one sentence.
     pub fn doc(self) -> &'static str {
         match self {
-            Stage::Ast => "the syntax tree, with the place of every node",
+            Stage::Ast => "the abstract syntax tree, with the location of every node",
             Stage::Typed => {
                 "the typed spec: every dimension, dtype, variable and random site resolved"
             }
             Stage::Graph => "the model as a graph of primitive operations",
             Stage::Grad => "the model with the gradients of its losses, simplified",
-            Stage::Step => "the whole training step: gradients and updates, simplified",
-            Stage::Fused => "the step as groups: what was fused, and why a group ended",
-            Stage::Kernels => "the step as passes over memory: the loops of the groups",
+            Stage::Step => "the training step: gradients and updates, simplified",
+            Stage::Fused => "the step as fusion groups: what was fused, and why a group ended",
+            Stage::Kernels => "the step as kernels: the loops of the fusion groups",
             Stage::Plan => {
-                "the kernels with the place of each buffer, the bytes they move and their FLOPs"
+                "the kernels with the buffer allocation, the bytes they move and their FLOPs"
             }
-            Stage::Clif => "the loops as Cranelift is given them",
-            Stage::Asm => "the loops as machine code",
+            Stage::Clif => "the loops as Cranelift IR",
+            Stage::Asm => "the loops as assembly",
         }
     }
 
-    /// The text of this stage; `Err` holds the diagnostics of a spec that does not come so far.
+    /// The textual form of this stage; `Err` holds the diagnostics of a spec that fails before it.
     ///
     /// ```
-    /// use trainspec_compiler::{Choices, Options, Stage, source::NoFiles};
+    /// use trainspec_compiler::{EmitOptions, Options, Stage, source::NoFiles};
     ///
-    /// let (options, choices) = (Options::default(), Choices::default());
-    /// let text = Stage::Typed.emit("a", "spec a; const N = 1 + 1;", &NoFiles, &options, &choices);
+    /// let (options, emit_options) = (Options::default(), EmitOptions::default());
+    /// let text = Stage::Typed.emit("a", "spec a; const N = 1 + 1;", &NoFiles, &options, &emit_options);
     /// assert!(text.unwrap().contains("const N = 2"));
     /// ```
     pub fn emit(
@@ -117,7 +117,7 @@ impl Stage {
         text: &str,
         loader: &dyn Loader,
         options: &Options,
-        choices: &Choices,
+        emit_options: &EmitOptions,
     ) -> Result<String, Box<Compilation>> {
         if self == Stage::Ast {
             let mut sources = Sources::default();
@@ -138,12 +138,12 @@ impl Stage {
         };
         let text = match self {
             Stage::Ast | Stage::Typed => Ok(typed::print(spec)),
-            Stage::Graph | Stage::Grad | Stage::Step => {
-                self.graph(spec, choices).map(|graph| graph.to_string())
-            }
+            Stage::Graph | Stage::Grad | Stage::Step => self
+                .graph(spec, emit_options)
+                .map(|graph| graph.to_string()),
             Stage::Fused | Stage::Kernels | Stage::Plan | Stage::Clif | Stage::Asm => self
-                .graph(spec, choices)
-                .and_then(|graph| self.kernels(fuse(&graph, true), choices)),
+                .graph(spec, emit_options)
+                .and_then(|graph| self.kernels(fuse(&graph, true), emit_options)),
         };
         text.map_err(|diagnostic| {
             compilation.diagnostics.push(diagnostic);
@@ -151,11 +151,11 @@ impl Stage {
         })
     }
 
-    /// The text of a stage behind the graph.
-    fn kernels(self, kernels: Kernels, choices: &Choices) -> Result<String, Diagnostic> {
+    /// The textual form of a stage after the graph.
+    fn kernels(self, kernels: Kernels, emit_options: &EmitOptions) -> Result<String, Diagnostic> {
         let listed = |form| {
-            // What a listing is refused for is the choice of a machine.
-            listing(&kernels, form, choices.target)
+            // A listing fails only for an unsupported target.
+            listing(&kernels, form, emit_options.target)
                 .map_err(|e| Diagnostic::without_span(Code::UnknownSetting, e.to_string()))
         };
         match self {
@@ -172,12 +172,12 @@ impl Stage {
         }
     }
 
-    /// The graph of this stage, with the dimensions that the training data and the choices give.
-    fn graph(self, spec: &Spec, choices: &Choices) -> Result<Graph, Diagnostic> {
+    /// The graph of this stage, with the dimensions bound by the training data and the options.
+    fn graph(self, spec: &Spec, emit_options: &EmitOptions) -> Result<Graph, Diagnostic> {
         let data = spec.train.as_ref().and_then(|t| t.data.as_deref());
         let mut dims = data.map_or_else(Binding::new, |data| lower::dimensions_of_data(spec, data));
         dims.extend(
-            choices
+            emit_options
                 .dims
                 .iter()
                 .map(|(name, size)| (name.clone(), *size)),
@@ -192,14 +192,14 @@ impl Stage {
         }
         let cx = Context::new(spec, &dims);
         match self {
-            Stage::Ast | Stage::Typed | Stage::Graph => lower::model(&cx, !choices.eval),
-            Stage::Grad => Ok(passes::run(lower::gradients(&cx)?, &choices.disabled)),
+            Stage::Ast | Stage::Typed | Stage::Graph => lower::model(&cx, !emit_options.eval),
+            Stage::Grad => Ok(passes::run(lower::gradients(&cx)?, &emit_options.disabled)),
             Stage::Step
             | Stage::Fused
             | Stage::Kernels
             | Stage::Plan
             | Stage::Clif
-            | Stage::Asm => Ok(passes::run(lower::step(&cx)?.graph, &choices.disabled)),
+            | Stage::Asm => Ok(passes::run(lower::step(&cx)?.graph, &emit_options.disabled)),
         }
     }
 }

@@ -1,8 +1,9 @@
-//! Gradients against central differences, for the user's own loss.
+//! Gradient check: reverse-mode gradients against central finite differences, for the user's own loss
+//! (`tf.test.compute_gradient_error`).
 //!
-//! The model is lowered in f64 with small named dimensions, fed with seeded synthetic inputs, and its parameters are moved a
-//! little off their initial values, where biases are zero and nothing is typical. Random draws are keyed by seed and step,
-//! so masks stay the same while a parameter is moved.
+//! The model is lowered in f64 with small named dimensions and fed with seeded synthetic inputs. Its parameters are perturbed, since
+//! initial values (zero biases) are not generic. Random draws are keyed by seed and step, so dropout masks stay the same under
+//! perturbation.
 
 use std::collections::BTreeMap;
 
@@ -16,20 +17,20 @@ use crate::lower::{self, Binding, Context, GLOBAL_STEP, SEED};
 use crate::synthetic::{inputs, uniform};
 use crate::typed::Spec;
 
-/// How gradients are checked.
+/// The options of a gradient check.
 #[derive(Debug, Clone)]
-pub struct Gradcheck {
+pub struct GradcheckOptions {
     /// The sizes of named dimensions; those that are not given are 3.
     pub dims: Binding,
-    /// How many elements of each parameter are moved at the most.
+    /// The most elements of each parameter that are compared.
     pub elements: usize,
-    /// The seed of inputs, of draws, and of the choice of elements.
+    /// The seed of inputs, of random draws, and of the sampled elements.
     pub seed: i64,
 }
 
-impl Default for Gradcheck {
-    fn default() -> Gradcheck {
-        Gradcheck {
+impl Default for GradcheckOptions {
+    fn default() -> GradcheckOptions {
+        GradcheckOptions {
             dims: Binding::new(),
             elements: 8,
             seed: 0,
@@ -37,24 +38,24 @@ impl Default for Gradcheck {
     }
 }
 
-/// What was found for one loss and one parameter.
+/// The result for one loss and one parameter.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Checked {
+pub struct GradcheckResult {
     /// The loss.
     pub loss: String,
     /// The parameter.
     pub parameter: String,
     /// Its type in the spec.
     pub ty: String,
-    /// How many elements were compared.
+    /// The number of elements compared.
     pub compared: usize,
-    /// How many elements were next to a kink, where the slopes to both sides differ and the gradient is one of the slopes between.
+    /// The number of elements next to a kink, where the one-sided derivatives differ and the gradient is a subgradient.
     pub kinks: usize,
-    /// How many elements differ.
+    /// The number of elements that differ.
     pub wrong: usize,
-    /// The largest difference, relative to the larger of the two slopes.
+    /// The largest relative error, to the larger of gradient and central difference.
     pub worst: f64,
-    /// The element with the largest difference: its position, the gradient, the central difference.
+    /// The element with the largest error: its index, the gradient, the central difference.
     pub at: Option<(Vec<usize>, f64, f64)>,
     /// Whether the loss depends on the parameter at all.
     pub connected: bool,
@@ -62,32 +63,35 @@ pub struct Checked {
 
 /// Why gradients could not be checked.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Trouble {
+pub enum GradcheckError {
     /// The spec cannot be lowered.
     Spec(Box<Diagnostic>),
     /// The model cannot be run on the synthetic inputs.
     Run(RunError),
 }
 
-impl From<Diagnostic> for Trouble {
-    fn from(diagnostic: Diagnostic) -> Trouble {
-        Trouble::Spec(Box::new(diagnostic))
+impl From<Diagnostic> for GradcheckError {
+    fn from(diagnostic: Diagnostic) -> GradcheckError {
+        GradcheckError::Spec(Box::new(diagnostic))
     }
 }
 
-impl From<RunError> for Trouble {
-    fn from(error: RunError) -> Trouble {
-        Trouble::Run(error)
+impl From<RunError> for GradcheckError {
+    fn from(error: RunError) -> GradcheckError {
+        GradcheckError::Run(error)
     }
 }
 
-/// Gradients and differences agree within this, relative to the larger of the two: the error of a central difference in f64.
-const CLOSE: f64 = 1e-5;
+/// The relative tolerance between gradient and central difference: the truncation error of a central difference in f64.
+const RELATIVE_TOLERANCE: f64 = 1e-5;
 
-/// Checks the gradients of all losses with respect to the parameters that are trained with them; nothing where there is no loss
-/// or no parameter.
-pub fn gradcheck(spec: &Spec, choices: &Gradcheck) -> Result<Vec<Checked>, Trouble> {
-    let mut dims = choices.dims.clone();
+/// Checks the gradients of all losses with respect to the parameters that are trained with them; empty where there is no loss or
+/// no parameter.
+pub fn gradcheck(
+    spec: &Spec,
+    options: &GradcheckOptions,
+) -> Result<Vec<GradcheckResult>, GradcheckError> {
+    let mut dims = options.dims.clone();
     for name in lower::dimension_names(spec) {
         dims.entry(name).or_insert(3);
     }
@@ -100,17 +104,18 @@ pub fn gradcheck(spec: &Spec, choices: &Gradcheck) -> Result<Vec<Checked>, Troub
     if pairs.is_empty() {
         return Ok(Vec::new());
     }
-    let slopes = lower::gradients(&cx)?;
-    let slopes = passes::run(slopes, &Default::default());
-    let losses = passes::run(only_losses(slopes.clone()), &Default::default());
-    let inputs = inputs(spec, &slopes, choices.seed);
-    let state = state(&cx, &slopes, choices.seed)?;
-    let found = Found::new(&slopes, interp::run(&slopes, &inputs, &state)?.results);
+    let gradients = lower::gradients(&cx)?;
+    let gradients = passes::run(gradients, &Default::default());
+    let losses = passes::run(only_losses(gradients.clone()), &Default::default());
+    let inputs = inputs(spec, &gradients, options.seed);
+    let state = perturbed_state(&cx, &gradients, options.seed)?;
+    let results = interp::run(&gradients, &inputs, &state)?.results;
+    let results = NamedResults::new(&gradients, results);
     let mut checked = Vec::new();
     for (loss, variable) in pairs {
         let name = &spec.variables[variable.0 as usize].name;
         let ty = spec.variables[variable.0 as usize].ty.to_string();
-        let mut one = Checked {
+        let mut one = GradcheckResult {
             loss: loss.clone(),
             parameter: name.clone(),
             ty,
@@ -121,17 +126,17 @@ pub fn gradcheck(spec: &Spec, choices: &Gradcheck) -> Result<Vec<Checked>, Troub
             at: None,
             connected: true,
         };
-        match (found.gradient(&loss, name), losses.find_state(name)) {
-            (Some(gradient), Some(place)) => {
-                let place = place.index();
+        match (results.gradient(&loss, name), losses.find_state(name)) {
+            (Some(gradient), Some(variable)) => {
+                let variable = variable.index();
                 let mut probe = Probe {
                     graph: &losses,
                     inputs: &inputs,
                     state: state.clone(),
                     loss: format!("loss/{loss}"),
                 };
-                for element in chosen(gradient.to_f64s().len(), choices, name) {
-                    probe.compare(&mut one, place, element, &gradient)?;
+                for element in sampled_elements(gradient.to_f64s().len(), options, name) {
+                    probe.compare(&mut one, variable, element, &gradient)?;
                 }
             }
             _ => one.connected = false,
@@ -149,11 +154,11 @@ fn only_losses(mut graph: Graph) -> Graph {
 }
 
 /// Values of the results of a graph, by name.
-struct Found<'a>(BTreeMap<&'a str, Tensor>);
+struct NamedResults<'a>(BTreeMap<&'a str, Tensor>);
 
-impl<'a> Found<'a> {
-    fn new(graph: &'a Graph, results: Vec<Tensor>) -> Found<'a> {
-        Found(
+impl<'a> NamedResults<'a> {
+    fn new(graph: &'a Graph, results: Vec<Tensor>) -> NamedResults<'a> {
+        NamedResults(
             graph
                 .results
                 .iter()
@@ -163,7 +168,7 @@ impl<'a> Found<'a> {
         )
     }
 
-    /// The whole gradient.
+    /// The dense gradient of a loss with respect to a variable.
     fn gradient(&self, loss: &str, variable: &str) -> Option<Tensor> {
         self.0
             .get(format!("gradient/{loss}/{variable}").as_str())
@@ -180,14 +185,14 @@ struct Probe<'a> {
 }
 
 impl Probe<'_> {
-    /// The loss with one element at another value.
-    fn loss(&mut self, place: usize, element: usize, x: f64) -> Result<f64, RunError> {
-        let original = self.state[place].clone();
+    /// The loss with one element of a variable set to `x`.
+    fn loss(&mut self, variable: usize, element: usize, x: f64) -> Result<f64, RunError> {
+        let original = self.state[variable].clone();
         let mut values = original.to_f64s();
         values[element] = x;
-        self.state[place] = Tensor::new(original.shape(), values);
+        self.state[variable] = Tensor::new(original.shape(), values);
         let outcome = interp::run(self.graph, self.inputs, &self.state);
-        self.state[place] = original;
+        self.state[variable] = original;
         let index = self.graph.results.iter().position(|(n, _)| *n == self.loss);
         Ok(outcome?.results[index.expect("the loss is a result")]
             .to_f64s()
@@ -197,14 +202,14 @@ impl Probe<'_> {
 
     fn compare(
         &mut self,
-        one: &mut Checked,
-        place: usize,
+        one: &mut GradcheckResult,
+        variable: usize,
         element: usize,
         gradient: &Tensor,
     ) -> Result<(), RunError> {
-        let x = self.state[place].to_f64s()[element];
-        let slope = gradient.to_f64s()[element];
-        let here = self.loss(place, element, x)?;
+        let x = self.state[variable].to_f64s()[element];
+        let analytic = gradient.to_f64s()[element];
+        let here = self.loss(variable, element, x)?;
         one.compared += 1;
         let mut best: Option<(f64, f64, f64)> = None;
         let mut between = false;
@@ -212,25 +217,25 @@ impl Probe<'_> {
         for scale in [1.0, 0.1, 10.0, 0.01] {
             let h = 6e-6 * scale * x.abs().max(1.0);
             let (above, below) = (
-                self.loss(place, element, x + h)?,
-                self.loss(place, element, x - h)?,
+                self.loss(variable, element, x + h)?,
+                self.loss(variable, element, x - h)?,
             );
             let central = (above - below) / (2.0 * h);
             let noise = 1e-15 * here.abs().max(above.abs()) / h;
-            let difference = (central - slope).abs();
-            let size = central.abs().max(slope.abs()).max(1e-4);
+            let difference = (central - analytic).abs();
+            let size = central.abs().max(analytic.abs()).max(1e-4);
             let (relative, beyond) = (difference / size, (difference - noise).max(0.0) / size);
             if best.is_none_or(|(old, _, _)| relative < old) || relative.is_nan() {
                 best = Some((relative, beyond, central));
             }
-            if beyond <= CLOSE {
+            if beyond <= RELATIVE_TOLERANCE {
                 between = false;
                 break;
             }
             let (right, left) = ((above - here) / h, (here - below) / h);
             let (low, high) = (right.min(left), right.max(left));
             let apart = high - low > 1e-3 * high.abs().max(low.abs());
-            between |= apart && slope >= low - noise && slope <= high + noise;
+            between |= apart && analytic >= low - noise && analytic <= high + noise;
         }
         let (relative, beyond, central) = best.expect("at least one step was tried");
         if between {
@@ -238,20 +243,21 @@ impl Probe<'_> {
             one.compared -= 1;
             return Ok(());
         }
-        if beyond > CLOSE || beyond.is_nan() {
+        if beyond > RELATIVE_TOLERANCE || beyond.is_nan() {
             one.wrong += 1;
         }
         if one.at.is_none() || relative > one.worst || relative.is_nan() {
             one.worst = relative;
-            one.at = Some((position(gradient.shape(), element), slope, central));
+            one.at = Some((multi_index(gradient.shape(), element), analytic, central));
         }
         Ok(())
     }
 }
 
-fn position(shape: &[usize], element: usize) -> Vec<usize> {
+/// The multi-index of an element, row-major (`numpy.unravel_index`).
+fn multi_index(shape: &[usize], element: usize) -> Vec<usize> {
     let mut rest = element;
-    let mut place: Vec<usize> = shape
+    let mut index: Vec<usize> = shape
         .iter()
         .rev()
         .map(|n| {
@@ -260,56 +266,64 @@ fn position(shape: &[usize], element: usize) -> Vec<usize> {
             i
         })
         .collect();
-    place.reverse();
-    place
+    index.reverse();
+    index
 }
 
-/// Which elements of a parameter are moved: all, or some of them drawn from the seed.
-fn chosen(n: usize, choices: &Gradcheck, name: &str) -> Vec<usize> {
-    if n <= choices.elements {
+/// The elements of a parameter that are compared: all, or a seeded random sample without replacement.
+fn sampled_elements(n: usize, options: &GradcheckOptions, name: &str) -> Vec<usize> {
+    if n <= options.elements {
         return (0..n).collect();
     }
-    let key = Key::new(choices.seed, &format!("gradcheck/{name}"));
-    let mut places: Vec<usize> = Vec::new();
+    let key = Key::new(options.seed, &format!("gradcheck/{name}"));
+    let mut sample: Vec<usize> = Vec::new();
     let mut block = 0;
-    while places.len() < choices.elements {
+    while sample.len() < options.elements {
         for word in key.block(block) {
-            let place = word as usize % n;
-            if places.len() < choices.elements && !places.contains(&place) {
-                places.push(place);
+            let element = word as usize % n;
+            if sample.len() < options.elements && !sample.contains(&element) {
+                sample.push(element);
             }
         }
         block += 1;
     }
-    places.sort_unstable();
-    places
+    sample.sort_unstable();
+    sample
 }
 
-/// The initial state, moved a little.
-fn state(cx: &Context<'_>, graph: &Graph, seed: i64) -> Result<Vec<Tensor>, Trouble> {
+/// The initial state, perturbed by up to 0.1.
+fn perturbed_state(
+    cx: &Context<'_>,
+    graph: &Graph,
+    seed: i64,
+) -> Result<Vec<Tensor>, GradcheckError> {
     let initial = lower::initial(cx)?;
     let inputs = BTreeMap::from([(SEED.to_owned(), Tensor::scalar(seed))]);
-    let values = Found::new(&initial, interp::run(&initial, &inputs, &[])?.results);
+    let values = NamedResults::new(&initial, interp::run(&initial, &inputs, &[])?.results);
     let mut state = Vec::new();
-    for piece in &graph.state {
-        let Some(value) = values.0.get(piece.name.as_str()) else {
-            let message = format!("`{}` has no initial value", piece.name);
+    for variable in &graph.state {
+        let Some(value) = values.0.get(variable.name.as_str()) else {
+            let message = format!("`{}` has no initial value", variable.name);
             return Err(Diagnostic::without_span(Code::MissingItem, message).into());
         };
-        let moved = match piece.ty.dtype.is_float() && piece.name != GLOBAL_STEP {
+        let perturbed = match variable.ty.dtype.is_float() && variable.name != GLOBAL_STEP {
             true => {
-                let noise = uniform(seed, &format!("state/{}", piece.name), piece.ty.elements());
+                let noise = uniform(
+                    seed,
+                    &format!("state/{}", variable.name),
+                    variable.ty.elements(),
+                );
                 let values = value
                     .to_f64s()
                     .into_iter()
                     .zip(noise)
                     .map(|(x, u)| x + 0.2 * (u - 0.5));
-                Tensor::from_f64s(&piece.ty, values)
+                Tensor::from_f64s(&variable.ty, values)
             }
             false => value.clone(),
         };
-        debug_assert!(piece.ty.dtype != DType::F32, "all floats are widened");
-        state.push(moved);
+        debug_assert!(variable.ty.dtype != DType::F32, "all floats are widened");
+        state.push(perturbed);
     }
     Ok(state)
 }

@@ -1,6 +1,6 @@
-//! The compiler as one page: a text goes in, and each stage of it comes out.
+//! The compiler facade: source text in, any stage of the compilation out.
 //!
-//! It opens no file: the caller hands in the text and a [`source::Loader`] for what `use` names.
+//! It opens no file: the caller passes the source text and a [`source::Loader`] for the files that `use` names.
 //!
 //! ```
 //! use trainspec_compiler::{Compilation, Options, source::NoFiles};
@@ -15,7 +15,7 @@ mod emit;
 pub mod gradcheck;
 pub mod synthetic;
 
-pub use emit::{Choices, Stage};
+pub use emit::{EmitOptions, Stage};
 pub use trainspec_codegen as codegen;
 pub use trainspec_frontend::builtins::{SETTINGS, SettingSignature};
 pub use trainspec_frontend::check::{MAX_REPORTED, Options};
@@ -25,19 +25,19 @@ pub use trainspec_ir as ir;
 use diag::Diagnostic;
 use source::{Loader, Sources};
 
-/// What became of one spec.
+/// The outcome of checking one spec.
 #[derive(Debug)]
 pub struct Compilation {
-    /// All texts involved; diagnostics point into them.
+    /// All source files involved; diagnostics point into them.
     pub sources: Sources,
-    /// Errors and warnings, in the order of their places.
+    /// Errors and warnings, in the order of their spans.
     pub diagnostics: Vec<Diagnostic>,
     /// The typed spec, where there are no errors.
     pub spec: Option<typed::Spec>,
 }
 
 impl Compilation {
-    /// Parses and checks a text.
+    /// Parses and checks a source text.
     pub fn check(name: &str, text: &str, loader: &dyn Loader, options: &Options) -> Compilation {
         let mut sources = Sources::default();
         let root = sources.add(name, text);

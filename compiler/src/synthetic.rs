@@ -1,4 +1,4 @@
-//! Inputs made from a seed: what a model is fed when nobody cares what it learns.
+//! Synthetic inputs: seeded random feeds (Philox) for benchmarks and gradient checks.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +8,14 @@ use crate::ir::philox::Key;
 use crate::lower::SEED;
 use crate::typed::{Feature, Spec};
 
-/// Numbers between 0 and 1, from a seed and a name.
+/// Uniform numbers in (0, 1), keyed by a seed and a name.
 pub(crate) fn uniform(seed: i64, name: &str, n: usize) -> Vec<f64> {
-    /// Blocks at a time.
-    const N: usize = 8;
+    /// Philox blocks per call.
+    const BLOCKS: usize = 8;
     let key = Key::new(seed, name);
-    let mut numbers = Vec::with_capacity(n.next_multiple_of(N));
-    for first in (0..n).step_by(N) {
-        let [words, ..] = key.blocks::<N>(first as u64);
+    let mut numbers = Vec::with_capacity(n.next_multiple_of(BLOCKS));
+    for first in (0..n).step_by(BLOCKS) {
+        let [words, ..] = key.blocks::<BLOCKS>(first as u64);
         numbers.extend(words.map(|word| (word as f64 + 0.5) / 4294967296.0));
     }
     numbers.truncate(n);
@@ -31,12 +31,12 @@ pub fn inputs(spec: &Spec, graph: &Graph, seed: i64) -> BTreeMap<String, Tensor>
         let tensor = if name == SEED {
             Tensor::scalar(seed)
         } else if let Some((input, _)) = name.split_once("#count") {
-            // Not all of the room, but some.
-            let room = graph
+            // Half of the capacity, so that there is padding.
+            let capacity = graph
                 .inputs()
                 .find(|(n, _)| *n == input)
                 .map_or(1, |(_, v)| graph.ty(v).shape.first().copied().unwrap_or(1));
-            Tensor::scalar(room.div_ceil(2) as i64)
+            Tensor::scalar(capacity.div_ceil(2) as i64)
         } else {
             let feature = features.iter().find(|f| f.name == name);
             synthetic(
@@ -50,7 +50,7 @@ pub fn inputs(spec: &Spec, graph: &Graph, seed: i64) -> BTreeMap<String, Tensor>
     inputs
 }
 
-/// Floats between 0 and 1; integers within their bounds, or 0 and 1; truths.
+/// Floats between 0 and 1; integers within their bounds, or 0 and 1; bools.
 fn synthetic(ty: &Type, bounds: Option<(i64, i64)>, uniform: &[f64]) -> Tensor {
     let (low, high) = bounds.unwrap_or((0, 2));
     match ty.dtype.is_float() {

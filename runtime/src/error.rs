@@ -1,4 +1,4 @@
-//! Why a run failed: with the step, and the place in the spec or in the data.
+//! Errors of a run: with the step, and the location in the spec or in the data.
 
 use std::fmt;
 use std::path::Path;
@@ -13,11 +13,11 @@ use trainspec_compiler::ir::interp::RunError;
 pub struct SessionError {
     /// The step in which it failed, counted from 1; `None` where it failed before the first.
     pub step: Option<u64>,
-    /// What failed.
+    /// The cause.
     pub cause: Cause,
 }
 
-/// What failed.
+/// The cause of a failed run.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Cause {
     /// The spec cannot be run as it is.
@@ -26,84 +26,84 @@ pub enum Cause {
     Data(Box<DataError>),
     /// An operation has no value.
     Run {
-        /// What is wrong, and where in the spec.
+        /// The error of the operation, with its span.
         error: RunError,
-        /// The record it happened to.
-        record: Option<Place>,
+        /// The record that was processed.
+        record: Option<SourceLocation>,
     },
-    /// Gradients were not finite too often in a row, at any scale of the loss.
+    /// Gradients overflowed: too many updates in a row were skipped, at any loss scale.
     Overflow {
-        /// How often.
+        /// The number of skipped updates.
         times: u64,
         /// The optimizer.
         span: Span,
     },
-    /// A value that must be a number is none.
+    /// A checked value is NaN.
     NotANumber {
-        /// Its name.
+        /// The name of the value.
         name: String,
         /// The expression it comes from.
         span: Span,
     },
 }
 
-/// Where a record stands in a data file.
+/// The location of a record: its data file and its position there.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct SourceLocation {
     /// The file.
     pub path: Arc<Path>,
-    /// Where in it.
-    pub at: At,
+    /// The position in the file.
+    pub position: Position,
 }
 
-/// A place in a data file.
+/// A position in a data file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum At {
+pub enum Position {
     /// A line, counted from 1.
     Line(u64),
     /// A record of a record file, counted from 1.
     Record(u64),
 }
 
-impl Place {
-    /// In that line of a file.
-    pub fn line(path: &Arc<Path>, line: u64) -> Place {
-        Place {
+impl SourceLocation {
+    /// A line of a file.
+    pub fn line(path: &Arc<Path>, line: u64) -> SourceLocation {
+        SourceLocation {
             path: path.clone(),
-            at: At::Line(line),
+            position: Position::Line(line),
         }
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for SourceLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = self.path.display();
-        match self.at {
-            At::Line(line) => write!(f, "{path}:{line}"),
-            At::Record(number) => write!(f, "{path}, record {number}"),
+        match self.position {
+            Position::Line(line) => write!(f, "{path}:{line}"),
+            Position::Record(number) => write!(f, "{path}, record {number}"),
         }
     }
 }
 
-/// What is wrong with data.
+/// An error in data: what is wrong, and where.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DataError {
     /// The fact.
     pub message: String,
     /// The file.
     pub path: Option<Arc<Path>>,
-    /// Where in it.
-    pub place: Option<At>,
-    /// What a value there is called.
+    /// The position in the file.
+    pub position: Option<Position>,
+    /// The name of the column.
     pub column: Option<Box<str>>,
-    /// The setting or feature of the spec that it has to do with.
+    /// The setting or feature of the spec that it concerns.
     pub span: Option<Span>,
     /// What to do.
     pub help: Option<Box<str>>,
 }
 
 impl DataError {
-    /// An error with no place yet.
+    /// An error without a location.
     pub fn new(message: impl Into<String>) -> DataError {
         DataError {
             message: message.into(),
@@ -111,37 +111,37 @@ impl DataError {
         }
     }
 
-    /// In that file.
+    /// Adds the file.
     pub fn in_file(mut self, path: &Arc<Path>) -> DataError {
         self.path = Some(path.clone());
         self
     }
 
-    /// In that line of a file.
+    /// Adds the line of a file.
     pub fn in_line(mut self, line: u64) -> DataError {
-        self.place = Some(At::Line(line));
+        self.position = Some(Position::Line(line));
         self
     }
 
-    /// In that record of a record file.
+    /// Adds the record of a record file.
     pub fn in_record(mut self, number: u64) -> DataError {
-        self.place = Some(At::Record(number));
+        self.position = Some(Position::Record(number));
         self
     }
 
-    /// In that column of a line.
+    /// Adds the column of a line.
     pub fn in_column(mut self, column: &str) -> DataError {
         self.column = Some(column.into());
         self
     }
 
-    /// At that place of the spec.
+    /// Adds the span in the spec.
     pub fn at(mut self, span: Span) -> DataError {
         self.span = Some(span);
         self
     }
 
-    /// Says what to do.
+    /// Adds what to do.
     pub fn help(mut self, help: impl Into<Box<str>>) -> DataError {
         self.help = Some(help.into());
         self
@@ -152,13 +152,13 @@ impl fmt::Display for DataError {
     /// `data/iris.csv:5: column "x": ...`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(path) = &self.path {
-            match self.place {
-                Some(at) => write!(
+            match self.position {
+                Some(position) => write!(
                     f,
                     "{}: ",
-                    Place {
+                    SourceLocation {
                         path: path.clone(),
-                        at
+                        position
                     }
                 )?,
                 None => write!(f, "{}: ", path.display())?,
@@ -174,7 +174,7 @@ impl fmt::Display for DataError {
 impl std::error::Error for DataError {}
 
 impl SessionError {
-    /// The same error, in a step, unless it already says which.
+    /// Adds the step, unless the error already has one.
     pub fn in_step(mut self, step: u64) -> SessionError {
         self.step.get_or_insert(step);
         self
@@ -188,19 +188,19 @@ impl SessionError {
         }
     }
 
-    /// The error as it is drawn, with the place in the spec where it has one.
+    /// The error as a diagnostic, with its span in the spec where it has one.
     pub fn diagnostic(&self) -> Diagnostic {
-        let place = |span: Option<Span>, message: String| match span {
-            // Nodes that stand for no text have an empty span.
+        let at_span = |span: Option<Span>, message: String| match span {
+            // Synthetic nodes, which stand for no source text, have an empty span.
             Some(span) if span != Span::default() => Diagnostic::new(Code::BadValue, span, message),
             _ => Diagnostic::without_span(Code::BadValue, message),
         };
         let diagnostic = match &self.cause {
             Cause::Spec(diagnostic) => (**diagnostic).clone(),
-            Cause::Data(error) => place(error.span, error.to_string())
+            Cause::Data(error) => at_span(error.span, error.to_string())
                 .maybe_help(error.help.as_deref().map(str::to_owned)),
             Cause::Run { error, record } => {
-                let diagnostic = place(Some(error.span), error.message.clone());
+                let diagnostic = at_span(Some(error.span), error.message.clone());
                 match record {
                     Some(record) => diagnostic.note(format!("in the record at {record}")),
                     None => diagnostic,
@@ -210,13 +210,13 @@ impl SessionError {
                 let message = format!(
                     "the gradients were not finite {times} times in a row, whatever the loss was scaled by"
                 );
-                place(Some(*span), message)
+                at_span(Some(*span), message)
                     .help("look for what overflows in the model or in its data")
             }
             Cause::NotANumber { name, span } => {
                 let step = self.step.unwrap_or_default();
                 let message = format!("`{name}` is not a number in step {step}");
-                return place(Some(*span), message).help(format!(
+                return at_span(Some(*span), message).help(format!(
                     "a smaller learning rate may help; `nan ({name}, fail: false);` in `hooks` ends the run here without an error"
                 ));
             }

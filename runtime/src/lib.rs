@@ -1,7 +1,7 @@
-//! The runtime: a checked spec, its data and its training, from text to learned numbers.
+//! The runtime: data pipelines, the training loop, hooks and evaluations of a checked spec.
 //!
 //! ```
-//! use trainspec::outside::System;
+//! use trainspec::env::System;
 //! use trainspec::session::{Event, Options, train};
 //! use trainspec_compiler::{Compilation, source::NoFiles};
 //!
@@ -18,12 +18,13 @@
 //! ```
 
 pub mod data;
+pub mod env;
 mod error;
-pub mod outside;
+mod hooks;
 pub mod program;
 pub mod session;
 mod state;
 pub mod train;
 
-pub use error::{At, Cause, DataError, Place, SessionError};
+pub use error::{Cause, DataError, Position, SessionError, SourceLocation};
 pub use state::State;

@@ -1,4 +1,4 @@
-//! A program that runs: one interface, whether it is interpreted or compiled.
+//! The [`Executable`] interface of a program, and its two engines: the interpreter and machine code.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -16,10 +16,10 @@ use trainspec_compiler::ir::{Span, interp, passes};
 
 use crate::{SessionError, State};
 
-/// Values by name: what goes into a program.
+/// The feeds of a program, by name.
 pub type Inputs = BTreeMap<String, Tensor>;
 
-/// What a run of a program gives.
+/// The fetched results of a run, by name.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Fetched(pub BTreeMap<String, Tensor>);
 
@@ -32,47 +32,46 @@ impl Fetched {
 
 /// A program that runs over a state.
 pub trait Executable: Debug {
-    /// What it takes.
+    /// Its inputs, with their types.
     fn inputs(&self) -> &[(String, Type)];
 
     /// The state that it reads or writes.
     fn state(&self) -> &[graph::State];
 
-    /// The bytes that it keeps for what it computes, inputs and state apart; the interpreter keeps none.
+    /// The size of its arena in bytes, without inputs and state; 0 for the interpreter.
     fn bytes(&self) -> usize;
 
-    /// What it does, one pass over memory after another; the interpreter does not work so.
+    /// Its kernels in the order of execution; none for the interpreter.
     fn kernels(&self) -> Vec<Kernel>;
 
-    /// Begins to add up the time that each kernel takes, or ends it, and gives what was added up so far.
+    /// Switches the per-kernel profiler on or off; gives the times accumulated so far, one per kernel.
     fn profile(&mut self, on: bool) -> Vec<Duration>;
 
-    /// Runs once: all state that it writes has its new value afterwards, or, after an error, its old one. Inputs that it
-    /// does not take are left alone.
+    /// Runs once. State writes are atomic: after an error all state has its old value. Inputs that it does not take are ignored.
     fn run(&mut self, inputs: &Inputs, state: &mut State) -> Result<Fetched, SessionError>;
 }
 
-/// A pass over memory, as those who measure it see it.
+/// A kernel with its cost, for profiles.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Kernel {
-    /// What it is: a loop with its shape, or a routine.
+    /// Its name: a loop with its shape, or a library routine.
     pub name: String,
     /// The operations of a loop, each once.
     pub operations: Vec<&'static str>,
-    /// What it makes: a type, and the state that it is the new value of, if it is written in its place.
+    /// Its outputs: the type, and the state variable that the output is written to in place, if any.
     pub outputs: Vec<(Type, Option<String>)>,
-    /// What it moves and computes.
+    /// The bytes it moves and its FLOPs.
     pub cost: Cost,
-    /// How long it took to compile.
+    /// Its compile time.
     pub compile: Duration,
     /// The expression that it comes from.
     pub span: Span,
 }
 
-/// What runs programs.
+/// The engine that runs programs.
 #[derive(Debug, Clone)]
 pub enum Engine {
-    /// The interpreter: slow, and what a program means.
+    /// The interpreter: slow, the reference semantics of a graph.
     Interpreted,
     /// Machine code, on these threads.
     Compiled(Arc<Pool>),
@@ -86,24 +85,24 @@ impl Default for Engine {
 }
 
 impl Engine {
-    /// Machine code on so many threads, but not on more than the machine has.
+    /// Machine code on `threads` threads, but not on more than the machine has.
     pub fn compiled(threads: usize) -> Engine {
         Engine::Compiled(Arc::new(Pool::new(threads)))
     }
 }
 
-/// A program for a graph, with only some of its results.
+/// Prepares a program for a graph: keeps the results that are `fetched`, runs the passes and compiles.
 ///
 /// # Panics
 ///
-/// When the graph cannot be compiled, which is a mistake of the compiler's own.
+/// When the graph cannot be compiled, which is a bug in the compiler.
 pub fn prepare(
     mut graph: Graph,
-    wanted: &dyn Fn(&str) -> bool,
+    fetched: &dyn Fn(&str) -> bool,
     disabled: &BTreeSet<String>,
     engine: &Engine,
 ) -> Box<dyn Executable> {
-    graph.results.retain(|(name, _)| wanted(name));
+    graph.results.retain(|(name, _)| fetched(name));
     let graph = passes::run(graph, disabled);
     match engine {
         Engine::Interpreted => Box::new(Interpreted::new(graph)),
@@ -114,18 +113,18 @@ pub fn prepare(
                 executable.unwrap_or_else(|e| panic!("the compiler is wrong: {e}\n{graph}"));
             Box::new(Compiled {
                 executable,
-                places: None,
+                state_indices: None,
             })
         }
     }
 }
 
-/// A graph that is machine code.
+/// A graph compiled to machine code.
 #[derive(Debug)]
 struct Compiled {
     executable: codegen::exec::Executable,
-    /// Where its state is in states with these names.
-    places: Option<(Arc<Vec<String>>, Vec<usize>)>,
+    /// The indices of its state variables in states with these names, cached.
+    state_indices: Option<(Arc<Vec<String>>, Vec<usize>)>,
 }
 
 impl Executable for Compiled {
@@ -151,18 +150,18 @@ impl Executable for Compiled {
 
     fn run(&mut self, inputs: &Inputs, state: &mut State) -> Result<Fetched, SessionError> {
         // Looking up names takes longer than a small step.
-        let order = state.order();
-        let known = self.places.as_ref();
-        if known.is_none_or(|(known, _)| !Arc::ptr_eq(known, order)) {
-            let found = places(self.executable.state(), state);
-            self.places = Some((order.clone(), found));
+        let names = state.shared_names();
+        let cached = self.state_indices.as_ref();
+        if cached.is_none_or(|(cached, _)| !Arc::ptr_eq(cached, names)) {
+            let indices = state_indices(self.executable.state(), state);
+            self.state_indices = Some((names.clone(), indices));
         }
-        let (_, places) = self.places.as_ref().expect("it was just found");
+        let (_, indices) = self.state_indices.as_ref().expect("it was just set");
         let mut feeds = Vec::with_capacity(self.executable.inputs().len());
         for (name, _) in self.executable.inputs() {
             feeds.push(inputs.get(name).ok_or_else(|| missing(name))?);
         }
-        let results = self.executable.run(&feeds, state.values_mut(), places)?;
+        let results = self.executable.run(&feeds, state.values_mut(), indices)?;
         Ok(Fetched(results.into_iter().collect()))
     }
 }
@@ -192,7 +191,7 @@ fn kernels(program: &Program, compile: &[Duration]) -> Vec<Kernel> {
             },
             KernelKind::Scan { length, .. } => format!("scan {length}"),
         };
-        let made = |b: &trainspec_compiler::ir::kernel::BufferId| {
+        let output = |b: &trainspec_compiler::ir::kernel::BufferId| {
             let state = match program.allocations[b.index()] {
                 Allocation::State(i) => Some(all.state[i].name.clone()),
                 Allocation::Input(_) | Allocation::Const(_) | Allocation::Arena(_) => None,
@@ -202,7 +201,7 @@ fn kernels(program: &Program, compile: &[Duration]) -> Vec<Kernel> {
         Kernel {
             name,
             operations,
-            outputs: kernel.outputs.iter().map(made).collect(),
+            outputs: kernel.outputs.iter().map(output).collect(),
             cost: Cost::of(all, kernel),
             compile: *compile,
             span: kernel.span,
@@ -218,14 +217,14 @@ fn missing(name: &str) -> RunError {
     }
 }
 
-/// Where the state of a program is.
-fn places(pieces: &[graph::State], state: &State) -> Vec<usize> {
-    let place = |piece: &graph::State| {
+/// The indices of a program's state variables in a state.
+fn state_indices(variables: &[graph::State], state: &State) -> Vec<usize> {
+    let index = |variable: &graph::State| {
         state
-            .place(&piece.name)
-            .unwrap_or_else(|| panic!("the state has no `{}`", piece.name))
+            .index_of(&variable.name)
+            .unwrap_or_else(|| panic!("the state has no `{}`", variable.name))
     };
-    pieces.iter().map(place).collect()
+    variables.iter().map(index).collect()
 }
 
 /// A graph that is interpreted.
@@ -268,11 +267,11 @@ impl Executable for Interpreted {
     }
 
     fn run(&mut self, inputs: &Inputs, state: &mut State) -> Result<Fetched, SessionError> {
-        let places = places(&self.graph.state, state);
-        let before: Vec<Tensor> = places.iter().map(|i| state.values()[*i].clone()).collect();
+        let indices = state_indices(&self.graph.state, state);
+        let before: Vec<Tensor> = indices.iter().map(|i| state.values()[*i].clone()).collect();
         let outcome = interp::run(&self.graph, inputs, &before)?;
-        for (piece, value) in outcome.writes {
-            state.set(places[piece], value);
+        for (variable, value) in outcome.writes {
+            state.set(indices[variable], value);
         }
         let names = self.graph.results.iter().map(|(name, _)| name.clone());
         Ok(Fetched(names.zip(outcome.results).collect()))

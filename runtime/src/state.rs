@@ -1,4 +1,4 @@
-//! What a training has learned so far.
+//! The state of a training: variables, optimizer slots and scalars, `global_step`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,11 +16,11 @@ use crate::train::ExponentialMovingAverage;
 pub struct State {
     names: Arc<Vec<String>>,
     values: Vec<Tensor>,
-    places: Arc<BTreeMap<String, usize>>,
+    indices: Arc<BTreeMap<String, usize>>,
 }
 
 impl State {
-    /// The state before the first step, made by an engine without some passes.
+    /// The initial state: runs the initializers of a spec, without the `disabled` passes.
     pub fn initial(
         spec: &Spec,
         seed: i64,
@@ -31,9 +31,9 @@ impl State {
         let graph = lower::initial(&Context::new(spec, &binding))?;
         let names: Vec<String> = graph.results.iter().map(|(name, _)| name.clone()).collect();
         let inputs = BTreeMap::from([(SEED.to_owned(), Tensor::scalar(seed))]);
-        let mut nothing = State::from_iter([]);
+        let mut empty = State::from_iter([]);
         let mut program = prepare(graph, &|_| true, disabled, engine);
-        let mut values = program.run(&inputs, &mut nothing)?.0;
+        let mut values = program.run(&inputs, &mut empty)?.0;
         let value = |name: String| {
             let value = values.remove(&name).expect("state has one name each");
             (name, value)
@@ -48,12 +48,12 @@ impl State {
 
     /// The value of that name.
     pub fn get(&self, name: &str) -> Option<&Tensor> {
-        Some(&self.values[self.place(name)?])
+        Some(&self.values[self.index_of(name)?])
     }
 
-    /// Where a name stands in the order.
-    pub fn place(&self, name: &str) -> Option<usize> {
-        self.places.get(name).copied()
+    /// The index of a name in the order.
+    pub fn index_of(&self, name: &str) -> Option<usize> {
+        self.indices.get(name).copied()
     }
 
     /// All values, in the order of the names.
@@ -61,45 +61,45 @@ impl State {
         &self.values
     }
 
-    /// The same, to change them in place.
+    /// All values, mutable, in the order of the names.
     pub(crate) fn values_mut(&mut self) -> &mut [Tensor] {
         &mut self.values
     }
 
-    /// Gives a piece another value.
+    /// Sets a value.
     ///
     /// # Panics
     ///
     /// When it is of another type.
-    pub fn set(&mut self, place: usize, value: Tensor) {
-        let old = &mut self.values[place];
+    pub fn set(&mut self, index: usize, value: Tensor) {
+        let old = &mut self.values[index];
         assert_eq!(
             old.ty(),
             value.ty(),
             "`{}` keeps its type",
-            self.names[place]
+            self.names[index]
         );
         *old = value;
     }
 
-    /// The names, which states that were made of one another share.
-    pub(crate) fn order(&self) -> &Arc<Vec<String>> {
+    /// The names; clones of a state share one allocation.
+    pub(crate) fn shared_names(&self) -> &Arc<Vec<String>> {
         &self.names
     }
 
-    /// How many updates there were.
+    /// The number of updates: `global_step`.
     pub fn step(&self) -> u64 {
         let step = self.get(GLOBAL_STEP).map(Tensor::to_i64s);
         step.map_or(0, |s| s[0].max(0) as u64)
     }
 
-    /// How many batches of the next update were seen, where an update takes several.
-    pub(crate) fn micro(&self) -> u64 {
-        let micro = self.get(MICRO_STEP).map(Tensor::to_i64s);
-        micro.map_or(0, |s| s[0].max(0) as u64)
+    /// The number of micro-batches accumulated for the next update.
+    pub(crate) fn micro_batch(&self) -> u64 {
+        let micro_batch = self.get(MICRO_STEP).map(Tensor::to_i64s);
+        micro_batch.map_or(0, |s| s[0].max(0) as u64)
     }
 
-    /// The state with the moving averages that a spec keeps in the place of their variables; `None` where it keeps none.
+    /// The state with variables replaced by their moving averages; `None` where the spec has none.
     pub fn averaged(&self, spec: &Spec) -> Option<State> {
         let mut state = self.clone();
         let mut any = false;
@@ -111,9 +111,9 @@ impl State {
             };
             let name = &spec.variables[var.0 as usize].name;
             if average.state[0].name == ema.average_name(name)
-                && let (Some(place), Some(kept)) = (self.place(name), ema.average(self, name))
+                && let (Some(index), Some(average)) = (self.index_of(name), ema.average(self, name))
             {
-                state.set(place, kept.clone());
+                state.set(index, average.clone());
                 any = true;
             }
         }
@@ -122,13 +122,13 @@ impl State {
 }
 
 impl FromIterator<(String, Tensor)> for State {
-    fn from_iter<I: IntoIterator<Item = (String, Tensor)>>(pieces: I) -> State {
-        let (names, values): (Vec<String>, Vec<Tensor>) = pieces.into_iter().unzip();
-        let places = names.iter().cloned().zip(0..).collect();
+    fn from_iter<I: IntoIterator<Item = (String, Tensor)>>(named: I) -> State {
+        let (names, values): (Vec<String>, Vec<Tensor>) = named.into_iter().unzip();
+        let indices = names.iter().cloned().zip(0..).collect();
         State {
             names: Arc::new(names),
             values,
-            places: Arc::new(places),
+            indices: Arc::new(indices),
         }
     }
 }

@@ -30,7 +30,7 @@ use trainspec_compiler::ir::graph::verify as verify_graph;
 use trainspec_compiler::ir::passes;
 use trainspec_compiler::ir::text::parse as parse_graph;
 use trainspec_compiler::source::{Sources, decode};
-use trainspec_compiler::{Choices, Compilation, Options, Stage, fmt};
+use trainspec_compiler::{Compilation, EmitOptions, Options, Stage, fmt};
 
 /// One golden.
 #[derive(Debug, Clone)]
@@ -162,11 +162,11 @@ impl Golden {
         options
     }
 
-    fn choices(&self) -> Choices {
+    fn choices(&self) -> EmitOptions {
         // Code of one certain machine, so that it is the same everywhere.
-        let mut choices = Choices {
+        let mut choices = EmitOptions {
             target: Target::Haswell,
-            ..Choices::default()
+            ..EmitOptions::default()
         };
         for line in self.input.lines() {
             if let Some((name, size)) = line

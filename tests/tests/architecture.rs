@@ -2,7 +2,7 @@
 
 use trainspec_compiler::codegen::listing::{Target, can_list};
 use trainspec_compiler::source::NoFiles;
-use trainspec_compiler::{Choices, Options, Stage};
+use trainspec_compiler::{EmitOptions, Options, Stage};
 use trainspec_tests::root;
 
 fn text() -> String {
@@ -29,10 +29,10 @@ fn last_kernel(listing: &str) -> &str {
 fn the_followed_spec_gives_the_printed_stages() {
     let text = text();
     let spec = block(&text, "trainspec");
-    let choices = Choices {
+    let choices = EmitOptions {
         dims: [("batch".to_owned(), 8)].into(),
         target: Target::Haswell,
-        ..Choices::default()
+        ..EmitOptions::default()
     };
     for stage in Stage::ALL {
         let code = matches!(stage, Stage::Clif | Stage::Asm);

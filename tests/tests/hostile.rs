@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use trainspec_compiler::diag::{Style, render};
 use trainspec_compiler::source::decode;
-use trainspec_compiler::{Choices, Compilation, Options, Stage, fmt, typed};
+use trainspec_compiler::{Compilation, EmitOptions, Options, Stage, fmt, typed};
 
 /// What a main thread has at least on the systems we know, halved and halved again.
 const STACK: usize = 2 << 20;
@@ -51,7 +51,7 @@ fn survive_with(
         if let Some(spec) = &compilation.spec {
             assert!(typed::print(spec).starts_with("spec "));
         }
-        let _ = Stage::Ast.emit("hostile", &text, &files, &options, &Choices::default());
+        let _ = Stage::Ast.emit("hostile", &text, &files, &options, &EmitOptions::default());
         let codes = compilation.diagnostics.iter();
         codes.map(|d| d.code.name()).collect()
     })

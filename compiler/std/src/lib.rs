@@ -1,14 +1,14 @@
 //! The standard library of the Trainspec language: its optimizers, schedules, layers, losses, functions.
 //!
-//! In: nothing. Out: the source files of the library, embedded, and the names that each of them defines. Their
-//! semantics are the front end's.
+//! In: nothing. Out: the source files of the library, and the names that each of them defines. Leaves alone: their meaning, which the
+//! front end decides.
 //!
 //! A definition begins at the start of a line, so that [`definitions`] finds it without parsing.
 
 /// A source file of the library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct File {
-    /// The path below the library's folder, with `/` between its parts.
+    /// The path below the library's folder, with `/` between its components.
     pub path: &'static str,
     /// The source text.
     pub text: &'static str,
@@ -118,9 +118,9 @@ pub const FILES: &[File] = &[
 /// The keywords that begin a definition.
 const KINDS: [&str; 5] = ["block", "fn", "init", "optimizer", "schedule"];
 
-/// The definitions of a source text of the library, as kind and name, in their order.
+/// The definitions of a source file of the library, as kind and name, in their order.
 ///
-/// Only lines are looked at: a definition is a line that begins with its kind, a space, its name and `(`.
+/// Only the beginnings of lines are examined: a definition is a line that begins with its kind, a space, its name and `(`.
 ///
 /// ```
 /// let text = "/// x x.\nfn square(x) = x * x;\n\nblock scale(\n    x, by = 2\n) = x * by;\n";

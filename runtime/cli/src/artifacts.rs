@@ -1,4 +1,4 @@
-//! What a path is: a file of records, a checkpoint, event files, or a folder of these.
+//! File type detection: whether a path is a TFRecord file, a checkpoint, event files, or a folder of these.
 
 mod folder;
 
@@ -13,23 +13,23 @@ use trainspec_formats::{Code, FileKind, FormatError, bounded, crc, table};
 
 use crate::output::{note, plain};
 
-pub(crate) use folder::Found;
+pub(crate) use folder::SearchResult;
 
-/// Something that training leaves behind.
+/// A file or set of files that a training writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Artifact {
-    /// A file of records.
+    /// A TFRecord file.
     Records(PathBuf),
     /// A checkpoint by its prefix, or another file of named tensors.
     Checkpoint(PathBuf),
-    /// The list of checkpoints in a folder.
+    /// The list of checkpoints in a folder (`CheckpointState`).
     State(PathBuf),
     /// A folder with event files, or one of them.
     Events(PathBuf),
 }
 
 impl Artifact {
-    /// Where it is.
+    /// Its path or prefix.
     pub(crate) fn path(&self) -> &Path {
         match self {
             Artifact::Records(path)
@@ -40,10 +40,10 @@ impl Artifact {
     }
 }
 
-/// What a list of checkpoints is called.
-pub(crate) const LIST: &str = "list of checkpoints";
+/// The name of the kind of [`Artifact::State`].
+pub(crate) const CHECKPOINT_LIST: &str = "list of checkpoints";
 
-/// What a file of tensors is called.
+/// The name of the kind of a checkpoint.
 pub(crate) fn kind_of(reader: &CheckpointReader) -> &'static str {
     match reader {
         CheckpointReader::Bundle(_) | CheckpointReader::Table(_) => "checkpoint",
@@ -52,8 +52,8 @@ pub(crate) fn kind_of(reader: &CheckpointReader) -> &'static str {
     }
 }
 
-/// What a path means: of a folder the newest checkpoint and the runs in it and below it.
-pub(crate) fn shown(path: &Path) -> Result<Found, FormatError> {
+/// The artifacts that `inspect` shows for a path: of a folder the newest checkpoint, and the event and record files in it and below it.
+pub(crate) fn shown(path: &Path) -> Result<SearchResult, FormatError> {
     let mut found = all(path)?;
     if !is_folder(path) {
         return Ok(found);
@@ -61,7 +61,7 @@ pub(crate) fn shown(path: &Path) -> Result<Found, FormatError> {
     let all = std::mem::take(&mut found.artifacts);
     match newest(path)? {
         Some(newest) => found.artifacts.push(Artifact::Checkpoint(newest)),
-        // A list whose files are gone is worth a look.
+        // A list whose files are missing is shown itself.
         None => {
             let list = all.iter().find(|a| matches!(a, Artifact::State(_)));
             found.artifacts.extend(list.cloned());
@@ -72,18 +72,18 @@ pub(crate) fn shown(path: &Path) -> Result<Found, FormatError> {
     Ok(found)
 }
 
-/// Everything that a path means: of a folder all that is in it and below it, in the order of names.
-pub(crate) fn all(path: &Path) -> Result<Found, FormatError> {
+/// All artifacts of a path: of a folder those in it and below it, in the order of names.
+pub(crate) fn all(path: &Path) -> Result<SearchResult, FormatError> {
     if is_folder(path) {
         return Ok(folder::search(path));
     }
-    Ok(Found {
+    Ok(SearchResult {
         artifacts: vec![of_file(path)?],
-        ..Found::default()
+        ..SearchResult::default()
     })
 }
 
-/// Opens the checkpoint that a path means, of a folder the newest.
+/// Opens the checkpoint at a path, of a folder the newest.
 pub(crate) fn open(path: &Path) -> Result<CheckpointReader, FormatError> {
     if is_folder(path) {
         let Some(newest) = newest(path)? else {
@@ -102,8 +102,7 @@ pub(crate) fn open(path: &Path) -> Result<CheckpointReader, FormatError> {
     Err(FormatError::invalid(FileKind::Other, cause).in_file(path))
 }
 
-/// The newest checkpoint of a folder: the one that its list names, or the one of the highest step, the latest among equals. What no list
-/// names is told.
+/// The newest checkpoint of a folder: the one that its list names, or, with a note, the one of the highest step, the latest among equals.
 fn newest(folder: &Path) -> Result<Option<PathBuf>, FormatError> {
     if let Some(newest) = latest_checkpoint(folder, None)? {
         return Ok(Some(newest));
@@ -124,7 +123,7 @@ fn newest(folder: &Path) -> Result<Option<PathBuf>, FormatError> {
     Ok(newest)
 }
 
-/// The step in the name of a checkpoint: `model.ckpt-1000`, also with an ending or a shard behind it.
+/// The step in the name of a checkpoint: `model.ckpt-1000`, also with an extension or a shard suffix.
 fn step(name: &str) -> Option<u64> {
     let name = name.split("-?????-of-").next().unwrap_or(name);
     let name = match name.rsplit_once('.') {
@@ -140,7 +139,7 @@ fn is_folder(path: &Path) -> bool {
     path.is_dir() && !index_path(path).is_file()
 }
 
-/// What a file is, or the checkpoint that has the path as its prefix.
+/// The artifact of a file, or the checkpoint that has the path as its prefix.
 fn of_file(path: &Path) -> Result<Artifact, FormatError> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let is_pattern = name.contains(['?', '*']) && !path.exists();
@@ -154,7 +153,7 @@ fn of_file(path: &Path) -> Result<Artifact, FormatError> {
     recognised(path)?.ok_or_else(|| unrecognised(path))
 }
 
-/// What a file is by its name and its bytes, if it is any of ours.
+/// The artifact of a file by its name and its magic bytes, if the format is known.
 fn recognised(path: &Path) -> Result<Option<Artifact>, FormatError> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let file = files::open(FileKind::Other, path)?;
@@ -181,11 +180,13 @@ fn recognised(path: &Path) -> Result<Option<Artifact>, FormatError> {
     if !is_records && is_tensors() {
         return Ok(Some(Artifact::Checkpoint(path.to_owned())));
     }
-    Ok(match is_records || length == 0 || is_packed(path) {
-        true if begins_with_version(path) => Some(Artifact::Events(path.to_owned())),
-        true => Some(Artifact::Records(path.to_owned())),
-        false => None,
-    })
+    Ok(
+        match is_records || length == 0 || is_compressed_records(path) {
+            true if begins_with_version(path) => Some(Artifact::Events(path.to_owned())),
+            true => Some(Artifact::Records(path.to_owned())),
+            false => None,
+        },
+    )
 }
 
 fn unrecognised(path: &Path) -> FormatError {
@@ -204,14 +205,14 @@ fn is_data_file(name: &str) -> bool {
         .is_some_and(|(i, n)| [i, n].iter().all(|d| d.bytes().all(|b| b.is_ascii_digit())))
 }
 
-/// Whether a name is one that record files are given.
+/// Whether a name is usual for TFRecord files.
 fn has_record_name(name: &str) -> bool {
     [".tfrecord", ".tfrecords", ".records"]
         .iter()
         .any(|end| name.contains(end))
 }
 
-/// Whether a name is one that files of tensors are given by others.
+/// Whether a name is that of a safetensors or npz file.
 fn has_tensor_name(name: &str) -> bool {
     [".safetensors", ".npz"]
         .iter()
@@ -219,7 +220,7 @@ fn has_tensor_name(name: &str) -> bool {
 }
 
 /// Whether a file begins with a record after decompression.
-fn is_packed(path: &Path) -> bool {
+fn is_compressed_records(path: &Path) -> bool {
     let reader = RecordReader::open(path, &ReaderOptions::default());
     reader
         .is_ok_and(|mut r| r.compression() != Compression::None && matches!(r.next(), Ok(Some(_))))

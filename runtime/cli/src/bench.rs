@@ -1,6 +1,6 @@
-//! `trainspec bench`
+//! `trainspec bench`: throughput and a per-kernel profile of a training step on synthetic data.
 //!
-//! Steps are measured without clocks inside; a second, shorter run with a clock at each kernel says where the time goes.
+//! Throughput is measured without instrumentation; a second, shorter run with the profiler on gives the time of each kernel.
 
 mod report;
 
@@ -26,16 +26,16 @@ pub(crate) struct Arguments {
     /// Give a constant of the spec another value
     #[arg(long, value_name = "NAME=VALUE", value_parser = files::name_and_value)]
     set: Vec<(String, String)>,
-    /// The size of a named dimension, where the training data does not say it
+    /// The size of a named dimension that the training data does not fix
     #[arg(long = "dim", value_name = "NAME=SIZE", value_parser = files::name_and_size)]
     dims: Vec<(String, i64)>,
-    /// How long to measure
+    /// The seconds to measure for
     #[arg(long, value_name = "N", default_value_t = 2.0, value_parser = seconds)]
     seconds: f64,
-    /// Run just so many steps, without warming up or a look at kernels
+    /// Run exactly N steps, without warm-up and without a profile of the kernels
     #[arg(long, value_name = "N", conflicts_with = "seconds")]
     steps: Option<u64>,
-    /// Compute on so many threads [default: one for each core]
+    /// The number of threads [default: one for each core]
     #[arg(long, value_name = "N", value_parser = files::threads)]
     threads: Option<usize>,
     /// How the result is printed
@@ -50,8 +50,8 @@ fn seconds(text: &str) -> Result<f64, String> {
     }
 }
 
-/// How long a window is, the best of which counts: noise only ever hurts.
-const WINDOW: f64 = 0.25;
+/// The length of a measurement window in seconds; the fastest window counts, since noise only slows down.
+const WINDOW_SECONDS: f64 = 0.25;
 
 pub(crate) fn run(arguments: &Arguments) -> u8 {
     let path = &arguments.file;
@@ -151,12 +151,12 @@ fn measure(
     })
 }
 
-/// Steps in windows of some time each.
+/// The measurement windows of a run.
 #[derive(Debug, Clone, Copy)]
 struct Windows {
     count: u64,
     steps: u64,
-    /// The most steps a second in one window.
+    /// Steps per second in the fastest window.
     rate: f64,
 }
 
@@ -174,7 +174,7 @@ fn timed(
     Ok(start.elapsed().max(Duration::from_nanos(1)))
 }
 
-/// Runs for some time.
+/// Measures throughput for some seconds, after a warm-up.
 fn windows(
     program: &mut dyn Executable,
     inputs: &Inputs,
@@ -183,7 +183,7 @@ fn windows(
 ) -> Result<Windows, SessionError> {
     timed(program, inputs, state, 3)?;
     let one = timed(program, inputs, state, 1)?.as_secs_f64();
-    let each = ((WINDOW.min(seconds) / one) as u64).max(1);
+    let each = ((WINDOW_SECONDS.min(seconds) / one) as u64).max(1);
     let start = Instant::now();
     let mut all = Windows {
         count: 0,
@@ -199,8 +199,8 @@ fn windows(
     Ok(all)
 }
 
-/// Runs for a short time with a clock at each kernel. The best turn counts for each on its own, so that whatever else the machine
-/// does is not taken for a slow kernel.
+/// Runs with the profiler on. The fastest round counts for each kernel on its own, so that noise of the machine is not taken for a slow
+/// kernel.
 fn profile(
     program: &mut dyn Executable,
     inputs: &Inputs,
@@ -208,19 +208,19 @@ fn profile(
     seconds: f64,
     rate: f64,
 ) -> Result<Profile, SessionError> {
-    let each = ((rate * WINDOW / 16.0) as u64).max(1);
+    let each = ((rate * WINDOW_SECONDS / 16.0) as u64).max(1);
     let start = Instant::now();
     let mut best = Profile {
         kernels: vec![f64::INFINITY; program.kernels().len()],
-        besides: f64::INFINITY,
+        overhead: f64::INFINITY,
     };
-    while best.besides.is_infinite() || start.elapsed().as_secs_f64() < seconds {
+    while best.overhead.is_infinite() || start.elapsed().as_secs_f64() < seconds {
         program.profile(true);
         let time = timed(program, inputs, state, each);
         let kernels = program.profile(false);
         let all: Duration = kernels.iter().sum();
         let per_step = |time: Duration| time.as_secs_f64() / each as f64;
-        best.besides = best.besides.min(per_step(time?.saturating_sub(all)));
+        best.overhead = best.overhead.min(per_step(time?.saturating_sub(all)));
         for (best, time) in best.kernels.iter_mut().zip(kernels) {
             *best = best.min(per_step(time));
         }

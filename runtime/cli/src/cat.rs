@@ -1,4 +1,4 @@
-//! `trainspec cat`
+//! `trainspec cat`: one tensor of a checkpoint as text, CSV, JSON or `.npy`.
 
 mod layout;
 
@@ -13,12 +13,12 @@ use trainspec_formats::{Code, FileKind, FormatError};
 use crate::artifacts;
 use crate::failure::Failure;
 use crate::output::plain;
-use crate::tensors::Texts;
+use crate::tensors::FormattedElements;
 use crate::{FINE, Format};
 
 const HELP: &str = "\
-JSON is one object: `name`, `dtype`, `shape` and `values`, all elements with those of the last dimension side by side; a complex number is a \
-pair, and what JSON has no number for is the text NaN, Infinity or -Infinity; a string that is no UTF-8 is an object with `hex`. After a \
+JSON is one object: `name`, `dtype`, `shape` and `values`, all elements in row-major order; a complex number is a \
+pair, and what JSON has no number for is the string NaN, Infinity or -Infinity; a string that is no UTF-8 is an object with `hex`. After a \
 failure it is `error` and `help`.
 Exit codes: 0 done; 1 it could not be written; 2 bad input.";
 
@@ -27,9 +27,9 @@ Exit codes: 0 done; 1 it could not be written; 2 bad input.";
 pub(crate) struct Arguments {
     /// A checkpoint's prefix or folder, a `.safetensors` or an `.npz` file
     checkpoint: PathBuf,
-    /// A tensor's name, or the way to a variable in a checkpoint of objects
+    /// A tensor's name, or the path of a variable in an object-based checkpoint
     name: String,
-    /// The form it gets [default: by the ending of --output, else text]
+    /// The output form [default: by the extension of --output, else text]
     #[arg(
         long = "as",
         value_enum,
@@ -57,14 +57,14 @@ enum Form {
     Text,
     /// A line for each row of the last dimension
     Csv,
-    /// NumPy's file of an array
+    /// NumPy's array file
     Npy,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> u8 {
     match cat(arguments) {
         Ok(()) => FINE,
-        Err(failure) => failure.tell(arguments.format),
+        Err(failure) => failure.report(arguments.format),
     }
 }
 
@@ -98,7 +98,7 @@ fn cat(arguments: &Arguments) -> Result<(), Failure> {
             (Format::Json, _) => json(&arguments.name, &tensor, out),
             (Format::Text, Form::Csv) => csv(&tensor, is_seen, out),
             (Format::Text, Form::Npy) => {
-                numpy::put_npy(tensor.view(), &mut { out }).map_err(raised)
+                numpy::put_npy(tensor.view(), &mut { out }).map_err(into_io_error)
             }
             (Format::Text, Form::Text) => layout::put(&arguments.name, &tensor, arguments.all, out),
         }
@@ -108,7 +108,7 @@ fn cat(arguments: &Arguments) -> Result<(), Failure> {
         None => {
             let mut out = BufWriter::new(io::stdout().lock());
             match write(&mut out).and_then(|()| out.flush()) {
-                // A reader that has gone away is no failure of ours.
+                // A closed pipe (EPIPE) is no failure.
                 Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
                 done => done.map_err(|e| Failure::output(format!("cannot print it: {e}"))),
             }
@@ -125,7 +125,7 @@ fn form_of(arguments: &Arguments) -> Form {
     }
 }
 
-/// The tensor, or the names that come near to the one that was asked for.
+/// The tensor, or an error with the nearest names.
 fn find(reader: &CheckpointReader, arguments: &Arguments) -> Result<Tensor, Failure> {
     let (name, path) = (arguments.name.as_str(), arguments.checkpoint.display());
     let error = match reader.get_variable(name) {
@@ -141,10 +141,10 @@ fn find(reader: &CheckpointReader, arguments: &Arguments) -> Result<Tensor, Fail
         if graph.value_at(name).is_some() || !graph.named(name).is_empty() {
             return Err(error.into());
         }
-        // The ways are shorter than the tensors' names, and what people write.
+        // Object paths are shorter than the tensors' names, and what people write.
         names = graph.variables().into_iter().map(|v| v.path).collect();
     }
-    let near: Vec<String> = near(name, &names)
+    let near: Vec<String> = nearest_names(name, &names)
         .into_iter()
         .map(|name| format!("`{name}`"))
         .collect();
@@ -158,39 +158,43 @@ fn find(reader: &CheckpointReader, arguments: &Arguments) -> Result<Tensor, Fail
     )
 }
 
-/// At most three names: those with few letters changed, and those that one finds a part of.
-fn near<'a>(name: &str, names: &'a [String]) -> Vec<&'a str> {
-    let most = (name.chars().count() / 3).max(2);
+/// At most three names: those at a small edit distance (optimal string alignment), and those that contain `name`.
+fn nearest_names<'a>(name: &str, names: &'a [String]) -> Vec<&'a str> {
+    let max_distance = (name.chars().count() / 3).max(2);
     let mut found: Vec<(usize, &str)> = names
         .iter()
         .map(|known| {
             let distance = strsim::osa_distance(name, known);
-            let part = !name.is_empty() && known.contains(name);
+            let contains = !name.is_empty() && known.contains(name);
             (
-                if part { distance.min(most) } else { distance },
+                if contains {
+                    distance.min(max_distance)
+                } else {
+                    distance
+                },
                 known.as_str(),
             )
         })
-        .filter(|(distance, _)| *distance <= most)
+        .filter(|(distance, _)| *distance <= max_distance)
         .collect();
     found.sort();
     found.into_iter().take(3).map(|(_, name)| name).collect()
 }
 
-/// What the operating system said, if it was asked.
-fn raised(mut error: FormatError) -> io::Error {
+/// The error of the operating system, where there is one.
+fn into_io_error(mut error: FormatError) -> io::Error {
     match error.source.take() {
         Some(source) => source,
         None => io::Error::other(error),
     }
 }
 
-/// Strings are written as they are, unless somebody looks at them on a terminal.
+/// Strings are written raw, but escaped on a terminal.
 fn csv(tensor: &Tensor, is_seen: bool, out: &mut dyn Write) -> io::Result<()> {
-    let texts = Texts::new(tensor);
+    let elements = FormattedElements::new(tensor);
     let row = tensor.shape().last().copied().unwrap_or(1);
-    for i in 0..texts.count() {
-        let field = texts.csv(i);
+    for i in 0..elements.count() {
+        let field = elements.csv(i);
         match is_seen {
             true => out.write_all(plain(String::from_utf8_lossy(&field)).as_bytes())?,
             false => out.write_all(&field)?,
@@ -202,19 +206,19 @@ fn csv(tensor: &Tensor, is_seen: bool, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn json(name: &str, tensor: &Tensor, out: &mut dyn Write) -> io::Result<()> {
-    let texts = Texts::new(tensor);
+    let elements = FormattedElements::new(tensor);
     let (name, shape) = (serde_json::json!(name), serde_json::json!(tensor.shape()));
     let dtype = tensor.dtype();
-    // The numbers are written as they are: a `float32` that becomes a `float64` gets digits that mean nothing.
+    // Numbers keep their shortest digits: a `float32` widened to `float64` would get insignificant ones.
     write!(
         out,
         "{{\"name\":{name},\"dtype\":\"{dtype}\",\"shape\":{shape},\"values\":["
     )?;
-    for i in 0..texts.count() {
+    for i in 0..elements.count() {
         if i > 0 {
             out.write_all(b",")?;
         }
-        out.write_all(texts.json(i).as_bytes())?;
+        out.write_all(elements.json(i).as_bytes())?;
     }
     out.write_all(b"]}\n")
 }

@@ -1,4 +1,4 @@
-//! `trainspec check`
+//! `trainspec check`: diagnostics of specs.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -20,7 +20,7 @@ pub(crate) struct Arguments {
     /// Treat warnings as errors
     #[arg(long)]
     deny_warnings: bool,
-    /// How to print what is found
+    /// How diagnostics are printed
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
 }
@@ -55,7 +55,7 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
     }
     if cut && arguments.format == Format::Text {
         note(format_args!(
-            "at most {MAX_REPORTED} errors and {MAX_REPORTED} warnings of a spec are told at once"
+            "at most {MAX_REPORTED} errors and {MAX_REPORTED} warnings of a spec are reported at once"
         ));
     }
     let failed = errors > 0 || (arguments.deny_warnings && warnings > 0);

@@ -1,32 +1,32 @@
-//! Tables of text, bytes and numbers as people read them.
+//! Human-readable tables, byte counts and numbers.
 
 use std::io::IsTerminal;
 
-/// Which side a column is held to.
+/// The alignment of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Side {
+pub(crate) enum Align {
     /// Words.
     Left,
     /// Numbers.
     Right,
 }
 
-/// The narrowest that names are cut to.
-const NARROWEST: usize = 20;
+/// The least width that names are truncated to, in characters.
+const MIN_NAME_WIDTH: usize = 20;
 
-/// The lines of a table whose columns are as wide as what is in them, with two spaces between. On a terminal that is narrower, what is
-/// in the first column is cut in its middle.
-pub(crate) fn lines(columns: &[(&str, Side)], rows: &[Vec<String>]) -> Vec<String> {
+/// The lines of a table, its columns as wide as their cells, two spaces apart. On a narrower terminal the names in the first column are
+/// truncated in the middle.
+pub(crate) fn lines(columns: &[(&str, Align)], rows: &[Vec<String>]) -> Vec<String> {
     let is_seen = std::io::stdout().is_terminal();
-    let room = is_seen.then(terminal_size::terminal_size).flatten();
-    match room {
+    let terminal = is_seen.then(terminal_size::terminal_size).flatten();
+    match terminal {
         Some((width, _)) => within(usize::from(width.0), columns, rows),
         None => within(usize::MAX, columns, rows),
     }
 }
 
-/// The same, in so many letters if the first column leaves room for it.
-fn within(room: usize, columns: &[(&str, Side)], rows: &[Vec<String>]) -> Vec<String> {
+/// The lines of a table, at most `max_width` characters wide where truncating the first column suffices.
+fn within(max_width: usize, columns: &[(&str, Align)], rows: &[Vec<String>]) -> Vec<String> {
     let width = |i: usize| {
         let cells = rows.iter().map(|row| row[i].chars().count());
         cells
@@ -37,23 +37,23 @@ fn within(room: usize, columns: &[(&str, Side)], rows: &[Vec<String>]) -> Vec<St
     let mut widths: Vec<usize> = (0..columns.len()).map(width).collect();
     let all = widths.iter().sum::<usize>() + 2 * columns.len().saturating_sub(1);
     if let Some(first) = widths.first_mut() {
-        let cut = first.saturating_sub(all.saturating_sub(room));
-        *first = cut.max(NARROWEST.min(*first));
+        let cut = first.saturating_sub(all.saturating_sub(max_width));
+        *first = cut.max(MIN_NAME_WIDTH.min(*first));
     }
     let line = |cells: &mut dyn Iterator<Item = &str>| {
         let padded = cells
             .zip(&widths)
             .zip(columns)
             .map(|((cell, width), (_, side))| match side {
-                Side::Left => format!("{cell:<width$}"),
-                Side::Right => format!("{cell:>width$}"),
+                Align::Left => format!("{cell:<width$}"),
+                Align::Right => format!("{cell:>width$}"),
             });
         padded.collect::<Vec<_>>().join("  ").trim_end().to_owned()
     };
     let head = line(&mut columns.iter().map(|(name, _)| *name));
     let body = rows.iter().map(|row| match row.split_first() {
         Some((name, rest)) => {
-            let name = shortened(name, widths[0]);
+            let name = truncated(name, widths[0]);
             line(&mut std::iter::once(name.as_str()).chain(rest.iter().map(String::as_str)))
         }
         None => String::new(),
@@ -61,14 +61,14 @@ fn within(room: usize, columns: &[(&str, Side)], rows: &[Vec<String>]) -> Vec<St
     std::iter::once(head).chain(body).collect()
 }
 
-/// A name with its beginning and its end, in so many letters.
-fn shortened(name: &str, room: usize) -> String {
+/// A name truncated in the middle to `max_width` characters.
+fn truncated(name: &str, max_width: usize) -> String {
     let letters: Vec<char> = name.chars().collect();
-    if letters.len() <= room {
+    if letters.len() <= max_width {
         return name.to_owned();
     }
-    let start = room.saturating_sub(1) / 2;
-    let end = letters.len() - room.saturating_sub(1 + start);
+    let start = max_width.saturating_sub(1) / 2;
+    let end = letters.len() - max_width.saturating_sub(1 + start);
     letters[..start]
         .iter()
         .chain(&['…'])
@@ -91,7 +91,7 @@ pub(crate) fn bytes(count: u64) -> String {
     format!("{value:.1} TB")
 }
 
-/// Six digits that count: `0.25`, `1.23457e-7`.
+/// A number with six significant digits: `0.25`, `1.23457e-7`.
 pub(crate) fn number(x: f64) -> String {
     let size = x.abs();
     if x == 0.0 || !x.is_finite() {
@@ -106,7 +106,7 @@ pub(crate) fn number(x: f64) -> String {
     short(&format!("{x:.*}", places.clamp(0, 9) as usize)).to_owned()
 }
 
-/// Without zeros at the end.
+/// Digits without trailing zeros.
 fn short(digits: &str) -> &str {
     match digits.contains('.') {
         true => digits.trim_end_matches('0').trim_end_matches('.'),
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_have_six_digits_that_count() {
+    fn numbers_have_six_significant_digits() {
         for (x, text) in [
             (0.25, "0.25"),
             (-1.0, "-1"),
@@ -153,15 +153,15 @@ mod tests {
             vec!["a".to_owned(), "10".to_owned()],
             vec!["long".to_owned(), "7".to_owned()],
         ];
-        let table = lines(&[("name", Side::Left), ("n", Side::Right)], &rows);
+        let table = lines(&[("name", Align::Left), ("n", Align::Right)], &rows);
         assert_eq!(table, ["name   n", "a     10", "long   7"]);
     }
 
     #[test]
-    fn long_names_are_cut_in_the_middle_to_fit() {
+    fn long_names_are_truncated_in_the_middle_to_fit() {
         let name = format!("begin/{}/end", "x".repeat(100));
         let rows = [vec![name.clone(), "7".to_owned()]];
-        let head = [("name", Side::Left), ("n", Side::Right)];
+        let head = [("name", Align::Left), ("n", Align::Right)];
         let table = within(30, &head, &rows);
         assert_eq!(table[1], "begin/xxxxxxx…xxxxxxxxx/end  7");
         assert_eq!(table[1].chars().count(), 30);

@@ -1,4 +1,4 @@
-//! `trainspec completions`
+//! `trainspec completions`: shell completion scripts.
 
 use clap::CommandFactory;
 use clap_complete::Shell;

@@ -1,4 +1,4 @@
-//! `trainspec convert`
+//! `trainspec convert`: a checkpoint in another file format.
 
 mod plan;
 
@@ -19,11 +19,11 @@ use crate::failure::Failure;
 use crate::output::{count, print, say};
 use crate::progress::Progress;
 use crate::{FINE, Format, columns};
-use plan::{Plan, Step};
+use plan::{Entry, Plan};
 
 const HELP: &str = "\
-Tensors are read and written one after the other, so memory is that of the largest. What OUT was before stays until all is written. Tensors that \
-are stored in parts become whole, and the object graph of a checkpoint stays a tensor like the others. What the kind cannot hold is told before \
+Tensors are streamed one by one, so memory is that of the largest. An existing OUT is replaced atomically. Partitioned tensors are merged, and \
+the object graph of a checkpoint stays a tensor like the others. What the kind cannot hold is reported before \
 anything is written: v1 has no bfloat16, float8, uint32, uint64 and variants; safetensors no strings, variants, complex128 and quantized types; npz no \
 bfloat16, float8, variants and quantized types; and only v2 has types below eight bits.
 JSON is one object: `input`, `output`, `kind`, `tensors` (how many were written), `bytes` (of their elements), `seconds`, `skipped` (names), and \
@@ -39,7 +39,7 @@ pub(crate) struct Arguments {
     /// The file to write, or the prefix of the files
     #[arg(value_name = "OUT")]
     output: PathBuf,
-    /// The kind of file [default: by the ending of OUT, else v2]
+    /// The kind of file [default: by the extension of OUT, else v2]
     #[arg(long, value_enum, value_name = "KIND")]
     to: Option<Kind>,
     /// Replace what is there
@@ -48,9 +48,9 @@ pub(crate) struct Arguments {
     /// Leave out tensors that the kind cannot hold
     #[arg(long)]
     skip_unsupported: bool,
-    /// What becomes of bfloat16 where the kind does not have it [default: an error]
+    /// The type that replaces bfloat16 where the kind does not have it [default: an error]
     #[arg(long, value_enum, value_name = "TYPE")]
-    bfloat16_as: Option<Instead>,
+    bfloat16_as: Option<Bfloat16As>,
     /// How the result is printed
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
@@ -58,9 +58,9 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Kind {
-    /// TensorFlow's checkpoint: an index and a data file
+    /// TensorFlow's checkpoint V2: an index and a data file
     V2,
-    /// TensorFlow's older checkpoint: one table
+    /// TensorFlow's checkpoint V1: one table
     V1,
     /// Hugging Face's file
     Safetensors,
@@ -69,17 +69,17 @@ enum Kind {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Instead {
-    /// The same values in twice the room
+enum Bfloat16As {
+    /// Equal values in twice the space
     Float32,
-    /// The same bits under another name
+    /// The bits as unsigned integers
     Uint16,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> u8 {
     match convert(arguments) {
         Ok(()) => FINE,
-        Err(failure) => failure.tell(arguments.format),
+        Err(failure) => failure.report(arguments.format),
     }
 }
 
@@ -96,8 +96,8 @@ fn convert(arguments: &Arguments) -> Result<(), Failure> {
         arguments.bfloat16_as,
         arguments.skip_unsupported,
     )?;
-    let output = free(&arguments.output, kind, arguments.force)?;
-    // Whatever the kind, the folder is made that it is written to.
+    let output = output_path(&arguments.output, kind, arguments.force)?;
+    // The folder of the output is created for every kind.
     if let Some(folder) = output.parent() {
         std::fs::create_dir_all(folder).map_err(|e| {
             Failure::output(format!(
@@ -113,7 +113,7 @@ fn convert(arguments: &Arguments) -> Result<(), Failure> {
         Format::Text => {
             let mut line = format!(
                 "wrote {output}: {}, {}, in {seconds:.2} s",
-                count(plan.steps.len(), "tensor"),
+                count(plan.entries.len(), "tensor"),
                 columns::bytes(bytes)
             );
             if !plan.skipped.is_empty() {
@@ -122,27 +122,30 @@ fn convert(arguments: &Arguments) -> Result<(), Failure> {
             say(line);
         }
         Format::Json => {
-            let changed = plan.steps.iter().filter(|step| step.instead.is_some());
-            let converted: Vec<&str> = changed.map(|step| step.name).collect();
+            let changed = plan
+                .entries
+                .iter()
+                .filter(|entry| entry.converted.is_some());
+            let converted: Vec<&str> = changed.map(|entry| entry.name).collect();
             print(serde_json::json!({
                 "input": arguments.input.display().to_string(), "output": output.to_string(), "kind": kind.name(),
-                "tensors": plan.steps.len(), "bytes": bytes, "seconds": seconds, "skipped": plan.skipped, "converted": converted,
+                "tensors": plan.entries.len(), "bytes": bytes, "seconds": seconds, "skipped": plan.skipped, "converted": converted,
             }));
         }
     }
     Ok(())
 }
 
-/// The kind that a name asks for. Prefixes of checkpoints may have any dots in them, but not the endings of other files.
+/// The kind by the extension of a path. Prefixes of checkpoints may contain dots, but not the extensions of other file formats.
 fn kind_of(path: &Path) -> Result<Kind, Failure> {
-    const OTHERS: [&str; 16] = [
+    const FOREIGN_EXTENSIONS: [&str; 16] = [
         "h5", "hdf5", "keras", "npy", "pt", "pth", "bin", "pb", "pkl", "onnx", "tflite", "gguf",
         "msgpack", "zip", "json", "tfrecord",
     ];
     match path.extension().and_then(|ending| ending.to_str()) {
         Some("safetensors") => Ok(Kind::Safetensors),
         Some("npz") => Ok(Kind::Npz),
-        Some(other) if OTHERS.contains(&other.to_lowercase().as_str()) => {
+        Some(other) if FOREIGN_EXTENSIONS.contains(&other.to_lowercase().as_str()) => {
             let message = format!(
                 "{}: files that end in `.{other}` are not written",
                 path.display()
@@ -174,8 +177,8 @@ impl Kind {
     }
 }
 
-/// Where to write, if nothing is in the way.
-fn free(path: &Path, kind: Kind, force: bool) -> Result<PathBuf, Failure> {
+/// The path to write to; an error where a file exists that may not be replaced.
+fn output_path(path: &Path, kind: Kind, force: bool) -> Result<PathBuf, Failure> {
     let shown = path.display();
     // People name a checkpoint by its index, too.
     let named = path.to_str().and_then(|path| path.strip_suffix(".index"));
@@ -195,9 +198,9 @@ fn free(path: &Path, kind: Kind, force: bool) -> Result<PathBuf, Failure> {
         )));
     }
     let index = index_path(path);
-    let there = match kind {
+    let exists = match kind {
         Kind::V2 => index.exists() || !data_files(path).is_empty(),
-        // A checkpoint of the second version would hide one of the first that has its prefix.
+        // A V2 checkpoint would shadow a V1 checkpoint of its prefix.
         Kind::V1 if index.exists() => {
             return Err(Failure::input(format!(
                 "{} is there: a reader would take it instead of the new file",
@@ -207,14 +210,14 @@ fn free(path: &Path, kind: Kind, force: bool) -> Result<PathBuf, Failure> {
         }
         Kind::V1 | Kind::Safetensors | Kind::Npz => path.exists(),
     };
-    match there && !force {
+    match exists && !force {
         true => Err(Failure::input(format!("{shown} is there already"))
             .help("`--force` replaces it, when the new one is complete")),
         false => Ok(path.to_owned()),
     }
 }
 
-/// Writes all tensors; how many bytes their elements have.
+/// Writes all tensors; gives the bytes of their elements.
 fn write(
     reader: &CheckpointReader,
     plan: &Plan<'_>,
@@ -222,21 +225,21 @@ fn write(
     path: &Path,
 ) -> Result<u64, Failure> {
     let progress = Progress::new(plan.bytes);
-    let (unread, bytes) = (Cell::new(false), Cell::new(0));
-    let read = |step: &Step<'_>| -> FormatResult<Tensor> {
-        let tensor = step.read(reader).inspect_err(|_| unread.set(true))?;
+    let (read_failed, bytes) = (Cell::new(false), Cell::new(0));
+    let read = |entry: &Entry<'_>| -> FormatResult<Tensor> {
+        let tensor = entry.read(reader).inspect_err(|_| read_failed.set(true))?;
         let size = size_of(&tensor);
         bytes.set(bytes.get() + size);
         progress.add(size);
         Ok(tensor)
     };
-    let by_name = |name: &str| read(plan.step(name));
+    let by_name = |name: &str| read(plan.entry(name));
     let entries: Vec<(&str, DType, &[usize])> = plan
-        .steps
+        .entries
         .iter()
-        .map(|step| (step.name, step.dtype(), step.shape))
+        .map(|entry| (entry.name, entry.dtype(), entry.shape))
         .collect();
-    let names: Vec<&str> = plan.steps.iter().map(|step| step.name).collect();
+    let names: Vec<&str> = plan.entries.iter().map(|entry| entry.name).collect();
     let durability = Durability::Synced;
     let written = match kind {
         Kind::V2 => bundle(path, plan, read),
@@ -252,7 +255,7 @@ fn write(
             safetensors::write_each(path, &entries, &metadata, durability, by_name)
         }
     };
-    match (written, unread.get()) {
+    match (written, read_failed.get()) {
         (Ok(()), _) => Ok(bytes.get()),
         (Err(e), true) => Err(Failure::input(e)),
         (Err(e), false) => Err(Failure::output(e)),
@@ -262,11 +265,11 @@ fn write(
 fn bundle(
     prefix: &Path,
     plan: &Plan<'_>,
-    read: impl Fn(&Step<'_>) -> Result<Tensor, FormatError>,
+    read: impl Fn(&Entry<'_>) -> Result<Tensor, FormatError>,
 ) -> FormatResult<()> {
     let mut writer = BundleWriter::create(prefix, Default::default())?;
-    for step in &plan.steps {
-        writer.add(step.name, &read(step)?)?;
+    for entry in &plan.entries {
+        writer.add(entry.name, &read(entry)?)?;
     }
     writer.finish()
 }

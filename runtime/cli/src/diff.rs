@@ -1,4 +1,4 @@
-//! `trainspec diff`
+//! `trainspec diff`: two checkpoints, tensor by tensor, with tolerances (`numpy.isclose`).
 
 mod compare;
 
@@ -12,12 +12,12 @@ use crate::artifacts;
 use crate::failure::Failure;
 use crate::output::{count, print, say};
 use crate::progress::Progress;
-use crate::tensors::{Texts, json_real, real, size, typed};
+use crate::tensors::{FormattedElements, json_real, real, size, typed};
 use crate::{FAILED, FINE, Format};
 use compare::{Difference, Extreme, Tolerance};
 
 const HELP: &str = "\
-Elements are equal if |a - b| <= atol + rtol * |b|; NaN equals NaN, and differs from a number without bounds.
+Elements are equal if |a - b| <= atol + rtol * |b|; NaN equals NaN, and its difference from a number is infinite.
 JSON is one object: `equal`; `tensors`, how many both have; `only_in_a` and `only_in_b`, with `name`, `dtype` and `shape`; `other_type`, with \
 `name`, `a` and `b`; and `differing`, with `name`, `dtype`, `shape`, `elements`, `differing` (how many of them), and for numbers `absolute` and \
 `relative`, the largest differences: `value`, `at`, `a`, `b`, and for strings `first` instead: `at`, `a`, `b`. After a failure it is `error` and \
@@ -52,7 +52,7 @@ fn tolerance(text: &str) -> Result<f64, String> {
 pub(crate) fn run(arguments: &Arguments) -> u8 {
     let found = match diff(arguments) {
         Ok(found) => found,
-        Err(failure) => return failure.tell(arguments.format),
+        Err(failure) => return failure.report(arguments.format),
     };
     match arguments.format {
         Format::Text => found.text(arguments),
@@ -67,22 +67,22 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
 /// The type and the shape of a tensor.
 type Described = (DType, Vec<usize>);
 
-/// What two checkpoints do not have in common.
+/// The differences of two checkpoints.
 #[derive(Debug, Default)]
-struct Found {
-    /// How many tensors both have.
+struct CheckpointDiff {
+    /// The number of tensors that both have.
     common: usize,
-    /// How many elements were compared.
+    /// The number of elements compared.
     elements: usize,
     only_a: Vec<(String, DType, Vec<usize>)>,
     only_b: Vec<(String, DType, Vec<usize>)>,
     other_type: Vec<(String, [Described; 2])>,
-    differing: Vec<Differing>,
+    differing: Vec<TensorDiff>,
 }
 
-/// A tensor whose elements are not the same in both.
+/// A tensor whose elements differ.
 #[derive(Debug)]
-struct Differing {
+struct TensorDiff {
     name: String,
     dtype: DType,
     shape: Vec<usize>,
@@ -93,28 +93,33 @@ struct Differing {
 
 #[derive(Debug)]
 enum Worst {
-    Numbers { absolute: Place, relative: Place },
-    Strings { first: Place },
+    Numbers {
+        absolute: ElementDiff,
+        relative: ElementDiff,
+    },
+    Strings {
+        first: ElementDiff,
+    },
 }
 
-/// An element, with its texts for people and for programs.
+/// An element that differs, with both values formatted as text and as JSON.
 #[derive(Debug)]
-struct Place {
+struct ElementDiff {
     /// The difference; of strings there is none.
     value: f64,
     at: Vec<usize>,
-    texts: [String; 2],
+    text: [String; 2],
     json: [String; 2],
 }
 
-fn diff(arguments: &Arguments) -> Result<Found, Failure> {
+fn diff(arguments: &Arguments) -> Result<CheckpointDiff, Failure> {
     let a = artifacts::open(&arguments.a)?;
     let b = artifacts::open(&arguments.b)?;
     let allowed = Tolerance {
         relative: arguments.rtol,
         absolute: arguments.atol,
     };
-    let mut found = Found::default();
+    let mut found = CheckpointDiff::default();
     let progress = Progress::of_tensors(&a);
     let names: BTreeSet<&str> = a.names().into_iter().chain(b.names()).collect();
     for name in names {
@@ -136,27 +141,27 @@ fn diff(arguments: &Arguments) -> Result<Found, Failure> {
             found.other_type.push((name.to_owned(), both));
             continue;
         }
-        // Two tensors are in memory, and no more.
+        // Streamed: only two tensors are in memory.
         let (in_a, in_b) = (a.get_tensor(name)?, b.get_tensor(name)?);
-        found.elements += Texts::new(&in_a).count();
+        found.elements += FormattedElements::new(&in_a).count();
         progress.add(size(in_a.dtype(), in_a.shape()).unwrap_or(0));
         if let Some(difference) = compare::tensors(&in_a, &in_b, allowed) {
             found
                 .differing
-                .push(Differing::new(name, &in_a, &in_b, difference));
+                .push(TensorDiff::new(name, &in_a, &in_b, difference));
         }
     }
     Ok(found)
 }
 
-impl Differing {
-    fn new(name: &str, a: &Tensor, b: &Tensor, difference: Difference) -> Differing {
-        let (in_a, in_b) = (Texts::new(a), Texts::new(b));
-        let place = |extreme: Extreme| Place {
+impl TensorDiff {
+    fn new(name: &str, a: &Tensor, b: &Tensor, difference: Difference) -> TensorDiff {
+        let (in_a, in_b) = (FormattedElements::new(a), FormattedElements::new(b));
+        let element = |extreme: Extreme| ElementDiff {
             value: extreme.value,
-            at: position(a.shape(), extreme.at),
-            texts: [&in_a, &in_b].map(|texts| texts.readable(extreme.at, 40)),
-            json: [&in_a, &in_b].map(|texts| texts.json(extreme.at)),
+            at: multi_index(a.shape(), extreme.at),
+            text: [&in_a, &in_b].map(|elements| elements.readable(extreme.at, 40)),
+            json: [&in_a, &in_b].map(|elements| elements.json(extreme.at)),
         };
         let (differing, worst) = match difference {
             Difference::Numbers {
@@ -166,19 +171,19 @@ impl Differing {
             } => (
                 count,
                 Worst::Numbers {
-                    absolute: place(absolute),
-                    relative: place(relative),
+                    absolute: element(absolute),
+                    relative: element(relative),
                 },
             ),
             Difference::Strings { count, first } => {
-                let first = place(Extreme {
+                let first = element(Extreme {
                     value: 0.0,
                     at: first,
                 });
                 (count, Worst::Strings { first })
             }
         };
-        Differing {
+        TensorDiff {
             name: name.to_owned(),
             dtype: a.dtype(),
             shape: a.shape().to_vec(),
@@ -189,8 +194,8 @@ impl Differing {
     }
 }
 
-/// Where an element is, for each dimension.
-fn position(shape: &[usize], mut index: usize) -> Vec<usize> {
+/// The multi-index of an element, row-major (`numpy.unravel_index`).
+fn multi_index(shape: &[usize], mut index: usize) -> Vec<usize> {
     let mut at = vec![0; shape.len()];
     for (at, &size) in at.iter_mut().zip(shape).rev() {
         *at = index % size;
@@ -199,7 +204,7 @@ fn position(shape: &[usize], mut index: usize) -> Vec<usize> {
     at
 }
 
-impl Found {
+impl CheckpointDiff {
     fn equal(&self) -> bool {
         self.only_a.is_empty()
             && self.only_b.is_empty()
@@ -239,19 +244,19 @@ impl Found {
             say(differing.text());
         }
         let only = self.only_a.len() + self.only_b.len();
-        let parts = [
+        let counts = [
             (only, "only in one"),
             (self.other_type.len(), "of another type or shape"),
             (self.differing.len(), "with other elements"),
         ];
-        let parts: Vec<String> = parts
+        let counts: Vec<String> = counts
             .iter()
             .filter(|(n, _)| *n > 0)
             .map(|(n, what)| format!("{n} {what}"))
             .collect();
         say(format_args!(
             "different{within}: {tensors} in both; {}",
-            parts.join(", ")
+            counts.join(", ")
         ));
     }
 
@@ -268,7 +273,7 @@ impl Found {
             .iter()
             .map(|(name, [a, b])| json!({ "name": name, "a": side(a), "b": side(b) }))
             .collect();
-        let differing: Json = self.differing.iter().map(Differing::json).collect();
+        let differing: Json = self.differing.iter().map(TensorDiff::json).collect();
         json!({
             "equal": self.equal(), "tensors": self.common, "only_in_a": only(&self.only_a), "only_in_b": only(&self.only_b),
             "other_type": other, "differing": differing,
@@ -276,13 +281,13 @@ impl Found {
     }
 }
 
-impl Differing {
+impl TensorDiff {
     fn text(&self) -> String {
-        let at = |place: &Place| {
-            let [a, b] = &place.texts;
-            match place.at.is_empty() {
+        let at = |element: &ElementDiff| {
+            let [a, b] = &element.text;
+            match element.at.is_empty() {
                 true => format!("({a} and {b})"),
-                false => format!("at {:?} ({a} and {b})", place.at),
+                false => format!("at {:?} ({a} and {b})", element.at),
             }
         };
         let largest = match &self.worst {
@@ -306,12 +311,12 @@ impl Differing {
 
     fn json(&self) -> Json {
         let parsed = |text: &str| -> Json { serde_json::from_str(text).unwrap_or(Json::Null) };
-        let place = |place: &Place| {
-            let [a, b] = &place.json;
-            json!({ "at": place.at, "a": parsed(a), "b": parsed(b) })
+        let element = |element: &ElementDiff| {
+            let [a, b] = &element.json;
+            json!({ "at": element.at, "a": parsed(a), "b": parsed(b) })
         };
-        let valued = |worst: &Place| {
-            let mut object = place(worst);
+        let valued = |worst: &ElementDiff| {
+            let mut object = element(worst);
             object["value"] = parsed(&json_real(worst.value));
             object
         };
@@ -323,7 +328,7 @@ impl Differing {
                 object["absolute"] = valued(absolute);
                 object["relative"] = valued(relative);
             }
-            Worst::Strings { first } => object["first"] = place(first),
+            Worst::Strings { first } => object["first"] = element(first),
         }
         object
     }

@@ -1,11 +1,11 @@
-//! `trainspec emit`
+//! `trainspec emit`: a stage of the compilation as text.
 
 use std::path::PathBuf;
 
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
 use trainspec_compiler::source::Sources;
-use trainspec_compiler::{Choices, Stage};
+use trainspec_compiler::{EmitOptions, Stage};
 
 use crate::output::{diagnostics, print_raw};
 use crate::{BAD_INPUT, FINE, Format, files};
@@ -14,19 +14,19 @@ use crate::{BAD_INPUT, FINE, Format, files};
 pub(crate) struct Arguments {
     /// The spec; `-` is standard input
     file: PathBuf,
-    /// Which stage
+    /// The stage
     #[arg(long)]
     stage: StageName,
     /// Give a constant of the spec another value
     #[arg(long, value_name = "NAME=VALUE", value_parser = files::name_and_value)]
     set: Vec<(String, String)>,
-    /// The size of a named dimension, where the training data does not say it
+    /// The size of a named dimension that the training data does not fix
     #[arg(long = "dim", value_name = "NAME=SIZE", value_parser = files::name_and_size)]
     dims: Vec<(String, i64)>,
-    /// Show the model as it is evaluated, not as it is trained
+    /// The model in evaluation mode, not in training mode
     #[arg(long)]
     eval: bool,
-    /// Leave a simplification out
+    /// Disable an optimization pass
     #[arg(long = "disable-pass", value_name = "NAME", value_parser = files::pass_name)]
     disabled: Vec<String>,
 }
@@ -69,15 +69,15 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
     };
     let loader = files::Disk::beside(path);
     let name = path.display().to_string();
-    let choices = Choices {
+    let emit_options = EmitOptions {
         dims: arguments.dims.iter().cloned().collect(),
         disabled: arguments.disabled.iter().cloned().collect(),
         eval: arguments.eval,
-        ..Choices::default()
+        ..EmitOptions::default()
     };
     let options = files::options(&arguments.set);
     let stage = arguments.stage.0;
-    match stage.emit(&name, &text, &loader, &options, &choices) {
+    match stage.emit(&name, &text, &loader, &options, &emit_options) {
         Ok(text) => {
             print_raw(&text);
             FINE

@@ -1,4 +1,4 @@
-//! `trainspec explain`
+//! `trainspec explain`: the explanation of an error code.
 
 use trainspec_compiler::diag::{Code, explain};
 

@@ -1,4 +1,4 @@
-//! What kept a command on files from its work, and how that is told.
+//! Failures of commands on files: message, help and exit code.
 
 use trainspec_formats::FormatError;
 
@@ -23,7 +23,7 @@ impl Failure {
         }
     }
 
-    /// The input was fine and the rest went wrong.
+    /// The output cannot be written.
     pub(crate) fn output(message: impl ToString) -> Failure {
         Failure {
             code: FAILED,
@@ -31,14 +31,14 @@ impl Failure {
         }
     }
 
-    /// The same, with what to type instead.
+    /// Adds what to type instead.
     pub(crate) fn help(mut self, help: impl Into<String>) -> Failure {
         self.help = Some(help.into());
         self
     }
 
-    /// Tells it, for people on standard error, for programs as an object with `error` and `help`; the exit code.
-    pub(crate) fn tell(&self, format: Format) -> u8 {
+    /// Reports it, as text on standard error or as a JSON object with `error` and `help`; gives the exit code.
+    pub(crate) fn report(&self, format: Format) -> u8 {
         match (format, &self.help) {
             (Format::Json, help) => {
                 print(serde_json::json!({ "error": self.message, "help": help }));
@@ -56,7 +56,7 @@ impl Failure {
     }
 }
 
-/// What was read is at fault unless somebody says otherwise.
+/// A format error is bad input by default.
 impl From<FormatError> for Failure {
     fn from(error: FormatError) -> Failure {
         Failure::input(error)

@@ -1,4 +1,4 @@
-//! Files: which specs are meant, their texts, and what they `use`.
+//! Spec files: the paths that arguments expand to, source text, and the loader of `use`.
 
 use std::io::Read;
 use std::path::{Component, Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::{BAD_INPUT, Format};
 /// The name of standard input.
 pub(crate) const STDIN: &str = "-";
 
-/// The specs that the arguments mean: files as they are, the specs in folders, and without arguments those in the current
+/// The specs that the arguments expand to: files as they are, the specs in folders, and without arguments those in the current
 /// folder.
 pub(crate) fn specs(paths: &[PathBuf]) -> Result<Vec<PathBuf>, String> {
     if paths.is_empty() {
@@ -55,7 +55,7 @@ fn in_folder(folder: &Path, deep: bool) -> Result<Vec<PathBuf>, String> {
                 entry.map_err(|e| format!("cannot read the folder `{}`: {e}", folder.display()))?;
             let path = entry.path();
             let name = entry.file_name().to_string_lossy().into_owned();
-            // Links are not followed, so a circle of them cannot trap us.
+            // Symbolic links are not followed, so that a cycle of them cannot loop endlessly.
             let is_folder = entry.file_type().is_ok_and(|t| t.is_dir());
             if is_folder {
                 if deep && !name.starts_with('.') && name != "target" {
@@ -70,7 +70,7 @@ fn in_folder(folder: &Path, deep: bool) -> Result<Vec<PathBuf>, String> {
     Ok(found)
 }
 
-/// The text of a file; at most [`MAX_SOURCE_BYTES`] and a little more are read, so that a longer one can be refused by its length.
+/// The source text of a file; at most [`MAX_BYTES`] + 1 bytes are read, enough to refuse a longer one.
 pub(crate) fn read(path: &Path) -> Result<String, Diagnostic> {
     let mut bytes = Vec::new();
     let limit = MAX_SOURCE_BYTES as u64 + 1;
@@ -103,7 +103,7 @@ pub(crate) fn name_and_value(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// Reads and checks a spec. What is wrong with it is printed; `Err` is then the exit code.
+/// Reads and checks a spec. Errors are printed; `Err` is then the exit code.
 pub(crate) fn checked(
     path: &Path,
     set: &[(String, String)],
@@ -152,7 +152,7 @@ pub(crate) fn pass_name(text: &str) -> Result<String, String> {
     }
 }
 
-/// Reads what a spec uses from the disk, below the spec's own folder.
+/// Loads the files that a spec uses from the disk, below the spec's own folder.
 pub(crate) struct Disk {
     root: PathBuf,
 }
@@ -176,10 +176,10 @@ impl Loader for Disk {
             Some(parent) if from != STDIN && parent != Path::new("") => parent,
             _ => Path::new("."),
         };
-        let wanted = folder.join(path);
-        let plain = tidy(&wanted);
-        // The real place decides, so that a link cannot lead outside either.
-        let (Ok(real), Ok(root)) = (wanted.canonicalize(), self.root.canonicalize()) else {
+        let requested = folder.join(path);
+        let plain = tidy(&requested);
+        // The canonical path decides, so that a symbolic link cannot lead outside either.
+        let (Ok(real), Ok(root)) = (requested.canonicalize(), self.root.canonicalize()) else {
             return Err(LoadError::NotFound);
         };
         if !real.starts_with(&root) {
@@ -195,7 +195,7 @@ impl Loader for Disk {
     }
 }
 
-/// A path without `.` and, where possible, without `..`.
+/// The lexically normalized path: without `.` and, where possible, without `..`.
 fn tidy(path: &Path) -> PathBuf {
     let mut tidy = PathBuf::new();
     for component in path.components() {

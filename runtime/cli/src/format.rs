@@ -1,4 +1,4 @@
-//! `trainspec fmt`
+//! `trainspec fmt`: specs in their canonical layout.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -74,9 +74,9 @@ fn one(path: &Path, check: bool) -> Result<bool, ()> {
     Ok(true)
 }
 
-/// Replaces a file as a whole: whoever reads it, even after a crash, finds the old text or the new one.
+/// Replaces a file atomically: a reader, even after a crash, finds the old text or the new one.
 fn replace(path: &Path, text: &str) -> std::io::Result<()> {
-    // A link keeps being a link: what it points at is replaced.
+    // A symbolic link stays one: its target is replaced.
     let path = path.canonicalize()?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let temporary = path.with_file_name(format!(".{name}.{}.tmp", std::process::id()));

@@ -1,9 +1,9 @@
-//! `trainspec gradcheck`
+//! `trainspec gradcheck`: gradients against central finite differences.
 
 use std::path::{Path, PathBuf};
 
 use trainspec_compiler::diag::{Code, Diagnostic};
-use trainspec_compiler::gradcheck::{Checked, Gradcheck, Trouble, gradcheck};
+use trainspec_compiler::gradcheck::{GradcheckError, GradcheckOptions, GradcheckResult, gradcheck};
 
 use crate::output::{diagnostics, note, print_raw};
 use crate::{BAD_INPUT, FAILED, FINE, Format, files};
@@ -19,10 +19,10 @@ pub(crate) struct Arguments {
     /// The size of a named dimension [default: 3]
     #[arg(long = "dim", value_name = "NAME=SIZE", value_parser = files::name_and_size)]
     dims: Vec<(String, i64)>,
-    /// How many elements of each parameter are moved at the most
+    /// The most elements of each parameter to compare
     #[arg(long, value_name = "N", default_value_t = 8)]
     elements: usize,
-    /// The seed of inputs, of random draws and of the choice of elements
+    /// The seed of inputs, of random draws and of the sampled elements
     #[arg(
         long,
         value_name = "N",
@@ -55,12 +55,12 @@ fn one(arguments: &Arguments, path: &Path) -> u8 {
     let Some(spec) = &compilation.spec else {
         return BAD_INPUT;
     };
-    let choices = Gradcheck {
+    let options = GradcheckOptions {
         dims: arguments.dims.iter().cloned().collect(),
         elements: arguments.elements,
         seed: arguments.seed,
     };
-    match gradcheck(spec, &choices) {
+    match gradcheck(spec, &options) {
         Ok(checked) if checked.is_empty() => {
             note(format_args!(
                 "{}: nothing to check: there is no loss or no parameter",
@@ -79,13 +79,14 @@ fn one(arguments: &Arguments, path: &Path) -> u8 {
                 FAILED
             }
         }
-        Err(Trouble::Spec(diagnostic)) => {
+        Err(GradcheckError::Spec(diagnostic)) => {
             diagnostics(&compilation.sources, &[*diagnostic], arguments.format);
             BAD_INPUT
         }
-        Err(Trouble::Run(error)) => {
-            let diagnostic = Diagnostic::new(Code::BadValue, error.span, error.message)
-                .help("synthetic inputs are between 0 and 1, whole ones 0 or 1; `in 0..10` bounds an input");
+        Err(GradcheckError::Run(error)) => {
+            let diagnostic = Diagnostic::new(Code::BadValue, error.span, error.message).help(
+                "synthetic inputs are between 0 and 1, integers 0 or 1; `in 0..10` bounds an input",
+            );
             diagnostics(&compilation.sources, &[diagnostic], arguments.format);
             FAILED
         }
@@ -93,9 +94,9 @@ fn one(arguments: &Arguments, path: &Path) -> u8 {
 }
 
 /// One line for each parameter, and one for all.
-fn table(checked: &[Checked]) -> String {
+fn table(checked: &[GradcheckResult]) -> String {
     let several = checked.iter().any(|c| c.loss != checked[0].loss);
-    let name = |c: &Checked| match several {
+    let name = |c: &GradcheckResult| match several {
         true => format!("{} by {}", c.parameter, c.loss),
         false => c.parameter.clone(),
     };
@@ -115,9 +116,9 @@ fn table(checked: &[Checked]) -> String {
             (false, _) => "the loss does not depend on it".to_owned(),
             (true, 0) => "ok".to_owned(),
             (true, n) => {
-                let (place, slope, central) = c.at.clone().unwrap_or_default();
+                let (index, analytic, central) = c.at.clone().unwrap_or_default();
                 format!(
-                    "{n} WRONG: at {place:?} the gradient is {slope:e}, the central difference {central:e}"
+                    "{n} WRONG: at {index:?} the gradient is {analytic:e}, the central difference {central:e}"
                 )
             }
         };
@@ -145,9 +146,9 @@ fn table(checked: &[Checked]) -> String {
     text
 }
 
-fn json(path: &Path, c: &Checked) -> String {
-    let at = c.at.as_ref().map(|(place, slope, central)| {
-        serde_json::json!({ "position": place, "gradient": slope, "difference": central })
+fn json(path: &Path, c: &GradcheckResult) -> String {
+    let at = c.at.as_ref().map(|(index, analytic, central)| {
+        serde_json::json!({ "position": index, "gradient": analytic, "difference": central })
     });
     let object = serde_json::json!({
         "spec": path.display().to_string(), "loss": c.loss, "parameter": c.parameter, "type": c.ty, "compared": c.compared, "kinks": c.kinks,

@@ -1,4 +1,4 @@
-//! `trainspec inspect`
+//! `trainspec inspect`: the contents of checkpoints, TFRecord files and event files.
 
 mod events;
 mod features;
@@ -43,20 +43,20 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
         let found = match shown(path) {
             Ok(found) => found,
             Err(e) => {
-                code = Failure::from(e).tell(arguments.format);
+                code = Failure::from(e).report(arguments.format);
                 continue;
             }
         };
-        found.tell_passed_over(arguments.format);
-        for error in found.broken {
-            code = Failure::from(error).tell(arguments.format);
+        found.report_skipped(arguments.format);
+        for error in found.damaged {
+            code = Failure::from(error).report(arguments.format);
         }
         for artifact in found.artifacts {
             if !std::mem::take(&mut is_first) && arguments.format == Format::Text {
                 print("");
             }
             if let Err(e) = show(arguments, &artifact) {
-                code = Failure::from(e).tell(arguments.format);
+                code = Failure::from(e).report(arguments.format);
             }
         }
     }

@@ -78,9 +78,9 @@ enum Command {
 /// How results are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// For people.
+    /// Human-readable text.
     Text,
-    /// One JSON object a line, for programs.
+    /// One JSON object a line.
     Json,
 }
 
@@ -109,6 +109,6 @@ fn main() -> ExitCode {
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Completions(arguments) => completions::run(&arguments),
     };
-    let lost = code == FINE && !output::is_whole();
+    let lost = code == FINE && !output::is_complete();
     ExitCode::from(if lost { FAILED } else { code })
 }

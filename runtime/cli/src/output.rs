@@ -9,34 +9,34 @@ use trainspec_compiler::source::Sources;
 
 use crate::Format;
 
-/// Whether a result could not be printed.
-static LOST: AtomicBool = AtomicBool::new(false);
+/// Whether writing a result to standard output failed.
+static WRITE_FAILED: AtomicBool = AtomicBool::new(false);
 
 /// Prints a result.
 pub(crate) fn print(text: impl Display) {
-    told(writeln!(anstream::stdout(), "{text}"));
+    check_write(writeln!(anstream::stdout(), "{text}"));
 }
 
 /// Prints a result without a line end of its own.
 pub(crate) fn print_raw(text: &str) {
-    told(anstream::stdout().write_all(text.as_bytes()));
+    check_write(anstream::stdout().write_all(text.as_bytes()));
 }
 
-/// Prints a line about a file. Whatever its names hold, it stays one line and changes no colour.
+/// Prints a line about a file, with control characters escaped: whatever its names contain, it stays one line and changes no colour.
 pub(crate) fn say(text: impl Display) {
     print(plain(text));
 }
 
-/// The text with what a terminal would obey, and what would change the order of letters, written as escapes.
+/// The text with control characters and bidirectional overrides escaped.
 pub(crate) fn plain(text: impl Display) -> String {
-    let obeyed =
+    let is_control =
         |c: char| c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     let text = text.to_string();
-    match text.contains(obeyed) {
+    match text.contains(is_control) {
         false => text,
         true => text
             .chars()
-            .map(|c| match obeyed(c) {
+            .map(|c| match is_control(c) {
                 true => c.escape_default().to_string(),
                 false => c.to_string(),
             })
@@ -44,19 +44,19 @@ pub(crate) fn plain(text: impl Display) -> String {
     }
 }
 
-/// A reader that has gone away is no failure of ours; a disk that is full is.
-fn told(done: io::Result<()>) {
+/// Reports a failed write, once; a closed pipe (EPIPE) is no failure.
+fn check_write(done: io::Result<()>) {
     if let Err(e) = done
         && e.kind() != io::ErrorKind::BrokenPipe
-        && !LOST.swap(true, Ordering::Relaxed)
+        && !WRITE_FAILED.swap(true, Ordering::Relaxed)
     {
         note(format_args!("error: cannot print the result: {e}"));
     }
 }
 
 /// Whether all results were printed.
-pub(crate) fn is_whole() -> bool {
-    !LOST.load(Ordering::Relaxed)
+pub(crate) fn is_complete() -> bool {
+    !WRITE_FAILED.load(Ordering::Relaxed)
 }
 
 /// Prints a remark or a failure.
@@ -64,11 +64,11 @@ pub(crate) fn note(text: impl Display) {
     let _ = writeln!(anstream::stderr(), "{text}");
 }
 
-/// Prints diagnostics, drawn for people or as lines of JSON for programs.
+/// Prints diagnostics, rendered as text or as lines of JSON.
 pub(crate) fn diagnostics(sources: &Sources, list: &[Diagnostic], format: Format) {
     for diagnostic in list {
         match format {
-            // anstream removes the colour where the reader is no terminal or does not want it.
+            // anstream strips colour where the output is no terminal or NO_COLOR is set.
             Format::Text => note(format_args!(
                 "{}\n",
                 render(sources, diagnostic, Style::Colour)
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_terminal_would_obey_is_shown() {
+    fn control_characters_are_escaped() {
         assert_eq!(plain("layer/ä `w`"), "layer/ä `w`");
         assert_eq!(
             plain("\u{1b}[31mred\n\u{202e}x"),

@@ -1,4 +1,4 @@
-//! How far something is that takes long.
+//! Progress bars and spinners for long operations.
 
 use std::io::IsTerminal;
 use std::path::Path;
@@ -12,15 +12,15 @@ use trainspec_formats::checkpoint::CheckpointReader;
 use crate::output::plain;
 use crate::tensors::size;
 
-/// A bar for people who wait: only on a terminal, and only after a second.
+/// A progress bar: only on a terminal, and only after a second.
 pub(crate) struct Progress {
     start: Instant,
-    watched: bool,
+    is_terminal: bool,
     bar: ProgressBar,
 }
 
 impl Progress {
-    /// For so many bytes in all.
+    /// A bar for `bytes` in total.
     pub(crate) fn new(bytes: u64) -> Progress {
         let bar = ProgressBar::with_draw_target(Some(bytes), ProgressDrawTarget::hidden());
         let style = "[{bar:40}] {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left";
@@ -29,17 +29,17 @@ impl Progress {
         }
         Progress {
             start: Instant::now(),
-            watched: std::io::stderr().is_terminal(),
+            is_terminal: std::io::stderr().is_terminal(),
             bar,
         }
     }
 
-    /// For the bytes of a file.
+    /// A bar for the bytes of a file.
     pub(crate) fn of_file(path: &Path) -> Progress {
         Progress::new(std::fs::metadata(path).map_or(0, |about| about.len()))
     }
 
-    /// For the tensors of a checkpoint.
+    /// A bar for the tensors of a checkpoint.
     pub(crate) fn of_tensors(reader: &CheckpointReader) -> Progress {
         let sizes = reader
             .entries()
@@ -47,15 +47,15 @@ impl Progress {
         Progress::new(sizes.fold(0, u64::saturating_add))
     }
 
-    /// So many more are done.
+    /// Advances by `bytes`.
     pub(crate) fn add(&self, bytes: u64) {
         self.to(self.bar.position().saturating_add(bytes));
     }
 
-    /// So many are done in all.
+    /// Advances to `bytes`.
     pub(crate) fn to(&self, bytes: u64) {
         let late = self.start.elapsed() > Duration::from_secs(1);
-        if self.watched && late && self.bar.is_hidden() {
+        if self.is_terminal && late && self.bar.is_hidden() {
             self.bar.set_draw_target(ProgressDrawTarget::stderr());
         }
         self.bar.set_position(bytes);
@@ -68,17 +68,17 @@ impl Drop for Progress {
     }
 }
 
-/// A sign of life where it is not known how far something is: like a bar, only on a terminal, and only after a second.
-pub(crate) struct Waiting {
+/// A spinner, where the total is not known: only on a terminal, and only after a second.
+pub(crate) struct Spinner {
     bar: ProgressBar,
     /// Dropped when the wait is over.
     over: Option<Sender<()>>,
     late: Option<JoinHandle<()>>,
 }
 
-impl Waiting {
-    /// For a work on some path.
-    pub(crate) fn new(doing: &str, path: &Path) -> Waiting {
+impl Spinner {
+    /// A spinner with a message and a path.
+    pub(crate) fn new(doing: &str, path: &Path) -> Spinner {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
         if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}, {elapsed}") {
             bar.set_style(style);
@@ -95,7 +95,7 @@ impl Waiting {
                 }
             })
         });
-        Waiting {
+        Spinner {
             bar,
             over: Some(over),
             late,
@@ -103,7 +103,7 @@ impl Waiting {
     }
 }
 
-impl Drop for Waiting {
+impl Drop for Spinner {
     fn drop(&mut self) {
         drop(self.over.take());
         let _ = self.late.take().map(JoinHandle::join);

@@ -1,4 +1,4 @@
-//! `trainspec recover`
+//! `trainspec recover`: the intact records of a damaged TFRecord file.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ use crate::{FINE, Format};
 
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Behind damage, reading goes on at the next place where both checksums of a record are right. Of a\n\
+    after_help = "After damage, reading resumes at the next offset where both checksums of a record are right. Of a\n\
                   compressed file, what is before the first damage is saved. Exit codes: 0 done; 1 nothing can be\n\
                   saved, or it could not be written; 2 bad input."
 )]
@@ -23,8 +23,8 @@ pub(crate) struct Arguments {
     /// The file that the intact records are written to, which appears when it is complete
     output: PathBuf,
     /// How the new file is compressed
-    #[arg(long, value_enum, default_value_t = Packing::None)]
-    compression: Packing,
+    #[arg(long, value_enum, default_value_t = OutputCompression::None)]
+    compression: OutputCompression,
     /// Write over a file that is there
     #[arg(long)]
     force: bool,
@@ -34,7 +34,7 @@ pub(crate) struct Arguments {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Packing {
+enum OutputCompression {
     None,
     Gzip,
     Zlib,
@@ -43,7 +43,7 @@ enum Packing {
 pub(crate) fn run(arguments: &Arguments) -> u8 {
     match recover(arguments) {
         Ok(()) => FINE,
-        Err(failure) => failure.tell(arguments.format),
+        Err(failure) => failure.report(arguments.format),
     }
 }
 
@@ -66,9 +66,9 @@ fn recover(arguments: &Arguments) -> Result<(), Failure> {
     }
     let options = WriterOptions {
         compression: match arguments.compression {
-            Packing::None => Compression::None,
-            Packing::Gzip => Compression::Gzip,
-            Packing::Zlib => Compression::Zlib,
+            OutputCompression::None => Compression::None,
+            OutputCompression::Gzip => Compression::Gzip,
+            OutputCompression::Zlib => Compression::Zlib,
         },
         ..WriterOptions::default()
     };
@@ -80,7 +80,7 @@ fn recover(arguments: &Arguments) -> Result<(), Failure> {
     }
     drop(progress);
     let saved = reader.records();
-    // A file without records and without damage is whole.
+    // A file without records and without damage is intact.
     let is_written = saved > 0 || reader.skipped().is_empty();
     if is_written {
         writer.commit(Durability::Synced).map_err(Failure::output)?;

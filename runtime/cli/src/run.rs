@@ -1,10 +1,10 @@
-//! `trainspec run`
+//! `trainspec run`: trains a spec and prints its events.
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use trainspec::outside::System;
+use trainspec::env::System;
 use trainspec::program::Engine;
 use trainspec::session::{DataSize, End, Event, Mean, Options, Reading, train};
 use trainspec_compiler::source::Sources;
@@ -19,13 +19,13 @@ pub(crate) struct Arguments {
     /// Give a constant of the spec another value
     #[arg(long, value_name = "NAME=VALUE", value_parser = files::name_and_value)]
     set: Vec<(String, String)>,
-    /// Train so many steps, whatever the spec says
+    /// The number of steps, instead of what the spec says
     #[arg(long, value_name = "N")]
     steps: Option<u64>,
     /// The seed of everything random that has none of its own, instead of the one in `train`
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     seed: Option<i64>,
-    /// What paths of data are relative to [default: the folder of the spec]
+    /// The base folder of relative data paths [default: the folder of the spec]
     #[arg(long, value_name = "FOLDER")]
     data_dir: Option<PathBuf>,
     /// How progress is printed
@@ -37,10 +37,10 @@ pub(crate) struct Arguments {
     /// Run the reference interpreter, not machine code
     #[arg(long)]
     interpret: bool,
-    /// Compute on so many threads [default: one for each core]; results are the same
+    /// The number of threads [default: one for each core]; results do not depend on it
     #[arg(long, value_name = "N", conflicts_with = "interpret", value_parser = files::threads)]
     threads: Option<usize>,
-    /// Leave a simplification out
+    /// Disable an optimization pass
     #[arg(long = "disable-pass", value_name = "NAME", value_parser = files::pass_name)]
     disabled: Vec<String>,
 }
@@ -91,7 +91,7 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
     }
 }
 
-/// The folder that paths of data start from.
+/// The base folder of relative data paths.
 fn folder(spec: &Path, given: Option<&Path>) -> PathBuf {
     match (given, spec.parent()) {
         (Some(folder), _) => folder.to_owned(),
@@ -100,12 +100,12 @@ fn folder(spec: &Path, given: Option<&Path>) -> PathBuf {
     }
 }
 
-/// Prints what a run tells.
+/// Prints the events of a run.
 struct Printer<'a> {
     sources: &'a Sources,
     format: Format,
     quiet: bool,
-    /// Whether somebody looks on: only then times are printed, so that what is piped stays the same from run to run.
+    /// Whether standard output is a terminal: only then times are printed, so that piped output is reproducible.
     terminal: bool,
     /// The latest result of each evaluation, for the last line.
     evaluations: Vec<(String, String)>,
@@ -139,8 +139,8 @@ impl Printer<'_> {
                 diagnostics(self.sources, std::slice::from_ref(warning), self.format);
             }
             Event::Note(message) => note(format_args!("note: {message}")),
-            Event::Specialised(made) if made.again => {
-                let sizes = made
+            Event::Specialised(new) if new.again => {
+                let sizes = new
                     .sizes
                     .iter()
                     .map(|(name, size)| format!("{name} = {size}"));
@@ -241,11 +241,11 @@ impl Printer<'_> {
                 return;
             }
             Event::Note(message) => json!({ "event": "note", "message": message }),
-            Event::Specialised(made) => json!({
+            Event::Specialised(new) => json!({
                 "event": "compiled",
-                "program": if made.training { "step" } else { "evaluation" },
-                "sizes": made.sizes,
-                "bytes": made.bytes,
+                "program": if new.training { "step" } else { "evaluation" },
+                "sizes": new.sizes,
+                "bytes": new.bytes,
             }),
             Event::Step {
                 step,
@@ -315,9 +315,9 @@ fn reading_json(reading: &Reading) -> Value {
     }
 }
 
-/// A mean; of truths also how many of how many.
+/// A mean; of bools also the count of true ones and the total.
 fn mean_text(mean: Mean) -> String {
-    match mean.truths {
+    match mean.is_bool {
         true => format!("{:.3} ({} of {})", mean.value(), mean.sum, mean.count),
         false => number(mean.value()),
     }
@@ -327,7 +327,7 @@ fn mean_json(mean: Mean) -> Value {
     json!({ "mean": mean.value(), "sum": mean.sum, "count": mean.count })
 }
 
-/// A number with five digits that count.
+/// A number with five significant digits.
 fn number(x: f64) -> String {
     const DIGITS: i32 = 5;
     if x == 0.0 || !x.is_finite() {
@@ -350,7 +350,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_have_five_digits_that_count() {
+    fn numbers_have_five_significant_digits() {
         for (x, text) in [
             (0.0, "0"),
             (0.02, "0.02"),

@@ -1,18 +1,18 @@
-//! Elements of tensors as numbers and as text, by their type.
+//! Elements of tensors, decoded by their dtype and formatted with the shortest round-trip digits.
 //!
-//! In: tensors of files. Out: numbers to compare, and texts with the fewest digits that identify a value in its type. Leaves alone:
-//! where the texts stand on a page.
+//! In: tensors of files. Out: numbers to compare, and elements formatted as text, CSV and JSON with the fewest digits that identify a value
+//! in its type. Leaves alone: the layout of a page.
 
 use half::{bf16, f16};
 use serde_json::{Value as Json, json};
 use trainspec_formats::checkpoint::{DType, Elements, Tensor};
 
-/// How many elements a shape has, as far as that can be counted.
+/// The number of elements of a shape, saturating.
 pub(crate) fn elements(shape: &[usize]) -> u64 {
     shape.iter().fold(1, |all, n| all.saturating_mul(*n as u64))
 }
 
-/// How many bytes elements take; nothing if their type does not say.
+/// The size of the elements in bytes; `None` for types without a fixed size.
 pub(crate) fn size(dtype: DType, shape: &[usize]) -> Option<u64> {
     let size = dtype.size()? as u64;
     Some(elements(shape).saturating_mul(size))
@@ -21,14 +21,14 @@ pub(crate) fn size(dtype: DType, shape: &[usize]) -> Option<u64> {
 /// The value of an element.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Number {
-    Whole(i128),
+    Integer(i128),
     Real(f64),
     Complex(f64, f64),
 }
 
 /// The value of the bytes of an element.
 pub(crate) fn number(dtype: DType, bytes: &[u8]) -> Number {
-    let whole = |n: i128| Number::Whole(n);
+    let integer = Number::Integer;
     match dtype {
         DType::Float32 => Number::Real(f64::from(f32::from_le_bytes(word(bytes)))),
         DType::Float64 => Number::Real(f64::from_le_bytes(word(bytes))),
@@ -40,19 +40,19 @@ pub(crate) fn number(dtype: DType, bytes: &[u8]) -> Number {
             f64::from_le_bytes(word(&bytes[..8])),
             f64::from_le_bytes(word(&bytes[8..])),
         ),
-        DType::Bool | DType::UInt8 | DType::QUInt8 => whole(bytes[0].into()),
-        DType::Int8 | DType::QInt8 => whole((bytes[0] as i8).into()),
-        DType::Int16 | DType::QInt16 => whole(i16::from_le_bytes(word(bytes)).into()),
-        DType::UInt16 | DType::QUInt16 => whole(u16::from_le_bytes(word(bytes)).into()),
-        DType::Int32 | DType::QInt32 => whole(i32::from_le_bytes(word(bytes)).into()),
-        DType::UInt32 => whole(u32::from_le_bytes(word(bytes)).into()),
-        DType::Int64 => whole(i64::from_le_bytes(word(bytes)).into()),
-        DType::UInt64 => whole(u64::from_le_bytes(word(bytes)).into()),
-        // The lowest bits count; where the highest of them is the sign, it is that of the byte.
-        DType::Int4 => whole(((bytes[0] << 4) as i8 >> 4).into()),
-        DType::Int2 => whole(((bytes[0] << 6) as i8 >> 6).into()),
-        DType::UInt4 => whole((bytes[0] & 15).into()),
-        DType::UInt2 => whole((bytes[0] & 3).into()),
+        DType::Bool | DType::UInt8 | DType::QUInt8 => integer(bytes[0].into()),
+        DType::Int8 | DType::QInt8 => integer((bytes[0] as i8).into()),
+        DType::Int16 | DType::QInt16 => integer(i16::from_le_bytes(word(bytes)).into()),
+        DType::UInt16 | DType::QUInt16 => integer(u16::from_le_bytes(word(bytes)).into()),
+        DType::Int32 | DType::QInt32 => integer(i32::from_le_bytes(word(bytes)).into()),
+        DType::UInt32 => integer(u32::from_le_bytes(word(bytes)).into()),
+        DType::Int64 => integer(i64::from_le_bytes(word(bytes)).into()),
+        DType::UInt64 => integer(u64::from_le_bytes(word(bytes)).into()),
+        // The low bits hold the value; those of signed types are sign-extended.
+        DType::Int4 => integer(((bytes[0] << 4) as i8 >> 4).into()),
+        DType::Int2 => integer(((bytes[0] << 6) as i8 >> 6).into()),
+        DType::UInt4 => integer((bytes[0] & 15).into()),
+        DType::UInt2 => integer((bytes[0] & 3).into()),
         DType::Float16
         | DType::BFloat16
         | DType::Float8E5M2
@@ -67,12 +67,12 @@ pub(crate) fn number(dtype: DType, bytes: &[u8]) -> Number {
     }
 }
 
-/// The elements of a tensor as texts.
+/// Formats the elements of a tensor.
 #[derive(Debug)]
-pub(crate) struct Texts<'a> {
+pub(crate) struct FormattedElements<'a> {
     tensor: &'a Tensor,
-    /// Of types of one byte, whose elements have few texts.
-    known: Vec<Digits>,
+    /// A lookup table for types of one byte.
+    table: Vec<Digits>,
 }
 
 /// The digits of an element.
@@ -82,16 +82,16 @@ enum Digits {
     Complex(String, String),
 }
 
-impl<'a> Texts<'a> {
-    pub(crate) fn new(tensor: &'a Tensor) -> Texts<'a> {
-        let known = match tensor.dtype().size() {
+impl<'a> FormattedElements<'a> {
+    pub(crate) fn new(tensor: &'a Tensor) -> FormattedElements<'a> {
+        let table = match tensor.dtype().size() {
             Some(1) => (0..=255).map(|b| digits(tensor.dtype(), &[b])).collect(),
             _ => Vec::new(),
         };
-        Texts { tensor, known }
+        FormattedElements { tensor, table }
     }
 
-    /// How many elements there are.
+    /// The number of elements.
     pub(crate) fn count(&self) -> usize {
         match self.tensor.elements() {
             Elements::Bytes(bytes) => bytes.len() / self.tensor.dtype().size().unwrap_or(1),
@@ -99,7 +99,7 @@ impl<'a> Texts<'a> {
         }
     }
 
-    /// An element for people; of a string at most so many characters.
+    /// An element as text; of a string at most `longest` characters.
     pub(crate) fn readable(&self, i: usize, longest: usize) -> String {
         match self.tensor.elements() {
             Elements::Strings(strings) => readable(&strings[i], longest),
@@ -123,8 +123,8 @@ impl<'a> Texts<'a> {
         field
     }
 
-    /// An element as JSON: a number, a truth, a pair for a complex number, and a text. What JSON has no numbers for is the text `NaN`,
-    /// `Infinity` or `-Infinity`, and what is no UTF-8 an object with `hex`.
+    /// An element as JSON: a number, a bool, a pair for a complex number, or a string. NaN and infinities are the strings `NaN`,
+    /// `Infinity` and `-Infinity`; a string that is not UTF-8 is an object with `hex`.
     pub(crate) fn json(&self, i: usize) -> String {
         if let Elements::Strings(strings) = self.tensor.elements() {
             return json_bytes(&strings[i]).to_string();
@@ -140,7 +140,7 @@ impl<'a> Texts<'a> {
     fn digits(&self, i: usize) -> Digits {
         let (dtype, bytes) = (self.tensor.dtype(), self.tensor.bytes());
         match dtype.size().unwrap_or(1) {
-            1 => self.known[usize::from(bytes[i])].clone(),
+            1 => self.table[usize::from(bytes[i])].clone(),
             size => digits(dtype, &bytes[i * size..][..size]),
         }
     }
@@ -158,7 +158,7 @@ impl Digits {
     }
 }
 
-/// A string as JSON: a text, or an object with `hex` if it is none.
+/// A string as JSON, or an object with `hex` if it is not UTF-8.
 pub(crate) fn json_bytes(bytes: &[u8]) -> Json {
     match std::str::from_utf8(bytes) {
         Ok(text) => json!(text),
@@ -169,15 +169,15 @@ pub(crate) fn json_bytes(bytes: &[u8]) -> Json {
     }
 }
 
-/// A `float32` as JSON, with no more digits than it has.
+/// A `float32` as JSON, with its shortest digits.
 pub(crate) fn json_short(value: f32) -> Json {
     parsed(&json_number(&short(value)))
 }
 
-/// A number as JSON: exact where it is whole, and a text where JSON has no number for it.
+/// A number as JSON: integers exactly, NaN and infinities as strings.
 pub(crate) fn json_of(number: Number) -> Json {
     match number {
-        Number::Whole(n) => parsed(&n.to_string()),
+        Number::Integer(n) => parsed(&n.to_string()),
         Number::Real(value) => parsed(&json_real(value)),
         Number::Complex(a, b) => json!([parsed(&json_real(a)), parsed(&json_real(b))]),
     }
@@ -187,12 +187,12 @@ fn parsed(text: &str) -> Json {
     serde_json::from_str(text).unwrap_or(Json::Null)
 }
 
-/// The number of a value that may be too large or none at all, as JSON.
+/// A real number as JSON; NaN and infinities as strings.
 pub(crate) fn json_real(value: f64) -> String {
     json_number(&real(value))
 }
 
-/// The fewest digits that identify a value.
+/// The shortest round-trip digits of a value.
 pub(crate) fn real(value: f64) -> String {
     match value.is_nan() {
         true => "nan".to_owned(),
@@ -223,10 +223,10 @@ fn short(value: f32) -> String {
 
 fn digits(dtype: DType, bytes: &[u8]) -> Digits {
     Digits::One(match (dtype, number(dtype, bytes)) {
-        (DType::Bool, Number::Whole(0)) => "false".to_owned(),
+        (DType::Bool, Number::Integer(0)) => "false".to_owned(),
         // Readers take any other byte for true, too.
         (DType::Bool, _) => "true".to_owned(),
-        (_, Number::Whole(n)) => n.to_string(),
+        (_, Number::Integer(n)) => n.to_string(),
         (DType::Complex64, Number::Complex(a, b)) => {
             return Digits::Complex(short(a as f32), short(b as f32));
         }
@@ -237,7 +237,7 @@ fn digits(dtype: DType, bytes: &[u8]) -> Digits {
     })
 }
 
-/// The fewest digits that lie nearer to a value than to its neighbours in its type.
+/// The shortest round-trip digits of a value of at most 16 bits: nearer to it than to its neighbours in its type.
 fn short_digits(dtype: DType, bits: u16, value: f64) -> String {
     if !value.is_finite() || value == 0.0 {
         return real(value);
@@ -260,7 +260,7 @@ fn short_digits(dtype: DType, bits: u16, value: f64) -> String {
     let parsed = |text: String| text.parse::<f64>().ok().filter(|&x| means(x));
     for places in 0..17 {
         let text = format!("{size:.places$e}");
-        // Above a power of two there is more room than below it, so that the next one may do where the nearest does not.
+        // The interval above a power of two is wider than below it, so the next decimal may fit where the nearest does not.
         let next = text.split_once('e').and_then(|(digits, exponent)| {
             let digits: u64 = digits.replace('.', "").parse().ok()?;
             let exponent = exponent.parse::<i32>().ok()? - places as i32;
@@ -273,7 +273,7 @@ fn short_digits(dtype: DType, bits: u16, value: f64) -> String {
     real(value)
 }
 
-/// The bit of the sign.
+/// The mask of the sign bit.
 fn sign_of(dtype: DType) -> u16 {
     match dtype {
         DType::Float16 | DType::BFloat16 => 0x8000,
@@ -284,7 +284,7 @@ fn sign_of(dtype: DType) -> u16 {
 
 /// The value of a number of at most 16 bits.
 fn short_real(dtype: DType, bits: u16) -> f64 {
-    // Bits of the fraction, bias of the exponent, and the magnitudes from which on there is no number.
+    // Bits of the mantissa, bias of the exponent, and the magnitudes from which on values are infinite and NaN.
     let (fraction, bias, infinity, nan) = match dtype {
         DType::Float16 => return f16::from_bits(bits).to_f64(),
         DType::BFloat16 => return bf16::from_bits(bits).to_f64(),
@@ -298,12 +298,12 @@ fn short_real(dtype: DType, bits: u16) -> f64 {
     };
     let sign = sign_of(dtype);
     let magnitude = bits & (sign - 1);
-    // Where there is no other, minus zero is the one that is no number.
-    let lone = matches!(
+    // The `fnuz` types have a single NaN, encoded as minus zero.
+    let is_fnuz = matches!(
         dtype,
         DType::Float8E4M3Fnuz | DType::Float8E4M3B11Fnuz | DType::Float8E5M2Fnuz
     );
-    if magnitude >= nan || (lone && bits & 0xff == 0x80) {
+    if magnitude >= nan || (is_fnuz && bits & 0xff == 0x80) {
         return f64::NAN;
     }
     let value = match magnitude >> fraction {
@@ -335,13 +335,13 @@ fn word<const N: usize>(bytes: &[u8]) -> [u8; N] {
 }
 
 fn readable(string: &[u8], longest: usize) -> String {
-    let whole = match std::str::from_utf8(string) {
+    let quoted = match std::str::from_utf8(string) {
         Ok(text) => format!("\"{}\"", text.escape_debug()),
         Err(_) => format!("b\"{}\"", string.escape_ascii()),
     };
-    match whole.char_indices().nth(longest) {
-        Some((end, _)) => format!("{}... ({} bytes)", &whole[..end], string.len()),
-        None => whole,
+    match quoted.char_indices().nth(longest) {
+        Some((end, _)) => format!("{}... ({} bytes)", &quoted[..end], string.len()),
+        None => quoted,
     }
 }
 

@@ -1,4 +1,4 @@
-//! `trainspec verify`
+//! `trainspec verify`: every checksum of checkpoints, TFRecord files and event files.
 
 use std::path::{Path, PathBuf};
 
@@ -10,16 +10,16 @@ use trainspec_formats::events::{EventReader, ReaderOptions as EventOptions, is_e
 use trainspec_formats::records::Recovering;
 use trainspec_formats::{Code, FileKind, FormatError};
 
-use crate::artifacts::{Artifact, LIST, all, kind_of};
+use crate::artifacts::{Artifact, CHECKPOINT_LIST, all, kind_of};
 use crate::failure::Failure;
 use crate::output::{note, plain, print, say};
-use crate::progress::{Progress, Waiting};
+use crate::progress::{Progress, Spinner};
 use crate::{BAD_INPUT, FINE, Format};
 
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Reads everything and compares every checksum. Of a folder, all checkpoints, record files and event\n\
-                  files in it and below it are checked; a file that is not what its name promises is damaged. Exit\n\
+                  files in it and below it are checked; a file that is not of the format its name implies is damaged. Exit\n\
                   code 2 if anything is damaged. A line of JSON is one file or checkpoint: `path`, `kind`, and\n\
                   `damage` with file, offset and cause of each; or `path` and `passed_over`, where it is no file."
 )]
@@ -41,12 +41,12 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
         let found = match all(path) {
             Ok(found) => found,
             Err(e) => {
-                code = Failure::from(e).tell(arguments.format);
+                code = Failure::from(e).report(arguments.format);
                 continue;
             }
         };
-        found.tell_passed_over(arguments.format);
-        for error in found.broken {
+        found.report_skipped(arguments.format);
+        for error in found.damaged {
             checked += 1;
             damaged += 1;
             let file = error.path.clone().unwrap_or_else(|| path.clone());
@@ -96,17 +96,17 @@ fn report(arguments: &Arguments, path: &Path, kind: &str, damage: &[FormatError]
     }
 }
 
-/// What a thing is, and all that is wrong with it.
+/// The kind of an artifact, and its damage.
 fn check(artifact: &Artifact) -> (&'static str, Vec<FormatError>) {
     match artifact {
         Artifact::Checkpoint(path) => {
-            let _waiting = Waiting::new("verifying", path);
+            let _spinner = Spinner::new("verifying", path);
             match CheckpointReader::open(path) {
                 Ok(reader) => (kind_of(&reader), reader.verify()),
                 Err(_) => ("checkpoint", checkpoint::verify(path)),
             }
         }
-        Artifact::State(path) => (LIST, list(path).unwrap_or_else(|e| vec![e])),
+        Artifact::State(path) => (CHECKPOINT_LIST, list(path).unwrap_or_else(|e| vec![e])),
         Artifact::Records(path) => ("records", records(path).unwrap_or_else(|e| vec![e])),
         Artifact::Events(path) if path.is_dir() => {
             ("events", folder(path).unwrap_or_else(|e| vec![e]))
@@ -115,7 +115,7 @@ fn check(artifact: &Artifact) -> (&'static str, Vec<FormatError>) {
     }
 }
 
-/// A list of checkpoints, all of which should be where it says.
+/// The damage of a list of checkpoints: entries that are missing or outside the folder.
 fn list(path: &Path) -> Result<Vec<FormatError>, FormatError> {
     let folder = path.parent().unwrap_or(Path::new(""));
     let listed = CheckpointState::read(path)?.listed();
@@ -136,7 +136,7 @@ fn records(path: &Path) -> Result<Vec<FormatError>, FormatError> {
     while reader.next()?.is_some() {
         progress.to(reader.taken());
     }
-    let told = |skipped: &trainspec_formats::records::Skipped| {
+    let error = |skipped: &trainspec_formats::records::Skipped| {
         let cause = match skipped.to {
             Some(to) => format!(
                 "{} ({} bytes)",
@@ -149,7 +149,7 @@ fn records(path: &Path) -> Result<Vec<FormatError>, FormatError> {
             .at(skipped.from)
             .in_file(path)
     };
-    Ok(reader.skipped().iter().map(told).collect())
+    Ok(reader.skipped().iter().map(error).collect())
 }
 
 /// The event files of a folder.
@@ -169,7 +169,7 @@ fn folder(path: &Path) -> Result<Vec<FormatError>, FormatError> {
     Ok(damage)
 }
 
-/// An event file. One that is still written may end inside an event; one that is read to be checked may not.
+/// The damage of an event file. Unlike a reader that follows a run, a truncated last event counts.
 fn events(path: &Path) -> Vec<FormatError> {
     let mut damage = Vec::new();
     let mut read = || -> Result<(), FormatError> {
@@ -182,7 +182,7 @@ fn events(path: &Path) -> Vec<FormatError> {
             match next {
                 Ok(Some(_)) => {}
                 Ok(None) => break,
-                // Behind one that is no event there may be others.
+                // After a record that is no event there may be others.
                 Err(e) if reader.position() > before => damage.push(e),
                 Err(e) => return Err(e),
             }

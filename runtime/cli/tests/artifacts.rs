@@ -1,4 +1,4 @@
-//! What commands take a path for, and what they never do to a file.
+//! File type detection, and safety: what commands never do to a file.
 
 use std::path::Path;
 
@@ -7,8 +7,8 @@ use trainspec_formats::checkpoint::{BundleWriter, Slice, TableCheckpointWriter, 
 use trainspec_formats::files::Durability;
 use trainspec_formats::records::RecordWriter;
 
-/// The exit code, and all that is printed.
-fn told(arguments: &[&str]) -> (i32, String) {
+/// The exit code, and all output.
+fn output_of(arguments: &[&str]) -> (i32, String) {
     let output = trainspec(arguments);
     let text = [output.stdout, output.stderr].concat();
     let text = String::from_utf8_lossy(&text).into_owned();
@@ -31,7 +31,7 @@ fn records_are_records_whatever_their_checksums_look_like() {
         let mut writer = RecordWriter::create(path.as_ref(), &Default::default()).unwrap();
         writer.write(&vec![7; length]).unwrap();
         writer.close(Durability::Left).unwrap();
-        let (code, text) = told(&["verify", &path]);
+        let (code, text) = output_of(&["verify", &path]);
         assert_eq!(
             (code, text.contains("records, intact")),
             (0, true),
@@ -46,7 +46,7 @@ fn data_files_without_an_index_are_in_the_way() {
     bundle(&folder.path("in"), "w");
     let lost = folder.path("out.data-00001-of-00002");
     std::fs::write(&lost, "all that is left").unwrap();
-    let (code, text) = told(&["convert", &folder.path("in"), &folder.path("out")]);
+    let (code, text) = output_of(&["convert", &folder.path("in"), &folder.path("out")]);
     assert_eq!(code, 2, "{text}");
     assert!(text.contains("is there already"), "{text}");
     assert!(Path::new(&lost).exists());
@@ -57,25 +57,25 @@ fn nothing_is_written_over_unless_that_is_asked_for() {
     let folder = Folder::new();
     let (input, npz) = (folder.path("in"), folder.path("in.npz"));
     bundle(&input, "w");
-    assert_eq!(told(&["convert", &input, &npz]).0, 0);
+    assert_eq!(output_of(&["convert", &input, &npz]).0, 0);
     let before = std::fs::read(&npz).unwrap();
-    let (code, text) = told(&["cat", &npz, "w", "-o", &npz]);
+    let (code, text) = output_of(&["cat", &npz, "w", "-o", &npz]);
     assert_eq!((code, text.contains("--force")), (2, true), "{text}");
     assert_eq!(std::fs::read(&npz).unwrap(), before);
     let text = folder.path("w.txt");
-    assert_eq!(told(&["cat", &npz, "w", "-o", &text]).0, 0);
-    assert_eq!(told(&["cat", &npz, "w", "-o", &text]).0, 2);
-    assert_eq!(told(&["cat", &npz, "w", "-o", &text, "--force"]).0, 0);
-    let (code, text) = told(&["cat", &npz, "w", "-o", "/dev/null", "--force"]);
+    assert_eq!(output_of(&["cat", &npz, "w", "-o", &text]).0, 0);
+    assert_eq!(output_of(&["cat", &npz, "w", "-o", &text]).0, 2);
+    assert_eq!(output_of(&["cat", &npz, "w", "-o", &text, "--force"]).0, 0);
+    let (code, text) = output_of(&["cat", &npz, "w", "-o", "/dev/null", "--force"]);
     assert_eq!((code, text.contains("not a file")), (1, true), "{text}");
 
     let records = folder.path("a.tfrecord");
     let mut writer = RecordWriter::create(records.as_ref(), &Default::default()).unwrap();
     writer.write(b"one").unwrap();
     writer.close(Durability::Left).unwrap();
-    let (code, text) = told(&["recover", &records, &records, "--force"]);
+    let (code, text) = output_of(&["recover", &records, &records, "--force"]);
     assert_eq!((code, text.contains("over itself")), (2, true), "{text}");
-    let (code, text) = told(&["recover", &records, &folder.path("no/where")]);
+    let (code, text) = output_of(&["recover", &records, &folder.path("no/where")]);
     assert_eq!(code, 1, "{text}");
 }
 
@@ -91,22 +91,22 @@ fn shards_of_the_first_version_are_one_checkpoint() {
         let path = v1::shard_path(&prefix, shard, 2);
         writer.write(&path, Durability::Left).unwrap();
     }
-    let (code, text) = told(&["verify", &folder.path("")]);
+    let (code, text) = output_of(&["verify", &folder.path("")]);
     assert_eq!(code, 0, "{text}");
     assert!(
         text.contains("m-?????-of-00002: checkpoint, intact"),
         "{text}"
     );
-    let (code, text) = told(&["inspect", &folder.path("m-?????-of-00002")]);
+    let (code, text) = output_of(&["inspect", &folder.path("m-?????-of-00002")]);
     assert_eq!((code, text.contains("[2, 2]")), (0, true), "{text}");
 }
 
 #[test]
-fn what_an_index_says_is_shown_without_the_data() {
+fn an_index_is_shown_without_its_data_files() {
     let folder = Folder::new();
     let from = root().join("tests/oracle/checkpoints/object");
     std::fs::copy(from.join("ckpt-1.index"), folder.path("ckpt-1.index")).unwrap();
-    let (code, text) = told(&["inspect", "--no-values", &folder.path("ckpt-1")]);
+    let (code, text) = output_of(&["inspect", "--no-values", &folder.path("ckpt-1")]);
     assert_eq!(code, 0, "{text}");
     assert!(
         text.contains("checkpoint of objects") && text.contains("model/w/"),
@@ -115,7 +115,7 @@ fn what_an_index_says_is_shown_without_the_data() {
 }
 
 #[test]
-fn names_cannot_draw_on_the_terminal() {
+fn names_cannot_emit_terminal_escapes() {
     let folder = Folder::new();
     let path = folder.path("in");
     bundle(&path, "\u{1b}[31mred\nforged  float32  [9]");
@@ -124,7 +124,7 @@ fn names_cannot_draw_on_the_terminal() {
         &["cat", &path, "\u{1b}[31m"],
         &["diff", &path, &path],
     ] {
-        let (_, text) = told(arguments);
+        let (_, text) = output_of(arguments);
         assert!(
             !text.contains('\u{1b}') && !text.contains("\nforged"),
             "{text}"
@@ -134,7 +134,7 @@ fn names_cannot_draw_on_the_terminal() {
 
 #[cfg(unix)]
 #[test]
-fn folders_are_searched_for_what_is_ours_alone() {
+fn folders_are_searched_for_known_formats_alone() {
     use std::os::unix::ffi::OsStrExt;
     let folder = Folder::new();
     std::fs::write(folder.path("words.index"), "a b c").unwrap();
@@ -145,9 +145,9 @@ fn folders_are_searched_for_what_is_ours_alone() {
         let from = folder.path(&format!("good.{ending}"));
         std::fs::copy(from, odd.join(format!("bad.{ending}"))).unwrap();
     }
-    assert_eq!(told(&["verify", &folder.path("")]).0, 0);
+    assert_eq!(output_of(&["verify", &folder.path("")]).0, 0);
     std::fs::write(odd.join("bad.data-00000-of-00001"), "8 bytes.").unwrap();
-    let (code, text) = told(&["verify", &folder.path("")]);
+    let (code, text) = output_of(&["verify", &folder.path("")]);
     assert_eq!(
         (code, text.contains("1 intact, 1 damaged")),
         (2, true),

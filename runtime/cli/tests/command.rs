@@ -1,4 +1,4 @@
-//! The command as a person meets it: its output and its exit codes.
+//! End-to-end tests of the command: its output and its exit codes.
 
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
@@ -120,7 +120,7 @@ fn warnings_can_be_denied() {
 }
 
 #[test]
-fn files_that_cannot_be_read_are_told() {
+fn files_that_cannot_be_read_are_reported() {
     let folder = Folder::new();
     let output = folder.run(&["check", "missing.trainspec"]);
     assert_eq!(code(&output), 2);
@@ -164,7 +164,7 @@ fn use_reads_files_below_the_spec_and_no_others() {
 }
 
 #[test]
-fn fmt_rewrites_files_and_check_only_tells() {
+fn fmt_rewrites_files_and_check_only_reports() {
     let folder = Folder::new();
     let path = folder.write(
         "odd.trainspec",
@@ -181,7 +181,7 @@ fn fmt_rewrites_files_and_check_only_tells() {
     );
     assert_eq!(code(&folder.run(&["fmt", "--check", "odd.trainspec"])), 0);
     let left: Vec<_> = std::fs::read_dir(&folder.0).unwrap().collect();
-    assert_eq!(left.len(), 1, "no temporary file stays behind");
+    assert_eq!(left.len(), 1, "no temporary file is left");
     assert_eq!(code(&folder.run(&["check", "odd.trainspec"])), 0);
 }
 

@@ -40,32 +40,32 @@ fn commands_on_files_print_what_the_document_shows() {
     let path = root().join("docs/files.md");
     let document = std::fs::read_to_string(&path).unwrap();
     let folder = Folder::new();
-    let (mut made, mut commands) = (String::new(), 0);
+    let (mut rendered, mut commands) = (String::new(), 0);
     let mut rest = document.as_str();
     while let Some((before, block)) = rest.split_once("```console\n$ ") {
         let (command, shown) = block.split_once('\n').unwrap();
         let end = shown.find("```").expect("the block ends");
-        made += &format!(
+        rendered += &format!(
             "{before}```console\n$ {command}\n{}",
             output_of(command, &folder.0)
         );
         rest = &shown[end..];
         commands += 1;
     }
-    made += rest;
+    rendered += rest;
     assert!(commands >= 10, "{commands} commands");
     if std::env::var_os("BLESS").is_some() {
-        std::fs::write(&path, &made).unwrap();
+        std::fs::write(&path, &rendered).unwrap();
     }
-    for (line, (made, shown)) in made.lines().zip(document.lines()).enumerate() {
+    for (line, (rendered, shown)) in rendered.lines().zip(document.lines()).enumerate() {
         assert!(
-            std::env::var_os("BLESS").is_some() || made == shown,
-            "docs/files.md:{}\n  shown: {shown}\n  made:  {made}",
+            std::env::var_os("BLESS").is_some() || rendered == shown,
+            "docs/files.md:{}\n  shown: {shown}\n  rendered:  {rendered}",
             line + 1
         );
     }
     assert!(
-        std::env::var_os("BLESS").is_some() || made == document,
+        std::env::var_os("BLESS").is_some() || rendered == document,
         "docs/files.md"
     );
 }

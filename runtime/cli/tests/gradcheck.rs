@@ -1,4 +1,4 @@
-//! `trainspec gradcheck` and the later stages of `emit`, as a person meets them.
+//! End-to-end tests of `trainspec gradcheck`, `bench` and the later stages of `emit`.
 
 use std::path::PathBuf;
 
@@ -46,7 +46,7 @@ fn the_gradients_of_every_example_are_right() {
 
 #[test]
 fn a_wrong_gradient_is_shown_with_both_numbers() {
-    // The gradient of rounding to levels is that of no rounding, which differences do not see.
+    // Rounding to levels has a straight-through gradient, which finite differences do not see.
     let path = spec(
         "wrong",
         "spec wrong; model (x: f32[batch]) { param w: f32[2] = ones(); loss sum(fake_quant_with_min_max_args(w, min: -3.0, max: 3.0)) + mean(x); }",
@@ -66,7 +66,7 @@ fn a_wrong_gradient_is_shown_with_both_numbers() {
 }
 
 #[test]
-fn a_parameter_without_a_path_is_named() {
+fn a_parameter_that_the_loss_does_not_depend_on_is_named() {
     let path = spec(
         "lost",
         "spec lost; model (x: f32[batch]) { param w: f32 = ones(); param v: f32 = ones(); loss mean(x) * w; output y = v; }",
@@ -81,7 +81,7 @@ fn a_parameter_without_a_path_is_named() {
 }
 
 #[test]
-fn inputs_that_do_not_fit_are_told_with_their_place() {
+fn inputs_out_of_bounds_are_reported_with_their_span() {
     let path = spec(
         "index",
         "spec index; model (i: i64[batch] in 5..9) { param w: f32[3] = ones(); loss sum(gather(w, i)); }",
@@ -97,7 +97,7 @@ fn inputs_that_do_not_fit_are_told_with_their_place() {
 }
 
 #[test]
-fn stages_behind_the_check_need_sizes() {
+fn stages_after_the_check_need_sizes() {
     let path = spec(
         "stages",
         "spec stages; model (x: f32[batch, 2]) { loss mean(square(dense(x, 1) * 1.0)); } train { optimizer adam(0.1); steps 1; }",
@@ -150,7 +150,7 @@ fn stages_behind_the_check_need_sizes() {
 }
 
 #[test]
-fn bench_runs_just_so_many_steps_and_says_what_it_measured() {
+fn bench_runs_a_number_of_steps_and_reports_what_it_measured() {
     let path = spec(
         "bench",
         "spec tiny; model (x: f32[batch, 2]) { loss mean(square(dense(x, 1))); } train { optimizer adam(0.1); steps 1; }",
@@ -181,7 +181,7 @@ fn bench_runs_just_so_many_steps_and_says_what_it_measured() {
 }
 
 #[test]
-fn bench_tells_where_the_time_of_a_step_goes() {
+fn bench_reports_the_time_of_each_kernel() {
     let path = spec(
         "profile",
         "spec tiny; model (x: f32[64, 32]) { loss mean(square(tanh(dense(x, 16)))); } train { optimizer adam(0.1); steps 1; }",

@@ -1,4 +1,4 @@
-//! What is shown of files, for people and for programs.
+//! `trainspec inspect`, as text and as JSON.
 
 use crate::support::{Folder, code, err, out, trainspec};
 use serde_json::{Value as Json, json};
@@ -16,7 +16,7 @@ fn records(path: &str, all: &[&[u8]]) {
     writer.close(Durability::Left).unwrap();
 }
 
-/// What is shown of a path: for people, and for programs.
+/// What is shown of a path, as text and as JSON.
 fn shown(path: &str) -> (String, Json) {
     let text = out(&trainspec(&["inspect", path]));
     let output = trainspec(&["inspect", "--format", "json", path]);
@@ -68,9 +68,9 @@ fn values_are_values_for_programs() {
     let prefix = folder.path("ckpt");
     let mut writer = BundleWriter::create(prefix.as_ref(), Default::default()).unwrap();
     let nan = Tensor::from_values(&[1], &[f32::NAN]).unwrap();
-    let whole = Tensor::from_values(&[2], &[i64::MIN, i64::MAX]).unwrap();
+    let signed = Tensor::from_values(&[2], &[i64::MIN, i64::MAX]).unwrap();
     writer.add("nan", &nan).unwrap();
-    writer.add("whole", &whole).unwrap();
+    writer.add("signed", &signed).unwrap();
     writer.finish().unwrap();
     let (_, object) = shown(&prefix);
     assert_eq!(object["tensors"][0]["min"], "NaN");
@@ -96,12 +96,12 @@ fn kinds_have_one_name() {
 }
 
 #[test]
-fn a_torn_record_file_is_told() {
+fn a_truncated_record_file_is_reported() {
     let folder = Folder::new();
     let path = folder.path("a.tfrecord");
     records(&path, &[b"one", b"two"]);
-    let whole = std::fs::read(&path).unwrap();
-    std::fs::write(&path, &whole[..whole.len() - 15]).unwrap();
+    let intact = std::fs::read(&path).unwrap();
+    std::fs::write(&path, &intact[..intact.len() - 15]).unwrap();
     let output = trainspec(&["inspect", &path]);
     assert_eq!(code(&output), 2);
     assert!(out(&output).contains("1 record of 3 B, up to the first damage"));
@@ -124,7 +124,7 @@ fn records_that_are_no_examples_show_their_beginning() {
 }
 
 #[test]
-fn features_and_tags_cannot_draw_on_the_terminal() {
+fn features_and_tags_cannot_emit_terminal_escapes() {
     let folder = Folder::new();
     let name = "\u{1b}[31mred\nforged";
     let path = folder.path("a.tfrecord");
@@ -151,7 +151,7 @@ fn many_features_are_cut() {
 }
 
 #[test]
-fn a_missing_data_file_is_told_once() {
+fn a_missing_data_file_is_reported_once() {
     let folder = Folder::new();
     let prefix = folder.path("ckpt");
     let mut writer = BundleWriter::create(prefix.as_ref(), Default::default()).unwrap();
@@ -161,11 +161,11 @@ fn a_missing_data_file_is_told_once() {
     writer.finish().unwrap();
     std::fs::remove_file(folder.path("ckpt.data-00000-of-00001")).unwrap();
     let output = trainspec(&["verify", &prefix]);
-    let told = err(&output);
-    assert_eq!((code(&output), told.lines().count()), (2, 1), "{told}");
+    let stderr = err(&output);
+    assert_eq!((code(&output), stderr.lines().count()), (2, 1), "{stderr}");
     assert!(
-        told.contains("ckpt.data-00000-of-00001: cannot open it"),
-        "{told}"
+        stderr.contains("ckpt.data-00000-of-00001: cannot open it"),
+        "{stderr}"
     );
     let (text, object) = shown(&prefix);
     assert!(
@@ -191,7 +191,7 @@ fn an_empty_record_file_is_recovered() {
 }
 
 #[test]
-fn endings_of_other_programs_are_refused() {
+fn extensions_of_other_formats_are_refused() {
     let folder = Folder::new();
     let prefix = folder.path("ckpt");
     let mut writer = BundleWriter::create(prefix.as_ref(), Default::default()).unwrap();

@@ -14,15 +14,15 @@ use trainspec_formats::checkpoint::{BundleWriter, TensorView};
 use trainspec_formats::files::Durability;
 use trainspec_formats::records::RecordWriter;
 
-/// In MB; a tensor takes 128, and `diff` has two of them.
-const SPACE: usize = 512;
+/// The address space in MB; a tensor takes 128, and `diff` has two of them.
+const ADDRESS_SPACE_MB: usize = 512;
 const TENSORS: usize = 24;
 const SHAPE: [usize; 2] = [4096, 8192];
 
 /// Runs a command in the small space and gives what it prints.
 fn trainspec(arguments: &[&str]) -> String {
     let start = Instant::now();
-    let limited = format!("ulimit -v {}; exec \"$0\" \"$@\"", SPACE * 1000);
+    let limited = format!("ulimit -v {}; exec \"$0\" \"$@\"", ADDRESS_SPACE_MB * 1000);
     let output = Command::new("sh")
         .args(["-c", &limited, env!("CARGO_BIN_EXE_trainspec")])
         .args(arguments)

@@ -1,4 +1,4 @@
-//! `trainspec run`: from a text to learned numbers.
+//! End-to-end tests of `trainspec run`: convergence, reproducibility, errors.
 
 use std::process::Output;
 
@@ -138,7 +138,7 @@ fn linear_regression_reaches_the_least_squares() {
 }
 
 #[test]
-fn a_plane_is_found_exactly() {
+fn a_plane_is_fitted_exactly() {
     let folder = Folder::new();
     folder.write("specs/points.csv", plane());
     folder.write("specs/plane.trainspec", PLANE);
@@ -337,7 +337,7 @@ fn a_loss_that_is_not_a_number_fails_the_run() {
 }
 
 #[test]
-fn an_operation_without_a_value_is_drawn_at_its_place() {
+fn an_operation_without_a_value_is_reported_at_its_span() {
     let folder = Folder::new();
     folder.write("points.csv", plane());
     folder.write(
@@ -361,7 +361,7 @@ fn an_operation_without_a_value_is_drawn_at_its_place() {
 }
 
 #[test]
-fn what_is_not_done_yet_is_told() {
+fn features_not_implemented_yet_are_reported() {
     let folder = Folder::new();
     folder.write("points.csv", plane());
     folder.write(

@@ -1,4 +1,4 @@
-//! What is found in folders: what is ours, what should be, and what cannot be read at any place.
+//! Recursive search of folders: known formats, damaged files, and special files.
 
 #![cfg(unix)]
 
@@ -28,14 +28,14 @@ fn records(path: &str) {
     writer.close(Durability::Left).unwrap();
 }
 
-/// The exit code, and all that is said of a folder.
+/// The exit code and the output of `verify` on a folder.
 fn verified(folder: &Folder) -> (i32, String) {
     let output = trainspec(&["verify", &folder.path("")]);
     (code(&output), out(&output) + &err(&output))
 }
 
 #[test]
-fn what_names_promise_and_files_do_not_hold_is_damage() {
+fn a_file_that_is_not_of_the_format_its_name_implies_is_damaged() {
     type Case = (&'static str, fn(&Folder));
     let cases: [Case; 8] = [
         ("old.ckpt-1", |folder| {
@@ -87,7 +87,7 @@ fn what_names_promise_and_files_do_not_hold_is_damage() {
 }
 
 #[test]
-fn what_promises_nothing_is_not_ours() {
+fn names_that_imply_no_format_are_left_alone() {
     let folder = Folder::new();
     bundle(&folder.path("good"));
     folder.write("notes.txt", "read me");
@@ -102,7 +102,7 @@ fn what_promises_nothing_is_not_ours() {
         Default::default(),
     )
     .unwrap();
-    // The same archive, whose member is no array by its name.
+    // An equal archive, whose member is no array by its name.
     let mut other = std::fs::read(&archive).unwrap();
     while let Some(at) = other.windows(5).position(|name| name == b"w.npy") {
         other[at..at + 5].copy_from_slice(b"w.txt");
@@ -121,7 +121,7 @@ fn what_promises_nothing_is_not_ours() {
 }
 
 #[test]
-fn pipes_in_folders_are_passed_over_and_told() {
+fn pipes_in_folders_are_skipped_and_reported() {
     let folder = Folder::new();
     records(&folder.path("a.tfrecord"));
     for name in ["b.tfrecord", "events.out.tfevents.7", "c"] {
@@ -175,7 +175,7 @@ fn a_folder_that_cannot_be_listed_does_not_stop_the_rest() {
     let (code, text) = verified(&folder);
     closed(0o700);
     assert!(text.contains("z: checkpoint, intact"), "{text}");
-    // Nothing is closed to some users.
+    // Root can list every folder.
     assert_eq!(code, if is_closed { 2 } else { 0 }, "{text}");
 }
 
@@ -200,11 +200,11 @@ fn relative_entries_of_a_list_stay_in_its_folder_and_absolute_ones_are_followed(
     let list = folder.write("run/checkpoint", text);
     let list = list.to_str().unwrap();
     let output = trainspec(&["verify", list]);
-    let told = err(&output);
-    assert_eq!((code(&output), told.lines().count()), (2, 3), "{told}");
-    assert!(told.contains("`gone-2` is missing"), "{told}");
+    let stderr = err(&output);
+    assert_eq!((code(&output), stderr.lines().count()), (2, 3), "{stderr}");
+    assert!(stderr.contains("`gone-2` is missing"), "{stderr}");
     for path in ["../other/model-9", "link/model-9"] {
-        assert!(told.contains(&format!("`{path}` leads out")), "{told}");
+        assert!(stderr.contains(&format!("`{path}` leads out")), "{stderr}");
     }
     let output = trainspec(&["inspect", "--format", "json", list]);
     let shown: serde_json::Value = serde_json::from_str(&out(&output)).unwrap();
@@ -248,7 +248,7 @@ fn what_is_no_checkpoint_is_called_by_its_name() {
     bundle(&folder.path("a"));
     records(&folder.path("b"));
     let output = trainspec(&["diff", &folder.path("a"), &folder.path("b")]);
-    let told = err(&output);
-    assert_eq!(code(&output), 2, "{told}");
-    assert!(told.contains("this is a record file"), "{told}");
+    let stderr = err(&output);
+    assert_eq!(code(&output), 2, "{stderr}");
+    assert!(stderr.contains("this is a record file"), "{stderr}");
 }

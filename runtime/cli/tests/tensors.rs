@@ -1,4 +1,4 @@
-//! `trainspec cat`, `diff` and `convert`, as a person meets them. The checkpoints and their values are TensorFlow's.
+//! End-to-end tests of `trainspec cat`, `diff` and `convert`. The checkpoints and their values are TensorFlow's.
 
 use std::path::PathBuf;
 
@@ -6,8 +6,8 @@ use crate::support::{Folder, err, out, root, trainspec};
 use half::{bf16, f16};
 use serde_json::Value as Json;
 
-/// What a command prints that ends as it should.
-fn told(code: i32, arguments: &[&str]) -> String {
+/// The output of a command that must exit with `code`.
+fn output_of(code: i32, arguments: &[&str]) -> String {
     let output = trainspec(arguments);
     let all = format!("{arguments:?}: {}{}", out(&output), err(&output));
     assert_eq!(output.status.code(), Some(code), "{all}");
@@ -70,7 +70,7 @@ fn assert_values(dtype: &str, values: &[Json], expected: &Json, name: &str) {
         assert_eq!(&found, strings, "{name}");
         return;
     }
-    // The parts of complex numbers are one after the other there.
+    // Complex numbers are stored interleaved there.
     let flat: Vec<&Json> = values
         .iter()
         .flat_map(|v| v.as_array().map_or(vec![v], |pair| pair.iter().collect()))
@@ -86,7 +86,7 @@ fn assert_values(dtype: &str, values: &[Json], expected: &Json, name: &str) {
 }
 
 #[test]
-fn cat_tells_the_values_of_every_tensor() {
+fn cat_prints_the_values_of_every_tensor() {
     let mut seen = 0;
     for name in [
         "dtypes",
@@ -120,7 +120,7 @@ fn cat_tells_the_values_of_every_tensor() {
 #[test]
 fn cat_prints_rows_and_columns() {
     assert_eq!(
-        told(0, &["cat", &prefix("single"), "layer1/w"]),
+        output_of(0, &["cat", &prefix("single"), "layer1/w"]),
         "layer1/w: float32 [3, 4]\n\
          [[    4.617, 2.6269999,     2.927,     2.908],\n \
          [    4.948,     3.994,      2.49,      2.17],\n \
@@ -128,23 +128,23 @@ fn cat_prints_rows_and_columns() {
     );
     let dtypes = prefix("dtypes");
     assert_eq!(
-        told(0, &["cat", &dtypes, "v_special"]),
+        output_of(0, &["cat", &dtypes, "v_special"]),
         "v_special: float32 [6]\n[   nan,    inf,   -inf,   -0.0,  1e-40, 3.4e38]\n"
     );
     assert_eq!(
-        told(0, &["cat", &dtypes, "v_complex64"]),
+        output_of(0, &["cat", &dtypes, "v_complex64"]),
         "v_complex64: complex64 [2]\n[-1.481+0.088j, -1.371-0.925j]\n"
     );
     assert_eq!(
-        told(0, &["cat", &dtypes, "v_empty_2d"]),
+        output_of(0, &["cat", &dtypes, "v_empty_2d"]),
         "v_empty_2d: int32 [3, 0, 2]\n[]\n"
     );
     assert_eq!(
-        told(0, &["cat", &dtypes, "v_string_scalar"]),
+        output_of(0, &["cat", &dtypes, "v_string_scalar"]),
         "v_string_scalar: string []\n\"a scalar \\u{1} string\"\n"
     );
     assert_eq!(
-        told(0, &["cat", &dtypes, "v_float16"]),
+        output_of(0, &["cat", &dtypes, "v_float16"]),
         "v_float16: float16 [3]\n[ 0.448, -0.414, -0.966]\n"
     );
 }
@@ -152,13 +152,13 @@ fn cat_prints_rows_and_columns() {
 #[test]
 fn cat_leaves_out_the_middle_of_large_tensors() {
     let big = prefix("big");
-    let short = told(0, &["cat", &big, "big"]);
+    let short = output_of(0, &["cat", &big, "big"]);
     assert_eq!(short.lines().count(), 1 + 7, "{short}");
     assert!(short.contains("[[ 50, 100, 208, ..., "), "{short}");
-    let whole = told(0, &["cat", &big, "big", "--all"]);
-    assert!(!whole.contains("..."));
-    assert!(whole.lines().all(|line| line.len() <= 80));
-    let numbers = whole.split_once('\n').unwrap().1;
+    let full = output_of(0, &["cat", &big, "big", "--all"]);
+    assert!(!full.contains("..."));
+    assert!(full.lines().all(|line| line.len() <= 80));
+    let numbers = full.split_once('\n').unwrap().1;
     assert_eq!(numbers.matches(',').count(), 1024 * 1025 - 1);
 }
 
@@ -167,18 +167,21 @@ fn cat_writes_rows_as_csv() {
     let folder = Folder::new();
     let dtypes = prefix("dtypes");
     assert_eq!(
-        told(0, &["cat", &dtypes, "v_bool", "--as", "csv"]),
+        output_of(0, &["cat", &dtypes, "v_bool", "--as", "csv"]),
         "false,true,true\ntrue,true,false\n"
     );
-    assert_eq!(told(0, &["cat", &dtypes, "v_empty", "--as", "csv"]), "");
     assert_eq!(
-        told(0, &["cat", &dtypes, "v_rank5", "--as", "csv"])
+        output_of(0, &["cat", &dtypes, "v_empty", "--as", "csv"]),
+        ""
+    );
+    assert_eq!(
+        output_of(0, &["cat", &dtypes, "v_rank5", "--as", "csv"])
             .lines()
             .count(),
         4
     );
     let path = folder.path("b.csv");
-    told(0, &["cat", &prefix("single"), "layer1/b", "-o", &path]);
+    output_of(0, &["cat", &prefix("single"), "layer1/b", "-o", &path]);
     assert_eq!(
         std::fs::read_to_string(path).unwrap(),
         "-0.402,-0.725,-1.997,-0.019\n"
@@ -186,38 +189,38 @@ fn cat_writes_rows_as_csv() {
 }
 
 #[test]
-fn cat_writes_arrays_of_numpy() {
+fn cat_writes_npy_files() {
     let folder = Folder::new();
     let path = folder.path("w.npy");
     let single = prefix("single");
-    told(0, &["cat", &single, "layer1/w", "--output", &path]);
+    output_of(0, &["cat", &single, "layer1/w", "--output", &path]);
     let bytes = std::fs::read(&path).unwrap();
     let piped = trainspec(&["cat", &single, "layer1/w", "--as", "npy"]).stdout;
     assert_eq!(bytes, piped);
     let tensor = trainspec_formats::checkpoint::numpy::read_npy(path.as_ref()).unwrap();
     assert_eq!(tensor.shape(), [3, 4]);
     assert_eq!(tensor.to_vec::<f32>().unwrap()[..2], [4.617, 2.6269999]);
-    let error = told(2, &["cat", &prefix("dtypes"), "v_bfloat16", "--as", "npy"]);
+    let error = output_of(2, &["cat", &prefix("dtypes"), "v_bfloat16", "--as", "npy"]);
     assert!(error.contains("NumPy has no type for bfloat16"), "{error}");
     assert!(error.contains("help: `--as csv`"), "{error}");
 }
 
 #[test]
-fn cat_knows_the_ways_of_objects() {
+fn cat_resolves_object_paths() {
     let object = prefix("object");
-    let by_way = told(0, &["cat", &object, "model/b"]);
+    let by_way = output_of(0, &["cat", &object, "model/b"]);
     assert_eq!(by_way, "model/b: float32 [2]\n[-1.5695757, 0.32884887]\n");
     let folder = oracle().join("object");
-    let newest = told(0, &["cat", folder.to_str().unwrap(), "model/b"]);
+    let newest = output_of(0, &["cat", folder.to_str().unwrap(), "model/b"]);
     assert_eq!(newest, by_way);
     let index = format!("{object}.index");
-    assert_eq!(told(0, &["cat", &index, "model/b"]), by_way);
+    assert_eq!(output_of(0, &["cat", &index, "model/b"]), by_way);
 }
 
 #[test]
 fn a_wrong_name_is_answered_with_near_ones() {
     let single = prefix("single");
-    let error = told(2, &["cat", &single, "layer1/v"]);
+    let error = output_of(2, &["cat", &single, "layer1/v"]);
     assert!(error.contains("there is no tensor `layer1/v`"), "{error}");
     assert!(
         error.contains("did you mean `layer1/b` or `layer1/w`?"),
@@ -227,9 +230,9 @@ fn a_wrong_name_is_answered_with_near_ones() {
         error.contains(&format!("`trainspec inspect {single}` lists the names")),
         "{error}"
     );
-    let far = told(2, &["cat", &single, "something/else/entirely"]);
+    let far = output_of(2, &["cat", &single, "something/else/entirely"]);
     assert!(!far.contains("did you mean"), "{far}");
-    let way = told(2, &["cat", &prefix("object"), "modle/w"]);
+    let way = output_of(2, &["cat", &prefix("object"), "modle/w"]);
     assert!(way.contains("did you mean `model/w`"), "{way}");
     let object = json(&["cat", &single, "layer1/v", "--format", "json"]);
     assert!(object["error"].as_str().unwrap().contains("`layer1/v`"));
@@ -246,13 +249,13 @@ fn damaged_and_missing_files_are_bad_input() {
     ] {
         let folder = Folder::new();
         let damaged = prefix_of_damaged(name);
-        let error = told(2, &["convert", &damaged, &folder.path("out.npz")]);
+        let error = output_of(2, &["convert", &damaged, &folder.path("out.npz")]);
         assert!(error.starts_with("error: "), "{error}");
         assert_eq!(folder.files(), Vec::<String>::new(), "{name}");
-        told(2, &["diff", &prefix("single"), &damaged]);
+        output_of(2, &["diff", &prefix("single"), &damaged]);
     }
-    told(2, &["cat", "/nowhere/at/all", "w"]);
-    told(2, &["diff", "/nowhere/at/all", &prefix("single")]);
+    output_of(2, &["cat", "/nowhere/at/all", "w"]);
+    output_of(2, &["diff", "/nowhere/at/all", &prefix("single")]);
 }
 
 fn prefix_of_damaged(name: &str) -> String {
@@ -264,7 +267,7 @@ fn prefix_of_damaged(name: &str) -> String {
 fn a_checkpoint_equals_itself() {
     for (name, elements) in [("single", 18), ("v1", 47)] {
         let prefix = prefix(name);
-        let text = told(0, &["diff", &prefix, &prefix]);
+        let text = output_of(0, &["diff", &prefix, &prefix]);
         assert!(text.starts_with("equal: "), "{text}");
         assert!(
             text.ends_with(&format!(", {elements} elements\n")),
@@ -279,7 +282,7 @@ fn a_checkpoint_equals_itself() {
 }
 
 #[test]
-fn differences_are_told_with_their_places() {
+fn differences_are_reported_with_their_indices() {
     use trainspec_formats::checkpoint::{BundleWriter, Tensor};
     let folder = Folder::new();
     let write = |name: &str, tensors: &[(&str, Tensor)]| {
@@ -327,7 +330,7 @@ fn differences_are_told_with_their_places() {
          relative 3.0 at [1, 0] (0.5 and 0.125)\n\
          different: 4 tensors in both; 2 only in one, 1 of another type or shape, 2 with other elements\n"
     );
-    assert_eq!(told(1, &["diff", &a, &b]), expected);
+    assert_eq!(output_of(1, &["diff", &a, &b]), expected);
     let object = json(&["diff", &a, &b, "--format", "json"]);
     assert_eq!(object["equal"], false);
     assert_eq!(object["only_in_a"][0]["name"], "gone");
@@ -343,7 +346,7 @@ fn differences_are_told_with_their_places() {
     assert_eq!(near["differing"][1]["differing"], 1);
     let near = json(&["diff", &a, &b, "--rtol", "0.5", "--format", "json"]);
     assert_eq!(near["differing"][1]["differing"], 1);
-    told(2, &["diff", &a, &b, "--atol", "-1"]);
+    output_of(2, &["diff", &a, &b, "--atol", "-1"]);
 }
 
 #[test]
@@ -362,12 +365,12 @@ fn every_kind_keeps_all_values() {
             if step == "e.v1" {
                 arguments.extend(["--to", "v1"]);
             }
-            let line = told(0, &arguments);
+            let line = output_of(0, &arguments);
             assert!(line.starts_with(&format!("wrote {to}: ")), "{line}");
             if step == "a.ckpt" {
                 // Nothing is lost on the way to the second version.
                 assert!(!line.contains("left out"), "{line}");
-                assert!(told(0, &["diff", &from, &to]).starts_with("equal: "));
+                assert!(output_of(0, &["diff", &from, &to]).starts_with("equal: "));
             } else if step == "b.safetensors" {
                 let object = json(&["diff", &from, &to, "--format", "json"]);
                 let only = object["only_in_a"].as_array().unwrap();
@@ -375,7 +378,7 @@ fn every_kind_keeps_all_values() {
                 assert_eq!(only, skipped);
                 assert_eq!(object["differing"], serde_json::json!([]));
             } else {
-                assert!(told(0, &["diff", &from, &to]).starts_with("equal: "));
+                assert!(output_of(0, &["diff", &from, &to]).starts_with("equal: "));
             }
             (from, last) = (to.clone(), to);
         }
@@ -390,20 +393,20 @@ fn every_kind_keeps_all_values() {
 fn objects_stay_objects() {
     let folder = Folder::new();
     let to = folder.path("copy");
-    told(0, &["convert", &prefix("object"), &to]);
-    told(0, &["diff", &prefix("object"), &to]);
+    output_of(0, &["convert", &prefix("object"), &to]);
+    output_of(0, &["diff", &prefix("object"), &to]);
     assert_eq!(
-        told(0, &["cat", &to, "model/b"]),
+        output_of(0, &["cat", &to, "model/b"]),
         "model/b: float32 [2]\n[-1.5695757, 0.32884887]\n"
     );
 }
 
 #[test]
-fn what_a_kind_cannot_hold_is_told_before_anything_is_written() {
+fn what_a_kind_cannot_hold_is_reported_before_anything_is_written() {
     let folder = Folder::new();
     let dtypes = prefix("dtypes");
     let npz = folder.path("out.npz");
-    let error = told(2, &["convert", &dtypes, &npz]);
+    let error = output_of(2, &["convert", &dtypes, &npz]);
     assert!(
         error.contains("npz cannot hold all tensors: `v_bfloat16` is bfloat16"),
         "{error}"
@@ -412,11 +415,11 @@ fn what_a_kind_cannot_hold_is_told_before_anything_is_written() {
         error.contains("`--bfloat16-as float32` keeps the values"),
         "{error}"
     );
-    let error = told(2, &["convert", &dtypes, &folder.path("out.safetensors")]);
+    let error = output_of(2, &["convert", &dtypes, &folder.path("out.safetensors")]);
     assert!(error.contains("`v_complex128` is complex128"), "{error}");
     assert!(error.contains("`v_string` is string"), "{error}");
     assert_eq!(folder.files(), Vec::<String>::new());
-    told(0, &["convert", &dtypes, &npz, "--bfloat16-as", "float32"]);
+    output_of(0, &["convert", &dtypes, &npz, "--bfloat16-as", "float32"]);
     let object = json(&["cat", &npz, "v_bfloat16", "--format", "json"]);
     assert_eq!(object["dtype"], "float32");
     assert_eq!(
@@ -449,24 +452,24 @@ fn what_is_there_is_only_replaced_on_request() {
     let folder = Folder::new();
     for name in ["out", "out.npz", "out.safetensors"] {
         let to = folder.path(name);
-        told(0, &["convert", &prefix("single"), &to]);
+        output_of(0, &["convert", &prefix("single"), &to]);
         let before = folder.files();
-        let error = told(2, &["convert", &prefix("sharded"), &to]);
+        let error = output_of(2, &["convert", &prefix("sharded"), &to]);
         assert!(error.contains("is there already"), "{error}");
         assert!(error.contains("--force"), "{error}");
         // A failure on the way leaves it as it was.
         let damaged = prefix_of_damaged("damaged_flipped_data");
-        told(2, &["convert", &damaged, &to, "--force"]);
+        output_of(2, &["convert", &damaged, &to, "--force"]);
         assert_eq!(folder.files(), before);
-        told(0, &["diff", &prefix("single"), &to]);
-        told(0, &["convert", &prefix("sharded"), &to, "--force"]);
-        told(0, &["diff", &prefix("sharded"), &to]);
+        output_of(0, &["diff", &prefix("single"), &to]);
+        output_of(0, &["convert", &prefix("sharded"), &to, "--force"]);
+        output_of(0, &["diff", &prefix("sharded"), &to]);
         // It may be its own input.
-        told(0, &["convert", &to, &to, "--force"]);
-        told(0, &["diff", &prefix("sharded"), &to]);
+        output_of(0, &["convert", &to, &to, "--force"]);
+        output_of(0, &["diff", &prefix("sharded"), &to]);
     }
     let hidden = folder.path("out");
-    let error = told(
+    let error = output_of(
         2,
         &[
             "convert",
@@ -478,7 +481,7 @@ fn what_is_there_is_only_replaced_on_request() {
         ],
     );
     assert!(error.contains("choose another name"), "{error}");
-    let error = told(
+    let error = output_of(
         2,
         &["convert", &prefix("single"), folder.0.to_str().unwrap()],
     );

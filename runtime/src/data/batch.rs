@@ -1,4 +1,4 @@
-//! `batch`: records joined into batches.
+//! `batch`: consecutive records stacked along a new first dimension (`Dataset.batch`, `padded_batch`).
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use trainspec_compiler::ir::tensor::Data;
 use trainspec_compiler::ir::{DType, Span, Tensor, TensorType};
 use trainspec_compiler::typed::{Constant, Setting};
 
-use crate::data::{Element, Stage, count_names, whole, word};
+use crate::data::{Element, Stage, count_names, integer, word};
 use crate::{DataError, SessionError};
 
 /// Batches of `size` records.
@@ -15,12 +15,12 @@ pub(super) struct Batch<'a> {
     size: usize,
     remainder: Remainder,
     pad: bool,
-    /// Features with run-time counts: which of their dimensions have one.
+    /// Features with run-time counts, and the dimensions that have one.
     counted: Vec<(String, Vec<usize>)>,
     span: Span,
 }
 
-/// What becomes of a last batch that is not full.
+/// The policy for a last batch that is not full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Remainder {
     Drop,
@@ -43,7 +43,7 @@ impl<'a> Batch<'a> {
         };
         Batch {
             inner,
-            size: whole(setting, "size").map_or(1, |n| usize::try_from(n).unwrap_or(usize::MAX)),
+            size: integer(setting, "size").map_or(1, |n| usize::try_from(n).unwrap_or(usize::MAX)),
             remainder: match word(setting, "remainder") {
                 Some("keep") => Remainder::Keep,
                 Some("error") => Remainder::Error,
@@ -61,7 +61,7 @@ impl<'a> Batch<'a> {
             let counts = count_names(name, axes.len());
             if self.pad {
                 rows.iter_mut()
-                    .for_each(|row| fill(row, name, axes, &counts));
+                    .for_each(|row| pad(row, name, axes, &counts));
                 continue;
             }
             for count in &counts {
@@ -89,7 +89,7 @@ impl<'a> Batch<'a> {
             values,
             rows: Some(rows.len()),
             pass: rows.iter().map(|row| row.pass).min().unwrap_or(0),
-            place: rows.swap_remove(0).place,
+            location: rows.swap_remove(0).location,
         })
     }
 }
@@ -130,8 +130,8 @@ fn length(row: &Element, count: &str) -> i64 {
     row.values.get(count).map_or(0, |n| n.to_i64s()[0])
 }
 
-/// Puts zeros behind the counts of a feature and takes the counts away.
-fn fill(row: &mut Element, name: &str, axes: &[usize], counts: &[String]) {
+/// Pads a feature: zeros past its counts, which are removed.
+fn pad(row: &mut Element, name: &str, axes: &[usize], counts: &[String]) {
     let used: Vec<i64> = counts.iter().map(|c| length(row, c)).collect();
     counts.iter().for_each(|c| drop(row.values.remove(c)));
     let Some(tensor) = row.values.get_mut(name) else {
@@ -144,10 +144,10 @@ fn fill(row: &mut Element, name: &str, axes: &[usize], counts: &[String]) {
             ((element / stride) % shape[*axis]) < *used as usize
         })
     };
-    *tensor = keep_where(tensor, &inside);
+    *tensor = mask(tensor, &inside);
 }
 
-/// The same for elements of every type.
+/// Evaluates `body` with the values of a [`Data`] of any element type, into a `Data` of that type.
 macro_rules! each_data {
     ($data:expr, $values:ident => $body:expr) => {
         match $data {
@@ -166,16 +166,16 @@ macro_rules! each_data {
     };
 }
 
-/// The elements where that holds, and zeros elsewhere.
-fn keep_where(tensor: &Tensor, inside: &dyn Fn(usize) -> bool) -> Tensor {
+/// The elements at `inside` positions, and zeros elsewhere.
+fn mask(tensor: &Tensor, inside: &dyn Fn(usize) -> bool) -> Tensor {
     let data = each_data!(tensor.data(), values => {
-        let kept = |(i, x): (usize, &_)| if inside(i) { Clone::clone(x) } else { Default::default() };
-        values.iter().enumerate().map(kept).collect()
+        let masked = |(i, x): (usize, &_)| if inside(i) { Clone::clone(x) } else { Default::default() };
+        values.iter().enumerate().map(masked).collect()
     });
     Tensor::of(tensor.shape(), data)
 }
 
-/// Tensors of one type, side by side along a new first dimension.
+/// Stacks tensors of one type along a new first dimension (`tf.stack`).
 ///
 /// # Panics
 ///
@@ -192,7 +192,7 @@ pub(super) fn stack(tensors: &[&Tensor]) -> Tensor {
         for tensor in tensors {
             assert_eq!(tensor.shape(), first.shape(), "records have one shape");
             let own = tensor.values().expect("records have one element type");
-            same(values, own);
+            assert_same_type(values, own);
             all.extend_from_slice(own);
         }
         all
@@ -200,7 +200,7 @@ pub(super) fn stack(tensors: &[&Tensor]) -> Tensor {
     Tensor::of(&shape, data)
 }
 
-/// Says that two slices are of one type.
-fn same<T>(_: &[T], _: &[T]) {}
+/// Unifies the element types of two slices.
+fn assert_same_type<T>(_: &[T], _: &[T]) {}
 
 const _: [DType; 11] = DType::ALL; // another element type needs a line in `each_data`

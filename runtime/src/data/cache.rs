@@ -1,12 +1,12 @@
-//! `cache`: what was read once is kept.
+//! `cache`: the elements of the first epoch in memory (`Dataset.cache`).
 
 use crate::SessionError;
 use crate::data::{Element, Stage};
 
-/// The elements of the first pass, again in every later one.
+/// Replays the elements of the first epoch in every later one.
 pub(super) struct Cache<'a> {
     inner: Box<dyn Stage + 'a>,
-    kept: Vec<Element>,
+    cached: Vec<Element>,
     position: usize,
     complete: bool,
 }
@@ -15,7 +15,7 @@ impl<'a> Cache<'a> {
     pub(super) fn new(inner: Box<dyn Stage + 'a>) -> Cache<'a> {
         Cache {
             inner,
-            kept: Vec::new(),
+            cached: Vec::new(),
             position: 0,
             complete: false,
         }
@@ -24,18 +24,18 @@ impl<'a> Cache<'a> {
 
 impl Stage for Cache<'_> {
     fn next(&mut self) -> Result<Option<Element>, SessionError> {
-        if self.position == self.kept.len() && !self.complete {
+        if self.position == self.cached.len() && !self.complete {
             match self.inner.next()? {
-                Some(element) => self.kept.push(element),
+                Some(element) => self.cached.push(element),
                 None => self.complete = true,
             }
         }
-        let element = self.kept.get(self.position).cloned();
+        let element = self.cached.get(self.position).cloned();
         self.position += usize::from(element.is_some());
         Ok(element)
     }
 
-    // A pass that ends early leaves the stage before it where it is: the next one replays what is kept and goes on there.
+    // An epoch that ends early leaves the stage before it where it is: the next one replays the cache and goes on there.
     fn restart(&mut self) {
         self.position = 0;
     }

@@ -1,4 +1,4 @@
-//! `csv`: lines of values.
+//! `csv`: records from comma-separated values (`CsvDataset`).
 //!
 //! Features are columns: with a header line those of their names, without one in the order of the features. A feature of
 //! several elements takes as many columns in a row.
@@ -12,20 +12,20 @@ use std::sync::Arc;
 use trainspec_compiler::ir::graph::Type;
 use trainspec_compiler::typed::{Constant, Feature, Setting};
 
-use crate::data::{Element, Opening, Stage, paths, text, values};
-use crate::{DataError, Place, SessionError};
+use crate::data::{DataContext, Element, Stage, paths, string, values};
+use crate::{DataError, SessionError, SourceLocation};
 
 use field::Column;
 use lines::Lines;
 
 /// The records of CSV files.
 pub(super) struct Csv<'a> {
-    cx: Opening<'a>,
+    cx: DataContext<'a>,
     files: Vec<Arc<Path>>,
     delimiter: u8,
     header: bool,
     columns: Vec<Column<'a>>,
-    /// Which file is read.
+    /// The index of the current file.
     file: usize,
     open: Option<Open>,
 }
@@ -33,25 +33,25 @@ pub(super) struct Csv<'a> {
 /// A file that is being read.
 struct Open {
     lines: Lines,
-    /// The first place of each feature in a line; `None` where the file has none and the default stands in.
-    places: Vec<Option<usize>>,
-    /// How many fields a line has, and which line says so.
+    /// The first field of each feature; `None` where the file has no such column and the default is used.
+    first_fields: Vec<Option<usize>>,
+    /// The number of fields of a line, and the line that it was taken from.
     width: Option<(usize, u64)>,
 }
 
 impl<'a> Csv<'a> {
     pub(super) fn open(
-        cx: Opening<'a>,
+        cx: DataContext<'a>,
         source: &'a Setting,
         features: &'a [Feature],
     ) -> Result<Csv<'a>, SessionError> {
-        let delimiter = match text(source, "delimiter") {
+        let delimiter = match string(source, "delimiter") {
             None => b',',
-            Some(text) => match text.as_bytes() {
+            Some(string) => match string.as_bytes() {
                 [byte] if byte.is_ascii() && !matches!(byte, b'"' | b'\n' | b'\r') => *byte,
                 _ => {
                     let message = format!(
-                        "the delimiter must be one ASCII character, and no quote or line end, but is {text:?}"
+                        "the delimiter must be one ASCII character, and no quote or line end, but is {string:?}"
                     );
                     return Err(DataError::new(message).at(source.span).into());
                 }
@@ -69,36 +69,36 @@ impl<'a> Csv<'a> {
         })
     }
 
-    /// How many records there are, if the files are small and readable.
+    /// The number of records, if the files are small and readable.
     pub(super) fn count(&self) -> Option<u64> {
-        paths::counted(self.cx, &self.files, |file| {
+        paths::count_records(self.cx, &self.files, |file| {
             let mut lines = Lines::new(file, self.delimiter);
-            let mut found = 0_u64;
+            let mut count = 0_u64;
             while lines.read().ok()? {
-                found += 1;
+                count += 1;
             }
-            Some(found.saturating_sub(u64::from(self.header)))
+            Some(count.saturating_sub(u64::from(self.header)))
         })
     }
 
-    /// Opens the file that comes next.
-    fn begin(&self) -> Result<Open, DataError> {
+    /// Opens the current file and reads its header.
+    fn open_file(&self) -> Result<Open, DataError> {
         let path = &self.files[self.file];
         let failed = |e: &dyn std::fmt::Display| {
             DataError::new(format!("cannot be read: {e}")).in_file(path)
         };
-        let file = self.cx.outside.open(path).map_err(|e| failed(&e))?;
+        let file = self.cx.env.open(path).map_err(|e| failed(&e))?;
         let mut lines = Lines::new(file, self.delimiter);
         if !self.header {
             let mut next = 0;
-            let mut places = Vec::new();
+            let mut first_fields = Vec::new();
             for column in &self.columns {
-                places.push(Some(next));
+                first_fields.push(Some(next));
                 next += column.ty.elements();
             }
             return Ok(Open {
                 lines,
-                places,
+                first_fields,
                 width: None,
             });
         }
@@ -111,21 +111,21 @@ impl<'a> Csv<'a> {
         let names: Vec<String> = (0..lines.count())
             .map(|i| String::from_utf8_lossy(lines.field(i)).trim().to_owned())
             .collect();
-        let places = self.columns.iter().map(|c| c.find(path, &names));
+        let first_fields = self.columns.iter().map(|c| c.find(path, &names));
         Ok(Open {
-            places: places.collect::<Result<_, _>>()?,
+            first_fields: first_fields.collect::<Result<_, _>>()?,
             width: Some((names.len(), lines.line)),
             lines,
         })
     }
 
-    /// Reads the next line; false behind the last file.
+    /// Reads the next line; false after the last file.
     fn read(&mut self) -> Result<bool, DataError> {
         while self.file < self.files.len() {
             let open = match &mut self.open {
                 Some(open) => open,
                 None => {
-                    let open = self.begin()?;
+                    let open = self.open_file()?;
                     self.open.insert(open)
                 }
             };
@@ -158,22 +158,22 @@ impl<'a> Csv<'a> {
             }
             Some(_) => {}
             None => {
-                let wanted: usize = self.columns.iter().map(|c| c.ty.elements()).sum();
-                if found < wanted {
+                let required: usize = self.columns.iter().map(|c| c.ty.elements()).sum();
+                if found < required {
                     let message =
-                        format!("there are {found} fields, but the features take {wanted}");
+                        format!("there are {found} fields, but the features take {required}");
                     return Err(DataError::new(message).in_file(&path).in_line(line));
                 }
                 open.width = Some((found, line));
             }
         }
         let mut read = std::collections::BTreeMap::new();
-        for (column, place) in self.columns.iter().zip(&open.places) {
-            let fields = |i: usize| place.map_or(&b""[..], |p| open.lines.field(p + i));
+        for (column, first) in self.columns.iter().zip(&open.first_fields) {
+            let fields = |i: usize| first.map_or(&b""[..], |first| open.lines.field(first + i));
             let tensor = column.read(&fields).map_err(|error| {
                 let error = error.in_file(&path).in_line(line);
-                let names_columns = !self.header && open.width == Some((found, line));
-                match names_columns && error.help.is_none() {
+                let maybe_header = !self.header && open.width == Some((found, line));
+                match maybe_header && error.help.is_none() {
                     true => error.help(
                         "if the first line names the columns, say `header: true` in the source",
                     ),
@@ -186,7 +186,7 @@ impl<'a> Csv<'a> {
             values: read,
             rows: None,
             pass: 0,
-            place: Some(Place::line(&path, line)),
+            location: Some(SourceLocation::line(&path, line)),
         })
     }
 }
@@ -214,7 +214,7 @@ impl Stage for Csv<'_> {
 }
 
 impl Column<'_> {
-    /// Where the feature begins in lines of such names.
+    /// The first field of the feature, by the column names of a header.
     fn find(&self, path: &Arc<Path>, names: &[String]) -> Result<Option<usize>, DataError> {
         let key = &self.feature.key;
         let fail = |message: String| {
@@ -224,7 +224,7 @@ impl Column<'_> {
                 .at(self.feature.span)
         };
         let mut found = (0..names.len()).filter(|i| names[*i] == *key);
-        let Some(place) = found.next() else {
+        let Some(first) = found.next() else {
             if self.has_default() {
                 return Ok(None);
             }
@@ -243,16 +243,16 @@ impl Column<'_> {
         if found.next().is_some() {
             return Err(fail(format!("there are two columns `{key}`")));
         }
-        let room = names.len() - place;
-        if room < self.ty.elements() {
+        let available = names.len() - first;
+        if available < self.ty.elements() {
             let message = format!(
-                "`{}` takes {} columns from `{key}` on, but there are {room}",
+                "`{}` takes {} columns from `{key}` on, but there are {available}",
                 self.feature.name,
                 self.ty.elements()
             );
             return Err(fail(message));
         }
-        Ok(Some(place))
+        Ok(Some(first))
     }
 }
 

@@ -1,31 +1,31 @@
-//! `map`, `filter` and `drop`: what is computed from the features.
+//! `map`, `filter` and `drop`: elementwise transformations of an input pipeline (`Dataset.map`, `Dataset.filter`).
 
 use trainspec_compiler::diag::{Code, Diagnostic};
 use trainspec_compiler::ir::{DType, Span, Tensor};
 use trainspec_compiler::lower::{self, Binding, Context, GLOBAL_STEP, SEED};
 use trainspec_compiler::typed::{NodeKind, Program, ValueId};
 
-use crate::data::{Element, Opening, Stage, binding, is_count_of};
+use crate::data::{DataContext, Element, Stage, binding, is_count_of};
 use crate::program::{Engine, Executable, Fetched, prepare};
 use crate::{Cause, SessionError, State};
 
-/// How many sizes of batches a program is kept for.
-const KEPT: usize = 8;
+/// The capacity of the program cache of a stage, in batch sizes.
+const MAX_CACHED_PROGRAMS: usize = 8;
 
 /// A program over the features of an element.
 struct Compute<'a> {
-    cx: Opening<'a>,
+    cx: DataContext<'a>,
     program: &'a Program,
     value: ValueId,
-    /// One for each size of a batch, the latest last.
-    kept: Vec<(Binding, Box<dyn Executable>)>,
-    /// How many elements there were: what random draws are keyed by in the place of a step.
+    /// One program for each batch size, the most recently used last.
+    cache: Vec<(Binding, Box<dyn Executable>)>,
+    /// The index of the next element: it keys random draws, as the step does in a model.
     position: i64,
 }
 
 impl<'a> Compute<'a> {
     fn new(
-        cx: Opening<'a>,
+        cx: DataContext<'a>,
         program: &'a Program,
         value: ValueId,
     ) -> Result<Compute<'a>, SessionError> {
@@ -34,35 +34,35 @@ impl<'a> Compute<'a> {
             node.results.iter().any(|v| ty(v) == DType::String)
         });
         if let Some(node) = strings {
-            return Err(strings_stay(node.span, &node.kind));
+            return Err(no_string_ops(node.span, &node.kind));
         }
         Ok(Compute {
             cx,
             program,
             value,
-            kept: Vec::new(),
+            cache: Vec::new(),
             position: 0,
         })
     }
 
     fn run(&mut self, element: &Element) -> Result<Fetched, SessionError> {
         let binding = binding(element);
-        match self.kept.iter().position(|(b, _)| *b == binding) {
+        match self.cache.iter().position(|(b, _)| *b == binding) {
             Some(i) => {
-                let last = self.kept.len() - 1;
-                self.kept.swap(i, last);
+                let last = self.cache.len() - 1;
+                self.cache.swap(i, last);
             }
             None => {
                 let cx = Context::new(self.cx.spec, &binding);
                 let graph = lower::map(&cx, self.program, self.value)?;
                 let executable = prepare(graph, &|_| true, self.cx.disabled, &Engine::Interpreted);
-                if self.kept.len() == KEPT {
-                    self.kept.remove(0);
+                if self.cache.len() == MAX_CACHED_PROGRAMS {
+                    self.cache.remove(0);
                 }
-                self.kept.push((binding, executable));
+                self.cache.push((binding, executable));
             }
         }
-        let (_, executable) = self.kept.last_mut().expect("it was just put there");
+        let (_, executable) = self.cache.last_mut().expect("it was just put there");
         let mut state: State = [(GLOBAL_STEP.to_owned(), Tensor::scalar(self.position))]
             .into_iter()
             .collect();
@@ -80,7 +80,8 @@ impl<'a> Compute<'a> {
         run.map_err(|error| match error.cause {
             Cause::Run { error, record } => SessionError::from(Cause::Run {
                 error,
-                record: record.or_else(|| element.place.clone().filter(|_| element.rows.is_none())),
+                record: record
+                    .or_else(|| element.location.clone().filter(|_| element.rows.is_none())),
             }),
             Cause::Spec(_) | Cause::Data(_) | Cause::NotANumber { .. } | Cause::Overflow { .. } => {
                 error
@@ -89,7 +90,7 @@ impl<'a> Compute<'a> {
     }
 }
 
-fn strings_stay(span: Span, kind: &NodeKind) -> SessionError {
+fn no_string_ops(span: Span, kind: &NodeKind) -> SessionError {
     let message = match kind {
         NodeKind::Input(name) => {
             format!("`{name}` holds strings, which cannot be computed with yet")
@@ -99,7 +100,7 @@ fn strings_stay(span: Span, kind: &NodeKind) -> SessionError {
     Diagnostic::new(Code::TypeMismatch, span, message).into()
 }
 
-/// Gives a feature a value.
+/// Sets a feature to a computed value.
 pub(super) struct Map<'a> {
     inner: Box<dyn Stage + 'a>,
     name: &'a str,
@@ -108,7 +109,7 @@ pub(super) struct Map<'a> {
 
 impl<'a> Map<'a> {
     pub(super) fn new(
-        cx: Opening<'a>,
+        cx: DataContext<'a>,
         inner: Box<dyn Stage + 'a>,
         name: &'a str,
         program: &'a Program,
@@ -140,9 +141,9 @@ impl Stage for Map<'_> {
     }
 
     fn advance(&mut self) -> Result<bool, SessionError> {
-        let moved = self.inner.advance()?;
-        self.compute.position += i64::from(moved);
-        Ok(moved)
+        let advanced = self.inner.advance()?;
+        self.compute.position += i64::from(advanced);
+        Ok(advanced)
     }
 
     fn restart(&mut self) {
@@ -155,7 +156,7 @@ impl Stage for Map<'_> {
     }
 }
 
-/// Keeps the records for which something holds.
+/// Keeps the records for which a predicate holds.
 pub(super) struct Filter<'a> {
     inner: Box<dyn Stage + 'a>,
     compute: Compute<'a>,
@@ -163,7 +164,7 @@ pub(super) struct Filter<'a> {
 
 impl<'a> Filter<'a> {
     pub(super) fn new(
-        cx: Opening<'a>,
+        cx: DataContext<'a>,
         inner: Box<dyn Stage + 'a>,
         program: &'a Program,
         value: ValueId,
@@ -178,8 +179,11 @@ impl<'a> Filter<'a> {
 impl Stage for Filter<'_> {
     fn next(&mut self) -> Result<Option<Element>, SessionError> {
         while let Some(element) = self.inner.next()? {
-            let holds = self.compute.run(&element)?;
-            if holds.get("value").is_some_and(|v| v.to_bools() == [true]) {
+            let predicate = self.compute.run(&element)?;
+            if predicate
+                .get("value")
+                .is_some_and(|v| v.to_bools() == [true])
+            {
                 return Ok(Some(element));
             }
         }
@@ -196,7 +200,7 @@ impl Stage for Filter<'_> {
     }
 }
 
-/// Leaves a feature out.
+/// Removes a feature.
 pub(super) struct DropFeature<'a> {
     inner: Box<dyn Stage + 'a>,
     name: &'a str,

@@ -1,7 +1,7 @@
-//! Data sets: from a source, through stages in the order written, to batches.
+//! The input pipeline (`tf.data`): a source, then stages in the order written, to batches.
 //!
-//! In: a checked data set and the world outside. Out: elements, one after the other. What comes out depends on the spec, the
-//! seed and the files alone, and where a stage stands is a few numbers of its own: no thread, clock or hash order decides.
+//! In: a checked data set and the environment. Out: a stream of elements. It is deterministic: it depends on the spec, the seed and
+//! the files alone, never on threads, the clock or hash order, and the position of a stage is a few integers.
 
 mod batch;
 mod cache;
@@ -23,47 +23,47 @@ use trainspec_compiler::ir::{Dim, Shape, Size, Tensor, TensorType};
 use trainspec_compiler::lower;
 use trainspec_compiler::typed::{self, Constant, DataSet, Setting, Spec};
 
-use crate::outside::Outside;
-use crate::{DataError, Place, SessionError};
+use crate::env::Env;
+use crate::{DataError, SessionError, SourceLocation};
 
 /// A record, or a batch of them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Element {
-    /// Its features. Beside a feature with a run-time count there is the count: `x#count`.
+    /// Its features; a feature `x` with a run-time count has it under `x#count`.
     pub values: BTreeMap<String, Tensor>,
-    /// How many records are in it; `None` before `batch`.
+    /// The number of records in a batch; `None` before `batch`.
     pub rows: Option<usize>,
-    /// How many passes over the records were over when it began. A batch that reaches into the next pass began before it.
+    /// The epoch of its first record, counted from 0; a batch that crosses into the next epoch belongs to the one it began in.
     pub pass: u64,
-    /// Where its first record stands.
-    pub place: Option<Place>,
+    /// The location of its first record.
+    pub location: Option<SourceLocation>,
 }
 
-/// One stage of a data set, which draws from the stage before it.
+/// One stage of an input pipeline: an iterator over the stage before it.
 pub trait Stage {
     /// The next element; `None` at the end, and from then on.
     fn next(&mut self) -> Result<Option<Element>, SessionError>;
 
-    /// Goes past the next element, where possible without computing it; false at the end.
+    /// Skips the next element, where possible without computing it; false at the end.
     fn advance(&mut self) -> Result<bool, SessionError> {
         Ok(self.next()?.is_some())
     }
 
-    /// Begins the next pass: what is random comes out in another order.
+    /// Begins the next epoch, with new random draws.
     fn restart(&mut self);
 
-    /// Goes back to the very beginning: all comes out as it did the first time.
+    /// Goes back to the beginning of the first epoch, with its random draws.
     fn rewind(&mut self);
 }
 
-/// What opening a data set needs to know.
+/// The context in which data sets are opened.
 #[derive(Clone, Copy)]
-pub struct Opening<'a> {
+pub struct DataContext<'a> {
     /// The spec.
     pub spec: &'a Spec,
     /// Files and clock.
-    pub outside: &'a dyn Outside,
-    /// What paths are relative to.
+    pub env: &'a dyn Env,
+    /// The base of relative paths.
     pub folder: &'a Path,
     /// The seed of stages that are random and have none of their own, and of random operations in `map`.
     pub seed: i64,
@@ -71,24 +71,24 @@ pub struct Opening<'a> {
     pub disabled: &'a BTreeSet<String>,
 }
 
-/// A data set that is being read.
+/// An open input pipeline.
 pub struct Pipeline<'a> {
     stage: Box<dyn Stage + 'a>,
     /// Its name.
     pub name: &'a str,
-    /// Whether it goes on for ever.
+    /// Whether it repeats indefinitely.
     pub endless: bool,
     /// Whether records come more than once.
     repeats: bool,
-    /// How many records one pass has, where that is known before they are read.
+    /// The cardinality of one epoch in records, where it is known before they are read.
     pub records: Option<u64>,
-    /// How many records a full batch has.
+    /// The batch size.
     pub batch: Option<u64>,
 }
 
 impl<'a> Pipeline<'a> {
     /// Opens a data set of the spec.
-    pub fn open(cx: Opening<'a>, set: &'a DataSet) -> Result<Pipeline<'a>, SessionError> {
+    pub fn open(cx: DataContext<'a>, set: &'a DataSet) -> Result<Pipeline<'a>, SessionError> {
         let (stage, records) = source(cx, set)?;
         let mut pipeline = Pipeline {
             stage,
@@ -133,28 +133,28 @@ impl<'a> Pipeline<'a> {
         self.stage.next()
     }
 
-    /// The data set from the very beginning.
+    /// Goes back to the first element.
     pub fn rewind(&mut self) {
         self.stage.rewind();
     }
 
-    /// The data set over and over.
-    pub fn forever(mut self) -> Pipeline<'a> {
+    /// This data set, repeated indefinitely.
+    pub fn repeated(mut self) -> Pipeline<'a> {
         self.stage = Box::new(repeat::Repeat::new(self.stage, None));
         (self.endless, self.repeats) = (true, true);
         self
     }
 
-    /// Adds the stage that a setting says.
+    /// Adds the stage of a setting.
     fn set(
         mut self,
-        cx: Opening<'a>,
+        cx: DataContext<'a>,
         setting: &'a Setting,
         types: &mut BTreeMap<String, TensorType>,
     ) -> Result<Pipeline<'a>, SessionError> {
         let inner = self.stage;
-        let count = |name: &str| whole(setting, name).map_or(0, |n| n.max(0) as u64);
-        // Stages that choose among batches, or among the records of several passes, leave no number worth telling.
+        let count = |name: &str| integer(setting, name).map_or(0, |n| n.max(0) as u64);
+        // The cardinality is not tracked through stages that select batches, or records of several epochs.
         let records = self
             .records
             .filter(|_| self.batch.is_none() && !self.repeats);
@@ -165,7 +165,7 @@ impl<'a> Pipeline<'a> {
                 Box::new(map::DropFeature::new(inner, name))
             }
             "shuffle" => {
-                let seed = whole(setting, "seed").unwrap_or(cx.seed);
+                let seed = integer(setting, "seed").unwrap_or(cx.seed);
                 let buffer = usize::try_from(count("buffer")).unwrap_or(usize::MAX);
                 Box::new(shuffle::Shuffle::new(inner, buffer, seed))
             }
@@ -193,8 +193,8 @@ impl<'a> Pipeline<'a> {
             }
             "split" => {
                 if self.repeats {
-                    let message = "`split` needs each record once, and behind `epochs` or `repeat` they come again";
-                    return Err(late(setting, message));
+                    let message = "`split` needs each record once, and after `epochs` or `repeat` they come again";
+                    return Err(stage_order(setting, message));
                 }
                 let split = split::Split::new(inner, setting, records);
                 self.records = match records {
@@ -205,9 +205,8 @@ impl<'a> Pipeline<'a> {
             }
             "cache" => {
                 if self.endless {
-                    let message =
-                        "`cache` keeps all records, and behind `repeat` they go on for ever";
-                    return Err(late(setting, message));
+                    let message = "`cache` keeps all records, and after `repeat` they are endless";
+                    return Err(stage_order(setting, message));
                 }
                 Box::new(cache::Cache::new(inner))
             }
@@ -239,9 +238,9 @@ impl std::fmt::Debug for Pipeline<'_> {
     }
 }
 
-/// The source of a data set, and how many records it has.
+/// The source of a data set, and its number of records.
 fn source<'a>(
-    cx: Opening<'a>,
+    cx: DataContext<'a>,
     set: &'a DataSet,
 ) -> Result<(Box<dyn Stage + 'a>, Option<u64>), SessionError> {
     let source = &set.source;
@@ -257,7 +256,7 @@ fn source<'a>(
             Ok((Box::new(records), count))
         }
         "source" => {
-            let name = text(source, "name").unwrap_or_default();
+            let name = string(source, "name").unwrap_or_default();
             Err(DataError::new(format!("no source `{name}` is registered"))
                 .at(source.span)
                 .into())
@@ -266,7 +265,7 @@ fn source<'a>(
     }
 }
 
-/// What the language has and a run does not do yet.
+/// The error for what the language has and the runtime does not implement yet.
 fn not_yet(setting: &Setting, what: &str) -> SessionError {
     let verb = match setting.word.as_str() {
         "tfrecord" | "csv" | "npy" | "npz" | "text" | "memory" => "read",
@@ -276,15 +275,15 @@ fn not_yet(setting: &Setting, what: &str) -> SessionError {
     Diagnostic::new(Code::UnknownSetting, setting.span, message).into()
 }
 
-/// A stage that stands behind `repeat` or `epochs` and must not.
-fn late(setting: &Setting, message: &str) -> SessionError {
+/// The error for a stage that must not come after `repeat` or `epochs`.
+fn stage_order(setting: &Setting, message: &str) -> SessionError {
     let help = format!("put `{}` before it", setting.word);
     Diagnostic::new(Code::StageOrder, setting.span, message)
         .help(help)
         .into()
 }
 
-/// The name of a feature's run-time counts, of which there are `n`.
+/// The names of a feature's `n` run-time counts.
 fn count_names(feature: &str, n: usize) -> Vec<String> {
     match n {
         1 => vec![format!("{feature}#count")],
@@ -292,13 +291,13 @@ fn count_names(feature: &str, n: usize) -> Vec<String> {
     }
 }
 
-/// Whether a value is the count of a feature.
+/// Whether a name is that of a run-time count of a feature.
 fn is_count_of(name: &str, feature: &str) -> bool {
     name.strip_prefix(feature)
         .is_some_and(|rest| rest.starts_with("#count"))
 }
 
-fn whole(setting: &Setting, name: &str) -> Option<i64> {
+fn integer(setting: &Setting, name: &str) -> Option<i64> {
     match setting.get(name)? {
         Constant::Int(size) => size.value(),
         _ => None,
@@ -312,21 +311,21 @@ fn word<'s>(setting: &'s Setting, name: &str) -> Option<&'s str> {
     }
 }
 
-fn text<'s>(setting: &'s Setting, name: &str) -> Option<&'s str> {
+fn string<'s>(setting: &'s Setting, name: &str) -> Option<&'s str> {
     match setting.get(name)? {
-        Constant::Str(text) => Some(text),
+        Constant::Str(string) => Some(string),
         _ => None,
     }
 }
 
-/// The `i`-th number below `n` that a key draws.
+/// The `i`-th uniform integer below `n` of a Philox key, by multiply-shift.
 fn draw(key: trainspec_compiler::ir::philox::Key, i: u64, n: usize) -> usize {
     let words = key.block(i);
     let wide = u64::from(words[0]) | u64::from(words[1]) << 32;
     ((u128::from(wide) * n as u128) >> 64) as usize
 }
 
-/// Sizes of named dimensions that an element gives.
+/// The named dimensions that an element binds: `batch`.
 fn binding(element: &Element) -> lower::Binding {
     let rows = element.rows.map(|n| ("batch".to_owned(), n as i64));
     rows.into_iter().collect()

@@ -1,4 +1,4 @@
-//! The files that a path or a pattern of paths means.
+//! The files of a source: paths and glob patterns (`tf.io.gfile.glob`).
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -7,11 +7,11 @@ use trainspec_compiler::ir::Span;
 use trainspec_compiler::typed::{Constant, Setting};
 
 use crate::DataError;
-use crate::data::Opening;
-use crate::outside::Bytes;
+use crate::data::DataContext;
+use crate::env::RandomAccessFile;
 
 /// The files of a source, in the order in which they are read: as listed, and those of one pattern by name.
-pub(super) fn files(cx: Opening<'_>, source: &Setting) -> Result<Vec<Arc<Path>>, DataError> {
+pub(super) fn files(cx: DataContext<'_>, source: &Setting) -> Result<Vec<Arc<Path>>, DataError> {
     let listed = match source.get("path") {
         Some(Constant::List(list)) => list.as_slice(),
         _ => &[],
@@ -28,20 +28,21 @@ pub(super) fn files(cx: Opening<'_>, source: &Setting) -> Result<Vec<Arc<Path>>,
     }
 }
 
-/// Files of up to so many bytes together are counted when they are opened.
-const COUNTED_BYTES: u64 = 16 << 20;
+/// Files of up to this many bytes together are read once to count their records.
+const MAX_COUNTED_BYTES: u64 = 16 << 20;
 
-/// How many records files have together, each counted by `count`; `None` where they are large, or one cannot be read.
-pub(super) fn counted(
-    cx: Opening<'_>,
+/// The total number of records of files, each counted by `count`; `None` where they exceed [`MAX_COUNTED_BYTES`], or one cannot
+/// be read.
+pub(super) fn count_records(
+    cx: DataContext<'_>,
     files: &[Arc<Path>],
-    count: impl Fn(Box<dyn Bytes>) -> Option<u64>,
+    count: impl Fn(Box<dyn RandomAccessFile>) -> Option<u64>,
 ) -> Option<u64> {
     let (mut bytes, mut records) = (0_u64, 0);
     for path in files {
-        let file = cx.outside.open(path).ok()?;
+        let file = cx.env.open(path).ok()?;
         bytes = bytes.checked_add(file.length().ok()?)?;
-        if bytes > COUNTED_BYTES {
+        if bytes > MAX_COUNTED_BYTES {
             return None;
         }
         records += count(file)?;
@@ -49,47 +50,47 @@ pub(super) fn counted(
     Some(records)
 }
 
-/// `*` stands for any characters of a name and `?` for one of them.
-fn is_pattern(text: &str) -> bool {
-    text.contains(['*', '?'])
+/// Whether a path component is a glob pattern: `*` matches any characters of a name and `?` one of them.
+fn is_pattern(component: &str) -> bool {
+    component.contains(['*', '?'])
 }
 
-fn expand(cx: Opening<'_>, pattern: &str, span: Span) -> Result<Vec<PathBuf>, DataError> {
+fn expand(cx: DataContext<'_>, pattern: &str, span: Span) -> Result<Vec<PathBuf>, DataError> {
     if !is_pattern(pattern) {
         return Ok(vec![cx.folder.join(pattern)]);
     }
-    let mut found = vec![cx.folder.to_owned()];
+    let mut matched = vec![cx.folder.to_owned()];
     for component in Path::new(pattern).components() {
         let part = component.as_os_str().to_string_lossy();
         if !is_pattern(&part) {
-            found.iter_mut().for_each(|path| path.push(component));
+            matched.iter_mut().for_each(|path| path.push(component));
             continue;
         }
         let mut next = Vec::new();
-        for folder in &found {
-            // A folder that cannot be read matches nothing; where nothing matches at all, that is told.
-            let names = cx.outside.names(folder).unwrap_or_default();
-            let fits = |name: &String| name.starts_with('.') == part.starts_with('.');
-            let names = names.into_iter().filter(fits);
+        for folder in &matched {
+            // A folder that cannot be read matches nothing; a pattern without any match is an error.
+            let names = cx.env.list_dir(folder).unwrap_or_default();
+            let same_hidden = |name: &String| name.starts_with('.') == part.starts_with('.');
+            let names = names.into_iter().filter(same_hidden);
             next.extend(names.filter(|n| matches(&part, n)).map(|n| folder.join(n)));
         }
-        found = next;
+        matched = next;
     }
-    match found.is_empty() {
+    match matched.is_empty() {
         true => Err(DataError::new(format!(
             "no file matches `{}`",
             cx.folder.join(pattern).display()
         ))
         .at(span)),
-        false => Ok(found),
+        false => Ok(matched),
     }
 }
 
-/// Whether a name fits a pattern.
+/// Whether a name matches a glob pattern, with backtracking to the last `*`.
 fn matches(pattern: &str, name: &str) -> bool {
     let (p, n): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
     let (mut i, mut j) = (0, 0);
-    // The last `*`, and how far into the name it reaches so far.
+    // The position of the last `*`, and the end of its match so far.
     let mut star: Option<(usize, usize)> = None;
     while j < n.len() {
         if i < p.len() && p[i] == '*' {
@@ -112,7 +113,7 @@ mod tests {
     use super::matches;
 
     #[test]
-    fn patterns_match_whole_names() {
+    fn patterns_match_entire_names() {
         for (pattern, name, fits) in [
             ("*", "", true),
             ("a*.csv", "a.csv", true),

@@ -1,19 +1,19 @@
-//! `epochs` and `repeat`: several passes in a row.
+//! `epochs` and `repeat`: N epochs in a row, or endless ones (`Dataset.repeat`).
 
 use crate::SessionError;
 use crate::data::{Element, Stage};
 
-/// The elements of so many passes, or of passes without end.
+/// The elements of `count` epochs, or of epochs without end.
 pub(super) struct Repeat<'a> {
     inner: Box<dyn Stage + 'a>,
     count: Option<u64>,
-    /// Passes that are over.
+    /// Epochs that have ended.
     done: u64,
-    /// The number of the first pass within the one that goes on; they differ where passes are nested.
+    /// The number of the first inner epoch within the current one; they differ where `epochs` are nested.
     first: u64,
-    /// The number of the last one seen within it.
+    /// The number of the last inner epoch seen within it.
     last: u64,
-    /// Whether the pass that goes on has had an element.
+    /// Whether the current epoch has had an element.
     any: bool,
     ended: bool,
 }
@@ -47,7 +47,7 @@ impl Stage for Repeat<'_> {
                 return Ok(Some(element));
             }
             self.done += 1;
-            // Another pass over nothing would give nothing.
+            // Another epoch of an empty data set would be empty too.
             self.ended = !self.any || self.count == Some(self.done);
             if !self.ended {
                 self.first = self.last + 1;

@@ -1,9 +1,9 @@
-//! `take`, `skip` and `shard`: which elements go on.
+//! `take`, `skip` and `shard`: selection of elements by position (`Dataset.take`, `skip`, `shard`).
 
 use crate::SessionError;
 use crate::data::{Element, Stage};
 
-/// The first elements.
+/// The first `count` elements.
 pub(super) struct Take<'a> {
     inner: Box<dyn Stage + 'a>,
     count: u64,
@@ -48,7 +48,7 @@ impl Stage for Take<'_> {
     }
 }
 
-/// All but the first elements.
+/// All but the first `count` elements.
 pub(super) struct Skip<'a> {
     inner: Box<dyn Stage + 'a>,
     count: u64,
@@ -112,7 +112,7 @@ impl<'a> Shard<'a> {
         }
     }
 
-    /// Goes up to the next element that belongs to this shard; false at the end.
+    /// Advances to the next element of this shard; false at the end.
     fn reach(&mut self) -> Result<bool, SessionError> {
         while self.position % self.count != self.index {
             if !self.inner.advance()? {

@@ -1,11 +1,11 @@
-//! `shuffle`: another order in every pass.
+//! `shuffle`: a shuffle buffer, reshuffled in every epoch (`Dataset.shuffle`).
 
 use trainspec_compiler::ir::philox::Key;
 
 use crate::SessionError;
 use crate::data::{Element, Stage, draw};
 
-/// Elements drawn from a buffer that the stage before it keeps full.
+/// Elements drawn uniformly from a buffer of `size`, which the stage before it refills.
 pub(super) struct Shuffle<'a> {
     inner: Box<dyn Stage + 'a>,
     size: usize,
@@ -48,9 +48,9 @@ impl Stage for Shuffle<'_> {
         if self.buffer.is_empty() {
             return Ok(None);
         }
-        let place = draw(self.key.fold(self.pass), self.drawn, self.buffer.len());
+        let index = draw(self.key.fold(self.pass), self.drawn, self.buffer.len());
         self.drawn += 1;
-        Ok(Some(self.buffer.swap_remove(place)))
+        Ok(Some(self.buffer.swap_remove(index)))
     }
 
     fn restart(&mut self) {

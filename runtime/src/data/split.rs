@@ -1,24 +1,23 @@
-//! `split`: one of two parts, chosen at random.
+//! `split`: a random train/holdout split.
 
 use trainspec_compiler::ir::Span;
 use trainspec_compiler::ir::philox::Key;
 use trainspec_compiler::typed::{Constant, Setting};
 
-use crate::data::{Element, Stage, draw, whole, word};
+use crate::data::{Element, Stage, draw, integer, word};
 use crate::{DataError, SessionError};
 
-/// The records of one part, in the order in which they come.
+/// The records of one side of the split, in the order of the stage before it.
 ///
-/// Which part a record belongs to is decided by its position in the first pass, the number of records and the seed: both
-/// parts ask the same question, so they do not meet, and together they are all. Every pass of the stage before it is its
-/// first one again, so that no later order moves a record from one part to the other.
+/// The side of a record depends on its position in the first epoch, the number of records and the seed alone, so the two sides are
+/// disjoint and complete. The stage before it is rewound in every epoch, so that no reshuffling moves a record to the other side.
 pub(super) struct Split<'a> {
     inner: Box<dyn Stage + 'a>,
     holdout: Holdout,
     keeps_holdout: bool,
     seed: i64,
     span: Span,
-    /// How many records there are, where that is known.
+    /// The number of records, where it is known.
     records: Option<u64>,
     /// Whether the record at each position is held out.
     held: Option<Vec<bool>>,
@@ -28,7 +27,7 @@ pub(super) struct Split<'a> {
 #[derive(Debug, Clone, Copy)]
 enum Holdout {
     Records(u64),
-    Part(f64),
+    Fraction(f64),
 }
 
 impl<'a> Split<'a> {
@@ -38,15 +37,15 @@ impl<'a> Split<'a> {
         records: Option<u64>,
     ) -> Split<'a> {
         let holdout = match setting.get("holdout") {
-            Some(Constant::Float(part)) => Holdout::Part(*part),
-            _ => Holdout::Records(whole(setting, "holdout").map_or(0, |n| n.max(0) as u64)),
+            Some(Constant::Float(fraction)) => Holdout::Fraction(*fraction),
+            _ => Holdout::Records(integer(setting, "holdout").map_or(0, |n| n.max(0) as u64)),
         };
         Split {
             inner,
             holdout,
             keeps_holdout: word(setting, "part") == Some("holdout"),
-            // Without a seed the parts are still the same in every run, whatever the seed of the training is.
-            seed: whole(setting, "seed").unwrap_or(0),
+            // Without a seed the split is the same in every run, whatever the seed of the training is.
+            seed: integer(setting, "seed").unwrap_or(0),
             span: setting.span,
             records,
             held: None,
@@ -54,7 +53,7 @@ impl<'a> Split<'a> {
         }
     }
 
-    /// How many of so many records belong to the part.
+    /// The size of this side, of `records` in total.
     pub(super) fn size_of(&self, records: u64) -> Result<u64, SessionError> {
         let held = match self.holdout {
             Holdout::Records(n) if n > records => {
@@ -62,7 +61,7 @@ impl<'a> Split<'a> {
                 return Err(DataError::new(message).at(self.span).into());
             }
             Holdout::Records(n) => n,
-            Holdout::Part(part) => (part * records as f64).round() as u64,
+            Holdout::Fraction(fraction) => (fraction * records as f64).round() as u64,
         };
         Ok(match self.keeps_holdout {
             true => held,
@@ -90,7 +89,7 @@ impl<'a> Split<'a> {
         let n = records as usize;
         let held_out = if self.keeps_holdout { own } else { n - own };
         let key = Key::new(self.seed, "split");
-        // The first places of a random permutation (Fisher and Yates).
+        // A partial Fisher-Yates shuffle: the first `held_out` entries of a random permutation.
         let mut order: Vec<usize> = (0..n).collect();
         let mut held = vec![false; n];
         for i in 0..held_out {
@@ -101,7 +100,7 @@ impl<'a> Split<'a> {
         Ok(())
     }
 
-    /// Goes up to the next record of the part; false at the end.
+    /// Advances to the next record of this side; false at the end.
     fn reach(&mut self) -> Result<bool, SessionError> {
         self.choose()?;
         let held = self.held.as_ref().expect("it was drawn");

@@ -1,7 +1,7 @@
-//! `tfrecord`: the Examples of record files.
+//! `tfrecord`: `tf.train.Example` messages of TFRecord files (`TFRecordDataset`, `tf.io.parse_example`).
 //!
-//! A feature is found by its key. Floats come from lists of floats, integers and truths from lists of integers, strings from lists of
-//! bytes; `u8` also from the bytes of one string. A feature of varying length has as many elements as the record has.
+//! A feature is found by its key. Floats come from a `FloatList`, integers and bools from an `Int64List`, strings from a `BytesList`;
+//! `u8` also from the bytes of one string. A feature of varying length has as many elements as the record has.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -17,44 +17,44 @@ use trainspec_formats::proto::feature::Kind;
 use trainspec_formats::records::{Compression, Expected, ReaderOptions, RecordReader};
 
 use crate::data::values::{Value, bounded, defaults, tensor};
-use crate::data::{Element, Opening, Stage, count_names, paths, word};
-use crate::outside::Bytes;
-use crate::{At, DataError, Place, SessionError};
+use crate::data::{DataContext, Element, Stage, count_names, paths, word};
+use crate::env::RandomAccessFile;
+use crate::{DataError, Position, SessionError, SourceLocation};
 
-/// The records of record files.
+/// The records of TFRecord files.
 pub(super) struct Records<'a> {
-    cx: Opening<'a>,
+    cx: DataContext<'a>,
     files: Vec<Arc<Path>>,
     options: ReaderOptions,
     columns: Vec<Column<'a>>,
-    /// Which file is read.
+    /// The index of the current file.
     file: usize,
     open: Option<Open>,
 }
 
-/// A file that is being read, and how many records of it were.
+/// The current file, and the number of records read from it.
 struct Open {
-    reader: RecordReader<Forward>,
+    reader: RecordReader<SequentialFile>,
     number: u64,
 }
 
-/// A file from its beginning to its end.
-struct Forward {
-    file: Box<dyn Bytes>,
-    position: u64,
+/// A file read from its beginning to its end.
+struct SequentialFile {
+    file: Box<dyn RandomAccessFile>,
+    offset: u64,
 }
 
-impl Read for Forward {
+impl Read for SequentialFile {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self.file.read_at(self.position, buffer)?;
-        self.position += read as u64;
+        let read = self.file.read_at(self.offset, buffer)?;
+        self.offset += read as u64;
         Ok(read)
     }
 }
 
 impl<'a> Records<'a> {
     pub(super) fn open(
-        cx: Opening<'a>,
+        cx: DataContext<'a>,
         source: &'a Setting,
         features: &'a [Feature],
     ) -> Result<Records<'a>, SessionError> {
@@ -78,38 +78,38 @@ impl<'a> Records<'a> {
         })
     }
 
-    /// How many records there are, if the files are small and whole.
+    /// The number of records, if the files are small and intact.
     pub(super) fn count(&self) -> Option<u64> {
-        paths::counted(self.cx, &self.files, |file| {
+        paths::count_records(self.cx, &self.files, |file| {
             let mut reader =
-                RecordReader::new(Forward { file, position: 0 }, &self.options).ok()?;
-            let mut found = 0;
+                RecordReader::new(SequentialFile { file, offset: 0 }, &self.options).ok()?;
+            let mut count = 0;
             while reader.next().ok()?.is_some() {
-                found += 1;
+                count += 1;
             }
-            Some(found)
+            Some(count)
         })
     }
 
-    fn begin(&self, path: &Arc<Path>) -> Result<RecordReader<Forward>, DataError> {
+    fn open_file(&self, path: &Arc<Path>) -> Result<RecordReader<SequentialFile>, DataError> {
         let failed = |e: io::Error| DataError::new(format!("cannot be read: {e}")).in_file(path);
-        let file = self.cx.outside.open(path).map_err(failed)?;
-        let file = Forward { file, position: 0 };
-        RecordReader::new(file, &self.options).map_err(|e| damaged(e, path))
+        let file = self.cx.env.open(path).map_err(failed)?;
+        let file = SequentialFile { file, offset: 0 };
+        RecordReader::new(file, &self.options).map_err(|e| corrupt(e, path))
     }
 
-    /// Goes to the next record and lets `work` have it; `None` behind the last file.
+    /// Calls `work` with the next record; `None` after the last file.
     fn read<R>(
         &mut self,
         work: impl FnOnce(&[Column<'a>], &[u8], &Arc<Path>, u64) -> Result<R, DataError>,
     ) -> Result<Option<R>, DataError> {
         while let Some(path) = self.files.get(self.file).cloned() {
             if self.open.is_none() {
-                let reader = self.begin(&path)?;
+                let reader = self.open_file(&path)?;
                 self.open = Some(Open { reader, number: 0 });
             }
             let open = self.open.as_mut().expect("it was just opened");
-            if let Some(record) = open.reader.next().map_err(|e| damaged(e, &path))? {
+            if let Some(record) = open.reader.next().map_err(|e| corrupt(e, &path))? {
                 open.number += 1;
                 return work(&self.columns, record, &path, open.number).map(Some);
             }
@@ -120,8 +120,8 @@ impl<'a> Records<'a> {
     }
 }
 
-/// A file that is not as it should be.
-fn damaged(error: FormatError, path: &Arc<Path>) -> DataError {
+/// The error for a corrupt file.
+fn corrupt(error: FormatError, path: &Arc<Path>) -> DataError {
     let help = format!(
         "`trainspec recover {} OUT` saves the intact records",
         path.display()
@@ -153,9 +153,9 @@ fn decode(
         values,
         rows: None,
         pass: 0,
-        place: Some(Place {
+        location: Some(SourceLocation {
             path: path.clone(),
-            at: At::Record(number),
+            position: Position::Record(number),
         }),
     })
 }
@@ -179,12 +179,12 @@ impl Stage for Records<'_> {
     }
 }
 
-/// A feature and how it is read.
+/// A feature and its schema.
 struct Column<'a> {
     feature: &'a Feature,
-    /// The type, as large as it can become.
+    /// The type, at its full capacity.
     ty: Type,
-    /// Whether the record says how long it is.
+    /// Whether its length varies from record to record.
     counted: bool,
     defaults: Option<Vec<Value>>,
 }
@@ -214,7 +214,7 @@ impl<'a> Column<'a> {
         })
     }
 
-    /// The tensor, and how long it is where that varies.
+    /// The tensor, padded to its capacity, and its length.
     fn read(&self, example: &Example) -> Result<(Tensor, usize), DataError> {
         let key = &self.feature.key;
         let found = example.features.as_ref().and_then(|f| f.feature.get(key));
@@ -222,24 +222,24 @@ impl<'a> Column<'a> {
         let mut values = match (found, &self.defaults) {
             (Some(kind), _) if !(is_empty(kind) && self.defaults.is_some()) => self.values(kind)?,
             (_, Some(defaults)) => defaults.clone(),
-            // As long as nothing is there, nothing is.
+            // A missing list of varying length is empty.
             (_, None) if self.counted => Vec::new(),
             (_, None) => return Err(self.missing(example)),
         };
         for value in &mut values {
             *value = bounded(self.feature, std::mem::replace(value, Value::Int(0)))?;
         }
-        let (found, wanted) = (values.len(), self.ty.elements());
+        let (found, capacity) = (values.len(), self.ty.elements());
         let fits = match self.counted {
             true => {
-                found <= wanted
+                found <= capacity
                     && found.is_multiple_of(self.ty.shape[1..].iter().product::<usize>().max(1))
             }
-            false => found == wanted,
+            false => found == capacity,
         };
         if !fits {
             let message = format!(
-                "`{key}` has {found} values, and `{}` takes {}{wanted}",
+                "`{key}` has {found} values, and `{}` takes {}{capacity}",
                 self.feature.ty,
                 if self.counted { "up to " } else { "" }
             );
@@ -254,11 +254,11 @@ impl<'a> Column<'a> {
                 .iter()
                 .product::<usize>()
                 .max(1);
-        let nothing = match self.ty.dtype {
+        let padding = match self.ty.dtype {
             DType::String => Value::Bytes(Vec::new()),
             _ => Value::Int(0),
         };
-        values.resize(wanted, nothing);
+        values.resize(capacity, padding);
         Ok((tensor(&self.ty, values), length))
     }
 
@@ -275,7 +275,7 @@ impl<'a> Column<'a> {
         let help = match shown.is_empty() {
             true => "the record has no features".to_owned(),
             false => format!(
-                "its features are {}; a default stands in for what is missing: `feature {}: {} = 0;`",
+                "its features are {}; a default replaces a missing value: `feature {}: {} = 0;`",
                 shown.join(", "),
                 self.feature.name,
                 self.feature.ty

@@ -1,4 +1,4 @@
-//! Elements of features, before they are tensors.
+//! Decoded elements of features, their bounds and defaults, and their conversion to tensors.
 
 use trainspec_compiler::ir::graph::Type;
 use trainspec_compiler::ir::tensor::Data;
@@ -15,7 +15,7 @@ pub(super) enum Value {
     Bytes(Vec<u8>),
 }
 
-/// A value that lies where the feature says.
+/// Checks a value against the bounds of its feature.
 pub(super) fn bounded(feature: &Feature, value: Value) -> Result<Value, DataError> {
     match (&value, feature.bounds) {
         (Value::Int(n), Some((low, high))) if !(low..high).contains(n) => {
@@ -29,7 +29,7 @@ pub(super) fn bounded(feature: &Feature, value: Value) -> Result<Value, DataErro
     }
 }
 
-/// Values as a tensor, which has as many.
+/// A tensor of values; there is one value for each element.
 pub(super) fn tensor(ty: &Type, values: Vec<Value>) -> Tensor {
     let floats = || {
         values.iter().map(|v| match v {
@@ -93,7 +93,7 @@ fn flatten(constant: &Constant, values: &mut Vec<Value>) {
         Constant::Int(n) => values.push(Value::Int(n.value().unwrap_or(0))),
         Constant::Float(x) => values.push(Value::Float(*x)),
         Constant::Bool(b) => values.push(Value::Int(i64::from(*b))),
-        Constant::Str(text) => values.push(Value::Bytes(text.as_bytes().to_vec())),
+        Constant::Str(string) => values.push(Value::Bytes(string.as_bytes().to_vec())),
         Constant::None
         | Constant::Name(_)
         | Constant::DType(_)

@@ -1,4 +1,4 @@
-//! The sizes of a model's named dimensions, from the values it is fed.
+//! Shape unification: binds a model's named dimensions to the sizes of the values it is fed.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use trainspec_compiler::typed::{Feature, Model};
 
 use crate::{DataError, SessionError};
 
-/// Unifies the inputs of a model with values: names get the sizes they have there, and everything else must be as declared.
+/// Unifies the declared shapes of a model's inputs with the shapes of values: names are bound, all other dimensions must be equal.
 pub(super) fn bind(
     model: &Model,
     values: &BTreeMap<String, Tensor>,
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_that_disagree_are_told_with_both_sides() {
+    fn sizes_that_disagree_are_reported_with_both_sides() {
         let model = model("x: f32[batch, 4], z: f32[2 * batch, n]");
         for shapes in [
             &[("x", &[3, 4][..]), ("z", &[7, 5])][..],

@@ -1,13 +1,13 @@
-//! What a run tells while it goes on.
+//! Events of a run, and the observer that receives them.
 
 use trainspec_compiler::diag::Diagnostic;
 use trainspec_compiler::ir::Tensor;
 
 use crate::session::Mean;
 
-/// Who is told.
+/// Receives the events of a run (the observer pattern).
 pub trait Observer {
-    /// Something happened.
+    /// Called for each event, in order.
     fn event(&mut self, event: &Event);
 }
 
@@ -17,29 +17,29 @@ impl<F: FnMut(&Event)> Observer for F {
     }
 }
 
-/// What happened.
+/// An event of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
-    /// The spec is fine and the data is open.
+    /// The spec is checked and the data is open.
     Started {
         /// The name of the spec.
         spec: String,
-        /// How many numbers are trained.
+        /// The number of trainable parameters.
         parameters: u64,
         /// The data sets that are used.
         data: Vec<DataSize>,
         /// The seed.
         seed: i64,
     },
-    /// Something in the spec is odd.
+    /// A warning about the spec.
     Warning(Diagnostic),
-    /// Something in the spec is not done yet.
+    /// A part of the spec that is not implemented yet.
     Note(String),
-    /// A program was made for sizes of named dimensions that had none: the first batch, or a last one that is smaller.
+    /// A program was specialised for new sizes of named dimensions: the first batch, or a last one that is smaller.
     Specialised(Specialisation),
-    /// Values of a step.
+    /// Logged values of a step.
     Step {
-        /// Which, counted from 1.
+        /// The step, counted from 1.
         step: u64,
         /// The values, by name.
         values: Vec<(String, Reading)>,
@@ -75,9 +75,9 @@ pub enum Event {
 pub struct DataSize {
     /// The name.
     pub name: String,
-    /// How many records one pass has, where that is known.
+    /// The cardinality of one epoch in records, where it is known.
     pub records: Option<u64>,
-    /// How many records a full batch has.
+    /// The batch size.
     pub batch: Option<u64>,
 }
 
@@ -95,18 +95,18 @@ pub enum Reading {
 /// Why a training is over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum End {
-    /// It made as many steps as it was told to.
+    /// The requested number of steps is done.
     Steps,
-    /// It went over the data as often as it was told to.
+    /// The requested number of epochs is done.
     Epochs,
     /// There is no more data.
     Data,
-    /// A value is not a number, and a hook says to stop then.
+    /// A value is NaN, and its `nan` hook stops the run without an error.
     NotANumber(String),
 }
 
 impl End {
-    /// A word for it.
+    /// The name in JSON output.
     pub fn name(&self) -> &'static str {
         match self {
             End::Steps => "steps",
@@ -117,15 +117,15 @@ impl End {
     }
 }
 
-/// A program for certain sizes of named dimensions.
+/// A program specialised for one binding of the named dimensions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Specialisation {
     /// Whether it is a step of training, not an evaluation.
     pub training: bool,
-    /// Whether there was one for other sizes before.
+    /// Whether another binding was specialised before.
     pub again: bool,
     /// The sizes.
     pub sizes: std::collections::BTreeMap<String, i64>,
-    /// The memory it computes in.
+    /// The size of its arena, in bytes.
     pub bytes: usize,
 }

@@ -1,22 +1,22 @@
-//! Means over the elements of many tensors.
+//! Streaming means: sum and count over the elements of many tensors (`tf.metrics.mean`).
 
 use trainspec_compiler::ir::{DType, Tensor, TensorType};
 
 use crate::program::Fetched;
 
-/// A sum and how many elements it has, so that a short last batch counts just as much as it holds.
+/// A sum and a count, so that a short last batch is weighted by its number of elements.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Mean {
-    /// The sum of all elements; truths count as 0 and 1.
+    /// The sum of all elements; bools count as 0 and 1.
     pub sum: f64,
-    /// How many there are.
+    /// The number of elements.
     pub count: f64,
-    /// Whether the elements are truths.
-    pub truths: bool,
+    /// Whether the elements are bools.
+    pub is_bool: bool,
 }
 
 impl Mean {
-    /// The mean; not a number where there are no elements.
+    /// The mean; NaN where there are no elements.
     pub fn value(self) -> f64 {
         self.sum / self.count
     }
@@ -25,20 +25,20 @@ impl Mean {
     pub fn add(&mut self, other: Mean) {
         self.sum += other.sum;
         self.count += other.count;
-        self.truths = other.truths;
+        self.is_bool = other.is_bool;
     }
 
-    /// The same mean, as if of `weight` elements.
-    pub fn weighing(self, weight: f64) -> Mean {
+    /// This mean with the count `weight`.
+    pub fn with_weight(self, weight: f64) -> Mean {
         Mean {
             sum: self.value() * weight,
             count: weight,
-            truths: self.truths,
+            is_bool: self.is_bool,
         }
     }
 
-    /// The elements of a result; those behind a run-time count are none.
-    pub(super) fn of(fetched: &Fetched, name: &str, ty: &TensorType) -> Option<Mean> {
+    /// The elements of a result, without the padding past its run-time counts.
+    pub(crate) fn of(fetched: &Fetched, name: &str, ty: &TensorType) -> Option<Mean> {
         let tensor = fetched.get(name)?;
         let axes: Vec<usize> = (0..ty.rank())
             .filter(|i| ty.shape.0[*i].count.is_some())
@@ -58,7 +58,7 @@ impl Mean {
         Some(Mean::elements(tensor, &limits))
     }
 
-    /// The elements of a tensor, of some axes only so many.
+    /// The elements of a tensor whose index is below the limit of every limited axis.
     fn elements(tensor: &Tensor, limits: &[(usize, usize)]) -> Mean {
         let shape = tensor.shape();
         let inside = |element: usize| {
@@ -68,7 +68,7 @@ impl Mean {
             })
         };
         let mut mean = Mean {
-            truths: tensor.dtype() == DType::Bool,
+            is_bool: tensor.dtype() == DType::Bool,
             ..Mean::default()
         };
         if tensor.dtype() == DType::String {
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_lies_behind_a_count_is_left_out() {
+    fn padding_past_a_count_is_left_out() {
         let tensor = Tensor::new(&[2, 3], vec![1.0_f32, 2.0, 90.0, 3.0, 4.0, 90.0]);
         let mean = Mean::elements(&tensor, &[(1, 2)]);
         assert_eq!((mean.sum, mean.count), (10.0, 4.0));
@@ -106,7 +106,7 @@ mod tests {
             &[],
         ));
         mean.add(Mean::elements(&Tensor::new(&[1], vec![false]), &[]));
-        assert_eq!((mean.value(), mean.truths), (0.5, true));
-        assert_eq!(mean.weighing(8.0).sum, 4.0);
+        assert_eq!((mean.value(), mean.is_bool), (0.5, true));
+        assert_eq!(mean.with_weight(8.0).sum, 4.0);
     }
 }

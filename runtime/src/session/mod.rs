@@ -1,16 +1,16 @@
-//! Sessions: a checked spec, its state, and the programs that move it on.
+//! Sessions: a checked spec, its state, and the compiled steps and evaluations that run over it.
 
 mod binding;
-mod due;
 mod event;
 mod mean;
-mod plain;
 mod programs;
-mod watch;
+mod timer;
+mod training_loop;
 
 pub use event::{DataSize, End, Event, Observer, Reading, Specialisation};
 pub use mean::Mean;
-pub use plain::train;
+pub(crate) use timer::{Progress, Timer};
+pub use training_loop::train;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -25,37 +25,37 @@ use crate::program::{Engine, Fetched, Inputs};
 use crate::{SessionError, State};
 use programs::Programs;
 
-/// What a run may be told beside its spec.
+/// The options of a run: what is given besides its spec.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     /// Another seed than that of the spec.
     pub seed: Option<i64>,
-    /// How many steps, instead of what the spec says.
+    /// The number of steps, instead of what the spec says.
     pub steps: Option<u64>,
-    /// What paths of data are relative to: the folder of the spec.
+    /// The base of relative data paths: the folder of the spec.
     pub folder: PathBuf,
     /// The passes that are not run.
     pub disabled_passes: BTreeSet<String>,
-    /// What runs the programs.
+    /// The engine that runs the programs.
     pub engine: Engine,
 }
 
-/// A spec in training: its state, and programs for the sizes it has met.
+/// A spec in training: its state, and its programs, specialised for the sizes of named dimensions.
 #[derive(Debug)]
 pub struct Session<'a> {
     spec: &'a Spec,
     model: &'a Model,
     seed: i64,
-    /// How many batches make an update.
-    batches: u64,
+    /// Micro-batches per update (gradient accumulation).
+    micro_batches: u64,
     state: State,
     steps: Programs<'a>,
     evaluations: Programs<'a>,
 }
 
 impl<'a> Session<'a> {
-    /// A session before its first step. Steps fetch the results that `step` names and evaluations those that `evaluation`
-    /// names, as the lowering calls them: `loss/loss`, `metric/accuracy`.
+    /// A session before its first step. `step` and `evaluation` are the fetch sets of steps and of evaluations, with the names that
+    /// the lowering gives: `loss/loss`, `metric/accuracy`.
     pub fn new(
         spec: &'a Spec,
         options: &'a Options,
@@ -84,56 +84,57 @@ impl<'a> Session<'a> {
             spec,
             model,
             seed,
-            batches: train.accumulate.max(1) as u64,
+            micro_batches: train.accumulate.max(1) as u64,
             state: State::initial(spec, seed, disabled, &options.engine)?,
             steps: Programs::new(spec, true, step, disabled, &options.engine),
             evaluations: Programs::new(spec, false, evaluation, disabled, &options.engine),
         })
     }
 
-    /// What was learned so far.
+    /// The state after the last step.
     pub fn state(&self) -> &State {
         &self.state
     }
 
-    /// Lowers a step for batches like this one, so that whatever is wrong with the spec is known before the first; gives
-    /// what is odd about it.
+    /// Compiles a step for batches of this shape, so that errors of the spec are reported before the first step; gives its
+    /// warnings.
     pub fn prepare(&mut self, batch: &Element) -> Result<Vec<Diagnostic>, SessionError> {
         let sizes = binding::bind(self.model, &batch.values)?;
         self.steps.get(&sizes)?;
         Ok(self.steps.warnings.clone())
     }
 
-    /// The programs that were made since this was last asked.
+    /// The specialisations that were compiled since the last call.
     pub fn specialised(&mut self) -> Vec<Specialisation> {
-        let mut made = std::mem::take(&mut self.steps.made);
-        made.append(&mut self.evaluations.made);
-        made
+        let mut new = std::mem::take(&mut self.steps.specialisations);
+        new.append(&mut self.evaluations.specialisations);
+        new
     }
 
-    /// One update; with `accumulate` one batch of it, of which the last updates. [`State::step`] tells whether it did.
+    /// One update; with `accumulate` one micro-batch, of which the last applies the accumulated gradients. [`State::step`] says
+    /// whether it did.
     pub fn step(&mut self, batch: &Element) -> Result<Fetched, SessionError> {
         let sizes = binding::bind(self.model, &batch.values)?;
         let inputs = self.inputs(batch);
-        let last = self.state.micro() + 1 >= self.batches;
-        let kept = self.steps.get(&sizes)?;
-        let program = match &mut kept.micro {
-            Some(micro) if !last => micro,
-            _ => &mut kept.whole,
+        let last = self.state.micro_batch() + 1 >= self.micro_batches;
+        let step = self.steps.get(&sizes)?;
+        let program = match &mut step.micro_batch {
+            Some(micro_batch) if !last => micro_batch,
+            _ => &mut step.program,
         };
         program.run(&inputs, &mut self.state)
     }
 
-    /// How many batches make an update.
-    pub fn batches(&self) -> u64 {
-        self.batches
+    /// Micro-batches per update (gradient accumulation).
+    pub fn micro_batches(&self) -> u64 {
+        self.micro_batches
     }
 
-    /// The model on a batch, as it is evaluated; nothing is written. With averages they stand in for the variables.
+    /// The model in evaluation mode on a batch; no state is written. With `averages` the moving averages replace their variables.
     pub fn evaluate(&mut self, batch: &Element, averages: bool) -> Result<Fetched, SessionError> {
         let sizes = binding::bind(self.model, &batch.values)?;
         let inputs = self.inputs(batch);
-        let program = &mut self.evaluations.get(&sizes)?.whole;
+        let program = &mut self.evaluations.get(&sizes)?.program;
         if !averages {
             // An evaluation has no writes, so the state stays as it is.
             return program.run(&inputs, &mut self.state);
@@ -147,7 +148,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// What a program is fed: the inputs of the model with their counts, and the seed.
+    /// The feeds of a program: the inputs of the model with their counts, and the seed.
     fn inputs(&self, batch: &Element) -> Inputs {
         let mut inputs: Inputs = [(SEED.to_owned(), Tensor::scalar(self.seed))].into();
         for (name, value) in &batch.values {
@@ -167,7 +168,7 @@ impl<'a> Session<'a> {
     }
 }
 
-/// How many numbers are trained.
+/// The number of trainable parameters.
 pub fn parameters(spec: &Spec) -> u64 {
     use trainspec_compiler::typed::Role;
     let trained = spec.variables.iter().filter(|v| v.role == Role::Param);
@@ -185,8 +186,8 @@ fn the_train(spec: &Spec) -> Result<&Train, SessionError> {
     })
 }
 
-/// The name under which a graph publishes something that hooks call by its bare name.
-fn result_name(spec: &Spec, name: &str) -> Option<String> {
+/// The name of the graph result for a bare name in a hook: `loss/loss`, `schedule/rate`.
+pub(crate) fn result_name(spec: &Spec, name: &str) -> Option<String> {
     let mode = &spec.model.as_ref()?.train;
     let kinds = [
         ("loss", &mode.losses),
@@ -205,8 +206,8 @@ fn result_name(spec: &Spec, name: &str) -> Option<String> {
     }
 }
 
-/// Whether a result, or the feature that its count belongs to, is among names.
-fn is_wanted(names: &BTreeSet<String>, result: &str) -> bool {
+/// Whether a result, or the feature that its count belongs to, is in the fetch set.
+fn is_fetched(names: &BTreeSet<String>, result: &str) -> bool {
     let bare = result.split_once('#').map_or(result, |(bare, _)| bare);
     names.contains(bare)
 }

@@ -1,4 +1,4 @@
-//! The programs of a model: one for each size of its named dimensions.
+//! The cache of compiled programs: one specialisation for each binding of the named dimensions, evicted least recently used (LRU).
 
 use std::collections::BTreeSet;
 
@@ -8,66 +8,66 @@ use trainspec_compiler::typed::Spec;
 
 use crate::SessionError;
 use crate::program::{Engine, Executable, prepare};
-use crate::session::{Specialisation, is_wanted};
+use crate::session::{Specialisation, is_fetched};
 
-/// How many are kept; the one that was not used for longest goes first.
-const KEPT: usize = 16;
+/// The capacity of the cache, in specialisations.
+const MAX_CACHED_PROGRAMS: usize = 16;
 
 /// The programs of one mode.
 #[derive(Debug)]
 pub(super) struct Programs<'a> {
     spec: &'a Spec,
     training: bool,
-    results: BTreeSet<String>,
+    fetches: BTreeSet<String>,
     disabled: &'a BTreeSet<String>,
     engine: &'a Engine,
-    /// The latest last.
-    kept: Vec<(Binding, Kept)>,
-    /// What was made and not reported yet.
-    pub(super) made: Vec<Specialisation>,
-    made_before: bool,
-    /// What is odd about the first of them.
+    /// The most recently used last.
+    cache: Vec<(Binding, CompiledStep)>,
+    /// Specialisations that were compiled and not reported yet.
+    pub(super) specialisations: Vec<Specialisation>,
+    has_specialised: bool,
+    /// The warnings of the last step that was lowered.
     pub(super) warnings: Vec<Diagnostic>,
 }
 
-/// What is made for one size of the named dimensions.
+/// A step or an evaluation, specialised for one binding of the named dimensions.
 #[derive(Debug)]
-pub(super) struct Kept {
-    /// The step, or the evaluation.
-    pub(super) whole: Box<dyn Executable>,
-    /// What is done with every batch of a step but the last, where a step has several.
-    pub(super) micro: Option<Box<dyn Executable>>,
+pub(super) struct CompiledStep {
+    /// The step that updates, or the evaluation.
+    pub(super) program: Box<dyn Executable>,
+    /// Gradient accumulation alone: runs on every micro-batch of an update but the last.
+    pub(super) micro_batch: Option<Box<dyn Executable>>,
 }
 
 impl<'a> Programs<'a> {
     pub(super) fn new(
         spec: &'a Spec,
         training: bool,
-        results: BTreeSet<String>,
+        fetches: BTreeSet<String>,
         disabled: &'a BTreeSet<String>,
         engine: &'a Engine,
     ) -> Programs<'a> {
         Programs {
             spec,
             training,
-            results,
+            fetches,
             disabled,
             engine,
-            kept: Vec::new(),
-            made: Vec::new(),
-            made_before: false,
+            cache: Vec::new(),
+            specialisations: Vec::new(),
+            has_specialised: false,
             warnings: Vec::new(),
         }
     }
 
-    /// The program for these sizes.
-    pub(super) fn get(&mut self, sizes: &Binding) -> Result<&mut Kept, SessionError> {
-        let found = self.kept.iter().position(|(kept, _)| kept == sizes);
-        let entry = match found {
-            Some(i) => self.kept.remove(i),
+    /// The program for these sizes, from the cache or compiled now.
+    pub(super) fn get(&mut self, sizes: &Binding) -> Result<&mut CompiledStep, SessionError> {
+        let hit = self.cache.iter().position(|(cached, _)| cached == sizes);
+        let entry = match hit {
+            Some(i) => self.cache.remove(i),
             None => {
                 let cx = Context::new(self.spec, sizes);
-                let (graph, micro) = match self.training {
+                let (graph, micro_batch) = match self.training {
                     true => {
                         let step = lower::step(&cx)?;
                         self.warnings = step.warnings;
@@ -75,27 +75,28 @@ impl<'a> Programs<'a> {
                     }
                     false => (lower::model(&cx, false)?, None),
                 };
-                let wanted = |name: &str| is_wanted(&self.results, name);
-                let program = |graph| prepare(graph, &wanted, self.disabled, self.engine);
-                let kept = Kept {
-                    whole: program(graph),
-                    micro: micro.map(program),
+                let fetched = |name: &str| is_fetched(&self.fetches, name);
+                let compile = |graph| prepare(graph, &fetched, self.disabled, self.engine);
+                let step = CompiledStep {
+                    program: compile(graph),
+                    micro_batch: micro_batch.map(compile),
                 };
-                self.made.push(Specialisation {
+                let micro_bytes = step.micro_batch.as_ref().map_or(0, |m| m.bytes());
+                self.specialisations.push(Specialisation {
                     training: self.training,
-                    again: self.made_before,
+                    again: self.has_specialised,
                     sizes: sizes.clone(),
-                    bytes: kept.whole.bytes() + kept.micro.as_ref().map_or(0, |m| m.bytes()),
+                    bytes: step.program.bytes() + micro_bytes,
                 });
-                self.made_before = true;
-                (sizes.clone(), kept)
+                self.has_specialised = true;
+                (sizes.clone(), step)
             }
         };
-        if self.kept.len() == KEPT {
-            self.kept.remove(0);
+        if self.cache.len() == MAX_CACHED_PROGRAMS {
+            self.cache.remove(0);
         }
-        self.kept.push(entry);
-        let (_, kept) = self.kept.last_mut().expect("it was just put there");
-        Ok(kept)
+        self.cache.push(entry);
+        let (_, step) = self.cache.last_mut().expect("it was just put there");
+        Ok(step)
     }
 }

@@ -1,4 +1,4 @@
-//! Moving averages of variables: what they are called, and how they are restored.
+//! Exponential moving averages of variables (`tf.train.ExponentialMovingAverage`): names, updates, restoring.
 
 use std::collections::BTreeMap;
 
@@ -28,27 +28,27 @@ impl Default for ExponentialMovingAverage {
 }
 
 impl ExponentialMovingAverage {
-    /// The name where the spec gives none.
+    /// The default name.
     pub const NAME: &str = "ExponentialMovingAverage";
 
-    /// The averages that are kept under a name: `ema (decay: 0.9, name: "slow")`.
+    /// The averages of that name: `ema (decay: 0.9, name: "slow")`.
     pub fn new(name: &str) -> ExponentialMovingAverage {
         ExponentialMovingAverage {
             name: name.to_owned(),
         }
     }
 
-    /// What the average of a variable or value is called, in a state and in a checkpoint.
+    /// The name of the average of a variable or value, in a state and in a checkpoint.
     pub fn average_name(&self, variable: &str) -> String {
         format!("{variable}/{}", self.name)
     }
 
-    /// The average of a variable, where one is kept.
+    /// The average of a variable, where it has one.
     pub fn average<'s>(&self, state: &'s State, variable: &str) -> Option<&'s Tensor> {
         state.get(&self.average_name(variable))
     }
 
-    /// Lets a step write the averages of variables, as they are after what the step has written so far:
+    /// Adds the updates of the averages to a step, from the variables' values after the writes so far:
     /// average = decay average + (1 - decay) variable. With `num_updates`, a float scalar, the decay is at most (1 + n) / (10 + n).
     ///
     /// ```
@@ -85,8 +85,8 @@ impl ExponentialMovingAverage {
         }
     }
 
-    /// What to restore in order to go on with averages in the place of variables: for each name in a checkpoint the variable that
-    /// is given its value. Of all `variables` those that are `averaged` are given their averages.
+    /// The map from names in a checkpoint to the variables restored from them, where the `averaged` ones of all `variables` take
+    /// the values of their averages.
     ///
     /// ```
     /// use trainspec::train::ExponentialMovingAverage;

@@ -1,4 +1,4 @@
-//! What `tf.train` offers around a step, under its names.
+//! The `tf.train` API for graphs built in Rust: optimizers and exponential moving averages, under TensorFlow's names.
 
 mod averages;
 mod optimizer;

@@ -1,4 +1,4 @@
-//! Optimizers on graphs that are built in Rust.
+//! Optimizers for graphs built in Rust (`tf.train.Optimizer`): `compute_gradients`, `apply_gradients`, `minimize`, slots.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,8 +39,7 @@ pub type GradientAndVariable<'g> = (Option<Cotangent<'g>>, Variable<'g>);
 
 /// An optimizer of the library, or of one's own, for graphs that are built in Rust.
 ///
-/// It is set as in `train`. What [`Optimizer::minimize`] does in one go can be done in three, with gradients processed in
-/// between:
+/// It is written as in `train`. [`Optimizer::minimize`] can be split in its two steps, with gradients processed in between:
 ///
 /// ```
 /// use trainspec::train::{Optimizer, Variable};
@@ -72,16 +71,16 @@ pub struct Optimizer {
     call: String,
     definitions: String,
     name: String,
-    /// What scalars of other optimizers of the graph are called.
-    taken: BTreeSet<String>,
+    /// The names of scalars of other optimizers of the graph.
+    reserved: BTreeSet<String>,
 }
 
-/// What a step of [`Optimizer::minimize_with`] is told.
+/// The options of [`Optimizer::minimize_with`].
 #[derive(Debug, Clone, Copy)]
 pub struct Minimize<'g> {
-    /// The gradient of the loss itself, of its type; 1 where it is left out.
+    /// The cotangent of the loss, of its type; 1 where it is left out.
     pub grad_loss: Option<Value<'g>>,
-    /// Whether the step is counted in `global_step`.
+    /// Whether `global_step` is incremented.
     pub counts: bool,
 }
 
@@ -100,35 +99,35 @@ impl Optimizer {
         Optimizer::with_definitions(call, "")
     }
 
-    /// The same with definitions of one's own, which are items of the language.
+    /// An optimizer from `definitions` of one's own, which are items of the language.
     pub fn with_definitions(call: &str, definitions: &str) -> Result<Optimizer, SessionError> {
         let mut optimizer = Optimizer {
             call: call.to_owned(),
             definitions: definitions.to_owned(),
             name: String::new(),
-            taken: BTreeSet::new(),
+            reserved: BTreeSet::new(),
         };
-        // Checked with variables of some ranks, so that what is wrong is told at once; a definition may be for one of them alone.
-        let mut wrong = None;
+        // Checked with variables of several ranks, so that errors are reported at once; a definition may be for one rank alone.
+        let mut first_error = None;
         for sample in optimizer.samples() {
             match sample {
                 Ok(spec) => {
                     optimizer.name.clone_from(&group_of(&spec).alias);
                     return Ok(optimizer);
                 }
-                Err(error) => wrong = wrong.or(Some(error)),
+                Err(error) => first_error = first_error.or(Some(error)),
             }
         }
-        Err(wrong.expect("there are samples"))
+        Err(first_error.expect("there are samples"))
     }
 
-    /// The same beside another of the same graph: what both would keep for all variables under one name, such as `beta1_power`, is
-    /// numbered, as that of a second TensorFlow optimizer is.
+    /// This optimizer beside another one of the same graph: scalars that both would keep under one name, such as `beta1_power`, are
+    /// numbered, as those of a second TensorFlow optimizer are.
     pub fn beside(mut self, other: &Optimizer) -> Optimizer {
-        self.taken.extend(other.taken.iter().cloned());
+        self.reserved.extend(other.reserved.iter().cloned());
         for spec in other.samples().into_iter().flatten() {
             let names = group_of(&spec).scalars.iter().map(|s| s.name.clone());
-            self.taken.extend(names);
+            self.reserved.extend(names);
         }
         self
     }
@@ -138,7 +137,7 @@ impl Optimizer {
         &self.name
     }
 
-    /// What the slots of a variable are called in the definition.
+    /// The names of the slots of a variable, as the definition has them.
     pub fn get_slot_names(&self, variable: &Variable<'_>) -> Result<Vec<String>, SessionError> {
         let spec = self.spec(&typed([variable].into_iter()))?;
         let slots = &group_of(&spec).updates[0].slots;
@@ -149,8 +148,8 @@ impl Optimizer {
     pub fn get_slot(&self, variable: &Variable<'_>, slot: &str) -> Option<String> {
         let spec = self.spec(&typed([variable].into_iter())).ok()?;
         let slots = &group_of(&spec).updates[0].slots;
-        let found = slots.iter().find(|s| s.name == slot)?;
-        Some(found.variable.clone())
+        let slot = slots.iter().find(|s| s.name == slot)?;
+        Some(slot.variable.clone())
     }
 
     /// The gradient of a loss with respect to each variable; `None` where it does not depend on it.
@@ -162,7 +161,7 @@ impl Optimizer {
         self.compute_gradients_with(loss, var_list, None)
     }
 
-    /// The same for a loss whose own gradient is given (`grad_loss`), of the type of the loss.
+    /// [`Optimizer::compute_gradients`] with the cotangent of the loss (`grad_loss`), of the type of the loss.
     pub fn compute_gradients_with<'g>(
         &self,
         loss: Value<'g>,
@@ -178,12 +177,15 @@ impl Optimizer {
             seeds: vec![grad_loss],
             stop_gradients: Vec::new(),
         };
-        let slopes = loss.builder().differentiate(&request);
-        Ok(slopes.into_iter().zip(var_list.iter().cloned()).collect())
+        let gradients = loss.builder().differentiate(&request);
+        Ok(gradients
+            .into_iter()
+            .zip(var_list.iter().cloned())
+            .collect())
     }
 
-    /// Lets a step write new values of the variables that have gradients, of their slots and of what the optimizer keeps for all, and
-    /// count the step in `global_step`.
+    /// Adds the updates of the variables that have gradients, of their slots, of the optimizer's scalars and of `global_step` to a
+    /// step.
     pub fn apply_gradients<'g>(
         &self,
         b: &'g Builder,
@@ -192,7 +194,7 @@ impl Optimizer {
         self.apply_gradients_with(b, grads_and_vars, true)
     }
 
-    /// The same, where `counts` says whether the step is counted.
+    /// [`Optimizer::apply_gradients`], where `counts` says whether `global_step` is incremented.
     pub fn apply_gradients_with<'g>(
         &self,
         b: &'g Builder,
@@ -239,18 +241,18 @@ impl Optimizer {
         self.minimize_with(loss, var_list, Minimize::default())
     }
 
-    /// The same with what [`Minimize`] says.
+    /// [`Optimizer::minimize`] with the options of [`Minimize`].
     pub fn minimize_with<'g>(
         &self,
         loss: Value<'g>,
         var_list: &[Variable<'g>],
-        how: Minimize<'g>,
+        options: Minimize<'g>,
     ) -> Result<(), SessionError> {
-        let gradients = self.compute_gradients_with(loss, var_list, how.grad_loss)?;
-        self.apply_gradients_with(loss.builder(), &gradients, how.counts)
+        let gradients = self.compute_gradients_with(loss, var_list, options.grad_loss)?;
+        self.apply_gradients_with(loss.builder(), &gradients, options.counts)
     }
 
-    /// The first values of all that the optimizer keeps for these variables, `global_step` among them.
+    /// The initial values of the slots and scalars for these variables, and of `global_step`.
     pub fn initial(
         &self,
         variables: &[Variable<'_>],
@@ -266,19 +268,19 @@ impl Optimizer {
         Ok(names.zip(values).filter(own).collect())
     }
 
-    /// Specs with a variable of some rank each, where the definition is for it.
+    /// Specs with one variable each, of different ranks; an error where the definition is not for that rank.
     fn samples(&self) -> Vec<Result<Spec, SessionError>> {
         let shapes: [&[usize]; 4] = [&[2], &[2, 3], &[], &[2, 2, 2]];
         let sample = |shape: &[usize]| {
-            let some = Type::new(DType::F32, shape);
-            self.spec(&[("variable".to_owned(), some)])
+            let ty = Type::new(DType::F32, shape);
+            self.spec(&[("variable".to_owned(), ty)])
         };
         shapes.map(sample).into()
     }
 
-    /// A spec with nothing but these variables and the optimizer.
+    /// A minimal spec: these variables and the optimizer.
     fn spec(&self, variables: &[(String, Type)]) -> Result<Spec, SessionError> {
-        // Names of checkpoints may not be names of the language, so they are put in their place afterwards.
+        // Names of checkpoints may not be names of the language, so they are substituted afterwards.
         let params = variables.iter().enumerate();
         let params: String = params
             .map(|(i, (_, ty))| format!("param v{i}: {ty} = zeros(); "))
@@ -301,9 +303,9 @@ impl Optimizer {
         for (variable, (name, _)) in spec.variables.iter_mut().zip(variables) {
             variable.name.clone_from(name);
         }
-        let mut taken = self.taken.clone();
+        let mut reserved = self.reserved.clone();
         for group in spec.train.iter_mut().flat_map(|t| &mut t.groups) {
-            number_scalars(&mut group.scalars, &mut taken);
+            number_scalars(&mut group.scalars, &mut reserved);
         }
         let groups = spec.train.iter_mut().flat_map(|t| &mut t.groups);
         for update in groups.flat_map(|g| &mut g.updates) {
@@ -321,7 +323,7 @@ impl Optimizer {
     }
 }
 
-/// A name that two pieces of state would have.
+/// A name that two state variables would have.
 fn shared_name(spec: &Spec) -> Option<String> {
     let group = group_of(spec);
     let variables = spec.variables.iter().map(|v| &v.name);

@@ -1,12 +1,12 @@
 //! CSV files, good and hostile: what is read, and what errors say.
 
-use crate::support::{World, ints, read};
+use crate::support::{MemoryEnv, ints, read};
 use trainspec_compiler::ir::{DType, Tensor};
 
 /// The message of the error that reading a file gives.
 fn error(bytes: &[u8], settings: &str) -> String {
-    let world = World::new(&[("a.csv", bytes)]);
-    let error = read(&world, &format!("source {settings}"), 1000).unwrap_err();
+    let env = MemoryEnv::new(&[("a.csv", bytes)]);
+    let error = read(&env, &format!("source {settings}"), 1000).unwrap_err();
     assert!(error.is_bad_input());
     error.to_string()
 }
@@ -15,9 +15,9 @@ const XY: &str = "csv(\"a.csv\", header: true); feature x: f32; feature y: i64;"
 
 #[test]
 fn columns_are_found_by_name() {
-    let world = World::new(&[("a.csv", b"y, z ,x\n3,no,1.5\n-4,\"a,\nb\",\"2.5\"\n")]);
+    let env = MemoryEnv::new(&[("a.csv", b"y, z ,x\n3,no,1.5\n-4,\"a,\nb\",\"2.5\"\n")]);
     let found = read(
-        &world,
+        &env,
         "source csv(\"a.csv\", header: true); feature x: f32; feature other: i64 as \"y\"; feature z: string;",
         9,
     )
@@ -26,17 +26,17 @@ fn columns_are_found_by_name() {
     assert_eq!(found[0].values["x"], Tensor::scalar(1.5_f32));
     assert_eq!(found[1].values["x"], Tensor::scalar(2.5_f32));
     assert_eq!(found[1].values["z"], Tensor::scalar(b"a,\nb".to_vec()));
-    assert_eq!(found[1].place.as_ref().unwrap().to_string(), "a.csv:3");
+    assert_eq!(found[1].location.as_ref().unwrap().to_string(), "a.csv:3");
 }
 
 #[test]
 fn without_a_header_columns_come_in_order_and_tensors_take_several() {
-    let world = World::new(&[("a.csv", b"1;2;3;4;5\r\n6;7;8;9;10\r\n")]);
+    let env = MemoryEnv::new(&[("a.csv", b"1;2;3;4;5\r\n6;7;8;9;10\r\n")]);
     let settings = "source csv(\"a.csv\", delimiter: \";\"); feature x: f64[3]; feature n: u8; ";
-    let found = read(&world, settings, 9).unwrap();
+    let found = read(&env, settings, 9).unwrap();
     assert_eq!(found[1].values["x"], Tensor::new(&[3], vec![6.0, 7.0, 8.0]));
     assert_eq!(found[1].values["n"], Tensor::scalar(9_u8));
-    let named = World::new(&[("a.csv", b"a,b,c\n1,2,3\n")]);
+    let named = MemoryEnv::new(&[("a.csv", b"a,b,c\n1,2,3\n")]);
     let settings = "source csv(\"a.csv\", header: true); feature x: i32[2] as \"b\";";
     let found = read(&named, settings, 9).unwrap();
     assert_eq!(ints(&found, "x"), [2, 3]);
@@ -45,14 +45,14 @@ fn without_a_header_columns_come_in_order_and_tensors_take_several() {
 #[test]
 fn every_type_of_number_is_read() {
     for dtype in DType::ALL {
-        let world = World::new(&[("a.csv", b" 1 \n")]);
+        let env = MemoryEnv::new(&[("a.csv", b" 1 \n")]);
         let settings = format!("source csv(\"a.csv\"); feature x: {dtype};");
-        let found = read(&world, &settings, 9).unwrap();
+        let found = read(&env, &settings, 9).unwrap();
         assert_eq!(found[0].values["x"].dtype(), dtype);
     }
-    let world = World::new(&[("a.csv", b"True,-inf\nfalse,NaN\n0,+1.5e3\n")]);
+    let env = MemoryEnv::new(&[("a.csv", b"True,-inf\nfalse,NaN\n0,+1.5e3\n")]);
     let settings = "source csv(\"a.csv\"); feature b: bool; feature x: f32;";
-    let found = read(&world, settings, 9).unwrap();
+    let found = read(&env, settings, 9).unwrap();
     assert_eq!(ints(&found, "b"), [1, 0, 0]);
     assert_eq!(found[0].values["x"], Tensor::scalar(f32::NEG_INFINITY));
     assert!(found[1].values["x"].to_f64s()[0].is_nan());
@@ -61,17 +61,17 @@ fn every_type_of_number_is_read() {
 #[test]
 fn numbers_are_rounded_once() {
     // Halfway between two f32 numbers but for a digit that f64 cannot hold.
-    let world = World::new(&[("a.csv", b"1.00000005960464477539062501\n")]);
-    let found = read(&world, "source csv(\"a.csv\"); feature x: f32;", 9).unwrap();
+    let env = MemoryEnv::new(&[("a.csv", b"1.00000005960464477539062501\n")]);
+    let found = read(&env, "source csv(\"a.csv\"); feature x: f32;", 9).unwrap();
     assert_eq!(found[0].values["x"], Tensor::scalar(1.000_000_1_f32));
 }
 
 #[test]
-fn a_default_stands_in_for_what_is_missing() {
-    let world = World::new(&[("a.csv", b"x,y\n,1\n2,\n")]);
+fn a_default_replaces_missing_values() {
+    let env = MemoryEnv::new(&[("a.csv", b"x,y\n,1\n2,\n")]);
     let settings = "source csv(\"a.csv\", header: true);
         feature x: i64 = 7; feature y: i64 = -1; feature z: f32[2] = [0.5, 1];";
-    let found = read(&world, settings, 9).unwrap();
+    let found = read(&env, settings, 9).unwrap();
     assert_eq!(ints(&found, "x"), [7, 2]);
     assert_eq!(ints(&found, "y"), [1, -1]);
     assert_eq!(found[0].values["z"], Tensor::new(&[2], vec![0.5_f32, 1.0]));
@@ -79,24 +79,24 @@ fn a_default_stands_in_for_what_is_missing() {
 
 #[test]
 fn several_files_follow_each_other() {
-    let world = World::new(&[
+    let env = MemoryEnv::new(&[
         ("d/b-2.csv", b"y,x\n0,3\n"),
         ("d/b-1.csv", b"x,y\n1,0\n2,0\n"),
         ("d/.b-0.csv", b"x,y\n9,0\n"),
         ("a.csv", b"x,y\n4,0\n"),
     ]);
     let settings = "source csv([\"d/b-*.csv\", \"a.csv\"], header: true); feature x: i64;";
-    let found = read(&world, settings, 9).unwrap();
+    let found = read(&env, settings, 9).unwrap();
     assert_eq!(ints(&found, "x"), [1, 2, 3, 4]);
     let settings = "source csv(\"d/c*.csv\"); feature x: i64;";
-    let error = read(&world, settings, 9).unwrap_err();
+    let error = read(&env, settings, 9).unwrap_err();
     assert_eq!(error.to_string(), "no file matches `d/c*.csv`");
 }
 
 #[test]
 fn a_byte_order_mark_and_empty_lines_are_no_values() {
-    let world = World::new(&[("a.csv", "\u{feff}x,y\n\n1,2\n\n\n3,4".as_bytes())]);
-    let found = read(&world, &format!("source {XY}"), 9).unwrap();
+    let env = MemoryEnv::new(&[("a.csv", "\u{feff}x,y\n\n1,2\n\n\n3,4".as_bytes())]);
+    let found = read(&env, &format!("source {XY}"), 9).unwrap();
     assert_eq!(ints(&found, "y"), [2, 4]);
 }
 
@@ -180,9 +180,9 @@ fn small_types_have_small_ranges() {
 
 #[test]
 fn a_header_that_is_taken_for_a_line_is_recognized() {
-    let world = World::new(&[("a.csv", b"x,y\n1,2\n")]);
+    let env = MemoryEnv::new(&[("a.csv", b"x,y\n1,2\n")]);
     let settings = "source csv(\"a.csv\"); feature x: f32; feature y: i64;";
-    let error = read(&world, settings, 9).unwrap_err().diagnostic();
+    let error = read(&env, settings, 9).unwrap_err().diagnostic();
     assert_eq!(error.message, "a.csv:1: column `x`: `x` is no f32");
     assert!(error.help[0].contains("header: true"), "{:?}", error.help);
 }
@@ -217,17 +217,17 @@ fn bounds_are_checked() {
 #[test]
 fn files_without_records_are_empty_data_sets() {
     for bytes in [&b"x,y\n"[..], b"x,y"] {
-        let world = World::new(&[("a.csv", bytes)]);
-        assert!(read(&world, &format!("source {XY}"), 9).unwrap().is_empty());
+        let env = MemoryEnv::new(&[("a.csv", bytes)]);
+        assert!(read(&env, &format!("source {XY}"), 9).unwrap().is_empty());
     }
-    let world = World::new(&[("a.csv", b"")]);
+    let env = MemoryEnv::new(&[("a.csv", b"")]);
     let settings = "source csv(\"a.csv\"); feature x: f32; repeat;";
-    assert!(read(&world, settings, 9).unwrap().is_empty());
+    assert!(read(&env, settings, 9).unwrap().is_empty());
 }
 
 #[test]
-fn what_cannot_be_read_is_told_before_anything_is() {
-    let world = World::new(&[]);
+fn errors_of_a_source_are_reported_before_the_first_record() {
+    let env = MemoryEnv::new(&[]);
     for (settings, message) in [
         (
             "source csv(\"no.csv\"); feature x: f32;",
@@ -262,7 +262,7 @@ fn what_cannot_be_read_is_told_before_anything_is() {
             "`s` holds strings, which cannot be computed with yet",
         ),
     ] {
-        let error = read(&world, settings, 9).unwrap_err();
+        let error = read(&env, settings, 9).unwrap_err();
         assert_eq!(error.to_string(), message);
     }
 }
@@ -277,13 +277,13 @@ fn no_bytes_make_it_panic() {
         let file: Vec<u8> = (0..length)
             .map(|i| bytes[key.block(1 + i as u64)[0] as usize % bytes.len()])
             .collect();
-        let world = World::new(&[("a.csv", &file)]);
+        let env = MemoryEnv::new(&[("a.csv", &file)]);
         for settings in [
             "source csv(\"a.csv\"); feature x: f32; feature s: string; batch 2;",
             "source csv(\"a.csv\", header: true); feature n: i64 as \"x\" = 0; split (part: train, holdout: 0.5);",
         ] {
             // Whether it is a file or not is not the point.
-            let _ = read(&world, settings, 99);
+            let _ = read(&env, settings, 99);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The runtime on small worlds of its own: data sets, and whole trainings.
+//! The runtime in an in-memory environment: input pipelines, optimizers and end-to-end trainings.
 
 mod csv;
 mod optimizer;

@@ -1,4 +1,4 @@
-//! Optimizers on graphs that are built in Rust.
+//! `Optimizer` and `ExponentialMovingAverage` on graphs built in Rust.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use trainspec_compiler::ir::build::Builder;
 use trainspec_compiler::ir::graph::{Graph, Type};
 use trainspec_compiler::ir::{DType, Tensor, interp};
 
-/// Runs a graph some times; gives the state by name.
+/// Runs a graph several times; gives the state by name.
 fn run(
     graph: &Graph,
     mut state: BTreeMap<String, Tensor>,
@@ -16,8 +16,8 @@ fn run(
     for _ in 0..steps {
         let before: Vec<Tensor> = graph.state.iter().map(|s| state[&s.name].clone()).collect();
         let outcome = interp::run(graph, &BTreeMap::new(), &before).unwrap();
-        for (place, value) in outcome.writes {
-            state.insert(graph.state[place].name.clone(), value);
+        for (variable, value) in outcome.writes {
+            state.insert(graph.state[variable].name.clone(), value);
         }
     }
     state
@@ -74,9 +74,9 @@ fn rows_that_were_not_read_stay() {
 
 #[test]
 fn a_definition_of_ones_own_has_names_too() {
-    let own = "optimizer halves(rate) as \"Halves\" { slot m as \"Half\" = zeros; m <- 0.5 * m + grad; param <- param - rate * m; }";
-    let optimizer = Optimizer::with_definitions("halves(0.1)", own).unwrap();
-    assert_eq!(optimizer.get_name(), "Halves");
+    let own = "optimizer decaying(rate) as \"Decaying\" { slot m as \"Half\" = zeros; m <- 0.5 * m + grad; param <- param - rate * m; }";
+    let optimizer = Optimizer::with_definitions("decaying(0.1)", own).unwrap();
+    assert_eq!(optimizer.get_name(), "Decaying");
     let b = Builder::new("step");
     let w = Variable::new(&b, "a/b", &Type::new(DType::F32, &[2]));
     assert_eq!(optimizer.get_slot_names(&w).unwrap(), ["m"]);
@@ -96,8 +96,8 @@ fn slots_are_those_of_the_variable() {
     let columns = optimizer.get_slot(&matrix, "columns");
     assert_eq!(columns.as_deref(), Some("m/Adafactor_1"));
     // A definition may be for matrices alone.
-    let own = "optimizer turned(rate) { param <- param - rate * transpose(transpose(grad, [1, 0]), [1, 0]); }";
-    let optimizer = Optimizer::with_definitions("turned(0.1)", own).unwrap();
+    let own = "optimizer transposed(rate) { param <- param - rate * transpose(transpose(grad, [1, 0]), [1, 0]); }";
+    let optimizer = Optimizer::with_definitions("transposed(0.1)", own).unwrap();
     let loss = matrix.value.sum(&[0, 1]);
     optimizer.minimize(loss, &[matrix]).unwrap();
     let loss = vector.value.sum(&[0]);
@@ -148,8 +148,8 @@ fn a_variable_cannot_be_called_as_what_an_optimizer_keeps() {
     let refused = Optimizer::new("adam()")
         .unwrap()
         .minimize(w.value, std::slice::from_ref(&w));
-    let told = refused.unwrap_err().to_string();
-    assert_eq!(told, "two states would be called `beta1_power`");
+    let message = refused.unwrap_err().to_string();
+    assert_eq!(message, "two states would be called `beta1_power`");
 }
 
 #[test]

@@ -1,12 +1,12 @@
-//! Whole trainings: when they end, what they tell, and that the same seed gives the same bits.
+//! End-to-end trainings: when they end, which events they report, and bitwise reproducibility from the seed.
 
 use trainspec::session::{End, Event, Options, Reading};
 use trainspec::{Cause, State};
 use trainspec_compiler::ir::Tensor;
 
-use crate::support::{World, numbers, run};
+use crate::support::{MemoryEnv, numbers, run};
 
-/// y = 2 x + 1 at eight places.
+/// y = 2 x + 1 at eight points.
 const LINE: &[u8] = b"0,1\n1,3\n2,5\n3,7\n-1,-1\n-2,-3\n0.5,2\n1.5,4\n";
 
 fn line(data: &str, train: &str, rest: &str) -> String {
@@ -26,18 +26,18 @@ fn line(data: &str, train: &str, rest: &str) -> String {
     )
 }
 
-fn world() -> World {
-    World::new(&[("line.csv", LINE)])
+fn env() -> MemoryEnv {
+    MemoryEnv::new(&[("line.csv", LINE)])
 }
 
 /// Trains; gives the state and the events.
 fn trained(text: &str) -> (State, Vec<Event>) {
-    let (state, events) = run(&world(), text, &Options::default());
+    let (state, events) = run(&env(), text, &Options::default());
     (state.unwrap_or_else(|e| panic!("{e}\n{text}")), events)
 }
 
 fn refused(text: &str) -> String {
-    let (state, _) = run(&world(), text, &Options::default());
+    let (state, _) = run(&env(), text, &Options::default());
     state.unwrap_err().to_string()
 }
 
@@ -69,7 +69,7 @@ fn evaluated(events: &[Event]) -> Vec<u64> {
 }
 
 #[test]
-fn a_line_is_learned() {
+fn linear_regression_converges() {
     let (state, events) = trained(&line("repeat; batch 8;", "steps 200;", ""));
     assert!((number(&state, "a") - 2.0).abs() < 1e-3, "{state:?}");
     assert!((number(&state, "b") - 1.0).abs() < 1e-3, "{state:?}");
@@ -124,14 +124,14 @@ fn a_training_ends_with_its_steps_its_epochs_or_its_data() {
         ..Options::default()
     };
     let text = line("repeat; batch 3;", "steps 5;", "");
-    let (_, events) = run(&world(), &text, &options);
+    let (_, events) = run(&env(), &text, &options);
     assert_eq!(end(&events), (3, End::Steps));
     let options = Options {
         steps: Some(0),
         ..Options::default()
     };
     let text = line("batch 3;", "", "eval { data d; }");
-    let (_, events) = run(&world(), &text, &options);
+    let (_, events) = run(&env(), &text, &options);
     assert_eq!(end(&events), (0, End::Steps));
     assert_eq!(evaluated(&events), [0]);
     let (_, events) = trained(&line(
@@ -152,12 +152,12 @@ fn the_same_seed_gives_the_same_bits() {
         }
         train { data d; optimizer adam(0.01); steps 30; seed 4; }";
     let bits = |seed: Option<i64>| {
-        let world = World::new(&[("n.csv", &numbers(100))]);
+        let env = MemoryEnv::new(&[("n.csv", &numbers(100))]);
         let options = Options {
             seed,
             ..Options::default()
         };
-        let state = run(&world, text, &options).0.unwrap();
+        let state = run(&env, text, &options).0.unwrap();
         let all: Vec<Vec<u64>> = state
             .values()
             .iter()
@@ -174,7 +174,7 @@ fn the_same_seed_gives_the_same_bits() {
 }
 
 #[test]
-fn a_pass_left_out_changes_nothing() {
+fn a_disabled_pass_changes_nothing() {
     let text = line("repeat; batch 8;", "steps 20;", "");
     let (plain, _) = trained(&text);
     let passes = trainspec_compiler::ir::passes::PASSES;
@@ -182,12 +182,12 @@ fn a_pass_left_out_changes_nothing() {
         disabled_passes: passes.iter().map(|p| p.name.to_owned()).collect(),
         ..Options::default()
     };
-    let (state, _) = run(&world(), &text, &options);
+    let (state, _) = run(&env(), &text, &options);
     assert_eq!(state.unwrap(), plain);
 }
 
 #[test]
-fn metrics_of_an_evaluation_weigh_every_record_the_same() {
+fn metrics_of_an_evaluation_weigh_every_record_equally() {
     // With all parameters at zero the guess is 0 and the errors are |y|: 1 3 5 7 1 3 2 4.
     let eval = |batch: &str| {
         let text = line(
@@ -216,7 +216,7 @@ fn metrics_of_an_evaluation_weigh_every_record_the_same() {
             (26.0, 8.0),
             "batches of {size}"
         );
-        assert_eq!((found[1].1.sum, found[1].1.truths), (0.0, true));
+        assert_eq!((found[1].1.sum, found[1].1.is_bool), (0.0, true));
         assert!(
             (found[2].1.value() - 114.0 / 8.0).abs() < 1e-5,
             "batches of {size}"
@@ -227,8 +227,8 @@ fn metrics_of_an_evaluation_weigh_every_record_the_same() {
 }
 
 #[test]
-fn what_lies_behind_a_count_is_no_part_of_a_metric() {
-    let world = World::new(&[("n.csv", b"1\n1\n4\n2\n2\n2\n")]);
+fn padding_past_a_count_is_no_part_of_a_metric() {
+    let env = MemoryEnv::new(&[("n.csv", b"1\n1\n4\n2\n2\n2\n")]);
     let text = "spec counted;
         data d { source csv(\"n.csv\"); feature x: i64; batch 3; }
         model (x: i64[batch]) {
@@ -241,7 +241,7 @@ fn what_lies_behind_a_count_is_no_part_of_a_metric() {
         train { data d; optimizer gradient_descent(0.1); }
         eval { data d; }
         hooks { log ([value, different], every: 1 steps); }";
-    let (state, events) = run(&world, text, &Options::default());
+    let (state, events) = run(&env, text, &Options::default());
     state.unwrap();
     let means: Vec<(f64, f64)> = events
         .iter()
@@ -265,7 +265,7 @@ fn what_lies_behind_a_count_is_no_part_of_a_metric() {
 }
 
 #[test]
-fn evaluations_come_when_they_are_due_and_at_the_end() {
+fn evaluations_run_at_their_interval_and_at_the_end() {
     let eval = |settings: &str, train: &str| {
         let rest = format!("eval {{ data d; {settings} }}");
         // One pass has four batches.
@@ -320,7 +320,7 @@ fn values_are_shown_when_the_log_hook_says() {
         steps("log (loss, every: 3 steps); log ([error, loss], every: 2 steps);"),
         [2, 3, 4, 6]
     );
-    // Every look at the clock of these tests finds it a second later.
+    // The fake clock advances a second per reading.
     assert_eq!(steps("log (loss, every: 2 s);"), [2, 4, 6]);
     let text = line(
         "repeat; batch 2;",
@@ -343,7 +343,7 @@ fn values_are_shown_when_the_log_hook_says() {
 }
 
 #[test]
-fn hooks_that_are_not_run_are_told_once() {
+fn hooks_that_are_not_run_are_reported_once() {
     let hooks = "hooks { checkpoint (dir: \"a\"); checkpoint (dir: \"b\"); summary (every: 1 steps) { scalar loss; } }";
     let (_, events) = trained(&line("batch 2;", "", hooks));
     let notes: Vec<&str> = events
@@ -368,7 +368,7 @@ fn a_loss_that_is_not_a_number_ends_the_run() {
         let text = line("repeat; batch 8;", "steps 5000;", hooks);
         text.replace("gradient_descent(0.1)", "gradient_descent(100.0)")
     };
-    let (outcome, events) = run(&world(), &diverging(""), &Options::default());
+    let (outcome, events) = run(&env(), &diverging(""), &Options::default());
     let error = outcome.unwrap_err();
     let Cause::NotANumber { name, span } = &error.cause else {
         panic!("{error:?}")
@@ -384,7 +384,7 @@ fn a_loss_that_is_not_a_number_ends_the_run() {
     assert!(!error.is_bad_input());
     assert!(step > 1 && logged(&events).iter().all(|s| *s < step));
     let (outcome, events) = run(
-        &world(),
+        &env(),
         &diverging("hooks { nan (loss, fail: false); }"),
         &Options::default(),
     );
@@ -397,7 +397,7 @@ fn what_cannot_be_run_is_refused_before_the_first_step() {
     for (text, message) in [
         (
             line("repeat; batch 2;", "", ""),
-            "the training never ends: `d` repeats for ever",
+            "the training never ends: `d` repeats indefinitely",
         ),
         (
             line("batch 9;", "", ""),
@@ -405,7 +405,7 @@ fn what_cannot_be_run_is_refused_before_the_first_step() {
         ),
         (
             line("repeat; batch 2;", "steps 1;", "eval { data d; }"),
-            "the evaluation on `d` never ends: it repeats for ever",
+            "the evaluation on `d` never ends: it repeats indefinitely",
         ),
         (
             line("batch 2;", "", "warm_start (checkpoint: \"a\");"),
@@ -431,16 +431,16 @@ fn what_cannot_be_run_is_refused_before_the_first_step() {
 
 #[test]
 fn inputs_out_of_bounds_point_at_the_model() {
-    let world = World::new(&[("n.csv", b"0\n1\n2\n")]);
+    let env = MemoryEnv::new(&[("n.csv", b"0\n1\n2\n")]);
     let text = "spec bounds;
         data d { source csv(\"n.csv\"); feature x: i64; batch 1; }
         model (x: i64[batch] in 0..2) { param a: f32 = zeros(); loss mean(square(a - cast(x, f32))); }
         train { data d; optimizer gradient_descent(0.1); }";
-    let (outcome, _) = run(&world, text, &Options::default());
+    let (outcome, _) = run(&env, text, &Options::default());
     let error = outcome.unwrap_err();
     assert_eq!(error.step, Some(3));
     let diagnostic = error.diagnostic();
-    let span = diagnostic.span.expect("it has a place");
+    let span = diagnostic.span.expect("it has a span");
     assert!(
         text[span.range()].starts_with('x'),
         "{}",
@@ -453,11 +453,11 @@ fn inputs_out_of_bounds_point_at_the_model() {
 }
 
 #[test]
-fn a_bad_record_is_told_with_the_step_that_needs_it() {
-    let world = World::new(&[("line.csv", b"0,1\n1,3\nx,5\n")]);
+fn a_bad_record_is_reported_with_the_step_that_needs_it() {
+    let env = MemoryEnv::new(&[("line.csv", b"0,1\n1,3\nx,5\n")]);
     let hooks = "hooks { log (loss, every: 1 steps); }";
-    let (outcome, events) = run(&world, &line("batch 1;", "", hooks), &Options::default());
-    assert_eq!(logged(&events), [1, 2], "the steps before it are told");
+    let (outcome, events) = run(&env, &line("batch 1;", "", hooks), &Options::default());
+    assert_eq!(logged(&events), [1, 2], "the steps before it are reported");
     let error = outcome.unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -466,7 +466,7 @@ fn a_bad_record_is_told_with_the_step_that_needs_it() {
 }
 
 #[test]
-fn data_sets_tell_their_sizes() {
+fn data_sets_report_their_sizes() {
     let text = line(
         "split (part: train, holdout: 0.25); epochs 2; batch 2;",
         "",

@@ -1,17 +1,17 @@
-//! What `train` may be told besides its optimizer: clips, averages, accumulation, loss scales, sparse updates.
+//! Settings of `train`: gradient clipping, moving averages, gradient accumulation, loss scaling, sparse updates.
 
 use trainspec::session::{End, Event, Options};
 use trainspec::train::ExponentialMovingAverage;
 use trainspec::{Cause, State};
 
-use crate::support::{World, run};
+use crate::support::{MemoryEnv, run};
 
-/// y = 2 x + 1 at eight places.
+/// y = 2 x + 1 at eight points.
 const LINE: &[u8] = b"0,1\n1,3\n2,5\n3,7\n-1,-1\n-2,-3\n0.5,2\n1.5,4\n";
-/// The second line has a number that is none.
+/// The second line is not finite.
 const INFINITE: &[u8] = b"1,3\ninf,5\n3,7\n-1,-1\n";
-/// Positions in a table, some of them repeated.
-const PLACES: &[u8] = b"1,1\n1,3\n4,2\n0,1\n4,4\n4,2\n";
+/// Row indices of a table, some of them duplicated.
+const INDICES: &[u8] = b"1,1\n1,3\n4,2\n0,1\n4,4\n4,2\n";
 
 fn spec(file: &str, batch: usize, train: &str) -> String {
     format!(
@@ -28,12 +28,12 @@ fn spec(file: &str, batch: usize, train: &str) -> String {
 }
 
 fn trained(text: &str) -> (State, Vec<Event>) {
-    let world = World::new(&[
+    let env = MemoryEnv::new(&[
         ("line.csv", LINE),
         ("infinite.csv", INFINITE),
-        ("places.csv", PLACES),
+        ("indices.csv", INDICES),
     ]);
-    let (state, events) = run(&world, text, &Options::default());
+    let (state, events) = run(&env, text, &Options::default());
     (state.unwrap_or_else(|e| panic!("{e}\n{text}")), events)
 }
 
@@ -47,14 +47,15 @@ fn assert_near(a: f64, b: f64) {
 }
 
 #[test]
-fn two_batches_of_four_update_as_one_of_eight() {
+fn two_micro_batches_of_four_update_as_one_batch_of_eight() {
     let optimizer = "optimizer momentum(0.05, momentum: 0.9); clip global_norm(2.0); steps 10;";
-    let (whole, _) = trained(&spec("line.csv", 8, optimizer));
-    let (parts, events) = trained(&spec("line.csv", 4, &format!("{optimizer} accumulate 2;")));
+    let (full, _) = trained(&spec("line.csv", 8, optimizer));
+    let (accumulated, events) =
+        trained(&spec("line.csv", 4, &format!("{optimizer} accumulate 2;")));
     for name in ["a", "b", "a/Momentum", "b/Momentum"] {
-        assert_near(number(&parts, name), number(&whole, name));
+        assert_near(number(&accumulated, name), number(&full, name));
     }
-    assert_eq!((parts.step(), whole.step()), (10, 10));
+    assert_eq!((accumulated.step(), full.step()), (10, 10));
     let Some(Event::Ended {
         step, why, losses, ..
     }) = events.last()
@@ -62,17 +63,17 @@ fn two_batches_of_four_update_as_one_of_eight() {
         panic!("{events:?}");
     };
     assert_eq!((*step, why), (10, &End::Steps));
-    // The loss that is told is the mean over the batches of the update.
-    let told = losses[0].1;
+    // The reported loss is the mean over the micro-batches of the update.
+    let reported = losses[0].1;
     let (_, events) = trained(&spec("line.csv", 8, optimizer));
     let Some(Event::Ended { losses, .. }) = events.last() else {
         panic!("{events:?}");
     };
-    assert_near(told, losses[0].1);
+    assert_near(reported, losses[0].1);
 }
 
 #[test]
-fn batches_of_one_update_draw_different_numbers() {
+fn micro_batches_of_one_update_draw_different_numbers() {
     let text = |accumulate: &str| {
         format!(
             "spec noise;
@@ -102,11 +103,11 @@ fn a_fixed_loss_scale_changes_nothing_but_overflow() {
 }
 
 #[test]
-fn a_step_that_overflows_is_left_out() {
+fn a_step_that_overflows_is_skipped() {
     let train = "optimizer adam(0.1); ema (decay: 0.5); steps 3;
                  loss_scale dynamic(initial: 1_024, growth_steps: 2, multiplier: 2.0);";
     let (state, events) = trained(&spec("infinite.csv", 1, train));
-    // The second batch is left out: 1024 is halved, and grows again after two good ones.
+    // The second batch is skipped: the loss scale of 1024 is halved, and grows again after two finite ones.
     assert_eq!(state.step(), 3);
     assert_eq!(number(&state, "current_loss_scale"), 1024.0);
     assert!(number(&state, "a").is_finite());
@@ -114,8 +115,8 @@ fn a_step_that_overflows_is_left_out() {
         panic!("{events:?}");
     };
     assert_eq!(*step, 3);
-    // The same as if the second batch were not there.
-    let three = World::new(&[("line.csv", b"1,3\n3,7\n-1,-1\n")]);
+    // Equal to a training without the second batch.
+    let three = MemoryEnv::new(&[("line.csv", b"1,3\n3,7\n-1,-1\n")]);
     let train = "optimizer adam(0.1); ema (decay: 0.5); steps 3;";
     let (other, _) = run(&three, &spec("line.csv", 1, train), &Options::default());
     let other = other.unwrap();
@@ -126,22 +127,22 @@ fn a_step_that_overflows_is_left_out() {
 
 #[test]
 fn gradients_that_are_never_finite_end_a_training() {
-    let world = World::new(&[("line.csv", b"1,inf\n")]);
+    let env = MemoryEnv::new(&[("line.csv", b"1,inf\n")]);
     let train = "optimizer gradient_descent(0.1); steps 3; loss_scale dynamic();";
-    let (state, _) = run(&world, &spec("line.csv", 1, train), &Options::default());
-    let told = state.unwrap_err().diagnostic();
+    let (state, _) = run(&env, &spec("line.csv", 1, train), &Options::default());
+    let diagnostic = state.unwrap_err().diagnostic();
     let expected = "the gradients were not finite 256 times in a row";
-    assert!(told.message.starts_with(expected), "{told:?}");
-    assert!(!told.help[0].contains("nan"), "{told:?}");
+    assert!(diagnostic.message.starts_with(expected), "{diagnostic:?}");
+    assert!(!diagnostic.help[0].contains("nan"), "{diagnostic:?}");
 }
 
 #[test]
-fn a_loss_that_is_no_number_stops_a_training_whose_step_is_left_out() {
+fn a_nan_loss_stops_a_training_whose_step_is_skipped() {
     let train = "optimizer gradient_descent(0.1); steps 3; loss_scale dynamic();";
     let text = spec("line.csv", 1, train) + " hooks { nan (loss, fail: false); }";
     // 0 times infinity.
-    let world = World::new(&[("line.csv", b"inf,1\n")]);
-    let (ended, events) = run(&world, &text, &Options::default());
+    let env = MemoryEnv::new(&[("line.csv", b"inf,1\n")]);
+    let (ended, events) = run(&env, &text, &Options::default());
     ended.unwrap();
     let Some(Event::Ended { step, why, .. }) = events.last() else {
         panic!("{events:?}");
@@ -151,9 +152,9 @@ fn a_loss_that_is_no_number_stops_a_training_whose_step_is_left_out() {
 
 #[test]
 fn gradients_that_are_never_finite_end_the_training() {
-    let world = World::new(&[("line.csv", b"inf,1\n")]);
+    let env = MemoryEnv::new(&[("line.csv", b"inf,1\n")]);
     let train = "optimizer gradient_descent(0.1); steps 3; loss_scale dynamic();";
-    let (ended, _) = run(&world, &spec("line.csv", 1, train), &Options::default());
+    let (ended, _) = run(&env, &spec("line.csv", 1, train), &Options::default());
     let error = ended.unwrap_err();
     assert!(matches!(error.cause, Cause::NotANumber { .. }), "{error}");
 }
@@ -197,7 +198,7 @@ fn table(optimizer: &str, more: &str) -> State {
 fn table_of(dtype: &str, items: &str, optimizer: &str, more: &str) -> State {
     let text = format!(
         "spec table;
-         data d {{ source csv(\"places.csv\"); feature at: i64; feature y: f32; batch 3; }}
+         data d {{ source csv(\"indices.csv\"); feature at: i64; feature y: f32; batch 3; }}
          {items}
          model (at: i64[batch] in 0..6, y: f32[batch]) {{
              param w: {dtype}[6, 2] = constant(1.0);
@@ -228,14 +229,14 @@ fn a_lazy_update_leaves_rows_alone_that_were_not_read() {
     assert_eq!(column(&by_place), lazy);
     assert_eq!((all[2], lazy[2]), (1.0, 1.0));
     assert_eq!(all[4], lazy[4]);
-    // Plain momentum is lazy, unless it is told otherwise.
+    // Plain momentum is lazy by default.
     let (lazy, all) = (
         column(&table("momentum(0.1, momentum: 0.9)", "")),
         column(&table("momentum(0.1, momentum: 0.9, lazy: false)", "")),
     );
     assert_near(lazy[1], 1.0 - 0.1 * 4.0);
     assert_near(all[1], 1.0 - 0.1 * 4.0 - 0.1 * 0.9 * 4.0);
-    // So it is whatever the type of the elements.
+    // It holds for every element type.
     let short = column(&table_of("bf16", "", "momentum(0.1, momentum: 0.9)", ""));
     assert!((short[1] - lazy[1]).abs() < 0.01, "{short:?} {lazy:?}");
 }
@@ -247,10 +248,10 @@ fn updated_by(dtype: &str, body: &str) -> Vec<f64> {
 }
 
 #[test]
-fn what_is_made_for_all_rows_meets_all_rows() {
-    // Row 1 has a gradient of 4 in the first step; 2 stands in its place.
+fn a_dense_operand_is_combined_with_all_rows() {
+    // Row 1 has a gradient of 4 in the first step; the dense factor there is 2.
     let counted =
-        "let place = cast(reshape(range(12), [6, 2]), f32); param <- param - rate * grad * place;";
+        "let index = cast(reshape(range(12), [6, 2]), f32); param <- param - rate * grad * index;";
     let rows = updated_by("f32", counted);
     assert_near(rows[1], 1.0 - 0.1 * 4.0 * 2.0);
     assert_eq!(rows[0], 1.0);
@@ -295,7 +296,7 @@ fn half_used(dtype: &str, optimizer: &str) -> Vec<f64> {
 }
 
 #[test]
-fn moments_are_corrected_in_short_types_too() {
+fn bias_correction_holds_in_16_bit_floats_too() {
     for name in ["adam", "adamax", "adamw", "lamb", "nadam", "radam", "yogi"] {
         let (long, short) = (
             half_used("f32", &format!("{name}(0.1)")),
@@ -316,7 +317,7 @@ fn ftrl_without_a_gradient_gives_zero() {
 }
 
 #[test]
-fn averages_stand_in_for_their_own_variables_alone() {
+fn averages_replace_their_own_variables_alone() {
     // The average of the value `w` is called as that of the variable `w` would be.
     let text = "spec shadow;
         data d { source csv(\"line.csv\"); feature x: f32; feature y: f32; batch 4; }
@@ -345,7 +346,7 @@ fn a_scalar_may_be_for_some_variables() {
     let text = |first: &str| {
         format!(
             "spec some;
-             data d {{ source csv(\"places.csv\"); feature at: i64; feature y: f32; batch 3; }}
+             data d {{ source csv(\"indices.csv\"); feature at: i64; feature y: f32; batch 3; }}
              {items}
              model (at: i64[batch] in 0..6, y: f32[batch]) {{
                  {first}
@@ -356,16 +357,16 @@ fn a_scalar_may_be_for_some_variables() {
         )
     };
     let (alone, _) = trained(&text(""));
-    let (behind, _) = trained(&text("param a: f32 = 0.0;").replace("loss ", "loss a + "));
-    assert_eq!(column(&alone), column(&behind));
-    assert_eq!(number(&behind, "q"), 0.25);
+    let (after, _) = trained(&text("param a: f32 = 0.0;").replace("loss ", "loss a + "));
+    assert_eq!(column(&alone), column(&after));
+    assert_eq!(number(&after, "q"), 0.25);
 }
 
 #[test]
-fn whole_numbers_are_rates_too() {
+fn integers_are_rates_too() {
     let train = "schedule lr = piecewise_constant([1], [1, 0]); optimizer gradient_descent(0.01 * lr); steps 3;";
-    let (whole, _) = trained(&spec("line.csv", 2, train));
+    let (integer, _) = trained(&spec("line.csv", 2, train));
     let float = train.replace("[1, 0]", "[1.0, 0.0]");
     let (float, _) = trained(&spec("line.csv", 2, &float));
-    assert_eq!(number(&whole, "a"), number(&float, "a"));
+    assert_eq!(number(&integer, "a"), number(&float, "a"));
 }

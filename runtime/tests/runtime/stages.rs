@@ -1,27 +1,27 @@
-//! The stages of a data set: which elements come out, in which order.
+//! The stages of an input pipeline: which elements come out, in which order.
 
 use std::collections::BTreeSet;
 
-use crate::support::{World, ints, numbers, read, read_seeded, rows};
+use crate::support::{MemoryEnv, ints, numbers, read, read_seeded, rows};
 
 /// The numbers that come out of stages over the numbers from 0 to before `n`.
 fn through(n: usize, stages: &str, limit: usize) -> Vec<i64> {
-    let world = World::new(&[("n.csv", &numbers(n))]);
+    let env = MemoryEnv::new(&[("n.csv", &numbers(n))]);
     let settings = format!("source csv(\"n.csv\"); feature x: i64; {stages}");
-    let elements = read(&world, &settings, limit).unwrap_or_else(|e| panic!("{stages}: {e}"));
+    let elements = read(&env, &settings, limit).unwrap_or_else(|e| panic!("{stages}: {e}"));
     ints(&elements, "x")
 }
 
 fn sizes(n: usize, stages: &str, limit: usize) -> Vec<usize> {
-    let world = World::new(&[("n.csv", &numbers(n))]);
+    let env = MemoryEnv::new(&[("n.csv", &numbers(n))]);
     let settings = format!("source csv(\"n.csv\"); feature x: i64; {stages}");
-    rows(&read(&world, &settings, limit).unwrap())
+    rows(&read(&env, &settings, limit).unwrap())
 }
 
 fn failure(n: usize, stages: &str) -> String {
-    let world = World::new(&[("n.csv", &numbers(n))]);
+    let env = MemoryEnv::new(&[("n.csv", &numbers(n))]);
     let settings = format!("source csv(\"n.csv\"); feature x: i64; {stages}");
-    read(&world, &settings, 1000).unwrap_err().to_string()
+    read(&env, &settings, 1000).unwrap_err().to_string()
 }
 
 #[test]
@@ -42,11 +42,11 @@ fn stages_apply_in_the_order_written() {
 }
 
 #[test]
-fn maps_work_on_records_before_a_batch_and_on_batches_behind_it() {
-    let world = World::new(&[("n.csv", &numbers(5))]);
+fn maps_work_on_records_before_a_batch_and_on_batches_after_it() {
+    let env = MemoryEnv::new(&[("n.csv", &numbers(5))]);
     let settings = "source csv(\"n.csv\"); feature x: i64;
         map y = x + 1; batch (size: 2, remainder: keep); map s = sum(y); map y = y * 10; drop x;";
-    let found = read(&world, settings, 9).unwrap();
+    let found = read(&env, settings, 9).unwrap();
     assert_eq!(ints(&found, "y"), [10, 20, 30, 40, 50]);
     assert_eq!(ints(&found, "s"), [3, 7, 5]);
     assert!(found.iter().all(|e| !e.values.contains_key("x")));
@@ -89,16 +89,16 @@ fn batches_cross_epochs_only_if_epochs_come_first() {
 
 #[test]
 fn elements_know_their_pass() {
-    let world = World::new(&[("n.csv", &numbers(3))]);
+    let env = MemoryEnv::new(&[("n.csv", &numbers(3))]);
     let settings = "source csv(\"n.csv\"); feature x: i64; epochs 2; epochs 2; batch 2;";
-    let found = read(&world, settings, 99).unwrap();
+    let found = read(&env, settings, 99).unwrap();
     let passes: Vec<u64> = found.iter().map(|e| e.pass).collect();
     // 01 20 12 | 01 20 12: what crosses a pass belongs to the one it began in.
     assert_eq!(passes, [0, 0, 1, 2, 2, 3]);
 }
 
 #[test]
-fn a_shuffle_is_a_permutation_and_another_one_in_every_pass() {
+fn a_shuffle_is_another_permutation_in_every_epoch() {
     let stages = "shuffle (buffer: 100, seed: 5); epochs 3;";
     let found = through(50, stages, 999);
     assert_eq!(found, through(50, stages, 999), "it is decided by the seed");
@@ -120,8 +120,8 @@ fn a_small_buffer_mixes_nearby_records_only() {
     let found = through(100, "shuffle (buffer: 10, seed: 1);", 999);
     let distinct: BTreeSet<i64> = found.iter().copied().collect();
     assert_eq!((found.len(), distinct.len()), (100, 100));
-    for (place, x) in found.iter().enumerate() {
-        assert!(*x < place as i64 + 10, "{x} came out at {place}");
+    for (position, x) in found.iter().enumerate() {
+        assert!(*x < position as i64 + 10, "{x} came out at {position}");
     }
     assert_ne!(found, (0..100).collect::<Vec<i64>>());
     assert_eq!(
@@ -144,15 +144,15 @@ fn every_order_of_a_shuffle_is_equally_likely() {
 
 #[test]
 fn a_shuffle_without_a_seed_follows_the_training() {
-    let world = World::new(&[("n.csv", &numbers(20))]);
+    let env = MemoryEnv::new(&[("n.csv", &numbers(20))]);
     let settings = "source csv(\"n.csv\"); feature x: i64; shuffle 20;";
-    let order = |seed| ints(&read_seeded(&world, settings, 99, seed).unwrap(), "x");
+    let order = |seed| ints(&read_seeded(&env, settings, 99, seed).unwrap(), "x");
     assert_eq!(order(1), order(1));
     assert_ne!(order(1), order(2));
 }
 
 #[test]
-fn parts_of_a_split_do_not_meet_and_are_complete() {
+fn the_sides_of_a_split_are_disjoint_and_complete() {
     for n in [1, 2, 10, 97] {
         for holdout in ["1", "0.3"] {
             let part = |part: &str, more: &str| {
@@ -188,7 +188,7 @@ fn parts_of_a_split_do_not_meet_and_are_complete() {
 }
 
 #[test]
-fn a_split_behind_a_shuffle_keeps_its_parts_in_every_pass() {
+fn a_split_after_a_shuffle_is_stable_in_every_epoch() {
     let part = |part: &str| {
         let stages = format!(
             "filter x < 40; shuffle (buffer: 50, seed: 1); split (part: {part}, holdout: 0.25, seed: 2); epochs 3;"
@@ -204,7 +204,7 @@ fn a_split_behind_a_shuffle_keeps_its_parts_in_every_pass() {
 }
 
 #[test]
-fn parts_of_parts_are_parts() {
+fn splits_nest() {
     let stages = |a: &str, b: &str| {
         format!("split (part: {a}, holdout: 10, seed: 1); split (part: {b}, holdout: 5, seed: 1);")
     };
@@ -222,14 +222,14 @@ fn parts_of_parts_are_parts() {
 }
 
 #[test]
-fn stages_that_need_an_end_are_refused_behind_repeat() {
+fn stages_that_need_an_end_are_refused_after_repeat() {
     assert_eq!(
         failure(9, "repeat; cache;"),
-        "`cache` keeps all records, and behind `repeat` they go on for ever"
+        "`cache` keeps all records, and after `repeat` they are endless"
     );
     assert_eq!(
         failure(9, "epochs 2; split (part: train, holdout: 2);"),
-        "`split` needs each record once, and behind `epochs` or `repeat` they come again"
+        "`split` needs each record once, and after `epochs` or `repeat` they come again"
     );
     assert_eq!(
         failure(9, "split (part: train, holdout: 10);"),
@@ -251,11 +251,11 @@ fn a_cache_gives_the_same_again() {
 
 #[test]
 fn random_maps_are_decided_by_the_seed_and_the_record() {
-    let world = World::new(&[("n.csv", &numbers(6))]);
+    let env = MemoryEnv::new(&[("n.csv", &numbers(6))]);
     let draws = |stages: &str, seed| {
         let settings =
             format!("source csv(\"n.csv\"); feature x: i64; map r = random_uniform([]); {stages}");
-        let elements = read_seeded(&world, &settings, 99, seed).unwrap();
+        let elements = read_seeded(&env, &settings, 99, seed).unwrap();
         elements
             .iter()
             .map(|e| e.values["r"].to_f64s()[0].to_bits())
@@ -268,36 +268,36 @@ fn random_maps_are_decided_by_the_seed_and_the_record() {
     assert_eq!(
         draws("skip 2;", 1),
         all[2..],
-        "what is skipped changes nothing behind it"
+        "skipped elements change nothing after them"
     );
     assert_eq!(draws("cache; epochs 2;", 1), [&all[..], &all].concat());
     let twice = draws("epochs 2;", 1);
-    assert_ne!(twice[..6], twice[6..], "another pass draws anew");
+    assert_ne!(twice[..6], twice[6..], "another pass draws other numbers");
 }
 
 #[test]
 fn features_of_varying_length_are_padded_or_must_agree() {
-    let world = World::new(&[("n.csv", b"1,1,2\n3,3,3\n")]);
+    let env = MemoryEnv::new(&[("n.csv", b"1,1,2\n3,3,3\n")]);
     let settings = |batch: &str| {
         format!("source csv(\"n.csv\"); feature x: i64[3]; map u = unique(x)[0]; drop x; {batch}")
     };
-    let padded = read(&world, &settings("batch (size: 2, pad: true);"), 9).unwrap();
+    let padded = read(&env, &settings("batch (size: 2, pad: true);"), 9).unwrap();
     assert_eq!(ints(&padded, "u"), [1, 2, 0, 3, 0, 0]);
     assert_eq!(padded[0].values.len(), 1, "the counts are gone");
-    let error = read(&world, &settings("batch 2;"), 9).unwrap_err();
+    let error = read(&env, &settings("batch 2;"), 9).unwrap_err();
     assert_eq!(
         error.to_string(),
         "records of one batch have `u` of different lengths: 2 and 1"
     );
-    let alone = read(&world, &settings("batch 1;"), 9).unwrap();
+    let alone = read(&env, &settings("batch 1;"), 9).unwrap();
     assert_eq!(ints(&alone, "u#count"), [2, 1]);
 }
 
 #[test]
 fn a_map_that_fails_names_the_record() {
-    let world = World::new(&[("n.csv", b"0\n\n1\n5\n")]);
+    let env = MemoryEnv::new(&[("n.csv", b"0\n\n1\n5\n")]);
     let settings = "source csv(\"n.csv\"); feature x: i64; map y = gather([1.0, 2.0], x);";
-    let error = read(&world, settings, 9).unwrap_err();
+    let error = read(&env, settings, 9).unwrap_err();
     assert!(!error.is_bad_input());
     let notes: Vec<String> = error
         .diagnostic()

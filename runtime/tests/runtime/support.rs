@@ -1,4 +1,4 @@
-//! A world of files that are only held in memory, and short ways to run data sets and specs in it.
+//! An in-memory environment (a fake [`Env`]), and helpers that run data sets and specs in it.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -6,45 +6,45 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use trainspec::data::{Element, Opening, Pipeline};
-use trainspec::outside::{Bytes, Outside};
+use trainspec::data::{DataContext, Element, Pipeline};
+use trainspec::env::{Env, RandomAccessFile};
 use trainspec::session::{Event, Options, train};
 use trainspec::{SessionError, State};
 use trainspec_compiler::Compilation;
 use trainspec_compiler::source::NoFiles;
 use trainspec_compiler::typed::Spec;
 
-/// Files by path; every look at the clock finds it a second later.
+/// Files by path, and a fake clock that advances a second per reading.
 #[derive(Debug, Default)]
-pub(crate) struct World {
+pub(crate) struct MemoryEnv {
     files: BTreeMap<PathBuf, Vec<u8>>,
     clock: Cell<u64>,
 }
 
-impl World {
-    pub(crate) fn new(files: &[(&str, &[u8])]) -> World {
-        let held = |(path, bytes): &(&str, &[u8])| (PathBuf::from(path), bytes.to_vec());
-        World {
-            files: files.iter().map(held).collect(),
+impl MemoryEnv {
+    pub(crate) fn new(files: &[(&str, &[u8])]) -> MemoryEnv {
+        let file = |(path, bytes): &(&str, &[u8])| (PathBuf::from(path), bytes.to_vec());
+        MemoryEnv {
+            files: files.iter().map(file).collect(),
             clock: Cell::new(0),
         }
     }
 }
 
-impl Outside for World {
-    fn open(&self, path: &Path) -> io::Result<Box<dyn Bytes>> {
+impl Env for MemoryEnv {
+    fn open(&self, path: &Path) -> io::Result<Box<dyn RandomAccessFile>> {
         match self.files.get(path) {
-            Some(bytes) => Ok(Box::new(Held(bytes.clone()))),
+            Some(bytes) => Ok(Box::new(MemoryFile(bytes.clone()))),
             None => Err(io::ErrorKind::NotFound.into()),
         }
     }
 
-    fn names(&self, folder: &Path) -> io::Result<Vec<String>> {
-        let inside = self
+    fn list_dir(&self, folder: &Path) -> io::Result<Vec<String>> {
+        let below = self
             .files
             .keys()
             .filter_map(|p| p.strip_prefix(folder).ok());
-        let mut names: Vec<String> = inside
+        let mut names: Vec<String> = below
             .filter_map(|p| Some(p.components().next()?.as_os_str().to_str()?.to_owned()))
             .collect();
         names.sort();
@@ -58,16 +58,16 @@ impl Outside for World {
     }
 }
 
-struct Held(Vec<u8>);
+struct MemoryFile(Vec<u8>);
 
-impl Bytes for Held {
+impl RandomAccessFile for MemoryFile {
     fn length(&self) -> io::Result<u64> {
         Ok(self.0.len() as u64)
     }
 
-    /// A few bytes at a time, so that nothing may rely on getting all it asked for.
-    fn read_at(&self, position: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        let rest = &self.0[(position as usize).min(self.0.len())..];
+    /// Short reads of at most 7 bytes, so that no caller may rely on full ones.
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let rest = &self.0[(offset as usize).min(self.0.len())..];
         let n = rest.len().min(buffer.len()).min(7);
         buffer[..n].copy_from_slice(&rest[..n]);
         Ok(n)
@@ -87,27 +87,27 @@ pub(crate) fn spec(text: &str) -> Spec {
     compilation.spec.unwrap()
 }
 
-/// The first elements of a data set with those settings.
+/// The first `limit` elements of a data set with those settings.
 pub(crate) fn read(
-    world: &World,
+    env: &MemoryEnv,
     settings: &str,
     limit: usize,
 ) -> Result<Vec<Element>, SessionError> {
-    read_seeded(world, settings, limit, 0)
+    read_seeded(env, settings, limit, 0)
 }
 
-/// The same with a seed.
+/// The first `limit` elements of a data set, with a seed.
 pub(crate) fn read_seeded(
-    world: &World,
+    env: &MemoryEnv,
     settings: &str,
     limit: usize,
     seed: i64,
 ) -> Result<Vec<Element>, SessionError> {
     let spec = spec(&format!("spec test; data d {{ {settings} }}"));
     let disabled = Default::default();
-    let cx = Opening {
+    let cx = DataContext {
         spec: &spec,
-        outside: world,
+        env,
         folder: Path::new(""),
         seed,
         disabled: &disabled,
@@ -140,15 +140,15 @@ pub(crate) fn numbers(n: usize) -> Vec<u8> {
     (0..n).map(|i| format!("{i}\n")).collect::<String>().into()
 }
 
-/// Trains a spec; gives what it learned and what it told.
+/// Trains a spec; gives its final state and its events.
 pub(crate) fn run(
-    world: &World,
+    env: &MemoryEnv,
     text: &str,
     options: &Options,
 ) -> (Result<State, SessionError>, Vec<Event>) {
     let spec = spec(text);
     let mut events = Vec::new();
-    let outcome = train(&spec, options, world, &mut |event: &Event| {
+    let outcome = train(&spec, options, env, &mut |event: &Event| {
         events.push(event.clone());
     });
     (outcome, events)

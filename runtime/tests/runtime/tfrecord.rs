@@ -1,6 +1,6 @@
-//! Record files of Examples: what is read, and what errors say.
+//! TFRecord files of `tf.train.Example`: what is read, and what errors say.
 
-use crate::support::{World, ints, read};
+use crate::support::{MemoryEnv, ints, read};
 use trainspec_compiler::ir::Tensor;
 use trainspec_formats::examples::{Feature, encode, example};
 use trainspec_formats::proto::feature::Kind;
@@ -43,9 +43,9 @@ fn file(compression: Compression, records: &[Vec<(&str, Feature)>]) -> Vec<u8> {
 
 /// The message of the error that reading one record gives, as `feature`.
 fn error(record: Vec<(&str, Feature)>, feature: &str) -> String {
-    let world = World::new(&[("a.tfrecord", &file(Compression::None, &[record]))]);
+    let env = MemoryEnv::new(&[("a.tfrecord", &file(Compression::None, &[record]))]);
     let settings = format!("source tfrecord(\"a.tfrecord\"); feature {feature};");
-    let error = read(&world, &settings, 9).unwrap_err();
+    let error = read(&env, &settings, 9).unwrap_err();
     assert!(error.is_bad_input());
     error.to_string()
 }
@@ -68,10 +68,10 @@ fn features_are_found_by_key_and_converted() {
         ],
     ];
     for compression in [Compression::None, Compression::Gzip, Compression::Zlib] {
-        let world = World::new(&[("a.tfrecord", &file(compression, &records))]);
+        let env = MemoryEnv::new(&[("a.tfrecord", &file(compression, &records))]);
         let settings = "source tfrecord(\"a.tfrecord\"); feature x: f64[2]; feature m: i32 as \"n\"; \
             feature image: u8[3]; feature list: i64[<=4]; feature name: string; feature more: f32 = 7.0;";
-        let found = read(&world, settings, 9).unwrap();
+        let found = read(&env, settings, 9).unwrap();
         assert_eq!(found.len(), 2);
         assert_eq!(found[0].values["x"], Tensor::new(&[2], vec![0.5, 1.5]));
         assert_eq!(ints(&found, "m"), [-3, 4]);
@@ -90,24 +90,24 @@ fn features_are_found_by_key_and_converted() {
         assert_eq!(ints(&found, "list#count"), [3, 0]);
         assert_eq!(found[1].values["name"], Tensor::scalar(b"two".to_vec()));
         assert_eq!(found[1].values["more"], Tensor::scalar(7.0_f32));
-        let place = found[1].place.as_ref().unwrap();
-        assert_eq!(place.to_string(), "a.tfrecord, record 2");
+        let location = found[1].location.as_ref().unwrap();
+        assert_eq!(location.to_string(), "a.tfrecord, record 2");
     }
 }
 
 #[test]
 fn several_files_come_one_after_the_other() {
     let one = |n: i64| file(Compression::None, &[vec![("n", int64s(&[n]))]]);
-    let world = World::new(&[("d/b-1", &one(2)), ("d/a", &one(9)), ("d/b-0", &one(1))]);
+    let env = MemoryEnv::new(&[("d/b-1", &one(2)), ("d/a", &one(9)), ("d/b-0", &one(1))]);
     let settings = "source tfrecord(\"d/b-*\"); feature n: i64; repeat; take 5;";
     assert_eq!(
-        ints(&read(&world, settings, 9).unwrap(), "n"),
+        ints(&read(&env, settings, 9).unwrap(), "n"),
         [1, 2, 1, 2, 1]
     );
 }
 
 #[test]
-fn what_does_not_fit_is_told_with_its_record() {
+fn a_schema_mismatch_is_reported_with_its_record() {
     let n = |values: &[i64]| vec![("n", int64s(values))];
     assert_eq!(
         error(n(&[1, 2]), "n: i64[3]"),
@@ -136,17 +136,17 @@ fn what_does_not_fit_is_told_with_its_record() {
 }
 
 #[test]
-fn damage_is_told_with_its_place() {
+fn corruption_is_reported_with_its_location() {
     let mut bytes = file(Compression::None, &[vec![("n", int64s(&[1]))]]);
     let last = bytes.len() - 1;
     bytes[last] ^= 1;
-    let world = World::new(&[("a.tfrecord", &bytes)]);
+    let env = MemoryEnv::new(&[("a.tfrecord", &bytes)]);
     let settings = "source tfrecord(\"a.tfrecord\"); feature n: i64;";
-    let error = read(&world, settings, 9).unwrap_err();
+    let error = read(&env, settings, 9).unwrap_err();
     assert!(error.is_bad_input());
-    let told = error.to_string();
+    let message = error.to_string();
     assert!(
-        told.starts_with("a.tfrecord: ") && told.contains("checksum"),
-        "{told}"
+        message.starts_with("a.tfrecord: ") && message.contains("checksum"),
+        "{message}"
     );
 }

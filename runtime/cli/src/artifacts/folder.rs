@@ -1,7 +1,8 @@
-//! A folder and those below it: what is ours, what should be and is not, and what is passed over.
+//! Recursive search of a folder for artifacts.
 //!
-//! Names promise: an ending such as `.safetensors`, the name of a shard or an event file, an entry of the list of checkpoints, a data file.
-//! What a promise does not keep is damage; what promises nothing and is none of ours is nobody's business here.
+//! In: a folder. Out: its artifacts, its damaged files, and what was skipped. A name may imply a format: an extension such as
+//! `.safetensors`, the name of a shard or an event file, an entry of the list of checkpoints, a data file. A file that is not of the format
+//! its name implies is damaged. Leaves alone: files of no known format whose name implies none.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, DirEntry};
@@ -22,38 +23,38 @@ use super::{
     Artifact, has_record_name, has_tensor_name, is_data_file, is_table, recognised, unrecognised,
 };
 
-/// What a search has found, in the order of names.
+/// The result of a search, in the order of names.
 #[derive(Debug, Default)]
-pub(crate) struct Found {
+pub(crate) struct SearchResult {
     pub(crate) artifacts: Vec<Artifact>,
-    /// What cannot be opened, and what is not what its name promises.
-    pub(crate) broken: Vec<FormatError>,
-    /// What is no regular file, and what it is instead.
-    pub(crate) passed_over: Vec<(PathBuf, &'static str)>,
+    /// Files that cannot be opened, or are not of the format that their name implies.
+    pub(crate) damaged: Vec<FormatError>,
+    /// Paths that are no regular files, and what they are.
+    pub(crate) skipped: Vec<(PathBuf, &'static str)>,
 }
 
-/// All that is in a folder and below it.
-pub(super) fn search(folder: &Path) -> Found {
-    let mut found = Found::default();
+/// Searches a folder and those below it.
+pub(super) fn search(folder: &Path) -> SearchResult {
+    let mut found = SearchResult::default();
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
         match listed(&folder) {
-            Ok(entries) => found.look_at(&folder, &entries, &mut folders),
+            Ok(entries) => found.scan(&folder, &entries, &mut folders),
             Err(e) => {
                 let e = FormatError::io(FileKind::Other, "list the folder", e);
-                found.broken.push(e.in_file(&folder));
+                found.damaged.push(e.in_file(&folder));
             }
         }
     }
     found.artifacts.sort_by(|a, b| a.path().cmp(b.path()));
-    // The files of a checkpoint are one.
+    // All files of a checkpoint are one artifact.
     found.artifacts.dedup();
-    found.broken.sort_by(|a, b| a.path.cmp(&b.path));
-    found.passed_over.sort();
-    if found.artifacts.is_empty() && found.broken.is_empty() {
+    found.damaged.sort_by(|a, b| a.path.cmp(&b.path));
+    found.skipped.sort();
+    if found.artifacts.is_empty() && found.damaged.is_empty() {
         let cause = "there is no checkpoint, event file or record file in this folder";
-        let nothing = FormatError::not_found(FileKind::Other, cause);
-        found.broken.push(nothing.in_file(folder));
+        let error = FormatError::not_found(FileKind::Other, cause);
+        found.damaged.push(error.in_file(folder));
     }
     found
 }
@@ -64,10 +65,10 @@ fn listed(folder: &Path) -> io::Result<Vec<DirEntry>> {
     Ok(entries)
 }
 
-impl Found {
-    /// Tells what was passed over: a remark for people, a line with `path` and `passed_over` for programs.
-    pub(crate) fn tell_passed_over(&self, format: Format) {
-        for (path, what) in &self.passed_over {
+impl SearchResult {
+    /// Reports what was skipped: a note as text, a line with `path` and `passed_over` as JSON.
+    pub(crate) fn report_skipped(&self, format: Format) {
+        for (path, what) in &self.skipped {
             let path = path.display();
             match format {
                 Format::Text => note(plain(format_args!("passed over {path}: {what}"))),
@@ -76,10 +77,10 @@ impl Found {
         }
     }
 
-    fn look_at(&mut self, folder: &Path, entries: &[DirEntry], folders: &mut Vec<PathBuf>) {
+    fn scan(&mut self, folder: &Path, entries: &[DirEntry], folders: &mut Vec<PathBuf>) {
         let named = named_in_list(folder);
         let mut has_events = false;
-        // Of each set of shards, whether it holds tensors; and the shards that nothing is known of.
+        // Of each shard set, whether it holds tensors; and the shards of unknown format.
         let (mut sets, mut unknown) = (BTreeMap::new(), Vec::new());
         for entry in entries {
             let path = entry.path();
@@ -92,18 +93,18 @@ impl Found {
             }
             let set = shard_set(&name);
             let is_named = named.contains(&name);
-            match regular(&path) {
+            match irregular_kind(&path) {
                 Ok(None) => {}
                 Ok(Some(other)) => {
-                    self.passed_over.push((path, other));
+                    self.skipped.push((path, other));
                     continue;
                 }
-                Err(e) if e.code == Code::NotFound && !is_named && !promises(&name) => {
-                    self.passed_over.push((path, "a link that leads nowhere"));
+                Err(e) if e.code == Code::NotFound && !is_named && !implies_format(&name) => {
+                    self.skipped.push((path, "a link that leads nowhere"));
                     continue;
                 }
                 Err(e) => {
-                    self.broken.push(e);
+                    self.damaged.push(e);
                     continue;
                 }
             }
@@ -111,7 +112,7 @@ impl Found {
                 has_events = true;
                 continue;
             }
-            match member(&path, &name, &named) {
+            match artifact_of(&path, &name, &named) {
                 Ok(Some(artifact)) => {
                     let has_tensors = matches!(artifact, Artifact::Checkpoint(_));
                     let of_set = set.as_ref().filter(|_| has_tensors);
@@ -123,7 +124,7 @@ impl Found {
                     sets.extend(set.map(|set| (set, has_tensors)));
                 }
                 Ok(None) => unknown.extend(set.map(|set| (set, path))),
-                Err(e) => self.broken.push(e),
+                Err(e) => self.damaged.push(e),
             }
         }
         for (set, path) in unknown {
@@ -131,7 +132,7 @@ impl Found {
                 // It is checked with the others.
                 Some(true) => {}
                 Some(false) => self.artifacts.push(Artifact::Records(path)),
-                None if promises(&set) => self.broken.push(unrecognised(&path)),
+                None if implies_format(&set) => self.damaged.push(unrecognised(&path)),
                 None => {}
             }
         }
@@ -143,9 +144,9 @@ impl Found {
 
 /// The checkpoints in a folder, without those below it.
 pub(super) fn checkpoints(folder: &Path) -> Vec<PathBuf> {
-    let mut found = Found::default();
+    let mut found = SearchResult::default();
     let entries = listed(folder).unwrap_or_default();
-    found.look_at(folder, &entries, &mut Vec::new());
+    found.scan(folder, &entries, &mut Vec::new());
     let checkpoints = found
         .artifacts
         .into_iter()
@@ -157,10 +158,10 @@ pub(super) fn checkpoints(folder: &Path) -> Vec<PathBuf> {
     all.into_iter().collect()
 }
 
-/// What a path is that is no regular file.
+/// The kind of a path that is no regular file; `None` for a regular file.
 ///
-/// A link to a file is one; links to folders are not followed, so a circle of them cannot trap us.
-fn regular(path: &Path) -> Result<Option<&'static str>, FormatError> {
+/// Symbolic links to files are followed; those to folders are not, so that a cycle of them cannot loop endlessly.
+fn irregular_kind(path: &Path) -> Result<Option<&'static str>, FormatError> {
     match fs::metadata(path) {
         Ok(about) if about.is_file() => Ok(None),
         Ok(about) if about.is_dir() => Ok(Some("a link to a folder")),
@@ -173,8 +174,8 @@ fn regular(path: &Path) -> Result<Option<&'static str>, FormatError> {
     }
 }
 
-/// What a file is among others; nothing if it belongs to another or is none of ours.
-fn member(
+/// The artifact of a file in a folder; `None` if it belongs to another file's artifact or its format is unknown.
+fn artifact_of(
     path: &Path,
     name: &str,
     named: &BTreeSet<String>,
@@ -185,11 +186,11 @@ fn member(
     if let Some(prefix) = name.strip_suffix(".index") {
         let is_named = named.contains(prefix);
         let prefix = path.with_extension("");
-        // Others have files of this name too.
-        let is_ours = is_named
+        // Other programs have files of this name too.
+        let is_checkpoint = is_named
             || !data_files(&prefix).is_empty()
             || is_table(&files::open(FileKind::Other, path)?);
-        return Ok(is_ours.then_some(Artifact::Checkpoint(prefix)));
+        return Ok(is_checkpoint.then_some(Artifact::Checkpoint(prefix)));
     }
     if name.ends_with(".meta") || name.contains(".tmp-") {
         return Ok(None);
@@ -208,7 +209,7 @@ fn member(
     }
     let found = recognised(path)?;
     let is_tensors = matches!(found, Some(Artifact::Checkpoint(_))) && !has_tensor_name(name);
-    // An archive may be anything; what NumPy cannot read is somebody else's.
+    // A zip archive may be anything; one that NumPy cannot read is left alone.
     match is_tensors && is_foreign_archive(path) {
         true => Ok(None),
         false => Ok(found),
@@ -239,8 +240,8 @@ fn named_in_list(folder: &Path) -> BTreeSet<String> {
     named.collect()
 }
 
-/// Whether a file of this name is one of ours, whatever is in it.
-fn promises(name: &str) -> bool {
+/// Whether the name of a file implies a known format.
+fn implies_format(name: &str) -> bool {
     let is_shard = shard_set(name).is_some_and(|set| {
         let start = set.split("-?????-of-").next().unwrap_or_default();
         !start.contains('.') || start.contains(".ckpt")
@@ -254,7 +255,7 @@ fn promises(name: &str) -> bool {
         || is_shard
 }
 
-/// The pattern of all shards of what `X-00000-of-00002` is one of. Data files are told by their index.
+/// The glob pattern of the shard set of `X-00000-of-00002`. Data files are found by their index instead.
 fn shard_set(name: &str) -> Option<String> {
     let (start, count) = name.rsplit_once("-of-")?;
     let (start, shard) = start.rsplit_once('-')?;

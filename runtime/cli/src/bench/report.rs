@@ -1,4 +1,4 @@
-//! What a measurement found, for people and for programs.
+//! The report of a benchmark, as text and as JSON: throughput, roofline limits, and time per kernel.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -12,18 +12,18 @@ use trainspec_compiler::source::Sources;
 
 use super::Windows;
 
-/// Where the time of a step goes, in seconds.
+/// The profile of a step, in seconds.
 #[derive(Debug, Clone)]
 pub(super) struct Profile {
     /// The time of each kernel.
     pub(super) kernels: Vec<f64>,
-    /// What a step takes besides.
-    pub(super) besides: f64,
+    /// The time of a step outside its kernels.
+    pub(super) overhead: f64,
 }
 
 impl Profile {
     fn step(&self) -> f64 {
-        self.kernels.iter().sum::<f64>() + self.besides
+        self.kernels.iter().sum::<f64>() + self.overhead
     }
 }
 
@@ -41,7 +41,7 @@ pub(super) struct Report<'a> {
     pub(super) limits: Option<Limits>,
 }
 
-/// Kernels that do the same to tensors of the same types.
+/// Equivalent kernels, added up.
 struct Row<'a> {
     kernel: &'a Kernel,
     calls: usize,
@@ -50,11 +50,11 @@ struct Row<'a> {
     compile: Duration,
 }
 
-/// Rows that are printed at the most.
-const ROWS: usize = 24;
+/// The most rows of the table.
+const MAX_ROWS: usize = 24;
 
 impl Report<'_> {
-    /// For people.
+    /// The report as text.
     pub(super) fn text(&self) -> String {
         let mut out = String::new();
         let Windows { count, steps, rate } = self.windows;
@@ -103,12 +103,14 @@ impl Report<'_> {
         out
     }
 
-    /// Where the time of a step goes.
+    /// The time of a step, by kernel.
     fn table(&self, out: &mut String, profile: &Profile) {
         let mut rows: Vec<Row<'_>> = Vec::new();
         for (kernel, seconds) in self.kernels.iter().zip(&profile.kernels) {
-            let same = rows.iter_mut().find(|row| alike(row.kernel, kernel));
-            match same {
+            let known = rows
+                .iter_mut()
+                .find(|row| are_equivalent(row.kernel, kernel));
+            match known {
                 Some(row) => {
                     row.calls += 1;
                     row.seconds += seconds;
@@ -129,7 +131,7 @@ impl Report<'_> {
             out,
             "\n   us/step  share  calls    GB/s  GFLOP/s  of limit  compile ms  kernel"
         );
-        for row in rows.iter().take(ROWS) {
+        for row in rows.iter().take(MAX_ROWS) {
             let Row {
                 kernel,
                 calls,
@@ -151,19 +153,19 @@ impl Report<'_> {
                 self.described(kernel, *calls),
             );
         }
-        let rest: f64 = rows.iter().skip(ROWS).map(|row| row.seconds).sum();
+        let rest: f64 = rows.iter().skip(MAX_ROWS).map(|row| row.seconds).sum();
         let mut more = |seconds: f64, what: String| {
             let share = 100.0 * seconds / profile.step();
             let _ = writeln!(out, "{:10.2} {share:5.1}% {what:>7}", seconds * 1e6);
         };
-        if rows.len() > ROWS {
-            more(rest, format!("       {} others", rows.len() - ROWS));
+        if rows.len() > MAX_ROWS {
+            more(rest, format!("       {} others", rows.len() - MAX_ROWS));
         }
-        let besides = "       besides kernels: checks, results, clocks";
-        more(profile.besides, besides.to_owned());
+        let overhead = "       besides kernels: checks, results, clocks";
+        more(profile.overhead, overhead.to_owned());
     }
 
-    /// What part of the machine's limit was reached; more than all of it where data was in a cache.
+    /// The fraction of the roofline limit that was reached; above 1 where data was in a cache.
     fn limit(&self, cost: Cost, seconds: f64) -> Option<f64> {
         let limits = self.limits.as_ref()?;
         Some(limits.seconds(cost.bytes(), cost.flops) / seconds.max(1e-12))
@@ -189,14 +191,14 @@ impl Report<'_> {
             })
             .collect();
         let _ = write!(text, " -> {}", outputs.join(", "));
-        if let Some(place) = self.place(kernel.span) {
-            let _ = write!(text, "  ({place})");
+        if let Some(location) = self.location(kernel.span) {
+            let _ = write!(text, "  ({location})");
         }
         text
     }
 
     /// File and line of the expression that a kernel comes from.
-    fn place(&self, span: Span) -> Option<String> {
+    fn location(&self, span: Span) -> Option<String> {
         if span.start == span.end {
             return None;
         }
@@ -211,7 +213,7 @@ impl Report<'_> {
         each.fold(Cost::default(), |a, b| a + b)
     }
 
-    /// For programs: one object.
+    /// The report as one JSON object.
     pub(super) fn json(&self) -> Value {
         let cost = self.cost();
         let seconds = |i: usize| {
@@ -219,15 +221,15 @@ impl Report<'_> {
             profile.and_then(|p| p.kernels.get(i)).copied()
         };
         let kernel = |(i, kernel): (usize, &Kernel)| {
-            let makes = kernel
+            let outputs = kernel
                 .outputs
                 .iter()
                 .map(|(ty, state)| json!({ "type": ty.to_string(), "state": state }));
             json!({
                 "name": kernel.name,
                 "operations": kernel.operations,
-                "makes": makes.collect::<Vec<_>>(),
-                "place": self.place(kernel.span),
+                "makes": outputs.collect::<Vec<_>>(),
+                "place": self.location(kernel.span),
                 "bytes_read": kernel.cost.read,
                 "bytes_written": kernel.cost.written,
                 "flops": kernel.cost.flops,
@@ -261,8 +263,8 @@ impl Report<'_> {
     }
 }
 
-/// Whether two kernels do the same to tensors of the same types.
-fn alike(a: &Kernel, b: &Kernel) -> bool {
+/// Whether two kernels run equal operations on tensors of equal types, from one expression.
+fn are_equivalent(a: &Kernel, b: &Kernel) -> bool {
     let types = |kernel: &Kernel| {
         kernel
             .outputs
@@ -286,7 +288,7 @@ fn time(seconds: f64) -> String {
     }
 }
 
-/// A number with the letter of its thousands.
+/// A number with an SI prefix.
 fn scaled(n: f64) -> String {
     match n {
         n if n < 1e3 => format!("{n:.0} "),

@@ -1,39 +1,39 @@
-//! A tensor as NumPy shows arrays: brackets for dimensions, columns, and dots for the middle of large ones.
+//! A tensor in the layout of NumPy's `array2string`: nested brackets, aligned columns, and `...` for the middle of large ones.
 
 use std::io::{self, Write};
 
 use trainspec_formats::checkpoint::{DType, Tensor};
 
-use crate::tensors::{Texts, typed};
+use crate::tensors::{FormattedElements, typed};
 
-/// So many elements are shown in full.
-const MANY: usize = 1000;
-/// Of more, so many at each end of each dimension.
-const EDGE: usize = 3;
-/// Of a string, so many characters.
-const LONG: usize = 200;
-/// How wide a line becomes.
-const WIDTH: usize = 80;
+/// Tensors of more elements are summarized (NumPy's `threshold`).
+const SUMMARIZE_THRESHOLD: usize = 1000;
+/// The elements at each end of each dimension of a summarized tensor (NumPy's `edgeitems`).
+const EDGE_ITEMS: usize = 3;
+/// The most characters of a string.
+const MAX_STRING_CHARS: usize = 200;
+/// The width of a line in characters (NumPy's `linewidth`).
+const LINE_WIDTH: usize = 80;
 
 /// Writes a line with name, type and shape, and then the elements.
 pub(super) fn put(name: &str, tensor: &Tensor, all: bool, out: &mut dyn Write) -> io::Result<()> {
     let shape = tensor.shape();
     writeln!(out, "{name}: {}", typed(tensor.dtype(), shape))?;
-    let texts = Texts::new(tensor);
-    if texts.count() == 0 {
+    let elements = FormattedElements::new(tensor);
+    if elements.count() == 0 {
         return writeln!(out, "[]");
     }
     let mut page = Page {
-        texts: &texts,
+        elements: &elements,
         shape,
-        edge: (!all && texts.count() > MANY).then_some(EDGE),
-        longest: if all { usize::MAX } else { LONG },
+        edge: (!all && elements.count() > SUMMARIZE_THRESHOLD).then_some(EDGE_ITEMS),
+        longest: if all { usize::MAX } else { MAX_STRING_CHARS },
         width: 0,
     };
     if shape.is_empty() {
-        return writeln!(out, "{}", texts.readable(0, page.longest));
+        return writeln!(out, "{}", elements.readable(0, page.longest));
     }
-    // Strings stand better one after the other.
+    // Strings are not aligned in columns.
     if !matches!(tensor.dtype(), DType::String | DType::Variant) {
         page.width = page.widest(0, 0);
     }
@@ -42,16 +42,17 @@ pub(super) fn put(name: &str, tensor: &Tensor, all: bool, out: &mut dyn Write) -
 }
 
 struct Page<'a> {
-    texts: &'a Texts<'a>,
+    elements: &'a FormattedElements<'a>,
     shape: &'a [usize],
     edge: Option<usize>,
+    /// The most characters of a string.
     longest: usize,
-    /// Of a column.
+    /// The width of a column.
     width: usize,
 }
 
 impl Page<'_> {
-    /// The places of a dimension that are shown; nothing where some are left out.
+    /// The indices of a dimension that are shown; `None` for the gap where some are left out.
     fn shown(&self, dimension: usize) -> impl Iterator<Item = Option<usize>> + use<> {
         let size = self.shape[dimension];
         let (head, tail) = match self.edge {
@@ -66,13 +67,13 @@ impl Page<'_> {
         dimension + 1 == self.shape.len()
     }
 
-    /// The longest text of the elements from the `block`-th of a dimension on.
+    /// The greatest width of the elements in the `block`-th block of a dimension.
     fn widest(&self, dimension: usize, block: usize) -> usize {
-        let places = self.shown(dimension).flatten();
-        let widths = places.map(|i| {
+        let indices = self.shown(dimension).flatten();
+        let widths = indices.map(|i| {
             let at = block * self.shape[dimension] + i;
             match self.last(dimension) {
-                true => self.texts.readable(at, self.longest).len(),
+                true => self.elements.readable(at, self.longest).len(),
                 false => self.widest(dimension + 1, at),
             }
         });
@@ -84,13 +85,13 @@ impl Page<'_> {
             return self.row(dimension, block, out);
         }
         write!(out, "[")?;
-        for (n, place) in self.shown(dimension).enumerate() {
+        for (n, index) in self.shown(dimension).enumerate() {
             if n > 0 {
-                // Matrices have a line between them, and what is made of matrices has more.
+                // Matrices are separated by a blank line, higher ranks by more.
                 let lines = "\n".repeat(self.shape.len() - dimension - 1);
                 write!(out, ",{lines}{}", " ".repeat(dimension + 1))?;
             }
-            match place {
+            match index {
                 Some(i) => {
                     self.block(dimension + 1, block * self.shape[dimension] + i, out)?;
                 }
@@ -104,18 +105,18 @@ impl Page<'_> {
         let indent = dimension + 1;
         let mut column = indent;
         write!(out, "[")?;
-        for (n, place) in self.shown(dimension).enumerate() {
-            let text = match place {
+        for (n, index) in self.shown(dimension).enumerate() {
+            let text = match index {
                 Some(i) => self
-                    .texts
+                    .elements
                     .readable(block * self.shape[dimension] + i, self.longest),
                 None => "...".to_owned(),
             };
-            // The column ends at the widest number; dots need no room.
-            let width = if place.is_some() { self.width } else { 0 };
+            // Numbers are aligned to the right; the gap is not padded.
+            let width = if index.is_some() { self.width } else { 0 };
             let size = text.chars().count().max(width);
             if n > 0 {
-                match column + size + 3 > WIDTH {
+                match column + size + 3 > LINE_WIDTH {
                     true => {
                         write!(out, ",\n{}", " ".repeat(indent))?;
                         column = indent;

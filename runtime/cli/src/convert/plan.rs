@@ -1,20 +1,20 @@
-//! What becomes of each tensor, decided before anything is written.
+//! The conversion plan: the output type of each tensor, decided before anything is written.
 
 use half::bf16;
 use trainspec_formats::Result as FormatResult;
 use trainspec_formats::checkpoint::{CheckpointReader, DType, Tensor, numpy};
 
-use crate::convert::{Instead, Kind};
+use crate::convert::{Bfloat16As, Kind};
 use crate::failure::Failure;
 use crate::tensors::size;
 
-/// How many tensors an error names.
-const NAMED: usize = 5;
+/// The most tensors that an error names.
+const MAX_NAMED: usize = 5;
 
 /// The tensors that are written, by name, and those that are not.
 #[derive(Debug)]
 pub(super) struct Plan<'a> {
-    pub(super) steps: Vec<Step<'a>>,
+    pub(super) entries: Vec<Entry<'a>>,
     pub(super) skipped: Vec<&'a str>,
     /// All elements together, without strings.
     pub(super) bytes: u64,
@@ -22,13 +22,13 @@ pub(super) struct Plan<'a> {
 
 /// A tensor that is written.
 #[derive(Debug)]
-pub(super) struct Step<'a> {
+pub(super) struct Entry<'a> {
     pub(super) name: &'a str,
     pub(super) shape: &'a [usize],
     /// Its type in the input.
     stored: DType,
-    /// What it becomes, if that is another.
-    pub(super) instead: Option<Instead>,
+    /// The type it is converted to, if it is.
+    pub(super) converted: Option<Bfloat16As>,
 }
 
 impl<'a> Plan<'a> {
@@ -36,28 +36,28 @@ impl<'a> Plan<'a> {
     pub(super) fn new(
         reader: &'a CheckpointReader,
         kind: Kind,
-        bfloat16: Option<Instead>,
+        bfloat16: Option<Bfloat16As>,
         skip: bool,
     ) -> Result<Plan<'a>, Failure> {
         let mut plan = Plan {
-            steps: Vec::new(),
+            entries: Vec::new(),
             skipped: Vec::new(),
             bytes: 0,
         };
-        let left = reader.left_alone().into_iter();
-        let mut refused: Vec<(&str, String)> = left
+        let unreadable = reader.left_alone().into_iter();
+        let mut refused: Vec<(&str, String)> = unreadable
             .map(|(name, why)| (name, format!("cannot be read: {}", why.cause)))
             .collect();
         for (name, stored, shape) in reader.entries() {
-            let instead = match stored {
+            let converted = match stored {
                 DType::BFloat16 if !kind.holds(stored) => bfloat16,
                 _ => None,
             };
-            if instead.is_none() && !kind.holds(stored) {
+            if converted.is_none() && !kind.holds(stored) {
                 refused.push((name, format!("is {stored}")));
                 continue;
             }
-            // What strings hold is known when they are read.
+            // Whether NumPy can hold strings depends on their bytes.
             if kind == Kind::Npz
                 && stored == DType::String
                 && let Err(e) = numpy::check(reader.get_tensor(name)?.view())
@@ -65,18 +65,18 @@ impl<'a> Plan<'a> {
                 refused.push((name, format!("cannot be one: {}", e.cause)));
                 continue;
             }
-            let step = Step {
+            let entry = Entry {
                 name,
                 shape,
                 stored,
-                instead,
+                converted,
             };
-            let bytes = size(step.dtype(), shape).unwrap_or(0);
+            let bytes = size(entry.dtype(), shape).unwrap_or(0);
             plan.bytes = plan.bytes.saturating_add(bytes);
-            plan.steps.push(step);
+            plan.entries.push(entry);
         }
-        // Readers list by name; finding a step relies on it.
-        plan.steps.sort_by_key(|step| step.name);
+        // Binary search relies on the order by name.
+        plan.entries.sort_by_key(|entry| entry.name);
         match refused.is_empty() || skip {
             true => {
                 plan.skipped = refused.into_iter().map(|(name, _)| name).collect();
@@ -86,20 +86,20 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// The step of a name, which must be one.
-    pub(super) fn step(&self, name: &str) -> &Step<'a> {
-        let at = self.steps.binary_search_by_key(&name, |step| step.name);
-        &self.steps[at.expect("names are those of the plan")]
+    /// The entry of a name of the plan.
+    pub(super) fn entry(&self, name: &str) -> &Entry<'a> {
+        let at = self.entries.binary_search_by_key(&name, |entry| entry.name);
+        &self.entries[at.expect("names are those of the plan")]
     }
 }
 
 fn unsupported(kind: Kind, refused: &[(&str, String)]) -> Failure {
     let named: Vec<String> = refused
         .iter()
-        .take(NAMED)
+        .take(MAX_NAMED)
         .map(|(name, why)| format!("`{name}` {why}"))
         .collect();
-    let more = match refused.len().saturating_sub(NAMED) {
+    let more = match refused.len().saturating_sub(MAX_NAMED) {
         0 => String::new(),
         n => format!(", and {n} more"),
     };
@@ -119,29 +119,29 @@ fn unsupported(kind: Kind, refused: &[(&str, String)]) -> Failure {
     Failure::input(message).help(help)
 }
 
-impl Step<'_> {
-    /// The type it gets.
+impl Entry<'_> {
+    /// The type it is written as.
     pub(super) fn dtype(&self) -> DType {
-        match self.instead {
+        match self.converted {
             None => self.stored,
-            Some(Instead::Float32) => DType::Float32,
-            Some(Instead::Uint16) => DType::UInt16,
+            Some(Bfloat16As::Float32) => DType::Float32,
+            Some(Bfloat16As::Uint16) => DType::UInt16,
         }
     }
 
-    /// Reads it, in the type that it gets.
+    /// Reads it and converts it to the type it is written as.
     pub(super) fn read(&self, reader: &CheckpointReader) -> FormatResult<Tensor> {
         let tensor = reader.get_tensor(self.name)?;
-        let Some(instead) = self.instead else {
+        let Some(converted) = self.converted else {
             return Ok(tensor);
         };
         let values = tensor.to_vec::<bf16>()?;
-        match instead {
-            Instead::Float32 => {
+        match converted {
+            Bfloat16As::Float32 => {
                 let values: Vec<f32> = values.into_iter().map(bf16::to_f32).collect();
                 Tensor::from_values(self.shape, &values)
             }
-            Instead::Uint16 => {
+            Bfloat16As::Uint16 => {
                 let bits: Vec<u16> = values.into_iter().map(bf16::to_bits).collect();
                 Tensor::from_values(self.shape, &bits)
             }

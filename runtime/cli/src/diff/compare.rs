@@ -1,21 +1,21 @@
-//! Two tensors of one type and one shape, element by element.
+//! Elementwise comparison of two tensors of one type and shape, with absolute and relative tolerance.
 
 use trainspec_formats::checkpoint::{DType, Elements, Tensor};
 
 use crate::tensors::{Number, number};
 
-/// What counts as equal: `|a - b| <= absolute + relative * |b|`.
+/// The tolerance: elements are equal if `|a - b| <= absolute + relative * |b|`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tolerance {
     pub(super) relative: f64,
     pub(super) absolute: f64,
 }
 
-/// How two tensors differ.
+/// The difference of two tensors.
 #[derive(Debug, PartialEq)]
 pub(super) enum Difference {
     Numbers {
-        /// How many elements are not equal.
+        /// The number of elements that are not equal.
         count: usize,
         /// The largest `|a - b|` of them.
         absolute: Extreme,
@@ -35,20 +35,20 @@ pub(super) struct Extreme {
     pub(super) at: usize,
 }
 
-/// Bytes that are compared at once; a multiple of every element.
-const BLOCK: usize = 4096;
+/// The bytes compared at once; a multiple of every element size.
+const BLOCK_BYTES: usize = 4096;
 
-/// The difference; nothing if they are equal.
+/// The difference; `None` if they are equal.
 pub(super) fn tensors(a: &Tensor, b: &Tensor, allowed: Tolerance) -> Option<Difference> {
     let dtype = a.dtype();
     match (a.elements(), b.elements()) {
         (Elements::Bytes(a), Elements::Bytes(b)) => numbers(dtype, a, b, allowed),
         (Elements::Strings(a), Elements::Strings(b)) => {
             let unequal = |(i, (a, b))| (a != b).then_some(i);
-            let mut places = a.iter().zip(b).enumerate().filter_map(unequal);
-            let first = places.next()?;
+            let mut indices = a.iter().zip(b).enumerate().filter_map(unequal);
+            let first = indices.next()?;
             Some(Difference::Strings {
-                count: 1 + places.count(),
+                count: 1 + indices.count(),
                 first,
             })
         }
@@ -60,8 +60,8 @@ fn numbers(dtype: DType, a: &[u8], b: &[u8], allowed: Tolerance) -> Option<Diffe
     let size = dtype.size().unwrap_or(1);
     let mut count = 0;
     let mut worst: Option<(Extreme, Extreme)> = None;
-    for (block, (a, b)) in a.chunks(BLOCK).zip(b.chunks(BLOCK)).enumerate() {
-        // The same bits are the same value, even where it is no number.
+    for (block, (a, b)) in a.chunks(BLOCK_BYTES).zip(b.chunks(BLOCK_BYTES)).enumerate() {
+        // Equal bits are equal values, NaN included.
         if a == b {
             continue;
         }
@@ -71,7 +71,7 @@ fn numbers(dtype: DType, a: &[u8], b: &[u8], allowed: Tolerance) -> Option<Diffe
             if apart == 0.0 || apart <= allowed.absolute + allowed.relative * size_of_b {
                 continue;
             }
-            let at = block * (BLOCK / size) + i;
+            let at = block * (BLOCK_BYTES / size) + i;
             let relative = match apart.is_infinite() {
                 true => f64::INFINITY,
                 false => apart / size_of_b,
@@ -97,17 +97,17 @@ fn numbers(dtype: DType, a: &[u8], b: &[u8], allowed: Tolerance) -> Option<Diffe
     })
 }
 
-/// How far apart two numbers are, and how large the second is. Nothing allows for a distance without bounds, so the size is zero then.
+/// The distance of two numbers, and the magnitude of the second. No tolerance allows for an infinite distance, so the magnitude is zero then.
 fn distance(a: Number, b: Number) -> (f64, f64) {
     let real = |a: f64, b: f64| match (a.is_nan(), b.is_nan()) {
         (true, true) => 0.0,
         (true, false) | (false, true) => f64::INFINITY,
-        // Infinity minus itself is no number.
+        // Infinity minus itself is NaN.
         (false, false) if a == b => 0.0,
         (false, false) => (a - b).abs(),
     };
     let (apart, size) = match (a, b) {
-        (Number::Whole(a), Number::Whole(b)) => ((a - b).abs() as f64, b.abs() as f64),
+        (Number::Integer(a), Number::Integer(b)) => ((a - b).abs() as f64, b.abs() as f64),
         (Number::Real(a), Number::Real(b)) => (real(a, b), b.abs()),
         (Number::Complex(a, b), Number::Complex(c, d)) => {
             (real(a, c).hypot(real(b, d)), c.hypot(d))
@@ -120,7 +120,7 @@ fn distance(a: Number, b: Number) -> (f64, f64) {
     }
 }
 
-/// The first of those that are as large.
+/// The larger difference, the first among equals.
 fn larger(known: Extreme, new: Extreme) -> Extreme {
     match new.value > known.value {
         true => new,
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_differences_have_their_places() {
+    fn the_largest_differences_have_their_indices() {
         let found = compared(&[1.0, 100.0, 0.5], &[1.5, 101.0, 0.125], EXACT);
         let expected = Difference::Numbers {
             count: 3,
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_numbers_are_compared_exactly() {
+    fn integers_are_compared_exactly() {
         let tensor = |n: i64| Tensor::scalar(n);
         let found = tensors(&tensor(i64::MAX), &tensor(i64::MAX - 1), EXACT);
         assert!(
@@ -190,14 +190,14 @@ mod tests {
     }
 
     #[test]
-    fn places_count_over_blocks() {
-        let mut b = vec![0_u8; 3 * BLOCK];
+    fn indices_count_over_blocks() {
+        let mut b = vec![0_u8; 3 * BLOCK_BYTES];
         let a = Tensor::from_values(&[b.len()], &b).unwrap();
-        b[2 * BLOCK + 5] = 1;
+        b[2 * BLOCK_BYTES + 5] = 1;
         let b = Tensor::from_values(&[b.len()], &b).unwrap();
         let Some(Difference::Numbers { absolute, .. }) = tensors(&a, &b, EXACT) else {
             panic!("they differ");
         };
-        assert_eq!(absolute.at, 2 * BLOCK + 5);
+        assert_eq!(absolute.at, 2 * BLOCK_BYTES + 5);
     }
 }

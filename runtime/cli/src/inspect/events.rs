@@ -1,4 +1,4 @@
-//! The event files of a run: tags, what they are, and their last values.
+//! The event files of a run: tags, their kinds and their last values.
 
 use std::path::Path;
 
@@ -9,14 +9,14 @@ use trainspec_formats::proto::session_log::SessionStatus;
 
 use super::last;
 use crate::Format;
-use crate::columns::{self, Side};
+use crate::columns::{self, Align};
 use crate::output::{count, print, say};
-use crate::progress::Waiting;
+use crate::progress::Spinner;
 
 pub(crate) fn show(path: &Path, format: Format) -> Result<(), FormatError> {
-    let waiting = Waiting::new("reading", path);
+    let spinner = Spinner::new("reading", path);
     let run = Run::read(path, RunOptions::default());
-    drop(waiting);
+    drop(spinner);
     let mut run = run?;
     let damage = std::mem::take(&mut run.damage);
     match format {
@@ -36,12 +36,12 @@ fn text(path: &Path, run: &Run) -> Result<(), FormatError> {
     ));
     if !run.series.is_empty() {
         let head = [
-            ("tag", Side::Left),
-            ("kind", Side::Left),
-            ("values", Side::Right),
-            ("first step", Side::Right),
-            ("last step", Side::Right),
-            ("last value", Side::Right),
+            ("tag", Align::Left),
+            ("kind", Align::Left),
+            ("values", Align::Right),
+            ("first step", Align::Right),
+            ("last step", Align::Right),
+            ("last value", Align::Right),
         ];
         let rows: Vec<_> = run
             .series

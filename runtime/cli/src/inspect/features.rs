@@ -1,4 +1,4 @@
-//! Features of Examples and SequenceExamples: what is known of each, and their values for people and for programs.
+//! Features of `tf.train.Example` and `SequenceExample` records: statistics per feature, and values as text and as JSON.
 
 use std::collections::BTreeMap;
 
@@ -7,29 +7,29 @@ use trainspec_formats::examples::{self, Feature};
 use trainspec_formats::proto::feature::Kind;
 use trainspec_formats::proto::{FeatureLists, Features};
 
-use crate::columns::Side;
+use crate::columns::Align;
 use crate::tensors::{json_bytes, json_short};
 
-/// How many values of a feature are shown.
-const VALUES: usize = 8;
+/// The most values of a feature that are shown.
+const MAX_VALUES: usize = 8;
 
-/// How many features of a record are shown.
-const FEATURES: usize = 20;
+/// The most features of a record that are shown.
+const MAX_FEATURES: usize = 20;
 
-/// What a record holds.
+/// The content of a record.
 #[derive(Debug)]
 pub(super) enum Content {
     /// Features.
     Example(Features),
-    /// Features of the whole, and lists with features for every step.
+    /// Context features, and feature lists.
     Sequence(Features, FeatureLists),
-    /// How it begins.
+    /// The first bytes of another message.
     Other(Vec<u8>),
 }
 
-/// What is known of a feature.
+/// Statistics of a feature over the scanned records.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct FeatureStatistics {
     kind: Option<&'static str>,
     /// The fewest and the most steps, if it is a list.
     steps: Option<(usize, usize)>,
@@ -40,25 +40,25 @@ pub(super) struct Seen {
     records: u64,
 }
 
-/// What is known of all features, by name.
+/// Statistics of all features, by name.
 #[derive(Debug, Default)]
 pub(super) struct Table {
-    pub(super) features: BTreeMap<String, Seen>,
-    pub(super) lists: BTreeMap<String, Seen>,
+    pub(super) features: BTreeMap<String, FeatureStatistics>,
+    pub(super) lists: BTreeMap<String, FeatureStatistics>,
 }
 
 impl Content {
-    /// What a record holds. Both messages begin alike; one with lists is a sequence.
+    /// Decodes a record. An `Example` is a prefix of a `SequenceExample`; one with feature lists is the latter.
     pub(super) fn of(record: &[u8]) -> Content {
         let decoded = examples::decode_sequence(record).ok();
-        let parts =
+        let fields =
             decoded.map(|message| (message.context.unwrap_or_default(), message.feature_lists));
-        match parts {
+        match fields {
             Some((context, Some(lists))) if !lists.feature_list.is_empty() => {
                 Content::Sequence(context, lists)
             }
             Some((features, _)) if !features.feature.is_empty() => Content::Example(features),
-            _ => Content::Other(beginning_of(record).to_vec()),
+            _ => Content::Other(prefix_of(record).to_vec()),
         }
     }
 
@@ -67,7 +67,9 @@ impl Content {
         let (features, lists) = match self {
             Content::Example(features) => (features, None),
             Content::Sequence(features, lists) => (features, Some(lists)),
-            Content::Other(start) => return vec![format!("  begins with {}", beginning(start))],
+            Content::Other(start) => {
+                return vec![format!("  begins with {}", format_prefix(start))];
+            }
         };
         let mut named: Vec<(&String, &Feature)> = features.feature.iter().collect();
         named.sort_by_key(|(name, _)| *name);
@@ -79,14 +81,14 @@ impl Content {
         named.sort_by_key(|(name, _)| *name);
         lines.extend(named.into_iter().map(|(name, list)| {
             let all = list.feature.len();
-            let steps = list.feature.iter().take(VALUES).map(values);
-            let more = if all > VALUES { ", ..." } else { "" };
+            let steps = list.feature.iter().take(MAX_VALUES).map(values);
+            let more = if all > MAX_VALUES { ", ..." } else { "" };
             let steps = steps.collect::<Vec<_>>().join(", ");
             format!("  {name}: {all} steps: {steps}{more}")
         }));
-        let more = lines.len().saturating_sub(FEATURES);
+        let more = lines.len().saturating_sub(MAX_FEATURES);
         if more > 0 {
-            lines.truncate(FEATURES);
+            lines.truncate(MAX_FEATURES);
             lines.push(format!("  … {more} more"));
         }
         lines
@@ -137,18 +139,18 @@ impl Table {
 }
 
 /// The columns of a table of features, or of lists of them.
-pub(super) fn head(name: &'static str) -> [(&'static str, Side); 6] {
+pub(super) fn head(name: &'static str) -> [(&'static str, Align); 6] {
     [
-        (name, Side::Left),
-        ("kind", Side::Left),
-        ("steps", Side::Right),
-        ("values", Side::Right),
-        ("length", Side::Right),
-        ("records", Side::Right),
+        (name, Align::Left),
+        ("kind", Align::Left),
+        ("steps", Align::Right),
+        ("values", Align::Right),
+        ("length", Align::Right),
+        ("records", Align::Right),
     ]
 }
 
-impl Seen {
+impl FeatureStatistics {
     fn add(&mut self, feature: &Feature) {
         let (kind, values) = match &feature.kind {
             Some(Kind::BytesList(list)) => ("bytes", list.value.len()),
@@ -168,7 +170,7 @@ impl Seen {
         widen(&mut self.values, values);
     }
 
-    pub(super) fn cells(&self, name: &str, looked_at: u64) -> Vec<String> {
+    pub(super) fn cells(&self, name: &str, scanned: u64) -> Vec<String> {
         let range = |range: Option<(usize, usize)>| match range {
             Some((least, most)) if least == most => least.to_string(),
             Some((least, most)) => format!("{least} to {most}"),
@@ -180,7 +182,7 @@ impl Seen {
             range(self.steps),
             range(self.values),
             range(self.lengths),
-            format!("{} of {looked_at}", self.records),
+            format!("{} of {scanned}", self.records),
         ]
     }
 
@@ -202,22 +204,22 @@ fn widen(range: &mut Option<(usize, usize)>, n: usize) {
 
 /// The first values of a feature.
 fn values(feature: &Feature) -> String {
-    let some = |all: usize, shown: Vec<String>| match all > VALUES {
+    let list_of = |all: usize, shown: Vec<String>| match all > MAX_VALUES {
         true => format!("[{}, ...] of {all}", shown.join(", ")),
         false => format!("[{}]", shown.join(", ")),
     };
     match &feature.kind {
         Some(Kind::BytesList(list)) => {
-            let shown = list.value.iter().take(VALUES).map(|s| string(s));
-            some(list.value.len(), shown.collect())
+            let shown = list.value.iter().take(MAX_VALUES).map(|s| string(s));
+            list_of(list.value.len(), shown.collect())
         }
         Some(Kind::FloatList(list)) => {
-            let shown = list.value.iter().take(VALUES).map(ToString::to_string);
-            some(list.value.len(), shown.collect())
+            let shown = list.value.iter().take(MAX_VALUES).map(ToString::to_string);
+            list_of(list.value.len(), shown.collect())
         }
         Some(Kind::Int64List(list)) => {
-            let shown = list.value.iter().take(VALUES).map(ToString::to_string);
-            some(list.value.len(), shown.collect())
+            let shown = list.value.iter().take(MAX_VALUES).map(ToString::to_string);
+            list_of(list.value.len(), shown.collect())
         }
         None => "nothing".to_owned(),
     }
@@ -233,12 +235,12 @@ fn json_values(feature: &Feature) -> Json {
     }
 }
 
-/// Of how many letters a string is shown.
-const SHOWN: usize = 40;
+/// The most characters of a string that are shown.
+const MAX_CHARS: usize = 40;
 
-/// The first bytes of a record, which end where a letter does if they are text.
-fn beginning_of(record: &[u8]) -> &[u8] {
-    let start = &record[..record.len().min(SHOWN)];
+/// The first bytes of a record, cut at a character boundary if they are UTF-8.
+fn prefix_of(record: &[u8]) -> &[u8] {
+    let start = &record[..record.len().min(MAX_CHARS)];
     match std::str::from_utf8(start) {
         Err(e) if e.error_len().is_none() && start.len() < record.len() => {
             &start[..e.valid_up_to()]
@@ -247,32 +249,36 @@ fn beginning_of(record: &[u8]) -> &[u8] {
     }
 }
 
-/// Bytes as text if they are, else as they are.
-fn beginning(start: &[u8]) -> String {
+/// Bytes as a quoted string if they are UTF-8, else in hexadecimal.
+fn format_prefix(start: &[u8]) -> String {
     match std::str::from_utf8(start) {
         Ok(text) => format!("{text:?}"),
         Err(_) => {
-            let hex = start.iter().take(SHOWN / 2).map(|b| format!("{b:02x}"));
+            let hex = start.iter().take(MAX_CHARS / 2).map(|b| format!("{b:02x}"));
             format!("the bytes {}", hex.collect::<Vec<_>>().join(" "))
         }
     }
 }
 
-/// A string as text if it is one, else its first bytes.
+/// A quoted string if it is UTF-8 without control characters, else its first bytes.
 fn string(bytes: &[u8]) -> String {
     match std::str::from_utf8(bytes) {
         Ok(text) if !text.chars().any(char::is_control) => {
-            let short: String = text.chars().take(SHOWN).collect();
+            let short: String = text.chars().take(MAX_CHARS).collect();
             let more = if short.len() < text.len() { "..." } else { "" };
             format!("{short:?}{more}")
         }
         _ => {
             let shown: String = bytes
                 .iter()
-                .take(SHOWN / 4)
+                .take(MAX_CHARS / 4)
                 .map(|b| format!("\\x{b:02x}"))
                 .collect();
-            let more = if bytes.len() > SHOWN / 4 { "..." } else { "" };
+            let more = if bytes.len() > MAX_CHARS / 4 {
+                "..."
+            } else {
+                ""
+            };
             format!("b\"{shown}\"{more} ({} bytes)", bytes.len())
         }
     }

@@ -1,4 +1,4 @@
-//! The last value of a tag in a few words, and for programs.
+//! The last value of a tag, as short text and as JSON.
 
 use serde_json::{Map, Value as Json, json};
 use trainspec_formats::checkpoint::{Elements, Tensor};
@@ -11,10 +11,10 @@ use trainspec_formats::{FileKind, bounded};
 use crate::columns;
 use crate::tensors::{Number, json_of, typed};
 
-/// Of how many letters a text is shown.
-const LETTERS: usize = 40;
+/// The most characters of a string that are shown.
+const MAX_CHARS: usize = 40;
 
-/// The last value, as text and as JSON; nothing if it says nothing, or is no longer there.
+/// The last value, as text and as JSON; `None` if it is empty or no longer stored.
 pub(super) fn value(run: &Run, series: &Series) -> Option<(String, Json)> {
     if series.kind == Kind::HParams {
         return hparams(series);
@@ -40,7 +40,7 @@ fn tensor(kind: &Kind, tensor: &Tensor) -> Option<(String, Json)> {
     match (kind, tensor.elements()) {
         (Kind::Text, Elements::Strings(strings)) => {
             let text = String::from_utf8_lossy(strings.first()?).into_owned();
-            let short: String = text.chars().take(LETTERS).collect();
+            let short: String = text.chars().take(MAX_CHARS).collect();
             let more = if short.len() < text.len() { "..." } else { "" };
             Some((format!("{short:?}{more}"), json!(text)))
         }
@@ -102,7 +102,7 @@ fn hparams(series: &Series) -> Option<(String, Json)> {
     };
     let simple = |value: &Value| match &value.kind {
         Some(value::Kind::NumberValue(x)) => json_of(Number::Real(*x)),
-        Some(value::Kind::StringValue(text)) => json!(text),
+        Some(value::Kind::StringValue(string)) => json!(string),
         Some(value::Kind::BoolValue(flag)) => json!(flag),
         _ => Json::Null,
     };
@@ -114,7 +114,7 @@ fn hparams(series: &Series) -> Option<(String, Json)> {
         .collect();
     let words = all.iter().map(|(name, value)| format!("{name}={value}"));
     let text = words.collect::<Vec<_>>().join(" ");
-    let short: String = text.chars().take(LETTERS).collect();
+    let short: String = text.chars().take(MAX_CHARS).collect();
     let more = if short.len() < text.len() { "..." } else { "" };
     Some((format!("{short}{more}"), all.into()))
 }

@@ -1,4 +1,4 @@
-//! A list of checkpoints, and whether each is there.
+//! A list of checkpoints (`CheckpointState`), and whether each exists.
 
 use std::path::Path;
 
@@ -7,8 +7,8 @@ use trainspec_formats::FormatError;
 use trainspec_formats::checkpoint::{CheckpointState, Whereabouts, whereabouts};
 
 use crate::Format;
-use crate::artifacts::LIST;
-use crate::columns::{self, Side};
+use crate::artifacts::CHECKPOINT_LIST;
+use crate::columns::{self, Align};
 use crate::output::{print, say};
 
 pub(crate) fn show(path: &Path, format: Format) -> Result<(), FormatError> {
@@ -22,11 +22,11 @@ pub(crate) fn show(path: &Path, format: Format) -> Result<(), FormatError> {
     let newest = &state.model_checkpoint_path;
     match format {
         Format::Text => {
-            say(format_args!("{}: {LIST}", path.display()));
+            say(format_args!("{}: {CHECKPOINT_LIST}", path.display()));
             let rows: Vec<_> = all
                 .into_iter()
-                .map(|(prefix, place)| {
-                    let files = match place {
+                .map(|(prefix, status)| {
+                    let files = match status {
                         Whereabouts::There => "there",
                         Whereabouts::Missing => "missing",
                         Whereabouts::Outside => "outside",
@@ -36,19 +36,19 @@ pub(crate) fn show(path: &Path, format: Format) -> Result<(), FormatError> {
                 })
                 .collect();
             let head = [
-                ("prefix", Side::Left),
-                ("files", Side::Left),
-                ("", Side::Left),
+                ("prefix", Align::Left),
+                ("files", Align::Left),
+                ("", Align::Left),
             ];
             columns::lines(&head, &rows).into_iter().for_each(say);
         }
         Format::Json => {
-            let of = |wanted: Whereabouts| -> Vec<&str> {
-                let those = all.iter().filter(|(_, place)| *place == wanted);
+            let of = |status: Whereabouts| -> Vec<&str> {
+                let those = all.iter().filter(|(_, found)| *found == status);
                 those.map(|(prefix, _)| prefix.as_str()).collect()
             };
             print(json!({
-                "kind": LIST,
+                "kind": CHECKPOINT_LIST,
                 "path": path.display().to_string(),
                 "newest": newest,
                 "all": state.all_model_checkpoint_paths,

@@ -1,4 +1,4 @@
-//! A file of records: how many there are, what features they have, and the first of them.
+//! A TFRecord file: its number of records, statistics of their features, and the first records.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -7,17 +7,17 @@ use serde_json::json;
 use trainspec_formats::FormatError;
 use trainspec_formats::records::{Compression, Ending, ReaderOptions, RecordReader};
 
-use super::features::{Content, Seen, Table, head};
+use super::features::{Content, FeatureStatistics, Table, head};
 use crate::Format;
 use crate::columns;
 use crate::output::{count, print, say};
 use crate::progress::Progress;
 
-/// Of how many records the features are looked at.
-const LOOKED_AT: u64 = 1000;
+/// The most records whose features are decoded for statistics.
+const MAX_SCANNED_RECORDS: u64 = 1000;
 
 pub(crate) fn show(path: &Path, first: usize, format: Format) -> Result<(), FormatError> {
-    // A file that ends too early is damaged, however little is missing.
+    // A truncated file is damaged, however little is missing.
     let options = ReaderOptions {
         ending: Ending::Strict,
         ..ReaderOptions::default()
@@ -35,7 +35,7 @@ pub(crate) fn show(path: &Path, first: usize, format: Format) -> Result<(), Form
             Err(e) => break Some(e),
         };
         bytes += record.len() as u64;
-        if number >= LOOKED_AT.max(first as u64) {
+        if number >= MAX_SCANNED_RECORDS.max(first as u64) {
             continue;
         }
         let content = Content::of(record);
@@ -62,17 +62,18 @@ pub(crate) fn show(path: &Path, first: usize, format: Format) -> Result<(), Form
                 count(reader.records() as usize, "record"),
                 columns::bytes(bytes)
             ));
-            let looked_at = reader.records().min(LOOKED_AT.max(first as u64));
-            rows("feature", &table.features, looked_at);
-            rows("feature list", &table.lists, looked_at);
+            let scanned = reader.records().min(MAX_SCANNED_RECORDS.max(first as u64));
+            rows("feature", &table.features, scanned);
+            rows("feature list", &table.lists, scanned);
             for (number, (length, content)) in shown.iter().enumerate() {
                 say(format_args!("record {number}, {length} bytes"));
                 content.lines().into_iter().for_each(say);
             }
         }
         Format::Json => {
-            let seen = |all: &BTreeMap<String, Seen>| -> serde_json::Value {
-                all.iter().map(|(name, seen)| seen.json(name)).collect()
+            let statistics = |all: &BTreeMap<String, FeatureStatistics>| -> serde_json::Value {
+                let each = |(name, one): (&String, &FeatureStatistics)| one.json(name);
+                all.iter().map(each).collect()
             };
             let first = shown.iter().map(|(length, content)| {
                 let mut record = content.json();
@@ -86,8 +87,8 @@ pub(crate) fn show(path: &Path, first: usize, format: Format) -> Result<(), Form
                 "records": reader.records(),
                 "bytes": bytes,
                 "damage": damage.as_ref().map(|e| json!({ "offset": e.offset, "cause": e.cause })),
-                "features": seen(&table.features),
-                "feature_lists": seen(&table.lists),
+                "features": statistics(&table.features),
+                "feature_lists": statistics(&table.lists),
                 "first": first.collect::<Vec<_>>(),
             }));
         }
@@ -95,14 +96,14 @@ pub(crate) fn show(path: &Path, first: usize, format: Format) -> Result<(), Form
     damage.map_or(Ok(()), Err)
 }
 
-/// A table of features, without the columns that say nothing of any.
-fn rows(name: &'static str, all: &BTreeMap<String, Seen>, looked_at: u64) {
+/// A table of features, without empty columns.
+fn rows(name: &'static str, all: &BTreeMap<String, FeatureStatistics>, scanned: u64) {
     if all.is_empty() {
         return;
     }
     let cells: Vec<Vec<String>> = all
         .iter()
-        .map(|(name, seen)| seen.cells(name, looked_at))
+        .map(|(name, one)| one.cells(name, scanned))
         .collect();
     let head = head(name);
     let is_used = |i: &usize| head[*i].0 != "steps" || cells.iter().any(|row| !row[*i].is_empty());

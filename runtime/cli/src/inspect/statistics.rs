@@ -1,20 +1,20 @@
-//! The smallest, the mean and the largest of a tensor's elements.
+//! Statistics of a tensor's elements: minimum, mean, maximum, and the number of NaN and infinite ones.
 
 use trainspec_formats::FormatError;
 use trainspec_formats::checkpoint::{DType, Element, Tensor};
 
 use crate::tensors::{Number, number};
 
-/// What the elements of a tensor are, taken together. Those that are no number are counted and left out.
+/// Statistics of the elements of a tensor. NaN elements are counted and left out of the range.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Statistics {
-    /// Nothing for complex numbers, which have no order.
+    /// `None` for complex numbers, which have no order.
     pub(crate) range: Option<Range>,
     pub(crate) nan: u64,
     pub(crate) infinite: u64,
 }
 
-/// Where the elements of a tensor lie.
+/// Minimum, mean and maximum of the elements of a tensor.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Range {
     pub(crate) min: Number,
@@ -23,7 +23,7 @@ pub(crate) struct Range {
 }
 
 impl Statistics {
-    /// Those of a tensor; nothing for strings and for no elements.
+    /// The statistics of a tensor; `None` for strings and empty tensors.
     pub(crate) fn of(tensor: &Tensor) -> Result<Option<Statistics>, FormatError> {
         let dtype = tensor.dtype();
         let found = match dtype {
@@ -36,7 +36,7 @@ impl Statistics {
             DType::UInt64 => return exact::<u64>(tensor, |x| x as f64),
             DType::Complex64 | DType::Complex128 => return Ok(Statistics::complex(tensor)),
             DType::String | DType::Variant | DType::Resource => None,
-            // Types of few bytes, by what each byte or pair of bytes means.
+            // Narrow types, decoded by their bytes; those of one byte with a lookup table.
             _ => match dtype.size() {
                 Some(1) => {
                     let known: Vec<f64> = (0..=255).map(|b| real(number(dtype, &[b]))).collect();
@@ -52,22 +52,22 @@ impl Statistics {
                 }
             },
         };
-        Ok(found.map(|found| match is_whole(tensor) {
-            true => found.whole(),
+        Ok(found.map(|found| match is_integer(tensor) {
+            true => found.with_integer_bounds(),
             false => found,
         }))
     }
 
-    /// The same, with bounds that are whole.
-    fn whole(mut self) -> Statistics {
+    /// These statistics with bounds as integers.
+    fn with_integer_bounds(mut self) -> Statistics {
         if let Some(range) = &mut self.range {
-            range.min = Number::Whole(real(range.min) as i128);
-            range.max = Number::Whole(real(range.max) as i128);
+            range.min = Number::Integer(real(range.min) as i128);
+            range.max = Number::Integer(real(range.max) as i128);
         }
         self
     }
 
-    /// Of complex numbers it is counted how many have a part that is no number, or an infinite one.
+    /// The statistics of complex numbers: how many have a NaN or an infinite component.
     fn complex(tensor: &Tensor) -> Option<Statistics> {
         let (mut count, mut nan, mut infinite) = (0, 0, 0);
         let size = tensor.dtype().size().unwrap_or(1);
@@ -88,12 +88,12 @@ impl Statistics {
     }
 
     fn all<T: Copy>(values: &[T], to: impl Fn(T) -> f64) -> Option<Statistics> {
-        /// Numbers that a machine looks at together.
+        /// Independent accumulators, so that the loop vectorizes.
         const LANES: usize = 8;
         let (mut min, mut max) = ([f64::INFINITY; LANES], [f64::NEG_INFINITY; LANES]);
         let mut sum = [0.0; LANES];
         let (mut nan, mut finite) = ([0_u64; LANES], [0_u64; LANES]);
-        // Without a branch; a comparison with what is no number is false.
+        // Branch-free; a comparison with NaN is false.
         let mut take = |lane: usize, x: f64| {
             let is_finite = x.abs() < f64::INFINITY;
             min[lane] = if x < min[lane] { x } else { min[lane] };
@@ -102,13 +102,13 @@ impl Statistics {
             nan[lane] += u64::from(x.is_nan());
             finite[lane] += u64::from(is_finite);
         };
-        let (whole, rest) = values.as_chunks::<LANES>();
-        for chunk in whole {
+        let (chunks, tail) = values.as_chunks::<LANES>();
+        for chunk in chunks {
             for (lane, x) in chunk.iter().enumerate() {
                 take(lane, to(*x));
             }
         }
-        for (lane, x) in rest.iter().enumerate() {
+        for (lane, x) in tail.iter().enumerate() {
             take(lane, to(*x));
         }
         let count = values.len() as u64;
@@ -137,7 +137,7 @@ fn values<T: Element>(
     }
 }
 
-/// Numbers that a `f64` cannot all hold keep their bounds as they are.
+/// The statistics of 64-bit integers, with exact bounds: an `f64` cannot represent them all.
 fn exact<T: Element + Ord + Copy + Into<i128>>(
     tensor: &Tensor,
     to: impl Fn(T) -> f64,
@@ -159,26 +159,26 @@ fn exact<T: Element + Ord + Copy + Into<i128>>(
         Some((min, max)),
     ) = (&mut found, bounds)
     {
-        range.min = Number::Whole((*min).into());
-        range.max = Number::Whole((*max).into());
+        range.min = Number::Integer((*min).into());
+        range.max = Number::Integer((*max).into());
     }
     Ok(found)
 }
 
-/// A number that is not complex, as near as a `f64` comes.
+/// A number that is not complex, rounded to `f64`.
 pub(crate) fn real(number: Number) -> f64 {
     match number {
-        Number::Whole(n) => n as f64,
+        Number::Integer(n) => n as f64,
         Number::Real(x) => x,
         Number::Complex(..) => f64::NAN,
     }
 }
 
-/// Whether elements are integers or truths.
-fn is_whole(tensor: &Tensor) -> bool {
+/// Whether elements are integers or bools.
+fn is_integer(tensor: &Tensor) -> bool {
     let size = tensor.dtype().size().unwrap_or(0);
     let first = tensor.bytes().get(..size).filter(|_| size > 0);
-    first.is_some_and(|first| matches!(number(tensor.dtype(), first), Number::Whole(_)))
+    first.is_some_and(|first| matches!(number(tensor.dtype(), first), Number::Integer(_)))
 }
 
 #[cfg(test)]
@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_number_is_counted_and_left_out() {
+    fn nan_is_counted_and_left_out() {
         let mut values: Vec<f32> = (0..100).map(|i| i as f32).collect();
         values.extend([f32::NAN, f32::INFINITY, f32::NAN, f32::NEG_INFINITY]);
         let s = Statistics::all(&values, f64::from).unwrap();
@@ -209,20 +209,20 @@ mod tests {
         let of = |tensor: &Tensor| Statistics::of(tensor).unwrap().unwrap();
         let tensor = Tensor::from_values(&[2], &[i64::MIN, i64::MAX]).unwrap();
         let range = of(&tensor).range.unwrap();
-        assert_eq!(range.min, Number::Whole(i64::MIN.into()));
-        assert_eq!(range.max, Number::Whole(i64::MAX.into()));
+        assert_eq!(range.min, Number::Integer(i64::MIN.into()));
+        assert_eq!(range.max, Number::Integer(i64::MAX.into()));
         let tensor = Tensor::from_values(&[1], &[u64::MAX]).unwrap();
         let range = of(&tensor).range.unwrap();
-        assert_eq!(range.max, Number::Whole(u64::MAX.into()));
+        assert_eq!(range.max, Number::Integer(u64::MAX.into()));
 
         let tensor = Tensor::new(DType::Int4, &[2], vec![0xf, 3]).unwrap();
         let range = of(&tensor).range.unwrap();
         assert_eq!(
             (range.min, range.max),
-            (Number::Whole(-1), Number::Whole(3))
+            (Number::Integer(-1), Number::Integer(3))
         );
         let tensor = Tensor::new(DType::QInt16, &[1], vec![0xff, 0xff]).unwrap();
-        assert_eq!(of(&tensor).range.unwrap().min, Number::Whole(-1));
+        assert_eq!(of(&tensor).range.unwrap().min, Number::Integer(-1));
 
         let tensor =
             Tensor::from_values(&[2], &[[1.0_f32, f32::NAN], [f32::INFINITY, 0.0]]).unwrap();

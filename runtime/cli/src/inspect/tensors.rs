@@ -1,4 +1,4 @@
-//! A checkpoint, or another file of named tensors.
+//! A checkpoint, safetensors or npz file: its tensors with types, shapes and statistics.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,15 +11,15 @@ use trainspec_formats::{Code, FormatError};
 use super::statistics::{Statistics, real};
 use crate::Format;
 use crate::artifacts::kind_of;
-use crate::columns::{self, Side};
+use crate::columns::{self, Align};
 use crate::output::{count, print, say};
 use crate::progress::Progress;
 use crate::tensors::{Number, elements, json_of, size};
 
-/// What is known of a tensor.
+/// A tensor in the table.
 struct Row {
     name: String,
-    /// What the variable is called in a graph, if it is one of an object.
+    /// The full name of the variable, in an object-based checkpoint.
     variable: String,
     dtype: &'static str,
     shape: Vec<usize>,
@@ -123,7 +123,7 @@ pub(crate) fn show(path: &Path, values: bool, format: Format) -> Result<(), Form
     damage.map_or(Ok(()), Err)
 }
 
-/// What variables of objects are called in a graph, by the tensors that hold them.
+/// The full names of the variables of an object graph, by their checkpoint keys.
 fn variables(reader: &CheckpointReader) -> BTreeMap<String, String> {
     let graph = reader.object_graph().ok().flatten().unwrap_or_default();
     let values = graph.nodes.into_iter().flat_map(|node| node.values);
@@ -157,17 +157,17 @@ fn text(path: &Path, about: &str, rows: &[Row], values: bool) {
         columns::bytes(bytes)
     ));
     let mut head = vec![
-        ("name", Side::Left),
-        ("dtype", Side::Left),
-        ("shape", Side::Left),
-        ("bytes", Side::Right),
+        ("name", Align::Left),
+        ("dtype", Align::Left),
+        ("shape", Align::Left),
+        ("bytes", Align::Right),
     ];
     let has_variables = rows.iter().any(|row| !row.variable.is_empty());
     if has_variables {
-        head.insert(1, ("variable", Side::Left));
+        head.insert(1, ("variable", Align::Left));
     }
     if values {
-        head.extend(["min", "mean", "max", "nan"].map(|name| (name, Side::Right)));
+        head.extend(["min", "mean", "max", "nan"].map(|name| (name, Align::Right)));
     }
     let cells = rows.iter().map(|row| {
         let bytes = row

@@ -1,43 +1,43 @@
-//! The lines of a CSV file, split into fields.
+//! CSV tokenizer: the lines of a file, split into fields (RFC 4180 quoting).
 
 use std::io;
 use std::ops::Range;
 
 use csv_core::ReadRecordResult;
 
-use crate::outside::Bytes;
+use crate::env::RandomAccessFile;
 
-/// The longest line that is accepted, in bytes of its fields; a quote that is never closed would take in the whole file.
-const MAX_LINE: usize = 64 << 20;
+/// The longest line that is accepted, in bytes of its fields; a quote that is never closed would extend it to the end of the file.
+const MAX_LINE_BYTES: usize = 64 << 20;
 
-/// The byte order mark of UTF-8.
-const MARK: &[u8] = "\u{feff}".as_bytes();
+/// The byte order mark (BOM) of UTF-8.
+const BOM: &[u8] = "\u{feff}".as_bytes();
 
 /// Reads line after line.
 pub(super) struct Lines {
-    bytes: Box<dyn Bytes>,
+    file: Box<dyn RandomAccessFile>,
     parser: csv_core::Reader,
-    /// A piece of the file, the part of it that was not looked at yet, and where in the file the piece ends.
-    piece: Vec<u8>,
+    /// A read buffer, its part that is not parsed yet, and the file offset of its end.
+    buffer: Vec<u8>,
     rest: Range<usize>,
-    position: u64,
-    /// The fields of the line that was read, and where each ends.
+    offset: u64,
+    /// The fields of the current line, concatenated, and the end of each.
     fields: Vec<u8>,
     ends: Vec<usize>,
-    /// How many there are.
+    /// The number of fields.
     count: usize,
     /// The number of the line, counted from 1.
     pub(super) line: u64,
 }
 
 impl Lines {
-    pub(super) fn new(bytes: Box<dyn Bytes>, delimiter: u8) -> Lines {
+    pub(super) fn new(file: Box<dyn RandomAccessFile>, delimiter: u8) -> Lines {
         Lines {
-            bytes,
+            file,
             parser: csv_core::ReaderBuilder::new().delimiter(delimiter).build(),
-            piece: vec![0; 64 << 10],
+            buffer: vec![0; 64 << 10],
             rest: 0..0,
-            position: 0,
+            offset: 0,
             fields: vec![0; 1024],
             ends: vec![0; 64],
             count: 0,
@@ -45,7 +45,7 @@ impl Lines {
         }
     }
 
-    /// How many fields the line has.
+    /// The number of fields of the line.
     pub(super) fn count(&self) -> usize {
         self.count
     }
@@ -59,19 +59,19 @@ impl Lines {
     /// Reads the next line that is not empty; false at the end.
     pub(super) fn read(&mut self) -> io::Result<bool> {
         let (mut written, mut ended) = (0, 0);
-        // The last byte that was looked at.
+        // The last byte that was parsed.
         let mut last = None;
         loop {
             if self.rest.is_empty() {
                 self.fill()?;
             }
-            let input = &self.piece[self.rest.clone()];
+            let input = &self.buffer[self.rest.clone()];
             let (result, read, wrote, ends) = self.parser.read_record(
                 input,
                 &mut self.fields[written..],
                 &mut self.ends[ended..],
             );
-            // Nothing left to look at is the end of the file, which ends a line too.
+            // Empty input is the end of the file, which ends a line too.
             last = match read {
                 0 => last.filter(|_| !input.is_empty()),
                 n => Some(input[n - 1]),
@@ -81,9 +81,9 @@ impl Lines {
             ended += ends;
             match result {
                 ReadRecordResult::InputEmpty => {}
-                ReadRecordResult::OutputFull if written >= MAX_LINE => {
+                ReadRecordResult::OutputFull if written >= MAX_LINE_BYTES => {
                     let message = format!(
-                        "the line that begins before line {} has more than {MAX_LINE} bytes; a closing quote may be missing",
+                        "the line that begins before line {} has more than {MAX_LINE_BYTES} bytes; a closing quote may be missing",
                         self.parser.line()
                     );
                     return Err(io::Error::new(io::ErrorKind::InvalidData, message));
@@ -103,34 +103,34 @@ impl Lines {
         Ok(true)
     }
 
-    /// Reads the next piece; none at the end.
+    /// Refills the buffer; leaves it empty at the end of the file.
     fn fill(&mut self) -> io::Result<()> {
-        let mut n = self.some(0)?;
+        let mut n = self.read_into(0)?;
         let mut start = 0;
-        if self.position == n as u64 {
+        if self.offset == n as u64 {
             // The beginning of the file, where a byte order mark may stand: no part of the first field.
-            while n <= MARK.len() {
-                match self.some(n)? {
+            while n <= BOM.len() {
+                match self.read_into(n)? {
                     0 => break,
                     more => n += more,
                 }
             }
-            if self.piece[..n].starts_with(MARK) {
-                start = MARK.len();
+            if self.buffer[..n].starts_with(BOM) {
+                start = BOM.len();
             }
         }
         self.rest = start..n;
         Ok(())
     }
 
-    /// Reads into the piece, behind what it holds; how much.
-    fn some(&mut self, behind: usize) -> io::Result<usize> {
+    /// Reads into the buffer from `start` on; gives the number of bytes.
+    fn read_into(&mut self, start: usize) -> io::Result<usize> {
         loop {
-            match self.bytes.read_at(self.position, &mut self.piece[behind..]) {
+            match self.file.read_at(self.offset, &mut self.buffer[start..]) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
                 Ok(n) => {
-                    self.position += n as u64;
+                    self.offset += n as u64;
                     return Ok(n);
                 }
             }
@@ -142,16 +142,16 @@ impl Lines {
 mod tests {
     use super::*;
 
-    /// Gives a file in pieces of so many bytes.
-    struct Pieces(Vec<u8>, usize);
+    /// A file whose reads give at most that many bytes.
+    struct ShortReads(Vec<u8>, usize);
 
-    impl Bytes for Pieces {
+    impl RandomAccessFile for ShortReads {
         fn length(&self) -> io::Result<u64> {
             Ok(self.0.len() as u64)
         }
 
-        fn read_at(&self, position: u64, buffer: &mut [u8]) -> io::Result<usize> {
-            let rest = &self.0[position as usize..];
+        fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+            let rest = &self.0[offset as usize..];
             let n = rest.len().min(self.1).min(buffer.len());
             buffer[..n].copy_from_slice(&rest[..n]);
             Ok(n)
@@ -159,7 +159,7 @@ mod tests {
     }
 
     fn numbered(text: &str, piece: usize) -> Vec<(u64, String)> {
-        let mut lines = Lines::new(Box::new(Pieces(text.into(), piece)), b',');
+        let mut lines = Lines::new(Box::new(ShortReads(text.into(), piece)), b',');
         let mut found = Vec::new();
         while lines.read().unwrap() {
             let fields: Vec<&str> = (0..lines.count())

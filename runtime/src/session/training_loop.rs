@@ -1,4 +1,4 @@
-//! The plain step loop: batches in, updates, and what is told of them.
+//! The training loop: steps over batches, with gradient accumulation, evaluations, hooks and events.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -7,28 +7,27 @@ use trainspec_compiler::diag::{Code, Diagnostic};
 use trainspec_compiler::ir::Tensor;
 use trainspec_compiler::typed::{self, Constant, DataSet, Eval, Interval, Model, Spec, Train};
 
-use crate::data::{Element, Opening, Pipeline};
-use crate::outside::Outside;
+use crate::data::{DataContext, Element, Pipeline};
+use crate::env::Env;
+use crate::hooks::Hooks;
 use crate::program::Fetched;
-use crate::session::due::{Due, Moment};
-use crate::session::watch::Watch;
 use crate::session::{
-    DataSize, End, Event, Mean, Observer, Options, Session, parameters, the_train,
+    DataSize, End, Event, Mean, Observer, Options, Progress, Session, Timer, parameters, the_train,
 };
 use crate::{Cause, DataError, SessionError, State};
 
-/// Trains a spec from its first step to its end; gives what it has learned.
+/// Trains a spec from its first step to its end; gives the final state.
 pub fn train(
     spec: &Spec,
     options: &Options,
-    outside: &dyn Outside,
+    env: &dyn Env,
     observer: &mut dyn Observer,
 ) -> Result<State, SessionError> {
     let train = the_train(spec)?;
     let seed = options.seed.unwrap_or(train.seed);
-    let cx = Opening {
+    let cx = DataContext {
         spec,
-        outside,
+        env,
         folder: &options.folder,
         seed,
         disabled: &options.disabled_passes,
@@ -38,13 +37,16 @@ pub fn train(
         let message = "the spec has no `model`";
         return Err(Diagnostic::without_span(Code::MissingItem, message).into());
     };
-    let watch = Watch::new(spec, &model.train);
-    let limits = Limits::new(train, options, &watch);
+    let hooks = Hooks::new(spec, &model.train);
+    let limits = Limits::new(train, options, &hooks);
     if limits.epochs.is_some() {
-        data = data.forever();
+        data = data.repeated();
     }
     if data.endless && limits.steps.is_none() && limits.epochs.is_none() {
-        let message = format!("the training never ends: `{}` repeats for ever", data.name);
+        let message = format!(
+            "the training never ends: `{}` repeats indefinitely",
+            data.name
+        );
         return Err(Diagnostic::without_span(Code::MissingSetting, message)
             .help("say `steps` or `epochs` in `train`")
             .into());
@@ -55,25 +57,25 @@ pub fn train(
     }
     let results = evaluations.iter().flat_map(|e| e.metrics.iter());
     let results: BTreeSet<String> = results.map(|m| m.result.clone()).collect();
-    let session = Session::new(spec, options, watch.results(), results)?;
+    let session = Session::new(spec, options, hooks.fetches(), results)?;
     observer.event(&started(spec, seed, &data, &evaluations));
-    for hook in &watch.ignored {
+    for hook in &hooks.ignored {
         let message = format!("`{hook}` in `hooks` is not run yet");
         observer.event(&Event::Note(message));
     }
     let mut run = Run {
         session,
-        watch,
+        hooks,
         limits,
         evaluations,
-        outside,
+        env,
         observer,
     };
     run.all(&mut data)?;
     Ok(run.session.state().clone())
 }
 
-fn training_data<'a>(cx: Opening<'a>, train: &'a Train) -> Result<Pipeline<'a>, SessionError> {
+fn training_data<'a>(cx: DataContext<'a>, train: &'a Train) -> Result<Pipeline<'a>, SessionError> {
     match &train.data {
         Some(name) => Pipeline::open(cx, the_data(cx.spec, name)?),
         None => Err(Diagnostic::without_span(
@@ -114,28 +116,28 @@ fn started(spec: &Spec, seed: i64, data: &Pipeline<'_>, evaluations: &[Evaluatio
     }
 }
 
-/// Where a training ends, if not with its data.
+/// The bounds of a training, besides the end of its data.
 struct Limits {
     steps: Option<u64>,
     epochs: Option<u64>,
 }
 
 impl Limits {
-    fn new(train: &Train, options: &Options, watch: &Watch<'_>) -> Limits {
+    fn new(train: &Train, options: &Options, hooks: &Hooks<'_>) -> Limits {
         let (steps, epochs) = match (options.steps, train.until) {
             (Some(n), _) => (Some(n), None),
             (None, Some(Interval::Steps(n))) => (Some(n.max(0) as u64), None),
             (None, Some(Interval::Epochs(n))) => (None, Some(n.max(0) as u64)),
             (None, Some(Interval::Seconds(_)) | None) => (None, None),
         };
-        let steps = match (steps, watch.last_step) {
+        let steps = match (steps, hooks.last_step) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         };
         Limits { steps, epochs }
     }
 
-    /// Why the training is over before the next batch, if it is.
+    /// Why the training ends before the next batch, if it does.
     fn end(&self, step: u64, next: Option<&Element>) -> Option<End> {
         match next {
             _ if self.steps.is_some_and(|n| step >= n) => Some(End::Steps),
@@ -148,10 +150,10 @@ impl Limits {
 
 struct Run<'a, 'o> {
     session: Session<'a>,
-    watch: Watch<'a>,
+    hooks: Hooks<'a>,
     limits: Limits,
     evaluations: Vec<Evaluation<'a>>,
-    outside: &'o dyn Outside,
+    env: &'o dyn Env,
     observer: &'o mut dyn Observer,
 }
 
@@ -165,13 +167,13 @@ impl Run<'_, '_> {
             self.observer.event(&Event::Warning(warning));
         }
         self.specialised();
-        let start = self.outside.now();
+        let start = self.env.now();
         let mut step = self.session.state().step();
         let mut losses = Vec::new();
-        let mut parts = Parts::default();
+        let mut accumulated = MicroBatchMean::default();
         let mut end = self.limits.end(step, next.as_ref());
         if end.is_some() {
-            self.evaluate(&self.moment(step, 0, start), true)?;
+            self.evaluate(&self.progress(step, 0, start), true)?;
         }
         while end.is_none()
             && let Some(batch) = next.take()
@@ -179,13 +181,13 @@ impl Run<'_, '_> {
             let in_step = |error: SessionError| error.in_step(step + 1);
             let fetched = self.session.step(&batch).map_err(in_step)?;
             self.specialised();
-            parts.add(fetched);
+            accumulated.add(fetched);
             if self.session.state().step() == step {
-                // More batches belong to this update, or it was left out because gradients were not finite.
-                if parts.count >= self.session.batches() {
-                    let fetched = parts.take();
-                    let stop = self.watch.not_a_number(&batch, &fetched).map_err(in_step)?;
-                    parts.left_out(&self.session).map_err(in_step)?;
+                // Gradient accumulation goes on, or the update was skipped because gradients were not finite.
+                if accumulated.count >= self.session.micro_batches() {
+                    let fetched = accumulated.take();
+                    let stop = self.hooks.find_nan(&batch, &fetched).map_err(in_step)?;
+                    accumulated.skip_update(&self.session).map_err(in_step)?;
                     end = stop.map(End::NotANumber);
                 }
                 next = data.next()?;
@@ -196,12 +198,12 @@ impl Run<'_, '_> {
             }
             step += 1;
             let in_step = |error: SessionError| error.in_step(step);
-            let fetched = parts.take();
-            parts.skipped = 0;
+            let fetched = accumulated.take();
+            accumulated.skipped = 0;
             losses = losses_of(self.session.spec(), &fetched);
-            let stop = self.watch.not_a_number(&batch, &fetched).map_err(in_step)?;
-            // The next batch tells whether this one was the last of its pass, and of all. If it is bad, this step is over
-            // all the same.
+            let stop = self.hooks.find_nan(&batch, &fetched).map_err(in_step)?;
+            // One batch of lookahead says whether this one was the last of its pass, or of all. An error in reading it belongs to
+            // the next step.
             let goes_on = stop.is_none() && self.limits.steps.is_none_or(|n| step < n);
             let upcoming = if goes_on { data.next() } else { Ok(None) };
             end = match (stop, &upcoming) {
@@ -213,9 +215,9 @@ impl Run<'_, '_> {
                 Ok(Some(next)) => next.pass,
                 Ok(None) | Err(_) => batch.pass + u64::from(end == Some(End::Data)),
             };
-            let now = self.moment(step, passes, start);
-            let shown = self.watch.shown(&now, end.is_some(), &batch, &fetched);
-            if let Some(values) = shown {
+            let now = self.progress(step, passes, start);
+            let logged = self.hooks.logged(&now, end.is_some(), &batch, &fetched);
+            if let Some(values) = logged {
                 self.observer.event(&Event::Step {
                     step,
                     values,
@@ -229,34 +231,34 @@ impl Run<'_, '_> {
             step,
             why: end.unwrap_or(End::Data),
             losses,
-            seconds: self.moment(step, 0, start).time.as_secs_f64(),
+            seconds: self.progress(step, 0, start).time.as_secs_f64(),
         };
         self.observer.event(&ended);
         Ok(())
     }
 
-    /// Tells of programs that were made.
+    /// Reports new specialisations.
     fn specialised(&mut self) {
-        for made in self.session.specialised() {
-            self.observer.event(&Event::Specialised(made));
+        for new in self.session.specialised() {
+            self.observer.event(&Event::Specialised(new));
         }
     }
 
-    fn moment(&self, step: u64, passes: u64, start: Duration) -> Moment {
-        Moment {
+    fn progress(&self, step: u64, passes: u64, start: Duration) -> Progress {
+        Progress {
             step,
             passes,
-            time: self.outside.now().saturating_sub(start),
+            time: self.env.now().saturating_sub(start),
         }
     }
 
-    /// Runs the evaluations that are due.
-    fn evaluate(&mut self, now: &Moment, last: bool) -> Result<(), SessionError> {
+    /// Runs the evaluations whose timers trigger, or all of them after the last step.
+    fn evaluate(&mut self, now: &Progress, last: bool) -> Result<(), SessionError> {
         for evaluation in &mut self.evaluations {
-            if evaluation.is_due(now) || last {
+            if evaluation.triggers(now) || last {
                 let event = evaluation.run(&mut self.session, now.step)?;
-                for made in self.session.specialised() {
-                    self.observer.event(&Event::Specialised(made));
+                for new in self.session.specialised() {
+                    self.observer.event(&Event::Specialised(new));
                 }
                 self.observer.event(&event);
             }
@@ -265,20 +267,20 @@ impl Run<'_, '_> {
     }
 }
 
-/// What the batches of one update gave.
+/// The results of one update: their means over its micro-batches (gradient accumulation).
 #[derive(Default)]
-struct Parts {
+struct MicroBatchMean {
     count: u64,
     sum: Fetched,
-    /// How many updates in a row were left out.
+    /// Updates in a row that were skipped because gradients were not finite.
     skipped: u64,
 }
 
-/// So many updates in a row are not left out by accident: a scale of 2^127 is down to 1 by then.
-const SKIPPED: u64 = 256;
+/// Skipped updates in a row after which a run fails: a loss scale of 2^127, halved each time, is down to 1 by then.
+const MAX_SKIPPED_UPDATES: u64 = 256;
 
-impl Parts {
-    /// Adds what a batch gave: single numbers are averaged, of all else the last is kept.
+impl MicroBatchMean {
+    /// Adds the results of a micro-batch: float scalars are averaged, of all else the last value stays.
     fn add(&mut self, fetched: Fetched) {
         self.count += 1;
         for (name, value) in fetched.0 {
@@ -292,7 +294,7 @@ impl Parts {
         }
     }
 
-    /// The means, after which it begins anew.
+    /// The means; resets the sums.
     fn take(&mut self) -> Fetched {
         let count = std::mem::take(&mut self.count);
         let mut fetched = std::mem::take(&mut self.sum);
@@ -306,15 +308,15 @@ impl Parts {
         fetched
     }
 
-    /// An update was left out; too many in a row are an error.
-    fn left_out(&mut self, session: &Session<'_>) -> Result<(), SessionError> {
+    /// Counts a skipped update; [`MAX_SKIPPED_UPDATES`] in a row are an error.
+    fn skip_update(&mut self, session: &Session<'_>) -> Result<(), SessionError> {
         self.skipped += 1;
-        if self.skipped < SKIPPED {
+        if self.skipped < MAX_SKIPPED_UPDATES {
             return Ok(());
         }
         let groups = session.spec().train.iter().flat_map(|t| &t.groups);
         Err(Cause::Overflow {
-            times: SKIPPED,
+            times: MAX_SKIPPED_UPDATES,
             span: groups.map(|g| g.span).next().unwrap_or_default(),
         }
         .into())
@@ -351,23 +353,23 @@ struct Evaluation<'a> {
     eval: &'a Eval,
     data: Pipeline<'a>,
     metrics: Vec<Metric<'a>>,
-    due: Option<Due>,
+    timer: Option<Timer>,
     start_after: Option<Interval>,
     batches: Option<u64>,
 }
 
-/// Something that is averaged.
+/// A metric or loss, averaged over the batches of an evaluation.
 struct Metric<'a> {
     name: &'a str,
     /// Its name among the results.
     result: String,
     ty: &'a trainspec_compiler::ir::TensorType,
-    /// Whether it is a loss: one number for a batch, which weighs as much as the batch has records.
+    /// Whether it is a loss: one number for a batch, weighted by the records of the batch.
     loss: bool,
 }
 
 impl<'a> Evaluation<'a> {
-    fn new(cx: Opening<'a>, eval: &'a Eval, model: &'a Model) -> Result<Self, SessionError> {
+    fn new(cx: DataContext<'a>, eval: &'a Eval, model: &'a Model) -> Result<Self, SessionError> {
         let name = eval.data.as_deref().unwrap_or_default();
         let data = Pipeline::open(cx, the_data(cx.spec, name)?)?;
         let setting = |word: &str| eval.settings.iter().find(|s| s.word == word);
@@ -380,7 +382,7 @@ impl<'a> Evaluation<'a> {
             _ => None,
         };
         if data.endless && batches.is_none() {
-            let message = format!("the evaluation on `{name}` never ends: it repeats for ever");
+            let message = format!("the evaluation on `{name}` never ends: it repeats indefinitely");
             return Err(Diagnostic::without_span(Code::MissingSetting, message)
                 .help("say how many batches are enough: `steps 20;` in `eval`")
                 .into());
@@ -389,15 +391,16 @@ impl<'a> Evaluation<'a> {
             eval,
             data,
             metrics: metrics(eval, &model.eval),
-            due: interval("every").map(Due::every),
+            timer: interval("every").map(Timer::every),
             start_after: interval("start_after"),
             batches,
         })
     }
 
-    fn is_due(&mut self, now: &Moment) -> bool {
-        let due = self.due.as_mut().is_some_and(|due| due.is_due(now));
-        due && self.start_after.is_none_or(|after| now.reaches(after))
+    fn triggers(&mut self, now: &Progress) -> bool {
+        let timer = self.timer.as_mut();
+        let triggered = timer.is_some_and(|timer| timer.triggers(now));
+        triggered && self.start_after.is_none_or(|after| now.reaches(after))
     }
 
     fn run(&mut self, session: &mut Session<'_>, step: u64) -> Result<Event, SessionError> {
@@ -414,7 +417,7 @@ impl<'a> Evaluation<'a> {
                     continue;
                 };
                 mean.add(match metric.loss {
-                    true => own.weighing(batch.rows.unwrap_or(1) as f64),
+                    true => own.with_weight(batch.rows.unwrap_or(1) as f64),
                     false => own,
                 });
             }
@@ -436,7 +439,7 @@ impl<'a> Evaluation<'a> {
     }
 }
 
-/// What an evaluation measures: what it names, else all metrics, else the losses.
+/// The metrics of an evaluation: those it names, else all metrics, else the losses.
 fn metrics<'a>(eval: &'a Eval, mode: &'a typed::Mode) -> Vec<Metric<'a>> {
     let all = || {
         let metrics = mode.metrics.iter().map(|(n, v)| ("metric", n, *v));

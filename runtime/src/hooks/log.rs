@@ -1,0 +1,99 @@
+//! `log`: values at an interval (`tf.train.LoggingTensorHook`).
+
+use trainspec_compiler::ir::{DType, Tensor};
+use trainspec_compiler::typed::{Constant, Interval, Mode, Setting, Spec};
+
+use crate::data::Element;
+use crate::program::Fetched;
+use crate::session::{Mean, Progress, Reading, Timer, result_name};
+
+/// The interval of a `log` hook that gives none.
+const DEFAULT_INTERVAL: Interval = Interval::Steps(100);
+
+/// A `log` hook.
+#[derive(Debug)]
+pub(super) struct LogHook {
+    /// The names of the logged values.
+    pub(super) names: Vec<String>,
+    timer: Timer,
+    at_end: bool,
+}
+
+impl LogHook {
+    pub(super) fn new(setting: &Setting) -> LogHook {
+        let names = list(setting, "names").iter().filter_map(|name| match name {
+            Constant::Name(name) => Some(name.clone()),
+            _ => None,
+        });
+        let every = match setting.get("every") {
+            Some(Constant::Interval(every)) => *every,
+            _ => DEFAULT_INTERVAL,
+        };
+        LogHook {
+            names: names.collect(),
+            timer: Timer::every(every),
+            at_end: setting.get("at_end") == Some(&Constant::Bool(true)),
+        }
+    }
+
+    /// The hook of a spec that has none: all losses and metrics, at the default interval and at the end.
+    pub(super) fn default_of(mode: &Mode) -> LogHook {
+        let shown = mode.losses.iter().chain(&mode.metrics);
+        LogHook {
+            names: shown.map(|(name, _)| name.clone()).collect(),
+            timer: Timer::every(DEFAULT_INTERVAL),
+            at_end: true,
+        }
+    }
+
+    /// Whether the hook logs after this step.
+    pub(super) fn triggers(&mut self, progress: &Progress, last: bool) -> bool {
+        // The timer is asked after every step, so that it measures from the last time it triggered.
+        let triggered = self.timer.triggers(progress);
+        triggered || (last && self.at_end)
+    }
+}
+
+/// Whether a `log` hook names variables by a string, which is not run yet.
+pub(super) fn names_variables(setting: &Setting) -> bool {
+    let mut names = list(setting, "names").iter();
+    names.any(|name| matches!(name, Constant::Str(_)))
+}
+
+/// The value of something that a step computes, by its bare name.
+pub(super) fn read(
+    spec: &Spec,
+    progress: &Progress,
+    batch: &Element,
+    fetched: &Fetched,
+    name: &str,
+) -> Option<Reading> {
+    if let Some(result) = result_name(spec, name) {
+        if let Some(metric) = result.strip_prefix("metric/") {
+            let mode = &spec.model.as_ref()?.train;
+            let (_, value) = mode.metrics.iter().find(|(n, _)| n == metric)?;
+            let ty = &mode.program.values[value.0 as usize];
+            return Mean::of(fetched, &result, ty).map(Reading::Mean);
+        }
+        return fetched.get(&result).map(reading_of);
+    }
+    match batch.values.get(name) {
+        Some(value) => Some(reading_of(value)),
+        None => (name == "step").then_some(Reading::Number(progress.step as f64)),
+    }
+}
+
+fn reading_of(tensor: &Tensor) -> Reading {
+    match tensor.shape().is_empty() && tensor.dtype() != DType::String {
+        true => Reading::Number(tensor.to_f64s()[0]),
+        false => Reading::Tensor(tensor.clone()),
+    }
+}
+
+fn list<'s>(setting: &'s Setting, name: &str) -> &'s [Constant] {
+    match setting.get(name) {
+        Some(Constant::List(list)) => list,
+        Some(one) => std::slice::from_ref(one),
+        None => &[],
+    }
+}

@@ -1,0 +1,132 @@
+//! Session hooks of the training loop: one file per hook, and [`Hooks`], which holds those of a spec.
+//!
+//! In: the hooks of a spec, and after each step its progress, batch and fetched results. Out: values to show, a reason to stop, or an
+//! error. Leaves alone: hooks that are not run yet, which are listed in [`Hooks::ignored`].
+
+mod log;
+mod nan;
+mod stop_at;
+
+use std::collections::BTreeSet;
+
+use trainspec_compiler::typed::{Mode, Setting, Spec};
+
+use crate::SessionError;
+use crate::data::Element;
+use crate::program::Fetched;
+use crate::session::{Progress, Reading, result_name};
+use log::LogHook;
+use nan::NanHook;
+
+/// The hooks of a run.
+#[derive(Debug)]
+pub(crate) struct Hooks<'a> {
+    spec: &'a Spec,
+    logs: Vec<LogHook>,
+    nans: Vec<NanHook>,
+    /// The last step that the `stop_at` hooks allow.
+    pub(crate) last_step: Option<u64>,
+    /// Hooks that are not run, each once.
+    pub(crate) ignored: Vec<String>,
+}
+
+impl<'a> Hooks<'a> {
+    /// The hooks of a spec. Without a `log` hook all losses and metrics are logged; every loss has a `nan` hook.
+    pub(crate) fn new(spec: &'a Spec, mode: &Mode) -> Hooks<'a> {
+        let mut hooks = Hooks {
+            spec,
+            logs: Vec::new(),
+            nans: Vec::new(),
+            last_step: None,
+            ignored: Vec::new(),
+        };
+        for hook in &spec.hooks {
+            hooks.add(&hook.setting);
+        }
+        if !spec.hooks.iter().any(|h| h.setting.word == "log") {
+            hooks.logs.push(LogHook::default_of(mode));
+        }
+        for (loss, _) in &mode.losses {
+            if !hooks.nans.iter().any(|nan| nan.name == *loss) {
+                hooks.nans.push(NanHook {
+                    name: loss.clone(),
+                    fail: true,
+                });
+            }
+        }
+        hooks
+    }
+
+    fn add(&mut self, setting: &Setting) {
+        match setting.word.as_str() {
+            "log" => {
+                if log::names_variables(setting) {
+                    self.ignore("log of variables");
+                }
+                self.logs.push(LogHook::new(setting));
+            }
+            "nan" => self.nans.extend(NanHook::new(setting)),
+            "stop_at" => {
+                let bounds = self.last_step.into_iter().chain(stop_at::bounds(setting));
+                self.last_step = bounds.min();
+            }
+            other => self.ignore(other),
+        }
+    }
+
+    fn ignore(&mut self, hook: &str) {
+        if !self.ignored.iter().any(|known| known == hook) {
+            self.ignored.push(hook.to_owned());
+        }
+    }
+
+    /// The fetch set: the results of a step that the hooks read, as the lowering calls them.
+    pub(crate) fn fetches(&self) -> BTreeSet<String> {
+        let logged = self.logs.iter().flat_map(|log| &log.names);
+        let checked = self.nans.iter().map(|nan| &nan.name);
+        logged
+            .chain(checked)
+            .filter_map(|name| result_name(self.spec, name))
+            .collect()
+    }
+
+    /// The values that are shown after a step; `None` where no `log` hook triggers.
+    pub(crate) fn logged(
+        &mut self,
+        progress: &Progress,
+        last: bool,
+        batch: &Element,
+        fetched: &Fetched,
+    ) -> Option<Vec<(String, Reading)>> {
+        let mut names: Vec<&str> = Vec::new();
+        let mut any = false;
+        for log in &mut self.logs {
+            if log.triggers(progress, last) {
+                any = true;
+                let new = log.names.iter().map(String::as_str);
+                let new: Vec<&str> = new.filter(|name| !names.contains(name)).collect();
+                names.extend(new);
+            }
+        }
+        let spec = self.spec;
+        let reading = |name: &str| {
+            let value = log::read(spec, progress, batch, fetched, name)?;
+            Some((name.to_owned(), value))
+        };
+        any.then(|| names.into_iter().filter_map(reading).collect())
+    }
+
+    /// The first value with a NaN among those that `nan` hooks check; an error where the hook fails the run.
+    pub(crate) fn find_nan(
+        &self,
+        batch: &Element,
+        fetched: &Fetched,
+    ) -> Result<Option<String>, SessionError> {
+        for hook in &self.nans {
+            if hook.finds(self.spec, batch, fetched)? {
+                return Ok(Some(hook.name.clone()));
+            }
+        }
+        Ok(None)
+    }
+}
