@@ -32,7 +32,9 @@ fn main() {
     let prefix = folder.join("model.ckpt");
 
     let before = memory();
-    let left = best("save", || save(&prefix, &names, &tensors, Durability::Left));
+    let left = best("save", || {
+        save(&prefix, &names, &tensors, Durability::Unsynced)
+    });
     println!("  {} MB more memory at the most", memory() - before);
     let synced = best("save and fsync", || {
         save(&prefix, &names, &tensors, Durability::Synced);
@@ -68,14 +70,16 @@ fn main() {
         for (name, tensor) in views(&names, &tensors) {
             writer.add(name, tensor).expect("a tensor");
         }
-        writer.write(&path, Durability::Left).expect("a checkpoint");
+        writer
+            .write(&path, Durability::Unsynced)
+            .expect("a checkpoint");
     });
     best("restore, first version", || read_all(&path));
     let path = folder.join("a.safetensors");
     best("save, safetensors", || {
         let views: Vec<_> = views(&names, &tensors).collect();
         let none = Default::default();
-        safetensors::write(&path, &views, &none, Durability::Left).expect("a file");
+        safetensors::write(&path, &views, &none, Durability::Unsynced).expect("a file");
     });
     best("restore, safetensors", || read_all(&path));
     std::fs::remove_dir_all(folder).expect("the folder of the files");

@@ -126,7 +126,7 @@ fn write(path: &Path, compression: Compression, records: &[Vec<u8>]) -> Result<u
     for record in records {
         writer.write(record)?;
     }
-    writer.close(Durability::Left)?;
+    writer.close(Durability::Unsynced)?;
     Ok(records.len())
 }
 

@@ -9,8 +9,8 @@ use trainspec_formats::checkpoint::bundle::{Options, merge};
 use trainspec_formats::checkpoint::numpy::{self, Compression};
 use trainspec_formats::checkpoint::v1::shard_path;
 use trainspec_formats::checkpoint::{
-    BundleWriter, DType, Listed, ObjectWriter, PathStyle, Slice, TableCheckpointWriter, Tensor,
-    safetensors, update_checkpoint_state,
+    BundleWriter, CheckpointList, DType, ObjectWriter, PathStyle, Slice, TableCheckpointWriter,
+    Tensor, safetensors, update_checkpoint_state,
 };
 use trainspec_formats::files::Durability;
 
@@ -68,7 +68,7 @@ fn every_type(folder: &Path) -> Result<(), Box<dyn Error>> {
     // More than one piece of reading, so that every path is taken.
     writer.add("t/large", &filled(DType::Int32, &[1200, 1000])?)?;
     writer.finish()?;
-    let listed = Listed {
+    let listed = CheckpointList {
         newest: "model.ckpt-7",
         all: &["model.ckpt-3 \"quoted\" é", "model.ckpt-7"],
         timestamps: &[1.5, 1_700_000_000.123_456],

@@ -9,9 +9,11 @@ use std::path::Path;
 use prost::Message;
 use serde_json::json;
 use trainspec_formats::FileKind;
-use trainspec_formats::bounded::{LARGEST, decode};
+use trainspec_formats::bounded::{DEFAULT_MEMORY_LIMIT, decode};
 use trainspec_formats::events::summary::hparams::{self, HParam};
-use trainspec_formats::events::summary::{self, About, ImageOptions, Images, Pixels, Sounds};
+use trainspec_formats::events::summary::{
+    self, AudioClips, DisplayMetadata, ImageOptions, Images, Pixels,
+};
 use trainspec_formats::events::{Clock, SummaryWriter, WriterOptions, summary_iterator};
 use trainspec_formats::proto::attr_value::Value as Attr;
 use trainspec_formats::proto::event::What;
@@ -85,8 +87,8 @@ impl Values {
         }
     }
 
-    fn sounds(&self) -> Sounds<'_> {
-        Sounds {
+    fn sounds(&self) -> AudioClips<'_> {
+        AudioClips {
             shape: &SOUNDS,
             samples: &self.samples,
             sample_rate: 8000.0,
@@ -118,7 +120,7 @@ fn plain(folder: &Path, values: &Values) -> Result<(), Box<dyn Error>> {
         summary::histogram("values", values.floats.iter().copied())?,
         summary::image("pic", values.images(), ImageOptions::default())?,
         summary::audio("sound", values.sounds(), 3)?,
-        summary::text("note", &[2], &["one", "zwölf"], About::default())?,
+        summary::text("note", &[2], &["one", "zwölf"], DisplayMetadata::default())?,
     ])?;
     writer.add_summary(all, 7)?;
     let node = NodeExecStats {
@@ -168,17 +170,22 @@ fn graph() -> GraphDef {
 /// As `tf.summary` of TensorFlow 2 does.
 fn tensors(folder: &Path, values: &Values) -> Result<(), Box<dyn Error>> {
     let writer = open(folder)?;
-    let about = About {
+    let about = DisplayMetadata {
         description: "the *loss*",
         display_name: "",
     };
-    let plain = About::default();
+    let plain = DisplayMetadata::default();
     for step in 0..5 {
         let value = 1.0 / (step + 1) as f32;
         writer.add_summary(summary::scalar_tensor("train/loss", value, about), step)?;
     }
     let all = summary::merge([
-        summary::histogram_tensor("values", &values.floats, summary::BUCKETS, plain)?,
+        summary::histogram_tensor(
+            "values",
+            &values.floats,
+            summary::DEFAULT_BUCKET_COUNT,
+            plain,
+        )?,
         summary::image_tensor("pic", values.images(), 3, plain)?,
         summary::audio_tensor("sound", values.sounds(), 3, plain)?,
         summary::text("note", &[2], &["one", "zwölf"], plain)?,
@@ -226,11 +233,14 @@ fn table(folder: &Path) -> Result<(), Box<dyn Error>> {
         let writer = open(&folder.join(name))?;
         let values = [
             ("lr", HParam::Number(lr)),
-            ("optimizer", HParam::Text("adam".to_owned())),
-            ("warm", HParam::Flag(true)),
+            ("optimizer", HParam::String("adam".to_owned())),
+            ("warm", HParam::Bool(true)),
         ];
         writer.add_summary(hparams::session_start(values, None, 1.7e9), 0)?;
-        writer.add_summary(summary::scalar_tensor("accuracy", 0.9, About::default()), 1)?;
+        writer.add_summary(
+            summary::scalar_tensor("accuracy", 0.9, DisplayMetadata::default()),
+            1,
+        )?;
         writer.add_summary(hparams::session_end(Status::Success, 1.7e9 + 60.0), 0)?;
         writer.close()?;
     }
@@ -267,14 +277,14 @@ fn copies(folder: &Path) -> Result<(), Box<dyn Error>> {
         );
         if path.extension().is_some_and(|end| end == "meta") {
             let bytes = std::fs::read(path)?;
-            let graph: MetaGraphDef = decode(FileKind::Events, &bytes, LARGEST)?;
+            let graph: MetaGraphDef = decode(FileKind::Events, &bytes, DEFAULT_MEMORY_LIMIT)?;
             std::fs::write(from, &bytes)?;
             std::fs::write(to, graph.encode_to_vec())?;
             continue;
         }
         for event in summary_iterator(path)? {
             if let Some(What::MetaGraphDef(bytes)) = event?.what {
-                let graph: MetaGraphDef = decode(FileKind::Events, &bytes, LARGEST)?;
+                let graph: MetaGraphDef = decode(FileKind::Events, &bytes, DEFAULT_MEMORY_LIMIT)?;
                 std::fs::write(&from, &bytes)?;
                 std::fs::write(&to, graph.encode_to_vec())?;
             }

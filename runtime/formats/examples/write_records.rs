@@ -44,7 +44,7 @@ fn write(
     for i in 0..RECORDS {
         writer.write(&record(i))?;
     }
-    writer.commit(Durability::Left)?;
+    writer.commit(Durability::Unsynced)?;
     Ok(())
 }
 

@@ -6,7 +6,7 @@
 use prost::{Message, Name};
 
 use crate::error::{Code, FileKind, FormatError, Result};
-use crate::wire::{Broken, Value, Wire};
+use crate::wire::{Value, WireError, WireReader};
 
 include!(concat!(env!("OUT_DIR"), "/shapes.rs"));
 
@@ -33,46 +33,46 @@ enum Part {
 }
 
 /// What decoded messages may take unless another bound is given: 2 GiB, which is also the longest message there can be.
-pub const LARGEST: u64 = 1 << 31;
+pub const DEFAULT_MEMORY_LIMIT: u64 = 1 << 31;
 
 /// What a string takes beside its bytes: pointer, length, capacity and what the allocator adds.
-const STRING: u64 = 40;
+const STRING_OVERHEAD_BYTES: u64 = 40;
 
 /// A list that grows has up to twice the places that it needs, and the old ones for a moment.
-const GROWTH: u64 = 3;
+const VEC_GROWTH_FACTOR: u64 = 3;
 
 /// Levels of messages that are looked at; the decoder refuses deeper ones.
-const DEPTH: u32 = 100;
+const MAX_DEPTH: u32 = 100;
 
 /// Decodes a message that takes at most some bytes of memory.
 ///
 /// ```
 /// use trainspec_formats::FileKind;
-/// use trainspec_formats::bounded::{LARGEST, decode};
+/// use trainspec_formats::bounded::{DEFAULT_MEMORY_LIMIT, decode};
 /// use trainspec_formats::proto::GraphDef;
 ///
-/// let graph: GraphDef = decode(FileKind::Events, b"\x0a\x03\x0a\x01x", LARGEST)?;
+/// let graph: GraphDef = decode(FileKind::Events, b"\x0a\x03\x0a\x01x", DEFAULT_MEMORY_LIMIT)?;
 /// assert_eq!(graph.node[0].name, "x");
-/// assert!(decode::<GraphDef>(FileKind::Events, b"\x0a\x05\x0a\x01x", LARGEST).is_err());
+/// assert!(decode::<GraphDef>(FileKind::Events, b"\x0a\x05\x0a\x01x", DEFAULT_MEMORY_LIMIT).is_err());
 /// assert!(decode::<GraphDef>(FileKind::Events, &b"\x0a\x00".repeat(1 << 20), 1 << 24).is_err());
 /// # Ok::<(), trainspec_formats::FormatError>(())
 /// ```
 pub fn decode<M: Message + Name + Default>(kind: FileKind, bytes: &[u8], limit: u64) -> Result<M> {
     let mut left = limit;
-    match take(shape::<M>(), bytes, DEPTH, &mut left) {
+    match charge(shape::<M>(), bytes, MAX_DEPTH, &mut left) {
         Ok(()) => {}
-        Err(Refused::TooLarge) => {
+        Err(BoundError::OverLimit) => {
             let cause = format!(
                 "a message of {} bytes has so many parts that it takes more than {limit} in memory",
                 bytes.len()
             );
             return Err(FormatError::new(Code::ResourceExhausted, kind, cause));
         }
-        Err(Refused::OtherType(number)) => {
+        Err(BoundError::OtherType(number)) => {
             let cause = format!("field {number} of a message has another type than it should");
             return Err(FormatError::data_loss(kind, cause));
         }
-        Err(Refused::Broken(broken)) => {
+        Err(BoundError::Malformed(broken)) => {
             let cause = format!("a message cannot be read: {}", broken.cause);
             return Err(FormatError::data_loss(kind, cause));
         }
@@ -83,27 +83,27 @@ pub fn decode<M: Message + Name + Default>(kind: FileKind, bytes: &[u8], limit: 
 
 fn shape<M: Name>() -> &'static Shape {
     let name = M::full_name();
-    let place = SHAPES.binary_search_by(|shape| shape.name.cmp(&name));
-    &SHAPES[place.expect("every message has its shape")]
+    let index = SHAPES.binary_search_by(|shape| shape.name.cmp(&name));
+    &SHAPES[index.expect("every message has its shape")]
 }
 
 /// Why a message is not decoded. What decodes entries of maps would take any type for the one that it wants, so fields are
 /// compared with their types here.
-enum Refused {
-    TooLarge,
+enum BoundError {
+    OverLimit,
     OtherType(u32),
-    Broken(Broken),
+    Malformed(WireError),
 }
 
 /// Takes what a message needs from what is left.
-fn take(
+fn charge(
     shape: &Shape,
     bytes: &[u8],
     depth: u32,
     left: &mut u64,
-) -> std::result::Result<(), Refused> {
-    let mut wire = Wire::new(bytes);
-    while let Some((number, value)) = wire.field().map_err(Refused::Broken)? {
+) -> std::result::Result<(), BoundError> {
+    let mut wire = WireReader::new(bytes);
+    while let Some((number, value)) = wire.field().map_err(BoundError::Malformed)? {
         let Some((_, part)) = shape.fields.iter().find(|field| field.0 == number) else {
             continue;
         };
@@ -112,24 +112,26 @@ fn take(
                 *left = less;
                 Ok(())
             }
-            None => Err(Refused::TooLarge),
+            None => Err(BoundError::OverLimit),
         };
         match (*part, value) {
-            (Part::Message(place), Value::Bytes(field)) => {
-                let inside = &SHAPES[usize::from(place)];
-                need(GROWTH * u64::from(inside.size))?;
+            (Part::Message(index), Value::Bytes(field)) => {
+                let inside = &SHAPES[usize::from(index)];
+                need(VEC_GROWTH_FACTOR * u64::from(inside.size))?;
                 if depth > 0 {
-                    take(inside, field, depth - 1, left)?;
+                    charge(inside, field, depth - 1, left)?;
                 }
             }
-            (Part::Bytes, Value::Bytes(field)) => need(GROWTH * STRING + field.len() as u64)?,
-            (Part::Message(_) | Part::Bytes, _) => return Err(Refused::OtherType(number)),
-            (Part::Fixed, Value::Bytes(field)) => need(GROWTH * field.len() as u64)?,
+            (Part::Bytes, Value::Bytes(field)) => {
+                need(VEC_GROWTH_FACTOR * STRING_OVERHEAD_BYTES + field.len() as u64)?
+            }
+            (Part::Message(_) | Part::Bytes, _) => return Err(BoundError::OtherType(number)),
+            (Part::Fixed, Value::Bytes(field)) => need(VEC_GROWTH_FACTOR * field.len() as u64)?,
             (Part::Varints, Value::Bytes(field)) => {
                 let count = field.iter().filter(|&&byte| byte < 0x80).count();
-                need(GROWTH * 8 * count as u64)?;
+                need(VEC_GROWTH_FACTOR * 8 * count as u64)?;
             }
-            (Part::Fixed | Part::Varints, _) => need(GROWTH * 8)?,
+            (Part::Fixed | Part::Varints, _) => need(VEC_GROWTH_FACTOR * 8)?,
         }
     }
     Ok(())
@@ -183,7 +185,10 @@ mod tests {
             ..Default::default()
         };
         let bytes = graph.encode_to_vec();
-        assert!(decode::<proto::GraphDef>(FileKind::Other, &bytes, LARGEST).unwrap() == graph);
+        assert!(
+            decode::<proto::GraphDef>(FileKind::Other, &bytes, DEFAULT_MEMORY_LIMIT).unwrap()
+                == graph
+        );
         // In an event it is a string.
         let event = proto::Event {
             what: Some(proto::event::What::GraphDef(bytes)),
@@ -200,7 +205,10 @@ mod tests {
             ..Default::default()
         };
         let bytes = tensor.encode_to_vec();
-        assert!(decode::<proto::TensorProto>(FileKind::Other, &bytes, LARGEST).unwrap() == tensor);
+        assert!(
+            decode::<proto::TensorProto>(FileKind::Other, &bytes, DEFAULT_MEMORY_LIMIT).unwrap()
+                == tensor
+        );
         assert!(decode::<proto::TensorProto>(FileKind::Other, &bytes, 1 << 25).is_err());
     }
 
@@ -213,7 +221,9 @@ mod tests {
             outer.extend(bytes);
             bytes = outer;
         }
-        assert!(decode::<proto::FullTypeDef>(FileKind::Other, &bytes, LARGEST).is_err());
+        assert!(
+            decode::<proto::FullTypeDef>(FileKind::Other, &bytes, DEFAULT_MEMORY_LIMIT).is_err()
+        );
         assert!(decode::<proto::FullTypeDef>(FileKind::Other, &bytes, 1 << 10).is_err());
     }
 
@@ -230,7 +240,7 @@ mod tests {
                 .code
         };
         assert_eq!(code(1 << 26), Code::ResourceExhausted);
-        assert_eq!(code(LARGEST), Code::DataLoss);
+        assert_eq!(code(DEFAULT_MEMORY_LIMIT), Code::DataLoss);
     }
 
     #[test]

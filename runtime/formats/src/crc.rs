@@ -8,7 +8,7 @@
 //! ```
 
 /// What is added after turning.
-const DELTA: u32 = 0xa282_ead8;
+const MASK_DELTA: u32 = 0xa282_ead8;
 
 /// The plain CRC-32C (Castagnoli) of some bytes.
 pub fn of(bytes: &[u8]) -> u32 {
@@ -27,12 +27,12 @@ pub fn combine(first: u32, second: u32, length: usize) -> u32 {
 
 /// The form that is stored.
 pub fn mask(crc: u32) -> u32 {
-    crc.rotate_right(15).wrapping_add(DELTA)
+    crc.rotate_right(15).wrapping_add(MASK_DELTA)
 }
 
 /// The plain checksum of a stored one.
 pub fn unmask(stored: u32) -> u32 {
-    stored.wrapping_sub(DELTA).rotate_left(15)
+    stored.wrapping_sub(MASK_DELTA).rotate_left(15)
 }
 
 /// The stored form of the checksum of some bytes.

@@ -108,7 +108,7 @@ pub enum Durability {
     #[default]
     Synced,
     /// They are left to the operating system: a crash of the process loses nothing, one of the machine may.
-    Left,
+    Unsynced,
 }
 
 impl Replacement {
@@ -162,7 +162,7 @@ impl Replacement {
         let fail = |e| FormatError::io(self.kind, "write it", e).in_file(&self.path);
         let done = match durability {
             Durability::Synced => file.sync_all(),
-            Durability::Left => Ok(()),
+            Durability::Unsynced => Ok(()),
         };
         drop(file);
         let renamed = done.and_then(|()| fs::rename(&self.temporary, &self.path));
@@ -266,7 +266,7 @@ mod tests {
         drop(file);
         assert_eq!(fs::read(&path).unwrap(), b"old");
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
-        replace(FileKind::Other, &path, b"new", Durability::Left).unwrap();
+        replace(FileKind::Other, &path, b"new", Durability::Unsynced).unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"new");
         fs::remove_dir_all(&folder).unwrap();
     }

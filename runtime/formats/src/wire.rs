@@ -5,7 +5,7 @@
 
 /// Bytes that are read from the front.
 #[derive(Debug, Clone, Copy)]
-pub struct Wire<'a> {
+pub struct WireReader<'a> {
     bytes: &'a [u8],
     at: usize,
 }
@@ -25,17 +25,17 @@ pub enum Value<'a> {
 
 /// What is wrong with the bytes, and where.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Broken {
+pub struct WireError {
     /// The byte where it begins.
     pub at: usize,
     /// What it is.
     pub cause: &'static str,
 }
 
-impl<'a> Wire<'a> {
+impl<'a> WireReader<'a> {
     /// Starts at the first byte.
-    pub fn new(bytes: &'a [u8]) -> Wire<'a> {
-        Wire { bytes, at: 0 }
+    pub fn new(bytes: &'a [u8]) -> WireReader<'a> {
+        WireReader { bytes, at: 0 }
     }
 
     /// Where reading goes on.
@@ -48,13 +48,13 @@ impl<'a> Wire<'a> {
         self.at == self.bytes.len()
     }
 
-    fn broken(&self, cause: &'static str) -> Broken {
-        Broken { at: self.at, cause }
+    fn broken(&self, cause: &'static str) -> WireError {
+        WireError { at: self.at, cause }
     }
 
     /// A number of variable length: seven bits to a byte, the lowest first.
     #[inline]
-    pub fn varint(&mut self) -> Result<u64, Broken> {
+    pub fn varint(&mut self) -> Result<u64, WireError> {
         // Most are short.
         if let Some(&first) = self.bytes.get(self.at)
             && first < 0x80
@@ -81,7 +81,7 @@ impl<'a> Wire<'a> {
 
     /// The next bytes.
     #[inline]
-    pub fn take(&mut self, count: usize) -> Result<&'a [u8], Broken> {
+    pub fn take(&mut self, count: usize) -> Result<&'a [u8], WireError> {
         match self.bytes.get(self.at..).and_then(|rest| rest.get(..count)) {
             Some(taken) => {
                 self.at += count;
@@ -93,19 +93,19 @@ impl<'a> Wire<'a> {
 
     /// The next bytes, after their number.
     #[inline]
-    pub fn sized(&mut self) -> Result<&'a [u8], Broken> {
+    pub fn length_delimited(&mut self) -> Result<&'a [u8], WireError> {
         let count = self.varint()?;
         // What does not fit is more than there is.
         self.take(usize::try_from(count).unwrap_or(usize::MAX))
     }
 
     /// The next field and its number; nothing at the end. Groups, which no message here has, are passed over.
-    pub fn field(&mut self) -> Result<Option<(u32, Value<'a>)>, Broken> {
+    pub fn field(&mut self) -> Result<Option<(u32, Value<'a>)>, WireError> {
         let mut depth = 0_u32;
         while !self.is_empty() {
             let start = self.at;
             let tag = self.varint()?;
-            let broken = |cause| Broken { at: start, cause };
+            let broken = |cause| WireError { at: start, cause };
             let number = u32::try_from(tag >> 3).map_err(|_| broken("a field has no number"))?;
             if number == 0 || number > (1 << 29) - 1 {
                 return Err(broken("a field has no number"));
@@ -113,7 +113,7 @@ impl<'a> Wire<'a> {
             let value = match tag & 7 {
                 0 => Value::Varint(self.varint()?),
                 1 => Value::Fixed64(u64::from_le_bytes(self.array()?)),
-                2 => Value::Bytes(self.sized()?),
+                2 => Value::Bytes(self.length_delimited()?),
                 3 => {
                     depth += 1;
                     continue;
@@ -138,7 +138,7 @@ impl<'a> Wire<'a> {
         }
     }
 
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], Broken> {
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], WireError> {
         let taken = self.take(N)?;
         Ok(std::array::from_fn(|i| taken[i]))
     }
@@ -171,7 +171,7 @@ mod tests {
             0x1a, 0x02, b'h', b'i', // 3: "hi"
             0x25, 1, 0, 0, 0, // 4: four bytes
         ];
-        let mut wire = Wire::new(&bytes);
+        let mut wire = WireReader::new(&bytes);
         assert_eq!(wire.field(), Ok(Some((1, Value::Varint(150)))));
         assert_eq!(wire.field(), Ok(Some((3, Value::Bytes(b"hi")))));
         assert_eq!(wire.field(), Ok(Some((4, Value::Fixed32(1)))));
@@ -180,16 +180,16 @@ mod tests {
 
     #[test]
     fn numbers_are_bounded() {
-        assert_eq!(Wire::new(&[0xff; 11]).varint().unwrap_err().at, 0);
+        assert_eq!(WireReader::new(&[0xff; 11]).varint().unwrap_err().at, 0);
         let mut largest = [0xff; 10];
         largest[9] = 1;
-        assert_eq!(Wire::new(&largest).varint(), Ok(u64::MAX));
+        assert_eq!(WireReader::new(&largest).varint(), Ok(u64::MAX));
         assert_eq!(
-            Wire::new(&[0x80]).varint().unwrap_err().cause,
+            WireReader::new(&[0x80]).varint().unwrap_err().cause,
             "a number is cut off"
         );
         assert!(
-            Wire::new(&[0x0a, 0xff, 0xff, 0xff, 0xff, 0x0f])
+            WireReader::new(&[0x0a, 0xff, 0xff, 0xff, 0xff, 0x0f])
                 .field()
                 .is_err()
         );

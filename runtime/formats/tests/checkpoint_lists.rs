@@ -8,7 +8,7 @@ use std::path::Path;
 use support::Folder;
 use trainspec_formats::Code;
 use trainspec_formats::checkpoint::{
-    BundleWriter, CheckpointReader, Listed, PathStyle, Tensor, Version, checkpoint_exists,
+    BundleWriter, CheckpointList, CheckpointReader, PathStyle, Tensor, Version, checkpoint_exists,
     get_checkpoint_state, latest_checkpoint, remove_checkpoint, update_checkpoint_state,
 };
 use trainspec_formats::files::Durability;
@@ -21,11 +21,11 @@ fn save(prefix: &Path) {
 
 fn list(folder: &Path, newest: &str, style: PathStyle) {
     fs::create_dir_all(folder).unwrap();
-    let listed = Listed {
+    let listed = CheckpointList {
         newest,
-        ..Listed::default()
+        ..CheckpointList::default()
     };
-    update_checkpoint_state(folder, &listed, None, style, Durability::Left).unwrap();
+    update_checkpoint_state(folder, &listed, None, style, Durability::Unsynced).unwrap();
 }
 
 #[test]
@@ -109,11 +109,11 @@ fn a_folder_whose_name_is_no_text_has_checkpoints_too() {
     assert!(CheckpointReader::open(&odd).is_ok());
     assert!(CheckpointReader::open(&odd.join("m-1.index")).is_ok());
     // An absolute path through it cannot be written down.
-    let listed = Listed {
+    let listed = CheckpointList {
         newest: "../m",
-        ..Listed::default()
+        ..CheckpointList::default()
     };
-    let (style, durability) = (PathStyle::AsGiven, Durability::Left);
+    let (style, durability) = (PathStyle::AsGiven, Durability::Unsynced);
     let error = update_checkpoint_state(&odd, &listed, None, style, durability).unwrap_err();
     assert_eq!(error.code, Code::InvalidArgument);
     remove_checkpoint(&prefix, Version::V2, "meta").unwrap();

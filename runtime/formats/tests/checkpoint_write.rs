@@ -15,8 +15,8 @@ use trainspec_formats::checkpoint::bundle::{Options, Replace, data_path, index_p
 use trainspec_formats::checkpoint::numpy::{self, Compression};
 use trainspec_formats::checkpoint::v1::shard_path;
 use trainspec_formats::checkpoint::{
-    Bundle, BundleWriter, CheckpointReader, Clock, DType, Listed, Npz, ObjectWriter, PathStyle,
-    Safetensors, Slice, TableCheckpoint, TableCheckpointWriter, Tensor, Version,
+    Bundle, BundleWriter, CheckpointList, CheckpointReader, Clock, DType, Npz, ObjectWriter,
+    PathStyle, Safetensors, Slice, TableCheckpoint, TableCheckpointWriter, Tensor, Version,
     checkpoints_iterator, get_checkpoint_state, latest_checkpoint, remove_checkpoint, safetensors,
     update_checkpoint_state,
 };
@@ -24,7 +24,7 @@ use trainspec_formats::files::Durability;
 
 fn left() -> Options {
     Options {
-        durability: Durability::Left,
+        durability: Durability::Unsynced,
         ..Options::default()
     }
 }
@@ -405,14 +405,14 @@ fn a_checkpoint_of_the_first_version_may_be_several_files() {
         .unwrap();
     first.add("step", &b).unwrap();
     first
-        .write(&shard_path(&prefix, 0, 2), Durability::Left)
+        .write(&shard_path(&prefix, 0, 2), Durability::Unsynced)
         .unwrap();
     let mut second = TableCheckpointWriter::new();
     second
         .add_slice("m", &[3, 3], &"2,1:-".parse().unwrap(), &c)
         .unwrap();
     second
-        .write(&shard_path(&prefix, 1, 2), Durability::Left)
+        .write(&shard_path(&prefix, 1, 2), Durability::Unsynced)
         .unwrap();
     let pattern = folder.file("model.ckpt-5-?????-of-00002");
     let reader = CheckpointReader::open(&pattern).unwrap();
@@ -440,7 +440,9 @@ fn the_first_version_refuses_what_it_cannot_hold() {
     }
     // 17 types of numbers, strings, no strings, and a scalar.
     assert_eq!(held.len(), 20);
-    writer.write(&folder.file("v1"), Durability::Left).unwrap();
+    writer
+        .write(&folder.file("v1"), Durability::Unsynced)
+        .unwrap();
     let reader = TableCheckpoint::open(&folder.file("v1")).unwrap();
     for (name, tensor) in held {
         assert_eq!(reader.tensor(name).unwrap(), *tensor, "{name}");
@@ -513,7 +515,7 @@ fn archives_of_others_are_read_and_written() {
             path,
             &[(name, tensor.view())],
             &Default::default(),
-            Durability::Left,
+            Durability::Unsynced,
         )
         .is_ok()
     });
@@ -524,7 +526,7 @@ fn archives_of_others_are_read_and_written() {
                 path,
                 &[(name, tensor.view())],
                 compression,
-                Durability::Left,
+                Durability::Unsynced,
             )
             .is_ok()
         });
@@ -537,12 +539,12 @@ fn archives_of_others_are_read_and_written() {
         .collect();
     let path = folder.file("b.safetensors");
     let metadata = [("format".to_owned(), "pt".to_owned())].into();
-    safetensors::write(&path, &views, &metadata, Durability::Left).unwrap();
+    safetensors::write(&path, &views, &metadata, Durability::Unsynced).unwrap();
     let file = Safetensors::open(&path).unwrap();
     assert_eq!(file.metadata(), &metadata);
     assert_eq!(file.entries().count(), views.len());
     let path = folder.file("b.npz");
-    numpy::write_npz(&path, &views, Compression::Deflated, Durability::Left).unwrap();
+    numpy::write_npz(&path, &views, Compression::Deflated, Durability::Unsynced).unwrap();
     assert_eq!(Npz::open(&path).unwrap().entries().count(), views.len());
     let slice: Slice = "1,1:-".parse().unwrap();
     let row = CheckpointReader::open(&path)
@@ -586,23 +588,37 @@ fn a_list_of_checkpoints_cannot_lead_out_of_its_folder() {
     )
     .unwrap();
     assert!(get_checkpoint_state(&run, None).is_err());
-    let listed = Listed {
+    let listed = CheckpointList {
         newest: &absolute,
-        ..Listed::default()
+        ..CheckpointList::default()
     };
-    update_checkpoint_state(&run, &listed, None, PathStyle::Relative, Durability::Left).unwrap();
+    update_checkpoint_state(
+        &run,
+        &listed,
+        None,
+        PathStyle::Relative,
+        Durability::Unsynced,
+    )
+    .unwrap();
     let text = fs::read_to_string(run.join("checkpoint")).unwrap();
     assert!(
         text.starts_with(&format!("model_checkpoint_path: \"{absolute}\"\n")),
         "{text}"
     );
     let clash = run.join("checkpoint");
-    let listed = Listed {
+    let listed = CheckpointList {
         newest: clash.to_str().unwrap(),
-        ..Listed::default()
+        ..CheckpointList::default()
     };
     assert!(
-        update_checkpoint_state(&run, &listed, None, PathStyle::AsGiven, Durability::Left).is_err()
+        update_checkpoint_state(
+            &run,
+            &listed,
+            None,
+            PathStyle::AsGiven,
+            Durability::Unsynced
+        )
+        .is_err()
     );
 }
 
@@ -632,11 +648,11 @@ fn checkpoints_come_as_they_appear() {
     let save = |step: u64| {
         let newest = format!("model.ckpt-{step}");
         fs::write(folder.file(&format!("{newest}.index")), b"").unwrap();
-        let listed = Listed {
+        let listed = CheckpointList {
             newest: &newest,
-            ..Listed::default()
+            ..CheckpointList::default()
         };
-        let (style, durability) = (PathStyle::AsGiven, Durability::Left);
+        let (style, durability) = (PathStyle::AsGiven, Durability::Unsynced);
         update_checkpoint_state(&folder.0, &listed, None, style, durability).unwrap();
     };
     let clock = Planned {

@@ -6,7 +6,7 @@ use std::fs;
 
 use prost::Message;
 use support::Folder;
-use trainspec_formats::events::summary::{self, About, hparams};
+use trainspec_formats::events::summary::{self, DisplayMetadata, hparams};
 use trainspec_formats::events::{
     Clock, Kind, Purge, ReaderOptions, Run, RunOptions, RunReader, SummaryWriter, WriterOptions,
 };
@@ -42,7 +42,7 @@ fn steps(run: &Run, tag: &str) -> Vec<i64> {
 fn a_run_knows_kinds_and_last_values() {
     let folder = Folder::new();
     let writer = writer(&folder, 5.0);
-    let about = About::default();
+    let about = DisplayMetadata::default();
     for step in 0..3 {
         let summary = summary::merge([
             summary::scalar("old", step as f32),
@@ -245,7 +245,7 @@ fn what_a_tag_is_may_be_said_late() {
     let folder = Folder::new();
     let writer = writer(&folder, 1.0);
     for step in 0..3 {
-        let mut summary = summary::scalar_tensor("loss", step as f32, About::default());
+        let mut summary = summary::scalar_tensor("loss", step as f32, DisplayMetadata::default());
         if step < 2 {
             summary.value[0].metadata = None;
         }
@@ -283,7 +283,7 @@ fn what_is_no_event_does_not_hide_the_events_behind_it() {
     records.write(&event.encode_to_vec()).unwrap();
     std::fs::write(&path, records.finish().unwrap()).unwrap();
     let reader = ReaderOptions {
-        largest_event: 10_000,
+        max_event_bytes: 10_000,
     };
     let options = RunOptions {
         reader,

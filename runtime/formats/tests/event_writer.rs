@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use support::Folder;
 use trainspec_formats::Code;
-use trainspec_formats::events::summary::About;
+use trainspec_formats::events::summary::DisplayMetadata;
 use trainspec_formats::events::{
     Clock, EventReader, ReaderOptions, SummaryWriter, SummaryWriterCache, WriterOptions, summary,
     summary_iterator,
@@ -90,7 +90,7 @@ fn a_file_starts_with_its_version_and_keeps_the_order() {
 fn metadata_are_written_with_the_first_value_of_a_tag_only() {
     let folder = Folder::new();
     let writer = SummaryWriter::open(&folder.0, fixed()).unwrap();
-    let about = summary::About {
+    let about = summary::DisplayMetadata {
         description: "d",
         ..Default::default()
     };
@@ -385,7 +385,7 @@ fn a_killed_process_leaves_a_file_that_reads() {
 
 /// An event that is written at once, since it is large.
 fn large(tag: &str) -> Summary {
-    summary::text(tag, &[], &["x".repeat(300_000)], About::default()).unwrap()
+    summary::text(tag, &[], &["x".repeat(300_000)], DisplayMetadata::default()).unwrap()
 }
 
 #[test]

@@ -119,7 +119,7 @@ fn a_type_that_is_not_known_hides_no_other_tensor() {
     let reader = CheckpointReader::open(&prefix).unwrap();
     assert_eq!(reader.names(), ["b"]);
     let left: Vec<&str> = reader
-        .left_alone()
+        .unsupported()
         .into_iter()
         .map(|(name, _)| name)
         .collect();
@@ -289,7 +289,7 @@ fn a_checkpoint_of_the_first_version_without_one_of_its_files_is_not_opened() {
         let mut writer = TableCheckpointWriter::new();
         writer.add(&format!("t{shard}"), &tensor).unwrap();
         let path = shard_path(&prefix, shard, 3);
-        writer.write(&path, Durability::Left).unwrap();
+        writer.write(&path, Durability::Unsynced).unwrap();
     }
     let pattern = folder.file("model.ckpt-5-?????-of-00003");
     assert_eq!(CheckpointReader::open(&pattern).unwrap().names().len(), 3);

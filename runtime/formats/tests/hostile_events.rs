@@ -4,7 +4,7 @@ mod support;
 
 use prost::Message;
 use support::{Folder, oracle};
-use trainspec_formats::bounded::{LARGEST, decode};
+use trainspec_formats::bounded::{DEFAULT_MEMORY_LIMIT, decode};
 use trainspec_formats::events::{
     EventIterator, EventReader, Purge, ReaderOptions, Run, RunOptions, summary,
 };
@@ -124,19 +124,25 @@ fn messages_that_are_damaged_under_good_checksums_do_not_break_anything() {
 
 /// Decodes all that an event can hold.
 fn look_at(bytes: &[u8]) -> bool {
-    let Ok(event) = decode::<Event>(FileKind::Events, bytes, LARGEST) else {
+    let Ok(event) = decode::<Event>(FileKind::Events, bytes, DEFAULT_MEMORY_LIMIT) else {
         return false;
     };
     match event.what {
-        Some(What::GraphDef(bytes)) => drop(decode::<GraphDef>(FileKind::Events, &bytes, LARGEST)),
-        Some(What::MetaGraphDef(bytes)) => {
-            drop(decode::<MetaGraphDef>(FileKind::Events, &bytes, LARGEST))
-        }
+        Some(What::GraphDef(bytes)) => drop(decode::<GraphDef>(
+            FileKind::Events,
+            &bytes,
+            DEFAULT_MEMORY_LIMIT,
+        )),
+        Some(What::MetaGraphDef(bytes)) => drop(decode::<MetaGraphDef>(
+            FileKind::Events,
+            &bytes,
+            DEFAULT_MEMORY_LIMIT,
+        )),
         Some(What::TaggedRunMetadata(run)) => {
             drop(decode::<RunMetadata>(
                 FileKind::Events,
                 &run.run_metadata,
-                LARGEST,
+                DEFAULT_MEMORY_LIMIT,
             ));
         }
         Some(What::Summary(summary)) => look_at_values(&summary),
@@ -167,11 +173,11 @@ fn graphs_that_are_cut_off_or_flipped_do_not_break_anything() {
     let path = oracle().join("checkpoints/single/model.ckpt-1000.meta");
     let bytes = std::fs::read(path).unwrap();
     for at in (0..bytes.len()).step_by(3) {
-        let _ = decode::<MetaGraphDef>(FileKind::Events, &bytes[..at], LARGEST);
+        let _ = decode::<MetaGraphDef>(FileKind::Events, &bytes[..at], DEFAULT_MEMORY_LIMIT);
         for mask in [0x01, 0x80, 0xff] {
             let mut damaged = bytes.clone();
             damaged[at] ^= mask;
-            let _ = decode::<MetaGraphDef>(FileKind::Events, &damaged, LARGEST);
+            let _ = decode::<MetaGraphDef>(FileKind::Events, &damaged, DEFAULT_MEMORY_LIMIT);
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Record files that are cut, changed or made to do harm.
 
 use trainspec_formats::records::{
-    Compression, Ending, Expected, ReaderOptions, RecordReader, RecordWriter, Recovering,
-    WriterOptions,
+    Compression, Ending, ExpectedCompression, ReaderOptions, RecordReader, RecordWriter,
+    Recovering, WriterOptions,
 };
 use trainspec_formats::{Code, FormatError};
 
@@ -26,7 +26,11 @@ fn framed(records: &[Vec<u8>], compression: Compression) -> Vec<u8> {
 }
 
 /// The records before the end or an error, which must be those that were written.
-fn read(bytes: &[u8], expected: Expected, ending: Ending) -> (usize, Option<FormatError>) {
+fn read(
+    bytes: &[u8],
+    expected: ExpectedCompression,
+    ending: Ending,
+) -> (usize, Option<FormatError>) {
     let options = ReaderOptions {
         compression: expected,
         ending,
@@ -64,14 +68,14 @@ fn a_file_cut_anywhere_gives_the_records_before_the_cut() {
     for cut in 0..bytes.len() {
         let whole = ends.iter().rposition(|end| *end <= cut).unwrap();
         let inside = cut - ends[whole];
-        let (count, error) = read(&bytes[..cut], Expected::Detect, Ending::Strict);
+        let (count, error) = read(&bytes[..cut], ExpectedCompression::Detect, Ending::Strict);
         assert_eq!(count, whole, "cut at {cut}");
         assert_eq!(
             error.map(|e| e.code),
             (inside > 0).then_some(Code::DataLoss),
             "cut at {cut}"
         );
-        let (count, error) = read(&bytes[..cut], Expected::Detect, Ending::Lenient);
+        let (count, error) = read(&bytes[..cut], ExpectedCompression::Detect, Ending::Lenient);
         assert_eq!(count, whole, "cut at {cut}");
         assert_eq!(
             error.map(|e| e.code),
@@ -86,7 +90,7 @@ fn a_compressed_file_cut_anywhere_is_damaged() {
     for compression in [Compression::Gzip, Compression::Zlib] {
         let bytes = framed(&samples(), compression);
         for cut in 1..bytes.len() {
-            let given = Expected::Is(compression);
+            let given = ExpectedCompression::Is(compression);
             let (_, error) = read(&bytes[..cut], given, Ending::Strict);
             assert_eq!(
                 error.map(|e| e.code),
@@ -94,7 +98,7 @@ fn a_compressed_file_cut_anywhere_is_damaged() {
                 "{compression:?} cut at {cut}"
             );
             read(&bytes[..cut], given, Ending::Lenient);
-            read(&bytes[..cut], Expected::Detect, Ending::Lenient);
+            read(&bytes[..cut], ExpectedCompression::Detect, Ending::Lenient);
         }
     }
 }
@@ -108,7 +112,10 @@ fn a_changed_byte_is_never_a_changed_record() {
                 let mut damaged = bytes.clone();
                 damaged[place] ^= change;
                 for ending in [Ending::Strict, Ending::Lenient] {
-                    for expected in [Expected::Is(compression), Expected::Detect] {
+                    for expected in [
+                        ExpectedCompression::Is(compression),
+                        ExpectedCompression::Detect,
+                    ] {
                         let (count, error) = read(&damaged, expected, ending);
                         // Some bytes of gzip's header say nothing about the content.
                         let harmless = compression == Compression::Gzip && place < 10;

@@ -55,7 +55,7 @@ fn records(path: &Path) {
         ];
         writer.write(&encode(&example(features))).unwrap();
     }
-    writer.close(Durability::Left).unwrap();
+    writer.close(Durability::Unsynced).unwrap();
     let size = std::fs::metadata(path).unwrap().len();
     assert!(size > 5_000_000_000, "{size} bytes");
 

@@ -136,7 +136,7 @@ fn compressed_records_come_one_by_one() {
     while reader.next().unwrap().is_some() {}
     assert_eq!(reader.records(), 200);
     let small = ReaderOptions {
-        longest: 1 << 19,
+        max_length: 1 << 19,
         ..Default::default()
     };
     let mut reader = RecordReader::new(bytes.as_slice(), &small).unwrap();

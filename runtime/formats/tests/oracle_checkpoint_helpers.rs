@@ -9,9 +9,9 @@ use support::tensors::{Fields, same, shape, tensor};
 use support::{Folder, json};
 use trainspec_formats::Code;
 use trainspec_formats::checkpoint::{
-    BundleWriter, Listed, PathStyle, Version, checkpoint_exists, generate_checkpoint_state_proto,
-    get_checkpoint_mtimes, get_checkpoint_state, latest_checkpoint, list_variables, load_variable,
-    remove_checkpoint, update_checkpoint_state,
+    BundleWriter, CheckpointList, PathStyle, Version, checkpoint_exists,
+    generate_checkpoint_state_proto, get_checkpoint_mtimes, get_checkpoint_state,
+    latest_checkpoint, list_variables, load_variable, remove_checkpoint, update_checkpoint_state,
 };
 use trainspec_formats::files::Durability;
 
@@ -91,9 +91,9 @@ fn args(name: &str, json: &Json) -> Args {
 }
 
 impl Args {
-    fn with<T>(&self, call: impl FnOnce(&Listed<'_>) -> T) -> T {
+    fn with<T>(&self, call: impl FnOnce(&CheckpointList<'_>) -> T) -> T {
         let all: Vec<&str> = self.all.iter().map(String::as_str).collect();
-        call(&Listed {
+        call(&CheckpointList {
             newest: &self.newest,
             all: &all,
             timestamps: &self.timestamps,
@@ -136,21 +136,21 @@ fn update(name: &str, mut fields: Fields<'_>) {
     let root = Folder::new();
     let folder = root.file(&args.folder);
     std::fs::create_dir_all(&folder).unwrap();
-    let listed = Listed {
+    let listed = CheckpointList {
         newest: &made.model_checkpoint_path,
         all: &made
             .all_model_checkpoint_paths
             .iter()
             .map(String::as_str)
             .collect::<Vec<_>>(),
-        ..Listed::default()
+        ..CheckpointList::default()
     };
     update_checkpoint_state(
         &folder,
         &listed,
         args.file.as_deref(),
         PathStyle::AsGiven,
-        Durability::Left,
+        Durability::Unsynced,
     )
     .unwrap();
     let written = std::fs::read_to_string(root.file(fields.text("file"))).unwrap();

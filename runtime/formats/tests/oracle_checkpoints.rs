@@ -169,7 +169,7 @@ fn check_slices(what: &str, reader: &CheckpointReader, name: &str, whole: &Tenso
     };
     let row = shape[1..].iter().product::<usize>() * size;
     for start in 0..rows.min(8) {
-        let mut slice = Slice::whole(shape.len());
+        let mut slice = Slice::full(shape.len());
         slice.0[0] = Extent::Part { start, length: 1 };
         let found = reader.get_slice(name, &slice).unwrap();
         let expected = &whole.bytes()[start * row..(start + 1) * row];
@@ -251,7 +251,7 @@ fn check_entry(case: &str, found: &Entry, stated: &Json) {
         .iter()
         .map(|extents| {
             let extent = |extent: &Json| match extent.as_array() {
-                None => Extent::Whole,
+                None => Extent::Full,
                 Some(pair) => Extent::Part {
                     start: pair[0].as_u64().unwrap() as usize,
                     length: pair[1].as_u64().unwrap() as usize,

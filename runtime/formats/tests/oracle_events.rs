@@ -8,8 +8,10 @@ use support::messages::{assert_tensor, extents, fields, number, numbers, same};
 use support::sha256;
 use support::{Folder, bytes, json, oracle};
 use trainspec_formats::FileKind;
-use trainspec_formats::bounded::{LARGEST, decode};
-use trainspec_formats::events::summary::{self, About, ImageOptions, Images, Pixels, Sounds};
+use trainspec_formats::bounded::{DEFAULT_MEMORY_LIMIT, decode};
+use trainspec_formats::events::summary::{
+    self, AudioClips, DisplayMetadata, ImageOptions, Images, Pixels,
+};
 use trainspec_formats::events::{SummaryWriter, WriterOptions, summary_iterator};
 use trainspec_formats::proto::event::What;
 use trainspec_formats::proto::summary::Value;
@@ -112,10 +114,10 @@ fn assert_event(event: &Event, expected: &Json) -> usize {
 
 /// Decodes a message; that encoding it gives as many bytes back shows that it holds all fields.
 fn lossless<M: Message + prost::Name + Default + PartialEq>(bytes: &[u8]) -> M {
-    let message: M = decode(FileKind::Other, bytes, LARGEST).unwrap();
+    let message: M = decode(FileKind::Other, bytes, DEFAULT_MEMORY_LIMIT).unwrap();
     let again = message.encode_to_vec();
     assert_eq!(again.len(), bytes.len());
-    assert!(decode::<M>(FileKind::Other, &again, LARGEST).unwrap() == message);
+    assert!(decode::<M>(FileKind::Other, &again, DEFAULT_MEMORY_LIMIT).unwrap() == message);
     message
 }
 
@@ -264,7 +266,7 @@ fn oracle_summaries_of_the_constants_of_a_graph_are_the_same() {
     let Some(What::GraphDef(graph)) = &events[1].what else {
         panic!("no graph");
     };
-    let graph: GraphDef = decode(FileKind::Other, graph, LARGEST).unwrap();
+    let graph: GraphDef = decode(FileKind::Other, graph, DEFAULT_MEMORY_LIMIT).unwrap();
     let constant = |name: &str| -> Tensor {
         use trainspec_formats::proto::attr_value::Value as Attr;
         let node = graph.node.iter().find(|node| node.name == name).unwrap();
@@ -299,7 +301,7 @@ fn oracle_summaries_of_the_constants_of_a_graph_are_the_same() {
         (tensor.shape().to_vec(), tensor.to_vec().unwrap())
     };
     let (shape, samples) = floats("Const_3");
-    let sounds = Sounds {
+    let sounds = AudioClips {
         shape: &shape,
         samples: &samples,
         sample_rate: floats("sound/sample_rate").1[0],
@@ -315,7 +317,7 @@ fn oracle_summaries_of_the_constants_of_a_graph_are_the_same() {
         picture("pic", "Const_1", 3),
         picture("gray", "Const_2", 1),
         summary::audio("sound", sounds, 3).unwrap(),
-        summary::text("note", &[note.len()], &note, About::default()).unwrap(),
+        summary::text("note", &[note.len()], &note, DisplayMetadata::default()).unwrap(),
     ])
     .unwrap();
     let stated = json("events/v1.json");
@@ -353,7 +355,7 @@ fn oracle_tensors_of_the_second_style_are_the_same() {
             panic!("{value:?}");
         };
         let tag = value.tag.as_str();
-        let about = About {
+        let about = DisplayMetadata {
             description: value
                 .metadata
                 .as_ref()
@@ -380,7 +382,7 @@ fn oracle_tensors_of_the_second_style_are_the_same() {
                     .map(|s| f32::from(s.unwrap()) / 32768.0);
                 let samples: Vec<f32> = samples.collect();
                 let channels = spec.channels as usize;
-                let sounds = Sounds {
+                let sounds = AudioClips {
                     shape: &[1, samples.len() / channels, channels],
                     samples: &samples,
                     sample_rate: spec.sample_rate as f32,

@@ -6,7 +6,7 @@ use half::f16;
 use serde_json::Value as Json;
 use support::messages::{extents, fields, number, numbers};
 use support::{bytes, json};
-use trainspec_formats::events::summary::{self, ImageOptions, Images, Pixels, Sounds};
+use trainspec_formats::events::summary::{self, AudioClips, ImageOptions, Images, Pixels};
 use trainspec_formats::proto::Summary;
 use trainspec_formats::proto::summary::value::Value as Kind;
 use trainspec_formats::{Code, Result};
@@ -167,7 +167,7 @@ fn oracle_sounds_have_the_bytes_of_tensorflow() {
             .into_iter()
             .map(|v| v as f32)
             .collect();
-        let sounds = Sounds {
+        let sounds = AudioClips {
             shape: &extents(&case["tensor"]),
             samples: &samples,
             sample_rate: number(&case["sample_rate"]) as f32,

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use trainspec_formats::files::Durability;
 use trainspec_formats::records::{
-    Check, Compression, Ending, Expected, IndexedRecords, ManyRecords, Permutation, Place,
-    Position, ReaderOptions, RecordIndex, RecordReader, RecordWriter, Recovering, Skipped,
-    WriterOptions, expand,
+    Check, Compression, Ending, ExpectedCompression, IndexedRecords, MultiFileReader, Permutation,
+    Position, ReaderOptions, RecordIndex, RecordReader, RecordWriter, Recovering, ResumePoint,
+    Skipped, WriterOptions, expand,
 };
 use trainspec_formats::{Code, FormatError, Result};
 
@@ -44,10 +44,10 @@ fn how_far_reading_is_counts_bytes_of_the_file() {
         let mut reader = RecordReader::new(&bytes[..], &Default::default()).unwrap();
         let mut before = 0;
         while reader.next().unwrap().is_some() {
-            assert!(before <= reader.taken() && reader.taken() <= bytes.len() as u64);
-            before = reader.taken();
+            assert!(before <= reader.bytes_read() && reader.bytes_read() <= bytes.len() as u64);
+            before = reader.bytes_read();
         }
-        assert_eq!(reader.taken(), bytes.len() as u64, "{compression:?}");
+        assert_eq!(reader.bytes_read(), bytes.len() as u64, "{compression:?}");
     }
 }
 
@@ -69,7 +69,10 @@ fn what_is_written_is_read_back_whatever_the_buffer() {
     for compression in ALL {
         let bytes = framed(&records, compression);
         for buffer in [0, 1, 17, 4096, 1 << 20] {
-            for expected in [Expected::Detect, Expected::Is(compression)] {
+            for expected in [
+                ExpectedCompression::Detect,
+                ExpectedCompression::Is(compression),
+            ] {
                 let options = ReaderOptions {
                     compression: expected,
                     buffer,
@@ -306,18 +309,18 @@ fn several_files_are_read_in_order_and_from_any_place() {
         );
     }
     let name = folder.file("r@4");
-    let mut all = ManyRecords::expand(&[name.to_str().unwrap()], &Default::default()).unwrap();
+    let mut all = MultiFileReader::expand(&[name.to_str().unwrap()], &Default::default()).unwrap();
     let mut places = Vec::new();
     for record in &records {
-        places.push(all.place());
+        places.push(all.resume_point());
         assert_eq!(all.next().unwrap(), Some(record.as_slice()));
     }
-    places.push(all.place());
+    places.push(all.resume_point());
     assert_eq!(all.next().unwrap(), None);
-    assert_eq!((all.place().file, all.current()), (4, None));
+    assert_eq!((all.resume_point().file, all.current()), (4, None));
     for (number, place) in places.into_iter().enumerate() {
         all.seek(place).unwrap();
-        assert_eq!(all.place(), place);
+        assert_eq!(all.resume_point(), place);
         for record in &records[number..] {
             assert_eq!(
                 all.next().unwrap(),
@@ -327,9 +330,9 @@ fn several_files_are_read_in_order_and_from_any_place() {
         }
         assert_eq!(all.next().unwrap(), None);
     }
-    let beyond = Place {
+    let beyond = ResumePoint {
         file: 5,
-        ..Place::default()
+        ..ResumePoint::default()
     };
     assert_eq!(all.seek(beyond).unwrap_err().code, Code::OutOfRange);
 }

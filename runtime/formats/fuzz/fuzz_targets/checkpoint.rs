@@ -87,7 +87,7 @@ fn look(path: &Path) {
             reader.read_into(name, &mut into).expect("it was just read");
             assert_eq!(into, tensor.bytes());
         }
-        let slice = Slice::whole(tensor.shape().len());
+        let slice = Slice::full(tensor.shape().len());
         let whole = reader.get_slice(name, &slice).expect("it was just read");
         assert_eq!(whole, tensor);
     }

@@ -38,7 +38,7 @@ fn framed(body: &[u8]) -> Vec<u8> {
 
 fn file(bytes: &[u8]) {
     let options = ReaderOptions {
-        largest_event: LIMIT,
+        max_event_bytes: LIMIT,
     };
     let mut events = 0;
     for event in EventIterator::from(EventReader::new(bytes.to_vec(), options)) {

@@ -3,19 +3,19 @@
 
 use libfuzzer_sys::fuzz_target;
 use trainspec_formats::records::{
-    Compression, Ending, Expected, IndexedRecords, ReaderOptions, RecordIndex, RecordReader,
+    Compression, Ending, ExpectedCompression, IndexedRecords, ReaderOptions, RecordIndex, RecordReader,
     RecordWriter, Recovering,
 };
 
 /// Longer records are refused, so that what a small input inflates to stays small.
 const LONGEST: u64 = 1 << 20;
 
-fn options(compression: Expected, ending: Ending, buffer: usize) -> ReaderOptions {
+fn options(compression: ExpectedCompression, ending: Ending, buffer: usize) -> ReaderOptions {
     ReaderOptions {
         compression,
         ending,
         buffer,
-        longest: LONGEST,
+        max_length: LONGEST,
     }
 }
 
@@ -30,17 +30,17 @@ fuzz_target!(|bytes: &[u8]| {
     let buffer = 1 << (choice >> 1 & 7);
     // Whatever it is.
     let expected = match choice >> 4 & 3 {
-        0 => Expected::Detect,
-        1 => Expected::Is(Compression::Gzip),
-        2 => Expected::Is(Compression::Zlib),
-        _ => Expected::Is(Compression::None),
+        0 => ExpectedCompression::Detect,
+        1 => ExpectedCompression::Is(Compression::Gzip),
+        2 => ExpectedCompression::Is(Compression::Zlib),
+        _ => ExpectedCompression::Is(Compression::None),
     };
     if let Ok(mut reader) = RecordReader::new(bytes, &options(expected, ending, buffer)) {
         while let Ok(Some(_)) = reader.next() {}
     }
 
     // As it is: what is read, written again, is how the bytes begin.
-    let plain = options(Expected::Is(Compression::None), ending, buffer);
+    let plain = options(ExpectedCompression::Is(Compression::None), ending, buffer);
     let mut reader = RecordReader::new(bytes, &plain).expect("bytes can be read");
     let mut writer = RecordWriter::new(Vec::new(), &Default::default());
     let mut records = Vec::new();

@@ -7,7 +7,7 @@ use crate::checkpoint::manage::latest_checkpoint;
 use crate::error::Result;
 
 /// How often a folder is looked at.
-const PAUSE: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Time, as far as waiting needs it. Tests hand in one that does not pass by itself.
 pub trait Clock {
@@ -20,15 +20,15 @@ pub trait Clock {
 
 /// The clock of the machine.
 #[derive(Debug, Clone, Copy)]
-pub struct MachineClock(Instant);
+pub struct SystemClock(Instant);
 
-impl Default for MachineClock {
-    fn default() -> MachineClock {
-        MachineClock(Instant::now())
+impl Default for SystemClock {
+    fn default() -> SystemClock {
+        SystemClock(Instant::now())
     }
 }
 
-impl Clock for MachineClock {
+impl Clock for SystemClock {
     fn now(&self) -> Duration {
         self.0.elapsed()
     }
@@ -60,9 +60,9 @@ pub struct Checkpoints<'a, C> {
 ///
 /// ```no_run
 /// use std::time::Duration;
-/// use trainspec_formats::checkpoint::{MachineClock, checkpoints_iterator};
+/// use trainspec_formats::checkpoint::{SystemClock, checkpoints_iterator};
 ///
-/// let clock = MachineClock::default();
+/// let clock = SystemClock::default();
 /// for prefix in checkpoints_iterator("run".as_ref(), clock).timeout(Duration::from_secs(600)) {
 ///     println!("{}", prefix?.display());
 /// }
@@ -111,10 +111,10 @@ impl<'a, C: Clock> Checkpoints<'a, C> {
             if found.is_some() && found != self.last {
                 return Ok(found);
             }
-            if stop.is_some_and(|stop| self.clock.now().saturating_add(PAUSE) > stop) {
+            if stop.is_some_and(|stop| self.clock.now().saturating_add(POLL_INTERVAL) > stop) {
                 return Ok(None);
             }
-            self.clock.sleep(PAUSE);
+            self.clock.sleep(POLL_INTERVAL);
         }
     }
 }

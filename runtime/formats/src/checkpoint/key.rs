@@ -9,16 +9,16 @@ use crate::checkpoint::slice::{Extent, Slice};
 pub(crate) fn of_slice(name: &str, slice: &Slice) -> Vec<u8> {
     let mut key = Vec::with_capacity(name.len() + 8 + 4 * slice.0.len());
     // All of them begin with a zero, which no name does.
-    natural(&mut key, 0);
-    text(&mut key, name.as_bytes());
-    natural(&mut key, slice.0.len() as u64);
+    write_num_increasing(&mut key, 0);
+    write_string(&mut key, name.as_bytes());
+    write_num_increasing(&mut key, slice.0.len() as u64);
     for extent in &slice.0 {
         let (start, length) = match *extent {
-            Extent::Whole => (0, -1),
+            Extent::Full => (0, -1),
             Extent::Part { start, length } => (start as i64, length as i64),
         };
-        integer(&mut key, start);
-        integer(&mut key, length);
+        write_signed_num_increasing(&mut key, start);
+        write_signed_num_increasing(&mut key, length);
     }
     key
 }
@@ -29,8 +29,8 @@ pub(crate) fn is_slice(key: &[u8]) -> bool {
 }
 
 /// The bytes 0 and 255 get another one after them; 0 and 1 are the end.
-fn text(out: &mut Vec<u8>, text: &[u8]) {
-    for &byte in text {
+fn write_string(out: &mut Vec<u8>, string: &[u8]) {
+    for &byte in string {
         match byte {
             0 => out.extend([0, 0xff]),
             0xff => out.extend([0xff, 0]),
@@ -41,7 +41,7 @@ fn text(out: &mut Vec<u8>, text: &[u8]) {
 }
 
 /// How many bytes, then the bytes, the highest first, without zeros before.
-fn natural(out: &mut Vec<u8>, number: u64) {
+fn write_num_increasing(out: &mut Vec<u8>, number: u64) {
     let skipped = number.leading_zeros() as usize / 8;
     out.push((8 - skipped) as u8);
     out.extend(&number.to_be_bytes()[skipped..]);
@@ -49,7 +49,7 @@ fn natural(out: &mut Vec<u8>, number: u64) {
 
 /// As many bytes as it takes, the highest first. The first bits are the opposite of the sign, as many as there are bytes, and then the
 /// sign once; after that come the lowest bits of the number.
-fn integer(out: &mut Vec<u8>, number: i64) {
+fn write_signed_num_increasing(out: &mut Vec<u8>, number: i64) {
     let magnitude = if number < 0 { !number } else { number };
     let bits = (64 - magnitude.leading_zeros()) as usize;
     // Each byte has room for seven bits; the sign takes one of all.
@@ -70,7 +70,7 @@ mod tests {
     fn numbers_are_coded_as_the_scheme_says() {
         let coded = |number| {
             let mut out = Vec::new();
-            integer(&mut out, number);
+            write_signed_num_increasing(&mut out, number);
             out
         };
         assert_eq!(coded(0), [0x80]);
@@ -100,7 +100,7 @@ mod tests {
             .iter()
             .map(|&number| {
                 let mut out = Vec::new();
-                integer(&mut out, number);
+                write_signed_num_increasing(&mut out, number);
                 out
             })
             .collect();
@@ -114,7 +114,7 @@ mod tests {
                 start: 3,
                 length: 2,
             },
-            Extent::Whole,
+            Extent::Full,
         ]);
         assert_eq!(
             of_slice("a\0b", &slice),

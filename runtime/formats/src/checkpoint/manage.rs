@@ -19,7 +19,7 @@ pub const STATE_FILE: &str = "checkpoint";
 
 /// The checkpoints that a `checkpoint` file lists.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Listed<'a> {
+pub struct CheckpointList<'a> {
     /// The newest.
     pub newest: &'a str,
     /// All, the oldest first. The newest is added at the end if it is not there.
@@ -43,9 +43,9 @@ pub enum PathStyle {
 /// What the `checkpoint` file of a folder would say (`tf.compat.v1.train.generate_checkpoint_state_proto`).
 ///
 /// ```
-/// use trainspec_formats::checkpoint::{Listed, generate_checkpoint_state_proto};
+/// use trainspec_formats::checkpoint::{CheckpointList, generate_checkpoint_state_proto};
 ///
-/// let listed = Listed { newest: "run/model.ckpt-7", ..Listed::default() };
+/// let listed = CheckpointList { newest: "run/model.ckpt-7", ..CheckpointList::default() };
 /// let state = generate_checkpoint_state_proto("run".as_ref(), &listed)?;
 /// assert_eq!(state.model_checkpoint_path, "model.ckpt-7");
 /// assert_eq!(state.all_model_checkpoint_paths, ["model.ckpt-7"]);
@@ -53,7 +53,7 @@ pub enum PathStyle {
 /// ```
 pub fn generate_checkpoint_state_proto(
     folder: &Path,
-    listed: &Listed<'_>,
+    listed: &CheckpointList<'_>,
 ) -> Result<CheckpointState> {
     let seen = |path: &str| match folder.is_absolute() || Path::new(path).is_absolute() {
         true => Ok(path.to_owned()),
@@ -63,7 +63,10 @@ pub fn generate_checkpoint_state_proto(
 }
 
 /// What a `checkpoint` file says of checkpoints, each as it is seen from there.
-fn state_of(listed: &Listed<'_>, seen: impl Fn(&str) -> Result<String>) -> Result<CheckpointState> {
+fn state_of(
+    listed: &CheckpointList<'_>,
+    seen: impl Fn(&str) -> Result<String>,
+) -> Result<CheckpointState> {
     let mut all = listed.all.to_vec();
     if all.last() != Some(&listed.newest) {
         all.push(listed.newest);
@@ -91,7 +94,7 @@ fn state_of(listed: &Listed<'_>, seen: impl Fn(&str) -> Result<String>) -> Resul
 /// A path that would lead out of the folder is written as an absolute one, whatever the style; TensorFlow begins it with `..`.
 pub fn update_checkpoint_state(
     folder: &Path,
-    listed: &Listed<'_>,
+    listed: &CheckpointList<'_>,
     file: Option<&str>,
     style: PathStyle,
     durability: Durability,
@@ -195,9 +198,9 @@ fn followed(folder: &Path, path: &str) -> bool {
 
 /// Where a checkpoint is that the `checkpoint` file of a folder names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Whereabouts {
+pub enum CheckpointLocation {
     /// Where the path says: in the folder or below it, or wherever an absolute path leads.
-    There,
+    Present,
     /// Not where the path says.
     Missing,
     /// Outside of the folder, to which a relative path leads: nothing is looked for there.
@@ -205,11 +208,11 @@ pub enum Whereabouts {
 }
 
 /// Where a checkpoint is that the `checkpoint` file of a folder names.
-pub fn whereabouts(folder: &Path, prefix: &str) -> Whereabouts {
+pub fn locate_checkpoint(folder: &Path, prefix: &str) -> CheckpointLocation {
     match followed(folder, prefix) {
-        false => Whereabouts::Outside,
-        true if checkpoint_exists(&folder.join(prefix)) => Whereabouts::There,
-        true => Whereabouts::Missing,
+        false => CheckpointLocation::Outside,
+        true if checkpoint_exists(&folder.join(prefix)) => CheckpointLocation::Present,
+        true => CheckpointLocation::Missing,
     }
 }
 

@@ -26,7 +26,7 @@ pub(crate) fn matching(pattern: &Path) -> Vec<PathBuf> {
         .flatten()
         .filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_dir()))
         .filter_map(|entry| entry.file_name().into_string().ok())
-        .filter(|file| fits(&name, &file.chars().collect::<Vec<_>>()))
+        .filter(|file| matches_glob(&name, &file.chars().collect::<Vec<_>>()))
         .map(|file| folder.join(file))
         .collect();
     found.sort();
@@ -34,7 +34,7 @@ pub(crate) fn matching(pattern: &Path) -> Vec<PathBuf> {
 }
 
 /// Whether a name fits a pattern.
-fn fits(pattern: &[char], name: &[char]) -> bool {
+fn matches_glob(pattern: &[char], name: &[char]) -> bool {
     let (mut p, mut n) = (0, 0);
     // The last `*`, and how far into the name it reaches so far.
     let mut star: Option<(usize, usize)> = None;
@@ -149,9 +149,9 @@ mod tests {
 
     #[test]
     fn patterns_match_as_shells_do() {
-        let fits = |pattern: &str, name: &str| {
+        let matches_glob = |pattern: &str, name: &str| {
             let chars = |text: &str| text.chars().collect::<Vec<_>>();
-            super::fits(&chars(pattern), &chars(name))
+            super::matches_glob(&chars(pattern), &chars(name))
         };
         for (pattern, name, expected) in [
             ("m-?????-of-00002", "m-00001-of-00002", true),
@@ -167,7 +167,7 @@ mod tests {
             ("\\*", "a", false),
             ("***a", "bbba", true),
         ] {
-            assert_eq!(fits(pattern, name), expected, "{pattern} {name}");
+            assert_eq!(matches_glob(pattern, name), expected, "{pattern} {name}");
         }
     }
 

@@ -115,11 +115,11 @@ impl CheckpointReader {
     }
 
     /// The names of the tensors that are not read, whose types are not known, by name, and why each is not.
-    pub fn left_alone(&self) -> Vec<(&str, &FormatError)> {
+    pub fn unsupported(&self) -> Vec<(&str, &FormatError)> {
         match self {
-            CheckpointReader::Safetensors(file) => file.left_alone().collect(),
-            CheckpointReader::Npz(archive) => archive.left_alone().collect(),
-            CheckpointReader::Bundle(bundle) => bundle.left_alone().collect(),
+            CheckpointReader::Safetensors(file) => file.unsupported().collect(),
+            CheckpointReader::Npz(archive) => archive.unsupported().collect(),
+            CheckpointReader::Bundle(bundle) => bundle.unsupported().collect(),
             CheckpointReader::Table(_) => Vec::new(),
         }
     }
@@ -158,7 +158,7 @@ impl CheckpointReader {
             CheckpointReader::Bundle(bundle) => bundle.slice(name, slice),
             CheckpointReader::Table(table) => table.slice(name, slice),
             CheckpointReader::Safetensors(_) | CheckpointReader::Npz(_) => {
-                crate::checkpoint::slice::cut(&self.get_tensor(name)?, slice)
+                crate::checkpoint::slice::extract(&self.get_tensor(name)?, slice)
             }
         }
     }

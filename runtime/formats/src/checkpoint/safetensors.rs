@@ -16,7 +16,7 @@ use crate::files::{self, Durability, ReadAt, Replacement};
 use crate::tensor::{ElementsView, TensorView, count, misranked, zeros};
 
 /// The longest header that readers accept.
-const LONGEST_HEADER: u64 = 100_000_000;
+const MAX_HEADER_BYTES: u64 = 100_000_000;
 
 /// The types of the format and what they are called in it.
 const TYPES: [(DType, &str); 18] = [
@@ -64,7 +64,7 @@ struct Stored {
 impl Safetensors {
     /// Opens a file and checks its header: no tensor overlaps another, none is outside, and no byte belongs to none.
     ///
-    /// Tensors of types that are not known do not keep the others from being read: [`left_alone`](Safetensors::left_alone) tells them.
+    /// Tensors of types that are not known do not keep the others from being read: [`unsupported`](Safetensors::unsupported) tells them.
     pub fn open(path: &Path) -> Result<Safetensors> {
         let file = files::open(FileKind::Safetensors, path)?;
         let length = file.length().map_err(|e| failed(e).in_file(path))?;
@@ -79,7 +79,7 @@ impl Safetensors {
         })
     }
 
-    /// The texts that somebody put into the header.
+    /// The strings that somebody put into the header.
     pub fn metadata(&self) -> &BTreeMap<String, String> {
         &self.metadata
     }
@@ -92,7 +92,7 @@ impl Safetensors {
     }
 
     /// The names of the tensors that are not read, by name, and why each is not.
-    pub fn left_alone(&self) -> impl Iterator<Item = (&str, &FormatError)> {
+    pub fn unsupported(&self) -> impl Iterator<Item = (&str, &FormatError)> {
         self.others.iter().map(|(name, why)| (name.as_str(), why))
     }
 
@@ -230,7 +230,7 @@ where
     }
     let mut text = Json::Object(header).to_string().into_bytes();
     text.resize(text.len().next_multiple_of(8), b' ');
-    if text.len() as u64 > LONGEST_HEADER {
+    if text.len() as u64 > MAX_HEADER_BYTES {
         return Err(invalid("the header is too long"));
     }
     let mut out = Replacement::create(FileKind::Safetensors, path)?;
@@ -272,7 +272,7 @@ fn header(file: &impl ReadAt, length: u64) -> Result<Header> {
     };
     file.read_exact_at(0, &mut size).map_err(failed)?;
     let size = u64::from_le_bytes(size);
-    if size > rest || size > LONGEST_HEADER {
+    if size > rest || size > MAX_HEADER_BYTES {
         return Err(loss(format!("a header of {size} bytes in a file of {length}")).at(0));
     }
     let mut text = vec![0; size as usize];
@@ -290,13 +290,13 @@ fn parse(json: Json, start: u64, bytes: u64) -> Result<Header> {
     let (mut tensors, mut others) = (BTreeMap::new(), BTreeMap::new());
     let mut metadata = BTreeMap::new();
     // Where the bytes of each are, and how many.
-    let mut places = Vec::new();
+    let mut ranges = Vec::new();
     for (name, value) in fields {
         if name == "__metadata__" {
-            let Json::Object(texts) = value else {
+            let Json::Object(strings) = value else {
                 return Err(loss("`__metadata__` is no object"));
             };
-            for (key, text) in texts {
+            for (key, text) in strings {
                 let Json::String(text) = text else {
                     return Err(loss(format!(
                         "`__metadata__` has `{key}`, which is no text"
@@ -310,8 +310,8 @@ fn parse(json: Json, start: u64, bytes: u64) -> Result<Header> {
             e.cause = format!("tensor `{name}`: {}", e.cause);
             e
         };
-        let (offset, size) = place(&value, start, bytes).map_err(named)?;
-        places.push((offset, size, name.clone()));
+        let (offset, size) = byte_range(&value, start, bytes).map_err(named)?;
+        ranges.push((offset, size, name.clone()));
         match tensor(&value, offset, size).map_err(named) {
             Ok(stored) => {
                 tensors.insert(name, stored);
@@ -323,9 +323,9 @@ fn parse(json: Json, start: u64, bytes: u64) -> Result<Header> {
         }
     }
     // One after the other, without holes, up to the end.
-    places.sort();
+    ranges.sort();
     let mut end = start;
-    for (offset, size, name) in places {
+    for (offset, size, name) in ranges {
         if offset != end {
             return Err(loss(format!(
                 "tensor `{name}` begins at byte {offset} and the one before it ends at byte {end}"
@@ -351,7 +351,7 @@ fn numbers(value: &Json, key: &str) -> Option<Vec<u64>> {
 }
 
 /// Where in the file the bytes of a tensor begin, and how many there are.
-fn place(value: &Json, start: u64, bytes: u64) -> Result<(u64, u64)> {
+fn byte_range(value: &Json, start: u64, bytes: u64) -> Result<(u64, u64)> {
     let pair = numbers(value, "data_offsets").and_then(|pair| <[u64; 2]>::try_from(pair).ok());
     match pair {
         Some([from, to]) if from <= to && to <= bytes => Ok((start + from, to - from)),

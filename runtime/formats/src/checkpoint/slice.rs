@@ -15,7 +15,7 @@ use crate::tensor::{Elements, Tensor, count};
 /// use trainspec_formats::checkpoint::{Extent, Slice};
 ///
 /// let rows: Slice = "3,2:-".parse()?;
-/// assert_eq!(rows.0, [Extent::Part { start: 3, length: 2 }, Extent::Whole]);
+/// assert_eq!(rows.0, [Extent::Part { start: 3, length: 2 }, Extent::Full]);
 /// assert_eq!(rows.to_string(), "3,2:-");
 /// # Ok::<(), trainspec_formats::FormatError>(())
 /// ```
@@ -26,7 +26,7 @@ pub struct Slice(pub Vec<Extent>);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Extent {
     /// All of it.
-    Whole,
+    Full,
     /// A part of it.
     Part {
         /// The first index.
@@ -38,8 +38,8 @@ pub enum Extent {
 
 impl Slice {
     /// All of a tensor with so many dimensions.
-    pub fn whole(rank: usize) -> Slice {
-        Slice(vec![Extent::Whole; rank])
+    pub fn full(rank: usize) -> Slice {
+        Slice(vec![Extent::Full; rank])
     }
 
     /// The shape of what it cuts out of a tensor.
@@ -60,7 +60,7 @@ impl Slice {
         }
         let sides = self.0.iter().zip(tensor).map(|(&extent, &size)| {
             let (start, length) = match extent {
-                Extent::Whole => (0, size),
+                Extent::Full => (0, size),
                 Extent::Part { start, length } => (start, length),
             };
             let end = start.checked_add(length);
@@ -72,7 +72,7 @@ impl Slice {
     pub(crate) fn to_proto(&self) -> TensorSliceProto {
         use tensor_slice_proto::{Extent as Proto, extent::HasLength};
         let extent = |extent: &Extent| match *extent {
-            Extent::Whole => Proto::default(),
+            Extent::Full => Proto::default(),
             Extent::Part { start, length } => Proto {
                 start: start as i64,
                 has_length: Some(HasLength::Length(length as i64)),
@@ -87,7 +87,7 @@ impl Slice {
     pub(crate) fn from_proto(proto: &TensorSliceProto) -> Option<Slice> {
         use tensor_slice_proto::extent::HasLength;
         let extents = proto.extent.iter().map(|extent| match extent.has_length {
-            None => (extent.start == 0).then_some(Extent::Whole),
+            None => (extent.start == 0).then_some(Extent::Full),
             Some(HasLength::Length(length)) => Some(Extent::Part {
                 start: usize::try_from(extent.start).ok()?,
                 length: usize::try_from(length).ok()?,
@@ -104,7 +104,7 @@ impl fmt::Display for Slice {
                 f.write_str(":")?;
             }
             match extent {
-                Extent::Whole => f.write_str("-")?,
+                Extent::Full => f.write_str("-")?,
                 Extent::Part { start, length } => write!(f, "{start},{length}")?,
             }
         }
@@ -117,7 +117,7 @@ impl FromStr for Slice {
 
     fn from_str(text: &str) -> Result<Slice> {
         let part = |text: &str| match text {
-            "-" => Some(Extent::Whole),
+            "-" => Some(Extent::Full),
             _ => {
                 let (start, length) = text.split_once(',')?;
                 Some(Extent::Part {
@@ -150,7 +150,7 @@ impl Region {
     }
 
     /// What two parts of a tensor have in common.
-    pub(crate) fn meet(&self, other: &Region) -> Option<Region> {
+    pub(crate) fn intersect(&self, other: &Region) -> Option<Region> {
         let sides = self.0.iter().zip(&other.0).map(|(a, b)| {
             let start = a.0.max(b.0);
             let end = (a.0 + a.1).min(b.0 + b.1);
@@ -161,22 +161,22 @@ impl Region {
 }
 
 /// Cuts a part out of a tensor.
-pub(crate) fn cut(tensor: &Tensor, slice: &Slice) -> Result<Tensor> {
-    let wanted = slice.region(tensor.shape())?;
-    let whole = Slice::whole(tensor.shape().len()).region(tensor.shape())?;
+pub(crate) fn extract(tensor: &Tensor, slice: &Slice) -> Result<Tensor> {
+    let requested = slice.region(tensor.shape())?;
+    let whole = Slice::full(tensor.shape().len()).region(tensor.shape())?;
     let shape = slice.shape(tensor.shape())?;
     match tensor.elements() {
         Elements::Bytes(bytes) => {
             let size = tensor.dtype().size().unwrap_or(1);
-            let mut out = Vec::with_capacity(wanted.volume().unwrap_or(0) * size);
-            for run in runs(&whole, &wanted) {
+            let mut out = Vec::with_capacity(requested.volume().unwrap_or(0) * size);
+            for run in runs(&whole, &requested) {
                 out.extend_from_slice(&bytes[run.from * size..(run.from + run.length) * size]);
             }
             Tensor::new(tensor.dtype(), &shape, out)
         }
         Elements::Strings(strings) => {
             let mut out = Vec::new();
-            for run in runs(&whole, &wanted) {
+            for run in runs(&whole, &requested) {
                 out.extend_from_slice(&strings[run.from..run.from + run.length]);
             }
             Tensor::of_strings(tensor.dtype(), &shape, out)
@@ -184,33 +184,33 @@ pub(crate) fn cut(tensor: &Tensor, slice: &Slice) -> Result<Tensor> {
     }
 }
 
-/// Which of the parts that are stored make up the wanted one. They must do so exactly: no element twice, none missing.
+/// Which of the parts that are stored make up the requested one. They must do so exactly: no element twice, none missing.
 pub(crate) fn cover(
     stored: &[Region],
-    wanted: &Region,
-) -> std::result::Result<Vec<usize>, Uncovered> {
+    requested: &Region,
+) -> std::result::Result<Vec<usize>, CoverError> {
     let met: Vec<(usize, Region)> = stored
         .iter()
         .enumerate()
-        .filter_map(|(i, region)| Some((i, region.meet(wanted)?)))
+        .filter_map(|(i, region)| Some((i, region.intersect(requested)?)))
         .collect();
     let volume = |region: &Region| region.volume().map(|v| v as u128);
     let total: Option<u128> = met.iter().map(|(_, region)| volume(region)).sum();
-    let (Some(total), Some(needed)) = (total, volume(wanted)) else {
-        return Err(Uncovered::Overlap);
+    let (Some(total), Some(needed)) = (total, volume(requested)) else {
+        return Err(CoverError::Overlap);
     };
     if total < needed {
-        return Err(Uncovered::Missing);
+        return Err(CoverError::Missing);
     }
-    if total > needed || overlap(&met, wanted) {
-        return Err(Uncovered::Overlap);
+    if total > needed || overlap(&met, requested) {
+        return Err(CoverError::Overlap);
     }
     Ok(met.into_iter().map(|(i, _)| i).collect())
 }
 
 /// Why parts do not make up another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Uncovered {
+pub(crate) enum CoverError {
     Missing,
     Overlap,
 }
@@ -222,7 +222,7 @@ fn overlap(met: &[(usize, Region)], frame: &Region) -> bool {
         return met
             .iter()
             .enumerate()
-            .any(|(i, (_, a))| met[..i].iter().any(|(_, b)| a.meet(b).is_some()));
+            .any(|(i, (_, a))| met[..i].iter().any(|(_, b)| a.intersect(b).is_some()));
     }
     let mut seen = vec![false; frame.volume().unwrap_or(0)];
     met.iter().any(|(_, region)| {
@@ -245,7 +245,7 @@ pub(crate) struct Run {
 
 /// What one part has in common with another, run by run, in the order of the first.
 pub(crate) fn runs(from: &Region, to: &Region) -> impl Iterator<Item = Run> + use<> {
-    let common = from.meet(to);
+    let common = from.intersect(to);
     let rank = from.0.len();
     let sides = common.map(|region| region.0).unwrap_or_default();
     let empty = sides.len() != rank;
@@ -261,10 +261,10 @@ pub(crate) fn runs(from: &Region, to: &Region) -> impl Iterator<Item = Run> + us
     };
     let (from_strides, to_strides) = (strides(from), strides(to));
     let start = |region: &Region, strides: &[usize]| -> usize {
-        let places = sides.iter().zip(&region.0).zip(strides);
-        places.map(|((a, b), stride)| (a.0 - b.0) * stride).sum()
+        let offsets = sides.iter().zip(&region.0).zip(strides);
+        offsets.map(|((a, b), stride)| (a.0 - b.0) * stride).sum()
     };
-    let mut place = Run {
+    let mut next = Run {
         from: start(from, &from_strides),
         to: start(to, &to_strides),
         length,
@@ -275,18 +275,18 @@ pub(crate) fn runs(from: &Region, to: &Region) -> impl Iterator<Item = Run> + us
         if done {
             return None;
         }
-        let run = place;
+        let run = next;
         done = true;
         for d in (0..outer).rev() {
             index[d] += 1;
-            place.from += from_strides[d];
-            place.to += to_strides[d];
+            next.from += from_strides[d];
+            next.to += to_strides[d];
             if index[d] < sides[d].1 {
                 done = false;
                 break;
             }
-            place.from -= index[d] * from_strides[d];
-            place.to -= index[d] * to_strides[d];
+            next.from -= index[d] * from_strides[d];
+            next.to -= index[d] * to_strides[d];
             index[d] = 0;
         }
         Some(run)
@@ -334,7 +334,7 @@ mod tests {
     fn every_element_of_a_cut_tensor_comes_once() {
         // A tensor of 3 dimensions whose element is its index, cut in all ways into two parts along each dimension.
         let shape = [3, 4, 5];
-        let whole = Slice::whole(3).region(&shape).unwrap();
+        let whole = Slice::full(3).region(&shape).unwrap();
         for (a, b, c) in [(1, 1, 1), (2, 3, 4), (1, 2, 3), (2, 1, 4)] {
             let sides = |n: usize, cut: usize| [(0, cut), (cut, n - cut)];
             let mut made = [usize::MAX; 60];
@@ -359,9 +359,9 @@ mod tests {
             }
             assert!(made.iter().enumerate().all(|(i, &e)| i == e));
             assert_eq!(cover(&parts, &whole), Ok((0..8).collect()));
-            assert_eq!(cover(&parts[1..], &whole), Err(Uncovered::Missing));
+            assert_eq!(cover(&parts[1..], &whole), Err(CoverError::Missing));
             parts.push(parts[0].clone());
-            assert_eq!(cover(&parts, &whole), Err(Uncovered::Overlap));
+            assert_eq!(cover(&parts, &whole), Err(CoverError::Overlap));
         }
     }
 
@@ -371,7 +371,7 @@ mod tests {
         let whole = region(&[(0, 5000)]);
         assert_eq!(cover(&parts, &whole), Ok((0..5000).collect()));
         parts[7] = region(&[(8, 1)]);
-        assert_eq!(cover(&parts, &whole), Err(Uncovered::Overlap));
+        assert_eq!(cover(&parts, &whole), Err(CoverError::Overlap));
     }
 
     #[test]

@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
-use crate::checkpoint::text::{self, Kind, Value};
+use crate::checkpoint::text_format::{self, Kind, Value};
 use crate::error::{FileKind, FormatError, Result};
 use crate::files;
 use crate::files::ReadAt;
 pub use crate::proto::CheckpointState;
 
 /// A `checkpoint` file is a few lines; what is longer than this is something else.
-const LONGEST: u64 = 64 << 20;
+const MAX_STATE_FILE_BYTES: u64 = 64 << 20;
 
 impl CheckpointState {
     /// Reads the text.
@@ -25,16 +25,16 @@ impl CheckpointState {
         let mut state = CheckpointState::default();
         let kind = |name: &str| {
             Some(match name {
-                "model_checkpoint_path" => (Kind::Text, false),
-                "all_model_checkpoint_paths" => (Kind::Text, true),
+                "model_checkpoint_path" => (Kind::String, false),
+                "all_model_checkpoint_paths" => (Kind::String, true),
                 "all_model_checkpoint_timestamps" => (Kind::Number, true),
                 "last_preserved_timestamp" => (Kind::Number, false),
                 _ => return None,
             })
         };
-        let read = text::fields(text, kind, |name, value| match (name, value) {
-            ("model_checkpoint_path", Value::Text(path)) => state.model_checkpoint_path = path,
-            (_, Value::Text(path)) => state.all_model_checkpoint_paths.push(path),
+        let read = text_format::fields(text, kind, |name, value| match (name, value) {
+            ("model_checkpoint_path", Value::String(path)) => state.model_checkpoint_path = path,
+            (_, Value::String(path)) => state.all_model_checkpoint_paths.push(path),
             ("last_preserved_timestamp", Value::Number(time)) => {
                 state.last_preserved_timestamp = time;
             }
@@ -55,7 +55,7 @@ impl CheckpointState {
         let length = file
             .length()
             .map_err(|e| FormatError::io(kind, "find its length", e).in_file(path))?;
-        if length > LONGEST {
+        if length > MAX_STATE_FILE_BYTES {
             return Err(
                 FormatError::data_loss(kind, "it is too long for a list of checkpoints")
                     .in_file(path),
@@ -95,20 +95,23 @@ impl CheckpointState {
         if !self.model_checkpoint_path.is_empty() {
             line(
                 "model_checkpoint_path",
-                text::quoted(&self.model_checkpoint_path),
+                text_format::quoted(&self.model_checkpoint_path),
             );
         }
         for path in &self.all_model_checkpoint_paths {
-            line("all_model_checkpoint_paths", text::quoted(path));
+            line("all_model_checkpoint_paths", text_format::quoted(path));
         }
         for &time in &self.all_model_checkpoint_timestamps {
-            line("all_model_checkpoint_timestamps", text::printed(time));
+            line(
+                "all_model_checkpoint_timestamps",
+                text_format::printed(time),
+            );
         }
         // A zero below zero is not the default.
         if self.last_preserved_timestamp.to_bits() != 0 {
             line(
                 "last_preserved_timestamp",
-                text::printed(self.last_preserved_timestamp),
+                text_format::printed(self.last_preserved_timestamp),
             );
         }
         out

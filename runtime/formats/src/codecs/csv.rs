@@ -93,18 +93,18 @@ pub fn decode_csv<'a>(
             Some(select) => select[number],
             None => number,
         };
-        let wanted = match &options.select {
+        let required = match &options.select {
             Some(select) => select.last().map_or(0, |last| last.saturating_add(1)),
             None => defaults.len(),
         };
         let enough = match options.select {
-            Some(_) => fields.len() >= wanted,
-            None => fields.len() == wanted,
+            Some(_) => fields.len() >= required,
+            None => fields.len() == required,
         };
         if !enough {
             let found = fields.len();
             return Err(invalid(format!(
-                "record {record} has {found} fields, and {wanted} are wanted"
+                "record {record} has {found} fields, and {required} are required"
             )));
         }
         for (number, (default, column)) in defaults.iter().zip(&mut columns).enumerate() {
@@ -136,21 +136,21 @@ fn split(
     let mut field = Vec::new();
     let mut rest = line;
     // As in TensorFlow, what lies behind the last selected field is not looked at.
-    let wanted = match &options.select {
+    let required = match &options.select {
         Some(select) => select.last().map_or(0, |last| last.saturating_add(1)),
         None => usize::MAX,
     };
-    while fields.len() < wanted
-        && let [first, behind @ ..] = rest
+    while fields.len() < required
+        && let [first, after @ ..] = rest
     {
         // As in TensorFlow, line ends before a field do not count.
         if let b'\n' | b'\r' = first {
-            rest = behind;
+            rest = after;
             continue;
         }
         field.clear();
         if options.quotes && *first == b'"' {
-            rest = quoted(behind, delimiter, &mut field)?;
+            rest = quoted(after, delimiter, &mut field)?;
         } else {
             let end = rest
                 .iter()
@@ -166,7 +166,7 @@ fn split(
         }
         fields.push(&field);
     }
-    if line.last() == Some(&delimiter) && fields.len() < wanted {
+    if line.last() == Some(&delimiter) && fields.len() < required {
         fields.push(b"");
     }
     Ok(())
@@ -182,15 +182,15 @@ fn quoted<'a>(
         match rest {
             [] => return Err("a field with quotes does not end with one"),
             [b'"'] => return Ok(&[]),
-            [b'"', next, behind @ ..] if *next == delimiter => return Ok(behind),
-            [b'"', b'"', behind @ ..] => {
+            [b'"', next, after @ ..] if *next == delimiter => return Ok(after),
+            [b'"', b'"', after @ ..] => {
                 field.push(b'"');
-                rest = behind;
+                rest = after;
             }
             [b'"', ..] => return Err("a quote inside a field is not written twice"),
-            [byte, behind @ ..] => {
+            [byte, after @ ..] => {
                 field.push(*byte);
-                rest = behind;
+                rest = after;
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use prost::Message;
 
-use crate::bounded::{LARGEST, decode};
+use crate::bounded::{DEFAULT_MEMORY_LIMIT, decode};
 use crate::error::{Code, FileKind, FormatError, Result};
 use crate::tensor::Tensor;
 
@@ -23,12 +23,13 @@ pub fn serialize_tensor(tensor: &Tensor) -> Result<Vec<u8>> {
 /// # Ok::<(), trainspec_formats::FormatError>(())
 /// ```
 pub fn parse_tensor(bytes: &[u8]) -> Result<Tensor> {
-    let message = decode(FileKind::Example, bytes, LARGEST).map_err(|e| match e.code {
-        Code::DataLoss => {
-            FormatError::invalid(FileKind::Example, format!("this is no tensor: {}", e.cause))
-        }
-        _ => e,
-    })?;
+    let message =
+        decode(FileKind::Example, bytes, DEFAULT_MEMORY_LIMIT).map_err(|e| match e.code {
+            Code::DataLoss => {
+                FormatError::invalid(FileKind::Example, format!("this is no tensor: {}", e.cause))
+            }
+            _ => e,
+        })?;
     Tensor::from_message(message).map_err(of_example)
 }
 

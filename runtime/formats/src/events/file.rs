@@ -10,12 +10,12 @@ use prost::Message;
 
 use crate::error::{FileKind, FormatError, Result};
 use crate::events::writer::Clock;
-use crate::events::{VERSION, frames};
+use crate::events::{VERSION_PREFIX, frames};
 use crate::proto::event::What;
 use crate::proto::{Event, SourceMetadata, Summary};
 
 /// How much is held back at most before it is written.
-const BUFFER: usize = 1 << 18;
+const FLUSH_THRESHOLD_BYTES: usize = 1 << 18;
 
 /// Where event files are put, and what they are called.
 #[derive(Debug, Clone)]
@@ -69,7 +69,7 @@ impl EventFile {
     /// Adds an event. It is written when there are many, or at the next flush.
     pub(super) fn append(&mut self, event: &Event, clock: &Clock) -> Result<()> {
         self.push(event);
-        match self.buffer.len() >= BUFFER {
+        match self.buffer.len() >= FLUSH_THRESHOLD_BYTES {
             true => self.flush(clock),
             false => Ok(()),
         }
@@ -118,7 +118,7 @@ impl EventFile {
         self.length += self.buffer.len() as u64;
         self.buffer.clear();
         // One large event does not keep its memory for good.
-        self.buffer.shrink_to(2 * BUFFER);
+        self.buffer.shrink_to(2 * FLUSH_THRESHOLD_BYTES);
         Ok(())
     }
 }
@@ -127,7 +127,7 @@ fn first_event(seconds: f64) -> Event {
     Event {
         // TensorFlow writes whole seconds here.
         wall_time: seconds.floor(),
-        what: Some(What::FileVersion(format!("{VERSION}2"))),
+        what: Some(What::FileVersion(format!("{VERSION_PREFIX}2"))),
         source_metadata: Some(SourceMetadata {
             writer: "tensorflow.core.util.events_writer".to_owned(),
         }),

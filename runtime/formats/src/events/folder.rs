@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Code, FileKind, FormatError, Result};
-use crate::events::reader::{EventReader, Place, ReaderOptions};
+use crate::events::reader::{EventOffset, EventReader, ReaderOptions};
 use crate::proto::Event;
 
 /// Whether a name is that of an event file, as TensorBoard sees it.
@@ -60,9 +60,9 @@ impl RunReader {
         &self.files
     }
 
-    /// The next event, with the number of its file and its place there; nothing means "not yet". A damaged record is an
+    /// The next event, with the number of its file and its offset there; nothing means "not yet". A damaged record is an
     /// error once. What comes after one whose checksum is wrong is the next file, if there is one.
-    pub fn poll(&mut self) -> Result<Option<(usize, Place, Event)>> {
+    pub fn poll(&mut self) -> Result<Option<(usize, EventOffset, Event)>> {
         // That there is a later file must be seen before this one is found to be at its end.
         let mut later: Option<PathBuf> = None;
         loop {
@@ -71,8 +71,8 @@ impl RunReader {
             {
                 let before = reader.position();
                 match reader.poll() {
-                    Ok(Some((place, event))) => {
-                        return Ok(Some((self.files.len() - 1, place, event)));
+                    Ok(Some((offset, event))) => {
+                        return Ok(Some((self.files.len() - 1, offset, event)));
                     }
                     Ok(None) => {}
                     Err(e) => {
@@ -95,13 +95,13 @@ impl RunReader {
         }
     }
 
-    /// The event at a place that was given before.
-    pub fn event_at(&self, file: usize, place: Place) -> Result<Event> {
+    /// The event at a offset that was given before.
+    pub fn event_at(&self, file: usize, offset: EventOffset) -> Result<Event> {
         let missing = || FormatError::not_found(FileKind::Events, "there is no such event");
         let path = self.files.get(file).ok_or_else(missing)?;
-        match EventReader::open_at(path, place, self.options)?.poll()? {
+        match EventReader::open_at(path, offset, self.options)?.poll()? {
             Some((_, event)) => Ok(event),
-            None => Err(missing().at(place).in_file(path)),
+            None => Err(missing().at(offset).in_file(path)),
         }
     }
 
@@ -122,11 +122,11 @@ impl RunReader {
             let entry = entry.map_err(failed)?;
             let name = entry.file_name();
             let is_later = last.is_none_or(|last| *name > *last);
-            let is_wanted = match &self.only {
+            let is_selected = match &self.only {
                 Some(only) => name == *only,
                 None => is_event_file(&name.to_string_lossy()),
             };
-            if is_later && is_wanted && is_file(&entry) {
+            if is_later && is_selected && is_file(&entry) {
                 names.push(name);
             }
         }

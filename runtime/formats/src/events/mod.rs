@@ -35,9 +35,9 @@ mod writer;
 
 pub use cache::SummaryWriterCache;
 pub use folder::{RunReader, is_event_file};
-pub use reader::{EventIterator, EventReader, Place, ReaderOptions, summary_iterator};
+pub use reader::{EventIterator, EventOffset, EventReader, ReaderOptions, summary_iterator};
 pub use run::{Kind, Point, Purge, Run, RunOptions, Series};
 pub use writer::{Clock, SummaryWriter, WriterOptions};
 
 /// What the first event of a file says, before the number of the version.
-const VERSION: &str = "brain.Event:";
+const VERSION_PREFIX: &str = "brain.Event:";

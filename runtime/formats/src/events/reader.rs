@@ -1,36 +1,36 @@
 //! The reader of one event file, which may still grow.
 //!
-//! In: a file. Out: events in order, each with its place. Memory holds one record at a time.
+//! In: a file. Out: events in order, each with its offset. Memory holds one record at a time.
 
 use std::path::{Path, PathBuf};
 
-use crate::bounded::{LARGEST, decode};
+use crate::bounded::{DEFAULT_MEMORY_LIMIT, decode};
 use crate::error::{FileKind, FormatError, Result};
-use crate::events::frames::Frames;
+use crate::events::frames::FrameReader;
 use crate::files::{self, ReadAt};
 use crate::proto::Event;
 use crate::records;
 
 /// How long the header of a record is.
-const HEADER: u64 = records::HEADER as u64;
+const HEADER_SIZE: u64 = records::HEADER_SIZE as u64;
 
 /// How a file is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReaderOptions {
     /// What a decoded event may take in memory.
-    pub largest_event: u64,
+    pub max_event_bytes: u64,
 }
 
 impl Default for ReaderOptions {
     fn default() -> ReaderOptions {
         ReaderOptions {
-            largest_event: LARGEST,
+            max_event_bytes: DEFAULT_MEMORY_LIMIT,
         }
     }
 }
 
 /// Where an event begins in its file, in bytes.
-pub type Place = u64;
+pub type EventOffset = u64;
 
 /// A reader that goes on where it stopped when the file has grown.
 ///
@@ -39,8 +39,8 @@ pub type Place = u64;
 ///
 /// let mut reader = EventReader::open("run/events.out.tfevents.1600000000.host".as_ref(), ReaderOptions::default())?;
 /// loop {
-///     while let Some((place, event)) = reader.poll()? {
-///         println!("{place}: step {}", event.step);
+///     while let Some((offset, event)) = reader.poll()? {
+///         println!("{offset}: step {}", event.step);
 ///     }
 ///     std::thread::sleep(std::time::Duration::from_secs(1));
 /// }
@@ -48,7 +48,7 @@ pub type Place = u64;
 /// ```
 #[derive(Debug)]
 pub struct EventReader {
-    frames: Frames,
+    frames: FrameReader,
     path: Option<PathBuf>,
     options: ReaderOptions,
 }
@@ -59,33 +59,39 @@ impl EventReader {
         EventReader::open_at(path, 0, options)
     }
 
-    /// Opens a file at the place of an event.
-    pub fn open_at(path: &Path, place: Place, options: ReaderOptions) -> Result<EventReader> {
+    /// Opens a file at the offset of an event.
+    pub fn open_at(
+        path: &Path,
+        offset: EventOffset,
+        options: ReaderOptions,
+    ) -> Result<EventReader> {
         let file = files::open(FileKind::Events, path)?;
         Ok(EventReader {
-            frames: Frames::new(Box::new(file), place),
+            frames: FrameReader::new(Box::new(file), offset),
             path: Some(path.to_owned()),
             options,
         })
     }
 
-    /// Reads anything that can be read at a place.
+    /// Reads anything that can be read at a offset.
     pub fn new(source: impl ReadAt + 'static, options: ReaderOptions) -> EventReader {
         EventReader {
-            frames: Frames::new(Box::new(source), 0),
+            frames: FrameReader::new(Box::new(source), 0),
             path: None,
             options,
         }
     }
 
-    /// The next event and its place, if it is there. Nothing means "not yet": at the end of the file, and where the last
+    /// The next event and its offset, if it is there. Nothing means "not yet": at the end of the file, and where the last
     /// record is not written as a whole. A record whose checksum is wrong is an error, now and whenever it is asked for again: where
     /// the next one begins is not known. One that is intact and is no event, or too large a one, is an error once.
-    pub fn poll(&mut self) -> Result<Option<(Place, Event)>> {
-        let next = match self.frames.next(self.options.largest_event) {
-            Ok(Some((place, bytes))) => decode(FileKind::Events, bytes, self.options.largest_event)
-                .map(|event| Some((place, event)))
-                .map_err(|e| e.at(place)),
+    pub fn poll(&mut self) -> Result<Option<(EventOffset, Event)>> {
+        let next = match self.frames.next(self.options.max_event_bytes) {
+            Ok(Some((offset, bytes))) => {
+                decode(FileKind::Events, bytes, self.options.max_event_bytes)
+                    .map(|event| Some((offset, event)))
+                    .map_err(|e| e.at(offset))
+            }
             Ok(None) => Ok(None),
             Err(e) => Err(e),
         };
@@ -93,7 +99,7 @@ impl EventReader {
     }
 
     /// Where the next event begins, or will begin.
-    pub fn position(&self) -> Place {
+    pub fn position(&self) -> EventOffset {
         self.frames.position()
     }
 
@@ -136,15 +142,15 @@ pub fn summary_iterator(path: &Path) -> Result<EventIterator> {
 #[derive(Debug)]
 pub struct EventIterator {
     reader: Option<EventReader>,
-    /// How many bytes the part of a record had that was told last.
-    told: u64,
+    /// How many bytes the part of a record had that was reported last.
+    reported: u64,
 }
 
 impl From<EventReader> for EventIterator {
     fn from(reader: EventReader) -> EventIterator {
         EventIterator {
             reader: Some(reader),
-            told: 0,
+            reported: 0,
         }
     }
 }
@@ -158,11 +164,11 @@ impl Iterator for EventIterator {
             Ok(Some((_, event))) => return Some(Ok(event)),
             Ok(None) => match reader.rest() {
                 // As in TensorFlow, a header that is not all there is the end.
-                Ok(0..HEADER) => return None,
-                // What was told and has not grown is not told again.
-                Ok(rest) if rest == self.told => return None,
+                Ok(0..HEADER_SIZE) => return None,
+                // What was reported and has not grown is not reported again.
+                Ok(rest) if rest == self.reported => return None,
                 Ok(rest) => {
-                    self.told = rest;
+                    self.reported = rest;
                     let cause = "the last record is cut off";
                     let error = FormatError::data_loss(FileKind::Events, cause);
                     return Some(Err(reader.located(error.at(reader.position()))));

@@ -8,9 +8,9 @@ use std::path::Path;
 
 use crate::bounded;
 use crate::error::{Code, FileKind, FormatError, Result};
-use crate::events::VERSION;
+use crate::events::VERSION_PREFIX;
 use crate::events::folder::RunReader;
-use crate::events::reader::{Place, ReaderOptions};
+use crate::events::reader::{EventOffset, ReaderOptions};
 use crate::proto::event::What;
 use crate::proto::session_log::SessionStatus;
 use crate::proto::summary::Value;
@@ -50,7 +50,7 @@ pub enum Kind {
     Histogram,
     /// Images.
     Image,
-    /// Sounds.
+    /// AudioClips.
     Audio,
     /// Strings.
     Text,
@@ -94,7 +94,7 @@ pub struct Point {
     /// Which value of its event it is.
     index: u32,
     /// Where its event begins.
-    place: Place,
+    offset: EventOffset,
 }
 
 /// The values of a tag, in the order in which they were written.
@@ -131,11 +131,11 @@ pub struct Run {
     restarts: Vec<(Option<String>, Restart)>,
 }
 
-/// Values before this place whose step is not before this one are void.
+/// Values before this offset whose step is not before this one are void.
 #[derive(Debug, Clone, Copy)]
 struct Restart {
     file: u32,
-    place: Place,
+    offset: EventOffset,
     step: i64,
 }
 
@@ -165,7 +165,7 @@ impl Run {
         let before = self.events;
         let end = loop {
             match self.reader.poll() {
-                Ok(Some((file, place, event))) => self.take(file as u32, place, event),
+                Ok(Some((file, offset, event))) => self.take(file as u32, offset, event),
                 Ok(None) => break Ok(()),
                 Err(e) if matches!(e.code, Code::DataLoss | Code::ResourceExhausted) => {
                     self.damage.push(e);
@@ -198,7 +198,8 @@ impl Run {
         if let Some(point) = &self.graph {
             return match self.event(point)?.what {
                 Some(What::GraphDef(bytes)) => {
-                    bounded::decode(FileKind::Events, &bytes, bounded::LARGEST).map(Some)
+                    bounded::decode(FileKind::Events, &bytes, bounded::DEFAULT_MEMORY_LIMIT)
+                        .map(Some)
                 }
                 _ => Err(self.missing(point)),
             };
@@ -213,7 +214,7 @@ impl Run {
         };
         match self.event(point)?.what {
             Some(What::MetaGraphDef(bytes)) => {
-                bounded::decode(FileKind::Events, &bytes, bounded::LARGEST).map(Some)
+                bounded::decode(FileKind::Events, &bytes, bounded::DEFAULT_MEMORY_LIMIT).map(Some)
             }
             _ => Err(self.missing(point)),
         }
@@ -221,31 +222,31 @@ impl Run {
 
     /// The event that a value is in.
     pub fn event(&self, point: &Point) -> Result<Event> {
-        self.reader.event_at(point.file as usize, point.place)
+        self.reader.event_at(point.file as usize, point.offset)
     }
 
     fn missing(&self, point: &Point) -> FormatError {
         let error = FormatError::not_found(FileKind::Events, "the value is no longer there");
         match self.reader.files().get(point.file as usize) {
-            Some(path) => error.at(point.place).in_file(path),
+            Some(path) => error.at(point.offset).in_file(path),
             None => error,
         }
     }
 
-    fn take(&mut self, file: u32, place: Place, event: Event) {
+    fn take(&mut self, file: u32, offset: EventOffset, event: Event) {
         self.events += 1;
-        self.note_restart(file, place, &event);
+        self.note_restart(file, offset, &event);
         let point = Point {
             step: event.step,
             wall_time: event.wall_time,
             scalar: None,
             file,
             index: 0,
-            place,
+            offset,
         };
         match event.what {
             Some(What::FileVersion(version)) => {
-                let number = version.rsplit(VERSION).next().map(str::trim);
+                let number = version.rsplit(VERSION_PREFIX).next().map(str::trim);
                 self.version = number.and_then(|number| number.parse().ok());
             }
             Some(What::Summary(summary)) => {
@@ -295,12 +296,12 @@ impl Run {
     }
 
     /// Remembers an event that makes earlier values void.
-    fn note_restart(&mut self, file: u32, place: Place, event: &Event) {
+    fn note_restart(&mut self, file: u32, offset: EventOffset, event: &Event) {
         if self.purge == Purge::Never {
             return;
         }
         let step = event.step;
-        let restart = Restart { file, place, step };
+        let restart = Restart { file, offset, step };
         if self.version.is_some_and(|version| version >= 2.0) {
             if let Some(What::SessionLog(log)) = &event.what
                 && log.status() == SessionStatus::Start
@@ -343,7 +344,7 @@ fn drop_void(points: &mut Vec<Point>, restarts: &[Restart]) {
     let mut kept: Vec<bool> = Vec::new();
     for point in points.iter().rev() {
         while let Some(restart) = later.peek()
-            && (restart.file, restart.place) > (point.file, point.place)
+            && (restart.file, restart.offset) > (point.file, point.offset)
         {
             earliest = earliest.min(restart.step);
             later.next();
@@ -353,9 +354,9 @@ fn drop_void(points: &mut Vec<Point>, restarts: &[Restart]) {
     points.retain(|_| kept.pop().unwrap_or(true));
 }
 
-/// The number at a place, if it can be read once more.
+/// The number at a offset, if it can be read once more.
 fn number_at(reader: &RunReader, point: &Point) -> Option<f64> {
-    let event = reader.event_at(point.file as usize, point.place).ok()?;
+    let event = reader.event_at(point.file as usize, point.offset).ok()?;
     let Some(What::Summary(summary)) = event.what else {
         return None;
     };

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use prost::Message;
 
-use crate::bounded::{LARGEST, decode};
+use crate::bounded::{DEFAULT_MEMORY_LIMIT, decode};
 use crate::error::{Code, FileKind, FormatError, Result};
 use crate::events::file::{EventFile, Naming, host};
 use crate::proto::event::What;
@@ -112,7 +112,7 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct State {
-    queue: VecDeque<Queued>,
+    queue: VecDeque<QueuedEvent>,
     path: PathBuf,
     /// How often the writer was opened: those who wait for one thread are not held up by the next.
     generation: u64,
@@ -129,7 +129,7 @@ struct State {
 
 /// An event that waits.
 #[derive(Debug)]
-struct Queued {
+struct QueuedEvent {
     event: Event,
     /// Its metadata are left out where they are known.
     shorten: bool,
@@ -175,7 +175,7 @@ impl SummaryWriter {
 
     /// Adds the values of a step. Metadata are left out for tags that had a value before, as TensorFlow does.
     pub fn add_summary(&self, summary: Summary, step: i64) -> Result<()> {
-        self.enqueue(Queued {
+        self.enqueue(QueuedEvent {
             event: self.event(What::Summary(summary), step),
             shorten: true,
         })
@@ -183,18 +183,21 @@ impl SummaryWriter {
 
     /// Adds the values of a step from a serialized message.
     pub fn add_serialized_summary(&self, summary: &[u8], step: i64) -> Result<()> {
-        self.add_summary(decode(FileKind::Events, summary, LARGEST)?, step)
+        self.add_summary(
+            decode(FileKind::Events, summary, DEFAULT_MEMORY_LIMIT)?,
+            step,
+        )
     }
 
     /// Adds an event as it is, with its own time.
     pub fn add_event(&self, event: Event) -> Result<()> {
-        self.enqueue(Queued {
+        self.enqueue(QueuedEvent {
             event,
             shorten: false,
         })
     }
 
-    fn enqueue(&self, queued: Queued) -> Result<()> {
+    fn enqueue(&self, queued: QueuedEvent) -> Result<()> {
         let mut state = lock(&self.shared.state);
         loop {
             self.check(&state)?;
@@ -329,7 +332,7 @@ impl SummaryWriter {
             .name("events".to_owned())
             .spawn(move || {
                 // Whatever ends the thread, callers learn of it.
-                let _last = Last(&shared);
+                let _last = ThreadEndGuard(&shared);
                 run(&shared, file, &clock, flush_every);
             });
         match thread {
@@ -350,9 +353,9 @@ impl Drop for SummaryWriter {
 }
 
 /// Marks the end of the thread, in whatever way it ends.
-struct Last<'a>(&'a Shared);
+struct ThreadEndGuard<'a>(&'a Shared);
 
-impl Drop for Last<'_> {
+impl Drop for ThreadEndGuard<'_> {
     fn drop(&mut self) {
         let mut state = lock(&self.0.state);
         state.open = false;
@@ -383,13 +386,13 @@ fn run(shared: &Shared, mut file: EventFile, clock: &Clock, flush_every: Duratio
         }
         let events = std::mem::take(&mut state.queue);
         let asked = state.asked;
-        let wanted = asked != state.flushed || state.closing;
+        let requested = asked != state.flushed || state.closing;
         let closing = state.closing;
         shared.done.notify_all();
         drop(state);
 
         let is_due = Instant::now() >= due;
-        let flush = wanted || is_due;
+        let flush = requested || is_due;
         let any = !events.is_empty();
         let written = events
             .into_iter()

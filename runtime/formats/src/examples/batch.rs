@@ -3,14 +3,14 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::ragged::{self, Cut, Level, Ragged};
+use super::ragged::{self, Level, Ragged, RowPartition};
 use super::schema::{Output, Plan, SlotKind, about};
 use super::sparse::Sparse;
 use super::values::Values;
 use crate::error::{Code, FileKind, FormatError, Result};
 
 /// How many values a column may have once it is filled up.
-const MOST_FILLED: usize = 1 << 28;
+const MAX_PADDED_VALUES: usize = 1 << 28;
 
 /// The features of several records.
 #[derive(Debug, Clone)]
@@ -19,7 +19,7 @@ pub struct Batch {
     pub(super) rows: usize,
     pub(super) slots: Vec<SlotColumn>,
     /// What is made of the slots once the batch is complete, one to a feature.
-    made: Vec<Made>,
+    derived: Vec<DerivedColumn>,
 }
 
 /// The values of a key.
@@ -47,12 +47,12 @@ pub(super) fn range(ends: &[usize], row: usize) -> Range<usize> {
 
 /// What is made of slots.
 #[derive(Debug, Clone)]
-enum Made {
+enum DerivedColumn {
     /// Nothing: the slot is the column.
-    Slot,
-    Filled {
+    None,
+    Padded {
         values: Values,
-        longest: usize,
+        padded_length: usize,
     },
     Sparse(Sparse),
     Ragged {
@@ -82,7 +82,7 @@ pub struct Dense<'b> {
     /// How many rows there are.
     pub rows: usize,
     /// How many elements each row has after it was filled up; nothing if the shape is fixed.
-    pub longest: Option<usize>,
+    pub padded_length: Option<usize>,
     /// The shape of an element, or of a row if its shape is fixed.
     pub inner: &'b [usize],
 }
@@ -91,7 +91,7 @@ impl Dense<'_> {
     /// The shape of the whole column.
     pub fn shape(&self) -> Vec<usize> {
         let mut shape = vec![self.rows];
-        shape.extend(self.longest);
+        shape.extend(self.padded_length);
         shape.extend_from_slice(self.inner);
         shape
     }
@@ -113,23 +113,23 @@ impl VarLen<'_> {
     }
 
     /// How many values the longest row has.
-    pub fn longest(&self) -> usize {
+    pub fn max_row_length(&self) -> usize {
         let lengths = (0..self.ends.len()).map(|row| self.row(row).len());
         lengths.max().unwrap_or(0)
     }
 
-    /// The row of each value and its place in it, behind each other.
+    /// The row of each value and its index in it, behind each other.
     pub fn indices(&self) -> Vec<i64> {
         let rows = 0..self.ends.len();
         rows.flat_map(|row| {
-            (0..self.row(row).len()).flat_map(move |place| [row as i64, place as i64])
+            (0..self.row(row).len()).flat_map(move |index| [row as i64, index as i64])
         })
         .collect()
     }
 
     /// How many rows there are, and how many values the longest has.
     pub fn dense_shape(&self) -> [i64; 2] {
-        [self.ends.len() as i64, self.longest() as i64]
+        [self.ends.len() as i64, self.max_row_length() as i64]
     }
 }
 
@@ -139,16 +139,16 @@ impl Batch {
             values: Values::new(slot.dtype),
             ends: Vec::new(),
         });
-        let made = plan.outputs.iter().map(|output| match output {
-            Output::Fixed { .. } | Output::VarLen { .. } => Made::Slot,
-            Output::Sequence { slot, .. } => Made::Filled {
+        let derived = plan.outputs.iter().map(|output| match output {
+            Output::Fixed { .. } | Output::VarLen { .. } => DerivedColumn::None,
+            Output::Sequence { slot, .. } => DerivedColumn::Padded {
                 values: Values::new(plan.slots[*slot].dtype),
-                longest: 0,
+                padded_length: 0,
             },
             Output::Sparse { values, .. } => {
-                Made::Sparse(Sparse::new(Values::new(plan.slots[*values].dtype)))
+                DerivedColumn::Sparse(Sparse::new(Values::new(plan.slots[*values].dtype)))
             }
-            Output::Ragged { .. } => Made::Ragged {
+            Output::Ragged { .. } => DerivedColumn::Ragged {
                 levels: Vec::new(),
                 inner: Vec::new(),
             },
@@ -156,7 +156,7 @@ impl Batch {
         Batch {
             rows: 0,
             slots: slots.collect(),
-            made: made.collect(),
+            derived: derived.collect(),
             plan: plan.clone(),
         }
     }
@@ -173,37 +173,41 @@ impl Batch {
 
     /// The column of a feature.
     pub fn column(&self, name: &str) -> Option<Column<'_>> {
-        let place = self.plan.names.iter().position(|known| known == name)?;
-        Some(self.column_at(place))
+        let index = self.plan.names.iter().position(|known| known == name)?;
+        Some(self.column_at(index))
     }
 
-    /// The column at a place of the schema.
+    /// The column at a index of the schema.
     ///
     /// # Panics
     /// If the schema has fewer features.
-    pub fn column_at(&self, place: usize) -> Column<'_> {
+    pub fn column_at(&self, index: usize) -> Column<'_> {
         let rows = self.rows;
-        match (&self.plan.outputs[place], &self.made[place]) {
-            (Output::Fixed { slot, shape }, Made::Slot) => Column::Dense(Dense {
+        match (&self.plan.outputs[index], &self.derived[index]) {
+            (Output::Fixed { slot, shape }, DerivedColumn::None) => Column::Dense(Dense {
                 values: &self.slots[*slot].values,
                 rows,
-                longest: None,
+                padded_length: None,
                 inner: shape,
             }),
-            (Output::VarLen { slot }, Made::Slot) => Column::VarLen(VarLen {
+            (Output::VarLen { slot }, DerivedColumn::None) => Column::VarLen(VarLen {
                 values: &self.slots[*slot].values,
                 ends: &self.slots[*slot].ends,
             }),
-            (Output::Sequence { shape, .. }, Made::Filled { values, longest }) => {
-                Column::Dense(Dense {
+            (
+                Output::Sequence { shape, .. },
+                DerivedColumn::Padded {
                     values,
-                    rows,
-                    longest: Some(*longest),
-                    inner: shape,
-                })
-            }
-            (Output::Sparse { .. }, Made::Sparse(sparse)) => Column::Sparse(sparse),
-            (Output::Ragged { values, .. }, Made::Ragged { levels, inner }) => {
+                    padded_length,
+                },
+            ) => Column::Dense(Dense {
+                values,
+                rows,
+                padded_length: Some(*padded_length),
+                inner: shape,
+            }),
+            (Output::Sparse { .. }, DerivedColumn::Sparse(sparse)) => Column::Sparse(sparse),
+            (Output::Ragged { values, .. }, DerivedColumn::Ragged { levels, inner }) => {
                 Column::Ragged(Ragged {
                     values: &self.slots[*values].values,
                     levels,
@@ -232,21 +236,25 @@ impl Batch {
     /// Makes what depends on all rows.
     pub(super) fn complete(&mut self) -> Result<()> {
         let outputs = self.plan.outputs.iter().zip(&self.plan.names);
-        for ((output, name), made) in outputs.zip(&mut self.made) {
+        for ((output, name), derived) in outputs.zip(&mut self.derived) {
             let slots = &self.slots;
-            match (output, made) {
+            match (output, derived) {
                 (
                     Output::Sequence {
                         slot,
                         shape,
                         padding,
                     },
-                    Made::Filled { values, longest },
+                    DerivedColumn::Padded {
+                        values,
+                        padded_length,
+                    },
                 ) => {
                     let column = &slots[*slot];
                     let ends = (0..self.rows).map(|row| column.range(row));
                     let stride: usize = shape.iter().product();
-                    *longest = fill(name, &column.values, ends, stride, padding.as_ref(), values)?;
+                    *padded_length =
+                        pad(name, &column.values, ends, stride, padding.as_ref(), values)?;
                 }
                 (
                     Output::Sparse {
@@ -255,16 +263,19 @@ impl Batch {
                         sizes,
                         sorted,
                     },
-                    Made::Sparse(sparse),
+                    DerivedColumn::Sparse(sparse),
                 ) => {
                     let indices: Vec<&SlotColumn> =
                         indices.iter().map(|slot| &slots[*slot]).collect();
                     sparse.merge(name, &indices, &slots[*values], sizes, *sorted)?;
                 }
-                (Output::Ragged { values, partitions }, Made::Ragged { levels, inner }) => {
-                    let cuts: Vec<Cut<'_>> = partitions
+                (
+                    Output::Ragged { values, partitions },
+                    DerivedColumn::Ragged { levels, inner },
+                ) => {
+                    let cuts: Vec<RowPartition<'_>> = partitions
                         .iter()
-                        .map(|(partition, slot)| Cut {
+                        .map(|(partition, slot)| RowPartition {
                             partition,
                             column: slot.map(|slot| &slots[slot]),
                         })
@@ -279,7 +290,7 @@ impl Batch {
 }
 
 /// Copies rows of different length behind each other, each filled up to the longest; how many elements of `stride` values that is.
-pub(super) fn fill(
+pub(super) fn pad(
     name: &str,
     from: &Values,
     rows: impl Iterator<Item = Range<usize>> + Clone,
@@ -288,16 +299,16 @@ pub(super) fn fill(
     into: &mut Values,
 ) -> Result<usize> {
     into.clear();
-    let longest = rows.clone().map(|row| row.len()).max().unwrap_or(0);
+    let padded_length = rows.clone().map(|row| row.len()).max().unwrap_or(0);
     let count = rows.clone().count();
-    if longest
+    if padded_length
         .checked_mul(count)
-        .is_none_or(|all| all > MOST_FILLED)
+        .is_none_or(|all| all > MAX_PADDED_VALUES)
     {
         let error = about(
             name,
             format!(
-                "{count} rows of {longest} values each are more than the {MOST_FILLED} that are allowed"
+                "{count} rows of {padded_length} values each are more than the {MAX_PADDED_VALUES} that are allowed"
             ),
         );
         return Err(FormatError::new(
@@ -307,9 +318,9 @@ pub(super) fn fill(
         ));
     }
     for row in rows {
-        let missing = longest - row.len();
+        let missing = padded_length - row.len();
         into.extend(from, row);
         into.fill(padding, missing);
     }
-    Ok(longest / stride)
+    Ok(padded_length / stride)
 }

@@ -65,47 +65,47 @@ impl<K: Into<String>> FromIterator<(K, Feature)> for Features {
 }
 
 /// A value that a list can hold.
-trait Listed: Sized {
+trait FeatureValue: Sized {
     fn list(values: Vec<Self>) -> Kind;
 }
 
-impl Listed for f32 {
+impl FeatureValue for f32 {
     fn list(value: Vec<f32>) -> Kind {
         Kind::FloatList(FloatList { value })
     }
 }
 
-impl Listed for i64 {
+impl FeatureValue for i64 {
     fn list(value: Vec<i64>) -> Kind {
         Kind::Int64List(Int64List { value })
     }
 }
 
-impl Listed for Vec<u8> {
+impl FeatureValue for Vec<u8> {
     fn list(value: Vec<Vec<u8>>) -> Kind {
         Kind::BytesList(BytesList { value })
     }
 }
 
-impl Listed for String {
+impl FeatureValue for String {
     fn list(values: Vec<String>) -> Kind {
         Vec::<u8>::list(values.into_iter().map(String::into_bytes).collect())
     }
 }
 
-impl Listed for &str {
+impl FeatureValue for &str {
     fn list(values: Vec<&str>) -> Kind {
         Vec::<u8>::list(values.into_iter().map(|v| v.as_bytes().to_vec()).collect())
     }
 }
 
-impl Listed for &[u8] {
+impl FeatureValue for &[u8] {
     fn list(values: Vec<&[u8]>) -> Kind {
         Vec::<u8>::list(values.into_iter().map(<[u8]>::to_vec).collect())
     }
 }
 
-fn feature<T: Listed>(values: Vec<T>) -> Feature {
+fn feature<T: FeatureValue>(values: Vec<T>) -> Feature {
     Feature {
         kind: Some(T::list(values)),
     }

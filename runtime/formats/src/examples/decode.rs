@@ -7,9 +7,9 @@ use crate::bounded;
 use crate::error::{Code, FileKind, FormatError, Result};
 
 /// How many bytes of memory a decoded message may take, about.
-pub const LARGEST: usize = 256 << 20;
+pub const MAX_DECODED_BYTES: usize = 256 << 20;
 
-/// Decodes an example. One that would take more than [`LARGEST`] is refused as [`ResourceExhausted`](Code::ResourceExhausted); an
+/// Decodes an example. One that would take more than [`MAX_DECODED_BYTES`] is refused as [`ResourceExhausted`](Code::ResourceExhausted); an
 /// [`ExampleParser`](super::ExampleParser) reads it.
 pub fn decode(bytes: &[u8]) -> Result<Example> {
     message(bytes)
@@ -21,7 +21,7 @@ pub fn decode_sequence(bytes: &[u8]) -> Result<SequenceExample> {
 }
 
 fn message<M: Message + Name + Default>(bytes: &[u8]) -> Result<M> {
-    bounded::decode(FileKind::Example, bytes, LARGEST as u64).map_err(|e| match e.code {
+    bounded::decode(FileKind::Example, bytes, MAX_DECODED_BYTES as u64).map_err(|e| match e.code {
         // What a record holds is up to whoever reads it: the file itself is whole.
         Code::DataLoss => FormatError::invalid(
             FileKind::Example,

@@ -42,7 +42,7 @@ mod values;
 
 pub use batch::{Batch, Column, Dense, VarLen};
 pub use build::{example, sequence_example};
-pub use decode::{LARGEST, decode, decode_sequence};
+pub use decode::{MAX_DECODED_BYTES, decode, decode_sequence};
 pub use encode::{encode, encode_into, encode_sequence, encode_sequence_into};
 pub use parse::ExampleParser;
 pub use ragged::{Level, Ragged};

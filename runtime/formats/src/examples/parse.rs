@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use super::batch::{Batch, SlotColumn};
 use super::entries::{Finder, Span};
-use super::list::{Held, append, append_few};
+use super::list::{DecodedList, append, append_short_list};
 use super::schema::{Schema, Slot, SlotKind};
 use crate::error::{FileKind, FormatError, Result};
-use crate::wire::Broken;
+use crate::wire::WireError;
 
 /// Gathers examples into batches.
 ///
@@ -95,7 +95,7 @@ impl ExampleParser {
         for (number, (slot, column)) in columns.enumerate() {
             let span = self.finder.found(number);
             if let Some(span) = span
-                && append_usual(span.of(record), slot, column)
+                && append_fast(span.of(record), slot, column)
             {
                 continue;
             }
@@ -134,8 +134,8 @@ impl ExampleParser {
 
 /// Appends the values of a key if they are few and written as usual; if not, nothing.
 #[inline(always)]
-fn append_usual(feature: &[u8], slot: &Slot, column: &mut SlotColumn) -> bool {
-    let appended = append_few(feature, &mut column.values);
+fn append_fast(feature: &[u8], slot: &Slot, column: &mut SlotColumn) -> bool {
+    let appended = append_short_list(feature, &mut column.values);
     match (&slot.kind, appended) {
         (_, 0) => false,
         (SlotKind::Fixed { elements, .. }, count) => {
@@ -170,36 +170,36 @@ fn decode(
         SlotKind::List { .. } => usize::MAX,
     };
     let held = match span {
-        None => Held::Nothing,
+        None => DecodedList::Absent,
         Some(span) => match append(span.of(record), &mut column.values, most) {
             Ok(held) => held,
             Err(broken) => return Err(unreadable(row, slot, span, broken)),
         },
     };
     match (&slot.kind, held) {
-        (SlotKind::Fixed { elements, .. }, Held::Values(count)) if count == *elements => {}
-        (SlotKind::Fixed { elements, .. }, Held::Values(count)) => {
+        (SlotKind::Fixed { elements, .. }, DecodedList::Values(count)) if count == *elements => {}
+        (SlotKind::Fixed { elements, .. }, DecodedList::Values(count)) => {
             let cause = format!("holds {count} {} values, and not {elements}", slot.dtype);
             return Err(wrong(row, slot, span, &cause));
         }
-        (SlotKind::Fixed { default, .. }, Held::Nothing) => match default {
+        (SlotKind::Fixed { default, .. }, DecodedList::Absent) => match default {
             Some(default) => column.values.extend(default, 0..default.len()),
             None => {
                 let cause = format!("({}) is required and is not there", slot.dtype);
                 return Err(wrong(row, slot, span, &cause));
             }
         },
-        (SlotKind::List { multiple, .. }, Held::Values(count)) if count % multiple != 0 => {
+        (SlotKind::List { multiple, .. }, DecodedList::Values(count)) if count % multiple != 0 => {
             let dtype = slot.dtype;
             let cause = format!("holds {count} {dtype} values, which is no multiple of {multiple}");
             return Err(wrong(row, slot, span, &cause));
         }
-        (SlotKind::List { .. }, Held::Values(_) | Held::Nothing) => {
+        (SlotKind::List { .. }, DecodedList::Values(_) | DecodedList::Absent) => {
             column.ends.push(column.values.len());
         }
-        (_, Held::Other(found)) => {
-            let wanted = slot.dtype;
-            let cause = format!("holds {found} values, and {wanted} values are wanted");
+        (_, DecodedList::OtherType(found)) => {
+            let expected = slot.dtype;
+            let cause = format!("holds {found} values, and {expected} values are wanted");
             return Err(wrong(row, slot, span, &cause));
         }
     }
@@ -207,13 +207,13 @@ fn decode(
 }
 
 #[cold]
-pub(super) fn no_example(row: usize, broken: Broken) -> FormatError {
+pub(super) fn no_example(row: usize, broken: WireError) -> FormatError {
     let cause = format!("record {row} is no example: {}", broken.cause);
     FormatError::invalid(FileKind::Example, cause).at(broken.at as u64)
 }
 
 #[cold]
-fn unreadable(row: usize, slot: &Slot, span: Span, broken: Broken) -> FormatError {
+fn unreadable(row: usize, slot: &Slot, span: Span, broken: WireError) -> FormatError {
     let cause = format!("record {row}: feature `{}`: {}", slot.key, broken.cause);
     FormatError::invalid(FileKind::Example, cause).at((span.start() + broken.at) as u64)
 }

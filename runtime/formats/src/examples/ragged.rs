@@ -33,7 +33,7 @@ pub enum Level {
 }
 
 /// What cuts the values of a feature, as it is in a batch.
-pub(super) struct Cut<'b> {
+pub(super) struct RowPartition<'b> {
     pub(super) partition: &'b Partition,
     /// The integers that it reads.
     pub(super) column: Option<&'b SlotColumn>,
@@ -45,7 +45,7 @@ pub(super) struct Cut<'b> {
 pub(super) fn levels(
     name: &str,
     ends: &[usize],
-    cuts: &[Cut<'_>],
+    cuts: &[RowPartition<'_>],
     levels: &mut Vec<Level>,
     inner: &mut Vec<usize>,
 ) -> Result<()> {
@@ -83,7 +83,7 @@ pub(super) fn levels(
             continue;
         }
         let column = cut.column.expect("all others read a feature");
-        let (rows, parts) = cut_by(name, cut.partition, column, &outer)?;
+        let (rows, parts) = partition_rows(name, cut.partition, column, &outer)?;
         levels.insert(0, Level::Splits(parts));
         levels.insert(0, Level::Splits(rows));
     }
@@ -96,7 +96,7 @@ pub(super) fn splits(ends: &[usize]) -> Vec<i64> {
 }
 
 /// Cuts each row by integers: how many pieces the rows have, and where the pieces end, both as splits.
-fn cut_by(
+fn partition_rows(
     name: &str,
     partition: &Partition,
     column: &SlotColumn,
@@ -141,16 +141,16 @@ fn cut_by(
                 }
                 let count = given.last().map_or(0, |last| last.saturating_add(1));
                 // Rows that nothing is in are as many as the integers say, so they are held to what they belong to.
-                if !(0..=MOST_ROWS - parts.len() as i64).contains(&count)
+                if !(0..=MAX_EMPTY_ROWS - parts.len() as i64).contains(&count)
                     || !given.is_sorted()
                     || given.first().is_some_and(|f| *f < 0)
                 {
                     return fail("the rows of its parts are not in order, or too many");
                 }
-                let mut place = 0;
+                let mut index = 0;
                 parts.extend((0..count).map(|number| {
-                    place += given[place..].partition_point(|id| *id <= number);
-                    start + place as i64
+                    index += given[index..].partition_point(|id| *id <= number);
+                    start + index as i64
                 }));
             }
             Partition::UniformRowLength(_) => unreachable!("it reads no feature"),
@@ -165,4 +165,4 @@ fn cut_by(
 }
 
 /// How many rows integers may make out of nothing, in all records of a batch.
-const MOST_ROWS: i64 = 1 << 24;
+const MAX_EMPTY_ROWS: i64 = 1 << 24;

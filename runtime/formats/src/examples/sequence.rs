@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use super::batch::{self, Batch, SlotColumn};
 use super::entries::Finder;
-use super::list::{Held, append};
+use super::list::{DecodedList, append};
 use super::parse::{ExampleParser, no_example};
-use super::ragged::{self, Cut, Level, Ragged};
+use super::ragged::{self, Level, Ragged, RowPartition};
 use super::schema::{Family, FeatureSpec, Output, Plan, Schema, Slot, SlotKind, about};
 use super::values::Values;
 use crate::error::{FileKind, FormatError, Result};
-use crate::wire::{Broken, Value, Wire};
+use crate::wire::{Value, WireError, WireReader};
 
 /// The wanted features of a sequence example.
 #[derive(Debug, Clone)]
@@ -83,7 +83,7 @@ pub struct SequenceParser {
     finder: Finder,
     plan: Arc<Plan>,
     slots: Vec<ListSlot>,
-    made: Vec<Made>,
+    derived: Vec<DerivedList>,
     rows: usize,
     given: bool,
 }
@@ -120,11 +120,11 @@ impl ListSlot {
 
 /// What is made of a list once the batch is complete.
 #[derive(Debug, Clone)]
-enum Made {
-    Slot,
-    Filled {
+enum DerivedList {
+    None,
+    Padded {
         values: Values,
-        longest: usize,
+        padded_length: usize,
         lengths: Vec<i64>,
     },
     Ragged {
@@ -160,7 +160,7 @@ pub struct Steps<'b> {
     /// How many steps each row has.
     pub lengths: &'b [i64],
     /// How many the longest has.
-    pub longest: usize,
+    pub padded_length: usize,
     /// The shape of a step.
     pub inner: &'b [usize],
 }
@@ -168,7 +168,7 @@ pub struct Steps<'b> {
 impl Steps<'_> {
     /// The shape of the whole column.
     pub fn shape(&self) -> Vec<usize> {
-        let mut shape = vec![self.lengths.len(), self.longest];
+        let mut shape = vec![self.lengths.len(), self.padded_length];
         shape.extend_from_slice(self.inner);
         shape
     }
@@ -196,13 +196,13 @@ impl VarLenSteps<'_> {
         batch::range(self.step_ends, step)
     }
 
-    /// The row of each value, its step, and its place in it, behind each other.
+    /// The row of each value, its step, and its index in it, behind each other.
     pub fn indices(&self) -> Vec<i64> {
         let mut indices = Vec::with_capacity(3 * self.values.len());
         for row in 0..self.row_ends.len() {
             for (number, step) in self.steps(row).enumerate() {
-                for place in 0..self.step(step).len() {
-                    indices.extend([row as i64, number as i64, place as i64]);
+                for index in 0..self.step(step).len() {
+                    indices.extend([row as i64, number as i64, index as i64]);
                 }
             }
         }
@@ -235,23 +235,25 @@ impl SequenceParser {
             },
             row_ends: Vec::new(),
         });
-        let made = plan.outputs.iter().map(|output| match output {
-            Output::Sequence { slot, .. } => Made::Filled {
+        let derived = plan.outputs.iter().map(|output| match output {
+            Output::Sequence { slot, .. } => DerivedList::Padded {
                 values: Values::new(plan.slots[*slot].dtype),
-                longest: 0,
+                padded_length: 0,
                 lengths: Vec::new(),
             },
-            Output::Ragged { .. } => Made::Ragged {
+            Output::Ragged { .. } => DerivedList::Ragged {
                 levels: Vec::new(),
                 inner: Vec::new(),
             },
-            Output::VarLen { .. } | Output::Fixed { .. } | Output::Sparse { .. } => Made::Slot,
+            Output::VarLen { .. } | Output::Fixed { .. } | Output::Sparse { .. } => {
+                DerivedList::None
+            }
         });
         SequenceParser {
             context: ExampleParser::new(&schema.context),
             finder: Finder::new(plan.slots.iter().map(|slot| slot.key.as_str())),
             slots: slots.collect(),
-            made: made.collect(),
+            derived: derived.collect(),
             plan,
             rows: 0,
             given: false,
@@ -325,12 +327,12 @@ impl SequenceParser {
                 None => {}
                 Some(span) => {
                     let list = span.of(record);
-                    let moved = |broken: Broken| {
+                    let moved = |broken: WireError| {
                         let cause = format!("record {row}: list `{}`: {}", slot.key, broken.cause);
                         let at = span.start() + broken.at;
                         FormatError::invalid(FileKind::Example, cause).at(at as u64)
                     };
-                    let mut wire = Wire::new(list);
+                    let mut wire = WireReader::new(list);
                     let mut step = 0;
                     while let Some((number, value)) = wire.field().map_err(moved)? {
                         if let (1, Value::Bytes(feature)) = (number, value) {
@@ -350,25 +352,26 @@ impl SequenceParser {
     /// Makes what depends on all rows.
     fn complete(&mut self) -> Result<()> {
         let outputs = self.plan.outputs.iter().zip(&self.plan.names);
-        for ((output, name), made) in outputs.zip(&mut self.made) {
-            match (output, made) {
+        for ((output, name), derived) in outputs.zip(&mut self.derived) {
+            match (output, derived) {
                 (
                     Output::Sequence { slot, shape, .. },
-                    Made::Filled {
+                    DerivedList::Padded {
                         values,
-                        longest,
+                        padded_length,
                         lengths,
                     },
                 ) => {
                     let slot = &self.slots[*slot];
                     let stride: usize = shape.iter().product();
                     let rows = (0..self.rows).map(|row| slot.values_of(row));
-                    *longest = batch::fill(name, &slot.steps.values, rows, stride, None, values)?;
+                    *padded_length =
+                        batch::pad(name, &slot.steps.values, rows, stride, None, values)?;
                     lengths.clear();
                     let steps = (0..self.rows).map(|row| batch::range(&slot.row_ends, row));
                     lengths.extend(steps.map(|steps| steps.len() as i64));
                 }
-                (Output::Ragged { values, partitions }, Made::Ragged { levels, inner }) => {
+                (Output::Ragged { values, partitions }, DerivedList::Ragged { levels, inner }) => {
                     let slot = &self.slots[*values];
                     let mut cuts = Vec::new();
                     for (partition, number) in partitions {
@@ -378,7 +381,7 @@ impl SequenceParser {
                             return Err(about(name, cause));
                         }
                         let column = column.map(|column| &column.steps);
-                        cuts.push(Cut { partition, column });
+                        cuts.push(RowPartition { partition, column });
                     }
                     ragged::levels(name, &slot.steps.ends, &cuts, levels, inner)?;
                     levels.insert(0, Level::Splits(ragged::splits(&slot.row_ends)));
@@ -417,23 +420,23 @@ fn add_step(
     })?;
     let fail = |cause: String| Err(wrong(row, slot, &cause).at(0));
     match held {
-        Held::Other(found) => {
-            let wanted = slot.dtype;
+        DecodedList::OtherType(found) => {
+            let expected = slot.dtype;
             return fail(format!(
-                "holds {found} values in step {step}, and {wanted} values are wanted"
+                "holds {found} values in step {step}, and {expected} values are wanted"
             ));
         }
-        Held::Values(count) if dense && count != multiple => {
+        DecodedList::Values(count) if dense && count != multiple => {
             return fail(format!(
                 "holds {count} values in step {step}, and not {multiple}"
             ));
         }
-        Held::Nothing if dense => {
+        DecodedList::Absent if dense => {
             return fail(format!(
                 "holds nothing in step {step}, and {multiple} values are wanted"
             ));
         }
-        Held::Values(_) | Held::Nothing => {}
+        DecodedList::Values(_) | DecodedList::Absent => {}
     }
     column.ends.push(column.values.len());
     Ok(())
@@ -458,22 +461,22 @@ impl<'b> SequenceBatch<'b> {
     /// The column of a list.
     pub fn list(&self, name: &str) -> Option<ListColumn<'b>> {
         let plan = &self.parser.plan;
-        let place = plan.names.iter().position(|known| known == name)?;
-        Some(match (&plan.outputs[place], &self.parser.made[place]) {
+        let index = plan.names.iter().position(|known| known == name)?;
+        Some(match (&plan.outputs[index], &self.parser.derived[index]) {
             (
                 Output::Sequence { shape, .. },
-                Made::Filled {
+                DerivedList::Padded {
                     values,
-                    longest,
+                    padded_length,
                     lengths,
                 },
             ) => ListColumn::Steps(Steps {
                 values,
                 lengths,
-                longest: *longest,
+                padded_length: *padded_length,
                 inner: shape,
             }),
-            (Output::VarLen { slot }, Made::Slot) => {
+            (Output::VarLen { slot }, DerivedList::None) => {
                 let slot = &self.parser.slots[*slot];
                 ListColumn::VarLen(VarLenSteps {
                     values: &slot.steps.values,
@@ -481,7 +484,7 @@ impl<'b> SequenceBatch<'b> {
                     row_ends: &slot.row_ends,
                 })
             }
-            (Output::Ragged { values, .. }, Made::Ragged { levels, inner }) => {
+            (Output::Ragged { values, .. }, DerivedList::Ragged { levels, inner }) => {
                 ListColumn::Ragged(Ragged {
                     values: &self.parser.slots[*values].steps.values,
                     levels,

@@ -59,24 +59,24 @@ impl Sparse {
                     return Err(about(name, cause));
                 }
             }
-            let index = |column: &SlotColumn, place: usize| {
+            let index_at = |column: &SlotColumn, index: usize| {
                 let all = column.values.int64s().unwrap_or_default();
-                all[column.range(row).start + place]
+                all[column.range(row).start + index]
             };
             self.order.clear();
             self.order.extend(0..range.len());
             if !sorted {
                 // Values with the same indices stay in order.
                 self.order.sort_by(|a, b| {
-                    let key = |place: usize| indices.iter().map(move |c| index(c, place));
+                    let key = |index: usize| indices.iter().map(move |c| index_at(c, index));
                     key(*a).cmp(key(*b))
                 });
             }
-            for place in &self.order {
+            for index in &self.order {
                 self.indices.push(row as i64);
                 self.indices
-                    .extend(indices.iter().map(|column| index(column, *place)));
-                let from = range.start + place;
+                    .extend(indices.iter().map(|column| index_at(column, *index)));
+                let from = range.start + index;
                 self.values.extend(&values.values, from..from + 1);
             }
         }

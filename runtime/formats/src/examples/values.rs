@@ -88,7 +88,7 @@ impl Values {
             (Values::Float(into), Values::Float(from)) => into.extend_from_slice(&from[range]),
             (Values::Int64(into), Values::Int64(from)) => into.extend_from_slice(&from[range]),
             (Values::Bytes(into), Values::Bytes(from)) => {
-                range.for_each(|place| into.push(&from[place]));
+                range.for_each(|index| into.push(&from[index]));
             }
             (Values::Float(_) | Values::Int64(_) | Values::Bytes(_), _) => {
                 unreachable!("both are of the type of the feature")
@@ -152,13 +152,13 @@ pub struct BytesColumn {
     /// Where each ends, as long as four bytes say it,
     ends: Vec<u32>,
     /// and from then on.
-    far_ends: Vec<u64>,
+    wide_ends: Vec<u64>,
 }
 
 impl BytesColumn {
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.ends.len() + self.far_ends.len()
+        self.ends.len() + self.wide_ends.len()
     }
 
     /// Whether there are none.
@@ -172,18 +172,18 @@ impl BytesColumn {
     }
 
     /// One of them.
-    pub fn get(&self, place: usize) -> Option<&[u8]> {
-        let end = self.end(place)?;
-        let start = match place {
+    pub fn get(&self, index: usize) -> Option<&[u8]> {
+        let end = self.end(index)?;
+        let start = match index {
             0 => 0,
-            _ => self.end(place - 1)?,
+            _ => self.end(index - 1)?,
         };
         self.data.get(start..end)
     }
 
     /// Each of them.
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> + '_ {
-        (0..self.len()).map(|place| &self[place])
+        (0..self.len()).map(|index| &self[index])
     }
 
     /// Appends one.
@@ -192,16 +192,16 @@ impl BytesColumn {
         self.data.extend_from_slice(value);
         match u32::try_from(self.data.len()) {
             Ok(end) => self.ends.push(end),
-            Err(_) => self.far_ends.push(self.data.len() as u64),
+            Err(_) => self.wide_ends.push(self.data.len() as u64),
         }
     }
 
     /// Where one of them ends in the buffer.
-    pub fn end(&self, place: usize) -> Option<usize> {
-        match self.ends.get(place) {
+    pub fn end(&self, index: usize) -> Option<usize> {
+        match self.ends.get(index) {
             Some(end) => Some(*end as usize),
             None => {
-                let far = self.far_ends.get(place.checked_sub(self.ends.len())?);
+                let far = self.wide_ends.get(index.checked_sub(self.ends.len())?);
                 far.map(|end| *end as usize)
             }
         }
@@ -213,7 +213,7 @@ impl BytesColumn {
             _ => self.end(count - 1).unwrap_or(self.data.len()),
         };
         self.data.truncate(end);
-        self.far_ends
+        self.wide_ends
             .truncate(count.saturating_sub(self.ends.len()));
         self.ends.truncate(count);
     }
@@ -222,10 +222,10 @@ impl BytesColumn {
 impl std::ops::Index<usize> for BytesColumn {
     type Output = [u8];
 
-    fn index(&self, place: usize) -> &[u8] {
-        match self.get(place) {
+    fn index(&self, index: usize) -> &[u8] {
+        match self.get(index) {
             Some(value) => value,
-            None => panic!("there are {} strings, and no number {place}", self.len()),
+            None => panic!("there are {} strings, and no number {index}", self.len()),
         }
     }
 }

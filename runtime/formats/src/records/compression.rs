@@ -4,10 +4,10 @@ use std::io::{BufRead, BufReader, Chain, Cursor, Read};
 
 use flate2::bufread::{MultiGzDecoder, ZlibDecoder};
 
-use super::frame::{self, HEADER};
+use super::frame::{self, HEADER_SIZE};
 use crate::error::{FileKind, FormatError, Result};
 
-/// How a file is compressed as a whole.
+/// How a file is compressed as a peeked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Compression {
     /// Not at all.
@@ -44,7 +44,7 @@ impl Compression {
 
     /// What the first bytes of a file say. A header whose checksum is right decides against compression.
     pub fn detect(start: &[u8]) -> Compression {
-        if let Some(header) = start.first_chunk::<HEADER>()
+        if let Some(header) = start.first_chunk::<HEADER_SIZE>()
             && frame::length(header).is_some()
         {
             return Compression::None;
@@ -67,7 +67,7 @@ impl Compression {
 
 /// What a reader takes a file for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Expected {
+pub enum ExpectedCompression {
     /// Whatever its first bytes say.
     #[default]
     Detect,
@@ -76,15 +76,15 @@ pub enum Expected {
 }
 
 /// The first bytes, which were read to decide, and the rest.
-type Whole<R> = Chain<Cursor<Vec<u8>>, Counted<R>>;
+type PeekedSource<R> = Chain<Cursor<Vec<u8>>, CountingReader<R>>;
 
 /// A source, and how many bytes were read from it.
-pub(super) struct Counted<R> {
+pub(super) struct CountingReader<R> {
     inner: R,
     count: u64,
 }
 
-impl<R: Read> Read for Counted<R> {
+impl<R: Read> Read for CountingReader<R> {
     fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
         let read = self.inner.read(into)?;
         self.count += read as u64;
@@ -94,25 +94,25 @@ impl<R: Read> Read for Counted<R> {
 
 /// The bytes of a file after decompression.
 pub(super) enum Source<R> {
-    Plain(Whole<R>),
-    Gzip(Box<MultiGzDecoder<BufReader<Whole<R>>>>),
-    Zlib(Box<ZlibDecoder<BufReader<Whole<R>>>>),
+    Plain(PeekedSource<R>),
+    Gzip(Box<MultiGzDecoder<BufReader<PeekedSource<R>>>>),
+    Zlib(Box<ZlibDecoder<BufReader<PeekedSource<R>>>>),
 }
 
 impl<R: Read> Source<R> {
-    pub(super) fn new(expected: Expected, inner: R, buffer: usize) -> Result<Source<R>> {
-        let mut inner = Counted { inner, count: 0 };
-        let mut start = Vec::with_capacity(HEADER);
+    pub(super) fn new(expected: ExpectedCompression, inner: R, buffer: usize) -> Result<Source<R>> {
+        let mut inner = CountingReader { inner, count: 0 };
+        let mut start = Vec::with_capacity(HEADER_SIZE);
         inner
             .by_ref()
-            .take(HEADER as u64)
+            .take(HEADER_SIZE as u64)
             .read_to_end(&mut start)
             .map_err(|e| FormatError::io(FileKind::Record, "read it", e).at(0))?;
         let compression = match expected {
-            Expected::Detect => Compression::detect(&start),
+            ExpectedCompression::Detect => Compression::detect(&start),
             // Nothing at all is no stream, but it is a file without records.
-            Expected::Is(_) if start.is_empty() => Compression::None,
-            Expected::Is(compression) => compression,
+            ExpectedCompression::Is(_) if start.is_empty() => Compression::None,
+            ExpectedCompression::Is(compression) => compression,
         };
         let inner = Cursor::new(start).chain(inner);
         let buffered = |inner| BufReader::with_capacity(buffer, inner);
@@ -124,13 +124,13 @@ impl<R: Read> Source<R> {
     }
 
     /// How many bytes were read, before decompression.
-    pub(super) fn taken(&self) -> u64 {
-        let whole = match self {
+    pub(super) fn bytes_read(&self) -> u64 {
+        let peeked = match self {
             Source::Plain(inner) => inner,
             Source::Gzip(inner) => inner.get_ref().get_ref(),
             Source::Zlib(inner) => inner.get_ref().get_ref(),
         };
-        whole.get_ref().1.count
+        peeked.get_ref().1.count
     }
 
     pub(super) fn compression(&self) -> Compression {
@@ -141,7 +141,7 @@ impl<R: Read> Source<R> {
         }
     }
 
-    /// Reads what comes next; nothing at the end of a stream that is whole.
+    /// Reads what comes next; nothing at the end of a stream that is peeked.
     pub(super) fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
         loop {
             let read = match self {

@@ -55,7 +55,7 @@ fn names(folder: &Path, pattern: &[char], into: &mut Vec<PathBuf>) -> Result<()>
         let name = entry.file_name();
         let text: Vec<char> = name.to_string_lossy().chars().collect();
         let hidden = text.first() == Some(&'.');
-        if hidden == (pattern.first() == Some(&'.')) && fits(pattern, &text) {
+        if hidden == (pattern.first() == Some(&'.')) && matches_glob(pattern, &text) {
             into.push(folder.join(name));
         }
     }
@@ -68,7 +68,7 @@ fn is_absence(error: &std::io::Error) -> bool {
 }
 
 /// Whether a name fits a pattern.
-fn fits(pattern: &[char], name: &[char]) -> bool {
+fn matches_glob(pattern: &[char], name: &[char]) -> bool {
     let (mut i, mut j) = (0, 0);
     // The last `*`, and how far into the name it reaches so far.
     let mut star: Option<(usize, usize)> = None;
@@ -129,7 +129,7 @@ fn among(mut set: &[char], c: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::fits;
+    use super::matches_glob;
 
     #[test]
     fn patterns_fit_whole_names() {
@@ -152,7 +152,7 @@ mod tests {
         ] {
             let (p, n): (Vec<char>, Vec<char>) =
                 (pattern.chars().collect(), name.chars().collect());
-            assert_eq!(fits(&p, &n), expected, "{pattern} {name}");
+            assert_eq!(matches_glob(&p, &n), expected, "{pattern} {name}");
         }
     }
 
@@ -160,6 +160,6 @@ mod tests {
     fn many_stars_take_no_time() {
         let pattern: Vec<char> = "*a".repeat(60).chars().collect();
         let name: Vec<char> = "a".repeat(59).chars().chain(['b'; 200]).collect();
-        assert!(!fits(&pattern, &name));
+        assert!(!matches_glob(&pattern, &name));
     }
 }

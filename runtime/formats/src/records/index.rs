@@ -7,13 +7,13 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-use super::compression::{Compression, Expected};
-use super::frame::{self, FOOTER, HEADER};
+use super::compression::{Compression, ExpectedCompression};
+use super::frame::{self, FOOTER_SIZE, HEADER_SIZE};
 use super::reader::{ReaderOptions, RecordReader};
 use crate::crc;
 use crate::error::{Code, FileKind, FormatError, Result};
 use crate::files::{self, Durability, ReadAt};
-use crate::wire::{Wire, put_varint};
+use crate::wire::{WireReader, put_varint};
 
 /// What the file of an index begins with.
 const MAGIC: &[u8; 8] = b"tsrecix\x02";
@@ -36,11 +36,11 @@ pub struct RecordIndex {
     /// What was checked when it was made.
     checked: Check,
     /// The file that it was made of, if it was one, before it was read.
-    of: Option<State>,
+    stamp: Option<FileStamp>,
 }
 
 /// What tells a file from itself at another time: its length, and when it was written, in seconds and nanoseconds.
-type State = [u64; 3];
+type FileStamp = [u64; 3];
 
 impl PartialEq for RecordIndex {
     fn eq(&self, other: &RecordIndex) -> bool {
@@ -54,16 +54,16 @@ impl RecordIndex {
     /// Goes through a file.
     pub fn build(path: &Path, check: Check) -> Result<RecordIndex> {
         plain(path)?;
-        let of = Some(state(path)?);
+        let stamp = Some(file_stamp(path)?);
         match check {
             Check::Headers => {
                 let file = files::open(FileKind::Record, path)?;
                 let index = RecordIndex::from_headers(&file).map_err(|e| e.in_file(path))?;
-                Ok(RecordIndex { of, ..index })
+                Ok(RecordIndex { stamp, ..index })
             }
             Check::All => {
                 let options = ReaderOptions {
-                    compression: Expected::Is(Compression::None),
+                    compression: ExpectedCompression::Is(Compression::None),
                     ..ReaderOptions::default()
                 };
                 let mut reader = RecordReader::open(path, &options)?;
@@ -74,7 +74,7 @@ impl RecordIndex {
                 Ok(RecordIndex {
                     bounds,
                     checked: check,
-                    of,
+                    stamp,
                 })
             }
         }
@@ -89,12 +89,16 @@ impl RecordIndex {
         let mut at = 0;
         let mut last = 0;
         // As elsewhere, a header that is not all there is the end.
-        while length - at >= HEADER as u64 {
+        while length - at >= HEADER_SIZE as u64 {
             let place = match at.checked_sub(window_at).map(|p| p as usize) {
-                Some(place) if place + HEADER <= window.len() => place,
+                Some(place) if place + HEADER_SIZE <= window.len() => place,
                 _ => {
                     // Where records are long, the next header is far away.
-                    let size = if last > 32 << 10 { HEADER } else { 256 << 10 };
+                    let size = if last > 32 << 10 {
+                        HEADER_SIZE
+                    } else {
+                        256 << 10
+                    };
                     window.resize((length - at).min(size as u64) as usize, 0);
                     window_at = at;
                     file.read_exact_at(at, &mut window).map_err(fail(at))?;
@@ -117,7 +121,7 @@ impl RecordIndex {
         Ok(RecordIndex {
             bounds,
             checked: Check::Headers,
-            of: None,
+            stamp: None,
         })
     }
 
@@ -139,7 +143,7 @@ impl RecordIndex {
     /// How long the data of a record are.
     pub fn length(&self, record: usize) -> Option<u64> {
         let next = self.bounds.get(record.checked_add(1)?)?;
-        Some(next - self.bounds[record] - (HEADER + FOOTER) as u64)
+        Some(next - self.bounds[record] - (HEADER_SIZE + FOOTER_SIZE) as u64)
     }
 
     /// Where the index of a file is kept: beside it, with `.recordindex` behind its name.
@@ -162,16 +166,19 @@ impl RecordIndex {
         }
         let mut bytes = MAGIC.to_vec();
         // What was written while the index was made is not in it, so that it does not fit the file as it is now.
-        for number in self.of.map_or_else(|| state(records), Ok)? {
+        for number in self.stamp.map_or_else(|| file_stamp(records), Ok)? {
             bytes.extend(number.to_le_bytes());
         }
         bytes.extend((self.checked as u64).to_le_bytes());
         bytes.extend((self.len() as u64).to_le_bytes());
         for pair in self.bounds.windows(2) {
-            put_varint(&mut bytes, pair[1] - pair[0] - (HEADER + FOOTER) as u64);
+            put_varint(
+                &mut bytes,
+                pair[1] - pair[0] - (HEADER_SIZE + FOOTER_SIZE) as u64,
+            );
         }
         bytes.extend(crc::masked(&bytes).to_le_bytes());
-        files::replace(FileKind::Record, path, &bytes, Durability::Left)
+        files::replace(FileKind::Record, path, &bytes, Durability::Unsynced)
     }
 
     /// Reads a kept index. If the file of records has another length or was written since, it is refused as
@@ -180,8 +187,8 @@ impl RecordIndex {
         let bytes = fs::read(path)
             .map_err(|e| FormatError::io(FileKind::Record, "read it", e).in_file(path))?;
         let index = decode(&bytes).map_err(|e| e.in_file(path))?;
-        let now = state(records)?;
-        if index.of != Some(now) {
+        let now = file_stamp(records)?;
+        if index.stamp != Some(now) {
             let cause = "the records have changed since this index of them was made";
             let error = FormatError::new(Code::FailedPrecondition, FileKind::Record, cause);
             return Err(error.in_file(path));
@@ -235,7 +242,7 @@ pub struct IndexedRecords<R = File> {
     /// Where they are.
     pub index: RecordIndex,
     /// How long a record may be; longer ones are refused before anything is allocated.
-    pub longest: u64,
+    pub max_length: u64,
 }
 
 impl IndexedRecords<File> {
@@ -257,7 +264,7 @@ impl<R: ReadAt> IndexedRecords<R> {
             file,
             path: None,
             index,
-            longest: ReaderOptions::default().longest,
+            max_length: ReaderOptions::default().max_length,
         }
     }
 
@@ -270,9 +277,9 @@ impl<R: ReadAt> IndexedRecords<R> {
                 self.index.len()
             );
             let error = FormatError::new(Code::OutOfRange, FileKind::Record, cause);
-            return Err(self.placed(error));
+            return Err(self.located(error));
         };
-        let fail = |error: FormatError| self.placed(error.at(at));
+        let fail = |error: FormatError| self.located(error.at(at));
         let damaged = |cause: &str| fail(FormatError::data_loss(FileKind::Record, cause));
         // An index made by hand may say anything.
         let all = self.file.length();
@@ -282,8 +289,11 @@ impl<R: ReadAt> IndexedRecords<R> {
         let Some(framed) = framed.and_then(|framed| usize::try_from(framed).ok()) else {
             return Err(damaged("the file ends inside the record"));
         };
-        if length > self.longest {
-            let cause = format!("a record of {length} bytes is longer than {}", self.longest);
+        if length > self.max_length {
+            let cause = format!(
+                "a record of {length} bytes is longer than {}",
+                self.max_length
+            );
             let error = FormatError::new(Code::ResourceExhausted, FileKind::Record, cause);
             return Err(fail(error));
         }
@@ -303,7 +313,7 @@ impl<R: ReadAt> IndexedRecords<R> {
         }
     }
 
-    fn placed(&self, error: FormatError) -> FormatError {
+    fn located(&self, error: FormatError) -> FormatError {
         match &self.path {
             Some(path) => error.in_file(path),
             None => error,
@@ -322,7 +332,7 @@ fn plain(path: &Path) -> Result<()> {
     }
 }
 
-fn state(path: &Path) -> Result<State> {
+fn file_stamp(path: &Path) -> Result<FileStamp> {
     let about = fs::metadata(path)
         .map_err(|e| FormatError::io(FileKind::Record, "read it", e).in_file(path))?;
     let written = about
@@ -340,7 +350,9 @@ fn state(path: &Path) -> Result<State> {
 fn decode(bytes: &[u8]) -> Result<RecordIndex> {
     let damaged = |cause: &str| FormatError::data_loss(FileKind::Record, cause);
     let not_one = || damaged("this is not an index of records");
-    let (body, stored) = bytes.split_last_chunk::<FOOTER>().ok_or_else(not_one)?;
+    let (body, stored) = bytes
+        .split_last_chunk::<FOOTER_SIZE>()
+        .ok_or_else(not_one)?;
     let rest = body.strip_prefix(MAGIC).ok_or_else(not_one)?;
     if !frame::is_intact(body, stored) {
         return Err(damaged("the checksum of the index is wrong"));
@@ -364,7 +376,7 @@ fn decode(bytes: &[u8]) -> Result<RecordIndex> {
     }
     let mut bounds = Vec::with_capacity(count as usize + 1);
     bounds.push(0);
-    let mut wire = Wire::new(rest);
+    let mut wire = WireReader::new(rest);
     let mut at = 0_u64;
     for _ in 0..count {
         let length = wire.varint().map_err(|broken| damaged(broken.cause))?;
@@ -377,7 +389,7 @@ fn decode(bytes: &[u8]) -> Result<RecordIndex> {
         true => Ok(RecordIndex {
             bounds,
             checked,
-            of: Some([number(0), number(1), number(2)]),
+            stamp: Some([number(0), number(1), number(2)]),
         }),
         false => Err(damaged("the index has more records than it says")),
     }

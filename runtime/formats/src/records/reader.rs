@@ -6,8 +6,8 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use super::compression::{Compression, Expected, Source};
-use super::frame::{self, FOOTER, HEADER};
+use super::compression::{Compression, ExpectedCompression, Source};
+use super::frame::{self, FOOTER_SIZE, HEADER_SIZE};
 use crate::error::{Code, FileKind, FormatError, Result};
 use crate::files;
 
@@ -15,11 +15,11 @@ use crate::files;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReaderOptions {
     /// How the file is compressed.
-    pub compression: Expected,
+    pub compression: ExpectedCompression,
     /// How many bytes are read at once.
     pub buffer: usize,
     /// The longest record that is read, in bytes.
-    pub longest: u64,
+    pub max_length: u64,
     /// What a file is that ends where none should.
     pub ending: Ending,
 }
@@ -27,9 +27,9 @@ pub struct ReaderOptions {
 impl Default for ReaderOptions {
     fn default() -> ReaderOptions {
         ReaderOptions {
-            compression: Expected::Detect,
+            compression: ExpectedCompression::Detect,
             buffer: 256 << 10,
-            longest: 1 << 30,
+            max_length: 1 << 30,
             ending: Ending::Lenient,
         }
     }
@@ -76,8 +76,8 @@ pub struct RecordReader<R> {
     path: Option<PathBuf>,
     /// How many bytes the file had when it was opened, where they are the bytes that are read.
     length: Option<u64>,
-    longest: u64,
-    least: usize,
+    max_length: u64,
+    min_buffer: usize,
     ending: Ending,
     buffer: Vec<u8>,
     /// What is read and not yet given out: from here,
@@ -88,7 +88,7 @@ pub struct RecordReader<R> {
     position: u64,
     records: u64,
     /// Whether the compressed stream ended too early.
-    torn: bool,
+    truncated: bool,
     /// Why the source cannot be asked again.
     stopped: Option<String>,
 }
@@ -128,7 +128,7 @@ impl RecordReader<File> {
         file.seek(SeekFrom::Start(byte))
             .map_err(|e| FormatError::io(FileKind::Record, "read it", e).in_file(path))?;
         let options = ReaderOptions {
-            compression: Expected::Is(Compression::None),
+            compression: ExpectedCompression::Is(Compression::None),
             ..*options
         };
         let mut reader = RecordReader::over(file, path, &options)?;
@@ -150,20 +150,20 @@ impl RecordReader<File> {
 impl<R: Read> RecordReader<R> {
     /// Reads records from here on.
     pub fn new(inner: R, options: &ReaderOptions) -> Result<RecordReader<R>> {
-        let least = options.buffer.max(HEADER + FOOTER);
+        let min_buffer = options.buffer.max(HEADER_SIZE + FOOTER_SIZE);
         Ok(RecordReader {
-            source: Source::new(options.compression, inner, least)?,
+            source: Source::new(options.compression, inner, min_buffer)?,
             path: None,
             length: None,
-            longest: options.longest,
-            least,
+            max_length: options.max_length,
+            min_buffer,
             ending: options.ending,
             buffer: Vec::new(),
             start: 0,
             end: 0,
             position: 0,
             records: 0,
-            torn: false,
+            truncated: false,
             stopped: None,
         })
     }
@@ -174,11 +174,11 @@ impl<R: Read> RecordReader<R> {
         let Some(framed) = self.look()? else {
             return Ok(None);
         };
-        let start = self.start + HEADER;
+        let start = self.start + HEADER_SIZE;
         self.start += framed;
         self.position += framed as u64;
         self.records += 1;
-        Ok(Some(&self.buffer[start..self.start - FOOTER]))
+        Ok(Some(&self.buffer[start..self.start - FOOTER_SIZE]))
     }
 
     /// Reads and checks the next record, which stays where it is; how many bytes its frame takes, or nothing at the end.
@@ -197,7 +197,7 @@ impl<R: Read> RecordReader<R> {
         if self.end - self.start < framed && !self.ensure(framed)? {
             return Err(self.cut(length));
         }
-        let frame = &self.buffer[self.start + HEADER..self.start + framed];
+        let frame = &self.buffer[self.start + HEADER_SIZE..self.start + framed];
         let (data, footer) = frame.split_last_chunk().expect("a checksum follows");
         match frame::is_intact(data, footer) {
             true => Ok(Some(framed)),
@@ -208,12 +208,12 @@ impl<R: Read> RecordReader<R> {
     /// Whether a header comes next.
     #[inline]
     pub(super) fn goes_on(&mut self) -> Result<bool> {
-        if self.end - self.start >= HEADER || self.ensure(HEADER)? {
+        if self.end - self.start >= HEADER_SIZE || self.ensure(HEADER_SIZE)? {
             return Ok(true);
         }
         match (self.ending, self.end - self.start) {
             (Ending::Lenient, _) => Ok(false),
-            (Ending::Strict, 0) if !self.torn => Ok(false),
+            (Ending::Strict, 0) if !self.truncated => Ok(false),
             (Ending::Strict, 0) => Err(self.damaged("the compressed stream is cut off")),
             (Ending::Strict, _) => Err(self.damaged("the file ends inside the header")),
         }
@@ -226,7 +226,7 @@ impl<R: Read> RecordReader<R> {
                 let cause =
                     format!("{count} records were to be passed over, and there are {passed}");
                 let error = FormatError::new(Code::OutOfRange, FileKind::Record, cause);
-                return Err(self.placed(error));
+                return Err(self.located(error));
             }
         }
         Ok(())
@@ -238,8 +238,8 @@ impl<R: Read> RecordReader<R> {
     }
 
     /// How many bytes were taken from the source, before decompression: how far the reading is.
-    pub fn taken(&self) -> u64 {
-        self.source.taken()
+    pub fn bytes_read(&self) -> u64 {
+        self.source.bytes_read()
     }
 
     /// How many records were read.
@@ -248,7 +248,7 @@ impl<R: Read> RecordReader<R> {
     }
 
     /// How many bytes were read that are not given out yet. At the end they are the beginning of a header that is not all there.
-    pub fn waiting(&self) -> usize {
+    pub fn buffered(&self) -> usize {
         self.end - self.start
     }
 
@@ -260,7 +260,7 @@ impl<R: Read> RecordReader<R> {
     /// The size of the whole frame of a record; nothing if the file is shorter.
     fn framed(&self, length: u64) -> Result<Option<usize>> {
         let framed = frame::framed_length(length);
-        let Some(framed) = framed.filter(|_| length <= self.longest) else {
+        let Some(framed) = framed.filter(|_| length <= self.max_length) else {
             if self
                 .length
                 .is_some_and(|all| length > all.saturating_sub(self.position))
@@ -269,10 +269,10 @@ impl<R: Read> RecordReader<R> {
             }
             let cause = format!(
                 "a record of {length} bytes is longer than the {} that are allowed",
-                self.longest
+                self.max_length
             );
             let error = FormatError::new(Code::ResourceExhausted, FileKind::Record, cause);
-            return Err(self.placed(error));
+            return Err(self.located(error));
         };
         // What does not fit into memory is not in a file either, or the file is refused.
         Ok(usize::try_from(framed).ok())
@@ -284,9 +284,9 @@ impl<R: Read> RecordReader<R> {
         if let Some(cause) = &self.stopped {
             let cause = format!("reading stopped before: {cause}");
             let error = FormatError::new(Code::FailedPrecondition, FileKind::Record, cause);
-            return Err(self.placed(error));
+            return Err(self.located(error));
         }
-        if self.torn {
+        if self.truncated {
             return Ok(false);
         }
         if self.start > 0 {
@@ -301,14 +301,14 @@ impl<R: Read> RecordReader<R> {
                     .len()
                     .saturating_mul(2)
                     .min(count)
-                    .max(self.least);
+                    .max(self.min_buffer);
                 self.buffer.resize(size, 0);
             }
             match self.source.read(&mut self.buffer[self.end..]) {
                 Ok(0) => return Ok(false),
                 Ok(read) => self.end += read,
-                Err(e) if self.is_torn(&e) => {
-                    self.torn = true;
+                Err(e) if self.is_truncation(&e) => {
+                    self.truncated = true;
                     return Ok(false);
                 }
                 Err(e) => return Err(self.stop(e)),
@@ -318,7 +318,7 @@ impl<R: Read> RecordReader<R> {
     }
 
     /// Whether a failure to read means that the compressed stream ended too early.
-    fn is_torn(&self, error: &io::Error) -> bool {
+    fn is_truncation(&self, error: &io::Error) -> bool {
         self.compression() != Compression::None && error.kind() == io::ErrorKind::UnexpectedEof
     }
 
@@ -329,12 +329,12 @@ impl<R: Read> RecordReader<R> {
             error.kind(),
             io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput
         );
-        let mut told = FormatError::io(FileKind::Record, "read it", error);
+        let mut failure = FormatError::io(FileKind::Record, "read it", error);
         if damaged && self.compression() != Compression::None {
-            told.code = Code::DataLoss;
-            told.cause = "the compressed stream is damaged".to_owned();
+            failure.code = Code::DataLoss;
+            failure.cause = "the compressed stream is damaged".to_owned();
         }
-        self.placed(told)
+        self.located(failure)
     }
 
     fn cut(&self, length: u64) -> FormatError {
@@ -345,10 +345,10 @@ impl<R: Read> RecordReader<R> {
     }
 
     fn damaged(&self, cause: impl Into<String>) -> FormatError {
-        self.placed(FormatError::data_loss(FileKind::Record, cause))
+        self.located(FormatError::data_loss(FileKind::Record, cause))
     }
 
-    fn placed(&self, error: FormatError) -> FormatError {
+    fn located(&self, error: FormatError) -> FormatError {
         let error = error.at(self.position);
         match &self.path {
             Some(path) => error.in_file(path),

@@ -6,21 +6,21 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use super::compression::{Compression, Expected};
-use super::frame::{self, FOOTER, HEADER};
+use super::compression::{Compression, ExpectedCompression};
+use super::frame::{self, FOOTER_SIZE, HEADER_SIZE};
 use super::reader::{Ending, ReaderOptions, RecordReader};
 use crate::error::{Code, FileKind, FormatError, Result};
 use crate::files::{self, ReadAt};
 
 /// How many bytes are read at once.
-const WINDOW: usize = 256 << 10;
+const WINDOW_BYTES: usize = 256 << 10;
 
 /// The longest record that is recovered.
-const LONGEST: u64 = 1 << 30;
+const MAX_RECORD_BYTES: u64 = 1 << 30;
 
 /// How often, on average, a byte may be hashed in search of a record. A hostile file can hold as many headers as it has bytes, each
 /// of which says that the rest is its data.
-const PATIENCE: u64 = 16;
+const MAX_HASHES_PER_BYTE: u64 = 16;
 
 /// What was passed over.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,7 +68,7 @@ impl Recovering<File> {
     /// Opens a file.
     pub fn open(path: &Path) -> Result<Recovering<File>> {
         let options = ReaderOptions {
-            compression: Expected::Detect,
+            compression: ExpectedCompression::Detect,
             ending: Ending::Strict,
             ..ReaderOptions::default()
         };
@@ -100,7 +100,9 @@ impl<R: ReadAt> Recovering<R> {
                 position: 0,
                 window: Vec::new(),
                 window_at: 0,
-                patience: length.saturating_mul(PATIENCE).saturating_add(1 << 20),
+                hash_budget: length
+                    .saturating_mul(MAX_HASHES_PER_BYTE)
+                    .saturating_add(1 << 20),
             }),
             path: None,
             records: 0,
@@ -146,10 +148,10 @@ impl<R: ReadAt> Recovering<R> {
     }
 
     /// How many bytes of the file are behind: how far the reading is.
-    pub fn taken(&self) -> u64 {
+    pub fn bytes_read(&self) -> u64 {
         match &self.source {
             Source::Plain(plain) => plain.position,
-            Source::Compressed(reader) => reader.taken(),
+            Source::Compressed(reader) => reader.bytes_read(),
             Source::Ended => 0,
         }
     }
@@ -169,17 +171,17 @@ struct Plain<R> {
     window: Vec<u8>,
     window_at: u64,
     /// How many bytes may still be hashed in search of records.
-    patience: u64,
+    hash_budget: u64,
 }
 
 /// What is at a place.
-enum Found {
+enum Probe {
     /// An intact record, which takes so many bytes.
-    Record(usize),
+    Intact(usize),
     /// A frame with a right length whose data are damaged; it ends at this byte.
     BadData(u64),
     /// Nothing.
-    Nothing(&'static str),
+    NoFrame(&'static str),
 }
 
 impl<R: ReadAt> Plain<R> {
@@ -189,12 +191,12 @@ impl<R: ReadAt> Plain<R> {
         }
         let framed = loop {
             let (from, cause) = match self.look(self.position)? {
-                Found::Record(framed) => break framed,
-                Found::Nothing(cause) => (self.position + 1, cause),
-                Found::BadData(end) => {
+                Probe::Intact(framed) => break framed,
+                Probe::NoFrame(cause) => (self.position + 1, cause),
+                Probe::BadData(end) => {
                     let cause = "the checksum of the data is wrong";
                     // What follows the frame is asked first: data may hold whole records.
-                    if end == self.length || !matches!(self.look(end)?, Found::Nothing(_)) {
+                    if end == self.length || !matches!(self.look(end)?, Probe::NoFrame(_)) {
                         self.skip(end, cause, skipped);
                         if end == self.length {
                             return Ok(None);
@@ -211,7 +213,9 @@ impl<R: ReadAt> Plain<R> {
         };
         let start = self.load(self.position, framed)?;
         self.position += framed as u64;
-        Ok(Some(&self.window[start + HEADER..start + framed - FOOTER]))
+        Ok(Some(
+            &self.window[start + HEADER_SIZE..start + framed - FOOTER_SIZE],
+        ))
     }
 
     /// Searches for an intact record from a byte on, and stands there, or at the end.
@@ -222,23 +226,23 @@ impl<R: ReadAt> Plain<R> {
         skipped: &mut Vec<Skipped>,
     ) -> Result<Option<usize>> {
         let mut at = from;
-        while self.length - at >= (HEADER + FOOTER) as u64 {
-            let size = (self.length - at).min(WINDOW as u64) as usize;
+        while self.length - at >= (HEADER_SIZE + FOOTER_SIZE) as u64 {
+            let size = (self.length - at).min(WINDOW_BYTES as u64) as usize;
             let start = self.load(at, size)?;
             let window = &self.window[start..start + size];
             let candidate = window
-                .windows(HEADER)
+                .windows(HEADER_SIZE)
                 .position(|bytes| self.may_begin(at, bytes));
             let Some(place) = candidate else {
-                at += (size - HEADER + 1) as u64;
+                at += (size - HEADER_SIZE + 1) as u64;
                 continue;
             };
             at += place as u64;
-            if let Found::Record(framed) = self.look(at)? {
+            if let Probe::Intact(framed) = self.look(at)? {
                 self.skip(at, cause, skipped);
                 return Ok(Some(framed));
             }
-            if self.patience == 0 {
+            if self.hash_budget == 0 {
                 let cause =
                     format!("{cause}, and too much behind it looks like a record and is none");
                 self.skip(self.length, &cause, skipped);
@@ -252,7 +256,7 @@ impl<R: ReadAt> Plain<R> {
 
     /// Whether some bytes, which are not before `at`, are a header with a right checksum that leaves room for its data.
     fn may_begin(&self, at: u64, bytes: &[u8]) -> bool {
-        let Some(header) = bytes.first_chunk::<HEADER>() else {
+        let Some(header) = bytes.first_chunk::<HEADER_SIZE>() else {
             return false;
         };
         // Most bytes make a length that is far too great; that is quicker to see than a checksum.
@@ -263,32 +267,32 @@ impl<R: ReadAt> Plain<R> {
     }
 
     /// What is at a byte.
-    fn look(&mut self, at: u64) -> Result<Found> {
+    fn look(&mut self, at: u64) -> Result<Probe> {
         let left = self.length - at;
-        if left < HEADER as u64 {
-            return Ok(Found::Nothing("the file ends inside the header"));
+        if left < HEADER_SIZE as u64 {
+            return Ok(Probe::NoFrame("the file ends inside the header"));
         }
-        let start = self.load(at, HEADER)?;
+        let start = self.load(at, HEADER_SIZE)?;
         let header = self.window[start..].first_chunk().expect("it was loaded");
         let Some(length) = frame::length(header) else {
-            return Ok(Found::Nothing("the checksum of the length is wrong"));
+            return Ok(Probe::NoFrame("the checksum of the length is wrong"));
         };
-        if length > LONGEST {
-            return Ok(Found::Nothing(
+        if length > MAX_RECORD_BYTES {
+            return Ok(Probe::NoFrame(
                 "the record is longer than any that is recovered",
             ));
         }
         let framed = frame::framed_length(length).filter(|framed| *framed <= left);
         let Some(framed) = framed.and_then(|framed| usize::try_from(framed).ok()) else {
-            return Ok(Found::Nothing("the file ends inside the record"));
+            return Ok(Probe::NoFrame("the file ends inside the record"));
         };
-        self.patience = self.patience.saturating_sub(framed as u64);
+        self.hash_budget = self.hash_budget.saturating_sub(framed as u64);
         let start = self.load(at, framed)?;
-        let frame = &self.window[start + HEADER..start + framed];
+        let frame = &self.window[start + HEADER_SIZE..start + framed];
         let (data, footer) = frame.split_last_chunk().expect("a checksum follows");
         Ok(match frame::is_intact(data, footer) {
-            true => Found::Record(framed),
-            false => Found::BadData(at + framed as u64),
+            true => Probe::Intact(framed),
+            false => Probe::BadData(at + framed as u64),
         })
     }
 
@@ -307,7 +311,7 @@ impl<R: ReadAt> Plain<R> {
         let end = at + count as u64;
         let loaded = self.window_at..self.window_at + self.window.len() as u64;
         if at < loaded.start || end > loaded.end {
-            let size = (self.length - at).min(WINDOW.max(count) as u64) as usize;
+            let size = (self.length - at).min(WINDOW_BYTES.max(count) as u64) as usize;
             self.window.resize(size, 0);
             self.window_at = at;
             if let Err(e) = self.file.read_exact_at(at, &mut self.window) {

@@ -81,7 +81,7 @@ impl RecordWriter<File> {
     pub fn sync(&mut self) -> Result<()> {
         self.flush()?;
         let synced = self.sink.inner().sync_data();
-        self.told("write it", synced)
+        self.checked_io("write it", synced)
     }
 
     /// Completes the file.
@@ -92,7 +92,7 @@ impl RecordWriter<File> {
             Durability::Synced => file
                 .sync_all()
                 .map_err(|e| FormatError::io(FileKind::Record, "write it", e).in_file(path)),
-            Durability::Left => Ok(()),
+            Durability::Unsynced => Ok(()),
         }
     }
 }
@@ -142,8 +142,8 @@ impl<W: Write> RecordWriter<W> {
             self.sink.write_all(data)?;
             self.sink.write_all(&frame::footer(data))
         })();
-        self.told("write it", written)?;
-        self.position += length + (frame::HEADER + frame::FOOTER) as u64;
+        self.checked_io("write it", written)?;
+        self.position += length + (frame::HEADER_SIZE + frame::FOOTER_SIZE) as u64;
         self.records += 1;
         Ok(())
     }
@@ -157,7 +157,7 @@ impl<W: Write> RecordWriter<W> {
             Sink::Gzip(inner) => inner.flush(),
             Sink::Zlib(inner) => inner.flush(),
         };
-        self.told("write it", flushed)
+        self.checked_io("write it", flushed)
     }
 
     /// Completes what was written and gives back what it was written to.
@@ -190,7 +190,7 @@ impl<W: Write> RecordWriter<W> {
     fn usable(&self) -> Result<()> {
         match self.failed {
             false => Ok(()),
-            true => Err(self.placed(FormatError::new(
+            true => Err(self.located(FormatError::new(
                 Code::FailedPrecondition,
                 FileKind::Record,
                 "writing failed before, and the file may end inside a record",
@@ -198,14 +198,14 @@ impl<W: Write> RecordWriter<W> {
         }
     }
 
-    fn told(&mut self, doing: &str, done: io::Result<()>) -> Result<()> {
+    fn checked_io(&mut self, doing: &str, done: io::Result<()>) -> Result<()> {
         done.map_err(|e| {
             self.failed = true;
-            self.placed(FormatError::io(FileKind::Record, doing, e).at(self.position))
+            self.located(FormatError::io(FileKind::Record, doing, e).at(self.position))
         })
     }
 
-    fn placed(&self, error: FormatError) -> FormatError {
+    fn located(&self, error: FormatError) -> FormatError {
         match &self.path {
             Some(path) => error.in_file(path),
             None => error,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::error::Result;
 use crate::table::layout::loss;
-use crate::wire::{Broken, Wire};
+use crate::wire::{WireError, WireReader};
 
 /// The bytes of a block, whose list of starting places fits into them.
 #[derive(Debug)]
@@ -13,7 +13,7 @@ pub(super) struct Block {
     bytes: Vec<u8>,
     /// Where the entries end and the starting places begin.
     entries: usize,
-    starts: usize,
+    restarts: usize,
     /// Where the block is in its file.
     pub(super) offset: u64,
 }
@@ -24,15 +24,15 @@ impl Block {
         let Some((rest, count)) = bytes.split_last_chunk::<4>() else {
             return Err(broken("a block is too short for its list of starts"));
         };
-        let starts = u32::from_le_bytes(*count) as usize;
-        let entries = starts
+        let restarts = u32::from_le_bytes(*count) as usize;
+        let entries = restarts
             .checked_mul(4)
             .and_then(|list| rest.len().checked_sub(list))
             .ok_or_else(|| broken("a block is too short for its list of starts"))?;
         Ok(Block {
             bytes,
             entries,
-            starts,
+            restarts,
             offset,
         })
     }
@@ -42,7 +42,7 @@ impl Block {
         self.bytes.len()
     }
 
-    fn start(&self, i: usize) -> Result<usize> {
+    fn restart_point(&self, i: usize) -> Result<usize> {
         let at = self.entries + 4 * i;
         let bytes: [u8; 4] = std::array::from_fn(|k| self.bytes[at + k]);
         let start = u32::from_le_bytes(bytes) as usize;
@@ -99,7 +99,7 @@ impl Entries {
             return Ok(false);
         }
         let entries = &self.block.bytes[self.next..self.block.entries];
-        let mut wire = Wire::new(entries);
+        let mut wire = WireReader::new(entries);
         let (shared, own, value) = match entry(&mut wire) {
             Ok(parts) => parts,
             Err(broken) => return Err(self.broken(broken.cause)),
@@ -122,7 +122,7 @@ impl Entries {
     /// Goes to the first entry that is not below `key`; false if there is none.
     pub(super) fn seek(&mut self, key: &[u8]) -> Result<bool> {
         // The last start whose key is below the one that is sought; in between, keys are read one after the other.
-        let (mut low, mut high) = (0, self.block.starts);
+        let (mut low, mut high) = (0, self.block.restarts);
         while low + 1 < high {
             let middle = low + (high - low) / 2;
             self.restart(middle)?;
@@ -131,7 +131,7 @@ impl Entries {
                 false => high = middle,
             }
         }
-        match self.block.starts {
+        match self.block.restarts {
             0 => self.from(0),
             _ => self.restart(low)?,
         }
@@ -144,7 +144,7 @@ impl Entries {
     }
 
     fn restart(&mut self, i: usize) -> Result<()> {
-        let start = self.block.start(i)?;
+        let start = self.block.restart_point(i)?;
         self.from(start);
         Ok(())
     }
@@ -166,8 +166,10 @@ impl Entries {
 }
 
 /// How much an entry shares, what its key has of its own, and the length of its value.
-fn entry<'a>(wire: &mut Wire<'a>) -> std::result::Result<(usize, &'a [u8], usize), Broken> {
-    let mut number = || -> std::result::Result<usize, Broken> {
+fn entry<'a>(
+    wire: &mut WireReader<'a>,
+) -> std::result::Result<(usize, &'a [u8], usize), WireError> {
+    let mut number = || -> std::result::Result<usize, WireError> {
         let value = wire.varint()?;
         Ok(usize::try_from(value).unwrap_or(usize::MAX))
     };

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use crate::crc;
 use crate::error::{FileKind, FormatError, Result};
-use crate::table::layout::{Footer, PLAIN, Place, SNAPPY};
+use crate::table::layout::{BlockHandle, Footer, NO_COMPRESSION, SNAPPY_COMPRESSION};
 use crate::wire::put_varint;
 
 /// How blocks are stored.
@@ -49,7 +49,7 @@ pub struct TableBuilder<W> {
     index: BlockBuilder,
     last: Option<Vec<u8>>,
     /// The block that is not yet in the index: its entry is cut as short as the next key allows.
-    pending: Option<Place>,
+    pending: Option<BlockHandle>,
 }
 
 impl<W: Write> TableBuilder<W> {
@@ -92,10 +92,10 @@ impl<W: Write> TableBuilder<W> {
                 format!("an entry of {} bytes is too long for a table", value.len()),
             ));
         }
-        if let Some(place) = self.pending.take() {
+        if let Some(handle) = self.pending.take() {
             let mut between = self.last.take().unwrap_or_default();
             shorten(&mut between, key);
-            self.list(&between, place);
+            self.list(&between, handle);
         }
         match &mut self.last {
             Some(last) => {
@@ -108,7 +108,7 @@ impl<W: Write> TableBuilder<W> {
         // A value that fills the block ends it, and need not be copied.
         if value.len() >= self.options.block_size && self.options.compression == Compression::None {
             let (head, tail) = self.data.finish();
-            self.pending = Some(self.parts(&[&head, value, &tail], PLAIN)?);
+            self.pending = Some(self.parts(&[&head, value, &tail], NO_COMPRESSION)?);
             return Ok(());
         }
         self.data.bytes.extend_from_slice(value);
@@ -122,10 +122,10 @@ impl<W: Write> TableBuilder<W> {
     pub fn finish(mut self) -> Result<W> {
         self.flush()?;
         let meta = self.block(BlockBuilder::new(1).finish())?;
-        if let Some(place) = self.pending.take() {
+        if let Some(handle) = self.pending.take() {
             let mut after = self.last.take().unwrap_or_default();
             raise(&mut after);
-            self.list(&after, place);
+            self.list(&after, handle);
         }
         let index = self.index.finish();
         let index = self.block(index)?;
@@ -134,9 +134,9 @@ impl<W: Write> TableBuilder<W> {
         Ok(self.out)
     }
 
-    fn list(&mut self, key: &[u8], place: Place) {
+    fn list(&mut self, key: &[u8], handle: BlockHandle) {
         let mut value = Vec::new();
-        place.encode(&mut value);
+        handle.encode(&mut value);
         self.index.add_key(key, value.len());
         self.index.bytes.extend(value);
     }
@@ -150,9 +150,9 @@ impl<W: Write> TableBuilder<W> {
         Ok(())
     }
 
-    fn block(&mut self, (head, tail): (Vec<u8>, Vec<u8>)) -> Result<Place> {
+    fn block(&mut self, (head, tail): (Vec<u8>, Vec<u8>)) -> Result<BlockHandle> {
         if self.options.compression == Compression::None {
-            return self.parts(&[&head, &tail], PLAIN);
+            return self.parts(&[&head, &tail], NO_COMPRESSION);
         }
         let bytes = [head, tail].concat();
         // A block that does not compress is stored as it is; so is one that is too long to be compressed.
@@ -161,14 +161,14 @@ impl<W: Write> TableBuilder<W> {
             .ok()
             .filter(|packed| packed.len() < bytes.len() - bytes.len() / 8);
         match packed {
-            Some(packed) => self.parts(&[&packed], SNAPPY),
-            None => self.parts(&[&bytes], PLAIN),
+            Some(packed) => self.parts(&[&packed], SNAPPY_COMPRESSION),
+            None => self.parts(&[&bytes], NO_COMPRESSION),
         }
     }
 
     /// Writes a block that is in pieces.
-    fn parts(&mut self, parts: &[&[u8]], how: u8) -> Result<Place> {
-        let place = Place {
+    fn parts(&mut self, parts: &[&[u8]], how: u8) -> Result<BlockHandle> {
+        let handle = BlockHandle {
             offset: self.offset,
             size: parts.iter().map(|part| part.len() as u64).sum(),
         };
@@ -179,7 +179,7 @@ impl<W: Write> TableBuilder<W> {
         }
         self.write(&[how])?;
         self.write(&crc::mask(crc::append(sum, &[how])).to_le_bytes())?;
-        Ok(place)
+        Ok(handle)
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<()> {
@@ -197,9 +197,9 @@ fn failed(source: std::io::Error) -> FormatError {
 #[derive(Debug)]
 struct BlockBuilder {
     bytes: Vec<u8>,
-    starts: Vec<u32>,
+    restarts: Vec<u32>,
     interval: usize,
-    since_start: usize,
+    since_restart: usize,
     last: Vec<u8>,
 }
 
@@ -207,9 +207,9 @@ impl BlockBuilder {
     fn new(interval: usize) -> BlockBuilder {
         BlockBuilder {
             bytes: Vec::new(),
-            starts: vec![0],
+            restarts: vec![0],
             interval,
-            since_start: 0,
+            since_restart: 0,
             last: Vec::new(),
         }
     }
@@ -220,17 +220,17 @@ impl BlockBuilder {
 
     /// How long the block would be if it ended here.
     fn size(&self) -> usize {
-        self.bytes.len() + 4 * self.starts.len() + 4
+        self.bytes.len() + 4 * self.restarts.len() + 4
     }
 
     /// Adds an entry without its value, which must follow.
     fn add_key(&mut self, key: &[u8], value: usize) {
-        let shared = match self.since_start < self.interval {
+        let shared = match self.since_restart < self.interval {
             true => common(&self.last, key),
             false => {
                 // A block that is longer ends before the next entry, so places fit; entries are below 4 GiB.
-                self.starts.push(self.bytes.len() as u32);
-                self.since_start = 0;
+                self.restarts.push(self.bytes.len() as u32);
+                self.since_restart = 0;
                 0
             }
         };
@@ -240,15 +240,15 @@ impl BlockBuilder {
         self.bytes.extend_from_slice(&key[shared..]);
         self.last.truncate(shared);
         self.last.extend_from_slice(&key[shared..]);
-        self.since_start += 1;
+        self.since_restart += 1;
     }
 
-    /// The block's entries and its starts; it is empty afterwards.
+    /// The block's entries and its restarts; it is empty afterwards.
     fn finish(&mut self) -> (Vec<u8>, Vec<u8>) {
         let block = std::mem::replace(self, BlockBuilder::new(self.interval));
-        let count = block.starts.len() as u32;
-        let starts = block.starts.into_iter().chain([count]);
-        (block.bytes, starts.flat_map(u32::to_le_bytes).collect())
+        let count = block.restarts.len() as u32;
+        let restarts = block.restarts.into_iter().chain([count]);
+        (block.bytes, restarts.flat_map(u32::to_le_bytes).collect())
     }
 }
 
@@ -402,10 +402,10 @@ mod tests {
         bytes[10] ^= 1;
         bytes[800] ^= 1;
         let table = Table::open(bytes).unwrap();
-        let mut places = Vec::new();
-        table.verify(&mut |e| places.push(e.offset.unwrap()));
-        assert_eq!(places.len(), 2, "{places:?}");
-        assert_eq!(places[0], 0);
-        assert!(places[1] > 300 && places[1] <= 800);
+        let mut offsets = Vec::new();
+        table.verify(&mut |e| offsets.push(e.offset.unwrap()));
+        assert_eq!(offsets.len(), 2, "{offsets:?}");
+        assert_eq!(offsets[0], 0);
+        assert!(offsets[1] > 300 && offsets[1] <= 800);
     }
 }

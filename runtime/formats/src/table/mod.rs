@@ -33,5 +33,5 @@ pub fn is_table(file: &dyn crate::files::ReadAt) -> std::io::Result<bool> {
     };
     let mut magic = [0; 8];
     file.read_exact_at(at, &mut magic)?;
-    Ok(length >= layout::FOOTER as u64 && u64::from_le_bytes(magic) == layout::MAGIC)
+    Ok(length >= layout::FOOTER_SIZE as u64 && u64::from_le_bytes(magic) == layout::MAGIC)
 }

@@ -6,12 +6,14 @@ use crate::crc;
 use crate::error::{Code, FileKind, FormatError, Result};
 use crate::files::ReadAt;
 use crate::table::block::{Block, Entries};
-use crate::table::layout::{FOOTER, Footer, PLAIN, Place, SNAPPY, TRAILER, loss};
+use crate::table::layout::{
+    BlockHandle, FOOTER_SIZE, Footer, NO_COMPRESSION, SNAPPY_COMPRESSION, TRAILER_SIZE, loss,
+};
 use crate::tensor::zeros;
-use crate::wire::Wire;
+use crate::wire::WireReader;
 
 /// The most that Snappy can shrink something: three bytes stand for at most 64.
-const SNAPPY_RATIO: usize = 22;
+const MAX_SNAPPY_RATIO: usize = 22;
 
 /// A table whose index is known. Blocks are read when they are needed.
 #[derive(Debug)]
@@ -19,10 +21,10 @@ pub struct Table<R> {
     file: R,
     /// Where the footer begins: every block ends before.
     footer: u64,
-    meta: Place,
+    meta: BlockHandle,
     index: Arc<Block>,
     /// The block of the last search: the next one is often for a key beside it.
-    recent: Mutex<Option<(Place, Arc<Block>)>>,
+    recent: Mutex<Option<(BlockHandle, Arc<Block>)>>,
 }
 
 impl<R: ReadAt> Table<R> {
@@ -31,20 +33,20 @@ impl<R: ReadAt> Table<R> {
         let length = file
             .length()
             .map_err(|e| FormatError::io(FileKind::Table, "find its length", e))?;
-        let Some(footer) = length.checked_sub(FOOTER as u64) else {
+        let Some(footer) = length.checked_sub(FOOTER_SIZE as u64) else {
             return Err(loss(format!("it has {length} bytes and a table at least 48")).at(0));
         };
-        let mut bytes = [0; FOOTER];
+        let mut bytes = [0; FOOTER_SIZE];
         read(&file, footer, &mut bytes)?;
-        let places = Footer::decode(&bytes, footer)?;
+        let footer_handles = Footer::decode(&bytes, footer)?;
         let mut table = Table {
             file,
             footer,
-            meta: places.meta,
+            meta: footer_handles.meta,
             index: Arc::new(Block::new(vec![0; 4], footer)?),
             recent: Mutex::new(None),
         };
-        table.index = Arc::new(table.block(places.index)?);
+        table.index = Arc::new(table.block(footer_handles.index)?);
         Ok(table)
     }
 
@@ -57,7 +59,7 @@ impl<R: ReadAt> Table<R> {
         })
     }
 
-    /// A place before the first entry.
+    /// A handle before the first entry.
     pub fn cursor(&self) -> Cursor<'_, R> {
         Cursor {
             table: self,
@@ -97,43 +99,43 @@ impl<R: ReadAt> Table<R> {
         &self.file
     }
 
-    /// The block at a place for a search, as it may be known from the one before. Another that is known is let go of first.
-    fn found(&self, place: Place) -> Result<Arc<Block>> {
+    /// The block at a handle for a search, as it may be known from the one before. Another that is known is let go of first.
+    fn cached_block(&self, handle: BlockHandle) -> Result<Arc<Block>> {
         // A thread that panicked left it as it was.
         let recent = self
             .recent
             .lock()
             .map_or_else(|e| e.into_inner().take(), |mut r| r.take());
         if let Some((known, block)) = recent
-            && known == place
+            && known == handle
         {
             return Ok(block);
         }
-        Ok(Arc::new(self.block(place)?))
+        Ok(Arc::new(self.block(handle)?))
     }
 
     /// Keeps a block for the next search, unless it is little more than what was found: that may be large, and is not sought again.
-    fn keep(&self, place: Place, found: &Entries) {
+    fn cache_block(&self, handle: BlockHandle, found: &Entries) {
         if found.value().len() <= found.block().len() / 2 {
             let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
-            *recent = Some((place, found.block().clone()));
+            *recent = Some((handle, found.block().clone()));
         }
     }
 
-    fn block(&self, place: Place) -> Result<Block> {
-        if place.end() > self.footer {
+    fn block(&self, handle: BlockHandle) -> Result<Block> {
+        if handle.end() > self.footer {
             return Err(loss(format!(
                 "a block of {} bytes does not fit before the footer at byte {}",
-                place.size, self.footer
+                handle.size, self.footer
             ))
-            .at(place.offset));
+            .at(handle.offset));
         }
-        let fail = |cause: String| loss(cause).at(place.offset);
-        let size = usize::try_from(place.size)
-            .map_err(|_| fail(format!("a block of {} bytes", place.size)))?;
-        let bytes = zeros(FileKind::Table, size.saturating_add(TRAILER));
-        let mut bytes = bytes.map_err(|e| e.at(place.offset))?;
-        read(&self.file, place.offset, &mut bytes)?;
+        let fail = |cause: String| loss(cause).at(handle.offset);
+        let size = usize::try_from(handle.size)
+            .map_err(|_| fail(format!("a block of {} bytes", handle.size)))?;
+        let bytes = zeros(FileKind::Table, size.saturating_add(TRAILER_SIZE));
+        let mut bytes = bytes.map_err(|e| e.at(handle.offset))?;
+        read(&self.file, handle.offset, &mut bytes)?;
         let stored: [u8; 4] = std::array::from_fn(|i| bytes[size + 1 + i]);
         let (stored, found) = (
             crc::unmask(u32::from_le_bytes(stored)),
@@ -144,17 +146,17 @@ impl<R: ReadAt> Table<R> {
                 "the checksum of a block is {found:#010x} instead of {stored:#010x}"
             )));
         }
-        let how = bytes[size];
+        let compression = bytes[size];
         bytes.truncate(size);
-        match how {
-            PLAIN => Block::new(bytes, place.offset),
-            SNAPPY => Block::new(unpack(&bytes).map_err(fail)?, place.offset),
+        match compression {
+            NO_COMPRESSION => Block::new(bytes, handle.offset),
+            SNAPPY_COMPRESSION => Block::new(unpack(&bytes).map_err(fail)?, handle.offset),
             other => Err(FormatError::new(
                 Code::Unimplemented,
                 FileKind::Table,
                 format!("a block is compressed in a way that is not known: {other}"),
             )
-            .at(place.offset)),
+            .at(handle.offset)),
         }
     }
 }
@@ -166,7 +168,7 @@ fn read(file: &impl ReadAt, at: u64, bytes: &mut [u8]) -> Result<()> {
 
 fn unpack(bytes: &[u8]) -> std::result::Result<Vec<u8>, String> {
     let length = snap::raw::decompress_len(bytes).map_err(|e| e.to_string())?;
-    if length > bytes.len().saturating_mul(SNAPPY_RATIO) {
+    if length > bytes.len().saturating_mul(MAX_SNAPPY_RATIO) {
         return Err(format!(
             "{} compressed bytes cannot hold {length}",
             bytes.len()
@@ -268,10 +270,10 @@ impl<R: ReadAt> Cursor<'_, R> {
         if !self.index.seek(key)? {
             return Ok(false);
         }
-        let place = self.place()?;
-        let mut block = Entries::new(self.table.found(place)?);
+        let handle = self.handle()?;
+        let mut block = Entries::new(self.table.cached_block(handle)?);
         if block.seek(key)? {
-            self.table.keep(place, &block);
+            self.table.cache_block(handle, &block);
             self.block = Some(block);
             return Ok(true);
         }
@@ -288,24 +290,24 @@ impl<R: ReadAt> Cursor<'_, R> {
                 return Err(e);
             }
         }
-        let block = self.table.block(self.place()?)?;
+        let block = self.table.block(self.handle()?)?;
         self.block = Some(Entries::new(Arc::new(block)));
         Ok(true)
     }
 
     /// Where the block is that the index is at.
-    fn place(&mut self) -> Result<Place> {
+    fn handle(&mut self) -> Result<BlockHandle> {
         let fail = |cause: &str| loss(cause).at(self.index.offset());
-        let mut wire = Wire::new(self.index.value());
-        let place =
-            Place::decode(&mut wire).ok_or_else(|| fail("an entry of the index is no place"))?;
-        if place.offset < self.end {
+        let mut wire = WireReader::new(self.index.value());
+        let handle = BlockHandle::decode(&mut wire)
+            .ok_or_else(|| fail("an entry of the index is no handle"))?;
+        if handle.offset < self.end {
             return Err(fail(
                 "the blocks of the index are not in the order of the file",
             ));
         }
-        self.end = place.end();
-        Ok(place)
+        self.end = handle.end();
+        Ok(handle)
     }
 }
 
@@ -316,7 +318,7 @@ mod tests {
     use super::*;
     use crate::table::TableBuilder;
 
-    /// Bytes that count how often they are read.
+    /// Bytes that count compression often they are read.
     struct Counted {
         bytes: Vec<u8>,
         reads: AtomicUsize,

@@ -7,10 +7,10 @@ use crate::error::{Code, FileKind, FormatError, Result};
 use crate::proto::tensor_shape_proto::Dim;
 use crate::proto::{TensorProto, TensorShapeProto};
 use crate::tensor::{DType, Elements, Tensor};
-use crate::wire::Wire;
+use crate::wire::WireReader;
 
 /// How many bytes a tensor may take that is made of a message with fewer elements than it says.
-const MOST_FILLED: usize = 1 << 30;
+const MAX_FILLED_BYTES: usize = 1 << 30;
 
 impl Tensor {
     /// The tensor of a message, however it holds its elements. A list that is too short is filled up with its last element, an
@@ -122,15 +122,15 @@ fn joined_strings(bytes: &[u8], count: usize) -> Option<Vec<Vec<u8>>> {
     if count > bytes.len() {
         return None;
     }
-    let mut wire = Wire::new(bytes);
+    let mut wire = WireReader::new(bytes);
     let lengths = (0..count).map(|_| u32::try_from(wire.varint().ok()?).ok());
     let lengths: Vec<u32> = lengths.collect::<Option<_>>()?;
     let mut rest = &bytes[wire.position()..];
     let mut strings = Vec::with_capacity(count);
     for length in lengths {
-        let (string, behind) = rest.split_at_checked(length as usize)?;
+        let (string, tail) = rest.split_at_checked(length as usize)?;
         strings.push(string.to_vec());
-        rest = behind;
+        rest = tail;
     }
     rest.is_empty().then_some(strings)
 }
@@ -212,7 +212,7 @@ fn low_bytes(values: &[i32], size: usize) -> Vec<u8> {
 /// Refuses to fill up without bound.
 fn admit(count: usize, size: usize) -> Result<()> {
     match count.checked_mul(size) {
-        Some(bytes) if bytes <= MOST_FILLED => Ok(()),
+        Some(bytes) if bytes <= MAX_FILLED_BYTES => Ok(()),
         _ => Err(FormatError::new(
             Code::ResourceExhausted,
             FileKind::Other,

@@ -4,13 +4,13 @@
 //! Out: a [`Tensor`], which has one; and the reverse. Checkpoints, events and examples all use these. Leaves alone: resources and
 //! variants in messages, which mean something only inside a program.
 
+mod alloc;
 mod dtype;
 mod message;
-mod room;
 mod value;
 
 pub use dtype::DType;
 pub use value::{Element, Elements, ElementsView, Tensor, TensorView};
 
-pub(crate) use room::zeros;
-pub(crate) use value::{MAX_RANK, count, misranked, turn_round};
+pub(crate) use alloc::zeros;
+pub(crate) use value::{MAX_RANK, count, misranked, swap_bytes};

@@ -349,12 +349,12 @@ pub(crate) fn count(shape: &[usize]) -> Option<usize> {
 /// Turns numbers round on machines that keep the highest byte first.
 fn to_file_order(dtype: DType, bytes: &mut [u8]) {
     if cfg!(target_endian = "big") {
-        turn_round(dtype, bytes);
+        swap_bytes(dtype, bytes);
     }
 }
 
 /// Turns every number round.
-pub(crate) fn turn_round(dtype: DType, bytes: &mut [u8]) {
+pub(crate) fn swap_bytes(dtype: DType, bytes: &mut [u8]) {
     let word = dtype.word();
     if word > 1 {
         bytes.chunks_exact_mut(word).for_each(<[u8]>::reverse);

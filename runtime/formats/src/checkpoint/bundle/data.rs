@@ -8,29 +8,29 @@ use crate::error::{Code, FileKind, FormatError, Result};
 use crate::files::ReadAt;
 
 /// How much is read before it is checked: it stays in the cache of a core.
-pub(super) const CHUNK: usize = 256 * 1024;
+pub(super) const CHUNK_BYTES: usize = 256 * 1024;
 /// Below this a second thread costs more than it brings.
-const WORTH_A_THREAD: usize = 2 * 1024 * 1024;
+const MIN_PARALLEL_BYTES: usize = 2 * 1024 * 1024;
 
 /// Some bytes of a file, and where they go.
 #[derive(Debug)]
-pub(super) struct Job<'a> {
+pub(super) struct ReadJob<'a> {
     pub(super) file: &'a File,
     pub(super) offset: u64,
     pub(super) into: &'a mut [u8],
 }
 
 /// Reads all and gives the checksum of each.
-pub(super) fn read(jobs: Vec<Job<'_>>, threads: usize) -> Vec<Result<u32>> {
+pub(super) fn read(jobs: Vec<ReadJob<'_>>, threads: usize) -> Vec<Result<u32>> {
     let lengths: Vec<usize> = jobs.iter().map(|job| job.into.len()).collect();
     let total: usize = lengths.iter().sum();
-    let threads = threads.min(total / WORTH_A_THREAD).max(1);
+    let threads = threads.min(total / MIN_PARALLEL_BYTES).max(1);
     if threads == 1 {
         return jobs.into_iter().map(|job| piece(job)).collect();
     }
     // Every thread gets as much as the others, from one end of the list to the other.
     let share = total.div_ceil(threads);
-    let mut shares: Vec<Vec<(usize, Job<'_>)>> = Vec::new();
+    let mut shares: Vec<Vec<(usize, ReadJob<'_>)>> = Vec::new();
     let mut left = 0;
     for (which, job) in jobs.into_iter().enumerate() {
         let (mut offset, mut into) = (job.offset, job.into);
@@ -42,7 +42,7 @@ pub(super) fn read(jobs: Vec<Job<'_>>, threads: usize) -> Vec<Result<u32>> {
             let (now, later) = into.split_at_mut(left.min(into.len()));
             left -= now.len();
             let length = now.len() as u64;
-            let part = Job {
+            let part = ReadJob {
                 file: job.file,
                 offset,
                 into: now,
@@ -55,7 +55,7 @@ pub(super) fn read(jobs: Vec<Job<'_>>, threads: usize) -> Vec<Result<u32>> {
             into = later;
         }
     }
-    let work = |share: Vec<(usize, Job<'_>)>| -> Vec<(usize, usize, Result<u32>)> {
+    let work = |share: Vec<(usize, ReadJob<'_>)>| -> Vec<(usize, usize, Result<u32>)> {
         let done = share.into_iter().map(|(which, job)| {
             let length = job.into.len();
             (which, length, piece(job))
@@ -83,10 +83,10 @@ pub(super) fn read(jobs: Vec<Job<'_>>, threads: usize) -> Vec<Result<u32>> {
     sums
 }
 
-fn piece(job: Job<'_>) -> Result<u32> {
+fn piece(job: ReadJob<'_>) -> Result<u32> {
     let mut sum = 0;
     let mut offset = job.offset;
-    for chunk in job.into.chunks_mut(CHUNK) {
+    for chunk in job.into.chunks_mut(CHUNK_BYTES) {
         read_exact(job.file, offset, chunk)?;
         sum = crc::append(sum, chunk);
         offset += chunk.len() as u64;

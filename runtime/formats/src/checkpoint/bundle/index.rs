@@ -15,13 +15,13 @@ use crate::proto::{
 };
 use crate::table::Table;
 use crate::tensor::{MAX_RANK, count, misranked};
-use crate::wire::{Broken, Value, Wire};
+use crate::wire::{Value, WireError, WireReader};
 
 /// The version of what this crate reads and writes.
 pub(crate) const VERSION: i32 = 1;
 /// How many times the file the keys and the lists of parts together may take. A writer that starts anew every 16 keys stays below 16 with
 /// them, and lists of parts take 12 times their bytes.
-const RATIO: u64 = 64;
+const MAX_INDEX_EXPANSION: u64 = 64;
 
 /// What a bundle says of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,9 +99,9 @@ impl Index {
         let mut unlisted = 0;
         while cursor.advance()? {
             let key = cursor.key().to_vec();
-            let entry = extent(cursor.value()).and_then(|found| {
+            let entry = slice_counts(cursor.value()).and_then(|found| {
                 taken = taken.saturating_add(key.len() as u64 + found.bytes());
-                if taken > length.saturating_mul(RATIO) {
+                if taken > length.saturating_mul(MAX_INDEX_EXPANSION) {
                     return Err(loss("the names and parts are more than the file can hold"));
                 }
                 match key::is_slice(&key) {
@@ -234,13 +234,13 @@ impl Entry {
 }
 
 /// How much an entry lists.
-struct Listed {
+struct SliceCounts {
     slices: usize,
     /// Of all slices together.
     extents: usize,
 }
 
-impl Listed {
+impl SliceCounts {
     /// The memory that it takes.
     fn bytes(&self) -> u64 {
         (self.slices * size_of::<Slice>() + self.extents * size_of::<Extent>()) as u64
@@ -248,14 +248,14 @@ impl Listed {
 }
 
 /// Looks how much an entry lists, before anything is made of it: two bytes may stand for an object of many.
-fn extent(entry: &[u8]) -> Result<Listed> {
-    let broken = |e: Broken| loss(format!("it is no message: {}", e.cause));
-    let mut listed = Listed {
+fn slice_counts(entry: &[u8]) -> Result<SliceCounts> {
+    let broken = |e: WireError| loss(format!("it is no message: {}", e.cause));
+    let mut listed = SliceCounts {
         slices: 0,
         extents: 0,
     };
     let mut rank = 0;
-    let mut wire = Wire::new(entry);
+    let mut wire = WireReader::new(entry);
     while let Some((field, value)) = wire.field().map_err(broken)? {
         match (field, value) {
             (2, Value::Bytes(shape)) => rank += fields(shape, 2).map_err(broken)?,
@@ -273,8 +273,8 @@ fn extent(entry: &[u8]) -> Result<Listed> {
 }
 
 /// How many fields of a number a message has.
-fn fields(message: &[u8], number: u32) -> std::result::Result<usize, Broken> {
-    let mut wire = Wire::new(message);
+fn fields(message: &[u8], number: u32) -> std::result::Result<usize, WireError> {
+    let mut wire = WireReader::new(message);
     let mut count = 0;
     while let Some((field, _)) = wire.field()? {
         count += usize::from(field == number);

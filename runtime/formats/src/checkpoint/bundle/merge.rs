@@ -20,12 +20,12 @@ type Entries = BTreeMap<Vec<u8>, Entry>;
 /// afterwards. After an error they are there as before.
 ///
 /// A tensor may be in one of them only, except where each has other parts of it. `shards` of the options is not used. `merged` may be
-/// one of the parts; then its data files get new names, as with [`Replace::Whole`].
+/// one of the parts; then its data files get new names, as with [`Replace::Atomic`].
 pub fn merge(parts: &[&Path], merged: &Path, options: Options) -> Result<()> {
-    let (entries, files) = gather(parts)?;
+    let (entries, files) = collect_entries(parts)?;
     // All must be there before the first gets another name.
     for file in &files {
-        settle(file, options.durability)?;
+        sync_data_file(file, options.durability)?;
     }
     make_folder(merged)?;
     let others: Vec<&Path> = parts
@@ -36,12 +36,13 @@ pub fn merge(parts: &[&Path], merged: &Path, options: Options) -> Result<()> {
     // A file of a part must not take the name of one that has not moved yet.
     let replace = match others.len() == parts.len() {
         true => options.replace,
-        false => Replace::Whole,
+        false => Replace::Atomic,
     };
-    let wanted = u32::try_from(files.len().max(1)).map_err(|_| invalid("too many data files"))?;
-    let count = count_for(merged, wanted, replace)?;
+    let requested =
+        u32::try_from(files.len().max(1)).map_err(|_| invalid("too many data files"))?;
+    let count = count_for(merged, requested, replace)?;
     let index = write_index(merged, &Header::new(count), &entries)?;
-    let mut moved = Moved::default();
+    let mut moved = RenameGuard::default();
     for (shard, from) in files.into_iter().enumerate() {
         moved.rename(from, data_path(merged, shard as u32, count))?;
     }
@@ -51,7 +52,7 @@ pub fn merge(parts: &[&Path], merged: &Path, options: Options) -> Result<()> {
     }
     index.commit(options.durability)?;
     moved.keep();
-    if replace == Replace::Whole {
+    if replace == Replace::Atomic {
         remove_others(merged, count);
     }
     for part in others {
@@ -64,7 +65,7 @@ pub fn merge(parts: &[&Path], merged: &Path, options: Options) -> Result<()> {
 }
 
 /// The entries of all parts as those of one checkpoint, and its data files where they are now.
-fn gather(parts: &[&Path]) -> Result<(Entries, Vec<PathBuf>)> {
+fn collect_entries(parts: &[&Path]) -> Result<(Entries, Vec<PathBuf>)> {
     let mut entries: Entries = BTreeMap::new();
     let mut files: Vec<PathBuf> = Vec::new();
     for &prefix in parts {
@@ -131,13 +132,13 @@ fn add_parts(entries: &mut Entries, name: Vec<u8>, entry: Entry) -> Result<()> {
 }
 
 /// Looks whether a data file is there, and brings its bytes to the disk.
-fn settle(file: &Path, durability: Durability) -> Result<()> {
+fn sync_data_file(file: &Path, durability: Durability) -> Result<()> {
     let opened = files::open(FileKind::CheckpointData, file)?;
     match durability {
         Durability::Synced => opened
             .sync_all()
             .map_err(|e| FormatError::io(FileKind::CheckpointData, "write it", e).in_file(file)),
-        Durability::Left => Ok(()),
+        Durability::Unsynced => Ok(()),
     }
 }
 
@@ -149,12 +150,12 @@ fn same(a: &Path, b: &Path) -> bool {
 
 /// Data files that have new names, which they lose again unless they are to keep them.
 #[derive(Debug, Default)]
-struct Moved {
+struct RenameGuard {
     renamed: Vec<(PathBuf, PathBuf)>,
     created: Vec<PathBuf>,
 }
 
-impl Moved {
+impl RenameGuard {
     fn rename(&mut self, from: PathBuf, to: PathBuf) -> Result<()> {
         fs::rename(&from, &to).map_err(|e| {
             FormatError::io(FileKind::CheckpointData, "rename it", e).in_file(&from)
@@ -176,7 +177,7 @@ impl Moved {
     }
 }
 
-impl Drop for Moved {
+impl Drop for RenameGuard {
     fn drop(&mut self) {
         for (from, to) in self.renamed.drain(..).rev() {
             let _ = fs::rename(to, from);

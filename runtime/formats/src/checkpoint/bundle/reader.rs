@@ -5,16 +5,16 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::checkpoint::bundle::data::{CHUNK, Job, read, read_exact};
+use crate::checkpoint::bundle::data::{CHUNK_BYTES, ReadJob, read, read_exact};
 use crate::checkpoint::bundle::index::Index;
 use crate::checkpoint::bundle::{Endianness, Entry, Header, data_path, index_path, strings};
-use crate::checkpoint::slice::{Region, Run, Slice, Uncovered, cover, runs};
+use crate::checkpoint::slice::{CoverError, Region, Run, Slice, cover, runs};
 use crate::checkpoint::{DType, Elements, Tensor, key};
 use crate::crc;
 use crate::error::{Code, FileKind, FormatError, Result};
 use crate::files;
 use crate::files::ReadAt;
-use crate::tensor::{turn_round, zeros};
+use crate::tensor::{swap_bytes, zeros};
 
 /// A checkpoint of the second version that is open.
 ///
@@ -71,7 +71,7 @@ impl Bundle {
     }
 
     /// The names of the tensors that are not read, whose types are not known, by name, and why each is not.
-    pub fn left_alone(&self) -> impl Iterator<Item = (&str, &FormatError)> {
+    pub fn unsupported(&self) -> impl Iterator<Item = (&str, &FormatError)> {
         let others = self.index.others.iter();
         others.map(|(name, why)| (name.as_str(), why))
     }
@@ -93,7 +93,7 @@ impl Bundle {
     pub fn tensor(&self, name: &str) -> Result<Tensor> {
         let entry = self.find(name)?;
         if !entry.slices.is_empty() {
-            return self.parts(name, entry, &Slice::whole(entry.shape.len()));
+            return self.parts(name, entry, &Slice::full(entry.shape.len()));
         }
         self.named(name, || self.piece(entry))
     }
@@ -106,10 +106,10 @@ impl Bundle {
     }
 
     /// The same for many tensors at once, which is faster.
-    pub fn read_all_into(&self, wanted: Vec<(&str, &mut [u8])>) -> Result<()> {
+    pub fn read_all_into(&self, requests: Vec<(&str, &mut [u8])>) -> Result<()> {
         let mut files = Vec::new();
         let mut pieces: Vec<(&str, &Entry, &mut [u8])> = Vec::new();
-        for (name, into) in wanted {
+        for (name, into) in requests {
             let entry = self.find(name)?;
             let size = entry.dtype.size().and(Some(entry.bytes()?));
             if size != Some(into.len()) {
@@ -129,7 +129,7 @@ impl Bundle {
                     pieces.push((name, entry, into));
                 }
                 false => {
-                    let whole = Slice::whole(entry.shape.len()).region(&entry.shape)?;
+                    let whole = Slice::full(entry.shape.len()).region(&entry.shape)?;
                     self.named(name, || {
                         let plan = self.plan(name, entry, &whole)?;
                         self.fill(entry.dtype, plan, &whole, into)
@@ -140,7 +140,7 @@ impl Bundle {
         let jobs = pieces
             .iter_mut()
             .zip(&files)
-            .map(|((_, entry, into), (file, _))| Job {
+            .map(|((_, entry, into), (file, _))| ReadJob {
                 file,
                 offset: entry.offset as u64,
                 into,
@@ -166,7 +166,7 @@ impl Bundle {
 
     fn find(&self, name: &str) -> Result<&Entry> {
         self.entry(name).ok_or_else(|| {
-            let error = match self.left_alone().find(|(other, _)| *other == name) {
+            let error = match self.unsupported().find(|(other, _)| *other == name) {
                 Some((_, why)) => FormatError::new(why.code, why.kind, why.cause.clone()),
                 None => FormatError::not_found(
                     FileKind::Table,
@@ -260,7 +260,7 @@ impl Bundle {
 
     fn to_file_order(&self, dtype: DType, bytes: &mut [u8]) {
         if self.index.header.endianness == Endianness::Big {
-            turn_round(dtype, bytes);
+            swap_bytes(dtype, bytes);
         }
     }
 
@@ -318,7 +318,7 @@ impl Bundle {
         let offset = entry.offset as u64;
         let bytes = zeros(FileKind::CheckpointData, entry.size as usize);
         let mut bytes = bytes.map_err(|e| in_file(e.at(offset)))?;
-        let job = Job {
+        let job = ReadJob {
             file: &file,
             offset,
             into: &mut bytes,
@@ -329,15 +329,15 @@ impl Bundle {
 
     /// Reads a part of a tensor that may be stored in parts.
     fn parts(&self, name: &str, entry: &Entry, slice: &Slice) -> Result<Tensor> {
-        let wanted = slice.region(&entry.shape)?;
-        let shape: Vec<usize> = wanted.0.iter().map(|side| side.1).collect();
+        let requested = slice.region(&entry.shape)?;
+        let shape: Vec<usize> = requested.0.iter().map(|side| side.1).collect();
         self.named(name, || {
-            let plan = self.plan(name, entry, &wanted)?;
+            let plan = self.plan(name, entry, &requested)?;
             // What the plan covers is in the files, so its size is one that can be.
-            let volume = wanted.volume().unwrap_or(0);
+            let volume = requested.volume().unwrap_or(0);
             if let Some(size) = entry.dtype.size() {
                 let mut bytes = zeros(FileKind::CheckpointData, volume * size)?;
-                self.fill(entry.dtype, plan, &wanted, &mut bytes)?;
+                self.fill(entry.dtype, plan, &requested, &mut bytes)?;
                 return Tensor::new(entry.dtype, &shape, bytes);
             }
             let mut strings = vec![Vec::new(); volume];
@@ -345,7 +345,7 @@ impl Bundle {
                 let Elements::Strings(mut from) = self.piece(entry)?.into_elements() else {
                     continue;
                 };
-                for run in runs(&region, &wanted) {
+                for run in runs(&region, &requested) {
                     for i in 0..run.length {
                         strings[run.to + i] = std::mem::take(&mut from[run.from + i]);
                     }
@@ -359,11 +359,11 @@ impl Bundle {
         &self,
         dtype: DType,
         plan: Vec<(&Entry, Region)>,
-        wanted: &Region,
+        requested: &Region,
         into: &mut [u8],
     ) -> Result<()> {
         for (entry, region) in plan {
-            self.part_into(entry, &region, wanted, into)?;
+            self.part_into(entry, &region, requested, into)?;
         }
         self.to_file_order(dtype, into);
         Ok(())
@@ -371,29 +371,29 @@ impl Bundle {
 
     /// Whether a part of a tensor could be read, as far as the index and the lengths of files tell.
     pub(super) fn plan_of(&self, name: &str, entry: &Entry, slice: &Slice) -> Result<()> {
-        let wanted = slice.region(&entry.shape)?;
-        self.named(name, || self.plan(name, entry, &wanted).map(drop))
+        let requested = slice.region(&entry.shape)?;
+        self.named(name, || self.plan(name, entry, &requested).map(drop))
     }
 
-    /// The entries that together hold the wanted part of a tensor, each with its place.
+    /// The entries that together hold the requested part of a tensor, each with its place.
     ///
-    /// They are in their files, agree with their slices, and nothing is missing or there twice: so the wanted part is no larger than
+    /// They are in their files, agree with their slices, and nothing is missing or there twice: so the requested part is no larger than
     /// what the files hold.
     fn plan<'a>(
         &'a self,
         name: &str,
         entry: &'a Entry,
-        wanted: &Region,
+        requested: &Region,
     ) -> Result<Vec<(&'a Entry, Region)>> {
         let wrong = |cause: String| FormatError::data_loss(FileKind::Table, cause);
         if entry.slices.is_empty() {
             self.checked(entry)?;
-            if !roomy(entry)? {
+            if !holds_elements(entry)? {
                 return Err(wrong("it has no room for its elements".into()));
             }
             return Ok(vec![(
                 entry,
-                Slice::whole(entry.shape.len()).region(&entry.shape)?,
+                Slice::full(entry.shape.len()).region(&entry.shape)?,
             )]);
         }
         let mut regions = Vec::with_capacity(entry.slices.len());
@@ -402,7 +402,7 @@ impl Bundle {
             regions.push(region);
         }
         let met: Vec<usize> = (0..regions.len())
-            .filter(|&i| regions[i].meet(wanted).is_some())
+            .filter(|&i| regions[i].intersect(requested).is_some())
             .collect();
         // Parts do not share bytes of a file, so they are not more than the file has.
         let mut used: BTreeMap<u32, u64> = BTreeMap::new();
@@ -427,7 +427,7 @@ impl Bundle {
                     "its parts are larger than the file they are in".into(),
                 ));
             }
-            if !roomy(part)? {
+            if !holds_elements(part)? {
                 return Err(wrong(format!(
                     "the part {slice} has no room for its elements"
                 )));
@@ -435,22 +435,22 @@ impl Bundle {
             plan.push((part, regions[i].clone()));
         }
         let met: Vec<Region> = plan.iter().map(|(_, region)| region.clone()).collect();
-        match cover(&met, wanted) {
+        match cover(&met, requested) {
             Ok(_) => Ok(plan),
-            Err(Uncovered::Missing) => Err(FormatError::invalid(
+            Err(CoverError::Missing) => Err(FormatError::invalid(
                 FileKind::Table,
                 "the parts that are stored do not make up what is asked for",
             )),
-            Err(Uncovered::Overlap) => Err(wrong("its parts overlap".into())),
+            Err(CoverError::Overlap) => Err(wrong("its parts overlap".into())),
         }
     }
 
-    /// Reads what a stored part and the wanted one have in common.
+    /// Reads what a stored part and the requested one have in common.
     fn part_into(
         &self,
         entry: &Entry,
         region: &Region,
-        wanted: &Region,
+        requested: &Region,
         into: &mut [u8],
     ) -> Result<()> {
         let (file, shard) = self.checked(entry)?;
@@ -462,12 +462,12 @@ impl Bundle {
             to: run.to * size,
             length: run.length * size,
         };
-        let mut runs = runs(region, wanted).map(bytes).peekable();
+        let mut runs = runs(region, requested).map(bytes).peekable();
         let total = entry.size as usize;
         if let Some(&run) = runs.peek()
             && run.length == total
         {
-            let job = Job {
+            let job = ReadJob {
                 file: &file,
                 offset: entry.offset as u64,
                 into: &mut into[run.to..run.to + run.length],
@@ -475,10 +475,10 @@ impl Bundle {
             let sum = read(vec![job], self.threads).remove(0).map_err(in_file)?;
             return self.agree(entry, sum);
         }
-        let mut buffer = vec![0; total.min(CHUNK)];
+        let mut buffer = vec![0; total.min(CHUNK_BYTES)];
         let (mut start, mut sum) = (0, 0);
         while start < total {
-            let chunk = &mut buffer[..(total - start).min(CHUNK)];
+            let chunk = &mut buffer[..(total - start).min(CHUNK_BYTES)];
             read_exact(&file, entry.offset as u64 + start as u64, chunk).map_err(in_file)?;
             sum = crc::append(sum, chunk);
             let end = start + chunk.len();
@@ -501,6 +501,6 @@ impl Bundle {
 }
 
 /// Whether an entry, which was checked, has the bytes that its elements need: strings take at least one each.
-fn roomy(entry: &Entry) -> Result<bool> {
+fn holds_elements(entry: &Entry) -> Result<bool> {
     Ok(entry.dtype.size().is_some() || entry.count()? as u64 <= entry.size as u64)
 }

@@ -7,11 +7,11 @@
 use crate::checkpoint::bundle::Endianness;
 use crate::crc;
 use crate::error::{FileKind, FormatError, Result};
-use crate::wire::{Broken, Wire, put_varint};
+use crate::wire::{WireError, WireReader, put_varint};
 
 /// The bytes of strings in a file, and their checksum.
 #[derive(Debug, Default)]
-pub(super) struct Coded {
+pub(super) struct EncodedStrings {
     /// What comes before the strings themselves.
     pub(super) head: Vec<u8>,
     /// The checksum of everything, not masked.
@@ -19,8 +19,8 @@ pub(super) struct Coded {
 }
 
 /// Codes strings: the head, after which the strings follow as they are.
-pub(super) fn encode(strings: &[Vec<u8>]) -> Coded {
-    let mut coded = Coded {
+pub(super) fn encode(strings: &[Vec<u8>]) -> EncodedStrings {
+    let mut coded = EncodedStrings {
         head: Vec::with_capacity(strings.len() + 4),
         crc: 0,
     };
@@ -38,8 +38,8 @@ pub(super) fn encode(strings: &[Vec<u8>]) -> Coded {
 }
 
 /// Codes variants, whole.
-pub(super) fn encode_variants(variants: &[Vec<u8>]) -> Coded {
-    let mut coded = Coded::default();
+pub(super) fn encode_variants(variants: &[Vec<u8>]) -> EncodedStrings {
+    let mut coded = EncodedStrings::default();
     for variant in variants {
         let length = variant.len() as u64;
         put_varint(&mut coded.head, length);
@@ -77,7 +77,7 @@ pub(super) fn walk(
             bytes.len()
         )));
     }
-    let mut wire = Wire::new(bytes);
+    let mut wire = WireReader::new(bytes);
     let mut crc = 0;
     for _ in 0..count {
         crc = with_length(crc, wire.varint().map_err(broken)?, order);
@@ -87,7 +87,7 @@ pub(super) fn walk(
     check(stored, crc, order, "the lengths of strings").map_err(|e| e.at(at))?;
     crc = crc::append(crc, stored);
     // Lengths are read once more beside the strings, which takes no memory.
-    let mut lengths = Wire::new(bytes);
+    let mut lengths = WireReader::new(bytes);
     for _ in 0..count {
         let length = lengths.varint().map_err(broken)?;
         let length = usize::try_from(length).unwrap_or(usize::MAX);
@@ -118,7 +118,7 @@ pub(super) fn walk_variants(
             bytes.len()
         )));
     }
-    let mut wire = Wire::new(bytes);
+    let mut wire = WireReader::new(bytes);
     let mut crc = 0;
     for _ in 0..count {
         let length = wire.varint().map_err(broken)?;
@@ -159,14 +159,14 @@ fn check(stored: &[u8], found: u32, order: Endianness, what: &str) -> Result<()>
     }
 }
 
-fn ended(wire: &Wire<'_>) -> Result<()> {
+fn ended(wire: &WireReader<'_>) -> Result<()> {
     match wire.is_empty() {
         true => Ok(()),
         false => Err(loss("bytes are left after the last element").at(wire.position() as u64)),
     }
 }
 
-fn broken(broken: Broken) -> FormatError {
+fn broken(broken: WireError) -> FormatError {
     loss(broken.cause).at(broken.at as u64)
 }
 

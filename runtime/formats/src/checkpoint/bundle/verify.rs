@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use crate::checkpoint::bundle::data::{CHUNK, read_exact};
+use crate::checkpoint::bundle::data::{CHUNK_BYTES, read_exact};
 use crate::checkpoint::bundle::{Bundle, Entry, data_path, index_path, strings};
 use crate::checkpoint::{DType, Slice, key};
 use crate::crc;
@@ -24,7 +24,7 @@ impl Bundle {
             .filter(|shard| *shard < shards)
             .filter_map(|shard| self.data_file(shard).err())
             .collect();
-        let is_told = |e: &FormatError| closed.iter().any(|closed| closed.path == e.path);
+        let is_reported = |e: &FormatError| closed.iter().any(|closed| closed.path == e.path);
         for (key, entry) in &self.index.entries {
             let name = key.escape_ascii().to_string();
             let checked = match entry.slices.is_empty() {
@@ -32,11 +32,11 @@ impl Bundle {
                 // The parts themselves have their own entries; here they must only make up the whole.
                 false => self.check_parts(key, entry),
             };
-            damage.extend(checked.err().filter(|e| !is_told(e)));
+            damage.extend(checked.err().filter(|e| !is_reported(e)));
         }
         damage.extend(closed);
         // What is not known cannot be said to be whole.
-        let others = self.left_alone().map(|(_, why)| {
+        let others = self.unsupported().map(|(_, why)| {
             let error = FormatError::new(why.code, why.kind, why.cause.clone());
             error.in_file(index_path(self.prefix()))
         });
@@ -55,10 +55,10 @@ impl Bundle {
             });
         }
         let (file, shard) = self.checked(entry)?;
-        let mut buffer = vec![0; CHUNK.min(entry.size as usize)];
+        let mut buffer = vec![0; CHUNK_BYTES.min(entry.size as usize)];
         let (mut sum, mut left, mut offset) = (0, entry.size as usize, entry.offset as u64);
         while left > 0 {
-            let chunk = &mut buffer[..left.min(CHUNK)];
+            let chunk = &mut buffer[..left.min(CHUNK_BYTES)];
             read_exact(&file, offset, chunk)
                 .map_err(|e| e.in_file(data_path(self.prefix(), shard, self.header().shards)))?;
             sum = crc::append(sum, chunk);
@@ -74,7 +74,7 @@ impl Bundle {
             return Err(FormatError::data_loss(FileKind::Table, "a part has parts")
                 .in_file(index_path(self.prefix())));
         }
-        self.plan_of(name, entry, &Slice::whole(entry.shape.len()))
+        self.plan_of(name, entry, &Slice::full(entry.shape.len()))
     }
 }
 

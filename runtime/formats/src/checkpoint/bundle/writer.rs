@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::thread;
 
-use crate::checkpoint::bundle::data::CHUNK;
+use crate::checkpoint::bundle::data::CHUNK_BYTES;
 use crate::checkpoint::bundle::index::{Index, VERSION};
 use crate::checkpoint::bundle::{Entry, Header, data_path, index_path, strings};
 use crate::checkpoint::slice::Slice;
@@ -18,9 +18,9 @@ use crate::table::TableBuilder;
 use crate::tensor::{ElementsView, TensorView};
 
 /// Below this a second thread costs more than it brings.
-const WORTH_A_THREAD: usize = 1024 * 1024;
+const MIN_PARALLEL_BYTES: usize = 1024 * 1024;
 /// How much is written at once where nothing else is done with it.
-const LARGE: usize = 4 * 1024 * 1024;
+const WRITE_CHUNK_BYTES: usize = 4 * 1024 * 1024;
 
 /// How a bundle is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +41,7 @@ impl Default for Options {
             shards: 1,
             alignment: 1,
             durability: Durability::Synced,
-            replace: Replace::Whole,
+            replace: Replace::Atomic,
         }
     }
 }
@@ -54,7 +54,7 @@ pub enum Replace {
     /// Index and data files cannot get their names at one moment, so the new data files have other names than the old ones: one more
     /// file, which is empty, changes the count that is part of the names. The old data files are removed in the end.
     #[default]
-    Whole,
+    Atomic,
     /// Its files are overwritten one after the other, as TensorFlow does: a crash in between leaves an index that does not fit the data.
     SameNames,
 }
@@ -199,7 +199,7 @@ impl BundleWriter {
             shard.file.commit(durability)?;
         }
         index.commit(durability)?;
-        if self.options.replace == Replace::Whole {
+        if self.options.replace == Replace::Atomic {
             remove_others(&self.prefix, self.count);
         }
         Ok(())
@@ -290,18 +290,20 @@ impl Shard {
 
     /// Writes bytes, each piece while it is in the cache because it was just summed up; many are summed up by another thread.
     fn summed(&mut self, bytes: &[u8]) -> Result<u32> {
-        if bytes.len() >= WORTH_A_THREAD
+        if bytes.len() >= MIN_PARALLEL_BYTES
             && thread::available_parallelism().is_ok_and(|n| n.get() > 1)
         {
             return thread::scope(|scope| {
                 let sum = scope.spawn(|| crc::of(bytes));
-                let written = bytes.chunks(LARGE).try_for_each(|chunk| self.write(chunk));
+                let written = bytes
+                    .chunks(WRITE_CHUNK_BYTES)
+                    .try_for_each(|chunk| self.write(chunk));
                 let sum = sum.join().expect("summing up does not panic");
                 written.map(|()| sum)
             });
         }
         let mut sum = 0;
-        for chunk in bytes.chunks(CHUNK) {
+        for chunk in bytes.chunks(CHUNK_BYTES) {
             sum = crc::append(sum, chunk);
             self.write(chunk)?;
         }
@@ -309,10 +311,10 @@ impl Shard {
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        if self.buffer.len() + bytes.len() > CHUNK {
+        if self.buffer.len() + bytes.len() > CHUNK_BYTES {
             self.flush()?;
         }
-        match bytes.len() < CHUNK {
+        match bytes.len() < CHUNK_BYTES {
             true => self.buffer.extend_from_slice(bytes),
             false => self.write_through(bytes)?,
         }
@@ -358,15 +360,15 @@ pub(super) fn write_index(
 }
 
 /// How many data files a checkpoint gets, so that none has the name of one that is in use.
-pub(super) fn count_for(prefix: &Path, wanted: u32, replace: Replace) -> Result<u32> {
+pub(super) fn count_for(prefix: &Path, requested: u32, replace: Replace) -> Result<u32> {
     if replace == Replace::SameNames {
-        return Ok(wanted);
+        return Ok(requested);
     }
     match Index::open(prefix) {
-        Ok(old) if old.header.shards == wanted => Ok(wanted + 1),
-        Ok(_) => Ok(wanted),
+        Ok(old) if old.header.shards == requested => Ok(requested + 1),
+        Ok(_) => Ok(requested),
         // What cannot be read needs no protection.
-        Err(_) => Ok(wanted),
+        Err(_) => Ok(requested),
     }
 }
 

@@ -7,7 +7,7 @@ use crate::tensor::{DType, count, misranked};
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
 /// NumPy itself refuses headers of more than 10000 bytes unless told otherwise.
-const LONGEST: usize = 65_536;
+const MAX_HEADER_BYTES: usize = 65_536;
 
 /// What a header says of an array.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,7 +58,7 @@ impl Header {
                 ));
             }
         };
-        if size > LONGEST {
+        if size > MAX_HEADER_BYTES {
             return Err(loss(format!("a header of {size} bytes")));
         }
         let mut text = vec![0; size];
@@ -193,7 +193,7 @@ fn parse(text: &str, length: usize) -> Result<Header> {
                     ));
                 }
             },
-            "fortran_order" => fortran = Some(literal.truth().ok_or_else(broken)?),
+            "fortran_order" => fortran = Some(literal.boolean().ok_or_else(broken)?),
             "shape" => shape = Some(literal.tuple().ok_or_else(broken)?),
             _ => return Err(broken()),
         }
@@ -244,12 +244,12 @@ impl<'a> Literal<'a> {
         Some(text)
     }
 
-    fn truth(&mut self) -> Option<bool> {
+    fn boolean(&mut self) -> Option<bool> {
         self.skip();
-        for (word, truth) in [("True", true), ("False", false)] {
+        for (word, value) in [("True", true), ("False", false)] {
             if let Some(rest) = self.rest.strip_prefix(word) {
                 self.rest = rest;
-                return Some(truth);
+                return Some(value);
             }
         }
         None

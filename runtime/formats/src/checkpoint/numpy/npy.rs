@@ -8,7 +8,7 @@ use crate::checkpoint::numpy::header::{Form, Header, name_of};
 use crate::error::{FileKind, FormatError, Result};
 use crate::files::{self, Durability, ReadAt, Replacement};
 use crate::tensor::DType;
-use crate::tensor::{ElementsView, Tensor, TensorView, turn_round, zeros};
+use crate::tensor::{ElementsView, Tensor, TensorView, swap_bytes, zeros};
 
 /// Reads an array.
 pub fn read(path: &Path) -> Result<Tensor> {
@@ -49,7 +49,7 @@ pub(super) fn array(header: &Header, from: &mut impl Read, length: u64) -> Resul
     match header.form {
         Form::Number { dtype, swapped } => {
             if swapped {
-                turn_round(dtype, &mut bytes);
+                swap_bytes(dtype, &mut bytes);
             }
             let element = dtype.size().unwrap_or(1);
             let turned = match header.transposed() {

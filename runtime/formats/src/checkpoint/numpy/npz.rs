@@ -39,7 +39,7 @@ impl Npz {
     /// is refused.
     ///
     /// Arrays of types that are left alone, such as Python's objects, do not keep the others from being read: they are not among the
-    /// [`entries`](Npz::entries), but [`left_alone`](Npz::left_alone) tells them. A header that is damaged is an error.
+    /// [`entries`](Npz::entries), but [`unsupported`](Npz::unsupported) tells them. A header that is damaged is an error.
     pub fn open(path: &Path) -> Result<Npz> {
         let file = Arc::new(files::open(FileKind::Numpy, path)?);
         let (mut arrays, mut others) = (BTreeMap::new(), BTreeMap::new());
@@ -84,7 +84,7 @@ impl Npz {
     }
 
     /// The names of the arrays that are not read, by name, and why each is not.
-    pub fn left_alone(&self) -> impl Iterator<Item = (&str, &FormatError)> {
+    pub fn unsupported(&self) -> impl Iterator<Item = (&str, &FormatError)> {
         self.others
             .iter()
             .map(|(name, (why, _))| (name.as_str(), why))

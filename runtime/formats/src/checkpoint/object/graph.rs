@@ -4,13 +4,13 @@ use std::collections::VecDeque;
 
 use prost::Message;
 
-use crate::bounded::{LARGEST, decode};
+use crate::bounded::{DEFAULT_MEMORY_LIMIT, decode};
 use crate::checkpoint::object::escaped;
 use crate::error::{FileKind, FormatError, Result};
 use crate::proto::{self, TrackableObjectGraph, trackable_object_graph as message};
 
 /// How many bytes the paths of a graph may have together. Those that are too many are told by the keys of tensors instead.
-const MOST_PATHS: usize = 64 << 20;
+const MAX_PATH_BYTES: usize = 64 << 20;
 
 /// The objects of a checkpoint. The first is the root.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -70,10 +70,12 @@ pub struct Variable<'a> {
 impl ObjectGraph {
     /// Reads the message. Numbers that lead nowhere are errors.
     pub fn decode(bytes: &[u8]) -> Result<ObjectGraph> {
-        let graph: TrackableObjectGraph = decode(FileKind::CheckpointData, bytes, LARGEST)
-            .map_err(|e| FormatError {
-                cause: format!("the graph of objects: {}", e.cause),
-                ..e
+        let graph: TrackableObjectGraph =
+            decode(FileKind::CheckpointData, bytes, DEFAULT_MEMORY_LIMIT).map_err(|e| {
+                FormatError {
+                    cause: format!("the graph of objects: {}", e.cause),
+                    ..e
+                }
             })?;
         let count = graph.nodes.len();
         let number = |id: i32| {
@@ -163,7 +165,7 @@ impl ObjectGraph {
     pub fn variables(&self) -> Vec<Variable<'_>> {
         let paths = self.paths();
         // Values of one object have the same path: many with a long one would take far more than the graph.
-        let mut budget = MOST_PATHS;
+        let mut budget = MAX_PATH_BYTES;
         let mut found = Vec::new();
         for (node, object) in self.nodes.iter().enumerate() {
             for value in &object.values {
@@ -218,7 +220,7 @@ impl ObjectGraph {
     fn paths(&self) -> Vec<Option<String>> {
         let mut paths: Vec<Option<String>> = vec![None; self.nodes.len()];
         // Together they may be far longer than the graph, if it is deep; such a graph is not meant to be read.
-        let mut budget = MOST_PATHS;
+        let mut budget = MAX_PATH_BYTES;
         let mut next = VecDeque::new();
         if let Some(root) = paths.first_mut() {
             *root = Some(String::new());

@@ -7,7 +7,7 @@
 
 use crate::tensor::DType;
 use crate::tensor::{ElementsView, TensorView};
-use crate::wire::{Broken, Value, Wire, put_varint};
+use crate::wire::{Value, WireError, WireReader, put_varint};
 
 /// How the numbers of a list are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,18 +112,18 @@ impl<'a> List<'a> {
 }
 
 /// The numbers of a message of a tensor, as bytes, at most `limit` of them.
-pub(super) fn numbers(message: &[u8], dtype: DType, limit: usize) -> Result<Vec<u8>, Broken> {
+pub(super) fn numbers(message: &[u8], dtype: DType, limit: usize) -> Result<Vec<u8>, WireError> {
     let mut out = Vec::new();
     let Some((number, form)) = list_of(dtype) else {
         return Ok(out);
     };
-    let mut wire = Wire::new(message);
+    let mut wire = WireReader::new(message);
     while let Some((field, value)) = wire.field()? {
         if field != number {
             continue;
         }
         let at = wire.position();
-        let wrong = |cause| Broken { at, cause };
+        let wrong = |cause| WireError { at, cause };
         match (form, value) {
             (Form::Fixed32, Value::Fixed32(value)) => out.extend(value.to_le_bytes()),
             (Form::Fixed64, Value::Fixed64(value)) => out.extend(value.to_le_bytes()),
@@ -139,7 +139,7 @@ pub(super) fn numbers(message: &[u8], dtype: DType, limit: usize) -> Result<Vec<
                 out.extend_from_slice(list);
             }
             (Form::Varint(size), Value::Bytes(list)) => {
-                let mut list = Wire::new(list);
+                let mut list = WireReader::new(list);
                 while !list.is_empty() && out.len() <= limit {
                     let value = list.varint()?;
                     out.extend(&value.to_le_bytes()[..size]);
@@ -155,15 +155,15 @@ pub(super) fn numbers(message: &[u8], dtype: DType, limit: usize) -> Result<Vec<
 }
 
 /// The strings of a message of a tensor, at most `limit` of them.
-pub(super) fn strings(message: &[u8], limit: usize) -> Result<Vec<Vec<u8>>, Broken> {
+pub(super) fn strings(message: &[u8], limit: usize) -> Result<Vec<Vec<u8>>, WireError> {
     let mut out = Vec::new();
-    let mut wire = Wire::new(message);
+    let mut wire = WireReader::new(message);
     while let Some((field, value)) = wire.field()? {
         let at = wire.position();
         match (field, value) {
             (8, Value::Bytes(string)) if out.len() < limit => out.push(string.to_vec()),
             (8, _) => {
-                return Err(Broken {
+                return Err(WireError {
                     at,
                     cause: "a list has more elements than the tensor",
                 });

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use crate::bounded::{LARGEST, decode};
+use crate::bounded::{DEFAULT_MEMORY_LIMIT, decode};
 use crate::checkpoint::bundle::{check_version, dtype_from_number, shape_from_proto};
 use crate::checkpoint::paths::matching;
-use crate::checkpoint::slice::{Region, Slice, Uncovered, cover, runs};
+use crate::checkpoint::slice::{CoverError, Region, Slice, cover, runs};
 use crate::checkpoint::v1::lists;
 use crate::checkpoint::v1::writer::shard_path;
 use crate::checkpoint::{DType, Elements, Tensor, key};
@@ -16,7 +16,7 @@ use crate::files::{self, ReadAt};
 use crate::proto::SavedTensorSlices;
 use crate::table::Table;
 use crate::tensor::{count, zeros};
-use crate::wire::{Broken, Value, Wire};
+use crate::wire::{Value, WireError, WireReader};
 
 /// A checkpoint of the first version that is open.
 ///
@@ -85,10 +85,12 @@ impl TableCheckpoint {
         if !cursor.advance()? || !cursor.key().is_empty() {
             return Err(loss("it does not list its tensors"));
         }
-        let list: Result<SavedTensorSlices> = decode(FileKind::Table, cursor.value(), LARGEST)
-            .map_err(|e| FormatError {
-                cause: format!("its list of tensors: {}", e.cause),
-                ..e
+        let list: Result<SavedTensorSlices> =
+            decode(FileKind::Table, cursor.value(), DEFAULT_MEMORY_LIMIT).map_err(|e| {
+                FormatError {
+                    cause: format!("its list of tensors: {}", e.cause),
+                    ..e
+                }
             });
         let list = list.map_err(|e| e.at(cursor.offset()))?;
         let meta = list.meta.unwrap_or_default();
@@ -144,7 +146,7 @@ impl TableCheckpoint {
     /// Reads a tensor, which is put together if it is stored in parts.
     pub fn tensor(&self, name: &str) -> Result<Tensor> {
         let stored = self.find(name)?;
-        self.part(name, stored, &Slice::whole(stored.shape.len()))
+        self.part(name, stored, &Slice::full(stored.shape.len()))
     }
 
     /// Reads a part of a tensor, however it is stored.
@@ -179,36 +181,36 @@ impl TableCheckpoint {
     }
 
     fn part(&self, name: &str, stored: &Stored, slice: &Slice) -> Result<Tensor> {
-        let wanted = slice.region(&stored.shape)?;
-        self.assemble(name, stored, &wanted).map_err(|mut e| {
+        let requested = slice.region(&stored.shape)?;
+        self.assemble(name, stored, &requested).map_err(|mut e| {
             e.cause = format!("tensor `{name}`: {}", e.cause);
             e.in_file(&self.tables[0].0)
         })
     }
 
-    fn assemble(&self, name: &str, stored: &Stored, wanted: &Region) -> Result<Tensor> {
+    fn assemble(&self, name: &str, stored: &Stored, requested: &Region) -> Result<Tensor> {
         let mut regions = Vec::with_capacity(stored.parts.len());
         for (slice, _) in &stored.parts {
             let region = slice.region(&stored.shape);
             regions.push(region.map_err(|e| loss(e.cause))?);
         }
-        let volume = wanted.volume().filter(|&v| v as u64 <= self.limit);
+        let volume = requested.volume().filter(|&v| v as u64 <= self.limit);
         let volume = volume.ok_or_else(|| loss("the files are too short for its elements"))?;
-        let parts = cover(&regions, wanted).map_err(|why| match why {
-            Uncovered::Missing => FormatError::invalid(
+        let parts = cover(&regions, requested).map_err(|why| match why {
+            CoverError::Missing => FormatError::invalid(
                 FileKind::Table,
                 "the parts that are stored do not make up what is asked for",
             ),
-            Uncovered::Overlap => loss("its parts overlap"),
+            CoverError::Overlap => loss("its parts overlap"),
         })?;
-        let shape: Vec<usize> = wanted.0.iter().map(|side| side.1).collect();
+        let shape: Vec<usize> = requested.0.iter().map(|side| side.1).collect();
         let read = |i: usize| {
             let (slice, which) = &stored.parts[i];
             let read = self.read(name, stored, slice, &regions[i], *which);
             read.map_err(|e| e.in_file(&self.tables[*which].0))
         };
         if let [only] = parts[..]
-            && regions[only] == *wanted
+            && regions[only] == *requested
         {
             return tensor_of(stored.dtype, &shape, read(only)?);
         }
@@ -221,7 +223,7 @@ impl TableCheckpoint {
                 let Elements::Strings(mut from) = elements else {
                     continue;
                 };
-                for run in runs(&regions[i], wanted) {
+                for run in runs(&regions[i], requested) {
                     made[run.to..][..run.length]
                         .swap_with_slice(&mut from[run.from..][..run.length]);
                 }
@@ -233,7 +235,7 @@ impl TableCheckpoint {
             let Elements::Bytes(from) = read(i)? else {
                 continue;
             };
-            for run in runs(&regions[i], wanted) {
+            for run in runs(&regions[i], requested) {
                 let length = run.length * size;
                 made[run.to * size..][..length].copy_from_slice(&from[run.from * size..][..length]);
             }
@@ -267,7 +269,7 @@ impl TableCheckpoint {
             return Err(loss(format!("the part {slice} is missing")));
         }
         let at = cursor.offset();
-        let broken = |b: Broken| loss(format!("the part {slice}: {}", b.cause)).at(at);
+        let broken = |b: WireError| loss(format!("the part {slice}: {}", b.cause)).at(at);
         let message = elements(cursor.value()).map_err(broken)?;
         let (found, elements) = match stored.dtype.size() {
             Some(size) => {
@@ -315,13 +317,13 @@ fn tensor_of(dtype: DType, shape: &[usize], elements: Elements) -> Result<Tensor
 }
 
 /// The message of a tensor inside the message of a part.
-fn elements(value: &[u8]) -> std::result::Result<&[u8], Broken> {
+fn elements(value: &[u8]) -> std::result::Result<&[u8], WireError> {
     inner(inner(value, 2)?, 3)
 }
 
 /// The last field with a number, which is a message; an absent one is empty.
-fn inner(message: &[u8], number: u32) -> std::result::Result<&[u8], Broken> {
-    let mut wire = Wire::new(message);
+fn inner(message: &[u8], number: u32) -> std::result::Result<&[u8], WireError> {
+    let mut wire = WireReader::new(message);
     let mut found: &[u8] = &[];
     while let Some((field, value)) = wire.field()? {
         if let (true, Value::Bytes(bytes)) = (field == number, value) {

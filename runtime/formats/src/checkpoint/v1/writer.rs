@@ -33,7 +33,7 @@ use crate::tensor::{TensorView, misranked};
 #[derive(Debug, Default)]
 pub struct TableCheckpointWriter<'a> {
     meta: SavedTensorSliceMeta,
-    places: BTreeMap<String, usize>,
+    indices: BTreeMap<String, usize>,
     parts: BTreeMap<Vec<u8>, Part<'a>>,
 }
 
@@ -56,7 +56,7 @@ impl<'a> TableCheckpointWriter<'a> {
         self.add_slice(
             name,
             tensor.shape(),
-            &Slice::whole(tensor.shape().len()),
+            &Slice::full(tensor.shape().len()),
             tensor,
         )
     }
@@ -86,7 +86,7 @@ impl<'a> TableCheckpointWriter<'a> {
         if self.parts.contains_key(&key) {
             return Err(invalid(format!("`{name}` is there already")));
         }
-        let place = *self.places.entry(name.to_owned()).or_insert_with(|| {
+        let index = *self.indices.entry(name.to_owned()).or_insert_with(|| {
             self.meta.tensor.push(SavedSliceMeta {
                 name: name.to_owned(),
                 shape: Some(shape.clone()),
@@ -95,7 +95,7 @@ impl<'a> TableCheckpointWriter<'a> {
             });
             self.meta.tensor.len() - 1
         });
-        let known = &mut self.meta.tensor[place];
+        let known = &mut self.meta.tensor[index];
         if known.r#type != number || known.shape.as_ref() != Some(&shape) {
             return Err(invalid(format!("`{name}` is there already and differs")));
         }
@@ -149,7 +149,7 @@ where
         if let Some(cause) = misranked(shape.len()) {
             return Err(invalid(format!("`{name}`: {cause}")));
         }
-        let slice = Slice::whole(shape.len());
+        let slice = Slice::full(shape.len());
         let key = key::of_slice(name, &slice);
         meta.tensor.push(SavedSliceMeta {
             name: name.to_owned(),

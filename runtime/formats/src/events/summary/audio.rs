@@ -1,7 +1,7 @@
 //! Sounds, as WAV files inside summaries.
 
 use crate::error::Result;
-use crate::events::summary::{About, batch_tag, clean_tag, count, of_plugin, refused};
+use crate::events::summary::{DisplayMetadata, batch_tag, clean_tag, count, of_plugin, refused};
 use crate::proto::Summary;
 use crate::proto::summary::value::Value as Kind;
 use crate::proto::summary::{Audio, Value};
@@ -9,7 +9,7 @@ use crate::tensor::Tensor;
 
 /// A batch of sounds: `[sounds, frames, channels]`, or `[sounds, frames]` for one channel.
 #[derive(Debug, Clone, Copy)]
-pub struct Sounds<'a> {
+pub struct AudioClips<'a> {
     /// Its extents.
     pub shape: &'a [usize],
     /// Its samples, from -1 to 1; others are cut off.
@@ -18,8 +18,8 @@ pub struct Sounds<'a> {
     pub sample_rate: f32,
 }
 
-/// Sounds, each in a field of its own: `tag/audio/0` and so on, or `tag/audio` if only one is kept.
-pub fn audio(tag: &str, sounds: Sounds<'_>, max_outputs: usize) -> Result<Summary> {
+/// AudioClips, each in a field of its own: `tag/audio/0` and so on, or `tag/audio` if only one is kept.
+pub fn audio(tag: &str, sounds: AudioClips<'_>, max_outputs: usize) -> Result<Summary> {
     let tag = clean_tag(tag);
     let [all, frames, channels] = extents(sounds)?;
     let mut summary = Summary::default();
@@ -43,9 +43,9 @@ pub fn audio(tag: &str, sounds: Sounds<'_>, max_outputs: usize) -> Result<Summar
 /// Sounds as one tensor: a row of the WAV file and an empty label for each.
 pub fn audio_tensor(
     tag: &str,
-    sounds: Sounds<'_>,
+    sounds: AudioClips<'_>,
     max_outputs: usize,
-    about: About<'_>,
+    about: DisplayMetadata<'_>,
 ) -> Result<Summary> {
     let [all, frames, channels] = extents(sounds)?;
     let kept = all.min(max_outputs);
@@ -65,7 +65,7 @@ pub fn audio_tensor(
     ))
 }
 
-fn extents(sounds: Sounds<'_>) -> Result<[usize; 3]> {
+fn extents(sounds: AudioClips<'_>) -> Result<[usize; 3]> {
     let shape = sounds.shape;
     let extents = match *shape {
         [all, frames] => [all, frames, 1],
@@ -85,7 +85,7 @@ fn extents(sounds: Sounds<'_>) -> Result<[usize; 3]> {
 }
 
 /// A file of samples of 16 bits, the lowest byte first, behind a header of 44 bytes.
-fn wav(sounds: Sounds<'_>, i: usize, frames: usize, channels: usize) -> Result<Vec<u8>> {
+fn wav(sounds: AudioClips<'_>, i: usize, frames: usize, channels: usize) -> Result<Vec<u8>> {
     // Halves go to the even number, as in TensorFlow.
     let rate = f64::from(sounds.sample_rate).round_ties_even();
     if !(rate >= 1.0 && rate <= f64::from(u32::MAX)) {
@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     fn of(shape: &[usize], samples: &[f32], sample_rate: f32) -> Result<Summary> {
-        let sounds = Sounds {
+        let sounds = AudioClips {
             shape,
             samples,
             sample_rate,

@@ -2,12 +2,12 @@
 
 use crate::error::Result;
 use crate::events::summary::histogram::not_finite;
-use crate::events::summary::{About, of_plugin, refused};
+use crate::events::summary::{DisplayMetadata, of_plugin, refused};
 use crate::proto::Summary;
 use crate::tensor::Tensor;
 
 /// How many buckets a histogram has unless said otherwise.
-pub const BUCKETS: usize = 30;
+pub const DEFAULT_BUCKET_COUNT: usize = 30;
 
 /// A histogram as a tensor of shape `[buckets, 3]`: the lower edge, the upper edge and the count of each bucket.
 ///
@@ -17,7 +17,7 @@ pub fn histogram_tensor(
     tag: &str,
     values: &[f64],
     buckets: usize,
-    about: About<'_>,
+    about: DisplayMetadata<'_>,
 ) -> Result<Summary> {
     if let Some(&value) = values.iter().find(|value| !value.is_finite()) {
         return Err(not_finite(tag, value));
@@ -74,7 +74,7 @@ mod tests {
     use crate::proto::summary::value::Value as Kind;
 
     fn of(values: &[f64], buckets: usize) -> Vec<f64> {
-        let summary = histogram_tensor("h", values, buckets, About::default()).unwrap();
+        let summary = histogram_tensor("h", values, buckets, DisplayMetadata::default()).unwrap();
         match summary.value[0].value.clone() {
             Some(Kind::Tensor(tensor)) => Tensor::from_message(tensor).unwrap().to_f64s().unwrap(),
             other => panic!("{other:?}"),
@@ -96,7 +96,9 @@ mod tests {
     #[test]
     fn edges_that_cannot_be_told_apart_are_no_failure() {
         of(&[0.0, 5e-324], 30);
-        assert!(histogram_tensor("h", &[f64::MIN, f64::MAX], 3, About::default()).is_err());
-        assert!(histogram_tensor("h", &[f64::NAN], 3, About::default()).is_err());
+        assert!(
+            histogram_tensor("h", &[f64::MIN, f64::MAX], 3, DisplayMetadata::default()).is_err()
+        );
+        assert!(histogram_tensor("h", &[f64::NAN], 3, DisplayMetadata::default()).is_err());
     }
 }

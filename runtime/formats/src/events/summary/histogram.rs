@@ -121,10 +121,10 @@ struct Limits {
 }
 
 /// Bits of the mantissa that are looked at: between two numbers that have the same there lie two limits at most.
-const BITS: u32 = 3;
+const MANTISSA_BITS: u32 = 3;
 
 /// Where the table starts: below this power of two there is no limit.
-const LOWEST: usize = (1023 - 40) << BITS;
+const FIRST_CELL: usize = (1023 - 40) << MANTISSA_BITS;
 
 impl Limits {
     fn new() -> Limits {
@@ -135,9 +135,9 @@ impl Limits {
             limit *= 1.1;
         }
         let highest = cell(f64::MAX).min(cell(2.0e20));
-        let below = (LOWEST..=highest)
+        let below = (FIRST_CELL..=highest)
             .map(|cell| {
-                let first = f64::from_bits((cell as u64) << (52 - BITS));
+                let first = f64::from_bits((cell as u64) << (52 - MANTISSA_BITS));
                 above.partition_point(|&limit| limit < first) as u16
             })
             .collect();
@@ -164,7 +164,7 @@ impl Limits {
     #[inline]
     fn bucket(&self, value: f64) -> usize {
         let size = value.abs();
-        let mut count = match cell(size).checked_sub(LOWEST) {
+        let mut count = match cell(size).checked_sub(FIRST_CELL) {
             Some(i) => self.below.get(i).map_or(self.above.len(), |&n| n.into()),
             None => 0,
         };
@@ -187,7 +187,7 @@ impl Limits {
 /// The exponent and the highest bits of the mantissa of a number that is not negative.
 #[inline]
 fn cell(size: f64) -> usize {
-    (size.to_bits() >> (52 - BITS)) as usize
+    (size.to_bits() >> (52 - MANTISSA_BITS)) as usize
 }
 
 #[cfg(test)]

@@ -6,14 +6,14 @@
 //! ```
 //! use trainspec_formats::events::summary::hparams::{self, HParam};
 //!
-//! let values = [("lr", HParam::Number(0.1)), ("optimizer", HParam::Text("adam".into()))];
+//! let values = [("lr", HParam::Number(0.1)), ("optimizer", HParam::String("adam".into()))];
 //! let summary = hparams::session_start(values, None, 1.6e9);
 //! assert_eq!(summary.value[0].tag, "_hparams_/session_start_info");
 //! ```
 
 use prost::Message;
 
-use crate::events::summary::{About, numbers, of_plugin};
+use crate::events::summary::{DisplayMetadata, numbers, of_plugin};
 use crate::proto::Summary;
 use crate::proto::hparams::h_params_plugin_data::Data;
 use crate::proto::hparams::value::Kind;
@@ -27,9 +27,9 @@ pub enum HParam {
     /// A number; integers too.
     Number(f64),
     /// Yes or no.
-    Flag(bool),
+    Bool(bool),
     /// A word.
-    Text(String),
+    String(String),
 }
 
 /// Which hyperparameters and metrics there are.
@@ -47,8 +47,8 @@ pub fn session_start<N: Into<String>>(
     let message = |value| Value {
         kind: Some(match value {
             HParam::Number(number) => Kind::NumberValue(number),
-            HParam::Flag(flag) => Kind::BoolValue(flag),
-            HParam::Text(text) => Kind::StringValue(text),
+            HParam::Bool(flag) => Kind::BoolValue(flag),
+            HParam::String(text) => Kind::StringValue(text),
         }),
     };
     let values = values
@@ -84,6 +84,6 @@ fn of(tag: &str, data: Data) -> Summary {
         nothing,
         "hparams",
         content.encode_to_vec(),
-        About::default(),
+        DisplayMetadata::default(),
     )
 }

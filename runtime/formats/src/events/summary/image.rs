@@ -3,7 +3,9 @@
 use half::f16;
 
 use crate::error::{Code, FileKind, FormatError, Result};
-use crate::events::summary::{About, MAX_OUTPUTS, batch_tag, clean_tag, count, of_plugin, refused};
+use crate::events::summary::{
+    DisplayMetadata, MAX_OUTPUTS, batch_tag, clean_tag, count, of_plugin, refused,
+};
 use crate::proto::Summary;
 use crate::proto::summary::Image;
 use crate::proto::summary::Value;
@@ -58,7 +60,7 @@ impl Default for ImageOptions<'_> {
 /// Floats are scaled, each image on its own: a pixel is `trunc(v * scale + offset)`. If a value is negative, the offset is
 /// 128 and the scale 127 / max|v|; otherwise they are 0 and 255 / max v. A scale for values below 1e-6 is 0.
 pub fn image(tag: &str, images: Images<'_>, options: ImageOptions<'_>) -> Result<Summary> {
-    let Batch { kept, size } = batch(images, options.max_outputs, &[1, 3, 4])?;
+    let CheckedBatch { kept, size } = batch(images, options.max_outputs, &[1, 3, 4])?;
     let [height, width, channels] = size;
     let Some(bad) = options.bad_color.get(..channels) else {
         let cause = format!(
@@ -99,9 +101,9 @@ pub fn image_tensor(
     tag: &str,
     images: Images<'_>,
     max_outputs: usize,
-    about: About<'_>,
+    about: DisplayMetadata<'_>,
 ) -> Result<Summary> {
-    let Batch { kept, size } = batch(images, max_outputs, &[1, 2, 3, 4])?;
+    let CheckedBatch { kept, size } = batch(images, max_outputs, &[1, 2, 3, 4])?;
     let [height, width, channels] = size;
     let mut strings = vec![width.to_string().into(), height.to_string().into()];
     for i in 0..kept {
@@ -161,12 +163,12 @@ pub fn decode_png(bytes: &[u8], limit: usize) -> Result<([usize; 3], Vec<u8>)> {
 }
 
 /// What is kept of a batch that is as it should be.
-struct Batch {
+struct CheckedBatch {
     kept: usize,
     size: [usize; 3],
 }
 
-fn batch(images: Images<'_>, max_outputs: usize, channels: &[usize]) -> Result<Batch> {
+fn batch(images: Images<'_>, max_outputs: usize, channels: &[usize]) -> Result<CheckedBatch> {
     let shape = images.shape;
     let size = match shape {
         &[_, height, width, depth] if channels.contains(&depth) => [height, width, depth],
@@ -192,7 +194,7 @@ fn batch(images: Images<'_>, max_outputs: usize, channels: &[usize]) -> Result<B
     if kept > 0 && (size[0] == 0 || size[1] == 0) {
         return Err(refused(format!("images of shape {shape:?} are empty")));
     }
-    Ok(Batch { kept, size })
+    Ok(CheckedBatch { kept, size })
 }
 
 fn extent(n: usize) -> Result<i32> {
@@ -325,7 +327,7 @@ mod tests {
             shape: &[1, 1, 6, 1],
             pixels: Pixels::F32(&values),
         };
-        let summary = image_tensor("a", images, 1, About::default()).unwrap();
+        let summary = image_tensor("a", images, 1, DisplayMetadata::default()).unwrap();
         let Some(Kind::Tensor(tensor)) = &summary.value[0].value else {
             panic!("{summary:?}");
         };

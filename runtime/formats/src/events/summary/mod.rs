@@ -22,8 +22,8 @@ mod histogram;
 pub mod hparams;
 mod image;
 
-pub use audio::{Sounds, audio, audio_tensor};
-pub use buckets::{BUCKETS, histogram_tensor};
+pub use audio::{AudioClips, audio, audio_tensor};
+pub use buckets::{DEFAULT_BUCKET_COUNT, histogram_tensor};
 pub use histogram::{Histogram, histogram};
 pub use image::{BAD_COLOR, ImageOptions, Images, Pixels, decode_png, image, image_tensor};
 
@@ -41,7 +41,7 @@ pub const MAX_OUTPUTS: usize = 3;
 
 /// What is shown beside a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct About<'a> {
+pub struct DisplayMetadata<'a> {
     /// A name in place of the tag.
     pub display_name: &'a str,
     /// A text in Markdown.
@@ -54,7 +54,7 @@ pub fn scalar(tag: &str, value: f32) -> Summary {
 }
 
 /// A number, as a tensor.
-pub fn scalar_tensor(tag: &str, value: f32, about: About<'_>) -> Summary {
+pub fn scalar_tensor(tag: &str, value: f32, about: DisplayMetadata<'_>) -> Summary {
     of_plugin(tag, numbers(&[], &[value]), "scalars", Vec::new(), about)
 }
 
@@ -63,7 +63,7 @@ pub fn text(
     tag: &str,
     shape: &[usize],
     strings: &[impl AsRef<str>],
-    about: About<'_>,
+    about: DisplayMetadata<'_>,
 ) -> Result<Summary> {
     if count(shape) != Some(strings.len()) {
         let cause = format!("{} strings do not have shape {shape:?}", strings.len());
@@ -136,7 +136,7 @@ fn of_plugin(
     value: TensorProto,
     plugin: &str,
     content: Vec<u8>,
-    about: About<'_>,
+    about: DisplayMetadata<'_>,
 ) -> Summary {
     let metadata = SummaryMetadata {
         plugin_data: Some(PluginData {
@@ -186,8 +186,8 @@ mod tests {
 
     #[test]
     fn text_has_the_shape_that_is_said() {
-        assert!(text("t", &[2], &["one"], About::default()).is_err());
-        assert!(text("t", &[], &["one"], About::default()).is_ok());
-        assert!(text("t", &[usize::MAX, 2], &["one"], About::default()).is_err());
+        assert!(text("t", &[2], &["one"], DisplayMetadata::default()).is_err());
+        assert!(text("t", &[], &["one"], DisplayMetadata::default()).is_ok());
+        assert!(text("t", &[usize::MAX, 2], &["one"], DisplayMetadata::default()).is_err());
     }
 }

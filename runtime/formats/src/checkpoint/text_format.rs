@@ -5,7 +5,7 @@
 
 /// What is wrong with a text, and the byte where.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Wrong {
+pub(super) struct ParseError {
     pub(super) at: usize,
     pub(super) cause: String,
 }
@@ -13,14 +13,14 @@ pub(super) struct Wrong {
 /// The kind of values that a field has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    Text,
+    String,
     Number,
 }
 
 /// A value of a field.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Value {
-    Text(String),
+    String(String),
     Number(f64),
 }
 
@@ -29,7 +29,7 @@ pub(super) fn fields(
     text: &str,
     kind: impl Fn(&str) -> Option<(Kind, bool)>,
     mut each: impl FnMut(&str, Value),
-) -> Result<(), Wrong> {
+) -> Result<(), ParseError> {
     let mut tokens = Tokens { text, at: 0 };
     loop {
         tokens.skip();
@@ -39,7 +39,7 @@ pub(super) fn fields(
         let start = tokens.at;
         let name = tokens.while_(|c| c.is_ascii_alphanumeric() || c == '_');
         let Some((kind, list)) = kind(name) else {
-            return Err(Wrong {
+            return Err(ParseError {
                 at: start,
                 cause: match name.is_empty() {
                     true => "expected the name of a field".into(),
@@ -81,8 +81,8 @@ impl<'a> Tokens<'a> {
         &self.text[self.at..]
     }
 
-    fn wrong(&self, cause: impl Into<String>) -> Wrong {
-        Wrong {
+    fn wrong(&self, cause: impl Into<String>) -> ParseError {
+        ParseError {
             at: self.at,
             cause: cause.into(),
         }
@@ -113,15 +113,15 @@ impl<'a> Tokens<'a> {
         found
     }
 
-    fn value(&mut self, kind: Kind) -> Result<Value, Wrong> {
+    fn value(&mut self, kind: Kind) -> Result<Value, ParseError> {
         self.skip();
         match kind {
-            Kind::Text => self.string().map(Value::Text),
+            Kind::String => self.string().map(Value::String),
             Kind::Number => {
                 let start = self.at;
                 let token = self
                     .while_(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '+' | '-'));
-                number(token).map(Value::Number).ok_or_else(|| Wrong {
+                number(token).map(Value::Number).ok_or_else(|| ParseError {
                     at: start,
                     cause: format!("`{token}` is no number"),
                 })
@@ -130,7 +130,7 @@ impl<'a> Tokens<'a> {
     }
 
     /// One or more pieces in quotes.
-    fn string(&mut self) -> Result<String, Wrong> {
+    fn string(&mut self) -> Result<String, ParseError> {
         let start = self.at;
         let mut bytes = Vec::new();
         let mut pieces = 0;
@@ -151,13 +151,13 @@ impl<'a> Tokens<'a> {
         if pieces == 0 {
             return Err(self.wrong("expected a text in quotes"));
         }
-        String::from_utf8(bytes).map_err(|_| Wrong {
+        String::from_utf8(bytes).map_err(|_| ParseError {
             at: start,
             cause: "a text is not UTF-8".into(),
         })
     }
 
-    fn piece(&mut self, quote: char, out: &mut Vec<u8>) -> Result<(), Wrong> {
+    fn piece(&mut self, quote: char, out: &mut Vec<u8>) -> Result<(), ParseError> {
         loop {
             let Some(c) = self.rest().chars().next().filter(|&c| c != '\n') else {
                 return Err(self.wrong("a text has no end"));
@@ -175,9 +175,9 @@ impl<'a> Tokens<'a> {
         }
     }
 
-    fn escape(&mut self, out: &mut Vec<u8>) -> Result<(), Wrong> {
+    fn escape(&mut self, out: &mut Vec<u8>) -> Result<(), ParseError> {
         let start = self.at;
-        let broken = |cause: &str| Wrong {
+        let broken = |cause: &str| ParseError {
             at: start,
             cause: cause.into(),
         };

@@ -9,7 +9,7 @@ use crate::error::{Code, FileKind, FormatError, Result};
 
 /// Where reading several files stands: enough to go on there later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct Place {
+pub struct ResumePoint {
     /// Which file.
     pub file: usize,
     /// How many records of it were read.
@@ -22,34 +22,34 @@ pub struct Place {
 ///
 /// A file is opened when its turn comes. After a failure, the same question has the same answer.
 #[derive(Debug)]
-pub struct ManyRecords {
+pub struct MultiFileReader {
     files: Vec<PathBuf>,
     options: ReaderOptions,
     file: usize,
     open: Option<RecordReader<File>>,
     /// Where the file that comes next is entered.
-    entry: Place,
+    entry: ResumePoint,
 }
 
-impl ManyRecords {
+impl MultiFileReader {
     /// Reads these files.
-    pub fn new(files: Vec<PathBuf>, options: &ReaderOptions) -> ManyRecords {
-        ManyRecords {
+    pub fn new(files: Vec<PathBuf>, options: &ReaderOptions) -> MultiFileReader {
+        MultiFileReader {
             files,
             options: *options,
             file: 0,
             open: None,
-            entry: Place::default(),
+            entry: ResumePoint::default(),
         }
     }
 
     /// Reads the files that names, sets of shards and patterns mean, in the order written; see [`expand`](super::expand).
-    pub fn expand(names: &[&str], options: &ReaderOptions) -> Result<ManyRecords> {
+    pub fn expand(names: &[&str], options: &ReaderOptions) -> Result<MultiFileReader> {
         let mut files = Vec::new();
         for name in names {
             files.extend(shards::expand(name)?);
         }
-        Ok(ManyRecords::new(files, options))
+        Ok(MultiFileReader::new(files, options))
     }
 
     /// The files.
@@ -75,9 +75,9 @@ impl ManyRecords {
             }
             self.open = None;
             self.file += 1;
-            self.entry = Place {
+            self.entry = ResumePoint {
                 file: self.file,
-                ..Place::default()
+                ..ResumePoint::default()
             };
         }
         match &mut self.open {
@@ -87,10 +87,10 @@ impl ManyRecords {
     }
 
     /// Where reading stands.
-    pub fn place(&self) -> Place {
+    pub fn resume_point(&self) -> ResumePoint {
         match &self.open {
             None => self.entry,
-            Some(reader) => Place {
+            Some(reader) => ResumePoint {
                 file: self.file,
                 records: self.entry.records + reader.records(),
                 byte: match reader.compression() {
@@ -102,17 +102,17 @@ impl ManyRecords {
     }
 
     /// Goes on where reading stood.
-    pub fn seek(&mut self, place: Place) -> Result<()> {
-        if place.file > self.files.len() {
+    pub fn seek(&mut self, point: ResumePoint) -> Result<()> {
+        if point.file > self.files.len() {
             let cause = format!(
                 "there are {} files, and reading is to go on in number {}",
                 self.files.len(),
-                place.file
+                point.file
             );
             return Err(FormatError::new(Code::OutOfRange, FileKind::Record, cause));
         }
-        self.file = place.file;
-        self.entry = place;
+        self.file = point.file;
+        self.entry = point;
         self.open = None;
         Ok(())
     }
@@ -121,8 +121,8 @@ impl ManyRecords {
     fn begin(&mut self) -> Result<RecordReader<File>> {
         let path = &self.files[self.file];
         match self.entry {
-            Place { byte: Some(0), .. }
-            | Place {
+            ResumePoint { byte: Some(0), .. }
+            | ResumePoint {
                 records: 0,
                 byte: None,
                 ..
@@ -130,10 +130,10 @@ impl ManyRecords {
                 self.entry.records = 0;
                 RecordReader::open(path, &self.options)
             }
-            Place {
+            ResumePoint {
                 byte: Some(byte), ..
             } => RecordReader::open_at(path, Position::Byte(byte), &self.options),
-            Place { records, .. } => {
+            ResumePoint { records, .. } => {
                 // These are counted by the reader itself.
                 let reader = RecordReader::open_at(path, Position::Record(records), &self.options)?;
                 self.entry.records = 0;
