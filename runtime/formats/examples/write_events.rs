@@ -1,7 +1,7 @@
-//! Writes one of everything into a folder: `cargo run -p trainspec-formats --example write_events -- DIR`.
+//! Writes one summary of every kind into a folder: `cargo run -p trainspec-formats --example write_events -- DIR`.
 //!
-//! `tests/interop/events.py` looks at what TensorFlow and TensorBoard make of it. Next to the events it puts the values that
-//! they were made of, so that nothing is written down twice.
+//! `tests/interop/events.py` compares what TensorFlow and TensorBoard read. Next to the events it puts the values that
+//! they were made of, so that nothing is stated twice.
 
 use std::error::Error;
 use std::path::Path;
@@ -41,19 +41,19 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What the summaries are made of.
+/// The values of the summaries.
 struct Values {
     floats: Vec<f64>,
     pixels: Vec<f32>,
     samples: Vec<f32>,
 }
 
-const PICTURES: [usize; 4] = [2, 5, 7, 3];
-const SOUNDS: [usize; 3] = [2, 100, 2];
+const IMAGE_SHAPE: [usize; 4] = [2, 5, 7, 3];
+const AUDIO_SHAPE: [usize; 3] = [2, 100, 2];
 
 impl Values {
     fn new() -> Values {
-        // Any numbers will do, as long as they are spread.
+        // Arbitrary numbers with some spread.
         let mut state = 1_u64;
         let mut draw = || {
             state = state
@@ -67,29 +67,29 @@ impl Values {
         let floats = list(500, 9.0, -4.0);
         Values {
             floats: floats.into_iter().map(f64::from).collect(),
-            pixels: list(PICTURES.iter().product(), 1.3, -0.1),
-            samples: list(SOUNDS.iter().product(), 2.2, -1.1),
+            pixels: list(IMAGE_SHAPE.iter().product(), 1.3, -0.1),
+            samples: list(AUDIO_SHAPE.iter().product(), 2.2, -1.1),
         }
     }
 
     fn json(&self) -> serde_json::Value {
         json!({
             "floats": self.floats,
-            "pixels": self.pixels, "pictures": PICTURES,
-            "samples": self.samples, "sounds": SOUNDS,
+            "pixels": self.pixels, "pictures": IMAGE_SHAPE,
+            "samples": self.samples, "sounds": AUDIO_SHAPE,
         })
     }
 
     fn images(&self) -> Images<'_> {
         Images {
-            shape: &PICTURES,
+            shape: &IMAGE_SHAPE,
             pixels: Pixels::F32(&self.pixels),
         }
     }
 
     fn sounds(&self) -> AudioClips<'_> {
         AudioClips {
-            shape: &SOUNDS,
+            shape: &AUDIO_SHAPE,
             samples: &self.samples,
             sample_rate: 8000.0,
         }
@@ -104,7 +104,7 @@ fn open(folder: &Path) -> Result<SummaryWriter, Box<dyn Error>> {
     Ok(SummaryWriter::open(folder, options)?)
 }
 
-/// As `tf.compat.v1.summary` does.
+/// Summaries in the style of `tf.compat.v1.summary`.
 fn plain(folder: &Path, values: &Values) -> Result<(), Box<dyn Error>> {
     let writer = open(folder)?;
     writer.add_graph(&graph(), 0)?;
@@ -167,7 +167,7 @@ fn graph() -> GraphDef {
     }
 }
 
-/// As `tf.summary` of TensorFlow 2 does.
+/// Summaries in the style of `tf.summary` of TensorFlow 2.
 fn tensors(folder: &Path, values: &Values) -> Result<(), Box<dyn Error>> {
     let writer = open(folder)?;
     let about = DisplayMetadata {
@@ -195,7 +195,7 @@ fn tensors(folder: &Path, values: &Values) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Two runs with hyperparameters, and what they have in common above them.
+/// Two runs with hyperparameters, and their experiment in the folder above.
 fn table(folder: &Path) -> Result<(), Box<dyn Error>> {
     let info = |name: &str, kind: HParamType, domain| HParamInfo {
         name: name.to_owned(),
@@ -247,7 +247,7 @@ fn table(folder: &Path) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A run that was killed at step 9 and went on from step 5, in a second file.
+/// A run that was killed at step 9 and resumed from step 5, in a second file.
 fn restarted(folder: &Path) -> Result<(), Box<dyn Error>> {
     let writer = open(folder)?;
     let start = SessionLog {

@@ -1,7 +1,7 @@
-//! Messages whose size in memory is known before they are made.
+//! Protocol-buffer decoding with a memory bound: the decoded size is computed before anything is allocated.
 //!
-//! A field of two bytes can become a message of several hundred, so a hostile file could ask for some hundred times its own
-//! size. Here the parts are counted first, each by its type. Nesting is bounded by the decoder itself, at a hundred levels.
+//! A field of two bytes can become a message of several hundred, so a hostile file could allocate some hundred times its own
+//! size. Here the fields are counted first, each by its type. Nesting is bounded by the decoder itself, at a hundred levels.
 
 use prost::{Message, Name};
 
@@ -10,41 +10,41 @@ use crate::wire::{Value, WireError, WireReader};
 
 include!(concat!(env!("OUT_DIR"), "/shapes.rs"));
 
-/// A kind of message.
+/// The memory layout of a message type.
 struct Shape {
     name: &'static str,
-    /// What one takes, without what its lists and strings point to.
+    /// The bytes of one message, without the heap blocks of its lists and strings.
     size: u32,
-    /// The fields that take more than their place in the message.
+    /// The fields that allocate on the heap, by field number.
     fields: &'static [(u32, Part)],
 }
 
-/// What is in a field.
+/// What a field allocates.
 #[derive(Clone, Copy)]
 enum Part {
-    /// Messages of the kind that stands there in the table.
+    /// Messages of the type with this index in the table.
     Message(u16),
     /// A string.
     Bytes,
-    /// Numbers that take as many bytes as in the file.
+    /// Fixed-width numbers, which take as many bytes as on the wire.
     Fixed,
-    /// Numbers of variable length, which take up to eight.
+    /// Varints, which take up to eight bytes each.
     Varints,
 }
 
-/// What decoded messages may take unless another bound is given: 2 GiB, which is also the longest message there can be.
+/// The default bound on the memory of a decoded message: 2 GiB, which is also the maximum size of a serialized message.
 pub const DEFAULT_MEMORY_LIMIT: u64 = 1 << 31;
 
-/// What a string takes beside its bytes: pointer, length, capacity and what the allocator adds.
+/// The overhead of a string: pointer, length, capacity and the allocator's header.
 const STRING_OVERHEAD_BYTES: u64 = 40;
 
-/// A list that grows has up to twice the places that it needs, and the old ones for a moment.
+/// A vector that grows has up to twice the capacity that it needs, and the old buffer while it is copied.
 const VEC_GROWTH_FACTOR: u64 = 3;
 
-/// Levels of messages that are looked at; the decoder refuses deeper ones.
+/// The nesting depth that is counted; the decoder refuses deeper messages.
 const MAX_DEPTH: u32 = 100;
 
-/// Decodes a message that takes at most some bytes of memory.
+/// Decodes a message that takes at most `limit` bytes of memory.
 ///
 /// ```
 /// use trainspec_formats::FileKind;
@@ -63,7 +63,7 @@ pub fn decode<M: Message + Name + Default>(kind: FileKind, bytes: &[u8], limit: 
         Ok(()) => {}
         Err(BoundError::OverLimit) => {
             let cause = format!(
-                "a message of {} bytes has so many parts that it takes more than {limit} in memory",
+                "a message of {} bytes takes more than {limit} bytes in memory",
                 bytes.len()
             );
             return Err(FormatError::new(Code::ResourceExhausted, kind, cause));
@@ -87,15 +87,14 @@ fn shape<M: Name>() -> &'static Shape {
     &SHAPES[index.expect("every message has its shape")]
 }
 
-/// Why a message is not decoded. What decodes entries of maps would take any type for the one that it wants, so fields are
-/// compared with their types here.
+/// Why a message is not decoded. The decoder of map entries accepts any wire type, so wire types are checked here.
 enum BoundError {
     OverLimit,
     OtherType(u32),
     Malformed(WireError),
 }
 
-/// Takes what a message needs from what is left.
+/// Subtracts the memory of a message from the remaining budget.
 fn charge(
     shape: &Shape,
     bytes: &[u8],
@@ -143,7 +142,7 @@ mod tests {
     use crate::proto;
 
     #[test]
-    fn no_message_is_larger_than_what_is_counted() {
+    fn every_message_fits_its_counted_size() {
         fn check<M: Name>() {
             let shape = shape::<M>();
             assert!(size_of::<M>() <= shape.size as usize, "{}", shape.name);
@@ -167,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_graph_of_many_nodes_is_no_attack() {
+    fn a_graph_of_many_nodes_is_within_the_limit() {
         let node = |i: usize| proto::NodeDef {
             name: format!("layers/dense_{i}/kernel/Adam/update/Reshape"),
             op: "Reshape".to_owned(),
@@ -199,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn many_strings_are_no_attack_either() {
+    fn many_strings_are_within_the_limit() {
         let tensor = proto::TensorProto {
             string_val: vec![b"word".to_vec(); 1 << 20],
             ..Default::default()
@@ -244,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_holds_what_it_takes_is_decoded() {
+    fn a_message_within_the_limit_is_decoded() {
         let tensor = proto::TensorProto {
             tensor_content: vec![0xff; 1 << 20],
             ..Default::default()

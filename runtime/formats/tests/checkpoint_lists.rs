@@ -1,4 +1,4 @@
-//! What is written into a list of checkpoints is found through it.
+//! Checkpoints written to the `checkpoint` state file are found through it.
 
 mod support;
 
@@ -65,7 +65,7 @@ fn paths_below_the_working_folder_are_found_again() {
         let found = latest_checkpoint(&run, None).unwrap().unwrap();
         assert!(found.is_absolute());
         assert!(CheckpointReader::open(&run).is_ok());
-        // An absolute path into a relative folder is seen from it once, not twice.
+        // An absolute path into a relative folder is made relative once, not twice.
         let inside = std::env::current_dir().unwrap().join(&run).join("m");
         save(&inside);
         list(&run, inside.to_str().unwrap(), style);
@@ -76,7 +76,7 @@ fn paths_below_the_working_folder_are_found_again() {
 }
 
 #[test]
-fn an_old_path_that_leads_out_is_left_out() {
+fn a_path_out_of_the_folder_is_dropped() {
     let folder = Folder::new();
     save(&folder.file("m-2"));
     let state = "model_checkpoint_path: \"m-2\"\n\
@@ -97,7 +97,7 @@ fn an_old_path_that_leads_out_is_left_out() {
 
 #[test]
 #[cfg(unix)]
-fn a_folder_whose_name_is_no_text_has_checkpoints_too() {
+fn a_folder_whose_name_is_not_utf8_has_checkpoints_too() {
     use std::os::unix::ffi::OsStrExt;
     let folder = Folder::new();
     let odd = folder.0.join(std::ffi::OsStr::from_bytes(b"run-\xff"));
@@ -108,7 +108,7 @@ fn a_folder_whose_name_is_no_text_has_checkpoints_too() {
     assert_eq!(latest_checkpoint(&odd, None).unwrap(), Some(prefix.clone()));
     assert!(CheckpointReader::open(&odd).is_ok());
     assert!(CheckpointReader::open(&odd.join("m-1.index")).is_ok());
-    // An absolute path through it cannot be written down.
+    // An absolute path through it has no UTF-8 form.
     let listed = CheckpointList {
         newest: "../m",
         ..CheckpointList::default()

@@ -1,4 +1,4 @@
-//! Record files that are cut, changed or made to do harm.
+//! Truncated, damaged and hostile record files.
 
 use trainspec_formats::records::{
     Compression, Ending, ExpectedCompression, ReaderOptions, RecordReader, RecordWriter,
@@ -47,7 +47,7 @@ fn read(
             Ok(Some(record)) => assert_eq!(Some(record), records.get(count).map(Vec::as_slice)),
             Ok(None) => return (count, None),
             Err(error) => {
-                // The same question has the same answer, or it is said that it was asked before.
+                // A further call fails in the same way, or says that reading failed before.
                 let again = reader.next().unwrap_err();
                 assert!(again.code == error.code || again.code == Code::FailedPrecondition);
                 return (count, Some(error));
@@ -58,7 +58,7 @@ fn read(
 }
 
 #[test]
-fn a_file_cut_anywhere_gives_the_records_before_the_cut() {
+fn a_file_truncated_anywhere_gives_the_records_before() {
     let records = samples();
     let mut ends = vec![0];
     for record in &records {
@@ -86,7 +86,7 @@ fn a_file_cut_anywhere_gives_the_records_before_the_cut() {
 }
 
 #[test]
-fn a_compressed_file_cut_anywhere_is_damaged() {
+fn a_compressed_file_truncated_anywhere_is_damaged() {
     for compression in [Compression::Gzip, Compression::Zlib] {
         let bytes = framed(&samples(), compression);
         for cut in 1..bytes.len() {
@@ -117,9 +117,9 @@ fn a_changed_byte_is_never_a_changed_record() {
                         ExpectedCompression::Detect,
                     ] {
                         let (count, error) = read(&damaged, expected, ending);
-                        // Some bytes of gzip's header say nothing about the content.
+                        // Some bytes of gzip's header do not affect the content.
                         let harmless = compression == Compression::Gzip && place < 10;
-                        // Where the last block of a stream does not say so any more, it is as if it were cut.
+                        // Where the last block of a stream loses its final-block flag, it looks truncated.
                         let cut = compression != Compression::None && ending == Ending::Lenient;
                         if !harmless && !cut {
                             assert!(

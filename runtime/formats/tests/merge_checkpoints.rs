@@ -74,7 +74,7 @@ fn a_part_without_its_data_leaves_all_others_as_they_were() {
 }
 
 #[test]
-fn a_name_that_cannot_be_given_leaves_all_parts_as_they_were() {
+fn a_failed_rename_leaves_all_parts_as_they_were() {
     let folder = Folder::new();
     let [a, b, c] = parts(&folder);
     let merged = folder.file("all");
@@ -96,7 +96,7 @@ fn the_result_may_have_the_name_of_a_part() {
         for which in 0..3 {
             let folder = Folder::new();
             let parts = parts(&folder);
-            // However its name is written.
+            // However its name is spelled.
             let merged = folder.0.join(".").join(parts[which].file_name().unwrap());
             // The first data file of the result has the name of the last part's, if names are kept.
             save(&merged, ["a", "b", "c"][which], 3);

@@ -15,7 +15,7 @@ use trainspec_formats::checkpoint::{
 };
 use trainspec_formats::files::Durability;
 
-/// Kinds of cases that are about something else.
+/// Kinds of cases that other tests cover.
 const OTHERS: [&str; 11] = [
     "timer",
     "saver_keep",
@@ -52,7 +52,7 @@ fn oracle_helpers_do_what_tensorflow_does() {
     assert_eq!(counts.len(), 5);
 }
 
-/// The arguments of a call, as they are kept while it lasts.
+/// The owned arguments of a call.
 struct Args {
     folder: String,
     newest: String,
@@ -124,7 +124,7 @@ fn state_proto(name: &str, mut fields: Fields<'_>) {
     fields.end();
 }
 
-/// Relative paths are seen from a folder of the test, which the process cannot be in while others run: so the folder is given
+/// Relative paths are relative to a folder of the test, which cannot be the working folder while others run: so the folder is given
 /// as absolute, and what is written for a relative one is compared through the text alone.
 fn update(name: &str, mut fields: Fields<'_>) {
     let args = args(name, fields.need("args"));
@@ -282,11 +282,11 @@ fn written(name: &str, json: &Json) -> (Folder, std::path::PathBuf) {
 
 fn variable(name: &str, mut fields: Fields<'_>) {
     let (_folder, prefix) = written(name, fields.need("checkpoint"));
-    let wanted = fields.text("variable");
+    let variable_name = fields.text("variable");
     // A variable is read exactly, so that no tolerance is needed.
     fields.ignore("rtol");
     fields.ignore("atol");
-    let found = load_variable(&prefix, wanted);
+    let found = load_variable(&prefix, variable_name);
     match fields.take("expected_error") {
         Some(error) => assert_eq!(found.unwrap_err().code, class(error), "{name}"),
         None => {
@@ -295,7 +295,7 @@ fn variable(name: &str, mut fields: Fields<'_>) {
                 same(&found, &tensor(name, fields.need("expected"))),
                 "{name}"
             );
-            let again = load_variable(&prefix, &format!("{wanted}:0")).unwrap();
+            let again = load_variable(&prefix, &format!("{variable_name}:0")).unwrap();
             assert!(same(&again, &found), "{name}");
         }
     }

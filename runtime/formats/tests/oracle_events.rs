@@ -1,4 +1,4 @@
-//! Event files that TensorFlow wrote read as TensorFlow reads them, and what we make of the same values is the same.
+//! Event files of TensorFlow read as TensorFlow reads them, and our summaries of the same values equal TensorFlow's.
 
 mod support;
 
@@ -112,7 +112,7 @@ fn assert_event(event: &Event, expected: &Json) -> usize {
     0
 }
 
-/// Decodes a message; that encoding it gives as many bytes back shows that it holds all fields.
+/// Decodes a message; that it encodes to as many bytes shows that no field is unknown.
 fn lossless<M: Message + prost::Name + Default + PartialEq>(bytes: &[u8]) -> M {
     let message: M = decode(FileKind::Other, bytes, DEFAULT_MEMORY_LIMIT).unwrap();
     let again = message.encode_to_vec();
@@ -259,7 +259,7 @@ fn oracle_our_writer_makes_the_same_file() {
     }
 }
 
-/// The graph of the file holds the images, the sound and the note that its summaries were made of.
+/// The graph of the file holds the images, the audio and the note of its summaries as constants.
 #[test]
 fn oracle_summaries_of_the_constants_of_a_graph_are_the_same() {
     let events = read("v1.tfevents");
@@ -328,7 +328,7 @@ fn oracle_summaries_of_the_constants_of_a_graph_are_the_same() {
             .iter()
             .find(|stated| stated["tag"] == value.tag.as_str());
         let mut stated = stated.unwrap().clone();
-        // What compresses the pixels is free to do it in its own way.
+        // PNG compression may differ.
         if let Some(Kind::Image(image)) = &value.value {
             stated["image"]["png_sha256"] = sha256::of(&image.encoded_image_string).into();
         }
@@ -403,7 +403,7 @@ fn oracle_tensors_of_the_second_style_are_the_same() {
                 let shape = &shape[..];
                 let mut ours =
                     summary::image_tensor(tag, Images { shape, pixels }, 3, about).unwrap();
-                // The pixels are the same; how they are compressed is free.
+                // The pixels are equal; PNG compression may differ.
                 let Some(Kind::Tensor(made)) = &mut ours.value[0].value else {
                     panic!("{ours:?}");
                 };

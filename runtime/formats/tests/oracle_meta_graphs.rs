@@ -1,4 +1,4 @@
-//! The graphs beside checkpoints hold what is stated, and lose nothing when they are written again.
+//! `MetaGraphDef` files beside checkpoints hold what is stated, and round-trip without loss.
 
 mod support;
 

@@ -1,4 +1,4 @@
-//! Histograms, images and sounds come out as TensorFlow makes them.
+//! Histogram, image and audio summaries equal TensorFlow's.
 
 mod support;
 
@@ -114,11 +114,11 @@ fn oracle_images_have_the_pixels_of_tensorflow() {
         let shape = extents(&case["tensor"]);
         let values = numbers(&tensor["data"]);
         let bytes: Vec<u8> = values.iter().map(|&v| v as u8).collect();
-        let halves: Vec<f16> = values.iter().map(|&v| f16::from_f64(v)).collect();
+        let f16s: Vec<f16> = values.iter().map(|&v| f16::from_f64(v)).collect();
         let floats: Vec<f32> = values.iter().map(|&v| v as f32).collect();
         let pixels = match tensor["dtype"].as_str().unwrap() {
             "uint8" => Pixels::U8(&bytes),
-            "float16" => Pixels::F16(&halves),
+            "float16" => Pixels::F16(&f16s),
             "float32" => Pixels::F32(&floats),
             "float64" => Pixels::F64(&values),
             other => panic!("{other}"),
@@ -152,7 +152,7 @@ fn oracle_images_have_the_pixels_of_tensorflow() {
 }
 
 #[test]
-fn oracle_sounds_have_the_bytes_of_tensorflow() {
+fn oracle_audio_has_the_bytes_of_tensorflow() {
     for case in cases("audio") {
         let name = case["name"].as_str().unwrap();
         fields(

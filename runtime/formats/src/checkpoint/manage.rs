@@ -1,8 +1,8 @@
-//! The helpers of `tf.train` around checkpoints: which there are, which is the newest, and the file that says so.
+//! Checkpoint management, the helpers of `tf.train`: `latest_checkpoint`, `list_variables`, the `checkpoint` state file.
 //!
 //! In: folders and prefixes. Out: paths, lists of variables, the `checkpoint` file. They do what TensorFlow's functions of the same
 //! names do, except that a `checkpoint` file cannot lead out of its folder by a relative path: such paths are written as absolute ones, and
-//! are not followed where others wrote them.
+//! are not followed where others wrote them (path traversal).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,9 +24,9 @@ pub struct CheckpointList<'a> {
     pub newest: &'a str,
     /// All, the oldest first. The newest is added at the end if it is not there.
     pub all: &'a [&'a str],
-    /// When each was written, in seconds since 1970; none, or one for each of all.
+    /// When each was written, in seconds since the Unix epoch; none, or one for each of all.
     pub timestamps: &'a [f64],
-    /// When the last one was written that is kept forever.
+    /// When the last preserved checkpoint was written (`last_preserved_timestamp`).
     pub last_preserved: Option<f64>,
 }
 
@@ -40,7 +40,7 @@ pub enum PathStyle {
     Relative,
 }
 
-/// What the `checkpoint` file of a folder would say (`tf.compat.v1.train.generate_checkpoint_state_proto`).
+/// The `CheckpointState` of a folder (`tf.compat.v1.train.generate_checkpoint_state_proto`).
 ///
 /// ```
 /// use trainspec_formats::checkpoint::{CheckpointList, generate_checkpoint_state_proto};
@@ -62,7 +62,7 @@ pub fn generate_checkpoint_state_proto(
     state_of(listed, seen)
 }
 
-/// What a `checkpoint` file says of checkpoints, each as it is seen from there.
+/// The `CheckpointState` of some checkpoints, with each path mapped by `seen`.
 fn state_of(
     listed: &CheckpointList<'_>,
     seen: impl Fn(&str) -> Result<String>,
@@ -89,7 +89,7 @@ fn state_of(
     })
 }
 
-/// Writes the `checkpoint` file of a folder, whole or not at all (`tf.compat.v1.train.update_checkpoint_state`).
+/// Writes the `checkpoint` file of a folder atomically (`tf.compat.v1.train.update_checkpoint_state`).
 ///
 /// A path that would lead out of the folder is written as an absolute one, whatever the style; TensorFlow begins it with `..`.
 pub fn update_checkpoint_state(
@@ -128,7 +128,7 @@ fn written(folder: &Path, path: &str, style: PathStyle) -> Result<String> {
     if files::stays_inside(folder, &seen) {
         return text_of(seen);
     }
-    // As it was given, and not made of what is seen: a link may lead elsewhere than the names tell.
+    // As it was given, and not normalized: a symbolic link may lead elsewhere.
     match (given.is_absolute(), folder.is_absolute()) {
         (true, _) => Ok(path.to_owned()),
         (false, true) => text_of(folder.join(given)),
@@ -141,11 +141,11 @@ fn written(folder: &Path, path: &str, style: PathStyle) -> Result<String> {
     }
 }
 
-/// What the `checkpoint` file of a folder says, with paths put together with the folder (`tf.train.get_checkpoint_state`).
+/// The `CheckpointState` of a folder, with paths joined to the folder (`tf.train.get_checkpoint_state`).
 ///
-/// Nothing if there is no such file or it cannot be read; [`CheckpointState::read`] says why. A file that names no checkpoint, or as the
-/// newest a relative path that leads out of the folder, is an error; others that lead out are left out, with their timestamps. Paths are
-/// texts here: where the name of the folder is none, [`latest_checkpoint`] still tells the newest.
+/// `None` if there is no such file or it cannot be read; [`CheckpointState::read`] says why. A file that names no checkpoint, or as the
+/// newest a relative path that leads out of the folder, is an error; others that lead out are dropped, with their timestamps. Paths are
+/// UTF-8 strings here: where the name of the folder is not, [`latest_checkpoint`] still finds the newest.
 pub fn get_checkpoint_state(folder: &Path, file: Option<&str>) -> Result<Option<CheckpointState>> {
     let Some(mut state) = read_state(folder, file)? else {
         return Ok(None);
@@ -175,7 +175,7 @@ pub fn latest_checkpoint(folder: &Path, file: Option<&str>) -> Result<Option<Pat
     Ok(newest.filter(|prefix| checkpoint_exists(prefix)))
 }
 
-/// What the `checkpoint` file of a folder says, as it is written; it has a newest one, which does not lead out of the folder.
+/// The `CheckpointState` of a folder, with paths as they are written; it has a newest one, which does not lead out of the folder.
 fn read_state(folder: &Path, file: Option<&str>) -> Result<Option<CheckpointState>> {
     let path = folder.join(file.unwrap_or(STATE_FILE));
     let Ok(state) = CheckpointState::read(&path) else {
@@ -196,7 +196,7 @@ fn followed(folder: &Path, path: &str) -> bool {
     path.is_absolute() || files::stays_inside(folder, path)
 }
 
-/// Where a checkpoint is that the `checkpoint` file of a folder names.
+/// Where a checkpoint named by a `checkpoint` file is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CheckpointLocation {
     /// Where the path says: in the folder or below it, or wherever an absolute path leads.
@@ -207,7 +207,7 @@ pub enum CheckpointLocation {
     Outside,
 }
 
-/// Where a checkpoint is that the `checkpoint` file of a folder names.
+/// Locates a checkpoint named by the `checkpoint` file of a folder.
 pub fn locate_checkpoint(folder: &Path, prefix: &str) -> CheckpointLocation {
     match followed(folder, prefix) {
         false => CheckpointLocation::Outside,
@@ -236,15 +236,15 @@ pub fn get_checkpoint_mtimes<P: AsRef<Path>>(prefixes: &[P]) -> Result<Vec<Syste
 /// The version of a checkpoint's format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Version {
-    /// One table, or several.
+    /// One table, or several (`SaverDef.V1`).
     V1,
-    /// An index and data files.
+    /// An index and data files, a tensor bundle (`SaverDef.V2`).
     #[default]
     V2,
 }
 
-/// Removes the files of a checkpoint, and its graph, which ends in `.meta` unless told otherwise
-/// (`tf.compat.v1.train.remove_checkpoint`). Files that are not there are none to remove.
+/// Removes the files of a checkpoint, and its meta graph, whose suffix is usually `.meta`
+/// (`tf.compat.v1.train.remove_checkpoint`). Files that do not exist are no error.
 pub fn remove_checkpoint(prefix: &Path, version: Version, graph_suffix: &str) -> Result<()> {
     let graph = match prefix.file_name().and_then(|name| name.to_str()) {
         Some(name) => prefix.with_file_name(without_shards(name)),
@@ -252,7 +252,7 @@ pub fn remove_checkpoint(prefix: &Path, version: Version, graph_suffix: &str) ->
     };
     let graph = with_suffix(&graph, &format!(".{graph_suffix}"));
     let mut paths = match version {
-        // The index goes first: without it, the rest is no checkpoint. Names are compared as they are, so that nothing else goes.
+        // The index goes first: without it, the rest is no checkpoint. Names are compared literally, so that nothing else is removed.
         Version::V2 => {
             let mut paths = vec![index_path(prefix)];
             paths.extend(data_files(prefix).into_iter().map(|(path, _)| path));
@@ -282,7 +282,7 @@ pub fn new_checkpoint_reader(prefix: &Path) -> Result<CheckpointReader> {
     CheckpointReader::open_prefix(prefix)
 }
 
-/// The value of a variable (`tf.train.load_variable`). A `:0` at the end of its name does not count.
+/// The value of a variable (`tf.train.load_variable`). A suffix `:0` of its name is ignored.
 pub fn load_variable(path: &Path, name: &str) -> Result<Tensor> {
     let name = name.strip_suffix(":0").unwrap_or(name);
     load_checkpoint(path)?.get_tensor(name)
@@ -297,7 +297,7 @@ pub fn list_variables(path: &Path) -> Result<Vec<(String, Vec<usize>)>> {
         .collect())
 }
 
-/// The file that shows that a checkpoint is there.
+/// The file whose existence shows that a checkpoint exists.
 fn file_of(prefix: &Path) -> Option<PathBuf> {
     let index = matching(&index_path(prefix));
     let mut found = match index.is_empty() {
@@ -319,10 +319,10 @@ fn without_shards(prefix: &str) -> &str {
     cut.unwrap_or(prefix)
 }
 
-/// Paths in a `checkpoint` file are texts.
+/// Paths in a `checkpoint` file are UTF-8 strings.
 fn text_of(path: PathBuf) -> Result<String> {
     path.into_os_string().into_string().map_err(|path| {
-        let cause = "its path is no text, as a list of checkpoints needs it";
+        let cause = "its path is not UTF-8, as a list of checkpoints requires";
         FormatError::invalid(FileKind::CheckpointState, cause).in_file(path)
     })
 }

@@ -1,6 +1,6 @@
-//! Checkpoints: TensorFlow's bundles, tables of the first version, object graphs, and what lists them.
+//! Checkpoints: tensor bundles (V2), tables of the first version (V1), object graphs, safetensors, npz, and the `checkpoint` state file.
 //!
-//! In: prefixes, files and folders. Out: tensors by name; and the reverse. Whatever has a checksum is compared with it. [`CheckpointReader`]
+//! In: prefixes, files and folders. Out: tensors by name; and the reverse. Every checksum is compared. [`CheckpointReader`]
 //! opens any of them, [`BundleWriter`] and [`ObjectWriter`] write what TensorFlow restores. Leaves alone: what a tensor is to a model, and
 //! which checkpoints are kept.
 

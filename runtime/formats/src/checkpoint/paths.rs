@@ -1,9 +1,9 @@
-//! Paths of checkpoints: patterns that several files match, and one path seen from another.
+//! Paths of checkpoints: glob patterns and relative paths.
 
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-/// The files that a path means, by name: itself, or where its last part has `*`, `?` or `[...]`, all in the folder that match.
+/// The files that a path means, sorted by name: itself, or where its last component has `*`, `?` or `[...]`, all matches in the folder.
 pub(crate) fn matching(pattern: &Path) -> Vec<PathBuf> {
     if fs::metadata(pattern).is_ok_and(|found| !found.is_dir()) {
         return vec![pattern.to_owned()];
@@ -33,10 +33,10 @@ pub(crate) fn matching(pattern: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Whether a name fits a pattern.
+/// Whether a name matches a glob pattern.
 fn matches_glob(pattern: &[char], name: &[char]) -> bool {
     let (mut p, mut n) = (0, 0);
-    // The last `*`, and how far into the name it reaches so far.
+    // The last `*`, and the position in the name to backtrack to.
     let mut star: Option<(usize, usize)> = None;
     loop {
         if p < pattern.len() && pattern[p] == '*' {
@@ -64,7 +64,7 @@ fn matches_glob(pattern: &[char], name: &[char]) -> bool {
     }
 }
 
-/// Where the pattern goes on after it matched one character, if it does.
+/// The position in the pattern after it matched one character, if it did.
 fn one(pattern: &[char], p: usize, c: char) -> Option<usize> {
     match *pattern.get(p)? {
         '?' => Some(p + 1),
@@ -96,7 +96,7 @@ fn one(pattern: &[char], p: usize, c: char) -> Option<usize> {
     }
 }
 
-/// A path without `.` and, as far as its text tells, without `..`.
+/// A path without `.` and `..`, normalized lexically.
 pub(crate) fn tidy(path: &Path) -> PathBuf {
     let mut out = PathBuf::new();
     for part in path.components() {
@@ -118,10 +118,10 @@ pub(crate) fn tidy(path: &Path) -> PathBuf {
     }
 }
 
-/// A path as it is seen from a folder. Both are relative, or both absolute.
+/// A path relative to a folder (`os.path.relpath`). Both are relative, or both absolute.
 pub(crate) fn seen_from(path: &Path, folder: &Path) -> PathBuf {
     let (mut path, mut folder) = (tidy(path), tidy(folder));
-    // What goes up from the working folder can only be compared when that folder is known.
+    // A path above the working folder can only be compared with an absolute one.
     let up = |path: &Path| path.starts_with("..");
     if up(&path) || up(&folder) || path.is_absolute() != folder.is_absolute() {
         let here = std::env::current_dir().unwrap_or_default();
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_are_seen_from_folders() {
+    fn relative_paths_match_relpath() {
         // As os.path.relpath has it.
         for (path, folder, expected) in [
             ("run/model", "run", "model"),

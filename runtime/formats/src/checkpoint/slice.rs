@@ -1,4 +1,4 @@
-//! Rectangular parts of tensors: how they are written, and how the parts of a tensor make up another part of it.
+//! Tensor slices (`TensorSlice`): parsing and printing, intersection, and the cover of one slice by stored ones.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,9 +7,9 @@ use crate::error::{FileKind, FormatError, Result};
 use crate::proto::{TensorSliceProto, tensor_slice_proto};
 use crate::tensor::{Elements, Tensor, count};
 
-/// A rectangular part of a tensor: one extent for each dimension.
+/// A slice (rectangular region) of a tensor: one extent for each dimension.
 ///
-/// It prints as TensorFlow writes it: `start,length` for each dimension, `-` for a whole one, `:` in between.
+/// It prints as in TensorFlow: `start,length` for each dimension, `-` for a full one, joined by `:`.
 ///
 /// ```
 /// use trainspec_formats::checkpoint::{Extent, Slice};
@@ -22,32 +22,32 @@ use crate::tensor::{Elements, Tensor, count};
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Slice(pub Vec<Extent>);
 
-/// What a slice has of a dimension.
+/// The extent of a slice in one dimension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Extent {
-    /// All of it.
+    /// The full dimension (`kFullExtent`).
     Full,
-    /// A part of it.
+    /// A range of it.
     Part {
         /// The first index.
         start: usize,
-        /// How many there are.
+        /// The number of indices.
         length: usize,
     },
 }
 
 impl Slice {
-    /// All of a tensor with so many dimensions.
+    /// The full slice of a tensor of this rank.
     pub fn full(rank: usize) -> Slice {
         Slice(vec![Extent::Full; rank])
     }
 
-    /// The shape of what it cuts out of a tensor.
+    /// The shape of the slice of a tensor.
     pub fn shape(&self, tensor: &[usize]) -> Result<Vec<usize>> {
         Ok(self.region(tensor)?.0.iter().map(|side| side.1).collect())
     }
 
-    /// Where it is in a tensor of some shape.
+    /// Its region in a tensor of some shape.
     pub(crate) fn region(&self, tensor: &[usize]) -> Result<Region> {
         let misfit = || {
             FormatError::invalid(
@@ -83,7 +83,7 @@ impl Slice {
         }
     }
 
-    /// Nothing if a number is negative.
+    /// `None` if a number is negative.
     pub(crate) fn from_proto(proto: &TensorSliceProto) -> Option<Slice> {
         use tensor_slice_proto::extent::HasLength;
         let extents = proto.extent.iter().map(|extent| match extent.has_length {
@@ -139,17 +139,17 @@ impl FromStr for Slice {
     }
 }
 
-/// A part of a tensor in numbers: where each side starts and how long it is.
+/// A slice in numbers: start and length in each dimension.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Region(pub(crate) Vec<(usize, usize)>);
 
 impl Region {
-    /// The number of elements; nothing if it does not fit.
+    /// The number of elements; `None` if it overflows.
     pub(crate) fn volume(&self) -> Option<usize> {
         count(&self.0.iter().map(|side| side.1).collect::<Vec<_>>())
     }
 
-    /// What two parts of a tensor have in common.
+    /// The intersection of two regions.
     pub(crate) fn intersect(&self, other: &Region) -> Option<Region> {
         let sides = self.0.iter().zip(&other.0).map(|(a, b)| {
             let start = a.0.max(b.0);
@@ -160,7 +160,7 @@ impl Region {
     }
 }
 
-/// Cuts a part out of a tensor.
+/// Copies a slice out of a tensor.
 pub(crate) fn extract(tensor: &Tensor, slice: &Slice) -> Result<Tensor> {
     let requested = slice.region(tensor.shape())?;
     let whole = Slice::full(tensor.shape().len()).region(tensor.shape())?;
@@ -184,7 +184,7 @@ pub(crate) fn extract(tensor: &Tensor, slice: &Slice) -> Result<Tensor> {
     }
 }
 
-/// Which of the parts that are stored make up the requested one. They must do so exactly: no element twice, none missing.
+/// The stored regions that cover the requested one. They must do so exactly: no element twice, none missing.
 pub(crate) fn cover(
     stored: &[Region],
     requested: &Region,
@@ -208,7 +208,7 @@ pub(crate) fn cover(
     Ok(met.into_iter().map(|(i, _)| i).collect())
 }
 
-/// Why parts do not make up another.
+/// Why stored regions do not cover the requested one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CoverError {
     Missing,
@@ -217,7 +217,7 @@ pub(crate) enum CoverError {
 
 /// Whether two of the regions, which together are as large as `frame` and inside it, have an element in common.
 fn overlap(met: &[(usize, Region)], frame: &Region) -> bool {
-    // Few are compared with each other; of many, a map of elements is made, so that the time stays bounded.
+    // A few are compared in pairs; for many, a bitmap of elements is filled, so that the time is linear.
     if met.len() <= 4096 {
         return met
             .iter()
@@ -235,7 +235,7 @@ fn overlap(met: &[(usize, Region)], frame: &Region) -> bool {
     })
 }
 
-/// Elements that follow each other both in the part that is read and in the part that is made.
+/// A run of elements that is contiguous both in the source and in the destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Run {
     pub(crate) from: usize,
@@ -243,13 +243,13 @@ pub(crate) struct Run {
     pub(crate) length: usize,
 }
 
-/// What one part has in common with another, run by run, in the order of the first.
+/// The intersection of two regions as contiguous runs, in the order of the first.
 pub(crate) fn runs(from: &Region, to: &Region) -> impl Iterator<Item = Run> + use<> {
     let common = from.intersect(to);
     let rank = from.0.len();
     let sides = common.map(|region| region.0).unwrap_or_default();
     let empty = sides.len() != rank;
-    // Dimensions at the end that are whole in both belong to the run, and so does the one before them.
+    // Trailing dimensions that are full in both belong to the run, and so does the one before them.
     let whole = (0..rank)
         .rev()
         .take_while(|&d| !empty && sides[d].1 == from.0[d].1 && sides[d].1 == to.0[d].1)
@@ -295,7 +295,7 @@ pub(crate) fn runs(from: &Region, to: &Region) -> impl Iterator<Item = Run> + us
 
 fn strides(region: &Region) -> Vec<usize> {
     let mut strides = vec![1; region.0.len()];
-    // What does not fit belongs to a region without elements, which has no runs.
+    // An overflow happens only in a region without elements, which has no runs.
     for d in (1..strides.len()).rev() {
         strides[d - 1] = usize::saturating_mul(strides[d], region.0[d].1);
     }
@@ -331,8 +331,8 @@ mod tests {
     }
 
     #[test]
-    fn every_element_of_a_cut_tensor_comes_once() {
-        // A tensor of 3 dimensions whose element is its index, cut in all ways into two parts along each dimension.
+    fn every_element_of_a_partitioned_tensor_comes_once() {
+        // A tensor of rank 3 whose element is its index, partitioned in all ways into two slices along each dimension.
         let shape = [3, 4, 5];
         let whole = Slice::full(3).region(&shape).unwrap();
         for (a, b, c) in [(1, 1, 1), (2, 3, 4), (1, 2, 3), (2, 1, 4)] {
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn many_parts_are_checked_too() {
+    fn many_slices_are_checked_too() {
         let mut parts: Vec<Region> = (0..5000).map(|i| region(&[(i, 1)])).collect();
         let whole = region(&[(0, 5000)]);
         assert_eq!(cover(&parts, &whole), Ok((0..5000).collect()));
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_slice_is_refused() {
+    fn invalid_slices_are_refused() {
         for text in ["1", "1,", ",1", "1,0", "-1,2", "1,2:", "a,b", "1,2,3", "--"] {
             assert!(text.parse::<Slice>().is_err(), "{text}");
         }

@@ -1,4 +1,4 @@
-//! The `checkpoint` file of a folder: which checkpoints it has, as text.
+//! The `checkpoint` file of a folder: `CheckpointState` in protocol-buffer text format.
 
 use std::path::Path;
 
@@ -8,11 +8,11 @@ use crate::files;
 use crate::files::ReadAt;
 pub use crate::proto::CheckpointState;
 
-/// A `checkpoint` file is a few lines; what is longer than this is something else.
+/// The maximum size of a `checkpoint` file.
 const MAX_STATE_FILE_BYTES: u64 = 64 << 20;
 
 impl CheckpointState {
-    /// Reads the text.
+    /// Parses the text format.
     ///
     /// ```
     /// use trainspec_formats::checkpoint::CheckpointState;
@@ -48,7 +48,7 @@ impl CheckpointState {
         }
     }
 
-    /// Reads a file, as it is written: paths are not put together with its folder.
+    /// Reads a file; paths are not joined to its folder.
     pub fn read(path: &Path) -> Result<CheckpointState> {
         let kind = FileKind::CheckpointState;
         let file = files::open(kind, path)?;
@@ -73,7 +73,7 @@ impl CheckpointState {
         text.map_err(|e| e.in_file(path))
     }
 
-    /// All that it names, the newest last if it is not among the others.
+    /// All checkpoints it names, the newest last if it is not among the others.
     pub fn listed(&self) -> Vec<String> {
         let mut all = self.all_model_checkpoint_paths.clone();
         let newest = &self.model_checkpoint_path;
@@ -83,7 +83,7 @@ impl CheckpointState {
         all
     }
 
-    /// The text, laid out as TensorFlow does.
+    /// The text format, laid out as TensorFlow does.
     pub fn to_text(&self) -> String {
         let mut out = String::new();
         let mut line = |name: &str, value: String| {
@@ -107,7 +107,7 @@ impl CheckpointState {
                 text_format::printed(time),
             );
         }
-        // A zero below zero is not the default.
+        // Negative zero is not the default.
         if self.last_preserved_timestamp.to_bits() != 0 {
             line(
                 "last_preserved_timestamp",
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_escaped_as_tensorflow_does() {
+    fn strings_are_escaped_as_tensorflow_does() {
         let state = CheckpointState {
             model_checkpoint_path: "a\"b'c\\d\né中\x01\x7f\t\r1\x019😀".into(),
             ..CheckpointState::default()
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_tensorflow_reads_is_read_alike() {
+    fn text_format_is_parsed_as_tensorflow_does() {
         let path = |text: &str| CheckpointState::parse(text).map(|s| s.model_checkpoint_path);
         for (text, expected) in [
             (r#"model_checkpoint_path: "a" "b" 'c'"#, "abc"),

@@ -1,4 +1,4 @@
-//! Numbers as they lie in memory.
+//! Raw bytes as numbers (`tf.io.decode_raw`, `decode_padded_raw`).
 
 use crate::error::{FileKind, FormatError, Result};
 use crate::tensor::{DType, Tensor, swap_bytes};
@@ -6,9 +6,9 @@ use crate::tensor::{DType, Tensor, swap_bytes};
 /// How raw bytes are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RawOptions {
-    /// Whether the lowest byte of a number comes first.
+    /// Whether the bytes are little-endian.
     pub little_endian: bool,
-    /// To how many bytes each string is cut, or filled up with zeros; nothing if all have one length.
+    /// The length in bytes to which each string is truncated or zero-padded; `None` if all must have one length.
     pub fixed_length: Option<usize>,
 }
 
@@ -21,7 +21,7 @@ impl Default for RawOptions {
     }
 }
 
-/// The numbers in strings of bytes, which must have one length: a row to each string.
+/// Decodes byte strings of one length as numbers: one row per string.
 ///
 /// ```
 /// use trainspec_formats::codecs::{RawOptions, decode_raw};

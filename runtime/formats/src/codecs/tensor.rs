@@ -1,4 +1,4 @@
-//! Tensors as serialized messages.
+//! Tensors as serialized `TensorProto` messages (`tf.io.serialize_tensor`, `parse_tensor`).
 
 use prost::Message;
 
@@ -6,13 +6,13 @@ use crate::bounded::{DEFAULT_MEMORY_LIMIT, decode};
 use crate::error::{Code, FileKind, FormatError, Result};
 use crate::tensor::Tensor;
 
-/// The bytes of a tensor as a message, which are those that TensorFlow writes.
+/// Serializes a tensor to the bytes that TensorFlow writes.
 pub fn serialize_tensor(tensor: &Tensor) -> Result<Vec<u8>> {
     let message = tensor.clone().into_message().map_err(of_example)?;
     Ok(message.encode_to_vec())
 }
 
-/// The tensor of such a message, however it holds its elements. A list that is too short is filled up with its last element.
+/// Parses a serialized tensor, in any encoding of its elements. A list that is too short is filled up with its last element.
 ///
 /// ```
 /// use trainspec_formats::codecs::{parse_tensor, serialize_tensor};

@@ -1,7 +1,7 @@
-//! The files of a run, one after the other.
+//! The reader of a run's event files (TensorBoard's `DirectoryLoader`).
 //!
-//! In: a folder. Out: the events of its files, in the order of their names, each file until its end. Leaves alone: folders
-//! inside, which are runs of their own.
+//! In: a folder. Out: the events of its files, in the order of their names, each file until its end. Leaves alone: subfolders,
+//! which are runs of their own.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,20 +15,20 @@ pub fn is_event_file(name: &str) -> bool {
     name.contains("tfevents") && !name.ends_with(".profile-empty")
 }
 
-/// A reader of a folder whose files still grow, and to which files are added.
+/// A reader of a folder whose files may grow, and to which files may be added.
 ///
 /// As in TensorBoard, a file is taken to be complete once there is a later one.
 #[derive(Debug)]
 pub struct RunReader {
     folder: PathBuf,
-    /// The one file that is read, if it is not all of the folder.
+    /// The single file that is read, if it is not the folder.
     only: Option<std::ffi::OsString>,
     options: ReaderOptions,
     files: Vec<PathBuf>,
     reader: Option<EventReader>,
-    /// Files of the folder that come later, the last first.
+    /// Files of the folder that are not opened yet, the last first.
     waiting: Vec<std::ffi::OsString>,
-    /// The reader stands at a record that cannot be read.
+    /// The reader is at a record that cannot be read.
     damaged: bool,
 }
 
@@ -60,10 +60,10 @@ impl RunReader {
         &self.files
     }
 
-    /// The next event, with the number of its file and its offset there; nothing means "not yet". A damaged record is an
-    /// error once. What comes after one whose checksum is wrong is the next file, if there is one.
+    /// The next event, with the index of its file and its offset there; `None` means "not yet". A damaged record is reported
+    /// once. After one whose checksum is wrong, reading continues with the next file, if there is one.
     pub fn poll(&mut self) -> Result<Option<(usize, EventOffset, Event)>> {
-        // That there is a later file must be seen before this one is found to be at its end.
+        // The later file must be seen before this one is found to be at its end.
         let mut later: Option<PathBuf> = None;
         loop {
             if let Some(reader) = &mut self.reader
@@ -76,7 +76,7 @@ impl RunReader {
                     }
                     Ok(None) => {}
                     Err(e) => {
-                        // Reading may work again, and behind a record that is no event there may be others.
+                        // Reading may work again, and after a record that is no event there may be others.
                         self.damaged = e.code == Code::DataLoss && reader.position() == before;
                         return Err(e);
                     }
@@ -95,7 +95,7 @@ impl RunReader {
         }
     }
 
-    /// The event at a offset that was given before.
+    /// The event at an offset that was returned before.
     pub fn event_at(&self, file: usize, offset: EventOffset) -> Result<Event> {
         let missing = || FormatError::not_found(FileKind::Events, "there is no such event");
         let path = self.files.get(file).ok_or_else(missing)?;
@@ -105,7 +105,7 @@ impl RunReader {
         }
     }
 
-    /// The first file after the last one. The folder is listed again when no file is known to come later.
+    /// The next file. The folder is listed again when no later file is known.
     fn later(&mut self) -> Result<Option<PathBuf>> {
         if self.waiting.is_empty() {
             self.list()?;

@@ -1,8 +1,8 @@
-//! Events as records in a file that may still grow.
+//! TFRecord framing in a file that may still grow.
 //!
-//! In: a file. Out: the bytes of one record after the other, or that the next is not there yet. A
-//! [`RecordReader`](crate::records::RecordReader) reads ahead and takes a record that ends too early for the end or for damage;
-//! here it is asked for again, from the file, when that has grown. How a record is framed is the same.
+//! In: a file. Out: the bytes of one record after the other, or that the next is not complete yet. A
+//! [`RecordReader`](crate::records::RecordReader) reads ahead and takes a truncated record for the end or for damage;
+//! here it is read again when the file has grown. The framing is the one of [`records`](crate::records).
 
 use std::io;
 
@@ -10,10 +10,10 @@ use crate::error::{Code, FileKind, FormatError, Result};
 use crate::files::ReadAt;
 use crate::records::frame::{self, FOOTER_SIZE, HEADER_SIZE};
 
-/// How much is read at once, if there is as much.
+/// The bytes of one read.
 const CHUNK_BYTES: usize = 1 << 16;
 
-/// Puts a record behind others; what `write` appends are its bytes.
+/// Appends a framed record; what `write` appends are its data.
 pub(super) fn append(to: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     let start = to.len();
     to.extend([0; HEADER_SIZE]);
@@ -24,18 +24,18 @@ pub(super) fn append(to: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     to.extend(footer);
 }
 
-/// Records that are read in order, now or when they are there.
+/// A sequential reader of records that may not be complete yet.
 pub(super) struct FrameReader {
     source: Box<dyn ReadAt>,
-    /// Where the next record begins.
+    /// The offset of the next record.
     position: u64,
     buffer: Vec<u8>,
-    /// Where in the file the buffer begins.
+    /// The offset of the buffer in the file.
     start: u64,
 }
 
 impl FrameReader {
-    /// Starts where a record begins.
+    /// Starts at the offset of a record.
     pub(super) fn new(source: Box<dyn ReadAt>, position: u64) -> FrameReader {
         FrameReader {
             source,
@@ -45,19 +45,19 @@ impl FrameReader {
         }
     }
 
-    /// Where the next record begins, or will begin.
+    /// The offset of the next record, present or future.
     pub(super) fn position(&self) -> u64 {
         self.position
     }
 
-    /// How many bytes lie behind the last whole record.
+    /// The number of bytes after the last complete record.
     pub(super) fn rest(&self) -> Result<u64> {
         let length = self.source.length().map_err(failed)?;
         Ok(length.saturating_sub(self.position))
     }
 
-    /// The bytes of the next record and the place where it begins; nothing while it is not there as a whole. One that is longer
-    /// than it may be is an error and is passed over.
+    /// The offset and the data of the next record; `None` while it is not complete. One that is longer than `max_length` is an
+    /// error and is skipped.
     pub(super) fn next(&mut self, max_length: u64) -> Result<Option<(u64, &[u8])>> {
         let at = self.position;
         let header = self.peek(HEADER_SIZE as u64)?;
@@ -92,7 +92,7 @@ impl FrameReader {
         Ok(Some((at, &self.buffer[from + HEADER_SIZE..from + end])))
     }
 
-    /// The next bytes, if the file has as many; nothing is allocated for bytes that it does not have.
+    /// The next `count` bytes, if the file has as many; nothing is allocated for bytes that it does not have.
     fn peek(&mut self, count: u64) -> Result<Option<&[u8]>> {
         let from = self.position - self.start;
         let held = self.buffer.len() as u64 - from;
@@ -107,7 +107,7 @@ impl FrameReader {
             }
             let size = usize::try_from(count.max(left.min(CHUNK_BYTES as u64)))
                 .map_err(|_| FormatError::data_loss(FileKind::Events, "a record does not fit"))?;
-            // All of it is read, also what was there before: it may have been about to be written.
+            // All of it is read again, also what was there before: it may have been incomplete.
             self.buffer.resize(size, 0);
             self.start = self.position;
             if let Err(e) = self.source.read_exact_at(self.start, &mut self.buffer) {
@@ -140,7 +140,7 @@ mod tests {
     use super::*;
     use std::sync::{Arc, Mutex};
 
-    /// Bytes that others add to.
+    /// Bytes that grow meanwhile.
     #[derive(Clone, Default)]
     struct Growing(Arc<Mutex<Vec<u8>>>);
 
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_is_not_there_until_its_last_byte_is() {
+    fn a_record_is_returned_once_its_last_byte_is_written() {
         let mut bytes = Vec::new();
         append(&mut bytes, |to| to.extend(b"first"));
         append(&mut bytes, |_| {});

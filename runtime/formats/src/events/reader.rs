@@ -1,4 +1,4 @@
-//! The reader of one event file, which may still grow.
+//! The reader of one event file, which may still grow (`summary_iterator`).
 //!
 //! In: a file. Out: events in order, each with its offset. Memory holds one record at a time.
 
@@ -11,13 +11,13 @@ use crate::files::{self, ReadAt};
 use crate::proto::Event;
 use crate::records;
 
-/// How long the header of a record is.
+/// The size of a record's header in bytes.
 const HEADER_SIZE: u64 = records::HEADER_SIZE as u64;
 
-/// How a file is read.
+/// The options of a reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReaderOptions {
-    /// What a decoded event may take in memory.
+    /// The maximum memory of a decoded event in bytes.
     pub max_event_bytes: u64,
 }
 
@@ -29,10 +29,10 @@ impl Default for ReaderOptions {
     }
 }
 
-/// Where an event begins in its file, in bytes.
+/// The byte offset of an event in its file.
 pub type EventOffset = u64;
 
-/// A reader that goes on where it stopped when the file has grown.
+/// A reader that resumes where it stopped when the file has grown.
 ///
 /// ```no_run
 /// use trainspec_formats::events::{EventReader, ReaderOptions};
@@ -73,7 +73,7 @@ impl EventReader {
         })
     }
 
-    /// Reads anything that can be read at a offset.
+    /// Reads any source of bytes.
     pub fn new(source: impl ReadAt + 'static, options: ReaderOptions) -> EventReader {
         EventReader {
             frames: FrameReader::new(Box::new(source), 0),
@@ -82,9 +82,9 @@ impl EventReader {
         }
     }
 
-    /// The next event and its offset, if it is there. Nothing means "not yet": at the end of the file, and where the last
-    /// record is not written as a whole. A record whose checksum is wrong is an error, now and whenever it is asked for again: where
-    /// the next one begins is not known. One that is intact and is no event, or too large a one, is an error once.
+    /// The next event and its offset. `None` means "not yet": at the end of the file, and where the last record is incomplete. A
+    /// record whose checksum is wrong is an error, now and on every later call: the offset of the next one is not known. One that is
+    /// intact and is no event, or too large a one, is an error once.
     pub fn poll(&mut self) -> Result<Option<(EventOffset, Event)>> {
         let next = match self.frames.next(self.options.max_event_bytes) {
             Ok(Some((offset, bytes))) => {
@@ -98,12 +98,12 @@ impl EventReader {
         next.map_err(|e| self.located(e))
     }
 
-    /// Where the next event begins, or will begin.
+    /// The offset of the next event, present or future.
     pub fn position(&self) -> EventOffset {
         self.frames.position()
     }
 
-    /// How many bytes lie behind the last event: those of one that is not written as a whole.
+    /// The number of bytes after the last event: those of an incomplete record.
     pub fn rest(&self) -> Result<u64> {
         self.frames.rest().map_err(|e| self.located(e))
     }
@@ -116,8 +116,8 @@ impl EventReader {
     }
 }
 
-/// The events of a file, `tf.compat.v1.train.summary_iterator`. Where it has no more it ends, and goes on with what was written since when
-/// it is asked again. The part of a record at the end is an error, unless not even its length is there.
+/// The events of a file (`tf.compat.v1.train.summary_iterator`). At the end of the file it returns `None`, and resumes with what was
+/// written since on the next call. A truncated record at the end is an error, unless not even its header is complete.
 ///
 /// ```
 /// use trainspec_formats::events::{SummaryWriter, summary, summary_iterator};
@@ -138,11 +138,11 @@ pub fn summary_iterator(path: &Path) -> Result<EventIterator> {
     Ok(EventIterator::from(reader))
 }
 
-/// The events of a file, in order. Behind damage there are none; at the end of the file there may be some later.
+/// The events of a file, in order. After damage there are none; at the end of the file there may be some later.
 #[derive(Debug)]
 pub struct EventIterator {
     reader: Option<EventReader>,
-    /// How many bytes the part of a record had that was reported last.
+    /// The size of the truncated record that was reported last.
     reported: u64,
 }
 
@@ -163,9 +163,9 @@ impl Iterator for EventIterator {
         let failed = match reader.poll() {
             Ok(Some((_, event))) => return Some(Ok(event)),
             Ok(None) => match reader.rest() {
-                // As in TensorFlow, a header that is not all there is the end.
+                // As in TensorFlow, a truncated header is the end.
                 Ok(0..HEADER_SIZE) => return None,
-                // What was reported and has not grown is not reported again.
+                // A truncated record that has not grown is not reported again.
                 Ok(rest) if rest == self.reported => return None,
                 Ok(rest) => {
                     self.reported = rest;

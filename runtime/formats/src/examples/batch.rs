@@ -1,4 +1,4 @@
-//! What several records become: a column to a feature.
+//! Batches of examples: one column per feature.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use super::sparse::Sparse;
 use super::values::Values;
 use crate::error::{Code, FileKind, FormatError, Result};
 
-/// How many values a column may have once it is filled up.
+/// The maximum number of values of a padded column.
 const MAX_PADDED_VALUES: usize = 1 << 28;
 
 /// The features of several records.
@@ -18,7 +18,7 @@ pub struct Batch {
     pub(super) plan: Arc<Plan>,
     pub(super) rows: usize,
     pub(super) slots: Vec<SlotColumn>,
-    /// What is made of the slots once the batch is complete, one to a feature.
+    /// The columns derived from slots once the batch is complete, one per feature.
     derived: Vec<DerivedColumn>,
 }
 
@@ -26,12 +26,12 @@ pub struct Batch {
 #[derive(Debug, Clone)]
 pub(super) struct SlotColumn {
     pub(super) values: Values,
-    /// Where those of each row end, if rows differ.
+    /// The end of each row's values, if rows differ in length.
     pub(super) ends: Vec<usize>,
 }
 
 impl SlotColumn {
-    /// The values of a row, of those that differ.
+    /// The range of a row's values, where rows differ in length.
     pub(super) fn range(&self, row: usize) -> Range<usize> {
         range(&self.ends, row)
     }
@@ -45,10 +45,10 @@ pub(super) fn range(ends: &[usize], row: usize) -> Range<usize> {
     start..ends[row]
 }
 
-/// What is made of slots.
+/// A column derived from slots.
 #[derive(Debug, Clone)]
 enum DerivedColumn {
-    /// Nothing: the slot is the column.
+    /// None: the slot is the column.
     None,
     Padded {
         values: Values,
@@ -64,31 +64,31 @@ enum DerivedColumn {
 /// A column of a batch.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Column<'b> {
-    /// Of a fixed shape, or filled up.
+    /// Of a fixed shape, or padded.
     Dense(Dense<'b>),
-    /// Any number of values to a row.
+    /// Any number of values per row.
     VarLen(VarLen<'b>),
-    /// Values with indices.
+    /// Values with indices (COO).
     Sparse(&'b Sparse),
-    /// Rows within rows.
+    /// Nested rows of different lengths.
     Ragged(Ragged<'b>),
 }
 
-/// A dense column: all rows behind each other.
+/// A dense column: the concatenation of all rows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Dense<'b> {
     /// The values.
     pub values: &'b Values,
-    /// How many rows there are.
+    /// The number of rows.
     pub rows: usize,
-    /// How many elements each row has after it was filled up; nothing if the shape is fixed.
+    /// The number of elements of each row after padding; `None` if the shape is fixed.
     pub padded_length: Option<usize>,
     /// The shape of an element, or of a row if its shape is fixed.
     pub inner: &'b [usize],
 }
 
 impl Dense<'_> {
-    /// The shape of the whole column.
+    /// The shape of the column.
     pub fn shape(&self) -> Vec<usize> {
         let mut shape = vec![self.rows];
         shape.extend(self.padded_length);
@@ -97,28 +97,28 @@ impl Dense<'_> {
     }
 }
 
-/// A column with any number of values to a row; to TensorFlow, a sparse tensor.
+/// A column with any number of values per row; to TensorFlow, a sparse tensor.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct VarLen<'b> {
     /// The values of all rows.
     pub values: &'b Values,
-    /// Where those of each row end.
+    /// The end of each row's values.
     pub ends: &'b [usize],
 }
 
 impl VarLen<'_> {
-    /// Which values are those of a row.
+    /// The range of a row's values.
     pub fn row(&self, row: usize) -> Range<usize> {
         range(self.ends, row)
     }
 
-    /// How many values the longest row has.
+    /// The number of values of the longest row.
     pub fn max_row_length(&self) -> usize {
         let lengths = (0..self.ends.len()).map(|row| self.row(row).len());
         lengths.max().unwrap_or(0)
     }
 
-    /// The row of each value and its index in it, behind each other.
+    /// The indices of a sparse tensor: row and position in the row of each value, concatenated.
     pub fn indices(&self) -> Vec<i64> {
         let rows = 0..self.ends.len();
         rows.flat_map(|row| {
@@ -127,7 +127,7 @@ impl VarLen<'_> {
         .collect()
     }
 
-    /// How many rows there are, and how many values the longest has.
+    /// The dense shape of a sparse tensor: the number of rows, and the length of the longest.
     pub fn dense_shape(&self) -> [i64; 2] {
         [self.ends.len() as i64, self.max_row_length() as i64]
     }
@@ -177,7 +177,7 @@ impl Batch {
         Some(self.column_at(index))
     }
 
-    /// The column at a index of the schema.
+    /// The column at an index of the schema.
     ///
     /// # Panics
     /// If the schema has fewer features.
@@ -214,11 +214,11 @@ impl Batch {
                     inner,
                 })
             }
-            _ => unreachable!("what is made follows from the schema"),
+            _ => unreachable!("a derived column follows from the schema"),
         }
     }
 
-    /// Back to fewer rows.
+    /// Drops the rows after the first `rows`.
     pub(super) fn truncate(&mut self, rows: usize) {
         for (slot, column) in self.plan.slots.iter().zip(&mut self.slots) {
             let count = match &slot.kind {
@@ -233,7 +233,7 @@ impl Batch {
         self.rows = rows;
     }
 
-    /// Makes what depends on all rows.
+    /// Computes the derived columns.
     pub(super) fn complete(&mut self) -> Result<()> {
         let outputs = self.plan.outputs.iter().zip(&self.plan.names);
         for ((output, name), derived) in outputs.zip(&mut self.derived) {
@@ -289,7 +289,7 @@ impl Batch {
     }
 }
 
-/// Copies rows of different length behind each other, each filled up to the longest; how many elements of `stride` values that is.
+/// Pads rows of different lengths to the longest; returns the padded length in elements of `stride` values.
 pub(super) fn pad(
     name: &str,
     from: &Values,

@@ -1,4 +1,4 @@
-//! Messages made of Rust values.
+//! Construction of `Example` and `SequenceExample` messages from Rust values.
 
 use super::{
     BytesList, Example, Feature, FeatureList, FeatureLists, Features, FloatList, Int64List,
@@ -8,7 +8,7 @@ use crate::proto::feature::Kind;
 
 /// An example of named features.
 ///
-/// A feature is made of a number or a string of bytes, or of an array, a slice or a vector of them:
+/// A feature is made of a number or a byte string, or of an array, a slice or a vector of them:
 ///
 /// ```
 /// use trainspec_formats::examples::example;
@@ -27,7 +27,7 @@ pub fn example<K: Into<String>>(features: impl IntoIterator<Item = (K, Feature)>
     }
 }
 
-/// An example with features that hold for all steps, and lists with a feature for every step.
+/// A sequence example: a context, whose features hold for all steps, and feature lists with a feature for every step.
 ///
 /// ```
 /// use trainspec_formats::examples::sequence_example;
@@ -64,7 +64,7 @@ impl<K: Into<String>> FromIterator<(K, Feature)> for Features {
     }
 }
 
-/// A value that a list can hold.
+/// A Rust type of feature values.
 trait FeatureValue: Sized {
     fn list(values: Vec<Self>) -> Kind;
 }

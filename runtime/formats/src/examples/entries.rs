@@ -1,27 +1,27 @@
-//! The entries of a map of features, found without decoding them.
+//! Lookup of features in the `Features` map on the wire, without decoding them.
 //!
-//! In: the bytes of an `Example`. Out: where the value of each wanted key is. Records of one file mostly have the same keys in the same
-//! order, so each index remembers the key that was there last.
+//! In: the bytes of an `Example`. Out: the span of each requested key's value. Records of one file mostly have the same keys in the same
+//! order, so the key at each entry index is cached.
 
 use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::wire::{Value, WireError, WireReader};
 
-/// How many places are remembered, and how long a key may be for that. More are looked up each time.
+/// The maximum number and size of cached keys. Others are looked up in the hash table each time.
 const MAX_CACHED_KEYS: usize = 1024;
 const MAX_CACHED_KEY_BYTES: usize = 256;
 
-/// The wanted keys, each with a number, and where their values are in the message that was read last.
+/// The requested keys, each with a number, and the spans of their values in the last message.
 #[derive(Debug, Clone)]
 pub(super) struct Finder {
     numbers: HashMap<Vec<u8>, usize>,
     cached_keys: Vec<CachedKey>,
-    /// Where each value is; before its key is met, nowhere.
+    /// The span of each value; [`Span::ABSENT`] before its key is found.
     found: Vec<Span>,
 }
 
-/// A piece of a message.
+/// A byte range of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Span {
     start: u32,
@@ -44,22 +44,22 @@ impl Span {
     }
 }
 
-/// What was found at a index of the last message.
+/// The key at an entry index of the last message.
 #[derive(Debug, Clone)]
 struct CachedKey {
     key: Vec<u8>,
     number: Option<usize>,
-    /// How an entry with this key begins, where its lengths are masked.
+    /// The prefix of an entry with this key, with its lengths masked.
     head: Option<EntryPrefix>,
 }
 
-/// The first bytes of an entry that is written as usual, the key first, with lengths of one byte each: `0a length 0a length key 12
-/// length value`. What they are is seen by comparing words; the bytes of the first and the last length may differ.
+/// The prefix of an entry in the common encoding, the key first, with lengths of one byte each: `0a length 0a length key 12
+/// length value`. It is compared word by word; the bytes of the first and the last length are masked.
 #[derive(Debug, Clone, Copy)]
 struct EntryPrefix {
     expected: [u128; 2],
     mask: [u128; 2],
-    /// Where the value begins.
+    /// The offset of the value.
     value: usize,
 }
 
@@ -78,11 +78,8 @@ impl EntryPrefix {
             mask[index] = if index == 1 { 0 } else { 0xff };
         }
         let words = |bytes: [u8; 32]| {
-            let (halves, _) = bytes.as_chunks::<16>();
-            [
-                u128::from_le_bytes(halves[0]),
-                u128::from_le_bytes(halves[1]),
-            ]
+            let (words, _) = bytes.as_chunks::<16>();
+            [u128::from_le_bytes(words[0]), u128::from_le_bytes(words[1])]
         };
         Some(EntryPrefix {
             expected: words(bytes),
@@ -91,7 +88,7 @@ impl EntryPrefix {
         })
     }
 
-    /// How long the value of an entry is that begins like this.
+    /// The length of the value of an entry with this prefix.
     #[inline(always)]
     fn value_length(&self, entry: &[u8]) -> Option<usize> {
         let (first, rest) = entry.split_first_chunk::<16>()?;
@@ -101,7 +98,7 @@ impl EntryPrefix {
             differs |= u128::from_le_bytes(*second) & self.mask[1] ^ self.expected[1];
         }
         let (all, value) = (first[1] as usize, usize::from(*entry.get(self.value - 1)?));
-        // A byte above 127 goes on in the next, and then this is not so.
+        // A byte above 127 begins a longer varint, which is not the common encoding.
         let usual = all < 0x80 && self.value + value == all + 2 && all + 2 <= entry.len();
         (differs == 0 && usual).then_some(value)
     }
@@ -120,17 +117,17 @@ impl Finder {
         }
     }
 
-    /// Where the value of a key is, if it was met.
+    /// The span of a key's value, if it was found.
     #[inline]
     pub(super) fn found(&self, number: usize) -> Option<Span> {
         let span = self.found[number];
         (span != Span::ABSENT).then_some(span)
     }
 
-    /// Finds the wanted values in the map that a field of a message holds. Those that are met later win.
+    /// Finds the requested values in the map that a field of a message holds. Later entries win.
     pub(super) fn find(&mut self, message: &[u8], field: u32) -> Result<(), WireError> {
         self.found.fill(Span::ABSENT);
-        // Messages are never longer than 2 GiB.
+        // The maximum size of a serialized message is 2 GiB.
         if message.len() > i32::MAX as usize {
             let cause = "it is longer than any message";
             return Err(WireError { at: 0, cause });
@@ -148,7 +145,7 @@ impl Finder {
         Ok(())
     }
 
-    /// Finds the wanted values in a map that is the end of a message. Which index comes next.
+    /// Finds the requested values in a map that is the end of a message. Returns the next entry index.
     fn entries(
         &mut self,
         message: &[u8],
@@ -187,7 +184,7 @@ impl Finder {
         Ok(index)
     }
 
-    /// The number of a key, which is remembered at its index.
+    /// The number of a key, which is cached at its entry index.
     fn look_up(&mut self, key: &[u8], index: usize) -> Option<usize> {
         match self.cached_keys.get_mut(index) {
             Some(last) if last.key == key => last.number,
@@ -223,11 +220,11 @@ enum Entry {
         key: Range<usize>,
         value: Range<usize>,
     },
-    /// A field that a map does not have.
+    /// An unknown field.
     Unknown,
 }
 
-/// The entry that begins at a byte, however it is written, and where the next does.
+/// The entry at an offset, in any encoding, and the offset of the next.
 fn entry(message: &[u8], at: usize) -> Result<(Entry, usize), WireError> {
     let moved = |by: usize| {
         move |broken: WireError| WireError {

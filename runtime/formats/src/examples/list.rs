@@ -1,22 +1,22 @@
-//! The values of one feature, decoded behind those that are there already.
+//! Decoding of one `Feature`: its `FloatList`, `Int64List` or `BytesList` is appended to a column.
 
 use super::schema::Dtype;
 use super::values::{BytesColumn, Values};
 use crate::wire::{Value, WireError, WireReader};
 
-/// What a feature holds.
+/// The result of decoding a feature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DecodedList {
-    /// Nothing: it is as if it were not there.
+    /// No list: it counts as missing.
     Absent,
-    /// A list of the type of the column, with so many values, of which those up to the bound were appended.
+    /// A list of the column's type, with this many values, of which those up to the limit were appended.
     Values(usize),
     /// A list of another type.
     OtherType(Dtype),
 }
 
-/// Appends the values of a feature that is written as most are: one list, in one piece, with lengths of one byte each, of the type of
-/// the column. How many they are; none if it is not.
+/// Fast path: appends the values of a feature in the common encoding, which is one list in one piece of the column's type, with lengths
+/// of one byte each. Returns their number; zero if the encoding is another.
 #[inline(always)]
 pub(super) fn append_short_list(feature: &[u8], into: &mut Values) -> usize {
     let [tag, list, 0x0a, length, values @ ..] = feature else {
@@ -60,13 +60,13 @@ pub(super) fn append_short_list(feature: &[u8], into: &mut Values) -> usize {
     }
 }
 
-/// Appends the values of a feature, at limit `limit` of them.
+/// Appends the values of a feature, at most `limit` of them.
 pub(super) fn append(
     feature: &[u8],
     into: &mut Values,
     limit: usize,
 ) -> Result<DecodedList, WireError> {
-    // Mostly one list is all there is: `tag length list`.
+    // The common encoding is one list: `tag length list`.
     let (dtype, lists) = match feature {
         [] => return Ok(DecodedList::Absent),
         [tag, length, list @ ..] if *length < 0x80 && list.len() == *length as usize => {
@@ -102,7 +102,7 @@ fn append_general(
     into: &mut Values,
     limit: usize,
 ) -> Result<DecodedList, WireError> {
-    // Of several lists the last decides; what belongs to it begins behind the last of another type.
+    // Of several lists the last decides; its pieces begin after the last list of another type.
     let mut wire = WireReader::new(feature);
     let mut last: Option<(u32, usize)> = None;
     loop {
@@ -152,7 +152,7 @@ fn append_lists(
     Ok(DecodedList::Values(count))
 }
 
-/// Adds up the values of all pieces.
+/// The sum of the values of all pieces.
 #[inline]
 fn each(
     lists: ListPieces<'_>,

@@ -1,4 +1,4 @@
-//! Examples decoded into a batch, straight from their bytes.
+//! The example parser (`tf.io.parse_example`): decodes features straight from the wire format into the columns of a batch.
 
 use std::sync::Arc;
 
@@ -9,9 +9,9 @@ use super::schema::{Schema, Slot, SlotKind};
 use crate::error::{FileKind, FormatError, Result};
 use crate::wire::WireError;
 
-/// Gathers examples into batches.
+/// Parses examples into batches.
 ///
-/// Its buffers are used again: once they have grown to the size of a batch, nothing is allocated for a record or a feature.
+/// Its buffers are reused: once they have grown to the size of a batch, nothing is allocated for a record or a feature.
 ///
 /// ```
 /// use trainspec_formats::examples::{Dtype, ExampleParser, FeatureSpec, Schema, encode, example};
@@ -20,7 +20,7 @@ use crate::wire::WireError;
 /// let schema = Schema::new([("label", FeatureSpec::fixed(Dtype::Int64, []))])?;
 /// let mut parser = ExampleParser::new(&schema);
 /// let error = parser.push(&encode(&example([("label", 0.5_f32.into())]))).unwrap_err();
-/// assert_eq!(error.cause, "record 0: feature `label` holds float values, and int64 values are wanted");
+/// assert_eq!(error.cause, "record 0: feature `label` holds float values, and int64 values are required");
 /// assert_eq!(parser.rows(), 0);
 /// # Ok(())
 /// # }
@@ -29,12 +29,12 @@ use crate::wire::WireError;
 pub struct ExampleParser {
     finder: Finder,
     batch: Batch,
-    /// Whether the batch was given out, so that the next record begins another.
+    /// Whether the batch was returned, so that the next record begins another.
     given: bool,
 }
 
 impl ExampleParser {
-    /// Gathers what a schema wants.
+    /// A parser of a schema's features.
     pub fn new(schema: &Schema) -> ExampleParser {
         ExampleParser {
             finder: Finder::new(schema.0.slots.iter().map(|slot| slot.key.as_str())),
@@ -43,7 +43,7 @@ impl ExampleParser {
         }
     }
 
-    /// How many records the batch has so far.
+    /// The number of records in the batch so far.
     pub fn rows(&self) -> usize {
         match self.given {
             true => 0,
@@ -64,11 +64,11 @@ impl ExampleParser {
         Ok(&self.batch)
     }
 
-    /// Completes the batch and gives it away in exchange for another, whose buffers are used for the next. So one batch can be read
-    /// while the next is gathered; [`Schema::batch`] makes the first.
+    /// Completes the batch and swaps it with another, whose buffers are reused for the next (double buffering). So one batch can be read
+    /// while the next is parsed; [`Schema::batch`] makes the first.
     pub fn finish_into(&mut self, other: &mut Batch) -> Result<()> {
         if !Arc::ptr_eq(&self.batch.plan, &other.plan) {
-            let cause = "the batch that is given in exchange is of another schema";
+            let cause = "the batch to swap with is of another schema";
             return Err(FormatError::invalid(FileKind::Example, cause));
         }
         self.finish()?;
@@ -108,7 +108,7 @@ impl ExampleParser {
         Ok(())
     }
 
-    /// Takes back the record that was added last.
+    /// Removes the last record.
     pub(super) fn pop(&mut self) {
         self.batch.truncate(self.batch.rows - 1);
     }
@@ -119,7 +119,7 @@ impl ExampleParser {
         self.begin();
     }
 
-    /// The batch as it is.
+    /// The current batch.
     pub(super) fn batch(&self) -> &Batch {
         &self.batch
     }
@@ -132,7 +132,7 @@ impl ExampleParser {
     }
 }
 
-/// Appends the values of a key if they are few and written as usual; if not, nothing.
+/// Fast path: appends the values of a key if they are few and in the common encoding; otherwise returns false.
 #[inline(always)]
 fn append_fast(feature: &[u8], slot: &Slot, column: &mut SlotColumn) -> bool {
     let appended = append_short_list(feature, &mut column.values);
@@ -199,7 +199,7 @@ fn decode(
         }
         (_, DecodedList::OtherType(found)) => {
             let expected = slot.dtype;
-            let cause = format!("holds {found} values, and {expected} values are wanted");
+            let cause = format!("holds {found} values, and {expected} values are required");
             return Err(wrong(row, slot, span, &cause));
         }
     }

@@ -1,4 +1,4 @@
-//! Sequence examples: features that hold for all steps, and lists with a feature for every step.
+//! Parsing of sequence examples (`tf.io.parse_sequence_example`): a context, and feature lists with a feature for every step.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::values::Values;
 use crate::error::{FileKind, FormatError, Result};
 use crate::wire::{Value, WireError, WireReader};
 
-/// The wanted features of a sequence example.
+/// The requested features of a sequence example.
 #[derive(Debug, Clone)]
 pub struct SequenceSchema {
     context: Schema,
@@ -21,7 +21,7 @@ pub struct SequenceSchema {
 }
 
 impl SequenceSchema {
-    /// Checks what is wanted: of the context fixed, var-len and ragged features, of the lists sequences, var-len and ragged ones.
+    /// Resolves the specs: of the context fixed, var-len and ragged features, of the lists sequences, var-len and ragged ones.
     pub fn new<K: Into<String>, L: Into<String>>(
         context: impl IntoIterator<Item = (K, FeatureSpec)>,
         lists: impl IntoIterator<Item = (L, FeatureSpec)>,
@@ -53,7 +53,7 @@ impl SequenceSchema {
     }
 }
 
-/// Gathers sequence examples into batches.
+/// Parses sequence examples into batches.
 ///
 /// ```
 /// use trainspec_formats::examples::{
@@ -91,14 +91,14 @@ pub struct SequenceParser {
 /// The values of a list.
 #[derive(Debug, Clone)]
 struct ListSlot {
-    /// The values, and where those of each step end.
+    /// The values, and the end of each step.
     steps: SlotColumn,
-    /// Where the steps of each row end.
+    /// The end of each row's steps.
     row_ends: Vec<usize>,
 }
 
 impl ListSlot {
-    /// The values of a row.
+    /// The range of a row's values.
     fn values_of(&self, row: usize) -> Range<usize> {
         let steps = batch::range(&self.row_ends, row);
         let at = |step: usize| match step {
@@ -118,7 +118,7 @@ impl ListSlot {
     }
 }
 
-/// What is made of a list once the batch is complete.
+/// A column derived from a list once the batch is complete.
 #[derive(Debug, Clone)]
 enum DerivedList {
     None,
@@ -136,7 +136,7 @@ enum DerivedList {
 /// The features of several sequence examples.
 #[derive(Debug, Clone, Copy)]
 pub struct SequenceBatch<'b> {
-    /// Those that hold for all steps.
+    /// The context features.
     pub context: &'b Batch,
     parser: &'b SequenceParser,
 }
@@ -144,29 +144,29 @@ pub struct SequenceBatch<'b> {
 /// A column of lists.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum ListColumn<'b> {
-    /// Of a fixed shape in every step, filled up to the longest row.
+    /// Of a fixed shape in every step, padded to the longest row.
     Steps(Steps<'b>),
-    /// Any number of values to a step.
+    /// Any number of values per step.
     VarLen(VarLenSteps<'b>),
-    /// Rows within rows: the first level cuts the steps of a row, the second the values of a step.
+    /// Ragged: the first level partitions the steps of a row, the second the values of a step.
     Ragged(Ragged<'b>),
 }
 
 /// A dense column of lists.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Steps<'b> {
-    /// The values, with zeros or nothing behind the steps that a row has.
+    /// The values, with each row padded by zeros or empty strings.
     pub values: &'b Values,
-    /// How many steps each row has.
+    /// The number of steps of each row.
     pub lengths: &'b [i64],
-    /// How many the longest has.
+    /// The number of steps of the longest row.
     pub padded_length: usize,
     /// The shape of a step.
     pub inner: &'b [usize],
 }
 
 impl Steps<'_> {
-    /// The shape of the whole column.
+    /// The shape of the column.
     pub fn shape(&self) -> Vec<usize> {
         let mut shape = vec![self.lengths.len(), self.padded_length];
         shape.extend_from_slice(self.inner);
@@ -174,29 +174,29 @@ impl Steps<'_> {
     }
 }
 
-/// A column of lists with any number of values to a step; to TensorFlow, a sparse tensor.
+/// A column of lists with any number of values per step; to TensorFlow, a sparse tensor.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct VarLenSteps<'b> {
     /// The values of all steps.
     pub values: &'b Values,
-    /// Where those of each step end.
+    /// The end of each step's values.
     pub step_ends: &'b [usize],
-    /// Where the steps of each row end.
+    /// The end of each row's steps.
     pub row_ends: &'b [usize],
 }
 
 impl VarLenSteps<'_> {
-    /// Which steps are those of a row.
+    /// The range of a row's steps.
     pub fn steps(&self, row: usize) -> Range<usize> {
         batch::range(self.row_ends, row)
     }
 
-    /// Which values are those of a step.
+    /// The range of a step's values.
     pub fn step(&self, step: usize) -> Range<usize> {
         batch::range(self.step_ends, step)
     }
 
-    /// The row of each value, its step, and its index in it, behind each other.
+    /// The indices of a sparse tensor: row, step and position in the step of each value, concatenated.
     pub fn indices(&self) -> Vec<i64> {
         let mut indices = Vec::with_capacity(3 * self.values.len());
         for row in 0..self.row_ends.len() {
@@ -209,7 +209,7 @@ impl VarLenSteps<'_> {
         indices
     }
 
-    /// How many rows there are, how many steps the longest has, and how many values the longest step.
+    /// The dense shape of a sparse tensor: the number of rows, of steps of the longest row, and of values of the longest step.
     pub fn dense_shape(&self) -> [i64; 3] {
         let rows = self.row_ends.len();
         let steps = (0..rows).map(|row| self.steps(row).len()).max();
@@ -225,7 +225,7 @@ impl VarLenSteps<'_> {
 }
 
 impl SequenceParser {
-    /// Gathers what a schema wants.
+    /// A parser of a schema's features.
     pub fn new(schema: &SequenceSchema) -> SequenceParser {
         let plan = schema.lists.clone();
         let slots = plan.slots.iter().map(|slot| ListSlot {
@@ -260,7 +260,7 @@ impl SequenceParser {
         }
     }
 
-    /// How many records the batch has so far.
+    /// The number of records in the batch so far.
     pub fn rows(&self) -> usize {
         match self.given {
             true => 0,
@@ -349,7 +349,7 @@ impl SequenceParser {
         Ok(())
     }
 
-    /// Makes what depends on all rows.
+    /// Computes the derived columns.
     fn complete(&mut self) -> Result<()> {
         let outputs = self.plan.outputs.iter().zip(&self.plan.names);
         for ((output, name), derived) in outputs.zip(&mut self.derived) {
@@ -377,7 +377,7 @@ impl SequenceParser {
                     for (partition, number) in partitions {
                         let column = number.map(|number| &self.slots[number]);
                         if column.is_some_and(|column| column.row_ends != slot.row_ends) {
-                            let cause = "what cuts its values does not have the same steps";
+                            let cause = "its row partition does not have the same steps";
                             return Err(about(name, cause));
                         }
                         let column = column.map(|column| &column.steps);
@@ -423,7 +423,7 @@ fn add_step(
         DecodedList::OtherType(found) => {
             let expected = slot.dtype;
             return fail(format!(
-                "holds {found} values in step {step}, and {expected} values are wanted"
+                "holds {found} values in step {step}, and {expected} values are required"
             ));
         }
         DecodedList::Values(count) if dense && count != multiple => {
@@ -433,7 +433,7 @@ fn add_step(
         }
         DecodedList::Absent if dense => {
             return fail(format!(
-                "holds nothing in step {step}, and {multiple} values are wanted"
+                "holds nothing in step {step}, and {multiple} values are required"
             ));
         }
         DecodedList::Values(_) | DecodedList::Absent => {}
@@ -491,7 +491,7 @@ impl<'b> SequenceBatch<'b> {
                     inner,
                 })
             }
-            _ => unreachable!("what is made follows from the schema"),
+            _ => unreachable!("a derived column follows from the schema"),
         })
     }
 }

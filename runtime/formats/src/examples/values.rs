@@ -1,4 +1,4 @@
-//! Columns of values, all behind each other.
+//! Columns of values in contiguous memory.
 
 use super::schema::Dtype;
 
@@ -9,12 +9,12 @@ pub enum Values {
     Float(Vec<f32>),
     /// Integers of 64 bits.
     Int64(Vec<i64>),
-    /// Strings of bytes.
+    /// Byte strings.
     Bytes(BytesColumn),
 }
 
 impl Values {
-    /// None yet, of a type.
+    /// An empty column of a type.
     pub fn new(dtype: Dtype) -> Values {
         match dtype {
             Dtype::Float => Values::Float(Vec::new()),
@@ -32,7 +32,7 @@ impl Values {
         }
     }
 
-    /// How many there are.
+    /// The number of values.
     pub fn len(&self) -> usize {
         match self {
             Values::Float(values) => values.len(),
@@ -46,7 +46,7 @@ impl Values {
         self.len() == 0
     }
 
-    /// Them as floats, if they are.
+    /// The values as floats, if they are.
     pub fn floats(&self) -> Option<&[f32]> {
         match self {
             Values::Float(values) => Some(values),
@@ -54,7 +54,7 @@ impl Values {
         }
     }
 
-    /// Them as integers, if they are.
+    /// The values as integers, if they are.
     pub fn int64s(&self) -> Option<&[i64]> {
         match self {
             Values::Int64(values) => Some(values),
@@ -62,7 +62,7 @@ impl Values {
         }
     }
 
-    /// Them as strings of bytes, if they are.
+    /// The values as byte strings, if they are.
     pub fn bytes(&self) -> Option<&BytesColumn> {
         match self {
             Values::Bytes(values) => Some(values),
@@ -82,7 +82,7 @@ impl Values {
         }
     }
 
-    /// Appends some values of another column of the same type.
+    /// Appends a range of values of another column of the same type.
     pub(super) fn extend(&mut self, from: &Values, range: std::ops::Range<usize>) {
         match (self, from) {
             (Values::Float(into), Values::Float(from)) => into.extend_from_slice(&from[range]),
@@ -96,7 +96,7 @@ impl Values {
         }
     }
 
-    /// Appends the first value of another column, or zero or nothing, several times.
+    /// Appends the first value of another column, or zero or the empty string, `count` times.
     pub(super) fn fill(&mut self, from: Option<&Values>, count: usize) {
         match self {
             Values::Float(into) => {
@@ -137,7 +137,7 @@ from! {
     BytesColumn => |values| Values::Bytes(values),
 }
 
-/// Strings of bytes, in one buffer.
+/// Byte strings in one buffer, with their ends.
 ///
 /// ```
 /// use trainspec_formats::examples::BytesColumn;
@@ -149,14 +149,14 @@ from! {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct BytesColumn {
     data: Vec<u8>,
-    /// Where each ends, as long as four bytes say it,
+    /// The end of each, as long as it fits into 32 bits,
     ends: Vec<u32>,
-    /// and from then on.
+    /// and the ends of the rest.
     wide_ends: Vec<u64>,
 }
 
 impl BytesColumn {
-    /// How many there are.
+    /// The number of values.
     pub fn len(&self) -> usize {
         self.ends.len() + self.wide_ends.len()
     }
@@ -166,12 +166,12 @@ impl BytesColumn {
         self.len() == 0
     }
 
-    /// All of them without anything between.
+    /// The concatenation of all strings.
     pub fn data(&self) -> &[u8] {
         &self.data
     }
 
-    /// One of them.
+    /// The string at an index.
     pub fn get(&self, index: usize) -> Option<&[u8]> {
         let end = self.end(index)?;
         let start = match index {
@@ -181,12 +181,12 @@ impl BytesColumn {
         self.data.get(start..end)
     }
 
-    /// Each of them.
+    /// All strings, in order.
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> + '_ {
         (0..self.len()).map(|index| &self[index])
     }
 
-    /// Appends one.
+    /// Appends a string.
     #[inline]
     pub fn push(&mut self, value: &[u8]) {
         self.data.extend_from_slice(value);
@@ -196,7 +196,7 @@ impl BytesColumn {
         }
     }
 
-    /// Where one of them ends in the buffer.
+    /// The end of a string in the buffer.
     pub fn end(&self, index: usize) -> Option<usize> {
         match self.ends.get(index) {
             Some(end) => Some(*end as usize),

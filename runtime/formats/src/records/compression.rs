@@ -1,4 +1,4 @@
-//! How a record file is compressed, and how that is seen.
+//! Compression of record files (gzip, zlib) and its detection by magic bytes.
 
 use std::io::{BufRead, BufReader, Chain, Cursor, Read};
 
@@ -7,15 +7,15 @@ use flate2::bufread::{MultiGzDecoder, ZlibDecoder};
 use super::frame::{self, HEADER_SIZE};
 use crate::error::{FileKind, FormatError, Result};
 
-/// How a file is compressed as a peeked.
+/// The compression of a whole file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Compression {
-    /// Not at all.
+    /// No compression.
     #[default]
     None,
-    /// As gzip (RFC 1952).
+    /// Gzip (RFC 1952).
     Gzip,
-    /// As zlib (RFC 1950).
+    /// Zlib (RFC 1950).
     Zlib,
 }
 
@@ -42,7 +42,7 @@ impl Compression {
         }
     }
 
-    /// What the first bytes of a file say. A header whose checksum is right decides against compression.
+    /// Detects the compression by the first bytes of a file. A record header with a right checksum means none.
     pub fn detect(start: &[u8]) -> Compression {
         if let Some(header) = start.first_chunk::<HEADER_SIZE>()
             && frame::length(header).is_some()
@@ -51,7 +51,7 @@ impl Compression {
         }
         match start {
             [0x1f, 0x8b, ..] => Compression::Gzip,
-            // The method is 8, the window at most 32 KiB, there is no dictionary, and both bytes are a multiple of 31.
+            // A zlib header: method 8, window at most 32 KiB, no preset dictionary, and both bytes a multiple of 31.
             [cmf, flags, ..]
                 if cmf & 15 == 8
                     && cmf >> 4 <= 7
@@ -65,20 +65,20 @@ impl Compression {
     }
 }
 
-/// What a reader takes a file for.
+/// The compression that a reader expects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum ExpectedCompression {
-    /// Whatever its first bytes say.
+    /// Detected by the first bytes.
     #[default]
     Detect,
-    /// Compressed in this way.
+    /// This one.
     Is(Compression),
 }
 
-/// The first bytes, which were read to decide, and the rest.
+/// The first bytes, which were read for detection, chained with the rest.
 type PeekedSource<R> = Chain<Cursor<Vec<u8>>, CountingReader<R>>;
 
-/// A source, and how many bytes were read from it.
+/// A reader that counts the bytes read.
 pub(super) struct CountingReader<R> {
     inner: R,
     count: u64,
@@ -110,7 +110,7 @@ impl<R: Read> Source<R> {
             .map_err(|e| FormatError::io(FileKind::Record, "read it", e).at(0))?;
         let compression = match expected {
             ExpectedCompression::Detect => Compression::detect(&start),
-            // Nothing at all is no stream, but it is a file without records.
+            // An empty file is no compressed stream, but it is a file without records.
             ExpectedCompression::Is(_) if start.is_empty() => Compression::None,
             ExpectedCompression::Is(compression) => compression,
         };
@@ -123,7 +123,7 @@ impl<R: Read> Source<R> {
         })
     }
 
-    /// How many bytes were read, before decompression.
+    /// The number of bytes read, before decompression.
     pub(super) fn bytes_read(&self) -> u64 {
         let peeked = match self {
             Source::Plain(inner) => inner,
@@ -141,7 +141,7 @@ impl<R: Read> Source<R> {
         }
     }
 
-    /// Reads what comes next; nothing at the end of a stream that is peeked.
+    /// Reads the next bytes; zero at the end of a complete stream.
     pub(super) fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
         loop {
             let read = match self {

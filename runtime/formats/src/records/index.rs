@@ -1,6 +1,6 @@
-//! Where each record of a file begins, so that any of them can be read at once.
+//! An index of record offsets, for random access to a record file.
 //!
-//! In: a file that is not compressed. Out: the offsets of its records; records by number. An index can be kept in a file of its own,
+//! In: a file that is not compressed. Out: the offsets of its records; records by number. An index can be saved in a file of its own,
 //! which is refused once the records have changed.
 
 use std::fs::{self, File};
@@ -15,31 +15,31 @@ use crate::error::{Code, FileKind, FormatError, Result};
 use crate::files::{self, Durability, ReadAt};
 use crate::wire::{WireReader, put_varint};
 
-/// What the file of an index begins with.
+/// The magic number of an index file.
 const MAGIC: &[u8; 8] = b"tsrecix\x02";
 
-/// How much of a file is checked while its index is made.
+/// What is checked while an index is built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Check {
-    /// The headers; data are passed over, and checked when they are read.
+    /// The headers; data are skipped, and checked when they are read.
     #[default]
     Headers,
     /// The data too.
     All,
 }
 
-/// Where each record of a file begins. Two are equal if they have the same places.
+/// The offset of each record of a file. Two are equal if they have the same offsets.
 #[derive(Debug, Clone)]
 pub struct RecordIndex {
-    /// The first byte of each, and the one behind the last.
+    /// The offset of each record, and the end of the last.
     bounds: Vec<u64>,
-    /// What was checked when it was made.
+    /// What was checked when it was built.
     checked: Check,
-    /// The file that it was made of, if it was one, before it was read.
+    /// The stamp of the file before it was read, if it was a file.
     stamp: Option<FileStamp>,
 }
 
-/// What tells a file from itself at another time: its length, and when it was written, in seconds and nanoseconds.
+/// The version of a file: its length, and its modification time in seconds and nanoseconds.
 type FileStamp = [u64; 3];
 
 impl PartialEq for RecordIndex {
@@ -51,7 +51,7 @@ impl PartialEq for RecordIndex {
 impl Eq for RecordIndex {}
 
 impl RecordIndex {
-    /// Goes through a file.
+    /// Builds the index of a file.
     pub fn build(path: &Path, check: Check) -> Result<RecordIndex> {
         plain(path)?;
         let stamp = Some(file_stamp(path)?);
@@ -80,7 +80,7 @@ impl RecordIndex {
         }
     }
 
-    /// Goes through the headers of a file.
+    /// Builds an index from the record headers alone.
     pub fn from_headers(file: &(impl ReadAt + ?Sized)) -> Result<RecordIndex> {
         let fail = |at: u64| move |e| FormatError::io(FileKind::Record, "read it", e).at(at);
         let length = file.length().map_err(fail(0))?;
@@ -88,7 +88,7 @@ impl RecordIndex {
         let mut bounds = vec![0];
         let mut at = 0;
         let mut last = 0;
-        // As elsewhere, a header that is not all there is the end.
+        // As elsewhere, a truncated header is the end.
         while length - at >= HEADER_SIZE as u64 {
             let place = match at.checked_sub(window_at).map(|p| p as usize) {
                 Some(place) if place + HEADER_SIZE <= window.len() => place,
@@ -125,7 +125,7 @@ impl RecordIndex {
         })
     }
 
-    /// How many records there are.
+    /// The number of records.
     pub fn len(&self) -> usize {
         self.bounds.len() - 1
     }
@@ -135,25 +135,25 @@ impl RecordIndex {
         self.len() == 0
     }
 
-    /// Where a record begins.
+    /// The offset of a record.
     pub fn offset(&self, record: usize) -> Option<u64> {
         self.bounds[..self.len()].get(record).copied()
     }
 
-    /// How long the data of a record are.
+    /// The length of a record's data.
     pub fn length(&self, record: usize) -> Option<u64> {
         let next = self.bounds.get(record.checked_add(1)?)?;
         Some(next - self.bounds[record] - (HEADER_SIZE + FOOTER_SIZE) as u64)
     }
 
-    /// Where the index of a file is kept: beside it, with `.recordindex` behind its name.
+    /// The path of a file's index: beside it, with the suffix `.recordindex`.
     pub fn beside(records: &Path) -> PathBuf {
         let mut name = records.file_name().unwrap_or_default().to_owned();
         name.push(".recordindex");
         records.with_file_name(name)
     }
 
-    /// Keeps the index of a file in another, which is made, or replaced if it is an index of records.
+    /// Saves the index to a file, which is created, or replaced if it is an index of records.
     pub fn save(&self, path: &Path, records: &Path) -> Result<()> {
         let begins = |file: File| {
             let mut start = [0; 7];
@@ -165,7 +165,7 @@ impl RecordIndex {
             return Err(error.in_file(path));
         }
         let mut bytes = MAGIC.to_vec();
-        // What was written while the index was made is not in it, so that it does not fit the file as it is now.
+        // Records written while the index was built are not in it: the stamp from before makes it stale.
         for number in self.stamp.map_or_else(|| file_stamp(records), Ok)? {
             bytes.extend(number.to_le_bytes());
         }
@@ -181,7 +181,7 @@ impl RecordIndex {
         files::replace(FileKind::Record, path, &bytes, Durability::Unsynced)
     }
 
-    /// Reads a kept index. If the file of records has another length or was written since, it is refused as
+    /// Loads a saved index. If the file of records has another length or was modified since, it is refused as
     /// [`FailedPrecondition`](Code::FailedPrecondition).
     pub fn load(path: &Path, records: &Path) -> Result<RecordIndex> {
         let bytes = fs::read(path)
@@ -203,8 +203,7 @@ impl RecordIndex {
         }
     }
 
-    /// Reads the index beside a file; makes it and keeps it there if there is none that fits. Where it cannot be kept, it is made
-    /// all the same.
+    /// Loads the index beside a file; builds and saves it if there is none that is valid. A failure to save is ignored.
     pub fn load_or_build(records: &Path, check: Check) -> Result<RecordIndex> {
         let beside = RecordIndex::beside(records);
         if let Ok(index) = RecordIndex::load(&beside, records)
@@ -218,7 +217,7 @@ impl RecordIndex {
     }
 }
 
-/// The records of a file by number.
+/// Random access to the records of a file.
 ///
 /// Several threads can read at once, each into a buffer of its own.
 ///
@@ -239,14 +238,14 @@ impl RecordIndex {
 pub struct IndexedRecords<R = File> {
     file: R,
     path: Option<PathBuf>,
-    /// Where they are.
+    /// The offsets of the records.
     pub index: RecordIndex,
-    /// How long a record may be; longer ones are refused before anything is allocated.
+    /// The maximum length of a record; longer ones are refused before anything is allocated.
     pub max_length: u64,
 }
 
 impl IndexedRecords<File> {
-    /// Opens a file with the index that is kept beside it, which is made if need be.
+    /// Opens a file with the index beside it, which is built if necessary.
     pub fn open(path: &Path, check: Check) -> Result<IndexedRecords<File>> {
         let index = RecordIndex::load_or_build(path, check)?;
         let file = files::open(FileKind::Record, path)?;
@@ -281,7 +280,7 @@ impl<R: ReadAt> IndexedRecords<R> {
         };
         let fail = |error: FormatError| self.located(error.at(at));
         let damaged = |cause: &str| fail(FormatError::data_loss(FileKind::Record, cause));
-        // An index made by hand may say anything.
+        // A handmade index may say anything.
         let all = self.file.length();
         let all = all.map_err(|e| fail(FormatError::io(FileKind::Record, "read it", e)))?;
         let framed =
@@ -368,7 +367,7 @@ fn decode(bytes: &[u8]) -> Result<RecordIndex> {
         _ => return Err(not_one()),
     };
     let count = number(4);
-    // Each takes a byte or more, so that no more is allocated than there is.
+    // Each takes a byte or more, so that the allocation is bounded by the file.
     if count > rest.len() as u64 {
         return Err(damaged(
             "the index says that it has more records than it has",

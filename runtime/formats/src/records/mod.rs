@@ -1,7 +1,7 @@
-//! Record files (TFRecord): frames of bytes with checksums.
+//! TFRecord files: framed records with masked CRC-32C checksums.
 //!
-//! In: files, or anything that can be read. Out: the bytes of each record, checked; and the reverse. A record is framed as a length
-//! of 8 bytes, the masked CRC-32C of the length, the data, and the masked CRC-32C of the data, the lowest bytes first. A file may be
+//! In: files, or any byte stream. Out: the bytes of each record, checked; and the reverse. A record is framed as a length
+//! of 8 bytes, the masked CRC-32C of the length, the data, and the masked CRC-32C of the data, little-endian. A file may be
 //! compressed as a whole. Leaves alone: what is in a record.
 //!
 //! ```

@@ -1,4 +1,4 @@
-//! The records of several files, one file after the other.
+//! A sequential reader of several record files (shards), resumable at any record.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -7,27 +7,27 @@ use super::reader::{Position, ReaderOptions, RecordReader};
 use super::shards;
 use crate::error::{Code, FileKind, FormatError, Result};
 
-/// Where reading several files stands: enough to go on there later.
+/// The position of a [`MultiFileReader`], to resume from later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct ResumePoint {
-    /// Which file.
+    /// The index of the file.
     pub file: usize,
-    /// How many records of it were read.
+    /// The number of records read of it.
     pub records: u64,
-    /// Where the next one begins, if the file is not compressed.
+    /// The offset of the next record, if the file is not compressed.
     pub byte: Option<u64>,
 }
 
 /// Reads the records of several files in order.
 ///
-/// A file is opened when its turn comes. After a failure, the same question has the same answer.
+/// A file is opened when it is reached. After a failure, every further call fails in the same way.
 #[derive(Debug)]
 pub struct MultiFileReader {
     files: Vec<PathBuf>,
     options: ReaderOptions,
     file: usize,
     open: Option<RecordReader<File>>,
-    /// Where the file that comes next is entered.
+    /// The position at which the next file is opened.
     entry: ResumePoint,
 }
 
@@ -43,7 +43,7 @@ impl MultiFileReader {
         }
     }
 
-    /// Reads the files that names, sets of shards and patterns mean, in the order written; see [`expand`](super::expand).
+    /// Reads the files that names, shard specs and glob patterns expand to, in this order; see [`expand`](super::expand).
     pub fn expand(names: &[&str], options: &ReaderOptions) -> Result<MultiFileReader> {
         let mut files = Vec::new();
         for name in names {
@@ -57,12 +57,12 @@ impl MultiFileReader {
         &self.files
     }
 
-    /// The file that is being read; nothing at the end.
+    /// The file that is being read; `None` at the end.
     pub fn current(&self) -> Option<&Path> {
         self.files.get(self.file).map(PathBuf::as_path)
     }
 
-    /// The next record; nothing behind the last file.
+    /// The next record; `None` after the last file.
     #[allow(clippy::should_implement_trait)] // it borrows, and can fail
     pub fn next(&mut self) -> Result<Option<&[u8]>> {
         while self.file < self.files.len() {
@@ -86,7 +86,7 @@ impl MultiFileReader {
         }
     }
 
-    /// Where reading stands.
+    /// The current position.
     pub fn resume_point(&self) -> ResumePoint {
         match &self.open {
             None => self.entry,
@@ -101,7 +101,7 @@ impl MultiFileReader {
         }
     }
 
-    /// Goes on where reading stood.
+    /// Resumes at a position.
     pub fn seek(&mut self, point: ResumePoint) -> Result<()> {
         if point.file > self.files.len() {
             let cause = format!(
@@ -117,7 +117,7 @@ impl MultiFileReader {
         Ok(())
     }
 
-    /// Opens the file that comes next where it is entered.
+    /// Opens the next file at its position.
     fn begin(&mut self) -> Result<RecordReader<File>> {
         let path = &self.files[self.file];
         match self.entry {

@@ -1,6 +1,6 @@
-//! Reading records one after the other.
+//! The sequential TFRecord reader (`RecordReader`).
 //!
-//! In: anything that can be read. Out: records borrowed from one buffer, which grows only as bytes really arrive.
+//! In: any byte stream. Out: records borrowed from one buffer, which grows only as bytes really arrive.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -11,16 +11,16 @@ use super::frame::{self, FOOTER_SIZE, HEADER_SIZE};
 use crate::error::{Code, FileKind, FormatError, Result};
 use crate::files;
 
-/// What a reader expects and allows.
+/// The options of a reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReaderOptions {
     /// How the file is compressed.
     pub compression: ExpectedCompression,
-    /// How many bytes are read at once.
+    /// The bytes of one read.
     pub buffer: usize,
-    /// The longest record that is read, in bytes.
+    /// The maximum length of a record in bytes.
     pub max_length: u64,
-    /// What a file is that ends where none should.
+    /// The meaning of a truncated file.
     pub ending: Ending,
 }
 
@@ -35,30 +35,30 @@ impl Default for ReaderOptions {
     }
 }
 
-/// What a file is that ends inside the header of a record, or a compressed one that stops between two records. One that ends
-/// behind a header is always damaged.
+/// The meaning of a file that ends inside the header of a record, or of a compressed one that is truncated between two records. One
+/// that ends after a header is always damaged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Ending {
-    /// At its end, as in TensorFlow: whoever writes it may not be done.
+    /// The end, as in TensorFlow: it may still be written.
     #[default]
     Lenient,
-    /// Damaged.
+    /// Damage.
     Strict,
 }
 
-/// Where reading goes on.
+/// A position to resume from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Position {
-    /// At a byte where a record begins; only in a file that is not compressed.
+    /// The byte offset of a record; only in a file that is not compressed.
     Byte(u64),
-    /// Behind so many records, which are read and checked again.
+    /// After this many records, which are read and checked again.
     Record(u64),
 }
 
-/// Reads records from anything that can be read.
+/// Reads records from a byte stream.
 ///
-/// A record is borrowed until the next is asked for, and nothing is allocated for it. After a failure, the same question has the
-/// same answer.
+/// A record is borrowed until the next call, and nothing is allocated for it. After a failure, every further call fails in the
+/// same way.
 ///
 /// ```no_run
 /// use trainspec_formats::records::RecordReader;
@@ -74,22 +74,22 @@ pub enum Position {
 pub struct RecordReader<R> {
     source: Source<R>,
     path: Option<PathBuf>,
-    /// How many bytes the file had when it was opened, where they are the bytes that are read.
+    /// The length of the file when it was opened, if it is not compressed.
     length: Option<u64>,
     max_length: u64,
     min_buffer: usize,
     ending: Ending,
     buffer: Vec<u8>,
-    /// What is read and not yet given out: from here,
+    /// The buffered bytes that are not consumed: from here,
     start: usize,
     /// to here.
     end: usize,
-    /// Where `start` is in the file, after decompression.
+    /// The offset of `start` in the file, after decompression.
     position: u64,
     records: u64,
-    /// Whether the compressed stream ended too early.
+    /// Whether the compressed stream is truncated.
     truncated: bool,
-    /// Why the source cannot be asked again.
+    /// Why the source cannot be read any more.
     stopped: Option<String>,
 }
 
@@ -99,7 +99,7 @@ impl RecordReader<File> {
         RecordReader::over(files::open(FileKind::Record, path)?, path, options)
     }
 
-    /// Opens a file where reading stopped before.
+    /// Opens a file at a position to resume from.
     pub fn open_at(
         path: &Path,
         position: Position,
@@ -115,12 +115,11 @@ impl RecordReader<File> {
         };
         let reader = RecordReader::open(path, options)?;
         if reader.compression() != Compression::None {
-            let cause =
-                "reading a compressed file goes on behind a number of records, not at a byte";
+            let cause = "a compressed file is resumed after a number of records, not at a byte";
             return Err(FormatError::invalid(FileKind::Record, cause).in_file(path));
         }
         if reader.length.is_some_and(|length| byte > length) {
-            let cause = "the position is behind the end of the file";
+            let cause = "the position is past the end of the file";
             let error = FormatError::new(Code::OutOfRange, FileKind::Record, cause);
             return Err(error.at(byte).in_file(path));
         }
@@ -148,7 +147,7 @@ impl RecordReader<File> {
 }
 
 impl<R: Read> RecordReader<R> {
-    /// Reads records from here on.
+    /// Reads records from a stream.
     pub fn new(inner: R, options: &ReaderOptions) -> Result<RecordReader<R>> {
         let min_buffer = options.buffer.max(HEADER_SIZE + FOOTER_SIZE);
         Ok(RecordReader {
@@ -168,7 +167,7 @@ impl<R: Read> RecordReader<R> {
         })
     }
 
-    /// The next record; nothing at the end.
+    /// The next record; `None` at the end.
     #[allow(clippy::should_implement_trait)] // it borrows, and can fail
     pub fn next(&mut self) -> Result<Option<&[u8]>> {
         let Some(framed) = self.look()? else {
@@ -181,7 +180,7 @@ impl<R: Read> RecordReader<R> {
         Ok(Some(&self.buffer[start..self.start - FOOTER_SIZE]))
     }
 
-    /// Reads and checks the next record, which stays where it is; how many bytes its frame takes, or nothing at the end.
+    /// Reads and checks the next record without consuming it; returns the size of its frame, or `None` at the end.
     pub(super) fn look(&mut self) -> Result<Option<usize>> {
         if !self.goes_on()? {
             return Ok(None);
@@ -219,12 +218,11 @@ impl<R: Read> RecordReader<R> {
         }
     }
 
-    /// Passes over records, which are checked all the same.
+    /// Skips records, which are checked all the same.
     pub fn skip(&mut self, count: u64) -> Result<()> {
         for passed in 0..count {
             if self.next()?.is_none() {
-                let cause =
-                    format!("{count} records were to be passed over, and there are {passed}");
+                let cause = format!("{count} records were to be skipped, and there are {passed}");
                 let error = FormatError::new(Code::OutOfRange, FileKind::Record, cause);
                 return Err(self.located(error));
             }
@@ -232,22 +230,22 @@ impl<R: Read> RecordReader<R> {
         Ok(())
     }
 
-    /// Where the next record begins, counted in bytes after decompression.
+    /// The offset of the next record, in bytes after decompression.
     pub fn position(&self) -> u64 {
         self.position
     }
 
-    /// How many bytes were taken from the source, before decompression: how far the reading is.
+    /// The number of bytes read from the source, before decompression: the progress of reading.
     pub fn bytes_read(&self) -> u64 {
         self.source.bytes_read()
     }
 
-    /// How many records were read.
+    /// The number of records read.
     pub fn records(&self) -> u64 {
         self.records
     }
 
-    /// How many bytes were read that are not given out yet. At the end they are the beginning of a header that is not all there.
+    /// The number of buffered bytes that are not consumed. At the end they are a truncated header.
     pub fn buffered(&self) -> usize {
         self.end - self.start
     }
@@ -257,7 +255,7 @@ impl<R: Read> RecordReader<R> {
         self.source.compression()
     }
 
-    /// The size of the whole frame of a record; nothing if the file is shorter.
+    /// The size of a record's frame; `None` if the file is shorter.
     fn framed(&self, length: u64) -> Result<Option<usize>> {
         let framed = frame::framed_length(length);
         let Some(framed) = framed.filter(|_| length <= self.max_length) else {
@@ -274,11 +272,11 @@ impl<R: Read> RecordReader<R> {
             let error = FormatError::new(Code::ResourceExhausted, FileKind::Record, cause);
             return Err(self.located(error));
         };
-        // What does not fit into memory is not in a file either, or the file is refused.
+        // A size that overflows `usize` is not in a file either, or the file is refused.
         Ok(usize::try_from(framed).ok())
     }
 
-    /// Reads until so many bytes wait; false if there are not as many.
+    /// Reads until `count` bytes are buffered; false if there are not as many.
     #[cold]
     fn ensure(&mut self, count: usize) -> Result<bool> {
         if let Some(cause) = &self.stopped {
@@ -295,7 +293,7 @@ impl<R: Read> RecordReader<R> {
         }
         while self.end < count {
             if self.end == self.buffer.len() {
-                // A length may be hostile: the buffer grows to twice of what there really is.
+                // A length may be hostile: the buffer grows to at most twice the bytes that arrived.
                 let size = self
                     .buffer
                     .len()
@@ -317,12 +315,12 @@ impl<R: Read> RecordReader<R> {
         Ok(true)
     }
 
-    /// Whether a failure to read means that the compressed stream ended too early.
+    /// Whether a failure to read means that the compressed stream is truncated.
     fn is_truncation(&self, error: &io::Error) -> bool {
         self.compression() != Compression::None && error.kind() == io::ErrorKind::UnexpectedEof
     }
 
-    /// The source is not asked again.
+    /// Stops reading from the source.
     fn stop(&mut self, error: io::Error) -> FormatError {
         self.stopped = Some(error.to_string());
         let damaged = matches!(

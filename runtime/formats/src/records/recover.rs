@@ -1,7 +1,7 @@
-//! Reading what is left of a damaged file.
+//! Recovery of damaged record files: resynchronization at the next frame with two valid checksums.
 //!
-//! In: a file. Out: every record that is intact, and what was passed over. Behind damage, reading goes on at the next place where both
-//! checksums of a record are right. Leaves alone: compressed files behind the first damage, since nothing can be found there.
+//! In: a file. Out: every record that is intact, and what was skipped. After damage, reading resumes at the next offset where both
+//! checksums of a record are right. Leaves alone: compressed files after the first damage, which cannot be resynchronized.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -12,22 +12,22 @@ use super::reader::{Ending, ReaderOptions, RecordReader};
 use crate::error::{Code, FileKind, FormatError, Result};
 use crate::files::{self, ReadAt};
 
-/// How many bytes are read at once.
+/// The bytes of one read.
 const WINDOW_BYTES: usize = 256 << 10;
 
-/// The longest record that is recovered.
+/// The maximum length of a record that is recovered.
 const MAX_RECORD_BYTES: u64 = 1 << 30;
 
-/// How often, on average, a byte may be hashed in search of a record. A hostile file can hold as many headers as it has bytes, each
-/// of which says that the rest is its data.
+/// How often, on average, a byte may be hashed in search of a record. A hostile file can have as many valid headers as bytes, each
+/// of which claims the rest as its data.
 const MAX_HASHES_PER_BYTE: u64 = 16;
 
-/// What was passed over.
+/// A byte range that was skipped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Skipped {
-    /// The byte where it begins.
+    /// Its first byte.
     pub from: u64,
-    /// The byte behind it; nothing if it is all that follows in a compressed file.
+    /// The byte after it; `None` for the rest of a compressed file.
     pub to: Option<u64>,
     /// What is wrong with it.
     pub cause: String,
@@ -110,12 +110,12 @@ impl<R: ReadAt> Recovering<R> {
         })
     }
 
-    /// The next record that is intact; nothing at the end. Only the operating system can fail.
+    /// The next intact record; `None` at the end. Only the operating system can fail.
     #[allow(clippy::should_implement_trait)] // it borrows, and can fail
     pub fn next(&mut self) -> Result<Option<&[u8]>> {
         let (skipped, path) = (&mut self.skipped, &self.path);
         if let Source::Compressed(reader) = &mut self.source {
-            // A record that is intact stays in the buffer of the reader and is given out below.
+            // An intact record stays in the buffer of the reader and is returned below.
             match reader.look() {
                 Ok(Some(_)) => {}
                 Ok(None) => self.source = Source::Ended,
@@ -142,12 +142,12 @@ impl<R: ReadAt> Recovering<R> {
         Ok(record)
     }
 
-    /// What was passed over so far, in order.
+    /// The ranges skipped so far, in order.
     pub fn skipped(&self) -> &[Skipped] {
         &self.skipped
     }
 
-    /// How many bytes of the file are behind: how far the reading is.
+    /// The number of bytes read from the file: the progress of reading.
     pub fn bytes_read(&self) -> u64 {
         match &self.source {
             Source::Plain(plain) => plain.position,
@@ -156,13 +156,13 @@ impl<R: ReadAt> Recovering<R> {
         }
     }
 
-    /// How many records were read.
+    /// The number of records read.
     pub fn records(&self) -> u64 {
         self.records
     }
 }
 
-/// A file that is not compressed, and the part of it in memory.
+/// A file that is not compressed, with a window of it in memory.
 #[derive(Debug)]
 struct Plain<R> {
     file: R,
@@ -170,17 +170,17 @@ struct Plain<R> {
     position: u64,
     window: Vec<u8>,
     window_at: u64,
-    /// How many bytes may still be hashed in search of records.
+    /// The number of bytes that may still be hashed in search of records.
     hash_budget: u64,
 }
 
-/// What is at a place.
+/// The result of probing an offset for a frame.
 enum Probe {
-    /// An intact record, which takes so many bytes.
+    /// An intact record, whose frame takes this many bytes.
     Intact(usize),
-    /// A frame with a right length whose data are damaged; it ends at this byte.
+    /// A frame with a valid header whose data are damaged; it ends at this byte.
     BadData(u64),
-    /// Nothing.
+    /// No frame, and why.
     NoFrame(&'static str),
 }
 
@@ -195,7 +195,7 @@ impl<R: ReadAt> Plain<R> {
                 Probe::NoFrame(cause) => (self.position + 1, cause),
                 Probe::BadData(end) => {
                     let cause = "the checksum of the data is wrong";
-                    // What follows the frame is asked first: data may hold whole records.
+                    // What follows the frame is probed first: damaged data may contain records.
                     if end == self.length || !matches!(self.look(end)?, Probe::NoFrame(_)) {
                         self.skip(end, cause, skipped);
                         if end == self.length {
@@ -218,7 +218,7 @@ impl<R: ReadAt> Plain<R> {
         ))
     }
 
-    /// Searches for an intact record from a byte on, and stands there, or at the end.
+    /// Searches for an intact record from an offset on, and moves there, or to the end.
     fn resume(
         &mut self,
         from: u64,
@@ -244,7 +244,7 @@ impl<R: ReadAt> Plain<R> {
             }
             if self.hash_budget == 0 {
                 let cause =
-                    format!("{cause}, and too much behind it looks like a record and is none");
+                    format!("{cause}, and too much after it looks like a record and is none");
                 self.skip(self.length, &cause, skipped);
                 return Ok(None);
             }
@@ -254,19 +254,19 @@ impl<R: ReadAt> Plain<R> {
         Ok(None)
     }
 
-    /// Whether some bytes, which are not before `at`, are a header with a right checksum that leaves room for its data.
+    /// Whether some bytes, which are not before `at`, are a header with a right checksum whose data fit into the file.
     fn may_begin(&self, at: u64, bytes: &[u8]) -> bool {
         let Some(header) = bytes.first_chunk::<HEADER_SIZE>() else {
             return false;
         };
-        // Most bytes make a length that is far too great; that is quicker to see than a checksum.
+        // Most random lengths are far too great; that is faster to test than a checksum.
         let stated = header
             .first_chunk()
             .map_or(u64::MAX, |b| u64::from_le_bytes(*b));
         stated < self.length - at && frame::length(header).is_some()
     }
 
-    /// What is at a byte.
+    /// Probes an offset.
     fn look(&mut self, at: u64) -> Result<Probe> {
         let left = self.length - at;
         if left < HEADER_SIZE as u64 {
@@ -296,7 +296,7 @@ impl<R: ReadAt> Plain<R> {
         })
     }
 
-    /// Passes over what is damaged, up to a byte.
+    /// Skips damage up to a byte.
     fn skip(&mut self, to: u64, cause: &str, skipped: &mut Vec<Skipped>) {
         skipped.push(Skipped {
             from: self.position,
@@ -306,7 +306,7 @@ impl<R: ReadAt> Plain<R> {
         self.position = to;
     }
 
-    /// Has some bytes of the file in the window, and says where in it. There must be as many.
+    /// Loads a byte range of the file into the window; returns its offset there. The file must have as many bytes.
     fn load(&mut self, at: u64, count: usize) -> Result<usize> {
         let end = at + count as u64;
         let loaded = self.window_at..self.window_at + self.window.len() as u64;

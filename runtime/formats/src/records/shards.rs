@@ -1,27 +1,26 @@
-//! Names that stand for several files: sets of shards, and patterns.
+//! Sharded file names (`name@10`, `name-00000-of-00010`) and their expansion.
 
 use std::path::{Path, PathBuf};
 
 use super::glob;
 use crate::error::{Code, FileKind, FormatError, Result};
 
-/// The most shards that a set may have: as many as its five digits count.
+/// The maximum number of shards: five digits.
 const MAX_SHARDS: u32 = 99_999;
 
-/// A set of files, each of which holds a part: `name-00000-of-00010` to `name-00009-of-00010`, and whatever follows that in each
-/// name.
+/// A set of shards: `name-00000-of-00010` to `name-00009-of-00010`, with a common suffix.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ShardedName {
-    /// What stands before `-00000-of-00010`.
+    /// The name before `-00000-of-00010`.
     pub prefix: String,
-    /// How many shards there are.
+    /// The number of shards.
     pub count: u32,
-    /// What stands suffix it, such as `.tfrecord`.
+    /// The name after it, such as `.tfrecord`.
     pub suffix: String,
 }
 
 impl ShardedName {
-    /// A set by its short name: `name@10`, or `name@10.tfrecord`. Nothing if it is not of that form.
+    /// A set by its shard spec: `name@10`, or `name@10.tfrecord`. `None` if it is not of that form.
     ///
     /// ```
     /// use trainspec_formats::records::ShardedName;
@@ -36,9 +35,9 @@ impl ShardedName {
         ShardedName::checked(prefix, count, suffix)
     }
 
-    /// The set that a file belongs to by its name, and which shard of it the file is.
+    /// The set that a file belongs to by its name, and its shard index.
     pub fn of_shard(pattern: &str) -> Option<(ShardedName, u32)> {
-        // The rightmost place that has the form decides.
+        // The rightmost match decides.
         (0..pattern.len()).rev().find_map(|at| {
             let rest = pattern.get(at..)?.strip_prefix('-')?;
             let (index, rest) = (rest.get(..5)?, rest.get(5..)?.strip_prefix("-of-")?);
@@ -78,14 +77,14 @@ impl ShardedName {
         )
     }
 
-    /// The names of all.
+    /// The names of all shards.
     pub fn shards(&self) -> impl Iterator<Item = PathBuf> + '_ {
         (0..self.count).map(|index| PathBuf::from(self.shard(index)))
     }
 }
 
-/// The files that a pattern means, in order: those of a set of shards (`name@10`), those that fit a pattern, by name, or the one that
-/// has this name. It is an error if a shard is missing, or if nothing fits.
+/// The files that a name expands to, in order: those of a set of shards (`name@10`), the sorted matches of a glob pattern, or the file
+/// of this name. It is an error if a shard is missing, or if nothing matches.
 pub fn expand(pattern: &str) -> Result<Vec<PathBuf>> {
     // A file whose name looks like something else is still a file.
     if Path::new(pattern).exists() {
@@ -96,7 +95,7 @@ pub fn expand(pattern: &str) -> Result<Vec<PathBuf>> {
         return match found.is_empty() {
             true => Err(FormatError::not_found(
                 FileKind::Record,
-                format!("no file fits `{pattern}`"),
+                format!("no file matches `{pattern}`"),
             )),
             false => Ok(found),
         };
@@ -127,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_a_set_only_with_a_number() {
+    fn a_shard_spec_requires_a_count() {
         let set = |prefix: &str, count, suffix: &str| {
             Some(ShardedName {
                 prefix: prefix.to_owned(),

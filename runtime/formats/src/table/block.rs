@@ -1,4 +1,4 @@
-//! One block: entries whose keys leave out what they share with the key before, and places where a reader may start.
+//! One block of an SSTable: prefix-compressed entries, and an array of restart points.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -7,14 +7,14 @@ use crate::error::Result;
 use crate::table::layout::loss;
 use crate::wire::{WireError, WireReader};
 
-/// The bytes of a block, whose list of starting places fits into them.
+/// The bytes of a block, whose restart array fits into them.
 #[derive(Debug)]
 pub(super) struct Block {
     bytes: Vec<u8>,
-    /// Where the entries end and the starting places begin.
+    /// The end of the entries, where the restart array begins.
     entries: usize,
     restarts: usize,
-    /// Where the block is in its file.
+    /// The offset of the block in its file.
     pub(super) offset: u64,
 }
 
@@ -22,13 +22,13 @@ impl Block {
     pub(super) fn new(bytes: Vec<u8>, offset: u64) -> Result<Block> {
         let broken = |cause| loss(cause).at(offset);
         let Some((rest, count)) = bytes.split_last_chunk::<4>() else {
-            return Err(broken("a block is too short for its list of starts"));
+            return Err(broken("a block is too short for its restart points"));
         };
         let restarts = u32::from_le_bytes(*count) as usize;
         let entries = restarts
             .checked_mul(4)
             .and_then(|list| rest.len().checked_sub(list))
-            .ok_or_else(|| broken("a block is too short for its list of starts"))?;
+            .ok_or_else(|| broken("a block is too short for its restart points"))?;
         Ok(Block {
             bytes,
             entries,
@@ -37,7 +37,7 @@ impl Block {
         })
     }
 
-    /// How many bytes it has.
+    /// Its size in bytes.
     pub(super) fn len(&self) -> usize {
         self.bytes.len()
     }
@@ -48,19 +48,19 @@ impl Block {
         let start = u32::from_le_bytes(bytes) as usize;
         match start <= self.entries {
             true => Ok(start),
-            false => Err(loss("a start in a block is outside its entries").at(self.offset)),
+            false => Err(loss("a restart point of a block is outside its entries").at(self.offset)),
         }
     }
 }
 
-/// A place in a block.
+/// An iterator over the entries of a block.
 #[derive(Debug)]
 pub(super) struct Entries {
     block: Arc<Block>,
     key: Vec<u8>,
     value: Range<usize>,
     next: usize,
-    /// Whether there is a key before the next one that it must be above.
+    /// Whether there is a previous key, which the next one must be above.
     ordered: bool,
 }
 
@@ -88,7 +88,7 @@ impl Entries {
         &self.block.bytes[self.value.clone()]
     }
 
-    /// Where the block is in its file.
+    /// The offset of the block in its file.
     pub(super) fn offset(&self) -> u64 {
         self.block.offset
     }
@@ -121,7 +121,7 @@ impl Entries {
 
     /// Goes to the first entry that is not below `key`; false if there is none.
     pub(super) fn seek(&mut self, key: &[u8]) -> Result<bool> {
-        // The last start whose key is below the one that is sought; in between, keys are read one after the other.
+        // Binary search for the last restart point whose key is below the target, then a linear scan.
         let (mut low, mut high) = (0, self.block.restarts);
         while low + 1 < high {
             let middle = low + (high - low) / 2;
@@ -165,7 +165,7 @@ impl Entries {
     }
 }
 
-/// How much an entry shares, what its key has of its own, and the length of its value.
+/// The length of the shared key prefix, the unshared key bytes, and the length of the value.
 fn entry<'a>(
     wire: &mut WireReader<'a>,
 ) -> std::result::Result<(usize, &'a [u8], usize), WireError> {

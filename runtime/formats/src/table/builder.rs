@@ -1,4 +1,4 @@
-//! Writing a table.
+//! The SSTable builder (LevelDB's `TableBuilder`).
 
 use std::io::Write;
 
@@ -7,13 +7,13 @@ use crate::error::{FileKind, FormatError, Result};
 use crate::table::layout::{BlockHandle, Footer, NO_COMPRESSION, SNAPPY_COMPRESSION};
 use crate::wire::put_varint;
 
-/// How blocks are stored.
+/// The compression of blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Compression {
-    /// As they are, which is what TensorFlow does in checkpoints.
+    /// None, as TensorFlow does in checkpoints.
     #[default]
     None,
-    /// With Snappy, where that saves at least an eighth of a block.
+    /// Snappy, where that saves at least an eighth of a block.
     Snappy,
 }
 
@@ -22,9 +22,9 @@ pub enum Compression {
 pub struct Options {
     /// A block ends as soon as it has this many bytes.
     pub block_size: usize,
-    /// Every so many entries, a key is written whole. At least 1.
+    /// The number of entries between restart points, where keys are not prefix-compressed. At least 1.
     pub restart_interval: usize,
-    /// How blocks are stored.
+    /// The compression of blocks.
     pub compression: Compression,
 }
 
@@ -38,17 +38,17 @@ impl Default for Options {
     }
 }
 
-/// Writes a table, block by block. No more than one block and the index is in memory.
+/// Writes a table, block by block. At most one block and the index are in memory.
 #[derive(Debug)]
 pub struct TableBuilder<W> {
     out: W,
     options: Options,
-    /// How much was written.
+    /// The number of bytes written.
     offset: u64,
     data: BlockBuilder,
     index: BlockBuilder,
     last: Option<Vec<u8>>,
-    /// The block that is not yet in the index: its entry is cut as short as the next key allows.
+    /// The block that is not yet in the index: its index key is the shortest separator before the next key.
     pending: Option<BlockHandle>,
 }
 
@@ -105,10 +105,10 @@ impl<W: Write> TableBuilder<W> {
             None => self.last = Some(key.to_vec()),
         }
         self.data.add_key(key, value.len());
-        // A value that fills the block ends it, and need not be copied.
+        // A value that fills the block ends it, and is not copied.
         if value.len() >= self.options.block_size && self.options.compression == Compression::None {
             let (head, tail) = self.data.finish();
-            self.pending = Some(self.parts(&[&head, value, &tail], NO_COMPRESSION)?);
+            self.pending = Some(self.write_pieces(&[&head, value, &tail], NO_COMPRESSION)?);
             return Ok(());
         }
         self.data.bytes.extend_from_slice(value);
@@ -152,7 +152,7 @@ impl<W: Write> TableBuilder<W> {
 
     fn block(&mut self, (head, tail): (Vec<u8>, Vec<u8>)) -> Result<BlockHandle> {
         if self.options.compression == Compression::None {
-            return self.parts(&[&head, &tail], NO_COMPRESSION);
+            return self.write_pieces(&[&head, &tail], NO_COMPRESSION);
         }
         let bytes = [head, tail].concat();
         // A block that does not compress is stored as it is; so is one that is too long to be compressed.
@@ -161,24 +161,24 @@ impl<W: Write> TableBuilder<W> {
             .ok()
             .filter(|packed| packed.len() < bytes.len() - bytes.len() / 8);
         match packed {
-            Some(packed) => self.parts(&[&packed], SNAPPY_COMPRESSION),
-            None => self.parts(&[&bytes], NO_COMPRESSION),
+            Some(packed) => self.write_pieces(&[&packed], SNAPPY_COMPRESSION),
+            None => self.write_pieces(&[&bytes], NO_COMPRESSION),
         }
     }
 
-    /// Writes a block that is in pieces.
-    fn parts(&mut self, parts: &[&[u8]], how: u8) -> Result<BlockHandle> {
+    /// Writes a block that is in several pieces.
+    fn write_pieces(&mut self, pieces: &[&[u8]], compression: u8) -> Result<BlockHandle> {
         let handle = BlockHandle {
             offset: self.offset,
-            size: parts.iter().map(|part| part.len() as u64).sum(),
+            size: pieces.iter().map(|piece| piece.len() as u64).sum(),
         };
         let mut sum = 0;
-        for part in parts {
-            sum = crc::append(sum, part);
-            self.write(part)?;
+        for piece in pieces {
+            sum = crc::append(sum, piece);
+            self.write(piece)?;
         }
-        self.write(&[how])?;
-        self.write(&crc::mask(crc::append(sum, &[how])).to_le_bytes())?;
+        self.write(&[compression])?;
+        self.write(&crc::mask(crc::append(sum, &[compression])).to_le_bytes())?;
         Ok(handle)
     }
 
@@ -193,7 +193,7 @@ fn failed(source: std::io::Error) -> FormatError {
     FormatError::io(FileKind::Table, "write it", source)
 }
 
-/// A block that grows.
+/// A block under construction.
 #[derive(Debug)]
 struct BlockBuilder {
     bytes: Vec<u8>,
@@ -218,7 +218,7 @@ impl BlockBuilder {
         self.bytes.is_empty()
     }
 
-    /// How long the block would be if it ended here.
+    /// The size of the block if it ended here.
     fn size(&self) -> usize {
         self.bytes.len() + 4 * self.restarts.len() + 4
     }
@@ -228,7 +228,7 @@ impl BlockBuilder {
         let shared = match self.since_restart < self.interval {
             true => common(&self.last, key),
             false => {
-                // A block that is longer ends before the next entry, so places fit; entries are below 4 GiB.
+                // A longer block ends before the next entry, so offsets fit into 32 bits; entries are below 4 GiB.
                 self.restarts.push(self.bytes.len() as u32);
                 self.since_restart = 0;
                 0
@@ -243,7 +243,7 @@ impl BlockBuilder {
         self.since_restart += 1;
     }
 
-    /// The block's entries and its restarts; it is empty afterwards.
+    /// The block's entries and its restart array; it is empty afterwards.
     fn finish(&mut self) -> (Vec<u8>, Vec<u8>) {
         let block = std::mem::replace(self, BlockBuilder::new(self.interval));
         let count = block.restarts.len() as u32;
@@ -256,7 +256,7 @@ fn common(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
 
-/// Cuts a key as short as it may be and still be below `limit`.
+/// The shortest separator from `limit` (`FindShortestSeparator`).
 fn shorten(key: &mut Vec<u8>, limit: &[u8]) {
     let shared = common(key, limit);
     if let (Some(&here), Some(&there)) = (key.get(shared), limit.get(shared))
@@ -268,7 +268,7 @@ fn shorten(key: &mut Vec<u8>, limit: &[u8]) {
     }
 }
 
-/// Makes the shortest key that is not below this one.
+/// The shortest key that is not below this one (`FindShortSuccessor`).
 fn raise(key: &mut Vec<u8>) {
     if let Some(at) = key.iter().position(|&byte| byte != u8::MAX) {
         key.truncate(at + 1);
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_found_whatever_the_settings() {
+    fn tables_round_trip_with_any_options() {
         let entries = entries(300);
         for (block_size, restart_interval) in [(1, 1), (100, 1), (500, 16), (1 << 20, 3)] {
             for compression in [Compression::None, Compression::Snappy] {
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn no_cut_and_no_changed_byte_goes_unseen() {
+    fn every_truncation_and_changed_byte_is_detected() {
         let entries = entries(40);
         let options = Options {
             block_size: 300,
@@ -385,7 +385,7 @@ mod tests {
                 let mut bytes = whole.clone();
                 bytes[at] ^= 1 << bit;
                 if let Ok(found) = read(bytes) {
-                    // The footer has bytes that nobody reads, and the block of meta data is not needed.
+                    // The footer has padding, and the metaindex block is not needed.
                     assert_eq!(found, entries, "byte {at}");
                 }
             }

@@ -1,20 +1,20 @@
-//! What readers and writers of tables agree on: places of blocks, the trailer of a block, the footer.
+//! The layout of an SSTable: block handles, the block trailer, the footer.
 
 use crate::error::{FileKind, FormatError, Result};
 use crate::wire::{WireReader, put_varint};
 
-/// The last eight bytes of every table.
+/// The magic number, the last eight bytes of every table.
 pub(super) const MAGIC: u64 = 0xdb47_7524_8b80_fb57;
-/// The footer: two handles, filled up to 40 bytes, and the magic number.
+/// The size of the footer: two block handles, padded to 40 bytes, and the magic number.
 pub(super) const FOOTER_SIZE: usize = 48;
-/// After each block: how it is compressed, and a masked checksum of the block and that byte.
+/// The size of the block trailer: the compression type, and a masked CRC-32C of the block and that byte.
 pub(super) const TRAILER_SIZE: usize = 5;
-/// The block is stored as it is.
+/// Compression type: none.
 pub(super) const NO_COMPRESSION: u8 = 0;
-/// The block is compressed with Snappy.
+/// Compression type: Snappy.
 pub(super) const SNAPPY_COMPRESSION: u8 = 1;
 
-/// Where a block is, without its trailer.
+/// A block handle: offset and size of a block, without its trailer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct BlockHandle {
     pub(super) offset: u64,
@@ -34,7 +34,7 @@ impl BlockHandle {
         put_varint(out, self.size);
     }
 
-    /// Reads one from the front of some bytes.
+    /// Decodes a handle: two varints.
     pub(super) fn decode(wire: &mut WireReader<'_>) -> Option<BlockHandle> {
         Some(BlockHandle {
             offset: wire.varint().ok()?,
@@ -43,7 +43,7 @@ impl BlockHandle {
     }
 }
 
-/// The places of the block of meta data and of the index.
+/// The footer: the handles of the metaindex block and of the index block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Footer {
     pub(super) meta: BlockHandle,
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_footer_survives_the_round_trip() {
+    fn footers_round_trip() {
         let footer = Footer {
             meta: BlockHandle {
                 offset: u64::MAX,

@@ -1,4 +1,4 @@
-//! Reading a table: by key, or from the front to the end.
+//! The SSTable reader: point lookup and iteration.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,18 +12,18 @@ use crate::table::layout::{
 use crate::tensor::zeros;
 use crate::wire::WireReader;
 
-/// The most that Snappy can shrink something: three bytes stand for at most 64.
+/// The maximum compression ratio of Snappy: three bytes stand for at most 64.
 const MAX_SNAPPY_RATIO: usize = 22;
 
-/// A table whose index is known. Blocks are read when they are needed.
+/// An open table, with its index block in memory. Data blocks are read on demand.
 #[derive(Debug)]
 pub struct Table<R> {
     file: R,
-    /// Where the footer begins: every block ends before.
+    /// The offset of the footer: every block ends before.
     footer: u64,
     meta: BlockHandle,
     index: Arc<Block>,
-    /// The block of the last search: the next one is often for a key beside it.
+    /// A cache of one block, that of the last lookup: the next one is often for a neighbouring key.
     recent: Mutex<Option<(BlockHandle, Arc<Block>)>>,
 }
 
@@ -59,7 +59,7 @@ impl<R: ReadAt> Table<R> {
         })
     }
 
-    /// A handle before the first entry.
+    /// A cursor before the first entry.
     pub fn cursor(&self) -> Cursor<'_, R> {
         Cursor {
             table: self,
@@ -71,7 +71,7 @@ impl<R: ReadAt> Table<R> {
         }
     }
 
-    /// Reads everything and tells `damage` of every block that is wrong.
+    /// Reads everything and calls `damage` for every damaged block.
     pub fn verify(&self, damage: &mut dyn FnMut(FormatError)) {
         if let Err(e) = self.block(self.meta) {
             damage(e);
@@ -83,7 +83,7 @@ impl<R: ReadAt> Table<R> {
                 Ok(false) => return,
                 Err(e) => {
                     damage(e);
-                    // The rest of the block is given up; the next one may be whole. A broken index cannot be followed.
+                    // The rest of the block is skipped; the next one may be intact. A damaged index cannot be followed.
                     cursor.block = None;
                     cursor.last = None;
                     if cursor.lost {
@@ -99,9 +99,9 @@ impl<R: ReadAt> Table<R> {
         &self.file
     }
 
-    /// The block at a handle for a search, as it may be known from the one before. Another that is known is let go of first.
+    /// The block of a handle for a lookup, from the cache if it is there. Another cached block is dropped first.
     fn cached_block(&self, handle: BlockHandle) -> Result<Arc<Block>> {
-        // A thread that panicked left it as it was.
+        // A poisoned lock guards a consistent cache.
         let recent = self
             .recent
             .lock()
@@ -114,7 +114,7 @@ impl<R: ReadAt> Table<R> {
         Ok(Arc::new(self.block(handle)?))
     }
 
-    /// Keeps a block for the next search, unless it is little more than what was found: that may be large, and is not sought again.
+    /// Caches a block for the next lookup, unless the value found is most of it: it may be large, and is not looked up again.
     fn cache_block(&self, handle: BlockHandle, found: &Entries) {
         if found.value().len() <= found.block().len() / 2 {
             let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
@@ -154,7 +154,7 @@ impl<R: ReadAt> Table<R> {
             other => Err(FormatError::new(
                 Code::Unimplemented,
                 FileKind::Table,
-                format!("a block is compressed in a way that is not known: {other}"),
+                format!("a block has an unknown compression type: {other}"),
             )
             .at(handle.offset)),
         }
@@ -179,7 +179,7 @@ fn unpack(bytes: &[u8]) -> std::result::Result<Vec<u8>, String> {
         .map_err(|e| e.to_string())
 }
 
-/// A place in a table. It starts before the first entry.
+/// A cursor over the entries of a table. It starts before the first entry.
 ///
 /// ```
 /// # use trainspec_formats::table::{Table, TableBuilder};
@@ -197,16 +197,16 @@ pub struct Cursor<'a, R> {
     table: &'a Table<R>,
     index: Entries,
     block: Option<Entries>,
-    /// Where the last block that was read ends. Blocks come in the order of the file, so that no file is read twice.
+    /// The end of the last block that was read. Blocks must be in file order, so that no byte is read twice.
     end: u64,
     /// The last key of the block before.
     last: Option<Vec<u8>>,
-    /// The index itself cannot be read any further.
+    /// The index block itself is damaged.
     lost: bool,
 }
 
 impl<R: ReadAt> Cursor<'_, R> {
-    /// The key here.
+    /// The key of the current entry.
     ///
     /// # Panics
     ///
@@ -215,7 +215,7 @@ impl<R: ReadAt> Cursor<'_, R> {
         self.here().key()
     }
 
-    /// The value here.
+    /// The value of the current entry.
     ///
     /// # Panics
     ///
@@ -224,7 +224,7 @@ impl<R: ReadAt> Cursor<'_, R> {
         self.here().value()
     }
 
-    /// Where the block that holds the entry begins in the file.
+    /// The offset of the block that holds the current entry.
     ///
     /// # Panics
     ///
@@ -295,12 +295,12 @@ impl<R: ReadAt> Cursor<'_, R> {
         Ok(true)
     }
 
-    /// Where the block is that the index is at.
+    /// The block handle of the current index entry.
     fn handle(&mut self) -> Result<BlockHandle> {
         let fail = |cause: &str| loss(cause).at(self.index.offset());
         let mut wire = WireReader::new(self.index.value());
         let handle = BlockHandle::decode(&mut wire)
-            .ok_or_else(|| fail("an entry of the index is no handle"))?;
+            .ok_or_else(|| fail("an entry of the index is no block handle"))?;
         if handle.offset < self.end {
             return Err(fail(
                 "the blocks of the index are not in the order of the file",
@@ -318,7 +318,7 @@ mod tests {
     use super::*;
     use crate::table::TableBuilder;
 
-    /// Bytes that count compression often they are read.
+    /// Bytes that count how often they are read.
     struct Counted {
         bytes: Vec<u8>,
         reads: AtomicUsize,
@@ -336,13 +336,13 @@ mod tests {
     }
 
     #[test]
-    fn a_block_is_read_once_for_keys_that_follow_each_other() {
+    fn a_block_is_read_once_for_consecutive_keys() {
         let key = |i: usize| format!("{i:06}").into_bytes();
         let mut builder = TableBuilder::new(Vec::new());
         for i in 0..30_000 {
             builder.add(&key(i), b"a value of twenty by").unwrap();
         }
-        // Such a value is a block of its own, which is not kept.
+        // Such a value is a block of its own, which is not cached.
         builder.add(b"large", &[7; 400_000]).unwrap();
         let file = Counted {
             bytes: builder.finish().unwrap(),
@@ -356,7 +356,7 @@ mod tests {
         }
         let blocks = reads();
         assert!((2..10).contains(&blocks), "{blocks} blocks");
-        // Between two of another block it is read again.
+        // The cache holds one block: after another one it is read again.
         table.get(&key(0)).unwrap();
         table.get(&key(29_999)).unwrap();
         table.get(&key(0)).unwrap();

@@ -1,4 +1,4 @@
-//! Several bundles, such as one of each worker, become one whose data files are theirs.
+//! Bundle merge (`MergeBundles`): several bundles, such as one per worker, become one that keeps their data files.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,14 +13,14 @@ use crate::checkpoint::key;
 use crate::error::{FileKind, FormatError, Result};
 use crate::files::{self, Durability, Replacement};
 
-/// What an index lists, by key.
+/// The entries of an index by key.
 type Entries = BTreeMap<Vec<u8>, Entry>;
 
-/// Makes one checkpoint of several. Their data files are renamed, not copied, and whatever else they have is removed, so they are gone
+/// Merges several checkpoints into one. Their data files are renamed, not copied, and their other files are removed, so they are gone
 /// afterwards. After an error they are there as before.
 ///
-/// A tensor may be in one of them only, except where each has other parts of it. `shards` of the options is not used. `merged` may be
-/// one of the parts; then its data files get new names, as with [`Replace::Atomic`].
+/// A tensor may be in one of them only, except where each has other slices of it. `shards` of the options is not used. `merged` may be
+/// one of the inputs; then its data files get new names, as with [`Replace::Atomic`].
 pub fn merge(parts: &[&Path], merged: &Path, options: Options) -> Result<()> {
     let (entries, files) = collect_entries(parts)?;
     // All must be there before the first gets another name.
@@ -33,7 +33,7 @@ pub fn merge(parts: &[&Path], merged: &Path, options: Options) -> Result<()> {
         .copied()
         .filter(|part| !same(part, merged))
         .collect();
-    // A file of a part must not take the name of one that has not moved yet.
+    // A file of an input must not take the name of one that is not renamed yet.
     let replace = match others.len() == parts.len() {
         true => options.replace,
         false => Replace::Atomic,
@@ -46,7 +46,7 @@ pub fn merge(parts: &[&Path], merged: &Path, options: Options) -> Result<()> {
     for (shard, from) in files.into_iter().enumerate() {
         moved.rename(from, data_path(merged, shard as u32, count))?;
     }
-    // Files that are only there for their number.
+    // Empty files that only complete the shard count.
     for shard in moved.renamed.len() as u32..count {
         moved.create(data_path(merged, shard, count), options.durability)?;
     }
@@ -64,7 +64,7 @@ pub fn merge(parts: &[&Path], merged: &Path, options: Options) -> Result<()> {
     Ok(())
 }
 
-/// The entries of all parts as those of one checkpoint, and its data files where they are now.
+/// The merged entries of all inputs, and the current paths of their data files.
 fn collect_entries(parts: &[&Path]) -> Result<(Entries, Vec<PathBuf>)> {
     let mut entries: Entries = BTreeMap::new();
     let mut files: Vec<PathBuf> = Vec::new();
@@ -75,12 +75,12 @@ fn collect_entries(parts: &[&Path]) -> Result<(Entries, Vec<PathBuf>)> {
             return Err(in_index(why));
         }
         if index.header.endianness != Endianness::Little || index.header.producer != VERSION {
-            return Err(in_index(invalid("its numbers or its version are not ours")));
+            return Err(in_index(invalid("its endianness or its version differs")));
         }
         let mut shards: BTreeMap<i32, i32> = BTreeMap::new();
         for (name, mut entry) in index.entries {
             if !entry.slices.is_empty() {
-                add_parts(&mut entries, name, entry).map_err(in_index)?;
+                add_slices(&mut entries, name, entry).map_err(in_index)?;
                 continue;
             }
             if entries.contains_key(&name) {
@@ -107,8 +107,8 @@ fn collect_entries(parts: &[&Path]) -> Result<(Entries, Vec<PathBuf>)> {
     Ok((entries, files))
 }
 
-/// Adds the parts of a tensor that one bundle has to those that others have.
-fn add_parts(entries: &mut Entries, name: Vec<u8>, entry: Entry) -> Result<()> {
+/// Adds the slices of a tensor that one bundle has to those that others have.
+fn add_slices(entries: &mut Entries, name: Vec<u8>, entry: Entry) -> Result<()> {
     debug_assert!(!key::is_slice(&name));
     match entries.get_mut(&name) {
         None => {
@@ -131,7 +131,7 @@ fn add_parts(entries: &mut Entries, name: Vec<u8>, entry: Entry) -> Result<()> {
     Ok(())
 }
 
-/// Looks whether a data file is there, and brings its bytes to the disk.
+/// Checks that a data file exists, and syncs it if the durability says so.
 fn sync_data_file(file: &Path, durability: Durability) -> Result<()> {
     let opened = files::open(FileKind::CheckpointData, file)?;
     match durability {
@@ -142,13 +142,13 @@ fn sync_data_file(file: &Path, durability: Durability) -> Result<()> {
     }
 }
 
-/// Whether two prefixes mean the same files, however they are written.
+/// Whether two prefixes mean the same files, however they are spelled.
 fn same(a: &Path, b: &Path) -> bool {
     let folder = |prefix: &Path| fs::canonicalize(folder_of(prefix)).ok();
     a == b || a.file_name() == b.file_name() && folder(a).is_some_and(|f| Some(f) == folder(b))
 }
 
-/// Data files that have new names, which they lose again unless they are to keep them.
+/// Rollback guard for renames: dropped without [`keep`](RenameGuard::keep), data files get their old names back.
 #[derive(Debug, Default)]
 struct RenameGuard {
     renamed: Vec<(PathBuf, PathBuf)>,

@@ -1,4 +1,4 @@
-//! Zip archives, as far as NumPy's need them: files that are stored or deflated, of any size.
+//! Zip archives (APPNOTE.TXT, with Zip64), as far as `npz` needs them: members that are stored or deflated, of any size.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -16,23 +16,23 @@ const CENTRAL_HEADER_SIGNATURE: u32 = 0x0201_4b50;
 const EOCD_SIGNATURE: u32 = 0x0605_4b50;
 const ZIP64_EOCD_SIGNATURE: u32 = 0x0606_4b50;
 const ZIP64_LOCATOR_SIGNATURE: u32 = 0x0706_4b50;
-/// The most that deflating can shrink something.
+/// The maximum compression ratio of DEFLATE.
 const MAX_DEFLATE_RATIO: u64 = 1032;
 
-/// A file in an archive.
+/// A member of an archive.
 #[derive(Debug, Clone)]
 pub(super) struct Member {
     pub(super) name: String,
     deflated: bool,
     crc: u32,
     compressed_size: u64,
-    /// How many bytes it has.
+    /// The uncompressed size in bytes.
     pub(super) size: u64,
-    /// Where its packed bytes begin.
+    /// The offset of its compressed bytes.
     pub(super) offset: u64,
 }
 
-/// Reads the directory of an archive. No two members share bytes, and none is larger than its packed bytes can be.
+/// Reads the central directory of an archive. No two members share bytes, and none is larger than its compressed bytes allow.
 pub(super) fn members(file: &File) -> Result<Vec<Member>> {
     let length = file.length().map_err(failed)?;
     let (start, size, count) = directory(file, length)?;
@@ -54,7 +54,7 @@ pub(super) fn members(file: &File) -> Result<Vec<Member>> {
         ))
         .at(start));
     }
-    // After its entry in the directory, each has a header of its own, which comes before its bytes.
+    // Besides its entry in the central directory, each has a local header before its bytes.
     found.sort_by_key(|member| member.offset);
     let mut free = 0;
     for member in &mut found {
@@ -72,7 +72,7 @@ pub(super) fn members(file: &File) -> Result<Vec<Member>> {
     Ok(found)
 }
 
-/// The bytes of a member; its checksum is compared at the end.
+/// Opens a member; its CRC-32 is compared at the end.
 pub(super) fn open(file: &Arc<File>, member: &Member) -> MemberReader {
     let stored = StoredBytes {
         file: file.clone(),
@@ -91,7 +91,7 @@ pub(super) fn open(file: &Arc<File>, member: &Member) -> MemberReader {
     }
 }
 
-/// What a member holds.
+/// A reader of the uncompressed bytes of a member.
 pub(super) struct MemberReader {
     source: Source,
     crc: Crc,
@@ -119,7 +119,7 @@ impl Read for MemberReader {
         }
         self.crc.update(&into[..read]);
         self.left -= read as u64;
-        // The last bytes are only handed out when all are right.
+        // The last bytes are only returned once the checksum is right.
         if self.left == 0 && read > 0 && self.crc.sum() != self.expected {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidData,
@@ -176,9 +176,9 @@ impl<'a> ByteCursor<'a> {
     }
 }
 
-/// Where the directory is, how long it is, and how many entries it has.
+/// The offset and size of the central directory, and its number of entries.
 fn directory(file: &File, length: u64) -> Result<(u64, u64, u64)> {
-    // The end has 22 bytes and a comment of up to 65535.
+    // The end-of-central-directory record has 22 bytes and a comment of up to 65535.
     let tail = length.min(22 + 65_535);
     let mut bytes = vec![0; tail as usize];
     file.read_exact_at(length - tail, &mut bytes)
@@ -237,7 +237,7 @@ fn directory_64(file: &File, end_at: u64) -> Result<(u64, u64, u64)> {
     found.ok_or_else(broken)
 }
 
-/// An entry of the directory; its offset is still that of its header. Nothing if it is cut off.
+/// An entry of the central directory; its offset is still that of its local header. `None` if it is truncated.
 fn central(rest: &mut ByteCursor<'_>) -> Option<Result<Member>> {
     if rest.u32()? != CENTRAL_HEADER_SIGNATURE {
         return None;
@@ -261,7 +261,7 @@ fn central(rest: &mut ByteCursor<'_>) -> Option<Result<Member>> {
             bytes: extra.take(usize::from(length))?,
         };
         if kind == 1 {
-            // Only what did not fit above is here.
+            // The Zip64 extra field has only the values that did not fit above.
             for value in [&mut size, &mut compressed_size, &mut offset] {
                 if *value == u64::from(u32::MAX) {
                     *value = large.u64()?;
@@ -277,7 +277,7 @@ fn central(rest: &mut ByteCursor<'_>) -> Option<Result<Member>> {
         )))
     };
     let Ok(name) = std::str::from_utf8(name) else {
-        return Some(Err(loss("a name in the archive is no text")));
+        return Some(Err(loss("a name in the archive is not UTF-8")));
     };
     if flags & 1 != 0 {
         return unknown(format!("`{name}` is encrypted"));
@@ -285,7 +285,7 @@ fn central(rest: &mut ByteCursor<'_>) -> Option<Result<Member>> {
     let deflated = match method {
         0 => false,
         8 => true,
-        other => return unknown(format!("`{name}` is packed by method {other}")),
+        other => return unknown(format!("`{name}` is compressed by method {other}")),
     };
     let most = match deflated {
         true => compressed_size
@@ -308,7 +308,7 @@ fn central(rest: &mut ByteCursor<'_>) -> Option<Result<Member>> {
     }))
 }
 
-/// Where the bytes of a member begin, after its own header.
+/// The offset of a member's bytes, after its local header.
 fn data_offset(file: &File, member: &Member, directory: u64) -> Result<u64> {
     let broken = || loss(format!("the header of `{}`", member.name)).at(member.offset);
     if member
@@ -367,7 +367,7 @@ impl<'a> Archive<'a> {
         })?;
         let method: u16 = if deflated { 8 } else { 0 };
         let start = self.offset;
-        // Checksum and sizes are filled in when they are known.
+        // Checksum and sizes are written into the local header when they are known.
         self.write(&local(name, name_length, method, 0, 0, 0))?;
         let mut counted = CountingWriter {
             out: io::BufWriter::with_capacity(256 * 1024, self.file),
@@ -418,7 +418,7 @@ impl<'a> Archive<'a> {
         Ok(())
     }
 
-    /// Writes the directory.
+    /// Writes the central directory.
     pub(super) fn finish(mut self) -> Result<()> {
         let (start, size) = (self.offset, self.directory.len() as u64);
         let mut end = std::mem::take(&mut self.directory);
@@ -436,7 +436,7 @@ impl<'a> Archive<'a> {
         end.extend(1_u32.to_le_bytes());
         end.extend(EOCD_SIGNATURE.to_le_bytes());
         end.extend([0; 4]);
-        // Where it fits, the short form tells it as well, for readers that know no other.
+        // Where the values fit, the short record has them as well, for readers without Zip64.
         let short = u16::try_from(self.count).unwrap_or(u16::MAX);
         end.extend(short.to_le_bytes());
         end.extend(short.to_le_bytes());
@@ -455,7 +455,7 @@ impl<'a> Archive<'a> {
     }
 }
 
-/// The header before the bytes of a member. Sizes are always in their long form.
+/// The local header of a member. Sizes are always in the Zip64 extra field.
 fn local(
     name: &str,
     length: u16,
@@ -469,7 +469,7 @@ fn local(
     // Names are UTF-8.
     out.extend(0x0800_u16.to_le_bytes());
     out.extend(method.to_le_bytes());
-    // The first of January 1980, so that the same tensors make the same file.
+    // The first of January 1980, so that files are reproducible.
     out.extend([0, 0, 0x21, 0]);
     out.extend(crc.to_le_bytes());
     out.extend([0xff; 8]);
