@@ -91,6 +91,7 @@ fn same<M: Message + prost::Name + Default>(bytes: &[u8]) {
     };
     let once = message.encode_to_vec();
     // Nested messages that just fit may not fit again only if they grew, and they do not grow.
-    let again = decode::<M>(FileKind::Events, &once, u64::MAX).expect("what was written can be read");
+    let again =
+        decode::<M>(FileKind::Events, &once, u64::MAX).expect("what was written can be read");
     assert_eq!(once, again.encode_to_vec());
 }

@@ -3,8 +3,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use trainspec_formats::records::{
-    Compression, Ending, ExpectedCompression, IndexedRecords, ReaderOptions, RecordIndex, RecordReader,
-    RecordWriter, Recovering,
+    Compression, Ending, ExpectedCompression, IndexedRecords, ReaderOptions, RecordIndex,
+    RecordReader, RecordWriter, Recovering,
 };
 
 /// The maximum length of a record in bytes, which bounds what a small compressed input inflates to.
@@ -28,7 +28,7 @@ fuzz_target!(|bytes: &[u8]| {
         _ => Ending::Strict,
     };
     let buffer = 1 << (choice >> 1 & 7);
-    // With detection of the compression.
+    // With any expected compression.
     let expected = match choice >> 4 & 3 {
         0 => ExpectedCompression::Detect,
         1 => ExpectedCompression::Is(Compression::Gzip),

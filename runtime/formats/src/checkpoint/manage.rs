@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use crate::checkpoint::bundle::{data_files, index_path, with_suffix};
-use crate::checkpoint::paths::{matching, seen_from};
+use crate::checkpoint::paths::{matching, relative_to};
 use crate::checkpoint::{CheckpointReader, CheckpointState, Tensor};
 use crate::error::{FileKind, FormatError, Result};
 use crate::files::{self, Durability};
@@ -57,7 +57,7 @@ pub fn generate_checkpoint_state_proto(
 ) -> Result<CheckpointState> {
     let seen = |path: &str| match folder.is_absolute() || Path::new(path).is_absolute() {
         true => Ok(path.to_owned()),
-        false => text_of(seen_from(Path::new(path), folder)),
+        false => utf8_path(relative_to(Path::new(path), folder)),
     };
     state_of(listed, seen)
 }
@@ -100,7 +100,7 @@ pub fn update_checkpoint_state(
     durability: Durability,
 ) -> Result<()> {
     let path = folder.join(file.unwrap_or(STATE_FILE));
-    let state = state_of(listed, |path| written(folder, path, style))?;
+    let state = state_of(listed, |path| stored_path(folder, path, style))?;
     if path == Path::new(&state.model_checkpoint_path) {
         return Err(FormatError::invalid(
             FileKind::CheckpointState,
@@ -118,25 +118,25 @@ pub fn update_checkpoint_state(
 }
 
 /// A path as the `checkpoint` file of a folder has it.
-fn written(folder: &Path, path: &str, style: PathStyle) -> Result<String> {
+fn stored_path(folder: &Path, path: &str, style: PathStyle) -> Result<String> {
     let given = Path::new(path);
     let seen = match (given.is_absolute(), folder.is_absolute()) {
         (true, _) if style == PathStyle::AsGiven => return Ok(path.to_owned()),
         (false, true) => given.to_owned(),
-        (true, _) | (false, false) => seen_from(given, folder),
+        (true, _) | (false, false) => relative_to(given, folder),
     };
     if files::stays_inside(folder, &seen) {
-        return text_of(seen);
+        return utf8_path(seen);
     }
     // As it was given, and not normalized: a symbolic link may lead elsewhere.
     match (given.is_absolute(), folder.is_absolute()) {
         (true, _) => Ok(path.to_owned()),
-        (false, true) => text_of(folder.join(given)),
+        (false, true) => utf8_path(folder.join(given)),
         (false, false) => {
             let here = std::env::current_dir().map_err(|e| {
                 FormatError::io(FileKind::CheckpointState, "find the working folder", e)
             })?;
-            text_of(here.join(given))
+            utf8_path(here.join(given))
         }
     }
 }
@@ -155,7 +155,7 @@ pub fn get_checkpoint_state(folder: &Path, file: Option<&str>) -> Result<Option<
     let inside: Vec<bool> = state
         .all_model_checkpoint_paths
         .iter()
-        .map(|path| followed(folder, path))
+        .map(|path| is_followed(folder, path))
         .collect();
     if state.all_model_checkpoint_timestamps.len() == inside.len() {
         let mut kept = inside.iter();
@@ -184,14 +184,14 @@ fn read_state(folder: &Path, file: Option<&str>) -> Result<Option<CheckpointStat
     let newest = &state.model_checkpoint_path;
     let cause = match newest.is_empty() {
         true => "it does not say which checkpoint is the newest".to_owned(),
-        false if followed(folder, newest) => return Ok(Some(state)),
+        false if is_followed(folder, newest) => return Ok(Some(state)),
         false => format!("the path `{newest}` leads out of the folder"),
     };
     Err(FormatError::invalid(FileKind::CheckpointState, cause).in_file(path))
 }
 
 /// Whether a path in a `checkpoint` file is followed: it is absolute, or stays in the folder.
-fn followed(folder: &Path, path: &str) -> bool {
+fn is_followed(folder: &Path, path: &str) -> bool {
     let path = Path::new(path);
     path.is_absolute() || files::stays_inside(folder, path)
 }
@@ -209,7 +209,7 @@ pub enum CheckpointLocation {
 
 /// Locates a checkpoint named by the `checkpoint` file of a folder.
 pub fn locate_checkpoint(folder: &Path, prefix: &str) -> CheckpointLocation {
-    match followed(folder, prefix) {
+    match is_followed(folder, prefix) {
         false => CheckpointLocation::Outside,
         true if checkpoint_exists(&folder.join(prefix)) => CheckpointLocation::Present,
         true => CheckpointLocation::Missing,
@@ -320,7 +320,7 @@ fn without_shards(prefix: &str) -> &str {
 }
 
 /// Paths in a `checkpoint` file are UTF-8 strings.
-fn text_of(path: PathBuf) -> Result<String> {
+fn utf8_path(path: PathBuf) -> Result<String> {
     path.into_os_string().into_string().map_err(|path| {
         let cause = "its path is not UTF-8, as a list of checkpoints requires";
         FormatError::invalid(FileKind::CheckpointState, cause).in_file(path)

@@ -97,7 +97,7 @@ fn one(pattern: &[char], p: usize, c: char) -> Option<usize> {
 }
 
 /// A path without `.` and `..`, normalized lexically.
-pub(crate) fn tidy(path: &Path) -> PathBuf {
+pub(crate) fn normalize(path: &Path) -> PathBuf {
     let mut out = PathBuf::new();
     for part in path.components() {
         match part {
@@ -119,13 +119,13 @@ pub(crate) fn tidy(path: &Path) -> PathBuf {
 }
 
 /// A path relative to a folder (`os.path.relpath`). Both are relative, or both absolute.
-pub(crate) fn seen_from(path: &Path, folder: &Path) -> PathBuf {
-    let (mut path, mut folder) = (tidy(path), tidy(folder));
+pub(crate) fn relative_to(path: &Path, folder: &Path) -> PathBuf {
+    let (mut path, mut folder) = (normalize(path), normalize(folder));
     // A path above the working folder can only be compared with an absolute one.
     let up = |path: &Path| path.starts_with("..");
     if up(&path) || up(&folder) || path.is_absolute() != folder.is_absolute() {
         let here = std::env::current_dir().unwrap_or_default();
-        (path, folder) = (tidy(&here.join(path)), tidy(&here.join(folder)));
+        (path, folder) = (normalize(&here.join(path)), normalize(&here.join(folder)));
     }
     let parts = |path: &Path| -> Vec<PathBuf> {
         path.components()
@@ -184,7 +184,7 @@ mod tests {
             ("./run/a/../m", "run", "m"),
             ("/a/b/c", "/a/d", "../b/c"),
         ] {
-            let found = seen_from(Path::new(path), Path::new(folder));
+            let found = relative_to(Path::new(path), Path::new(folder));
             assert_eq!(found, Path::new(expected), "{path} from {folder}");
         }
     }

@@ -13,7 +13,7 @@ use serde_json::{Map, Value as Json, json};
 use crate::checkpoint::{DType, Tensor};
 use crate::error::{Code, FileKind, FormatError, Result};
 use crate::files::{self, Durability, ReadAt, Replacement};
-use crate::tensor::{ElementsView, TensorView, count, misranked, zeros};
+use crate::tensor::{ElementsView, TensorView, count, rank_error, zeros};
 
 /// The maximum size of a header that readers accept.
 const MAX_HEADER_BYTES: u64 = 100_000_000;
@@ -215,7 +215,7 @@ where
                 "`{name}` is {dtype}, which the format does not have"
             )));
         };
-        if let Some(cause) = misranked(shape.len()) {
+        if let Some(cause) = rank_error(shape.len()) {
             return Err(invalid(format!("`{name}`: {cause}")));
         }
         let start = end;
@@ -378,7 +378,7 @@ fn tensor(value: &Json, offset: u64, bytes: u64) -> Result<Stored> {
             )
         })?;
     let shape = numbers(value, "shape").ok_or_else(|| loss("it has no shape"))?;
-    if let Some(cause) = misranked(shape.len()) {
+    if let Some(cause) = rank_error(shape.len()) {
         let kind = FileKind::Safetensors;
         return Err(FormatError::new(Code::Unimplemented, kind, cause));
     }

@@ -173,7 +173,7 @@ impl Run {
                 Err(e) => break Err(e),
             }
         };
-        self.drop_orphans();
+        self.purge_orphans();
         end.map(|()| self.events - before)
     }
 
@@ -235,7 +235,7 @@ impl Run {
 
     fn take(&mut self, file: u32, offset: EventOffset, event: Event) {
         self.events += 1;
-        self.note_restart(file, offset, &event);
+        self.record_restart(file, offset, &event);
         let point = Point {
             step: event.step,
             wall_time: event.wall_time,
@@ -283,20 +283,20 @@ impl Run {
             series.metadata = metadata;
             if series.kind == Kind::Scalar {
                 for earlier in series.points.iter_mut().filter(|p| p.scalar.is_none()) {
-                    earlier.scalar = number_at(&self.reader, earlier);
+                    earlier.scalar = scalar_at(&self.reader, earlier);
                 }
             }
         }
         point.scalar = match value {
             Some(Field::SimpleValue(number)) => Some(number.into()),
-            Some(Field::Tensor(tensor)) if series.kind == Kind::Scalar => only_number(tensor),
+            Some(Field::Tensor(tensor)) if series.kind == Kind::Scalar => scalar_of(tensor),
             _ => None,
         };
         series.points.push(point);
     }
 
     /// Records an event that orphans earlier values.
-    fn note_restart(&mut self, file: u32, offset: EventOffset, event: &Event) {
+    fn record_restart(&mut self, file: u32, offset: EventOffset, event: &Event) {
         if self.purge == Purge::Never {
             return;
         }
@@ -320,7 +320,7 @@ impl Run {
     }
 
     /// Purges orphaned values, in one pass for all restarts.
-    fn drop_orphans(&mut self) {
+    fn purge_orphans(&mut self) {
         let mut of_tags: BTreeMap<String, Vec<Restart>> = BTreeMap::new();
         let mut of_all = Vec::new();
         for (tag, restart) in self.restarts.drain(..) {
@@ -331,14 +331,14 @@ impl Run {
         }
         for (tag, series) in &mut self.series {
             let of_tag = of_tags.get(tag).map_or(&[][..], Vec::as_slice);
-            drop_void(&mut series.points, of_tag);
-            drop_void(&mut series.points, &of_all);
+            purge_points(&mut series.points, of_tag);
+            purge_points(&mut series.points, &of_all);
         }
     }
 }
 
 /// Purges the points that a later restart orphans. Both are sorted by offset.
-fn drop_void(points: &mut Vec<Point>, restarts: &[Restart]) {
+fn purge_points(points: &mut Vec<Point>, restarts: &[Restart]) {
     let mut later = restarts.iter().rev().peekable();
     let mut earliest = i64::MAX;
     let mut kept: Vec<bool> = Vec::new();
@@ -355,20 +355,20 @@ fn drop_void(points: &mut Vec<Point>, restarts: &[Restart]) {
 }
 
 /// The scalar of a point, if it can be read.
-fn number_at(reader: &RunReader, point: &Point) -> Option<f64> {
+fn scalar_at(reader: &RunReader, point: &Point) -> Option<f64> {
     let event = reader.event_at(point.file as usize, point.offset).ok()?;
     let Some(What::Summary(summary)) = event.what else {
         return None;
     };
     match summary.value.into_iter().nth(point.index as usize)?.value? {
         Field::SimpleValue(number) => Some(number.into()),
-        Field::Tensor(tensor) => only_number(tensor),
+        Field::Tensor(tensor) => scalar_of(tensor),
         _ => None,
     }
 }
 
 /// The value of a scalar tensor; `None` for any other tensor.
-fn only_number(message: TensorProto) -> Option<f64> {
+fn scalar_of(message: TensorProto) -> Option<f64> {
     // Other tensors are not expanded only to be dropped.
     let dims = message.tensor_shape.as_ref().map_or(&[][..], |s| &s.dim);
     if dims.iter().any(|dim| dim.size != 1) {

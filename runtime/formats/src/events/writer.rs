@@ -117,8 +117,8 @@ struct State {
     /// The number of times the writer was opened: a caller that waits for one thread does not wait for the next.
     generation: u64,
     /// The numbers of requested and of completed flushes.
-    asked: u64,
-    flushed: u64,
+    flushes_requested: u64,
+    flushes_done: u64,
     closing: bool,
     /// The thread accepts events.
     open: bool,
@@ -246,10 +246,10 @@ impl SummaryWriter {
     /// Waits until all that was added is in the file.
     pub fn flush(&self) -> Result<()> {
         let mut state = lock(&self.shared.state);
-        state.asked += 1;
-        let (mine, generation) = (state.asked, state.generation);
+        state.flushes_requested += 1;
+        let (mine, generation) = (state.flushes_requested, state.generation);
         self.shared.work.notify_one();
-        while state.open && state.generation == generation && state.flushed < mine {
+        while state.open && state.generation == generation && state.flushes_done < mine {
             state = wait(&self.shared.done, state);
         }
         outcome(&state, generation)
@@ -373,7 +373,10 @@ fn run(shared: &Shared, mut file: EventFile, clock: &Clock, flush_every: Duratio
     let mut due = Instant::now();
     let mut state = lock(&shared.state);
     loop {
-        while state.queue.is_empty() && state.flushed == state.asked && !state.closing {
+        while state.queue.is_empty()
+            && state.flushes_done == state.flushes_requested
+            && !state.closing
+        {
             let now = Instant::now();
             state = match (file.is_flushed(), due.checked_duration_since(now)) {
                 (true, _) => wait(&shared.work, state),
@@ -385,8 +388,8 @@ fn run(shared: &Shared, mut file: EventFile, clock: &Clock, flush_every: Duratio
             };
         }
         let events = std::mem::take(&mut state.queue);
-        let asked = state.asked;
-        let requested = asked != state.flushed || state.closing;
+        let flushes_requested = state.flushes_requested;
+        let requested = flushes_requested != state.flushes_done || state.closing;
         let closing = state.closing;
         shared.done.notify_all();
         drop(state);
@@ -418,7 +421,7 @@ fn run(shared: &Shared, mut file: EventFile, clock: &Clock, flush_every: Duratio
         if state.path != file.path() {
             state.path = file.path().to_owned();
         }
-        state.flushed = asked;
+        state.flushes_done = flushes_requested;
         state.failure = written.err();
         shared.done.notify_all();
         if state.failure.is_some() || closing && state.queue.is_empty() {
@@ -434,13 +437,13 @@ fn outcome(state: &State, generation: u64) -> Result<()> {
         false => &state.earlier,
     };
     match failure {
-        Some(failure) => Err(again(failure)),
+        Some(failure) => Err(copy_of(failure)),
         None => Ok(()),
     }
 }
 
 /// A copy of a failure.
-fn again(failure: &FormatError) -> FormatError {
+fn copy_of(failure: &FormatError) -> FormatError {
     let cause = match &failure.source {
         Some(source) => format!("{}: {source}", failure.cause),
         None => failure.cause.clone(),

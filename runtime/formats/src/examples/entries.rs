@@ -14,7 +14,7 @@ const MAX_CACHED_KEY_BYTES: usize = 256;
 
 /// The requested keys, each with a number, and the spans of their values in the last message.
 #[derive(Debug, Clone)]
-pub(super) struct Finder {
+pub(super) struct FeatureFinder {
     numbers: HashMap<Vec<u8>, usize>,
     cached_keys: Vec<CachedKey>,
     /// The span of each value; [`Span::ABSENT`] before its key is found.
@@ -104,13 +104,13 @@ impl EntryPrefix {
     }
 }
 
-impl Finder {
-    pub(super) fn new<'k>(keys: impl Iterator<Item = &'k str>) -> Finder {
+impl FeatureFinder {
+    pub(super) fn new<'k>(keys: impl Iterator<Item = &'k str>) -> FeatureFinder {
         let numbers: HashMap<Vec<u8>, usize> = keys
             .enumerate()
             .map(|(number, key)| (key.as_bytes().to_vec(), number))
             .collect();
-        Finder {
+        FeatureFinder {
             cached_keys: Vec::new(),
             found: vec![Span::ABSENT; numbers.len()],
             numbers,

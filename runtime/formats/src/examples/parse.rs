@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::batch::{Batch, SlotColumn};
-use super::entries::{Finder, Span};
+use super::entries::{FeatureFinder, Span};
 use super::list::{DecodedList, append, append_short_list};
 use super::schema::{Schema, Slot, SlotKind};
 use crate::error::{FileKind, FormatError, Result};
@@ -27,7 +27,7 @@ use crate::wire::WireError;
 /// ```
 #[derive(Debug, Clone)]
 pub struct ExampleParser {
-    finder: Finder,
+    finder: FeatureFinder,
     batch: Batch,
     /// Whether the batch was returned, so that the next record begins another.
     given: bool,
@@ -37,7 +37,7 @@ impl ExampleParser {
     /// A parser of a schema's features.
     pub fn new(schema: &Schema) -> ExampleParser {
         ExampleParser {
-            finder: Finder::new(schema.0.slots.iter().map(|slot| slot.key.as_str())),
+            finder: FeatureFinder::new(schema.0.slots.iter().map(|slot| slot.key.as_str())),
             batch: Batch::new(&schema.0),
             given: false,
         }

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::batch::{self, Batch, SlotColumn};
-use super::entries::Finder;
+use super::entries::FeatureFinder;
 use super::list::{DecodedList, append};
 use super::parse::{ExampleParser, no_example};
 use super::ragged::{self, Level, Ragged, RowPartition};
@@ -80,7 +80,7 @@ impl SequenceSchema {
 #[derive(Debug, Clone)]
 pub struct SequenceParser {
     context: ExampleParser,
-    finder: Finder,
+    finder: FeatureFinder,
     plan: Arc<Plan>,
     slots: Vec<ListSlot>,
     derived: Vec<DerivedList>,
@@ -251,7 +251,7 @@ impl SequenceParser {
         });
         SequenceParser {
             context: ExampleParser::new(&schema.context),
-            finder: Finder::new(plan.slots.iter().map(|slot| slot.key.as_str())),
+            finder: FeatureFinder::new(plan.slots.iter().map(|slot| slot.key.as_str())),
             slots: slots.collect(),
             derived: derived.collect(),
             plan,

@@ -53,7 +53,7 @@ impl Eq for RecordIndex {}
 impl RecordIndex {
     /// Builds the index of a file.
     pub fn build(path: &Path, check: Check) -> Result<RecordIndex> {
-        plain(path)?;
+        check_uncompressed(path)?;
         let stamp = Some(file_stamp(path)?);
         match check {
             Check::Headers => {
@@ -321,7 +321,7 @@ impl<R: ReadAt> IndexedRecords<R> {
 }
 
 /// Refuses a file that is compressed.
-fn plain(path: &Path) -> Result<()> {
+fn check_uncompressed(path: &Path) -> Result<()> {
     match RecordReader::open(path, &ReaderOptions::default())?.compression() {
         Compression::None => Ok(()),
         Compression::Gzip | Compression::Zlib => {

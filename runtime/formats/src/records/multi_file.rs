@@ -70,7 +70,7 @@ impl MultiFileReader {
                 self.open = Some(self.begin()?);
             }
             let reader = self.open.as_mut().expect("it was opened");
-            if reader.goes_on()? {
+            if reader.has_next()? {
                 break;
             }
             self.open = None;

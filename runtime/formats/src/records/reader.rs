@@ -170,7 +170,7 @@ impl<R: Read> RecordReader<R> {
     /// The next record; `None` at the end.
     #[allow(clippy::should_implement_trait)] // it borrows, and can fail
     pub fn next(&mut self) -> Result<Option<&[u8]>> {
-        let Some(framed) = self.look()? else {
+        let Some(framed) = self.peek()? else {
             return Ok(None);
         };
         let start = self.start + HEADER_SIZE;
@@ -181,8 +181,8 @@ impl<R: Read> RecordReader<R> {
     }
 
     /// Reads and checks the next record without consuming it; returns the size of its frame, or `None` at the end.
-    pub(super) fn look(&mut self) -> Result<Option<usize>> {
-        if !self.goes_on()? {
+    pub(super) fn peek(&mut self) -> Result<Option<usize>> {
+        if !self.has_next()? {
             return Ok(None);
         }
         let waiting = &self.buffer[self.start..self.end];
@@ -206,7 +206,7 @@ impl<R: Read> RecordReader<R> {
 
     /// Whether a header comes next.
     #[inline]
-    pub(super) fn goes_on(&mut self) -> Result<bool> {
+    pub(super) fn has_next(&mut self) -> Result<bool> {
         if self.end - self.start >= HEADER_SIZE || self.ensure(HEADER_SIZE)? {
             return Ok(true);
         }

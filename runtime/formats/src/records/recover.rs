@@ -116,7 +116,7 @@ impl<R: ReadAt> Recovering<R> {
         let (skipped, path) = (&mut self.skipped, &self.path);
         if let Source::Compressed(reader) = &mut self.source {
             // An intact record stays in the buffer of the reader and is returned below.
-            match reader.look() {
+            match reader.peek() {
                 Ok(Some(_)) => {}
                 Ok(None) => self.source = Source::Ended,
                 Err(e) if matches!(e.code, Code::DataLoss | Code::ResourceExhausted) => {
@@ -190,13 +190,13 @@ impl<R: ReadAt> Plain<R> {
             return Ok(None);
         }
         let framed = loop {
-            let (from, cause) = match self.look(self.position)? {
+            let (from, cause) = match self.probe(self.position)? {
                 Probe::Intact(framed) => break framed,
                 Probe::NoFrame(cause) => (self.position + 1, cause),
                 Probe::BadData(end) => {
                     let cause = "the checksum of the data is wrong";
                     // What follows the frame is probed first: damaged data may contain records.
-                    if end == self.length || !matches!(self.look(end)?, Probe::NoFrame(_)) {
+                    if end == self.length || !matches!(self.probe(end)?, Probe::NoFrame(_)) {
                         self.skip(end, cause, skipped);
                         if end == self.length {
                             return Ok(None);
@@ -232,13 +232,13 @@ impl<R: ReadAt> Plain<R> {
             let window = &self.window[start..start + size];
             let candidate = window
                 .windows(HEADER_SIZE)
-                .position(|bytes| self.may_begin(at, bytes));
+                .position(|bytes| self.may_be_header(at, bytes));
             let Some(place) = candidate else {
                 at += (size - HEADER_SIZE + 1) as u64;
                 continue;
             };
             at += place as u64;
-            if let Probe::Intact(framed) = self.look(at)? {
+            if let Probe::Intact(framed) = self.probe(at)? {
                 self.skip(at, cause, skipped);
                 return Ok(Some(framed));
             }
@@ -255,7 +255,7 @@ impl<R: ReadAt> Plain<R> {
     }
 
     /// Whether some bytes, which are not before `at`, are a header with a right checksum whose data fit into the file.
-    fn may_begin(&self, at: u64, bytes: &[u8]) -> bool {
+    fn may_be_header(&self, at: u64, bytes: &[u8]) -> bool {
         let Some(header) = bytes.first_chunk::<HEADER_SIZE>() else {
             return false;
         };
@@ -267,7 +267,7 @@ impl<R: ReadAt> Plain<R> {
     }
 
     /// Probes an offset.
-    fn look(&mut self, at: u64) -> Result<Probe> {
+    fn probe(&mut self, at: u64) -> Result<Probe> {
         let left = self.length - at;
         if left < HEADER_SIZE as u64 {
             return Ok(Probe::NoFrame("the file ends inside the header"));

@@ -94,8 +94,8 @@ impl<W: Write> TableBuilder<W> {
         }
         if let Some(handle) = self.pending.take() {
             let mut between = self.last.take().unwrap_or_default();
-            shorten(&mut between, key);
-            self.list(&between, handle);
+            shortest_separator(&mut between, key);
+            self.add_to_index(&between, handle);
         }
         match &mut self.last {
             Some(last) => {
@@ -124,8 +124,8 @@ impl<W: Write> TableBuilder<W> {
         let meta = self.block(BlockBuilder::new(1).finish())?;
         if let Some(handle) = self.pending.take() {
             let mut after = self.last.take().unwrap_or_default();
-            raise(&mut after);
-            self.list(&after, handle);
+            short_successor(&mut after);
+            self.add_to_index(&after, handle);
         }
         let index = self.index.finish();
         let index = self.block(index)?;
@@ -134,7 +134,7 @@ impl<W: Write> TableBuilder<W> {
         Ok(self.out)
     }
 
-    fn list(&mut self, key: &[u8], handle: BlockHandle) {
+    fn add_to_index(&mut self, key: &[u8], handle: BlockHandle) {
         let mut value = Vec::new();
         handle.encode(&mut value);
         self.index.add_key(key, value.len());
@@ -226,7 +226,7 @@ impl BlockBuilder {
     /// Adds an entry without its value, which must follow.
     fn add_key(&mut self, key: &[u8], value: usize) {
         let shared = match self.since_restart < self.interval {
-            true => common(&self.last, key),
+            true => shared_prefix(&self.last, key),
             false => {
                 // A longer block ends before the next entry, so offsets fit into 32 bits; entries are below 4 GiB.
                 self.restarts.push(self.bytes.len() as u32);
@@ -252,13 +252,13 @@ impl BlockBuilder {
     }
 }
 
-fn common(a: &[u8], b: &[u8]) -> usize {
+fn shared_prefix(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
 
 /// The shortest separator from `limit` (`FindShortestSeparator`).
-fn shorten(key: &mut Vec<u8>, limit: &[u8]) {
-    let shared = common(key, limit);
+fn shortest_separator(key: &mut Vec<u8>, limit: &[u8]) {
+    let shared = shared_prefix(key, limit);
     if let (Some(&here), Some(&there)) = (key.get(shared), limit.get(shared))
         && here < u8::MAX
         && here + 1 < there
@@ -269,7 +269,7 @@ fn shorten(key: &mut Vec<u8>, limit: &[u8]) {
 }
 
 /// The shortest key that is not below this one (`FindShortSuccessor`).
-fn raise(key: &mut Vec<u8>) {
+fn short_successor(key: &mut Vec<u8>) {
     if let Some(at) = key.iter().position(|&byte| byte != u8::MAX) {
         key.truncate(at + 1);
         key[at] += 1;

@@ -67,7 +67,7 @@ impl<R: ReadAt> Table<R> {
             block: None,
             end: 0,
             last: None,
-            lost: false,
+            index_damaged: false,
         }
     }
 
@@ -86,7 +86,7 @@ impl<R: ReadAt> Table<R> {
                     // The rest of the block is skipped; the next one may be intact. A damaged index cannot be followed.
                     cursor.block = None;
                     cursor.last = None;
-                    if cursor.lost {
+                    if cursor.index_damaged {
                         return;
                     }
                 }
@@ -150,7 +150,7 @@ impl<R: ReadAt> Table<R> {
         bytes.truncate(size);
         match compression {
             NO_COMPRESSION => Block::new(bytes, handle.offset),
-            SNAPPY_COMPRESSION => Block::new(unpack(&bytes).map_err(fail)?, handle.offset),
+            SNAPPY_COMPRESSION => Block::new(decompress(&bytes).map_err(fail)?, handle.offset),
             other => Err(FormatError::new(
                 Code::Unimplemented,
                 FileKind::Table,
@@ -166,7 +166,7 @@ fn read(file: &impl ReadAt, at: u64, bytes: &mut [u8]) -> Result<()> {
         .map_err(|e| FormatError::io(FileKind::Table, "read it", e).at(at))
 }
 
-fn unpack(bytes: &[u8]) -> std::result::Result<Vec<u8>, String> {
+fn decompress(bytes: &[u8]) -> std::result::Result<Vec<u8>, String> {
     let length = snap::raw::decompress_len(bytes).map_err(|e| e.to_string())?;
     if length > bytes.len().saturating_mul(MAX_SNAPPY_RATIO) {
         return Err(format!(
@@ -202,7 +202,7 @@ pub struct Cursor<'a, R> {
     /// The last key of the block before.
     last: Option<Vec<u8>>,
     /// The index block itself is damaged.
-    lost: bool,
+    index_damaged: bool,
 }
 
 impl<R: ReadAt> Cursor<'_, R> {
@@ -212,7 +212,7 @@ impl<R: ReadAt> Cursor<'_, R> {
     ///
     /// If the last call to [`advance`](Cursor::advance) or [`seek`](Cursor::seek) did not return true.
     pub fn key(&self) -> &[u8] {
-        self.here().key()
+        self.current().key()
     }
 
     /// The value of the current entry.
@@ -221,7 +221,7 @@ impl<R: ReadAt> Cursor<'_, R> {
     ///
     /// As [`key`](Cursor::key).
     pub fn value(&self) -> &[u8] {
-        self.here().value()
+        self.current().value()
     }
 
     /// The offset of the block that holds the current entry.
@@ -230,10 +230,10 @@ impl<R: ReadAt> Cursor<'_, R> {
     ///
     /// As [`key`](Cursor::key).
     pub fn offset(&self) -> u64 {
-        self.here().offset()
+        self.current().offset()
     }
 
-    fn here(&self) -> &Entries {
+    fn current(&self) -> &Entries {
         self.block.as_ref().expect("the cursor is at an entry")
     }
 
@@ -286,7 +286,7 @@ impl<R: ReadAt> Cursor<'_, R> {
             Ok(true) => {}
             Ok(false) => return Ok(false),
             Err(e) => {
-                self.lost = true;
+                self.index_damaged = true;
                 return Err(e);
             }
         }

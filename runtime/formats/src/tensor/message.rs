@@ -110,7 +110,7 @@ fn strings(message: TensorProto, count: usize) -> Result<Vec<Vec<u8>>> {
     }
     if strings.len() < count {
         let last = strings.last().cloned().unwrap_or_default();
-        admit(count - strings.len(), size_of::<Vec<u8>>() + last.len())?;
+        check_filled_size(count - strings.len(), size_of::<Vec<u8>>() + last.len())?;
         strings.resize(count, last);
     }
     Ok(strings)
@@ -151,7 +151,7 @@ fn numbers(message: TensorProto, dtype: DType, size: usize, count: usize) -> Res
         return Err(too_many(found, count));
     }
     if found < count {
-        admit(count - found, size)?;
+        check_filled_size(count - found, size)?;
         let last: Vec<u8> = match bytes.len().checked_sub(size) {
             Some(start) => bytes[start..].to_vec(),
             None => vec![0; size],
@@ -210,7 +210,7 @@ fn low_bytes(values: &[i32], size: usize) -> Vec<u8> {
 }
 
 /// Bounds the filling up.
-fn admit(count: usize, size: usize) -> Result<()> {
+fn check_filled_size(count: usize, size: usize) -> Result<()> {
     match count.checked_mul(size) {
         Some(bytes) if bytes <= MAX_FILLED_BYTES => Ok(()),
         _ => Err(FormatError::new(

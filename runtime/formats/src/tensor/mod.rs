@@ -13,4 +13,4 @@ pub use dtype::DType;
 pub use value::{Element, Elements, ElementsView, Tensor, TensorView};
 
 pub(crate) use alloc::zeros;
-pub(crate) use value::{MAX_RANK, count, misranked, swap_bytes};
+pub(crate) use value::{MAX_RANK, count, rank_error, swap_bytes};

@@ -243,7 +243,7 @@ impl<'a> TensorView<'a> {
         let size = dtype
             .size()
             .ok_or_else(|| invalid(format!("the elements of a tensor of {dtype} are not bytes")))?;
-        misranked(shape.len()).map_or(Ok(()), |cause| Err(invalid(cause)))?;
+        rank_error(shape.len()).map_or(Ok(()), |cause| Err(invalid(cause)))?;
         let expected = count(shape).and_then(|n| n.checked_mul(size));
         match expected == Some(bytes.len()) {
             true => Ok(TensorView {
@@ -268,7 +268,7 @@ impl<'a> TensorView<'a> {
         shape: &'a [usize],
         strings: &'a [Vec<u8>],
     ) -> Result<TensorView<'a>> {
-        misranked(shape.len()).map_or(Ok(()), |cause| Err(invalid(cause)))?;
+        rank_error(shape.len()).map_or(Ok(()), |cause| Err(invalid(cause)))?;
         match count(shape) == Some(strings.len()) {
             true => Ok(TensorView {
                 dtype,
@@ -332,7 +332,7 @@ impl<'a> From<&'a TensorView<'_>> for TensorView<'a> {
 pub(crate) const MAX_RANK: usize = 254;
 
 /// The cause of an error for a rank above [`MAX_RANK`].
-pub(crate) fn misranked(rank: usize) -> Option<String> {
+pub(crate) fn rank_error(rank: usize) -> Option<String> {
     (rank > MAX_RANK)
         .then(|| format!("a shape of {rank} dimensions, and a tensor has at most {MAX_RANK}"))
 }

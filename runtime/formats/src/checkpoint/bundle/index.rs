@@ -14,7 +14,7 @@ use crate::proto::{
     tensor_shape_proto,
 };
 use crate::table::Table;
-use crate::tensor::{MAX_RANK, count, misranked};
+use crate::tensor::{MAX_RANK, count, rank_error};
 use crate::wire::{Value, WireError, WireReader};
 
 /// The version of the bundle format that this crate reads and writes.
@@ -266,7 +266,7 @@ fn slice_counts(entry: &[u8]) -> Result<SliceCounts> {
             _ => {}
         }
     }
-    match misranked(rank) {
+    match rank_error(rank) {
         None => Ok(listed),
         Some(cause) => Err(loss(cause)),
     }

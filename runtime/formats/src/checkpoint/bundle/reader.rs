@@ -94,7 +94,7 @@ impl Bundle {
         if !entry.slices.is_empty() {
             return self.assemble(name, entry, &Slice::full(entry.shape.len()));
         }
-        self.named(name, || self.piece(entry))
+        self.named(name, || self.read_entry(entry))
     }
 
     /// Reads the numbers of a tensor straight into a buffer, in little-endian order.
@@ -124,7 +124,7 @@ impl Bundle {
             }
             match entry.slices.is_empty() {
                 true => {
-                    files.push(self.named(name, || self.checked(entry))?);
+                    files.push(self.named(name, || self.checked_data_file(entry))?);
                     pieces.push((name, entry, into));
                 }
                 false => {
@@ -149,7 +149,7 @@ impl Bundle {
             let path = || data_path(&self.prefix, entry.shard as u32, self.index.header.shards);
             self.named(name, || {
                 let sum = sum.map_err(|e| e.in_file(path()))?;
-                self.agree(entry, sum)
+                self.check_crc(entry, sum)
             })?;
             self.to_file_order(entry.dtype, into);
         }
@@ -185,7 +185,7 @@ impl Bundle {
     }
 
     /// The data file that holds all of an entry's bytes, and its shard index.
-    pub(super) fn checked(&self, entry: &Entry) -> Result<(Arc<File>, u32)> {
+    pub(super) fn checked_data_file(&self, entry: &Entry) -> Result<(Arc<File>, u32)> {
         let wrong = |cause: String| FormatError::data_loss(FileKind::Table, cause);
         let shards = self.index.header.shards;
         let shard = u32::try_from(entry.shard)
@@ -237,7 +237,7 @@ impl Bundle {
     }
 
     /// Compares a checksum with the one in the index.
-    pub(super) fn agree(&self, entry: &Entry, found: u32) -> Result<()> {
+    pub(super) fn check_crc(&self, entry: &Entry, found: u32) -> Result<()> {
         let stored = crc::unmask(entry.crc);
         match found == stored {
             true => Ok(()),
@@ -264,7 +264,7 @@ impl Bundle {
     }
 
     /// Reads the bytes of one entry that is not partitioned.
-    pub(super) fn piece(&self, entry: &Entry) -> Result<Tensor> {
+    pub(super) fn read_entry(&self, entry: &Entry) -> Result<Tensor> {
         if entry.dtype.size().is_none() {
             let strings = self.strings(entry, |bytes, count, order| match entry.dtype {
                 DType::Variant => strings::decode_variants(bytes, count),
@@ -273,7 +273,7 @@ impl Bundle {
             return Tensor::of_strings(entry.dtype, &entry.shape, strings);
         }
         let (mut bytes, sum) = self.raw(entry)?;
-        self.agree(entry, sum)?;
+        self.check_crc(entry, sum)?;
         self.to_file_order(entry.dtype, &mut bytes);
         Tensor::new(entry.dtype, &entry.shape, bytes)
     }
@@ -305,13 +305,13 @@ impl Bundle {
             let path = data_path(&self.prefix, entry.shard as u32, self.index.header.shards);
             e.shifted(offset).at(offset).in_file(path)
         })?;
-        self.agree(entry, sum)?;
+        self.check_crc(entry, sum)?;
         Ok(made)
     }
 
     /// The bytes of an entry, and their checksum.
     fn raw(&self, entry: &Entry) -> Result<(Vec<u8>, u32)> {
-        let (file, shard) = self.checked(entry)?;
+        let (file, shard) = self.checked_data_file(entry)?;
         let in_file =
             |e: FormatError| e.in_file(data_path(&self.prefix, shard, self.index.header.shards));
         let offset = entry.offset as u64;
@@ -341,7 +341,7 @@ impl Bundle {
             }
             let mut strings = vec![Vec::new(); volume];
             for (entry, region) in plan {
-                let Elements::Strings(mut from) = self.piece(entry)?.into_elements() else {
+                let Elements::Strings(mut from) = self.read_entry(entry)?.into_elements() else {
                     continue;
                 };
                 for run in runs(&region, &requested) {
@@ -386,7 +386,7 @@ impl Bundle {
     ) -> Result<Vec<(&'a Entry, Region)>> {
         let wrong = |cause: String| FormatError::data_loss(FileKind::Table, cause);
         if entry.slices.is_empty() {
-            self.checked(entry)?;
+            self.checked_data_file(entry)?;
             if !holds_elements(entry)? {
                 return Err(wrong("it is too short for its elements".into()));
             }
@@ -418,7 +418,7 @@ impl Bundle {
                     part.dtype, part.shape
                 )));
             }
-            let (file, shard) = self.checked(part)?;
+            let (file, shard) = self.checked_data_file(part)?;
             let used = used.entry(shard).or_default();
             *used = used.saturating_add(part.size as u64);
             if *used > file.length().unwrap_or(0) {
@@ -452,7 +452,7 @@ impl Bundle {
         requested: &Region,
         into: &mut [u8],
     ) -> Result<()> {
-        let (file, shard) = self.checked(entry)?;
+        let (file, shard) = self.checked_data_file(entry)?;
         let in_file =
             |e: FormatError| e.in_file(data_path(&self.prefix, shard, self.index.header.shards));
         let size = entry.dtype.size().unwrap_or(1);
@@ -472,7 +472,7 @@ impl Bundle {
                 into: &mut into[run.to..run.to + run.length],
             };
             let sum = read(vec![job], self.threads).remove(0).map_err(in_file)?;
-            return self.agree(entry, sum);
+            return self.check_crc(entry, sum);
         }
         let mut buffer = vec![0; total.min(CHUNK_BYTES)];
         let (mut start, mut sum) = (0, 0);
@@ -495,7 +495,7 @@ impl Bundle {
             }
             start = end;
         }
-        self.agree(entry, sum)
+        self.check_crc(entry, sum)
     }
 }
 

@@ -54,7 +54,7 @@ impl Bundle {
                 sum.map(|sum| ((), sum))
             });
         }
-        let (file, shard) = self.checked(entry)?;
+        let (file, shard) = self.checked_data_file(entry)?;
         let mut buffer = vec![0; CHUNK_BYTES.min(entry.size as usize)];
         let (mut sum, mut left, mut offset) = (0, entry.size as usize, entry.offset as u64);
         while left > 0 {
@@ -65,7 +65,7 @@ impl Bundle {
             left -= chunk.len();
             offset += chunk.len() as u64;
         }
-        self.agree(entry, sum)
+        self.check_crc(entry, sum)
     }
 
     fn check_slices(&self, key: &[u8], entry: &Entry) -> Result<()> {

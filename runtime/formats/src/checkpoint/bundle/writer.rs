@@ -259,7 +259,7 @@ impl Shard {
     fn tensor(&mut self, tensor: TensorView<'_>, alignment: usize) -> Result<(u64, u32)> {
         let start = self.size;
         let sum = match tensor.elements() {
-            ElementsView::Bytes(bytes) => self.summed(bytes)?,
+            ElementsView::Bytes(bytes) => self.write_with_crc(bytes)?,
             ElementsView::Strings(variants) if tensor.dtype() == DType::Variant => {
                 let coded = strings::encode_variants(variants);
                 self.write(&coded.head)?;
@@ -289,7 +289,7 @@ impl Shard {
     }
 
     /// Writes bytes and computes their CRC-32C, chunk by chunk while each is in the cache; for large tensors in a second thread.
-    fn summed(&mut self, bytes: &[u8]) -> Result<u32> {
+    fn write_with_crc(&mut self, bytes: &[u8]) -> Result<u32> {
         if bytes.len() >= MIN_PARALLEL_BYTES
             && thread::available_parallelism().is_ok_and(|n| n.get() > 1)
         {

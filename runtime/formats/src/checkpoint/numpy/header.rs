@@ -3,7 +3,7 @@
 use std::io::Read;
 
 use crate::error::{Code, FileKind, FormatError, Result};
-use crate::tensor::{DType, count, misranked};
+use crate::tensor::{DType, count, rank_error};
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
 /// The maximum size of a header. NumPy itself refuses more than 10000 bytes by default.
@@ -203,7 +203,7 @@ fn parse(text: &str, length: usize) -> Result<Header> {
         }
     }
     literal.skip();
-    if let Some(cause) = shape.as_ref().and_then(|s: &Vec<_>| misranked(s.len())) {
+    if let Some(cause) = shape.as_ref().and_then(|s: &Vec<_>| rank_error(s.len())) {
         return Err(loss(cause));
     }
     match (form, fortran, shape, literal.rest) {

@@ -41,7 +41,7 @@ pub fn write(path: &Path, tensor: TensorView<'_>, durability: Durability) -> Res
 
 /// Reads the elements that follow a header; `length` is the size of the file.
 pub(super) fn array(header: &Header, from: &mut impl Read, length: u64) -> Result<Tensor> {
-    let size = fitting(header, length)?;
+    let size = checked_size(header, length)?;
     let mut bytes = zeros(FileKind::Numpy, size).map_err(|e| e.at(header.length as u64))?;
     from.read_exact(&mut bytes)
         .map_err(|e| FormatError::io(FileKind::Numpy, "read it", e).at(header.length as u64))?;
@@ -55,7 +55,7 @@ pub(super) fn array(header: &Header, from: &mut impl Read, length: u64) -> Resul
             let row_major = match header.transposed() {
                 true => {
                     let elements: Vec<&[u8]> = bytes.chunks_exact(element).collect();
-                    Some(in_order(shape, &elements).concat())
+                    Some(to_row_major(shape, &elements).concat())
                 }
                 false => None,
             };
@@ -66,21 +66,21 @@ pub(super) fn array(header: &Header, from: &mut impl Read, length: u64) -> Resul
         }
         Form::Bytes(element) => {
             let strings: Vec<Vec<u8>> = bytes.chunks_exact(element).map(trimmed).collect();
-            Tensor::strings(shape, settled(header, strings))
+            Tensor::strings(shape, strings_in_row_major(header, strings))
         }
         Form::Characters { count, swapped } => {
-            let text = |bytes: &[u8]| characters(bytes, swapped);
+            let text = |bytes: &[u8]| decode_utf32(bytes, swapped);
             let strings: Vec<Vec<u8>> = bytes
                 .chunks_exact(4 * count)
                 .map(text)
                 .collect::<Result<_>>()?;
-            Tensor::strings(shape, settled(header, strings))
+            Tensor::strings(shape, strings_in_row_major(header, strings))
         }
     }
 }
 
 /// The size of the elements in bytes, which with the header must be that of the file.
-pub(super) fn fitting(header: &Header, length: u64) -> Result<usize> {
+pub(super) fn checked_size(header: &Header, length: u64) -> Result<usize> {
     let size = header.bytes()?;
     let expected = (header.length as u64).checked_add(size as u64);
     if expected != Some(length) {
@@ -161,15 +161,15 @@ impl Header {
     }
 }
 
-fn settled(header: &Header, strings: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
+fn strings_in_row_major(header: &Header, strings: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
     match header.transposed() {
-        true => in_order(&header.shape, &strings),
+        true => to_row_major(&header.shape, &strings),
         false => strings,
     }
 }
 
 /// Converts elements from column-major to row-major order.
-fn in_order<T: Clone>(shape: &[usize], elements: &[T]) -> Vec<T> {
+fn to_row_major<T: Clone>(shape: &[usize], elements: &[T]) -> Vec<T> {
     // Without elements, the other dimensions may be of any size.
     if elements.is_empty() {
         return Vec::new();
@@ -199,7 +199,7 @@ fn trimmed(bytes: &[u8]) -> Vec<u8> {
     bytes[..end].to_vec()
 }
 
-fn characters(bytes: &[u8], swapped: bool) -> Result<Vec<u8>> {
+fn decode_utf32(bytes: &[u8], swapped: bool) -> Result<Vec<u8>> {
     let mut text = String::new();
     let mut zeros = 0;
     for four in bytes.chunks_exact(4) {

@@ -118,7 +118,7 @@ impl Npz {
         let others = others.map(|(name, (_, member))| (name, None, member));
         let checked = arrays.chain(others).map(|(name, header, member)| {
             if let Some(header) = header {
-                npy::fitting(header, member.size)
+                npy::checked_size(header, member.size)
                     .map_err(|e| named(e, name, member, &self.path))?;
             }
             let mut contents = zip::open(&self.file, member);

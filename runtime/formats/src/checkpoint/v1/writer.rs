@@ -14,7 +14,7 @@ use crate::error::{Code, FileKind, FormatError, Result};
 use crate::files::{Durability, Replacement};
 use crate::proto::{SavedSliceMeta, SavedTensorSliceMeta, SavedTensorSlices, VersionDef};
 use crate::table::TableBuilder;
-use crate::tensor::{TensorView, misranked};
+use crate::tensor::{TensorView, rank_error};
 
 /// Writes a checkpoint of the first version. The tensors are encoded only in [`write`](TableCheckpointWriter::write), one after the other.
 ///
@@ -71,7 +71,7 @@ impl<'a> TableCheckpointWriter<'a> {
     ) -> Result<()> {
         let tensor = tensor.into();
         if !lists::holds(tensor.dtype()) {
-            return Err(unheld(name, tensor.dtype()));
+            return Err(unsupported_type(name, tensor.dtype()));
         }
         let shape = slice.shape(whole)?;
         if shape != tensor.shape() {
@@ -144,9 +144,9 @@ where
     let mut order = BTreeMap::new();
     for &(name, dtype, shape) in entries {
         if !lists::holds(dtype) {
-            return Err(unheld(name, dtype));
+            return Err(unsupported_type(name, dtype));
         }
-        if let Some(cause) = misranked(shape.len()) {
+        if let Some(cause) = rank_error(shape.len()) {
             return Err(invalid(format!("`{name}`: {cause}")));
         }
         let slice = Slice::full(shape.len());
@@ -254,7 +254,7 @@ pub fn shard_path(prefix: &Path, shard: u32, shards: u32) -> PathBuf {
     crate::checkpoint::bundle::with_suffix(prefix, &format!("-{shard:05}-of-{shards:05}"))
 }
 
-fn unheld(name: &str, dtype: DType) -> FormatError {
+fn unsupported_type(name: &str, dtype: DType) -> FormatError {
     invalid(format!(
         "`{name}`: a checkpoint of the first version cannot hold {dtype}"
     ))
