@@ -232,7 +232,8 @@ fn begins_with_version(path: &Path) -> bool {
     let reader = RecordReader::open(path, &ReaderOptions::default());
     reader.is_ok_and(|mut reader| match reader.next() {
         Ok(Some(record)) if record.len() < 256 => {
-            let event = bounded::decode::<Event>(FileKind::Events, record, bounded::LARGEST);
+            let event =
+                bounded::decode::<Event>(FileKind::Events, record, bounded::DEFAULT_MEMORY_LIMIT);
             matches!(
                 event,
                 Ok(Event {

@@ -76,7 +76,7 @@ fn recover(arguments: &Arguments) -> Result<(), Failure> {
     let progress = Progress::of_file(input);
     while let Some(record) = reader.next()? {
         writer.write(record).map_err(Failure::output)?;
-        progress.to(reader.taken());
+        progress.to(reader.bytes_read());
     }
     drop(progress);
     let saved = reader.records();

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 use trainspec_formats::checkpoint::{
-    self, CheckpointReader, CheckpointState, Whereabouts, whereabouts,
+    self, CheckpointLocation, CheckpointReader, CheckpointState, locate_checkpoint,
 };
 use trainspec_formats::events::{EventReader, ReaderOptions as EventOptions, is_event_file};
 use trainspec_formats::records::Recovering;
@@ -120,10 +120,10 @@ fn list(path: &Path) -> Result<Vec<FormatError>, FormatError> {
     let folder = path.parent().unwrap_or(Path::new(""));
     let listed = CheckpointState::read(path)?.listed();
     let wrong = listed.into_iter().filter_map(|prefix| {
-        let cause = match whereabouts(folder, &prefix) {
-            Whereabouts::There => return None,
-            Whereabouts::Missing => format!("the checkpoint `{prefix}` is missing"),
-            Whereabouts::Outside => format!("the path `{prefix}` leads out of the folder"),
+        let cause = match locate_checkpoint(folder, &prefix) {
+            CheckpointLocation::Present => return None,
+            CheckpointLocation::Missing => format!("the checkpoint `{prefix}` is missing"),
+            CheckpointLocation::Outside => format!("the path `{prefix}` leads out of the folder"),
         };
         Some(FormatError::not_found(FileKind::CheckpointState, cause).in_file(path))
     });
@@ -134,7 +134,7 @@ fn records(path: &Path) -> Result<Vec<FormatError>, FormatError> {
     let mut reader = Recovering::open(path)?;
     let progress = Progress::of_file(path);
     while reader.next()?.is_some() {
-        progress.to(reader.taken());
+        progress.to(reader.bytes_read());
     }
     let error = |skipped: &trainspec_formats::records::Skipped| {
         let cause = match skipped.to {

@@ -30,7 +30,7 @@ fn records_are_records_whatever_their_checksums_look_like() {
     for length in [130, 162, 587, 619, 1293, 19280, 84816] {
         let mut writer = RecordWriter::create(path.as_ref(), &Default::default()).unwrap();
         writer.write(&vec![7; length]).unwrap();
-        writer.close(Durability::Left).unwrap();
+        writer.close(Durability::Unsynced).unwrap();
         let (code, text) = output_of(&["verify", &path]);
         assert_eq!(
             (code, text.contains("records, intact")),
@@ -72,7 +72,7 @@ fn nothing_is_written_over_unless_that_is_asked_for() {
     let records = folder.path("a.tfrecord");
     let mut writer = RecordWriter::create(records.as_ref(), &Default::default()).unwrap();
     writer.write(b"one").unwrap();
-    writer.close(Durability::Left).unwrap();
+    writer.close(Durability::Unsynced).unwrap();
     let (code, text) = output_of(&["recover", &records, &records, "--force"]);
     assert_eq!((code, text.contains("over itself")), (2, true), "{text}");
     let (code, text) = output_of(&["recover", &records, &folder.path("no/where")]);
@@ -89,7 +89,7 @@ fn shards_of_the_first_version_are_one_checkpoint() {
         let mut writer = TableCheckpointWriter::new();
         writer.add_slice("w", &[2, 2], &slice, &part).unwrap();
         let path = v1::shard_path(&prefix, shard, 2);
-        writer.write(&path, Durability::Left).unwrap();
+        writer.write(&path, Durability::Unsynced).unwrap();
     }
     let (code, text) = output_of(&["verify", &folder.path("")]);
     assert_eq!(code, 0, "{text}");

@@ -13,7 +13,7 @@ fn records(path: &str, all: &[&[u8]]) {
     for record in all {
         writer.write(record).unwrap();
     }
-    writer.close(Durability::Left).unwrap();
+    writer.close(Durability::Unsynced).unwrap();
 }
 
 /// What is shown of a path, as text and as JSON.

@@ -48,7 +48,7 @@ fn files_of_gigabytes_pass_through_a_small_space() {
     for _ in 0..5100 {
         writer.write(&record).unwrap();
     }
-    writer.close(Durability::Left).unwrap();
+    writer.close(Durability::Unsynced).unwrap();
     assert!(trainspec(&["inspect", &records]).contains("5100 records"));
     assert!(trainspec(&["verify", &records]).contains(", intact"));
     assert!(trainspec(&["recover", &records, &path("saved.tfrecord")]).contains("5100 records"));

@@ -25,7 +25,7 @@ fn records(path: &str) {
     let mut writer = RecordWriter::create(path.as_ref(), &Default::default()).unwrap();
     writer.write(b"one").unwrap();
     writer.write(b"two").unwrap();
-    writer.close(Durability::Left).unwrap();
+    writer.close(Durability::Unsynced).unwrap();
 }
 
 /// The exit code and the output of `verify` on a folder.
@@ -43,7 +43,7 @@ fn a_file_that_is_not_of_the_format_its_name_implies_is_damaged() {
             let mut table = TableCheckpointWriter::new();
             table.add("w", &values).unwrap();
             let path = folder.path("old.ckpt-1");
-            table.write(path.as_ref(), Durability::Left).unwrap();
+            table.write(path.as_ref(), Durability::Unsynced).unwrap();
             let bytes = std::fs::read(&path).unwrap();
             std::fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
             folder.write("checkpoint", "model_checkpoint_path: \"old.ckpt-1\"\n");

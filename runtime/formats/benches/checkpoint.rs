@@ -1,6 +1,6 @@
-//! How fast checkpoints are saved and restored: 100 MB of floats in 20 tensors.
+//! Throughput of saving and restoring checkpoints: 100 MB of floats in 20 tensors.
 //!
-//! Saving does not force bytes to the disk, which is timed apart; restoring compares every checksum. Each is the best of several, in
+//! Saving does not sync files (`fsync`), which is timed apart; restoring compares every checksum. Each is the best of several runs, in
 //! MB/s of tensors.
 //! `TMPDIR` says where the files are.
 
@@ -32,7 +32,9 @@ fn main() {
     let prefix = folder.join("model.ckpt");
 
     let before = memory();
-    let left = best("save", || save(&prefix, &names, &tensors, Durability::Left));
+    let left = best("save", || {
+        save(&prefix, &names, &tensors, Durability::Unsynced)
+    });
     println!("  {} MB more memory at the most", memory() - before);
     let synced = best("save and fsync", || {
         save(&prefix, &names, &tensors, Durability::Synced);
@@ -68,14 +70,16 @@ fn main() {
         for (name, tensor) in views(&names, &tensors) {
             writer.add(name, tensor).expect("a tensor");
         }
-        writer.write(&path, Durability::Left).expect("a checkpoint");
+        writer
+            .write(&path, Durability::Unsynced)
+            .expect("a checkpoint");
     });
     best("restore, first version", || read_all(&path));
     let path = folder.join("a.safetensors");
     best("save, safetensors", || {
         let views: Vec<_> = views(&names, &tensors).collect();
         let none = Default::default();
-        safetensors::write(&path, &views, &none, Durability::Left).expect("a file");
+        safetensors::write(&path, &views, &none, Durability::Unsynced).expect("a file");
     });
     best("restore, safetensors", || read_all(&path));
     std::fs::remove_dir_all(folder).expect("the folder of the files");
@@ -113,9 +117,11 @@ fn save(prefix: &Path, names: &[String], tensors: &[Vec<f32>], durability: Durab
 
 fn restore(prefix: &Path, names: &[String], into: &mut [Vec<f32>]) {
     let bundle = Bundle::open(prefix).expect("a checkpoint");
-    let wanted = names.iter().zip(into);
-    let wanted = wanted.map(|(name, into)| (name.as_str(), bytemuck::cast_slice_mut(into)));
-    bundle.read_all_into(wanted.collect()).expect("all tensors");
+    let pairs = names.iter().zip(into);
+    let requests = pairs.map(|(name, into)| (name.as_str(), bytemuck::cast_slice_mut(into)));
+    bundle
+        .read_all_into(requests.collect())
+        .expect("all tensors");
 }
 
 fn read_all(path: &Path) {
@@ -125,7 +131,7 @@ fn read_all(path: &Path) {
     }
 }
 
-/// Runs it several times and gives the shortest, in seconds.
+/// Runs it several times and returns the shortest time, in seconds.
 fn best(what: &str, mut run: impl FnMut()) -> f64 {
     let megabytes = (TENSORS * SHAPE[0] * SHAPE[1] * 4) as f64 / 1e6;
     let times = (0..ROUNDS).map(|_| {
@@ -138,7 +144,7 @@ fn best(what: &str, mut run: impl FnMut()) -> f64 {
     best
 }
 
-/// The most memory that the process has had, in MB; nothing is known of it on other systems.
+/// The peak resident memory of the process in MB; zero on systems other than Linux.
 fn memory() -> i64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find(|line| line.starts_with("VmHWM:"));

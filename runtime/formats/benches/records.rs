@@ -1,4 +1,4 @@
-//! How many records are written, read and decoded in a second, on one thread.
+//! Throughput of writing, reading and parsing records, on one thread.
 //!
 //! 200,000 examples of ten features of one float, a label and a string of 32 bytes, in one file; batches of 512. `cargo bench -p
 //! trainspec-formats --bench records [part of a name]`.
@@ -22,7 +22,7 @@ const BATCH: usize = 512;
 const RUNS: usize = 7;
 
 fn main() -> Result<()> {
-    let wanted: Vec<String> = std::env::args()
+    let filters: Vec<String> = std::env::args()
         .skip(1)
         .filter(|a| !a.starts_with('-'))
         .collect();
@@ -36,7 +36,7 @@ fn main() -> Result<()> {
     println!("{RECORDS} records, {} bytes", bytes);
 
     let measure = |name: &str, work: &dyn Fn() -> Result<usize>| -> Result<()> {
-        if !wanted.is_empty() && !wanted.iter().any(|part| name.contains(part.as_str())) {
+        if !filters.is_empty() && !filters.iter().any(|part| name.contains(part.as_str())) {
             return Ok(());
         }
         let mut best = Duration::MAX;
@@ -69,7 +69,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// What is read.
+/// The serialized examples.
 fn records() -> Vec<Vec<u8>> {
     let mut state = 1_u64;
     let mut random = move || {
@@ -126,7 +126,7 @@ fn write(path: &Path, compression: Compression, records: &[Vec<u8>]) -> Result<u
     for record in records {
         writer.write(record)?;
     }
-    writer.close(Durability::Left)?;
+    writer.close(Durability::Unsynced)?;
     Ok(records.len())
 }
 

@@ -1,4 +1,4 @@
-//! Writes checkpoints of every kind into a folder, for TensorFlow to read: `tests/interop/checkpoints.py` does.
+//! Writes checkpoints of every format into a folder, for TensorFlow to read: `tests/interop/checkpoints.py` does.
 //!
 //! `cargo run -p trainspec-formats --example write_checkpoints FOLDER`
 
@@ -9,8 +9,8 @@ use trainspec_formats::checkpoint::bundle::{Options, merge};
 use trainspec_formats::checkpoint::numpy::{self, Compression};
 use trainspec_formats::checkpoint::v1::shard_path;
 use trainspec_formats::checkpoint::{
-    BundleWriter, DType, Listed, ObjectWriter, PathStyle, Slice, TableCheckpointWriter, Tensor,
-    safetensors, update_checkpoint_state,
+    BundleWriter, CheckpointList, DType, ObjectWriter, PathStyle, Slice, TableCheckpointWriter,
+    Tensor, safetensors, update_checkpoint_state,
 };
 use trainspec_formats::files::Durability;
 
@@ -32,13 +32,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The bytes of a tensor, which the reader can make as well: element i has the bytes of 37 i + 11, except where few values exist.
+/// A tensor that the reader can reproduce: element i has the bytes of 37 i + 11, except for types with few values.
 fn filled(dtype: DType, shape: &[usize]) -> trainspec_formats::Result<Tensor> {
     let size = dtype.size().unwrap_or(1);
     let count: usize = shape.iter().product();
     let bytes = (0..count * size).map(|i| match dtype {
         DType::Bool => (i % 2) as u8,
-        // Of these, only some bits are used.
+        // Of these types, only some bits are used.
         DType::Int2 | DType::UInt2 => (i % 2) as u8,
         DType::Int4 | DType::UInt4 | DType::Float4E2M1Fn => (i % 8) as u8,
         _ => (i * 37 + 11) as u8,
@@ -50,7 +50,7 @@ fn numeric() -> impl Iterator<Item = DType> {
     DType::all().filter(|dtype| dtype.size().is_some())
 }
 
-fn texts() -> trainspec_formats::Result<Tensor> {
+fn strings() -> trainspec_formats::Result<Tensor> {
     let strings = vec![b"".to_vec(), b"text\0\xff".to_vec(), vec![b'x'; 70_000]];
     Tensor::strings(&[3], strings)
 }
@@ -61,14 +61,14 @@ fn every_type(folder: &Path) -> Result<(), Box<dyn Error>> {
     for dtype in numeric() {
         writer.add(&format!("t/{dtype}"), &filled(dtype, &[2, 3])?)?;
     }
-    writer.add("t/string", &texts()?)?;
+    writer.add("t/string", &strings()?)?;
     writer.add("t/no_string", &Tensor::strings(&[0, 2], Vec::new())?)?;
     writer.add("t/nothing", &filled(DType::Float32, &[3, 0])?)?;
     writer.add("t/scalar", &Tensor::scalar(1.5_f32))?;
-    // More than one piece of reading, so that every path is taken.
+    // More than one chunk, so that every path is taken.
     writer.add("t/large", &filled(DType::Int32, &[1200, 1000])?)?;
     writer.finish()?;
-    let listed = Listed {
+    let listed = CheckpointList {
         newest: "model.ckpt-7",
         all: &["model.ckpt-3 \"quoted\" é", "model.ckpt-7"],
         timestamps: &[1.5, 1_700_000_000.123_456],
@@ -96,26 +96,26 @@ fn sharded(folder: &Path) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Rows of a matrix of 7 by 5, which is cut once by rows and once by columns.
-fn parts() -> trainspec_formats::Result<Vec<(&'static str, Slice, Tensor)>> {
-    let mut parts = Vec::new();
-    for (name, slices) in [
+/// Slices of a matrix of 7 by 5, which is partitioned once by rows and once by columns.
+fn slices() -> trainspec_formats::Result<Vec<(&'static str, Slice, Tensor)>> {
+    let mut slices = Vec::new();
+    for (name, specs) in [
         ("by_rows", ["0,3:-", "3,4:-"]),
         ("by_columns", ["-:0,2", "-:2,3"]),
     ] {
-        for slice in slices {
+        for slice in specs {
             let slice: Slice = slice.parse()?;
             let shape = slice.shape(&[7, 5])?;
-            parts.push((name, slice, filled(DType::Float32, &shape)?));
+            slices.push((name, slice, filled(DType::Float32, &shape)?));
         }
     }
-    Ok(parts)
+    Ok(slices)
 }
 
 fn partitioned(folder: &Path) -> Result<(), Box<dyn Error>> {
     let mut writer =
         BundleWriter::create(&folder.join("partitioned/model.ckpt"), Options::default())?;
-    for (name, slice, tensor) in &parts()? {
+    for (name, slice, tensor) in &slices()? {
         writer.add_slice(0, name, &[7, 5], slice, tensor)?;
     }
     writer.finish()?;
@@ -128,7 +128,7 @@ fn merged(folder: &Path) -> Result<(), Box<dyn Error>> {
         .collect();
     for (i, prefix) in prefixes.iter().enumerate() {
         let mut writer = BundleWriter::create(prefix, Options::default())?;
-        let (name, slice, tensor) = &parts()?[i];
+        let (name, slice, tensor) = &slices()?[i];
         writer.add_slice(0, name, &[7, 5], slice, tensor)?;
         writer.add(&format!("v{i}"), &Tensor::scalar(i as i64))?;
         writer.finish()?;
@@ -142,7 +142,7 @@ fn merged(folder: &Path) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A checkpoint that took the place of another with the same prefix.
+/// A checkpoint that replaced another with the same prefix.
 fn replaced(folder: &Path) -> Result<(), Box<dyn Error>> {
     for value in [1.0_f32, 2.0] {
         let prefix = folder.join("replaced/model.ckpt");
@@ -160,19 +160,19 @@ fn first_version(folder: &Path) -> Result<(), Box<dyn Error>> {
     for dtype in numeric() {
         tensors.push((format!("t/{dtype}"), filled(dtype, &[2, 3])?));
     }
-    tensors.push(("t/string".into(), texts()?));
+    tensors.push(("t/string".into(), strings()?));
     tensors.push(("t/scalar".into(), Tensor::scalar(1.5_f32)));
     let mut writer = TableCheckpointWriter::new();
     for (name, tensor) in &tensors {
-        // Some types it cannot hold.
+        // The format does not support some types.
         let _ = writer.add(name, tensor);
     }
-    let parts = parts()?;
-    for (name, slice, tensor) in &parts {
+    let slices = slices()?;
+    for (name, slice, tensor) in &slices {
         writer.add_slice(name, &[7, 5], slice, tensor)?;
     }
     writer.write(&folder.join("model.ckpt"), Durability::Synced)?;
-    for (i, (name, slice, tensor)) in parts[..2].iter().enumerate() {
+    for (i, (name, slice, tensor)) in slices[..2].iter().enumerate() {
         let mut writer = TableCheckpointWriter::new();
         writer.add_slice(name, &[7, 5], slice, tensor)?;
         let path = shard_path(&folder.join("sharded.ckpt"), i as u32, 2);

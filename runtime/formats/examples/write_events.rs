@@ -1,7 +1,7 @@
-//! Writes one of everything into a folder: `cargo run -p trainspec-formats --example write_events -- DIR`.
+//! Writes one summary of every kind into a folder: `cargo run -p trainspec-formats --example write_events -- DIR`.
 //!
-//! `tests/interop/events.py` looks at what TensorFlow and TensorBoard make of it. Next to the events it puts the values that
-//! they were made of, so that nothing is written down twice.
+//! `tests/interop/events.py` compares what TensorFlow and TensorBoard read. Next to the events it puts the values that
+//! they were made of, so that nothing is stated twice.
 
 use std::error::Error;
 use std::path::Path;
@@ -9,9 +9,11 @@ use std::path::Path;
 use prost::Message;
 use serde_json::json;
 use trainspec_formats::FileKind;
-use trainspec_formats::bounded::{LARGEST, decode};
+use trainspec_formats::bounded::{DEFAULT_MEMORY_LIMIT, decode};
 use trainspec_formats::events::summary::hparams::{self, HParam};
-use trainspec_formats::events::summary::{self, About, ImageOptions, Images, Pixels, Sounds};
+use trainspec_formats::events::summary::{
+    self, AudioClips, DisplayMetadata, ImageOptions, Images, Pixels,
+};
 use trainspec_formats::events::{Clock, SummaryWriter, WriterOptions, summary_iterator};
 use trainspec_formats::proto::attr_value::Value as Attr;
 use trainspec_formats::proto::event::What;
@@ -39,19 +41,19 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What the summaries are made of.
+/// The values of the summaries.
 struct Values {
     floats: Vec<f64>,
     pixels: Vec<f32>,
     samples: Vec<f32>,
 }
 
-const PICTURES: [usize; 4] = [2, 5, 7, 3];
-const SOUNDS: [usize; 3] = [2, 100, 2];
+const IMAGE_SHAPE: [usize; 4] = [2, 5, 7, 3];
+const AUDIO_SHAPE: [usize; 3] = [2, 100, 2];
 
 impl Values {
     fn new() -> Values {
-        // Any numbers will do, as long as they are spread.
+        // Arbitrary numbers with some spread.
         let mut state = 1_u64;
         let mut draw = || {
             state = state
@@ -65,29 +67,29 @@ impl Values {
         let floats = list(500, 9.0, -4.0);
         Values {
             floats: floats.into_iter().map(f64::from).collect(),
-            pixels: list(PICTURES.iter().product(), 1.3, -0.1),
-            samples: list(SOUNDS.iter().product(), 2.2, -1.1),
+            pixels: list(IMAGE_SHAPE.iter().product(), 1.3, -0.1),
+            samples: list(AUDIO_SHAPE.iter().product(), 2.2, -1.1),
         }
     }
 
     fn json(&self) -> serde_json::Value {
         json!({
             "floats": self.floats,
-            "pixels": self.pixels, "pictures": PICTURES,
-            "samples": self.samples, "sounds": SOUNDS,
+            "pixels": self.pixels, "pictures": IMAGE_SHAPE,
+            "samples": self.samples, "sounds": AUDIO_SHAPE,
         })
     }
 
     fn images(&self) -> Images<'_> {
         Images {
-            shape: &PICTURES,
+            shape: &IMAGE_SHAPE,
             pixels: Pixels::F32(&self.pixels),
         }
     }
 
-    fn sounds(&self) -> Sounds<'_> {
-        Sounds {
-            shape: &SOUNDS,
+    fn sounds(&self) -> AudioClips<'_> {
+        AudioClips {
+            shape: &AUDIO_SHAPE,
             samples: &self.samples,
             sample_rate: 8000.0,
         }
@@ -102,7 +104,7 @@ fn open(folder: &Path) -> Result<SummaryWriter, Box<dyn Error>> {
     Ok(SummaryWriter::open(folder, options)?)
 }
 
-/// As `tf.compat.v1.summary` does.
+/// Summaries in the style of `tf.compat.v1.summary`.
 fn plain(folder: &Path, values: &Values) -> Result<(), Box<dyn Error>> {
     let writer = open(folder)?;
     writer.add_graph(&graph(), 0)?;
@@ -118,7 +120,7 @@ fn plain(folder: &Path, values: &Values) -> Result<(), Box<dyn Error>> {
         summary::histogram("values", values.floats.iter().copied())?,
         summary::image("pic", values.images(), ImageOptions::default())?,
         summary::audio("sound", values.sounds(), 3)?,
-        summary::text("note", &[2], &["one", "zwölf"], About::default())?,
+        summary::text("note", &[2], &["one", "zwölf"], DisplayMetadata::default())?,
     ])?;
     writer.add_summary(all, 7)?;
     let node = NodeExecStats {
@@ -165,20 +167,25 @@ fn graph() -> GraphDef {
     }
 }
 
-/// As `tf.summary` of TensorFlow 2 does.
+/// Summaries in the style of `tf.summary` of TensorFlow 2.
 fn tensors(folder: &Path, values: &Values) -> Result<(), Box<dyn Error>> {
     let writer = open(folder)?;
-    let about = About {
+    let about = DisplayMetadata {
         description: "the *loss*",
         display_name: "",
     };
-    let plain = About::default();
+    let plain = DisplayMetadata::default();
     for step in 0..5 {
         let value = 1.0 / (step + 1) as f32;
         writer.add_summary(summary::scalar_tensor("train/loss", value, about), step)?;
     }
     let all = summary::merge([
-        summary::histogram_tensor("values", &values.floats, summary::BUCKETS, plain)?,
+        summary::histogram_tensor(
+            "values",
+            &values.floats,
+            summary::DEFAULT_BUCKET_COUNT,
+            plain,
+        )?,
         summary::image_tensor("pic", values.images(), 3, plain)?,
         summary::audio_tensor("sound", values.sounds(), 3, plain)?,
         summary::text("note", &[2], &["one", "zwölf"], plain)?,
@@ -188,7 +195,7 @@ fn tensors(folder: &Path, values: &Values) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Two runs with hyperparameters, and what they have in common above them.
+/// Two runs with hyperparameters, and their experiment in the folder above.
 fn table(folder: &Path) -> Result<(), Box<dyn Error>> {
     let info = |name: &str, kind: HParamType, domain| HParamInfo {
         name: name.to_owned(),
@@ -226,18 +233,21 @@ fn table(folder: &Path) -> Result<(), Box<dyn Error>> {
         let writer = open(&folder.join(name))?;
         let values = [
             ("lr", HParam::Number(lr)),
-            ("optimizer", HParam::Text("adam".to_owned())),
-            ("warm", HParam::Flag(true)),
+            ("optimizer", HParam::String("adam".to_owned())),
+            ("warm", HParam::Bool(true)),
         ];
         writer.add_summary(hparams::session_start(values, None, 1.7e9), 0)?;
-        writer.add_summary(summary::scalar_tensor("accuracy", 0.9, About::default()), 1)?;
+        writer.add_summary(
+            summary::scalar_tensor("accuracy", 0.9, DisplayMetadata::default()),
+            1,
+        )?;
         writer.add_summary(hparams::session_end(Status::Success, 1.7e9 + 60.0), 0)?;
         writer.close()?;
     }
     Ok(())
 }
 
-/// A run that was killed at step 9 and went on from step 5, in a second file.
+/// A run that was killed at step 9 and resumed from step 5, in a second file.
 fn restarted(folder: &Path) -> Result<(), Box<dyn Error>> {
     let writer = open(folder)?;
     let start = SessionLog {
@@ -267,14 +277,14 @@ fn copies(folder: &Path) -> Result<(), Box<dyn Error>> {
         );
         if path.extension().is_some_and(|end| end == "meta") {
             let bytes = std::fs::read(path)?;
-            let graph: MetaGraphDef = decode(FileKind::Events, &bytes, LARGEST)?;
+            let graph: MetaGraphDef = decode(FileKind::Events, &bytes, DEFAULT_MEMORY_LIMIT)?;
             std::fs::write(from, &bytes)?;
             std::fs::write(to, graph.encode_to_vec())?;
             continue;
         }
         for event in summary_iterator(path)? {
             if let Some(What::MetaGraphDef(bytes)) = event?.what {
-                let graph: MetaGraphDef = decode(FileKind::Events, &bytes, LARGEST)?;
+                let graph: MetaGraphDef = decode(FileKind::Events, &bytes, DEFAULT_MEMORY_LIMIT)?;
                 std::fs::write(&from, &bytes)?;
                 std::fs::write(&to, graph.encode_to_vec())?;
             }

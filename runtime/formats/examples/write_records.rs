@@ -9,7 +9,7 @@ use trainspec_formats::examples::{Feature, encode, encode_sequence, example, seq
 use trainspec_formats::files::Durability;
 use trainspec_formats::records::{Compression, RecordWriter, WriterOptions};
 
-/// How many records each file has.
+/// The number of records of each file.
 const RECORDS: usize = 1000;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -44,11 +44,11 @@ fn write(
     for i in 0..RECORDS {
         writer.write(&record(i))?;
     }
-    writer.commit(Durability::Left)?;
+    writer.commit(Durability::Unsynced)?;
     Ok(())
 }
 
-/// Any bytes, none and many among them.
+/// Arbitrary bytes, of zero to many.
 fn bytes(i: usize) -> Vec<u8> {
     let length = if i == 7 { 300_000 } else { i % 50 };
     (0..length).map(|k| (i * 31 + k) as u8).collect()
@@ -61,7 +61,7 @@ fn one_example(i: usize) -> Vec<u8> {
         ("label", vec![i as i64 - 500].into()),
         ("name", vec![format!("record {i}")].into()),
     ];
-    // A feature that not every record has, of a length of its own.
+    // An optional feature of variable length.
     if !i.is_multiple_of(3) {
         features.push((
             "ids",

@@ -1,78 +1,78 @@
-//! Messages whose size in memory is known before they are made.
+//! Protocol-buffer decoding with a memory bound: the decoded size is computed before anything is allocated.
 //!
-//! A field of two bytes can become a message of several hundred, so a hostile file could ask for some hundred times its own
-//! size. Here the parts are counted first, each by its type. Nesting is bounded by the decoder itself, at a hundred levels.
+//! A field of two bytes can become a message of several hundred, so a hostile file could allocate some hundred times its own
+//! size. Here the fields are counted first, each by its type. Nesting is bounded by the decoder itself, at a hundred levels.
 
 use prost::{Message, Name};
 
 use crate::error::{Code, FileKind, FormatError, Result};
-use crate::wire::{Broken, Value, Wire};
+use crate::wire::{Value, WireError, WireReader};
 
 include!("proto/shapes.rs");
 
-/// A kind of message.
+/// The memory layout of a message type.
 struct Shape {
     name: &'static str,
-    /// What one takes, without what its lists and strings point to.
+    /// The bytes of one message, without the heap blocks of its lists and strings.
     size: u32,
-    /// The fields that take more than their place in the message.
+    /// The fields that allocate on the heap, by field number.
     fields: &'static [(u32, Part)],
 }
 
-/// What is in a field.
+/// What a field allocates.
 #[derive(Clone, Copy)]
 enum Part {
-    /// Messages of the kind that stands there in the table.
+    /// Messages of the type with this index in the table.
     Message(u16),
     /// A string.
     Bytes,
-    /// Numbers that take as many bytes as in the file.
+    /// Fixed-width numbers, which take as many bytes as on the wire.
     Fixed,
-    /// Numbers of variable length, which take up to eight.
+    /// Varints, which take up to eight bytes each.
     Varints,
 }
 
-/// What decoded messages may take unless another bound is given: 2 GiB, which is also the longest message there can be.
-pub const LARGEST: u64 = 1 << 31;
+/// The default bound on the memory of a decoded message: 2 GiB, which is also the maximum size of a serialized message.
+pub const DEFAULT_MEMORY_LIMIT: u64 = 1 << 31;
 
-/// What a string takes beside its bytes: pointer, length, capacity and what the allocator adds.
-const STRING: u64 = 40;
+/// The overhead of a string: pointer, length, capacity and the allocator's header.
+const STRING_OVERHEAD_BYTES: u64 = 40;
 
-/// A list that grows has up to twice the places that it needs, and the old ones for a moment.
-const GROWTH: u64 = 3;
+/// A vector that grows has up to twice the capacity that it needs, and the old buffer while it is copied.
+const VEC_GROWTH_FACTOR: u64 = 3;
 
-/// Levels of messages that are looked at; the decoder refuses deeper ones.
-const DEPTH: u32 = 100;
+/// The nesting depth that is counted; the decoder refuses deeper messages.
+const MAX_DEPTH: u32 = 100;
 
-/// Decodes a message that takes at most some bytes of memory.
+/// Decodes a message that takes at most `limit` bytes of memory.
 ///
 /// ```
 /// use trainspec_formats::FileKind;
-/// use trainspec_formats::bounded::{LARGEST, decode};
+/// use trainspec_formats::bounded::{DEFAULT_MEMORY_LIMIT, decode};
 /// use trainspec_formats::proto::GraphDef;
 ///
-/// let graph: GraphDef = decode(FileKind::Events, b"\x0a\x03\x0a\x01x", LARGEST)?;
+/// let graph: GraphDef = decode(FileKind::Events, b"\x0a\x03\x0a\x01x", DEFAULT_MEMORY_LIMIT)?;
 /// assert_eq!(graph.node[0].name, "x");
-/// assert!(decode::<GraphDef>(FileKind::Events, b"\x0a\x05\x0a\x01x", LARGEST).is_err());
+/// assert!(decode::<GraphDef>(FileKind::Events, b"\x0a\x05\x0a\x01x", DEFAULT_MEMORY_LIMIT).is_err());
 /// assert!(decode::<GraphDef>(FileKind::Events, &b"\x0a\x00".repeat(1 << 20), 1 << 24).is_err());
 /// # Ok::<(), trainspec_formats::FormatError>(())
 /// ```
 pub fn decode<M: Message + Name + Default>(kind: FileKind, bytes: &[u8], limit: u64) -> Result<M> {
     let mut left = limit;
-    match take(shape::<M>(), bytes, DEPTH, &mut left) {
+    match charge(shape::<M>(), bytes, MAX_DEPTH, &mut left) {
         Ok(()) => {}
-        Err(Refused::TooLarge) => {
+        Err(BoundError::OverLimit) => {
             let cause = format!(
-                "a message of {} bytes has so many parts that it takes more than {limit} in memory",
+                "a message of {} bytes takes more than {limit} bytes in memory",
                 bytes.len()
             );
             return Err(FormatError::new(Code::ResourceExhausted, kind, cause));
         }
-        Err(Refused::OtherType(number)) => {
+        Err(BoundError::OtherType(number)) => {
             let cause = format!("field {number} of a message has another type than it should");
             return Err(FormatError::data_loss(kind, cause));
         }
-        Err(Refused::Broken(broken)) => {
+        Err(BoundError::Malformed(broken)) => {
             let cause = format!("a message cannot be read: {}", broken.cause);
             return Err(FormatError::data_loss(kind, cause));
         }
@@ -83,27 +83,26 @@ pub fn decode<M: Message + Name + Default>(kind: FileKind, bytes: &[u8], limit: 
 
 fn shape<M: Name>() -> &'static Shape {
     let name = M::full_name();
-    let place = SHAPES.binary_search_by(|shape| shape.name.cmp(&name));
-    &SHAPES[place.expect("every message has its shape")]
+    let index = SHAPES.binary_search_by(|shape| shape.name.cmp(&name));
+    &SHAPES[index.expect("every message has its shape")]
 }
 
-/// Why a message is not decoded. What decodes entries of maps would take any type for the one that it wants, so fields are
-/// compared with their types here.
-enum Refused {
-    TooLarge,
+/// Why a message is not decoded. The decoder of map entries accepts any wire type, so wire types are checked here.
+enum BoundError {
+    OverLimit,
     OtherType(u32),
-    Broken(Broken),
+    Malformed(WireError),
 }
 
-/// Takes what a message needs from what is left.
-fn take(
+/// Subtracts the memory of a message from the remaining budget.
+fn charge(
     shape: &Shape,
     bytes: &[u8],
     depth: u32,
     left: &mut u64,
-) -> std::result::Result<(), Refused> {
-    let mut wire = Wire::new(bytes);
-    while let Some((number, value)) = wire.field().map_err(Refused::Broken)? {
+) -> std::result::Result<(), BoundError> {
+    let mut wire = WireReader::new(bytes);
+    while let Some((number, value)) = wire.field().map_err(BoundError::Malformed)? {
         let Some((_, part)) = shape.fields.iter().find(|field| field.0 == number) else {
             continue;
         };
@@ -112,24 +111,26 @@ fn take(
                 *left = less;
                 Ok(())
             }
-            None => Err(Refused::TooLarge),
+            None => Err(BoundError::OverLimit),
         };
         match (*part, value) {
-            (Part::Message(place), Value::Bytes(field)) => {
-                let inside = &SHAPES[usize::from(place)];
-                need(GROWTH * u64::from(inside.size))?;
+            (Part::Message(index), Value::Bytes(field)) => {
+                let inside = &SHAPES[usize::from(index)];
+                need(VEC_GROWTH_FACTOR * u64::from(inside.size))?;
                 if depth > 0 {
-                    take(inside, field, depth - 1, left)?;
+                    charge(inside, field, depth - 1, left)?;
                 }
             }
-            (Part::Bytes, Value::Bytes(field)) => need(GROWTH * STRING + field.len() as u64)?,
-            (Part::Message(_) | Part::Bytes, _) => return Err(Refused::OtherType(number)),
-            (Part::Fixed, Value::Bytes(field)) => need(GROWTH * field.len() as u64)?,
+            (Part::Bytes, Value::Bytes(field)) => {
+                need(VEC_GROWTH_FACTOR * STRING_OVERHEAD_BYTES + field.len() as u64)?
+            }
+            (Part::Message(_) | Part::Bytes, _) => return Err(BoundError::OtherType(number)),
+            (Part::Fixed, Value::Bytes(field)) => need(VEC_GROWTH_FACTOR * field.len() as u64)?,
             (Part::Varints, Value::Bytes(field)) => {
                 let count = field.iter().filter(|&&byte| byte < 0x80).count();
-                need(GROWTH * 8 * count as u64)?;
+                need(VEC_GROWTH_FACTOR * 8 * count as u64)?;
             }
-            (Part::Fixed | Part::Varints, _) => need(GROWTH * 8)?,
+            (Part::Fixed | Part::Varints, _) => need(VEC_GROWTH_FACTOR * 8)?,
         }
     }
     Ok(())
@@ -141,7 +142,7 @@ mod tests {
     use crate::proto;
 
     #[test]
-    fn no_message_is_larger_than_what_is_counted() {
+    fn every_message_fits_its_counted_size() {
         fn check<M: Name>() {
             let shape = shape::<M>();
             assert!(size_of::<M>() <= shape.size as usize, "{}", shape.name);
@@ -165,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_graph_of_many_nodes_is_no_attack() {
+    fn a_graph_of_many_nodes_is_within_the_limit() {
         let node = |i: usize| proto::NodeDef {
             name: format!("layers/dense_{i}/kernel/Adam/update/Reshape"),
             op: "Reshape".to_owned(),
@@ -183,7 +184,10 @@ mod tests {
             ..Default::default()
         };
         let bytes = graph.encode_to_vec();
-        assert!(decode::<proto::GraphDef>(FileKind::Other, &bytes, LARGEST).unwrap() == graph);
+        assert!(
+            decode::<proto::GraphDef>(FileKind::Other, &bytes, DEFAULT_MEMORY_LIMIT).unwrap()
+                == graph
+        );
         // In an event it is a string.
         let event = proto::Event {
             what: Some(proto::event::What::GraphDef(bytes)),
@@ -194,13 +198,16 @@ mod tests {
     }
 
     #[test]
-    fn many_strings_are_no_attack_either() {
+    fn many_strings_are_within_the_limit() {
         let tensor = proto::TensorProto {
             string_val: vec![b"word".to_vec(); 1 << 20],
             ..Default::default()
         };
         let bytes = tensor.encode_to_vec();
-        assert!(decode::<proto::TensorProto>(FileKind::Other, &bytes, LARGEST).unwrap() == tensor);
+        assert!(
+            decode::<proto::TensorProto>(FileKind::Other, &bytes, DEFAULT_MEMORY_LIMIT).unwrap()
+                == tensor
+        );
         assert!(decode::<proto::TensorProto>(FileKind::Other, &bytes, 1 << 25).is_err());
     }
 
@@ -213,7 +220,9 @@ mod tests {
             outer.extend(bytes);
             bytes = outer;
         }
-        assert!(decode::<proto::FullTypeDef>(FileKind::Other, &bytes, LARGEST).is_err());
+        assert!(
+            decode::<proto::FullTypeDef>(FileKind::Other, &bytes, DEFAULT_MEMORY_LIMIT).is_err()
+        );
         assert!(decode::<proto::FullTypeDef>(FileKind::Other, &bytes, 1 << 10).is_err());
     }
 
@@ -230,11 +239,11 @@ mod tests {
                 .code
         };
         assert_eq!(code(1 << 26), Code::ResourceExhausted);
-        assert_eq!(code(LARGEST), Code::DataLoss);
+        assert_eq!(code(DEFAULT_MEMORY_LIMIT), Code::DataLoss);
     }
 
     #[test]
-    fn a_message_that_holds_what_it_takes_is_decoded() {
+    fn a_message_within_the_limit_is_decoded() {
         let tensor = proto::TensorProto {
             tensor_content: vec![0xff; 1 << 20],
             ..Default::default()

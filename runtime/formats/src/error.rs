@@ -1,13 +1,13 @@
-//! What can be wrong with a file, and where.
+//! `FormatError`: what is wrong with a file, and at which byte offset.
 
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What this crate's functions return.
+/// The result type of this crate.
 pub type Result<T> = std::result::Result<T, FormatError>;
 
-/// The class of a failure, by TensorFlow's names.
+/// TensorFlow's error codes (`tensorflow::error::Code`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Code {
@@ -15,45 +15,45 @@ pub enum Code {
     DataLoss,
     /// There is no such file, tensor or record.
     NotFound,
-    /// What was asked for cannot be, whatever the file holds.
+    /// The request is invalid, whatever the file holds.
     InvalidArgument,
     /// Nothing is left to read.
     OutOfRange,
-    /// It is not possible in the state things are in, such as a writer that is closed.
+    /// It is not possible in the current state, such as after a writer is closed.
     FailedPrecondition,
-    /// It is there already.
+    /// It exists already.
     AlreadyExists,
-    /// The machine has not enough of something, or a bound of this crate was met.
+    /// The machine is out of memory or disk space, or a limit of this crate was exceeded.
     ResourceExhausted,
-    /// The file uses a feature that this crate does not know.
+    /// The file uses a feature that this crate does not support.
     Unimplemented,
     /// The operating system does not allow it.
     PermissionDenied,
-    /// It took longer than it was given.
+    /// A timeout expired.
     DeadlineExceeded,
     /// The operating system failed in another way.
     Internal,
 }
 
-/// What a file is.
+/// The format of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FileKind {
-    /// A file of records.
+    /// A TFRecord file.
     Record,
     /// A serialized example inside a record.
     Example,
-    /// The index of a checkpoint, or a checkpoint of the first version: a sorted table.
+    /// A sorted string table: the index of a checkpoint, or a checkpoint of the first version.
     Table,
     /// A data file of a checkpoint.
     CheckpointData,
-    /// The text file that lists checkpoints.
+    /// The `checkpoint` state file.
     CheckpointState,
-    /// A file of events.
+    /// An event file.
     Events,
-    /// A graph with what belongs to it.
+    /// A `MetaGraphDef`.
     MetaGraph,
-    /// A file of named tensors with a JSON header.
+    /// A `safetensors` file.
     Safetensors,
     /// A NumPy array, or an archive of them.
     Numpy,
@@ -80,16 +80,16 @@ pub struct FormatError {
     pub kind: FileKind,
     /// The file, if it has a name.
     pub path: Option<PathBuf>,
-    /// The byte of the file where what is wrong begins.
+    /// The byte offset of the damage in the file.
     pub offset: Option<u64>,
     /// What is wrong.
     pub cause: String,
-    /// What the operating system said, if it was asked.
+    /// The operating system's error, if there is one.
     pub source: Option<io::Error>,
 }
 
 impl FormatError {
-    /// A failure of any class.
+    /// An error with any code.
     pub fn new(code: Code, kind: FileKind, cause: impl Into<String>) -> FormatError {
         FormatError {
             code,
@@ -106,17 +106,17 @@ impl FormatError {
         FormatError::new(Code::DataLoss, kind, cause)
     }
 
-    /// Something that is not there.
+    /// Something that does not exist.
     pub fn not_found(kind: FileKind, cause: impl Into<String>) -> FormatError {
         FormatError::new(Code::NotFound, kind, cause)
     }
 
-    /// A question that has no answer.
+    /// An invalid argument.
     pub fn invalid(kind: FileKind, cause: impl Into<String>) -> FormatError {
         FormatError::new(Code::InvalidArgument, kind, cause)
     }
 
-    /// A failure of the operating system; `doing` says what was tried: `cannot {doing}: ...`.
+    /// An error of the operating system; `doing` says what was tried: `cannot {doing}: ...`.
     pub fn io(kind: FileKind, doing: &str, source: io::Error) -> FormatError {
         let code = match source.kind() {
             io::ErrorKind::NotFound => Code::NotFound,
@@ -141,19 +141,19 @@ impl FormatError {
         }
     }
 
-    /// The same, with the byte where it is; one that is known already is kept.
+    /// Sets the byte offset, unless it is set already.
     pub fn at(mut self, offset: u64) -> FormatError {
         self.offset.get_or_insert(offset);
         self
     }
 
-    /// The same, with the file it is in; one that is known already is kept.
+    /// Sets the file, unless it is set already.
     pub fn in_file(mut self, path: impl AsRef<Path>) -> FormatError {
         self.path.get_or_insert_with(|| path.as_ref().to_owned());
         self
     }
 
-    /// The same, where offsets were counted from a place that is `by` bytes into the file.
+    /// Adds `by` to the offset, for offsets that were counted from that byte of the file.
     pub fn shifted(mut self, by: u64) -> FormatError {
         self.offset = self.offset.map(|offset| offset.saturating_add(by));
         self

@@ -1,6 +1,6 @@
-//! Files that are read at a position, and files that are replaced whole or not at all.
+//! Positioned reads (`pread`) and atomic file replacement (temporary file, `fsync`, rename).
 //!
-//! Nothing is mapped: a mapped file that shrinks kills the process.
+//! Nothing is memory-mapped: a mapped file that shrinks kills the process.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -8,9 +8,9 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::error::{FileKind, FormatError, Result};
 
-/// Bytes that can be read anywhere, by several threads at once.
+/// Random access to bytes, by several threads at once.
 pub trait ReadAt: Send + Sync {
-    /// How many there are now.
+    /// The current number of bytes.
     fn length(&self) -> io::Result<u64>;
 
     /// Fills the buffer from a position on, or fails.
@@ -71,7 +71,7 @@ impl ReadAt for Vec<u8> {
     }
 }
 
-/// Opens a file for reading at any place. What is no regular file is refused: a folder opens on some systems and fails later, and a pipe has
+/// Opens a file for random access. What is no regular file is refused: a folder opens on some systems and fails later, and a pipe has
 /// no length and cannot be read twice.
 pub fn open(kind: FileKind, path: &Path) -> Result<File> {
     let failed = |e| FormatError::io(kind, "open it", e).in_file(path);
@@ -90,7 +90,7 @@ pub fn open(kind: FileKind, path: &Path) -> Result<File> {
     Ok(file)
 }
 
-/// A file that takes the place of another when it is complete, so that a failure leaves what was there before.
+/// A temporary file that replaces another by a rename when it is complete, so that a failure leaves what was there before.
 ///
 /// Dropping it without [`commit`](Replacement::commit) removes what was written.
 #[derive(Debug)]
@@ -101,22 +101,22 @@ pub struct Replacement {
     file: Option<File>,
 }
 
-/// Whether bytes are forced to the disk before a file counts as written.
+/// Whether a file is synced to the disk (`fsync`) before it counts as written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
-    /// They are: a power failure afterwards loses nothing.
+    /// It is: a power failure afterwards loses nothing.
     #[default]
     Synced,
-    /// They are left to the operating system: a crash of the process loses nothing, one of the machine may.
-    Left,
+    /// It is not: a crash of the process loses nothing, one of the machine may.
+    Unsynced,
 }
 
 impl Replacement {
-    /// Starts a file beside the one it replaces.
+    /// Creates a temporary file beside the one it replaces.
     pub fn create(kind: FileKind, path: &Path) -> Result<Replacement> {
         use std::sync::atomic::{AtomicU64, Ordering};
         static COUNT: AtomicU64 = AtomicU64::new(0);
-        // What is no file, such as a device, is not to be replaced by one.
+        // A device or another special file must not be replaced.
         if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
             let cause = "this is not a file that could be replaced";
             return Err(FormatError::invalid(kind, cause).in_file(path));
@@ -126,7 +126,7 @@ impl Replacement {
             let unique = COUNT.fetch_add(1, Ordering::Relaxed);
             name.push(format!(".tmp-{}-{unique}", std::process::id()));
             let temporary = path.with_file_name(name);
-            // Another machine that shares the folder may have a process of this number.
+            // Another machine that shares the folder may have a process of this id.
             let file = File::options()
                 .write(true)
                 .create_new(true)
@@ -146,23 +146,23 @@ impl Replacement {
         }
     }
 
-    /// The file that is written.
+    /// The temporary file.
     pub fn file(&self) -> &File {
         self.file.as_ref().expect("it is taken by `commit` alone")
     }
 
-    /// Where the bytes are until then.
+    /// The path of the temporary file.
     pub fn temporary(&self) -> &Path {
         &self.temporary
     }
 
-    /// Puts the file in its place.
+    /// Renames the temporary file to its final name.
     pub fn commit(mut self, durability: Durability) -> Result<()> {
         let file = self.file.take().expect("it is taken here alone");
         let fail = |e| FormatError::io(self.kind, "write it", e).in_file(&self.path);
         let done = match durability {
             Durability::Synced => file.sync_all(),
-            Durability::Left => Ok(()),
+            Durability::Unsynced => Ok(()),
         };
         drop(file);
         let renamed = done.and_then(|()| fs::rename(&self.temporary, &self.path));
@@ -195,7 +195,7 @@ impl Write for Replacement {
     }
 }
 
-/// Forces the names in the folder of a file to the disk.
+/// Syncs the folder of a file, so that its name is durable.
 fn sync_folder(path: &Path) -> io::Result<()> {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -203,12 +203,12 @@ fn sync_folder(path: &Path) -> io::Result<()> {
     };
     match cfg!(unix) {
         true => File::open(folder)?.sync_all(),
-        // Elsewhere a folder cannot be opened; renaming is as durable as the system makes it.
+        // On other systems a folder cannot be opened; a rename is as durable as the system makes it.
         false => Ok(()),
     }
 }
 
-/// Replaces a file by some bytes, whole or not at all.
+/// Replaces the contents of a file atomically.
 pub fn replace(kind: FileKind, path: &Path, bytes: &[u8], durability: Durability) -> Result<()> {
     let mut file = Replacement::create(kind, path)?;
     file.write_all(bytes)
@@ -216,7 +216,7 @@ pub fn replace(kind: FileKind, path: &Path, bytes: &[u8], durability: Durability
     file.commit(durability)
 }
 
-/// Whether a relative path stays below the folder that it starts from: by its text, and by the links on its way, as far as they exist.
+/// Whether a relative path stays below its folder (no path traversal): lexically, and by the symbolic links on its way.
 pub fn stays_inside(folder: &Path, path: &Path) -> bool {
     let mut depth = 0_usize;
     let by_text = path.components().all(|part| match part {
@@ -234,7 +234,7 @@ pub fn stays_inside(folder: &Path, path: &Path) -> bool {
     by_text && leads_inside(folder, path)
 }
 
-/// Whether what exists of a path is in the folder, links followed.
+/// Whether the existing part of a path is in the folder, with symbolic links resolved.
 fn leads_inside(folder: &Path, path: &Path) -> bool {
     let here = match folder.as_os_str().is_empty() {
         true => Path::new("."),
@@ -243,7 +243,7 @@ fn leads_inside(folder: &Path, path: &Path) -> bool {
     let Ok(root) = here.canonicalize() else {
         return true;
     };
-    // The last part may be no file but the beginning of the names of several.
+    // The last component may be a prefix of file names and not a file.
     let whole = here.join(path);
     let mut found = whole.ancestors().map(Path::canonicalize);
     found
@@ -266,7 +266,7 @@ mod tests {
         drop(file);
         assert_eq!(fs::read(&path).unwrap(), b"old");
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
-        replace(FileKind::Other, &path, b"new", Durability::Left).unwrap();
+        replace(FileKind::Other, &path, b"new", Durability::Unsynced).unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"new");
         fs::remove_dir_all(&folder).unwrap();
     }

@@ -1,8 +1,8 @@
-//! TensorFlow's files without TensorFlow.
+//! TensorFlow's file formats without TensorFlow: TFRecord, `tf.train.Example`, checkpoints (tensor bundles), event files.
 //!
 //! In: bytes of record files, checkpoints and event files. Out: records, tensors and summaries; and the reverse. Whatever is
-//! read may be damaged or hostile: lengths are checked against the file before anything is allocated, and what is wrong is a
-//! [`FormatError`] that names the file, the place and the cause. Leaves alone: what a checkpoint means to a model.
+//! read may be damaged or hostile: lengths are checked against the file before anything is allocated, and damage is a
+//! [`FormatError`] that names the file, the offset and the cause. Leaves alone: what a checkpoint means to a model.
 
 pub mod bounded;
 pub mod checkpoint;
@@ -20,7 +20,7 @@ pub mod wire;
 
 pub use error::{Code, FileKind, FormatError, Result};
 
-/// The examples of the front page are tests.
+/// Runs the examples of the README as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

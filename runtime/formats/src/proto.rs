@@ -1,7 +1,7 @@
-//! The messages inside TensorFlow's files, as `proto/` describes them.
+//! The protocol-buffer messages of TensorFlow's files, generated from `proto/`.
 //!
-//! Names and numbers are those of the wire format. Decoding one of these makes a message with a vector for every list; where
-//! many are read, [`examples`](crate::examples) and [`wire`](crate::wire) read the bytes themselves; hostile ones are decoded by
+//! Names and field numbers are TensorFlow's. Decoding allocates a vector for every repeated field; on hot paths,
+//! [`examples`](crate::examples) and [`wire`](crate::wire) read the wire format directly; untrusted messages are decoded by
 //! [`bounded`](crate::bounded).
 
 #![expect(missing_docs, reason = "generated; `proto/` says what each field is")]
@@ -9,7 +9,7 @@
 
 include!("proto/tensorflow.rs");
 
-/// The messages of TensorBoard's view of hyperparameters.
+/// The messages of TensorBoard's HParams plugin.
 pub mod hparams {
     include!("proto/tensorboard.hparams.rs");
 }

@@ -1,4 +1,4 @@
-//! However a checkpoint is damaged: an answer, never a panic, and never a wrong value without an error.
+//! Exhaustive damage of checkpoints: an error, never a panic, and never a wrong value without an error.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,7 +10,7 @@ use trainspec_formats::checkpoint::{
     CheckpointReader, Tensor, get_checkpoint_state, latest_checkpoint, safetensors, verify,
 };
 
-/// What can be read of a checkpoint; nothing if it cannot be opened.
+/// The readable tensors of a checkpoint; `None` if it cannot be opened.
 fn values(path: &Path) -> Option<BTreeMap<String, Option<Tensor>>> {
     let reader = CheckpointReader::open(path).ok()?;
     let _ = reader.object_graph();
@@ -28,9 +28,9 @@ fn values(path: &Path) -> Option<BTreeMap<String, Option<Tensor>>> {
     Some(values.collect())
 }
 
-/// Changes every byte of a file and cuts it at every length; `whole` is what can be read before.
+/// Changes every byte of a file and truncates it at every length; `whole` are the tensors before.
 ///
-/// Where `summed`, everything is covered by checksums: what is still read is what was there.
+/// Where `summed`, everything is covered by checksums: what is still read is unchanged.
 fn damage(
     open: &Path,
     file: &Path,
@@ -39,7 +39,7 @@ fn damage(
 ) -> usize {
     let bytes = fs::read(file).unwrap();
     let check = |what: String| {
-        // All that matters here is that it comes to an end.
+        // Only termination matters here.
         let found = verify(open);
         let Some(values) = values(open) else {
             assert!(!found.is_empty(), "{what}: not opened and nothing found");
@@ -80,7 +80,7 @@ fn damage(
 }
 
 #[test]
-fn no_damage_of_a_checkpoint_goes_unseen() {
+fn every_damage_of_a_checkpoint_is_detected() {
     let root = oracle().join("checkpoints");
     let mut count = 0;
     for case in [
@@ -97,7 +97,7 @@ fn no_damage_of_a_checkpoint_goes_unseen() {
         for entry in fs::read_dir(root.join(case)).unwrap() {
             let from = entry.unwrap().path();
             let name = from.file_name().unwrap().to_str().unwrap().to_owned();
-            // Graphs are not read here; of several checkpoints one is enough.
+            // Meta graphs are not read here; of several checkpoints one is enough.
             if name.ends_with(".meta") || name.contains("-352") || name.contains("-600") {
                 continue;
             }
@@ -118,7 +118,7 @@ fn no_damage_of_a_checkpoint_goes_unseen() {
 }
 
 #[test]
-fn no_damage_of_a_list_of_checkpoints_is_more_than_an_error() {
+fn damage_of_a_checkpoint_state_file_is_at_most_an_error() {
     let folder = Folder::new();
     let path = folder.file("checkpoint");
     let text = "model_checkpoint_path: \"model.ckpt-7\"\nall_model_checkpoint_paths: \"a\\303\\251\\n\"\n\
@@ -148,7 +148,7 @@ fn small() -> Vec<(&'static str, Tensor)> {
 }
 
 #[test]
-fn archives_without_checksums_are_only_read_inside_their_bounds() {
+fn archives_without_checksums_are_read_within_bounds() {
     let folder = Folder::new();
     let path = folder.file("a.safetensors");
     let tensors = small();
@@ -174,7 +174,7 @@ fn archives_of_numpy_are_checked() {
             assert_eq!(whole[*name].as_ref(), Some(tensor));
         }
         let bytes = fs::read(&path).unwrap();
-        // The names in the directory have no checksum, so a tensor may get another name; its value stays.
+        // The names in the central directory have no checksum, so a tensor may get another name; its value stays.
         for length in 0..bytes.len() {
             fs::write(&path, &bytes[..length]).unwrap();
             assert!(values(&path).is_none(), "cut to {length}");

@@ -1,4 +1,4 @@
-//! What is written into a list of checkpoints is found through it.
+//! Checkpoints written to the `checkpoint` state file are found through it.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::support::Folder;
 use trainspec_formats::Code;
 use trainspec_formats::checkpoint::{
-    BundleWriter, CheckpointReader, Listed, PathStyle, Tensor, Version, checkpoint_exists,
+    BundleWriter, CheckpointList, CheckpointReader, PathStyle, Tensor, Version, checkpoint_exists,
     get_checkpoint_state, latest_checkpoint, remove_checkpoint, update_checkpoint_state,
 };
 use trainspec_formats::files::Durability;
@@ -19,11 +19,11 @@ fn save(prefix: &Path) {
 
 fn list(folder: &Path, newest: &str, style: PathStyle) {
     fs::create_dir_all(folder).unwrap();
-    let listed = Listed {
+    let listed = CheckpointList {
         newest,
-        ..Listed::default()
+        ..CheckpointList::default()
     };
-    update_checkpoint_state(folder, &listed, None, style, Durability::Left).unwrap();
+    update_checkpoint_state(folder, &listed, None, style, Durability::Unsynced).unwrap();
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn paths_below_the_working_folder_are_found_again() {
         let found = latest_checkpoint(&run, None).unwrap().unwrap();
         assert!(found.is_absolute());
         assert!(CheckpointReader::open(&run).is_ok());
-        // An absolute path into a relative folder is seen from it once, not twice.
+        // An absolute path into a relative folder is made relative once, not twice.
         let inside = std::env::current_dir().unwrap().join(&run).join("m");
         save(&inside);
         list(&run, inside.to_str().unwrap(), style);
@@ -74,7 +74,7 @@ fn paths_below_the_working_folder_are_found_again() {
 }
 
 #[test]
-fn an_old_path_that_leads_out_is_left_out() {
+fn a_path_out_of_the_folder_is_dropped() {
     let folder = Folder::new();
     save(&folder.file("m-2"));
     let state = "model_checkpoint_path: \"m-2\"\n\
@@ -95,7 +95,7 @@ fn an_old_path_that_leads_out_is_left_out() {
 
 #[test]
 #[cfg(unix)]
-fn a_folder_whose_name_is_no_text_has_checkpoints_too() {
+fn a_folder_whose_name_is_not_utf8_has_checkpoints_too() {
     use std::os::unix::ffi::OsStrExt;
     let folder = Folder::new();
     let odd = folder.0.join(std::ffi::OsStr::from_bytes(b"run-\xff"));
@@ -106,12 +106,12 @@ fn a_folder_whose_name_is_no_text_has_checkpoints_too() {
     assert_eq!(latest_checkpoint(&odd, None).unwrap(), Some(prefix.clone()));
     assert!(CheckpointReader::open(&odd).is_ok());
     assert!(CheckpointReader::open(&odd.join("m-1.index")).is_ok());
-    // An absolute path through it cannot be written down.
-    let listed = Listed {
+    // An absolute path through it has no UTF-8 form.
+    let listed = CheckpointList {
         newest: "../m",
-        ..Listed::default()
+        ..CheckpointList::default()
     };
-    let (style, durability) = (PathStyle::AsGiven, Durability::Left);
+    let (style, durability) = (PathStyle::AsGiven, Durability::Unsynced);
     let error = update_checkpoint_state(&odd, &listed, None, style, durability).unwrap_err();
     assert_eq!(error.code, Code::InvalidArgument);
     remove_checkpoint(&prefix, Version::V2, "meta").unwrap();

@@ -1,4 +1,4 @@
-//! What is written is read again, stays whole whatever happens, and is found by its helpers.
+//! Checkpoints round-trip, are replaced atomically, and are found by the helpers of `tf.train`.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -13,8 +13,8 @@ use trainspec_formats::checkpoint::bundle::{Options, Replace, data_path, index_p
 use trainspec_formats::checkpoint::numpy::{self, Compression};
 use trainspec_formats::checkpoint::v1::shard_path;
 use trainspec_formats::checkpoint::{
-    Bundle, BundleWriter, CheckpointReader, Clock, DType, Listed, Npz, ObjectWriter, PathStyle,
-    Safetensors, Slice, TableCheckpoint, TableCheckpointWriter, Tensor, Version,
+    Bundle, BundleWriter, CheckpointList, CheckpointReader, Clock, DType, Npz, ObjectWriter,
+    PathStyle, Safetensors, Slice, TableCheckpoint, TableCheckpointWriter, Tensor, Version,
     checkpoints_iterator, get_checkpoint_state, latest_checkpoint, remove_checkpoint, safetensors,
     update_checkpoint_state,
 };
@@ -22,7 +22,7 @@ use trainspec_formats::files::Durability;
 
 fn left() -> Options {
     Options {
-        durability: Durability::Left,
+        durability: Durability::Unsynced,
         ..Options::default()
     }
 }
@@ -55,7 +55,7 @@ fn every_type() -> Vec<(String, Tensor)> {
 }
 
 #[test]
-fn every_type_survives_a_bundle() {
+fn every_type_round_trips_through_a_bundle() {
     let folder = Folder::new();
     for (shards, alignment) in [(1, 1), (3, 64)] {
         let prefix = folder.file(&format!("deep/model.ckpt-{shards}"));
@@ -80,17 +80,17 @@ fn every_type_survives_a_bundle() {
 
 #[test]
 fn values_have_types() {
-    let halves = Tensor::from_values(&[2], &[f16::from_f32(1.5), f16::MAX]).unwrap();
+    let f16s = Tensor::from_values(&[2], &[f16::from_f32(1.5), f16::MAX]).unwrap();
     assert_eq!(
-        halves.to_vec::<f16>().unwrap(),
+        f16s.to_vec::<f16>().unwrap(),
         [f16::from_f32(1.5), f16::MAX]
     );
-    assert!(halves.to_vec::<bf16>().is_err());
+    assert!(f16s.to_vec::<bf16>().is_err());
     let complex = Tensor::from_values(&[1], &[[1.0_f32, -1.0]]).unwrap();
     assert_eq!(complex.dtype(), DType::Complex64);
     assert_eq!(complex.as_slice::<[f32; 2]>(), Some(&[[1.0, -1.0]][..]));
-    let truths = Tensor::new(DType::Bool, &[2], vec![1, 2]).unwrap();
-    assert_eq!(truths.to_vec::<bool>().unwrap_err().code, Code::DataLoss);
+    let bools = Tensor::new(DType::Bool, &[2], vec![1, 2]).unwrap();
+    assert_eq!(bools.to_vec::<bool>().unwrap_err().code, Code::DataLoss);
     assert!(Tensor::from_values(&[3], &[1.0_f32]).is_err());
     assert!(Tensor::new(DType::Float32, &[usize::MAX, usize::MAX], vec![]).is_err());
     assert!(Tensor::new(DType::String, &[1], vec![0]).is_err());
@@ -103,7 +103,7 @@ fn matrix(rows: usize, columns: usize) -> Tensor {
 }
 
 #[test]
-fn parts_of_a_tensor_make_it_up_again() {
+fn a_partitioned_tensor_is_assembled_from_its_slices() {
     let folder = Folder::new();
     let whole = matrix(700, 300);
     let reader_of_whole = |prefix: &Path| {
@@ -113,7 +113,7 @@ fn parts_of_a_tensor_make_it_up_again() {
         Bundle::open(prefix).unwrap()
     };
     let plain = reader_of_whole(&folder.file("plain"));
-    // One way cuts rows, one columns, one both.
+    // Partitioned by rows, by columns, and by both.
     let cuts = [
         ["0,300:-", "300,300:-", "600,100:-"].as_slice(),
         &["-:0,1", "-:1,150", "-:151,149"],
@@ -158,7 +158,7 @@ fn parts_of_a_tensor_make_it_up_again() {
 }
 
 #[test]
-fn parts_that_do_not_make_up_a_tensor_are_refused() {
+fn slices_that_do_not_cover_a_tensor_are_refused() {
     let folder = Folder::new();
     let row = matrix(1, 4);
     let read = |name: &str, slices: &[&str]| {
@@ -201,14 +201,14 @@ fn large_tensors_read_the_same_with_any_number_of_threads() {
             .iter()
             .map(|(_, t)| vec![1; t.bytes().len()])
             .collect();
-        let wanted = tensors.iter().zip(&mut into);
-        let wanted = wanted.map(|((name, _), into)| (name.as_str(), into.as_mut_slice()));
-        reader.read_all_into(wanted.collect()).unwrap();
+        let pairs = tensors.iter().zip(&mut into);
+        let requests = pairs.map(|((name, _), into)| (name.as_str(), into.as_mut_slice()));
+        reader.read_all_into(requests.collect()).unwrap();
         for ((name, tensor), into) in tensors.iter().zip(&into) {
             assert!(tensor.bytes() == into, "{name}");
         }
     }
-    // A byte near the end is wrong: whoever reads it, it is seen.
+    // A byte near the end is wrong: it is detected by whichever thread reads it.
     let data = data_path(&prefix, 0, 1);
     let mut bytes = fs::read(&data).unwrap();
     let at = bytes.len() - 1000;
@@ -231,7 +231,7 @@ fn names(folder: &Path) -> BTreeSet<String> {
 }
 
 #[test]
-fn a_checkpoint_stays_whole_until_the_next_one_is() {
+fn a_checkpoint_stays_readable_until_the_next_one_is_complete() {
     let folder = Folder::new();
     let prefix = folder.file("model.ckpt");
     let save = |value: f32, options: Options| {
@@ -243,10 +243,10 @@ fn a_checkpoint_stays_whole_until_the_next_one_is() {
     save(1.0, left()).finish().unwrap();
     let first = names(&folder.0);
     assert_eq!(first.len(), 2);
-    // A writer that is given up leaves nothing behind.
+    // A dropped writer leaves no files.
     drop(save(2.0, left()));
     assert_eq!(names(&folder.0), first);
-    // Whatever files a writer has given their names before it dies, the old checkpoint reads as before: every file of the new one
+    // Whatever files a writer has renamed before it dies, the old checkpoint reads as before: every file of the new one
     // has a name of its own, except the index, which comes last.
     let old: Vec<(String, Vec<u8>)> = first
         .iter()
@@ -271,7 +271,7 @@ fn a_checkpoint_stays_whole_until_the_next_one_is() {
     save(4.0, left()).finish().unwrap();
     assert_eq!(names(&folder.0), first);
     assert_eq!(value(), Tensor::scalar(4.0_f32));
-    // TensorFlow's way keeps the names.
+    // TensorFlow's way reuses the names.
     let same = Options {
         replace: Replace::SameNames,
         ..left()
@@ -283,7 +283,7 @@ fn a_checkpoint_stays_whole_until_the_next_one_is() {
 }
 
 #[test]
-fn bundles_become_one() {
+fn bundles_are_merged() {
     let folder = Folder::new();
     let merged = folder.file("model.ckpt");
     for round in 0..3 {
@@ -321,7 +321,7 @@ fn bundles_become_one() {
 }
 
 #[test]
-fn wrong_calls_of_a_writer_are_told() {
+fn invalid_calls_of_a_writer_are_errors() {
     let folder = Folder::new();
     let mut writer = BundleWriter::create(&folder.file("m"), left()).unwrap();
     let scalar = Tensor::scalar(1_i32);
@@ -358,7 +358,7 @@ fn wrong_calls_of_a_writer_are_told() {
 }
 
 #[test]
-fn numbers_with_the_highest_byte_first_are_turned_round() {
+fn big_endian_numbers_are_byte_swapped() {
     let folder = Folder::new();
     let prefix = folder.file("m");
     let values = Tensor::from_values(&[2], &[1.5_f32, -2.0]).unwrap();
@@ -403,14 +403,14 @@ fn a_checkpoint_of_the_first_version_may_be_several_files() {
         .unwrap();
     first.add("step", &b).unwrap();
     first
-        .write(&shard_path(&prefix, 0, 2), Durability::Left)
+        .write(&shard_path(&prefix, 0, 2), Durability::Unsynced)
         .unwrap();
     let mut second = TableCheckpointWriter::new();
     second
         .add_slice("m", &[3, 3], &"2,1:-".parse().unwrap(), &c)
         .unwrap();
     second
-        .write(&shard_path(&prefix, 1, 2), Durability::Left)
+        .write(&shard_path(&prefix, 1, 2), Durability::Unsynced)
         .unwrap();
     let pattern = folder.file("model.ckpt-5-?????-of-00002");
     let reader = CheckpointReader::open(&pattern).unwrap();
@@ -438,7 +438,9 @@ fn the_first_version_refuses_what_it_cannot_hold() {
     }
     // 17 types of numbers, strings, no strings, and a scalar.
     assert_eq!(held.len(), 20);
-    writer.write(&folder.file("v1"), Durability::Left).unwrap();
+    writer
+        .write(&folder.file("v1"), Durability::Unsynced)
+        .unwrap();
     let reader = TableCheckpoint::open(&folder.file("v1")).unwrap();
     for (name, tensor) in held {
         assert_eq!(reader.tensor(name).unwrap(), *tensor, "{name}");
@@ -511,7 +513,7 @@ fn archives_of_others_are_read_and_written() {
             path,
             &[(name, tensor.view())],
             &Default::default(),
-            Durability::Left,
+            Durability::Unsynced,
         )
         .is_ok()
     });
@@ -522,7 +524,7 @@ fn archives_of_others_are_read_and_written() {
                 path,
                 &[(name, tensor.view())],
                 compression,
-                Durability::Left,
+                Durability::Unsynced,
             )
             .is_ok()
         });
@@ -535,12 +537,12 @@ fn archives_of_others_are_read_and_written() {
         .collect();
     let path = folder.file("b.safetensors");
     let metadata = [("format".to_owned(), "pt".to_owned())].into();
-    safetensors::write(&path, &views, &metadata, Durability::Left).unwrap();
+    safetensors::write(&path, &views, &metadata, Durability::Unsynced).unwrap();
     let file = Safetensors::open(&path).unwrap();
     assert_eq!(file.metadata(), &metadata);
     assert_eq!(file.entries().count(), views.len());
     let path = folder.file("b.npz");
-    numpy::write_npz(&path, &views, Compression::Deflated, Durability::Left).unwrap();
+    numpy::write_npz(&path, &views, Compression::Deflated, Durability::Unsynced).unwrap();
     assert_eq!(Npz::open(&path).unwrap().entries().count(), views.len());
     let slice: Slice = "1,1:-".parse().unwrap();
     let row = CheckpointReader::open(&path)
@@ -551,7 +553,7 @@ fn archives_of_others_are_read_and_written() {
 }
 
 #[test]
-fn a_list_of_checkpoints_cannot_lead_out_of_its_folder() {
+fn a_checkpoint_state_file_cannot_lead_out_of_its_folder() {
     let folder = Folder::new();
     let run = folder.file("run");
     fs::create_dir_all(&run).unwrap();
@@ -584,27 +586,41 @@ fn a_list_of_checkpoints_cannot_lead_out_of_its_folder() {
     )
     .unwrap();
     assert!(get_checkpoint_state(&run, None).is_err());
-    let listed = Listed {
+    let listed = CheckpointList {
         newest: &absolute,
-        ..Listed::default()
+        ..CheckpointList::default()
     };
-    update_checkpoint_state(&run, &listed, None, PathStyle::Relative, Durability::Left).unwrap();
+    update_checkpoint_state(
+        &run,
+        &listed,
+        None,
+        PathStyle::Relative,
+        Durability::Unsynced,
+    )
+    .unwrap();
     let text = fs::read_to_string(run.join("checkpoint")).unwrap();
     assert!(
         text.starts_with(&format!("model_checkpoint_path: \"{absolute}\"\n")),
         "{text}"
     );
     let clash = run.join("checkpoint");
-    let listed = Listed {
+    let listed = CheckpointList {
         newest: clash.to_str().unwrap(),
-        ..Listed::default()
+        ..CheckpointList::default()
     };
     assert!(
-        update_checkpoint_state(&run, &listed, None, PathStyle::AsGiven, Durability::Left).is_err()
+        update_checkpoint_state(
+            &run,
+            &listed,
+            None,
+            PathStyle::AsGiven,
+            Durability::Unsynced
+        )
+        .is_err()
     );
 }
 
-/// A clock that only goes on when somebody sleeps, and then does what was planned.
+/// A fake clock that advances only in `sleep`, and then runs the planned actions.
 struct Planned<F> {
     now: Cell<Duration>,
     naps: RefCell<Vec<Duration>>,
@@ -630,11 +646,11 @@ fn checkpoints_come_as_they_appear() {
     let save = |step: u64| {
         let newest = format!("model.ckpt-{step}");
         fs::write(folder.file(&format!("{newest}.index")), b"").unwrap();
-        let listed = Listed {
+        let listed = CheckpointList {
             newest: &newest,
-            ..Listed::default()
+            ..CheckpointList::default()
         };
-        let (style, durability) = (PathStyle::AsGiven, Durability::Left);
+        let (style, durability) = (PathStyle::AsGiven, Durability::Unsynced);
         update_checkpoint_state(&folder.0, &listed, None, style, durability).unwrap();
     };
     let clock = Planned {
@@ -664,7 +680,7 @@ fn checkpoints_come_as_they_appear() {
     assert_eq!(found, ["model.ckpt-3", "model.ckpt-4", "model.ckpt-20"]);
     assert_eq!(clock.now.get(), 55 * second);
     assert_eq!(clock.naps.borrow()[3], 5 * second);
-    // Somebody who is asked says when there is nothing more to come: after a checkpoint and after each timeout.
+    // The callback ends the iteration: it is called after a checkpoint and after each timeout.
     let asked = Cell::new(0);
     let found = checkpoints_iterator(&folder.0, &clock)
         .timeout(10 * second)
@@ -674,7 +690,7 @@ fn checkpoints_come_as_they_appear() {
         })
         .count();
     assert_eq!((found, asked.get()), (1, 3));
-    // Any time can be given.
+    // Any duration is accepted.
     let mut patient = checkpoints_iterator(&folder.0, &clock)
         .min_interval(Duration::MAX)
         .timeout(Duration::MAX);

@@ -4,7 +4,7 @@ use std::fs;
 
 use crate::support::Folder;
 use prost::Message;
-use trainspec_formats::events::summary::{self, About, hparams};
+use trainspec_formats::events::summary::{self, DisplayMetadata, hparams};
 use trainspec_formats::events::{
     Clock, Kind, Purge, ReaderOptions, Run, RunOptions, RunReader, SummaryWriter, WriterOptions,
 };
@@ -40,7 +40,7 @@ fn steps(run: &Run, tag: &str) -> Vec<i64> {
 fn a_run_knows_kinds_and_last_values() {
     let folder = Folder::new();
     let writer = writer(&folder, 5.0);
-    let about = About::default();
+    let about = DisplayMetadata::default();
     for step in 0..3 {
         let summary = summary::merge([
             summary::scalar("old", step as f32),
@@ -105,7 +105,7 @@ fn a_run_knows_kinds_and_last_values() {
     assert_eq!(run.graph().unwrap(), Some(node("alone")));
     assert_eq!(run.meta_graph().unwrap(), Some(whole));
 
-    // What was read is gone.
+    // The file that was read is gone.
     fs::remove_file(writer.path()).unwrap();
     assert_eq!(
         run.value(&last(&run, "old")).unwrap_err().code,
@@ -114,7 +114,7 @@ fn a_run_knows_kinds_and_last_values() {
 }
 
 #[test]
-fn a_restart_drops_what_comes_after_it_if_that_is_asked_for() {
+fn a_restart_purges_orphaned_values_on_request() {
     let folder = Folder::new();
     let before = writer(&folder, 1.0);
     before.add_session_log(start(), 0).unwrap();
@@ -208,7 +208,7 @@ fn a_reader_goes_on_to_a_later_file_when_there_is_one() {
 }
 
 #[test]
-fn a_part_of_a_record_is_not_yet_an_event() {
+fn a_truncated_record_is_not_yet_an_event() {
     let folder = Folder::new();
     let source = writer(&folder, 1.0);
     for step in 1..20 {
@@ -239,11 +239,11 @@ fn a_folder_that_is_not_there_is_an_error() {
 }
 
 #[test]
-fn what_a_tag_is_may_be_said_late() {
+fn metadata_of_a_tag_may_come_late() {
     let folder = Folder::new();
     let writer = writer(&folder, 1.0);
     for step in 0..3 {
-        let mut summary = summary::scalar_tensor("loss", step as f32, About::default());
+        let mut summary = summary::scalar_tensor("loss", step as f32, DisplayMetadata::default());
         if step < 2 {
             summary.value[0].metadata = None;
         }
@@ -263,7 +263,7 @@ fn what_a_tag_is_may_be_said_late() {
 }
 
 #[test]
-fn what_is_no_event_does_not_hide_the_events_behind_it() {
+fn a_record_that_is_no_event_does_not_hide_later_events() {
     let folder = Folder::new();
     let writer = writer(&folder, 1.0);
     writer.add_summary(summary::scalar("loss", 1.0), 1).unwrap();
@@ -281,7 +281,7 @@ fn what_is_no_event_does_not_hide_the_events_behind_it() {
     records.write(&event.encode_to_vec()).unwrap();
     std::fs::write(&path, records.finish().unwrap()).unwrap();
     let reader = ReaderOptions {
-        largest_event: 10_000,
+        max_event_bytes: 10_000,
     };
     let options = RunOptions {
         reader,
@@ -300,7 +300,7 @@ fn many_restarts_take_one_pass() {
     for _ in 0..20_000 {
         writer.add_summary(summary::scalar("loss", 1.0), 0).unwrap();
     }
-    // One by one this would be four hundred million comparisons for each tag.
+    // In pairs this would be four hundred million comparisons for each tag.
     for _ in 0..20_000 {
         writer.add_summary(summary::scalar("loss", 1.0), 7).unwrap();
         writer.add_session_log(start(), 5).unwrap();

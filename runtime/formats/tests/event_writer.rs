@@ -1,4 +1,4 @@
-//! What the writer of events promises: order, no loss, errors that come back, files that are never written over.
+//! Guarantees of the event writer: order, no loss, errors are returned, files are never overwritten.
 
 use std::fs;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::Folder;
 use trainspec_formats::Code;
-use trainspec_formats::events::summary::About;
+use trainspec_formats::events::summary::DisplayMetadata;
 use trainspec_formats::events::{
     Clock, EventReader, ReaderOptions, SummaryWriter, SummaryWriterCache, WriterOptions, summary,
     summary_iterator,
@@ -88,7 +88,7 @@ fn a_file_starts_with_its_version_and_keeps_the_order() {
 fn metadata_are_written_with_the_first_value_of_a_tag_only() {
     let folder = Folder::new();
     let writer = SummaryWriter::open(&folder.0, fixed()).unwrap();
-    let about = summary::About {
+    let about = summary::DisplayMetadata {
         description: "d",
         ..Default::default()
     };
@@ -114,7 +114,7 @@ fn metadata_are_written_with_the_first_value_of_a_tag_only() {
 }
 
 #[test]
-fn the_first_events_are_written_at_once_and_others_when_due() {
+fn the_first_events_are_flushed_at_once_and_others_at_the_interval() {
     let folder = Folder::new();
     let options = WriterOptions {
         flush_every: Duration::from_millis(300),
@@ -133,7 +133,7 @@ fn the_first_events_are_written_at_once_and_others_when_due() {
     };
     writer.add_summary(summary::scalar("a", 1.0), 1).unwrap();
     wait("the first event");
-    // Nothing else happens; the time alone brings it to the file.
+    // No further call: the flush interval alone writes it.
     writer.add_summary(summary::scalar("a", 2.0), 2).unwrap();
     wait("the event that is due");
     writer.add_summary(summary::scalar("a", 3.0), 3).unwrap();
@@ -143,7 +143,7 @@ fn the_first_events_are_written_at_once_and_others_when_due() {
 }
 
 #[test]
-fn events_are_held_back_until_they_are_due() {
+fn events_are_buffered_until_the_flush_interval() {
     let folder = Folder::new();
     let writer = SummaryWriter::open(&folder.0, fixed()).unwrap();
     writer.add_summary(summary::scalar("a", 0.0), 0).unwrap();
@@ -202,7 +202,7 @@ fn a_tag_of_a_run_is_used_once() {
 }
 
 #[test]
-fn dropping_a_writer_writes_what_waits() {
+fn dropping_a_writer_flushes_the_queue() {
     let folder = Folder::new();
     let writer = SummaryWriter::open(&folder.0, fixed()).unwrap();
     for step in 0..500 {
@@ -214,7 +214,7 @@ fn dropping_a_writer_writes_what_waits() {
 }
 
 #[test]
-fn a_file_that_is_removed_is_started_anew() {
+fn a_removed_file_is_created_again() {
     let folder = Folder::new();
     let writer = SummaryWriter::open(&folder.0, fixed()).unwrap();
     writer.add_summary(summary::scalar("a", 1.0), 1).unwrap();
@@ -229,7 +229,7 @@ fn a_file_that_is_removed_is_started_anew() {
 
 /// A folder that is replaced by a file makes every later write fail.
 #[test]
-fn what_goes_wrong_in_the_background_comes_back_at_every_call() {
+fn failures_in_the_background_are_returned_by_every_call() {
     let folder = Folder::new();
     let inner = folder.file("run");
     let writer = SummaryWriter::open(&inner, fixed()).unwrap();
@@ -237,7 +237,7 @@ fn what_goes_wrong_in_the_background_comes_back_at_every_call() {
     writer.flush().unwrap();
     fs::remove_dir_all(&inner).unwrap();
     fs::write(&inner, "in the way").unwrap();
-    // Many more than the queue holds: nobody waits for a thread that has ended.
+    // Many more than the capacity of the queue: no caller waits for a thread that has ended.
     let mut failed = None;
     for step in 0..1000 {
         if let Err(e) = writer.add_summary(summary::scalar("a", 1.0), step) {
@@ -251,7 +251,7 @@ fn what_goes_wrong_in_the_background_comes_back_at_every_call() {
     assert_eq!(failed.map_or(closed.code, |e| e.code), closed.code);
     assert!(closed.path.is_some(), "{closed}");
     assert!(writer.add_event(Event::default()).is_err());
-    // Once the way is free, it goes on in a new file.
+    // Once the folder can be created, it continues in a new file.
     assert!(writer.reopen().is_err());
     fs::remove_file(&inner).unwrap();
     writer.reopen().unwrap();
@@ -317,7 +317,7 @@ fn several_threads_share_a_writer() {
 }
 
 #[test]
-fn a_cache_has_one_writer_for_a_folder_however_it_is_spelled() {
+fn a_cache_has_one_writer_per_canonical_folder() {
     let folder = Folder::new();
     let cache = SummaryWriterCache::new(fixed());
     let a = cache.get(&folder.file("run")).unwrap();
@@ -330,7 +330,7 @@ fn a_cache_has_one_writer_for_a_folder_however_it_is_spelled() {
     assert!(!Arc::ptr_eq(&a, &cache.get(&folder.file("run")).unwrap()));
 }
 
-/// A process that is killed leaves whole records and at most the part of one.
+/// A process that is killed leaves complete records and at most one truncated record.
 #[test]
 #[cfg(unix)]
 fn a_killed_process_leaves_a_file_that_reads() {
@@ -381,9 +381,9 @@ fn a_killed_process_leaves_a_file_that_reads() {
     }
 }
 
-/// An event that is written at once, since it is large.
+/// An event above the flush threshold, which is written at once.
 fn large(tag: &str) -> Summary {
-    summary::text(tag, &[], &["x".repeat(300_000)], About::default()).unwrap()
+    summary::text(tag, &[], &["x".repeat(300_000)], DisplayMetadata::default()).unwrap()
 }
 
 #[test]
@@ -401,12 +401,12 @@ fn large_events_do_not_vanish_with_a_file_that_is_removed() {
     let events = events(&writer);
     let steps: Vec<i64> = events.iter().skip(1).map(|event| event.step).collect();
     assert_eq!(steps, [2, 3]);
-    // What is known of the tag was lost with the first file: it is said again as soon as that is known.
+    // The tag's metadata were lost with the first file: they are written again as soon as that is noticed.
     assert!(summary_of(&events[2]).value[0].metadata.is_some());
 }
 
 #[test]
-fn a_writer_that_is_reopened_says_again_what_its_tags_are() {
+fn a_reopened_writer_writes_metadata_again() {
     let folder = Folder::new();
     let writer = SummaryWriter::open(&folder.0, fixed()).unwrap();
     for _ in 0..2 {
@@ -418,7 +418,7 @@ fn a_writer_that_is_reopened_says_again_what_its_tags_are() {
 }
 
 #[test]
-fn closing_and_opening_from_several_threads_never_waits_for_ever() {
+fn closing_and_opening_from_several_threads_never_deadlocks() {
     let folder = Folder::new();
     let writer = SummaryWriter::open(&folder.0, fixed()).unwrap();
     std::thread::scope(|scope| {
@@ -426,7 +426,7 @@ fn closing_and_opening_from_several_threads_never_waits_for_ever() {
             let writer = &writer;
             scope.spawn(move || {
                 for step in 0..50 {
-                    // What is refused while another thread has closed it is no matter here.
+                    // Events that are refused while another thread has closed it do not matter here.
                     let _ = writer.add_summary(summary::scalar("x", 1.0), step);
                     match thread {
                         0 => drop(writer.close()),

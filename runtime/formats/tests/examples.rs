@@ -1,4 +1,4 @@
-//! What examples become. The expected values are what TensorFlow 2.21 answers, where no other reason is given.
+//! Parsing of examples. The expected values are those of TensorFlow 2.21, where no other reason is given.
 
 use trainspec_formats::examples::{
     Batch, BytesColumn, Column, Dtype, Example, ExampleParser, Feature, FeatureSpec, Level,
@@ -80,7 +80,7 @@ fn a_later_entry_of_the_same_key_wins() {
 fn entries_may_be_written_in_any_way_that_the_wire_format_allows() {
     let one = floats(&[1.0]);
     let whole = message(&[entry("x", &one)]);
-    // Fields that nobody knows, before and behind.
+    // Unknown fields, before and after.
     assert_eq!(
         fixed(&[field(5, b"abc"), whole.clone()].concat()).unwrap(),
         [1.0]
@@ -90,8 +90,8 @@ fn entries_may_be_written_in_any_way_that_the_wire_format_allows() {
         [1.0]
     );
     // The value before the key.
-    let turned = field(1, &[field(2, &one), field(1, b"x")].concat());
-    assert_eq!(fixed(&message(&[turned])).unwrap(), [1.0]);
+    let value_first = field(1, &[field(2, &one), field(1, b"x")].concat());
+    assert_eq!(fixed(&message(&[value_first])).unwrap(), [1.0]);
     // TensorFlow refuses these or drops a part; by the wire format they are messages like any other.
     let no_value = field(1, &field(1, b"x"));
     assert_eq!(
@@ -135,7 +135,7 @@ fn entries_may_be_written_in_any_way_that_the_wire_format_allows() {
 }
 
 #[test]
-fn what_is_not_wanted_is_not_read() {
+fn features_outside_the_schema_are_not_decoded() {
     let broken = entry("y", &[0xff, 0xff]);
     assert_eq!(
         fixed(&message(&[broken.clone(), entry("x", &floats(&[1.0]))])).unwrap(),
@@ -150,7 +150,7 @@ fn what_is_not_wanted_is_not_read() {
 }
 
 #[test]
-fn what_is_broken_is_refused_and_the_batch_stays() {
+fn malformed_records_are_refused_and_the_batch_stays() {
     let schema = Schema::new([
         ("x", FeatureSpec::fixed(Dtype::Float, [1])),
         ("y", FeatureSpec::var_len(Dtype::Int64)),
@@ -172,7 +172,7 @@ fn what_is_broken_is_refused_and_the_batch_stays() {
             encode(&example([("y", 1_i64.into())])),
         ),
         (
-            "record 1: feature `y` holds bytes values, and int64 values are wanted",
+            "record 1: feature `y` holds bytes values, and int64 values are required",
             encode(&example([("x", 1_f32.into()), ("y", "no".into())])),
         ),
         (
@@ -180,7 +180,7 @@ fn what_is_broken_is_refused_and_the_batch_stays() {
             message(&[entry("x", &field(2, &field(1, &[0; 5])))]),
         ),
         (
-            "record 1: feature `y`: a number has more than 64 bits",
+            "record 1: feature `y`: a varint has more than 64 bits",
             message(&[
                 entry("x", &floats(&[1.0])),
                 entry("y", &field(3, &field(1, &[0xff; 11]))),
@@ -217,7 +217,7 @@ fn what_is_broken_is_refused_and_the_batch_stays() {
 }
 
 #[test]
-fn batches_are_exchanged() {
+fn batches_are_swapped() {
     let schema = Schema::new([("x", FeatureSpec::var_len(Dtype::Int64))]).unwrap();
     let mut parser = ExampleParser::new(&schema);
     let mut batch = schema.batch();
@@ -243,7 +243,7 @@ fn batches_are_exchanged() {
 }
 
 #[test]
-fn sequences_are_filled_up() {
+fn sequences_are_padded() {
     let of = |values: &[f32]| encode(&example([("x", values.into())]));
     let records = [
         of(&[1.0, 2.0]),
@@ -466,7 +466,7 @@ fn shown(batch: &Batch) -> String {
 }
 
 #[test]
-fn ragged_features_are_cut_by_others() {
+fn ragged_features_are_partitioned_by_others() {
     let records = [
         example([
             ("v", [1.0_f32, 2.0, 3.0, 4.0].into()),
@@ -535,7 +535,7 @@ fn ragged_features_are_cut_by_others() {
         ragged(vec![uniform(1), uniform(2)]).unwrap(),
         "[[[[1.0, 2.0]], [[3.0, 4.0]]], [], [[[5.0, 6.0]]]]"
     );
-    // What does not fit is an error, whereas TensorFlow moves values from one record to another.
+    // Inconsistent partitions are an error, whereas TensorFlow moves values from one record to another.
     for partition in [
         uniform(4),
         Partition::RowLengths("splits".to_owned()),
@@ -550,7 +550,7 @@ fn ragged_features_are_cut_by_others() {
 }
 
 #[test]
-fn integers_that_cut_may_be_hostile() {
+fn row_partitions_may_be_hostile() {
     for ids in [
         vec![i64::MAX],
         vec![i64::MIN],
@@ -671,7 +671,7 @@ fn sequence_examples_have_steps() {
 }
 
 #[test]
-fn steps_that_are_not_as_wanted_are_refused() {
+fn steps_that_do_not_match_the_schema_are_refused() {
     let none: Vec<(&str, FeatureSpec)> = vec![];
     let schema = SequenceSchema::new(
         none,
@@ -702,11 +702,11 @@ fn steps_that_are_not_as_wanted_are_refused() {
             of(vec![[1_i64, 2].into()]),
         ),
         (
-            "record 1: list `t` holds nothing in step 1, and 1 values are wanted",
+            "record 1: list `t` holds nothing in step 1, and 1 values are required",
             of(vec![1_i64.into(), Feature::default()]),
         ),
         (
-            "record 1: list `t` holds float values in step 0, and int64 values are wanted",
+            "record 1: list `t` holds float values in step 0, and int64 values are required",
             of(vec![1_f32.into()]),
         ),
         (
@@ -731,7 +731,7 @@ fn steps_that_are_not_as_wanted_are_refused() {
     );
 }
 
-/// Whatever the bytes are, an answer; and where they are a message, the one that the message has.
+/// Any bytes give a result or an error; where they are a message, the columns equal the decoded message.
 fn agrees(parser: &mut ExampleParser, bytes: &[u8]) {
     let parsed = parser.parse(bytes).cloned();
     let Ok(message) = decode(bytes) else {
@@ -775,7 +775,7 @@ fn agrees(parser: &mut ExampleParser, bytes: &[u8]) {
 }
 
 #[test]
-fn a_damaged_example_is_an_error_or_what_the_bytes_say() {
+fn a_damaged_example_is_an_error_or_equals_the_decoded_message() {
     let schema = Schema::new([
         ("f", FeatureSpec::var_len(Dtype::Float)),
         ("i", FeatureSpec::var_len(Dtype::Int64)),
@@ -817,28 +817,28 @@ fn a_damaged_example_is_an_error_or_what_the_bytes_say() {
 
 #[test]
 fn keys_and_entries_of_any_length_follow_each_other() {
-    // The parser remembers what stood at each place of the last record, and compares whole words with it.
+    // The parser caches the key at each entry index of the last record, and compares it word by word.
     let key = |length: usize| "k".repeat(length);
-    for wanted in 0..40 {
-        let schema = Schema::new([(key(wanted), FeatureSpec::var_len(Dtype::Int64))]).unwrap();
+    for length in 0..40 {
+        let schema = Schema::new([(key(length), FeatureSpec::var_len(Dtype::Int64))]).unwrap();
         for other in 0..40 {
             let mut parser = ExampleParser::new(&schema);
             let long = example([
-                (key(wanted), [640_i64].into()),
+                (key(length), [640_i64].into()),
                 (key(other) + "z", [3_i64].into()),
             ]);
             let short = example([(key(other), Vec::<i64>::new().into())]);
             let values = vec![7_i64; other];
-            let values = example([(key(wanted), values.into())]);
+            let values = example([(key(length), values.into())]);
             for record in [&long, &short, &values, &long] {
                 parser.push(&encode(record)).unwrap();
             }
             let batch = parser.finish().unwrap();
-            let Some(Column::VarLen(found)) = batch.column(&key(wanted)) else {
+            let Some(Column::VarLen(found)) = batch.column(&key(length)) else {
                 panic!("a list");
             };
             let lengths: Vec<usize> = (0..4).map(|row| found.row(row).len()).collect();
-            assert_eq!(lengths, [1, 0, other, 1], "{wanted} {other}");
+            assert_eq!(lengths, [1, 0, other, 1], "{length} {other}");
         }
     }
 }

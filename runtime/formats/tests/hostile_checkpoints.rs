@@ -1,4 +1,4 @@
-//! Checkpoints that promise more than they hold, or more than anything can: an error, never a panic, and little memory.
+//! Hostile checkpoints that claim more than they hold: an error, never a panic, and little memory.
 
 use std::fs;
 use std::io::{Seek, SeekFrom, Write};
@@ -15,7 +15,7 @@ use trainspec_formats::files::Durability;
 use trainspec_formats::table::{self, TableBuilder};
 use trainspec_formats::{Code, FormatError};
 
-/// A message's field of bytes.
+/// A length-delimited field of a message.
 fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
     let mut all = vec![number << 3 | 2];
     put_varint(&mut all, bytes.len() as u64);
@@ -23,7 +23,7 @@ fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
     all
 }
 
-/// A message's field of a number.
+/// A varint field of a message.
 fn number(number: u8, value: u64) -> Vec<u8> {
     let mut all = vec![number << 3];
     put_varint(&mut all, value);
@@ -85,7 +85,7 @@ fn strings_of_no_length_are_no_more_than_the_file_has_bytes() {
 }
 
 #[test]
-fn strings_in_one_piece_are_no_more_than_their_bytes() {
+fn strings_of_one_entry_are_no_more_than_their_bytes() {
     let folder = Folder::new();
     let prefix = folder.file("m");
     fs::write(data_path(&prefix, 0, 1), [0; 16]).unwrap();
@@ -101,7 +101,7 @@ fn strings_in_one_piece_are_no_more_than_their_bytes() {
 }
 
 #[test]
-fn a_type_that_is_not_known_hides_no_other_tensor() {
+fn an_unknown_type_hides_no_other_tensor() {
     let folder = Folder::new();
     let prefix = folder.file("m");
     fs::write(data_path(&prefix, 0, 1), [7; 2]).unwrap();
@@ -117,7 +117,7 @@ fn a_type_that_is_not_known_hides_no_other_tensor() {
     let reader = CheckpointReader::open(&prefix).unwrap();
     assert_eq!(reader.names(), ["b"]);
     let left: Vec<&str> = reader
-        .left_alone()
+        .unsupported()
         .into_iter()
         .map(|(name, _)| name)
         .collect();
@@ -125,9 +125,9 @@ fn a_type_that_is_not_known_hides_no_other_tensor() {
     let error = reader.get_tensor("a").unwrap_err();
     assert_eq!(error.code, Code::Unimplemented);
     assert!(error.cause.contains("the type 99 is not known"), "{error}");
-    // Nobody can say that it is whole.
-    let told = reader.verify();
-    assert!(told.iter().any(|e| e.code == Code::Unimplemented));
+    // It cannot be verified.
+    let damage = reader.verify();
+    assert!(damage.iter().any(|e| e.code == Code::Unimplemented));
 }
 
 #[test]
@@ -186,18 +186,18 @@ fn values_do_not_repeat_a_long_path_beyond_bounds() {
 
 #[test]
 fn a_file_longer_than_the_memory_is_an_error() {
-    // Elsewhere memory may be promised that is not there, or the holes of a file take place on the disk.
+    // Other systems overcommit memory, or have no sparse files.
     if !cfg!(target_os = "linux") {
         return;
     }
-    const LONG: u64 = 10 << 40;
+    const SPARSE_FILE_BYTES: u64 = 10 << 40;
     let folder = Folder::new();
     let lengthened = |path: &Path, front: &[u8], tail: &[u8]| {
         let mut file = fs::File::create(path).unwrap();
         file.write_all(front).unwrap();
-        let whole = front.len() as u64 + LONG;
+        let whole = front.len() as u64 + SPARSE_FILE_BYTES;
         if file.set_len(whole).is_err() {
-            // Not every disk has such files.
+            // Not every file system has such files.
             return false;
         }
         file.seek(SeekFrom::Start(whole)).unwrap();
@@ -205,7 +205,8 @@ fn a_file_longer_than_the_memory_is_an_error() {
         true
     };
     let path = folder.file("a");
-    let dictionary = format!("{{'descr': '|u1', 'fortran_order': False, 'shape': ({LONG},), }}");
+    let dictionary =
+        format!("{{'descr': '|u1', 'fortran_order': False, 'shape': ({SPARSE_FILE_BYTES},), }}");
     if !lengthened(&path, &array(&dictionary), b"") {
         return;
     }
@@ -215,8 +216,9 @@ fn a_file_longer_than_the_memory_is_an_error() {
         assert!(error.offset.is_some());
     };
     exhausted(numpy::read_npy(&path).unwrap_err(), &path);
-    let header =
-        format!("{{\"a\":{{\"dtype\":\"U8\",\"shape\":[{LONG}],\"data_offsets\":[0,{LONG}]}}}}");
+    let header = format!(
+        "{{\"a\":{{\"dtype\":\"U8\",\"shape\":[{SPARSE_FILE_BYTES}],\"data_offsets\":[0,{SPARSE_FILE_BYTES}]}}}}"
+    );
     let length = (header.len() as u64).to_le_bytes();
     lengthened(&path, &[&length[..], header.as_bytes()].concat(), b"");
     let file = Safetensors::open(&path).unwrap();
@@ -224,15 +226,20 @@ fn a_file_longer_than_the_memory_is_an_error() {
     let prefix = folder.file("m");
     let data = data_path(&prefix, 0, 1);
     lengthened(&data, b"", b"");
-    let entry = [number(1, 4), field(2, &shape(&[LONG])), number(5, LONG)].concat();
+    let entry = [
+        number(1, 4),
+        field(2, &shape(&[SPARSE_FILE_BYTES])),
+        number(5, SPARSE_FILE_BYTES),
+    ]
+    .concat();
     index(&prefix, &[(b"a", entry)], Default::default());
     let bundle = Bundle::open(&prefix).unwrap();
     exhausted(bundle.tensor("a").unwrap_err(), &data);
     let part = bundle.slice("a", &"1,10000000000000".parse().unwrap());
     assert_eq!(part.unwrap_err().code, Code::ResourceExhausted);
-    // The index of a table is nearly all of it.
+    // The index block of a table is nearly all of it.
     let mut footer = vec![0, 0, 0];
-    put_varint(&mut footer, LONG - 5);
+    put_varint(&mut footer, SPARSE_FILE_BYTES - 5);
     footer.resize(40, 0);
     footer.extend(0xdb47_7524_8b80_fb57_u64.to_le_bytes());
     lengthened(&path, b"", &footer);
@@ -264,14 +271,14 @@ fn an_entry_lists_no_more_than_there_is() {
         let cause = refused(&[(b"a", [&float[..], &dims].concat())], packed);
         assert!(cause.contains("dimensions"), "{cause}");
     }
-    // Parts of two bytes, none of which is there.
+    // Slices of two bytes, none of which is there.
     let slices = field(7, &[]).repeat(1_000_000);
     let cause = refused(
         &[(b"a", [&float[..], &slices].concat())],
         Default::default(),
     );
-    assert!(cause.contains("more parts than there are"), "{cause}");
-    // Extents of two bytes, which are far more when they are not compressed.
+    assert!(cause.contains("more slices than there are"), "{cause}");
+    // Extents of two bytes, which take far more in memory.
     let slice = field(7, &field(1, &[]).repeat(2_000_000));
     let entries: &[(&[u8], Vec<u8>)] = &[(b"\0p", part), (b"a", [&float[..], &slice].concat())];
     let cause = refused(entries, packed);
@@ -287,7 +294,7 @@ fn a_checkpoint_of_the_first_version_without_one_of_its_files_is_not_opened() {
         let mut writer = TableCheckpointWriter::new();
         writer.add(&format!("t{shard}"), &tensor).unwrap();
         let path = shard_path(&prefix, shard, 3);
-        writer.write(&path, Durability::Left).unwrap();
+        writer.write(&path, Durability::Unsynced).unwrap();
     }
     let pattern = folder.file("model.ckpt-5-?????-of-00003");
     assert_eq!(CheckpointReader::open(&pattern).unwrap().names().len(), 3);

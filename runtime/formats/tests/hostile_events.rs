@@ -1,8 +1,8 @@
-//! Damaged and hostile event files: an error that names the place, never a wrong value, a crash or a wait.
+//! Damaged and hostile event files: an error that names the offset, never a wrong value, a crash or a hang.
 
 use crate::support::{Folder, oracle};
 use prost::Message;
-use trainspec_formats::bounded::{LARGEST, decode};
+use trainspec_formats::bounded::{DEFAULT_MEMORY_LIMIT, decode};
 use trainspec_formats::events::{
     EventIterator, EventReader, Purge, ReaderOptions, Run, RunOptions, summary,
 };
@@ -22,7 +22,7 @@ fn fixtures() -> Vec<(String, Vec<u8>)> {
         .collect()
 }
 
-/// All events up to the first error, as bytes: what is not a number is not equal to itself.
+/// All events up to the first error, as bytes: NaN is not equal to itself.
 fn read(bytes: Vec<u8>) -> (Vec<Vec<u8>>, Option<FormatError>) {
     let reader = EventReader::new(bytes, ReaderOptions::default());
     let mut events = Vec::new();
@@ -48,7 +48,7 @@ fn records(bytes: &[u8]) -> Vec<(usize, usize)> {
 }
 
 #[test]
-fn a_file_that_is_cut_off_gives_what_is_whole_and_an_error() {
+fn a_truncated_file_gives_complete_records_and_an_error() {
     for (name, bytes) in fixtures() {
         let (all, error) = read(bytes.clone());
         assert!(error.is_none());
@@ -58,7 +58,7 @@ fn a_file_that_is_cut_off_gives_what_is_whole_and_an_error() {
             let whole = starts.iter().filter(|&&start| start < end).count();
             let last = starts[whole.saturating_sub(1)];
             match end - last {
-                // As in TensorFlow, a header that is not all there is the end.
+                // As in TensorFlow, a truncated header is the end.
                 1..12 => {
                     assert!(error.is_none());
                     assert_eq!(events, all[..whole - 1], "{name} at {end}");
@@ -98,7 +98,7 @@ fn a_byte_that_is_flipped_is_noticed() {
     }
 }
 
-/// Where the checksums are right and the content is not, nothing breaks either.
+/// Damaged messages with valid checksums cause no panic.
 #[test]
 fn messages_that_are_damaged_under_good_checksums_do_not_break_anything() {
     let mut read_anyway = 0;
@@ -122,19 +122,25 @@ fn messages_that_are_damaged_under_good_checksums_do_not_break_anything() {
 
 /// Decodes all that an event can hold.
 fn look_at(bytes: &[u8]) -> bool {
-    let Ok(event) = decode::<Event>(FileKind::Events, bytes, LARGEST) else {
+    let Ok(event) = decode::<Event>(FileKind::Events, bytes, DEFAULT_MEMORY_LIMIT) else {
         return false;
     };
     match event.what {
-        Some(What::GraphDef(bytes)) => drop(decode::<GraphDef>(FileKind::Events, &bytes, LARGEST)),
-        Some(What::MetaGraphDef(bytes)) => {
-            drop(decode::<MetaGraphDef>(FileKind::Events, &bytes, LARGEST))
-        }
+        Some(What::GraphDef(bytes)) => drop(decode::<GraphDef>(
+            FileKind::Events,
+            &bytes,
+            DEFAULT_MEMORY_LIMIT,
+        )),
+        Some(What::MetaGraphDef(bytes)) => drop(decode::<MetaGraphDef>(
+            FileKind::Events,
+            &bytes,
+            DEFAULT_MEMORY_LIMIT,
+        )),
         Some(What::TaggedRunMetadata(run)) => {
             drop(decode::<RunMetadata>(
                 FileKind::Events,
                 &run.run_metadata,
-                LARGEST,
+                DEFAULT_MEMORY_LIMIT,
             ));
         }
         Some(What::Summary(summary)) => look_at_values(&summary),
@@ -165,11 +171,11 @@ fn graphs_that_are_cut_off_or_flipped_do_not_break_anything() {
     let path = oracle().join("checkpoints/single/model.ckpt-1000.meta");
     let bytes = std::fs::read(path).unwrap();
     for at in (0..bytes.len()).step_by(3) {
-        let _ = decode::<MetaGraphDef>(FileKind::Events, &bytes[..at], LARGEST);
+        let _ = decode::<MetaGraphDef>(FileKind::Events, &bytes[..at], DEFAULT_MEMORY_LIMIT);
         for mask in [0x01, 0x80, 0xff] {
             let mut damaged = bytes.clone();
             damaged[at] ^= mask;
-            let _ = decode::<MetaGraphDef>(FileKind::Events, &damaged, LARGEST);
+            let _ = decode::<MetaGraphDef>(FileKind::Events, &damaged, DEFAULT_MEMORY_LIMIT);
         }
     }
 }
@@ -181,7 +187,7 @@ fn lengths_that_no_file_has_are_no_reason_to_allocate() {
         bytes.extend(crc::masked(&bytes).to_le_bytes());
         bytes.extend([0; 100]);
         let mut reader = EventReader::new(bytes.clone(), ReaderOptions::default());
-        // A file may still become as long as that, up to what can be counted.
+        // A file may still grow to that length, up to an overflow.
         assert!(matches!(reader.poll(), Ok(None) | Err(_)));
         assert_eq!(read(bytes).1.unwrap().code, Code::DataLoss);
     }
@@ -205,7 +211,7 @@ fn an_event_of_many_empty_values_is_refused_before_it_is_made() {
 }
 
 #[test]
-fn a_run_lists_what_is_whole_and_says_what_is_not() {
+fn a_run_indexes_intact_events_and_reports_damage() {
     let (_, bytes) = fixtures().remove(0);
     let starts = records(&bytes);
     let folder = Folder::new();

@@ -1,8 +1,8 @@
-//! Record files that are cut, changed or made to do harm.
+//! Truncated, damaged and hostile record files.
 
 use trainspec_formats::records::{
-    Compression, Ending, Expected, ReaderOptions, RecordReader, RecordWriter, Recovering,
-    WriterOptions,
+    Compression, Ending, ExpectedCompression, ReaderOptions, RecordReader, RecordWriter,
+    Recovering, WriterOptions,
 };
 use trainspec_formats::{Code, FormatError};
 
@@ -26,7 +26,11 @@ fn framed(records: &[Vec<u8>], compression: Compression) -> Vec<u8> {
 }
 
 /// The records before the end or an error, which must be those that were written.
-fn read(bytes: &[u8], expected: Expected, ending: Ending) -> (usize, Option<FormatError>) {
+fn read(
+    bytes: &[u8],
+    expected: ExpectedCompression,
+    ending: Ending,
+) -> (usize, Option<FormatError>) {
     let options = ReaderOptions {
         compression: expected,
         ending,
@@ -43,7 +47,7 @@ fn read(bytes: &[u8], expected: Expected, ending: Ending) -> (usize, Option<Form
             Ok(Some(record)) => assert_eq!(Some(record), records.get(count).map(Vec::as_slice)),
             Ok(None) => return (count, None),
             Err(error) => {
-                // The same question has the same answer, or it is said that it was asked before.
+                // A further call fails in the same way, or says that reading failed before.
                 let again = reader.next().unwrap_err();
                 assert!(again.code == error.code || again.code == Code::FailedPrecondition);
                 return (count, Some(error));
@@ -54,7 +58,7 @@ fn read(bytes: &[u8], expected: Expected, ending: Ending) -> (usize, Option<Form
 }
 
 #[test]
-fn a_file_cut_anywhere_gives_the_records_before_the_cut() {
+fn a_file_truncated_anywhere_gives_the_records_before() {
     let records = samples();
     let mut ends = vec![0];
     for record in &records {
@@ -64,14 +68,14 @@ fn a_file_cut_anywhere_gives_the_records_before_the_cut() {
     for cut in 0..bytes.len() {
         let whole = ends.iter().rposition(|end| *end <= cut).unwrap();
         let inside = cut - ends[whole];
-        let (count, error) = read(&bytes[..cut], Expected::Detect, Ending::Strict);
+        let (count, error) = read(&bytes[..cut], ExpectedCompression::Detect, Ending::Strict);
         assert_eq!(count, whole, "cut at {cut}");
         assert_eq!(
             error.map(|e| e.code),
             (inside > 0).then_some(Code::DataLoss),
             "cut at {cut}"
         );
-        let (count, error) = read(&bytes[..cut], Expected::Detect, Ending::Lenient);
+        let (count, error) = read(&bytes[..cut], ExpectedCompression::Detect, Ending::Lenient);
         assert_eq!(count, whole, "cut at {cut}");
         assert_eq!(
             error.map(|e| e.code),
@@ -82,11 +86,11 @@ fn a_file_cut_anywhere_gives_the_records_before_the_cut() {
 }
 
 #[test]
-fn a_compressed_file_cut_anywhere_is_damaged() {
+fn a_compressed_file_truncated_anywhere_is_damaged() {
     for compression in [Compression::Gzip, Compression::Zlib] {
         let bytes = framed(&samples(), compression);
         for cut in 1..bytes.len() {
-            let given = Expected::Is(compression);
+            let given = ExpectedCompression::Is(compression);
             let (_, error) = read(&bytes[..cut], given, Ending::Strict);
             assert_eq!(
                 error.map(|e| e.code),
@@ -94,7 +98,7 @@ fn a_compressed_file_cut_anywhere_is_damaged() {
                 "{compression:?} cut at {cut}"
             );
             read(&bytes[..cut], given, Ending::Lenient);
-            read(&bytes[..cut], Expected::Detect, Ending::Lenient);
+            read(&bytes[..cut], ExpectedCompression::Detect, Ending::Lenient);
         }
     }
 }
@@ -108,11 +112,14 @@ fn a_changed_byte_is_never_a_changed_record() {
                 let mut damaged = bytes.clone();
                 damaged[place] ^= change;
                 for ending in [Ending::Strict, Ending::Lenient] {
-                    for expected in [Expected::Is(compression), Expected::Detect] {
+                    for expected in [
+                        ExpectedCompression::Is(compression),
+                        ExpectedCompression::Detect,
+                    ] {
                         let (count, error) = read(&damaged, expected, ending);
-                        // Some bytes of gzip's header say nothing about the content.
+                        // Some bytes of gzip's header do not affect the content.
                         let harmless = compression == Compression::Gzip && place < 10;
-                        // Where the last block of a stream does not say so any more, it is as if it were cut.
+                        // Where the last block of a stream loses its final-block flag, it looks truncated.
                         let cut = compression != Compression::None && ending == Ending::Lenient;
                         if !harmless && !cut {
                             assert!(

@@ -1,4 +1,4 @@
-//! Files larger than memory should be needed for them: 5 GB of records, a checkpoint of 3 GB.
+//! Memory bounds with large files: 5 GB of records, a checkpoint of 3 GB.
 //!
 //! Not part of the ordinary tests, since it takes 8 GB of disk and minutes:
 //! `cargo test --release -p trainspec-formats --test large -- --ignored --nocapture`. `TMPDIR` says where the files are.
@@ -9,7 +9,7 @@ mod support;
 
 use std::path::Path;
 
-use support::peak;
+use crate::support::peak;
 use trainspec_formats::checkpoint::{Bundle, BundleWriter, TensorView};
 use trainspec_formats::examples::{Dtype, ExampleParser, FeatureSpec, Schema, encode, example};
 use trainspec_formats::files::Durability;
@@ -55,7 +55,7 @@ fn records(path: &Path) {
         ];
         writer.write(&encode(&example(features))).unwrap();
     }
-    writer.close(Durability::Left).unwrap();
+    writer.close(Durability::Unsynced).unwrap();
     let size = std::fs::metadata(path).unwrap().len();
     assert!(size > 5_000_000_000, "{size} bytes");
 
@@ -90,7 +90,7 @@ fn records(path: &Path) {
         let bytes = indexed.read(record as usize, &mut buffer).unwrap();
         assert!(bytes.windows(8).any(|part| part == record.to_le_bytes()));
     }
-    // Damage behind 4 GiB, where offsets no longer fit 32 bits.
+    // Damage past 4 GiB, where offsets no longer fit 32 bits.
     damage(path, (1 << 32) + 12_345);
     let mut recovering = Recovering::open(path).unwrap();
     while recovering.next().unwrap().is_some() {}
@@ -131,7 +131,7 @@ fn checkpoint(prefix: &Path, mut tensor: Vec<f32>) {
             .unwrap();
         assert_eq!((tensor[0], *tensor.last().unwrap()), mark(i));
     }
-    // Damage behind 2 GiB.
+    // Damage past 2 GiB.
     let data = trainspec_formats::checkpoint::bundle::data_path(prefix, 0, 1);
     damage(&data, (1 << 31) + 12_345);
     assert_eq!(bundle.verify().len(), 1);

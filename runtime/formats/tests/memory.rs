@@ -1,10 +1,10 @@
-//! What is hostile or large takes no more memory than it must. All in one test, since the memory is that of the whole process.
+//! Memory bounds with hostile and large input. All in one test, since the memory is that of the process.
 
 #![cfg(target_os = "linux")]
 
 mod support;
 
-use support::peak;
+use crate::support::peak;
 use trainspec_formats::examples::{
     Column, Dtype, ExampleParser, FeatureSpec, Schema, decode, encode, example,
 };
@@ -47,7 +47,7 @@ fn memory_is_bounded_by_what_is_there() {
     );
 }
 
-/// A field of a message with its length.
+/// A length-delimited field of a message.
 fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
     let mut all = vec![number << 3 | 2];
     let mut length = bytes.len();
@@ -71,7 +71,7 @@ fn large_lists_are_compact(record: &[u8]) {
     assert_eq!(&x.values.bytes().unwrap()[9_999_999], b"x");
     // As a message each would be an allocation of its own.
     assert_eq!(decode(record).unwrap_err().code, Code::ResourceExhausted);
-    // Where one is wanted, the others are counted and not kept.
+    // Where one value is required, the others are counted and not kept.
     let schema = Schema::new([("x", FeatureSpec::fixed(Dtype::Bytes, []))]).unwrap();
     let error = ExampleParser::new(&schema)
         .parse(record)
@@ -81,7 +81,7 @@ fn large_lists_are_compact(record: &[u8]) {
         error.cause,
         "record 0: feature `x` holds 10000000 bytes values, and not 1"
     );
-    // What is filled up has a bound.
+    // Padding is bounded.
     let schema = Schema::new([("x", FeatureSpec::sequence(Dtype::Bytes, []))]).unwrap();
     let mut parser = ExampleParser::new(&schema);
     let small = encode(&example([("x", ["y"].into())]));
@@ -121,7 +121,7 @@ fn lengths_are_not_believed() {
     }
 }
 
-/// Much that is compressed into little.
+/// A high compression ratio.
 fn compressed_records_come_one_by_one() {
     let options = WriterOptions {
         compression: Compression::Gzip,
@@ -136,7 +136,7 @@ fn compressed_records_come_one_by_one() {
     while reader.next().unwrap().is_some() {}
     assert_eq!(reader.records(), 200);
     let small = ReaderOptions {
-        longest: 1 << 19,
+        max_length: 1 << 19,
         ..Default::default()
     };
     let mut reader = RecordReader::new(bytes.as_slice(), &small).unwrap();

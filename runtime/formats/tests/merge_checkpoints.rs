@@ -13,14 +13,14 @@ fn options(shards: u32, replace: Replace) -> Options {
     Options {
         shards,
         replace,
-        durability: Durability::Left,
+        durability: Durability::Unsynced,
         ..Options::default()
     }
 }
 
 /// A checkpoint with one tensor in its first data file.
 fn save(prefix: &Path, name: &str, shards: u32) {
-    let mut writer = BundleWriter::create(prefix, options(shards, Replace::Whole)).unwrap();
+    let mut writer = BundleWriter::create(prefix, options(shards, Replace::Atomic)).unwrap();
     writer.add(name, &value(name)).unwrap();
     writer.finish().unwrap();
 }
@@ -53,7 +53,7 @@ fn a_part_without_its_data_leaves_all_others_as_they_were() {
     let [a, b, c] = parts(&folder);
     fs::remove_file(data_path(&c, 0, 1)).unwrap();
     let before = names(&folder);
-    for durability in [Durability::Left, Durability::Synced] {
+    for durability in [Durability::Unsynced, Durability::Synced] {
         let options = Options {
             durability,
             ..Options::default()
@@ -72,14 +72,14 @@ fn a_part_without_its_data_leaves_all_others_as_they_were() {
 }
 
 #[test]
-fn a_name_that_cannot_be_given_leaves_all_parts_as_they_were() {
+fn a_failed_rename_leaves_all_parts_as_they_were() {
     let folder = Folder::new();
     let [a, b, c] = parts(&folder);
     let merged = folder.file("all");
     // A folder is where the last data file should be.
     fs::create_dir_all(data_path(&merged, 2, 3).join("in")).unwrap();
     let before = names(&folder);
-    let options = options(1, Replace::Whole);
+    let options = options(1, Replace::Atomic);
     assert!(merge(&[&a, &b, &c], &merged, options).is_err());
     assert_eq!(names(&folder), before);
     for (prefix, name) in [(&a, "a"), (&b, "b"), (&c, "c")] {
@@ -90,11 +90,11 @@ fn a_name_that_cannot_be_given_leaves_all_parts_as_they_were() {
 
 #[test]
 fn the_result_may_have_the_name_of_a_part() {
-    for replace in [Replace::Whole, Replace::SameNames] {
+    for replace in [Replace::Atomic, Replace::SameNames] {
         for which in 0..3 {
             let folder = Folder::new();
             let parts = parts(&folder);
-            // However its name is written.
+            // However its name is spelled.
             let merged = folder.0.join(".").join(parts[which].file_name().unwrap());
             // The first data file of the result has the name of the last part's, if names are kept.
             save(&merged, ["a", "b", "c"][which], 3);
@@ -120,7 +120,7 @@ fn data_files_without_tensors_go_with_their_part() {
     save(&a, "a", 3);
     save(&b, "b", 2);
     let merged = folder.file("all");
-    merge(&[&a, &b], &merged, options(1, Replace::Whole)).unwrap();
+    merge(&[&a, &b], &merged, options(1, Replace::Atomic)).unwrap();
     let expected = [
         data_path(&merged, 0, 2),
         data_path(&merged, 1, 2),

@@ -1,11 +1,11 @@
-//! Files that NumPy 2.4 wrote read as what was put into them.
+//! Files written by NumPy 2.4 read as the arrays that were saved.
 
 use crate::support::{Folder, bytes};
 use serde_json::json;
 use trainspec_formats::Code;
 use trainspec_formats::checkpoint::{CheckpointReader, DType, Tensor, numpy};
 
-/// The header of an array: its dictionary is filled up with spaces to 118 bytes.
+/// The header of an array: its dictionary is padded with spaces to 118 bytes.
 fn header(dictionary: &str) -> String {
     let mut text = dictionary.to_owned();
     while text.len() < 117 {
@@ -25,7 +25,7 @@ fn read(dictionary: &str, elements: &str) -> trainspec_formats::Result<Tensor> {
 }
 
 #[test]
-fn columns_first_and_high_bytes_first_are_put_in_order() {
+fn column_major_and_big_endian_arrays_are_converted() {
     // numpy.asfortranarray(numpy.arange(6, dtype=">i2").reshape(2, 3))
     let found = read(
         "{'descr': '>i2', 'fortran_order': True, 'shape': (2, 3), }",
@@ -36,26 +36,26 @@ fn columns_first_and_high_bytes_first_are_put_in_order() {
 }
 
 #[test]
-fn texts_lose_what_fills_them_up() {
+fn strings_lose_their_padding() {
     // numpy.array([["a", "é中"], ["", "xyz"]])
     let found = read(
         "{'descr': '<U3', 'fortran_order': False, 'shape': (2, 2), }",
         "610000000000000000000000e90000002d4e00000000000000000000000000000000000078000000790000007a000000",
     );
-    let texts = ["a", "é中", "", "xyz"].map(|text| text.as_bytes().to_vec());
+    let strings = ["a", "é中", "", "xyz"].map(|text| text.as_bytes().to_vec());
     assert_eq!(
         found.unwrap(),
-        Tensor::strings(&[2, 2], texts.to_vec()).unwrap()
+        Tensor::strings(&[2, 2], strings.to_vec()).unwrap()
     );
     // numpy.array([b"ab", b"", b"c\0d"])
     let found = read(
         "{'descr': '|S3', 'fortran_order': False, 'shape': (3,), }",
         "616200000000630064",
     );
-    let texts = [&b"ab"[..], b"", b"c\0d"].map(<[u8]>::to_vec);
+    let strings = [&b"ab"[..], b"", b"c\0d"].map(<[u8]>::to_vec);
     assert_eq!(
         found.unwrap(),
-        Tensor::strings(&[3], texts.to_vec()).unwrap()
+        Tensor::strings(&[3], strings.to_vec()).unwrap()
     );
 }
 
@@ -163,7 +163,7 @@ fn an_array_of_objects_does_not_hide_the_others() {
     let CheckpointReader::Npz(npz) = &reader else {
         panic!("an archive");
     };
-    let left: Vec<&str> = npz.left_alone().map(|(name, _)| name).collect();
+    let left: Vec<&str> = npz.unsupported().map(|(name, _)| name).collect();
     assert_eq!(left, ["a", "c"]);
     // Its bytes are checked all the same.
     let mut changed = whole;

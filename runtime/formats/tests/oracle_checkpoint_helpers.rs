@@ -7,13 +7,13 @@ use crate::support::{Folder, json};
 use serde_json::Value as Json;
 use trainspec_formats::Code;
 use trainspec_formats::checkpoint::{
-    BundleWriter, Listed, PathStyle, Version, checkpoint_exists, generate_checkpoint_state_proto,
-    get_checkpoint_mtimes, get_checkpoint_state, latest_checkpoint, list_variables, load_variable,
-    remove_checkpoint, update_checkpoint_state,
+    BundleWriter, CheckpointList, PathStyle, Version, checkpoint_exists,
+    generate_checkpoint_state_proto, get_checkpoint_mtimes, get_checkpoint_state,
+    latest_checkpoint, list_variables, load_variable, remove_checkpoint, update_checkpoint_state,
 };
 use trainspec_formats::files::Durability;
 
-/// Kinds of cases that are about something else.
+/// Kinds of cases that other tests cover.
 const OTHERS: [&str; 11] = [
     "timer",
     "saver_keep",
@@ -50,7 +50,7 @@ fn oracle_helpers_do_what_tensorflow_does() {
     assert_eq!(counts.len(), 5);
 }
 
-/// The arguments of a call, as they are kept while it lasts.
+/// The owned arguments of a call.
 struct Args {
     folder: String,
     newest: String,
@@ -89,9 +89,9 @@ fn args(name: &str, json: &Json) -> Args {
 }
 
 impl Args {
-    fn with<T>(&self, call: impl FnOnce(&Listed<'_>) -> T) -> T {
+    fn with<T>(&self, call: impl FnOnce(&CheckpointList<'_>) -> T) -> T {
         let all: Vec<&str> = self.all.iter().map(String::as_str).collect();
-        call(&Listed {
+        call(&CheckpointList {
             newest: &self.newest,
             all: &all,
             timestamps: &self.timestamps,
@@ -122,7 +122,7 @@ fn state_proto(name: &str, mut fields: Fields<'_>) {
     fields.end();
 }
 
-/// Relative paths are seen from a folder of the test, which the process cannot be in while others run: so the folder is given
+/// Relative paths are relative to a folder of the test, which cannot be the working folder while others run: so the folder is given
 /// as absolute, and what is written for a relative one is compared through the text alone.
 fn update(name: &str, mut fields: Fields<'_>) {
     let args = args(name, fields.need("args"));
@@ -134,21 +134,21 @@ fn update(name: &str, mut fields: Fields<'_>) {
     let root = Folder::new();
     let folder = root.file(&args.folder);
     std::fs::create_dir_all(&folder).unwrap();
-    let listed = Listed {
+    let listed = CheckpointList {
         newest: &made.model_checkpoint_path,
         all: &made
             .all_model_checkpoint_paths
             .iter()
             .map(String::as_str)
             .collect::<Vec<_>>(),
-        ..Listed::default()
+        ..CheckpointList::default()
     };
     update_checkpoint_state(
         &folder,
         &listed,
         args.file.as_deref(),
         PathStyle::AsGiven,
-        Durability::Left,
+        Durability::Unsynced,
     )
     .unwrap();
     let written = std::fs::read_to_string(root.file(fields.text("file"))).unwrap();
@@ -280,11 +280,11 @@ fn written(name: &str, json: &Json) -> (Folder, std::path::PathBuf) {
 
 fn variable(name: &str, mut fields: Fields<'_>) {
     let (_folder, prefix) = written(name, fields.need("checkpoint"));
-    let wanted = fields.text("variable");
+    let variable_name = fields.text("variable");
     // A variable is read exactly, so that no tolerance is needed.
     fields.ignore("rtol");
     fields.ignore("atol");
-    let found = load_variable(&prefix, wanted);
+    let found = load_variable(&prefix, variable_name);
     match fields.take("expected_error") {
         Some(error) => assert_eq!(found.unwrap_err().code, class(error), "{name}"),
         None => {
@@ -293,7 +293,7 @@ fn variable(name: &str, mut fields: Fields<'_>) {
                 same(&found, &tensor(name, fields.need("expected"))),
                 "{name}"
             );
-            let again = load_variable(&prefix, &format!("{wanted}:0")).unwrap();
+            let again = load_variable(&prefix, &format!("{variable_name}:0")).unwrap();
             assert!(same(&again, &found), "{name}");
         }
     }

@@ -57,7 +57,7 @@ fn read(case: &str, json: &Json) -> usize {
         ("V2", CheckpointReader::Bundle(_)) | ("V1", CheckpointReader::Table(_)) => {}
         (version, _) => panic!("{case}: {version} was not recognised"),
     }
-    // What TensorFlow makes of the graph is no matter of checkpoints.
+    // TensorFlow's view of the meta graph is not tested here.
     fields.ignore("meta");
     check_files(case, &folder, fields.need("files"));
     let count = check_tensors(case, &reader, fields.need("tensors"));
@@ -167,7 +167,7 @@ fn check_slices(what: &str, reader: &CheckpointReader, name: &str, whole: &Tenso
     };
     let row = shape[1..].iter().product::<usize>() * size;
     for start in 0..rows.min(8) {
-        let mut slice = Slice::whole(shape.len());
+        let mut slice = Slice::full(shape.len());
         slice.0[0] = Extent::Part { start, length: 1 };
         let found = reader.get_slice(name, &slice).unwrap();
         let expected = &whole.bytes()[start * row..(start + 1) * row];
@@ -249,7 +249,7 @@ fn check_entry(case: &str, found: &Entry, stated: &Json) {
         .iter()
         .map(|extents| {
             let extent = |extent: &Json| match extent.as_array() {
-                None => Extent::Whole,
+                None => Extent::Full,
                 Some(pair) => Extent::Part {
                     start: pair[0].as_u64().unwrap() as usize,
                     length: pair[1].as_u64().unwrap() as usize,
@@ -316,7 +316,7 @@ fn check_objects(case: &str, reader: &CheckpointReader, stated: &Json) {
     }
 }
 
-/// What TensorFlow says of opening or reading: all is well, or the class of an error.
+/// TensorFlow's outcome of opening or reading: `None` for success, or an error code.
 fn verdict(json: &Json) -> Option<Code> {
     if json == "ok" {
         return None;
@@ -327,9 +327,9 @@ fn verdict(json: &Json) -> Option<Code> {
     Some(match class {
         "DataLossError" => Code::DataLoss,
         "NotFoundError" => Code::NotFound,
-        // What Python makes of an error that is out of range.
+        // Python's exception for `OutOfRange`.
         "OutOfRangeError" | "IndexError" => Code::OutOfRange,
-        // The reader drops the class; the message still tells it.
+        // The reader drops the class; the message still shows it.
         "OpError" if message.contains("No such file") => Code::NotFound,
         "OpError" if message.contains("hecksum") || message.contains("not an sstable") => {
             Code::DataLoss
@@ -361,7 +361,7 @@ fn read_damaged(case: &str, json: &Json) {
     defect.end();
     let mut says = Fields::new(case, fields.need("tensorflow"));
     let opened = CheckpointReader::open(&prefix);
-    let told = |e: &FormatError| {
+    let check_location = |e: &FormatError| {
         assert_eq!(e.path.as_deref(), Some(file.as_path()), "{case}: {e}");
         assert_eq!(e.offset.is_some(), place.is_some(), "{case}: {e}");
         assert!(!e.cause.is_empty());
@@ -371,7 +371,7 @@ fn read_damaged(case: &str, json: &Json) {
         (None, Ok(_)) => {}
         (Some(code), Err(e)) => {
             assert_eq!(e.code, code, "{case}: {e}");
-            told(e);
+            check_location(e);
             first = Some(e.code);
         }
         (expected, found) => panic!("{case}: {expected:?}, found {found:?}"),
@@ -394,7 +394,7 @@ fn read_damaged(case: &str, json: &Json) {
             }
             (Some(code), Err(e)) => {
                 assert_eq!(e.code, code, "{case}: {name}: {e}");
-                told(&e);
+                check_location(&e);
                 if kind.starts_with("flipped") {
                     assert!(e.offset <= place, "{case}: {e}");
                 }
@@ -408,13 +408,13 @@ fn read_damaged(case: &str, json: &Json) {
     says.end();
     fields.end();
     let damage = trainspec_formats::checkpoint::verify(&prefix);
-    // A file that is missing is told once, whatever was in it.
+    // A missing file is reported once, whatever was in it.
     let expected = match first {
         Some(Code::NotFound) => 1,
         _ => wrong.max(1),
     };
     assert_eq!(damage.len(), expected, "{case}: {damage:?}");
-    damage.iter().for_each(told);
+    damage.iter().for_each(check_location);
 }
 
 #[test]
@@ -458,9 +458,9 @@ fn oracle_checkpoints_are_written_byte_for_byte() {
     println!("{count} checkpoints written again");
 }
 
-/// Writes the tensors of a bundle again, in the order in which they lie in its files.
+/// Writes the tensors of a bundle again, in the order of their offsets.
 fn copy_bundle(from: &Bundle, to: &Path) {
-    /// An entry with bytes, its tensor, and which part of it the bytes are.
+    /// An entry with bytes, its tensor, and the slice of a partitioned tensor.
     type Piece<'a> = (&'a Entry, &'a str, Option<(&'a Entry, &'a Slice)>);
     let mut pieces: Vec<Piece<'_>> = Vec::new();
     for (name, entry) in from.entries() {

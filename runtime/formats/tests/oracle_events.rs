@@ -1,4 +1,4 @@
-//! Event files that TensorFlow wrote read as TensorFlow reads them, and what we make of the same values is the same.
+//! Event files of TensorFlow read as TensorFlow reads them, and our summaries of the same values equal TensorFlow's.
 
 use crate::support::messages::{assert_tensor, extents, fields, number, numbers, same};
 use crate::support::sha256;
@@ -6,8 +6,10 @@ use crate::support::{Folder, bytes, json, oracle};
 use prost::Message;
 use serde_json::Value as Json;
 use trainspec_formats::FileKind;
-use trainspec_formats::bounded::{LARGEST, decode};
-use trainspec_formats::events::summary::{self, About, ImageOptions, Images, Pixels, Sounds};
+use trainspec_formats::bounded::{DEFAULT_MEMORY_LIMIT, decode};
+use trainspec_formats::events::summary::{
+    self, AudioClips, DisplayMetadata, ImageOptions, Images, Pixels,
+};
 use trainspec_formats::events::{SummaryWriter, WriterOptions, summary_iterator};
 use trainspec_formats::proto::event::What;
 use trainspec_formats::proto::summary::Value;
@@ -108,12 +110,12 @@ fn assert_event(event: &Event, expected: &Json) -> usize {
     0
 }
 
-/// Decodes a message; that encoding it gives as many bytes back shows that it holds all fields.
+/// Decodes a message; that it encodes to as many bytes shows that no field is unknown.
 fn lossless<M: Message + prost::Name + Default + PartialEq>(bytes: &[u8]) -> M {
-    let message: M = decode(FileKind::Other, bytes, LARGEST).unwrap();
+    let message: M = decode(FileKind::Other, bytes, DEFAULT_MEMORY_LIMIT).unwrap();
     let again = message.encode_to_vec();
     assert_eq!(again.len(), bytes.len());
-    assert!(decode::<M>(FileKind::Other, &again, LARGEST).unwrap() == message);
+    assert!(decode::<M>(FileKind::Other, &again, DEFAULT_MEMORY_LIMIT).unwrap() == message);
     message
 }
 
@@ -255,14 +257,14 @@ fn oracle_our_writer_makes_the_same_file() {
     }
 }
 
-/// The graph of the file holds the images, the sound and the note that its summaries were made of.
+/// The graph of the file holds the images, the audio and the note of its summaries as constants.
 #[test]
 fn oracle_summaries_of_the_constants_of_a_graph_are_the_same() {
     let events = read("v1.tfevents");
     let Some(What::GraphDef(graph)) = &events[1].what else {
         panic!("no graph");
     };
-    let graph: GraphDef = decode(FileKind::Other, graph, LARGEST).unwrap();
+    let graph: GraphDef = decode(FileKind::Other, graph, DEFAULT_MEMORY_LIMIT).unwrap();
     let constant = |name: &str| -> Tensor {
         use trainspec_formats::proto::attr_value::Value as Attr;
         let node = graph.node.iter().find(|node| node.name == name).unwrap();
@@ -297,7 +299,7 @@ fn oracle_summaries_of_the_constants_of_a_graph_are_the_same() {
         (tensor.shape().to_vec(), tensor.to_vec().unwrap())
     };
     let (shape, samples) = floats("Const_3");
-    let sounds = Sounds {
+    let sounds = AudioClips {
         shape: &shape,
         samples: &samples,
         sample_rate: floats("sound/sample_rate").1[0],
@@ -313,7 +315,7 @@ fn oracle_summaries_of_the_constants_of_a_graph_are_the_same() {
         picture("pic", "Const_1", 3),
         picture("gray", "Const_2", 1),
         summary::audio("sound", sounds, 3).unwrap(),
-        summary::text("note", &[note.len()], &note, About::default()).unwrap(),
+        summary::text("note", &[note.len()], &note, DisplayMetadata::default()).unwrap(),
     ])
     .unwrap();
     let stated = json("events/v1.json");
@@ -324,7 +326,7 @@ fn oracle_summaries_of_the_constants_of_a_graph_are_the_same() {
             .iter()
             .find(|stated| stated["tag"] == value.tag.as_str());
         let mut stated = stated.unwrap().clone();
-        // What compresses the pixels is free to do it in its own way.
+        // PNG compression may differ.
         if let Some(Kind::Image(image)) = &value.value {
             stated["image"]["png_sha256"] = sha256::of(&image.encoded_image_string).into();
         }
@@ -351,7 +353,7 @@ fn oracle_tensors_of_the_second_style_are_the_same() {
             panic!("{value:?}");
         };
         let tag = value.tag.as_str();
-        let about = About {
+        let about = DisplayMetadata {
             description: value
                 .metadata
                 .as_ref()
@@ -378,7 +380,7 @@ fn oracle_tensors_of_the_second_style_are_the_same() {
                     .map(|s| f32::from(s.unwrap()) / 32768.0);
                 let samples: Vec<f32> = samples.collect();
                 let channels = spec.channels as usize;
-                let sounds = Sounds {
+                let sounds = AudioClips {
                     shape: &[1, samples.len() / channels, channels],
                     samples: &samples,
                     sample_rate: spec.sample_rate as f32,
@@ -399,7 +401,7 @@ fn oracle_tensors_of_the_second_style_are_the_same() {
                 let shape = &shape[..];
                 let mut ours =
                     summary::image_tensor(tag, Images { shape, pixels }, 3, about).unwrap();
-                // The pixels are the same; how they are compressed is free.
+                // The pixels are equal; PNG compression may differ.
                 let Some(Kind::Tensor(made)) = &mut ours.value[0].value else {
                     panic!("{ours:?}");
                 };

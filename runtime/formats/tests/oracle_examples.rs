@@ -118,7 +118,7 @@ fn oracle_protos() {
     assert!(count > 0);
 }
 
-/// Two messages with the same bytes: a float that is no number is not equal to itself.
+/// Two messages with equal bytes: NaN is not equal to itself.
 fn same(a: &Example, b: &Example, case: &Json) {
     assert_eq!(hex(&encode(a)), hex(&encode(b)), "{}", case["name"]);
 }
@@ -248,11 +248,11 @@ fn oracle_parse() {
             }
             (Err(error), None, Some(expected)) => {
                 // What TensorFlow refuses while a graph is built is refused here when the schema is made.
-                let wanted = match expected["type"].as_str() {
+                let code = match expected["type"].as_str() {
                     Some("InvalidArgumentError" | "ValueError") => Code::InvalidArgument,
                     other => panic!("{}: unknown error {other:?}", case["name"]),
                 };
-                assert_eq!(error.code, wanted, "{}: {error}", case["name"]);
+                assert_eq!(error.code, code, "{}: {error}", case["name"]);
             }
             (found, _, _) => panic!("{}: {found:?}", case["name"]),
         }
@@ -533,7 +533,7 @@ fn column(column: Column<'_>, shape: Shape, spec: &Json) -> Json {
 fn parse_example(case: &Json, shape: Shape) -> Result<Json> {
     let schema = Schema::new(specs(&case["features"]))?;
     let mut parser = ExampleParser::new(&schema);
-    // Twice: a batch must not remember the one before it.
+    // Twice: a batch must not depend on the one before it.
     let mut found = Vec::new();
     for _ in 0..2 {
         for record in list(&case["serialized_hex"]) {
@@ -605,7 +605,7 @@ fn parse_sequence(case: &Json, shape: Shape) -> Result<Json> {
 fn raw(case: &Json) -> Result<Json> {
     let strings: Vec<Vec<u8>> = list(&case["serialized_hex"]).iter().map(bytes).collect();
     let options = RawOptions {
-        little_endian: case["little_endian"].as_bool().expect("a truth"),
+        little_endian: case["little_endian"].as_bool().expect("a boolean"),
         fixed_length: case
             .get("fixed_length")
             .and_then(Json::as_u64)
@@ -618,7 +618,7 @@ fn raw(case: &Json) -> Result<Json> {
     )?;
     let expected = tensors::tensor(&case["name"].to_string(), &case["expected"]);
     assert_eq!(found, expected, "{}", case["name"]);
-    // They are the same, to the byte.
+    // They are equal, to the byte.
     Ok(case["expected"].clone())
 }
 

@@ -1,4 +1,4 @@
-//! The graphs beside checkpoints hold what is stated, and lose nothing when they are written again.
+//! `MetaGraphDef` files beside checkpoints hold what is stated, and round-trip without loss.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use crate::support::{bytes, json, oracle};
 use prost::Message;
 use serde_json::{Value as Json, json as value};
 use trainspec_formats::FileKind;
-use trainspec_formats::bounded::{LARGEST, decode};
+use trainspec_formats::bounded::{DEFAULT_MEMORY_LIMIT, decode};
 use trainspec_formats::proto::collection_def::Kind;
 use trainspec_formats::proto::{
     ClusterDef, CollectionDef, MetaGraphDef, QueueRunnerDef, ServerDef, VariableDef,
@@ -28,7 +28,7 @@ fn meta_files(of: &Path) -> Vec<PathBuf> {
 
 fn read(path: &Path) -> (Vec<u8>, MetaGraphDef) {
     let bytes = std::fs::read(path).unwrap();
-    let graph = decode(FileKind::Other, &bytes, LARGEST).unwrap();
+    let graph = decode(FileKind::Other, &bytes, DEFAULT_MEMORY_LIMIT).unwrap();
     (bytes, graph)
 }
 
@@ -115,17 +115,21 @@ fn oracle_graphs_lose_nothing() {
         let (bytes, graph) = read(&path);
         let again = graph.encode_to_vec();
         assert_eq!(again.len(), bytes.len(), "{}", path.display());
-        assert!(decode::<MetaGraphDef>(FileKind::Other, &again, LARGEST).unwrap() == graph);
+        assert!(
+            decode::<MetaGraphDef>(FileKind::Other, &again, DEFAULT_MEMORY_LIMIT).unwrap() == graph
+        );
         for (name, collection) in &graph.collection_def {
             let Some(Kind::BytesList(list)) = &collection.kind else {
                 continue;
             };
             for bytes in &list.value {
                 let again = match name.as_str() {
-                    "queue_runners" => decode::<QueueRunnerDef>(FileKind::Other, bytes, LARGEST)
-                        .unwrap()
-                        .encode_to_vec(),
-                    _ => decode::<VariableDef>(FileKind::Other, bytes, LARGEST)
+                    "queue_runners" => {
+                        decode::<QueueRunnerDef>(FileKind::Other, bytes, DEFAULT_MEMORY_LIMIT)
+                            .unwrap()
+                            .encode_to_vec()
+                    }
+                    _ => decode::<VariableDef>(FileKind::Other, bytes, DEFAULT_MEMORY_LIMIT)
                         .unwrap()
                         .encode_to_vec(),
                 };
@@ -147,23 +151,33 @@ fn oracle_clusters_and_servers_read_as_stated() {
     for case in all["cases"].as_array().unwrap() {
         let expected = &case["expected"];
         if let Some(hex) = expected.get("cluster_def_hex") {
-            let cluster: ClusterDef = decode(FileKind::Other, &bytes(hex), LARGEST).unwrap();
+            let cluster: ClusterDef =
+                decode(FileKind::Other, &bytes(hex), DEFAULT_MEMORY_LIMIT).unwrap();
             let jobs = cluster.job.iter().map(|job| {
                 let tasks = job.tasks.iter();
                 let tasks = tasks.map(|(index, task)| (index.to_string(), value!(task)));
                 (job.name.clone(), Json::Object(tasks.collect()))
             });
             assert_eq!(Json::Object(jobs.collect()), expected["task_address"]);
-            let again = decode::<ClusterDef>(FileKind::Other, &cluster.encode_to_vec(), LARGEST);
+            let again = decode::<ClusterDef>(
+                FileKind::Other,
+                &cluster.encode_to_vec(),
+                DEFAULT_MEMORY_LIMIT,
+            );
             assert_eq!(again.unwrap(), cluster);
             compared += 1;
         }
         if let Some(hex) = expected.get("server_def_hex") {
-            let server: ServerDef = decode(FileKind::Other, &bytes(hex), LARGEST).unwrap();
+            let server: ServerDef =
+                decode(FileKind::Other, &bytes(hex), DEFAULT_MEMORY_LIMIT).unwrap();
             assert_eq!(server.job_name, expected["job_name"]);
             assert_eq!(expected["task_index"], server.task_index);
             assert_eq!(server.protocol, expected["protocol"]);
-            let again = decode::<ServerDef>(FileKind::Other, &server.encode_to_vec(), LARGEST);
+            let again = decode::<ServerDef>(
+                FileKind::Other,
+                &server.encode_to_vec(),
+                DEFAULT_MEMORY_LIMIT,
+            );
             assert_eq!(again.unwrap(), server);
             compared += 1;
         }

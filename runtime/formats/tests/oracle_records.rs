@@ -7,7 +7,8 @@ use serde_json::Value as Json;
 use trainspec_formats::Code;
 use trainspec_formats::files::Durability;
 use trainspec_formats::records::{
-    Compression, Expected, ReaderOptions, RecordReader, RecordWriter, Recovering, WriterOptions,
+    Compression, ExpectedCompression, ReaderOptions, RecordReader, RecordWriter, Recovering,
+    WriterOptions,
 };
 
 use crate::support::{Folder, bytes, json, oracle};
@@ -69,7 +70,7 @@ fn oracle_files() {
             "{name}"
         );
         let given = ReaderOptions {
-            compression: Expected::Is(compression),
+            compression: ExpectedCompression::Is(compression),
             ..Default::default()
         };
         match case["kind"].as_str().expect("a kind") {
@@ -160,7 +161,7 @@ fn writes(name: &str, compression: Compression, records: &[Vec<u8>], stored: &[u
     for record in records {
         writer.write(record).unwrap();
     }
-    writer.commit(Durability::Left).unwrap();
+    writer.commit(Durability::Unsynced).unwrap();
     if compression == Compression::None {
         assert_eq!(std::fs::read(&path).unwrap(), stored, "{name}");
     }

@@ -1,10 +1,10 @@
-//! Histograms, images and sounds come out as TensorFlow makes them.
+//! Histogram, image and audio summaries equal TensorFlow's.
 
 use crate::support::messages::{extents, fields, number, numbers};
 use crate::support::{bytes, json};
 use half::f16;
 use serde_json::Value as Json;
-use trainspec_formats::events::summary::{self, ImageOptions, Images, Pixels, Sounds};
+use trainspec_formats::events::summary::{self, AudioClips, ImageOptions, Images, Pixels};
 use trainspec_formats::proto::Summary;
 use trainspec_formats::proto::summary::value::Value as Kind;
 use trainspec_formats::{Code, Result};
@@ -112,11 +112,11 @@ fn oracle_images_have_the_pixels_of_tensorflow() {
         let shape = extents(&case["tensor"]);
         let values = numbers(&tensor["data"]);
         let bytes: Vec<u8> = values.iter().map(|&v| v as u8).collect();
-        let halves: Vec<f16> = values.iter().map(|&v| f16::from_f64(v)).collect();
+        let f16s: Vec<f16> = values.iter().map(|&v| f16::from_f64(v)).collect();
         let floats: Vec<f32> = values.iter().map(|&v| v as f32).collect();
         let pixels = match tensor["dtype"].as_str().unwrap() {
             "uint8" => Pixels::U8(&bytes),
-            "float16" => Pixels::F16(&halves),
+            "float16" => Pixels::F16(&f16s),
             "float32" => Pixels::F32(&floats),
             "float64" => Pixels::F64(&values),
             other => panic!("{other}"),
@@ -150,7 +150,7 @@ fn oracle_images_have_the_pixels_of_tensorflow() {
 }
 
 #[test]
-fn oracle_sounds_have_the_bytes_of_tensorflow() {
+fn oracle_audio_has_the_bytes_of_tensorflow() {
     for case in cases("audio") {
         let name = case["name"].as_str().unwrap();
         fields(
@@ -165,7 +165,7 @@ fn oracle_sounds_have_the_bytes_of_tensorflow() {
             .into_iter()
             .map(|v| v as f32)
             .collect();
-        let sounds = Sounds {
+        let sounds = AudioClips {
             shape: &extents(&case["tensor"]),
             samples: &samples,
             sample_rate: number(&case["sample_rate"]) as f32,

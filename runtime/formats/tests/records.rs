@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use trainspec_formats::files::Durability;
 use trainspec_formats::records::{
-    Check, Compression, Ending, Expected, IndexedRecords, ManyRecords, Permutation, Place,
-    Position, ReaderOptions, RecordIndex, RecordReader, RecordWriter, Recovering, Skipped,
-    WriterOptions, expand,
+    Check, Compression, Ending, ExpectedCompression, IndexedRecords, MultiFileReader, Permutation,
+    Position, ReaderOptions, RecordIndex, RecordReader, RecordWriter, Recovering, ResumePoint,
+    Skipped, WriterOptions, expand,
 };
 use trainspec_formats::{Code, FormatError, Result};
 
@@ -36,16 +36,16 @@ fn framed(records: &[Vec<u8>], compression: Compression) -> Vec<u8> {
 }
 
 #[test]
-fn how_far_reading_is_counts_bytes_of_the_file() {
+fn progress_counts_bytes_of_the_file() {
     for compression in ALL {
         let bytes = framed(&samples(), compression);
         let mut reader = RecordReader::new(&bytes[..], &Default::default()).unwrap();
         let mut before = 0;
         while reader.next().unwrap().is_some() {
-            assert!(before <= reader.taken() && reader.taken() <= bytes.len() as u64);
-            before = reader.taken();
+            assert!(before <= reader.bytes_read() && reader.bytes_read() <= bytes.len() as u64);
+            before = reader.bytes_read();
         }
-        assert_eq!(reader.taken(), bytes.len() as u64, "{compression:?}");
+        assert_eq!(reader.bytes_read(), bytes.len() as u64, "{compression:?}");
     }
 }
 
@@ -62,12 +62,15 @@ fn write(path: &Path, records: &[Vec<u8>], compression: Compression) {
 }
 
 #[test]
-fn what_is_written_is_read_back_whatever_the_buffer() {
+fn records_round_trip_with_any_buffer_size() {
     let records = samples();
     for compression in ALL {
         let bytes = framed(&records, compression);
         for buffer in [0, 1, 17, 4096, 1 << 20] {
-            for expected in [Expected::Detect, Expected::Is(compression)] {
+            for expected in [
+                ExpectedCompression::Detect,
+                ExpectedCompression::Is(compression),
+            ] {
                 let options = ReaderOptions {
                     compression: expected,
                     buffer,
@@ -119,7 +122,7 @@ fn several_gzip_streams_are_one_file() {
 }
 
 #[test]
-fn bytes_behind_a_zlib_stream_are_not_passed_over() {
+fn bytes_after_a_zlib_stream_are_an_error() {
     let bytes = [
         framed(&samples(), Compression::Zlib),
         framed(&samples(), Compression::Zlib),
@@ -130,7 +133,7 @@ fn bytes_behind_a_zlib_stream_are_not_passed_over() {
 }
 
 #[test]
-fn reading_goes_on_at_any_record() {
+fn reading_resumes_at_any_record() {
     let folder = Folder::new();
     let records = samples();
     for compression in ALL {
@@ -178,7 +181,7 @@ fn a_file_that_grows_is_read_on() {
 }
 
 #[test]
-fn what_is_not_there_or_no_file_is_told() {
+fn missing_files_and_folders_are_errors() {
     let folder = Folder::new();
     let error = RecordReader::open(&folder.file("none"), &Default::default()).unwrap_err();
     assert_eq!(error.code, Code::NotFound);
@@ -188,7 +191,7 @@ fn what_is_not_there_or_no_file_is_told() {
     assert_eq!(error.code, Code::InvalidArgument);
 }
 
-/// Takes so many bytes and fails.
+/// A sink that fails after this many bytes.
 struct Full(usize);
 
 impl Write for Full {
@@ -231,7 +234,7 @@ fn a_writer_that_failed_stays_failed() {
         );
     }
     let mut writer = RecordWriter::new(Full(10), &Default::default());
-    writer.write(b"gathered").unwrap();
+    writer.write(b"buffered").unwrap();
     assert_eq!(
         writer.finish().map(|_| ()).unwrap_err().code,
         Code::ResourceExhausted
@@ -252,7 +255,7 @@ fn a_replacement_that_is_not_committed_leaves_what_was_there() {
 }
 
 #[test]
-fn names_stand_for_files() {
+fn names_expand_to_files() {
     let folder = Folder::new();
     for name in [
         "b-00001-of-00002.rec",
@@ -291,7 +294,7 @@ fn names_stand_for_files() {
 }
 
 #[test]
-fn several_files_are_read_in_order_and_from_any_place() {
+fn several_files_are_read_in_order_and_resumed_anywhere() {
     let folder = Folder::new();
     let records = samples();
     let parts = [&records[..4], &records[4..4], &records[4..9], &records[9..]];
@@ -304,18 +307,18 @@ fn several_files_are_read_in_order_and_from_any_place() {
         );
     }
     let name = folder.file("r@4");
-    let mut all = ManyRecords::expand(&[name.to_str().unwrap()], &Default::default()).unwrap();
+    let mut all = MultiFileReader::expand(&[name.to_str().unwrap()], &Default::default()).unwrap();
     let mut places = Vec::new();
     for record in &records {
-        places.push(all.place());
+        places.push(all.resume_point());
         assert_eq!(all.next().unwrap(), Some(record.as_slice()));
     }
-    places.push(all.place());
+    places.push(all.resume_point());
     assert_eq!(all.next().unwrap(), None);
-    assert_eq!((all.place().file, all.current()), (4, None));
+    assert_eq!((all.resume_point().file, all.current()), (4, None));
     for (number, place) in places.into_iter().enumerate() {
         all.seek(place).unwrap();
-        assert_eq!(all.place(), place);
+        assert_eq!(all.resume_point(), place);
         for record in &records[number..] {
             assert_eq!(
                 all.next().unwrap(),
@@ -325,9 +328,9 @@ fn several_files_are_read_in_order_and_from_any_place() {
         }
         assert_eq!(all.next().unwrap(), None);
     }
-    let beyond = Place {
+    let beyond = ResumePoint {
         file: 5,
-        ..Place::default()
+        ..ResumePoint::default()
     };
     assert_eq!(all.seek(beyond).unwrap_err().code, Code::OutOfRange);
 }
@@ -366,7 +369,7 @@ fn any_record_is_read_by_its_number() {
 }
 
 #[test]
-fn an_index_is_kept_until_the_records_change() {
+fn an_index_is_valid_until_the_records_change() {
     let folder = Folder::new();
     let path = folder.file("records");
     write(&path, &samples(), Compression::None);
@@ -439,7 +442,7 @@ fn recovery_loses_the_damaged_record_alone() {
 }
 
 #[test]
-fn recovery_goes_on_behind_what_is_lost_or_added() {
+fn recovery_resumes_after_lost_or_added_bytes() {
     let records = samples();
     let bytes = framed(&records, Compression::None);
     let ends: Vec<usize> = records
@@ -493,7 +496,7 @@ fn records_inside_damaged_data_are_not_taken_for_records_of_the_file() {
 
 #[test]
 fn a_hostile_file_does_not_hold_up_recovery() {
-    // Headers with right checksums, each of which says that all the rest is its data.
+    // Valid headers, each of which claims all the rest as its data.
     let count = 20_000_u64;
     let mut bytes = Vec::new();
     for i in 0..count {
@@ -562,7 +565,7 @@ fn an_index_is_of_the_file_that_was_read() {
     let mut more = std::fs::read(&path).unwrap();
     more.extend(framed(&samples(), Compression::None));
     std::fs::write(&path, &more).unwrap();
-    // The records that came in between are not in it, so it is not one of the file as it is.
+    // The records added meanwhile are not in it, so it is stale.
     let beside = RecordIndex::beside(&path);
     index.save(&beside, &path).unwrap();
     let error = RecordIndex::load(&beside, &path).unwrap_err();
@@ -570,7 +573,7 @@ fn an_index_is_of_the_file_that_was_read() {
     let indexed = IndexedRecords::open(&path, Check::Headers).unwrap();
     assert_eq!(indexed.index.len(), 2 * samples().len());
 
-    // One whose data were not looked at is not enough where they are to be checked.
+    // An index of headers alone is not enough where data are to be checked.
     let last = more.len() - 5;
     more[last] ^= 1;
     let written = std::fs::metadata(&path).unwrap().modified().unwrap();
@@ -580,7 +583,7 @@ fn an_index_is_of_the_file_that_was_read() {
     assert!(IndexedRecords::open(&path, Check::Headers).is_ok());
     assert!(IndexedRecords::open(&path, Check::All).is_err());
 
-    // A file of somebody else is left alone.
+    // A file that is no index is not replaced.
     std::fs::write(&beside, "not an index").unwrap();
     assert!(index.save(&beside, &path).is_err());
     assert_eq!(std::fs::read(&beside).unwrap(), b"not an index");

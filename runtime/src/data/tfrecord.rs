@@ -14,7 +14,7 @@ use trainspec_compiler::typed::{Feature, Setting};
 use trainspec_formats::FormatError;
 use trainspec_formats::examples::{self, Example};
 use trainspec_formats::proto::feature::Kind;
-use trainspec_formats::records::{Compression, Expected, ReaderOptions, RecordReader};
+use trainspec_formats::records::{Compression, ExpectedCompression, ReaderOptions, RecordReader};
 
 use crate::data::values::{Value, bounded, defaults, tensor};
 use crate::data::{DataContext, Element, Stage, count_names, paths, word};
@@ -59,10 +59,10 @@ impl<'a> Records<'a> {
         features: &'a [Feature],
     ) -> Result<Records<'a>, SessionError> {
         let compression = match word(source, "compression") {
-            Some("none") => Expected::Is(Compression::None),
-            Some("gzip") => Expected::Is(Compression::Gzip),
-            Some("zlib") => Expected::Is(Compression::Zlib),
-            _ => Expected::Detect,
+            Some("none") => ExpectedCompression::Is(Compression::None),
+            Some("gzip") => ExpectedCompression::Is(Compression::Gzip),
+            Some("zlib") => ExpectedCompression::Is(Compression::Zlib),
+            _ => ExpectedCompression::Detect,
         };
         let columns: Result<_, DataError> = features.iter().map(Column::new).collect();
         Ok(Records {

@@ -44,7 +44,7 @@ impl<'a> Plan<'a> {
             skipped: Vec::new(),
             bytes: 0,
         };
-        let unreadable = reader.left_alone().into_iter();
+        let unreadable = reader.unsupported().into_iter();
         let mut refused: Vec<(&str, String)> = unreadable
             .map(|(name, why)| (name, format!("cannot be read: {}", why.cause)))
             .collect();

@@ -96,7 +96,7 @@ fn picture(width: i64, height: i64) -> (String, Json) {
 fn hparams(series: &Series) -> Option<(String, Json)> {
     let content = &series.metadata.as_ref()?.plugin_data.as_ref()?.content;
     let message: HParamsPluginData =
-        bounded::decode(FileKind::Events, content, bounded::LARGEST).ok()?;
+        bounded::decode(FileKind::Events, content, bounded::DEFAULT_MEMORY_LIMIT).ok()?;
     let Data::SessionStartInfo(info) = message.data? else {
         return None;
     };

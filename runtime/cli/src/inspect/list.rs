@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::json;
 use trainspec_formats::FormatError;
-use trainspec_formats::checkpoint::{CheckpointState, Whereabouts, whereabouts};
+use trainspec_formats::checkpoint::{CheckpointLocation, CheckpointState, locate_checkpoint};
 
 use crate::Format;
 use crate::artifacts::CHECKPOINT_LIST;
@@ -14,10 +14,10 @@ use crate::output::{print, say};
 pub(crate) fn show(path: &Path, format: Format) -> Result<(), FormatError> {
     let state = CheckpointState::read(path)?;
     let folder = path.parent().unwrap_or(Path::new(""));
-    let all: Vec<(String, Whereabouts)> = state
+    let all: Vec<(String, CheckpointLocation)> = state
         .listed()
         .into_iter()
-        .map(|prefix| (prefix.clone(), whereabouts(folder, &prefix)))
+        .map(|prefix| (prefix.clone(), locate_checkpoint(folder, &prefix)))
         .collect();
     let newest = &state.model_checkpoint_path;
     match format {
@@ -27,9 +27,9 @@ pub(crate) fn show(path: &Path, format: Format) -> Result<(), FormatError> {
                 .into_iter()
                 .map(|(prefix, status)| {
                     let files = match status {
-                        Whereabouts::There => "there",
-                        Whereabouts::Missing => "missing",
-                        Whereabouts::Outside => "outside",
+                        CheckpointLocation::Present => "there",
+                        CheckpointLocation::Missing => "missing",
+                        CheckpointLocation::Outside => "outside",
                     };
                     let mark = if prefix == *newest { "newest" } else { "" };
                     vec![prefix, files.to_owned(), mark.to_owned()]
@@ -43,7 +43,7 @@ pub(crate) fn show(path: &Path, format: Format) -> Result<(), FormatError> {
             columns::lines(&head, &rows).into_iter().for_each(say);
         }
         Format::Json => {
-            let of = |status: Whereabouts| -> Vec<&str> {
+            let of = |status: CheckpointLocation| -> Vec<&str> {
                 let those = all.iter().filter(|(_, found)| *found == status);
                 those.map(|(prefix, _)| prefix.as_str()).collect()
             };
@@ -52,8 +52,8 @@ pub(crate) fn show(path: &Path, format: Format) -> Result<(), FormatError> {
                 "path": path.display().to_string(),
                 "newest": newest,
                 "all": state.all_model_checkpoint_paths,
-                "missing": of(Whereabouts::Missing),
-                "outside": of(Whereabouts::Outside),
+                "missing": of(CheckpointLocation::Missing),
+                "outside": of(CheckpointLocation::Outside),
             }));
         }
     }

@@ -28,7 +28,7 @@ pub(crate) fn show(path: &Path, first: usize, format: Format) -> Result<(), Form
     let progress = Progress::of_file(path);
     let damage = loop {
         let number = reader.records();
-        progress.to(reader.taken());
+        progress.to(reader.bytes_read());
         let record = match reader.next() {
             Ok(Some(record)) => record,
             Ok(None) => break None,

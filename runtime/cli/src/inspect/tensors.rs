@@ -86,7 +86,7 @@ pub(crate) fn show(path: &Path, values: bool, format: Format) -> Result<(), Form
     }
     drop(progress);
     let left: Vec<(&str, &str)> = reader
-        .left_alone()
+        .unsupported()
         .into_iter()
         .map(|(name, why)| (name, why.cause.as_str()))
         .collect();

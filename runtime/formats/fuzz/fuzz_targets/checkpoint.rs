@@ -1,7 +1,7 @@
-//! Any entries of an index, any data, any list of checkpoints: an answer, never a crash, and no more memory than the files hold.
+//! Arbitrary index entries, data files and `checkpoint` files: a result or an error, never a crash, and memory bounded by the files.
 //!
-//! The bytes are cut into pieces by their lengths: the index's keys and values, which get checksums that are right, and the data. Thus
-//! what is inside is reached, which a fuzzer that must guess checksums does not.
+//! The input is split into length-prefixed pieces: the index's keys and values, which get valid checksums, and the data. Thus the
+//! fuzzer reaches the code after the checksums.
 #![no_main]
 
 use std::path::Path;
@@ -31,7 +31,7 @@ fuzz_target!(|bytes: &[u8]| {
             std::fs::write(folder.0.join("m"), table(pieces(bytes).1)).expect("a file");
             look(&folder.0.join("m"));
         }
-        // The list of checkpoints.
+        // The `checkpoint` file.
         2 => {
             if let Ok(text) = std::str::from_utf8(bytes)
                 && let Ok(state) = CheckpointState::parse(text)
@@ -46,7 +46,7 @@ fuzz_target!(|bytes: &[u8]| {
                 assert!(path.is_absolute());
             }
         }
-        // The graph of objects.
+        // The object graph.
         3 => {
             if let Ok(graph) = ObjectGraph::decode(bytes) {
                 let count = graph.variables().len();
@@ -54,7 +54,7 @@ fuzz_target!(|bytes: &[u8]| {
                 assert_eq!(again.variables().len(), count);
             }
         }
-        // A part of a tensor.
+        // A tensor slice.
         4 => {
             if let Ok(text) = std::str::from_utf8(bytes)
                 && let Ok(slice) = text.parse::<Slice>()
@@ -62,7 +62,7 @@ fuzz_target!(|bytes: &[u8]| {
                 assert_eq!(slice.to_string().parse::<Slice>().expect("a slice"), slice);
             }
         }
-        // A file that may be anything.
+        // A file of any format.
         _ => {
             let folder = Folder::new();
             std::fs::write(folder.0.join("m"), bytes).expect("a file");
@@ -71,7 +71,7 @@ fuzz_target!(|bytes: &[u8]| {
     }
 });
 
-/// Does everything that can be done with a checkpoint.
+/// Calls every operation of a checkpoint reader.
 fn look(path: &Path) {
     verify(path);
     let Ok(reader) = CheckpointReader::open(path) else {
@@ -87,13 +87,13 @@ fn look(path: &Path) {
             reader.read_into(name, &mut into).expect("it was just read");
             assert_eq!(into, tensor.bytes());
         }
-        let slice = Slice::whole(tensor.shape().len());
+        let slice = Slice::full(tensor.shape().len());
         let whole = reader.get_slice(name, &slice).expect("it was just read");
         assert_eq!(whole, tensor);
     }
 }
 
-/// The data, and keys with values: each as long as a byte before it says.
+/// The data, and keys with values: each prefixed by its length in one byte.
 fn pieces(bytes: &[u8]) -> (&[u8], Vec<(&[u8], &[u8])>) {
     let mut rest = bytes;
     let mut piece = || {
@@ -126,7 +126,7 @@ struct Folder(std::path::PathBuf);
 
 impl Folder {
     fn new() -> Folder {
-        // Memory, where there is such a folder: it is made anew for every input.
+        // In memory, where there is such a folder: it is created again for every input.
         let root = match Path::new("/dev/shm").is_dir() {
             true => "/dev/shm".into(),
             false => std::env::temp_dir(),

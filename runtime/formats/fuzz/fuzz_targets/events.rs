@@ -1,4 +1,4 @@
-//! Any bytes as an event file, as an event, as a graph: an answer, never a crash, and what is read can be written.
+//! Arbitrary bytes as an event file, as an event, as a graph: a result or an error, never a crash, and messages round-trip.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -11,17 +11,17 @@ use trainspec_formats::proto::{Event, GraphDef, MetaGraphDef, RunMetadata};
 use trainspec_formats::tensor::Tensor;
 use trainspec_formats::{FileKind, crc};
 
-/// Small, so that a message that takes more than it should is seen.
-const LIMIT: u64 = 1 << 26;
+/// The memory limit of a message in bytes: small, so that an excess is noticed.
+const MEMORY_LIMIT_BYTES: u64 = 1 << 26;
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((&mode, bytes)) = bytes.split_first() else {
         return;
     };
     match mode % 4 {
-        // As it is: nearly always damaged.
+        // Unchanged: nearly always damaged.
         0 => file(bytes),
-        // With checksums that are right.
+        // With valid checksums.
         1 => file(&framed(bytes)),
         2 => same::<GraphDef>(bytes),
         _ => same::<MetaGraphDef>(bytes),
@@ -38,7 +38,7 @@ fn framed(body: &[u8]) -> Vec<u8> {
 
 fn file(bytes: &[u8]) {
     let options = ReaderOptions {
-        largest_event: LIMIT,
+        max_event_bytes: MEMORY_LIMIT_BYTES,
     };
     let mut events = 0;
     for event in EventIterator::from(EventReader::new(bytes.to_vec(), options)) {
@@ -52,7 +52,7 @@ fn file(bytes: &[u8]) {
         events += 1;
         assert!(
             16 * events <= bytes.len(),
-            "more records than there is room for"
+            "more records than the file can hold"
         );
     }
 }
@@ -84,13 +84,14 @@ fn look_at(event: &Event) {
     }
 }
 
-/// What is decoded comes back, bit for bit: what is not a number is compared too.
+/// Messages round-trip bit for bit, NaNs included.
 fn same<M: Message + prost::Name + Default>(bytes: &[u8]) {
-    let Ok(message) = decode::<M>(FileKind::Events, bytes, LIMIT) else {
+    let Ok(message) = decode::<M>(FileKind::Events, bytes, MEMORY_LIMIT_BYTES) else {
         return;
     };
     let once = message.encode_to_vec();
     // Nested messages that just fit may not fit again only if they grew, and they do not grow.
-    let again = decode::<M>(FileKind::Events, &once, u64::MAX).expect("what was written can be read");
+    let again =
+        decode::<M>(FileKind::Events, &once, u64::MAX).expect("what was written can be read");
     assert_eq!(once, again.encode_to_vec());
 }

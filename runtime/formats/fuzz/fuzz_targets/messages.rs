@@ -1,4 +1,4 @@
-//! Any bytes: an example or an error, never a crash. Where the bytes are a message, the columns say what the message says.
+//! Arbitrary bytes: an example or an error, never a crash. Where the bytes are a message, the columns equal the decoded message.
 #![no_main]
 
 use std::sync::LazyLock;
@@ -95,10 +95,10 @@ fuzz_target!(|bytes: &[u8]| {
     let _ = decode_raw([bytes], DType::Int16, &RawOptions::default());
 });
 
-/// The columns say what the message says.
+/// The columns equal the decoded message.
 fn lists(bytes: &[u8]) {
     let mut parser = LISTS.clone();
-    // The second time, the keys are known.
+    // The second time, the keys are cached.
     let _ = parser.parse(bytes);
     let parsed = parser.parse(bytes);
     let Ok(message) = decode(bytes) else {

@@ -1,21 +1,21 @@
-//! Any bytes: records or an error, never a crash. What is read is what is there, and recovery accounts for every byte.
+//! Arbitrary bytes: records or an error, never a crash. Records round-trip, and recovery accounts for every byte.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use trainspec_formats::records::{
-    Compression, Ending, Expected, IndexedRecords, ReaderOptions, RecordIndex, RecordReader,
-    RecordWriter, Recovering,
+    Compression, Ending, ExpectedCompression, IndexedRecords, ReaderOptions, RecordIndex,
+    RecordReader, RecordWriter, Recovering,
 };
 
-/// Longer records are refused, so that what a small input inflates to stays small.
-const LONGEST: u64 = 1 << 20;
+/// The maximum length of a record in bytes, which bounds what a small compressed input inflates to.
+const MAX_RECORD_BYTES: u64 = 1 << 20;
 
-fn options(compression: Expected, ending: Ending, buffer: usize) -> ReaderOptions {
+fn options(compression: ExpectedCompression, ending: Ending, buffer: usize) -> ReaderOptions {
     ReaderOptions {
         compression,
         ending,
         buffer,
-        longest: LONGEST,
+        max_length: MAX_RECORD_BYTES,
     }
 }
 
@@ -28,19 +28,19 @@ fuzz_target!(|bytes: &[u8]| {
         _ => Ending::Strict,
     };
     let buffer = 1 << (choice >> 1 & 7);
-    // Whatever it is.
+    // With any expected compression.
     let expected = match choice >> 4 & 3 {
-        0 => Expected::Detect,
-        1 => Expected::Is(Compression::Gzip),
-        2 => Expected::Is(Compression::Zlib),
-        _ => Expected::Is(Compression::None),
+        0 => ExpectedCompression::Detect,
+        1 => ExpectedCompression::Is(Compression::Gzip),
+        2 => ExpectedCompression::Is(Compression::Zlib),
+        _ => ExpectedCompression::Is(Compression::None),
     };
     if let Ok(mut reader) = RecordReader::new(bytes, &options(expected, ending, buffer)) {
         while let Ok(Some(_)) = reader.next() {}
     }
 
-    // As it is: what is read, written again, is how the bytes begin.
-    let plain = options(Expected::Is(Compression::None), ending, buffer);
+    // Uncompressed: the records, written again, are a prefix of the bytes.
+    let plain = options(ExpectedCompression::Is(Compression::None), ending, buffer);
     let mut reader = RecordReader::new(bytes, &plain).expect("bytes can be read");
     let mut writer = RecordWriter::new(Vec::new(), &Default::default());
     let mut records = Vec::new();
@@ -75,7 +75,7 @@ fuzz_target!(|bytes: &[u8]| {
         }
     }
 
-    // What is left of it: the same and more, and all bytes are either records or passed over.
+    // Recovery: these records and more, and all bytes are either records or skipped.
     let mut recovering = Recovering::new(bytes.to_vec()).expect("memory can be read");
     let mut found = Vec::new();
     while let Some(record) = recovering.next().expect("memory can be read") {

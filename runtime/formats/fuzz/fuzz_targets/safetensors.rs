@@ -1,4 +1,4 @@
-//! Any bytes as a file of `safetensors` or of NumPy: tensors or an error, never a crash.
+//! Arbitrary bytes as a `safetensors`, `npy` or `npz` file: tensors or an error, never a crash.
 #![no_main]
 
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ fuzz_target!(|bytes: &[u8]| {
     };
     let path = root.join(format!("trainspec-fuzz-archive-{}", std::process::id()));
     match kind % 4 {
-        // The header alone, with a length that is right.
+        // The header alone, with a valid length.
         0 => {
             let (header, data) = bytes.split_at(bytes.len() - bytes.len() / 8);
             let mut file = (header.len() as u64).to_le_bytes().to_vec();

@@ -1,4 +1,4 @@
-//! Any bytes: a table or an error, never a crash; and whatever entries: what is written is read.
+//! Arbitrary bytes: an SSTable or an error, never a crash; and arbitrary entries round-trip.
 #![no_main]
 
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use trainspec_formats::table::{Compression, Options, Table, TableBuilder};
 
 fuzz_target!(|bytes: &[u8]| {
     let _ = read(bytes.to_vec());
-    // The same bytes as entries: the first bytes decide how they are written.
+    // The input as entries: the first bytes are the options of the builder.
     let [size, interval, packed, rest @ ..] = bytes else {
         return;
     };
@@ -43,7 +43,7 @@ fuzz_target!(|bytes: &[u8]| {
             Some(*value)
         );
     }
-    // A changed bit is seen, or it does not matter.
+    // A changed bit is detected, or has no effect.
     let at = usize::from(*size) * 251 % written.len();
     written[at] ^= 1 << (interval % 8);
     if let Ok(found) = read(written) {
@@ -58,7 +58,7 @@ fn read(bytes: Vec<u8>) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
     let mut found = Vec::new();
     let mut length = 0;
     while cursor.advance()? {
-        // Keys that share much can be far longer together than the file.
+        // Prefix-compressed keys can be far longer together than the file.
         length += cursor.key().len();
         if length > 1 << 24 {
             break;
@@ -67,7 +67,7 @@ fn read(bytes: Vec<u8>) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
     }
     for (key, value) in found.iter().take(64) {
         if let Ok(again) = table.get(key) {
-            // An index that lies may hide a key, but not change a value.
+            // A damaged index may hide a key, but not change a value.
             assert!(again.is_none_or(|again| again == *value));
         }
     }

@@ -6,29 +6,29 @@ use std::time::{Duration, Instant};
 use crate::checkpoint::manage::latest_checkpoint;
 use crate::error::Result;
 
-/// How often a folder is looked at.
-const PAUSE: Duration = Duration::from_secs(1);
+/// The interval at which a folder is polled.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Time, as far as waiting needs it. Tests hand in one that does not pass by itself.
+/// A monotonic clock that can sleep. Tests pass a fake one.
 pub trait Clock {
-    /// How long it is since some moment that stays the same.
+    /// The time since a fixed point.
     fn now(&self) -> Duration;
 
-    /// Waits.
+    /// Sleeps.
     fn sleep(&self, time: Duration);
 }
 
-/// The clock of the machine.
+/// The system's monotonic clock.
 #[derive(Debug, Clone, Copy)]
-pub struct MachineClock(Instant);
+pub struct SystemClock(Instant);
 
-impl Default for MachineClock {
-    fn default() -> MachineClock {
-        MachineClock(Instant::now())
+impl Default for SystemClock {
+    fn default() -> SystemClock {
+        SystemClock(Instant::now())
     }
 }
 
-impl Clock for MachineClock {
+impl Clock for SystemClock {
     fn now(&self) -> Duration {
         self.0.elapsed()
     }
@@ -38,20 +38,20 @@ impl Clock for MachineClock {
     }
 }
 
-/// Checkpoints of a folder, each as it appears.
+/// An iterator over the checkpoints of a folder as they appear.
 ///
-/// One that is replaced by a newer before it is looked at is missed. It ends after an error.
+/// A checkpoint that is replaced by a newer one between two polls is missed. The iterator ends after an error.
 pub struct Checkpoints<'a, C> {
     folder: PathBuf,
     clock: C,
-    /// The shortest time between two.
+    /// The minimum interval between two checkpoints.
     min_interval: Duration,
-    /// The longest time to wait for one.
+    /// The maximum time to wait for one.
     timeout: Option<Duration>,
-    /// Asked after every checkpoint and every timeout: is there nothing more to come?
+    /// Called after every checkpoint and every timeout: whether to end (`timeout_fn`).
     ended: Option<Box<dyn FnMut() -> bool + 'a>>,
     last: Option<PathBuf>,
-    /// When the last one was handed out.
+    /// The time at which the last one was returned.
     given: Option<Duration>,
     done: bool,
 }
@@ -60,9 +60,9 @@ pub struct Checkpoints<'a, C> {
 ///
 /// ```no_run
 /// use std::time::Duration;
-/// use trainspec_formats::checkpoint::{MachineClock, checkpoints_iterator};
+/// use trainspec_formats::checkpoint::{SystemClock, checkpoints_iterator};
 ///
-/// let clock = MachineClock::default();
+/// let clock = SystemClock::default();
 /// for prefix in checkpoints_iterator("run".as_ref(), clock).timeout(Duration::from_secs(600)) {
 ///     println!("{}", prefix?.display());
 /// }
@@ -82,27 +82,27 @@ pub fn checkpoints_iterator<'a, C: Clock>(folder: &Path, clock: C) -> Checkpoint
 }
 
 impl<'a, C: Clock> Checkpoints<'a, C> {
-    /// Hands out checkpoints no closer than this to each other.
+    /// Sets the minimum interval between two checkpoints.
     pub fn min_interval(mut self, time: Duration) -> Self {
         self.min_interval = time;
         self
     }
 
-    /// Waits no longer than this for one. Then it ends, unless [`until`](Checkpoints::until) says that there is more to come.
+    /// Sets the maximum time to wait for one. Then it ends, unless [`until`](Checkpoints::until) says that there is more to come.
     pub fn timeout(mut self, time: Duration) -> Self {
         self.timeout = Some(time);
         self
     }
 
-    /// Asks after every checkpoint and every timeout whether to end.
+    /// Sets a function that is called after every checkpoint and every timeout and says whether to end (`timeout_fn`).
     pub fn until(mut self, ended: impl FnMut() -> bool + 'a) -> Self {
         self.ended = Some(Box::new(ended));
         self
     }
 
-    /// The next checkpoint, or nothing when the time is over.
+    /// The next checkpoint; `None` after a timeout.
     fn wait(&self) -> Result<Option<PathBuf>> {
-        // A time that is too far away to be told never comes.
+        // A deadline that overflows is never reached.
         let stop = self
             .timeout
             .and_then(|timeout| self.clock.now().checked_add(timeout));
@@ -111,10 +111,10 @@ impl<'a, C: Clock> Checkpoints<'a, C> {
             if found.is_some() && found != self.last {
                 return Ok(found);
             }
-            if stop.is_some_and(|stop| self.clock.now().saturating_add(PAUSE) > stop) {
+            if stop.is_some_and(|stop| self.clock.now().saturating_add(POLL_INTERVAL) > stop) {
                 return Ok(None);
             }
-            self.clock.sleep(PAUSE);
+            self.clock.sleep(POLL_INTERVAL);
         }
     }
 }

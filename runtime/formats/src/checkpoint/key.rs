@@ -1,36 +1,35 @@
-//! The keys under which parts of tensors are stored: they sort as name, number of dimensions, and place do.
+//! `OrderedCode` keys of tensor slices (`EncodeTensorNameSlice`): they sort by name, rank, and extents.
 //!
-//! The code is called "ordered code": texts end with the bytes 0 and 1, so that none is the beginning of another; numbers say their
-//! length first.
+//! Strings end with the bytes 0 and 1, so that none is a prefix of another; numbers begin with their length.
 
 use crate::checkpoint::slice::{Extent, Slice};
 
-/// The key of a part of a tensor.
+/// The key of a slice of a tensor.
 pub(crate) fn of_slice(name: &str, slice: &Slice) -> Vec<u8> {
     let mut key = Vec::with_capacity(name.len() + 8 + 4 * slice.0.len());
-    // All of them begin with a zero, which no name does.
-    natural(&mut key, 0);
-    text(&mut key, name.as_bytes());
-    natural(&mut key, slice.0.len() as u64);
+    // Keys of slices begin with a zero byte, which no name does.
+    write_num_increasing(&mut key, 0);
+    write_string(&mut key, name.as_bytes());
+    write_num_increasing(&mut key, slice.0.len() as u64);
     for extent in &slice.0 {
         let (start, length) = match *extent {
-            Extent::Whole => (0, -1),
+            Extent::Full => (0, -1),
             Extent::Part { start, length } => (start as i64, length as i64),
         };
-        integer(&mut key, start);
-        integer(&mut key, length);
+        write_signed_num_increasing(&mut key, start);
+        write_signed_num_increasing(&mut key, length);
     }
     key
 }
 
-/// Whether a key is one of a part, and not the name of a tensor.
+/// Whether a key is that of a slice, and not the name of a tensor.
 pub(crate) fn is_slice(key: &[u8]) -> bool {
     key.first() == Some(&0)
 }
 
-/// The bytes 0 and 255 get another one after them; 0 and 1 are the end.
-fn text(out: &mut Vec<u8>, text: &[u8]) {
-    for &byte in text {
+/// `OrderedCode::WriteString`: the bytes 0 and 255 are escaped by another one after them; 0 and 1 are the end.
+fn write_string(out: &mut Vec<u8>, string: &[u8]) {
+    for &byte in string {
         match byte {
             0 => out.extend([0, 0xff]),
             0xff => out.extend([0xff, 0]),
@@ -40,19 +39,19 @@ fn text(out: &mut Vec<u8>, text: &[u8]) {
     out.extend([0, 1]);
 }
 
-/// How many bytes, then the bytes, the highest first, without zeros before.
-fn natural(out: &mut Vec<u8>, number: u64) {
+/// `OrderedCode::WriteNumIncreasing`: the number of bytes, then the bytes in big-endian order without leading zeros.
+fn write_num_increasing(out: &mut Vec<u8>, number: u64) {
     let skipped = number.leading_zeros() as usize / 8;
     out.push((8 - skipped) as u8);
     out.extend(&number.to_be_bytes()[skipped..]);
 }
 
-/// As many bytes as it takes, the highest first. The first bits are the opposite of the sign, as many as there are bytes, and then the
-/// sign once; after that come the lowest bits of the number.
-fn integer(out: &mut Vec<u8>, number: i64) {
+/// `OrderedCode::WriteSignedNumIncreasing`: as few bytes as possible, in big-endian order. The leading bits are the inverted sign, one
+/// per byte, and then the sign once; after them come the low bits of the number.
+fn write_signed_num_increasing(out: &mut Vec<u8>, number: i64) {
     let magnitude = if number < 0 { !number } else { number };
     let bits = (64 - magnitude.leading_zeros()) as usize;
-    // Each byte has room for seven bits; the sign takes one of all.
+    // Each byte holds seven bits; the sign takes one of all.
     let length = bits / 7 + 1;
     let wide = i128::from(number).to_be_bytes();
     let start = out.len();
@@ -67,10 +66,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_coded_as_the_scheme_says() {
+    fn numbers_have_the_published_ordered_code() {
         let coded = |number| {
             let mut out = Vec::new();
-            integer(&mut out, number);
+            write_signed_num_increasing(&mut out, number);
             out
         };
         assert_eq!(coded(0), [0x80]);
@@ -100,7 +99,7 @@ mod tests {
             .iter()
             .map(|&number| {
                 let mut out = Vec::new();
-                integer(&mut out, number);
+                write_signed_num_increasing(&mut out, number);
                 out
             })
             .collect();
@@ -108,13 +107,13 @@ mod tests {
     }
 
     #[test]
-    fn odd_bytes_of_names_are_kept_apart() {
+    fn special_bytes_of_names_are_escaped() {
         let slice = Slice(vec![
             Extent::Part {
                 start: 3,
                 length: 2,
             },
-            Extent::Whole,
+            Extent::Full,
         ]);
         assert_eq!(
             of_slice("a\0b", &slice),

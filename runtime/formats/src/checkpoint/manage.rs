@@ -1,15 +1,15 @@
-//! The helpers of `tf.train` around checkpoints: which there are, which is the newest, and the file that says so.
+//! Checkpoint management, the helpers of `tf.train`: `latest_checkpoint`, `list_variables`, the `checkpoint` state file.
 //!
 //! In: folders and prefixes. Out: paths, lists of variables, the `checkpoint` file. They do what TensorFlow's functions of the same
 //! names do, except that a `checkpoint` file cannot lead out of its folder by a relative path: such paths are written as absolute ones, and
-//! are not followed where others wrote them.
+//! are not followed where others wrote them (path traversal).
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use crate::checkpoint::bundle::{data_files, index_path, with_suffix};
-use crate::checkpoint::paths::{matching, seen_from};
+use crate::checkpoint::paths::{matching, relative_to};
 use crate::checkpoint::{CheckpointReader, CheckpointState, Tensor};
 use crate::error::{FileKind, FormatError, Result};
 use crate::files::{self, Durability};
@@ -19,14 +19,14 @@ pub const STATE_FILE: &str = "checkpoint";
 
 /// The checkpoints that a `checkpoint` file lists.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Listed<'a> {
+pub struct CheckpointList<'a> {
     /// The newest.
     pub newest: &'a str,
     /// All, the oldest first. The newest is added at the end if it is not there.
     pub all: &'a [&'a str],
-    /// When each was written, in seconds since 1970; none, or one for each of all.
+    /// When each was written, in seconds since the Unix epoch; none, or one for each of all.
     pub timestamps: &'a [f64],
-    /// When the last one was written that is kept forever.
+    /// When the last preserved checkpoint was written (`last_preserved_timestamp`).
     pub last_preserved: Option<f64>,
 }
 
@@ -40,12 +40,12 @@ pub enum PathStyle {
     Relative,
 }
 
-/// What the `checkpoint` file of a folder would say (`tf.compat.v1.train.generate_checkpoint_state_proto`).
+/// The `CheckpointState` of a folder (`tf.compat.v1.train.generate_checkpoint_state_proto`).
 ///
 /// ```
-/// use trainspec_formats::checkpoint::{Listed, generate_checkpoint_state_proto};
+/// use trainspec_formats::checkpoint::{CheckpointList, generate_checkpoint_state_proto};
 ///
-/// let listed = Listed { newest: "run/model.ckpt-7", ..Listed::default() };
+/// let listed = CheckpointList { newest: "run/model.ckpt-7", ..CheckpointList::default() };
 /// let state = generate_checkpoint_state_proto("run".as_ref(), &listed)?;
 /// assert_eq!(state.model_checkpoint_path, "model.ckpt-7");
 /// assert_eq!(state.all_model_checkpoint_paths, ["model.ckpt-7"]);
@@ -53,17 +53,20 @@ pub enum PathStyle {
 /// ```
 pub fn generate_checkpoint_state_proto(
     folder: &Path,
-    listed: &Listed<'_>,
+    listed: &CheckpointList<'_>,
 ) -> Result<CheckpointState> {
     let seen = |path: &str| match folder.is_absolute() || Path::new(path).is_absolute() {
         true => Ok(path.to_owned()),
-        false => text_of(seen_from(Path::new(path), folder)),
+        false => utf8_path(relative_to(Path::new(path), folder)),
     };
     state_of(listed, seen)
 }
 
-/// What a `checkpoint` file says of checkpoints, each as it is seen from there.
-fn state_of(listed: &Listed<'_>, seen: impl Fn(&str) -> Result<String>) -> Result<CheckpointState> {
+/// The `CheckpointState` of some checkpoints, with each path mapped by `seen`.
+fn state_of(
+    listed: &CheckpointList<'_>,
+    seen: impl Fn(&str) -> Result<String>,
+) -> Result<CheckpointState> {
     let mut all = listed.all.to_vec();
     if all.last() != Some(&listed.newest) {
         all.push(listed.newest);
@@ -86,18 +89,18 @@ fn state_of(listed: &Listed<'_>, seen: impl Fn(&str) -> Result<String>) -> Resul
     })
 }
 
-/// Writes the `checkpoint` file of a folder, whole or not at all (`tf.compat.v1.train.update_checkpoint_state`).
+/// Writes the `checkpoint` file of a folder atomically (`tf.compat.v1.train.update_checkpoint_state`).
 ///
 /// A path that would lead out of the folder is written as an absolute one, whatever the style; TensorFlow begins it with `..`.
 pub fn update_checkpoint_state(
     folder: &Path,
-    listed: &Listed<'_>,
+    listed: &CheckpointList<'_>,
     file: Option<&str>,
     style: PathStyle,
     durability: Durability,
 ) -> Result<()> {
     let path = folder.join(file.unwrap_or(STATE_FILE));
-    let state = state_of(listed, |path| written(folder, path, style))?;
+    let state = state_of(listed, |path| stored_path(folder, path, style))?;
     if path == Path::new(&state.model_checkpoint_path) {
         return Err(FormatError::invalid(
             FileKind::CheckpointState,
@@ -115,34 +118,34 @@ pub fn update_checkpoint_state(
 }
 
 /// A path as the `checkpoint` file of a folder has it.
-fn written(folder: &Path, path: &str, style: PathStyle) -> Result<String> {
+fn stored_path(folder: &Path, path: &str, style: PathStyle) -> Result<String> {
     let given = Path::new(path);
     let seen = match (given.is_absolute(), folder.is_absolute()) {
         (true, _) if style == PathStyle::AsGiven => return Ok(path.to_owned()),
         (false, true) => given.to_owned(),
-        (true, _) | (false, false) => seen_from(given, folder),
+        (true, _) | (false, false) => relative_to(given, folder),
     };
     if files::stays_inside(folder, &seen) {
-        return text_of(seen);
+        return utf8_path(seen);
     }
-    // As it was given, and not made of what is seen: a link may lead elsewhere than the names tell.
+    // As it was given, and not normalized: a symbolic link may lead elsewhere.
     match (given.is_absolute(), folder.is_absolute()) {
         (true, _) => Ok(path.to_owned()),
-        (false, true) => text_of(folder.join(given)),
+        (false, true) => utf8_path(folder.join(given)),
         (false, false) => {
             let here = std::env::current_dir().map_err(|e| {
                 FormatError::io(FileKind::CheckpointState, "find the working folder", e)
             })?;
-            text_of(here.join(given))
+            utf8_path(here.join(given))
         }
     }
 }
 
-/// What the `checkpoint` file of a folder says, with paths put together with the folder (`tf.train.get_checkpoint_state`).
+/// The `CheckpointState` of a folder, with paths joined to the folder (`tf.train.get_checkpoint_state`).
 ///
-/// Nothing if there is no such file or it cannot be read; [`CheckpointState::read`] says why. A file that names no checkpoint, or as the
-/// newest a relative path that leads out of the folder, is an error; others that lead out are left out, with their timestamps. Paths are
-/// texts here: where the name of the folder is none, [`latest_checkpoint`] still tells the newest.
+/// `None` if there is no such file or it cannot be read; [`CheckpointState::read`] says why. A file that names no checkpoint, or as the
+/// newest a relative path that leads out of the folder, is an error; others that lead out are dropped, with their timestamps. Paths are
+/// UTF-8 strings here: where the name of the folder is not, [`latest_checkpoint`] still finds the newest.
 pub fn get_checkpoint_state(folder: &Path, file: Option<&str>) -> Result<Option<CheckpointState>> {
     let Some(mut state) = read_state(folder, file)? else {
         return Ok(None);
@@ -152,7 +155,7 @@ pub fn get_checkpoint_state(folder: &Path, file: Option<&str>) -> Result<Option<
     let inside: Vec<bool> = state
         .all_model_checkpoint_paths
         .iter()
-        .map(|path| followed(folder, path))
+        .map(|path| is_followed(folder, path))
         .collect();
     if state.all_model_checkpoint_timestamps.len() == inside.len() {
         let mut kept = inside.iter();
@@ -172,7 +175,7 @@ pub fn latest_checkpoint(folder: &Path, file: Option<&str>) -> Result<Option<Pat
     Ok(newest.filter(|prefix| checkpoint_exists(prefix)))
 }
 
-/// What the `checkpoint` file of a folder says, as it is written; it has a newest one, which does not lead out of the folder.
+/// The `CheckpointState` of a folder, with paths as they are written; it has a newest one, which does not lead out of the folder.
 fn read_state(folder: &Path, file: Option<&str>) -> Result<Option<CheckpointState>> {
     let path = folder.join(file.unwrap_or(STATE_FILE));
     let Ok(state) = CheckpointState::read(&path) else {
@@ -181,35 +184,35 @@ fn read_state(folder: &Path, file: Option<&str>) -> Result<Option<CheckpointStat
     let newest = &state.model_checkpoint_path;
     let cause = match newest.is_empty() {
         true => "it does not say which checkpoint is the newest".to_owned(),
-        false if followed(folder, newest) => return Ok(Some(state)),
+        false if is_followed(folder, newest) => return Ok(Some(state)),
         false => format!("the path `{newest}` leads out of the folder"),
     };
     Err(FormatError::invalid(FileKind::CheckpointState, cause).in_file(path))
 }
 
 /// Whether a path in a `checkpoint` file is followed: it is absolute, or stays in the folder.
-fn followed(folder: &Path, path: &str) -> bool {
+fn is_followed(folder: &Path, path: &str) -> bool {
     let path = Path::new(path);
     path.is_absolute() || files::stays_inside(folder, path)
 }
 
-/// Where a checkpoint is that the `checkpoint` file of a folder names.
+/// Where a checkpoint named by a `checkpoint` file is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Whereabouts {
+pub enum CheckpointLocation {
     /// Where the path says: in the folder or below it, or wherever an absolute path leads.
-    There,
+    Present,
     /// Not where the path says.
     Missing,
     /// Outside of the folder, to which a relative path leads: nothing is looked for there.
     Outside,
 }
 
-/// Where a checkpoint is that the `checkpoint` file of a folder names.
-pub fn whereabouts(folder: &Path, prefix: &str) -> Whereabouts {
-    match followed(folder, prefix) {
-        false => Whereabouts::Outside,
-        true if checkpoint_exists(&folder.join(prefix)) => Whereabouts::There,
-        true => Whereabouts::Missing,
+/// Locates a checkpoint named by the `checkpoint` file of a folder.
+pub fn locate_checkpoint(folder: &Path, prefix: &str) -> CheckpointLocation {
+    match is_followed(folder, prefix) {
+        false => CheckpointLocation::Outside,
+        true if checkpoint_exists(&folder.join(prefix)) => CheckpointLocation::Present,
+        true => CheckpointLocation::Missing,
     }
 }
 
@@ -233,15 +236,15 @@ pub fn get_checkpoint_mtimes<P: AsRef<Path>>(prefixes: &[P]) -> Result<Vec<Syste
 /// The version of a checkpoint's format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Version {
-    /// One table, or several.
+    /// One table, or several (`SaverDef.V1`).
     V1,
-    /// An index and data files.
+    /// An index and data files, a tensor bundle (`SaverDef.V2`).
     #[default]
     V2,
 }
 
-/// Removes the files of a checkpoint, and its graph, which ends in `.meta` unless told otherwise
-/// (`tf.compat.v1.train.remove_checkpoint`). Files that are not there are none to remove.
+/// Removes the files of a checkpoint, and its meta graph, whose suffix is usually `.meta`
+/// (`tf.compat.v1.train.remove_checkpoint`). Files that do not exist are no error.
 pub fn remove_checkpoint(prefix: &Path, version: Version, graph_suffix: &str) -> Result<()> {
     let graph = match prefix.file_name().and_then(|name| name.to_str()) {
         Some(name) => prefix.with_file_name(without_shards(name)),
@@ -249,7 +252,7 @@ pub fn remove_checkpoint(prefix: &Path, version: Version, graph_suffix: &str) ->
     };
     let graph = with_suffix(&graph, &format!(".{graph_suffix}"));
     let mut paths = match version {
-        // The index goes first: without it, the rest is no checkpoint. Names are compared as they are, so that nothing else goes.
+        // The index goes first: without it, the rest is no checkpoint. Names are compared literally, so that nothing else is removed.
         Version::V2 => {
             let mut paths = vec![index_path(prefix)];
             paths.extend(data_files(prefix).into_iter().map(|(path, _)| path));
@@ -279,7 +282,7 @@ pub fn new_checkpoint_reader(prefix: &Path) -> Result<CheckpointReader> {
     CheckpointReader::open_prefix(prefix)
 }
 
-/// The value of a variable (`tf.train.load_variable`). A `:0` at the end of its name does not count.
+/// The value of a variable (`tf.train.load_variable`). A suffix `:0` of its name is ignored.
 pub fn load_variable(path: &Path, name: &str) -> Result<Tensor> {
     let name = name.strip_suffix(":0").unwrap_or(name);
     load_checkpoint(path)?.get_tensor(name)
@@ -294,7 +297,7 @@ pub fn list_variables(path: &Path) -> Result<Vec<(String, Vec<usize>)>> {
         .collect())
 }
 
-/// The file that shows that a checkpoint is there.
+/// The file whose existence shows that a checkpoint exists.
 fn file_of(prefix: &Path) -> Option<PathBuf> {
     let index = matching(&index_path(prefix));
     let mut found = match index.is_empty() {
@@ -316,10 +319,10 @@ fn without_shards(prefix: &str) -> &str {
     cut.unwrap_or(prefix)
 }
 
-/// Paths in a `checkpoint` file are texts.
-fn text_of(path: PathBuf) -> Result<String> {
+/// Paths in a `checkpoint` file are UTF-8 strings.
+fn utf8_path(path: PathBuf) -> Result<String> {
     path.into_os_string().into_string().map_err(|path| {
-        let cause = "its path is no text, as a list of checkpoints needs it";
+        let cause = "its path is not UTF-8, as a list of checkpoints requires";
         FormatError::invalid(FileKind::CheckpointState, cause).in_file(path)
     })
 }

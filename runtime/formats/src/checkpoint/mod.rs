@@ -1,6 +1,6 @@
-//! Checkpoints: TensorFlow's bundles, tables of the first version, object graphs, and what lists them.
+//! Checkpoints: tensor bundles (V2), tables of the first version (V1), object graphs, safetensors, npz, and the `checkpoint` state file.
 //!
-//! In: prefixes, files and folders. Out: tensors by name; and the reverse. Whatever has a checksum is compared with it. [`CheckpointReader`]
+//! In: prefixes, files and folders. Out: tensors by name; and the reverse. Every checksum is compared. [`CheckpointReader`]
 //! opens any of them, [`BundleWriter`] and [`ObjectWriter`] write what TensorFlow restores. Leaves alone: what a tensor is to a model, and
 //! which checkpoints are kept.
 
@@ -15,16 +15,16 @@ mod reader;
 pub mod safetensors;
 mod slice;
 mod state;
-mod text;
+mod text_format;
 pub mod v1;
 
 pub use bundle::{Bundle, BundleWriter};
-pub use follow::{Checkpoints, Clock, MachineClock, checkpoints_iterator};
+pub use follow::{Checkpoints, Clock, SystemClock, checkpoints_iterator};
 pub use manage::{
-    Listed, PathStyle, STATE_FILE, Version, Whereabouts, checkpoint_exists,
+    CheckpointList, CheckpointLocation, PathStyle, STATE_FILE, Version, checkpoint_exists,
     generate_checkpoint_state_proto, get_checkpoint_mtimes, get_checkpoint_state,
-    latest_checkpoint, list_variables, load_checkpoint, load_variable, new_checkpoint_reader,
-    remove_checkpoint, update_checkpoint_state, whereabouts,
+    latest_checkpoint, list_variables, load_checkpoint, load_variable, locate_checkpoint,
+    new_checkpoint_reader, remove_checkpoint, update_checkpoint_state,
 };
 pub use numpy::Npz;
 pub use object::{ObjectGraph, ObjectWriter};

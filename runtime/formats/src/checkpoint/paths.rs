@@ -1,9 +1,9 @@
-//! Paths of checkpoints: patterns that several files match, and one path seen from another.
+//! Paths of checkpoints: glob patterns and relative paths.
 
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-/// The files that a path means, by name: itself, or where its last part has `*`, `?` or `[...]`, all in the folder that match.
+/// The files that a path means, sorted by name: itself, or where its last component has `*`, `?` or `[...]`, all matches in the folder.
 pub(crate) fn matching(pattern: &Path) -> Vec<PathBuf> {
     if fs::metadata(pattern).is_ok_and(|found| !found.is_dir()) {
         return vec![pattern.to_owned()];
@@ -26,17 +26,17 @@ pub(crate) fn matching(pattern: &Path) -> Vec<PathBuf> {
         .flatten()
         .filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_dir()))
         .filter_map(|entry| entry.file_name().into_string().ok())
-        .filter(|file| fits(&name, &file.chars().collect::<Vec<_>>()))
+        .filter(|file| matches_glob(&name, &file.chars().collect::<Vec<_>>()))
         .map(|file| folder.join(file))
         .collect();
     found.sort();
     found
 }
 
-/// Whether a name fits a pattern.
-fn fits(pattern: &[char], name: &[char]) -> bool {
+/// Whether a name matches a glob pattern.
+fn matches_glob(pattern: &[char], name: &[char]) -> bool {
     let (mut p, mut n) = (0, 0);
-    // The last `*`, and how far into the name it reaches so far.
+    // The last `*`, and the position in the name to backtrack to.
     let mut star: Option<(usize, usize)> = None;
     loop {
         if p < pattern.len() && pattern[p] == '*' {
@@ -64,7 +64,7 @@ fn fits(pattern: &[char], name: &[char]) -> bool {
     }
 }
 
-/// Where the pattern goes on after it matched one character, if it does.
+/// The position in the pattern after it matched one character, if it did.
 fn one(pattern: &[char], p: usize, c: char) -> Option<usize> {
     match *pattern.get(p)? {
         '?' => Some(p + 1),
@@ -96,8 +96,8 @@ fn one(pattern: &[char], p: usize, c: char) -> Option<usize> {
     }
 }
 
-/// A path without `.` and, as far as its text tells, without `..`.
-pub(crate) fn tidy(path: &Path) -> PathBuf {
+/// A path without `.` and `..`, normalized lexically.
+pub(crate) fn normalize(path: &Path) -> PathBuf {
     let mut out = PathBuf::new();
     for part in path.components() {
         match part {
@@ -118,14 +118,14 @@ pub(crate) fn tidy(path: &Path) -> PathBuf {
     }
 }
 
-/// A path as it is seen from a folder. Both are relative, or both absolute.
-pub(crate) fn seen_from(path: &Path, folder: &Path) -> PathBuf {
-    let (mut path, mut folder) = (tidy(path), tidy(folder));
-    // What goes up from the working folder can only be compared when that folder is known.
+/// A path relative to a folder (`os.path.relpath`). Both are relative, or both absolute.
+pub(crate) fn relative_to(path: &Path, folder: &Path) -> PathBuf {
+    let (mut path, mut folder) = (normalize(path), normalize(folder));
+    // A path above the working folder can only be compared with an absolute one.
     let up = |path: &Path| path.starts_with("..");
     if up(&path) || up(&folder) || path.is_absolute() != folder.is_absolute() {
         let here = std::env::current_dir().unwrap_or_default();
-        (path, folder) = (tidy(&here.join(path)), tidy(&here.join(folder)));
+        (path, folder) = (normalize(&here.join(path)), normalize(&here.join(folder)));
     }
     let parts = |path: &Path| -> Vec<PathBuf> {
         path.components()
@@ -149,9 +149,9 @@ mod tests {
 
     #[test]
     fn patterns_match_as_shells_do() {
-        let fits = |pattern: &str, name: &str| {
+        let matches_glob = |pattern: &str, name: &str| {
             let chars = |text: &str| text.chars().collect::<Vec<_>>();
-            super::fits(&chars(pattern), &chars(name))
+            super::matches_glob(&chars(pattern), &chars(name))
         };
         for (pattern, name, expected) in [
             ("m-?????-of-00002", "m-00001-of-00002", true),
@@ -167,12 +167,12 @@ mod tests {
             ("\\*", "a", false),
             ("***a", "bbba", true),
         ] {
-            assert_eq!(fits(pattern, name), expected, "{pattern} {name}");
+            assert_eq!(matches_glob(pattern, name), expected, "{pattern} {name}");
         }
     }
 
     #[test]
-    fn paths_are_seen_from_folders() {
+    fn relative_paths_match_relpath() {
         // As os.path.relpath has it.
         for (path, folder, expected) in [
             ("run/model", "run", "model"),
@@ -184,7 +184,7 @@ mod tests {
             ("./run/a/../m", "run", "m"),
             ("/a/b/c", "/a/d", "../b/c"),
         ] {
-            let found = seen_from(Path::new(path), Path::new(folder));
+            let found = relative_to(Path::new(path), Path::new(folder));
             assert_eq!(found, Path::new(expected), "{path} from {folder}");
         }
     }

@@ -1,4 +1,4 @@
-//! One reader for every kind of file that holds named tensors.
+//! `CheckpointReader`: one reader for all file formats of named tensors.
 
 use std::path::{Path, PathBuf};
 
@@ -37,7 +37,7 @@ pub enum CheckpointReader {
     Table(TableCheckpoint),
     /// A file of Hugging Face's library.
     Safetensors(Safetensors),
-    /// An archive of NumPy.
+    /// A NumPy archive.
     Npz(Npz),
 }
 
@@ -90,7 +90,7 @@ impl CheckpointReader {
             _ if ending == Some("npz") => Ok(CheckpointReader::Npz(Npz::open(path)?)),
             [b'P', b'K', ..] => Ok(CheckpointReader::Npz(Npz::open(path)?)),
             [.., b'{'] => Ok(CheckpointReader::Safetensors(Safetensors::open(path)?)),
-            // What is nothing else is a table that lost its end.
+            // Anything else is taken for a truncated table.
             _ => Ok(CheckpointReader::Table(TableCheckpoint::open(path)?)),
         }
     }
@@ -114,12 +114,12 @@ impl CheckpointReader {
         }
     }
 
-    /// The names of the tensors that are not read, whose types are not known, by name, and why each is not.
-    pub fn left_alone(&self) -> Vec<(&str, &FormatError)> {
+    /// The tensors of unsupported types, sorted by name, and the reason for each.
+    pub fn unsupported(&self) -> Vec<(&str, &FormatError)> {
         match self {
-            CheckpointReader::Safetensors(file) => file.left_alone().collect(),
-            CheckpointReader::Npz(archive) => archive.left_alone().collect(),
-            CheckpointReader::Bundle(bundle) => bundle.left_alone().collect(),
+            CheckpointReader::Safetensors(file) => file.unsupported().collect(),
+            CheckpointReader::Npz(archive) => archive.unsupported().collect(),
+            CheckpointReader::Bundle(bundle) => bundle.unsupported().collect(),
             CheckpointReader::Table(_) => Vec::new(),
         }
     }
@@ -152,18 +152,18 @@ impl CheckpointReader {
         }
     }
 
-    /// Reads a part of a tensor.
+    /// Reads a slice of a tensor.
     pub fn get_slice(&self, name: &str, slice: &Slice) -> Result<Tensor> {
         match self {
             CheckpointReader::Bundle(bundle) => bundle.slice(name, slice),
             CheckpointReader::Table(table) => table.slice(name, slice),
             CheckpointReader::Safetensors(_) | CheckpointReader::Npz(_) => {
-                crate::checkpoint::slice::cut(&self.get_tensor(name)?, slice)
+                crate::checkpoint::slice::extract(&self.get_tensor(name)?, slice)
             }
         }
     }
 
-    /// Reads the numbers of a tensor to where they belong, the lowest byte of each first. The destination must be exactly as long.
+    /// Reads the numbers of a tensor into a buffer of exactly its size, in little-endian order.
     pub fn read_into(&self, name: &str, into: &mut [u8]) -> Result<()> {
         match self {
             CheckpointReader::Bundle(bundle) => return bundle.read_into(name, into),
@@ -188,7 +188,7 @@ impl CheckpointReader {
         }
     }
 
-    /// The graph of objects, if the checkpoint is one of objects.
+    /// The object graph, if the checkpoint is object-based.
     pub fn object_graph(&self) -> Result<Option<ObjectGraph>> {
         if !self.has_tensor(OBJECT_GRAPH_KEY) {
             return Ok(None);
@@ -204,8 +204,8 @@ impl CheckpointReader {
         }
     }
 
-    /// Reads a variable by any of its names: a tensor's, or in a checkpoint of objects the way to it (`model/dense/kernel`) or what it
-    /// is called in a graph (`dense/kernel`).
+    /// Reads a variable by any of its names: a tensor's key, or in an object-based checkpoint its path (`model/dense/kernel`) or its name
+    /// in a graph (`dense/kernel`).
     pub fn get_variable(&self, name: &str) -> Result<Tensor> {
         if self.has_tensor(name) {
             return self.get_tensor(name);
@@ -227,7 +227,7 @@ impl CheckpointReader {
         }
     }
 
-    /// Reads everything and tells all that is wrong, each with file, place and cause: nothing, if the list is empty.
+    /// Reads everything and returns all damage, each with file, offset and cause; the list is empty if there is none.
     pub fn verify(&self) -> Vec<FormatError> {
         match self {
             CheckpointReader::Bundle(bundle) => bundle.verify(),
@@ -238,7 +238,7 @@ impl CheckpointReader {
     }
 }
 
-/// Tells all that is wrong with a checkpoint, even where it cannot be opened.
+/// Returns all damage of a checkpoint, even where it cannot be opened.
 pub fn verify(path: &Path) -> Vec<FormatError> {
     match CheckpointReader::open(path) {
         Ok(reader) => reader.verify(),

@@ -1,6 +1,6 @@
 //! Files of Hugging Face's `safetensors`: a JSON header, then the bytes of tensors without gaps.
 //!
-//! In: eight bytes that say how long the header is, the header, the bytes; or tensors to write. Out: tensors; or such a file. Leaves
+//! In: the header's length as a `u64`, the header, the bytes; or tensors to write. Out: tensors; or such a file. Leaves
 //! alone: strings and quantized types, which the format does not have. It has no checksums either.
 
 use std::collections::BTreeMap;
@@ -13,12 +13,12 @@ use serde_json::{Map, Value as Json, json};
 use crate::checkpoint::{DType, Tensor};
 use crate::error::{Code, FileKind, FormatError, Result};
 use crate::files::{self, Durability, ReadAt, Replacement};
-use crate::tensor::{ElementsView, TensorView, count, misranked, zeros};
+use crate::tensor::{ElementsView, TensorView, count, rank_error, zeros};
 
-/// The longest header that readers accept.
-const LONGEST_HEADER: u64 = 100_000_000;
+/// The maximum size of a header that readers accept.
+const MAX_HEADER_BYTES: u64 = 100_000_000;
 
-/// The types of the format and what they are called in it.
+/// The types of the format and their names in it.
 const TYPES: [(DType, &str); 18] = [
     (DType::Bool, "BOOL"),
     (DType::UInt8, "U8"),
@@ -40,13 +40,13 @@ const TYPES: [(DType, &str); 18] = [
     (DType::UInt64, "U64"),
 ];
 
-/// A file of `safetensors` that is open.
+/// An open `safetensors` file.
 #[derive(Debug)]
 pub struct Safetensors {
     path: PathBuf,
     file: File,
     tensors: BTreeMap<String, Stored>,
-    /// Those that are not read, and why.
+    /// Tensors of unsupported types, and the reason.
     others: BTreeMap<String, FormatError>,
     metadata: BTreeMap<String, String>,
     length: u64,
@@ -56,15 +56,15 @@ pub struct Safetensors {
 struct Stored {
     dtype: DType,
     shape: Vec<usize>,
-    /// In the file.
+    /// The offset in the file.
     offset: u64,
     size: usize,
 }
 
 impl Safetensors {
-    /// Opens a file and checks its header: no tensor overlaps another, none is outside, and no byte belongs to none.
+    /// Opens a file and checks its header: tensors do not overlap, are inside the file, and leave no gaps.
     ///
-    /// Tensors of types that are not known do not keep the others from being read: [`left_alone`](Safetensors::left_alone) tells them.
+    /// Tensors of unknown types do not keep the others from being read: [`unsupported`](Safetensors::unsupported) lists them.
     pub fn open(path: &Path) -> Result<Safetensors> {
         let file = files::open(FileKind::Safetensors, path)?;
         let length = file.length().map_err(|e| failed(e).in_file(path))?;
@@ -79,7 +79,7 @@ impl Safetensors {
         })
     }
 
-    /// The texts that somebody put into the header.
+    /// The free-form metadata of the header (`__metadata__`).
     pub fn metadata(&self) -> &BTreeMap<String, String> {
         &self.metadata
     }
@@ -91,8 +91,8 @@ impl Safetensors {
             .map(|(name, stored)| (name.as_str(), stored.dtype, stored.shape.as_slice()))
     }
 
-    /// The names of the tensors that are not read, by name, and why each is not.
-    pub fn left_alone(&self) -> impl Iterator<Item = (&str, &FormatError)> {
+    /// The tensors of unsupported types, sorted by name, and the reason for each.
+    pub fn unsupported(&self) -> impl Iterator<Item = (&str, &FormatError)> {
         self.others.iter().map(|(name, why)| (name.as_str(), why))
     }
 
@@ -114,7 +114,7 @@ impl Safetensors {
         Tensor::new(stored.dtype, &stored.shape, bytes)
     }
 
-    /// Reads the numbers of a tensor straight to where they belong. The destination must be exactly as long.
+    /// Reads the numbers of a tensor straight into a buffer of exactly its size.
     pub fn read_into(&self, name: &str, into: &mut [u8]) -> Result<()> {
         let stored = self.find(name)?;
         if into.len() != stored.size {
@@ -131,7 +131,7 @@ impl Safetensors {
         self.read(stored, into)
     }
 
-    /// Looks whether the file still has all it says. There are no checksums to compare.
+    /// Checks that the file still has its length. The format has no checksums.
     pub fn verify(&self) -> Vec<FormatError> {
         match self.file.length() {
             Ok(length) if length == self.length => Vec::new(),
@@ -164,7 +164,7 @@ impl Safetensors {
     }
 }
 
-/// Writes a file of `safetensors`, whole or not at all.
+/// Writes a `safetensors` file atomically.
 ///
 /// ```
 /// use trainspec_formats::checkpoint::{Safetensors, Tensor, safetensors};
@@ -190,7 +190,7 @@ pub fn write(
     write_each(path, &entries, metadata, durability, |name| Ok(views[name]))
 }
 
-/// The same, with one tensor at a time in memory: `tensor` is asked for each when its turn comes.
+/// Writes a `safetensors` file with one tensor at a time in memory: `tensor` is called for each in order.
 pub fn write_each<T>(
     path: &Path,
     entries: &[(&str, DType, &[usize])],
@@ -215,7 +215,7 @@ where
                 "`{name}` is {dtype}, which the format does not have"
             )));
         };
-        if let Some(cause) = misranked(shape.len()) {
+        if let Some(cause) = rank_error(shape.len()) {
             return Err(invalid(format!("`{name}`: {cause}")));
         }
         let start = end;
@@ -230,7 +230,7 @@ where
     }
     let mut text = Json::Object(header).to_string().into_bytes();
     text.resize(text.len().next_multiple_of(8), b' ');
-    if text.len() as u64 > LONGEST_HEADER {
+    if text.len() as u64 > MAX_HEADER_BYTES {
         return Err(invalid("the header is too long"));
     }
     let mut out = Replacement::create(FileKind::Safetensors, path)?;
@@ -272,7 +272,7 @@ fn header(file: &impl ReadAt, length: u64) -> Result<Header> {
     };
     file.read_exact_at(0, &mut size).map_err(failed)?;
     let size = u64::from_le_bytes(size);
-    if size > rest || size > LONGEST_HEADER {
+    if size > rest || size > MAX_HEADER_BYTES {
         return Err(loss(format!("a header of {size} bytes in a file of {length}")).at(0));
     }
     let mut text = vec![0; size as usize];
@@ -289,17 +289,17 @@ fn parse(json: Json, start: u64, bytes: u64) -> Result<Header> {
     };
     let (mut tensors, mut others) = (BTreeMap::new(), BTreeMap::new());
     let mut metadata = BTreeMap::new();
-    // Where the bytes of each are, and how many.
-    let mut places = Vec::new();
+    // The byte range of each tensor.
+    let mut ranges = Vec::new();
     for (name, value) in fields {
         if name == "__metadata__" {
-            let Json::Object(texts) = value else {
+            let Json::Object(strings) = value else {
                 return Err(loss("`__metadata__` is no object"));
             };
-            for (key, text) in texts {
+            for (key, text) in strings {
                 let Json::String(text) = text else {
                     return Err(loss(format!(
-                        "`__metadata__` has `{key}`, which is no text"
+                        "`__metadata__` has `{key}`, which is no string"
                     )));
                 };
                 metadata.insert(key, text);
@@ -310,8 +310,8 @@ fn parse(json: Json, start: u64, bytes: u64) -> Result<Header> {
             e.cause = format!("tensor `{name}`: {}", e.cause);
             e
         };
-        let (offset, size) = place(&value, start, bytes).map_err(named)?;
-        places.push((offset, size, name.clone()));
+        let (offset, size) = byte_range(&value, start, bytes).map_err(named)?;
+        ranges.push((offset, size, name.clone()));
         match tensor(&value, offset, size).map_err(named) {
             Ok(stored) => {
                 tensors.insert(name, stored);
@@ -322,10 +322,10 @@ fn parse(json: Json, start: u64, bytes: u64) -> Result<Header> {
             Err(e) => return Err(e),
         }
     }
-    // One after the other, without holes, up to the end.
-    places.sort();
+    // Contiguous, up to the end of the file.
+    ranges.sort();
     let mut end = start;
-    for (offset, size, name) in places {
+    for (offset, size, name) in ranges {
         if offset != end {
             return Err(loss(format!(
                 "tensor `{name}` begins at byte {offset} and the one before it ends at byte {end}"
@@ -350,8 +350,8 @@ fn numbers(value: &Json, key: &str) -> Option<Vec<u64>> {
     value[key].as_array()?.iter().map(Json::as_u64).collect()
 }
 
-/// Where in the file the bytes of a tensor begin, and how many there are.
-fn place(value: &Json, start: u64, bytes: u64) -> Result<(u64, u64)> {
+/// The offset of a tensor's bytes in the file, and their number.
+fn byte_range(value: &Json, start: u64, bytes: u64) -> Result<(u64, u64)> {
     let pair = numbers(value, "data_offsets").and_then(|pair| <[u64; 2]>::try_from(pair).ok());
     match pair {
         Some([from, to]) if from <= to && to <= bytes => Ok((start + from, to - from)),
@@ -378,7 +378,7 @@ fn tensor(value: &Json, offset: u64, bytes: u64) -> Result<Stored> {
             )
         })?;
     let shape = numbers(value, "shape").ok_or_else(|| loss("it has no shape"))?;
-    if let Some(cause) = misranked(shape.len()) {
+    if let Some(cause) = rank_error(shape.len()) {
         let kind = FileKind::Safetensors;
         return Err(FormatError::new(Code::Unimplemented, kind, cause));
     }

@@ -1,4 +1,4 @@
-//! Rectangular parts of tensors: how they are written, and how the parts of a tensor make up another part of it.
+//! Tensor slices (`TensorSlice`): parsing and printing, intersection, and the cover of one slice by stored ones.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,47 +7,47 @@ use crate::error::{FileKind, FormatError, Result};
 use crate::proto::{TensorSliceProto, tensor_slice_proto};
 use crate::tensor::{Elements, Tensor, count};
 
-/// A rectangular part of a tensor: one extent for each dimension.
+/// A slice (rectangular region) of a tensor: one extent for each dimension.
 ///
-/// It prints as TensorFlow writes it: `start,length` for each dimension, `-` for a whole one, `:` in between.
+/// It prints as in TensorFlow: `start,length` for each dimension, `-` for a full one, joined by `:`.
 ///
 /// ```
 /// use trainspec_formats::checkpoint::{Extent, Slice};
 ///
 /// let rows: Slice = "3,2:-".parse()?;
-/// assert_eq!(rows.0, [Extent::Part { start: 3, length: 2 }, Extent::Whole]);
+/// assert_eq!(rows.0, [Extent::Part { start: 3, length: 2 }, Extent::Full]);
 /// assert_eq!(rows.to_string(), "3,2:-");
 /// # Ok::<(), trainspec_formats::FormatError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Slice(pub Vec<Extent>);
 
-/// What a slice has of a dimension.
+/// The extent of a slice in one dimension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Extent {
-    /// All of it.
-    Whole,
-    /// A part of it.
+    /// The full dimension (`kFullExtent`).
+    Full,
+    /// A range of it.
     Part {
         /// The first index.
         start: usize,
-        /// How many there are.
+        /// The number of indices.
         length: usize,
     },
 }
 
 impl Slice {
-    /// All of a tensor with so many dimensions.
-    pub fn whole(rank: usize) -> Slice {
-        Slice(vec![Extent::Whole; rank])
+    /// The full slice of a tensor of this rank.
+    pub fn full(rank: usize) -> Slice {
+        Slice(vec![Extent::Full; rank])
     }
 
-    /// The shape of what it cuts out of a tensor.
+    /// The shape of the slice of a tensor.
     pub fn shape(&self, tensor: &[usize]) -> Result<Vec<usize>> {
         Ok(self.region(tensor)?.0.iter().map(|side| side.1).collect())
     }
 
-    /// Where it is in a tensor of some shape.
+    /// Its region in a tensor of some shape.
     pub(crate) fn region(&self, tensor: &[usize]) -> Result<Region> {
         let misfit = || {
             FormatError::invalid(
@@ -60,7 +60,7 @@ impl Slice {
         }
         let sides = self.0.iter().zip(tensor).map(|(&extent, &size)| {
             let (start, length) = match extent {
-                Extent::Whole => (0, size),
+                Extent::Full => (0, size),
                 Extent::Part { start, length } => (start, length),
             };
             let end = start.checked_add(length);
@@ -72,7 +72,7 @@ impl Slice {
     pub(crate) fn to_proto(&self) -> TensorSliceProto {
         use tensor_slice_proto::{Extent as Proto, extent::HasLength};
         let extent = |extent: &Extent| match *extent {
-            Extent::Whole => Proto::default(),
+            Extent::Full => Proto::default(),
             Extent::Part { start, length } => Proto {
                 start: start as i64,
                 has_length: Some(HasLength::Length(length as i64)),
@@ -83,11 +83,11 @@ impl Slice {
         }
     }
 
-    /// Nothing if a number is negative.
+    /// `None` if a number is negative.
     pub(crate) fn from_proto(proto: &TensorSliceProto) -> Option<Slice> {
         use tensor_slice_proto::extent::HasLength;
         let extents = proto.extent.iter().map(|extent| match extent.has_length {
-            None => (extent.start == 0).then_some(Extent::Whole),
+            None => (extent.start == 0).then_some(Extent::Full),
             Some(HasLength::Length(length)) => Some(Extent::Part {
                 start: usize::try_from(extent.start).ok()?,
                 length: usize::try_from(length).ok()?,
@@ -104,7 +104,7 @@ impl fmt::Display for Slice {
                 f.write_str(":")?;
             }
             match extent {
-                Extent::Whole => f.write_str("-")?,
+                Extent::Full => f.write_str("-")?,
                 Extent::Part { start, length } => write!(f, "{start},{length}")?,
             }
         }
@@ -117,7 +117,7 @@ impl FromStr for Slice {
 
     fn from_str(text: &str) -> Result<Slice> {
         let part = |text: &str| match text {
-            "-" => Some(Extent::Whole),
+            "-" => Some(Extent::Full),
             _ => {
                 let (start, length) = text.split_once(',')?;
                 Some(Extent::Part {
@@ -139,18 +139,18 @@ impl FromStr for Slice {
     }
 }
 
-/// A part of a tensor in numbers: where each side starts and how long it is.
+/// A slice in numbers: start and length in each dimension.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Region(pub(crate) Vec<(usize, usize)>);
 
 impl Region {
-    /// The number of elements; nothing if it does not fit.
+    /// The number of elements; `None` if it overflows.
     pub(crate) fn volume(&self) -> Option<usize> {
         count(&self.0.iter().map(|side| side.1).collect::<Vec<_>>())
     }
 
-    /// What two parts of a tensor have in common.
-    pub(crate) fn meet(&self, other: &Region) -> Option<Region> {
+    /// The intersection of two regions.
+    pub(crate) fn intersect(&self, other: &Region) -> Option<Region> {
         let sides = self.0.iter().zip(&other.0).map(|(a, b)| {
             let start = a.0.max(b.0);
             let end = (a.0 + a.1).min(b.0 + b.1);
@@ -160,23 +160,23 @@ impl Region {
     }
 }
 
-/// Cuts a part out of a tensor.
-pub(crate) fn cut(tensor: &Tensor, slice: &Slice) -> Result<Tensor> {
-    let wanted = slice.region(tensor.shape())?;
-    let whole = Slice::whole(tensor.shape().len()).region(tensor.shape())?;
+/// Copies a slice out of a tensor.
+pub(crate) fn extract(tensor: &Tensor, slice: &Slice) -> Result<Tensor> {
+    let requested = slice.region(tensor.shape())?;
+    let whole = Slice::full(tensor.shape().len()).region(tensor.shape())?;
     let shape = slice.shape(tensor.shape())?;
     match tensor.elements() {
         Elements::Bytes(bytes) => {
             let size = tensor.dtype().size().unwrap_or(1);
-            let mut out = Vec::with_capacity(wanted.volume().unwrap_or(0) * size);
-            for run in runs(&whole, &wanted) {
+            let mut out = Vec::with_capacity(requested.volume().unwrap_or(0) * size);
+            for run in runs(&whole, &requested) {
                 out.extend_from_slice(&bytes[run.from * size..(run.from + run.length) * size]);
             }
             Tensor::new(tensor.dtype(), &shape, out)
         }
         Elements::Strings(strings) => {
             let mut out = Vec::new();
-            for run in runs(&whole, &wanted) {
+            for run in runs(&whole, &requested) {
                 out.extend_from_slice(&strings[run.from..run.from + run.length]);
             }
             Tensor::of_strings(tensor.dtype(), &shape, out)
@@ -184,45 +184,45 @@ pub(crate) fn cut(tensor: &Tensor, slice: &Slice) -> Result<Tensor> {
     }
 }
 
-/// Which of the parts that are stored make up the wanted one. They must do so exactly: no element twice, none missing.
+/// The stored regions that cover the requested one. They must do so exactly: no element twice, none missing.
 pub(crate) fn cover(
     stored: &[Region],
-    wanted: &Region,
-) -> std::result::Result<Vec<usize>, Uncovered> {
+    requested: &Region,
+) -> std::result::Result<Vec<usize>, CoverError> {
     let met: Vec<(usize, Region)> = stored
         .iter()
         .enumerate()
-        .filter_map(|(i, region)| Some((i, region.meet(wanted)?)))
+        .filter_map(|(i, region)| Some((i, region.intersect(requested)?)))
         .collect();
     let volume = |region: &Region| region.volume().map(|v| v as u128);
     let total: Option<u128> = met.iter().map(|(_, region)| volume(region)).sum();
-    let (Some(total), Some(needed)) = (total, volume(wanted)) else {
-        return Err(Uncovered::Overlap);
+    let (Some(total), Some(needed)) = (total, volume(requested)) else {
+        return Err(CoverError::Overlap);
     };
     if total < needed {
-        return Err(Uncovered::Missing);
+        return Err(CoverError::Missing);
     }
-    if total > needed || overlap(&met, wanted) {
-        return Err(Uncovered::Overlap);
+    if total > needed || overlap(&met, requested) {
+        return Err(CoverError::Overlap);
     }
     Ok(met.into_iter().map(|(i, _)| i).collect())
 }
 
-/// Why parts do not make up another.
+/// Why stored regions do not cover the requested one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Uncovered {
+pub(crate) enum CoverError {
     Missing,
     Overlap,
 }
 
 /// Whether two of the regions, which together are as large as `frame` and inside it, have an element in common.
 fn overlap(met: &[(usize, Region)], frame: &Region) -> bool {
-    // Few are compared with each other; of many, a map of elements is made, so that the time stays bounded.
+    // A few are compared in pairs; for many, a bitmap of elements is filled, so that the time is linear.
     if met.len() <= 4096 {
         return met
             .iter()
             .enumerate()
-            .any(|(i, (_, a))| met[..i].iter().any(|(_, b)| a.meet(b).is_some()));
+            .any(|(i, (_, a))| met[..i].iter().any(|(_, b)| a.intersect(b).is_some()));
     }
     let mut seen = vec![false; frame.volume().unwrap_or(0)];
     met.iter().any(|(_, region)| {
@@ -235,7 +235,7 @@ fn overlap(met: &[(usize, Region)], frame: &Region) -> bool {
     })
 }
 
-/// Elements that follow each other both in the part that is read and in the part that is made.
+/// A run of elements that is contiguous both in the source and in the destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Run {
     pub(crate) from: usize,
@@ -243,13 +243,13 @@ pub(crate) struct Run {
     pub(crate) length: usize,
 }
 
-/// What one part has in common with another, run by run, in the order of the first.
+/// The intersection of two regions as contiguous runs, in the order of the first.
 pub(crate) fn runs(from: &Region, to: &Region) -> impl Iterator<Item = Run> + use<> {
-    let common = from.meet(to);
+    let common = from.intersect(to);
     let rank = from.0.len();
     let sides = common.map(|region| region.0).unwrap_or_default();
     let empty = sides.len() != rank;
-    // Dimensions at the end that are whole in both belong to the run, and so does the one before them.
+    // Trailing dimensions that are full in both belong to the run, and so does the one before them.
     let whole = (0..rank)
         .rev()
         .take_while(|&d| !empty && sides[d].1 == from.0[d].1 && sides[d].1 == to.0[d].1)
@@ -261,10 +261,10 @@ pub(crate) fn runs(from: &Region, to: &Region) -> impl Iterator<Item = Run> + us
     };
     let (from_strides, to_strides) = (strides(from), strides(to));
     let start = |region: &Region, strides: &[usize]| -> usize {
-        let places = sides.iter().zip(&region.0).zip(strides);
-        places.map(|((a, b), stride)| (a.0 - b.0) * stride).sum()
+        let offsets = sides.iter().zip(&region.0).zip(strides);
+        offsets.map(|((a, b), stride)| (a.0 - b.0) * stride).sum()
     };
-    let mut place = Run {
+    let mut next = Run {
         from: start(from, &from_strides),
         to: start(to, &to_strides),
         length,
@@ -275,18 +275,18 @@ pub(crate) fn runs(from: &Region, to: &Region) -> impl Iterator<Item = Run> + us
         if done {
             return None;
         }
-        let run = place;
+        let run = next;
         done = true;
         for d in (0..outer).rev() {
             index[d] += 1;
-            place.from += from_strides[d];
-            place.to += to_strides[d];
+            next.from += from_strides[d];
+            next.to += to_strides[d];
             if index[d] < sides[d].1 {
                 done = false;
                 break;
             }
-            place.from -= index[d] * from_strides[d];
-            place.to -= index[d] * to_strides[d];
+            next.from -= index[d] * from_strides[d];
+            next.to -= index[d] * to_strides[d];
             index[d] = 0;
         }
         Some(run)
@@ -295,7 +295,7 @@ pub(crate) fn runs(from: &Region, to: &Region) -> impl Iterator<Item = Run> + us
 
 fn strides(region: &Region) -> Vec<usize> {
     let mut strides = vec![1; region.0.len()];
-    // What does not fit belongs to a region without elements, which has no runs.
+    // An overflow happens only in a region without elements, which has no runs.
     for d in (1..strides.len()).rev() {
         strides[d - 1] = usize::saturating_mul(strides[d], region.0[d].1);
     }
@@ -331,10 +331,10 @@ mod tests {
     }
 
     #[test]
-    fn every_element_of_a_cut_tensor_comes_once() {
-        // A tensor of 3 dimensions whose element is its index, cut in all ways into two parts along each dimension.
+    fn every_element_of_a_partitioned_tensor_comes_once() {
+        // A tensor of rank 3 whose element is its index, partitioned in all ways into two slices along each dimension.
         let shape = [3, 4, 5];
-        let whole = Slice::whole(3).region(&shape).unwrap();
+        let whole = Slice::full(3).region(&shape).unwrap();
         for (a, b, c) in [(1, 1, 1), (2, 3, 4), (1, 2, 3), (2, 1, 4)] {
             let sides = |n: usize, cut: usize| [(0, cut), (cut, n - cut)];
             let mut made = [usize::MAX; 60];
@@ -359,23 +359,23 @@ mod tests {
             }
             assert!(made.iter().enumerate().all(|(i, &e)| i == e));
             assert_eq!(cover(&parts, &whole), Ok((0..8).collect()));
-            assert_eq!(cover(&parts[1..], &whole), Err(Uncovered::Missing));
+            assert_eq!(cover(&parts[1..], &whole), Err(CoverError::Missing));
             parts.push(parts[0].clone());
-            assert_eq!(cover(&parts, &whole), Err(Uncovered::Overlap));
+            assert_eq!(cover(&parts, &whole), Err(CoverError::Overlap));
         }
     }
 
     #[test]
-    fn many_parts_are_checked_too() {
+    fn many_slices_are_checked_too() {
         let mut parts: Vec<Region> = (0..5000).map(|i| region(&[(i, 1)])).collect();
         let whole = region(&[(0, 5000)]);
         assert_eq!(cover(&parts, &whole), Ok((0..5000).collect()));
         parts[7] = region(&[(8, 1)]);
-        assert_eq!(cover(&parts, &whole), Err(Uncovered::Overlap));
+        assert_eq!(cover(&parts, &whole), Err(CoverError::Overlap));
     }
 
     #[test]
-    fn what_is_no_slice_is_refused() {
+    fn invalid_slices_are_refused() {
         for text in ["1", "1,", ",1", "1,0", "-1,2", "1,2:", "a,b", "1,2,3", "--"] {
             assert!(text.parse::<Slice>().is_err(), "{text}");
         }

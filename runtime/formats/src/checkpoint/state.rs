@@ -1,18 +1,18 @@
-//! The `checkpoint` file of a folder: which checkpoints it has, as text.
+//! The `checkpoint` file of a folder: `CheckpointState` in protocol-buffer text format.
 
 use std::path::Path;
 
-use crate::checkpoint::text::{self, Kind, Value};
+use crate::checkpoint::text_format::{self, Kind, Value};
 use crate::error::{FileKind, FormatError, Result};
 use crate::files;
 use crate::files::ReadAt;
 pub use crate::proto::CheckpointState;
 
-/// A `checkpoint` file is a few lines; what is longer than this is something else.
-const LONGEST: u64 = 64 << 20;
+/// The maximum size of a `checkpoint` file.
+const MAX_STATE_FILE_BYTES: u64 = 64 << 20;
 
 impl CheckpointState {
-    /// Reads the text.
+    /// Parses the text format.
     ///
     /// ```
     /// use trainspec_formats::checkpoint::CheckpointState;
@@ -25,16 +25,16 @@ impl CheckpointState {
         let mut state = CheckpointState::default();
         let kind = |name: &str| {
             Some(match name {
-                "model_checkpoint_path" => (Kind::Text, false),
-                "all_model_checkpoint_paths" => (Kind::Text, true),
+                "model_checkpoint_path" => (Kind::String, false),
+                "all_model_checkpoint_paths" => (Kind::String, true),
                 "all_model_checkpoint_timestamps" => (Kind::Number, true),
                 "last_preserved_timestamp" => (Kind::Number, false),
                 _ => return None,
             })
         };
-        let read = text::fields(text, kind, |name, value| match (name, value) {
-            ("model_checkpoint_path", Value::Text(path)) => state.model_checkpoint_path = path,
-            (_, Value::Text(path)) => state.all_model_checkpoint_paths.push(path),
+        let read = text_format::fields(text, kind, |name, value| match (name, value) {
+            ("model_checkpoint_path", Value::String(path)) => state.model_checkpoint_path = path,
+            (_, Value::String(path)) => state.all_model_checkpoint_paths.push(path),
             ("last_preserved_timestamp", Value::Number(time)) => {
                 state.last_preserved_timestamp = time;
             }
@@ -48,14 +48,14 @@ impl CheckpointState {
         }
     }
 
-    /// Reads a file, as it is written: paths are not put together with its folder.
+    /// Reads a file; paths are not joined to its folder.
     pub fn read(path: &Path) -> Result<CheckpointState> {
         let kind = FileKind::CheckpointState;
         let file = files::open(kind, path)?;
         let length = file
             .length()
             .map_err(|e| FormatError::io(kind, "find its length", e).in_file(path))?;
-        if length > LONGEST {
+        if length > MAX_STATE_FILE_BYTES {
             return Err(
                 FormatError::data_loss(kind, "it is too long for a list of checkpoints")
                     .in_file(path),
@@ -73,7 +73,7 @@ impl CheckpointState {
         text.map_err(|e| e.in_file(path))
     }
 
-    /// All that it names, the newest last if it is not among the others.
+    /// All checkpoints it names, the newest last if it is not among the others.
     pub fn listed(&self) -> Vec<String> {
         let mut all = self.all_model_checkpoint_paths.clone();
         let newest = &self.model_checkpoint_path;
@@ -83,7 +83,7 @@ impl CheckpointState {
         all
     }
 
-    /// The text, laid out as TensorFlow does.
+    /// The text format, laid out as TensorFlow does.
     pub fn to_text(&self) -> String {
         let mut out = String::new();
         let mut line = |name: &str, value: String| {
@@ -95,20 +95,23 @@ impl CheckpointState {
         if !self.model_checkpoint_path.is_empty() {
             line(
                 "model_checkpoint_path",
-                text::quoted(&self.model_checkpoint_path),
+                text_format::quoted(&self.model_checkpoint_path),
             );
         }
         for path in &self.all_model_checkpoint_paths {
-            line("all_model_checkpoint_paths", text::quoted(path));
+            line("all_model_checkpoint_paths", text_format::quoted(path));
         }
         for &time in &self.all_model_checkpoint_timestamps {
-            line("all_model_checkpoint_timestamps", text::printed(time));
+            line(
+                "all_model_checkpoint_timestamps",
+                text_format::printed(time),
+            );
         }
-        // A zero below zero is not the default.
+        // Negative zero is not the default.
         if self.last_preserved_timestamp.to_bits() != 0 {
             line(
                 "last_preserved_timestamp",
-                text::printed(self.last_preserved_timestamp),
+                text_format::printed(self.last_preserved_timestamp),
             );
         }
         out
@@ -120,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_escaped_as_tensorflow_does() {
+    fn strings_are_escaped_as_tensorflow_does() {
         let state = CheckpointState {
             model_checkpoint_path: "a\"b'c\\d\né中\x01\x7f\t\r1\x019😀".into(),
             ..CheckpointState::default()
@@ -131,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_tensorflow_reads_is_read_alike() {
+    fn text_format_is_parsed_as_tensorflow_does() {
         let path = |text: &str| CheckpointState::parse(text).map(|s| s.model_checkpoint_path);
         for (text, expected) in [
             (r#"model_checkpoint_path: "a" "b" 'c'"#, "abc"),

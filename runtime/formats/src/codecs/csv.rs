@@ -1,6 +1,6 @@
-//! Lines of values between delimiters.
+//! CSV decoding (`tf.io.decode_csv`).
 //!
-//! In: lines, each a record. Out: a column to a field. The rules are those of RFC 4180 as TensorFlow reads them: spaces belong to a field,
+//! In: lines, each a record. Out: one column per field. The rules are those of RFC 4180 as TensorFlow reads them: spaces belong to a field,
 //! a field with quotes begins and ends with one, and a quote in it is written twice.
 
 use crate::error::{FileKind, FormatError, Result};
@@ -9,13 +9,13 @@ use crate::examples::BytesColumn;
 /// How lines are read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CsvOptions {
-    /// What stands between two fields.
+    /// The field delimiter.
     pub delimiter: u8,
-    /// Whether a quote begins a field that may hold anything.
+    /// Whether a quote begins a quoted field (`use_quote_delim`).
     pub quotes: bool,
-    /// What, beside nothing at all, means that a value is missing.
+    /// The string that, besides the empty one, means that a value is missing (`na_value`).
     pub missing: Vec<u8>,
-    /// Which fields are read, in order; nothing for all.
+    /// The indices of the fields that are read, in order; `None` for all (`select_cols`).
     pub select: Option<Vec<usize>>,
 }
 
@@ -30,7 +30,7 @@ impl Default for CsvOptions {
     }
 }
 
-/// The type of a field, and what stands in where it is missing; without that, it must be there.
+/// The type of a field, and its default value; without one, it is required (`record_defaults`).
 #[derive(Debug, Clone, PartialEq)]
 pub enum CsvDefault {
     /// Integers of 32 bits.
@@ -60,7 +60,7 @@ pub enum CsvColumn {
     Bytes(BytesColumn),
 }
 
-/// The values of lines, a column to a field.
+/// Decodes lines into one column per field.
 ///
 /// ```
 /// use trainspec_formats::codecs::{CsvColumn, CsvDefault, CsvOptions, decode_csv};
@@ -93,18 +93,18 @@ pub fn decode_csv<'a>(
             Some(select) => select[number],
             None => number,
         };
-        let wanted = match &options.select {
+        let required = match &options.select {
             Some(select) => select.last().map_or(0, |last| last.saturating_add(1)),
             None => defaults.len(),
         };
         let enough = match options.select {
-            Some(_) => fields.len() >= wanted,
-            None => fields.len() == wanted,
+            Some(_) => fields.len() >= required,
+            None => fields.len() == required,
         };
         if !enough {
             let found = fields.len();
             return Err(invalid(format!(
-                "record {record} has {found} fields, and {wanted} are wanted"
+                "record {record} has {found} fields, and {required} are required"
             )));
         }
         for (number, (default, column)) in defaults.iter().zip(&mut columns).enumerate() {
@@ -125,7 +125,7 @@ fn invalid(cause: String) -> FormatError {
     FormatError::invalid(FileKind::Example, cause)
 }
 
-/// Cuts a line into fields.
+/// Splits a line into fields.
 fn split(
     line: &[u8],
     options: &CsvOptions,
@@ -135,22 +135,22 @@ fn split(
     let delimiter = options.delimiter;
     let mut field = Vec::new();
     let mut rest = line;
-    // As in TensorFlow, what lies behind the last selected field is not looked at.
-    let wanted = match &options.select {
+    // As in TensorFlow, the rest of the line after the last selected field is not checked.
+    let required = match &options.select {
         Some(select) => select.last().map_or(0, |last| last.saturating_add(1)),
         None => usize::MAX,
     };
-    while fields.len() < wanted
-        && let [first, behind @ ..] = rest
+    while fields.len() < required
+        && let [first, after @ ..] = rest
     {
-        // As in TensorFlow, line ends before a field do not count.
+        // As in TensorFlow, line ends before a field are ignored.
         if let b'\n' | b'\r' = first {
-            rest = behind;
+            rest = after;
             continue;
         }
         field.clear();
         if options.quotes && *first == b'"' {
-            rest = quoted(behind, delimiter, &mut field)?;
+            rest = quoted(after, delimiter, &mut field)?;
         } else {
             let end = rest
                 .iter()
@@ -166,13 +166,13 @@ fn split(
         }
         fields.push(&field);
     }
-    if line.last() == Some(&delimiter) && fields.len() < wanted {
+    if line.last() == Some(&delimiter) && fields.len() < required {
         fields.push(b"");
     }
     Ok(())
 }
 
-/// Reads a field behind its first quote; what follows its delimiter.
+/// Reads a quoted field after its opening quote; returns the rest after its delimiter.
 fn quoted<'a>(
     mut rest: &'a [u8],
     delimiter: u8,
@@ -182,15 +182,15 @@ fn quoted<'a>(
         match rest {
             [] => return Err("a field with quotes does not end with one"),
             [b'"'] => return Ok(&[]),
-            [b'"', next, behind @ ..] if *next == delimiter => return Ok(behind),
-            [b'"', b'"', behind @ ..] => {
+            [b'"', next, after @ ..] if *next == delimiter => return Ok(after),
+            [b'"', b'"', after @ ..] => {
                 field.push(b'"');
-                rest = behind;
+                rest = after;
             }
             [b'"', ..] => return Err("a quote inside a field is not written twice"),
-            [byte, behind @ ..] => {
+            [byte, after @ ..] => {
                 field.push(*byte);
-                rest = behind;
+                rest = after;
             }
         }
     }
@@ -207,7 +207,7 @@ impl CsvColumn {
         }
     }
 
-    /// Appends what stands in for a missing value, if there is something.
+    /// Appends the default value, if there is one.
     fn push_default(&mut self, default: &CsvDefault) -> Option<()> {
         match (self, default) {
             (CsvColumn::Int32(values), CsvDefault::Int32(default)) => values.push((*default)?),
@@ -234,7 +234,7 @@ impl CsvColumn {
     }
 }
 
-/// A number, with spaces around it if need be.
+/// Parses a number, trimming white space.
 fn number<T: std::str::FromStr>(field: &[u8], dtype: &str) -> std::result::Result<T, String> {
     let text = std::str::from_utf8(field).ok().map(str::trim_ascii);
     let parsed = text.and_then(|text| text.parse().ok());

@@ -1,6 +1,6 @@
-//! Small encodings inside features: raw numbers, lines of values, serialized tensors.
+//! Decoders of features: raw bytes, CSV, serialized tensors.
 //!
-//! In: strings of bytes, as features hold them. Out: tensors and columns; what TensorFlow's `decode_raw`, `decode_csv`,
+//! In: byte strings, as features hold them. Out: tensors and columns; what TensorFlow's `decode_raw`, `decode_csv`,
 //! `serialize_tensor` and `parse_tensor` give.
 
 mod csv;

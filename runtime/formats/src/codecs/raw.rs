@@ -1,14 +1,14 @@
-//! Numbers as they lie in memory.
+//! Raw bytes as numbers (`tf.io.decode_raw`, `decode_padded_raw`).
 
 use crate::error::{FileKind, FormatError, Result};
-use crate::tensor::{DType, Tensor, turn_round};
+use crate::tensor::{DType, Tensor, swap_bytes};
 
 /// How raw bytes are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RawOptions {
-    /// Whether the lowest byte of a number comes first.
+    /// Whether the bytes are little-endian.
     pub little_endian: bool,
-    /// To how many bytes each string is cut, or filled up with zeros; nothing if all have one length.
+    /// The length in bytes to which each string is truncated or zero-padded; `None` if all must have one length.
     pub fixed_length: Option<usize>,
 }
 
@@ -21,7 +21,7 @@ impl Default for RawOptions {
     }
 }
 
-/// The numbers in strings of bytes, which must have one length: a row to each string.
+/// Decodes byte strings of one length as numbers: one row per string.
 ///
 /// ```
 /// use trainspec_formats::codecs::{RawOptions, decode_raw};
@@ -46,19 +46,19 @@ pub fn decode_raw<'a>(
     let mut numbers = Vec::new();
     let (mut rows, mut length) = (0_usize, options.fixed_length);
     for string in strings {
-        let wanted = *length.get_or_insert(string.len());
+        let expected = *length.get_or_insert(string.len());
         match options.fixed_length {
-            None if string.len() != wanted => {
+            None if string.len() != expected => {
                 return Err(invalid(format!(
-                    "string {rows} has {} bytes, and those before it {wanted}",
+                    "string {rows} has {} bytes, and those before it {expected}",
                     string.len()
                 )));
             }
             None => numbers.extend_from_slice(string),
             Some(_) => {
                 let start = numbers.len();
-                numbers.extend_from_slice(&string[..string.len().min(wanted)]);
-                numbers.resize(start + wanted, 0);
+                numbers.extend_from_slice(&string[..string.len().min(expected)]);
+                numbers.resize(start + expected, 0);
             }
         }
         rows += 1;
@@ -70,7 +70,7 @@ pub fn decode_raw<'a>(
         )));
     }
     if !options.little_endian {
-        turn_round(dtype, &mut numbers);
+        swap_bytes(dtype, &mut numbers);
     }
     Tensor::new(dtype, &[rows, length / size], numbers)
 }

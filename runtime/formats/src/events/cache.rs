@@ -1,4 +1,4 @@
-//! One writer for each folder.
+//! A cache of writers by folder (`tf.compat.v1.summary.FileWriterCache`).
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::error::{FileKind, FormatError, Result};
 use crate::events::writer::{SummaryWriter, WriterOptions};
 
-/// Writers by folder, so that all who write to a folder share a file; `FileWriterCache` of TensorFlow.
+/// Writers by folder, so that all who write to a folder share a file (`FileWriterCache`).
 ///
 /// ```
 /// use trainspec_formats::events::{SummaryWriterCache, summary};
@@ -29,7 +29,7 @@ pub struct SummaryWriterCache {
 }
 
 impl SummaryWriterCache {
-    /// An empty one, whose writers have the same options.
+    /// An empty cache, whose writers have these options.
     pub fn new(options: WriterOptions) -> SummaryWriterCache {
         SummaryWriterCache {
             options,
@@ -37,7 +37,7 @@ impl SummaryWriterCache {
         }
     }
 
-    /// The writer of a folder, however the path to it is spelled.
+    /// The writer of a folder, by its canonical path.
     pub fn get(&self, folder: &Path) -> Result<Arc<SummaryWriter>> {
         let failed = |doing: &str, e| FormatError::io(FileKind::Events, doing, e).in_file(folder);
         let mut writers = self.writers.lock().unwrap_or_else(PoisonError::into_inner);
@@ -51,7 +51,7 @@ impl SummaryWriterCache {
         Ok(writer)
     }
 
-    /// Closes all writers and forgets them. Of several failures the first is returned.
+    /// Closes all writers and clears the cache. Of several failures the first is returned.
     pub fn clear(&self) -> Result<()> {
         let mut writers = self.writers.lock().unwrap_or_else(PoisonError::into_inner);
         let closed: Vec<Result<()>> = std::mem::take(&mut *writers)

@@ -1,4 +1,4 @@
-//! One event file that is written: its name, its first event, and whole records after it.
+//! One event file that is being written (`EventsWriter`): its name, its version event, and complete records after it.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -10,14 +10,14 @@ use prost::Message;
 
 use crate::error::{FileKind, FormatError, Result};
 use crate::events::writer::Clock;
-use crate::events::{VERSION, frames};
+use crate::events::{VERSION_PREFIX, frames};
 use crate::proto::event::What;
 use crate::proto::{Event, SourceMetadata, Summary};
 
-/// How much is held back at most before it is written.
-const BUFFER: usize = 1 << 18;
+/// The buffered bytes at which the buffer is flushed.
+const FLUSH_THRESHOLD_BYTES: usize = 1 << 18;
 
-/// Where event files are put, and what they are called.
+/// The folder and the name components of event files.
 #[derive(Debug, Clone)]
 pub(super) struct Naming {
     pub(super) folder: PathBuf,
@@ -25,22 +25,22 @@ pub(super) struct Naming {
     pub(super) suffix: String,
 }
 
-/// A file that has its first event.
+/// An open event file, which has its version event.
 #[derive(Debug)]
 pub(super) struct EventFile {
     file: File,
     path: PathBuf,
     naming: Naming,
-    /// Whole records that are not written yet.
+    /// Complete records that are not written yet.
     buffer: Vec<u8>,
-    /// How long the file is up to the last record that is written.
+    /// The file's length up to the last record that is written.
     length: u64,
-    /// Tags that have a value in this file: their metadata are known.
+    /// Tags that have a value in this file: their metadata are written.
     tags: HashSet<String>,
 }
 
 impl EventFile {
-    /// Makes a new file, whose name comes after that of `previous`, and writes the version.
+    /// Creates a file, whose name sorts after that of `previous`, and writes the version event.
     pub(super) fn create(naming: Naming, seconds: f64, previous: Option<&Path>) -> Result<Self> {
         let (file, path) = create(&naming, seconds, previous)?;
         let mut file = EventFile {
@@ -56,26 +56,26 @@ impl EventFile {
         Ok(file)
     }
 
-    /// Where it is.
+    /// Its path.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether all is written.
+    /// Whether the buffer is empty.
     pub(super) fn is_flushed(&self) -> bool {
         self.buffer.is_empty()
     }
 
-    /// Adds an event. It is written when there are many, or at the next flush.
+    /// Appends an event to the buffer, which is flushed when it is full.
     pub(super) fn append(&mut self, event: &Event, clock: &Clock) -> Result<()> {
         self.push(event);
-        match self.buffer.len() >= BUFFER {
+        match self.buffer.len() >= FLUSH_THRESHOLD_BYTES {
             true => self.flush(clock),
             false => Ok(()),
         }
     }
 
-    /// Takes the metadata out of a summary for tags that had a value before, as TensorFlow does.
+    /// Removes the metadata from a summary for tags that had a value before, as TensorFlow does.
     pub(super) fn drop_known(&mut self, summary: &mut Summary) {
         for value in &mut summary.value {
             match self.tags.contains(&value.tag) {
@@ -87,7 +87,7 @@ impl EventFile {
         }
     }
 
-    /// Hands all to the operating system. A file that somebody has removed is started anew.
+    /// Writes the buffer to the file. A file that was removed meanwhile is created again.
     pub(super) fn flush(&mut self, clock: &Clock) -> Result<()> {
         if !self.buffer.is_empty() && !self.path.exists() {
             let seconds = clock.now();
@@ -103,13 +103,13 @@ impl EventFile {
 
     fn push(&mut self, event: &Event) {
         frames::append(&mut self.buffer, |to| {
-            event.encode(to).expect("memory has room");
+            event.encode(to).expect("a vector grows");
         });
     }
 
     fn write(&mut self) -> Result<()> {
         if let Err(e) = self.file.write_all(&self.buffer) {
-            // What is there of a record would hide the ones after it from readers.
+            // A partial record would hide the ones after it from readers.
             let _ = self.file.set_len(self.length);
             return Err(FormatError::io(FileKind::Events, "write it", e)
                 .at(self.length)
@@ -117,17 +117,17 @@ impl EventFile {
         }
         self.length += self.buffer.len() as u64;
         self.buffer.clear();
-        // One large event does not keep its memory for good.
-        self.buffer.shrink_to(2 * BUFFER);
+        // The capacity for one large event is released.
+        self.buffer.shrink_to(2 * FLUSH_THRESHOLD_BYTES);
         Ok(())
     }
 }
 
 fn first_event(seconds: f64) -> Event {
     Event {
-        // TensorFlow writes whole seconds here.
+        // TensorFlow writes integral seconds here.
         wall_time: seconds.floor(),
-        what: Some(What::FileVersion(format!("{VERSION}2"))),
+        what: Some(What::FileVersion(format!("{VERSION_PREFIX}2"))),
         source_metadata: Some(SourceMetadata {
             writer: "tensorflow.core.util.events_writer".to_owned(),
         }),
@@ -135,17 +135,17 @@ fn first_event(seconds: f64) -> Event {
     }
 }
 
-/// A file that was not there before: `events.out.tfevents.<seconds>.<host>.<process>.<count><suffix>`.
+/// Creates a new file: `events.out.tfevents.<seconds>.<host>.<process>.<count><suffix>`.
 ///
-/// Readers take the files of a folder in the order of their names, so the seconds go on until the name is later than the one
-/// before, and a file is never written over.
+/// Readers take the files of a folder in the order of their names, so the seconds are incremented until the name sorts after the
+/// previous one, and a file is never overwritten.
 fn create(naming: &Naming, seconds: f64, previous: Option<&Path>) -> Result<(File, PathBuf)> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let folder = &naming.folder;
     fs::create_dir_all(folder)
         .map_err(|e| FormatError::io(FileKind::Events, "create the folder", e).in_file(folder))?;
     let process = std::process::id();
-    // Negative and huge clocks are cut off by the cast.
+    // The cast saturates negative and huge times.
     let mut second = seconds as u64;
     loop {
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -164,7 +164,7 @@ fn create(naming: &Naming, seconds: f64, previous: Option<&Path>) -> Result<(Fil
     }
 }
 
-/// The name of this machine, as far as a program can know it without asking the system directly.
+/// The host name from the kernel's or the system's files, or the environment.
 pub(super) fn host() -> String {
     let known = fs::read_to_string("/proc/sys/kernel/hostname")
         .or_else(|_| fs::read_to_string("/etc/hostname"))

@@ -1,13 +1,13 @@
-//! The files of a run, one after the other.
+//! The reader of a run's event files (TensorBoard's `DirectoryLoader`).
 //!
-//! In: a folder. Out: the events of its files, in the order of their names, each file until its end. Leaves alone: folders
-//! inside, which are runs of their own.
+//! In: a folder. Out: the events of its files, in the order of their names, each file until its end. Leaves alone: subfolders,
+//! which are runs of their own.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Code, FileKind, FormatError, Result};
-use crate::events::reader::{EventReader, Place, ReaderOptions};
+use crate::events::reader::{EventOffset, EventReader, ReaderOptions};
 use crate::proto::Event;
 
 /// Whether a name is that of an event file, as TensorBoard sees it.
@@ -15,20 +15,20 @@ pub fn is_event_file(name: &str) -> bool {
     name.contains("tfevents") && !name.ends_with(".profile-empty")
 }
 
-/// A reader of a folder whose files still grow, and to which files are added.
+/// A reader of a folder whose files may grow, and to which files may be added.
 ///
 /// As in TensorBoard, a file is taken to be complete once there is a later one.
 #[derive(Debug)]
 pub struct RunReader {
     folder: PathBuf,
-    /// The one file that is read, if it is not all of the folder.
+    /// The single file that is read, if it is not the folder.
     only: Option<std::ffi::OsString>,
     options: ReaderOptions,
     files: Vec<PathBuf>,
     reader: Option<EventReader>,
-    /// Files of the folder that come later, the last first.
+    /// Files of the folder that are not opened yet, the last first.
     waiting: Vec<std::ffi::OsString>,
-    /// The reader stands at a record that cannot be read.
+    /// The reader is at a record that cannot be read.
     damaged: bool,
 }
 
@@ -60,10 +60,10 @@ impl RunReader {
         &self.files
     }
 
-    /// The next event, with the number of its file and its place there; nothing means "not yet". A damaged record is an
-    /// error once. What comes after one whose checksum is wrong is the next file, if there is one.
-    pub fn poll(&mut self) -> Result<Option<(usize, Place, Event)>> {
-        // That there is a later file must be seen before this one is found to be at its end.
+    /// The next event, with the index of its file and its offset there; `None` means "not yet". A damaged record is reported
+    /// once. After one whose checksum is wrong, reading continues with the next file, if there is one.
+    pub fn poll(&mut self) -> Result<Option<(usize, EventOffset, Event)>> {
+        // The later file must be seen before this one is found to be at its end.
         let mut later: Option<PathBuf> = None;
         loop {
             if let Some(reader) = &mut self.reader
@@ -71,12 +71,12 @@ impl RunReader {
             {
                 let before = reader.position();
                 match reader.poll() {
-                    Ok(Some((place, event))) => {
-                        return Ok(Some((self.files.len() - 1, place, event)));
+                    Ok(Some((offset, event))) => {
+                        return Ok(Some((self.files.len() - 1, offset, event)));
                     }
                     Ok(None) => {}
                     Err(e) => {
-                        // Reading may work again, and behind a record that is no event there may be others.
+                        // Reading may work again, and after a record that is no event there may be others.
                         self.damaged = e.code == Code::DataLoss && reader.position() == before;
                         return Err(e);
                     }
@@ -95,17 +95,17 @@ impl RunReader {
         }
     }
 
-    /// The event at a place that was given before.
-    pub fn event_at(&self, file: usize, place: Place) -> Result<Event> {
+    /// The event at an offset that was returned before.
+    pub fn event_at(&self, file: usize, offset: EventOffset) -> Result<Event> {
         let missing = || FormatError::not_found(FileKind::Events, "there is no such event");
         let path = self.files.get(file).ok_or_else(missing)?;
-        match EventReader::open_at(path, place, self.options)?.poll()? {
+        match EventReader::open_at(path, offset, self.options)?.poll()? {
             Some((_, event)) => Ok(event),
-            None => Err(missing().at(place).in_file(path)),
+            None => Err(missing().at(offset).in_file(path)),
         }
     }
 
-    /// The first file after the last one. The folder is listed again when no file is known to come later.
+    /// The next file. The folder is listed again when no later file is known.
     fn later(&mut self) -> Result<Option<PathBuf>> {
         if self.waiting.is_empty() {
             self.list()?;
@@ -122,11 +122,11 @@ impl RunReader {
             let entry = entry.map_err(failed)?;
             let name = entry.file_name();
             let is_later = last.is_none_or(|last| *name > *last);
-            let is_wanted = match &self.only {
+            let is_selected = match &self.only {
                 Some(only) => name == *only,
                 None => is_event_file(&name.to_string_lossy()),
             };
-            if is_later && is_wanted && is_file(&entry) {
+            if is_later && is_selected && is_file(&entry) {
                 names.push(name);
             }
         }

@@ -1,43 +1,43 @@
-//! Events as records in a file that may still grow.
+//! TFRecord framing in a file that may still grow.
 //!
-//! In: a file. Out: the bytes of one record after the other, or that the next is not there yet. A
-//! [`RecordReader`](crate::records::RecordReader) reads ahead and takes a record that ends too early for the end or for damage;
-//! here it is asked for again, from the file, when that has grown. How a record is framed is the same.
+//! In: a file. Out: the bytes of one record after the other, or that the next is not complete yet. A
+//! [`RecordReader`](crate::records::RecordReader) reads ahead and takes a truncated record for the end or for damage;
+//! here it is read again when the file has grown. The framing is the one of [`records`](crate::records).
 
 use std::io;
 
 use crate::error::{Code, FileKind, FormatError, Result};
 use crate::files::ReadAt;
-use crate::records::frame::{self, FOOTER, HEADER};
+use crate::records::frame::{self, FOOTER_SIZE, HEADER_SIZE};
 
-/// How much is read at once, if there is as much.
-const CHUNK: usize = 1 << 16;
+/// The bytes of one read.
+const CHUNK_BYTES: usize = 1 << 16;
 
-/// Puts a record behind others; what `write` appends are its bytes.
+/// Appends a framed record; what `write` appends are its data.
 pub(super) fn append(to: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     let start = to.len();
-    to.extend([0; HEADER]);
+    to.extend([0; HEADER_SIZE]);
     write(to);
-    let body = &to[start + HEADER..];
+    let body = &to[start + HEADER_SIZE..];
     let (header, footer) = (frame::header(body.len() as u64), frame::footer(body));
-    to[start..start + HEADER].copy_from_slice(&header);
+    to[start..start + HEADER_SIZE].copy_from_slice(&header);
     to.extend(footer);
 }
 
-/// Records that are read in order, now or when they are there.
-pub(super) struct Frames {
+/// A sequential reader of records that may not be complete yet.
+pub(super) struct FrameReader {
     source: Box<dyn ReadAt>,
-    /// Where the next record begins.
+    /// The offset of the next record.
     position: u64,
     buffer: Vec<u8>,
-    /// Where in the file the buffer begins.
+    /// The offset of the buffer in the file.
     start: u64,
 }
 
-impl Frames {
-    /// Starts where a record begins.
-    pub(super) fn new(source: Box<dyn ReadAt>, position: u64) -> Frames {
-        Frames {
+impl FrameReader {
+    /// Starts at the offset of a record.
+    pub(super) fn new(source: Box<dyn ReadAt>, position: u64) -> FrameReader {
+        FrameReader {
             source,
             position,
             buffer: Vec::new(),
@@ -45,22 +45,22 @@ impl Frames {
         }
     }
 
-    /// Where the next record begins, or will begin.
+    /// The offset of the next record, present or future.
     pub(super) fn position(&self) -> u64 {
         self.position
     }
 
-    /// How many bytes lie behind the last whole record.
+    /// The number of bytes after the last complete record.
     pub(super) fn rest(&self) -> Result<u64> {
         let length = self.source.length().map_err(failed)?;
         Ok(length.saturating_sub(self.position))
     }
 
-    /// The bytes of the next record and the place where it begins; nothing while it is not there as a whole. One that is longer
-    /// than it may be is an error and is passed over.
-    pub(super) fn next(&mut self, longest: u64) -> Result<Option<(u64, &[u8])>> {
+    /// The offset and the data of the next record; `None` while it is not complete. One that is longer than `max_length` is an
+    /// error and is skipped.
+    pub(super) fn next(&mut self, max_length: u64) -> Result<Option<(u64, &[u8])>> {
         let at = self.position;
-        let header = self.peek(HEADER as u64)?;
+        let header = self.peek(HEADER_SIZE as u64)?;
         let Some(header) = header.and_then(<[u8]>::first_chunk) else {
             return Ok(None);
         };
@@ -71,27 +71,28 @@ impl Frames {
         let Some(whole) = frame::framed_length(length) else {
             return damaged("a record is longer than any file");
         };
-        if length > longest && self.rest()? >= whole {
+        if length > max_length && self.rest()? >= whole {
             self.position += whole;
             (self.start, self.buffer) = (self.position, Vec::new());
-            let cause = format!("a record of {length} bytes is longer than {longest}");
+            let cause = format!("a record of {length} bytes is longer than {max_length}");
             let error = FormatError::new(Code::ResourceExhausted, FileKind::Events, cause);
             return Err(error.at(at));
         }
         let record = self.peek(whole)?;
-        let Some((framed, footer)) = record.and_then(<[u8]>::split_last_chunk::<FOOTER>) else {
+        let Some((framed, footer)) = record.and_then(<[u8]>::split_last_chunk::<FOOTER_SIZE>)
+        else {
             return Ok(None);
         };
         let end = framed.len();
-        if !frame::is_intact(&framed[HEADER..], footer) {
+        if !frame::is_intact(&framed[HEADER_SIZE..], footer) {
             return damaged("the checksum of the bytes of a record is wrong");
         }
         self.position += whole;
         let from = (at - self.start) as usize;
-        Ok(Some((at, &self.buffer[from + HEADER..from + end])))
+        Ok(Some((at, &self.buffer[from + HEADER_SIZE..from + end])))
     }
 
-    /// The next bytes, if the file has as many; nothing is allocated for bytes that it does not have.
+    /// The next `count` bytes, if the file has as many; nothing is allocated for bytes that it does not have.
     fn peek(&mut self, count: u64) -> Result<Option<&[u8]>> {
         let from = self.position - self.start;
         let held = self.buffer.len() as u64 - from;
@@ -104,10 +105,10 @@ impl Frames {
             if left < count {
                 return Ok(None);
             }
-            let wanted = usize::try_from(count.max(left.min(CHUNK as u64)))
+            let size = usize::try_from(count.max(left.min(CHUNK_BYTES as u64)))
                 .map_err(|_| FormatError::data_loss(FileKind::Events, "a record does not fit"))?;
-            // All of it is read, also what was there before: it may have been about to be written.
-            self.buffer.resize(wanted, 0);
+            // All of it is read again, also what was there before: it may have been incomplete.
+            self.buffer.resize(size, 0);
             self.start = self.position;
             if let Err(e) = self.source.read_exact_at(self.start, &mut self.buffer) {
                 self.buffer.clear();
@@ -122,9 +123,9 @@ impl Frames {
     }
 }
 
-impl std::fmt::Debug for Frames {
+impl std::fmt::Debug for FrameReader {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Frames")
+        f.debug_struct("FrameReader")
             .field("position", &self.position)
             .finish_non_exhaustive()
     }
@@ -139,7 +140,7 @@ mod tests {
     use super::*;
     use std::sync::{Arc, Mutex};
 
-    /// Bytes that others add to.
+    /// Bytes that grow meanwhile.
     #[derive(Clone, Default)]
     struct Growing(Arc<Mutex<Vec<u8>>>);
 
@@ -154,13 +155,13 @@ mod tests {
     }
 
     #[test]
-    fn a_record_is_not_there_until_its_last_byte_is() {
+    fn a_record_is_returned_once_its_last_byte_is_written() {
         let mut bytes = Vec::new();
         append(&mut bytes, |to| to.extend(b"first"));
         append(&mut bytes, |_| {});
         append(&mut bytes, |to| to.extend([7; 100_000]));
         let file = Growing::default();
-        let mut frames = Frames::new(Box::new(file.clone()), 0);
+        let mut frames = FrameReader::new(Box::new(file.clone()), 0);
         let mut seen = Vec::new();
         for byte in &bytes {
             assert_eq!(frames.next(1 << 20).unwrap(), None);
@@ -177,12 +178,12 @@ mod tests {
     fn a_length_beyond_the_file_allocates_nothing() {
         for length in [1 << 40, u64::MAX - 16, u64::MAX] {
             let bytes = frame::header(length).to_vec();
-            let mut frames = Frames::new(Box::new(bytes), 0);
+            let mut frames = FrameReader::new(Box::new(bytes), 0);
             match frames.next(1 << 20) {
                 Ok(next) => assert_eq!(next, None),
                 Err(e) => assert_eq!(e.offset, Some(0)),
             }
-            assert!(frames.buffer.len() <= CHUNK);
+            assert!(frames.buffer.len() <= CHUNK_BYTES);
         }
     }
 
@@ -191,7 +192,7 @@ mod tests {
         let mut bytes = Vec::new();
         append(&mut bytes, |to| to.extend(b"first"));
         let file = Growing(Arc::new(Mutex::new(bytes)));
-        let mut frames = Frames::new(Box::new(file.clone()), 0);
+        let mut frames = FrameReader::new(Box::new(file.clone()), 0);
         assert!(frames.next(1 << 20).unwrap().is_some());
         file.0.lock().unwrap().clear();
         assert!(frames.next(1 << 20).is_err());

@@ -1,9 +1,9 @@
-//! Event files: what happened when, for TensorBoard and for us.
+//! Event files (`events.out.tfevents`), TensorBoard's format: TFRecords of `Event` messages.
 //!
 //! In: summaries, graphs, messages of sessions. Out: files `events.out.tfevents...` in a folder, as TensorFlow writes them;
 //! and the reverse. A [`SummaryWriter`] writes in the background; [`summary`] makes what it writes. An [`EventReader`]
-//! reads one file, which may still grow; a [`RunReader`] reads the files of a folder in order, and a [`Run`] lists what is
-//! in them. Leaves alone: when something is worth an event.
+//! reads one file, which may still grow; a [`RunReader`] reads the files of a folder in order, and a [`Run`] is an index of
+//! their values by tag. Leaves alone: when something is worth an event.
 //!
 //! ```
 //! use trainspec_formats::events::{Run, RunOptions, SummaryWriter, WriterOptions, summary, summary_iterator};
@@ -35,9 +35,9 @@ mod writer;
 
 pub use cache::SummaryWriterCache;
 pub use folder::{RunReader, is_event_file};
-pub use reader::{EventIterator, EventReader, Place, ReaderOptions, summary_iterator};
+pub use reader::{EventIterator, EventOffset, EventReader, ReaderOptions, summary_iterator};
 pub use run::{Kind, Point, Purge, Run, RunOptions, Series};
 pub use writer::{Clock, SummaryWriter, WriterOptions};
 
-/// What the first event of a file says, before the number of the version.
-const VERSION: &str = "brain.Event:";
+/// The prefix of the file version in the first event of a file.
+const VERSION_PREFIX: &str = "brain.Event:";

@@ -1,46 +1,46 @@
-//! The reader of one event file, which may still grow.
+//! The reader of one event file, which may still grow (`summary_iterator`).
 //!
-//! In: a file. Out: events in order, each with its place. Memory holds one record at a time.
+//! In: a file. Out: events in order, each with its offset. Memory holds one record at a time.
 
 use std::path::{Path, PathBuf};
 
-use crate::bounded::{LARGEST, decode};
+use crate::bounded::{DEFAULT_MEMORY_LIMIT, decode};
 use crate::error::{FileKind, FormatError, Result};
-use crate::events::frames::Frames;
+use crate::events::frames::FrameReader;
 use crate::files::{self, ReadAt};
 use crate::proto::Event;
 use crate::records;
 
-/// How long the header of a record is.
-const HEADER: u64 = records::HEADER as u64;
+/// The size of a record's header in bytes.
+const HEADER_SIZE: u64 = records::HEADER_SIZE as u64;
 
-/// How a file is read.
+/// The options of a reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReaderOptions {
-    /// What a decoded event may take in memory.
-    pub largest_event: u64,
+    /// The maximum memory of a decoded event in bytes.
+    pub max_event_bytes: u64,
 }
 
 impl Default for ReaderOptions {
     fn default() -> ReaderOptions {
         ReaderOptions {
-            largest_event: LARGEST,
+            max_event_bytes: DEFAULT_MEMORY_LIMIT,
         }
     }
 }
 
-/// Where an event begins in its file, in bytes.
-pub type Place = u64;
+/// The byte offset of an event in its file.
+pub type EventOffset = u64;
 
-/// A reader that goes on where it stopped when the file has grown.
+/// A reader that resumes where it stopped when the file has grown.
 ///
 /// ```no_run
 /// use trainspec_formats::events::{EventReader, ReaderOptions};
 ///
 /// let mut reader = EventReader::open("run/events.out.tfevents.1600000000.host".as_ref(), ReaderOptions::default())?;
 /// loop {
-///     while let Some((place, event)) = reader.poll()? {
-///         println!("{place}: step {}", event.step);
+///     while let Some((offset, event)) = reader.poll()? {
+///         println!("{offset}: step {}", event.step);
 ///     }
 ///     std::thread::sleep(std::time::Duration::from_secs(1));
 /// }
@@ -48,7 +48,7 @@ pub type Place = u64;
 /// ```
 #[derive(Debug)]
 pub struct EventReader {
-    frames: Frames,
+    frames: FrameReader,
     path: Option<PathBuf>,
     options: ReaderOptions,
 }
@@ -59,45 +59,51 @@ impl EventReader {
         EventReader::open_at(path, 0, options)
     }
 
-    /// Opens a file at the place of an event.
-    pub fn open_at(path: &Path, place: Place, options: ReaderOptions) -> Result<EventReader> {
+    /// Opens a file at the offset of an event.
+    pub fn open_at(
+        path: &Path,
+        offset: EventOffset,
+        options: ReaderOptions,
+    ) -> Result<EventReader> {
         let file = files::open(FileKind::Events, path)?;
         Ok(EventReader {
-            frames: Frames::new(Box::new(file), place),
+            frames: FrameReader::new(Box::new(file), offset),
             path: Some(path.to_owned()),
             options,
         })
     }
 
-    /// Reads anything that can be read at a place.
+    /// Reads any source of bytes.
     pub fn new(source: impl ReadAt + 'static, options: ReaderOptions) -> EventReader {
         EventReader {
-            frames: Frames::new(Box::new(source), 0),
+            frames: FrameReader::new(Box::new(source), 0),
             path: None,
             options,
         }
     }
 
-    /// The next event and its place, if it is there. Nothing means "not yet": at the end of the file, and where the last
-    /// record is not written as a whole. A record whose checksum is wrong is an error, now and whenever it is asked for again: where
-    /// the next one begins is not known. One that is intact and is no event, or too large a one, is an error once.
-    pub fn poll(&mut self) -> Result<Option<(Place, Event)>> {
-        let next = match self.frames.next(self.options.largest_event) {
-            Ok(Some((place, bytes))) => decode(FileKind::Events, bytes, self.options.largest_event)
-                .map(|event| Some((place, event)))
-                .map_err(|e| e.at(place)),
+    /// The next event and its offset. `None` means "not yet": at the end of the file, and where the last record is incomplete. A
+    /// record whose checksum is wrong is an error, now and on every later call: the offset of the next one is not known. One that is
+    /// intact and is no event, or too large a one, is an error once.
+    pub fn poll(&mut self) -> Result<Option<(EventOffset, Event)>> {
+        let next = match self.frames.next(self.options.max_event_bytes) {
+            Ok(Some((offset, bytes))) => {
+                decode(FileKind::Events, bytes, self.options.max_event_bytes)
+                    .map(|event| Some((offset, event)))
+                    .map_err(|e| e.at(offset))
+            }
             Ok(None) => Ok(None),
             Err(e) => Err(e),
         };
         next.map_err(|e| self.located(e))
     }
 
-    /// Where the next event begins, or will begin.
-    pub fn position(&self) -> Place {
+    /// The offset of the next event, present or future.
+    pub fn position(&self) -> EventOffset {
         self.frames.position()
     }
 
-    /// How many bytes lie behind the last event: those of one that is not written as a whole.
+    /// The number of bytes after the last event: those of an incomplete record.
     pub fn rest(&self) -> Result<u64> {
         self.frames.rest().map_err(|e| self.located(e))
     }
@@ -110,8 +116,8 @@ impl EventReader {
     }
 }
 
-/// The events of a file, `tf.compat.v1.train.summary_iterator`. Where it has no more it ends, and goes on with what was written since when
-/// it is asked again. The part of a record at the end is an error, unless not even its length is there.
+/// The events of a file (`tf.compat.v1.train.summary_iterator`). At the end of the file it returns `None`, and resumes with what was
+/// written since on the next call. A truncated record at the end is an error, unless not even its header is complete.
 ///
 /// ```
 /// use trainspec_formats::events::{SummaryWriter, summary, summary_iterator};
@@ -132,19 +138,19 @@ pub fn summary_iterator(path: &Path) -> Result<EventIterator> {
     Ok(EventIterator::from(reader))
 }
 
-/// The events of a file, in order. Behind damage there are none; at the end of the file there may be some later.
+/// The events of a file, in order. After damage there are none; at the end of the file there may be some later.
 #[derive(Debug)]
 pub struct EventIterator {
     reader: Option<EventReader>,
-    /// How many bytes the part of a record had that was told last.
-    told: u64,
+    /// The size of the truncated record that was reported last.
+    reported: u64,
 }
 
 impl From<EventReader> for EventIterator {
     fn from(reader: EventReader) -> EventIterator {
         EventIterator {
             reader: Some(reader),
-            told: 0,
+            reported: 0,
         }
     }
 }
@@ -157,12 +163,12 @@ impl Iterator for EventIterator {
         let failed = match reader.poll() {
             Ok(Some((_, event))) => return Some(Ok(event)),
             Ok(None) => match reader.rest() {
-                // As in TensorFlow, a header that is not all there is the end.
-                Ok(0..HEADER) => return None,
-                // What was told and has not grown is not told again.
-                Ok(rest) if rest == self.told => return None,
+                // As in TensorFlow, a truncated header is the end.
+                Ok(0..HEADER_SIZE) => return None,
+                // A truncated record that has not grown is not reported again.
+                Ok(rest) if rest == self.reported => return None,
                 Ok(rest) => {
-                    self.told = rest;
+                    self.reported = rest;
                     let cause = "the last record is cut off";
                     let error = FormatError::data_loss(FileKind::Events, cause);
                     return Some(Err(reader.located(error.at(reader.position()))));

@@ -1,16 +1,16 @@
-//! What is in the files of a run, without holding it.
+//! An index of a run's values by tag (TensorBoard's `EventAccumulator`), without the values.
 //!
-//! In: events. Out: for each tag, what kind of values it has and where they are; scalars with their values. Images, sounds
-//! and tensors stay in the files and are read when they are asked for. Leaves alone: the events themselves.
+//! In: events. Out: for each tag, the kind of its values and their offsets; scalars with their values. Images, audio and
+//! tensors stay in the files and are read on request. Leaves alone: the events themselves.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::bounded;
 use crate::error::{Code, FileKind, FormatError, Result};
-use crate::events::VERSION;
+use crate::events::VERSION_PREFIX;
 use crate::events::folder::RunReader;
-use crate::events::reader::{Place, ReaderOptions};
+use crate::events::reader::{EventOffset, ReaderOptions};
 use crate::proto::event::What;
 use crate::proto::session_log::SessionStatus;
 use crate::proto::summary::Value;
@@ -20,23 +20,23 @@ use crate::proto::{
 };
 use crate::tensor::Tensor;
 
-/// What happens to values from before a restart.
+/// Purging of orphaned values from before a restart (`purge_orphaned_data`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Purge {
     /// All values are listed.
     #[default]
     Never,
-    /// As TensorBoard does: when a session starts again at a step, values of that step and later ones are dropped; in files
+    /// As TensorBoard does: when a session restarts at a step, values of that step and later ones are dropped; in files
     /// without a version, when the step of a tag goes back.
     Restarts,
 }
 
-/// How a run is read.
+/// The options of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RunOptions {
-    /// How each file is read.
+    /// The options of each file's reader.
     pub reader: ReaderOptions,
-    /// What happens to values from before a restart.
+    /// Purging of orphaned values from before a restart (`purge_orphaned_data`).
     pub purge: Purge,
 }
 
@@ -44,23 +44,23 @@ pub struct RunOptions {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Kind {
-    /// Numbers.
+    /// Scalars.
     Scalar,
     /// Histograms.
     Histogram,
     /// Images.
     Image,
-    /// Sounds.
+    /// Audio clips.
     Audio,
-    /// Strings.
+    /// Strings (TensorBoard's text plugin).
     Text,
     /// Hyperparameters.
     HParams,
-    /// Tensors that say nothing of themselves.
+    /// Tensors without a plugin.
     Tensor,
-    /// What another part of TensorBoard shows.
+    /// Values of another TensorBoard plugin.
     Plugin(String),
-    /// Nothing that is known.
+    /// An unknown kind.
     Unknown,
 }
 
@@ -85,41 +85,41 @@ impl std::fmt::Display for Kind {
 pub struct Point {
     /// The step of its event.
     pub step: i64,
-    /// The time of its event, in seconds since 1970.
+    /// The time of its event, in seconds since the Unix epoch.
     pub wall_time: f64,
-    /// The number, if it is one.
+    /// The scalar, if it is one.
     pub scalar: Option<f64>,
-    /// The file that its event is in.
+    /// The index of its event's file.
     file: u32,
-    /// Which value of its event it is.
+    /// Its index among the values of its event.
     index: u32,
-    /// Where its event begins.
-    place: Place,
+    /// The offset of its event.
+    offset: EventOffset,
 }
 
 /// The values of a tag, in the order in which they were written.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
-    /// What they are.
+    /// Their kind.
     pub kind: Kind,
-    /// What the first of them said of them.
+    /// The metadata of the first of them.
     pub metadata: Option<SummaryMetadata>,
-    /// Where they are.
+    /// The points, in order.
     pub points: Vec<Point>,
 }
 
-/// What is in the files of a folder.
+/// The values in the event files of a folder.
 #[derive(Debug)]
 pub struct Run {
     /// The values, by tag.
     pub series: BTreeMap<String, Series>,
-    /// The reports of runs, by tag.
+    /// The `RunMetadata`, by tag.
     pub run_metadata: BTreeMap<String, Point>,
-    /// What happened to sessions: step, time, and what.
+    /// The session logs: step, time, and message.
     pub sessions: Vec<(i64, f64, SessionLog)>,
-    /// How many events there were.
+    /// The number of events.
     pub events: u64,
-    /// What could not be read; the rest of these files is missing.
+    /// The damage found; the rest of these files is missing.
     pub damage: Vec<FormatError>,
     reader: RunReader,
     purge: Purge,
@@ -127,15 +127,15 @@ pub struct Run {
     meta_graph: Option<Point>,
     version: Option<f64>,
     latest_step: i64,
-    /// Restarts that were met since values were dropped last, of one tag or of all.
+    /// Restarts since the last purge, of one tag or of all.
     restarts: Vec<(Option<String>, Restart)>,
 }
 
-/// Values before this place whose step is not before this one are void.
+/// A restart: values before this offset with this step or a later one are orphaned.
 #[derive(Debug, Clone, Copy)]
 struct Restart {
     file: u32,
-    place: Place,
+    offset: EventOffset,
     step: i64,
 }
 
@@ -160,12 +160,12 @@ impl Run {
         Ok(run)
     }
 
-    /// Reads what was added since; says how many events that were.
+    /// Reads what was added since; returns the number of new events.
     pub fn update(&mut self) -> Result<u64> {
         let before = self.events;
         let end = loop {
             match self.reader.poll() {
-                Ok(Some((file, place, event))) => self.take(file as u32, place, event),
+                Ok(Some((file, offset, event))) => self.take(file as u32, offset, event),
                 Ok(None) => break Ok(()),
                 Err(e) if matches!(e.code, Code::DataLoss | Code::ResourceExhausted) => {
                     self.damage.push(e);
@@ -173,7 +173,7 @@ impl Run {
                 Err(e) => break Err(e),
             }
         };
-        self.drop_orphans();
+        self.purge_orphans();
         end.map(|()| self.events - before)
     }
 
@@ -182,7 +182,7 @@ impl Run {
         self.reader.files()
     }
 
-    /// A value, read again from its file.
+    /// A value, read from its file.
     pub fn value(&self, point: &Point) -> Result<Value> {
         let event = self.event(point)?;
         match event.what {
@@ -193,12 +193,13 @@ impl Run {
         }
     }
 
-    /// The last graph, if there is one; as in TensorBoard, one without anything else goes before one with.
+    /// The last graph, if there is one; as in TensorBoard, a `GraphDef` takes precedence over that of a `MetaGraphDef`.
     pub fn graph(&self) -> Result<Option<GraphDef>> {
         if let Some(point) = &self.graph {
             return match self.event(point)?.what {
                 Some(What::GraphDef(bytes)) => {
-                    bounded::decode(FileKind::Events, &bytes, bounded::LARGEST).map(Some)
+                    bounded::decode(FileKind::Events, &bytes, bounded::DEFAULT_MEMORY_LIMIT)
+                        .map(Some)
                 }
                 _ => Err(self.missing(point)),
             };
@@ -206,14 +207,14 @@ impl Run {
         Ok(self.meta_graph()?.and_then(|graph| graph.graph_def))
     }
 
-    /// The last graph with what belongs to it, if there is one.
+    /// The last `MetaGraphDef`, if there is one.
     pub fn meta_graph(&self) -> Result<Option<MetaGraphDef>> {
         let Some(point) = &self.meta_graph else {
             return Ok(None);
         };
         match self.event(point)?.what {
             Some(What::MetaGraphDef(bytes)) => {
-                bounded::decode(FileKind::Events, &bytes, bounded::LARGEST).map(Some)
+                bounded::decode(FileKind::Events, &bytes, bounded::DEFAULT_MEMORY_LIMIT).map(Some)
             }
             _ => Err(self.missing(point)),
         }
@@ -221,31 +222,31 @@ impl Run {
 
     /// The event that a value is in.
     pub fn event(&self, point: &Point) -> Result<Event> {
-        self.reader.event_at(point.file as usize, point.place)
+        self.reader.event_at(point.file as usize, point.offset)
     }
 
     fn missing(&self, point: &Point) -> FormatError {
         let error = FormatError::not_found(FileKind::Events, "the value is no longer there");
         match self.reader.files().get(point.file as usize) {
-            Some(path) => error.at(point.place).in_file(path),
+            Some(path) => error.at(point.offset).in_file(path),
             None => error,
         }
     }
 
-    fn take(&mut self, file: u32, place: Place, event: Event) {
+    fn take(&mut self, file: u32, offset: EventOffset, event: Event) {
         self.events += 1;
-        self.note_restart(file, place, &event);
+        self.record_restart(file, offset, &event);
         let point = Point {
             step: event.step,
             wall_time: event.wall_time,
             scalar: None,
             file,
             index: 0,
-            place,
+            offset,
         };
         match event.what {
             Some(What::FileVersion(version)) => {
-                let number = version.rsplit(VERSION).next().map(str::trim);
+                let number = version.rsplit(VERSION_PREFIX).next().map(str::trim);
                 self.version = number.and_then(|number| number.parse().ok());
             }
             Some(What::Summary(summary)) => {
@@ -277,30 +278,30 @@ impl Run {
             points: Vec::new(),
         });
         if series.metadata.is_none() && metadata.is_some() {
-            // What the values are may be said with a later one.
+            // The metadata may come with a later value.
             series.kind = kind(value.as_ref(), metadata.as_ref());
             series.metadata = metadata;
             if series.kind == Kind::Scalar {
                 for earlier in series.points.iter_mut().filter(|p| p.scalar.is_none()) {
-                    earlier.scalar = number_at(&self.reader, earlier);
+                    earlier.scalar = scalar_at(&self.reader, earlier);
                 }
             }
         }
         point.scalar = match value {
             Some(Field::SimpleValue(number)) => Some(number.into()),
-            Some(Field::Tensor(tensor)) if series.kind == Kind::Scalar => only_number(tensor),
+            Some(Field::Tensor(tensor)) if series.kind == Kind::Scalar => scalar_of(tensor),
             _ => None,
         };
         series.points.push(point);
     }
 
-    /// Remembers an event that makes earlier values void.
-    fn note_restart(&mut self, file: u32, place: Place, event: &Event) {
+    /// Records an event that orphans earlier values.
+    fn record_restart(&mut self, file: u32, offset: EventOffset, event: &Event) {
         if self.purge == Purge::Never {
             return;
         }
         let step = event.step;
-        let restart = Restart { file, place, step };
+        let restart = Restart { file, offset, step };
         if self.version.is_some_and(|version| version >= 2.0) {
             if let Some(What::SessionLog(log)) = &event.what
                 && log.status() == SessionStatus::Start
@@ -318,8 +319,8 @@ impl Run {
         }
     }
 
-    /// Drops what restarts made void, in one pass however many there were.
-    fn drop_orphans(&mut self) {
+    /// Purges orphaned values, in one pass for all restarts.
+    fn purge_orphans(&mut self) {
         let mut of_tags: BTreeMap<String, Vec<Restart>> = BTreeMap::new();
         let mut of_all = Vec::new();
         for (tag, restart) in self.restarts.drain(..) {
@@ -330,20 +331,20 @@ impl Run {
         }
         for (tag, series) in &mut self.series {
             let of_tag = of_tags.get(tag).map_or(&[][..], Vec::as_slice);
-            drop_void(&mut series.points, of_tag);
-            drop_void(&mut series.points, &of_all);
+            purge_points(&mut series.points, of_tag);
+            purge_points(&mut series.points, &of_all);
         }
     }
 }
 
-/// Drops the points that a later restart makes void. Both are in the order of their places.
-fn drop_void(points: &mut Vec<Point>, restarts: &[Restart]) {
+/// Purges the points that a later restart orphans. Both are sorted by offset.
+fn purge_points(points: &mut Vec<Point>, restarts: &[Restart]) {
     let mut later = restarts.iter().rev().peekable();
     let mut earliest = i64::MAX;
     let mut kept: Vec<bool> = Vec::new();
     for point in points.iter().rev() {
         while let Some(restart) = later.peek()
-            && (restart.file, restart.place) > (point.file, point.place)
+            && (restart.file, restart.offset) > (point.file, point.offset)
         {
             earliest = earliest.min(restart.step);
             later.next();
@@ -353,22 +354,22 @@ fn drop_void(points: &mut Vec<Point>, restarts: &[Restart]) {
     points.retain(|_| kept.pop().unwrap_or(true));
 }
 
-/// The number at a place, if it can be read once more.
-fn number_at(reader: &RunReader, point: &Point) -> Option<f64> {
-    let event = reader.event_at(point.file as usize, point.place).ok()?;
+/// The scalar of a point, if it can be read.
+fn scalar_at(reader: &RunReader, point: &Point) -> Option<f64> {
+    let event = reader.event_at(point.file as usize, point.offset).ok()?;
     let Some(What::Summary(summary)) = event.what else {
         return None;
     };
     match summary.value.into_iter().nth(point.index as usize)?.value? {
         Field::SimpleValue(number) => Some(number.into()),
-        Field::Tensor(tensor) => only_number(tensor),
+        Field::Tensor(tensor) => scalar_of(tensor),
         _ => None,
     }
 }
 
-/// The number that a tensor is; nothing for one of more, of none, or of something else.
-fn only_number(message: TensorProto) -> Option<f64> {
-    // Others are not filled up only to be dropped.
+/// The value of a scalar tensor; `None` for any other tensor.
+fn scalar_of(message: TensorProto) -> Option<f64> {
+    // Other tensors are not expanded only to be dropped.
     let dims = message.tensor_shape.as_ref().map_or(&[][..], |s| &s.dim);
     if dims.iter().any(|dim| dim.size != 1) {
         return None;
@@ -377,7 +378,7 @@ fn only_number(message: TensorProto) -> Option<f64> {
     numbers.first().copied()
 }
 
-/// What a value is, by its field and by what its metadata say.
+/// The kind of a value, by its field and its metadata.
 fn kind(value: Option<&Field>, metadata: Option<&SummaryMetadata>) -> Kind {
     let plugin = metadata.and_then(|metadata| metadata.plugin_data.as_ref());
     match (value, plugin.map(|plugin| plugin.plugin_name.as_str())) {

@@ -1,8 +1,8 @@
-//! The writer of event files: callers hand over events, a thread of its own writes them.
+//! The asynchronous writer of event files (`FileWriter`, `EventLoggerThread`): callers enqueue events, a thread writes them.
 //!
-//! In: events. Out: a file that always ends in a whole record, or in the part of one if the process is killed, which readers
-//! take as "not yet". Handing over waits only when the queue is full. What goes wrong in the thread is returned by the next
-//! call, and by every one after it until the writer is opened again.
+//! In: events. Out: a file that always ends in a complete record, or in a truncated one if the process is killed, which readers
+//! take as "not yet". Enqueueing blocks only when the queue is full. A failure in the thread is returned by the next
+//! call, and by every one after it until the writer is reopened.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use prost::Message;
 
-use crate::bounded::{LARGEST, decode};
+use crate::bounded::{DEFAULT_MEMORY_LIMIT, decode};
 use crate::error::{Code, FileKind, FormatError, Result};
 use crate::events::file::{EventFile, Naming, host};
 use crate::proto::event::What;
@@ -21,12 +21,12 @@ use crate::proto::{
     Event, GraphDef, MetaGraphDef, RunMetadata, SessionLog, Summary, TaggedRunMetadata,
 };
 
-/// A clock: seconds since 1970.
+/// A clock: seconds since the Unix epoch.
 #[derive(Clone)]
 pub struct Clock(Arc<dyn Fn() -> f64 + Send + Sync>);
 
 impl Clock {
-    /// The clock of the machine.
+    /// The system clock.
     pub fn system() -> Clock {
         Clock::new(|| {
             SystemTime::now()
@@ -35,12 +35,12 @@ impl Clock {
         })
     }
 
-    /// Any other.
+    /// A custom clock.
     pub fn new(seconds: impl Fn() -> f64 + Send + Sync + 'static) -> Clock {
         Clock(Arc::new(seconds))
     }
 
-    /// What time it is.
+    /// The current time.
     pub fn now(&self) -> f64 {
         (self.0)()
     }
@@ -52,18 +52,18 @@ impl fmt::Debug for Clock {
     }
 }
 
-/// How events are written.
+/// The options of a writer.
 #[derive(Debug, Clone)]
 pub struct WriterOptions {
-    /// How many events may wait before adding one waits too; 0 is any number.
+    /// The capacity of the queue; 0 is unbounded.
     pub max_queue: usize,
-    /// How long events may be held back. The first is written at once.
+    /// The flush interval (`flush_secs`). The first event is flushed at once.
     pub flush_every: Duration,
-    /// The end of the name of the file.
+    /// The suffix of the file's name.
     pub filename_suffix: String,
-    /// The name of the machine in the name of the file; nothing for its own.
+    /// The host name in the file's name; `None` for this machine's.
     pub host: Option<String>,
-    /// Where the times of events come from.
+    /// The clock of the events' times.
     pub clock: Clock,
 }
 
@@ -79,18 +79,18 @@ impl Default for WriterOptions {
     }
 }
 
-/// A writer of events into a folder, `FileWriter` of `tf.compat.v1.summary`.
+/// A writer of events into a folder (`tf.compat.v1.summary.FileWriter`).
 ///
-/// Several threads may use it at once. Dropping it writes what waits, but only [`close`](SummaryWriter::close) says
-/// whether that went well.
+/// Several threads may use it at once. Dropping it writes the queued events, but only [`close`](SummaryWriter::close) returns
+/// errors.
 #[derive(Debug)]
 pub struct SummaryWriter {
-    /// As it was given.
+    /// The path as it was given.
     folder: PathBuf,
     naming: Naming,
     options: WriterOptions,
     shared: Arc<Shared>,
-    /// What belongs to the callers alone; taken before the state that is shared with the thread.
+    /// State of the callers alone; locked before the state that is shared with the thread.
     callers: Mutex<Callers>,
 }
 
@@ -100,47 +100,47 @@ struct Callers {
     run_tags: BTreeSet<String>,
 }
 
-/// What the callers and the thread both look at.
+/// State shared by the callers and the thread.
 #[derive(Debug, Default)]
 struct Shared {
     state: Mutex<State>,
-    /// Something came in for the thread.
+    /// Signals the thread: events, a flush or the close.
     work: Condvar,
-    /// The thread got on.
+    /// Signals the callers: progress of the thread.
     done: Condvar,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    queue: VecDeque<Queued>,
+    queue: VecDeque<QueuedEvent>,
     path: PathBuf,
-    /// How often the writer was opened: those who wait for one thread are not held up by the next.
+    /// The number of times the writer was opened: a caller that waits for one thread does not wait for the next.
     generation: u64,
-    /// How many flushes were asked for, and how many of these are done.
-    asked: u64,
-    flushed: u64,
+    /// The numbers of requested and of completed flushes.
+    flushes_requested: u64,
+    flushes_done: u64,
     closing: bool,
-    /// The thread takes events.
+    /// The thread accepts events.
     open: bool,
     failure: Option<FormatError>,
-    /// What went wrong before the writer was opened again.
+    /// The failure before the writer was reopened.
     earlier: Option<FormatError>,
 }
 
-/// An event that waits.
+/// An event in the queue.
 #[derive(Debug)]
-struct Queued {
+struct QueuedEvent {
     event: Event,
-    /// Its metadata are left out where they are known.
+    /// Its metadata are dropped for tags whose metadata are written.
     shorten: bool,
 }
 
 impl SummaryWriter {
-    /// Makes a new file in a folder, which is made if it is not there.
+    /// Creates a new file in a folder, which is created if it does not exist.
     pub fn open(folder: impl Into<PathBuf>, options: WriterOptions) -> Result<SummaryWriter> {
         let folder = folder.into();
         let naming = Naming {
-            // Wherever the process goes later, its files stay together.
+            // An absolute path: the process may change its working folder.
             folder: std::path::absolute(&folder)
                 .map_err(|e| FormatError::io(FileKind::Events, "find the folder", e))?,
             host: options.host.clone().unwrap_or_else(host),
@@ -168,14 +168,14 @@ impl SummaryWriter {
         &self.folder
     }
 
-    /// The file that is written, or was written last.
+    /// The current file, or the last one.
     pub fn path(&self) -> PathBuf {
         lock(&self.shared.state).path.clone()
     }
 
-    /// Adds the values of a step. Metadata are left out for tags that had a value before, as TensorFlow does.
+    /// Adds the values of a step. Metadata are dropped for tags that had a value before, as TensorFlow does.
     pub fn add_summary(&self, summary: Summary, step: i64) -> Result<()> {
-        self.enqueue(Queued {
+        self.enqueue(QueuedEvent {
             event: self.event(What::Summary(summary), step),
             shorten: true,
         })
@@ -183,18 +183,21 @@ impl SummaryWriter {
 
     /// Adds the values of a step from a serialized message.
     pub fn add_serialized_summary(&self, summary: &[u8], step: i64) -> Result<()> {
-        self.add_summary(decode(FileKind::Events, summary, LARGEST)?, step)
+        self.add_summary(
+            decode(FileKind::Events, summary, DEFAULT_MEMORY_LIMIT)?,
+            step,
+        )
     }
 
     /// Adds an event as it is, with its own time.
     pub fn add_event(&self, event: Event) -> Result<()> {
-        self.enqueue(Queued {
+        self.enqueue(QueuedEvent {
             event,
             shorten: false,
         })
     }
 
-    fn enqueue(&self, queued: Queued) -> Result<()> {
+    fn enqueue(&self, queued: QueuedEvent) -> Result<()> {
         let mut state = lock(&self.shared.state);
         loop {
             self.check(&state)?;
@@ -214,12 +217,12 @@ impl SummaryWriter {
         self.add(What::GraphDef(graph.encode_to_vec()), step)
     }
 
-    /// Adds a graph with what belongs to it.
+    /// Adds a `MetaGraphDef`.
     pub fn add_meta_graph(&self, graph: &MetaGraphDef, step: i64) -> Result<()> {
         self.add(What::MetaGraphDef(graph.encode_to_vec()), step)
     }
 
-    /// Adds what a run reported, under a tag that was not used before.
+    /// Adds the `RunMetadata` of a run, under a tag that was not used before.
     pub fn add_run_metadata(&self, run: &RunMetadata, tag: &str, step: i64) -> Result<()> {
         let mut callers = lock(&self.callers);
         if callers.run_tags.contains(tag) {
@@ -235,7 +238,7 @@ impl SummaryWriter {
         Ok(())
     }
 
-    /// Adds what happened to the session.
+    /// Adds a session log.
     pub fn add_session_log(&self, log: SessionLog, step: i64) -> Result<()> {
         self.add(What::SessionLog(log), step)
     }
@@ -243,16 +246,16 @@ impl SummaryWriter {
     /// Waits until all that was added is in the file.
     pub fn flush(&self) -> Result<()> {
         let mut state = lock(&self.shared.state);
-        state.asked += 1;
-        let (mine, generation) = (state.asked, state.generation);
+        state.flushes_requested += 1;
+        let (mine, generation) = (state.flushes_requested, state.generation);
         self.shared.work.notify_one();
-        while state.open && state.generation == generation && state.flushed < mine {
+        while state.open && state.generation == generation && state.flushes_done < mine {
             state = wait(&self.shared.done, state);
         }
         outcome(&state, generation)
     }
 
-    /// Waits until all that was added is in the file, and closes it. Closing twice is nothing.
+    /// Waits until all that was added is in the file, and closes it. Closing twice has no effect.
     pub fn close(&self) -> Result<()> {
         let mut state = lock(&self.shared.state);
         state.closing = true;
@@ -265,13 +268,13 @@ impl SummaryWriter {
         let mut callers = lock(&self.callers);
         let state = lock(&self.shared.state);
         if state.generation == generation {
-            // A thread that panicked has left word before; one that ended needs the state no more.
+            // A thread that panicked has recorded a failure; one that ended does not use the state.
             let _ = callers.thread.take().map(JoinHandle::join);
         }
         outcome(&state, generation)
     }
 
-    /// Goes on in a new file after the writer was closed or has failed; otherwise nothing.
+    /// Continues in a new file after the writer was closed or has failed; otherwise it has no effect.
     pub fn reopen(&self) -> Result<()> {
         let mut callers = lock(&self.callers);
         let mut state = lock(&self.shared.state);
@@ -299,7 +302,7 @@ impl SummaryWriter {
         }
     }
 
-    /// Whether events are taken.
+    /// Whether events are accepted.
     fn check(&self, state: &State) -> Result<()> {
         outcome(state, state.generation)?;
         if state.open && !state.closing {
@@ -328,8 +331,8 @@ impl SummaryWriter {
         let thread = std::thread::Builder::new()
             .name("events".to_owned())
             .spawn(move || {
-                // Whatever ends the thread, callers learn of it.
-                let _last = Last(&shared);
+                // However the thread ends, callers are notified.
+                let _last = ThreadEndGuard(&shared);
                 run(&shared, file, &clock, flush_every);
             });
         match thread {
@@ -349,10 +352,10 @@ impl Drop for SummaryWriter {
     }
 }
 
-/// Marks the end of the thread, in whatever way it ends.
-struct Last<'a>(&'a Shared);
+/// A drop guard that marks the end of the thread, also after a panic.
+struct ThreadEndGuard<'a>(&'a Shared);
 
-impl Drop for Last<'_> {
+impl Drop for ThreadEndGuard<'_> {
     fn drop(&mut self) {
         let mut state = lock(&self.0.state);
         state.open = false;
@@ -364,13 +367,16 @@ impl Drop for Last<'_> {
     }
 }
 
-/// What the thread does: takes all that waits, writes it, and flushes when that is asked for or due.
+/// The thread's loop: takes all queued events, writes them, and flushes when that is requested or the interval has passed.
 fn run(shared: &Shared, mut file: EventFile, clock: &Clock, flush_every: Duration) {
-    // The first events are written at once.
+    // The first events are flushed at once.
     let mut due = Instant::now();
     let mut state = lock(&shared.state);
     loop {
-        while state.queue.is_empty() && state.flushed == state.asked && !state.closing {
+        while state.queue.is_empty()
+            && state.flushes_done == state.flushes_requested
+            && !state.closing
+        {
             let now = Instant::now();
             state = match (file.is_flushed(), due.checked_duration_since(now)) {
                 (true, _) => wait(&shared.work, state),
@@ -382,14 +388,14 @@ fn run(shared: &Shared, mut file: EventFile, clock: &Clock, flush_every: Duratio
             };
         }
         let events = std::mem::take(&mut state.queue);
-        let asked = state.asked;
-        let wanted = asked != state.flushed || state.closing;
+        let flushes_requested = state.flushes_requested;
+        let requested = flushes_requested != state.flushes_done || state.closing;
         let closing = state.closing;
         shared.done.notify_all();
         drop(state);
 
         let is_due = Instant::now() >= due;
-        let flush = wanted || is_due;
+        let flush = requested || is_due;
         let any = !events.is_empty();
         let written = events
             .into_iter()
@@ -415,7 +421,7 @@ fn run(shared: &Shared, mut file: EventFile, clock: &Clock, flush_every: Duratio
         if state.path != file.path() {
             state.path = file.path().to_owned();
         }
-        state.flushed = asked;
+        state.flushes_done = flushes_requested;
         state.failure = written.err();
         shared.done.notify_all();
         if state.failure.is_some() || closing && state.queue.is_empty() {
@@ -424,20 +430,20 @@ fn run(shared: &Shared, mut file: EventFile, clock: &Clock, flush_every: Duratio
     }
 }
 
-/// Whether all went well so far since the writer was opened that often.
+/// The outcome of a generation of the writer so far.
 fn outcome(state: &State, generation: u64) -> Result<()> {
     let failure = match state.generation == generation {
         true => &state.failure,
         false => &state.earlier,
     };
     match failure {
-        Some(failure) => Err(again(failure)),
+        Some(failure) => Err(copy_of(failure)),
         None => Ok(()),
     }
 }
 
-/// The same failure once more.
-fn again(failure: &FormatError) -> FormatError {
+/// A copy of a failure.
+fn copy_of(failure: &FormatError) -> FormatError {
     let cause = match &failure.source {
         Some(source) => format!("{}: {source}", failure.cause),
         None => failure.cause.clone(),
@@ -449,7 +455,7 @@ fn again(failure: &FormatError) -> FormatError {
     }
 }
 
-/// A lock whose other holders may have panicked: what it guards is whole between any two statements.
+/// Locks a mutex even if it is poisoned: the guarded state is consistent between any two statements.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

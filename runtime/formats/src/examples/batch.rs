@@ -1,16 +1,16 @@
-//! What several records become: a column to a feature.
+//! Batches of examples: one column per feature.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::ragged::{self, Cut, Level, Ragged};
+use super::ragged::{self, Level, Ragged, RowPartition};
 use super::schema::{Output, Plan, SlotKind, about};
 use super::sparse::Sparse;
 use super::values::Values;
 use crate::error::{Code, FileKind, FormatError, Result};
 
-/// How many values a column may have once it is filled up.
-const MOST_FILLED: usize = 1 << 28;
+/// The maximum number of values of a padded column.
+const MAX_PADDED_VALUES: usize = 1 << 28;
 
 /// The features of several records.
 #[derive(Debug, Clone)]
@@ -18,20 +18,20 @@ pub struct Batch {
     pub(super) plan: Arc<Plan>,
     pub(super) rows: usize,
     pub(super) slots: Vec<SlotColumn>,
-    /// What is made of the slots once the batch is complete, one to a feature.
-    made: Vec<Made>,
+    /// The columns derived from slots once the batch is complete, one per feature.
+    derived: Vec<DerivedColumn>,
 }
 
 /// The values of a key.
 #[derive(Debug, Clone)]
 pub(super) struct SlotColumn {
     pub(super) values: Values,
-    /// Where those of each row end, if rows differ.
+    /// The end of each row's values, if rows differ in length.
     pub(super) ends: Vec<usize>,
 }
 
 impl SlotColumn {
-    /// The values of a row, of those that differ.
+    /// The range of a row's values, where rows differ in length.
     pub(super) fn range(&self, row: usize) -> Range<usize> {
         range(&self.ends, row)
     }
@@ -45,14 +45,14 @@ pub(super) fn range(ends: &[usize], row: usize) -> Range<usize> {
     start..ends[row]
 }
 
-/// What is made of slots.
+/// A column derived from slots.
 #[derive(Debug, Clone)]
-enum Made {
-    /// Nothing: the slot is the column.
-    Slot,
-    Filled {
+enum DerivedColumn {
+    /// None: the slot is the column.
+    None,
+    Padded {
         values: Values,
-        longest: usize,
+        padded_length: usize,
     },
     Sparse(Sparse),
     Ragged {
@@ -64,72 +64,72 @@ enum Made {
 /// A column of a batch.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Column<'b> {
-    /// Of a fixed shape, or filled up.
+    /// Of a fixed shape, or padded.
     Dense(Dense<'b>),
-    /// Any number of values to a row.
+    /// Any number of values per row.
     VarLen(VarLen<'b>),
-    /// Values with indices.
+    /// Values with indices (COO).
     Sparse(&'b Sparse),
-    /// Rows within rows.
+    /// Nested rows of different lengths.
     Ragged(Ragged<'b>),
 }
 
-/// A dense column: all rows behind each other.
+/// A dense column: the concatenation of all rows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Dense<'b> {
     /// The values.
     pub values: &'b Values,
-    /// How many rows there are.
+    /// The number of rows.
     pub rows: usize,
-    /// How many elements each row has after it was filled up; nothing if the shape is fixed.
-    pub longest: Option<usize>,
+    /// The number of elements of each row after padding; `None` if the shape is fixed.
+    pub padded_length: Option<usize>,
     /// The shape of an element, or of a row if its shape is fixed.
     pub inner: &'b [usize],
 }
 
 impl Dense<'_> {
-    /// The shape of the whole column.
+    /// The shape of the column.
     pub fn shape(&self) -> Vec<usize> {
         let mut shape = vec![self.rows];
-        shape.extend(self.longest);
+        shape.extend(self.padded_length);
         shape.extend_from_slice(self.inner);
         shape
     }
 }
 
-/// A column with any number of values to a row; to TensorFlow, a sparse tensor.
+/// A column with any number of values per row; to TensorFlow, a sparse tensor.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct VarLen<'b> {
     /// The values of all rows.
     pub values: &'b Values,
-    /// Where those of each row end.
+    /// The end of each row's values.
     pub ends: &'b [usize],
 }
 
 impl VarLen<'_> {
-    /// Which values are those of a row.
+    /// The range of a row's values.
     pub fn row(&self, row: usize) -> Range<usize> {
         range(self.ends, row)
     }
 
-    /// How many values the longest row has.
-    pub fn longest(&self) -> usize {
+    /// The number of values of the longest row.
+    pub fn max_row_length(&self) -> usize {
         let lengths = (0..self.ends.len()).map(|row| self.row(row).len());
         lengths.max().unwrap_or(0)
     }
 
-    /// The row of each value and its place in it, behind each other.
+    /// The indices of a sparse tensor: row and position in the row of each value, concatenated.
     pub fn indices(&self) -> Vec<i64> {
         let rows = 0..self.ends.len();
         rows.flat_map(|row| {
-            (0..self.row(row).len()).flat_map(move |place| [row as i64, place as i64])
+            (0..self.row(row).len()).flat_map(move |index| [row as i64, index as i64])
         })
         .collect()
     }
 
-    /// How many rows there are, and how many values the longest has.
+    /// The dense shape of a sparse tensor: the number of rows, and the length of the longest.
     pub fn dense_shape(&self) -> [i64; 2] {
-        [self.ends.len() as i64, self.longest() as i64]
+        [self.ends.len() as i64, self.max_row_length() as i64]
     }
 }
 
@@ -139,16 +139,16 @@ impl Batch {
             values: Values::new(slot.dtype),
             ends: Vec::new(),
         });
-        let made = plan.outputs.iter().map(|output| match output {
-            Output::Fixed { .. } | Output::VarLen { .. } => Made::Slot,
-            Output::Sequence { slot, .. } => Made::Filled {
+        let derived = plan.outputs.iter().map(|output| match output {
+            Output::Fixed { .. } | Output::VarLen { .. } => DerivedColumn::None,
+            Output::Sequence { slot, .. } => DerivedColumn::Padded {
                 values: Values::new(plan.slots[*slot].dtype),
-                longest: 0,
+                padded_length: 0,
             },
             Output::Sparse { values, .. } => {
-                Made::Sparse(Sparse::new(Values::new(plan.slots[*values].dtype)))
+                DerivedColumn::Sparse(Sparse::new(Values::new(plan.slots[*values].dtype)))
             }
-            Output::Ragged { .. } => Made::Ragged {
+            Output::Ragged { .. } => DerivedColumn::Ragged {
                 levels: Vec::new(),
                 inner: Vec::new(),
             },
@@ -156,7 +156,7 @@ impl Batch {
         Batch {
             rows: 0,
             slots: slots.collect(),
-            made: made.collect(),
+            derived: derived.collect(),
             plan: plan.clone(),
         }
     }
@@ -173,48 +173,52 @@ impl Batch {
 
     /// The column of a feature.
     pub fn column(&self, name: &str) -> Option<Column<'_>> {
-        let place = self.plan.names.iter().position(|known| known == name)?;
-        Some(self.column_at(place))
+        let index = self.plan.names.iter().position(|known| known == name)?;
+        Some(self.column_at(index))
     }
 
-    /// The column at a place of the schema.
+    /// The column at an index of the schema.
     ///
     /// # Panics
     /// If the schema has fewer features.
-    pub fn column_at(&self, place: usize) -> Column<'_> {
+    pub fn column_at(&self, index: usize) -> Column<'_> {
         let rows = self.rows;
-        match (&self.plan.outputs[place], &self.made[place]) {
-            (Output::Fixed { slot, shape }, Made::Slot) => Column::Dense(Dense {
+        match (&self.plan.outputs[index], &self.derived[index]) {
+            (Output::Fixed { slot, shape }, DerivedColumn::None) => Column::Dense(Dense {
                 values: &self.slots[*slot].values,
                 rows,
-                longest: None,
+                padded_length: None,
                 inner: shape,
             }),
-            (Output::VarLen { slot }, Made::Slot) => Column::VarLen(VarLen {
+            (Output::VarLen { slot }, DerivedColumn::None) => Column::VarLen(VarLen {
                 values: &self.slots[*slot].values,
                 ends: &self.slots[*slot].ends,
             }),
-            (Output::Sequence { shape, .. }, Made::Filled { values, longest }) => {
-                Column::Dense(Dense {
+            (
+                Output::Sequence { shape, .. },
+                DerivedColumn::Padded {
                     values,
-                    rows,
-                    longest: Some(*longest),
-                    inner: shape,
-                })
-            }
-            (Output::Sparse { .. }, Made::Sparse(sparse)) => Column::Sparse(sparse),
-            (Output::Ragged { values, .. }, Made::Ragged { levels, inner }) => {
+                    padded_length,
+                },
+            ) => Column::Dense(Dense {
+                values,
+                rows,
+                padded_length: Some(*padded_length),
+                inner: shape,
+            }),
+            (Output::Sparse { .. }, DerivedColumn::Sparse(sparse)) => Column::Sparse(sparse),
+            (Output::Ragged { values, .. }, DerivedColumn::Ragged { levels, inner }) => {
                 Column::Ragged(Ragged {
                     values: &self.slots[*values].values,
                     levels,
                     inner,
                 })
             }
-            _ => unreachable!("what is made follows from the schema"),
+            _ => unreachable!("a derived column follows from the schema"),
         }
     }
 
-    /// Back to fewer rows.
+    /// Drops the rows after the first `rows`.
     pub(super) fn truncate(&mut self, rows: usize) {
         for (slot, column) in self.plan.slots.iter().zip(&mut self.slots) {
             let count = match &slot.kind {
@@ -229,24 +233,28 @@ impl Batch {
         self.rows = rows;
     }
 
-    /// Makes what depends on all rows.
+    /// Computes the derived columns.
     pub(super) fn complete(&mut self) -> Result<()> {
         let outputs = self.plan.outputs.iter().zip(&self.plan.names);
-        for ((output, name), made) in outputs.zip(&mut self.made) {
+        for ((output, name), derived) in outputs.zip(&mut self.derived) {
             let slots = &self.slots;
-            match (output, made) {
+            match (output, derived) {
                 (
                     Output::Sequence {
                         slot,
                         shape,
                         padding,
                     },
-                    Made::Filled { values, longest },
+                    DerivedColumn::Padded {
+                        values,
+                        padded_length,
+                    },
                 ) => {
                     let column = &slots[*slot];
                     let ends = (0..self.rows).map(|row| column.range(row));
                     let stride: usize = shape.iter().product();
-                    *longest = fill(name, &column.values, ends, stride, padding.as_ref(), values)?;
+                    *padded_length =
+                        pad(name, &column.values, ends, stride, padding.as_ref(), values)?;
                 }
                 (
                     Output::Sparse {
@@ -255,16 +263,19 @@ impl Batch {
                         sizes,
                         sorted,
                     },
-                    Made::Sparse(sparse),
+                    DerivedColumn::Sparse(sparse),
                 ) => {
                     let indices: Vec<&SlotColumn> =
                         indices.iter().map(|slot| &slots[*slot]).collect();
                     sparse.merge(name, &indices, &slots[*values], sizes, *sorted)?;
                 }
-                (Output::Ragged { values, partitions }, Made::Ragged { levels, inner }) => {
-                    let cuts: Vec<Cut<'_>> = partitions
+                (
+                    Output::Ragged { values, partitions },
+                    DerivedColumn::Ragged { levels, inner },
+                ) => {
+                    let cuts: Vec<RowPartition<'_>> = partitions
                         .iter()
-                        .map(|(partition, slot)| Cut {
+                        .map(|(partition, slot)| RowPartition {
                             partition,
                             column: slot.map(|slot| &slots[slot]),
                         })
@@ -278,8 +289,8 @@ impl Batch {
     }
 }
 
-/// Copies rows of different length behind each other, each filled up to the longest; how many elements of `stride` values that is.
-pub(super) fn fill(
+/// Pads rows of different lengths to the longest; returns the padded length in elements of `stride` values.
+pub(super) fn pad(
     name: &str,
     from: &Values,
     rows: impl Iterator<Item = Range<usize>> + Clone,
@@ -288,16 +299,16 @@ pub(super) fn fill(
     into: &mut Values,
 ) -> Result<usize> {
     into.clear();
-    let longest = rows.clone().map(|row| row.len()).max().unwrap_or(0);
+    let padded_length = rows.clone().map(|row| row.len()).max().unwrap_or(0);
     let count = rows.clone().count();
-    if longest
+    if padded_length
         .checked_mul(count)
-        .is_none_or(|all| all > MOST_FILLED)
+        .is_none_or(|all| all > MAX_PADDED_VALUES)
     {
         let error = about(
             name,
             format!(
-                "{count} rows of {longest} values each are more than the {MOST_FILLED} that are allowed"
+                "{count} rows of {padded_length} values each are more than the {MAX_PADDED_VALUES} that are allowed"
             ),
         );
         return Err(FormatError::new(
@@ -307,9 +318,9 @@ pub(super) fn fill(
         ));
     }
     for row in rows {
-        let missing = longest - row.len();
+        let missing = padded_length - row.len();
         into.extend(from, row);
         into.fill(padding, missing);
     }
-    Ok(longest / stride)
+    Ok(padded_length / stride)
 }

@@ -1,4 +1,4 @@
-//! Messages made of Rust values.
+//! Construction of `Example` and `SequenceExample` messages from Rust values.
 
 use super::{
     BytesList, Example, Feature, FeatureList, FeatureLists, Features, FloatList, Int64List,
@@ -8,7 +8,7 @@ use crate::proto::feature::Kind;
 
 /// An example of named features.
 ///
-/// A feature is made of a number or a string of bytes, or of an array, a slice or a vector of them:
+/// A feature is made of a number or a byte string, or of an array, a slice or a vector of them:
 ///
 /// ```
 /// use trainspec_formats::examples::example;
@@ -27,7 +27,7 @@ pub fn example<K: Into<String>>(features: impl IntoIterator<Item = (K, Feature)>
     }
 }
 
-/// An example with features that hold for all steps, and lists with a feature for every step.
+/// A sequence example: a context, whose features hold for all steps, and feature lists with a feature for every step.
 ///
 /// ```
 /// use trainspec_formats::examples::sequence_example;
@@ -64,48 +64,48 @@ impl<K: Into<String>> FromIterator<(K, Feature)> for Features {
     }
 }
 
-/// A value that a list can hold.
-trait Listed: Sized {
+/// A Rust type of feature values.
+trait FeatureValue: Sized {
     fn list(values: Vec<Self>) -> Kind;
 }
 
-impl Listed for f32 {
+impl FeatureValue for f32 {
     fn list(value: Vec<f32>) -> Kind {
         Kind::FloatList(FloatList { value })
     }
 }
 
-impl Listed for i64 {
+impl FeatureValue for i64 {
     fn list(value: Vec<i64>) -> Kind {
         Kind::Int64List(Int64List { value })
     }
 }
 
-impl Listed for Vec<u8> {
+impl FeatureValue for Vec<u8> {
     fn list(value: Vec<Vec<u8>>) -> Kind {
         Kind::BytesList(BytesList { value })
     }
 }
 
-impl Listed for String {
+impl FeatureValue for String {
     fn list(values: Vec<String>) -> Kind {
         Vec::<u8>::list(values.into_iter().map(String::into_bytes).collect())
     }
 }
 
-impl Listed for &str {
+impl FeatureValue for &str {
     fn list(values: Vec<&str>) -> Kind {
         Vec::<u8>::list(values.into_iter().map(|v| v.as_bytes().to_vec()).collect())
     }
 }
 
-impl Listed for &[u8] {
+impl FeatureValue for &[u8] {
     fn list(values: Vec<&[u8]>) -> Kind {
         Vec::<u8>::list(values.into_iter().map(<[u8]>::to_vec).collect())
     }
 }
 
-fn feature<T: Listed>(values: Vec<T>) -> Feature {
+fn feature<T: FeatureValue>(values: Vec<T>) -> Feature {
     Feature {
         kind: Some(T::list(values)),
     }

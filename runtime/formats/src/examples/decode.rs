@@ -1,4 +1,4 @@
-//! Bytes as messages, for what is read one by one.
+//! Decoding of single `Example` and `SequenceExample` messages.
 
 use prost::{Message, Name};
 
@@ -6,23 +6,23 @@ use super::{Example, SequenceExample};
 use crate::bounded;
 use crate::error::{Code, FileKind, FormatError, Result};
 
-/// How many bytes of memory a decoded message may take, about.
-pub const LARGEST: usize = 256 << 20;
+/// The approximate maximum memory of a decoded message in bytes.
+pub const MAX_DECODED_BYTES: usize = 256 << 20;
 
-/// Decodes an example. One that would take more than [`LARGEST`] is refused as [`ResourceExhausted`](Code::ResourceExhausted); an
+/// Decodes an example. One that would take more than [`MAX_DECODED_BYTES`] is refused as [`ResourceExhausted`](Code::ResourceExhausted); an
 /// [`ExampleParser`](super::ExampleParser) reads it.
 pub fn decode(bytes: &[u8]) -> Result<Example> {
     message(bytes)
 }
 
-/// Decodes a sequence example, with the same bound.
+/// Decodes a sequence example, bounded by [`MAX_DECODED_BYTES`].
 pub fn decode_sequence(bytes: &[u8]) -> Result<SequenceExample> {
     message(bytes)
 }
 
 fn message<M: Message + Name + Default>(bytes: &[u8]) -> Result<M> {
-    bounded::decode(FileKind::Example, bytes, LARGEST as u64).map_err(|e| match e.code {
-        // What a record holds is up to whoever reads it: the file itself is whole.
+    bounded::decode(FileKind::Example, bytes, MAX_DECODED_BYTES as u64).map_err(|e| match e.code {
+        // An invalid argument and not data loss: the file itself is intact.
         Code::DataLoss => FormatError::invalid(
             FileKind::Example,
             format!("this is no example: {}", e.cause),

@@ -1,6 +1,6 @@
-//! Messages as bytes, in the form that TensorFlow gives them: keys in order, numbers packed, and a value behind every key.
+//! Deterministic serialization of examples, as TensorFlow does it: sorted keys, packed numbers, and a value after every key.
 //!
-//! An entry of a map whose value is empty is written whole. Other writers leave the value out, and TensorFlow refuses such an entry.
+//! A map entry with an empty value is written with its value. Other writers omit the value, and TensorFlow refuses such an entry.
 
 use super::{Example, Feature, Features, SequenceExample};
 use crate::proto::feature::Kind;
@@ -50,7 +50,7 @@ fn write_features(features: &Features, bytes: &mut Vec<u8>) {
     }
 }
 
-/// An entry of a map.
+/// Writes a map entry.
 fn entry(name: &str, bytes: &mut Vec<u8>, value: impl FnOnce(&mut Vec<u8>)) {
     field(1, bytes, |bytes| {
         field(1, bytes, |bytes| bytes.extend_from_slice(name.as_bytes()));
@@ -85,10 +85,10 @@ fn write_feature(feature: &Feature, bytes: &mut Vec<u8>) {
     }
 }
 
-/// A field with its length, which is known once its content is written.
+/// Writes a length-delimited field, whose length is known once its content is written.
 fn field(number: u8, bytes: &mut Vec<u8>, content: impl FnOnce(&mut Vec<u8>)) {
     bytes.push(number << 3 | 2);
-    // Most are short: one byte is left for the length, and more are made if need be.
+    // Most are short: one byte is reserved for the length, and more are inserted if necessary.
     bytes.push(0);
     let start = bytes.len();
     content(bytes);

@@ -1,27 +1,27 @@
-//! The entries of a map of features, found without decoding them.
+//! Lookup of features in the `Features` map on the wire, without decoding them.
 //!
-//! In: the bytes of an `Example`. Out: where the value of each wanted key is. Records of one file mostly have the same keys in the same
-//! order, so each place remembers the key that was there last.
+//! In: the bytes of an `Example`. Out: the span of each requested key's value. Records of one file mostly have the same keys in the same
+//! order, so the key at each entry index is cached.
 
 use std::collections::HashMap;
 use std::ops::Range;
 
-use crate::wire::{Broken, Value, Wire};
+use crate::wire::{Value, WireError, WireReader};
 
-/// How many places are remembered, and how long a key may be for that. More are looked up each time.
-const PLACES: usize = 1024;
-const LONGEST_KEY: usize = 256;
+/// The maximum number and size of cached keys. Others are looked up in the hash table each time.
+const MAX_CACHED_KEYS: usize = 1024;
+const MAX_CACHED_KEY_BYTES: usize = 256;
 
-/// The wanted keys, each with a number, and where their values are in the message that was read last.
+/// The requested keys, each with a number, and the spans of their values in the last message.
 #[derive(Debug, Clone)]
-pub(super) struct Finder {
+pub(super) struct FeatureFinder {
     numbers: HashMap<Vec<u8>, usize>,
-    places: Vec<Place>,
-    /// Where each value is; before its key is met, nowhere.
+    cached_keys: Vec<CachedKey>,
+    /// The span of each value; [`Span::ABSENT`] before its key is found.
     found: Vec<Span>,
 }
 
-/// A piece of a message.
+/// A byte range of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Span {
     start: u32,
@@ -29,7 +29,7 @@ pub(super) struct Span {
 }
 
 impl Span {
-    const NOWHERE: Span = Span {
+    const ABSENT: Span = Span {
         start: u32::MAX,
         end: 0,
     };
@@ -44,27 +44,27 @@ impl Span {
     }
 }
 
-/// What was found at a place of the last message.
+/// The key at an entry index of the last message.
 #[derive(Debug, Clone)]
-struct Place {
+struct CachedKey {
     key: Vec<u8>,
     number: Option<usize>,
-    /// How an entry with this key begins, where its lengths are masked.
-    head: Option<Head>,
+    /// The prefix of an entry with this key, with its lengths masked.
+    head: Option<EntryPrefix>,
 }
 
-/// The first bytes of an entry that is written as usual, the key first, with lengths of one byte each: `0a length 0a length key 12
-/// length value`. What they are is seen by comparing words; the bytes of the first and the last length may differ.
+/// The prefix of an entry in the common encoding, the key first, with lengths of one byte each: `0a length 0a length key 12
+/// length value`. It is compared word by word; the bytes of the first and the last length are masked.
 #[derive(Debug, Clone, Copy)]
-struct Head {
+struct EntryPrefix {
     expected: [u128; 2],
     mask: [u128; 2],
-    /// Where the value begins.
+    /// The offset of the value.
     value: usize,
 }
 
-impl Head {
-    fn new(key: &[u8]) -> Option<Head> {
+impl EntryPrefix {
+    fn new(key: &[u8]) -> Option<EntryPrefix> {
         let mut bytes = [0; 32];
         let mut mask = [0; 32];
         let value = key.len() + 6;
@@ -73,25 +73,22 @@ impl Head {
         }
         let shown = [0x0a, 0, 0x0a, key.len() as u8];
         let all = shown.iter().chain(key).chain(&[0x12]);
-        for (place, byte) in all.enumerate() {
-            bytes[place] = *byte;
-            mask[place] = if place == 1 { 0 } else { 0xff };
+        for (index, byte) in all.enumerate() {
+            bytes[index] = *byte;
+            mask[index] = if index == 1 { 0 } else { 0xff };
         }
         let words = |bytes: [u8; 32]| {
-            let (halves, _) = bytes.as_chunks::<16>();
-            [
-                u128::from_le_bytes(halves[0]),
-                u128::from_le_bytes(halves[1]),
-            ]
+            let (words, _) = bytes.as_chunks::<16>();
+            [u128::from_le_bytes(words[0]), u128::from_le_bytes(words[1])]
         };
-        Some(Head {
+        Some(EntryPrefix {
             expected: words(bytes),
             mask: words(mask),
             value,
         })
     }
 
-    /// How long the value of an entry is that begins like this.
+    /// The length of the value of an entry with this prefix.
     #[inline(always)]
     fn value_length(&self, entry: &[u8]) -> Option<usize> {
         let (first, rest) = entry.split_first_chunk::<16>()?;
@@ -101,58 +98,63 @@ impl Head {
             differs |= u128::from_le_bytes(*second) & self.mask[1] ^ self.expected[1];
         }
         let (all, value) = (first[1] as usize, usize::from(*entry.get(self.value - 1)?));
-        // A byte above 127 goes on in the next, and then this is not so.
+        // A byte above 127 begins a longer varint, which is not the common encoding.
         let usual = all < 0x80 && self.value + value == all + 2 && all + 2 <= entry.len();
         (differs == 0 && usual).then_some(value)
     }
 }
 
-impl Finder {
-    pub(super) fn new<'k>(keys: impl Iterator<Item = &'k str>) -> Finder {
+impl FeatureFinder {
+    pub(super) fn new<'k>(keys: impl Iterator<Item = &'k str>) -> FeatureFinder {
         let numbers: HashMap<Vec<u8>, usize> = keys
             .enumerate()
             .map(|(number, key)| (key.as_bytes().to_vec(), number))
             .collect();
-        Finder {
-            places: Vec::new(),
-            found: vec![Span::NOWHERE; numbers.len()],
+        FeatureFinder {
+            cached_keys: Vec::new(),
+            found: vec![Span::ABSENT; numbers.len()],
             numbers,
         }
     }
 
-    /// Where the value of a key is, if it was met.
+    /// The span of a key's value, if it was found.
     #[inline]
     pub(super) fn found(&self, number: usize) -> Option<Span> {
         let span = self.found[number];
-        (span != Span::NOWHERE).then_some(span)
+        (span != Span::ABSENT).then_some(span)
     }
 
-    /// Finds the wanted values in the map that a field of a message holds. Those that are met later win.
-    pub(super) fn find(&mut self, message: &[u8], field: u32) -> Result<(), Broken> {
-        self.found.fill(Span::NOWHERE);
-        // Messages are never longer than 2 GiB.
+    /// Finds the requested values in the map that a field of a message holds. Later entries win.
+    pub(super) fn find(&mut self, message: &[u8], field: u32) -> Result<(), WireError> {
+        self.found.fill(Span::ABSENT);
+        // The maximum size of a serialized message is 2 GiB.
         if message.len() > i32::MAX as usize {
             let cause = "it is longer than any message";
-            return Err(Broken { at: 0, cause });
+            return Err(WireError { at: 0, cause });
         }
-        let mut place = 0;
-        let mut wire = Wire::new(message);
+        let mut index = 0;
+        let mut wire = WireReader::new(message);
         while let Some((number, value)) = wire.field()? {
             if let Value::Bytes(map) = value
                 && number == field
             {
                 let start = wire.position() - map.len();
-                place = self.entries(&message[..wire.position()], start, place)?;
+                index = self.entries(&message[..wire.position()], start, index)?;
             }
         }
         Ok(())
     }
 
-    /// Finds the wanted values in a map that is the end of a message. Which place comes next.
-    fn entries(&mut self, message: &[u8], start: usize, mut place: usize) -> Result<usize, Broken> {
+    /// Finds the requested values in a map that is the end of a message. Returns the next entry index.
+    fn entries(
+        &mut self,
+        message: &[u8],
+        start: usize,
+        mut index: usize,
+    ) -> Result<usize, WireError> {
         let mut at = start;
         while at < message.len() {
-            if let Some(last) = self.places.get(place)
+            if let Some(last) = self.cached_keys.get(index)
                 && let Some(head) = &last.head
                 && let Some(length) = head.value_length(&message[at..])
             {
@@ -164,44 +166,47 @@ impl Finder {
                         end: at as u32,
                     };
                 }
-                place += 1;
+                index += 1;
                 continue;
             }
             let (entry, next) = entry(message, at)?;
             at = next;
             if let Entry::Pair { key, value } = entry {
-                if let Some(number) = self.look_up(&message[key], place) {
+                if let Some(number) = self.look_up(&message[key], index) {
                     self.found[number] = Span {
                         start: value.start as u32,
                         end: value.end as u32,
                     };
                 }
-                place += 1;
+                index += 1;
             }
         }
-        Ok(place)
+        Ok(index)
     }
 
-    /// The number of a key, which is remembered at its place.
-    fn look_up(&mut self, key: &[u8], place: usize) -> Option<usize> {
-        match self.places.get_mut(place) {
+    /// The number of a key, which is cached at its entry index.
+    fn look_up(&mut self, key: &[u8], index: usize) -> Option<usize> {
+        match self.cached_keys.get_mut(index) {
             Some(last) if last.key == key => last.number,
             Some(last) => {
                 let number = self.numbers.get(key).copied();
-                if key.len() <= LONGEST_KEY {
+                if key.len() <= MAX_CACHED_KEY_BYTES {
                     last.key.clear();
                     last.key.extend_from_slice(key);
-                    (last.number, last.head) = (number, Head::new(key));
+                    (last.number, last.head) = (number, EntryPrefix::new(key));
                 }
                 number
             }
             None => {
                 let number = self.numbers.get(key).copied();
-                if place == self.places.len() && place < PLACES && key.len() <= LONGEST_KEY {
-                    self.places.push(Place {
+                if index == self.cached_keys.len()
+                    && index < MAX_CACHED_KEYS
+                    && key.len() <= MAX_CACHED_KEY_BYTES
+                {
+                    self.cached_keys.push(CachedKey {
                         key: key.to_vec(),
                         number,
-                        head: Head::new(key),
+                        head: EntryPrefix::new(key),
                     });
                 }
                 number
@@ -215,26 +220,26 @@ enum Entry {
         key: Range<usize>,
         value: Range<usize>,
     },
-    /// A field that a map does not have.
+    /// An unknown field.
     Unknown,
 }
 
-/// The entry that begins at a byte, however it is written, and where the next does.
-fn entry(message: &[u8], at: usize) -> Result<(Entry, usize), Broken> {
+/// The entry at an offset, in any encoding, and the offset of the next.
+fn entry(message: &[u8], at: usize) -> Result<(Entry, usize), WireError> {
     let moved = |by: usize| {
-        move |broken: Broken| Broken {
+        move |broken: WireError| WireError {
             at: broken.at + by,
             ..broken
         }
     };
-    let mut wire = Wire::new(&message[at..]);
+    let mut wire = WireReader::new(&message[at..]);
     let field = wire.field().map_err(moved(at))?;
     let next = at + wire.position();
     let Some((1, Value::Bytes(bytes))) = field else {
         return Ok((Entry::Unknown, next));
     };
     let start = next - bytes.len();
-    let mut wire = Wire::new(bytes);
+    let mut wire = WireReader::new(bytes);
     let (mut key, mut value) = (start..start, start..start);
     while let Some((number, piece)) = wire.field().map_err(moved(start))? {
         if let Value::Bytes(piece) = piece {

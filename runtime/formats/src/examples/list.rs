@@ -1,24 +1,24 @@
-//! The values of one feature, decoded behind those that are there already.
+//! Decoding of one `Feature`: its `FloatList`, `Int64List` or `BytesList` is appended to a column.
 
 use super::schema::Dtype;
 use super::values::{BytesColumn, Values};
-use crate::wire::{Broken, Value, Wire};
+use crate::wire::{Value, WireError, WireReader};
 
-/// What a feature holds.
+/// The result of decoding a feature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Held {
-    /// Nothing: it is as if it were not there.
-    Nothing,
-    /// A list of the type of the column, with so many values, of which those up to the bound were appended.
+pub(super) enum DecodedList {
+    /// No list: it counts as missing.
+    Absent,
+    /// A list of the column's type, with this many values, of which those up to the limit were appended.
     Values(usize),
     /// A list of another type.
-    Other(Dtype),
+    OtherType(Dtype),
 }
 
-/// Appends the values of a feature that is written as most are: one list, in one piece, with lengths of one byte each, of the type of
-/// the column. How many they are; none if it is not.
+/// Fast path: appends the values of a feature in the common encoding, which is one list in one piece of the column's type, with lengths
+/// of one byte each. Returns their number; zero if the encoding is another.
 #[inline(always)]
-pub(super) fn append_few(feature: &[u8], into: &mut Values) -> usize {
+pub(super) fn append_short_list(feature: &[u8], into: &mut Values) -> usize {
     let [tag, list, 0x0a, length, values @ ..] = feature else {
         return 0;
     };
@@ -60,20 +60,24 @@ pub(super) fn append_few(feature: &[u8], into: &mut Values) -> usize {
     }
 }
 
-/// Appends the values of a feature, at most `most` of them.
-pub(super) fn append(feature: &[u8], into: &mut Values, most: usize) -> Result<Held, Broken> {
-    // Mostly one list is all there is: `tag length list`.
+/// Appends the values of a feature, at most `limit` of them.
+pub(super) fn append(
+    feature: &[u8],
+    into: &mut Values,
+    limit: usize,
+) -> Result<DecodedList, WireError> {
+    // The common encoding is one list: `tag length list`.
     let (dtype, lists) = match feature {
-        [] => return Ok(Held::Nothing),
+        [] => return Ok(DecodedList::Absent),
         [tag, length, list @ ..] if *length < 0x80 && list.len() == *length as usize => {
             match dtype_of(*tag) {
-                Some(dtype) => (dtype, Lists::One(list)),
-                None => return rare(feature, into, most),
+                Some(dtype) => (dtype, ListPieces::One(list)),
+                None => return append_general(feature, into, limit),
             }
         }
-        _ => return rare(feature, into, most),
+        _ => return append_general(feature, into, limit),
     };
-    append_lists(dtype, lists, into, most)
+    append_lists(dtype, lists, into, limit)
 }
 
 fn dtype_of(tag: u8) -> Option<Dtype> {
@@ -87,15 +91,19 @@ fn dtype_of(tag: u8) -> Option<Dtype> {
 
 /// One list, or the pieces of one among other fields.
 #[derive(Clone, Copy)]
-enum Lists<'a> {
+enum ListPieces<'a> {
     One(&'a [u8]),
     Pieces { number: u32, fields: &'a [u8] },
 }
 
 #[cold]
-fn rare(feature: &[u8], into: &mut Values, most: usize) -> Result<Held, Broken> {
-    // Of several lists the last decides; what belongs to it begins behind the last of another type.
-    let mut wire = Wire::new(feature);
+fn append_general(
+    feature: &[u8],
+    into: &mut Values,
+    limit: usize,
+) -> Result<DecodedList, WireError> {
+    // Of several lists the last decides; its pieces begin after the last list of another type.
+    let mut wire = WireReader::new(feature);
     let mut last: Option<(u32, usize)> = None;
     loop {
         let before = wire.position();
@@ -109,7 +117,7 @@ fn rare(feature: &[u8], into: &mut Values, most: usize) -> Result<Held, Broken> 
         }
     }
     let Some((number, start)) = last else {
-        return Ok(Held::Nothing);
+        return Ok(DecodedList::Absent);
     };
     let dtype = match number {
         1 => Dtype::Bytes,
@@ -117,42 +125,44 @@ fn rare(feature: &[u8], into: &mut Values, most: usize) -> Result<Held, Broken> 
         _ => Dtype::Int64,
     };
     let fields = &feature[start..];
-    append_lists(dtype, Lists::Pieces { number, fields }, into, most).map_err(|broken| Broken {
-        at: broken.at + start,
-        ..broken
+    append_lists(dtype, ListPieces::Pieces { number, fields }, into, limit).map_err(|broken| {
+        WireError {
+            at: broken.at + start,
+            ..broken
+        }
     })
 }
 
 #[inline]
 fn append_lists(
     dtype: Dtype,
-    lists: Lists<'_>,
+    lists: ListPieces<'_>,
     into: &mut Values,
-    most: usize,
-) -> Result<Held, Broken> {
-    let full = into.len().saturating_add(most);
+    limit: usize,
+) -> Result<DecodedList, WireError> {
+    let full = into.len().saturating_add(limit);
     let count = match (into, dtype) {
         (Values::Float(into), Dtype::Float) => each(lists, |list| floats(list, into, full))?,
         (Values::Int64(into), Dtype::Int64) => each(lists, |list| int64s(list, into, full))?,
         (Values::Bytes(into), Dtype::Bytes) => each(lists, |list| strings(list, into, full))?,
         (Values::Float(_) | Values::Int64(_) | Values::Bytes(_), dtype) => {
-            return Ok(Held::Other(dtype));
+            return Ok(DecodedList::OtherType(dtype));
         }
     };
-    Ok(Held::Values(count))
+    Ok(DecodedList::Values(count))
 }
 
-/// Adds up the values of all pieces.
+/// The sum of the values of all pieces.
 #[inline]
 fn each(
-    lists: Lists<'_>,
-    mut append: impl FnMut(&[u8]) -> Result<usize, Broken>,
-) -> Result<usize, Broken> {
+    lists: ListPieces<'_>,
+    mut append: impl FnMut(&[u8]) -> Result<usize, WireError>,
+) -> Result<usize, WireError> {
     match lists {
-        Lists::One(list) => append(list),
-        Lists::Pieces { number, fields } => {
+        ListPieces::One(list) => append(list),
+        ListPieces::Pieces { number, fields } => {
             let mut count = 0;
-            let mut wire = Wire::new(fields);
+            let mut wire = WireReader::new(fields);
             while let Some((found, value)) = wire.field()? {
                 if let Value::Bytes(list) = value
                     && found == number
@@ -167,7 +177,7 @@ fn each(
 
 /// Appends floats until the column is full, and counts them all.
 #[inline]
-fn floats(list: &[u8], into: &mut Vec<f32>, full: usize) -> Result<usize, Broken> {
+fn floats(list: &[u8], into: &mut Vec<f32>, full: usize) -> Result<usize, WireError> {
     // Most often there is one.
     if let [0x0a, 4, a, b, c, d] = list {
         if into.len() < full {
@@ -176,7 +186,7 @@ fn floats(list: &[u8], into: &mut Vec<f32>, full: usize) -> Result<usize, Broken
         return Ok(1);
     }
     let mut count = 0;
-    let mut wire = Wire::new(list);
+    let mut wire = WireReader::new(list);
     while let Some((number, value)) = wire.field()? {
         match (number, value) {
             (1, Value::Bytes(packed)) => {
@@ -184,7 +194,7 @@ fn floats(list: &[u8], into: &mut Vec<f32>, full: usize) -> Result<usize, Broken
                 if !rest.is_empty() {
                     let at = wire.position() - rest.len();
                     let cause = "a list of floats ends inside one";
-                    return Err(Broken { at, cause });
+                    return Err(WireError { at, cause });
                 }
                 let taken = values.len().min(full - into.len());
                 into.extend(
@@ -208,7 +218,7 @@ fn floats(list: &[u8], into: &mut Vec<f32>, full: usize) -> Result<usize, Broken
 
 /// Appends integers until the column is full, and counts them all.
 #[inline]
-fn int64s(list: &[u8], into: &mut Vec<i64>, full: usize) -> Result<usize, Broken> {
+fn int64s(list: &[u8], into: &mut Vec<i64>, full: usize) -> Result<usize, WireError> {
     // Most often there is one, and it is small.
     if let [0x0a, 1, value @ 0..0x80] = list {
         if into.len() < full {
@@ -223,16 +233,16 @@ fn int64s(list: &[u8], into: &mut Vec<i64>, full: usize) -> Result<usize, Broken
         }
         count += 1;
     };
-    let mut wire = Wire::new(list);
+    let mut wire = WireReader::new(list);
     while let Some((number, value)) = wire.field()? {
         match (number, value) {
             (1, Value::Bytes(packed)) => {
                 let start = wire.position() - packed.len();
-                let moved = |broken: Broken| Broken {
+                let moved = |broken: WireError| WireError {
                     at: broken.at + start,
                     ..broken
                 };
-                let mut numbers = Wire::new(packed);
+                let mut numbers = WireReader::new(packed);
                 while !numbers.is_empty() {
                     add(numbers.varint().map_err(moved)?, into);
                 }
@@ -246,7 +256,7 @@ fn int64s(list: &[u8], into: &mut Vec<i64>, full: usize) -> Result<usize, Broken
 
 /// Appends strings until the column is full, and counts them all.
 #[inline]
-fn strings(list: &[u8], into: &mut BytesColumn, full: usize) -> Result<usize, Broken> {
+fn strings(list: &[u8], into: &mut BytesColumn, full: usize) -> Result<usize, WireError> {
     // Most often there is one, and it is short.
     if let [0x0a, length, value @ ..] = list
         && *length < 0x80
@@ -258,7 +268,7 @@ fn strings(list: &[u8], into: &mut BytesColumn, full: usize) -> Result<usize, Br
         return Ok(1);
     }
     let mut count = 0;
-    let mut wire = Wire::new(list);
+    let mut wire = WireReader::new(list);
     while let Some((number, value)) = wire.field()? {
         if let (1, Value::Bytes(value)) = (number, value) {
             if into.len() < full {

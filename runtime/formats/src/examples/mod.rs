@@ -1,11 +1,11 @@
-//! Examples: named features in a record, decoded into columns of a batch.
+//! `tf.train.Example` and `SequenceExample`: named features in a record, parsed into columns of a batch (`tf.io.parse_example`).
 //!
-//! In: serialized `Example` and `SequenceExample` messages, and a [`Schema`] that says which features are wanted. Out: one column to a
-//! feature, all rows behind each other, with the meaning of TensorFlow's `parse_example`; and messages made of Rust values. Leaves
-//! alone: features that the schema does not name, which are passed over unread.
+//! In: serialized `Example` and `SequenceExample` messages, and a [`Schema`] of the requested features. Out: one column per
+//! feature, with all rows concatenated, as TensorFlow's `parse_example` gives it; and messages made of Rust values. Leaves
+//! alone: features that the schema does not name, which are skipped without decoding.
 //!
-//! The wire format decides what a message says: a later entry of the same key wins, lists in several pieces belong together. TensorFlow
-//! looks at the first piece alone.
+//! The wire format decides what a message says: a later entry of the same key wins, lists in several pieces are concatenated. TensorFlow
+//! reads the first piece alone.
 //!
 //! ```
 //! use trainspec_formats::examples::{Column, Dtype, ExampleParser, FeatureSpec, Schema, encode, example};
@@ -42,7 +42,7 @@ mod values;
 
 pub use batch::{Batch, Column, Dense, VarLen};
 pub use build::{example, sequence_example};
-pub use decode::{LARGEST, decode, decode_sequence};
+pub use decode::{MAX_DECODED_BYTES, decode, decode_sequence};
 pub use encode::{encode, encode_into, encode_sequence, encode_sequence_into};
 pub use parse::ExampleParser;
 pub use ragged::{Level, Ragged};

@@ -1,17 +1,17 @@
-//! Examples decoded into a batch, straight from their bytes.
+//! The example parser (`tf.io.parse_example`): decodes features straight from the wire format into the columns of a batch.
 
 use std::sync::Arc;
 
 use super::batch::{Batch, SlotColumn};
-use super::entries::{Finder, Span};
-use super::list::{Held, append, append_few};
+use super::entries::{FeatureFinder, Span};
+use super::list::{DecodedList, append, append_short_list};
 use super::schema::{Schema, Slot, SlotKind};
 use crate::error::{FileKind, FormatError, Result};
-use crate::wire::Broken;
+use crate::wire::WireError;
 
-/// Gathers examples into batches.
+/// Parses examples into batches.
 ///
-/// Its buffers are used again: once they have grown to the size of a batch, nothing is allocated for a record or a feature.
+/// Its buffers are reused: once they have grown to the size of a batch, nothing is allocated for a record or a feature.
 ///
 /// ```
 /// use trainspec_formats::examples::{Dtype, ExampleParser, FeatureSpec, Schema, encode, example};
@@ -20,30 +20,30 @@ use crate::wire::Broken;
 /// let schema = Schema::new([("label", FeatureSpec::fixed(Dtype::Int64, []))])?;
 /// let mut parser = ExampleParser::new(&schema);
 /// let error = parser.push(&encode(&example([("label", 0.5_f32.into())]))).unwrap_err();
-/// assert_eq!(error.cause, "record 0: feature `label` holds float values, and int64 values are wanted");
+/// assert_eq!(error.cause, "record 0: feature `label` holds float values, and int64 values are required");
 /// assert_eq!(parser.rows(), 0);
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Debug, Clone)]
 pub struct ExampleParser {
-    finder: Finder,
+    finder: FeatureFinder,
     batch: Batch,
-    /// Whether the batch was given out, so that the next record begins another.
+    /// Whether the batch was returned, so that the next record begins another.
     given: bool,
 }
 
 impl ExampleParser {
-    /// Gathers what a schema wants.
+    /// A parser of a schema's features.
     pub fn new(schema: &Schema) -> ExampleParser {
         ExampleParser {
-            finder: Finder::new(schema.0.slots.iter().map(|slot| slot.key.as_str())),
+            finder: FeatureFinder::new(schema.0.slots.iter().map(|slot| slot.key.as_str())),
             batch: Batch::new(&schema.0),
             given: false,
         }
     }
 
-    /// How many records the batch has so far.
+    /// The number of records in the batch so far.
     pub fn rows(&self) -> usize {
         match self.given {
             true => 0,
@@ -64,11 +64,11 @@ impl ExampleParser {
         Ok(&self.batch)
     }
 
-    /// Completes the batch and gives it away in exchange for another, whose buffers are used for the next. So one batch can be read
-    /// while the next is gathered; [`Schema::batch`] makes the first.
+    /// Completes the batch and swaps it with another, whose buffers are reused for the next (double buffering). So one batch can be read
+    /// while the next is parsed; [`Schema::batch`] makes the first.
     pub fn finish_into(&mut self, other: &mut Batch) -> Result<()> {
         if !Arc::ptr_eq(&self.batch.plan, &other.plan) {
-            let cause = "the batch that is given in exchange is of another schema";
+            let cause = "the batch to swap with is of another schema";
             return Err(FormatError::invalid(FileKind::Example, cause));
         }
         self.finish()?;
@@ -95,7 +95,7 @@ impl ExampleParser {
         for (number, (slot, column)) in columns.enumerate() {
             let span = self.finder.found(number);
             if let Some(span) = span
-                && append_usual(span.of(record), slot, column)
+                && append_fast(span.of(record), slot, column)
             {
                 continue;
             }
@@ -108,7 +108,7 @@ impl ExampleParser {
         Ok(())
     }
 
-    /// Takes back the record that was added last.
+    /// Removes the last record.
     pub(super) fn pop(&mut self) {
         self.batch.truncate(self.batch.rows - 1);
     }
@@ -119,7 +119,7 @@ impl ExampleParser {
         self.begin();
     }
 
-    /// The batch as it is.
+    /// The current batch.
     pub(super) fn batch(&self) -> &Batch {
         &self.batch
     }
@@ -132,10 +132,10 @@ impl ExampleParser {
     }
 }
 
-/// Appends the values of a key if they are few and written as usual; if not, nothing.
+/// Fast path: appends the values of a key if they are few and in the common encoding; otherwise returns false.
 #[inline(always)]
-fn append_usual(feature: &[u8], slot: &Slot, column: &mut SlotColumn) -> bool {
-    let appended = append_few(feature, &mut column.values);
+fn append_fast(feature: &[u8], slot: &Slot, column: &mut SlotColumn) -> bool {
+    let appended = append_short_list(feature, &mut column.values);
     match (&slot.kind, appended) {
         (_, 0) => false,
         (SlotKind::Fixed { elements, .. }, count) => {
@@ -170,36 +170,36 @@ fn decode(
         SlotKind::List { .. } => usize::MAX,
     };
     let held = match span {
-        None => Held::Nothing,
+        None => DecodedList::Absent,
         Some(span) => match append(span.of(record), &mut column.values, most) {
             Ok(held) => held,
             Err(broken) => return Err(unreadable(row, slot, span, broken)),
         },
     };
     match (&slot.kind, held) {
-        (SlotKind::Fixed { elements, .. }, Held::Values(count)) if count == *elements => {}
-        (SlotKind::Fixed { elements, .. }, Held::Values(count)) => {
+        (SlotKind::Fixed { elements, .. }, DecodedList::Values(count)) if count == *elements => {}
+        (SlotKind::Fixed { elements, .. }, DecodedList::Values(count)) => {
             let cause = format!("holds {count} {} values, and not {elements}", slot.dtype);
             return Err(wrong(row, slot, span, &cause));
         }
-        (SlotKind::Fixed { default, .. }, Held::Nothing) => match default {
+        (SlotKind::Fixed { default, .. }, DecodedList::Absent) => match default {
             Some(default) => column.values.extend(default, 0..default.len()),
             None => {
                 let cause = format!("({}) is required and is not there", slot.dtype);
                 return Err(wrong(row, slot, span, &cause));
             }
         },
-        (SlotKind::List { multiple, .. }, Held::Values(count)) if count % multiple != 0 => {
+        (SlotKind::List { multiple, .. }, DecodedList::Values(count)) if count % multiple != 0 => {
             let dtype = slot.dtype;
             let cause = format!("holds {count} {dtype} values, which is no multiple of {multiple}");
             return Err(wrong(row, slot, span, &cause));
         }
-        (SlotKind::List { .. }, Held::Values(_) | Held::Nothing) => {
+        (SlotKind::List { .. }, DecodedList::Values(_) | DecodedList::Absent) => {
             column.ends.push(column.values.len());
         }
-        (_, Held::Other(found)) => {
-            let wanted = slot.dtype;
-            let cause = format!("holds {found} values, and {wanted} values are wanted");
+        (_, DecodedList::OtherType(found)) => {
+            let expected = slot.dtype;
+            let cause = format!("holds {found} values, and {expected} values are required");
             return Err(wrong(row, slot, span, &cause));
         }
     }
@@ -207,13 +207,13 @@ fn decode(
 }
 
 #[cold]
-pub(super) fn no_example(row: usize, broken: Broken) -> FormatError {
+pub(super) fn no_example(row: usize, broken: WireError) -> FormatError {
     let cause = format!("record {row} is no example: {}", broken.cause);
     FormatError::invalid(FileKind::Example, cause).at(broken.at as u64)
 }
 
 #[cold]
-fn unreadable(row: usize, slot: &Slot, span: Span, broken: Broken) -> FormatError {
+fn unreadable(row: usize, slot: &Slot, span: Span, broken: WireError) -> FormatError {
     let cause = format!("record {row}: feature `{}`: {}", slot.key, broken.cause);
     FormatError::invalid(FileKind::Example, cause).at((span.start() + broken.at) as u64)
 }

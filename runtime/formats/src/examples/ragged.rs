@@ -1,4 +1,4 @@
-//! Values that are cut into rows of different length, and those into rows again.
+//! Ragged columns (`tf.RaggedTensor`): nested row partitions.
 
 use super::batch::SlotColumn;
 use super::schema::{Partition, about};
@@ -7,52 +7,52 @@ use crate::error::Result;
 
 /// A ragged column.
 ///
-/// The first level cuts the rows of the batch, the last the values.
+/// The first level partitions the rows of the batch, the last the values.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Ragged<'b> {
     /// The innermost values.
     pub values: &'b Values,
-    /// How they are cut, from the outside to the inside.
+    /// The row partitions, from the outermost to the innermost.
     pub levels: &'b [Level],
-    /// The shape of what the last level cuts, where that is even; mostly empty, for single values.
+    /// The uniform inner shape; mostly empty, for single values.
     pub inner: &'b [usize],
 }
 
-/// One level of a ragged column.
+/// One row partition of a ragged column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Level {
-    /// Where each row begins, and where the last ends.
+    /// The row splits: the start of each row, and the end of the last.
     Splits(Vec<i64>),
-    /// Rows of the same length.
+    /// Rows of a uniform length.
     Uniform {
-        /// The length of each.
+        /// The length of each row.
         length: usize,
-        /// How many there are.
+        /// The number of rows.
         rows: usize,
     },
 }
 
-/// What cuts the values of a feature, as it is in a batch.
-pub(super) struct Cut<'b> {
+/// A row partition of a feature, with the column that it reads.
+pub(super) struct RowPartition<'b> {
     pub(super) partition: &'b Partition,
-    /// The integers that it reads.
+    /// The column of integers; `None` for a uniform row length.
     pub(super) column: Option<&'b SlotColumn>,
 }
 
-/// The levels of a ragged column whose rows end there, and the shape inside.
+/// Computes the levels of a ragged column whose rows have these ends, and the uniform inner shape.
 ///
-/// TensorFlow checks less, and lets a row take values of another when its integers do not fit; here that is an error.
+/// TensorFlow checks less, and lets a row take values of another when its integers are inconsistent; here that is an error.
 pub(super) fn levels(
     name: &str,
     ends: &[usize],
-    cuts: &[Cut<'_>],
+    cuts: &[RowPartition<'_>],
     levels: &mut Vec<Level>,
     inner: &mut Vec<usize>,
 ) -> Result<()> {
     levels.clear();
     inner.clear();
     levels.push(Level::Splits(splits(ends)));
-    // From the inside to the outside: each cuts the rows of the batch, and what was there is inside.
+    // From the innermost to the outermost: each partitions the rows of the batch, and the levels so far are inside.
     for cut in cuts.iter().rev() {
         let Level::Splits(outer) = levels.remove(0) else {
             unreachable!("the rows of a batch differ");
@@ -83,7 +83,7 @@ pub(super) fn levels(
             continue;
         }
         let column = cut.column.expect("all others read a feature");
-        let (rows, parts) = cut_by(name, cut.partition, column, &outer)?;
+        let (rows, parts) = partition_rows(name, cut.partition, column, &outer)?;
         levels.insert(0, Level::Splits(parts));
         levels.insert(0, Level::Splits(rows));
     }
@@ -95,8 +95,8 @@ pub(super) fn splits(ends: &[usize]) -> Vec<i64> {
     std::iter::once(0).chain(ends).collect()
 }
 
-/// Cuts each row by integers: how many pieces the rows have, and where the pieces end, both as splits.
-fn cut_by(
+/// Partitions each row by integers: the splits of the rows, and the splits of their pieces.
+fn partition_rows(
     name: &str,
     partition: &Partition,
     column: &SlotColumn,
@@ -140,17 +140,17 @@ fn cut_by(
                     return fail("it does not have a row for each of its parts");
                 }
                 let count = given.last().map_or(0, |last| last.saturating_add(1));
-                // Rows that nothing is in are as many as the integers say, so they are held to what they belong to.
-                if !(0..=MOST_ROWS - parts.len() as i64).contains(&count)
+                // The number of empty rows is only bounded by the integers, so it is limited.
+                if !(0..=MAX_EMPTY_ROWS - parts.len() as i64).contains(&count)
                     || !given.is_sorted()
                     || given.first().is_some_and(|f| *f < 0)
                 {
                     return fail("the rows of its parts are not in order, or too many");
                 }
-                let mut place = 0;
+                let mut index = 0;
                 parts.extend((0..count).map(|number| {
-                    place += given[place..].partition_point(|id| *id <= number);
-                    start + place as i64
+                    index += given[index..].partition_point(|id| *id <= number);
+                    start + index as i64
                 }));
             }
             Partition::UniformRowLength(_) => unreachable!("it reads no feature"),
@@ -164,5 +164,5 @@ fn cut_by(
     Ok((rows, parts))
 }
 
-/// How many rows integers may make out of nothing, in all records of a batch.
-const MOST_ROWS: i64 = 1 << 24;
+/// The maximum number of empty rows in all records of a batch.
+const MAX_EMPTY_ROWS: i64 = 1 << 24;

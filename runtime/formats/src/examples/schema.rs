@@ -1,4 +1,4 @@
-//! Which features are wanted, and as what.
+//! Schemas: the requested features and their specs (`tf.io.FixedLenFeature`, `VarLenFeature`, `SparseFeature`, `RaggedFeature`).
 
 use std::fmt;
 use std::sync::Arc;
@@ -28,72 +28,72 @@ impl fmt::Display for Dtype {
     }
 }
 
-/// What a feature becomes. Each form has the meaning of TensorFlow's class of the same name.
+/// The spec of a feature. Each variant has the meaning of TensorFlow's class of the same name.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FeatureSpec {
-    /// As many values in every record as a shape has elements: a dense column.
+    /// A fixed number of values in every record, by a shape: a dense column (`FixedLenFeature`).
     FixedLen {
         /// The type of the values.
         dtype: Dtype,
         /// Their shape in one record.
         shape: Vec<usize>,
-        /// What stands in where the feature is not there; without it, it must be.
+        /// The default value; without one, the feature is required.
         default: Option<Values>,
     },
-    /// Any number of values.
+    /// Any number of values (`VarLenFeature`).
     VarLen {
         /// The type of the values.
         dtype: Dtype,
     },
-    /// Any number of elements of a shape: a dense column, filled up to the longest record of the batch.
+    /// Any number of elements of a shape: a dense column, padded to the longest record of the batch (`FixedLenSequenceFeature`).
     FixedLenSequence {
         /// The type of the values.
         dtype: Dtype,
         /// The shape of an element.
         shape: Vec<usize>,
-        /// Whether the feature may be missing; in an example it must be allowed to.
+        /// Whether the feature may be missing; in an example this must be true.
         allow_missing: bool,
-        /// What is filled in, one value; zero or nothing by default.
+        /// The padding value; zero or the empty string by default.
         default: Option<Values>,
     },
-    /// Values in one feature, and where they belong in others.
+    /// Values in one feature, and their indices in others (`SparseFeature`).
     Sparse {
-        /// The features that hold the indices, one to a dimension.
+        /// The features that hold the indices, one per dimension.
         index_keys: Vec<String>,
         /// The feature that holds the values.
         value_key: String,
         /// The type of the values.
         dtype: Dtype,
-        /// The extent of each dimension. As in TensorFlow, indices are not held to it.
+        /// The extent of each dimension. As in TensorFlow, indices are not checked against it.
         sizes: Vec<i64>,
-        /// Whether the indices are in order in every record, so that they need not be sorted.
+        /// Whether the indices are sorted in every record already.
         already_sorted: bool,
     },
-    /// Any number of values, cut into rows by other features.
+    /// Any number of values, partitioned into rows by other features (`RaggedFeature`).
     Ragged {
         /// The type of the values.
         dtype: Dtype,
         /// The feature that holds the values, if it is not the one of this name.
         value_key: Option<String>,
-        /// How they are cut, from the outside to the inside.
+        /// The row partitions, from the outermost to the innermost.
         partitions: Vec<Partition>,
     },
 }
 
-/// How values are cut into rows: by the integers of a feature, or evenly.
+/// A row partition: by the integers of a feature, or uniform.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Partition {
-    /// Where each row begins, and where the last ends.
+    /// The start of each row, and the end of the last.
     RowSplits(String),
-    /// How long each row is.
+    /// The length of each row.
     RowLengths(String),
-    /// Where each row begins.
+    /// The start of each row.
     RowStarts(String),
-    /// Where each row ends.
+    /// The end of each row.
     RowLimits(String),
     /// The row of each value, in order.
     ValueRowIds(String),
-    /// Rows of the same length.
+    /// Rows of a uniform length.
     UniformRowLength(usize),
 }
 
@@ -112,7 +112,7 @@ impl Partition {
 }
 
 impl FeatureSpec {
-    /// A feature of a fixed shape that must be there.
+    /// A required feature of a fixed shape.
     pub fn fixed(dtype: Dtype, shape: impl Into<Vec<usize>>) -> FeatureSpec {
         FeatureSpec::FixedLen {
             dtype,
@@ -121,7 +121,7 @@ impl FeatureSpec {
         }
     }
 
-    /// A feature of a fixed shape, with the values that stand in for it.
+    /// A feature of a fixed shape with a default value.
     pub fn fixed_or(shape: impl Into<Vec<usize>>, default: impl Into<Values>) -> FeatureSpec {
         let default = default.into();
         FeatureSpec::FixedLen {
@@ -136,7 +136,7 @@ impl FeatureSpec {
         FeatureSpec::VarLen { dtype }
     }
 
-    /// A feature of any number of elements of a shape, filled up with zeros.
+    /// A feature of any number of elements of a shape, padded with zeros.
     pub fn sequence(dtype: Dtype, shape: impl Into<Vec<usize>>) -> FeatureSpec {
         FeatureSpec::FixedLenSequence {
             dtype,
@@ -156,11 +156,11 @@ impl FeatureSpec {
     }
 }
 
-/// The wanted features of an example, in order.
+/// The requested features of an example, in order.
 #[derive(Debug, Clone)]
 pub struct Schema(pub(super) Arc<Plan>);
 
-/// A schema, worked out.
+/// A resolved schema: which keys are read, and which columns they make.
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) names: Vec<String>,
@@ -178,12 +178,12 @@ pub(super) struct Slot {
 
 #[derive(Debug)]
 pub(super) enum SlotKind {
-    /// So many values in every record.
+    /// This many values in every record.
     Fixed {
         elements: usize,
         default: Option<Values>,
     },
-    /// A multiple of so many values.
+    /// A multiple of this many values.
     List {
         multiple: usize,
         family: Family,
@@ -191,7 +191,7 @@ pub(super) enum SlotKind {
     },
 }
 
-/// Which forms may read the same key.
+/// The specs that may read the same key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Family {
     Dense,
@@ -199,7 +199,7 @@ pub(super) enum Family {
     Ragged,
 }
 
-/// What a feature is made of.
+/// The slots that a feature's column is made of.
 #[derive(Debug)]
 pub(super) enum Output {
     Fixed {
@@ -227,7 +227,7 @@ pub(super) enum Output {
 }
 
 impl Schema {
-    /// Checks what is wanted. Two forms that read the same key must agree on what it is.
+    /// Resolves the specs. Two that read the same key must agree on its type and kind.
     pub fn new<K: Into<String>>(
         features: impl IntoIterator<Item = (K, FeatureSpec)>,
     ) -> Result<Schema> {
@@ -254,13 +254,13 @@ impl Schema {
         &self.0.names
     }
 
-    /// Which column a feature is.
+    /// The index of a feature's column.
     pub fn position(&self, name: &str) -> Option<usize> {
         self.0.names.iter().position(|known| known == name)
     }
 }
 
-/// A mistake in what is wanted of a feature.
+/// A mistake in the spec of a feature.
 pub(super) fn about(name: &str, cause: impl fmt::Display) -> FormatError {
     FormatError::invalid(FileKind::Example, format!("feature `{name}`: {cause}"))
 }
@@ -277,7 +277,7 @@ impl Plan {
         for (name, spec) in features {
             let name = name.into();
             if plan.names.contains(&name) {
-                return Err(about(&name, "it is wanted twice"));
+                return Err(about(&name, "it is requested twice"));
             }
             let output = plan.output(&name, spec)?;
             plan.outputs.push(output);
@@ -295,7 +295,7 @@ impl Plan {
             } => {
                 let elements = elements(name, &shape)?;
                 check_default(name, dtype, default.as_ref(), elements)?;
-                // As in TensorFlow, no values at all cannot stand in for anything.
+                // As in TensorFlow, an empty default is no default.
                 let default = default.filter(|values| !values.is_empty());
                 let kind = SlotKind::Fixed { elements, default };
                 let slot = self.slot(name, name, dtype, kind)?;

@@ -1,19 +1,19 @@
-//! Sequence examples: features that hold for all steps, and lists with a feature for every step.
+//! Parsing of sequence examples (`tf.io.parse_sequence_example`): a context, and feature lists with a feature for every step.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use super::batch::{self, Batch, SlotColumn};
-use super::entries::Finder;
-use super::list::{Held, append};
+use super::entries::FeatureFinder;
+use super::list::{DecodedList, append};
 use super::parse::{ExampleParser, no_example};
-use super::ragged::{self, Cut, Level, Ragged};
+use super::ragged::{self, Level, Ragged, RowPartition};
 use super::schema::{Family, FeatureSpec, Output, Plan, Schema, Slot, SlotKind, about};
 use super::values::Values;
 use crate::error::{FileKind, FormatError, Result};
-use crate::wire::{Broken, Value, Wire};
+use crate::wire::{Value, WireError, WireReader};
 
-/// The wanted features of a sequence example.
+/// The requested features of a sequence example.
 #[derive(Debug, Clone)]
 pub struct SequenceSchema {
     context: Schema,
@@ -21,7 +21,7 @@ pub struct SequenceSchema {
 }
 
 impl SequenceSchema {
-    /// Checks what is wanted: of the context fixed, var-len and ragged features, of the lists sequences, var-len and ragged ones.
+    /// Resolves the specs: of the context fixed, var-len and ragged features, of the lists sequences, var-len and ragged ones.
     pub fn new<K: Into<String>, L: Into<String>>(
         context: impl IntoIterator<Item = (K, FeatureSpec)>,
         lists: impl IntoIterator<Item = (L, FeatureSpec)>,
@@ -53,7 +53,7 @@ impl SequenceSchema {
     }
 }
 
-/// Gathers sequence examples into batches.
+/// Parses sequence examples into batches.
 ///
 /// ```
 /// use trainspec_formats::examples::{
@@ -80,10 +80,10 @@ impl SequenceSchema {
 #[derive(Debug, Clone)]
 pub struct SequenceParser {
     context: ExampleParser,
-    finder: Finder,
+    finder: FeatureFinder,
     plan: Arc<Plan>,
     slots: Vec<ListSlot>,
-    made: Vec<Made>,
+    derived: Vec<DerivedList>,
     rows: usize,
     given: bool,
 }
@@ -91,14 +91,14 @@ pub struct SequenceParser {
 /// The values of a list.
 #[derive(Debug, Clone)]
 struct ListSlot {
-    /// The values, and where those of each step end.
+    /// The values, and the end of each step.
     steps: SlotColumn,
-    /// Where the steps of each row end.
+    /// The end of each row's steps.
     row_ends: Vec<usize>,
 }
 
 impl ListSlot {
-    /// The values of a row.
+    /// The range of a row's values.
     fn values_of(&self, row: usize) -> Range<usize> {
         let steps = batch::range(&self.row_ends, row);
         let at = |step: usize| match step {
@@ -118,13 +118,13 @@ impl ListSlot {
     }
 }
 
-/// What is made of a list once the batch is complete.
+/// A column derived from a list once the batch is complete.
 #[derive(Debug, Clone)]
-enum Made {
-    Slot,
-    Filled {
+enum DerivedList {
+    None,
+    Padded {
         values: Values,
-        longest: usize,
+        padded_length: usize,
         lengths: Vec<i64>,
     },
     Ragged {
@@ -136,7 +136,7 @@ enum Made {
 /// The features of several sequence examples.
 #[derive(Debug, Clone, Copy)]
 pub struct SequenceBatch<'b> {
-    /// Those that hold for all steps.
+    /// The context features.
     pub context: &'b Batch,
     parser: &'b SequenceParser,
 }
@@ -144,72 +144,72 @@ pub struct SequenceBatch<'b> {
 /// A column of lists.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum ListColumn<'b> {
-    /// Of a fixed shape in every step, filled up to the longest row.
+    /// Of a fixed shape in every step, padded to the longest row.
     Steps(Steps<'b>),
-    /// Any number of values to a step.
+    /// Any number of values per step.
     VarLen(VarLenSteps<'b>),
-    /// Rows within rows: the first level cuts the steps of a row, the second the values of a step.
+    /// Ragged: the first level partitions the steps of a row, the second the values of a step.
     Ragged(Ragged<'b>),
 }
 
 /// A dense column of lists.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Steps<'b> {
-    /// The values, with zeros or nothing behind the steps that a row has.
+    /// The values, with each row padded by zeros or empty strings.
     pub values: &'b Values,
-    /// How many steps each row has.
+    /// The number of steps of each row.
     pub lengths: &'b [i64],
-    /// How many the longest has.
-    pub longest: usize,
+    /// The number of steps of the longest row.
+    pub padded_length: usize,
     /// The shape of a step.
     pub inner: &'b [usize],
 }
 
 impl Steps<'_> {
-    /// The shape of the whole column.
+    /// The shape of the column.
     pub fn shape(&self) -> Vec<usize> {
-        let mut shape = vec![self.lengths.len(), self.longest];
+        let mut shape = vec![self.lengths.len(), self.padded_length];
         shape.extend_from_slice(self.inner);
         shape
     }
 }
 
-/// A column of lists with any number of values to a step; to TensorFlow, a sparse tensor.
+/// A column of lists with any number of values per step; to TensorFlow, a sparse tensor.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct VarLenSteps<'b> {
     /// The values of all steps.
     pub values: &'b Values,
-    /// Where those of each step end.
+    /// The end of each step's values.
     pub step_ends: &'b [usize],
-    /// Where the steps of each row end.
+    /// The end of each row's steps.
     pub row_ends: &'b [usize],
 }
 
 impl VarLenSteps<'_> {
-    /// Which steps are those of a row.
+    /// The range of a row's steps.
     pub fn steps(&self, row: usize) -> Range<usize> {
         batch::range(self.row_ends, row)
     }
 
-    /// Which values are those of a step.
+    /// The range of a step's values.
     pub fn step(&self, step: usize) -> Range<usize> {
         batch::range(self.step_ends, step)
     }
 
-    /// The row of each value, its step, and its place in it, behind each other.
+    /// The indices of a sparse tensor: row, step and position in the step of each value, concatenated.
     pub fn indices(&self) -> Vec<i64> {
         let mut indices = Vec::with_capacity(3 * self.values.len());
         for row in 0..self.row_ends.len() {
             for (number, step) in self.steps(row).enumerate() {
-                for place in 0..self.step(step).len() {
-                    indices.extend([row as i64, number as i64, place as i64]);
+                for index in 0..self.step(step).len() {
+                    indices.extend([row as i64, number as i64, index as i64]);
                 }
             }
         }
         indices
     }
 
-    /// How many rows there are, how many steps the longest has, and how many values the longest step.
+    /// The dense shape of a sparse tensor: the number of rows, of steps of the longest row, and of values of the longest step.
     pub fn dense_shape(&self) -> [i64; 3] {
         let rows = self.row_ends.len();
         let steps = (0..rows).map(|row| self.steps(row).len()).max();
@@ -225,7 +225,7 @@ impl VarLenSteps<'_> {
 }
 
 impl SequenceParser {
-    /// Gathers what a schema wants.
+    /// A parser of a schema's features.
     pub fn new(schema: &SequenceSchema) -> SequenceParser {
         let plan = schema.lists.clone();
         let slots = plan.slots.iter().map(|slot| ListSlot {
@@ -235,30 +235,32 @@ impl SequenceParser {
             },
             row_ends: Vec::new(),
         });
-        let made = plan.outputs.iter().map(|output| match output {
-            Output::Sequence { slot, .. } => Made::Filled {
+        let derived = plan.outputs.iter().map(|output| match output {
+            Output::Sequence { slot, .. } => DerivedList::Padded {
                 values: Values::new(plan.slots[*slot].dtype),
-                longest: 0,
+                padded_length: 0,
                 lengths: Vec::new(),
             },
-            Output::Ragged { .. } => Made::Ragged {
+            Output::Ragged { .. } => DerivedList::Ragged {
                 levels: Vec::new(),
                 inner: Vec::new(),
             },
-            Output::VarLen { .. } | Output::Fixed { .. } | Output::Sparse { .. } => Made::Slot,
+            Output::VarLen { .. } | Output::Fixed { .. } | Output::Sparse { .. } => {
+                DerivedList::None
+            }
         });
         SequenceParser {
             context: ExampleParser::new(&schema.context),
-            finder: Finder::new(plan.slots.iter().map(|slot| slot.key.as_str())),
+            finder: FeatureFinder::new(plan.slots.iter().map(|slot| slot.key.as_str())),
             slots: slots.collect(),
-            made: made.collect(),
+            derived: derived.collect(),
             plan,
             rows: 0,
             given: false,
         }
     }
 
-    /// How many records the batch has so far.
+    /// The number of records in the batch so far.
     pub fn rows(&self) -> usize {
         match self.given {
             true => 0,
@@ -325,12 +327,12 @@ impl SequenceParser {
                 None => {}
                 Some(span) => {
                     let list = span.of(record);
-                    let moved = |broken: Broken| {
+                    let moved = |broken: WireError| {
                         let cause = format!("record {row}: list `{}`: {}", slot.key, broken.cause);
                         let at = span.start() + broken.at;
                         FormatError::invalid(FileKind::Example, cause).at(at as u64)
                     };
-                    let mut wire = Wire::new(list);
+                    let mut wire = WireReader::new(list);
                     let mut step = 0;
                     while let Some((number, value)) = wire.field().map_err(moved)? {
                         if let (1, Value::Bytes(feature)) = (number, value) {
@@ -347,38 +349,39 @@ impl SequenceParser {
         Ok(())
     }
 
-    /// Makes what depends on all rows.
+    /// Computes the derived columns.
     fn complete(&mut self) -> Result<()> {
         let outputs = self.plan.outputs.iter().zip(&self.plan.names);
-        for ((output, name), made) in outputs.zip(&mut self.made) {
-            match (output, made) {
+        for ((output, name), derived) in outputs.zip(&mut self.derived) {
+            match (output, derived) {
                 (
                     Output::Sequence { slot, shape, .. },
-                    Made::Filled {
+                    DerivedList::Padded {
                         values,
-                        longest,
+                        padded_length,
                         lengths,
                     },
                 ) => {
                     let slot = &self.slots[*slot];
                     let stride: usize = shape.iter().product();
                     let rows = (0..self.rows).map(|row| slot.values_of(row));
-                    *longest = batch::fill(name, &slot.steps.values, rows, stride, None, values)?;
+                    *padded_length =
+                        batch::pad(name, &slot.steps.values, rows, stride, None, values)?;
                     lengths.clear();
                     let steps = (0..self.rows).map(|row| batch::range(&slot.row_ends, row));
                     lengths.extend(steps.map(|steps| steps.len() as i64));
                 }
-                (Output::Ragged { values, partitions }, Made::Ragged { levels, inner }) => {
+                (Output::Ragged { values, partitions }, DerivedList::Ragged { levels, inner }) => {
                     let slot = &self.slots[*values];
                     let mut cuts = Vec::new();
                     for (partition, number) in partitions {
                         let column = number.map(|number| &self.slots[number]);
                         if column.is_some_and(|column| column.row_ends != slot.row_ends) {
-                            let cause = "what cuts its values does not have the same steps";
+                            let cause = "its row partition does not have the same steps";
                             return Err(about(name, cause));
                         }
                         let column = column.map(|column| &column.steps);
-                        cuts.push(Cut { partition, column });
+                        cuts.push(RowPartition { partition, column });
                     }
                     ragged::levels(name, &slot.steps.ends, &cuts, levels, inner)?;
                     levels.insert(0, Level::Splits(ragged::splits(&slot.row_ends)));
@@ -417,23 +420,23 @@ fn add_step(
     })?;
     let fail = |cause: String| Err(wrong(row, slot, &cause).at(0));
     match held {
-        Held::Other(found) => {
-            let wanted = slot.dtype;
+        DecodedList::OtherType(found) => {
+            let expected = slot.dtype;
             return fail(format!(
-                "holds {found} values in step {step}, and {wanted} values are wanted"
+                "holds {found} values in step {step}, and {expected} values are required"
             ));
         }
-        Held::Values(count) if dense && count != multiple => {
+        DecodedList::Values(count) if dense && count != multiple => {
             return fail(format!(
                 "holds {count} values in step {step}, and not {multiple}"
             ));
         }
-        Held::Nothing if dense => {
+        DecodedList::Absent if dense => {
             return fail(format!(
-                "holds nothing in step {step}, and {multiple} values are wanted"
+                "holds nothing in step {step}, and {multiple} values are required"
             ));
         }
-        Held::Values(_) | Held::Nothing => {}
+        DecodedList::Values(_) | DecodedList::Absent => {}
     }
     column.ends.push(column.values.len());
     Ok(())
@@ -458,22 +461,22 @@ impl<'b> SequenceBatch<'b> {
     /// The column of a list.
     pub fn list(&self, name: &str) -> Option<ListColumn<'b>> {
         let plan = &self.parser.plan;
-        let place = plan.names.iter().position(|known| known == name)?;
-        Some(match (&plan.outputs[place], &self.parser.made[place]) {
+        let index = plan.names.iter().position(|known| known == name)?;
+        Some(match (&plan.outputs[index], &self.parser.derived[index]) {
             (
                 Output::Sequence { shape, .. },
-                Made::Filled {
+                DerivedList::Padded {
                     values,
-                    longest,
+                    padded_length,
                     lengths,
                 },
             ) => ListColumn::Steps(Steps {
                 values,
                 lengths,
-                longest: *longest,
+                padded_length: *padded_length,
                 inner: shape,
             }),
-            (Output::VarLen { slot }, Made::Slot) => {
+            (Output::VarLen { slot }, DerivedList::None) => {
                 let slot = &self.parser.slots[*slot];
                 ListColumn::VarLen(VarLenSteps {
                     values: &slot.steps.values,
@@ -481,14 +484,14 @@ impl<'b> SequenceBatch<'b> {
                     row_ends: &slot.row_ends,
                 })
             }
-            (Output::Ragged { values, .. }, Made::Ragged { levels, inner }) => {
+            (Output::Ragged { values, .. }, DerivedList::Ragged { levels, inner }) => {
                 ListColumn::Ragged(Ragged {
                     values: &self.parser.slots[*values].steps.values,
                     levels,
                     inner,
                 })
             }
-            _ => unreachable!("what is made follows from the schema"),
+            _ => unreachable!("a derived column follows from the schema"),
         })
     }
 }

@@ -1,20 +1,20 @@
-//! Values whose indices stand in other features.
+//! Sparse columns (`tf.io.SparseFeature`): values whose indices are in other features.
 
 use super::batch::SlotColumn;
 use super::schema::about;
 use super::values::Values;
 use crate::error::Result;
 
-/// A sparse column: each value with its row and its indices.
+/// A sparse column (`tf.sparse.SparseTensor`, COO): each value with its row and its indices.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sparse {
     /// The values.
     pub values: Values,
-    /// The row of each and its indices, behind each other.
+    /// The row and the indices of each value, concatenated.
     pub indices: Vec<i64>,
-    /// The rows of the batch and the extent of each dimension.
+    /// The number of rows and the extent of each dimension.
     pub dense_shape: Vec<i64>,
-    /// The order of the values of a row, as they are sorted.
+    /// The sorting permutation of a row's values.
     order: Vec<usize>,
 }
 
@@ -28,7 +28,7 @@ impl Sparse {
         }
     }
 
-    /// How many numbers say where a value is: its row, and one to a dimension.
+    /// The number of indices of a value: its row, and one per dimension.
     pub fn rank(&self) -> usize {
         self.dense_shape.len()
     }
@@ -59,24 +59,24 @@ impl Sparse {
                     return Err(about(name, cause));
                 }
             }
-            let index = |column: &SlotColumn, place: usize| {
+            let index_at = |column: &SlotColumn, index: usize| {
                 let all = column.values.int64s().unwrap_or_default();
-                all[column.range(row).start + place]
+                all[column.range(row).start + index]
             };
             self.order.clear();
             self.order.extend(0..range.len());
             if !sorted {
-                // Values with the same indices stay in order.
+                // A stable sort: values with the same indices stay in order.
                 self.order.sort_by(|a, b| {
-                    let key = |place: usize| indices.iter().map(move |c| index(c, place));
+                    let key = |index: usize| indices.iter().map(move |c| index_at(c, index));
                     key(*a).cmp(key(*b))
                 });
             }
-            for place in &self.order {
+            for index in &self.order {
                 self.indices.push(row as i64);
                 self.indices
-                    .extend(indices.iter().map(|column| index(column, *place)));
-                let from = range.start + place;
+                    .extend(indices.iter().map(|column| index_at(column, *index)));
+                let from = range.start + index;
                 self.values.extend(&values.values, from..from + 1);
             }
         }

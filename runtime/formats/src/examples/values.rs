@@ -1,4 +1,4 @@
-//! Columns of values, all behind each other.
+//! Columns of values in contiguous memory.
 
 use super::schema::Dtype;
 
@@ -9,12 +9,12 @@ pub enum Values {
     Float(Vec<f32>),
     /// Integers of 64 bits.
     Int64(Vec<i64>),
-    /// Strings of bytes.
+    /// Byte strings.
     Bytes(BytesColumn),
 }
 
 impl Values {
-    /// None yet, of a type.
+    /// An empty column of a type.
     pub fn new(dtype: Dtype) -> Values {
         match dtype {
             Dtype::Float => Values::Float(Vec::new()),
@@ -32,7 +32,7 @@ impl Values {
         }
     }
 
-    /// How many there are.
+    /// The number of values.
     pub fn len(&self) -> usize {
         match self {
             Values::Float(values) => values.len(),
@@ -46,7 +46,7 @@ impl Values {
         self.len() == 0
     }
 
-    /// Them as floats, if they are.
+    /// The values as floats, if they are.
     pub fn floats(&self) -> Option<&[f32]> {
         match self {
             Values::Float(values) => Some(values),
@@ -54,7 +54,7 @@ impl Values {
         }
     }
 
-    /// Them as integers, if they are.
+    /// The values as integers, if they are.
     pub fn int64s(&self) -> Option<&[i64]> {
         match self {
             Values::Int64(values) => Some(values),
@@ -62,7 +62,7 @@ impl Values {
         }
     }
 
-    /// Them as strings of bytes, if they are.
+    /// The values as byte strings, if they are.
     pub fn bytes(&self) -> Option<&BytesColumn> {
         match self {
             Values::Bytes(values) => Some(values),
@@ -82,13 +82,13 @@ impl Values {
         }
     }
 
-    /// Appends some values of another column of the same type.
+    /// Appends a range of values of another column of the same type.
     pub(super) fn extend(&mut self, from: &Values, range: std::ops::Range<usize>) {
         match (self, from) {
             (Values::Float(into), Values::Float(from)) => into.extend_from_slice(&from[range]),
             (Values::Int64(into), Values::Int64(from)) => into.extend_from_slice(&from[range]),
             (Values::Bytes(into), Values::Bytes(from)) => {
-                range.for_each(|place| into.push(&from[place]));
+                range.for_each(|index| into.push(&from[index]));
             }
             (Values::Float(_) | Values::Int64(_) | Values::Bytes(_), _) => {
                 unreachable!("both are of the type of the feature")
@@ -96,7 +96,7 @@ impl Values {
         }
     }
 
-    /// Appends the first value of another column, or zero or nothing, several times.
+    /// Appends the first value of another column, or zero or the empty string, `count` times.
     pub(super) fn fill(&mut self, from: Option<&Values>, count: usize) {
         match self {
             Values::Float(into) => {
@@ -137,7 +137,7 @@ from! {
     BytesColumn => |values| Values::Bytes(values),
 }
 
-/// Strings of bytes, in one buffer.
+/// Byte strings in one buffer, with their ends.
 ///
 /// ```
 /// use trainspec_formats::examples::BytesColumn;
@@ -149,16 +149,16 @@ from! {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct BytesColumn {
     data: Vec<u8>,
-    /// Where each ends, as long as four bytes say it,
+    /// The end of each, as long as it fits into 32 bits,
     ends: Vec<u32>,
-    /// and from then on.
-    far_ends: Vec<u64>,
+    /// and the ends of the rest.
+    wide_ends: Vec<u64>,
 }
 
 impl BytesColumn {
-    /// How many there are.
+    /// The number of values.
     pub fn len(&self) -> usize {
-        self.ends.len() + self.far_ends.len()
+        self.ends.len() + self.wide_ends.len()
     }
 
     /// Whether there are none.
@@ -166,42 +166,42 @@ impl BytesColumn {
         self.len() == 0
     }
 
-    /// All of them without anything between.
+    /// The concatenation of all strings.
     pub fn data(&self) -> &[u8] {
         &self.data
     }
 
-    /// One of them.
-    pub fn get(&self, place: usize) -> Option<&[u8]> {
-        let end = self.end(place)?;
-        let start = match place {
+    /// The string at an index.
+    pub fn get(&self, index: usize) -> Option<&[u8]> {
+        let end = self.end(index)?;
+        let start = match index {
             0 => 0,
-            _ => self.end(place - 1)?,
+            _ => self.end(index - 1)?,
         };
         self.data.get(start..end)
     }
 
-    /// Each of them.
+    /// All strings, in order.
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> + '_ {
-        (0..self.len()).map(|place| &self[place])
+        (0..self.len()).map(|index| &self[index])
     }
 
-    /// Appends one.
+    /// Appends a string.
     #[inline]
     pub fn push(&mut self, value: &[u8]) {
         self.data.extend_from_slice(value);
         match u32::try_from(self.data.len()) {
             Ok(end) => self.ends.push(end),
-            Err(_) => self.far_ends.push(self.data.len() as u64),
+            Err(_) => self.wide_ends.push(self.data.len() as u64),
         }
     }
 
-    /// Where one of them ends in the buffer.
-    pub fn end(&self, place: usize) -> Option<usize> {
-        match self.ends.get(place) {
+    /// The end of a string in the buffer.
+    pub fn end(&self, index: usize) -> Option<usize> {
+        match self.ends.get(index) {
             Some(end) => Some(*end as usize),
             None => {
-                let far = self.far_ends.get(place.checked_sub(self.ends.len())?);
+                let far = self.wide_ends.get(index.checked_sub(self.ends.len())?);
                 far.map(|end| *end as usize)
             }
         }
@@ -213,7 +213,7 @@ impl BytesColumn {
             _ => self.end(count - 1).unwrap_or(self.data.len()),
         };
         self.data.truncate(end);
-        self.far_ends
+        self.wide_ends
             .truncate(count.saturating_sub(self.ends.len()));
         self.ends.truncate(count);
     }
@@ -222,10 +222,10 @@ impl BytesColumn {
 impl std::ops::Index<usize> for BytesColumn {
     type Output = [u8];
 
-    fn index(&self, place: usize) -> &[u8] {
-        match self.get(place) {
+    fn index(&self, index: usize) -> &[u8] {
+        match self.get(index) {
             Some(value) => value,
-            None => panic!("there are {} strings, and no number {place}", self.len()),
+            None => panic!("there are {} strings, and no number {index}", self.len()),
         }
     }
 }

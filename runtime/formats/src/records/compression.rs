@@ -1,21 +1,21 @@
-//! How a record file is compressed, and how that is seen.
+//! Compression of record files (gzip, zlib) and its detection by magic bytes.
 
 use std::io::{BufRead, BufReader, Chain, Cursor, Read};
 
 use flate2::bufread::{MultiGzDecoder, ZlibDecoder};
 
-use super::frame::{self, HEADER};
+use super::frame::{self, HEADER_SIZE};
 use crate::error::{FileKind, FormatError, Result};
 
-/// How a file is compressed as a whole.
+/// The compression of a whole file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Compression {
-    /// Not at all.
+    /// No compression.
     #[default]
     None,
-    /// As gzip (RFC 1952).
+    /// Gzip (RFC 1952).
     Gzip,
-    /// As zlib (RFC 1950).
+    /// Zlib (RFC 1950).
     Zlib,
 }
 
@@ -42,16 +42,16 @@ impl Compression {
         }
     }
 
-    /// What the first bytes of a file say. A header whose checksum is right decides against compression.
+    /// Detects the compression by the first bytes of a file. A record header with a right checksum means none.
     pub fn detect(start: &[u8]) -> Compression {
-        if let Some(header) = start.first_chunk::<HEADER>()
+        if let Some(header) = start.first_chunk::<HEADER_SIZE>()
             && frame::length(header).is_some()
         {
             return Compression::None;
         }
         match start {
             [0x1f, 0x8b, ..] => Compression::Gzip,
-            // The method is 8, the window at most 32 KiB, there is no dictionary, and both bytes are a multiple of 31.
+            // A zlib header: method 8, window at most 32 KiB, no preset dictionary, and both bytes a multiple of 31.
             [cmf, flags, ..]
                 if cmf & 15 == 8
                     && cmf >> 4 <= 7
@@ -65,26 +65,26 @@ impl Compression {
     }
 }
 
-/// What a reader takes a file for.
+/// The compression that a reader expects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Expected {
-    /// Whatever its first bytes say.
+pub enum ExpectedCompression {
+    /// Detected by the first bytes.
     #[default]
     Detect,
-    /// Compressed in this way.
+    /// This one.
     Is(Compression),
 }
 
-/// The first bytes, which were read to decide, and the rest.
-type Whole<R> = Chain<Cursor<Vec<u8>>, Counted<R>>;
+/// The first bytes, which were read for detection, chained with the rest.
+type PeekedSource<R> = Chain<Cursor<Vec<u8>>, CountingReader<R>>;
 
-/// A source, and how many bytes were read from it.
-pub(super) struct Counted<R> {
+/// A reader that counts the bytes read.
+pub(super) struct CountingReader<R> {
     inner: R,
     count: u64,
 }
 
-impl<R: Read> Read for Counted<R> {
+impl<R: Read> Read for CountingReader<R> {
     fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
         let read = self.inner.read(into)?;
         self.count += read as u64;
@@ -94,25 +94,25 @@ impl<R: Read> Read for Counted<R> {
 
 /// The bytes of a file after decompression.
 pub(super) enum Source<R> {
-    Plain(Whole<R>),
-    Gzip(Box<MultiGzDecoder<BufReader<Whole<R>>>>),
-    Zlib(Box<ZlibDecoder<BufReader<Whole<R>>>>),
+    Plain(PeekedSource<R>),
+    Gzip(Box<MultiGzDecoder<BufReader<PeekedSource<R>>>>),
+    Zlib(Box<ZlibDecoder<BufReader<PeekedSource<R>>>>),
 }
 
 impl<R: Read> Source<R> {
-    pub(super) fn new(expected: Expected, inner: R, buffer: usize) -> Result<Source<R>> {
-        let mut inner = Counted { inner, count: 0 };
-        let mut start = Vec::with_capacity(HEADER);
+    pub(super) fn new(expected: ExpectedCompression, inner: R, buffer: usize) -> Result<Source<R>> {
+        let mut inner = CountingReader { inner, count: 0 };
+        let mut start = Vec::with_capacity(HEADER_SIZE);
         inner
             .by_ref()
-            .take(HEADER as u64)
+            .take(HEADER_SIZE as u64)
             .read_to_end(&mut start)
             .map_err(|e| FormatError::io(FileKind::Record, "read it", e).at(0))?;
         let compression = match expected {
-            Expected::Detect => Compression::detect(&start),
-            // Nothing at all is no stream, but it is a file without records.
-            Expected::Is(_) if start.is_empty() => Compression::None,
-            Expected::Is(compression) => compression,
+            ExpectedCompression::Detect => Compression::detect(&start),
+            // An empty file is no compressed stream, but it is a file without records.
+            ExpectedCompression::Is(_) if start.is_empty() => Compression::None,
+            ExpectedCompression::Is(compression) => compression,
         };
         let inner = Cursor::new(start).chain(inner);
         let buffered = |inner| BufReader::with_capacity(buffer, inner);
@@ -123,14 +123,14 @@ impl<R: Read> Source<R> {
         })
     }
 
-    /// How many bytes were read, before decompression.
-    pub(super) fn taken(&self) -> u64 {
-        let whole = match self {
+    /// The number of bytes read, before decompression.
+    pub(super) fn bytes_read(&self) -> u64 {
+        let peeked = match self {
             Source::Plain(inner) => inner,
             Source::Gzip(inner) => inner.get_ref().get_ref(),
             Source::Zlib(inner) => inner.get_ref().get_ref(),
         };
-        whole.get_ref().1.count
+        peeked.get_ref().1.count
     }
 
     pub(super) fn compression(&self) -> Compression {
@@ -141,7 +141,7 @@ impl<R: Read> Source<R> {
         }
     }
 
-    /// Reads what comes next; nothing at the end of a stream that is whole.
+    /// Reads the next bytes; zero at the end of a complete stream.
     pub(super) fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
         loop {
             let read = match self {

@@ -1,42 +1,42 @@
-//! The frame around a record.
+//! TFRecord framing: `u64` length, masked CRC-32C of the length, data, masked CRC-32C of the data.
 
 use crate::crc;
 
-/// How many bytes stand before the data: the length and its checksum.
-pub const HEADER: usize = 12;
+/// The bytes before the data: the length and its checksum.
+pub const HEADER_SIZE: usize = 12;
 
-/// How many bytes stand behind the data: its checksum.
-pub const FOOTER: usize = 4;
+/// The bytes after the data: its checksum.
+pub const FOOTER_SIZE: usize = 4;
 
-/// How many bytes a record of some length takes; nothing where that is more than can be counted.
+/// The size of the frame of a record; `None` on overflow.
 pub fn framed_length(data: u64) -> Option<u64> {
-    data.checked_add((HEADER + FOOTER) as u64)
+    data.checked_add((HEADER_SIZE + FOOTER_SIZE) as u64)
 }
 
-/// What stands before data of some length.
-pub(crate) fn header(length: u64) -> [u8; HEADER] {
+/// The header of a record of some length.
+pub(crate) fn header(length: u64) -> [u8; HEADER_SIZE] {
     let length = length.to_le_bytes();
-    let mut header = [0; HEADER];
+    let mut header = [0; HEADER_SIZE];
     header[..8].copy_from_slice(&length);
     header[8..].copy_from_slice(&crc::masked(&length).to_le_bytes());
     header
 }
 
-/// What stands behind some data.
-pub(crate) fn footer(data: &[u8]) -> [u8; FOOTER] {
+/// The footer of a record.
+pub(crate) fn footer(data: &[u8]) -> [u8; FOOTER_SIZE] {
     crc::masked(data).to_le_bytes()
 }
 
 /// The length that a header states, if its checksum is right.
 #[inline]
-pub(crate) fn length(header: &[u8; HEADER]) -> Option<u64> {
+pub(crate) fn length(header: &[u8; HEADER_SIZE]) -> Option<u64> {
     let (length, stored) = header.split_first_chunk::<8>()?;
     let stored = u32::from_le_bytes(*stored.first_chunk()?);
     (crc::masked(length) == stored).then(|| u64::from_le_bytes(*length))
 }
 
-/// Whether the checksum behind data is that of the data.
+/// Whether the checksum in the footer is that of the data.
 #[inline]
-pub(crate) fn is_intact(data: &[u8], footer: &[u8; FOOTER]) -> bool {
+pub(crate) fn is_intact(data: &[u8], footer: &[u8; FOOTER_SIZE]) -> bool {
     crc::masked(data) == u32::from_le_bytes(*footer)
 }

@@ -1,16 +1,16 @@
-//! Names that fit a pattern, as in a shell: `*` is any characters, `?` one, `[a-c]` one of some, `[!a-c]` one of the others.
+//! Glob expansion, as in a shell: `*` is any characters, `?` one, `[a-c]` a character class, `[!a-c]` a negated one.
 
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 use crate::error::{FileKind, FormatError, Result};
 
-/// Whether a text is a pattern rather than a name.
-pub(super) fn is_pattern(text: &str) -> bool {
-    text.contains(['*', '?', '['])
+/// Whether a string is a glob pattern rather than a name.
+pub(super) fn is_pattern(name: &str) -> bool {
+    name.contains(['*', '?', '['])
 }
 
-/// The paths that fit, by name. None of the characters stands for `/`, nor for the dot at the beginning of a name.
+/// The paths that match, sorted. No wildcard matches `/`, nor a leading dot.
 pub(super) fn paths(pattern: &str) -> Result<Vec<PathBuf>> {
     let mut found = vec![PathBuf::new()];
     for component in Path::new(pattern).components() {
@@ -29,13 +29,13 @@ pub(super) fn paths(pattern: &str) -> Result<Vec<PathBuf>> {
         }
         found = next;
     }
-    // Parts behind the last pattern need not exist.
+    // Components after the last pattern need not exist.
     found.retain(|path| path.exists());
     found.sort();
     Ok(found)
 }
 
-/// Adds the entries of a folder that fit.
+/// Adds the entries of a folder that match.
 fn names(folder: &Path, pattern: &[char], into: &mut Vec<PathBuf>) -> Result<()> {
     let listed = match folder.as_os_str().is_empty() {
         true => Path::new("."),
@@ -43,7 +43,7 @@ fn names(folder: &Path, pattern: &[char], into: &mut Vec<PathBuf>) -> Result<()>
     };
     let entries = match fs::read_dir(listed) {
         Ok(entries) => entries,
-        // What is no folder holds nothing that fits.
+        // What is no folder has no matches.
         Err(e) => match FormatError::io(FileKind::Record, "list it", e).in_file(listed) {
             error if error.source.as_ref().is_some_and(is_absence) => return Ok(()),
             error => return Err(error),
@@ -53,9 +53,9 @@ fn names(folder: &Path, pattern: &[char], into: &mut Vec<PathBuf>) -> Result<()>
         let entry =
             entry.map_err(|e| FormatError::io(FileKind::Record, "list it", e).in_file(listed))?;
         let name = entry.file_name();
-        let text: Vec<char> = name.to_string_lossy().chars().collect();
-        let hidden = text.first() == Some(&'.');
-        if hidden == (pattern.first() == Some(&'.')) && fits(pattern, &text) {
+        let chars: Vec<char> = name.to_string_lossy().chars().collect();
+        let hidden = chars.first() == Some(&'.');
+        if hidden == (pattern.first() == Some(&'.')) && matches_glob(pattern, &chars) {
             into.push(folder.join(name));
         }
     }
@@ -67,10 +67,10 @@ fn is_absence(error: &std::io::Error) -> bool {
     matches!(error.kind(), NotFound | NotADirectory)
 }
 
-/// Whether a name fits a pattern.
-fn fits(pattern: &[char], name: &[char]) -> bool {
+/// Whether a name matches a glob pattern.
+fn matches_glob(pattern: &[char], name: &[char]) -> bool {
     let (mut i, mut j) = (0, 0);
-    // The last `*`, and how far into the name it reaches so far.
+    // The last `*`, and the position in the name to backtrack to.
     let mut star: Option<(usize, usize)> = None;
     while j < name.len() {
         if pattern.get(i) == Some(&'*') {
@@ -88,7 +88,7 @@ fn fits(pattern: &[char], name: &[char]) -> bool {
     pattern[i..].iter().all(|c| *c == '*')
 }
 
-/// How many characters of the pattern stand for a character of the name, if they do.
+/// The number of pattern characters that match a character of the name, if they do.
 fn one(pattern: &[char], c: char) -> Option<usize> {
     match pattern {
         ['?', ..] => Some(1),
@@ -97,7 +97,7 @@ fn one(pattern: &[char], c: char) -> Option<usize> {
                 ['!' | '^', inside @ ..] => (true, inside),
                 _ => (false, inside),
             };
-            // A bracket that comes first stands for itself; one that is never closed, too.
+            // A bracket that comes first is literal; one that is never closed, too.
             let Some(end) = inside.iter().skip(1).position(|c| *c == ']') else {
                 return (c == '[').then_some(1);
             };
@@ -129,10 +129,10 @@ fn among(mut set: &[char], c: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::fits;
+    use super::matches_glob;
 
     #[test]
-    fn patterns_fit_whole_names() {
+    fn patterns_match_full_names() {
         for (pattern, name, expected) in [
             ("*", "", true),
             ("a*.csv", "a.csv", true),
@@ -152,14 +152,14 @@ mod tests {
         ] {
             let (p, n): (Vec<char>, Vec<char>) =
                 (pattern.chars().collect(), name.chars().collect());
-            assert_eq!(fits(&p, &n), expected, "{pattern} {name}");
+            assert_eq!(matches_glob(&p, &n), expected, "{pattern} {name}");
         }
     }
 
     #[test]
-    fn many_stars_take_no_time() {
+    fn many_stars_match_in_linear_time() {
         let pattern: Vec<char> = "*a".repeat(60).chars().collect();
         let name: Vec<char> = "a".repeat(59).chars().chain(['b'; 200]).collect();
-        assert!(!fits(&pattern, &name));
+        assert!(!matches_glob(&pattern, &name));
     }
 }

@@ -1,46 +1,46 @@
-//! Where each record of a file begins, so that any of them can be read at once.
+//! An index of record offsets, for random access to a record file.
 //!
-//! In: a file that is not compressed. Out: the offsets of its records; records by number. An index can be kept in a file of its own,
+//! In: a file that is not compressed. Out: the offsets of its records; records by number. An index can be saved in a file of its own,
 //! which is refused once the records have changed.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-use super::compression::{Compression, Expected};
-use super::frame::{self, FOOTER, HEADER};
+use super::compression::{Compression, ExpectedCompression};
+use super::frame::{self, FOOTER_SIZE, HEADER_SIZE};
 use super::reader::{ReaderOptions, RecordReader};
 use crate::crc;
 use crate::error::{Code, FileKind, FormatError, Result};
 use crate::files::{self, Durability, ReadAt};
-use crate::wire::{Wire, put_varint};
+use crate::wire::{WireReader, put_varint};
 
-/// What the file of an index begins with.
+/// The magic number of an index file.
 const MAGIC: &[u8; 8] = b"tsrecix\x02";
 
-/// How much of a file is checked while its index is made.
+/// What is checked while an index is built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Check {
-    /// The headers; data are passed over, and checked when they are read.
+    /// The headers; data are skipped, and checked when they are read.
     #[default]
     Headers,
     /// The data too.
     All,
 }
 
-/// Where each record of a file begins. Two are equal if they have the same places.
+/// The offset of each record of a file. Two are equal if they have the same offsets.
 #[derive(Debug, Clone)]
 pub struct RecordIndex {
-    /// The first byte of each, and the one behind the last.
+    /// The offset of each record, and the end of the last.
     bounds: Vec<u64>,
-    /// What was checked when it was made.
+    /// What was checked when it was built.
     checked: Check,
-    /// The file that it was made of, if it was one, before it was read.
-    of: Option<State>,
+    /// The stamp of the file before it was read, if it was a file.
+    stamp: Option<FileStamp>,
 }
 
-/// What tells a file from itself at another time: its length, and when it was written, in seconds and nanoseconds.
-type State = [u64; 3];
+/// The version of a file: its length, and its modification time in seconds and nanoseconds.
+type FileStamp = [u64; 3];
 
 impl PartialEq for RecordIndex {
     fn eq(&self, other: &RecordIndex) -> bool {
@@ -51,19 +51,19 @@ impl PartialEq for RecordIndex {
 impl Eq for RecordIndex {}
 
 impl RecordIndex {
-    /// Goes through a file.
+    /// Builds the index of a file.
     pub fn build(path: &Path, check: Check) -> Result<RecordIndex> {
-        plain(path)?;
-        let of = Some(state(path)?);
+        check_uncompressed(path)?;
+        let stamp = Some(file_stamp(path)?);
         match check {
             Check::Headers => {
                 let file = files::open(FileKind::Record, path)?;
                 let index = RecordIndex::from_headers(&file).map_err(|e| e.in_file(path))?;
-                Ok(RecordIndex { of, ..index })
+                Ok(RecordIndex { stamp, ..index })
             }
             Check::All => {
                 let options = ReaderOptions {
-                    compression: Expected::Is(Compression::None),
+                    compression: ExpectedCompression::Is(Compression::None),
                     ..ReaderOptions::default()
                 };
                 let mut reader = RecordReader::open(path, &options)?;
@@ -74,13 +74,13 @@ impl RecordIndex {
                 Ok(RecordIndex {
                     bounds,
                     checked: check,
-                    of,
+                    stamp,
                 })
             }
         }
     }
 
-    /// Goes through the headers of a file.
+    /// Builds an index from the record headers alone.
     pub fn from_headers(file: &(impl ReadAt + ?Sized)) -> Result<RecordIndex> {
         let fail = |at: u64| move |e| FormatError::io(FileKind::Record, "read it", e).at(at);
         let length = file.length().map_err(fail(0))?;
@@ -88,13 +88,17 @@ impl RecordIndex {
         let mut bounds = vec![0];
         let mut at = 0;
         let mut last = 0;
-        // As elsewhere, a header that is not all there is the end.
-        while length - at >= HEADER as u64 {
+        // As elsewhere, a truncated header is the end.
+        while length - at >= HEADER_SIZE as u64 {
             let place = match at.checked_sub(window_at).map(|p| p as usize) {
-                Some(place) if place + HEADER <= window.len() => place,
+                Some(place) if place + HEADER_SIZE <= window.len() => place,
                 _ => {
                     // Where records are long, the next header is far away.
-                    let size = if last > 32 << 10 { HEADER } else { 256 << 10 };
+                    let size = if last > 32 << 10 {
+                        HEADER_SIZE
+                    } else {
+                        256 << 10
+                    };
                     window.resize((length - at).min(size as u64) as usize, 0);
                     window_at = at;
                     file.read_exact_at(at, &mut window).map_err(fail(at))?;
@@ -117,11 +121,11 @@ impl RecordIndex {
         Ok(RecordIndex {
             bounds,
             checked: Check::Headers,
-            of: None,
+            stamp: None,
         })
     }
 
-    /// How many records there are.
+    /// The number of records.
     pub fn len(&self) -> usize {
         self.bounds.len() - 1
     }
@@ -131,25 +135,25 @@ impl RecordIndex {
         self.len() == 0
     }
 
-    /// Where a record begins.
+    /// The offset of a record.
     pub fn offset(&self, record: usize) -> Option<u64> {
         self.bounds[..self.len()].get(record).copied()
     }
 
-    /// How long the data of a record are.
+    /// The length of a record's data.
     pub fn length(&self, record: usize) -> Option<u64> {
         let next = self.bounds.get(record.checked_add(1)?)?;
-        Some(next - self.bounds[record] - (HEADER + FOOTER) as u64)
+        Some(next - self.bounds[record] - (HEADER_SIZE + FOOTER_SIZE) as u64)
     }
 
-    /// Where the index of a file is kept: beside it, with `.recordindex` behind its name.
+    /// The path of a file's index: beside it, with the suffix `.recordindex`.
     pub fn beside(records: &Path) -> PathBuf {
         let mut name = records.file_name().unwrap_or_default().to_owned();
         name.push(".recordindex");
         records.with_file_name(name)
     }
 
-    /// Keeps the index of a file in another, which is made, or replaced if it is an index of records.
+    /// Saves the index to a file, which is created, or replaced if it is an index of records.
     pub fn save(&self, path: &Path, records: &Path) -> Result<()> {
         let begins = |file: File| {
             let mut start = [0; 7];
@@ -161,27 +165,30 @@ impl RecordIndex {
             return Err(error.in_file(path));
         }
         let mut bytes = MAGIC.to_vec();
-        // What was written while the index was made is not in it, so that it does not fit the file as it is now.
-        for number in self.of.map_or_else(|| state(records), Ok)? {
+        // Records written while the index was built are not in it: the stamp from before makes it stale.
+        for number in self.stamp.map_or_else(|| file_stamp(records), Ok)? {
             bytes.extend(number.to_le_bytes());
         }
         bytes.extend((self.checked as u64).to_le_bytes());
         bytes.extend((self.len() as u64).to_le_bytes());
         for pair in self.bounds.windows(2) {
-            put_varint(&mut bytes, pair[1] - pair[0] - (HEADER + FOOTER) as u64);
+            put_varint(
+                &mut bytes,
+                pair[1] - pair[0] - (HEADER_SIZE + FOOTER_SIZE) as u64,
+            );
         }
         bytes.extend(crc::masked(&bytes).to_le_bytes());
-        files::replace(FileKind::Record, path, &bytes, Durability::Left)
+        files::replace(FileKind::Record, path, &bytes, Durability::Unsynced)
     }
 
-    /// Reads a kept index. If the file of records has another length or was written since, it is refused as
+    /// Loads a saved index. If the file of records has another length or was modified since, it is refused as
     /// [`FailedPrecondition`](Code::FailedPrecondition).
     pub fn load(path: &Path, records: &Path) -> Result<RecordIndex> {
         let bytes = fs::read(path)
             .map_err(|e| FormatError::io(FileKind::Record, "read it", e).in_file(path))?;
         let index = decode(&bytes).map_err(|e| e.in_file(path))?;
-        let now = state(records)?;
-        if index.of != Some(now) {
+        let now = file_stamp(records)?;
+        if index.stamp != Some(now) {
             let cause = "the records have changed since this index of them was made";
             let error = FormatError::new(Code::FailedPrecondition, FileKind::Record, cause);
             return Err(error.in_file(path));
@@ -196,8 +203,7 @@ impl RecordIndex {
         }
     }
 
-    /// Reads the index beside a file; makes it and keeps it there if there is none that fits. Where it cannot be kept, it is made
-    /// all the same.
+    /// Loads the index beside a file; builds and saves it if there is none that is valid. A failure to save is ignored.
     pub fn load_or_build(records: &Path, check: Check) -> Result<RecordIndex> {
         let beside = RecordIndex::beside(records);
         if let Ok(index) = RecordIndex::load(&beside, records)
@@ -211,7 +217,7 @@ impl RecordIndex {
     }
 }
 
-/// The records of a file by number.
+/// Random access to the records of a file.
 ///
 /// Several threads can read at once, each into a buffer of its own.
 ///
@@ -232,14 +238,14 @@ impl RecordIndex {
 pub struct IndexedRecords<R = File> {
     file: R,
     path: Option<PathBuf>,
-    /// Where they are.
+    /// The offsets of the records.
     pub index: RecordIndex,
-    /// How long a record may be; longer ones are refused before anything is allocated.
-    pub longest: u64,
+    /// The maximum length of a record; longer ones are refused before anything is allocated.
+    pub max_length: u64,
 }
 
 impl IndexedRecords<File> {
-    /// Opens a file with the index that is kept beside it, which is made if need be.
+    /// Opens a file with the index beside it, which is built if necessary.
     pub fn open(path: &Path, check: Check) -> Result<IndexedRecords<File>> {
         let index = RecordIndex::load_or_build(path, check)?;
         let file = files::open(FileKind::Record, path)?;
@@ -257,7 +263,7 @@ impl<R: ReadAt> IndexedRecords<R> {
             file,
             path: None,
             index,
-            longest: ReaderOptions::default().longest,
+            max_length: ReaderOptions::default().max_length,
         }
     }
 
@@ -270,11 +276,11 @@ impl<R: ReadAt> IndexedRecords<R> {
                 self.index.len()
             );
             let error = FormatError::new(Code::OutOfRange, FileKind::Record, cause);
-            return Err(self.placed(error));
+            return Err(self.located(error));
         };
-        let fail = |error: FormatError| self.placed(error.at(at));
+        let fail = |error: FormatError| self.located(error.at(at));
         let damaged = |cause: &str| fail(FormatError::data_loss(FileKind::Record, cause));
-        // An index made by hand may say anything.
+        // A handmade index may say anything.
         let all = self.file.length();
         let all = all.map_err(|e| fail(FormatError::io(FileKind::Record, "read it", e)))?;
         let framed =
@@ -282,8 +288,11 @@ impl<R: ReadAt> IndexedRecords<R> {
         let Some(framed) = framed.and_then(|framed| usize::try_from(framed).ok()) else {
             return Err(damaged("the file ends inside the record"));
         };
-        if length > self.longest {
-            let cause = format!("a record of {length} bytes is longer than {}", self.longest);
+        if length > self.max_length {
+            let cause = format!(
+                "a record of {length} bytes is longer than {}",
+                self.max_length
+            );
             let error = FormatError::new(Code::ResourceExhausted, FileKind::Record, cause);
             return Err(fail(error));
         }
@@ -303,7 +312,7 @@ impl<R: ReadAt> IndexedRecords<R> {
         }
     }
 
-    fn placed(&self, error: FormatError) -> FormatError {
+    fn located(&self, error: FormatError) -> FormatError {
         match &self.path {
             Some(path) => error.in_file(path),
             None => error,
@@ -312,7 +321,7 @@ impl<R: ReadAt> IndexedRecords<R> {
 }
 
 /// Refuses a file that is compressed.
-fn plain(path: &Path) -> Result<()> {
+fn check_uncompressed(path: &Path) -> Result<()> {
     match RecordReader::open(path, &ReaderOptions::default())?.compression() {
         Compression::None => Ok(()),
         Compression::Gzip | Compression::Zlib => {
@@ -322,7 +331,7 @@ fn plain(path: &Path) -> Result<()> {
     }
 }
 
-fn state(path: &Path) -> Result<State> {
+fn file_stamp(path: &Path) -> Result<FileStamp> {
     let about = fs::metadata(path)
         .map_err(|e| FormatError::io(FileKind::Record, "read it", e).in_file(path))?;
     let written = about
@@ -340,7 +349,9 @@ fn state(path: &Path) -> Result<State> {
 fn decode(bytes: &[u8]) -> Result<RecordIndex> {
     let damaged = |cause: &str| FormatError::data_loss(FileKind::Record, cause);
     let not_one = || damaged("this is not an index of records");
-    let (body, stored) = bytes.split_last_chunk::<FOOTER>().ok_or_else(not_one)?;
+    let (body, stored) = bytes
+        .split_last_chunk::<FOOTER_SIZE>()
+        .ok_or_else(not_one)?;
     let rest = body.strip_prefix(MAGIC).ok_or_else(not_one)?;
     if !frame::is_intact(body, stored) {
         return Err(damaged("the checksum of the index is wrong"));
@@ -356,7 +367,7 @@ fn decode(bytes: &[u8]) -> Result<RecordIndex> {
         _ => return Err(not_one()),
     };
     let count = number(4);
-    // Each takes a byte or more, so that no more is allocated than there is.
+    // Each takes a byte or more, so that the allocation is bounded by the file.
     if count > rest.len() as u64 {
         return Err(damaged(
             "the index says that it has more records than it has",
@@ -364,7 +375,7 @@ fn decode(bytes: &[u8]) -> Result<RecordIndex> {
     }
     let mut bounds = Vec::with_capacity(count as usize + 1);
     bounds.push(0);
-    let mut wire = Wire::new(rest);
+    let mut wire = WireReader::new(rest);
     let mut at = 0_u64;
     for _ in 0..count {
         let length = wire.varint().map_err(|broken| damaged(broken.cause))?;
@@ -377,7 +388,7 @@ fn decode(bytes: &[u8]) -> Result<RecordIndex> {
         true => Ok(RecordIndex {
             bounds,
             checked,
-            of: Some([number(0), number(1), number(2)]),
+            stamp: Some([number(0), number(1), number(2)]),
         }),
         false => Err(damaged("the index has more records than it says")),
     }

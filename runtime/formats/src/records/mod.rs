@@ -1,7 +1,7 @@
-//! Record files (TFRecord): frames of bytes with checksums.
+//! TFRecord files: framed records with masked CRC-32C checksums.
 //!
-//! In: files, or anything that can be read. Out: the bytes of each record, checked; and the reverse. A record is framed as a length
-//! of 8 bytes, the masked CRC-32C of the length, the data, and the masked CRC-32C of the data, the lowest bytes first. A file may be
+//! In: files, or any byte stream. Out: the bytes of each record, checked; and the reverse. A record is framed as a length
+//! of 8 bytes, the masked CRC-32C of the length, the data, and the masked CRC-32C of the data, little-endian. A file may be
 //! compressed as a whole. Leaves alone: what is in a record.
 //!
 //! ```
@@ -26,17 +26,17 @@ mod compression;
 pub(crate) mod frame;
 mod glob;
 mod index;
-mod many;
+mod multi_file;
 mod reader;
 mod recover;
 mod shards;
 mod shuffle;
 mod writer;
 
-pub use compression::{Compression, Expected};
-pub use frame::{FOOTER, HEADER, framed_length};
+pub use compression::{Compression, ExpectedCompression};
+pub use frame::{FOOTER_SIZE, HEADER_SIZE, framed_length};
 pub use index::{Check, IndexedRecords, RecordIndex};
-pub use many::{ManyRecords, Place};
+pub use multi_file::{MultiFileReader, ResumePoint};
 pub use reader::{Ending, Position, ReaderOptions, RecordReader};
 pub use recover::{Recovering, Skipped};
 pub use shards::{ShardedName, expand};

@@ -1,64 +1,64 @@
-//! Reading records one after the other.
+//! The sequential TFRecord reader (`RecordReader`).
 //!
-//! In: anything that can be read. Out: records borrowed from one buffer, which grows only as bytes really arrive.
+//! In: any byte stream. Out: records borrowed from one buffer, which grows only as bytes really arrive.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use super::compression::{Compression, Expected, Source};
-use super::frame::{self, FOOTER, HEADER};
+use super::compression::{Compression, ExpectedCompression, Source};
+use super::frame::{self, FOOTER_SIZE, HEADER_SIZE};
 use crate::error::{Code, FileKind, FormatError, Result};
 use crate::files;
 
-/// What a reader expects and allows.
+/// The options of a reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReaderOptions {
     /// How the file is compressed.
-    pub compression: Expected,
-    /// How many bytes are read at once.
+    pub compression: ExpectedCompression,
+    /// The bytes of one read.
     pub buffer: usize,
-    /// The longest record that is read, in bytes.
-    pub longest: u64,
-    /// What a file is that ends where none should.
+    /// The maximum length of a record in bytes.
+    pub max_length: u64,
+    /// The meaning of a truncated file.
     pub ending: Ending,
 }
 
 impl Default for ReaderOptions {
     fn default() -> ReaderOptions {
         ReaderOptions {
-            compression: Expected::Detect,
+            compression: ExpectedCompression::Detect,
             buffer: 256 << 10,
-            longest: 1 << 30,
+            max_length: 1 << 30,
             ending: Ending::Lenient,
         }
     }
 }
 
-/// What a file is that ends inside the header of a record, or a compressed one that stops between two records. One that ends
-/// behind a header is always damaged.
+/// The meaning of a file that ends inside the header of a record, or of a compressed one that is truncated between two records. One
+/// that ends after a header is always damaged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Ending {
-    /// At its end, as in TensorFlow: whoever writes it may not be done.
+    /// The end, as in TensorFlow: it may still be written.
     #[default]
     Lenient,
-    /// Damaged.
+    /// Damage.
     Strict,
 }
 
-/// Where reading goes on.
+/// A position to resume from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Position {
-    /// At a byte where a record begins; only in a file that is not compressed.
+    /// The byte offset of a record; only in a file that is not compressed.
     Byte(u64),
-    /// Behind so many records, which are read and checked again.
+    /// After this many records, which are read and checked again.
     Record(u64),
 }
 
-/// Reads records from anything that can be read.
+/// Reads records from a byte stream.
 ///
-/// A record is borrowed until the next is asked for, and nothing is allocated for it. After a failure, the same question has the
-/// same answer.
+/// A record is borrowed until the next call, and nothing is allocated for it. After a failure, every further call fails in the
+/// same way.
 ///
 /// ```no_run
 /// use trainspec_formats::records::RecordReader;
@@ -74,22 +74,22 @@ pub enum Position {
 pub struct RecordReader<R> {
     source: Source<R>,
     path: Option<PathBuf>,
-    /// How many bytes the file had when it was opened, where they are the bytes that are read.
+    /// The length of the file when it was opened, if it is not compressed.
     length: Option<u64>,
-    longest: u64,
-    least: usize,
+    max_length: u64,
+    min_buffer: usize,
     ending: Ending,
     buffer: Vec<u8>,
-    /// What is read and not yet given out: from here,
+    /// The buffered bytes that are not consumed: from here,
     start: usize,
     /// to here.
     end: usize,
-    /// Where `start` is in the file, after decompression.
+    /// The offset of `start` in the file, after decompression.
     position: u64,
     records: u64,
-    /// Whether the compressed stream ended too early.
-    torn: bool,
-    /// Why the source cannot be asked again.
+    /// Whether the compressed stream is truncated.
+    truncated: bool,
+    /// Why the source cannot be read any more.
     stopped: Option<String>,
 }
 
@@ -99,7 +99,7 @@ impl RecordReader<File> {
         RecordReader::over(files::open(FileKind::Record, path)?, path, options)
     }
 
-    /// Opens a file where reading stopped before.
+    /// Opens a file at a position to resume from.
     pub fn open_at(
         path: &Path,
         position: Position,
@@ -115,12 +115,11 @@ impl RecordReader<File> {
         };
         let reader = RecordReader::open(path, options)?;
         if reader.compression() != Compression::None {
-            let cause =
-                "reading a compressed file goes on behind a number of records, not at a byte";
+            let cause = "a compressed file is resumed after a number of records, not at a byte";
             return Err(FormatError::invalid(FileKind::Record, cause).in_file(path));
         }
         if reader.length.is_some_and(|length| byte > length) {
-            let cause = "the position is behind the end of the file";
+            let cause = "the position is past the end of the file";
             let error = FormatError::new(Code::OutOfRange, FileKind::Record, cause);
             return Err(error.at(byte).in_file(path));
         }
@@ -128,7 +127,7 @@ impl RecordReader<File> {
         file.seek(SeekFrom::Start(byte))
             .map_err(|e| FormatError::io(FileKind::Record, "read it", e).in_file(path))?;
         let options = ReaderOptions {
-            compression: Expected::Is(Compression::None),
+            compression: ExpectedCompression::Is(Compression::None),
             ..*options
         };
         let mut reader = RecordReader::over(file, path, &options)?;
@@ -148,42 +147,42 @@ impl RecordReader<File> {
 }
 
 impl<R: Read> RecordReader<R> {
-    /// Reads records from here on.
+    /// Reads records from a stream.
     pub fn new(inner: R, options: &ReaderOptions) -> Result<RecordReader<R>> {
-        let least = options.buffer.max(HEADER + FOOTER);
+        let min_buffer = options.buffer.max(HEADER_SIZE + FOOTER_SIZE);
         Ok(RecordReader {
-            source: Source::new(options.compression, inner, least)?,
+            source: Source::new(options.compression, inner, min_buffer)?,
             path: None,
             length: None,
-            longest: options.longest,
-            least,
+            max_length: options.max_length,
+            min_buffer,
             ending: options.ending,
             buffer: Vec::new(),
             start: 0,
             end: 0,
             position: 0,
             records: 0,
-            torn: false,
+            truncated: false,
             stopped: None,
         })
     }
 
-    /// The next record; nothing at the end.
+    /// The next record; `None` at the end.
     #[allow(clippy::should_implement_trait)] // it borrows, and can fail
     pub fn next(&mut self) -> Result<Option<&[u8]>> {
-        let Some(framed) = self.look()? else {
+        let Some(framed) = self.peek()? else {
             return Ok(None);
         };
-        let start = self.start + HEADER;
+        let start = self.start + HEADER_SIZE;
         self.start += framed;
         self.position += framed as u64;
         self.records += 1;
-        Ok(Some(&self.buffer[start..self.start - FOOTER]))
+        Ok(Some(&self.buffer[start..self.start - FOOTER_SIZE]))
     }
 
-    /// Reads and checks the next record, which stays where it is; how many bytes its frame takes, or nothing at the end.
-    pub(super) fn look(&mut self) -> Result<Option<usize>> {
-        if !self.goes_on()? {
+    /// Reads and checks the next record without consuming it; returns the size of its frame, or `None` at the end.
+    pub(super) fn peek(&mut self) -> Result<Option<usize>> {
+        if !self.has_next()? {
             return Ok(None);
         }
         let waiting = &self.buffer[self.start..self.end];
@@ -197,7 +196,7 @@ impl<R: Read> RecordReader<R> {
         if self.end - self.start < framed && !self.ensure(framed)? {
             return Err(self.cut(length));
         }
-        let frame = &self.buffer[self.start + HEADER..self.start + framed];
+        let frame = &self.buffer[self.start + HEADER_SIZE..self.start + framed];
         let (data, footer) = frame.split_last_chunk().expect("a checksum follows");
         match frame::is_intact(data, footer) {
             true => Ok(Some(framed)),
@@ -207,48 +206,47 @@ impl<R: Read> RecordReader<R> {
 
     /// Whether a header comes next.
     #[inline]
-    pub(super) fn goes_on(&mut self) -> Result<bool> {
-        if self.end - self.start >= HEADER || self.ensure(HEADER)? {
+    pub(super) fn has_next(&mut self) -> Result<bool> {
+        if self.end - self.start >= HEADER_SIZE || self.ensure(HEADER_SIZE)? {
             return Ok(true);
         }
         match (self.ending, self.end - self.start) {
             (Ending::Lenient, _) => Ok(false),
-            (Ending::Strict, 0) if !self.torn => Ok(false),
+            (Ending::Strict, 0) if !self.truncated => Ok(false),
             (Ending::Strict, 0) => Err(self.damaged("the compressed stream is cut off")),
             (Ending::Strict, _) => Err(self.damaged("the file ends inside the header")),
         }
     }
 
-    /// Passes over records, which are checked all the same.
+    /// Skips records, which are checked all the same.
     pub fn skip(&mut self, count: u64) -> Result<()> {
         for passed in 0..count {
             if self.next()?.is_none() {
-                let cause =
-                    format!("{count} records were to be passed over, and there are {passed}");
+                let cause = format!("{count} records were to be skipped, and there are {passed}");
                 let error = FormatError::new(Code::OutOfRange, FileKind::Record, cause);
-                return Err(self.placed(error));
+                return Err(self.located(error));
             }
         }
         Ok(())
     }
 
-    /// Where the next record begins, counted in bytes after decompression.
+    /// The offset of the next record, in bytes after decompression.
     pub fn position(&self) -> u64 {
         self.position
     }
 
-    /// How many bytes were taken from the source, before decompression: how far the reading is.
-    pub fn taken(&self) -> u64 {
-        self.source.taken()
+    /// The number of bytes read from the source, before decompression: the progress of reading.
+    pub fn bytes_read(&self) -> u64 {
+        self.source.bytes_read()
     }
 
-    /// How many records were read.
+    /// The number of records read.
     pub fn records(&self) -> u64 {
         self.records
     }
 
-    /// How many bytes were read that are not given out yet. At the end they are the beginning of a header that is not all there.
-    pub fn waiting(&self) -> usize {
+    /// The number of buffered bytes that are not consumed. At the end they are a truncated header.
+    pub fn buffered(&self) -> usize {
         self.end - self.start
     }
 
@@ -257,10 +255,10 @@ impl<R: Read> RecordReader<R> {
         self.source.compression()
     }
 
-    /// The size of the whole frame of a record; nothing if the file is shorter.
+    /// The size of a record's frame; `None` if the file is shorter.
     fn framed(&self, length: u64) -> Result<Option<usize>> {
         let framed = frame::framed_length(length);
-        let Some(framed) = framed.filter(|_| length <= self.longest) else {
+        let Some(framed) = framed.filter(|_| length <= self.max_length) else {
             if self
                 .length
                 .is_some_and(|all| length > all.saturating_sub(self.position))
@@ -269,24 +267,24 @@ impl<R: Read> RecordReader<R> {
             }
             let cause = format!(
                 "a record of {length} bytes is longer than the {} that are allowed",
-                self.longest
+                self.max_length
             );
             let error = FormatError::new(Code::ResourceExhausted, FileKind::Record, cause);
-            return Err(self.placed(error));
+            return Err(self.located(error));
         };
-        // What does not fit into memory is not in a file either, or the file is refused.
+        // A size that overflows `usize` is not in a file either, or the file is refused.
         Ok(usize::try_from(framed).ok())
     }
 
-    /// Reads until so many bytes wait; false if there are not as many.
+    /// Reads until `count` bytes are buffered; false if there are not as many.
     #[cold]
     fn ensure(&mut self, count: usize) -> Result<bool> {
         if let Some(cause) = &self.stopped {
             let cause = format!("reading stopped before: {cause}");
             let error = FormatError::new(Code::FailedPrecondition, FileKind::Record, cause);
-            return Err(self.placed(error));
+            return Err(self.located(error));
         }
-        if self.torn {
+        if self.truncated {
             return Ok(false);
         }
         if self.start > 0 {
@@ -295,20 +293,20 @@ impl<R: Read> RecordReader<R> {
         }
         while self.end < count {
             if self.end == self.buffer.len() {
-                // A length may be hostile: the buffer grows to twice of what there really is.
+                // A length may be hostile: the buffer grows to at most twice the bytes that arrived.
                 let size = self
                     .buffer
                     .len()
                     .saturating_mul(2)
                     .min(count)
-                    .max(self.least);
+                    .max(self.min_buffer);
                 self.buffer.resize(size, 0);
             }
             match self.source.read(&mut self.buffer[self.end..]) {
                 Ok(0) => return Ok(false),
                 Ok(read) => self.end += read,
-                Err(e) if self.is_torn(&e) => {
-                    self.torn = true;
+                Err(e) if self.is_truncation(&e) => {
+                    self.truncated = true;
                     return Ok(false);
                 }
                 Err(e) => return Err(self.stop(e)),
@@ -317,24 +315,24 @@ impl<R: Read> RecordReader<R> {
         Ok(true)
     }
 
-    /// Whether a failure to read means that the compressed stream ended too early.
-    fn is_torn(&self, error: &io::Error) -> bool {
+    /// Whether a failure to read means that the compressed stream is truncated.
+    fn is_truncation(&self, error: &io::Error) -> bool {
         self.compression() != Compression::None && error.kind() == io::ErrorKind::UnexpectedEof
     }
 
-    /// The source is not asked again.
+    /// Stops reading from the source.
     fn stop(&mut self, error: io::Error) -> FormatError {
         self.stopped = Some(error.to_string());
         let damaged = matches!(
             error.kind(),
             io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput
         );
-        let mut told = FormatError::io(FileKind::Record, "read it", error);
+        let mut failure = FormatError::io(FileKind::Record, "read it", error);
         if damaged && self.compression() != Compression::None {
-            told.code = Code::DataLoss;
-            told.cause = "the compressed stream is damaged".to_owned();
+            failure.code = Code::DataLoss;
+            failure.cause = "the compressed stream is damaged".to_owned();
         }
-        self.placed(told)
+        self.located(failure)
     }
 
     fn cut(&self, length: u64) -> FormatError {
@@ -345,10 +343,10 @@ impl<R: Read> RecordReader<R> {
     }
 
     fn damaged(&self, cause: impl Into<String>) -> FormatError {
-        self.placed(FormatError::data_loss(FileKind::Record, cause))
+        self.located(FormatError::data_loss(FileKind::Record, cause))
     }
 
-    fn placed(&self, error: FormatError) -> FormatError {
+    fn located(&self, error: FormatError) -> FormatError {
         let error = error.at(self.position);
         match &self.path {
             Some(path) => error.in_file(path),

@@ -1,33 +1,33 @@
-//! Reading what is left of a damaged file.
+//! Recovery of damaged record files: resynchronization at the next frame with two valid checksums.
 //!
-//! In: a file. Out: every record that is intact, and what was passed over. Behind damage, reading goes on at the next place where both
-//! checksums of a record are right. Leaves alone: compressed files behind the first damage, since nothing can be found there.
+//! In: a file. Out: every record that is intact, and what was skipped. After damage, reading resumes at the next offset where both
+//! checksums of a record are right. Leaves alone: compressed files after the first damage, which cannot be resynchronized.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use super::compression::{Compression, Expected};
-use super::frame::{self, FOOTER, HEADER};
+use super::compression::{Compression, ExpectedCompression};
+use super::frame::{self, FOOTER_SIZE, HEADER_SIZE};
 use super::reader::{Ending, ReaderOptions, RecordReader};
 use crate::error::{Code, FileKind, FormatError, Result};
 use crate::files::{self, ReadAt};
 
-/// How many bytes are read at once.
-const WINDOW: usize = 256 << 10;
+/// The bytes of one read.
+const WINDOW_BYTES: usize = 256 << 10;
 
-/// The longest record that is recovered.
-const LONGEST: u64 = 1 << 30;
+/// The maximum length of a record that is recovered.
+const MAX_RECORD_BYTES: u64 = 1 << 30;
 
-/// How often, on average, a byte may be hashed in search of a record. A hostile file can hold as many headers as it has bytes, each
-/// of which says that the rest is its data.
-const PATIENCE: u64 = 16;
+/// How often, on average, a byte may be hashed in search of a record. A hostile file can have as many valid headers as bytes, each
+/// of which claims the rest as its data.
+const MAX_HASHES_PER_BYTE: u64 = 16;
 
-/// What was passed over.
+/// A byte range that was skipped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Skipped {
-    /// The byte where it begins.
+    /// Its first byte.
     pub from: u64,
-    /// The byte behind it; nothing if it is all that follows in a compressed file.
+    /// The byte after it; `None` for the rest of a compressed file.
     pub to: Option<u64>,
     /// What is wrong with it.
     pub cause: String,
@@ -68,7 +68,7 @@ impl Recovering<File> {
     /// Opens a file.
     pub fn open(path: &Path) -> Result<Recovering<File>> {
         let options = ReaderOptions {
-            compression: Expected::Detect,
+            compression: ExpectedCompression::Detect,
             ending: Ending::Strict,
             ..ReaderOptions::default()
         };
@@ -100,7 +100,9 @@ impl<R: ReadAt> Recovering<R> {
                 position: 0,
                 window: Vec::new(),
                 window_at: 0,
-                patience: length.saturating_mul(PATIENCE).saturating_add(1 << 20),
+                hash_budget: length
+                    .saturating_mul(MAX_HASHES_PER_BYTE)
+                    .saturating_add(1 << 20),
             }),
             path: None,
             records: 0,
@@ -108,13 +110,13 @@ impl<R: ReadAt> Recovering<R> {
         })
     }
 
-    /// The next record that is intact; nothing at the end. Only the operating system can fail.
+    /// The next intact record; `None` at the end. Only the operating system can fail.
     #[allow(clippy::should_implement_trait)] // it borrows, and can fail
     pub fn next(&mut self) -> Result<Option<&[u8]>> {
         let (skipped, path) = (&mut self.skipped, &self.path);
         if let Source::Compressed(reader) = &mut self.source {
-            // A record that is intact stays in the buffer of the reader and is given out below.
-            match reader.look() {
+            // An intact record stays in the buffer of the reader and is returned below.
+            match reader.peek() {
                 Ok(Some(_)) => {}
                 Ok(None) => self.source = Source::Ended,
                 Err(e) if matches!(e.code, Code::DataLoss | Code::ResourceExhausted) => {
@@ -140,27 +142,27 @@ impl<R: ReadAt> Recovering<R> {
         Ok(record)
     }
 
-    /// What was passed over so far, in order.
+    /// The ranges skipped so far, in order.
     pub fn skipped(&self) -> &[Skipped] {
         &self.skipped
     }
 
-    /// How many bytes of the file are behind: how far the reading is.
-    pub fn taken(&self) -> u64 {
+    /// The number of bytes read from the file: the progress of reading.
+    pub fn bytes_read(&self) -> u64 {
         match &self.source {
             Source::Plain(plain) => plain.position,
-            Source::Compressed(reader) => reader.taken(),
+            Source::Compressed(reader) => reader.bytes_read(),
             Source::Ended => 0,
         }
     }
 
-    /// How many records were read.
+    /// The number of records read.
     pub fn records(&self) -> u64 {
         self.records
     }
 }
 
-/// A file that is not compressed, and the part of it in memory.
+/// A file that is not compressed, with a window of it in memory.
 #[derive(Debug)]
 struct Plain<R> {
     file: R,
@@ -168,18 +170,18 @@ struct Plain<R> {
     position: u64,
     window: Vec<u8>,
     window_at: u64,
-    /// How many bytes may still be hashed in search of records.
-    patience: u64,
+    /// The number of bytes that may still be hashed in search of records.
+    hash_budget: u64,
 }
 
-/// What is at a place.
-enum Found {
-    /// An intact record, which takes so many bytes.
-    Record(usize),
-    /// A frame with a right length whose data are damaged; it ends at this byte.
+/// The result of probing an offset for a frame.
+enum Probe {
+    /// An intact record, whose frame takes this many bytes.
+    Intact(usize),
+    /// A frame with a valid header whose data are damaged; it ends at this byte.
     BadData(u64),
-    /// Nothing.
-    Nothing(&'static str),
+    /// No frame, and why.
+    NoFrame(&'static str),
 }
 
 impl<R: ReadAt> Plain<R> {
@@ -188,13 +190,13 @@ impl<R: ReadAt> Plain<R> {
             return Ok(None);
         }
         let framed = loop {
-            let (from, cause) = match self.look(self.position)? {
-                Found::Record(framed) => break framed,
-                Found::Nothing(cause) => (self.position + 1, cause),
-                Found::BadData(end) => {
+            let (from, cause) = match self.probe(self.position)? {
+                Probe::Intact(framed) => break framed,
+                Probe::NoFrame(cause) => (self.position + 1, cause),
+                Probe::BadData(end) => {
                     let cause = "the checksum of the data is wrong";
-                    // What follows the frame is asked first: data may hold whole records.
-                    if end == self.length || !matches!(self.look(end)?, Found::Nothing(_)) {
+                    // What follows the frame is probed first: damaged data may contain records.
+                    if end == self.length || !matches!(self.probe(end)?, Probe::NoFrame(_)) {
                         self.skip(end, cause, skipped);
                         if end == self.length {
                             return Ok(None);
@@ -211,10 +213,12 @@ impl<R: ReadAt> Plain<R> {
         };
         let start = self.load(self.position, framed)?;
         self.position += framed as u64;
-        Ok(Some(&self.window[start + HEADER..start + framed - FOOTER]))
+        Ok(Some(
+            &self.window[start + HEADER_SIZE..start + framed - FOOTER_SIZE],
+        ))
     }
 
-    /// Searches for an intact record from a byte on, and stands there, or at the end.
+    /// Searches for an intact record from an offset on, and moves there, or to the end.
     fn resume(
         &mut self,
         from: u64,
@@ -222,25 +226,25 @@ impl<R: ReadAt> Plain<R> {
         skipped: &mut Vec<Skipped>,
     ) -> Result<Option<usize>> {
         let mut at = from;
-        while self.length - at >= (HEADER + FOOTER) as u64 {
-            let size = (self.length - at).min(WINDOW as u64) as usize;
+        while self.length - at >= (HEADER_SIZE + FOOTER_SIZE) as u64 {
+            let size = (self.length - at).min(WINDOW_BYTES as u64) as usize;
             let start = self.load(at, size)?;
             let window = &self.window[start..start + size];
             let candidate = window
-                .windows(HEADER)
-                .position(|bytes| self.may_begin(at, bytes));
+                .windows(HEADER_SIZE)
+                .position(|bytes| self.may_be_header(at, bytes));
             let Some(place) = candidate else {
-                at += (size - HEADER + 1) as u64;
+                at += (size - HEADER_SIZE + 1) as u64;
                 continue;
             };
             at += place as u64;
-            if let Found::Record(framed) = self.look(at)? {
+            if let Probe::Intact(framed) = self.probe(at)? {
                 self.skip(at, cause, skipped);
                 return Ok(Some(framed));
             }
-            if self.patience == 0 {
+            if self.hash_budget == 0 {
                 let cause =
-                    format!("{cause}, and too much behind it looks like a record and is none");
+                    format!("{cause}, and too much after it looks like a record and is none");
                 self.skip(self.length, &cause, skipped);
                 return Ok(None);
             }
@@ -250,49 +254,49 @@ impl<R: ReadAt> Plain<R> {
         Ok(None)
     }
 
-    /// Whether some bytes, which are not before `at`, are a header with a right checksum that leaves room for its data.
-    fn may_begin(&self, at: u64, bytes: &[u8]) -> bool {
-        let Some(header) = bytes.first_chunk::<HEADER>() else {
+    /// Whether some bytes, which are not before `at`, are a header with a right checksum whose data fit into the file.
+    fn may_be_header(&self, at: u64, bytes: &[u8]) -> bool {
+        let Some(header) = bytes.first_chunk::<HEADER_SIZE>() else {
             return false;
         };
-        // Most bytes make a length that is far too great; that is quicker to see than a checksum.
+        // Most random lengths are far too great; that is faster to test than a checksum.
         let stated = header
             .first_chunk()
             .map_or(u64::MAX, |b| u64::from_le_bytes(*b));
         stated < self.length - at && frame::length(header).is_some()
     }
 
-    /// What is at a byte.
-    fn look(&mut self, at: u64) -> Result<Found> {
+    /// Probes an offset.
+    fn probe(&mut self, at: u64) -> Result<Probe> {
         let left = self.length - at;
-        if left < HEADER as u64 {
-            return Ok(Found::Nothing("the file ends inside the header"));
+        if left < HEADER_SIZE as u64 {
+            return Ok(Probe::NoFrame("the file ends inside the header"));
         }
-        let start = self.load(at, HEADER)?;
+        let start = self.load(at, HEADER_SIZE)?;
         let header = self.window[start..].first_chunk().expect("it was loaded");
         let Some(length) = frame::length(header) else {
-            return Ok(Found::Nothing("the checksum of the length is wrong"));
+            return Ok(Probe::NoFrame("the checksum of the length is wrong"));
         };
-        if length > LONGEST {
-            return Ok(Found::Nothing(
+        if length > MAX_RECORD_BYTES {
+            return Ok(Probe::NoFrame(
                 "the record is longer than any that is recovered",
             ));
         }
         let framed = frame::framed_length(length).filter(|framed| *framed <= left);
         let Some(framed) = framed.and_then(|framed| usize::try_from(framed).ok()) else {
-            return Ok(Found::Nothing("the file ends inside the record"));
+            return Ok(Probe::NoFrame("the file ends inside the record"));
         };
-        self.patience = self.patience.saturating_sub(framed as u64);
+        self.hash_budget = self.hash_budget.saturating_sub(framed as u64);
         let start = self.load(at, framed)?;
-        let frame = &self.window[start + HEADER..start + framed];
+        let frame = &self.window[start + HEADER_SIZE..start + framed];
         let (data, footer) = frame.split_last_chunk().expect("a checksum follows");
         Ok(match frame::is_intact(data, footer) {
-            true => Found::Record(framed),
-            false => Found::BadData(at + framed as u64),
+            true => Probe::Intact(framed),
+            false => Probe::BadData(at + framed as u64),
         })
     }
 
-    /// Passes over what is damaged, up to a byte.
+    /// Skips damage up to a byte.
     fn skip(&mut self, to: u64, cause: &str, skipped: &mut Vec<Skipped>) {
         skipped.push(Skipped {
             from: self.position,
@@ -302,12 +306,12 @@ impl<R: ReadAt> Plain<R> {
         self.position = to;
     }
 
-    /// Has some bytes of the file in the window, and says where in it. There must be as many.
+    /// Loads a byte range of the file into the window; returns its offset there. The file must have as many bytes.
     fn load(&mut self, at: u64, count: usize) -> Result<usize> {
         let end = at + count as u64;
         let loaded = self.window_at..self.window_at + self.window.len() as u64;
         if at < loaded.start || end > loaded.end {
-            let size = (self.length - at).min(WINDOW.max(count) as u64) as usize;
+            let size = (self.length - at).min(WINDOW_BYTES.max(count) as u64) as usize;
             self.window.resize(size, 0);
             self.window_at = at;
             if let Err(e) = self.file.read_exact_at(at, &mut self.window) {

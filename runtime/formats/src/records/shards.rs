@@ -1,27 +1,26 @@
-//! Names that stand for several files: sets of shards, and patterns.
+//! Sharded file names (`name@10`, `name-00000-of-00010`) and their expansion.
 
 use std::path::{Path, PathBuf};
 
 use super::glob;
 use crate::error::{Code, FileKind, FormatError, Result};
 
-/// The most shards that a set may have: as many as its five digits count.
-const MOST: u32 = 99_999;
+/// The maximum number of shards: five digits.
+const MAX_SHARDS: u32 = 99_999;
 
-/// A set of files, each of which holds a part: `name-00000-of-00010` to `name-00009-of-00010`, and whatever follows that in each
-/// name.
+/// A set of shards: `name-00000-of-00010` to `name-00009-of-00010`, with a common suffix.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ShardedName {
-    /// What stands before `-00000-of-00010`.
-    pub before: String,
-    /// How many shards there are.
+    /// The name before `-00000-of-00010`.
+    pub prefix: String,
+    /// The number of shards.
     pub count: u32,
-    /// What stands behind it, such as `.tfrecord`.
-    pub behind: String,
+    /// The name after it, such as `.tfrecord`.
+    pub suffix: String,
 }
 
 impl ShardedName {
-    /// A set by its short name: `name@10`, or `name@10.tfrecord`. Nothing if it is not of that form.
+    /// A set by its shard spec: `name@10`, or `name@10.tfrecord`. `None` if it is not of that form.
     ///
     /// ```
     /// use trainspec_formats::records::ShardedName;
@@ -29,44 +28,44 @@ impl ShardedName {
     /// let set = ShardedName::parse("data/train@3.tfrecord").unwrap();
     /// assert_eq!(set.shard(2), "data/train-00002-of-00003.tfrecord");
     /// ```
-    pub fn parse(text: &str) -> Option<ShardedName> {
-        let (before, rest) = text.rsplit_once('@')?;
+    pub fn parse(pattern: &str) -> Option<ShardedName> {
+        let (prefix, rest) = pattern.rsplit_once('@')?;
         let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-        let (count, behind) = rest.split_at(digits);
-        ShardedName::checked(before, count, behind)
+        let (count, suffix) = rest.split_at(digits);
+        ShardedName::checked(prefix, count, suffix)
     }
 
-    /// The set that a file belongs to by its name, and which shard of it the file is.
-    pub fn of_shard(text: &str) -> Option<(ShardedName, u32)> {
-        // The rightmost place that has the form decides.
-        (0..text.len()).rev().find_map(|at| {
-            let rest = text.get(at..)?.strip_prefix('-')?;
+    /// The set that a file belongs to by its name, and its shard index.
+    pub fn of_shard(pattern: &str) -> Option<(ShardedName, u32)> {
+        // The rightmost match decides.
+        (0..pattern.len()).rev().find_map(|at| {
+            let rest = pattern.get(at..)?.strip_prefix('-')?;
             let (index, rest) = (rest.get(..5)?, rest.get(5..)?.strip_prefix("-of-")?);
-            let (count, behind) = (rest.get(..5)?, rest.get(5..)?);
-            let all_digits = |text: &str| text.bytes().all(|c| c.is_ascii_digit());
-            if !all_digits(index) || behind.starts_with(|c: char| c.is_ascii_digit()) {
+            let (count, suffix) = (rest.get(..5)?, rest.get(5..)?);
+            let all_digits = |pattern: &str| pattern.bytes().all(|c| c.is_ascii_digit());
+            if !all_digits(index) || suffix.starts_with(|c: char| c.is_ascii_digit()) {
                 return None;
             }
-            let set = ShardedName::checked(&text[..at], count, behind)?;
+            let set = ShardedName::checked(&pattern[..at], count, suffix)?;
             let index = index.parse().ok().filter(|index| *index < set.count)?;
             Some((set, index))
         })
     }
 
-    fn checked(before: &str, count: &str, behind: &str) -> Option<ShardedName> {
+    fn checked(prefix: &str, count: &str, suffix: &str) -> Option<ShardedName> {
         // A number, and not a name with an `@` in it.
-        let name_goes_on = behind.contains('/') || behind.starts_with(char::is_alphanumeric);
+        let name_goes_on = suffix.contains('/') || suffix.starts_with(char::is_alphanumeric);
         if count.bytes().any(|c| !c.is_ascii_digit()) || name_goes_on {
             return None;
         }
         let count = count
             .parse()
             .ok()
-            .filter(|count| (1..=MOST).contains(count))?;
+            .filter(|count| (1..=MAX_SHARDS).contains(count))?;
         Some(ShardedName {
-            before: before.to_owned(),
+            prefix: prefix.to_owned(),
             count,
-            behind: behind.to_owned(),
+            suffix: suffix.to_owned(),
         })
     }
 
@@ -74,36 +73,36 @@ impl ShardedName {
     pub fn shard(&self, index: u32) -> String {
         format!(
             "{}-{index:05}-of-{:05}{}",
-            self.before, self.count, self.behind
+            self.prefix, self.count, self.suffix
         )
     }
 
-    /// The names of all.
+    /// The names of all shards.
     pub fn shards(&self) -> impl Iterator<Item = PathBuf> + '_ {
         (0..self.count).map(|index| PathBuf::from(self.shard(index)))
     }
 }
 
-/// The files that a text means, in order: those of a set of shards (`name@10`), those that fit a pattern, by name, or the one that
-/// has this name. It is an error if a shard is missing, or if nothing fits.
-pub fn expand(text: &str) -> Result<Vec<PathBuf>> {
+/// The files that a name expands to, in order: those of a set of shards (`name@10`), the sorted matches of a glob pattern, or the file
+/// of this name. It is an error if a shard is missing, or if nothing matches.
+pub fn expand(pattern: &str) -> Result<Vec<PathBuf>> {
     // A file whose name looks like something else is still a file.
-    if Path::new(text).exists() {
-        return Ok(vec![PathBuf::from(text)]);
+    if Path::new(pattern).exists() {
+        return Ok(vec![PathBuf::from(pattern)]);
     }
-    if glob::is_pattern(text) {
-        let found = glob::paths(text)?;
+    if glob::is_pattern(pattern) {
+        let found = glob::paths(pattern)?;
         return match found.is_empty() {
             true => Err(FormatError::not_found(
                 FileKind::Record,
-                format!("no file fits `{text}`"),
+                format!("no file matches `{pattern}`"),
             )),
             false => Ok(found),
         };
     }
-    let Some(set) = ShardedName::parse(text) else {
+    let Some(set) = ShardedName::parse(pattern) else {
         let error = FormatError::not_found(FileKind::Record, "there is no such file");
-        return Err(error.in_file(text));
+        return Err(error.in_file(pattern));
     };
     let shards: Vec<PathBuf> = set.shards().collect();
     let missing: Vec<&PathBuf> = shards.iter().filter(|path| !path.exists()).collect();
@@ -113,7 +112,7 @@ pub fn expand(text: &str) -> Result<Vec<PathBuf>> {
             Code::NotFound,
             FileKind::Record,
             format!(
-                "{} of the {} shards of `{text}` are missing, such as this one",
+                "{} of the {} shards of `{pattern}` are missing, such as this one",
                 missing.len(),
                 set.count
             ),
@@ -127,12 +126,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_a_set_only_with_a_number() {
-        let set = |before: &str, count, behind: &str| {
+    fn a_shard_spec_requires_a_count() {
+        let set = |prefix: &str, count, suffix: &str| {
             Some(ShardedName {
-                before: before.to_owned(),
+                prefix: prefix.to_owned(),
                 count,
-                behind: behind.to_owned(),
+                suffix: suffix.to_owned(),
             })
         };
         assert_eq!(ShardedName::parse("a@10"), set("a", 10, ""));
@@ -149,7 +148,7 @@ mod tests {
     fn a_shard_knows_its_set() {
         let (set, index) = ShardedName::of_shard("d/a-00003-of-00010.rec").unwrap();
         assert_eq!(
-            (set.before.as_str(), set.count, set.behind.as_str(), index),
+            (set.prefix.as_str(), set.count, set.suffix.as_str(), index),
             ("d/a", 10, ".rec", 3)
         );
         assert_eq!(set.shard(index), "d/a-00003-of-00010.rec");

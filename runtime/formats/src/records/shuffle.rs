@@ -1,8 +1,8 @@
-//! An order of records that a seed decides.
+//! A seeded random permutation of records (Fisher–Yates shuffle with SplitMix64).
 
-/// All numbers below a count, each once, in an order that a seed and a pass decide: the same on every machine and in every run.
+/// A permutation of the numbers below a count, determined by a seed and an epoch: equal on every machine and in every run.
 ///
-/// Drawn as Fisher and Yates do, with numbers from a counter: of all orders, each is as likely as any other.
+/// A Fisher–Yates shuffle with a counter-based generator: all permutations are equally likely.
 ///
 /// ```
 /// use trainspec_formats::records::Permutation;
@@ -16,28 +16,28 @@
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Permutation(Numbers);
 
-/// Half of the memory, where that is enough.
+/// 32-bit indices take half of the memory, where they suffice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Numbers {
-    Narrow(Vec<u32>),
-    Wide(Vec<u64>),
+    U32(Vec<u32>),
+    U64(Vec<u64>),
 }
 
 impl Permutation {
-    /// The order of so many numbers in a pass.
+    /// The permutation of `count` numbers in an epoch.
     pub fn new(count: u64, seed: u64, pass: u64) -> Permutation {
-        let key = mixed(mixed(seed).wrapping_add(pass));
+        let key = splitmix64(splitmix64(seed).wrapping_add(pass));
         Permutation(match u32::try_from(count) {
-            Ok(count) => Numbers::Narrow(shuffled((0..count).collect(), key)),
-            Err(_) => Numbers::Wide(shuffled((0..count).collect(), key)),
+            Ok(count) => Numbers::U32(shuffled((0..count).collect(), key)),
+            Err(_) => Numbers::U64(shuffled((0..count).collect(), key)),
         })
     }
 
-    /// How many numbers there are.
+    /// The number of elements.
     pub fn len(&self) -> usize {
         match &self.0 {
-            Numbers::Narrow(numbers) => numbers.len(),
-            Numbers::Wide(numbers) => numbers.len(),
+            Numbers::U32(numbers) => numbers.len(),
+            Numbers::U64(numbers) => numbers.len(),
         }
     }
 
@@ -46,17 +46,17 @@ impl Permutation {
         self.len() == 0
     }
 
-    /// The number at a place.
-    pub fn get(&self, place: usize) -> Option<u64> {
+    /// The number at an index.
+    pub fn get(&self, index: usize) -> Option<u64> {
         match &self.0 {
-            Numbers::Narrow(numbers) => numbers.get(place).map(|n| u64::from(*n)),
-            Numbers::Wide(numbers) => numbers.get(place).copied(),
+            Numbers::U32(numbers) => numbers.get(index).map(|n| u64::from(*n)),
+            Numbers::U64(numbers) => numbers.get(index).copied(),
         }
     }
 
     /// The numbers in order.
     pub fn iter(&self) -> impl Iterator<Item = u64> + '_ {
-        (0..self.len()).filter_map(|place| self.get(place))
+        (0..self.len()).filter_map(|index| self.get(index))
     }
 }
 
@@ -68,13 +68,13 @@ fn shuffled<T>(mut numbers: Vec<T>, key: u64) -> Vec<T> {
     numbers
 }
 
-/// The number below `count` that belongs to a place of a counter, all of them equally likely (Lemire, 2019).
-fn below(key: u64, place: u64, count: u64) -> u64 {
+/// The unbiased random number below `count` at an index of the counter (Lemire, 2019).
+fn below(key: u64, index: u64, count: u64) -> u64 {
     let floor = count.wrapping_neg() % count;
-    // Each place has a sequence of its own, of which all but one in a great many take the first.
-    let start = mixed(key ^ mixed(place));
+    // Each index has a sequence of its own for rejection sampling, of which nearly all take the first number.
+    let start = splitmix64(key ^ splitmix64(index));
     for again in 0.. {
-        let wide = u128::from(mixed(start.wrapping_add(again))) * u128::from(count);
+        let wide = u128::from(splitmix64(start.wrapping_add(again))) * u128::from(count);
         if wide as u64 >= floor {
             return (wide >> 64) as u64;
         }
@@ -82,8 +82,8 @@ fn below(key: u64, place: u64, count: u64) -> u64 {
     unreachable!("a sequence of 2^64 numbers has one that fits")
 }
 
-/// The finalizer of SplitMix64 (Steele, Lea and Flood, 2014) behind its increment: each number has its own.
-fn mixed(number: u64) -> u64 {
+/// SplitMix64 (Steele, Lea and Flood, 2014): the increment and the finalizer, a bijection.
+fn splitmix64(number: u64) -> u64 {
     let mut z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn every_order_is_as_likely() {
+    fn all_permutations_are_equally_likely() {
         let mut seen = BTreeMap::new();
         for seed in 0..24_000 {
             let order: Vec<u64> = Permutation::new(4, seed, 0).iter().collect();
@@ -118,12 +118,12 @@ mod tests {
     }
 
     #[test]
-    fn the_increment_and_the_finalizer_are_those_published() {
+    fn splitmix64_has_the_published_values() {
         // The first numbers of SplitMix64 from the state 1234567, as its authors' code gives them.
         let mut state = 1_234_567_u64;
         let found: Vec<u64> = (0..3)
             .map(|_| {
-                let number = mixed(state);
+                let number = splitmix64(state);
                 state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
                 number
             })

@@ -1,6 +1,6 @@
-//! Writing records one after the other.
+//! The TFRecord writer (`RecordWriter`, `tf.io.TFRecordWriter`).
 //!
-//! In: the bytes of records. Out: a file that is written as it goes, or one that takes the place of another when it is complete.
+//! In: the bytes of records. Out: a file that is written as it goes, or one that replaces another when it is complete.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -13,14 +13,14 @@ use super::frame;
 use crate::error::{Code, FileKind, FormatError, Result};
 use crate::files::{Durability, Replacement};
 
-/// How records are written.
+/// The options of a writer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WriterOptions {
     /// How the file is compressed.
     pub compression: Compression,
-    /// How hard it is compressed, from 0 (not at all) to 9; nothing for what zlib thinks best.
+    /// The compression level, from 0 (stored) to 9; `None` for zlib's default.
     pub level: Option<u32>,
-    /// How many bytes are gathered before they are written.
+    /// The size of the write buffer in bytes.
     pub buffer: usize,
 }
 
@@ -34,7 +34,7 @@ impl Default for WriterOptions {
     }
 }
 
-/// Writes records to anything that can be written.
+/// Writes records to a byte sink.
 ///
 /// A file is complete after [`finish`](RecordWriter::finish), [`close`](RecordWriter::close) or [`commit`](RecordWriter::commit),
 /// which say what went wrong; dropping a writer says nothing. After a failure nothing more is written, since part of a frame may
@@ -67,7 +67,7 @@ enum Sink<W: Write> {
 }
 
 impl RecordWriter<File> {
-    /// Starts a file, in place of one that may be there. What is written and flushed is in it, whatever happens later.
+    /// Creates or truncates a file. What is written and flushed is in it, whatever happens later.
     pub fn create(path: &Path, options: &WriterOptions) -> Result<RecordWriter<File>> {
         let file = File::create(path)
             .map_err(|e| FormatError::io(FileKind::Record, "create it", e).in_file(path))?;
@@ -77,11 +77,11 @@ impl RecordWriter<File> {
         })
     }
 
-    /// Writes what is gathered and forces it to the disk.
+    /// Flushes the buffer and syncs the file to the disk.
     pub fn sync(&mut self) -> Result<()> {
         self.flush()?;
         let synced = self.sink.inner().sync_data();
-        self.told("write it", synced)
+        self.checked_io("write it", synced)
     }
 
     /// Completes the file.
@@ -92,13 +92,13 @@ impl RecordWriter<File> {
             Durability::Synced => file
                 .sync_all()
                 .map_err(|e| FormatError::io(FileKind::Record, "write it", e).in_file(path)),
-            Durability::Left => Ok(()),
+            Durability::Unsynced => Ok(()),
         }
     }
 }
 
 impl RecordWriter<Replacement> {
-    /// Starts a file that takes its place when it is complete; until then, what is there stays.
+    /// Starts a file that replaces another when it is complete; until then, what is there stays.
     pub fn replacing(path: &Path, options: &WriterOptions) -> Result<RecordWriter<Replacement>> {
         Ok(RecordWriter {
             path: Some(path.to_owned()),
@@ -106,14 +106,14 @@ impl RecordWriter<Replacement> {
         })
     }
 
-    /// Completes the file and puts it in its place.
+    /// Completes the file and renames it to its final name.
     pub fn commit(self, durability: Durability) -> Result<()> {
         self.finish()?.commit(durability)
     }
 }
 
 impl<W: Write> RecordWriter<W> {
-    /// Writes records from here on.
+    /// Writes records to a sink.
     pub fn new(inner: W, options: &WriterOptions) -> RecordWriter<W> {
         let inner = BufWriter::with_capacity(options.buffer, inner);
         let level = match options.level {
@@ -142,14 +142,14 @@ impl<W: Write> RecordWriter<W> {
             self.sink.write_all(data)?;
             self.sink.write_all(&frame::footer(data))
         })();
-        self.told("write it", written)?;
-        self.position += length + (frame::HEADER + frame::FOOTER) as u64;
+        self.checked_io("write it", written)?;
+        self.position += length + (frame::HEADER_SIZE + frame::FOOTER_SIZE) as u64;
         self.records += 1;
         Ok(())
     }
 
-    /// Hands on what is gathered, so that others can read it. Of a compressed file, a reader sees all records up to here, but
-    /// each time costs some bytes.
+    /// Flushes the buffer, so that others can read it. Of a compressed file, a reader sees all records up to here, but each flush
+    /// costs some bytes.
     pub fn flush(&mut self) -> Result<()> {
         self.usable()?;
         let flushed = match &mut self.sink {
@@ -157,10 +157,10 @@ impl<W: Write> RecordWriter<W> {
             Sink::Gzip(inner) => inner.flush(),
             Sink::Zlib(inner) => inner.flush(),
         };
-        self.told("write it", flushed)
+        self.checked_io("write it", flushed)
     }
 
-    /// Completes what was written and gives back what it was written to.
+    /// Completes the stream and returns the sink.
     pub fn finish(self) -> Result<W> {
         self.usable()?;
         let fail = |e| match &self.path {
@@ -177,12 +177,12 @@ impl<W: Write> RecordWriter<W> {
             .map_err(fail)
     }
 
-    /// Where the next record begins, counted in bytes before compression.
+    /// The offset of the next record, in bytes before compression.
     pub fn position(&self) -> u64 {
         self.position
     }
 
-    /// How many records were written.
+    /// The number of records written.
     pub fn records(&self) -> u64 {
         self.records
     }
@@ -190,7 +190,7 @@ impl<W: Write> RecordWriter<W> {
     fn usable(&self) -> Result<()> {
         match self.failed {
             false => Ok(()),
-            true => Err(self.placed(FormatError::new(
+            true => Err(self.located(FormatError::new(
                 Code::FailedPrecondition,
                 FileKind::Record,
                 "writing failed before, and the file may end inside a record",
@@ -198,14 +198,14 @@ impl<W: Write> RecordWriter<W> {
         }
     }
 
-    fn told(&mut self, doing: &str, done: io::Result<()>) -> Result<()> {
+    fn checked_io(&mut self, doing: &str, done: io::Result<()>) -> Result<()> {
         done.map_err(|e| {
             self.failed = true;
-            self.placed(FormatError::io(FileKind::Record, doing, e).at(self.position))
+            self.located(FormatError::io(FileKind::Record, doing, e).at(self.position))
         })
     }
 
-    fn placed(&self, error: FormatError) -> FormatError {
+    fn located(&self, error: FormatError) -> FormatError {
         match &self.path {
             Some(path) => error.in_file(path),
             None => error,

@@ -1,20 +1,20 @@
-//! One block: entries whose keys leave out what they share with the key before, and places where a reader may start.
+//! One block of an SSTable: prefix-compressed entries, and an array of restart points.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use crate::error::Result;
 use crate::table::layout::loss;
-use crate::wire::{Broken, Wire};
+use crate::wire::{WireError, WireReader};
 
-/// The bytes of a block, whose list of starting places fits into them.
+/// The bytes of a block, whose restart array fits into them.
 #[derive(Debug)]
 pub(super) struct Block {
     bytes: Vec<u8>,
-    /// Where the entries end and the starting places begin.
+    /// The end of the entries, where the restart array begins.
     entries: usize,
-    starts: usize,
-    /// Where the block is in its file.
+    restarts: usize,
+    /// The offset of the block in its file.
     pub(super) offset: u64,
 }
 
@@ -22,45 +22,45 @@ impl Block {
     pub(super) fn new(bytes: Vec<u8>, offset: u64) -> Result<Block> {
         let broken = |cause| loss(cause).at(offset);
         let Some((rest, count)) = bytes.split_last_chunk::<4>() else {
-            return Err(broken("a block is too short for its list of starts"));
+            return Err(broken("a block is too short for its restart points"));
         };
-        let starts = u32::from_le_bytes(*count) as usize;
-        let entries = starts
+        let restarts = u32::from_le_bytes(*count) as usize;
+        let entries = restarts
             .checked_mul(4)
             .and_then(|list| rest.len().checked_sub(list))
-            .ok_or_else(|| broken("a block is too short for its list of starts"))?;
+            .ok_or_else(|| broken("a block is too short for its restart points"))?;
         Ok(Block {
             bytes,
             entries,
-            starts,
+            restarts,
             offset,
         })
     }
 
-    /// How many bytes it has.
+    /// Its size in bytes.
     pub(super) fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    fn start(&self, i: usize) -> Result<usize> {
+    fn restart_point(&self, i: usize) -> Result<usize> {
         let at = self.entries + 4 * i;
         let bytes: [u8; 4] = std::array::from_fn(|k| self.bytes[at + k]);
         let start = u32::from_le_bytes(bytes) as usize;
         match start <= self.entries {
             true => Ok(start),
-            false => Err(loss("a start in a block is outside its entries").at(self.offset)),
+            false => Err(loss("a restart point of a block is outside its entries").at(self.offset)),
         }
     }
 }
 
-/// A place in a block.
+/// An iterator over the entries of a block.
 #[derive(Debug)]
 pub(super) struct Entries {
     block: Arc<Block>,
     key: Vec<u8>,
     value: Range<usize>,
     next: usize,
-    /// Whether there is a key before the next one that it must be above.
+    /// Whether there is a previous key, which the next one must be above.
     ordered: bool,
 }
 
@@ -88,7 +88,7 @@ impl Entries {
         &self.block.bytes[self.value.clone()]
     }
 
-    /// Where the block is in its file.
+    /// The offset of the block in its file.
     pub(super) fn offset(&self) -> u64 {
         self.block.offset
     }
@@ -99,7 +99,7 @@ impl Entries {
             return Ok(false);
         }
         let entries = &self.block.bytes[self.next..self.block.entries];
-        let mut wire = Wire::new(entries);
+        let mut wire = WireReader::new(entries);
         let (shared, own, value) = match entry(&mut wire) {
             Ok(parts) => parts,
             Err(broken) => return Err(self.broken(broken.cause)),
@@ -121,8 +121,8 @@ impl Entries {
 
     /// Goes to the first entry that is not below `key`; false if there is none.
     pub(super) fn seek(&mut self, key: &[u8]) -> Result<bool> {
-        // The last start whose key is below the one that is sought; in between, keys are read one after the other.
-        let (mut low, mut high) = (0, self.block.starts);
+        // Binary search for the last restart point whose key is below the target, then a linear scan.
+        let (mut low, mut high) = (0, self.block.restarts);
         while low + 1 < high {
             let middle = low + (high - low) / 2;
             self.restart(middle)?;
@@ -131,7 +131,7 @@ impl Entries {
                 false => high = middle,
             }
         }
-        match self.block.starts {
+        match self.block.restarts {
             0 => self.from(0),
             _ => self.restart(low)?,
         }
@@ -144,7 +144,7 @@ impl Entries {
     }
 
     fn restart(&mut self, i: usize) -> Result<()> {
-        let start = self.block.start(i)?;
+        let start = self.block.restart_point(i)?;
         self.from(start);
         Ok(())
     }
@@ -165,9 +165,11 @@ impl Entries {
     }
 }
 
-/// How much an entry shares, what its key has of its own, and the length of its value.
-fn entry<'a>(wire: &mut Wire<'a>) -> std::result::Result<(usize, &'a [u8], usize), Broken> {
-    let mut number = || -> std::result::Result<usize, Broken> {
+/// The length of the shared key prefix, the unshared key bytes, and the length of the value.
+fn entry<'a>(
+    wire: &mut WireReader<'a>,
+) -> std::result::Result<(usize, &'a [u8], usize), WireError> {
+    let mut number = || -> std::result::Result<usize, WireError> {
         let value = wire.varint()?;
         Ok(usize::try_from(value).unwrap_or(usize::MAX))
     };

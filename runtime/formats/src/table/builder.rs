@@ -1,19 +1,19 @@
-//! Writing a table.
+//! The SSTable builder (LevelDB's `TableBuilder`).
 
 use std::io::Write;
 
 use crate::crc;
 use crate::error::{FileKind, FormatError, Result};
-use crate::table::layout::{Footer, PLAIN, Place, SNAPPY};
+use crate::table::layout::{BlockHandle, Footer, NO_COMPRESSION, SNAPPY_COMPRESSION};
 use crate::wire::put_varint;
 
-/// How blocks are stored.
+/// The compression of blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Compression {
-    /// As they are, which is what TensorFlow does in checkpoints.
+    /// None, as TensorFlow does in checkpoints.
     #[default]
     None,
-    /// With Snappy, where that saves at least an eighth of a block.
+    /// Snappy, where that saves at least an eighth of a block.
     Snappy,
 }
 
@@ -22,9 +22,9 @@ pub enum Compression {
 pub struct Options {
     /// A block ends as soon as it has this many bytes.
     pub block_size: usize,
-    /// Every so many entries, a key is written whole. At least 1.
+    /// The number of entries between restart points, where keys are not prefix-compressed. At least 1.
     pub restart_interval: usize,
-    /// How blocks are stored.
+    /// The compression of blocks.
     pub compression: Compression,
 }
 
@@ -38,18 +38,18 @@ impl Default for Options {
     }
 }
 
-/// Writes a table, block by block. No more than one block and the index is in memory.
+/// Writes a table, block by block. At most one block and the index are in memory.
 #[derive(Debug)]
 pub struct TableBuilder<W> {
     out: W,
     options: Options,
-    /// How much was written.
+    /// The number of bytes written.
     offset: u64,
     data: BlockBuilder,
     index: BlockBuilder,
     last: Option<Vec<u8>>,
-    /// The block that is not yet in the index: its entry is cut as short as the next key allows.
-    pending: Option<Place>,
+    /// The block that is not yet in the index: its index key is the shortest separator before the next key.
+    pending: Option<BlockHandle>,
 }
 
 impl<W: Write> TableBuilder<W> {
@@ -92,10 +92,10 @@ impl<W: Write> TableBuilder<W> {
                 format!("an entry of {} bytes is too long for a table", value.len()),
             ));
         }
-        if let Some(place) = self.pending.take() {
+        if let Some(handle) = self.pending.take() {
             let mut between = self.last.take().unwrap_or_default();
-            shorten(&mut between, key);
-            self.list(&between, place);
+            shortest_separator(&mut between, key);
+            self.add_to_index(&between, handle);
         }
         match &mut self.last {
             Some(last) => {
@@ -105,10 +105,10 @@ impl<W: Write> TableBuilder<W> {
             None => self.last = Some(key.to_vec()),
         }
         self.data.add_key(key, value.len());
-        // A value that fills the block ends it, and need not be copied.
+        // A value that fills the block ends it, and is not copied.
         if value.len() >= self.options.block_size && self.options.compression == Compression::None {
             let (head, tail) = self.data.finish();
-            self.pending = Some(self.parts(&[&head, value, &tail], PLAIN)?);
+            self.pending = Some(self.write_pieces(&[&head, value, &tail], NO_COMPRESSION)?);
             return Ok(());
         }
         self.data.bytes.extend_from_slice(value);
@@ -122,10 +122,10 @@ impl<W: Write> TableBuilder<W> {
     pub fn finish(mut self) -> Result<W> {
         self.flush()?;
         let meta = self.block(BlockBuilder::new(1).finish())?;
-        if let Some(place) = self.pending.take() {
+        if let Some(handle) = self.pending.take() {
             let mut after = self.last.take().unwrap_or_default();
-            raise(&mut after);
-            self.list(&after, place);
+            short_successor(&mut after);
+            self.add_to_index(&after, handle);
         }
         let index = self.index.finish();
         let index = self.block(index)?;
@@ -134,9 +134,9 @@ impl<W: Write> TableBuilder<W> {
         Ok(self.out)
     }
 
-    fn list(&mut self, key: &[u8], place: Place) {
+    fn add_to_index(&mut self, key: &[u8], handle: BlockHandle) {
         let mut value = Vec::new();
-        place.encode(&mut value);
+        handle.encode(&mut value);
         self.index.add_key(key, value.len());
         self.index.bytes.extend(value);
     }
@@ -150,9 +150,9 @@ impl<W: Write> TableBuilder<W> {
         Ok(())
     }
 
-    fn block(&mut self, (head, tail): (Vec<u8>, Vec<u8>)) -> Result<Place> {
+    fn block(&mut self, (head, tail): (Vec<u8>, Vec<u8>)) -> Result<BlockHandle> {
         if self.options.compression == Compression::None {
-            return self.parts(&[&head, &tail], PLAIN);
+            return self.write_pieces(&[&head, &tail], NO_COMPRESSION);
         }
         let bytes = [head, tail].concat();
         // A block that does not compress is stored as it is; so is one that is too long to be compressed.
@@ -161,25 +161,25 @@ impl<W: Write> TableBuilder<W> {
             .ok()
             .filter(|packed| packed.len() < bytes.len() - bytes.len() / 8);
         match packed {
-            Some(packed) => self.parts(&[&packed], SNAPPY),
-            None => self.parts(&[&bytes], PLAIN),
+            Some(packed) => self.write_pieces(&[&packed], SNAPPY_COMPRESSION),
+            None => self.write_pieces(&[&bytes], NO_COMPRESSION),
         }
     }
 
-    /// Writes a block that is in pieces.
-    fn parts(&mut self, parts: &[&[u8]], how: u8) -> Result<Place> {
-        let place = Place {
+    /// Writes a block that is in several pieces.
+    fn write_pieces(&mut self, pieces: &[&[u8]], compression: u8) -> Result<BlockHandle> {
+        let handle = BlockHandle {
             offset: self.offset,
-            size: parts.iter().map(|part| part.len() as u64).sum(),
+            size: pieces.iter().map(|piece| piece.len() as u64).sum(),
         };
         let mut sum = 0;
-        for part in parts {
-            sum = crc::append(sum, part);
-            self.write(part)?;
+        for piece in pieces {
+            sum = crc::append(sum, piece);
+            self.write(piece)?;
         }
-        self.write(&[how])?;
-        self.write(&crc::mask(crc::append(sum, &[how])).to_le_bytes())?;
-        Ok(place)
+        self.write(&[compression])?;
+        self.write(&crc::mask(crc::append(sum, &[compression])).to_le_bytes())?;
+        Ok(handle)
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<()> {
@@ -193,13 +193,13 @@ fn failed(source: std::io::Error) -> FormatError {
     FormatError::io(FileKind::Table, "write it", source)
 }
 
-/// A block that grows.
+/// A block under construction.
 #[derive(Debug)]
 struct BlockBuilder {
     bytes: Vec<u8>,
-    starts: Vec<u32>,
+    restarts: Vec<u32>,
     interval: usize,
-    since_start: usize,
+    since_restart: usize,
     last: Vec<u8>,
 }
 
@@ -207,9 +207,9 @@ impl BlockBuilder {
     fn new(interval: usize) -> BlockBuilder {
         BlockBuilder {
             bytes: Vec::new(),
-            starts: vec![0],
+            restarts: vec![0],
             interval,
-            since_start: 0,
+            since_restart: 0,
             last: Vec::new(),
         }
     }
@@ -218,19 +218,19 @@ impl BlockBuilder {
         self.bytes.is_empty()
     }
 
-    /// How long the block would be if it ended here.
+    /// The size of the block if it ended here.
     fn size(&self) -> usize {
-        self.bytes.len() + 4 * self.starts.len() + 4
+        self.bytes.len() + 4 * self.restarts.len() + 4
     }
 
     /// Adds an entry without its value, which must follow.
     fn add_key(&mut self, key: &[u8], value: usize) {
-        let shared = match self.since_start < self.interval {
-            true => common(&self.last, key),
+        let shared = match self.since_restart < self.interval {
+            true => shared_prefix(&self.last, key),
             false => {
-                // A block that is longer ends before the next entry, so places fit; entries are below 4 GiB.
-                self.starts.push(self.bytes.len() as u32);
-                self.since_start = 0;
+                // A longer block ends before the next entry, so offsets fit into 32 bits; entries are below 4 GiB.
+                self.restarts.push(self.bytes.len() as u32);
+                self.since_restart = 0;
                 0
             }
         };
@@ -240,25 +240,25 @@ impl BlockBuilder {
         self.bytes.extend_from_slice(&key[shared..]);
         self.last.truncate(shared);
         self.last.extend_from_slice(&key[shared..]);
-        self.since_start += 1;
+        self.since_restart += 1;
     }
 
-    /// The block's entries and its starts; it is empty afterwards.
+    /// The block's entries and its restart array; it is empty afterwards.
     fn finish(&mut self) -> (Vec<u8>, Vec<u8>) {
         let block = std::mem::replace(self, BlockBuilder::new(self.interval));
-        let count = block.starts.len() as u32;
-        let starts = block.starts.into_iter().chain([count]);
-        (block.bytes, starts.flat_map(u32::to_le_bytes).collect())
+        let count = block.restarts.len() as u32;
+        let restarts = block.restarts.into_iter().chain([count]);
+        (block.bytes, restarts.flat_map(u32::to_le_bytes).collect())
     }
 }
 
-fn common(a: &[u8], b: &[u8]) -> usize {
+fn shared_prefix(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
 
-/// Cuts a key as short as it may be and still be below `limit`.
-fn shorten(key: &mut Vec<u8>, limit: &[u8]) {
-    let shared = common(key, limit);
+/// The shortest separator from `limit` (`FindShortestSeparator`).
+fn shortest_separator(key: &mut Vec<u8>, limit: &[u8]) {
+    let shared = shared_prefix(key, limit);
     if let (Some(&here), Some(&there)) = (key.get(shared), limit.get(shared))
         && here < u8::MAX
         && here + 1 < there
@@ -268,8 +268,8 @@ fn shorten(key: &mut Vec<u8>, limit: &[u8]) {
     }
 }
 
-/// Makes the shortest key that is not below this one.
-fn raise(key: &mut Vec<u8>) {
+/// The shortest key that is not below this one (`FindShortSuccessor`).
+fn short_successor(key: &mut Vec<u8>) {
     if let Some(at) = key.iter().position(|&byte| byte != u8::MAX) {
         key.truncate(at + 1);
         key[at] += 1;
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_found_whatever_the_settings() {
+    fn tables_round_trip_with_any_options() {
         let entries = entries(300);
         for (block_size, restart_interval) in [(1, 1), (100, 1), (500, 16), (1 << 20, 3)] {
             for compression in [Compression::None, Compression::Snappy] {
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn no_cut_and_no_changed_byte_goes_unseen() {
+    fn every_truncation_and_changed_byte_is_detected() {
         let entries = entries(40);
         let options = Options {
             block_size: 300,
@@ -385,7 +385,7 @@ mod tests {
                 let mut bytes = whole.clone();
                 bytes[at] ^= 1 << bit;
                 if let Ok(found) = read(bytes) {
-                    // The footer has bytes that nobody reads, and the block of meta data is not needed.
+                    // The footer has padding, and the metaindex block is not needed.
                     assert_eq!(found, entries, "byte {at}");
                 }
             }
@@ -402,10 +402,10 @@ mod tests {
         bytes[10] ^= 1;
         bytes[800] ^= 1;
         let table = Table::open(bytes).unwrap();
-        let mut places = Vec::new();
-        table.verify(&mut |e| places.push(e.offset.unwrap()));
-        assert_eq!(places.len(), 2, "{places:?}");
-        assert_eq!(places[0], 0);
-        assert!(places[1] > 300 && places[1] <= 800);
+        let mut offsets = Vec::new();
+        table.verify(&mut |e| offsets.push(e.offset.unwrap()));
+        assert_eq!(offsets.len(), 2, "{offsets:?}");
+        assert_eq!(offsets[0], 0);
+        assert!(offsets[1] > 300 && offsets[1] <= 800);
     }
 }

@@ -1,32 +1,32 @@
-//! What readers and writers of tables agree on: places of blocks, the trailer of a block, the footer.
+//! The layout of an SSTable: block handles, the block trailer, the footer.
 
 use crate::error::{FileKind, FormatError, Result};
-use crate::wire::{Wire, put_varint};
+use crate::wire::{WireReader, put_varint};
 
-/// The last eight bytes of every table.
+/// The magic number, the last eight bytes of every table.
 pub(super) const MAGIC: u64 = 0xdb47_7524_8b80_fb57;
-/// The footer: two places, filled up to 40 bytes, and the magic number.
-pub(super) const FOOTER: usize = 48;
-/// After each block: how it is compressed, and a masked checksum of the block and that byte.
-pub(super) const TRAILER: usize = 5;
-/// The block is stored as it is.
-pub(super) const PLAIN: u8 = 0;
-/// The block is compressed with Snappy.
-pub(super) const SNAPPY: u8 = 1;
+/// The size of the footer: two block handles, padded to 40 bytes, and the magic number.
+pub(super) const FOOTER_SIZE: usize = 48;
+/// The size of the block trailer: the compression type, and a masked CRC-32C of the block and that byte.
+pub(super) const TRAILER_SIZE: usize = 5;
+/// Compression type: none.
+pub(super) const NO_COMPRESSION: u8 = 0;
+/// Compression type: Snappy.
+pub(super) const SNAPPY_COMPRESSION: u8 = 1;
 
-/// Where a block is, without its trailer.
+/// A block handle: offset and size of a block, without its trailer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Place {
+pub(super) struct BlockHandle {
     pub(super) offset: u64,
     pub(super) size: u64,
 }
 
-impl Place {
+impl BlockHandle {
     /// The byte after the block's trailer.
     pub(super) fn end(self) -> u64 {
         self.offset
             .saturating_add(self.size)
-            .saturating_add(TRAILER as u64)
+            .saturating_add(TRAILER_SIZE as u64)
     }
 
     pub(super) fn encode(self, out: &mut Vec<u8>) {
@@ -34,41 +34,41 @@ impl Place {
         put_varint(out, self.size);
     }
 
-    /// Reads one from the front of some bytes.
-    pub(super) fn decode(wire: &mut Wire<'_>) -> Option<Place> {
-        Some(Place {
+    /// Decodes a handle: two varints.
+    pub(super) fn decode(wire: &mut WireReader<'_>) -> Option<BlockHandle> {
+        Some(BlockHandle {
             offset: wire.varint().ok()?,
             size: wire.varint().ok()?,
         })
     }
 }
 
-/// The places of the block of meta data and of the index.
+/// The footer: the handles of the metaindex block and of the index block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Footer {
-    pub(super) meta: Place,
-    pub(super) index: Place,
+    pub(super) meta: BlockHandle,
+    pub(super) index: BlockHandle,
 }
 
 impl Footer {
-    pub(super) fn encode(self) -> [u8; FOOTER] {
-        let mut bytes = Vec::with_capacity(FOOTER);
+    pub(super) fn encode(self) -> [u8; FOOTER_SIZE] {
+        let mut bytes = Vec::with_capacity(FOOTER_SIZE);
         self.meta.encode(&mut bytes);
         self.index.encode(&mut bytes);
-        bytes.resize(FOOTER - 8, 0);
+        bytes.resize(FOOTER_SIZE - 8, 0);
         bytes.extend(MAGIC.to_le_bytes());
         std::array::from_fn(|i| bytes[i])
     }
 
     /// Reads the footer that begins at `offset`.
-    pub(super) fn decode(bytes: &[u8; FOOTER], offset: u64) -> Result<Footer> {
-        let (places, magic) = bytes.split_at(FOOTER - 8);
+    pub(super) fn decode(bytes: &[u8; FOOTER_SIZE], offset: u64) -> Result<Footer> {
+        let (handles, magic) = bytes.split_at(FOOTER_SIZE - 8);
         if magic != MAGIC.to_le_bytes() {
             return Err(loss("it does not end with the magic number of a table")
-                .at(offset + (FOOTER - 8) as u64));
+                .at(offset + (FOOTER_SIZE - 8) as u64));
         }
-        let mut wire = Wire::new(places);
-        let both = Place::decode(&mut wire).zip(Place::decode(&mut wire));
+        let mut wire = WireReader::new(handles);
+        let both = BlockHandle::decode(&mut wire).zip(BlockHandle::decode(&mut wire));
         let (meta, index) =
             both.ok_or_else(|| loss("the footer does not say where the index is").at(offset))?;
         Ok(Footer { meta, index })
@@ -84,13 +84,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_footer_survives_the_round_trip() {
+    fn footers_round_trip() {
         let footer = Footer {
-            meta: Place {
+            meta: BlockHandle {
                 offset: u64::MAX,
                 size: u64::MAX,
             },
-            index: Place {
+            index: BlockHandle {
                 offset: u64::MAX,
                 size: 300,
             },

@@ -1,9 +1,9 @@
-//! Sorted tables of keys and values in blocks, the container of checkpoints.
+//! Sorted string tables (SSTables, LevelDB's table format), the container of checkpoint indices.
 //!
-//! In: a file that can be read anywhere. Out: its keys in order, or the value of one key; and the reverse: keys in ascending order
-//! become a file. The layout is LevelDB's with TensorFlow's settings: blocks of about 256 KiB, in which a key leaves out what it
-//! shares with the one before it, except at every 16th, where readers may start; after each block its compression and a checksum; at
-//! the end an index of the blocks and a footer of 48 bytes. Leaves alone: what the values mean.
+//! In: a file with random access. Out: its keys in order, or the value of one key; and the reverse: keys in ascending order
+//! become a file. The layout is LevelDB's with TensorFlow's settings: blocks of about 256 KiB, in which keys are prefix-compressed,
+//! with a restart point every 16 keys; after each block a trailer with its compression type and a masked CRC-32C; at the end an
+//! index block of block handles and a footer of 48 bytes. Leaves alone: what the values mean.
 //!
 //! ```
 //! use trainspec_formats::table::{Table, TableBuilder};
@@ -25,7 +25,7 @@ mod reader;
 pub use builder::{Compression, Options, TableBuilder};
 pub use reader::{Cursor, Table};
 
-/// Whether a file ends as tables do. A file that is shorter than a footer does not.
+/// Whether a file ends with the magic number of a table and is at least as long as a footer.
 pub fn is_table(file: &dyn crate::files::ReadAt) -> std::io::Result<bool> {
     let length = file.length()?;
     let Some(at) = length.checked_sub(8) else {
@@ -33,5 +33,5 @@ pub fn is_table(file: &dyn crate::files::ReadAt) -> std::io::Result<bool> {
     };
     let mut magic = [0; 8];
     file.read_exact_at(at, &mut magic)?;
-    Ok(length >= layout::FOOTER as u64 && u64::from_le_bytes(magic) == layout::MAGIC)
+    Ok(length >= layout::FOOTER_SIZE as u64 && u64::from_le_bytes(magic) == layout::MAGIC)
 }

@@ -1,4 +1,4 @@
-//! Reading a table: by key, or from the front to the end.
+//! The SSTable reader: point lookup and iteration.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -6,23 +6,25 @@ use crate::crc;
 use crate::error::{Code, FileKind, FormatError, Result};
 use crate::files::ReadAt;
 use crate::table::block::{Block, Entries};
-use crate::table::layout::{FOOTER, Footer, PLAIN, Place, SNAPPY, TRAILER, loss};
+use crate::table::layout::{
+    BlockHandle, FOOTER_SIZE, Footer, NO_COMPRESSION, SNAPPY_COMPRESSION, TRAILER_SIZE, loss,
+};
 use crate::tensor::zeros;
-use crate::wire::Wire;
+use crate::wire::WireReader;
 
-/// The most that Snappy can shrink something: three bytes stand for at most 64.
-const SNAPPY_RATIO: usize = 22;
+/// The maximum compression ratio of Snappy: three bytes stand for at most 64.
+const MAX_SNAPPY_RATIO: usize = 22;
 
-/// A table whose index is known. Blocks are read when they are needed.
+/// An open table, with its index block in memory. Data blocks are read on demand.
 #[derive(Debug)]
 pub struct Table<R> {
     file: R,
-    /// Where the footer begins: every block ends before.
+    /// The offset of the footer: every block ends before.
     footer: u64,
-    meta: Place,
+    meta: BlockHandle,
     index: Arc<Block>,
-    /// The block of the last search: the next one is often for a key beside it.
-    recent: Mutex<Option<(Place, Arc<Block>)>>,
+    /// A cache of one block, that of the last lookup: the next one is often for a neighbouring key.
+    recent: Mutex<Option<(BlockHandle, Arc<Block>)>>,
 }
 
 impl<R: ReadAt> Table<R> {
@@ -31,20 +33,20 @@ impl<R: ReadAt> Table<R> {
         let length = file
             .length()
             .map_err(|e| FormatError::io(FileKind::Table, "find its length", e))?;
-        let Some(footer) = length.checked_sub(FOOTER as u64) else {
+        let Some(footer) = length.checked_sub(FOOTER_SIZE as u64) else {
             return Err(loss(format!("it has {length} bytes and a table at least 48")).at(0));
         };
-        let mut bytes = [0; FOOTER];
+        let mut bytes = [0; FOOTER_SIZE];
         read(&file, footer, &mut bytes)?;
-        let places = Footer::decode(&bytes, footer)?;
+        let footer_handles = Footer::decode(&bytes, footer)?;
         let mut table = Table {
             file,
             footer,
-            meta: places.meta,
+            meta: footer_handles.meta,
             index: Arc::new(Block::new(vec![0; 4], footer)?),
             recent: Mutex::new(None),
         };
-        table.index = Arc::new(table.block(places.index)?);
+        table.index = Arc::new(table.block(footer_handles.index)?);
         Ok(table)
     }
 
@@ -57,7 +59,7 @@ impl<R: ReadAt> Table<R> {
         })
     }
 
-    /// A place before the first entry.
+    /// A cursor before the first entry.
     pub fn cursor(&self) -> Cursor<'_, R> {
         Cursor {
             table: self,
@@ -65,11 +67,11 @@ impl<R: ReadAt> Table<R> {
             block: None,
             end: 0,
             last: None,
-            lost: false,
+            index_damaged: false,
         }
     }
 
-    /// Reads everything and tells `damage` of every block that is wrong.
+    /// Reads everything and calls `damage` for every damaged block.
     pub fn verify(&self, damage: &mut dyn FnMut(FormatError)) {
         if let Err(e) = self.block(self.meta) {
             damage(e);
@@ -81,10 +83,10 @@ impl<R: ReadAt> Table<R> {
                 Ok(false) => return,
                 Err(e) => {
                     damage(e);
-                    // The rest of the block is given up; the next one may be whole. A broken index cannot be followed.
+                    // The rest of the block is skipped; the next one may be intact. A damaged index cannot be followed.
                     cursor.block = None;
                     cursor.last = None;
-                    if cursor.lost {
+                    if cursor.index_damaged {
                         return;
                     }
                 }
@@ -97,43 +99,43 @@ impl<R: ReadAt> Table<R> {
         &self.file
     }
 
-    /// The block at a place for a search, as it may be known from the one before. Another that is known is let go of first.
-    fn found(&self, place: Place) -> Result<Arc<Block>> {
-        // A thread that panicked left it as it was.
+    /// The block of a handle for a lookup, from the cache if it is there. Another cached block is dropped first.
+    fn cached_block(&self, handle: BlockHandle) -> Result<Arc<Block>> {
+        // A poisoned lock guards a consistent cache.
         let recent = self
             .recent
             .lock()
             .map_or_else(|e| e.into_inner().take(), |mut r| r.take());
         if let Some((known, block)) = recent
-            && known == place
+            && known == handle
         {
             return Ok(block);
         }
-        Ok(Arc::new(self.block(place)?))
+        Ok(Arc::new(self.block(handle)?))
     }
 
-    /// Keeps a block for the next search, unless it is little more than what was found: that may be large, and is not sought again.
-    fn keep(&self, place: Place, found: &Entries) {
+    /// Caches a block for the next lookup, unless the value found is most of it: it may be large, and is not looked up again.
+    fn cache_block(&self, handle: BlockHandle, found: &Entries) {
         if found.value().len() <= found.block().len() / 2 {
             let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
-            *recent = Some((place, found.block().clone()));
+            *recent = Some((handle, found.block().clone()));
         }
     }
 
-    fn block(&self, place: Place) -> Result<Block> {
-        if place.end() > self.footer {
+    fn block(&self, handle: BlockHandle) -> Result<Block> {
+        if handle.end() > self.footer {
             return Err(loss(format!(
                 "a block of {} bytes does not fit before the footer at byte {}",
-                place.size, self.footer
+                handle.size, self.footer
             ))
-            .at(place.offset));
+            .at(handle.offset));
         }
-        let fail = |cause: String| loss(cause).at(place.offset);
-        let size = usize::try_from(place.size)
-            .map_err(|_| fail(format!("a block of {} bytes", place.size)))?;
-        let bytes = zeros(FileKind::Table, size.saturating_add(TRAILER));
-        let mut bytes = bytes.map_err(|e| e.at(place.offset))?;
-        read(&self.file, place.offset, &mut bytes)?;
+        let fail = |cause: String| loss(cause).at(handle.offset);
+        let size = usize::try_from(handle.size)
+            .map_err(|_| fail(format!("a block of {} bytes", handle.size)))?;
+        let bytes = zeros(FileKind::Table, size.saturating_add(TRAILER_SIZE));
+        let mut bytes = bytes.map_err(|e| e.at(handle.offset))?;
+        read(&self.file, handle.offset, &mut bytes)?;
         let stored: [u8; 4] = std::array::from_fn(|i| bytes[size + 1 + i]);
         let (stored, found) = (
             crc::unmask(u32::from_le_bytes(stored)),
@@ -144,17 +146,17 @@ impl<R: ReadAt> Table<R> {
                 "the checksum of a block is {found:#010x} instead of {stored:#010x}"
             )));
         }
-        let how = bytes[size];
+        let compression = bytes[size];
         bytes.truncate(size);
-        match how {
-            PLAIN => Block::new(bytes, place.offset),
-            SNAPPY => Block::new(unpack(&bytes).map_err(fail)?, place.offset),
+        match compression {
+            NO_COMPRESSION => Block::new(bytes, handle.offset),
+            SNAPPY_COMPRESSION => Block::new(decompress(&bytes).map_err(fail)?, handle.offset),
             other => Err(FormatError::new(
                 Code::Unimplemented,
                 FileKind::Table,
-                format!("a block is compressed in a way that is not known: {other}"),
+                format!("a block has an unknown compression type: {other}"),
             )
-            .at(place.offset)),
+            .at(handle.offset)),
         }
     }
 }
@@ -164,9 +166,9 @@ fn read(file: &impl ReadAt, at: u64, bytes: &mut [u8]) -> Result<()> {
         .map_err(|e| FormatError::io(FileKind::Table, "read it", e).at(at))
 }
 
-fn unpack(bytes: &[u8]) -> std::result::Result<Vec<u8>, String> {
+fn decompress(bytes: &[u8]) -> std::result::Result<Vec<u8>, String> {
     let length = snap::raw::decompress_len(bytes).map_err(|e| e.to_string())?;
-    if length > bytes.len().saturating_mul(SNAPPY_RATIO) {
+    if length > bytes.len().saturating_mul(MAX_SNAPPY_RATIO) {
         return Err(format!(
             "{} compressed bytes cannot hold {length}",
             bytes.len()
@@ -177,7 +179,7 @@ fn unpack(bytes: &[u8]) -> std::result::Result<Vec<u8>, String> {
         .map_err(|e| e.to_string())
 }
 
-/// A place in a table. It starts before the first entry.
+/// A cursor over the entries of a table. It starts before the first entry.
 ///
 /// ```
 /// # use trainspec_formats::table::{Table, TableBuilder};
@@ -195,43 +197,43 @@ pub struct Cursor<'a, R> {
     table: &'a Table<R>,
     index: Entries,
     block: Option<Entries>,
-    /// Where the last block that was read ends. Blocks come in the order of the file, so that no file is read twice.
+    /// The end of the last block that was read. Blocks must be in file order, so that no byte is read twice.
     end: u64,
     /// The last key of the block before.
     last: Option<Vec<u8>>,
-    /// The index itself cannot be read any further.
-    lost: bool,
+    /// The index block itself is damaged.
+    index_damaged: bool,
 }
 
 impl<R: ReadAt> Cursor<'_, R> {
-    /// The key here.
+    /// The key of the current entry.
     ///
     /// # Panics
     ///
     /// If the last call to [`advance`](Cursor::advance) or [`seek`](Cursor::seek) did not return true.
     pub fn key(&self) -> &[u8] {
-        self.here().key()
+        self.current().key()
     }
 
-    /// The value here.
+    /// The value of the current entry.
     ///
     /// # Panics
     ///
     /// As [`key`](Cursor::key).
     pub fn value(&self) -> &[u8] {
-        self.here().value()
+        self.current().value()
     }
 
-    /// Where the block that holds the entry begins in the file.
+    /// The offset of the block that holds the current entry.
     ///
     /// # Panics
     ///
     /// As [`key`](Cursor::key).
     pub fn offset(&self) -> u64 {
-        self.here().offset()
+        self.current().offset()
     }
 
-    fn here(&self) -> &Entries {
+    fn current(&self) -> &Entries {
         self.block.as_ref().expect("the cursor is at an entry")
     }
 
@@ -268,10 +270,10 @@ impl<R: ReadAt> Cursor<'_, R> {
         if !self.index.seek(key)? {
             return Ok(false);
         }
-        let place = self.place()?;
-        let mut block = Entries::new(self.table.found(place)?);
+        let handle = self.handle()?;
+        let mut block = Entries::new(self.table.cached_block(handle)?);
         if block.seek(key)? {
-            self.table.keep(place, &block);
+            self.table.cache_block(handle, &block);
             self.block = Some(block);
             return Ok(true);
         }
@@ -284,28 +286,28 @@ impl<R: ReadAt> Cursor<'_, R> {
             Ok(true) => {}
             Ok(false) => return Ok(false),
             Err(e) => {
-                self.lost = true;
+                self.index_damaged = true;
                 return Err(e);
             }
         }
-        let block = self.table.block(self.place()?)?;
+        let block = self.table.block(self.handle()?)?;
         self.block = Some(Entries::new(Arc::new(block)));
         Ok(true)
     }
 
-    /// Where the block is that the index is at.
-    fn place(&mut self) -> Result<Place> {
+    /// The block handle of the current index entry.
+    fn handle(&mut self) -> Result<BlockHandle> {
         let fail = |cause: &str| loss(cause).at(self.index.offset());
-        let mut wire = Wire::new(self.index.value());
-        let place =
-            Place::decode(&mut wire).ok_or_else(|| fail("an entry of the index is no place"))?;
-        if place.offset < self.end {
+        let mut wire = WireReader::new(self.index.value());
+        let handle = BlockHandle::decode(&mut wire)
+            .ok_or_else(|| fail("an entry of the index is no block handle"))?;
+        if handle.offset < self.end {
             return Err(fail(
                 "the blocks of the index are not in the order of the file",
             ));
         }
-        self.end = place.end();
-        Ok(place)
+        self.end = handle.end();
+        Ok(handle)
     }
 }
 
@@ -334,13 +336,13 @@ mod tests {
     }
 
     #[test]
-    fn a_block_is_read_once_for_keys_that_follow_each_other() {
+    fn a_block_is_read_once_for_consecutive_keys() {
         let key = |i: usize| format!("{i:06}").into_bytes();
         let mut builder = TableBuilder::new(Vec::new());
         for i in 0..30_000 {
             builder.add(&key(i), b"a value of twenty by").unwrap();
         }
-        // Such a value is a block of its own, which is not kept.
+        // Such a value is a block of its own, which is not cached.
         builder.add(b"large", &[7; 400_000]).unwrap();
         let file = Counted {
             bytes: builder.finish().unwrap(),
@@ -354,7 +356,7 @@ mod tests {
         }
         let blocks = reads();
         assert!((2..10).contains(&blocks), "{blocks} blocks");
-        // Between two of another block it is read again.
+        // The cache holds one block: after another one it is read again.
         table.get(&key(0)).unwrap();
         table.get(&key(29_999)).unwrap();
         table.get(&key(0)).unwrap();

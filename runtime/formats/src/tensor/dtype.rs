@@ -1,8 +1,8 @@
-//! The types of elements, with TensorFlow's numbers, names and sizes.
+//! Element types (`tf.DType`), with TensorFlow's enum numbers, names and sizes.
 
 use std::fmt;
 
-/// The type of a tensor's elements.
+/// The element type of a tensor.
 ///
 /// ```
 /// use trainspec_formats::tensor::DType;
@@ -38,9 +38,9 @@ pub enum DType {
     /// Two `Float64`: the real part and the imaginary one.
     Complex128,
     Float16,
-    /// Something that lives in a program. It is never stored.
+    /// A handle to an object of a program (`DT_RESOURCE`). It is never stored.
     Resource,
-    /// Anything, each a serialized `VariantTensorDataProto`.
+    /// A variant (`DT_VARIANT`), each a serialized `VariantTensorDataProto`.
     Variant,
     UInt32,
     UInt64,
@@ -57,7 +57,7 @@ pub enum DType {
     Float4E2M1Fn,
 }
 
-/// Each type with its number in files, its name, and the bytes of an element (0 where they differ in length).
+/// Each type with its enum number, its name, and the bytes of an element (0 for variable length).
 const ALL: [(DType, i32, &str, usize); 33] = [
     (DType::Float32, 1, "float32", 4),
     (DType::Float64, 2, "float64", 8),
@@ -95,12 +95,12 @@ const ALL: [(DType, i32, &str, usize); 33] = [
 ];
 
 impl DType {
-    /// Every type, in the order of their numbers.
+    /// Every type, in the order of their enum numbers.
     pub fn all() -> impl Iterator<Item = DType> {
         ALL.iter().map(|row| row.0)
     }
 
-    /// The type that a number stands for in a file.
+    /// The type with an enum number.
     pub fn from_number(number: i32) -> Option<DType> {
         ALL.iter().find(|row| row.1 == number).map(|row| row.0)
     }
@@ -110,7 +110,7 @@ impl DType {
         ALL.iter().find(|row| row.2 == name).map(|row| row.0)
     }
 
-    /// The number that stands for it in files.
+    /// Its enum number.
     pub fn number(self) -> i32 {
         self.row().1
     }
@@ -120,12 +120,12 @@ impl DType {
         self.row().2
     }
 
-    /// The bytes of an element; nothing where every element has its own length.
+    /// The bytes of an element; `None` for elements of variable length.
     pub fn size(self) -> Option<usize> {
         Some(self.row().3).filter(|&size| size > 0)
     }
 
-    /// The bytes of a number inside an element, which are turned round on machines of the other order.
+    /// The bytes of a number inside an element, the unit of byte swapping.
     pub(crate) fn word(self) -> usize {
         match self {
             DType::Complex64 => 4,
@@ -134,7 +134,7 @@ impl DType {
         }
     }
 
-    // The table is in the order of the type.
+    // The table is in the order of the enum.
     fn row(self) -> &'static (DType, i32, &'static str, usize) {
         &ALL[self as usize]
     }

@@ -1,19 +1,19 @@
-//! Tensors as messages.
+//! Conversion between tensors and `TensorProto`.
 //!
-//! A message has its elements as bytes, as they lie in memory, or in a list, of which each type of elements has one. Lists that are
-//! packed and lists that are not are the same to whoever decodes the message.
+//! A message has its elements as raw bytes (`tensor_content`) or in a repeated field, of which each type has one (`float_val`,
+//! `int_val`, ...). Packed and unpacked fields decode alike.
 
 use crate::error::{Code, FileKind, FormatError, Result};
 use crate::proto::tensor_shape_proto::Dim;
 use crate::proto::{TensorProto, TensorShapeProto};
 use crate::tensor::{DType, Elements, Tensor};
-use crate::wire::Wire;
+use crate::wire::WireReader;
 
-/// How many bytes a tensor may take that is made of a message with fewer elements than it says.
-const MOST_FILLED: usize = 1 << 30;
+/// The maximum size of a tensor whose message has fewer elements than its shape.
+const MAX_FILLED_BYTES: usize = 1 << 30;
 
 impl Tensor {
-    /// The tensor of a message, however it holds its elements. A list that is too short is filled up with its last element, an
+    /// The tensor of a message, in any encoding of its elements. A list that is too short is filled up with its last element, an
     /// empty one with zeros or empty strings; but not beyond 1 GiB, as the message does not hold them.
     ///
     /// ```
@@ -33,7 +33,7 @@ impl Tensor {
         let dtype = DType::from_number(message.dtype)
             .ok_or_else(|| invalid(format!("there is no type of number {}", message.dtype)))?;
         let shape = extents(&message)?;
-        // As in TensorFlow, an extent of zero allows any behind it, and none before it that are too large.
+        // As in TensorFlow, an extent of zero allows any extents after it, and no overflow before it.
         let count = shape.iter().try_fold(1_usize, |n, &d| n.checked_mul(d));
         let count = count.ok_or_else(|| invalid(format!("the shape {shape:?} is too large")))?;
         match (dtype, dtype.size()) {
@@ -43,7 +43,7 @@ impl Tensor {
         }
     }
 
-    /// The message of a tensor, as TensorFlow makes it when it serializes one: numbers as bytes, strings as a list. Variants, which
+    /// The message of a tensor, as TensorFlow serializes it: numbers as `tensor_content`, strings as `string_val`. Variants, which
     /// a checkpoint may have, are refused.
     ///
     /// ```
@@ -85,7 +85,7 @@ impl Tensor {
     }
 }
 
-/// The extents of a message. Unknown ones are an error: a tensor with values has none.
+/// The shape of a message. Unknown extents are an error: a tensor with values has none.
 fn extents(message: &TensorProto) -> Result<Vec<usize>> {
     let Some(shape) = &message.tensor_shape else {
         return Ok(Vec::new());
@@ -110,27 +110,27 @@ fn strings(message: TensorProto, count: usize) -> Result<Vec<Vec<u8>>> {
     }
     if strings.len() < count {
         let last = strings.last().cloned().unwrap_or_default();
-        admit(count - strings.len(), size_of::<Vec<u8>>() + last.len())?;
+        check_filled_size(count - strings.len(), size_of::<Vec<u8>>() + last.len())?;
         strings.resize(count, last);
     }
     Ok(strings)
 }
 
-/// Strings as bytes: the length of each, then what is in them.
+/// Strings in `tensor_content`: the lengths as varints, then the bytes.
 fn joined_strings(bytes: &[u8], count: usize) -> Option<Vec<Vec<u8>>> {
     // Each length takes a byte or more.
     if count > bytes.len() {
         return None;
     }
-    let mut wire = Wire::new(bytes);
+    let mut wire = WireReader::new(bytes);
     let lengths = (0..count).map(|_| u32::try_from(wire.varint().ok()?).ok());
     let lengths: Vec<u32> = lengths.collect::<Option<_>>()?;
     let mut rest = &bytes[wire.position()..];
     let mut strings = Vec::with_capacity(count);
     for length in lengths {
-        let (string, behind) = rest.split_at_checked(length as usize)?;
+        let (string, tail) = rest.split_at_checked(length as usize)?;
         strings.push(string.to_vec());
-        rest = behind;
+        rest = tail;
     }
     rest.is_empty().then_some(strings)
 }
@@ -151,7 +151,7 @@ fn numbers(message: TensorProto, dtype: DType, size: usize, count: usize) -> Res
         return Err(too_many(found, count));
     }
     if found < count {
-        admit(count - found, size)?;
+        check_filled_size(count - found, size)?;
         let last: Vec<u8> = match bytes.len().checked_sub(size) {
             Some(start) => bytes[start..].to_vec(),
             None => vec![0; size],
@@ -162,7 +162,7 @@ fn numbers(message: TensorProto, dtype: DType, size: usize, count: usize) -> Res
     Ok(bytes)
 }
 
-/// The list of a type, as bytes.
+/// The repeated field of a type, as bytes.
 fn list(message: TensorProto, dtype: DType, size: usize) -> Vec<u8> {
     fn all<const N: usize, T: Copy>(values: &[T], bytes: impl Fn(T) -> [u8; N]) -> Vec<u8> {
         values.iter().flat_map(|value| bytes(*value)).collect()
@@ -201,7 +201,7 @@ fn list(message: TensorProto, dtype: DType, size: usize) -> Vec<u8> {
     }
 }
 
-/// Integers, in as many of their low bytes as they have.
+/// Integers truncated to their low bytes.
 fn low_bytes(values: &[i32], size: usize) -> Vec<u8> {
     let bytes = values.iter().map(|value| value.to_le_bytes());
     bytes
@@ -209,10 +209,10 @@ fn low_bytes(values: &[i32], size: usize) -> Vec<u8> {
         .collect()
 }
 
-/// Refuses to fill up without bound.
-fn admit(count: usize, size: usize) -> Result<()> {
+/// Bounds the filling up.
+fn check_filled_size(count: usize, size: usize) -> Result<()> {
     match count.checked_mul(size) {
-        Some(bytes) if bytes <= MOST_FILLED => Ok(()),
+        Some(bytes) if bytes <= MAX_FILLED_BYTES => Ok(()),
         _ => Err(FormatError::new(
             Code::ResourceExhausted,
             FileKind::Other,
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_filled_up_without_bound() {
+    fn filling_up_is_bounded() {
         let mut tensor = message(DType::Int16, 1 << 40);
         tensor.int_val = vec![1, -2];
         assert_eq!(code(&tensor), Code::ResourceExhausted);
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_complex_numbers_stay_together() {
+    fn real_and_imaginary_parts_stay_together() {
         let mut tensor = message(DType::Complex64, 3);
         tensor.scomplex_val = vec![1.0, 2.0, 3.0, 4.0];
         let expected = [[1.0, 2.0], [3.0, 4.0], [3.0, 4.0]];
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn every_type_of_numbers_has_a_list_or_bytes() {
+    fn every_numeric_type_has_a_list_or_tensor_content() {
         for dtype in DType::all() {
             let Some(size) = dtype.size() else {
                 continue;
@@ -324,7 +324,7 @@ mod tests {
             let listed = Tensor::from_message(lists.clone()).unwrap();
             let (first, second) = listed.bytes().split_at(size);
             assert!(first == second && first != vec![0; size], "{dtype}");
-            // Bytes go before lists.
+            // `tensor_content` takes precedence over lists.
             lists.tensor_content = (0..2 * size).map(|i| i as u8 & 1).collect();
             let tensor = Tensor::from_message(lists.clone()).unwrap();
             assert_eq!(tensor.bytes(), lists.tensor_content, "{dtype}");
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn strings_may_be_bytes_too() {
+    fn strings_may_be_tensor_content() {
         let mut tensor = message(DType::String, 2);
         tensor.tensor_content = b"\x01\x02abc".to_vec();
         let read = Tensor::from_message(tensor.clone()).unwrap();
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lives_in_a_program_is_no_value() {
+    fn resources_have_no_value() {
         for dtype in [DType::Resource, DType::Variant] {
             assert_eq!(code(&message(dtype, 0)), Code::InvalidArgument);
         }

@@ -1,16 +1,16 @@
-//! Tensors as values, and as the messages that TensorFlow has for them.
+//! Tensors as values, and as `TensorProto` messages.
 //!
-//! In: numbers or strings with a shape, or a [`TensorProto`](crate::proto::TensorProto), which can hold its elements in many ways.
+//! In: numbers or strings with a shape, or a [`TensorProto`](crate::proto::TensorProto), which has several encodings of its elements.
 //! Out: a [`Tensor`], which has one; and the reverse. Checkpoints, events and examples all use these. Leaves alone: resources and
 //! variants in messages, which mean something only inside a program.
 
+mod alloc;
 mod dtype;
 mod message;
-mod room;
 mod value;
 
 pub use dtype::DType;
 pub use value::{Element, Elements, ElementsView, Tensor, TensorView};
 
-pub(crate) use room::zeros;
-pub(crate) use value::{MAX_RANK, count, misranked, turn_round};
+pub(crate) use alloc::zeros;
+pub(crate) use value::{MAX_RANK, count, rank_error, swap_bytes};

@@ -1,4 +1,4 @@
-//! Tensors as values: a type, a shape, and elements as bytes or as strings.
+//! Tensors as values: an element type, a shape, and elements as bytes or as strings.
 
 use bytemuck::{CheckedBitPattern, NoUninit};
 use half::{bf16, f16};
@@ -6,7 +6,7 @@ use half::{bf16, f16};
 use crate::error::{Code, FileKind, FormatError, Result};
 use crate::tensor::DType;
 
-/// A tensor with its elements, in the order of the last dimension first and each the lowest byte first.
+/// A tensor with its elements, row-major and little-endian.
 ///
 /// ```
 /// use trainspec_formats::tensor::{DType, Tensor};
@@ -24,16 +24,16 @@ pub struct Tensor {
     elements: Elements,
 }
 
-/// What a tensor holds.
+/// The elements of a tensor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Elements {
-    /// Numbers, as they lie in a file.
+    /// Numbers, as in a file: row-major and little-endian.
     Bytes(Vec<u8>),
     /// Strings, or serialized variants.
     Strings(Vec<Vec<u8>>),
 }
 
-/// A tensor that somebody else holds.
+/// A borrowed tensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TensorView<'a> {
     dtype: DType,
@@ -41,18 +41,18 @@ pub struct TensorView<'a> {
     elements: ElementsView<'a>,
 }
 
-/// What a [`TensorView`] shows.
+/// The elements of a [`TensorView`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ElementsView<'a> {
-    /// Numbers, as they lie in a file.
+    /// Numbers, as in a file: row-major and little-endian.
     Bytes(&'a [u8]),
     /// Strings, or serialized variants.
     Strings(&'a [Vec<u8>]),
 }
 
-/// A Rust type that is a type of elements.
+/// A Rust type that is an element type.
 pub trait Element: NoUninit + CheckedBitPattern {
-    /// The type of elements.
+    /// The element type.
     const DTYPE: DType;
 }
 
@@ -72,7 +72,7 @@ elements! {
 }
 
 impl Tensor {
-    /// A tensor of some bytes, which must be as many as the type and the shape need. A shape has at most 254 dimensions.
+    /// A tensor of bytes, as many as the type and the shape require. The rank is at most 254.
     pub fn new(dtype: DType, shape: &[usize], bytes: Vec<u8>) -> Result<Tensor> {
         TensorView::new(dtype, shape, &bytes)?;
         Ok(Tensor {
@@ -82,7 +82,7 @@ impl Tensor {
         })
     }
 
-    /// A tensor of strings, which must be as many as the shape needs.
+    /// A tensor of strings, as many as the shape requires.
     pub fn strings(shape: &[usize], strings: Vec<Vec<u8>>) -> Result<Tensor> {
         Tensor::of_strings(DType::String, shape, strings)
     }
@@ -108,7 +108,7 @@ impl Tensor {
         Tensor::new(T::DTYPE, shape, bytes)
     }
 
-    /// A tensor of one number and no dimension.
+    /// A scalar (rank 0).
     pub fn scalar<T: Element>(value: T) -> Tensor {
         Tensor::from_values(&[], &[value]).expect("one value for no dimension")
     }
@@ -141,7 +141,7 @@ impl Tensor {
         }
     }
 
-    /// The same, not owned.
+    /// A borrowed view of it.
     pub fn view(&self) -> TensorView<'_> {
         TensorView {
             dtype: self.dtype,
@@ -153,8 +153,8 @@ impl Tensor {
         }
     }
 
-    /// The numbers where they are, if they are of this type and lie as the machine needs them; else [`to_vec`](Tensor::to_vec) has
-    /// them.
+    /// The numbers without a copy, if they are of this type, aligned, and the machine is little-endian; else
+    /// [`to_vec`](Tensor::to_vec) copies them.
     pub fn as_slice<T: Element>(&self) -> Option<&[T]> {
         let fits = self.dtype == T::DTYPE && cfg!(target_endian = "little");
         let bytes = fits.then(|| self.bytes())?;
@@ -184,8 +184,8 @@ impl Tensor {
             .map_err(|_| damaged(format!("an element is no {}", T::DTYPE)))
     }
 
-    /// The numbers, whatever real type they have, as the nearest of 64 bits: floats of sixteen bits and more, integers of eight and
-    /// more, and booleans as 0 and 1. Anything else is an error.
+    /// The numbers of any real type, rounded to `f64`: floats of sixteen bits and more, integers of eight and more, and booleans as 0
+    /// and 1. Anything else is an error.
     ///
     /// ```
     /// use trainspec_formats::tensor::Tensor;
@@ -238,12 +238,12 @@ impl Tensor {
 }
 
 impl<'a> TensorView<'a> {
-    /// A tensor of some bytes, which must be as many as the type and the shape need.
+    /// A tensor of bytes, as many as the type and the shape require.
     pub fn new(dtype: DType, shape: &'a [usize], bytes: &'a [u8]) -> Result<TensorView<'a>> {
         let size = dtype
             .size()
             .ok_or_else(|| invalid(format!("the elements of a tensor of {dtype} are not bytes")))?;
-        misranked(shape.len()).map_or(Ok(()), |cause| Err(invalid(cause)))?;
+        rank_error(shape.len()).map_or(Ok(()), |cause| Err(invalid(cause)))?;
         let expected = count(shape).and_then(|n| n.checked_mul(size));
         match expected == Some(bytes.len()) {
             true => Ok(TensorView {
@@ -258,7 +258,7 @@ impl<'a> TensorView<'a> {
         }
     }
 
-    /// A tensor of strings, which must be as many as the shape needs.
+    /// A tensor of strings, as many as the shape requires.
     pub fn strings(shape: &'a [usize], strings: &'a [Vec<u8>]) -> Result<TensorView<'a>> {
         TensorView::of_strings(DType::String, shape, strings)
     }
@@ -268,7 +268,7 @@ impl<'a> TensorView<'a> {
         shape: &'a [usize],
         strings: &'a [Vec<u8>],
     ) -> Result<TensorView<'a>> {
-        misranked(shape.len()).map_or(Ok(()), |cause| Err(invalid(cause)))?;
+        rank_error(shape.len()).map_or(Ok(()), |cause| Err(invalid(cause)))?;
         match count(shape) == Some(strings.len()) {
             true => Ok(TensorView {
                 dtype,
@@ -282,7 +282,7 @@ impl<'a> TensorView<'a> {
         }
     }
 
-    /// A tensor of numbers. On machines that keep the highest byte first, make a [`Tensor`] instead.
+    /// A tensor of numbers. On big-endian machines, make a [`Tensor`] instead.
     #[cfg(target_endian = "little")]
     pub fn of_values<T: Element>(shape: &'a [usize], values: &'a [T]) -> Result<TensorView<'a>> {
         TensorView::new(T::DTYPE, shape, bytemuck::cast_slice(values))
@@ -303,7 +303,7 @@ impl<'a> TensorView<'a> {
         self.elements
     }
 
-    /// A copy that is owned.
+    /// An owned copy.
     pub fn to_tensor(&self) -> Tensor {
         Tensor {
             dtype: self.dtype,
@@ -328,33 +328,33 @@ impl<'a> From<&'a TensorView<'_>> for TensorView<'a> {
     }
 }
 
-/// The most dimensions that a tensor has, as in TensorFlow.
+/// The maximum rank of a tensor, as in TensorFlow.
 pub(crate) const MAX_RANK: usize = 254;
 
-/// What is wrong with a number of dimensions, if it is more than a tensor has.
-pub(crate) fn misranked(rank: usize) -> Option<String> {
+/// The cause of an error for a rank above [`MAX_RANK`].
+pub(crate) fn rank_error(rank: usize) -> Option<String> {
     (rank > MAX_RANK)
         .then(|| format!("a shape of {rank} dimensions, and a tensor has at most {MAX_RANK}"))
 }
 
-/// The number of elements; nothing if it does not fit.
+/// The number of elements; `None` if it overflows.
 pub(crate) fn count(shape: &[usize]) -> Option<usize> {
-    // A zero anywhere makes it zero, whatever the others are.
+    // A zero extent makes it zero, whatever the others are.
     if shape.contains(&0) {
         return Some(0);
     }
     shape.iter().try_fold(1_usize, |n, &d| n.checked_mul(d))
 }
 
-/// Turns numbers round on machines that keep the highest byte first.
+/// Converts between native and little-endian order: swaps bytes on big-endian machines.
 fn to_file_order(dtype: DType, bytes: &mut [u8]) {
     if cfg!(target_endian = "big") {
-        turn_round(dtype, bytes);
+        swap_bytes(dtype, bytes);
     }
 }
 
-/// Turns every number round.
-pub(crate) fn turn_round(dtype: DType, bytes: &mut [u8]) {
+/// Reverses the bytes of every number.
+pub(crate) fn swap_bytes(dtype: DType, bytes: &mut [u8]) {
     let word = dtype.word();
     if word > 1 {
         bytes.chunks_exact_mut(word).for_each(<[u8]>::reverse);

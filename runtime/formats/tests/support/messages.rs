@@ -15,7 +15,7 @@ pub fn fields<'a>(json: &'a Json, known: &[&str]) -> &'a serde_json::Map<String,
     object
 }
 
-/// A number; what is not finite is a string.
+/// A number; one that is not finite is a string.
 pub fn number(json: &Json) -> f64 {
     match json.as_str() {
         Some("nan") => f64::NAN,
@@ -43,7 +43,7 @@ pub fn extents(json: &Json) -> Vec<usize> {
         .collect()
 }
 
-/// Whether two numbers are the same, or both none.
+/// Whether two numbers are equal, or both NaN.
 pub fn same(a: f64, b: f64) -> bool {
     a == b || a.is_nan() && b.is_nan()
 }

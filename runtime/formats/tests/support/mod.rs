@@ -44,7 +44,7 @@ pub fn bytes(hex: &Json) -> Vec<u8> {
         .collect()
 }
 
-/// The most memory that this process has taken so far, in MiB. Linux alone tells.
+/// The peak resident memory of this process so far, in MiB (Linux only).
 pub fn peak() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").expect("it is Linux");
     let line = status.lines().find(|line| line.starts_with("VmHWM"));

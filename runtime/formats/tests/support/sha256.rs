@@ -3,7 +3,7 @@
 /// The checksum of some bytes, in hexadecimal digits.
 pub fn of(bytes: &[u8]) -> String {
     let primes = || (2_u128..).filter(|&n| (2..n).all(|d| n % d != 0));
-    // The first 32 bits behind the point.
+    // The first 32 fractional bits.
     let k: Vec<u32> = primes().take(64).map(|p| root(p << 96, 3) as u32).collect();
     let mut state: Vec<u32> = primes().take(8).map(|p| root(p << 64, 2) as u32).collect();
     let mut message = bytes.to_vec();

@@ -83,7 +83,7 @@ pub fn tensor(what: &str, json: &Json) -> Tensor {
     made.unwrap_or_else(|e| panic!("{what}: {e}"))
 }
 
-/// Whether two tensors are the same, where every NaN is like every other.
+/// Whether two tensors are equal, where all NaNs are equal.
 pub fn same(a: &Tensor, b: &Tensor) -> bool {
     if a == b {
         return true;
@@ -109,7 +109,7 @@ fn element(dtype: DType, value: &Json) -> Vec<u8> {
         DType::Float64 | DType::Complex128 => float().to_le_bytes().to_vec(),
         DType::Float16 => f16::from_f64(float()).to_le_bytes().to_vec(),
         DType::BFloat16 => bf16::from_f64(float()).to_le_bytes().to_vec(),
-        DType::Bool => vec![u8::from(value.as_bool().expect("a truth"))],
+        DType::Bool => vec![u8::from(value.as_bool().expect("a boolean"))],
         DType::UInt64 => value.as_u64().expect("an integer").to_le_bytes().to_vec(),
         _ => {
             let size = dtype.size().expect("a type of numbers");

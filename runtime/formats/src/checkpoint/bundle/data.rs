@@ -1,4 +1,4 @@
-//! Bytes of data files into memory, by several threads where there are many, each piece checked while it is in the cache.
+//! Parallel reads of data files, with the CRC-32C of each chunk computed while it is in the cache.
 
 use std::fs::File;
 use std::thread;
@@ -7,30 +7,30 @@ use crate::crc;
 use crate::error::{Code, FileKind, FormatError, Result};
 use crate::files::ReadAt;
 
-/// How much is read before it is checked: it stays in the cache of a core.
-pub(super) const CHUNK: usize = 256 * 1024;
-/// Below this a second thread costs more than it brings.
-const WORTH_A_THREAD: usize = 2 * 1024 * 1024;
+/// The bytes that are read before they are added to the checksum: they stay in a core's cache.
+pub(super) const CHUNK_BYTES: usize = 256 * 1024;
+/// Below this a second thread costs more than it saves.
+const MIN_PARALLEL_BYTES: usize = 2 * 1024 * 1024;
 
-/// Some bytes of a file, and where they go.
+/// A byte range of a file and its destination buffer.
 #[derive(Debug)]
-pub(super) struct Job<'a> {
+pub(super) struct ReadJob<'a> {
     pub(super) file: &'a File,
     pub(super) offset: u64,
     pub(super) into: &'a mut [u8],
 }
 
-/// Reads all and gives the checksum of each.
-pub(super) fn read(jobs: Vec<Job<'_>>, threads: usize) -> Vec<Result<u32>> {
+/// Runs all reads and returns the checksum of each.
+pub(super) fn read(jobs: Vec<ReadJob<'_>>, threads: usize) -> Vec<Result<u32>> {
     let lengths: Vec<usize> = jobs.iter().map(|job| job.into.len()).collect();
     let total: usize = lengths.iter().sum();
-    let threads = threads.min(total / WORTH_A_THREAD).max(1);
+    let threads = threads.min(total / MIN_PARALLEL_BYTES).max(1);
     if threads == 1 {
         return jobs.into_iter().map(|job| piece(job)).collect();
     }
-    // Every thread gets as much as the others, from one end of the list to the other.
+    // Every thread gets an equal share of the bytes, contiguous in the list.
     let share = total.div_ceil(threads);
-    let mut shares: Vec<Vec<(usize, Job<'_>)>> = Vec::new();
+    let mut shares: Vec<Vec<(usize, ReadJob<'_>)>> = Vec::new();
     let mut left = 0;
     for (which, job) in jobs.into_iter().enumerate() {
         let (mut offset, mut into) = (job.offset, job.into);
@@ -42,7 +42,7 @@ pub(super) fn read(jobs: Vec<Job<'_>>, threads: usize) -> Vec<Result<u32>> {
             let (now, later) = into.split_at_mut(left.min(into.len()));
             left -= now.len();
             let length = now.len() as u64;
-            let part = Job {
+            let part = ReadJob {
                 file: job.file,
                 offset,
                 into: now,
@@ -55,7 +55,7 @@ pub(super) fn read(jobs: Vec<Job<'_>>, threads: usize) -> Vec<Result<u32>> {
             into = later;
         }
     }
-    let work = |share: Vec<(usize, Job<'_>)>| -> Vec<(usize, usize, Result<u32>)> {
+    let work = |share: Vec<(usize, ReadJob<'_>)>| -> Vec<(usize, usize, Result<u32>)> {
         let done = share.into_iter().map(|(which, job)| {
             let length = job.into.len();
             (which, length, piece(job))
@@ -83,10 +83,10 @@ pub(super) fn read(jobs: Vec<Job<'_>>, threads: usize) -> Vec<Result<u32>> {
     sums
 }
 
-fn piece(job: Job<'_>) -> Result<u32> {
+fn piece(job: ReadJob<'_>) -> Result<u32> {
     let mut sum = 0;
     let mut offset = job.offset;
-    for chunk in job.into.chunks_mut(CHUNK) {
+    for chunk in job.into.chunks_mut(CHUNK_BYTES) {
         read_exact(job.file, offset, chunk)?;
         sum = crc::append(sum, chunk);
         offset += chunk.len() as u64;
@@ -94,7 +94,7 @@ fn piece(job: Job<'_>) -> Result<u32> {
     Ok(sum)
 }
 
-/// Reads some bytes of a data file. A file that ends before them is out of range, as it is to TensorFlow.
+/// Reads a byte range of a data file. A file that ends before it is `OutOfRange`, as in TensorFlow.
 pub(super) fn read_exact(file: &File, offset: u64, into: &mut [u8]) -> Result<()> {
     file.read_exact_at(offset, into).map_err(|e| {
         let ended = e.kind() == std::io::ErrorKind::UnexpectedEof;

@@ -1,4 +1,4 @@
-//! The index of a bundle: what it says of each tensor.
+//! The index of a tensor bundle: `BundleHeaderProto` and one `BundleEntryProto` per tensor, in a sorted string table (SSTable).
 
 use std::path::Path;
 
@@ -14,63 +14,63 @@ use crate::proto::{
     tensor_shape_proto,
 };
 use crate::table::Table;
-use crate::tensor::{MAX_RANK, count, misranked};
-use crate::wire::{Broken, Value, Wire};
+use crate::tensor::{MAX_RANK, count, rank_error};
+use crate::wire::{Value, WireError, WireReader};
 
-/// The version of what this crate reads and writes.
+/// The version of the bundle format that this crate reads and writes.
 pub(crate) const VERSION: i32 = 1;
-/// How many times the file the keys and the lists of parts together may take. A writer that starts anew every 16 keys stays below 16 with
-/// them, and lists of parts take 12 times their bytes.
-const RATIO: u64 = 64;
+/// The maximum memory of keys and slice lists, as a multiple of the file's size. A writer with a restart point every 16 keys stays below
+/// 16 for the keys, and slice lists take 12 times their bytes.
+const MAX_INDEX_EXPANSION: u64 = 64;
 
-/// What a bundle says of itself.
+/// The header of a bundle (`BundleHeaderProto`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Header {
-    /// How many data files there are.
+    /// The number of data files (shards).
     pub shards: u32,
-    /// The order of bytes of the numbers in them.
+    /// The endianness of the numbers in them.
     pub endianness: Endianness,
-    /// The version of the format that wrote it.
+    /// The format version of the writer.
     pub producer: i32,
-    /// The version of the format that a reader must have.
+    /// The minimum format version of a reader.
     pub min_consumer: i32,
 }
 
-/// Which byte of a number comes first.
+/// The byte order of numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Endianness {
-    /// The lowest.
+    /// The least significant byte first.
     Little,
-    /// The highest.
+    /// The most significant byte first.
     Big,
 }
 
-/// What a bundle says of a tensor.
+/// The index entry of a tensor (`BundleEntryProto`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// The type of the elements.
+    /// The element type.
     pub dtype: DType,
-    /// The extents.
+    /// The shape.
     pub shape: Vec<usize>,
-    /// The number of the data file.
+    /// The index of the data file (shard).
     pub shard: i32,
-    /// Where the bytes begin in it.
+    /// The byte offset in the data file.
     pub offset: i64,
-    /// How many bytes there are.
+    /// The size in bytes.
     pub size: i64,
-    /// The checksum of the bytes, masked as it is stored.
+    /// The masked CRC-32C of the bytes.
     pub crc: u32,
-    /// The parts that the tensor is stored in; empty where it is stored in one piece. Then nothing above but type and shape counts.
+    /// The slices of a partitioned tensor; empty where it is stored in one piece. With slices, only the dtype and the shape above count.
     pub slices: Vec<Slice>,
 }
 
-/// All of an index.
+/// A decoded index.
 #[derive(Debug)]
 pub(crate) struct Index {
     pub(crate) header: Header,
-    /// In the order of the keys.
+    /// The entries, sorted by key.
     pub(crate) entries: Vec<(Vec<u8>, Entry)>,
-    /// Tensors that are not read, and why; in the order of their names.
+    /// Tensors of unsupported types and the reason, sorted by name.
     pub(crate) others: Vec<(String, FormatError)>,
 }
 
@@ -82,7 +82,7 @@ impl Index {
         Index::read(file).map_err(|e| e.in_file(&path))
     }
 
-    /// Reads an index from anything.
+    /// Reads an index from any source.
     pub(crate) fn read<R: ReadAt>(file: R) -> Result<Index> {
         let length = file
             .length()
@@ -95,24 +95,24 @@ impl Index {
         let header = header(cursor.value()).map_err(|e| e.at(cursor.offset()))?;
         let (mut entries, mut others) = (Vec::new(), Vec::new());
         let mut taken = 0_u64;
-        // The keys of parts come before all names, so that all are known where they are listed.
+        // The keys of slices sort before all names, so that all slices are known where they are listed.
         let mut unlisted = 0;
         while cursor.advance()? {
             let key = cursor.key().to_vec();
-            let entry = extent(cursor.value()).and_then(|found| {
+            let entry = slice_counts(cursor.value()).and_then(|found| {
                 taken = taken.saturating_add(key.len() as u64 + found.bytes());
-                if taken > length.saturating_mul(RATIO) {
-                    return Err(loss("the names and parts are more than the file can hold"));
+                if taken > length.saturating_mul(MAX_INDEX_EXPANSION) {
+                    return Err(loss("the names and slices are more than the file can hold"));
                 }
                 match key::is_slice(&key) {
                     true => unlisted += 1,
                     false if std::str::from_utf8(&key).is_err() => {
-                        return Err(loss("the name is no text"));
+                        return Err(loss("the name is not UTF-8"));
                     }
                     false => {}
                 }
                 unlisted = usize::checked_sub(unlisted, found.slices)
-                    .ok_or_else(|| loss("it lists more parts than there are"))?;
+                    .ok_or_else(|| loss("it lists more slices than there are"))?;
                 Entry::decode(cursor.value())
             });
             let entry = entry.map_err(|mut e| {
@@ -121,7 +121,7 @@ impl Index {
             });
             match entry {
                 Ok(entry) => entries.push((key, entry)),
-                // What is not known of one tensor does not hide the others.
+                // An unsupported tensor does not hide the others.
                 Err(e) if e.code == Code::Unimplemented && !key::is_slice(&key) => {
                     others.push((String::from_utf8_lossy(&key).into_owned(), e));
                 }
@@ -142,18 +142,18 @@ impl Index {
         found.ok().map(|at| &self.entries[at].1)
     }
 
-    /// The names of tensors, without the keys of parts.
+    /// The names of tensors, without the keys of slices.
     pub(crate) fn names(&self) -> impl Iterator<Item = (&str, &Entry)> {
         self.entries
             .iter()
             .filter(|(key, _)| !key::is_slice(key))
-            // Those that are no text were refused.
+            // Names that are not UTF-8 were refused.
             .filter_map(|(key, entry)| Some((std::str::from_utf8(key).ok()?, entry)))
     }
 }
 
 impl Header {
-    /// The header of what this crate writes.
+    /// The header that this crate writes.
     pub(crate) fn new(shards: u32) -> Header {
         Header {
             shards,
@@ -233,29 +233,29 @@ impl Entry {
     }
 }
 
-/// How much an entry lists.
-struct Listed {
+/// The numbers of slices and extents that an entry lists.
+struct SliceCounts {
     slices: usize,
-    /// Of all slices together.
+    /// The extents of all slices together.
     extents: usize,
 }
 
-impl Listed {
-    /// The memory that it takes.
+impl SliceCounts {
+    /// The bytes of memory they take.
     fn bytes(&self) -> u64 {
         (self.slices * size_of::<Slice>() + self.extents * size_of::<Extent>()) as u64
     }
 }
 
-/// Looks how much an entry lists, before anything is made of it: two bytes may stand for an object of many.
-fn extent(entry: &[u8]) -> Result<Listed> {
-    let broken = |e: Broken| loss(format!("it is no message: {}", e.cause));
-    let mut listed = Listed {
+/// Counts the slices of an entry before it is decoded: two bytes on the wire may become a large object.
+fn slice_counts(entry: &[u8]) -> Result<SliceCounts> {
+    let broken = |e: WireError| loss(format!("it is no message: {}", e.cause));
+    let mut listed = SliceCounts {
         slices: 0,
         extents: 0,
     };
     let mut rank = 0;
-    let mut wire = Wire::new(entry);
+    let mut wire = WireReader::new(entry);
     while let Some((field, value)) = wire.field().map_err(broken)? {
         match (field, value) {
             (2, Value::Bytes(shape)) => rank += fields(shape, 2).map_err(broken)?,
@@ -266,15 +266,15 @@ fn extent(entry: &[u8]) -> Result<Listed> {
             _ => {}
         }
     }
-    match misranked(rank) {
+    match rank_error(rank) {
         None => Ok(listed),
         Some(cause) => Err(loss(cause)),
     }
 }
 
-/// How many fields of a number a message has.
-fn fields(message: &[u8], number: u32) -> std::result::Result<usize, Broken> {
-    let mut wire = Wire::new(message);
+/// How often a field number occurs in a message.
+fn fields(message: &[u8], number: u32) -> std::result::Result<usize, WireError> {
+    let mut wire = WireReader::new(message);
     let mut count = 0;
     while let Some((field, _)) = wire.field()? {
         count += usize::from(field == number);
@@ -290,7 +290,7 @@ fn header(bytes: &[u8]) -> Result<Header> {
     let endianness = match bundle_header_proto::Endianness::try_from(proto.endianness) {
         Ok(bundle_header_proto::Endianness::Little) => Endianness::Little,
         Ok(bundle_header_proto::Endianness::Big) => Endianness::Big,
-        Err(_) => return Err(loss("the header has an order of bytes that does not exist")),
+        Err(_) => return Err(loss("the header has an unknown endianness")),
     };
     Ok(Header {
         shards: u32::try_from(proto.num_shards)
@@ -301,7 +301,7 @@ fn header(bytes: &[u8]) -> Result<Header> {
     })
 }
 
-/// Refuses what was written for other readers.
+/// Checks the producer and consumer versions (`VersionDef`), as TensorFlow does.
 pub(crate) fn check_version(version: &VersionDef) -> Result<()> {
     let refused = |cause: String| Err(FormatError::invalid(FileKind::Table, cause));
     if version.producer < 0 {

@@ -1,4 +1,4 @@
-//! Several bundles, such as one of each worker, become one whose data files are theirs.
+//! Bundle merge (`MergeBundles`): several bundles, such as one per worker, become one that keeps their data files.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,19 +13,19 @@ use crate::checkpoint::key;
 use crate::error::{FileKind, FormatError, Result};
 use crate::files::{self, Durability, Replacement};
 
-/// What an index lists, by key.
+/// The entries of an index by key.
 type Entries = BTreeMap<Vec<u8>, Entry>;
 
-/// Makes one checkpoint of several. Their data files are renamed, not copied, and whatever else they have is removed, so they are gone
+/// Merges several checkpoints into one. Their data files are renamed, not copied, and their other files are removed, so they are gone
 /// afterwards. After an error they are there as before.
 ///
-/// A tensor may be in one of them only, except where each has other parts of it. `shards` of the options is not used. `merged` may be
-/// one of the parts; then its data files get new names, as with [`Replace::Whole`].
+/// A tensor may be in one of them only, except where each has other slices of it. `shards` of the options is not used. `merged` may be
+/// one of the inputs; then its data files get new names, as with [`Replace::Atomic`].
 pub fn merge(parts: &[&Path], merged: &Path, options: Options) -> Result<()> {
-    let (entries, files) = gather(parts)?;
+    let (entries, files) = collect_entries(parts)?;
     // All must be there before the first gets another name.
     for file in &files {
-        settle(file, options.durability)?;
+        sync_data_file(file, options.durability)?;
     }
     make_folder(merged)?;
     let others: Vec<&Path> = parts
@@ -33,25 +33,26 @@ pub fn merge(parts: &[&Path], merged: &Path, options: Options) -> Result<()> {
         .copied()
         .filter(|part| !same(part, merged))
         .collect();
-    // A file of a part must not take the name of one that has not moved yet.
+    // A file of an input must not take the name of one that is not renamed yet.
     let replace = match others.len() == parts.len() {
         true => options.replace,
-        false => Replace::Whole,
+        false => Replace::Atomic,
     };
-    let wanted = u32::try_from(files.len().max(1)).map_err(|_| invalid("too many data files"))?;
-    let count = count_for(merged, wanted, replace)?;
+    let requested =
+        u32::try_from(files.len().max(1)).map_err(|_| invalid("too many data files"))?;
+    let count = count_for(merged, requested, replace)?;
     let index = write_index(merged, &Header::new(count), &entries)?;
-    let mut moved = Moved::default();
+    let mut moved = RenameGuard::default();
     for (shard, from) in files.into_iter().enumerate() {
         moved.rename(from, data_path(merged, shard as u32, count))?;
     }
-    // Files that are only there for their number.
+    // Empty files that only complete the shard count.
     for shard in moved.renamed.len() as u32..count {
         moved.create(data_path(merged, shard, count), options.durability)?;
     }
     index.commit(options.durability)?;
     moved.keep();
-    if replace == Replace::Whole {
+    if replace == Replace::Atomic {
         remove_others(merged, count);
     }
     for part in others {
@@ -63,8 +64,8 @@ pub fn merge(parts: &[&Path], merged: &Path, options: Options) -> Result<()> {
     Ok(())
 }
 
-/// The entries of all parts as those of one checkpoint, and its data files where they are now.
-fn gather(parts: &[&Path]) -> Result<(Entries, Vec<PathBuf>)> {
+/// The merged entries of all inputs, and the current paths of their data files.
+fn collect_entries(parts: &[&Path]) -> Result<(Entries, Vec<PathBuf>)> {
     let mut entries: Entries = BTreeMap::new();
     let mut files: Vec<PathBuf> = Vec::new();
     for &prefix in parts {
@@ -74,12 +75,12 @@ fn gather(parts: &[&Path]) -> Result<(Entries, Vec<PathBuf>)> {
             return Err(in_index(why));
         }
         if index.header.endianness != Endianness::Little || index.header.producer != VERSION {
-            return Err(in_index(invalid("its numbers or its version are not ours")));
+            return Err(in_index(invalid("its endianness or its version differs")));
         }
         let mut shards: BTreeMap<i32, i32> = BTreeMap::new();
         for (name, mut entry) in index.entries {
             if !entry.slices.is_empty() {
-                add_parts(&mut entries, name, entry).map_err(in_index)?;
+                add_slices(&mut entries, name, entry).map_err(in_index)?;
                 continue;
             }
             if entries.contains_key(&name) {
@@ -106,8 +107,8 @@ fn gather(parts: &[&Path]) -> Result<(Entries, Vec<PathBuf>)> {
     Ok((entries, files))
 }
 
-/// Adds the parts of a tensor that one bundle has to those that others have.
-fn add_parts(entries: &mut Entries, name: Vec<u8>, entry: Entry) -> Result<()> {
+/// Adds the slices of a tensor that one bundle has to those that others have.
+fn add_slices(entries: &mut Entries, name: Vec<u8>, entry: Entry) -> Result<()> {
     debug_assert!(!key::is_slice(&name));
     match entries.get_mut(&name) {
         None => {
@@ -130,31 +131,31 @@ fn add_parts(entries: &mut Entries, name: Vec<u8>, entry: Entry) -> Result<()> {
     Ok(())
 }
 
-/// Looks whether a data file is there, and brings its bytes to the disk.
-fn settle(file: &Path, durability: Durability) -> Result<()> {
+/// Checks that a data file exists, and syncs it if the durability says so.
+fn sync_data_file(file: &Path, durability: Durability) -> Result<()> {
     let opened = files::open(FileKind::CheckpointData, file)?;
     match durability {
         Durability::Synced => opened
             .sync_all()
             .map_err(|e| FormatError::io(FileKind::CheckpointData, "write it", e).in_file(file)),
-        Durability::Left => Ok(()),
+        Durability::Unsynced => Ok(()),
     }
 }
 
-/// Whether two prefixes mean the same files, however they are written.
+/// Whether two prefixes mean the same files, however they are spelled.
 fn same(a: &Path, b: &Path) -> bool {
     let folder = |prefix: &Path| fs::canonicalize(folder_of(prefix)).ok();
     a == b || a.file_name() == b.file_name() && folder(a).is_some_and(|f| Some(f) == folder(b))
 }
 
-/// Data files that have new names, which they lose again unless they are to keep them.
+/// Rollback guard for renames: dropped without [`keep`](RenameGuard::keep), data files get their old names back.
 #[derive(Debug, Default)]
-struct Moved {
+struct RenameGuard {
     renamed: Vec<(PathBuf, PathBuf)>,
     created: Vec<PathBuf>,
 }
 
-impl Moved {
+impl RenameGuard {
     fn rename(&mut self, from: PathBuf, to: PathBuf) -> Result<()> {
         fs::rename(&from, &to).map_err(|e| {
             FormatError::io(FileKind::CheckpointData, "rename it", e).in_file(&from)
@@ -176,7 +177,7 @@ impl Moved {
     }
 }
 
-impl Drop for Moved {
+impl Drop for RenameGuard {
     fn drop(&mut self) {
         for (from, to) in self.renamed.drain(..).rev() {
             let _ = fs::rename(to, from);

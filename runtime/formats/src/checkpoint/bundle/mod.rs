@@ -1,4 +1,5 @@
-//! Checkpoints of the second version (tensor bundles): an index, which is a table, and data files with the bytes of tensors.
+//! Tensor bundles (`tensor_bundle`), checkpoints of the second version (V2): an index, which is a sorted string table, and data files
+//! with the bytes of tensors.
 //!
 //! In: the prefix of a checkpoint, such as `run/model.ckpt-100`, and tensors. Out: `run/model.ckpt-100.index` and
 //! `run/model.ckpt-100.data-00000-of-00001`; and the reverse. Leaves alone: the graph beside them, `run/model.ckpt-100.meta`.

@@ -1,25 +1,24 @@
-//! Reading a bundle.
+//! The reader of tensor bundles (`BundleReader`).
 
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::checkpoint::bundle::data::{CHUNK, Job, read, read_exact};
+use crate::checkpoint::bundle::data::{CHUNK_BYTES, ReadJob, read, read_exact};
 use crate::checkpoint::bundle::index::Index;
 use crate::checkpoint::bundle::{Endianness, Entry, Header, data_path, index_path, strings};
-use crate::checkpoint::slice::{Region, Run, Slice, Uncovered, cover, runs};
+use crate::checkpoint::slice::{CoverError, Region, Run, Slice, cover, runs};
 use crate::checkpoint::{DType, Elements, Tensor, key};
 use crate::crc;
 use crate::error::{Code, FileKind, FormatError, Result};
 use crate::files;
 use crate::files::ReadAt;
-use crate::tensor::{turn_round, zeros};
+use crate::tensor::{swap_bytes, zeros};
 
-/// A checkpoint of the second version that is open.
+/// An open checkpoint of the second version.
 ///
-/// The index is read when it is opened, data files when something in them is needed. Everything that is read is checked against its
-/// checksum.
+/// The index is read when it is opened, data files on demand. Everything that is read is checked against its CRC-32C.
 ///
 /// ```no_run
 /// use trainspec_formats::checkpoint::Bundle;
@@ -49,18 +48,18 @@ impl Bundle {
         })
     }
 
-    /// The same, with at most so many threads for reading. What is read does not depend on it.
+    /// Sets the maximum number of threads for reading. Results do not depend on it.
     pub fn with_threads(mut self, threads: usize) -> Bundle {
         self.threads = threads.max(1);
         self
     }
 
-    /// What the checkpoint's files begin with.
+    /// The checkpoint's prefix.
     pub fn prefix(&self) -> &Path {
         &self.prefix
     }
 
-    /// What the index says of the checkpoint.
+    /// The header in the index.
     pub fn header(&self) -> &Header {
         &self.index.header
     }
@@ -70,13 +69,13 @@ impl Bundle {
         self.index.names()
     }
 
-    /// The names of the tensors that are not read, whose types are not known, by name, and why each is not.
-    pub fn left_alone(&self) -> impl Iterator<Item = (&str, &FormatError)> {
+    /// The tensors of unsupported types, sorted by name, and the reason for each.
+    pub fn unsupported(&self) -> impl Iterator<Item = (&str, &FormatError)> {
         let others = self.index.others.iter();
         others.map(|(name, why)| (name.as_str(), why))
     }
 
-    /// What the index says of a tensor.
+    /// The index entry of a tensor.
     pub fn entry(&self, name: &str) -> Option<&Entry> {
         match name.is_empty() || key::is_slice(name.as_bytes()) {
             true => None,
@@ -84,32 +83,32 @@ impl Bundle {
         }
     }
 
-    /// What the index says of a part of a tensor, by the slice that the tensor's entry lists.
+    /// The index entry of a slice of a partitioned tensor, by the slice that the tensor's entry lists.
     pub fn slice_entry(&self, name: &str, slice: &Slice) -> Option<&Entry> {
         self.index.get(&key::of_slice(name, slice))
     }
 
-    /// Reads a tensor, which is put together if it is stored in parts.
+    /// Reads a tensor; a partitioned one is assembled from its slices.
     pub fn tensor(&self, name: &str) -> Result<Tensor> {
         let entry = self.find(name)?;
         if !entry.slices.is_empty() {
-            return self.parts(name, entry, &Slice::whole(entry.shape.len()));
+            return self.assemble(name, entry, &Slice::full(entry.shape.len()));
         }
-        self.named(name, || self.piece(entry))
+        self.named(name, || self.read_entry(entry))
     }
 
-    /// Reads the numbers of a tensor straight to where they belong, the lowest byte of each first.
+    /// Reads the numbers of a tensor straight into a buffer, in little-endian order.
     ///
     /// The destination must be exactly as long as the tensor. After an error its content is not defined.
     pub fn read_into(&self, name: &str, into: &mut [u8]) -> Result<()> {
         self.read_all_into(vec![(name, into)])
     }
 
-    /// The same for many tensors at once, which is faster.
-    pub fn read_all_into(&self, wanted: Vec<(&str, &mut [u8])>) -> Result<()> {
+    /// Reads several tensors into buffers at once, in parallel; faster than [`read_into`](Bundle::read_into) for each.
+    pub fn read_all_into(&self, requests: Vec<(&str, &mut [u8])>) -> Result<()> {
         let mut files = Vec::new();
         let mut pieces: Vec<(&str, &Entry, &mut [u8])> = Vec::new();
-        for (name, into) in wanted {
+        for (name, into) in requests {
             let entry = self.find(name)?;
             let size = entry.dtype.size().and(Some(entry.bytes()?));
             if size != Some(into.len()) {
@@ -125,11 +124,11 @@ impl Bundle {
             }
             match entry.slices.is_empty() {
                 true => {
-                    files.push(self.named(name, || self.checked(entry))?);
+                    files.push(self.named(name, || self.checked_data_file(entry))?);
                     pieces.push((name, entry, into));
                 }
                 false => {
-                    let whole = Slice::whole(entry.shape.len()).region(&entry.shape)?;
+                    let whole = Slice::full(entry.shape.len()).region(&entry.shape)?;
                     self.named(name, || {
                         let plan = self.plan(name, entry, &whole)?;
                         self.fill(entry.dtype, plan, &whole, into)
@@ -140,7 +139,7 @@ impl Bundle {
         let jobs = pieces
             .iter_mut()
             .zip(&files)
-            .map(|((_, entry, into), (file, _))| Job {
+            .map(|((_, entry, into), (file, _))| ReadJob {
                 file,
                 offset: entry.offset as u64,
                 into,
@@ -150,23 +149,23 @@ impl Bundle {
             let path = || data_path(&self.prefix, entry.shard as u32, self.index.header.shards);
             self.named(name, || {
                 let sum = sum.map_err(|e| e.in_file(path()))?;
-                self.agree(entry, sum)
+                self.check_crc(entry, sum)
             })?;
             self.to_file_order(entry.dtype, into);
         }
         Ok(())
     }
 
-    /// Reads a part of a tensor, however it is stored.
+    /// Reads a slice of a tensor, partitioned or not.
     pub fn slice(&self, name: &str, slice: &Slice) -> Result<Tensor> {
         let entry = self.find(name)?;
         slice.region(&entry.shape)?;
-        self.parts(name, entry, slice)
+        self.assemble(name, entry, slice)
     }
 
     fn find(&self, name: &str) -> Result<&Entry> {
         self.entry(name).ok_or_else(|| {
-            let error = match self.left_alone().find(|(other, _)| *other == name) {
+            let error = match self.unsupported().find(|(other, _)| *other == name) {
                 Some((_, why)) => FormatError::new(why.code, why.kind, why.cause.clone()),
                 None => FormatError::not_found(
                     FileKind::Table,
@@ -177,7 +176,7 @@ impl Bundle {
         })
     }
 
-    /// Says which tensor an error belongs to.
+    /// Adds the tensor's name to an error.
     pub(super) fn named<T>(&self, name: &str, read: impl FnOnce() -> Result<T>) -> Result<T> {
         read().map_err(|mut e| {
             e.cause = format!("tensor `{name}`: {}", e.cause);
@@ -185,8 +184,8 @@ impl Bundle {
         })
     }
 
-    /// The data file of an entry, which holds all of it, and its number.
-    pub(super) fn checked(&self, entry: &Entry) -> Result<(Arc<File>, u32)> {
+    /// The data file that holds all of an entry's bytes, and its shard index.
+    pub(super) fn checked_data_file(&self, entry: &Entry) -> Result<(Arc<File>, u32)> {
         let wrong = |cause: String| FormatError::data_loss(FileKind::Table, cause);
         let shards = self.index.header.shards;
         let shard = u32::try_from(entry.shard)
@@ -237,8 +236,8 @@ impl Bundle {
         Ok(file)
     }
 
-    /// Compares a checksum with the one of the index.
-    pub(super) fn agree(&self, entry: &Entry, found: u32) -> Result<()> {
+    /// Compares a checksum with the one in the index.
+    pub(super) fn check_crc(&self, entry: &Entry, found: u32) -> Result<()> {
         let stored = crc::unmask(entry.crc);
         match found == stored {
             true => Ok(()),
@@ -260,12 +259,12 @@ impl Bundle {
 
     fn to_file_order(&self, dtype: DType, bytes: &mut [u8]) {
         if self.index.header.endianness == Endianness::Big {
-            turn_round(dtype, bytes);
+            swap_bytes(dtype, bytes);
         }
     }
 
-    /// Reads what one entry says, which is no list of parts.
-    pub(super) fn piece(&self, entry: &Entry) -> Result<Tensor> {
+    /// Reads the bytes of one entry that is not partitioned.
+    pub(super) fn read_entry(&self, entry: &Entry) -> Result<Tensor> {
         if entry.dtype.size().is_none() {
             let strings = self.strings(entry, |bytes, count, order| match entry.dtype {
                 DType::Variant => strings::decode_variants(bytes, count),
@@ -274,12 +273,12 @@ impl Bundle {
             return Tensor::of_strings(entry.dtype, &entry.shape, strings);
         }
         let (mut bytes, sum) = self.raw(entry)?;
-        self.agree(entry, sum)?;
+        self.check_crc(entry, sum)?;
         self.to_file_order(entry.dtype, &mut bytes);
         Tensor::new(entry.dtype, &entry.shape, bytes)
     }
 
-    /// Reads an entry whose elements have their own lengths: `decode` makes something of its bytes, and their checksum.
+    /// Reads an entry of strings or variants: `decode` gets its bytes and returns the elements and their checksum.
     pub(super) fn strings<T>(
         &self,
         entry: &Entry,
@@ -298,7 +297,7 @@ impl Bundle {
             return Err(FormatError::new(
                 Code::Unimplemented,
                 FileKind::CheckpointData,
-                "variants that were written with the highest byte first",
+                "variants that were written in big-endian order",
             ));
         }
         let offset = entry.offset as u64;
@@ -306,19 +305,19 @@ impl Bundle {
             let path = data_path(&self.prefix, entry.shard as u32, self.index.header.shards);
             e.shifted(offset).at(offset).in_file(path)
         })?;
-        self.agree(entry, sum)?;
+        self.check_crc(entry, sum)?;
         Ok(made)
     }
 
     /// The bytes of an entry, and their checksum.
     fn raw(&self, entry: &Entry) -> Result<(Vec<u8>, u32)> {
-        let (file, shard) = self.checked(entry)?;
+        let (file, shard) = self.checked_data_file(entry)?;
         let in_file =
             |e: FormatError| e.in_file(data_path(&self.prefix, shard, self.index.header.shards));
         let offset = entry.offset as u64;
         let bytes = zeros(FileKind::CheckpointData, entry.size as usize);
         let mut bytes = bytes.map_err(|e| in_file(e.at(offset)))?;
-        let job = Job {
+        let job = ReadJob {
             file: &file,
             offset,
             into: &mut bytes,
@@ -327,25 +326,25 @@ impl Bundle {
         Ok((bytes, sum))
     }
 
-    /// Reads a part of a tensor that may be stored in parts.
-    fn parts(&self, name: &str, entry: &Entry, slice: &Slice) -> Result<Tensor> {
-        let wanted = slice.region(&entry.shape)?;
-        let shape: Vec<usize> = wanted.0.iter().map(|side| side.1).collect();
+    /// Reads a slice of a tensor that may be partitioned.
+    fn assemble(&self, name: &str, entry: &Entry, slice: &Slice) -> Result<Tensor> {
+        let requested = slice.region(&entry.shape)?;
+        let shape: Vec<usize> = requested.0.iter().map(|side| side.1).collect();
         self.named(name, || {
-            let plan = self.plan(name, entry, &wanted)?;
-            // What the plan covers is in the files, so its size is one that can be.
-            let volume = wanted.volume().unwrap_or(0);
+            let plan = self.plan(name, entry, &requested)?;
+            // What the plan covers is in the files, so its size is plausible.
+            let volume = requested.volume().unwrap_or(0);
             if let Some(size) = entry.dtype.size() {
                 let mut bytes = zeros(FileKind::CheckpointData, volume * size)?;
-                self.fill(entry.dtype, plan, &wanted, &mut bytes)?;
+                self.fill(entry.dtype, plan, &requested, &mut bytes)?;
                 return Tensor::new(entry.dtype, &shape, bytes);
             }
             let mut strings = vec![Vec::new(); volume];
             for (entry, region) in plan {
-                let Elements::Strings(mut from) = self.piece(entry)?.into_elements() else {
+                let Elements::Strings(mut from) = self.read_entry(entry)?.into_elements() else {
                     continue;
                 };
-                for run in runs(&region, &wanted) {
+                for run in runs(&region, &requested) {
                     for i in 0..run.length {
                         strings[run.to + i] = std::mem::take(&mut from[run.from + i]);
                     }
@@ -359,41 +358,41 @@ impl Bundle {
         &self,
         dtype: DType,
         plan: Vec<(&Entry, Region)>,
-        wanted: &Region,
+        requested: &Region,
         into: &mut [u8],
     ) -> Result<()> {
         for (entry, region) in plan {
-            self.part_into(entry, &region, wanted, into)?;
+            self.intersection_into(entry, &region, requested, into)?;
         }
         self.to_file_order(dtype, into);
         Ok(())
     }
 
-    /// Whether a part of a tensor could be read, as far as the index and the lengths of files tell.
+    /// Whether a slice of a tensor can be read, by the index and the lengths of the files.
     pub(super) fn plan_of(&self, name: &str, entry: &Entry, slice: &Slice) -> Result<()> {
-        let wanted = slice.region(&entry.shape)?;
-        self.named(name, || self.plan(name, entry, &wanted).map(drop))
+        let requested = slice.region(&entry.shape)?;
+        self.named(name, || self.plan(name, entry, &requested).map(drop))
     }
 
-    /// The entries that together hold the wanted part of a tensor, each with its place.
+    /// The entries that together cover the requested region of a tensor, each with its own region.
     ///
-    /// They are in their files, agree with their slices, and nothing is missing or there twice: so the wanted part is no larger than
-    /// what the files hold.
+    /// They are inside their files, agree with their slices, and nothing is missing or there twice: so the requested region is no larger
+    /// than what the files hold.
     fn plan<'a>(
         &'a self,
         name: &str,
         entry: &'a Entry,
-        wanted: &Region,
+        requested: &Region,
     ) -> Result<Vec<(&'a Entry, Region)>> {
         let wrong = |cause: String| FormatError::data_loss(FileKind::Table, cause);
         if entry.slices.is_empty() {
-            self.checked(entry)?;
-            if !roomy(entry)? {
-                return Err(wrong("it has no room for its elements".into()));
+            self.checked_data_file(entry)?;
+            if !holds_elements(entry)? {
+                return Err(wrong("it is too short for its elements".into()));
             }
             return Ok(vec![(
                 entry,
-                Slice::whole(entry.shape.len()).region(&entry.shape)?,
+                Slice::full(entry.shape.len()).region(&entry.shape)?,
             )]);
         }
         let mut regions = Vec::with_capacity(entry.slices.len());
@@ -402,58 +401,58 @@ impl Bundle {
             regions.push(region);
         }
         let met: Vec<usize> = (0..regions.len())
-            .filter(|&i| regions[i].meet(wanted).is_some())
+            .filter(|&i| regions[i].intersect(requested).is_some())
             .collect();
-        // Parts do not share bytes of a file, so they are not more than the file has.
+        // Slices do not share bytes of a file, so they are not more than the file has.
         let mut used: BTreeMap<u32, u64> = BTreeMap::new();
         let mut plan = Vec::with_capacity(met.len());
         for &i in &met {
             let slice = &entry.slices[i];
             let part = self
                 .slice_entry(name, slice)
-                .ok_or_else(|| wrong(format!("the part {slice} is missing")))?;
+                .ok_or_else(|| wrong(format!("the slice {slice} is missing")))?;
             let shape: Vec<usize> = regions[i].0.iter().map(|side| side.1).collect();
             if part.dtype != entry.dtype || part.shape != shape || !part.slices.is_empty() {
                 return Err(wrong(format!(
-                    "the part {slice} is {} of shape {:?}",
+                    "the slice {slice} is {} of shape {:?}",
                     part.dtype, part.shape
                 )));
             }
-            let (file, shard) = self.checked(part)?;
+            let (file, shard) = self.checked_data_file(part)?;
             let used = used.entry(shard).or_default();
             *used = used.saturating_add(part.size as u64);
             if *used > file.length().unwrap_or(0) {
                 return Err(wrong(
-                    "its parts are larger than the file they are in".into(),
+                    "its slices are larger than the file they are in".into(),
                 ));
             }
-            if !roomy(part)? {
+            if !holds_elements(part)? {
                 return Err(wrong(format!(
-                    "the part {slice} has no room for its elements"
+                    "the slice {slice} is too short for its elements"
                 )));
             }
             plan.push((part, regions[i].clone()));
         }
         let met: Vec<Region> = plan.iter().map(|(_, region)| region.clone()).collect();
-        match cover(&met, wanted) {
+        match cover(&met, requested) {
             Ok(_) => Ok(plan),
-            Err(Uncovered::Missing) => Err(FormatError::invalid(
+            Err(CoverError::Missing) => Err(FormatError::invalid(
                 FileKind::Table,
-                "the parts that are stored do not make up what is asked for",
+                "the stored slices do not cover the requested one",
             )),
-            Err(Uncovered::Overlap) => Err(wrong("its parts overlap".into())),
+            Err(CoverError::Overlap) => Err(wrong("its slices overlap".into())),
         }
     }
 
-    /// Reads what a stored part and the wanted one have in common.
-    fn part_into(
+    /// Reads the intersection of a stored slice and the requested region.
+    fn intersection_into(
         &self,
         entry: &Entry,
         region: &Region,
-        wanted: &Region,
+        requested: &Region,
         into: &mut [u8],
     ) -> Result<()> {
-        let (file, shard) = self.checked(entry)?;
+        let (file, shard) = self.checked_data_file(entry)?;
         let in_file =
             |e: FormatError| e.in_file(data_path(&self.prefix, shard, self.index.header.shards));
         let size = entry.dtype.size().unwrap_or(1);
@@ -462,27 +461,27 @@ impl Bundle {
             to: run.to * size,
             length: run.length * size,
         };
-        let mut runs = runs(region, wanted).map(bytes).peekable();
+        let mut runs = runs(region, requested).map(bytes).peekable();
         let total = entry.size as usize;
         if let Some(&run) = runs.peek()
             && run.length == total
         {
-            let job = Job {
+            let job = ReadJob {
                 file: &file,
                 offset: entry.offset as u64,
                 into: &mut into[run.to..run.to + run.length],
             };
             let sum = read(vec![job], self.threads).remove(0).map_err(in_file)?;
-            return self.agree(entry, sum);
+            return self.check_crc(entry, sum);
         }
-        let mut buffer = vec![0; total.min(CHUNK)];
+        let mut buffer = vec![0; total.min(CHUNK_BYTES)];
         let (mut start, mut sum) = (0, 0);
         while start < total {
-            let chunk = &mut buffer[..(total - start).min(CHUNK)];
+            let chunk = &mut buffer[..(total - start).min(CHUNK_BYTES)];
             read_exact(&file, entry.offset as u64 + start as u64, chunk).map_err(in_file)?;
             sum = crc::append(sum, chunk);
             let end = start + chunk.len();
-            // Runs come in the order of the bytes; one that goes beyond the chunk goes on in the next.
+            // Runs come in the order of the bytes; one that crosses the end of the chunk continues in the next.
             while let Some(run) = runs.peek_mut().filter(|run| run.from < end) {
                 let length = run.length.min(end - run.from);
                 into[run.to..run.to + length]
@@ -496,11 +495,11 @@ impl Bundle {
             }
             start = end;
         }
-        self.agree(entry, sum)
+        self.check_crc(entry, sum)
     }
 }
 
-/// Whether an entry, which was checked, has the bytes that its elements need: strings take at least one each.
-fn roomy(entry: &Entry) -> Result<bool> {
+/// Whether a checked entry has enough bytes for its elements: strings take at least one each.
+fn holds_elements(entry: &Entry) -> Result<bool> {
     Ok(entry.dtype.size().is_some() || entry.count()? as u64 <= entry.size as u64)
 }

@@ -1,26 +1,26 @@
-//! Tensors whose elements have their own lengths: how strings and variants lie in a data file.
+//! The encoding of string and variant tensors in data files.
 //!
-//! Strings: all lengths as numbers of variable length, a masked checksum of the lengths, then all strings. A checksum of lengths counts
-//! each as a number of four bytes, or of eight where it needs them. Variants: each as its length, its bytes, and a masked checksum of
-//! all before it, where every length counts as eight bytes.
+//! Strings: all lengths as varints, a masked CRC-32C of the lengths, then all strings. The checksum of lengths covers each as a
+//! `u32`, or as a `u64` where it does not fit. Variants: each as its length, its bytes, and a masked CRC-32C of all before it, where
+//! every length counts as a `u64`.
 
 use crate::checkpoint::bundle::Endianness;
 use crate::crc;
 use crate::error::{FileKind, FormatError, Result};
-use crate::wire::{Broken, Wire, put_varint};
+use crate::wire::{WireError, WireReader, put_varint};
 
-/// The bytes of strings in a file, and their checksum.
+/// Encoded strings and their checksum.
 #[derive(Debug, Default)]
-pub(super) struct Coded {
-    /// What comes before the strings themselves.
+pub(super) struct EncodedStrings {
+    /// The bytes before the strings themselves: lengths and their checksum.
     pub(super) head: Vec<u8>,
-    /// The checksum of everything, not masked.
+    /// The checksum of everything, unmasked.
     pub(super) crc: u32,
 }
 
-/// Codes strings: the head, after which the strings follow as they are.
-pub(super) fn encode(strings: &[Vec<u8>]) -> Coded {
-    let mut coded = Coded {
+/// Encodes strings: the head, after which the strings follow unchanged.
+pub(super) fn encode(strings: &[Vec<u8>]) -> EncodedStrings {
+    let mut coded = EncodedStrings {
         head: Vec::with_capacity(strings.len() + 4),
         crc: 0,
     };
@@ -37,9 +37,9 @@ pub(super) fn encode(strings: &[Vec<u8>]) -> Coded {
     coded
 }
 
-/// Codes variants, whole.
-pub(super) fn encode_variants(variants: &[Vec<u8>]) -> Coded {
-    let mut coded = Coded::default();
+/// Encodes variants completely.
+pub(super) fn encode_variants(variants: &[Vec<u8>]) -> EncodedStrings {
+    let mut coded = EncodedStrings::default();
     for variant in variants {
         let length = variant.len() as u64;
         put_varint(&mut coded.head, length);
@@ -53,14 +53,14 @@ pub(super) fn encode_variants(variants: &[Vec<u8>]) -> Coded {
     coded
 }
 
-/// Reads strings, and their checksum. Offsets of errors count from the first byte.
+/// Decodes strings and computes their checksum. Offsets of errors count from the first byte.
 pub(super) fn decode(bytes: &[u8], count: usize, order: Endianness) -> Result<(Vec<Vec<u8>>, u32)> {
     let mut strings = Vec::with_capacity(count.min(bytes.len()));
     let crc = walk(bytes, count, order, |string| strings.push(string.to_vec()))?;
     Ok((strings, crc))
 }
 
-/// Gives each string out, and their checksum in the end. Nothing is kept.
+/// Calls a function for each string and returns the checksum. Nothing is allocated.
 pub(super) fn walk(
     bytes: &[u8],
     count: usize,
@@ -77,7 +77,7 @@ pub(super) fn walk(
             bytes.len()
         )));
     }
-    let mut wire = Wire::new(bytes);
+    let mut wire = WireReader::new(bytes);
     let mut crc = 0;
     for _ in 0..count {
         crc = with_length(crc, wire.varint().map_err(broken)?, order);
@@ -86,8 +86,8 @@ pub(super) fn walk(
     let stored = wire.take(4).map_err(broken)?;
     check(stored, crc, order, "the lengths of strings").map_err(|e| e.at(at))?;
     crc = crc::append(crc, stored);
-    // Lengths are read once more beside the strings, which takes no memory.
-    let mut lengths = Wire::new(bytes);
+    // Lengths are decoded a second time with the strings, which takes no memory.
+    let mut lengths = WireReader::new(bytes);
     for _ in 0..count {
         let length = lengths.varint().map_err(broken)?;
         let length = usize::try_from(length).unwrap_or(usize::MAX);
@@ -99,14 +99,14 @@ pub(super) fn walk(
     Ok(crc)
 }
 
-/// Reads variants, and their checksum.
+/// Decodes variants and computes their checksum.
 pub(super) fn decode_variants(bytes: &[u8], count: usize) -> Result<(Vec<Vec<u8>>, u32)> {
     let mut variants = Vec::with_capacity(count.min(bytes.len()));
     let crc = walk_variants(bytes, count, |variant| variants.push(variant.to_vec()))?;
     Ok((variants, crc))
 }
 
-/// Gives each variant out, and their checksum in the end. Nothing is kept.
+/// Calls a function for each variant and returns the checksum. Nothing is allocated.
 pub(super) fn walk_variants(
     bytes: &[u8],
     count: usize,
@@ -118,7 +118,7 @@ pub(super) fn walk_variants(
             bytes.len()
         )));
     }
-    let mut wire = Wire::new(bytes);
+    let mut wire = WireReader::new(bytes);
     let mut crc = 0;
     for _ in 0..count {
         let length = wire.varint().map_err(broken)?;
@@ -159,14 +159,14 @@ fn check(stored: &[u8], found: u32, order: Endianness, what: &str) -> Result<()>
     }
 }
 
-fn ended(wire: &Wire<'_>) -> Result<()> {
+fn ended(wire: &WireReader<'_>) -> Result<()> {
     match wire.is_empty() {
         true => Ok(()),
         false => Err(loss("bytes are left after the last element").at(wire.position() as u64)),
     }
 }
 
-fn broken(broken: Broken) -> FormatError {
+fn broken(broken: WireError) -> FormatError {
     loss(broken.cause).at(broken.at as u64)
 }
 

@@ -1,4 +1,4 @@
-//! Writing a bundle: tensors stream into data files under temporary names, which get their names when all is written.
+//! The writer of tensor bundles (`BundleWriter`): tensors stream into temporary data files, which are renamed when all is written.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::thread;
 
-use crate::checkpoint::bundle::data::CHUNK;
+use crate::checkpoint::bundle::data::CHUNK_BYTES;
 use crate::checkpoint::bundle::index::{Index, VERSION};
 use crate::checkpoint::bundle::{Entry, Header, data_path, index_path, strings};
 use crate::checkpoint::slice::Slice;
@@ -17,19 +17,19 @@ use crate::files::{Durability, Replacement};
 use crate::table::TableBuilder;
 use crate::tensor::{ElementsView, TensorView};
 
-/// Below this a second thread costs more than it brings.
-const WORTH_A_THREAD: usize = 1024 * 1024;
-/// How much is written at once where nothing else is done with it.
-const LARGE: usize = 4 * 1024 * 1024;
+/// Below this a second thread costs more than it saves.
+const MIN_PARALLEL_BYTES: usize = 1024 * 1024;
+/// The bytes of one write where the checksum is computed by another thread.
+const WRITE_CHUNK_BYTES: usize = 4 * 1024 * 1024;
 
 /// How a bundle is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// How many data files there are. At least 1.
+    /// The number of data files (shards). At least 1.
     pub shards: u32,
-    /// Every tensor begins at a multiple of this many bytes. TensorFlow uses 1.
+    /// The alignment of tensors in bytes. TensorFlow uses 1.
     pub alignment: usize,
-    /// Whether bytes are forced to the disk.
+    /// Whether files are synced to the disk (`fsync`).
     pub durability: Durability,
     /// What happens to a checkpoint that is there already.
     pub replace: Replace,
@@ -41,7 +41,7 @@ impl Default for Options {
             shards: 1,
             alignment: 1,
             durability: Durability::Synced,
-            replace: Replace::Whole,
+            replace: Replace::Atomic,
         }
     }
 }
@@ -49,19 +49,19 @@ impl Default for Options {
 /// What happens to a checkpoint with the same prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Replace {
-    /// It stays whole until the new one is, whatever happens in between.
+    /// It stays readable until the new one is complete, whatever happens in between.
     ///
-    /// Index and data files cannot get their names at one moment, so the new data files have other names than the old ones: one more
-    /// file, which is empty, changes the count that is part of the names. The old data files are removed in the end.
+    /// Index and data files cannot be renamed atomically together, so the new data files have other names than the old ones: one more
+    /// file, which is empty, changes the shard count in the names. The old data files are removed in the end.
     #[default]
-    Whole,
+    Atomic,
     /// Its files are overwritten one after the other, as TensorFlow does: a crash in between leaves an index that does not fit the data.
     SameNames,
 }
 
 /// Writes a bundle.
 ///
-/// Nothing of it can be seen before [`finish`](BundleWriter::finish); dropping the writer instead removes what was written. Above the
+/// Nothing of it is visible before [`finish`](BundleWriter::finish); dropping the writer instead removes what was written. Beyond the
 /// tensors themselves it needs little memory.
 ///
 /// ```
@@ -81,7 +81,7 @@ pub enum Replace {
 pub struct BundleWriter {
     prefix: PathBuf,
     options: Options,
-    /// How many data files there will be.
+    /// The shard count in the names of data files.
     count: u32,
     shards: Vec<Shard>,
     entries: BTreeMap<Vec<u8>, Entry>,
@@ -89,11 +89,11 @@ pub struct BundleWriter {
     failed: bool,
 }
 
-/// A data file that grows.
+/// A data file that is being written.
 #[derive(Debug)]
 struct Shard {
     file: Replacement,
-    /// Small tensors wait here for each other.
+    /// Small tensors are buffered here.
     buffer: Vec<u8>,
     size: u64,
 }
@@ -142,7 +142,7 @@ impl BundleWriter {
         self.put(shard, name.as_bytes().to_vec(), tensor.into())
     }
 
-    /// Writes a part of a tensor of some shape to one of the data files. A part that is all of it makes an ordinary tensor.
+    /// Writes a slice of a partitioned tensor of some shape to one of the data files. A slice that is all of it makes an ordinary tensor.
     pub fn add_slice<'a>(
         &mut self,
         shard: u32,
@@ -156,7 +156,7 @@ impl BundleWriter {
         let shape = slice.shape(whole)?;
         if shape != tensor.shape() {
             return Err(invalid(format!(
-                "the part {slice} of `{name}` has shape {shape:?} and the tensor {:?}",
+                "the slice {slice} of `{name}` has shape {shape:?} and the tensor {:?}",
                 tensor.shape()
             )));
         }
@@ -187,7 +187,7 @@ impl BundleWriter {
         Ok(())
     }
 
-    /// Gives the files their names: data files first, the index last.
+    /// Renames the files to their final names: data files first, the index last.
     pub fn finish(mut self) -> Result<()> {
         self.usable()?;
         let durability = self.options.durability;
@@ -199,7 +199,7 @@ impl BundleWriter {
             shard.file.commit(durability)?;
         }
         index.commit(durability)?;
-        if self.options.replace == Replace::Whole {
+        if self.options.replace == Replace::Atomic {
             remove_others(&self.prefix, self.count);
         }
         Ok(())
@@ -255,11 +255,11 @@ impl BundleWriter {
 }
 
 impl Shard {
-    /// Writes a tensor; how many bytes it took, and their checksum.
+    /// Writes a tensor; returns its size in bytes and their checksum.
     fn tensor(&mut self, tensor: TensorView<'_>, alignment: usize) -> Result<(u64, u32)> {
         let start = self.size;
         let sum = match tensor.elements() {
-            ElementsView::Bytes(bytes) => self.summed(bytes)?,
+            ElementsView::Bytes(bytes) => self.write_with_crc(bytes)?,
             ElementsView::Strings(variants) if tensor.dtype() == DType::Variant => {
                 let coded = strings::encode_variants(variants);
                 self.write(&coded.head)?;
@@ -288,20 +288,22 @@ impl Shard {
         Ok((size, sum))
     }
 
-    /// Writes bytes, each piece while it is in the cache because it was just summed up; many are summed up by another thread.
-    fn summed(&mut self, bytes: &[u8]) -> Result<u32> {
-        if bytes.len() >= WORTH_A_THREAD
+    /// Writes bytes and computes their CRC-32C, chunk by chunk while each is in the cache; for large tensors in a second thread.
+    fn write_with_crc(&mut self, bytes: &[u8]) -> Result<u32> {
+        if bytes.len() >= MIN_PARALLEL_BYTES
             && thread::available_parallelism().is_ok_and(|n| n.get() > 1)
         {
             return thread::scope(|scope| {
                 let sum = scope.spawn(|| crc::of(bytes));
-                let written = bytes.chunks(LARGE).try_for_each(|chunk| self.write(chunk));
-                let sum = sum.join().expect("summing up does not panic");
+                let written = bytes
+                    .chunks(WRITE_CHUNK_BYTES)
+                    .try_for_each(|chunk| self.write(chunk));
+                let sum = sum.join().expect("a checksum does not panic");
                 written.map(|()| sum)
             });
         }
         let mut sum = 0;
-        for chunk in bytes.chunks(CHUNK) {
+        for chunk in bytes.chunks(CHUNK_BYTES) {
             sum = crc::append(sum, chunk);
             self.write(chunk)?;
         }
@@ -309,10 +311,10 @@ impl Shard {
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        if self.buffer.len() + bytes.len() > CHUNK {
+        if self.buffer.len() + bytes.len() > CHUNK_BYTES {
             self.flush()?;
         }
-        match bytes.len() < CHUNK {
+        match bytes.len() < CHUNK_BYTES {
             true => self.buffer.extend_from_slice(bytes),
             false => self.write_through(bytes)?,
         }
@@ -335,7 +337,7 @@ impl Shard {
     }
 }
 
-/// Writes an index under a temporary name.
+/// Writes an index to a temporary file.
 pub(super) fn write_index(
     prefix: &Path,
     header: &Header,
@@ -357,20 +359,20 @@ pub(super) fn write_index(
     written.map_err(|e| e.in_file(&path))
 }
 
-/// How many data files a checkpoint gets, so that none has the name of one that is in use.
-pub(super) fn count_for(prefix: &Path, wanted: u32, replace: Replace) -> Result<u32> {
+/// The shard count of a checkpoint, so that no data file has the name of one that is in use.
+pub(super) fn count_for(prefix: &Path, requested: u32, replace: Replace) -> Result<u32> {
     if replace == Replace::SameNames {
-        return Ok(wanted);
+        return Ok(requested);
     }
     match Index::open(prefix) {
-        Ok(old) if old.header.shards == wanted => Ok(wanted + 1),
-        Ok(_) => Ok(wanted),
-        // What cannot be read needs no protection.
-        Err(_) => Ok(wanted),
+        Ok(old) if old.header.shards == requested => Ok(requested + 1),
+        Ok(_) => Ok(requested),
+        // An unreadable checkpoint needs no protection.
+        Err(_) => Ok(requested),
     }
 }
 
-/// Removes the data files of checkpoints that had this prefix before. What cannot be removed stays: nobody reads it.
+/// Removes the data files of earlier checkpoints with this prefix. Files that cannot be removed stay: nothing refers to them.
 pub(super) fn remove_others(prefix: &Path, count: u32) {
     for (path, shards) in data_files(prefix) {
         if shards != count {
@@ -379,7 +381,7 @@ pub(super) fn remove_others(prefix: &Path, count: u32) {
     }
 }
 
-/// The data files that have a prefix, each with the count that its name tells; with or without an index that belongs to them.
+/// The data files with a prefix, each with the shard count in its name; whether or not there is an index.
 pub fn data_files(prefix: &Path) -> Vec<(PathBuf, u32)> {
     let name = prefix.file_name().and_then(|name| name.to_str());
     let Some((name, names)) = name.zip(fs::read_dir(folder_of(prefix)).ok()) else {
@@ -393,7 +395,7 @@ pub fn data_files(prefix: &Path) -> Vec<(PathBuf, u32)> {
     found.collect()
 }
 
-/// The count in the ending of a data file's name.
+/// The shard count in the suffix of a data file's name.
 fn shards_of(ending: &str) -> Option<u32> {
     let (shard, count) = ending.strip_prefix(".data-")?.split_once("-of-")?;
     let number = |text: &str| match text.len() >= 5 && text.bytes().all(|b| b.is_ascii_digit()) {

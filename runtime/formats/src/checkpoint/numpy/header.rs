@@ -1,38 +1,38 @@
-//! The header of an array: a magic number, a version, and a Python dictionary as text.
+//! The `npy` header: a magic number, a version, and a Python dictionary literal (`descr`, `fortran_order`, `shape`).
 
 use std::io::Read;
 
 use crate::error::{Code, FileKind, FormatError, Result};
-use crate::tensor::{DType, count, misranked};
+use crate::tensor::{DType, count, rank_error};
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
-/// NumPy itself refuses headers of more than 10000 bytes unless told otherwise.
-const LONGEST: usize = 65_536;
+/// The maximum size of a header. NumPy itself refuses more than 10000 bytes by default.
+const MAX_HEADER_BYTES: usize = 65_536;
 
-/// What a header says of an array.
+/// A decoded header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) form: Form,
-    /// The first dimension runs fastest.
+    /// Column-major (Fortran) order.
     pub(super) fortran: bool,
     pub(super) shape: Vec<usize>,
-    /// How long the header is, with everything before it.
+    /// The size of the header in bytes, with magic number and version.
     pub(super) length: usize,
 }
 
-/// How elements are stored.
+/// The storage of elements (`descr`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
-    /// A number, with the highest byte first or not.
+    /// A number, big-endian or little-endian.
     Number { dtype: DType, swapped: bool },
-    /// So many bytes, filled up with zeros.
+    /// Byte strings of this length, padded with zeros (`S`).
     Bytes(usize),
-    /// So many characters of four bytes, filled up with zeros.
+    /// Unicode strings of this many four-byte characters, padded with zeros (`U`).
     Characters { count: usize, swapped: bool },
 }
 
 impl Header {
-    /// Reads one from the front.
+    /// Reads a header.
     pub(super) fn read(from: &mut impl Read) -> Result<Header> {
         let mut start = [0; 8];
         fill(from, &mut start)?;
@@ -58,12 +58,12 @@ impl Header {
                 ));
             }
         };
-        if size > LONGEST {
+        if size > MAX_HEADER_BYTES {
             return Err(loss(format!("a header of {size} bytes")));
         }
         let mut text = vec![0; size];
         fill(from, &mut text)?;
-        let text = String::from_utf8(text).map_err(|_| loss("the header is no text"))?;
+        let text = String::from_utf8(text).map_err(|_| loss("the header is not UTF-8"))?;
         parse(&text, before + size)
     }
 
@@ -75,7 +75,7 @@ impl Header {
         }
     }
 
-    /// How many bytes follow the header.
+    /// The size of the elements in bytes.
     pub(super) fn bytes(&self) -> Result<usize> {
         let size = match self.form {
             Form::Number { dtype, .. } => dtype.size(),
@@ -88,7 +88,7 @@ impl Header {
         total.ok_or_else(|| loss(format!("an array of shape {:?} is too large", self.shape)))
     }
 
-    /// The bytes of a header of the first version: no tensor has so many dimensions that it needs the second.
+    /// The bytes of a header of version 1.0: the headers of tensors of at most 254 dimensions fit.
     pub(super) fn encode(form: &str, shape: &[usize]) -> Vec<u8> {
         let sizes: Vec<String> = shape.iter().map(|size| size.to_string()).collect();
         let shape = match &sizes[..] {
@@ -97,7 +97,7 @@ impl Header {
         };
         let text = format!("{{'descr': '{form}', 'fortran_order': False, 'shape': {shape}, }}");
         let before = MAGIC.len() + 4;
-        // With the line end, all is a multiple of 64 bytes.
+        // With the line feed, the total is a multiple of 64 bytes.
         let size = (before + text.len() + 1).next_multiple_of(64) - before;
         let mut out = MAGIC.to_vec();
         out.extend([1, 0]);
@@ -109,7 +109,7 @@ impl Header {
     }
 }
 
-/// What NumPy calls numbers of a type; nothing for types that it does not have.
+/// NumPy's `descr` of a numeric type; `None` for types that it does not have.
 pub(super) fn name_of(dtype: DType) -> Option<&'static str> {
     Some(match dtype {
         DType::Bool => "|b1",
@@ -130,7 +130,7 @@ pub(super) fn name_of(dtype: DType) -> Option<&'static str> {
     })
 }
 
-/// Whether NumPy has arrays of a type: of numbers, and of strings that do not end in a zero, which [`check`](super::check) looks for.
+/// Whether NumPy has arrays of a type: numbers, and strings that do not end in a zero, which [`check`](super::check) tests.
 pub fn holds(dtype: DType) -> bool {
     dtype == DType::String || name_of(dtype).is_some()
 }
@@ -173,7 +173,7 @@ fn form_of(name: &str) -> Result<Form> {
         .ok_or_else(unknown)
 }
 
-/// Reads the dictionary, of which only a few things can be in it.
+/// Parses the dictionary literal, whose keys and types of values are fixed.
 fn parse(text: &str, length: usize) -> Result<Header> {
     let mut literal = Literal { rest: text };
     let broken = || loss("the header is no dictionary of an array");
@@ -193,7 +193,7 @@ fn parse(text: &str, length: usize) -> Result<Header> {
                     ));
                 }
             },
-            "fortran_order" => fortran = Some(literal.truth().ok_or_else(broken)?),
+            "fortran_order" => fortran = Some(literal.boolean().ok_or_else(broken)?),
             "shape" => shape = Some(literal.tuple().ok_or_else(broken)?),
             _ => return Err(broken()),
         }
@@ -203,7 +203,7 @@ fn parse(text: &str, length: usize) -> Result<Header> {
         }
     }
     literal.skip();
-    if let Some(cause) = shape.as_ref().and_then(|s: &Vec<_>| misranked(s.len())) {
+    if let Some(cause) = shape.as_ref().and_then(|s: &Vec<_>| rank_error(s.len())) {
         return Err(loss(cause));
     }
     match (form, fortran, shape, literal.rest) {
@@ -244,12 +244,12 @@ impl<'a> Literal<'a> {
         Some(text)
     }
 
-    fn truth(&mut self) -> Option<bool> {
+    fn boolean(&mut self) -> Option<bool> {
         self.skip();
-        for (word, truth) in [("True", true), ("False", false)] {
+        for (word, value) in [("True", true), ("False", false)] {
             if let Some(rest) = self.rest.strip_prefix(word) {
                 self.rest = rest;
-                return Some(truth);
+                return Some(value);
             }
         }
         None
@@ -288,7 +288,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn headers_survive_the_round_trip() {
+    fn headers_round_trip() {
         for shape in [&[][..], &[3], &[3, 4], &[0, 7, 1]] {
             let bytes = Header::encode("<f4", shape);
             assert_eq!(bytes.len() % 64, 0);
@@ -300,7 +300,7 @@ mod tests {
         let most = vec![usize::MAX; 254];
         let bytes = Header::encode("<f4", &most);
         assert_eq!(Header::read(&mut &bytes[..]).unwrap().shape, most);
-        // The second version has four bytes for the length.
+        // Version 2.0 has four bytes for the length.
         let mut second = bytes.clone();
         second[6] = 2;
         second.splice(10..10, [0, 0]);
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_header_is_refused() {
+    fn invalid_headers_are_refused() {
         for text in [
             "",
             "{}",

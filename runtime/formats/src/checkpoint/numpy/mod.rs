@@ -1,7 +1,7 @@
-//! NumPy's files: `npy`, one array, and `npz`, a zip archive of them.
+//! NumPy's file formats: `npy`, one array, and `npz`, a zip archive of them.
 //!
-//! In: arrays of numbers, of truths, and of byte or Unicode strings of one length, in either order of bytes and of dimensions. Out:
-//! tensors; and the reverse. Leaves alone: arrays of Python objects, whose bytes are programs, and of records; an archive that has some
+//! In: arrays of numbers, booleans, and byte or Unicode strings of one length, in either endianness, row-major or column-major. Out:
+//! tensors; and the reverse. Leaves alone: arrays of Python objects (pickles, which are programs) and structured ones; an archive that has some
 //! is read without them.
 
 mod header;

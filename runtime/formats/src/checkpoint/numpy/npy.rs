@@ -1,4 +1,4 @@
-//! One array in a file.
+//! `npy` files: one array.
 
 use std::fs::File;
 use std::io::{BufReader, Read, Write};
@@ -8,7 +8,7 @@ use crate::checkpoint::numpy::header::{Form, Header, name_of};
 use crate::error::{FileKind, FormatError, Result};
 use crate::files::{self, Durability, ReadAt, Replacement};
 use crate::tensor::DType;
-use crate::tensor::{ElementsView, Tensor, TensorView, turn_round, zeros};
+use crate::tensor::{ElementsView, Tensor, TensorView, swap_bytes, zeros};
 
 /// Reads an array.
 pub fn read(path: &Path) -> Result<Tensor> {
@@ -21,7 +21,7 @@ pub fn read(path: &Path) -> Result<Tensor> {
     read.map_err(|e| e.in_file(path))
 }
 
-/// Writes an array, whole or not at all. Types that NumPy does not have, such as bfloat16, are refused.
+/// Writes an array atomically. Types that NumPy does not have, such as bfloat16, are refused.
 ///
 /// ```
 /// use trainspec_formats::checkpoint::{Tensor, numpy};
@@ -39,9 +39,9 @@ pub fn write(path: &Path, tensor: TensorView<'_>, durability: Durability) -> Res
     file.commit(durability)
 }
 
-/// Reads the elements that follow a header; `length` is all that there is, with the header.
+/// Reads the elements that follow a header; `length` is the size of the file.
 pub(super) fn array(header: &Header, from: &mut impl Read, length: u64) -> Result<Tensor> {
-    let size = fitting(header, length)?;
+    let size = checked_size(header, length)?;
     let mut bytes = zeros(FileKind::Numpy, size).map_err(|e| e.at(header.length as u64))?;
     from.read_exact(&mut bytes)
         .map_err(|e| FormatError::io(FileKind::Numpy, "read it", e).at(header.length as u64))?;
@@ -49,38 +49,38 @@ pub(super) fn array(header: &Header, from: &mut impl Read, length: u64) -> Resul
     match header.form {
         Form::Number { dtype, swapped } => {
             if swapped {
-                turn_round(dtype, &mut bytes);
+                swap_bytes(dtype, &mut bytes);
             }
             let element = dtype.size().unwrap_or(1);
-            let turned = match header.transposed() {
+            let row_major = match header.transposed() {
                 true => {
                     let elements: Vec<&[u8]> = bytes.chunks_exact(element).collect();
-                    Some(in_order(shape, &elements).concat())
+                    Some(to_row_major(shape, &elements).concat())
                 }
                 false => None,
             };
-            Tensor::new(dtype, shape, turned.unwrap_or(bytes))
+            Tensor::new(dtype, shape, row_major.unwrap_or(bytes))
         }
         Form::Bytes(0) | Form::Characters { count: 0, .. } => {
             Tensor::strings(shape, vec![Vec::new(); header.elements()])
         }
         Form::Bytes(element) => {
             let strings: Vec<Vec<u8>> = bytes.chunks_exact(element).map(trimmed).collect();
-            Tensor::strings(shape, settled(header, strings))
+            Tensor::strings(shape, strings_in_row_major(header, strings))
         }
         Form::Characters { count, swapped } => {
-            let text = |bytes: &[u8]| characters(bytes, swapped);
+            let text = |bytes: &[u8]| decode_utf32(bytes, swapped);
             let strings: Vec<Vec<u8>> = bytes
                 .chunks_exact(4 * count)
                 .map(text)
                 .collect::<Result<_>>()?;
-            Tensor::strings(shape, settled(header, strings))
+            Tensor::strings(shape, strings_in_row_major(header, strings))
         }
     }
 }
 
-/// How many bytes of elements follow a header, which with it are all that there is.
-pub(super) fn fitting(header: &Header, length: u64) -> Result<usize> {
+/// The size of the elements in bytes, which with the header must be that of the file.
+pub(super) fn checked_size(header: &Header, length: u64) -> Result<usize> {
     let size = header.bytes()?;
     let expected = (header.length as u64).checked_add(size as u64);
     if expected != Some(length) {
@@ -89,7 +89,7 @@ pub(super) fn fitting(header: &Header, length: u64) -> Result<usize> {
             header.length
         )));
     }
-    // Strings without a character take no bytes, however many there are; each takes memory.
+    // Strings of length zero take no bytes in the file, but each takes memory.
     if header.dtype() == DType::String && header.elements() as u64 > length {
         return Err(loss(format!(
             "{} empty strings in {length} bytes",
@@ -99,22 +99,22 @@ pub(super) fn fitting(header: &Header, length: u64) -> Result<usize> {
     Ok(size)
 }
 
-/// Whether a tensor can be an array, before anything is written. What [`holds`](super::holds) allows by its type can, except a string
-/// that ends in a zero: to NumPy, such zeros only fill up.
+/// Checks that a tensor can be an array, before anything is written. Types that [`holds`](super::holds) allows can, except a string
+/// that ends in a zero: to NumPy, such zeros are padding.
 ///
 /// ```
 /// use trainspec_formats::checkpoint::{Tensor, numpy};
 ///
-/// let texts = |text: &str| Tensor::strings(&[1], vec![text.into()]);
-/// numpy::check(texts("a\0b")?.view())?;
-/// assert!(numpy::check(texts("ab\0")?.view()).is_err());
+/// let strings = |text: &str| Tensor::strings(&[1], vec![text.into()]);
+/// numpy::check(strings("a\0b")?.view())?;
+/// assert!(numpy::check(strings("ab\0")?.view()).is_err());
 /// # Ok::<(), trainspec_formats::FormatError>(())
 /// ```
 pub fn check(tensor: TensorView<'_>) -> Result<()> {
     form_of(tensor).map(drop)
 }
 
-/// What NumPy calls the type of a tensor's elements, and how long each is, if it is a string.
+/// NumPy's `descr` of a tensor, and the length of each element, if it is a string.
 fn form_of(tensor: TensorView<'_>) -> Result<(String, usize)> {
     match tensor.elements() {
         ElementsView::Bytes(_) => match name_of(tensor.dtype()) {
@@ -135,7 +135,7 @@ fn form_of(tensor: TensorView<'_>) -> Result<(String, usize)> {
     }
 }
 
-/// Writes the bytes of an array: its header and its elements. What [`check`] refuses is refused before the first.
+/// Writes the bytes of an array: its header and its elements. What [`check`] refuses is refused before the first byte.
 pub fn put(tensor: TensorView<'_>, out: &mut impl Write) -> Result<()> {
     let failed = |e| FormatError::io(FileKind::Numpy, "write it", e);
     let (form, longest) = form_of(tensor)?;
@@ -161,15 +161,15 @@ impl Header {
     }
 }
 
-fn settled(header: &Header, strings: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
+fn strings_in_row_major(header: &Header, strings: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
     match header.transposed() {
-        true => in_order(&header.shape, &strings),
+        true => to_row_major(&header.shape, &strings),
         false => strings,
     }
 }
 
-/// Elements whose first dimension runs fastest, with the last one running fastest.
-fn in_order<T: Clone>(shape: &[usize], elements: &[T]) -> Vec<T> {
+/// Converts elements from column-major to row-major order.
+fn to_row_major<T: Clone>(shape: &[usize], elements: &[T]) -> Vec<T> {
     // Without elements, the other dimensions may be of any size.
     if elements.is_empty() {
         return Vec::new();
@@ -199,7 +199,7 @@ fn trimmed(bytes: &[u8]) -> Vec<u8> {
     bytes[..end].to_vec()
 }
 
-fn characters(bytes: &[u8], swapped: bool) -> Result<Vec<u8>> {
+fn decode_utf32(bytes: &[u8], swapped: bool) -> Result<Vec<u8>> {
     let mut text = String::new();
     let mut zeros = 0;
     for four in bytes.chunks_exact(4) {
@@ -208,7 +208,7 @@ fn characters(bytes: &[u8], swapped: bool) -> Result<Vec<u8>> {
             true => u32::from_be_bytes(four),
             false => u32::from_le_bytes(four),
         };
-        // Zeros at the end only fill up.
+        // Trailing zeros are padding.
         if code == 0 {
             zeros += 1;
             continue;

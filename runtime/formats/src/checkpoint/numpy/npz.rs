@@ -1,4 +1,4 @@
-//! An archive of arrays.
+//! `npz` files: a zip archive of `npy` arrays.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -14,7 +14,7 @@ use crate::error::{Code, FileKind, FormatError, Result};
 use crate::files::{self, Durability, Replacement};
 use crate::tensor::TensorView;
 
-/// Whether the arrays of an archive are packed.
+/// Whether the arrays of an archive are compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Compression {
     /// As `numpy.savez` does: they are not.
@@ -24,22 +24,22 @@ pub enum Compression {
     Deflated,
 }
 
-/// An archive of arrays that is open.
+/// An open archive of arrays.
 #[derive(Debug)]
 pub struct Npz {
     path: PathBuf,
     file: Arc<File>,
     arrays: BTreeMap<String, (Header, Member)>,
-    /// Those that are not read, and why.
+    /// Arrays of unsupported types, and the reason.
     others: BTreeMap<String, (FormatError, Member)>,
 }
 
 impl Npz {
-    /// Opens an archive and reads the headers of its arrays. Members that do not end in `.npy` are passed over; an archive that has no others
+    /// Opens an archive and reads the headers of its arrays. Members that do not end in `.npy` are skipped; an archive that has no others
     /// is refused.
     ///
-    /// Arrays of types that are left alone, such as Python's objects, do not keep the others from being read: they are not among the
-    /// [`entries`](Npz::entries), but [`left_alone`](Npz::left_alone) tells them. A header that is damaged is an error.
+    /// Arrays of unsupported types, such as Python objects, do not keep the others from being read: they are not among the
+    /// [`entries`](Npz::entries), but [`unsupported`](Npz::unsupported) lists them. A header that is damaged is an error.
     pub fn open(path: &Path) -> Result<Npz> {
         let file = Arc::new(files::open(FileKind::Numpy, path)?);
         let (mut arrays, mut others) = (BTreeMap::new(), BTreeMap::new());
@@ -83,8 +83,8 @@ impl Npz {
             .map(|(name, (header, _))| (name.as_str(), header.dtype(), header.shape.as_slice()))
     }
 
-    /// The names of the arrays that are not read, by name, and why each is not.
-    pub fn left_alone(&self) -> impl Iterator<Item = (&str, &FormatError)> {
+    /// The arrays of unsupported types, sorted by name, and the reason for each.
+    pub fn unsupported(&self) -> impl Iterator<Item = (&str, &FormatError)> {
         self.others
             .iter()
             .map(|(name, (why, _))| (name.as_str(), why))
@@ -96,7 +96,7 @@ impl Npz {
         Some((header.dtype(), &header.shape))
     }
 
-    /// Reads an array. One that is left alone fails with the reason.
+    /// Reads an array. One of an unsupported type fails with the reason.
     pub fn tensor(&self, name: &str) -> Result<Tensor> {
         let array = self.arrays.get(name).map(|(_, member)| member);
         let other = || self.others.get(name).map(|(_, member)| member);
@@ -110,7 +110,7 @@ impl Npz {
         read.map_err(|e| named(e, name, member, &self.path))
     }
 
-    /// Reads everything and tells what is wrong: nothing, if the list is empty. Of arrays that are left alone, the checksum is compared.
+    /// Reads everything and returns all damage; the list is empty if there is none. Of unsupported arrays, the checksum is compared.
     pub fn verify(&self) -> Vec<FormatError> {
         let arrays = self.arrays.iter();
         let arrays = arrays.map(|(name, (header, member))| (name, Some(header), member));
@@ -118,7 +118,7 @@ impl Npz {
         let others = others.map(|(name, (_, member))| (name, None, member));
         let checked = arrays.chain(others).map(|(name, header, member)| {
             if let Some(header) = header {
-                npy::fitting(header, member.size)
+                npy::checked_size(header, member.size)
                     .map_err(|e| named(e, name, member, &self.path))?;
             }
             let mut contents = zip::open(&self.file, member);
@@ -138,7 +138,7 @@ impl Npz {
     }
 }
 
-/// Writes an archive, whole or not at all. Types that NumPy does not have, such as bfloat16, are refused.
+/// Writes an archive atomically. Types that NumPy does not have, such as bfloat16, are refused.
 ///
 /// ```
 /// use trainspec_formats::checkpoint::{Npz, Tensor, numpy};
@@ -167,7 +167,7 @@ pub fn write(
     )
 }
 
-/// The same, with one array at a time in memory: `array` is asked for each when its turn comes.
+/// Writes an archive with one array at a time in memory: `array` is called for each in order.
 pub fn write_each<T>(
     path: &Path,
     names: &[&str],
@@ -206,7 +206,7 @@ where
 
 fn named(mut error: FormatError, name: &str, member: &Member, path: &Path) -> FormatError {
     error.cause = format!("array `{name}`: {}", error.cause);
-    // Places inside a packed array are none in the file.
+    // Offsets inside a compressed array are not offsets in the file.
     error.offset = Some(member.offset);
     error.in_file(path)
 }

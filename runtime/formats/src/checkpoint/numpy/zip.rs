@@ -1,4 +1,4 @@
-//! Zip archives, as far as NumPy's need them: files that are stored or deflated, of any size.
+//! Zip archives (APPNOTE.TXT, with Zip64), as far as `npz` needs them: members that are stored or deflated, of any size.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -11,28 +11,28 @@ use crate::error::{Code, FileKind, FormatError, Result};
 use crate::files::ReadAt;
 use crate::tensor::zeros;
 
-const LOCAL: u32 = 0x0403_4b50;
-const CENTRAL: u32 = 0x0201_4b50;
-const END: u32 = 0x0605_4b50;
-const END_64: u32 = 0x0606_4b50;
-const LOCATOR_64: u32 = 0x0706_4b50;
-/// The most that deflating can shrink something.
-const DEFLATE_RATIO: u64 = 1032;
+const LOCAL_HEADER_SIGNATURE: u32 = 0x0403_4b50;
+const CENTRAL_HEADER_SIGNATURE: u32 = 0x0201_4b50;
+const EOCD_SIGNATURE: u32 = 0x0605_4b50;
+const ZIP64_EOCD_SIGNATURE: u32 = 0x0606_4b50;
+const ZIP64_LOCATOR_SIGNATURE: u32 = 0x0706_4b50;
+/// The maximum compression ratio of DEFLATE.
+const MAX_DEFLATE_RATIO: u64 = 1032;
 
-/// A file in an archive.
+/// A member of an archive.
 #[derive(Debug, Clone)]
 pub(super) struct Member {
     pub(super) name: String,
     deflated: bool,
     crc: u32,
-    packed: u64,
-    /// How many bytes it has.
+    compressed_size: u64,
+    /// The uncompressed size in bytes.
     pub(super) size: u64,
-    /// Where its packed bytes begin.
+    /// The offset of its compressed bytes.
     pub(super) offset: u64,
 }
 
-/// Reads the directory of an archive. No two members share bytes, and none is larger than its packed bytes can be.
+/// Reads the central directory of an archive. No two members share bytes, and none is larger than its compressed bytes allow.
 pub(super) fn members(file: &File) -> Result<Vec<Member>> {
     let length = file.length().map_err(failed)?;
     let (start, size, count) = directory(file, length)?;
@@ -40,7 +40,7 @@ pub(super) fn members(file: &File) -> Result<Vec<Member>> {
     let end = end.ok_or_else(|| loss("the directory is outside the archive").at(start))?;
     let mut bytes = zeros(FileKind::Numpy, size as usize).map_err(|e| e.at(start))?;
     file.read_exact_at(start, &mut bytes).map_err(failed)?;
-    let mut rest = Bytes { bytes: &bytes };
+    let mut rest = ByteCursor { bytes: &bytes };
     let mut found = Vec::new();
     while !rest.bytes.is_empty() {
         let at = end - rest.bytes.len() as u64;
@@ -54,7 +54,7 @@ pub(super) fn members(file: &File) -> Result<Vec<Member>> {
         ))
         .at(start));
     }
-    // After its entry in the directory, each has a header of its own, which comes before its bytes.
+    // Besides its entry in the central directory, each has a local header before its bytes.
     found.sort_by_key(|member| member.offset);
     let mut free = 0;
     for member in &mut found {
@@ -63,7 +63,7 @@ pub(super) fn members(file: &File) -> Result<Vec<Member>> {
             return Err(loss(format!("`{}` overlaps another", member.name)).at(header));
         }
         member.offset = data_offset(file, member, start)?;
-        free = member.offset + member.packed;
+        free = member.offset + member.compressed_size;
     }
     found.sort_by(|a, b| a.name.cmp(&b.name));
     if let Some(pair) = found.windows(2).find(|pair| pair[0].name == pair[1].name) {
@@ -72,18 +72,18 @@ pub(super) fn members(file: &File) -> Result<Vec<Member>> {
     Ok(found)
 }
 
-/// The bytes of a member; its checksum is compared at the end.
-pub(super) fn open(file: &Arc<File>, member: &Member) -> Contents {
-    let packed = Packed {
+/// Opens a member; its CRC-32 is compared at the end.
+pub(super) fn open(file: &Arc<File>, member: &Member) -> MemberReader {
+    let stored = StoredBytes {
         file: file.clone(),
         offset: member.offset,
-        left: member.packed,
+        left: member.compressed_size,
     };
-    let packed = io::BufReader::with_capacity(64 * 1024, packed);
-    Contents {
+    let stored = io::BufReader::with_capacity(64 * 1024, stored);
+    MemberReader {
         source: match member.deflated {
-            true => Source::Deflated(DeflateDecoder::new(packed)),
-            false => Source::Stored(packed),
+            true => Source::Deflated(DeflateDecoder::new(stored)),
+            false => Source::Stored(stored),
         },
         crc: Crc::new(),
         expected: member.crc,
@@ -91,8 +91,8 @@ pub(super) fn open(file: &Arc<File>, member: &Member) -> Contents {
     }
 }
 
-/// What a member holds.
-pub(super) struct Contents {
+/// A reader of the uncompressed bytes of a member.
+pub(super) struct MemberReader {
     source: Source,
     crc: Crc,
     expected: u32,
@@ -100,11 +100,11 @@ pub(super) struct Contents {
 }
 
 enum Source {
-    Stored(io::BufReader<Packed>),
-    Deflated(DeflateDecoder<io::BufReader<Packed>>),
+    Stored(io::BufReader<StoredBytes>),
+    Deflated(DeflateDecoder<io::BufReader<StoredBytes>>),
 }
 
-impl Read for Contents {
+impl Read for MemberReader {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let most = into
             .len()
@@ -119,7 +119,7 @@ impl Read for Contents {
         }
         self.crc.update(&into[..read]);
         self.left -= read as u64;
-        // The last bytes are only handed out when all are right.
+        // The last bytes are only returned once the checksum is right.
         if self.left == 0 && read > 0 && self.crc.sum() != self.expected {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidData,
@@ -134,13 +134,13 @@ impl Read for Contents {
     }
 }
 
-struct Packed {
+struct StoredBytes {
     file: Arc<File>,
     offset: u64,
     left: u64,
 }
 
-impl Read for Packed {
+impl Read for StoredBytes {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let most = into
             .len()
@@ -152,11 +152,11 @@ impl Read for Packed {
     }
 }
 
-struct Bytes<'a> {
+struct ByteCursor<'a> {
     bytes: &'a [u8],
 }
 
-impl<'a> Bytes<'a> {
+impl<'a> ByteCursor<'a> {
     fn take(&mut self, count: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.bytes.split_at_checked(count)?;
         self.bytes = rest;
@@ -176,22 +176,22 @@ impl<'a> Bytes<'a> {
     }
 }
 
-/// Where the directory is, how long it is, and how many entries it has.
+/// The offset and size of the central directory, and its number of entries.
 fn directory(file: &File, length: u64) -> Result<(u64, u64, u64)> {
-    // The end has 22 bytes and a comment of up to 65535.
+    // The end-of-central-directory record has 22 bytes and a comment of up to 65535.
     let tail = length.min(22 + 65_535);
     let mut bytes = vec![0; tail as usize];
     file.read_exact_at(length - tail, &mut bytes)
         .map_err(failed)?;
     let found = (0..bytes.len().saturating_sub(21)).rev().find(|&at| {
-        bytes[at..].starts_with(&END.to_le_bytes())
+        bytes[at..].starts_with(&EOCD_SIGNATURE.to_le_bytes())
             && usize::from(u16::from_le_bytes([bytes[at + 20], bytes[at + 21]]))
                 == bytes.len() - at - 22
     });
     let at = found.ok_or_else(|| loss("it has no directory, so it is no archive"))?;
     let end_at = length - tail + at as u64;
     let parsed = (|| {
-        let mut end = Bytes {
+        let mut end = ByteCursor {
             bytes: &bytes[at + 4..],
         };
         let (disk, first_disk) = (end.u16()?, end.u16()?);
@@ -216,18 +216,18 @@ fn directory_64(file: &File, end_at: u64) -> Result<(u64, u64, u64)> {
     let locator_at = end_at.checked_sub(20).ok_or_else(broken)?;
     let mut bytes = [0; 20];
     file.read_exact_at(locator_at, &mut bytes).map_err(failed)?;
-    let mut locator = Bytes { bytes: &bytes };
+    let mut locator = ByteCursor { bytes: &bytes };
     let found = (|| {
-        let known = locator.u32()? == LOCATOR_64 && locator.u32()? == 0;
+        let known = locator.u32()? == ZIP64_LOCATOR_SIGNATURE && locator.u32()? == 0;
         let at = locator.u64()?;
         (known && at.checked_add(56)? <= locator_at).then_some(at)
     })();
     let at = found.ok_or_else(broken)?;
     let mut bytes = [0; 56];
     file.read_exact_at(at, &mut bytes).map_err(failed)?;
-    let mut end = Bytes { bytes: &bytes };
+    let mut end = ByteCursor { bytes: &bytes };
     let found = (|| {
-        let known = end.u32()? == END_64;
+        let known = end.u32()? == ZIP64_EOCD_SIGNATURE;
         end.take(20)?;
         end.u64()?;
         let count = end.u64()?;
@@ -237,32 +237,32 @@ fn directory_64(file: &File, end_at: u64) -> Result<(u64, u64, u64)> {
     found.ok_or_else(broken)
 }
 
-/// An entry of the directory; its offset is still that of its header. Nothing if it is cut off.
-fn central(rest: &mut Bytes<'_>) -> Option<Result<Member>> {
-    if rest.u32()? != CENTRAL {
+/// An entry of the central directory; its offset is still that of its local header. `None` if it is truncated.
+fn central(rest: &mut ByteCursor<'_>) -> Option<Result<Member>> {
+    if rest.u32()? != CENTRAL_HEADER_SIGNATURE {
         return None;
     }
     rest.take(4)?;
     let (flags, method) = (rest.u16()?, rest.u16()?);
     rest.take(4)?;
     let crc = rest.u32()?;
-    let (mut packed, mut size) = (u64::from(rest.u32()?), u64::from(rest.u32()?));
+    let (mut compressed_size, mut size) = (u64::from(rest.u32()?), u64::from(rest.u32()?));
     let (name, extra, comment) = (rest.u16()?, rest.u16()?, rest.u16()?);
     rest.take(8)?;
     let mut offset = u64::from(rest.u32()?);
     let name = rest.take(usize::from(name))?;
-    let mut extra = Bytes {
+    let mut extra = ByteCursor {
         bytes: rest.take(usize::from(extra))?,
     };
     rest.take(usize::from(comment))?;
     while extra.bytes.len() >= 4 {
         let (kind, length) = (extra.u16()?, extra.u16()?);
-        let mut large = Bytes {
+        let mut large = ByteCursor {
             bytes: extra.take(usize::from(length))?,
         };
         if kind == 1 {
-            // Only what did not fit above is here.
-            for value in [&mut size, &mut packed, &mut offset] {
+            // The Zip64 extra field has only the values that did not fit above.
+            for value in [&mut size, &mut compressed_size, &mut offset] {
                 if *value == u64::from(u32::MAX) {
                     *value = large.u64()?;
                 }
@@ -277,7 +277,7 @@ fn central(rest: &mut Bytes<'_>) -> Option<Result<Member>> {
         )))
     };
     let Ok(name) = std::str::from_utf8(name) else {
-        return Some(Err(loss("a name in the archive is no text")));
+        return Some(Err(loss("a name in the archive is not UTF-8")));
     };
     if flags & 1 != 0 {
         return unknown(format!("`{name}` is encrypted"));
@@ -285,28 +285,30 @@ fn central(rest: &mut Bytes<'_>) -> Option<Result<Member>> {
     let deflated = match method {
         0 => false,
         8 => true,
-        other => return unknown(format!("`{name}` is packed by method {other}")),
+        other => return unknown(format!("`{name}` is compressed by method {other}")),
     };
     let most = match deflated {
-        true => packed.saturating_mul(DEFLATE_RATIO).saturating_add(1024),
-        false => packed,
+        true => compressed_size
+            .saturating_mul(MAX_DEFLATE_RATIO)
+            .saturating_add(1024),
+        false => compressed_size,
     };
-    if size > most || (!deflated && size != packed) {
+    if size > most || (!deflated && size != compressed_size) {
         return Some(Err(loss(format!(
-            "`{name}` cannot have {size} bytes in {packed}"
+            "`{name}` cannot have {size} bytes in {compressed_size}"
         ))));
     }
     Some(Ok(Member {
         name: name.to_owned(),
         deflated,
         crc,
-        packed,
+        compressed_size,
         size,
         offset,
     }))
 }
 
-/// Where the bytes of a member begin, after its own header.
+/// The offset of a member's bytes, after its local header.
 fn data_offset(file: &File, member: &Member, directory: u64) -> Result<u64> {
     let broken = || loss(format!("the header of `{}`", member.name)).at(member.offset);
     if member
@@ -319,16 +321,16 @@ fn data_offset(file: &File, member: &Member, directory: u64) -> Result<u64> {
     let mut bytes = [0; 30];
     file.read_exact_at(member.offset, &mut bytes)
         .map_err(failed)?;
-    let mut header = Bytes { bytes: &bytes };
+    let mut header = ByteCursor { bytes: &bytes };
     let lengths = (|| {
-        let known = header.u32()? == LOCAL;
+        let known = header.u32()? == LOCAL_HEADER_SIGNATURE;
         header.take(22)?;
         let (name, extra) = (header.u16()?, header.u16()?);
         known.then_some((u64::from(name), u64::from(extra)))
     })();
     let (name, extra) = lengths.ok_or_else(broken)?;
     let start = member.offset + 30 + name + extra;
-    let end = start.checked_add(member.packed);
+    let end = start.checked_add(member.compressed_size);
     match end.is_some_and(|end| end <= directory) && name == member.name.len() as u64 {
         true => Ok(start),
         false => Err(broken()),
@@ -365,22 +367,22 @@ impl<'a> Archive<'a> {
         })?;
         let method: u16 = if deflated { 8 } else { 0 };
         let start = self.offset;
-        // Checksum and sizes are filled in when they are known.
+        // Checksum and sizes are written into the local header when they are known.
         self.write(&local(name, name_length, method, 0, 0, 0))?;
-        let mut counted = Counted {
+        let mut counted = CountingWriter {
             out: io::BufWriter::with_capacity(256 * 1024, self.file),
             count: 0,
         };
         let (crc, size) = match deflated {
             false => {
-                let mut summed = Summed::new(&mut counted);
+                let mut summed = Crc32Writer::new(&mut counted);
                 put(&mut summed)?;
                 summed.end()
             }
             true => {
                 let level = flate2::Compression::default();
                 let mut packer = flate2::write::DeflateEncoder::new(&mut counted, level);
-                let mut summed = Summed::new(&mut packer);
+                let mut summed = Crc32Writer::new(&mut packer);
                 put(&mut summed)?;
                 let end = summed.end();
                 packer.finish().map_err(unwritten)?;
@@ -388,17 +390,17 @@ impl<'a> Archive<'a> {
             }
         };
         counted.out.flush().map_err(unwritten)?;
-        let packed = counted.count;
+        let compressed_size = counted.count;
         drop(counted);
-        self.offset += packed;
-        let header = local(name, name_length, method, crc, packed, size);
+        self.offset += compressed_size;
+        let header = local(name, name_length, method, crc, compressed_size, size);
         let mut file = self.file;
         file.seek(SeekFrom::Start(start))
             .and_then(|_| file.write_all(&header))
             .and_then(|()| file.seek(SeekFrom::Start(self.offset)).map(drop))
             .map_err(unwritten)?;
         let entry = &mut self.directory;
-        entry.extend(CENTRAL.to_le_bytes());
+        entry.extend(CENTRAL_HEADER_SIGNATURE.to_le_bytes());
         entry.extend(45_u16.to_le_bytes());
         entry.extend(&header[4..14]);
         entry.extend(crc.to_le_bytes());
@@ -409,32 +411,32 @@ impl<'a> Archive<'a> {
         entry.extend([0xff; 4]);
         entry.extend(name.bytes());
         entry.extend([1, 0, 24, 0]);
-        for value in [size, packed, start] {
+        for value in [size, compressed_size, start] {
             entry.extend(value.to_le_bytes());
         }
         self.count += 1;
         Ok(())
     }
 
-    /// Writes the directory.
+    /// Writes the central directory.
     pub(super) fn finish(mut self) -> Result<()> {
         let (start, size) = (self.offset, self.directory.len() as u64);
         let mut end = std::mem::take(&mut self.directory);
         let at = start + size;
-        end.extend(END_64.to_le_bytes());
+        end.extend(ZIP64_EOCD_SIGNATURE.to_le_bytes());
         end.extend(44_u64.to_le_bytes());
         end.extend([45, 0, 45, 0]);
         end.extend([0; 8]);
         for value in [self.count, self.count, size, start] {
             end.extend(value.to_le_bytes());
         }
-        end.extend(LOCATOR_64.to_le_bytes());
+        end.extend(ZIP64_LOCATOR_SIGNATURE.to_le_bytes());
         end.extend(0_u32.to_le_bytes());
         end.extend(at.to_le_bytes());
         end.extend(1_u32.to_le_bytes());
-        end.extend(END.to_le_bytes());
+        end.extend(EOCD_SIGNATURE.to_le_bytes());
         end.extend([0; 4]);
-        // Where it fits, the short form tells it as well, for readers that know no other.
+        // Where the values fit, the short record has them as well, for readers without Zip64.
         let short = u16::try_from(self.count).unwrap_or(u16::MAX);
         end.extend(short.to_le_bytes());
         end.extend(short.to_le_bytes());
@@ -453,14 +455,21 @@ impl<'a> Archive<'a> {
     }
 }
 
-/// The header before the bytes of a member. Sizes are always in their long form.
-fn local(name: &str, length: u16, method: u16, crc: u32, packed: u64, size: u64) -> Vec<u8> {
-    let mut out = LOCAL.to_le_bytes().to_vec();
+/// The local header of a member. Sizes are always in the Zip64 extra field.
+fn local(
+    name: &str,
+    length: u16,
+    method: u16,
+    crc: u32,
+    compressed_size: u64,
+    size: u64,
+) -> Vec<u8> {
+    let mut out = LOCAL_HEADER_SIGNATURE.to_le_bytes().to_vec();
     out.extend(45_u16.to_le_bytes());
     // Names are UTF-8.
     out.extend(0x0800_u16.to_le_bytes());
     out.extend(method.to_le_bytes());
-    // The first of January 1980, so that the same tensors make the same file.
+    // The first of January 1980, so that files are reproducible.
     out.extend([0, 0, 0x21, 0]);
     out.extend(crc.to_le_bytes());
     out.extend([0xff; 8]);
@@ -469,16 +478,16 @@ fn local(name: &str, length: u16, method: u16, crc: u32, packed: u64, size: u64)
     out.extend(name.bytes());
     out.extend([1, 0, 16, 0]);
     out.extend(size.to_le_bytes());
-    out.extend(packed.to_le_bytes());
+    out.extend(compressed_size.to_le_bytes());
     out
 }
 
-struct Counted<W> {
+struct CountingWriter<W> {
     out: W,
     count: u64,
 }
 
-impl<W: Write> Write for Counted<W> {
+impl<W: Write> Write for CountingWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.out.write(bytes)?;
         self.count += written as u64;
@@ -490,15 +499,15 @@ impl<W: Write> Write for Counted<W> {
     }
 }
 
-struct Summed<W> {
+struct Crc32Writer<W> {
     out: W,
     crc: Crc,
     count: u64,
 }
 
-impl<W: Write> Summed<W> {
-    fn new(out: W) -> Summed<W> {
-        Summed {
+impl<W: Write> Crc32Writer<W> {
+    fn new(out: W) -> Crc32Writer<W> {
+        Crc32Writer {
             out,
             crc: Crc::new(),
             count: 0,
@@ -510,7 +519,7 @@ impl<W: Write> Summed<W> {
     }
 }
 
-impl<W: Write> Write for Summed<W> {
+impl<W: Write> Write for Crc32Writer<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.out.write(bytes)?;
         self.crc.update(&bytes[..written]);

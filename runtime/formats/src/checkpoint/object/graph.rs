@@ -1,34 +1,34 @@
-//! A graph of objects, read from a message.
+//! The object graph of `tf.train.Checkpoint`, read from a `TrackableObjectGraph` message.
 
 use std::collections::VecDeque;
 
 use prost::Message;
 
-use crate::bounded::{LARGEST, decode};
+use crate::bounded::{DEFAULT_MEMORY_LIMIT, decode};
 use crate::checkpoint::object::escaped;
 use crate::error::{FileKind, FormatError, Result};
 use crate::proto::{self, TrackableObjectGraph, trackable_object_graph as message};
 
-/// How many bytes the paths of a graph may have together. Those that are too many are told by the keys of tensors instead.
-const MOST_PATHS: usize = 64 << 20;
+/// The maximum total size of the paths of a graph. Beyond it, the keys of tensors stand in for paths.
+const MAX_PATH_BYTES: usize = 64 << 20;
 
 /// The objects of a checkpoint. The first is the root.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ObjectGraph {
-    /// In the order of their numbers.
+    /// Indexed by node id.
     pub nodes: Vec<Node>,
 }
 
 /// An object.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Node {
-    /// The objects it has: what it calls them, and their numbers.
+    /// Its children: local names and node ids.
     pub children: Vec<(String, usize)>,
-    /// The values it has itself.
+    /// Its attributes.
     pub values: Vec<StoredValue>,
-    /// What it keeps for variables, if it is an optimizer.
+    /// The slot variables, if it is an optimizer.
     pub slots: Vec<Slot>,
-    /// What saves it, where that is not the usual way: a name, and what it calls the object.
+    /// The registered saver, if it has one: its name and its name for the object.
     pub saver: Option<(String, String)>,
     /// Whether it or anything below it has values, where that was recorded.
     pub has_values: Option<bool>,
@@ -37,43 +37,45 @@ pub struct Node {
 /// A value of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredValue {
-    /// What it is to the object: `VARIABLE_VALUE` for a variable.
+    /// The attribute's name: `VARIABLE_VALUE` for a variable.
     pub name: String,
-    /// What the variable is called in a graph; empty where it is no variable.
+    /// The variable's name in a graph; empty where it is no variable.
     pub full_name: String,
-    /// The tensor that holds it.
+    /// The checkpoint key of the tensor that holds it.
     pub key: String,
 }
 
-/// What an optimizer keeps for a variable.
+/// A slot variable of an optimizer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Slot {
-    /// The number of the variable.
+    /// The node id of the variable.
     pub variable: usize,
-    /// What the optimizer calls it.
+    /// The slot's name, such as `m`.
     pub name: String,
-    /// The number of the object that holds it.
+    /// The node id of the slot variable.
     pub slot: usize,
 }
 
-/// A value, and the way to it.
+/// A value and its path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Variable<'a> {
-    /// The names on the shortest way from the root, escaped, with `/` in between; for a slot, the way that its key tells.
+    /// The escaped names on the shortest path from the root, joined by `/`; for a slot, the path in its key.
     pub path: String,
-    /// The number of the object.
+    /// The node id of the object.
     pub node: usize,
     /// The value.
     pub value: &'a StoredValue,
 }
 
 impl ObjectGraph {
-    /// Reads the message. Numbers that lead nowhere are errors.
+    /// Decodes the message. Node ids that do not exist are errors.
     pub fn decode(bytes: &[u8]) -> Result<ObjectGraph> {
-        let graph: TrackableObjectGraph = decode(FileKind::CheckpointData, bytes, LARGEST)
-            .map_err(|e| FormatError {
-                cause: format!("the graph of objects: {}", e.cause),
-                ..e
+        let graph: TrackableObjectGraph =
+            decode(FileKind::CheckpointData, bytes, DEFAULT_MEMORY_LIMIT).map_err(|e| {
+                FormatError {
+                    cause: format!("the graph of objects: {}", e.cause),
+                    ..e
+                }
             })?;
         let count = graph.nodes.len();
         let number = |id: i32| {
@@ -117,7 +119,7 @@ impl ObjectGraph {
         })
     }
 
-    /// The message.
+    /// Encodes the message.
     pub fn encode(&self) -> Vec<u8> {
         use message::trackable_object as inner;
         let node = |node: &Node| message::TrackableObject {
@@ -162,8 +164,8 @@ impl ObjectGraph {
     /// Every value, in the order of the objects.
     pub fn variables(&self) -> Vec<Variable<'_>> {
         let paths = self.paths();
-        // Values of one object have the same path: many with a long one would take far more than the graph.
-        let mut budget = MOST_PATHS;
+        // Values of one object have the same path: many of them with a long path would take far more memory than the graph.
+        let mut budget = MAX_PATH_BYTES;
         let mut found = Vec::new();
         for (node, object) in self.nodes.iter().enumerate() {
             for value in &object.values {
@@ -171,7 +173,7 @@ impl ObjectGraph {
                     budget = budget.checked_sub(path.len())?;
                     Some(path.clone())
                 });
-                // A slot is no child of anything; the tensor's key tells its way.
+                // A slot variable is no child of any object; its path is in the tensor's key.
                 let way = || value.key.split("/.ATTRIBUTES/").next().unwrap_or_default();
                 found.push(Variable {
                     path: path.unwrap_or_else(|| way().to_owned()),
@@ -183,7 +185,7 @@ impl ObjectGraph {
         found
     }
 
-    /// The object at the end of a path: escaped names with `/` in between. The empty path is the root.
+    /// The object at a path of escaped names joined by `/`. The empty path is the root.
     pub fn find(&self, path: &str) -> Option<usize> {
         let mut node = 0;
         self.nodes.first()?;
@@ -194,7 +196,7 @@ impl ObjectGraph {
         Some(node)
     }
 
-    /// The value of the variable at the end of a path, which may be that of a slot.
+    /// The value of the variable at a path, which may be that of a slot.
     pub fn value_at(&self, path: &str) -> Option<&StoredValue> {
         match self.find(path) {
             Some(node) => self.nodes[node].values.first(),
@@ -214,11 +216,11 @@ impl ObjectGraph {
             .collect()
     }
 
-    /// The shortest way to each object, and of those the first; nothing where none leads.
+    /// The shortest path to each object, and of those the first (breadth-first search); `None` where it is not reachable.
     fn paths(&self) -> Vec<Option<String>> {
         let mut paths: Vec<Option<String>> = vec![None; self.nodes.len()];
-        // Together they may be far longer than the graph, if it is deep; such a graph is not meant to be read.
-        let mut budget = MOST_PATHS;
+        // Together they may be far longer than the graph, if it is deep.
+        let mut budget = MAX_PATH_BYTES;
         let mut next = VecDeque::new();
         if let Some(root) = paths.first_mut() {
             *root = Some(String::new());

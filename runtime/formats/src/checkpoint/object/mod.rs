@@ -1,4 +1,4 @@
-//! Checkpoints of objects (`tf.train.Checkpoint`): bundles whose tensors belong to a graph of objects, which is one of the tensors.
+//! Object-based checkpoints (`tf.train.Checkpoint`): bundles with a `TrackableObjectGraph`, which is one of the tensors.
 //!
 //! In: a graph as a message, or objects with variables. Out: where the value of each object is; and bundles that TensorFlow restores
 //! into objects of the same names. Leaves alone: what an object is.
@@ -12,10 +12,10 @@ pub use writer::ObjectWriter;
 /// The tensor that holds the graph.
 pub const OBJECT_GRAPH_KEY: &str = "_CHECKPOINTABLE_OBJECT_GRAPH";
 
-/// What the value of a variable is called.
+/// The name of the attribute that holds a variable's value.
 pub const VARIABLE_VALUE: &str = "VARIABLE_VALUE";
 
-/// The key of a value of an object.
+/// The checkpoint key of an attribute of an object.
 ///
 /// ```
 /// use trainspec_formats::checkpoint::object::value_key;
@@ -27,12 +27,12 @@ pub fn value_key(path: &str, value: &str) -> String {
     format!("{path}/.ATTRIBUTES/{value}")
 }
 
-/// Where the slot that an optimizer keeps for a variable is.
+/// The path of the slot variable that an optimizer has for a variable.
 pub fn slot_path(variable: &str, optimizer: &str, slot: &str) -> String {
     format!("{variable}/.OPTIMIZER_SLOT/{optimizer}/{}", escaped(slot))
 }
 
-/// A name as a part of a path: a `/` or `.` in it does not count as one.
+/// Escapes a name as a component of a path.
 ///
 /// ```
 /// use trainspec_formats::checkpoint::object::escaped;

@@ -1,4 +1,4 @@
-//! Writing a checkpoint of objects.
+//! The writer of object-based checkpoints.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::error::{FileKind, FormatError, Result};
 
 /// Writes a checkpoint that `tf.train.Checkpoint(...).restore(...)` reads into objects of the same names.
 ///
-/// Objects are named by the way from the root: `["model", "dense", "kernel"]` is what `Checkpoint(model=...)` calls
+/// Objects are named by the path from the root: `["model", "dense", "kernel"]` is what `Checkpoint(model=...)` calls
 /// `model.dense.kernel`; elements of a list are called `"0"`, `"1"` and so on.
 ///
 /// ```
@@ -36,9 +36,9 @@ pub struct ObjectWriter {
     bundle: BundleWriter,
     /// In the order in which they were first named.
     nodes: Vec<Node>,
-    /// The objects that are slots: they have no place below the root, and come last.
+    /// The slot variables: they are not reachable from the root, and come last.
     slots: Vec<Node>,
-    /// For each object the ways that its children are found by.
+    /// For each object its children by local name.
     children: Vec<BTreeMap<String, usize>>,
 }
 
@@ -53,7 +53,7 @@ impl ObjectWriter {
         })
     }
 
-    /// Writes the value of a variable. `full_name` is what it is called in a graph.
+    /// Writes the value of a variable. `full_name` is its name in a graph.
     pub fn variable<'a>(
         &mut self,
         path: &[&str],
@@ -63,7 +63,7 @@ impl ObjectWriter {
         self.value(path, VARIABLE_VALUE, full_name, tensor)
     }
 
-    /// Writes any value of an object.
+    /// Writes any attribute of an object.
     pub fn value<'a>(
         &mut self,
         path: &[&str],
@@ -86,7 +86,7 @@ impl ObjectWriter {
         Ok(())
     }
 
-    /// Writes what an optimizer keeps for a variable, which must have been written.
+    /// Writes a slot variable of an optimizer. Its variable must have been written.
     pub fn slot<'a>(
         &mut self,
         optimizer: &[&str],
@@ -97,7 +97,7 @@ impl ObjectWriter {
     ) -> Result<()> {
         let Some(id) = self.find(variable) else {
             return Err(invalid(format!(
-                "there is no variable `{}` to keep something for",
+                "there is no variable `{}` for a slot",
                 joined(variable)
             )));
         };
@@ -108,7 +108,7 @@ impl ObjectWriter {
         self.nodes[optimizer].slots.push(Slot {
             variable: id,
             name: slot.to_owned(),
-            // Numbers of slots are given in the end.
+            // Node ids of slots are assigned in the end.
             slot: self.slots.len(),
         });
         self.slots.push(Node {
@@ -122,7 +122,7 @@ impl ObjectWriter {
         Ok(())
     }
 
-    /// Names an object, which need not have a value; its number does not matter.
+    /// Adds an object, which need not have a value; returns its index.
     pub fn object(&mut self, path: &[&str]) -> usize {
         let mut node = 0;
         for &name in path {
@@ -140,7 +140,7 @@ impl ObjectWriter {
         node
     }
 
-    /// Names an object that has a name already once more.
+    /// Adds another path to an object.
     pub fn alias(&mut self, path: &[&str], known: &[&str]) -> Result<()> {
         let target = self
             .find(known)
@@ -153,17 +153,17 @@ impl ObjectWriter {
         Ok(())
     }
 
-    /// Writes how often the checkpoint was saved, which `tf.train.Checkpoint.restore` expects.
+    /// Writes the `save_counter` variable, which `tf.train.Checkpoint.restore` expects.
     pub fn save_counter(&mut self, count: i64) -> Result<()> {
         self.variable(&["save_counter"], "save_counter", &Tensor::scalar(count))
     }
 
-    /// The writer of tensors, for such as belong to no object.
+    /// The underlying bundle writer, for tensors that belong to no object.
     pub fn bundle(&mut self) -> &mut BundleWriter {
         &mut self.bundle
     }
 
-    /// Writes the graph of objects and gives the files their names.
+    /// Writes the object graph and renames the files to their final names.
     pub fn finish(mut self) -> Result<()> {
         let graph = self.graph().encode();
         let graph = Tensor::strings(&[], vec![graph])?;
@@ -181,7 +181,7 @@ impl ObjectWriter {
             .try_fold(0, |node, &name| self.children[node].get(name).copied())
     }
 
-    /// Objects are numbered as they are met from the root on, level by level; slots come after all others.
+    /// Node ids are assigned in breadth-first order from the root; slot variables come after all others.
     fn graph(&mut self) -> ObjectGraph {
         let mut numbers: Vec<Option<usize>> = vec![None; self.nodes.len()];
         let mut order = Vec::new();
@@ -196,7 +196,7 @@ impl ObjectWriter {
                 }
             }
         }
-        let number = |node: usize| numbers[node].expect("every object hangs on the root");
+        let number = |node: usize| numbers[node].expect("every object is reachable from the root");
         let mut graph = ObjectGraph::default();
         let mut slots = Vec::new();
         for &node in &order {

@@ -1,28 +1,28 @@
-//! The elements of a tensor as a list in a message: which list has which type, and how the elements lie in it.
+//! The repeated fields of `TensorProto` (`float_val`, `int_val`, ...): which field holds which type, and their wire encoding.
 //!
-//! These lists are read and written without a [`TensorProto`](crate::proto::TensorProto) between: a checkpoint holds a tensor of any
-//! length as one list, which would take its memory twice. And they are stricter than
-//! [`Tensor::from_message`](crate::tensor::Tensor::from_message): a list is as long as the slice it is for, never filled up, and
-//! never bytes.
+//! These lists are read and written without a [`TensorProto`](crate::proto::TensorProto) in between: a checkpoint holds a tensor of any
+//! size as one list, which would take its memory twice. And they are stricter than
+//! [`Tensor::from_message`](crate::tensor::Tensor::from_message): a list is as long as its slice, never filled up, and
+//! never `tensor_content`.
 
 use crate::tensor::DType;
 use crate::tensor::{ElementsView, TensorView};
-use crate::wire::{Broken, Value, Wire, put_varint};
+use crate::wire::{Value, WireError, WireReader, put_varint};
 
-/// How the numbers of a list are written.
+/// The wire encoding of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
     /// Four bytes each.
     Fixed32,
     /// Eight bytes each.
     Fixed64,
-    /// Of variable length; of which this many bytes are stored in a tensor.
+    /// Varints, of which a tensor stores this many bytes each.
     Varint(usize),
     /// A string each.
     Strings,
 }
 
-/// The number of the list that holds a type, and its form; nothing for a type that has none.
+/// The field number of a type's list, and its encoding; `None` for a type that has none.
 fn list_of(dtype: DType) -> Option<(u32, Form)> {
     Some(match dtype {
         DType::Float32 => (5, Form::Fixed32),
@@ -45,18 +45,18 @@ pub(super) fn holds(dtype: DType) -> bool {
     list_of(dtype).is_some()
 }
 
-/// The list of a tensor as it stands in a message, before it is written: how long it is, and what it is made of.
+/// The list of a tensor with its encoded size, before it is encoded.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct List<'a> {
     tensor: TensorView<'a>,
-    /// The bytes of the numbers without the number of the list; nothing for strings.
+    /// The bytes of the packed numbers without tag and length; zero for strings.
     packed: usize,
-    /// All bytes.
+    /// The total encoded size in bytes.
     pub(super) length: usize,
 }
 
 impl<'a> List<'a> {
-    /// Looks how long the list of a tensor is, whose type must be one that [`holds`] allows.
+    /// Computes the encoded size of a tensor's list. Its type must be one that [`holds`] allows.
     pub(super) fn new(tensor: TensorView<'a>) -> List<'a> {
         let packed = match (list_of(tensor.dtype()), tensor.elements()) {
             (Some((_, Form::Varint(size))), ElementsView::Bytes(bytes)) => {
@@ -70,7 +70,7 @@ impl<'a> List<'a> {
         };
         let length = match tensor.elements() {
             ElementsView::Bytes([]) => 0,
-            // The numbers of all lists are below 16, so that they take a byte.
+            // The field numbers of all lists are below 16, so that tags take a byte.
             ElementsView::Bytes(_) => field_length(packed),
             ElementsView::Strings(strings) => strings
                 .iter()
@@ -111,19 +111,19 @@ impl<'a> List<'a> {
     }
 }
 
-/// The numbers of a message of a tensor, as bytes, at most `limit` of them.
-pub(super) fn numbers(message: &[u8], dtype: DType, limit: usize) -> Result<Vec<u8>, Broken> {
+/// The numbers of a `TensorProto` as bytes, at most `limit` of them.
+pub(super) fn numbers(message: &[u8], dtype: DType, limit: usize) -> Result<Vec<u8>, WireError> {
     let mut out = Vec::new();
     let Some((number, form)) = list_of(dtype) else {
         return Ok(out);
     };
-    let mut wire = Wire::new(message);
+    let mut wire = WireReader::new(message);
     while let Some((field, value)) = wire.field()? {
         if field != number {
             continue;
         }
         let at = wire.position();
-        let wrong = |cause| Broken { at, cause };
+        let wrong = |cause| WireError { at, cause };
         match (form, value) {
             (Form::Fixed32, Value::Fixed32(value)) => out.extend(value.to_le_bytes()),
             (Form::Fixed64, Value::Fixed64(value)) => out.extend(value.to_le_bytes()),
@@ -139,7 +139,7 @@ pub(super) fn numbers(message: &[u8], dtype: DType, limit: usize) -> Result<Vec<
                 out.extend_from_slice(list);
             }
             (Form::Varint(size), Value::Bytes(list)) => {
-                let mut list = Wire::new(list);
+                let mut list = WireReader::new(list);
                 while !list.is_empty() && out.len() <= limit {
                     let value = list.varint()?;
                     out.extend(&value.to_le_bytes()[..size]);
@@ -154,16 +154,16 @@ pub(super) fn numbers(message: &[u8], dtype: DType, limit: usize) -> Result<Vec<
     Ok(out)
 }
 
-/// The strings of a message of a tensor, at most `limit` of them.
-pub(super) fn strings(message: &[u8], limit: usize) -> Result<Vec<Vec<u8>>, Broken> {
+/// The strings of a `TensorProto`, at most `limit` of them.
+pub(super) fn strings(message: &[u8], limit: usize) -> Result<Vec<Vec<u8>>, WireError> {
     let mut out = Vec::new();
-    let mut wire = Wire::new(message);
+    let mut wire = WireReader::new(message);
     while let Some((field, value)) = wire.field()? {
         let at = wire.position();
         match (field, value) {
             (8, Value::Bytes(string)) if out.len() < limit => out.push(string.to_vec()),
             (8, _) => {
-                return Err(Broken {
+                return Err(WireError {
                     at,
                     cause: "a list has more elements than the tensor",
                 });
@@ -174,7 +174,7 @@ pub(super) fn strings(message: &[u8], limit: usize) -> Result<Vec<Vec<u8>>, Brok
     Ok(out)
 }
 
-/// A number as the list has it: with a sign, it is that of 64 bits.
+/// A number as the list has it: signed ones are sign-extended to 64 bits.
 fn widened(dtype: DType, bytes: &[u8]) -> u64 {
     let mut wide = [0; 8];
     wide[..bytes.len()].copy_from_slice(bytes);
@@ -192,13 +192,13 @@ fn widened(dtype: DType, bytes: &[u8]) -> u64 {
     }
 }
 
-/// The number and the length of a field of bytes.
+/// Writes the tag and the length of a length-delimited field.
 pub(super) fn put_head(out: &mut Vec<u8>, field: u32, length: usize) {
     put_varint(out, u64::from(field) << 3 | 2);
     put_varint(out, length as u64);
 }
 
-/// The bytes of a field of bytes whose number is below 16.
+/// The encoded size of a length-delimited field whose number is below 16.
 pub(super) fn field_length(length: usize) -> usize {
     1 + varint_length(length as u64) + length
 }
@@ -212,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_type_survives_the_round_trip() {
+    fn every_type_round_trips() {
         let bytes: Vec<u8> = (0..=255).map(|i: u8| i.wrapping_mul(37)).collect();
         for dtype in DType::all().filter(|&d| holds(d) && d.size().is_some()) {
             let bytes = match dtype {

@@ -1,4 +1,4 @@
-//! Checkpoints of the first version: one table, or several, that hold parts of tensors as messages.
+//! Checkpoints of the first version (V1): one sorted string table, or several, that hold tensor slices as `SavedTensorSlices` messages.
 //!
 //! In: a file, or a pattern that several match (`model.ckpt-?????-of-00002`). Out: tensors; and the reverse. Leaves alone: types that
 //! the format cannot hold, such as bfloat16.

@@ -1,13 +1,13 @@
-//! Reading a checkpoint of the first version.
+//! The reader of checkpoints of the first version (`TensorSliceReader`).
 
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use crate::bounded::{LARGEST, decode};
+use crate::bounded::{DEFAULT_MEMORY_LIMIT, decode};
 use crate::checkpoint::bundle::{check_version, dtype_from_number, shape_from_proto};
 use crate::checkpoint::paths::matching;
-use crate::checkpoint::slice::{Region, Slice, Uncovered, cover, runs};
+use crate::checkpoint::slice::{CoverError, Region, Slice, cover, runs};
 use crate::checkpoint::v1::lists;
 use crate::checkpoint::v1::writer::shard_path;
 use crate::checkpoint::{DType, Elements, Tensor, key};
@@ -16,9 +16,9 @@ use crate::files::{self, ReadAt};
 use crate::proto::SavedTensorSlices;
 use crate::table::Table;
 use crate::tensor::{count, zeros};
-use crate::wire::{Broken, Value, Wire};
+use crate::wire::{Value, WireError, WireReader};
 
-/// A checkpoint of the first version that is open.
+/// An open checkpoint of the first version.
 ///
 /// ```no_run
 /// use trainspec_formats::checkpoint::TableCheckpoint;
@@ -33,7 +33,7 @@ use crate::wire::{Broken, Value, Wire};
 pub struct TableCheckpoint {
     tables: Vec<(PathBuf, Table<File>)>,
     tensors: BTreeMap<String, Stored>,
-    /// More elements than this the files cannot hold.
+    /// The maximum number of elements that the files can hold.
     limit: u64,
 }
 
@@ -41,8 +41,8 @@ pub struct TableCheckpoint {
 struct Stored {
     dtype: DType,
     shape: Vec<usize>,
-    /// The parts, and the table that each is in.
-    parts: Vec<(Slice, usize)>,
+    /// The slices, and the index of the table that each is in.
+    slices: Vec<(Slice, usize)>,
 }
 
 impl TableCheckpoint {
@@ -54,7 +54,7 @@ impl TableCheckpoint {
                 FormatError::not_found(FileKind::Table, "there is no such file").in_file(pattern),
             );
         }
-        // One that is named itself may be opened without the others.
+        // A shard that is named itself may be opened without the others.
         if paths != [pattern]
             && let Some(missing) = paths.iter().find_map(|path| missing_beside(path))
         {
@@ -78,17 +78,19 @@ impl TableCheckpoint {
         let length = file
             .length()
             .map_err(|e| FormatError::io(FileKind::Table, "find its length", e))?;
-        // An element takes at least a byte, and compression saves at most this much.
+        // An element takes at least a byte before compression.
         self.limit = self.limit.saturating_add(length.saturating_mul(22));
         let table = Table::open(file)?;
         let mut cursor = table.cursor();
         if !cursor.advance()? || !cursor.key().is_empty() {
             return Err(loss("it does not list its tensors"));
         }
-        let list: Result<SavedTensorSlices> = decode(FileKind::Table, cursor.value(), LARGEST)
-            .map_err(|e| FormatError {
-                cause: format!("its list of tensors: {}", e.cause),
-                ..e
+        let list: Result<SavedTensorSlices> =
+            decode(FileKind::Table, cursor.value(), DEFAULT_MEMORY_LIMIT).map_err(|e| {
+                FormatError {
+                    cause: format!("its list of tensors: {}", e.cause),
+                    ..e
+                }
             });
         let list = list.map_err(|e| e.at(cursor.offset()))?;
         let meta = list.meta.unwrap_or_default();
@@ -107,7 +109,7 @@ impl TableCheckpoint {
                 .or_insert_with(|| Stored {
                     dtype,
                     shape: shape.clone(),
-                    parts: Vec::new(),
+                    slices: Vec::new(),
                 });
             if stored.dtype != dtype || stored.shape != shape {
                 return Err(named(loss("two files do not agree about it")));
@@ -115,7 +117,7 @@ impl TableCheckpoint {
             for slice in &tensor.slice {
                 let slice = Slice::from_proto(slice)
                     .ok_or_else(|| named(loss("a slice has a negative number")))?;
-                stored.parts.push((slice, which));
+                stored.slices.push((slice, which));
             }
         }
         self.tables.push((path.to_owned(), table));
@@ -135,24 +137,24 @@ impl TableCheckpoint {
         Some((stored.dtype, &stored.shape))
     }
 
-    /// The parts in which a tensor is stored: one, if it is not cut.
+    /// The slices in which a tensor is stored: one, if it is not partitioned.
     pub fn slices(&self, name: &str) -> Option<Vec<&Slice>> {
         let stored = self.tensors.get(name)?;
-        Some(stored.parts.iter().map(|(slice, _)| slice).collect())
+        Some(stored.slices.iter().map(|(slice, _)| slice).collect())
     }
 
-    /// Reads a tensor, which is put together if it is stored in parts.
+    /// Reads a tensor; a partitioned one is assembled from its slices.
     pub fn tensor(&self, name: &str) -> Result<Tensor> {
         let stored = self.find(name)?;
-        self.part(name, stored, &Slice::whole(stored.shape.len()))
+        self.read_slice(name, stored, &Slice::full(stored.shape.len()))
     }
 
-    /// Reads a part of a tensor, however it is stored.
+    /// Reads a slice of a tensor, partitioned or not.
     pub fn slice(&self, name: &str, slice: &Slice) -> Result<Tensor> {
-        self.part(name, self.find(name)?, slice)
+        self.read_slice(name, self.find(name)?, slice)
     }
 
-    /// Reads everything and tells what is wrong: nothing, if the list is empty.
+    /// Reads everything and returns all damage; the list is empty if there is none.
     pub fn verify(&self) -> Vec<FormatError> {
         let mut damage = Vec::new();
         for (path, table) in &self.tables {
@@ -178,50 +180,50 @@ impl TableCheckpoint {
         })
     }
 
-    fn part(&self, name: &str, stored: &Stored, slice: &Slice) -> Result<Tensor> {
-        let wanted = slice.region(&stored.shape)?;
-        self.assemble(name, stored, &wanted).map_err(|mut e| {
+    fn read_slice(&self, name: &str, stored: &Stored, slice: &Slice) -> Result<Tensor> {
+        let requested = slice.region(&stored.shape)?;
+        self.assemble(name, stored, &requested).map_err(|mut e| {
             e.cause = format!("tensor `{name}`: {}", e.cause);
             e.in_file(&self.tables[0].0)
         })
     }
 
-    fn assemble(&self, name: &str, stored: &Stored, wanted: &Region) -> Result<Tensor> {
-        let mut regions = Vec::with_capacity(stored.parts.len());
-        for (slice, _) in &stored.parts {
+    fn assemble(&self, name: &str, stored: &Stored, requested: &Region) -> Result<Tensor> {
+        let mut regions = Vec::with_capacity(stored.slices.len());
+        for (slice, _) in &stored.slices {
             let region = slice.region(&stored.shape);
             regions.push(region.map_err(|e| loss(e.cause))?);
         }
-        let volume = wanted.volume().filter(|&v| v as u64 <= self.limit);
+        let volume = requested.volume().filter(|&v| v as u64 <= self.limit);
         let volume = volume.ok_or_else(|| loss("the files are too short for its elements"))?;
-        let parts = cover(&regions, wanted).map_err(|why| match why {
-            Uncovered::Missing => FormatError::invalid(
+        let covering = cover(&regions, requested).map_err(|why| match why {
+            CoverError::Missing => FormatError::invalid(
                 FileKind::Table,
-                "the parts that are stored do not make up what is asked for",
+                "the stored slices do not cover the requested one",
             ),
-            Uncovered::Overlap => loss("its parts overlap"),
+            CoverError::Overlap => loss("its slices overlap"),
         })?;
-        let shape: Vec<usize> = wanted.0.iter().map(|side| side.1).collect();
+        let shape: Vec<usize> = requested.0.iter().map(|side| side.1).collect();
         let read = |i: usize| {
-            let (slice, which) = &stored.parts[i];
+            let (slice, which) = &stored.slices[i];
             let read = self.read(name, stored, slice, &regions[i], *which);
             read.map_err(|e| e.in_file(&self.tables[*which].0))
         };
-        if let [only] = parts[..]
-            && regions[only] == *wanted
+        if let [only] = covering[..]
+            && regions[only] == *requested
         {
             return tensor_of(stored.dtype, &shape, read(only)?);
         }
         let Some(size) = stored.dtype.size() else {
-            // Only when all are read is it known that there are so many: an empty string takes far more memory than bytes.
-            let read = parts.iter().map(|&i| Ok((i, read(i)?)));
+            // The strings are counted only when all are read: an empty string takes far more memory than bytes in the file.
+            let read = covering.iter().map(|&i| Ok((i, read(i)?)));
             let read: Vec<(usize, Elements)> = read.collect::<Result<_>>()?;
             let mut made = vec![Vec::new(); volume];
             for (i, elements) in read {
                 let Elements::Strings(mut from) = elements else {
                     continue;
                 };
-                for run in runs(&regions[i], wanted) {
+                for run in runs(&regions[i], requested) {
                     made[run.to..][..run.length]
                         .swap_with_slice(&mut from[run.from..][..run.length]);
                 }
@@ -229,11 +231,11 @@ impl TableCheckpoint {
             return Tensor::strings(&shape, made);
         };
         let mut made = zeros(FileKind::Table, volume.saturating_mul(size))?;
-        for i in parts {
+        for i in covering {
             let Elements::Bytes(from) = read(i)? else {
                 continue;
             };
-            for run in runs(&regions[i], wanted) {
+            for run in runs(&regions[i], requested) {
                 let length = run.length * size;
                 made[run.to * size..][..length].copy_from_slice(&from[run.from * size..][..length]);
             }
@@ -241,7 +243,7 @@ impl TableCheckpoint {
         Tensor::new(stored.dtype, &shape, made)
     }
 
-    /// The elements of one part.
+    /// The elements of one stored slice.
     fn read(
         &self,
         name: &str,
@@ -264,10 +266,10 @@ impl TableCheckpoint {
         let mut cursor = table.cursor();
         let key = key::of_slice(name, slice);
         if !cursor.seek(&key)? || cursor.key() != key {
-            return Err(loss(format!("the part {slice} is missing")));
+            return Err(loss(format!("the slice {slice} is missing")));
         }
         let at = cursor.offset();
-        let broken = |b: Broken| loss(format!("the part {slice}: {}", b.cause)).at(at);
+        let broken = |b: WireError| loss(format!("the slice {slice}: {}", b.cause)).at(at);
         let message = elements(cursor.value()).map_err(broken)?;
         let (found, elements) = match stored.dtype.size() {
             Some(size) => {
@@ -283,14 +285,14 @@ impl TableCheckpoint {
         match found == expected {
             true => Ok(elements),
             false => Err(loss(format!(
-                "the part {slice} has {found} elements instead of {expected}"
+                "the slice {slice} has {found} elements instead of {expected}"
             ))
             .at(at)),
         }
     }
 }
 
-/// The first file that is not there of those that a file's name tells of: `model.ckpt-00000-of-00002` is one of two.
+/// The first missing shard of the set that a file's name belongs to: `model.ckpt-00000-of-00002` is one of two.
 fn missing_beside(path: &Path) -> Option<PathBuf> {
     let name = path.file_name()?.to_str()?;
     let (front, count) = name.rsplit_once("-of-")?;
@@ -314,14 +316,14 @@ fn tensor_of(dtype: DType, shape: &[usize], elements: Elements) -> Result<Tensor
     }
 }
 
-/// The message of a tensor inside the message of a part.
-fn elements(value: &[u8]) -> std::result::Result<&[u8], Broken> {
+/// The `TensorProto` inside a `SavedTensorSlices` message.
+fn elements(value: &[u8]) -> std::result::Result<&[u8], WireError> {
     inner(inner(value, 2)?, 3)
 }
 
-/// The last field with a number, which is a message; an absent one is empty.
-fn inner(message: &[u8], number: u32) -> std::result::Result<&[u8], Broken> {
-    let mut wire = Wire::new(message);
+/// The last occurrence of a message field; an absent one is empty.
+fn inner(message: &[u8], number: u32) -> std::result::Result<&[u8], WireError> {
+    let mut wire = WireReader::new(message);
     let mut found: &[u8] = &[];
     while let Some((field, value)) = wire.field()? {
         if let (true, Value::Bytes(bytes)) = (field == number, value) {

@@ -1,4 +1,4 @@
-//! Writing a checkpoint of the first version.
+//! The writer of checkpoints of the first version (`TensorSliceWriter`).
 
 use std::collections::BTreeMap;
 use std::io::BufWriter;
@@ -14,9 +14,9 @@ use crate::error::{Code, FileKind, FormatError, Result};
 use crate::files::{Durability, Replacement};
 use crate::proto::{SavedSliceMeta, SavedTensorSliceMeta, SavedTensorSlices, VersionDef};
 use crate::table::TableBuilder;
-use crate::tensor::{TensorView, misranked};
+use crate::tensor::{TensorView, rank_error};
 
-/// Writes a checkpoint of the first version. The tensors are only looked at when it is finished, one after the other.
+/// Writes a checkpoint of the first version. The tensors are encoded only in [`write`](TableCheckpointWriter::write), one after the other.
 ///
 /// ```
 /// use trainspec_formats::checkpoint::{TableCheckpoint, TableCheckpointWriter, Tensor};
@@ -33,19 +33,19 @@ use crate::tensor::{TensorView, misranked};
 #[derive(Debug, Default)]
 pub struct TableCheckpointWriter<'a> {
     meta: SavedTensorSliceMeta,
-    places: BTreeMap<String, usize>,
-    parts: BTreeMap<Vec<u8>, Part<'a>>,
+    indices: BTreeMap<String, usize>,
+    slices: BTreeMap<Vec<u8>, StoredSlice<'a>>,
 }
 
 #[derive(Debug)]
-struct Part<'a> {
+struct StoredSlice<'a> {
     name: String,
     slice: Slice,
     tensor: TensorView<'a>,
 }
 
 impl<'a> TableCheckpointWriter<'a> {
-    /// Starts one.
+    /// An empty checkpoint.
     pub fn new() -> TableCheckpointWriter<'a> {
         TableCheckpointWriter::default()
     }
@@ -56,12 +56,12 @@ impl<'a> TableCheckpointWriter<'a> {
         self.add_slice(
             name,
             tensor.shape(),
-            &Slice::whole(tensor.shape().len()),
+            &Slice::full(tensor.shape().len()),
             tensor,
         )
     }
 
-    /// Adds a part of a tensor of some shape.
+    /// Adds a slice of a tensor of some shape.
     pub fn add_slice(
         &mut self,
         name: &str,
@@ -71,22 +71,22 @@ impl<'a> TableCheckpointWriter<'a> {
     ) -> Result<()> {
         let tensor = tensor.into();
         if !lists::holds(tensor.dtype()) {
-            return Err(unheld(name, tensor.dtype()));
+            return Err(unsupported_type(name, tensor.dtype()));
         }
         let shape = slice.shape(whole)?;
         if shape != tensor.shape() {
             return Err(invalid(format!(
-                "the part {slice} of `{name}` has shape {shape:?} and the tensor {:?}",
+                "the slice {slice} of `{name}` has shape {shape:?} and the tensor {:?}",
                 tensor.shape()
             )));
         }
         let shape = shape_to_proto(whole);
         let number = tensor.dtype().number();
         let key = key::of_slice(name, slice);
-        if self.parts.contains_key(&key) {
+        if self.slices.contains_key(&key) {
             return Err(invalid(format!("`{name}` is there already")));
         }
-        let place = *self.places.entry(name.to_owned()).or_insert_with(|| {
+        let index = *self.indices.entry(name.to_owned()).or_insert_with(|| {
             self.meta.tensor.push(SavedSliceMeta {
                 name: name.to_owned(),
                 shape: Some(shape.clone()),
@@ -95,31 +95,31 @@ impl<'a> TableCheckpointWriter<'a> {
             });
             self.meta.tensor.len() - 1
         });
-        let known = &mut self.meta.tensor[place];
+        let known = &mut self.meta.tensor[index];
         if known.r#type != number || known.shape.as_ref() != Some(&shape) {
             return Err(invalid(format!("`{name}` is there already and differs")));
         }
         known.slice.push(slice.to_proto());
-        let part = Part {
+        let stored = StoredSlice {
             name: name.to_owned(),
             slice: slice.clone(),
             tensor,
         };
-        self.parts.insert(key, part);
+        self.slices.insert(key, stored);
         Ok(())
     }
 
-    /// Writes the file, whole or not at all.
+    /// Writes the file atomically.
     pub fn write(self, path: &Path, durability: Durability) -> Result<()> {
         let values = self
-            .parts
+            .slices
             .iter()
-            .map(|(key, part)| Ok((key.as_slice(), part.encode()?)));
+            .map(|(key, stored)| Ok((key.as_slice(), stored.encode()?)));
         put_table(path, durability, self.meta, values)
     }
 }
 
-/// Writes tensors, whole or not at all, with one at a time in memory: `tensor` is asked for each when its turn comes.
+/// Writes tensors atomically, with one at a time in memory: `tensor` is called for each in order.
 ///
 /// ```
 /// use trainspec_formats::checkpoint::{DType, TableCheckpoint, Tensor, v1};
@@ -144,12 +144,12 @@ where
     let mut order = BTreeMap::new();
     for &(name, dtype, shape) in entries {
         if !lists::holds(dtype) {
-            return Err(unheld(name, dtype));
+            return Err(unsupported_type(name, dtype));
         }
-        if let Some(cause) = misranked(shape.len()) {
+        if let Some(cause) = rank_error(shape.len()) {
             return Err(invalid(format!("`{name}`: {cause}")));
         }
-        let slice = Slice::whole(shape.len());
+        let slice = Slice::full(shape.len());
         let key = key::of_slice(name, &slice);
         meta.tensor.push(SavedSliceMeta {
             name: name.to_owned(),
@@ -167,12 +167,12 @@ where
         if view.dtype() != *dtype || view.shape() != *shape {
             return Err(invalid(format!("`{name}` is not what was announced")));
         }
-        let part = Part {
+        let stored = StoredSlice {
             name: (*name).to_owned(),
             slice: slice.clone(),
             tensor: view,
         };
-        Ok((key.as_slice(), part.encode()?))
+        Ok((key.as_slice(), stored.encode()?))
     });
     put_table(path, durability, meta, values)
 }
@@ -182,7 +182,7 @@ pub fn holds(dtype: DType) -> bool {
     lists::holds(dtype)
 }
 
-/// Writes the list of tensors and then their parts, which come in the order of their keys.
+/// Writes the list of tensors and then their slices, sorted by key.
 fn put_table<'k>(
     path: &Path,
     durability: Durability,
@@ -212,14 +212,14 @@ fn put_table<'k>(
     file.commit(durability)
 }
 
-impl Part<'_> {
-    /// The value of the part's key: its name, its slice, and its elements as a list.
+impl StoredSlice<'_> {
+    /// The value of the slice's key: its name, its slice, and its elements as a list.
     fn encode(&self) -> Result<Vec<u8>> {
         let list = List::new(self.tensor);
         let slice = self.slice.to_proto().encode_to_vec();
         let length =
             field_length(self.name.len()) + field_length(slice.len()) + field_length(list.length);
-        // Messages end at 2 GiB.
+        // The maximum size of a serialized message is 2 GiB.
         if field_length(length) > i32::MAX as usize {
             return Err(FormatError::new(
                 Code::InvalidArgument,
@@ -242,7 +242,7 @@ impl Part<'_> {
     }
 }
 
-/// The file of one of several, as TensorFlow names them.
+/// The file of one shard, as TensorFlow names it.
 ///
 /// ```
 /// use trainspec_formats::checkpoint::v1::shard_path;
@@ -254,7 +254,7 @@ pub fn shard_path(prefix: &Path, shard: u32, shards: u32) -> PathBuf {
     crate::checkpoint::bundle::with_suffix(prefix, &format!("-{shard:05}-of-{shards:05}"))
 }
 
-fn unheld(name: &str, dtype: DType) -> FormatError {
+fn unsupported_type(name: &str, dtype: DType) -> FormatError {
     invalid(format!(
         "`{name}`: a checkpoint of the first version cannot hold {dtype}"
     ))

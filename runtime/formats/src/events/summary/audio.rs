@@ -1,34 +1,34 @@
-//! Sounds, as WAV files inside summaries.
+//! Audio summaries: clips as WAV files.
 
 use crate::error::Result;
-use crate::events::summary::{About, batch_tag, clean_tag, count, of_plugin, refused};
+use crate::events::summary::{DisplayMetadata, batch_tag, clean_tag, count, of_plugin, refused};
 use crate::proto::Summary;
 use crate::proto::summary::value::Value as Kind;
 use crate::proto::summary::{Audio, Value};
 use crate::tensor::Tensor;
 
-/// A batch of sounds: `[sounds, frames, channels]`, or `[sounds, frames]` for one channel.
+/// A batch of audio clips: `[clips, frames, channels]`, or `[clips, frames]` for one channel.
 #[derive(Debug, Clone, Copy)]
-pub struct Sounds<'a> {
-    /// Its extents.
+pub struct AudioClips<'a> {
+    /// Its shape.
     pub shape: &'a [usize],
-    /// Its samples, from -1 to 1; others are cut off.
+    /// Its samples, clamped to -1 to 1.
     pub samples: &'a [f32],
-    /// Frames in a second.
+    /// The sample rate in hertz.
     pub sample_rate: f32,
 }
 
-/// Sounds, each in a field of its own: `tag/audio/0` and so on, or `tag/audio` if only one is kept.
-pub fn audio(tag: &str, sounds: Sounds<'_>, max_outputs: usize) -> Result<Summary> {
+/// Audio clips (`tf.compat.v1.summary.audio`), each a value of its own: `tag/audio/0` and so on, or `tag/audio` if only one is kept.
+pub fn audio(tag: &str, clips: AudioClips<'_>, max_outputs: usize) -> Result<Summary> {
     let tag = clean_tag(tag);
-    let [all, frames, channels] = extents(sounds)?;
+    let [all, frames, channels] = extents(clips)?;
     let mut summary = Summary::default();
     for i in 0..all.min(max_outputs) {
         let audio = Audio {
-            sample_rate: sounds.sample_rate,
+            sample_rate: clips.sample_rate,
             num_channels: channels as i64,
             length_frames: frames as i64,
-            encoded_audio_string: wav(sounds, i, frames, channels)?,
+            encoded_audio_string: wav(clips, i, frames, channels)?,
             content_type: "audio/wav".to_owned(),
         };
         summary.value.push(Value {
@@ -40,22 +40,22 @@ pub fn audio(tag: &str, sounds: Sounds<'_>, max_outputs: usize) -> Result<Summar
     Ok(summary)
 }
 
-/// Sounds as one tensor: a row of the WAV file and an empty label for each.
+/// Audio clips as one tensor (`tf.summary.audio`): a row of the WAV file and an empty label for each.
 pub fn audio_tensor(
     tag: &str,
-    sounds: Sounds<'_>,
+    clips: AudioClips<'_>,
     max_outputs: usize,
-    about: About<'_>,
+    about: DisplayMetadata<'_>,
 ) -> Result<Summary> {
-    let [all, frames, channels] = extents(sounds)?;
+    let [all, frames, channels] = extents(clips)?;
     let kept = all.min(max_outputs);
     let mut strings = Vec::with_capacity(2 * kept);
     for i in 0..kept {
-        strings.push(wav(sounds, i, frames, channels)?);
+        strings.push(wav(clips, i, frames, channels)?);
         strings.push(Vec::new());
     }
     let value = Tensor::strings(&[kept, 2], strings)?;
-    // The encoding, field 2: WAV, 11.
+    // `AudioPluginData.encoding` (field 2): WAV (11).
     Ok(of_plugin(
         tag,
         value.into_message()?,
@@ -65,17 +65,17 @@ pub fn audio_tensor(
     ))
 }
 
-fn extents(sounds: Sounds<'_>) -> Result<[usize; 3]> {
-    let shape = sounds.shape;
+fn extents(clips: AudioClips<'_>) -> Result<[usize; 3]> {
+    let shape = clips.shape;
     let extents = match *shape {
         [all, frames] => [all, frames, 1],
         [all, frames, channels] => [all, frames, channels],
         _ => {
-            let cause = format!("sounds have 2 or 3 dimensions, not {}", shape.len());
+            let cause = format!("audio has 2 or 3 dimensions, not {}", shape.len());
             return Err(refused(cause));
         }
     };
-    let held = sounds.samples.len();
+    let held = clips.samples.len();
     match count(shape) == Some(held) {
         true => Ok(extents),
         false => Err(refused(format!(
@@ -84,15 +84,12 @@ fn extents(sounds: Sounds<'_>) -> Result<[usize; 3]> {
     }
 }
 
-/// A file of samples of 16 bits, the lowest byte first, behind a header of 44 bytes.
-fn wav(sounds: Sounds<'_>, i: usize, frames: usize, channels: usize) -> Result<Vec<u8>> {
-    // Halves go to the even number, as in TensorFlow.
-    let rate = f64::from(sounds.sample_rate).round_ties_even();
+/// A WAV file: a header of 44 bytes, then 16-bit little-endian PCM samples.
+fn wav(clips: AudioClips<'_>, i: usize, frames: usize, channels: usize) -> Result<Vec<u8>> {
+    // Ties round to even, as in TensorFlow.
+    let rate = f64::from(clips.sample_rate).round_ties_even();
     if !(rate >= 1.0 && rate <= f64::from(u32::MAX)) {
-        let cause = format!(
-            "a sound cannot have {} frames in a second",
-            sounds.sample_rate
-        );
+        let cause = format!("a sample rate of {} Hz is not possible", clips.sample_rate);
         return Err(refused(cause));
     }
     let rate = rate as u32;
@@ -105,7 +102,7 @@ fn wav(sounds: Sounds<'_>, i: usize, frames: usize, channels: usize) -> Result<V
     let channel_count = channel_count.ok_or_else(too_long)?;
     let frame = channel_count.checked_mul(2).ok_or_else(too_long)?;
     let rate_in_bytes = rate.checked_mul(frame.into()).ok_or_else(too_long)?;
-    let samples = &sounds.samples[i * frames * channels..(i + 1) * frames * channels];
+    let samples = &clips.samples[i * frames * channels..(i + 1) * frames * channels];
     let size = u32::try_from(2 * samples.len()).ok();
     let whole = size.and_then(|size| size.checked_add(36));
     let (size, whole) = size.zip(whole).ok_or_else(too_long)?;
@@ -123,7 +120,7 @@ fn wav(sounds: Sounds<'_>, i: usize, frames: usize, channels: usize) -> Result<V
     file.extend(16_u16.to_le_bytes());
     file.extend(b"data");
     file.extend(size.to_le_bytes());
-    // A cast cuts off at both ends, and makes silence of what is not a number.
+    // The cast saturates, and turns NaN into silence.
     let sample = |v: &f32| (v * 32768.0).round() as i16;
     file.extend(samples.iter().flat_map(|v| sample(v).to_le_bytes()));
     Ok(file)
@@ -134,16 +131,16 @@ mod tests {
     use super::*;
 
     fn of(shape: &[usize], samples: &[f32], sample_rate: f32) -> Result<Summary> {
-        let sounds = Sounds {
+        let clips = AudioClips {
             shape,
             samples,
             sample_rate,
         };
-        audio("a", sounds, 1)
+        audio("a", clips, 1)
     }
 
     #[test]
-    fn samples_are_cut_off_and_rates_rounded() {
+    fn samples_are_clamped_and_rates_rounded() {
         let samples = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, 0.5];
         let summary = of(&[1, 4], &samples, 44100.7).unwrap();
         let Some(Kind::Audio(audio)) = &summary.value[0].value else {
@@ -158,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_sound_is_refused() {
+    fn invalid_audio_is_refused() {
         assert!(of(&[1, 0, 1], &[], 8000.0).is_ok());
         for rate in [0.0, 0.4, -5.0, f32::NAN, f32::INFINITY] {
             assert!(of(&[1, 1], &[0.0], rate).is_err(), "{rate}");

@@ -1,15 +1,15 @@
-//! Histograms as tensors: buckets of equal width, as TensorFlow 2 makes them.
+//! Histogram tensors with buckets of equal width, as `tf.summary.histogram` of TensorFlow 2 makes them.
 
 use crate::error::Result;
 use crate::events::summary::histogram::not_finite;
-use crate::events::summary::{About, of_plugin, refused};
+use crate::events::summary::{DisplayMetadata, of_plugin, refused};
 use crate::proto::Summary;
 use crate::tensor::Tensor;
 
-/// How many buckets a histogram has unless said otherwise.
-pub const BUCKETS: usize = 30;
+/// The default number of buckets.
+pub const DEFAULT_BUCKET_COUNT: usize = 30;
 
-/// A histogram as a tensor of shape `[buckets, 3]`: the lower edge, the upper edge and the count of each bucket.
+/// A histogram as a tensor of shape `[buckets, 3]`: left edge, right edge and count of each bucket.
 ///
 /// All buckets are equally wide, `(max - min) / buckets`. Without values all is zero. If all values are the same, so are
 /// all edges, and the last bucket has the count. A value that is not finite is an error.
@@ -17,7 +17,7 @@ pub fn histogram_tensor(
     tag: &str,
     values: &[f64],
     buckets: usize,
-    about: About<'_>,
+    about: DisplayMetadata<'_>,
 ) -> Result<Summary> {
     if let Some(&value) = values.iter().find(|value| !value.is_finite()) {
         return Err(not_finite(tag, value));
@@ -61,7 +61,7 @@ fn rows(tag: &str, values: &[f64], buckets: usize) -> Result<Vec<[f64; 3]>> {
     };
     let mut rows: Vec<[f64; 3]> = (0..buckets).map(|i| [edge(i), edge(i + 1), 0.0]).collect();
     for value in values {
-        // A cast takes what is too large to the largest there is.
+        // The cast saturates.
         let place = ((value - min) / width).floor() as usize;
         rows[place.min(last)][2] += 1.0;
     }
@@ -74,7 +74,7 @@ mod tests {
     use crate::proto::summary::value::Value as Kind;
 
     fn of(values: &[f64], buckets: usize) -> Vec<f64> {
-        let summary = histogram_tensor("h", values, buckets, About::default()).unwrap();
+        let summary = histogram_tensor("h", values, buckets, DisplayMetadata::default()).unwrap();
         match summary.value[0].value.clone() {
             Some(Kind::Tensor(tensor)) => Tensor::from_message(tensor).unwrap().to_f64s().unwrap(),
             other => panic!("{other:?}"),
@@ -94,9 +94,11 @@ mod tests {
     }
 
     #[test]
-    fn edges_that_cannot_be_told_apart_are_no_failure() {
+    fn equal_edges_are_no_failure() {
         of(&[0.0, 5e-324], 30);
-        assert!(histogram_tensor("h", &[f64::MIN, f64::MAX], 3, About::default()).is_err());
-        assert!(histogram_tensor("h", &[f64::NAN], 3, About::default()).is_err());
+        assert!(
+            histogram_tensor("h", &[f64::MIN, f64::MAX], 3, DisplayMetadata::default()).is_err()
+        );
+        assert!(histogram_tensor("h", &[f64::NAN], 3, DisplayMetadata::default()).is_err());
     }
 }

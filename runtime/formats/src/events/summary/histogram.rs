@@ -1,4 +1,4 @@
-//! Histograms with TensorFlow's buckets, whose limits grow by a tenth.
+//! Histogram summaries with TensorFlow's default buckets (`histogram::Histogram`), whose limits grow by a factor of 1.1.
 
 use std::sync::LazyLock;
 
@@ -7,7 +7,7 @@ use crate::events::summary::{clean_tag, one, refused};
 use crate::proto::summary::value::Value as Kind;
 use crate::proto::{HistogramProto, Summary};
 
-/// A histogram of all values, as a field of its own. The tag is [cleaned](clean_tag); a value that is not finite is an error.
+/// A histogram of all values (`tf.compat.v1.summary.histogram`). The tag is [cleaned](clean_tag); a value that is not finite is an error.
 pub fn histogram(tag: &str, values: impl IntoIterator<Item = f64>) -> Result<Summary> {
     let tag = clean_tag(tag);
     let mut histogram = Histogram::new();
@@ -29,8 +29,8 @@ pub(super) fn not_finite(tag: &str, value: f64) -> crate::FormatError {
 
 /// Counts of values in TensorFlow's default buckets.
 ///
-/// The limits are `1e-12 * 1.1^k`, multiplied one after the other in `f64`, while they are below `1e20`; then the largest
-/// number; and the same below zero; and zero. A bucket has the values from the limit before it on and below its own.
+/// The limits are `1e-12 * 1.1^k`, multiplied one after the other in `f64`, while they are below `1e20`; then `f64::MAX`; their
+/// negatives; and zero. A bucket has the values from the limit before it on and below its own.
 ///
 /// ```
 /// use trainspec_formats::events::summary::Histogram;
@@ -52,7 +52,7 @@ pub struct Histogram {
 }
 
 impl Histogram {
-    /// One without values.
+    /// An empty histogram.
     pub fn new() -> Histogram {
         Histogram {
             min: f64::MAX,
@@ -82,7 +82,7 @@ impl Histogram {
         self.sum_squares += value * value;
     }
 
-    /// The message: of every run of empty buckets, only the last limit is kept.
+    /// The `HistogramProto`: of every run of empty buckets, only the last limit is kept.
     pub fn to_message(&self) -> HistogramProto {
         let mut message = HistogramProto {
             min: self.min,
@@ -112,19 +112,19 @@ impl Default for Histogram {
 
 static LIMITS: LazyLock<Limits> = LazyLock::new(Limits::new);
 
-/// The limits above zero, and where to start looking for a value among them.
+/// The positive limits, and a table of start positions for the search.
 struct Limits {
-    /// All above zero, without the largest number.
+    /// The positive limits, without `f64::MAX`.
     above: Vec<f64>,
-    /// For the exponent and the highest bits of a number, how many limits lie below all numbers that have these.
+    /// For each exponent and leading mantissa bits (a cell), the number of limits below all numbers of the cell.
     below: Vec<u16>,
 }
 
-/// Bits of the mantissa that are looked at: between two numbers that have the same there lie two limits at most.
-const BITS: u32 = 3;
+/// The leading mantissa bits of a cell: a cell has at most two limits.
+const MANTISSA_BITS: u32 = 3;
 
-/// Where the table starts: below this power of two there is no limit.
-const LOWEST: usize = (1023 - 40) << BITS;
+/// The first cell of the table: below this power of two there is no limit.
+const FIRST_CELL: usize = (1023 - 40) << MANTISSA_BITS;
 
 impl Limits {
     fn new() -> Limits {
@@ -135,21 +135,21 @@ impl Limits {
             limit *= 1.1;
         }
         let highest = cell(f64::MAX).min(cell(2.0e20));
-        let below = (LOWEST..=highest)
+        let below = (FIRST_CELL..=highest)
             .map(|cell| {
-                let first = f64::from_bits((cell as u64) << (52 - BITS));
+                let first = f64::from_bits((cell as u64) << (52 - MANTISSA_BITS));
                 above.partition_point(|&limit| limit < first) as u16
             })
             .collect();
         Limits { above, below }
     }
 
-    /// Two for every limit, of which one is below zero; the same for the largest number; zero; and as many as that.
+    /// Two for every positive limit, two for `f64::MAX`, and one for zero.
     fn bucket_count(&self) -> usize {
         2 * (self.above.len() + 1) + 1
     }
 
-    /// The limit of a bucket.
+    /// The upper limit of a bucket.
     fn limit(&self, bucket: usize) -> f64 {
         let middle = self.above.len() + 1;
         let size = |i: usize| self.above.get(i).copied().unwrap_or(f64::MAX);
@@ -164,7 +164,7 @@ impl Limits {
     #[inline]
     fn bucket(&self, value: f64) -> usize {
         let size = value.abs();
-        let mut count = match cell(size).checked_sub(LOWEST) {
+        let mut count = match cell(size).checked_sub(FIRST_CELL) {
             Some(i) => self.below.get(i).map_or(self.above.len(), |&n| n.into()),
             None => 0,
         };
@@ -172,22 +172,22 @@ impl Limits {
             while self.above.get(count).is_some_and(|&limit| limit < size) {
                 count += 1;
             }
-            // Below zero the limits that are smaller in size come after the value.
+            // Below zero the limits of smaller magnitude come after the value.
             1 + self.above.len() - count
         } else {
             while self.above.get(count).is_some_and(|&limit| limit <= size) {
                 count += 1;
             }
-            // The largest number has no limit above it; it goes where the numbers just below it go.
+            // `f64::MAX` has no limit above it; it goes into the last bucket.
             (self.above.len() + 2 + count).min(self.bucket_count() - 1)
         }
     }
 }
 
-/// The exponent and the highest bits of the mantissa of a number that is not negative.
+/// The cell (exponent and leading mantissa bits) of a number that is not negative.
 #[inline]
 fn cell(size: f64) -> usize {
-    (size.to_bits() >> (52 - BITS)) as usize
+    (size.to_bits() >> (52 - MANTISSA_BITS)) as usize
 }
 
 #[cfg(test)]
@@ -195,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_is_found_where_a_plain_search_finds_it() {
+    fn the_table_lookup_agrees_with_a_linear_search() {
         let limits: Vec<f64> = (0..LIMITS.bucket_count())
             .map(|i| LIMITS.limit(i))
             .collect();
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_finite_is_refused_by_name() {
+    fn values_that_are_not_finite_are_refused_by_name() {
         let cause = |value| histogram("h", [1.0, value]).unwrap_err().cause;
         assert_eq!(
             cause(f64::NAN),

@@ -1,19 +1,19 @@
-//! Hyperparameters and what came of them, as TensorBoard's table of runs wants them.
+//! Summaries of TensorBoard's HParams plugin: hyperparameters and session results.
 //!
-//! An [`experiment`] says once, in the folder above all runs, what there is; it may be left out. Each run has a
+//! An [`experiment`] declares hyperparameters and metrics once, in the folder above all runs; it is optional. Each run has a
 //! [`session_start`] with its values and, in the end, a [`session_end`].
 //!
 //! ```
 //! use trainspec_formats::events::summary::hparams::{self, HParam};
 //!
-//! let values = [("lr", HParam::Number(0.1)), ("optimizer", HParam::Text("adam".into()))];
+//! let values = [("lr", HParam::Number(0.1)), ("optimizer", HParam::String("adam".into()))];
 //! let summary = hparams::session_start(values, None, 1.6e9);
 //! assert_eq!(summary.value[0].tag, "_hparams_/session_start_info");
 //! ```
 
 use prost::Message;
 
-use crate::events::summary::{About, numbers, of_plugin};
+use crate::events::summary::{DisplayMetadata, numbers, of_plugin};
 use crate::proto::Summary;
 use crate::proto::hparams::h_params_plugin_data::Data;
 use crate::proto::hparams::value::Kind;
@@ -21,23 +21,23 @@ use crate::proto::hparams::{
     Experiment, HParamsPluginData, SessionEndInfo, SessionStartInfo, Status, Value,
 };
 
-/// What a hyperparameter is set to.
+/// The value of a hyperparameter.
 #[derive(Debug, Clone, PartialEq)]
 pub enum HParam {
     /// A number; integers too.
     Number(f64),
-    /// Yes or no.
-    Flag(bool),
-    /// A word.
-    Text(String),
+    /// A boolean.
+    Bool(bool),
+    /// A string.
+    String(String),
 }
 
-/// Which hyperparameters and metrics there are.
+/// The hyperparameters and metrics of an experiment.
 pub fn experiment(experiment: Experiment) -> Summary {
     of("_hparams_/experiment", Data::Experiment(experiment))
 }
 
-/// The values of a run, and when it started, in seconds since 1970. Runs of the same group are shown as one; without a group
+/// The values of a run, and when it started, in seconds since the Unix epoch. Runs of the same group are shown as one; without a group
 /// each is its own.
 pub fn session_start<N: Into<String>>(
     values: impl IntoIterator<Item = (N, HParam)>,
@@ -47,8 +47,8 @@ pub fn session_start<N: Into<String>>(
     let message = |value| Value {
         kind: Some(match value {
             HParam::Number(number) => Kind::NumberValue(number),
-            HParam::Flag(flag) => Kind::BoolValue(flag),
-            HParam::Text(text) => Kind::StringValue(text),
+            HParam::Bool(flag) => Kind::BoolValue(flag),
+            HParam::String(text) => Kind::StringValue(text),
         }),
     };
     let values = values
@@ -77,13 +77,13 @@ fn of(tag: &str, data: Data) -> Summary {
         version: 0,
         data: Some(data),
     };
-    // The metadata say it all; a value has to be there.
+    // The data are in the metadata; a value is required.
     let nothing = numbers::<f32>(&[0], &[]);
     of_plugin(
         tag,
         nothing,
         "hparams",
         content.encode_to_vec(),
-        About::default(),
+        DisplayMetadata::default(),
     )
 }

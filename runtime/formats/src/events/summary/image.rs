@@ -1,44 +1,46 @@
-//! Images, as PNG files inside summaries.
+//! Image summaries: images as PNG files.
 
 use half::f16;
 
 use crate::error::{Code, FileKind, FormatError, Result};
-use crate::events::summary::{About, MAX_OUTPUTS, batch_tag, clean_tag, count, of_plugin, refused};
+use crate::events::summary::{
+    DisplayMetadata, MAX_OUTPUTS, batch_tag, clean_tag, count, of_plugin, refused,
+};
 use crate::proto::Summary;
 use crate::proto::summary::Image;
 use crate::proto::summary::Value;
 use crate::proto::summary::value::Value as Kind;
 use crate::tensor::Tensor;
 
-/// What stands for a pixel that is not finite unless said otherwise: red.
+/// The default color of pixels that are not finite: red.
 pub const BAD_COLOR: [u8; 4] = [255, 0, 0, 255];
 
-/// The channels of all pixels of a batch, one after the other.
+/// The pixels of a batch, channels last.
 #[derive(Debug, Clone, Copy)]
 pub enum Pixels<'a> {
-    /// As they are shown.
+    /// Bytes, unscaled.
     U8(&'a [u8]),
-    /// Halves of 16 bits.
+    /// `f16` floats.
     F16(&'a [f16]),
-    /// Floats.
+    /// `f32` floats.
     F32(&'a [f32]),
-    /// Doubles.
+    /// `f64` floats.
     F64(&'a [f64]),
 }
 
 /// A batch of images: `[images, height, width, channels]`.
 #[derive(Debug, Clone, Copy)]
 pub struct Images<'a> {
-    /// Its extents.
+    /// Its shape.
     pub shape: &'a [usize],
     /// Its pixels.
     pub pixels: Pixels<'a>,
 }
 
-/// How images become summaries.
+/// The options of [`image`].
 #[derive(Debug, Clone, Copy)]
 pub struct ImageOptions<'a> {
-    /// How many images of the batch are kept.
+    /// The maximum number of images of the batch that are kept.
     pub max_outputs: usize,
     /// The channels of a pixel that is not finite; as many as the images have, or more.
     pub bad_color: &'a [u8],
@@ -53,12 +55,13 @@ impl Default for ImageOptions<'_> {
     }
 }
 
-/// Images with 1, 3 or 4 channels, each in a field of its own: `tag/image/0` and so on, or `tag/image` if only one is kept.
+/// Images with 1, 3 or 4 channels (`tf.compat.v1.summary.image`), each a value of its own: `tag/image/0` and so on, or `tag/image` if
+/// only one is kept.
 ///
 /// Floats are scaled, each image on its own: a pixel is `trunc(v * scale + offset)`. If a value is negative, the offset is
 /// 128 and the scale 127 / max|v|; otherwise they are 0 and 255 / max v. A scale for values below 1e-6 is 0.
 pub fn image(tag: &str, images: Images<'_>, options: ImageOptions<'_>) -> Result<Summary> {
-    let Batch { kept, size } = batch(images, options.max_outputs, &[1, 3, 4])?;
+    let CheckedBatch { kept, size } = batch(images, options.max_outputs, &[1, 3, 4])?;
     let [height, width, channels] = size;
     let Some(bad) = options.bad_color.get(..channels) else {
         let cause = format!(
@@ -73,7 +76,7 @@ pub fn image(tag: &str, images: Images<'_>, options: ImageOptions<'_>) -> Result
         let range = i * height * width * channels..(i + 1) * height * width * channels;
         let bytes = match images.pixels {
             Pixels::U8(all) => all[range].to_vec(),
-            Pixels::F16(all) => scaled_halves(&all[range], channels, bad),
+            Pixels::F16(all) => scaled_f16(&all[range], channels, bad),
             Pixels::F32(all) => scaled_floats(&all[range], channels, bad),
             Pixels::F64(all) => scaled_doubles(&all[range], channels, bad),
         };
@@ -92,21 +95,21 @@ pub fn image(tag: &str, images: Images<'_>, options: ImageOptions<'_>) -> Result
     Ok(summary)
 }
 
-/// Images with 1 to 4 channels as one tensor: the width, the height and the PNG files.
+/// Images with 1 to 4 channels as one tensor (`tf.summary.image`): the width, the height and the PNG files.
 ///
-/// Floats are taken as they are, from 0 to 1: a pixel is `trunc(v * 255.5)`, cut off at both ends.
+/// Floats are in the range 0 to 1: a pixel is `trunc(v * 255.5)`, saturated.
 pub fn image_tensor(
     tag: &str,
     images: Images<'_>,
     max_outputs: usize,
-    about: About<'_>,
+    about: DisplayMetadata<'_>,
 ) -> Result<Summary> {
-    let Batch { kept, size } = batch(images, max_outputs, &[1, 2, 3, 4])?;
+    let CheckedBatch { kept, size } = batch(images, max_outputs, &[1, 2, 3, 4])?;
     let [height, width, channels] = size;
     let mut strings = vec![width.to_string().into(), height.to_string().into()];
     for i in 0..kept {
         let range = i * height * width * channels..(i + 1) * height * width * channels;
-        // A cast cuts off at both ends, and makes nothing of what is not a number.
+        // The cast saturates, and turns NaN into zero.
         let bytes: Vec<u8> = match images.pixels {
             Pixels::U8(all) => all[range].to_vec(),
             Pixels::F16(all) => all[range]
@@ -128,7 +131,7 @@ pub fn image_tensor(
     ))
 }
 
-/// The extents of a PNG file and its pixels: height, width, channels. At most some bytes of pixels are made.
+/// The extents of a PNG file (height, width, channels) and its pixels, at most `limit` bytes.
 pub fn decode_png(bytes: &[u8], limit: usize) -> Result<([usize; 3], Vec<u8>)> {
     let damaged = |e: png::DecodingError| {
         let code = match &e {
@@ -160,13 +163,13 @@ pub fn decode_png(bytes: &[u8], limit: usize) -> Result<([usize; 3], Vec<u8>)> {
     Ok((extents, pixels))
 }
 
-/// What is kept of a batch that is as it should be.
-struct Batch {
+/// The number and size of the images that are kept of a valid batch.
+struct CheckedBatch {
     kept: usize,
     size: [usize; 3],
 }
 
-fn batch(images: Images<'_>, max_outputs: usize, channels: &[usize]) -> Result<Batch> {
+fn batch(images: Images<'_>, max_outputs: usize, channels: &[usize]) -> Result<CheckedBatch> {
     let shape = images.shape;
     let size = match shape {
         &[_, height, width, depth] if channels.contains(&depth) => [height, width, depth],
@@ -192,14 +195,14 @@ fn batch(images: Images<'_>, max_outputs: usize, channels: &[usize]) -> Result<B
     if kept > 0 && (size[0] == 0 || size[1] == 0) {
         return Err(refused(format!("images of shape {shape:?} are empty")));
     }
-    Ok(Batch { kept, size })
+    Ok(CheckedBatch { kept, size })
 }
 
 fn extent(n: usize) -> Result<i32> {
     i32::try_from(n).map_err(|_| refused(format!("an image cannot have an extent of {n}")))
 }
 
-/// The scale and the offset that bring values to bytes; pixels that are not finite do not count.
+/// The scale and the offset that map values to bytes; pixels that are not finite are ignored.
 fn scale(finite: impl Iterator<Item = f32>) -> (f32, f32) {
     let (min, max) = finite.fold((f32::INFINITY, f32::NEG_INFINITY), |(min, max), v| {
         (min.min(v), max.max(v))
@@ -211,7 +214,7 @@ fn scale(finite: impl Iterator<Item = f32>) -> (f32, f32) {
     }
 }
 
-/// Writes the scaled pixels, in the arithmetic of the type: each operation rounds.
+/// Scales pixels in the arithmetic of their type: each operation rounds.
 macro_rules! scaled {
     ($name:ident, $type:ty, $from:expr, $finite:expr, $to_f32:expr, $to_u8:expr) => {
         fn $name(values: &[$type], channels: usize, bad: &[u8]) -> Vec<u8> {
@@ -248,7 +251,7 @@ scaled!(
     |v| v as u8
 );
 scaled!(
-    scaled_halves,
+    scaled_f16,
     f16,
     f16::from_f32,
     |v| v.is_finite(),
@@ -280,7 +283,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_shape_that_pixels_do_not_have_is_refused() {
+    fn a_mismatched_shape_is_refused() {
         let of = |shape: &[usize], values: &[u8]| {
             let pixels = Pixels::U8(values);
             image("a", Images { shape, pixels }, ImageOptions::default()).map(|s| s.value.len())
@@ -319,13 +322,13 @@ mod tests {
     }
 
     #[test]
-    fn floats_from_zero_to_one_are_taken_as_they_are() {
+    fn floats_from_zero_to_one_are_not_rescaled() {
         let values = [0.0_f32, 0.5, 1.0, 2.0, -1.0, f32::NAN];
         let images = Images {
             shape: &[1, 1, 6, 1],
             pixels: Pixels::F32(&values),
         };
-        let summary = image_tensor("a", images, 1, About::default()).unwrap();
+        let summary = image_tensor("a", images, 1, DisplayMetadata::default()).unwrap();
         let Some(Kind::Tensor(tensor)) = &summary.value[0].value else {
             panic!("{summary:?}");
         };

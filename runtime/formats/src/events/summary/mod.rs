@@ -1,9 +1,9 @@
-//! Values as summaries, the way TensorFlow makes them.
+//! Summary messages (`tf.summary`, `tf.compat.v1.summary`).
 //!
-//! In: numbers, images, sounds, texts, hyperparameters. Out: messages. There are two styles. [`scalar()`], [`histogram()`],
+//! In: scalars, images, audio, strings, hyperparameters. Out: messages. There are two styles. [`scalar()`], [`histogram()`],
 //! [`image()`] and [`audio()`] make what `tf.compat.v1.summary` makes: each kind has a field of its own. The functions that
 //! end in `_tensor`, [`text`] and [`hparams`] make what `tf.summary` of TensorFlow 2 makes: tensors, with metadata that
-//! say which part of TensorBoard shows them. TensorBoard shows both.
+//! name the TensorBoard plugin. TensorBoard shows both.
 //!
 //! ```
 //! use trainspec_formats::events::summary;
@@ -22,8 +22,8 @@ mod histogram;
 pub mod hparams;
 mod image;
 
-pub use audio::{Sounds, audio, audio_tensor};
-pub use buckets::{BUCKETS, histogram_tensor};
+pub use audio::{AudioClips, audio, audio_tensor};
+pub use buckets::{DEFAULT_BUCKET_COUNT, histogram_tensor};
 pub use histogram::{Histogram, histogram};
 pub use image::{BAD_COLOR, ImageOptions, Images, Pixels, decode_png, image, image_tensor};
 
@@ -36,34 +36,34 @@ use crate::proto::summary_metadata::PluginData;
 use crate::proto::{Summary, SummaryMetadata, TensorProto};
 use crate::tensor::{Element, Tensor, count};
 
-/// How many images or sounds of a batch are kept unless said otherwise.
+/// The default number of images or audio clips of a batch that are kept.
 pub const MAX_OUTPUTS: usize = 3;
 
-/// What is shown beside a value.
+/// The display metadata of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct About<'a> {
-    /// A name in place of the tag.
+pub struct DisplayMetadata<'a> {
+    /// The name shown in place of the tag.
     pub display_name: &'a str,
-    /// A text in Markdown.
+    /// The description, in Markdown.
     pub description: &'a str,
 }
 
-/// A number, as a field of its own. The tag is [cleaned](clean_tag).
+/// A scalar (`tf.compat.v1.summary.scalar`). The tag is [cleaned](clean_tag).
 pub fn scalar(tag: &str, value: f32) -> Summary {
     one(&clean_tag(tag), Kind::SimpleValue(value), None)
 }
 
-/// A number, as a tensor.
-pub fn scalar_tensor(tag: &str, value: f32, about: About<'_>) -> Summary {
+/// A scalar as a tensor (`tf.summary.scalar`).
+pub fn scalar_tensor(tag: &str, value: f32, about: DisplayMetadata<'_>) -> Summary {
     of_plugin(tag, numbers(&[], &[value]), "scalars", Vec::new(), about)
 }
 
-/// Strings, which TensorBoard shows as Markdown: one for the shape `[]`, or a list or table of them.
+/// Strings (`tf.summary.text`), which TensorBoard shows as Markdown: one for the shape `[]`, or a list or table of them.
 pub fn text(
     tag: &str,
     shape: &[usize],
     strings: &[impl AsRef<str>],
-    about: About<'_>,
+    about: DisplayMetadata<'_>,
 ) -> Result<Summary> {
     if count(shape) != Some(strings.len()) {
         let cause = format!("{} strings do not have shape {shape:?}", strings.len());
@@ -80,12 +80,12 @@ pub fn text(
     ))
 }
 
-/// Any tensor, with any metadata.
+/// Any tensor, with any metadata (`tf.summary.write`).
 pub fn raw_tensor(tag: &str, value: TensorProto, metadata: Option<SummaryMetadata>) -> Summary {
     one(tag, Kind::Tensor(value), metadata)
 }
 
-/// The values of several summaries in one. A tag that is there twice is an error.
+/// The values of several summaries in one (`tf.compat.v1.summary.merge`). A tag that is there twice is an error.
 pub fn merge(summaries: impl IntoIterator<Item = Summary>) -> Result<Summary> {
     let mut value: Vec<Value> = Vec::new();
     value.extend(summaries.into_iter().flat_map(|summary| summary.value));
@@ -96,7 +96,7 @@ pub fn merge(summaries: impl IntoIterator<Item = Summary>) -> Result<Summary> {
     }
 }
 
-/// A name as a tag: characters that names of TensorFlow cannot have become `_`, and slashes in front are dropped.
+/// A name as a tag: characters that TensorFlow's names cannot have become `_`, and leading slashes are dropped.
 ///
 /// ```
 /// use trainspec_formats::events::summary::clean_tag;
@@ -112,7 +112,7 @@ pub fn clean_tag(name: &str) -> String {
     clean.trim_start_matches('/').to_owned()
 }
 
-/// The tag of a name in a family, which TensorBoard shows together.
+/// The tag of a name in a family, whose tags TensorBoard groups.
 pub fn family_tag(family: &str, name: &str) -> String {
     let (family, name) = (clean_tag(family), clean_tag(name));
     // TensorFlow puts the family before the scope, which has it already.
@@ -130,13 +130,13 @@ fn one(tag: &str, kind: Kind, metadata: Option<SummaryMetadata>) -> Summary {
     Summary { value: vec![value] }
 }
 
-/// A summary of a tensor that a part of TensorBoard shows.
+/// A summary of a tensor for a TensorBoard plugin.
 fn of_plugin(
     tag: &str,
     value: TensorProto,
     plugin: &str,
     content: Vec<u8>,
-    about: About<'_>,
+    about: DisplayMetadata<'_>,
 ) -> Summary {
     let metadata = SummaryMetadata {
         plugin_data: Some(PluginData {
@@ -158,7 +158,7 @@ fn batch_tag(tag: &str, kind: &str, max_outputs: usize, i: usize) -> String {
     }
 }
 
-/// A few numbers as a message; the shape must be theirs.
+/// A few numbers as a `TensorProto`; the shape must be theirs.
 fn numbers<T: Element>(shape: &[usize], values: &[T]) -> TensorProto {
     let tensor = Tensor::from_values(shape, values).expect("as many as the shape has");
     tensor.into_message().expect("a small shape")
@@ -185,9 +185,9 @@ mod tests {
     }
 
     #[test]
-    fn text_has_the_shape_that_is_said() {
-        assert!(text("t", &[2], &["one"], About::default()).is_err());
-        assert!(text("t", &[], &["one"], About::default()).is_ok());
-        assert!(text("t", &[usize::MAX, 2], &["one"], About::default()).is_err());
+    fn text_summaries_require_a_matching_shape() {
+        assert!(text("t", &[2], &["one"], DisplayMetadata::default()).is_err());
+        assert!(text("t", &[], &["one"], DisplayMetadata::default()).is_ok());
+        assert!(text("t", &[usize::MAX, 2], &["one"], DisplayMetadata::default()).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! The records of several files, one file after the other.
+//! A sequential reader of several record files (shards), resumable at any record.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -7,49 +7,49 @@ use super::reader::{Position, ReaderOptions, RecordReader};
 use super::shards;
 use crate::error::{Code, FileKind, FormatError, Result};
 
-/// Where reading several files stands: enough to go on there later.
+/// The position of a [`MultiFileReader`], to resume from later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct Place {
-    /// Which file.
+pub struct ResumePoint {
+    /// The index of the file.
     pub file: usize,
-    /// How many records of it were read.
+    /// The number of records read of it.
     pub records: u64,
-    /// Where the next one begins, if the file is not compressed.
+    /// The offset of the next record, if the file is not compressed.
     pub byte: Option<u64>,
 }
 
 /// Reads the records of several files in order.
 ///
-/// A file is opened when its turn comes. After a failure, the same question has the same answer.
+/// A file is opened when it is reached. After a failure, every further call fails in the same way.
 #[derive(Debug)]
-pub struct ManyRecords {
+pub struct MultiFileReader {
     files: Vec<PathBuf>,
     options: ReaderOptions,
     file: usize,
     open: Option<RecordReader<File>>,
-    /// Where the file that comes next is entered.
-    entry: Place,
+    /// The position at which the next file is opened.
+    entry: ResumePoint,
 }
 
-impl ManyRecords {
+impl MultiFileReader {
     /// Reads these files.
-    pub fn new(files: Vec<PathBuf>, options: &ReaderOptions) -> ManyRecords {
-        ManyRecords {
+    pub fn new(files: Vec<PathBuf>, options: &ReaderOptions) -> MultiFileReader {
+        MultiFileReader {
             files,
             options: *options,
             file: 0,
             open: None,
-            entry: Place::default(),
+            entry: ResumePoint::default(),
         }
     }
 
-    /// Reads the files that names, sets of shards and patterns mean, in the order written; see [`expand`](super::expand).
-    pub fn expand(names: &[&str], options: &ReaderOptions) -> Result<ManyRecords> {
+    /// Reads the files that names, shard specs and glob patterns expand to, in this order; see [`expand`](super::expand).
+    pub fn expand(names: &[&str], options: &ReaderOptions) -> Result<MultiFileReader> {
         let mut files = Vec::new();
         for name in names {
             files.extend(shards::expand(name)?);
         }
-        Ok(ManyRecords::new(files, options))
+        Ok(MultiFileReader::new(files, options))
     }
 
     /// The files.
@@ -57,12 +57,12 @@ impl ManyRecords {
         &self.files
     }
 
-    /// The file that is being read; nothing at the end.
+    /// The file that is being read; `None` at the end.
     pub fn current(&self) -> Option<&Path> {
         self.files.get(self.file).map(PathBuf::as_path)
     }
 
-    /// The next record; nothing behind the last file.
+    /// The next record; `None` after the last file.
     #[allow(clippy::should_implement_trait)] // it borrows, and can fail
     pub fn next(&mut self) -> Result<Option<&[u8]>> {
         while self.file < self.files.len() {
@@ -70,14 +70,14 @@ impl ManyRecords {
                 self.open = Some(self.begin()?);
             }
             let reader = self.open.as_mut().expect("it was opened");
-            if reader.goes_on()? {
+            if reader.has_next()? {
                 break;
             }
             self.open = None;
             self.file += 1;
-            self.entry = Place {
+            self.entry = ResumePoint {
                 file: self.file,
-                ..Place::default()
+                ..ResumePoint::default()
             };
         }
         match &mut self.open {
@@ -86,11 +86,11 @@ impl ManyRecords {
         }
     }
 
-    /// Where reading stands.
-    pub fn place(&self) -> Place {
+    /// The current position.
+    pub fn resume_point(&self) -> ResumePoint {
         match &self.open {
             None => self.entry,
-            Some(reader) => Place {
+            Some(reader) => ResumePoint {
                 file: self.file,
                 records: self.entry.records + reader.records(),
                 byte: match reader.compression() {
@@ -101,28 +101,28 @@ impl ManyRecords {
         }
     }
 
-    /// Goes on where reading stood.
-    pub fn seek(&mut self, place: Place) -> Result<()> {
-        if place.file > self.files.len() {
+    /// Resumes at a position.
+    pub fn seek(&mut self, point: ResumePoint) -> Result<()> {
+        if point.file > self.files.len() {
             let cause = format!(
                 "there are {} files, and reading is to go on in number {}",
                 self.files.len(),
-                place.file
+                point.file
             );
             return Err(FormatError::new(Code::OutOfRange, FileKind::Record, cause));
         }
-        self.file = place.file;
-        self.entry = place;
+        self.file = point.file;
+        self.entry = point;
         self.open = None;
         Ok(())
     }
 
-    /// Opens the file that comes next where it is entered.
+    /// Opens the next file at its position.
     fn begin(&mut self) -> Result<RecordReader<File>> {
         let path = &self.files[self.file];
         match self.entry {
-            Place { byte: Some(0), .. }
-            | Place {
+            ResumePoint { byte: Some(0), .. }
+            | ResumePoint {
                 records: 0,
                 byte: None,
                 ..
@@ -130,10 +130,10 @@ impl ManyRecords {
                 self.entry.records = 0;
                 RecordReader::open(path, &self.options)
             }
-            Place {
+            ResumePoint {
                 byte: Some(byte), ..
             } => RecordReader::open_at(path, Position::Byte(byte), &self.options),
-            Place { records, .. } => {
+            ResumePoint { records, .. } => {
                 // These are counted by the reader itself.
                 let reader = RecordReader::open_at(path, Position::Record(records), &self.options)?;
                 self.entry.records = 0;

@@ -1,35 +1,35 @@
-//! Messages as text, as far as the `checkpoint` file needs it: fields with texts and numbers.
+//! Protocol-buffer text format (`text_format`), as far as the `checkpoint` file needs it: fields with strings and numbers.
 //!
-//! In: a text. Out: fields, each with its values; and texts and numbers as TensorFlow prints them. What is accepted is what Python's
-//! parser accepts: comments, either kind of quotes, texts in pieces, lists in brackets, a comma or a semicolon after a value.
+//! In: text. Out: fields, each with its values; and strings and numbers as TensorFlow prints them. What is accepted is what Python's
+//! parser accepts: comments, either kind of quotes, adjacent string literals, lists in brackets, a comma or a semicolon after a value.
 
-/// What is wrong with a text, and the byte where.
+/// What is wrong, and the byte offset.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Wrong {
+pub(super) struct ParseError {
     pub(super) at: usize,
     pub(super) cause: String,
 }
 
-/// The kind of values that a field has.
+/// The type of a field's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    Text,
+    String,
     Number,
 }
 
 /// A value of a field.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Value {
-    Text(String),
+    String(String),
     Number(f64),
 }
 
-/// Reads all fields. `kind` says what a field holds and whether it is a list, or nothing if there is no such field.
+/// Parses all fields. `kind` says what a field holds and whether it is repeated; `None` if there is no such field.
 pub(super) fn fields(
     text: &str,
     kind: impl Fn(&str) -> Option<(Kind, bool)>,
     mut each: impl FnMut(&str, Value),
-) -> Result<(), Wrong> {
+) -> Result<(), ParseError> {
     let mut tokens = Tokens { text, at: 0 };
     loop {
         tokens.skip();
@@ -39,7 +39,7 @@ pub(super) fn fields(
         let start = tokens.at;
         let name = tokens.while_(|c| c.is_ascii_alphanumeric() || c == '_');
         let Some((kind, list)) = kind(name) else {
-            return Err(Wrong {
+            return Err(ParseError {
                 at: start,
                 cause: match name.is_empty() {
                     true => "expected the name of a field".into(),
@@ -81,14 +81,14 @@ impl<'a> Tokens<'a> {
         &self.text[self.at..]
     }
 
-    fn wrong(&self, cause: impl Into<String>) -> Wrong {
-        Wrong {
+    fn wrong(&self, cause: impl Into<String>) -> ParseError {
+        ParseError {
             at: self.at,
             cause: cause.into(),
         }
     }
 
-    /// Passes over spaces and comments.
+    /// Skips white space and comments.
     fn skip(&mut self) {
         loop {
             self.while_(|c| matches!(c, ' ' | '\t' | '\n' | '\r' | '\x0b' | '\x0c'));
@@ -113,15 +113,15 @@ impl<'a> Tokens<'a> {
         found
     }
 
-    fn value(&mut self, kind: Kind) -> Result<Value, Wrong> {
+    fn value(&mut self, kind: Kind) -> Result<Value, ParseError> {
         self.skip();
         match kind {
-            Kind::Text => self.string().map(Value::Text),
+            Kind::String => self.string().map(Value::String),
             Kind::Number => {
                 let start = self.at;
                 let token = self
                     .while_(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '+' | '-'));
-                number(token).map(Value::Number).ok_or_else(|| Wrong {
+                number(token).map(Value::Number).ok_or_else(|| ParseError {
                     at: start,
                     cause: format!("`{token}` is no number"),
                 })
@@ -129,8 +129,8 @@ impl<'a> Tokens<'a> {
         }
     }
 
-    /// One or more pieces in quotes.
-    fn string(&mut self) -> Result<String, Wrong> {
+    /// One or more adjacent string literals.
+    fn string(&mut self) -> Result<String, ParseError> {
         let start = self.at;
         let mut bytes = Vec::new();
         let mut pieces = 0;
@@ -149,18 +149,18 @@ impl<'a> Tokens<'a> {
             pieces += 1;
         }
         if pieces == 0 {
-            return Err(self.wrong("expected a text in quotes"));
+            return Err(self.wrong("expected a string in quotes"));
         }
-        String::from_utf8(bytes).map_err(|_| Wrong {
+        String::from_utf8(bytes).map_err(|_| ParseError {
             at: start,
-            cause: "a text is not UTF-8".into(),
+            cause: "a string is not UTF-8".into(),
         })
     }
 
-    fn piece(&mut self, quote: char, out: &mut Vec<u8>) -> Result<(), Wrong> {
+    fn piece(&mut self, quote: char, out: &mut Vec<u8>) -> Result<(), ParseError> {
         loop {
             let Some(c) = self.rest().chars().next().filter(|&c| c != '\n') else {
-                return Err(self.wrong("a text has no end"));
+                return Err(self.wrong("a string has no end"));
             };
             match c {
                 '\\' => self.escape(out)?,
@@ -175,9 +175,9 @@ impl<'a> Tokens<'a> {
         }
     }
 
-    fn escape(&mut self, out: &mut Vec<u8>) -> Result<(), Wrong> {
+    fn escape(&mut self, out: &mut Vec<u8>) -> Result<(), ParseError> {
         let start = self.at;
-        let broken = |cause: &str| Wrong {
+        let broken = |cause: &str| ParseError {
             at: start,
             cause: cause.into(),
         };
@@ -186,7 +186,7 @@ impl<'a> Tokens<'a> {
             .chars()
             .next()
             .filter(|&c| c != '\n')
-            .ok_or_else(|| broken("a text has no end"))?;
+            .ok_or_else(|| broken("a string has no end"))?;
         self.at += 1 + c.len_utf8();
         let digits = |rest: &str, most: usize, radix: u32| -> usize {
             rest.chars()
@@ -225,7 +225,7 @@ impl<'a> Tokens<'a> {
                 out.extend(c.encode_utf8(&mut [0; 4]).as_bytes());
                 self.at = start + 2 + count;
             }
-            // What is no escape is kept as it is written.
+            // An unknown escape sequence is kept literally.
             _ => {
                 out.push(b'\\');
                 out.extend(c.encode_utf8(&mut [0; 4]).as_bytes());
@@ -235,7 +235,7 @@ impl<'a> Tokens<'a> {
     }
 }
 
-/// A number as Python reads it: with `_` between digits, and with an `f` behind it.
+/// A number as Python reads it: with `_` between digits, and with a suffix `f`.
 fn number(token: &str) -> Option<f64> {
     let unsigned = token.strip_prefix('-').unwrap_or(token);
     let octal = unsigned.len() > 1
@@ -257,7 +257,7 @@ fn number(token: &str) -> Option<f64> {
         .or_else(|| plain.strip_suffix(['f', 'F'])?.parse().ok())
 }
 
-/// A text in quotes.
+/// A quoted and escaped string.
 pub(super) fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
@@ -275,7 +275,7 @@ pub(super) fn quoted(text: &str) -> String {
     out
 }
 
-/// A number with as few digits as tell it from all others, as Python prints it.
+/// The shortest decimal form that round-trips, as Python prints it.
 pub(super) fn printed(value: f64) -> String {
     if value.is_nan() {
         return "nan".into();
