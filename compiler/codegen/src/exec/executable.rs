@@ -210,8 +210,8 @@ impl Executable {
         for place in places {
             before.0.push(memory::pointer_mut(&mut state[*place]));
         }
-        // SAFETY: the tensors have the types that the program asks for, as was just checked, no two pointers to state are the same, and
-        // all are borrowed for the run.
+        // SAFETY: the tensors have the types that the program requires, as was just checked. Inputs are borrowed for the run; state is
+        // borrowed exclusively, and its variables are different tensors, because `places` are distinct.
         unsafe {
             let _flushing = Flushing::begin();
             self.unit

@@ -286,8 +286,12 @@ impl Unit {
     ///
     /// # Safety
     ///
-    /// `inputs` and `state` hold the first byte of each input and each piece of state of the program, in order, each with its type's elements,
-    /// all initialised; nobody else writes to them during the run. Neither is written to.
+    /// `inputs` and `state` hold the first byte of each input and each state variable of the program, in order. Each points at the elements
+    /// of its type, aligned for it and all initialised. The elements of a state variable overlap no other variable and no input.
+    ///
+    /// Inputs are only read; nobody writes to them during the run. State is read, and written where the plan updates a variable in
+    /// place (an output of a kernel whose allocation is [`Allocation::State`]): the pointers of `state` must be valid for writes, and
+    /// nobody else reads or writes what they point at during the run.
     pub(super) unsafe fn run(
         &mut self,
         inputs: &[*mut u8],
@@ -369,8 +373,10 @@ impl Unit {
                     let mut lists = std::mem::take(&mut call.lists).recycled();
                     lists.types.extend(&call.types);
                     lists.results.extend(&call.results);
-                    // SAFETY: operands are contiguous views of initialised buffers, and no buffer that the kernel makes lies where an
-                    // operand does, because the plan keeps a buffer until the last kernel that reads it is done.
+                    // SAFETY: operands are contiguous views of initialised buffers. The plan keeps a buffer live until the last kernel that
+                    // reads it is done, so no output of the routine overlaps an operand, with one exception: `put_rows` may update
+                    // its first operand in place. That slice is dropped below, before the output's is made. Outputs of the epilogue
+                    // may alias what the epilogue alone reads, which is no operand.
                     let slice = |(v, ty): (&View, &Type)| unsafe {
                         memory::slice(ty.dtype, at(v), v.elements())
                     };
@@ -378,11 +384,11 @@ impl Unit {
                         .operands
                         .extend(operands.iter().zip(&call.types).map(slice));
                     if is_in_place(operands, kernel, bases) {
-                        // What is changed where it lies is not told twice.
+                        // A routine that updates its first operand in place gets it as its output alone: two slices would alias.
                         lists.operands[0] = Slice::none(call.types[0].dtype);
                     }
-                    // SAFETY: made buffers do not overlap each other; the arena was zeroed once, so that all bytes are initialised,
-                    // and truths are only ever written as 0 or 1.
+                    // SAFETY: outputs overlap neither each other nor the operands that are left. They lie in the arena, which was zeroed
+                    // once, or in state, which the caller passes initialised for writing; bools are only ever written as 0 or 1.
                     let slice = |(b, ty): (&BufferId, &Type)| unsafe {
                         memory::slice_mut(ty.dtype, bases[b.index()], ty.elements())
                     };
@@ -523,7 +529,8 @@ impl Unit {
     }
 }
 
-/// Whether a routine puts rows into what its first operand is. Only the plan lets one do so.
+/// Whether a routine updates its first operand in place: its first output has the same address. The plan allocates only the output of
+/// `put_rows` so.
 fn is_in_place(operands: &[View], kernel: &Kernel, bases: &[*mut u8]) -> bool {
     let (Some(x), Some(y)) = (operands.first(), kernel.outputs.first()) else {
         return false;
