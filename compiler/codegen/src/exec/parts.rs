@@ -77,6 +77,27 @@ pub fn each_of<T: Send>(
     });
 }
 
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// An element type of tensors: a value without padding, so that all its bytes are initialised and may be read as an integer.
+///
+/// Sealed: implemented for the element types of tensors alone. `bool` is the only one for which not every bit pattern is a value; what is
+/// written are the bits of values, so none is ever made of other bits.
+pub trait Plain: sealed::Sealed + Copy + Send + Sync + 'static {}
+
+macro_rules! plain {
+    ($($ty:ty),*) => {
+        $(
+            impl sealed::Sealed for $ty {}
+            impl Plain for $ty {}
+        )*
+    };
+}
+
+plain!(half::f16, half::bf16, f32, f64, i8, i16, i32, i64, u8, bool);
+
 /// How many places ahead what will be written is fetched, because places are all over the memory.
 const AHEAD: usize = 24;
 
@@ -85,7 +106,7 @@ const ROWS: usize = 1 << 11;
 
 /// Puts rows of `width` elements into `data` at places, on the threads of the pool; a place behind the data is passed over. Of rows with
 /// the same place one wins, any one.
-pub fn put_rows<T: Copy + Send + Sync>(
+pub fn put_rows<T: Plain>(
     pool: &Pool,
     data: &mut [T],
     width: usize,
@@ -98,7 +119,9 @@ pub fn put_rows<T: Copy + Send + Sync>(
         "there is a row for each place"
     );
     let length = data.len() as i64 / width.max(1) as i64;
-    if size_of::<T>() != size_of::<u32>() || width == 0 {
+    let is_word =
+        size_of::<T>() == size_of::<AtomicU32>() && align_of::<T>() >= align_of::<AtomicU32>();
+    if !is_word || width == 0 {
         for (place, row) in places.iter().zip(rows.chunks_exact(width.max(1))) {
             if (0..length).contains(place) {
                 data[*place as usize * width..][..width].copy_from_slice(row);
@@ -106,8 +129,10 @@ pub fn put_rows<T: Copy + Send + Sync>(
         }
         return;
     }
-    // SAFETY: an atomic number has the size and, being no larger than `T`, at most the alignment of the elements, which are borrowed
-    // exclusively until all tasks are done.
+    // SAFETY: `is_word` says that an element has the size of an `AtomicU32` and is aligned at least as strictly, so the elements of `data`
+    // are as many aligned words. A `Plain` element has no padding, so they are initialised, and every bit pattern is a u32. `data` is
+    // borrowed exclusively until all tasks are done, and is not used but through `cells`. What is stored are the bits of a `T`, so
+    // `data` holds values of `T` again afterwards.
     let cells: &[AtomicU32] =
         unsafe { std::slice::from_raw_parts(data.as_mut_ptr().cast(), data.len()) };
     pool.run(count.div_ceil(ROWS), &|task| {
@@ -123,7 +148,7 @@ pub fn put_rows<T: Copy + Send + Sync>(
                 }
                 // A negative place is far behind the last.
                 if let Some(to) = cells.get(*place as usize) {
-                    // SAFETY: both have four bytes, and every pattern of bits is a number.
+                    // SAFETY: both have four bytes (`is_word`), all of which are initialised: `Plain` has no padding.
                     to.store(unsafe { std::mem::transmute_copy::<T, u32>(x) }, Relaxed);
                 }
             }
@@ -138,7 +163,7 @@ pub fn put_rows<T: Copy + Send + Sync>(
             }
             let to = &cells[*place as usize * width..][..width];
             for (to, x) in to.iter().zip(row) {
-                // SAFETY: both have four bytes, and every pattern of bits is a number.
+                // SAFETY: both have four bytes (`is_word`), all of which are initialised: `Plain` has no padding.
                 to.store(unsafe { std::mem::transmute_copy::<T, u32>(x) }, Relaxed);
             }
         }
