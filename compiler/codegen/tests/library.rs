@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use trainspec_codegen::exec::flush::Flushing;
+use trainspec_codegen::exec::ftz::FtzGuard;
 use trainspec_codegen::exec::pool::Pool;
 use trainspec_codegen::library::{Routine, Scratch, Slice, SliceMut, find};
 use trainspec_ir::build::{Builder, Value};
@@ -668,7 +668,7 @@ fn computed(
     let operands: Vec<Slice<'_>> = tensors.iter().map(slice).collect();
     let mut outputs: Vec<SliceMut<'_>> = data.iter_mut().map(slice_mut).collect();
     // As programs do.
-    let _flushing = Flushing::begin();
+    let _flushing = FtzGuard::enable();
     find(prim).expect("there is a routine")(&mut Routine {
         prim,
         attrs,

@@ -5,14 +5,14 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use trainspec_codegen::exec::gemm::{
-    Factor, Gathered, Matrix, Product, multiply, multiply_by_crate, multiply_gathered, multiply_on,
-    pack, packed,
+    GemmFloat, Indirect, Matrix, Product, multiply, multiply_fallback, multiply_indirect, multiply_on,
+    pack_b, packed_b_len,
 };
 use trainspec_codegen::exec::pool::Pool;
 use trainspec_codegen::library::Scratch;
 
 /// Floats that are small whole numbers, so that sums are exact in every order.
-trait Number: Factor + PartialEq + std::fmt::Debug {
+trait Number: GemmFloat + PartialEq + std::fmt::Debug {
     fn of(n: i64) -> Self;
 }
 
@@ -81,12 +81,12 @@ impl Bench {
         let a = Matrix {
             data: &a_data,
             size: (m, k),
-            steps: steps(lie_a, (m, k)),
+            strides: steps(lie_a, (m, k)),
         };
         let b = Matrix {
             data: &b_data,
             size: (k, n),
-            steps: steps(lie_b, (k, n)),
+            strides: steps(lie_b, (k, n)),
         };
         let row = n + 2;
         let before: Vec<T> = (0..m * row).map(|i| T::of(whole(3, i))).collect();
@@ -96,17 +96,17 @@ impl Bench {
                 let mut sum = if add { before[i * row + j] } else { T::ZERO };
                 for t in 0..k {
                     let (x, y) = (
-                        a_data[i * a.steps.0 + t * a.steps.1],
-                        b_data[t * b.steps.0 + j * b.steps.1],
+                        a_data[i * a.strides.0 + t * a.strides.1],
+                        b_data[t * b.strides.0 + j * b.strides.1],
                     );
-                    sum = x.times_plus(y, sum);
+                    sum = x.multiply_add(y, sum);
                 }
                 wanted[i * row + j] = sum;
             }
         }
         let room = T::shelf(&self.scratch);
         fn product<T>(data: &mut [T], row: usize, add: bool) -> Product<'_, T> {
-            Product { data, row, add }
+            Product { data, row_stride: row, accumulate: add }
         }
         let mut y = before.clone();
         multiply(room, product(&mut y, row, add), a, b);
@@ -122,7 +122,7 @@ impl Bench {
                     });
                 };
                 match by_crate {
-                    true => multiply_by_crate(pool, product(&mut y, row, add), a, b, Some(&then)),
+                    true => multiply_fallback(pool, product(&mut y, row, add), a, b, Some(&then)),
                     false => multiply_on(pool, room, product(&mut y, row, add), a, b, Some(&then)),
                 }
                 assert_eq!(y, wanted, "{} on {} threads", what(), pool.threads());
@@ -194,15 +194,15 @@ fn bits_do_not_depend_on_threads() {
         let plain = |data, rows, columns| Matrix {
             data,
             size: (rows, columns),
-            steps: (columns, 1),
+            strides: (columns, 1),
         };
         let mut all = Vec::new();
         for pool in &bench.pools {
             let mut y = vec![0.0; m * n];
             let product = Product {
                 data: &mut y,
-                row: n,
-                add: false,
+                row_stride: n,
+                accumulate: false,
             };
             let room = trainspec_codegen::library::Kept::shelf(&bench.scratch);
             multiply_on(pool, room, product, plain(&a, m, k), plain(&b, k, n), None);
@@ -222,29 +222,29 @@ fn gathered_rows_agree() {
         let x: Vec<T> = (0..end).map(|i| T::of(whole(4, i))).collect();
         let terms = runs.len() * run;
         let b: Vec<T> = (0..terms * columns).map(|i| T::of(whole(5, i))).collect();
-        let mut lines = vec![T::of(7); packed::<T>(terms, columns)];
+        let mut lines = vec![T::of(7); packed_b_len::<T>(terms, columns)];
         let matrix = Matrix {
             data: &b,
             size: (terms, columns),
-            steps: (columns, 1),
+            strides: (columns, 1),
         };
-        pack(matrix, &mut lines);
+        pack_b(matrix, &mut lines);
         let mut y = vec![T::of(1); rows * (columns + 1)];
         let mut wanted = y.clone();
-        let gathered = Gathered {
+        let gathered = Indirect {
             data: &x,
-            rows: &starts,
-            runs: &runs,
-            run,
-            step,
+            row_offsets: &starts,
+            run_offsets: &runs,
+            run_len: run,
+            stride: step,
         };
-        multiply_gathered(&mut y, &places, columns, true, gathered, &lines);
+        multiply_indirect(&mut y, &places, columns, true, gathered, &lines);
         for (start, place) in starts.iter().zip(&places) {
             for j in 0..columns {
                 for (r, begin) in runs.iter().enumerate() {
                     for t in 0..run {
                         let (x, b) = (x[start + begin + t * step], b[(r * run + t) * columns + j]);
-                        wanted[place + j] = x.times_plus(b, wanted[place + j]);
+                        wanted[place + j] = x.multiply_add(b, wanted[place + j]);
                     }
                 }
             }
@@ -264,14 +264,14 @@ fn gathered_rows_agree() {
 #[test]
 #[should_panic(expected = "a factor lies in its slice")]
 fn a_factor_outside_its_slice_is_refused() {
-    let gathered = Gathered {
+    let gathered = Indirect {
         data: &[1.0_f32; 10],
-        rows: &[0, 8],
-        runs: &[0],
-        run: 3,
-        step: 1,
+        row_offsets: &[0, 8],
+        run_offsets: &[0],
+        run_len: 3,
+        stride: 1,
     };
-    multiply_gathered(&mut [0.0; 20], &[0, 8], 8, false, gathered, &[0.0; 24]);
+    multiply_indirect(&mut [0.0; 20], &[0, 8], 8, false, gathered, &[0.0; 24]);
 }
 
 #[test]
@@ -281,12 +281,12 @@ fn rows_that_overlap_are_refused() {
     let matrix = Matrix {
         data: &data,
         size: (4, 4),
-        steps: (4, 1),
+        strides: (4, 1),
     };
     let product = Product {
         data: &mut y,
-        row: 2,
-        add: false,
+        row_stride: 2,
+        accumulate: false,
     };
     multiply(&Default::default(), product, matrix, matrix);
 }

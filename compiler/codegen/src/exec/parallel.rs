@@ -1,4 +1,4 @@
-//! A slice cut into parts, each given to one task of a pool.
+//! Parallel for over the chunks of a slice (as rayon's `par_chunks_mut`), and a parallel scatter of rows.
 
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
@@ -6,16 +6,16 @@ use std::sync::atomic::Ordering::Relaxed;
 use crate::exec::pool::Pool;
 use crate::simd;
 
-/// Where a slice starts, for tasks that each take a part of their own.
+/// The base pointer of a slice, for tasks that each take a chunk of their own.
 #[derive(Clone, Copy)]
-struct Start<T>(*mut T);
+struct BasePtr<T>(*mut T);
 
-// SAFETY: the pointer is only used to make the disjoint parts of a slice of `T: Send` that is borrowed for as long as the
+// SAFETY: the pointer is only used to make the disjoint chunks of a slice of `T: Send` that is borrowed for as long as the
 // tasks run.
-unsafe impl<T: Send> Sync for Start<T> {}
+unsafe impl<T: Send> Sync for BasePtr<T> {}
 
-impl<T> Start<T> {
-    /// The place `i` elements further on, which must be in or right behind the slice.
+impl<T> BasePtr<T> {
+    /// The pointer to element `i`, which must be in the slice or one past its end.
     ///
     /// # Safety
     ///
@@ -26,29 +26,29 @@ impl<T> Start<T> {
     }
 }
 
-/// Calls `work` with each part of `data` of `size` elements (the last may be shorter) and its number, on the threads of the
-/// pool. The parts depend on the sizes alone.
+/// Calls `work` with each chunk of `data` of `size` elements (the last may be shorter) and its index, on the threads of the
+/// pool. The chunks depend on the sizes alone.
 ///
 /// # Panics
 ///
 /// When `size` is 0 though there is data.
-pub fn each<T: Send>(
+pub fn chunks_mut<T: Send>(
     pool: &Pool,
     data: &mut [T],
     size: usize,
     work: impl Fn(usize, &mut [T]) + Sync,
 ) {
     let group = data.len();
-    each_of(pool, data, group, size, |_, i, part| work(i, part));
+    grouped_chunks_mut(pool, data, group, size, |_, i, chunk| work(i, chunk));
 }
 
-/// The same with groups of `group` elements that are cut by themselves: the last part of each group may be shorter. `work` is called with
-/// the number of the group and that of the part in it.
+/// Calls `work` with each chunk of each group of `group` elements of `data`: the last chunk of a group may be shorter. `work` is called with
+/// the index of the group and that of the chunk in it.
 ///
 /// # Panics
 ///
-/// When a size is 0 though there is data, or the data has no whole number of groups.
-pub fn each_of<T: Send>(
+/// When a size is 0 though there is data, or the length of the data is no multiple of `group`.
+pub fn grouped_chunks_mut<T: Send>(
     pool: &Pool,
     data: &mut [T],
     group: usize,
@@ -58,22 +58,25 @@ pub fn each_of<T: Send>(
     if data.is_empty() {
         return;
     }
-    assert!(size > 0 && group > 0, "parts have elements");
-    assert!(data.len().is_multiple_of(group), "groups are whole");
+    assert!(size > 0 && group > 0, "chunks have elements");
+    assert!(
+        data.len().is_multiple_of(group),
+        "the length is a multiple of the group"
+    );
     if data.len() <= size && data.len() == group {
         return work(0, 0, data);
     }
-    let (length, parts) = (data.len(), group.div_ceil(size));
-    let start = Start(data.as_mut_ptr());
-    pool.run(length / group * parts, &|i| {
-        let (number, part) = (i / parts, i % parts);
-        let begin = number * group + part * size;
+    let (length, chunks) = (data.len(), group.div_ceil(size));
+    let start = BasePtr(data.as_mut_ptr());
+    pool.run(length / group * chunks, &|i| {
+        let (group_index, chunk) = (i / chunks, i % chunks);
+        let begin = group_index * group + chunk * size;
         assert!(begin < length, "the pool counts up to the number of tasks");
-        let end = begin + size.min(group - part * size);
+        let end = begin + size.min(group - chunk * size);
         // SAFETY: `begin..end` lies in `data`, which is borrowed until the pool has returned. The pool calls with each
-        // number once, and parts of different numbers do not overlap.
-        let part = unsafe { std::slice::from_raw_parts_mut(start.at(begin), end - begin) };
-        work(number, i % parts, part);
+        // index once, and chunks of different indices do not overlap.
+        let elements = unsafe { std::slice::from_raw_parts_mut(start.at(begin), end - begin) };
+        work(group_index, chunk, elements);
     });
 }
 
@@ -98,21 +101,15 @@ macro_rules! plain {
 
 plain!(half::f16, half::bf16, f32, f64, i8, i16, i32, i64, u8, bool);
 
-/// How many places ahead what will be written is fetched, because places are all over the memory.
-const AHEAD: usize = 24;
+/// How many places ahead the cells to write are prefetched, because places are random accesses.
+const PREFETCH_DISTANCE_PLACES: usize = 24;
 
-/// How many rows are put by one task.
-const ROWS: usize = 1 << 11;
+/// How many rows one task writes.
+const ROWS_PER_TASK: usize = 1 << 11;
 
-/// Puts rows of `width` elements into `data` at places, on the threads of the pool; a place behind the data is passed over. Of rows with
-/// the same place one wins, any one.
-pub fn put_rows<T: Plain>(
-    pool: &Pool,
-    data: &mut [T],
-    width: usize,
-    places: &[i64],
-    rows: &[T],
-) {
+/// Parallel scatter: writes rows of `width` elements into `data` at places, on the threads of the pool; a place outside of the data is
+/// ignored. Of rows with the same place any one wins.
+pub fn put_rows<T: Plain>(pool: &Pool, data: &mut [T], width: usize, places: &[i64], rows: &[T]) {
     let count = places.len();
     assert!(
         count.saturating_mul(width) <= rows.len(),
@@ -135,18 +132,18 @@ pub fn put_rows<T: Plain>(
     // `data` holds values of `T` again afterwards.
     let cells: &[AtomicU32] =
         unsafe { std::slice::from_raw_parts(data.as_mut_ptr().cast(), data.len()) };
-    pool.run(count.div_ceil(ROWS), &|task| {
-        let own = task * ROWS..((task + 1) * ROWS).min(count);
+    pool.run(count.div_ceil(ROWS_PER_TASK), &|task| {
+        let own = task * ROWS_PER_TASK..((task + 1) * ROWS_PER_TASK).min(count);
         if width == 1 {
             for (i, (place, x)) in places[own.clone()]
                 .iter()
                 .zip(&rows[own.clone()])
                 .enumerate()
             {
-                if let Some(later) = places.get(own.start + i + AHEAD) {
+                if let Some(later) = places.get(own.start + i + PREFETCH_DISTANCE_PLACES) {
                     simd::prefetch_to_write(cells, *later as usize);
                 }
-                // A negative place is far behind the last.
+                // A negative place becomes an index past the end.
                 if let Some(to) = cells.get(*place as usize) {
                     // SAFETY: both have four bytes (`is_word`), all of which are initialised: `Plain` has no padding.
                     to.store(unsafe { std::mem::transmute_copy::<T, u32>(x) }, Relaxed);
@@ -175,26 +172,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_part_is_visited_once() {
+    fn each_chunk_is_visited_once() {
         let pool = Pool::new(3);
         let mut data = vec![0_usize; 1000];
-        each(&pool, &mut data, 7, |i, part| {
-            for x in part.iter_mut() {
+        chunks_mut(&pool, &mut data, 7, |i, chunk| {
+            for x in chunk.iter_mut() {
                 *x += i + 1;
             }
         });
         for (i, x) in data.iter().enumerate() {
             assert_eq!(*x, i / 7 + 1);
         }
-        each(&pool, &mut data[..0], 0, |_, _| panic!("nothing to visit"));
+        chunks_mut(&pool, &mut data[..0], 0, |_, _| panic!("nothing to visit"));
     }
 
     #[test]
-    fn parts_of_groups_do_not_reach_into_the_next() {
+    fn chunks_do_not_cross_groups() {
         let pool = Pool::new(3);
         let mut data = vec![0_usize; 60];
-        each_of(&pool, &mut data, 15, 6, |group, i, part| {
-            part.iter_mut().for_each(|x| *x += 100 * group + i + 1);
+        grouped_chunks_mut(&pool, &mut data, 15, 6, |group, i, chunk| {
+            chunk.iter_mut().for_each(|x| *x += 100 * group + i + 1);
         });
         for (i, x) in data.iter().enumerate() {
             assert_eq!(*x, i / 15 * 100 + i % 15 / 6 + 1);
