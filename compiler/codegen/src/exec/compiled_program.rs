@@ -157,7 +157,8 @@ struct Maps<'a> {
 }
 
 impl<'a> Maps<'a> {
-    /// The index of a loop among the unique ones. Loops with the same body, shapes and strides are one, whatever their buffers.
+    /// The index of a loop among the unique ones. Loops with the same body, shapes, strides and sharing of
+    /// buffers among loads are one.
     fn entry(&mut self, map: &'a Map) -> usize {
         let mut buffers: Vec<BufferId> = Vec::new();
         let mut number = |buffer: BufferId| match buffers.iter().position(|b| *b == buffer) {
