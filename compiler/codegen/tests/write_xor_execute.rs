@@ -26,7 +26,7 @@ fn step() -> Graph {
     passes::run(b.finish(), &Default::default())
 }
 
-/// The number of anonymous executable mappings in `/proc/self/maps`; an error if one of them is writable too.
+/// The number of anonymous executable mappings in `/proc/self/maps`; an error if any mapping is writable and executable.
 fn executable_mappings() -> Result<usize, String> {
     let maps = std::fs::read_to_string("/proc/self/maps").map_err(|e| e.to_string())?;
     let mut mappings = 0;

@@ -100,7 +100,7 @@ enum Step {
     Scan(Box<Scan>),
 }
 
-/// A call of a library routine: its types, and reusable argument arguments, which are empty outside of a call.
+/// A call of a library routine: its types, and reusable argument lists, which are empty outside of a call.
 #[derive(Debug)]
 struct Call {
     run: library::Run,
@@ -123,7 +123,7 @@ struct EpilogueLoop {
 /// No primitive has more results.
 const MAX_RESULTS: usize = 4;
 
-/// The argument arguments of a routine.
+/// The argument lists of a routine.
 #[derive(Debug, Default)]
 struct Arguments<'a> {
     types: Vec<&'a Type>,
@@ -190,7 +190,7 @@ impl<'a> Maps<'a> {
 #[derive(Debug, Default)]
 pub(super) struct Pointers(pub(super) Vec<*mut u8>);
 
-// SAFETY: outside of a run the addresses are not used, and a run has `&mut` to what they point at.
+// SAFETY: outside of a run the addresses are not used, and a run borrows what they point at, exclusively where it writes.
 unsafe impl Send for Pointers {}
 // SAFETY: nothing is done with the addresses through a shared reference.
 unsafe impl Sync for Pointers {}

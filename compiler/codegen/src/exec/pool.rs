@@ -88,7 +88,7 @@ impl Pool {
         }
         let job = Job::new(tasks, self.threads(), work);
         if self.workers.is_empty() || self.shared.busy.swap(true, Acquire) {
-            job.work_through(0);
+            job.run_tasks(0);
         } else {
             self.shared.share(&job, self.workers.len());
         }
@@ -169,7 +169,7 @@ impl<'a> Job<'a> {
     }
 
     /// Runs tasks until there are none left, those of its own share first, then steals. Never unwinds.
-    fn work_through(&self, thread: usize) {
+    fn run_tasks(&self, thread: usize) {
         let current = Cell::new(0);
         let take_tasks = || {
             for i in 0..self.shares {
@@ -224,8 +224,8 @@ fn count(state: u64, unit: u64) -> usize {
     (state / unit) as usize % MAX_THREADS
 }
 
-/// Whether there is something to do for a worker that has already been in run `seen`.
-fn is_news(state: u64, seen: u64) -> bool {
+/// Whether a worker that has already been in run `seen` has a run to join, or must stop.
+fn has_work(state: u64, seen: u64) -> bool {
     state & STOP != 0 || (count(state, SEAT) > 0 && state / RUN != seen)
 }
 
@@ -260,7 +260,7 @@ impl Shared {
         }
         let _close = Close(self);
         self.open(job, workers);
-        job.work_through(0);
+        job.run_tasks(0);
     }
 
     fn open(&self, job: &Job<'_>, workers: usize) {
@@ -281,7 +281,7 @@ impl Shared {
         }
     }
 
-    /// Takes the free seats away and waits until the taken ones are left. Then nobody looks at the job any more.
+    /// Takes the free seats away and waits until the taken ones are left. Then no worker reads the job any more.
     fn close(&self) {
         // Acquire, here and below: what the helpers did is visible to the caller.
         let mut state = self.gate.state.fetch_and(!ALL_SEATS, AcqRel);
@@ -322,7 +322,7 @@ impl Shared {
             // pointer is this run's. `share` holds the job by reference and does not end, not even by unwinding,
             // before `close` has seen this helper leave, which is the subtraction below.
             let job = unsafe { &*self.gate.job.load(Relaxed) };
-            job.work_through(number);
+            job.run_tasks(number);
             state.fetch_sub(HELPER, Release);
         }
     }
@@ -333,7 +333,7 @@ impl Shared {
         loop {
             for _ in 0..SPIN_ITERATIONS {
                 let state = self.gate.state.load(Relaxed);
-                if is_news(state, seen) {
+                if has_work(state, seen) {
                     spin.learn(began.map_or(Duration::ZERO, |began: Instant| began.elapsed()));
                     return state;
                 }
@@ -354,7 +354,7 @@ impl Shared {
     fn sleep(&self, seen: u64) {
         let mut tickets = lock(&self.tickets);
         let state = &self.gate.state;
-        let asleep = |state| (!is_news(state, seen)).then_some(state + SLEEPER);
+        let asleep = |state| (!has_work(state, seen)).then_some(state + SLEEPER);
         if state.try_update(Relaxed, Relaxed, asleep).is_err() {
             return;
         }
