@@ -350,7 +350,7 @@ impl Shared {
         }
     }
 
-    /// Sleeps until there is a ticket or the pool stops; does not if there is news already.
+    /// Sleeps until there is a ticket or the pool stops; returns at once if there is work already.
     fn sleep(&self, seen: u64) {
         let mut tickets = lock(&self.tickets);
         let state = &self.gate.state;
