@@ -4,10 +4,10 @@
 use std::time::Instant;
 
 use trainspec_codegen::exec::gemm::{self, Matrix, Product};
-use trainspec_codegen::exec::parts;
+use trainspec_codegen::exec::parallel;
 use trainspec_codegen::exec::pool::Pool;
 use trainspec_codegen::library::{Kept, Scratch};
-use trainspec_codegen::simd::limits::multiply_in_registers;
+use trainspec_codegen::simd::limits::run_fma_chains;
 
 /// A product: its name, how many there are of it, its sizes, and which factors are turned.
 struct Shape {
@@ -150,7 +150,7 @@ fn reach(pool: &Pool, turns: usize) -> f64 {
         let begin = Instant::now();
         let done = std::sync::atomic::AtomicUsize::new(0);
         pool.run(16 * pool.threads(), &|_| {
-            let flops = multiply_in_registers(1 << 16);
+            let flops = run_fma_chains(1 << 16);
             done.fetch_add(flops, std::sync::atomic::Ordering::Relaxed);
         });
         let flops = done.into_inner() as f64;
@@ -176,37 +176,37 @@ fn products(
     let left = |i: usize| Matrix {
         data: &a[i * m * k..][..m * k],
         size: (m, k),
-        steps: steps(shape.turned.0, m, k),
+        strides: steps(shape.turned.0, m, k),
     };
     let right = |i: usize| Matrix {
         data: &b[i * k * n..][..k * n],
         size: (k, n),
-        steps: steps(shape.turned.1, k, n),
+        strides: steps(shape.turned.1, k, n),
     };
     if shape.batch == 1 {
         let y = Product {
             data: y,
-            row: n,
-            add: false,
+            row_stride: n,
+            accumulate: false,
         };
         match by_crate {
-            true => gemm::multiply_by_crate(pool, y, left(0), right(0), None),
+            true => gemm::multiply_fallback(pool, y, left(0), right(0), None),
             false => gemm::multiply_on(pool, room, y, left(0), right(0), None),
         }
         return;
     }
     let alone = Pool::exactly(1);
-    room.prepare(pool.threads(), gemm::room(&left(0), &right(0)));
-    parts::each(pool, y, 8 * m * n, |i, part| {
+    room.prepare(pool.threads(), gemm::workspace_len(&left(0), &right(0)));
+    parallel::chunks_mut(pool, y, 8 * m * n, |i, part| {
         for (j, y) in part.chunks_exact_mut(m * n).enumerate() {
             let (a, b) = (left(8 * i + j), right(8 * i + j));
             let y = Product {
                 data: y,
-                row: n,
-                add: false,
+                row_stride: n,
+                accumulate: false,
             };
             match by_crate {
-                true => gemm::multiply_by_crate(&alone, y, a, b, None),
+                true => gemm::multiply_fallback(&alone, y, a, b, None),
                 false => gemm::multiply(room, y, a, b),
             }
         }

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use trainspec_codegen::exec::pool::Pool;
 use trainspec_codegen::library::{Routine, Scratch, Slice, SliceMut, find};
-use trainspec_codegen::simd::limits::multiply_in_registers;
+use trainspec_codegen::simd::limits::run_fma_chains;
 use trainspec_ir::DType;
 use trainspec_ir::graph::{Attr, PrimCall, Type};
 use trainspec_ir::ops::find_prim;
@@ -158,7 +158,7 @@ impl Bench {
                 *best = best.min(begin.elapsed().as_secs_f64());
             }
             let begin = Instant::now();
-            let flops = multiply_in_registers(1 << 13);
+            let flops = run_fma_chains(1 << 13);
             reach = reach.max(flops as f64 / begin.elapsed().as_secs_f64());
         }
         let [one, two] = match flops {

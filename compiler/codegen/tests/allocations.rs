@@ -1,6 +1,6 @@
-//! A routine that is called again with the same sizes and the same memory allocates nothing.
+//! A library routine that is called again with the same sizes and scratch buffers allocates nothing.
 
-#![allow(unsafe_code)] // an allocator that counts
+#![allow(unsafe_code)] // a counting allocator
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -11,7 +11,7 @@ use trainspec_ir::DType;
 use trainspec_ir::graph::{Attr, PrimCall, Type};
 use trainspec_ir::ops::find_prim;
 
-/// The system's allocator, with a count.
+/// The system's allocator, counting allocations.
 struct Counting;
 
 static COUNT: AtomicUsize = AtomicUsize::new(0);
@@ -69,11 +69,11 @@ fn check(pool: &Pool, scratch: &mut Scratch, name: &str, types: &[Type], attrs: 
             _ => Slice::I64(&ints[i]),
         })
         .collect();
-    let mut made: Vec<Vec<f32>> = results.iter().map(|ty| float(ty.elements())).collect();
-    let mut numbers: Vec<Vec<i64>> = results.iter().map(|ty| int(ty.elements())).collect();
+    let mut float_outputs: Vec<Vec<f32>> = results.iter().map(|ty| float(ty.elements())).collect();
+    let mut int_outputs: Vec<Vec<i64>> = results.iter().map(|ty| int(ty.elements())).collect();
     let mut outputs: Vec<SliceMut<'_>> = results
         .iter()
-        .zip(made.iter_mut().zip(&mut numbers))
+        .zip(float_outputs.iter_mut().zip(&mut int_outputs))
         .map(|(ty, (floats, ints))| match ty.dtype {
             DType::F32 => SliceMut::F32(floats),
             _ => SliceMut::I64(ints),
@@ -99,8 +99,8 @@ fn check(pool: &Pool, scratch: &mut Scratch, name: &str, types: &[Type], attrs: 
     }
 }
 
-/// Waits until every thread has begun to work: a thread allocates its name when it starts.
-fn meet(pool: &Pool) {
+/// A barrier: waits until every thread has started, because a thread allocates its name when it starts.
+fn barrier(pool: &Pool) {
     let present = AtomicUsize::new(0);
     pool.run(pool.threads(), &|_| {
         present.fetch_add(1, SeqCst);
@@ -116,7 +116,7 @@ fn main() {
     let flags = |a: bool, b: bool| [Attr::Flag(a), Attr::Flag(b)];
     for threads in [1, 2, 4] {
         let pool = Pool::exactly(threads);
-        meet(&pool);
+        barrier(&pool);
         let mut scratch = Scratch::default();
         let mut check = |name: &str, types: &[Type], attrs: &[Attr]| {
             check(&pool, &mut scratch, name, types, attrs);
@@ -134,7 +134,8 @@ fn main() {
                 let right = f32s(&if b { [n, k] } else { [k, n] });
                 check("matmul", &[left, right], &flags(a, b));
             }
-            let batch = |turned: bool, p, q| f32s(&if turned { [9, q, p] } else { [9, p, q] });
+            let batch =
+                |transposed: bool, p, q| f32s(&if transposed { [9, q, p] } else { [9, p, q] });
             check(
                 "matmul",
                 &[batch(a, 40, 50), batch(b, 50, 60)],
@@ -175,10 +176,10 @@ fn main() {
         check("max_pool2d_grad", &[x.clone(), y.clone()], &pooled);
         let shaped = [&[sizes(&x.shape)], &pooled[..]].concat();
         check("sum_pool2d_grad", &[y], &shaped);
-        let long = f32s(&[400, 300]);
+        let matrix = f32s(&[400, 300]);
         for name in ["reduce_sum", "reduce_max", "reduce_prod"] {
             for axes in [&[0][..], &[1], &[0, 1]] {
-                check(name, std::slice::from_ref(&long), &[sizes(axes)]);
+                check(name, std::slice::from_ref(&matrix), &[sizes(axes)]);
             }
         }
         let rows = f32s(&[3000, 40]);
@@ -197,24 +198,32 @@ fn main() {
             &[rows.clone(), at(3000)],
             &[Attr::Size(20)],
         );
-        check("transpose", std::slice::from_ref(&long), &[sizes(&[1, 0])]);
+        check(
+            "transpose",
+            std::slice::from_ref(&matrix),
+            &[sizes(&[1, 0])],
+        );
         check("broadcast", &[f32s(&[300])], &[sizes(&[200, 300])]);
-        check("concat", &[long.clone(), long.clone()], &[Attr::Size(1)]);
+        check(
+            "concat",
+            &[matrix.clone(), matrix.clone()],
+            &[Attr::Size(1)],
+        );
         let margins = [sizes(&[1, 2]), sizes(&[0, 2]), sizes(&[0, 0])];
-        check("pad", &[long.clone(), f32s(&[])], &margins);
+        check("pad", &[matrix.clone(), f32s(&[])], &margins);
         let sums = [Attr::Size(0), Attr::Flag(false), Attr::Flag(true)];
-        check("cumsum", std::slice::from_ref(&long), &sums);
-        check("argmax", std::slice::from_ref(&long), &[Attr::Size(1)]);
+        check("cumsum", std::slice::from_ref(&matrix), &sums);
+        check("argmax", std::slice::from_ref(&matrix), &[Attr::Size(1)]);
         for axis in [0, 1] {
             check(
                 "argsort",
-                std::slice::from_ref(&long),
+                std::slice::from_ref(&matrix),
                 &[Attr::Size(axis), Attr::Flag(true)],
             );
         }
         let drawn = [sizes(&[300, 200]), Attr::DType(DType::F32)];
         check("random_uniform", &[Type::scalar(DType::I64)], &drawn);
-        check("add", &[long.clone(), long.clone()], &[]);
+        check("add", &[matrix.clone(), matrix.clone()], &[]);
         check("iota", &[], &[Attr::Size(40_000)]);
     }
 }

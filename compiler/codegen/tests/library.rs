@@ -1,9 +1,9 @@
-//! Every primitive's routine gives the interpreter's answer: bit by bit where it computes the same way, and within the
-//! rounding of any order where it sums. The number of threads changes no bit, and faults read the same.
+//! Differential tests of the routine library: every primitive's routine gives the interpreter's result, bit for bit, or within the rounding
+//! error of any summation order where it reduces. The number of threads changes no bit, and error messages are equal.
 
 use std::collections::BTreeMap;
 
-use trainspec_codegen::exec::flush::Flushing;
+use trainspec_codegen::exec::ftz::FtzGuard;
 use trainspec_codegen::exec::pool::Pool;
 use trainspec_codegen::library::{Routine, Scratch, Slice, SliceMut, find};
 use trainspec_ir::build::{Builder, Value};
@@ -35,7 +35,7 @@ fn small_calls_agree_with_the_interpreter() {
                 tried += 1;
             }
         }
-        // Those that are told a count are tried below.
+        // Those with a count operand are tested below.
         let other = prim.name.contains("2d") || ["put_rows", "sum_rows"].contains(&prim.name);
         assert!(tried > 0 || other, "`{}`", prim.name);
     }
@@ -86,7 +86,7 @@ fn every_cast_agrees() {
         1e-30,
         5e-324,
     ];
-    let whole = [
+    let integers = [
         0,
         1,
         -1,
@@ -105,7 +105,7 @@ fn every_cast_agrees() {
     for from in DType::ALL.into_iter().filter(|d| *d != DType::String) {
         let tensor = match from.is_float() {
             true => Tensor::from_f64s(&Type::new(from, &[values.len()]), values),
-            false => Tensor::from_i64s(&Type::new(from, &[whole.len()]), whole),
+            false => Tensor::from_i64s(&Type::new(from, &[integers.len()]), integers),
         };
         for to in DType::ALL.into_iter().filter(|d| *d != DType::String) {
             bench.agree(
@@ -159,7 +159,7 @@ fn reductions_agree() {
 }
 
 #[test]
-fn products_agree() {
+fn matrix_products_agree() {
     let mut bench = Bench::new();
     let mut draw = Draw(9);
     let sizes = [
@@ -178,7 +178,9 @@ fn products_agree() {
         (vec![40], 2, 3, 1),
     ];
     for (batch, m, k, n) in sizes {
-        for (turn_a, turn_b) in [(false, false), (true, false), (false, true), (true, true)] {
+        for (transpose_a, transpose_b) in
+            [(false, false), (true, false), (false, true), (true, true)]
+        {
             for dtype in [
                 DType::F32,
                 DType::F64,
@@ -187,12 +189,12 @@ fn products_agree() {
                 DType::I8,
                 DType::I64,
             ] {
-                let matrix = |turned: bool, p, q| {
-                    let size = if turned { [q, p] } else { [p, q] };
+                let matrix = |transposed: bool, p, q| {
+                    let size = if transposed { [q, p] } else { [p, q] };
                     Type::new(dtype, &[&batch[..], &size].concat())
                 };
-                let types = [matrix(turn_a, m, k), matrix(turn_b, k, n)];
-                let attrs = [Attr::Flag(turn_a), Attr::Flag(turn_b)];
+                let types = [matrix(transpose_a, m, k), matrix(transpose_b, k, n)];
+                let attrs = [Attr::Flag(transpose_a), Attr::Flag(transpose_b)];
                 bench.agree(prim("matmul"), &attrs, &draw.tensors(&types));
             }
         }
@@ -223,7 +225,7 @@ fn convolutions_agree() {
         let strides: Vec<usize> = (0..2).map(|_| draw.pick(&[1, 1, 2, 3])).collect();
         let dilations: Vec<usize> = (0..2).map(|_| draw.pick(&[1, 1, 1, 2])).collect();
         let pads: Vec<(usize, usize)> = (0..2).map(|_| (draw.below(3), draw.below(3))).collect();
-        // Every few rounds images that are cut into pieces.
+        // Every few rounds images that are split into several tasks.
         let [h, w] = if round % 16 == 0 { [40, 30] } else { [h, w] };
         let window = [
             Attr::Sizes(strides),
@@ -238,9 +240,9 @@ fn convolutions_agree() {
     }
 }
 
-/// Windows of 3 x 3 and 5 x 5 over many channels, whose tiles take fewer products.
+/// Windows of 3 x 3 and 5 x 5 over many channels, which Winograd F(4x4, 3x3) and F(2x2, 5x5) compute.
 #[test]
-fn convolutions_by_tiles_agree() {
+fn winograd_convolutions_agree() {
     let mut bench = Bench::new();
     let mut draw = Draw(31);
     for round in 0..2 {
@@ -304,7 +306,7 @@ fn pools_of_large_images_agree() {
 }
 
 impl Bench {
-    /// Compares all pools, and what flows back through them, on images of this shape.
+    /// Compares all pools and their gradients on images of this shape.
     fn pool_agrees(&mut self, draw: &mut Draw, shape: &[usize], window: &[Attr]) {
         for dtype in [
             DType::F32,
@@ -461,13 +463,13 @@ fn large_rows_and_orders_agree() {
             }
         }
     }
-    let truths = Type::new(DType::Bool, &[30_000]);
-    bench.agree(prim("compact"), &[], &draw.tensors(&[truths]));
+    let mask = Type::new(DType::Bool, &[30_000]);
+    bench.agree(prim("compact"), &[], &draw.tensors(&[mask]));
     bench.agree(prim("iota"), &[Attr::Size(40_000)], &[]);
 }
 
 #[test]
-fn faults_read_the_same() {
+fn error_messages_agree() {
     let mut bench = Bench::new();
     let ints = |values: &[i32]| Tensor::new(&[values.len()], values.to_vec());
     let rows = Tensor::new(&[3, 2], vec![1.0_f32; 6]);
@@ -505,7 +507,7 @@ fn faults_read_the_same() {
     for (name, attrs, tensors) in calls {
         assert!(
             bench.agree(prim(name), &attrs, &tensors).is_some(),
-            "`{name}` has no answer"
+            "`{name}` fails"
         );
     }
     for name in [
@@ -518,10 +520,7 @@ fn faults_read_the_same() {
         let (a, b) = (ints(&[5, -6, 7, 8]), ints(&[2, 0, -3, 0]));
         let prim = prim(name);
         if infer(prim, &[a.ty(), b.ty()], &[]).is_some() {
-            assert!(
-                bench.agree(prim, &[], &[a, b]).is_some(),
-                "`{name}` has no answer"
-            );
+            assert!(bench.agree(prim, &[], &[a, b]).is_some(), "`{name}` fails");
         }
     }
     let negative = bench.agree(prim("pow"), &[], &[ints(&[2, 3]), ints(&[2, -1])]);
@@ -543,7 +542,7 @@ fn infer(prim: &'static Prim, types: &[Type], attrs: &[Attr]) -> Option<Vec<Type
     .ok()
 }
 
-/// Pools of several sizes, and memory that all calls share.
+/// Thread pools of several sizes, and scratch buffers that all calls share.
 struct Bench {
     pools: Vec<Pool>,
     scratch: Scratch,
@@ -570,14 +569,14 @@ impl Bench {
         self.agree(prim("conv2d_filter_grad"), &shaped(&filters), &tensors);
     }
 
-    /// Runs a primitive here and in the interpreter; the fault that both give.
+    /// Runs a primitive here and in the interpreter; returns the error that both give.
     fn agree(
         &mut self,
         prim: &'static Prim,
         attrs: &[Attr],
         tensors: &[Tensor],
     ) -> Option<EvalError> {
-        let wanted = interpreted(prim, attrs, tensors);
+        let expected = interpreted(prim, attrs, tensors);
         let (first, others) = self.pools.split_first().expect("there are pools");
         let found = computed(prim, attrs, tensors, first, &mut self.scratch);
         let what = || {
@@ -592,20 +591,25 @@ impl Bench {
             };
             assert!(same, "{} differs on {} threads", what(), pool.threads());
         }
-        match (wanted, found) {
-            (Ok(wanted), Ok(found)) => {
-                let room = room(prim, attrs, tensors, &wanted);
-                for (i, (wanted, found)) in wanted.iter().zip(&found).enumerate() {
+        match (expected, found) {
+            (Ok(expected), Ok(found)) => {
+                let bounds = error_bounds(prim, attrs, tensors, &expected);
+                for (i, (expected, found)) in expected.iter().zip(&found).enumerate() {
                     let sums = if prim.name == "sum_rows" { 1 } else { 0 };
-                    compare(&what(), wanted, found, room.as_ref().filter(|_| i == sums));
+                    compare(
+                        &what(),
+                        expected,
+                        found,
+                        bounds.as_ref().filter(|_| i == sums),
+                    );
                 }
                 None
             }
-            (Err(wanted), Err(found)) => {
-                assert_eq!(wanted, found, "{}", what());
+            (Err(expected), Err(found)) => {
+                assert_eq!(expected, found, "{}", what());
                 Some(found)
             }
-            (wanted, found) => panic!("{}: {wanted:?} is not {found:?}", what()),
+            (expected, found) => panic!("{}: {expected:?} is not {found:?}", what()),
         }
     }
 }
@@ -660,19 +664,19 @@ fn computed(
 ) -> Result<Vec<Tensor>, EvalError> {
     let types: Vec<Type> = tensors.iter().map(Tensor::ty).collect();
     let results = infer(prim, &types, attrs).expect("the rule accepts the call");
-    // What is there before is of no account.
-    let rubbish = |ty: &Type| match ty.dtype.is_float() {
+    // Outputs begin as garbage, which a routine must not read.
+    let garbage = |ty: &Type| match ty.dtype.is_float() {
         true => Tensor::from_f64s(ty, std::iter::repeat_n(f64::NAN, ty.elements())),
         false => Tensor::from_i64s(ty, std::iter::repeat_n(85, ty.elements())),
     };
     let mut data: Vec<Data> = results
         .iter()
-        .map(|ty| rubbish(ty).data().clone())
+        .map(|ty| garbage(ty).data().clone())
         .collect();
     let operands: Vec<Slice<'_>> = tensors.iter().map(slice).collect();
     let mut outputs: Vec<SliceMut<'_>> = data.iter_mut().map(slice_mut).collect();
-    // As programs do.
-    let _flushing = Flushing::begin();
+    // As programs set it.
+    let _ftz = FtzGuard::enable();
     find(prim).expect("there is a routine")(&mut Routine {
         prim,
         attrs,
@@ -695,8 +699,8 @@ fn bits(tensor: &Tensor) -> Vec<u64> {
     }
 }
 
-/// How far a sum may be off, for each element; `None` where it must be the same.
-fn room(
+/// The error bound of each element of a reduction; `None` where it must be bit-equal.
+fn error_bounds(
     prim: &'static Prim,
     attrs: &[Attr],
     tensors: &[Tensor],
@@ -745,7 +749,7 @@ fn room(
     let (mut terms, results) = (terms as f64 + 2.0, results[sums].to_f64s());
     let mut sums = absolutes[sums].to_f64s();
     if prim.name.starts_with("conv2d") && absolutes[0].shape().iter().all(|n| *n > 1) {
-        // Tiles of outputs are evaluated together (Toom and Cook): each is off by the rounding of the largest of its tile, here of all.
+        // Winograd (Toom-Cook) tiles: the error of each output is that of the largest of its tile, here of all.
         let channels = |t: &Tensor| t.shape()[t.shape().len() - 1];
         let many = |t: &Tensor| channels(t) % 16 == 0;
         if dtype == DType::F32 && tensors.iter().all(many) && many(&absolutes[0]) {
@@ -756,27 +760,27 @@ fn room(
         }
     }
     let sums = sums.into_iter().zip(results);
-    // Below, the least normal numbers.
-    let least = if dtype == DType::F16 { 1e-7 } else { 1e-37 };
+    // The smallest normal number.
+    let min_normal = if dtype == DType::F16 { 1e-7 } else { 1e-37 };
     Some(
-        sums.map(|(sum, y)| terms * wide * sum + own * y.abs() + least)
+        sums.map(|(sum, y)| terms * wide * sum + own * y.abs() + min_normal)
             .collect(),
     )
 }
 
-fn compare(what: &str, wanted: &Tensor, found: &Tensor, room: Option<&Vec<f64>>) {
-    assert_eq!(wanted.ty(), found.ty(), "{what}");
-    if !wanted.dtype().is_float() {
-        assert!(wanted == found, "{what}: {wanted} is not {found}");
+fn compare(what: &str, expected: &Tensor, found: &Tensor, bounds: Option<&Vec<f64>>) {
+    assert_eq!(expected.ty(), found.ty(), "{what}");
+    if !expected.dtype().is_float() {
+        assert!(expected == found, "{what}: {expected} is not {found}");
         return;
     }
-    let pairs = wanted.to_f64s().into_iter().zip(found.to_f64s());
-    for (i, (wanted, found)) in pairs.enumerate() {
-        let same = wanted == found || (wanted.is_nan() && found.is_nan());
-        let near = room.is_some_and(|room| (wanted - found).abs() <= room[i]);
+    let pairs = expected.to_f64s().into_iter().zip(found.to_f64s());
+    for (i, (expected, found)) in pairs.enumerate() {
+        let same = expected == found || (expected.is_nan() && found.is_nan());
+        let near = bounds.is_some_and(|bounds| (expected - found).abs() <= bounds[i]);
         assert!(
             same || near,
-            "{what}: element {i} is {found:e}, not {wanted:e}"
+            "{what}: element {i} is {found:e}, not {expected:e}"
         );
     }
 }
@@ -818,7 +822,7 @@ fn call(draw: &mut Draw, prim: &Prim, sizes: &[usize]) -> (Vec<Type>, Vec<Attr>)
     (types, attrs)
 }
 
-/// Numbers that look random and are the same in each run (xorshift64*).
+/// A deterministic pseudorandom number generator (xorshift64*).
 struct Draw(u64);
 
 impl Draw {
@@ -833,7 +837,7 @@ impl Draw {
         from[self.below(from.len())]
     }
 
-    /// A tensor of each type; one in four has infinities and what is no number among its floats.
+    /// A tensor of each type; one in four has infinities and NaNs among its floats.
     fn tensors(&mut self, types: &[Type]) -> Vec<Tensor> {
         types.iter().map(|ty| self.tensor(ty)).collect()
     }

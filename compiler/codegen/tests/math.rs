@@ -1,7 +1,7 @@
 //! Vector math: error bounds of the reference, and machine code that equals the reference bit for bit.
 //!
-//! References are `libm` in double precision. For f32 its error is nothing; for f64 the bounds are loosened by what
-//! `libm` itself may be off: one unit in the last place, two where the reference is made of several calls.
+//! References are `libm` in double precision. For f32 its error is negligible; for f64 the bounds are loosened by the error of
+//! `libm` itself: one unit in the last place (ulp), two where the reference composes several calls.
 #![allow(unsafe_code)]
 
 use cranelift::prelude::*;
@@ -9,12 +9,13 @@ use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{Linkage, Module};
 use trainspec_codegen::math::{Clif, Function, Lane, Scalar, emit, needs_call, trig_limit};
 
-const MANY: usize = if cfg!(debug_assertions) {
+/// Random operands of a bound check, and of a faster one.
+const SAMPLES: usize = if cfg!(debug_assertions) {
     20_000
 } else {
     2_000_000
 };
-const SOME: usize = MANY / 10;
+const FAST_SAMPLES: usize = SAMPLES / 10;
 
 /// A float type with its bits.
 trait Float: Copy + PartialEq + std::fmt::Debug {
@@ -24,7 +25,7 @@ trait Float: Copy + PartialEq + std::fmt::Debug {
     fn wide(self) -> f64;
     fn round(x: f64) -> Self;
     fn call(function: Function, fma: bool, operands: &[Self]) -> Self;
-    fn far(function: Function, operands: &[Self]) -> bool;
+    fn needs_call(function: Function, operands: &[Self]) -> bool;
 }
 
 macro_rules! float {
@@ -46,7 +47,7 @@ macro_rules! float {
             fn call(function: Function, fma: bool, operands: &[$t]) -> $t {
                 emit(&mut Scalar::<$t>::new(fma), function, operands)
             }
-            fn far(function: Function, operands: &[$t]) -> bool {
+            fn needs_call(function: Function, operands: &[$t]) -> bool {
                 needs_call(&mut Scalar::<$t>::new(true), function, operands).unwrap_or(false)
             }
         }
@@ -55,7 +56,7 @@ macro_rules! float {
 float!(f32, u32, Lane::F32);
 float!(f64, u64, Lane::F64);
 
-/// What the function is, in double precision.
+/// The reference value of a function, in double precision.
 fn reference(function: Function, x: f64, y: f64) -> f64 {
     match function {
         Function::Exp => libm::exp(x),
@@ -82,8 +83,8 @@ fn reference(function: Function, x: f64, y: f64) -> f64 {
     }
 }
 
-/// How far the reference may be off, in units in the last place of double precision.
-fn doubt(function: Function) -> f64 {
+/// The error bound of the reference, in units in the last place (ulp) of double precision.
+fn reference_ulp(function: Function) -> f64 {
     match function {
         Function::Sqrt | Function::Floor | Function::Ceil | Function::Round | Function::Sign => 0.0,
         Function::Sigmoid | Function::Softplus | Function::Tanh => 2.0,
@@ -101,7 +102,7 @@ fn doubt(function: Function) -> f64 {
     }
 }
 
-/// The error in units in the last place, infinite where kinds or signs of zero differ.
+/// The error in units in the last place (ulp), infinite where classes (NaN, infinity) or signs of zero differ.
 fn ulps<T: Float>(got: T, want: f64) -> f64 {
     let rounded = T::round(want);
     if got.wide().is_nan() || want.is_nan() {
@@ -121,7 +122,7 @@ fn ulps<T: Float>(got: T, want: f64) -> f64 {
             f64::INFINITY
         };
     }
-    let (mantissa, least, over) = match T::LANE {
+    let (mantissa, min_exponent, over) = match T::LANE {
         Lane::F32 => (23, -149, 2f64.powi(128)),
         Lane::F64 => (52, -1074, f64::MAX),
     };
@@ -133,7 +134,7 @@ fn ulps<T: Float>(got: T, want: f64) -> f64 {
     } else {
         got.wide()
     };
-    let exponent = (libm::ilogb(want) - mantissa).max(least);
+    let exponent = (libm::ilogb(want) - mantissa).max(min_exponent);
     libm::scalbn(value - want, -exponent.max(-1000))
         * if exponent < -1000 {
             2f64.powi(-1000 - exponent)
@@ -142,7 +143,7 @@ fn ulps<T: Float>(got: T, want: f64) -> f64 {
         }
 }
 
-/// Numbers where functions change their ways, of both signs.
+/// Special values and the bounds of the functions' ranges, of both signs.
 fn specials<T: Float>() -> Vec<T> {
     let mut all = Vec::new();
     let (one, step) = (
@@ -266,11 +267,11 @@ impl Bits {
     }
 }
 
-/// Operands of the function: any bits, and numbers where the function is busy.
+/// Operands of the function: any bits, and numbers of the range where the function varies.
 fn operands<T: Float>(function: Function, bits: &mut Bits) -> [T; 2] {
     let kind = bits.next() % 4;
     let any = T::of_bits(bits.next());
-    let busy =
+    let in_range =
         match (function, T::LANE) {
             (Function::Log | Function::Log1p, _) => bits.uniform(-1.5, 3.0),
             (Function::Sin | Function::Cos | Function::Tan, lane) if kind == 1 => {
@@ -291,12 +292,12 @@ fn operands<T: Float>(function: Function, bits: &mut Bits) -> [T; 2] {
             (Function::Pow, _) if kind == 1 => bits.uniform(0.9, 1.1),
             _ => bits.uniform(-6.0, 6.0),
         };
-    let x = if kind == 0 { any } else { T::round(busy) };
+    let x = if kind == 0 { any } else { T::round(in_range) };
     let y = match bits.next() % 4 {
         0 => T::of_bits(bits.next()),
         1 => T::round(bits.uniform(-40.0, 40.0).round()),
         2 => T::round(bits.uniform(-40.0, 40.0)),
-        // An exponent that brings the power near the ends of the range.
+        // An exponent that brings the power near overflow or underflow.
         _ => {
             let ends = if T::LANE == Lane::F32 { 104.0 } else { 746.0 };
             T::round(bits.uniform(-ends, ends) / libm::log(x.wide().abs()))
@@ -322,7 +323,7 @@ fn inputs<T: Float>(function: Function, count: usize) -> Vec<[T; 2]> {
 
 fn check_bound<T: Float>(function: Function, fma: bool, count: usize) {
     let loose = if T::LANE == Lane::F64 {
-        doubt(function)
+        reference_ulp(function)
     } else {
         0.0
     };
@@ -330,7 +331,7 @@ fn check_bound<T: Float>(function: Function, fma: bool, count: usize) {
     let (mut worst, mut at) = (0.0, None);
     for [x, y] in inputs::<T>(function, count) {
         let operands = &[x, y][..function.arity()];
-        if T::far(function, operands) {
+        if T::needs_call(function, operands) {
             continue;
         }
         let got = T::call(function, fma, operands);
@@ -355,27 +356,27 @@ fn check_bound<T: Float>(function: Function, fma: bool, count: usize) {
 #[test]
 fn errors_stay_below_the_stated_bounds_in_single_precision() {
     for function in Function::ALL {
-        check_bound::<f32>(function, true, MANY);
-        check_bound::<f32>(function, false, SOME);
+        check_bound::<f32>(function, true, SAMPLES);
+        check_bound::<f32>(function, false, FAST_SAMPLES);
     }
 }
 
 #[test]
 fn errors_stay_below_the_stated_bounds_in_double_precision() {
     for function in Function::ALL {
-        check_bound::<f64>(function, true, MANY);
-        check_bound::<f64>(function, false, SOME);
+        check_bound::<f64>(function, true, SAMPLES);
+        check_bound::<f64>(function, false, FAST_SAMPLES);
     }
 }
 
-/// Every so many of all numbers of single precision, for functions of one operand.
+/// Every `step`-th number of single precision, for functions of one operand.
 fn check_every(step: usize) {
     for function in Function::ALL.into_iter().filter(|f| f.arity() == 1) {
         for fma in [true, false] {
             let mut worst = (0.0, 0.0);
             for bits in (0..=u32::MAX).step_by(step) {
                 let x = f32::from_bits(bits);
-                if f32::far(function, &[x]) {
+                if f32::needs_call(function, &[x]) {
                     continue;
                 }
                 let got = f32::call(function, fma, &[x]);
@@ -411,10 +412,10 @@ fn errors_stay_below_the_stated_bounds_for_every_number_of_single_precision() {
 }
 
 #[test]
-fn functions_that_grow_to_one_are_odd_and_stop_there() {
+fn tanh_and_erf_are_odd_and_saturate_at_one() {
     for fma in [true, false] {
         for function in [Function::Tanh, Function::Erf] {
-            for [x, _] in inputs::<f32>(function, SOME) {
+            for [x, _] in inputs::<f32>(function, FAST_SAMPLES) {
                 let (up, down) = (
                     f32::call(function, fma, &[x.abs()]),
                     f32::call(function, fma, &[-x.abs()]),
@@ -460,20 +461,20 @@ fn known_values_are_exact() {
 }
 
 #[test]
-fn whole_powers_are_exact_where_they_can_be() {
+fn integer_powers_are_exact_where_representable() {
     for fma in [true, false] {
         for base in -60i32..=60 {
             let mut power = 1i128;
             for exponent in 0..=40 {
-                let whole = power as f64;
+                let exact = power as f64;
                 if power.unsigned_abs() < 1 << 53 {
                     let got =
                         f64::call(Function::Pow, fma, &[f64::from(base), f64::from(exponent)]);
-                    assert_eq!(got, whole, "{base}^{exponent}");
+                    assert_eq!(got, exact, "{base}^{exponent}");
                 }
                 if power.unsigned_abs() < 1 << 24 {
                     let got = f32::call(Function::Pow, fma, &[base as f32, exponent as f32]);
-                    assert_eq!(f64::from(got), whole, "{base}^{exponent}");
+                    assert_eq!(f64::from(got), exact, "{base}^{exponent}");
                 }
                 power = match power.checked_mul(i128::from(base)) {
                     Some(power) => power,
@@ -493,7 +494,7 @@ fn functions_are_found_by_the_names_of_primitives() {
     assert_eq!(Function::of("lgamma"), None);
 }
 
-/// A function of one vector or number, compiled.
+/// A function of a vector or scalar, JIT-compiled.
 struct Compiled {
     module: Option<JITModule>,
     code: extern "C" fn(*const u8, *const u8, *mut u8),
@@ -582,7 +583,7 @@ fn check_code<T: Float + Default>(function: Function, ty: Type, fma: bool) {
     let code = Compiled::new(function, ty, fma);
     let lanes = ty.lane_count() as usize;
     let mut out = vec![T::default(); lanes];
-    for chunk in inputs::<T>(function, SOME).chunks_exact(lanes) {
+    for chunk in inputs::<T>(function, FAST_SAMPLES).chunks_exact(lanes) {
         let x: Vec<T> = chunk.iter().map(|c| c[0]).collect();
         let y: Vec<T> = chunk.iter().map(|c| c[1]).collect();
         code.call(&x, &y, &mut out);
@@ -600,7 +601,7 @@ fn check_code<T: Float + Default>(function: Function, ty: Type, fma: bool) {
 
 #[test]
 fn machine_code_gives_the_bits_of_the_reference() {
-    // Other machines have it always.
+    // Other architectures always have FMA.
     #[cfg(target_arch = "x86_64")]
     let detected = std::arch::is_x86_feature_detected!("fma");
     #[cfg(not(target_arch = "x86_64"))]

@@ -1,16 +1,16 @@
-//! How many operations the straight-line functions take: what a vector of results costs, without a clock.
+//! Instruction counts of the straight-line math functions: the cost of a vector of results, without a timer.
 //!
-//! Constants and casts between floats and bits are free. A sum or difference with a product is one operation, and so
-//! is each of the comparison and the selection that make a bound.
+//! Constants and bit casts are free. A fused multiply-add is one operation, and so is each of the comparison and the select
+//! that make a clamp.
 
 use trainspec_codegen::math::{Emit, Function, Lane, emit};
 
-/// Carries out nothing and counts.
+/// An emitter that only counts.
 struct Count {
     lane: Lane,
     /// All operations.
     all: usize,
-    /// Quotients and roots among them.
+    /// Divisions and square roots among them.
     slow: usize,
 }
 
@@ -89,7 +89,7 @@ fn operations(function: Function, lane: Lane) -> (usize, usize) {
 }
 
 /// The most operations each function may take, in single and in double precision.
-fn most(function: Function) -> [usize; 2] {
+fn max_operations(function: Function) -> [usize; 2] {
     match function {
         Function::Exp => [20, 25],
         Function::Expm1 => [21, 26],
@@ -113,15 +113,18 @@ fn most(function: Function) -> [usize; 2] {
 #[test]
 fn functions_take_no_more_operations_than_stated() {
     for function in Function::ALL {
-        for (lane, most) in [Lane::F32, Lane::F64].into_iter().zip(most(function)) {
+        for (lane, max) in [Lane::F32, Lane::F64]
+            .into_iter()
+            .zip(max_operations(function))
+        {
             let (all, slow) = operations(function, lane);
             println!(
                 "{:8} {lane:?}: {all} operations, {slow} of them slow",
                 function.name()
             );
             assert!(
-                all <= most,
-                "{} {lane:?}: {all} above {most}",
+                all <= max,
+                "{} {lane:?}: {all} above {max}",
                 function.name()
             );
         }

@@ -1,4 +1,4 @@
-//! The pool runs every task once, whoever asks and whatever goes wrong.
+//! The thread pool runs every task once, from any caller, also when tasks panic.
 #![allow(unsafe_code)] // an allocator that counts is an unsafe trait
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -15,7 +15,7 @@ thread_local! {
 }
 static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
 
-/// The system's allocator, counting what threads ask for that have set `COUNTED`.
+/// The system's allocator, counting the allocations of threads that have set `COUNTED`.
 struct Counting;
 
 // SAFETY: every request is handed on unchanged; the counting itself does not allocate.
@@ -37,7 +37,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Fewer rounds where each one is interpreted.
+/// Fewer rounds under Miri.
 fn rounds(full: usize) -> usize {
     if cfg!(miri) { full / 1000 + 2 } else { full }
 }
@@ -54,8 +54,8 @@ fn check(pool: &Pool, tasks: usize) {
     );
 }
 
-/// A run in which every thread of the pool has exactly one task: none returns before all have begun.
-fn meet(pool: &Pool, work: &(dyn Fn(usize) + Sync)) {
+/// A barrier: a run in which every thread of the pool has exactly one task, none of which returns before all have begun.
+fn barrier(pool: &Pool, work: &(dyn Fn(usize) + Sync)) {
     let present = AtomicUsize::new(0);
     pool.run(pool.threads(), &|task| {
         work(task);
@@ -66,12 +66,12 @@ fn meet(pool: &Pool, work: &(dyn Fn(usize) + Sync)) {
     });
 }
 
-/// The text of the panic that `run` ends with.
+/// The message of the panic that `run` ends with.
 fn panic_of(run: impl FnOnce()) -> String {
     let payload = catch_unwind(AssertUnwindSafe(run)).expect_err("the run panics");
     *payload
         .downcast::<String>()
-        .expect("the panic carries a text")
+        .expect("the payload is a string")
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn all_threads_take_part_and_have_names() {
     let pool = Pool::exactly(4);
     for _ in 0..rounds(1000) {
         let names = std::sync::Mutex::new(Vec::new());
-        meet(&pool, &|_| {
+        barrier(&pool, &|_| {
             names
                 .lock()
                 .unwrap()
@@ -159,14 +159,14 @@ fn the_panic_of_the_lowest_task_arrives_after_all_tasks_and_the_pool_goes_on() {
         let pool = Pool::exactly(threads);
         for round in 0..rounds(200) {
             let (started, ended) = (AtomicUsize::new(0), AtomicUsize::new(0));
-            let text = panic_of(|| {
+            let message = panic_of(|| {
                 pool.run(20, &|task| {
                     started.fetch_add(1, Relaxed);
                     assert!(task % 7 != 3, "task {task} of round {round}");
                     ended.fetch_add(1, Relaxed);
                 });
             });
-            assert_eq!(text, format!("task 3 of round {round}"));
+            assert_eq!(message, format!("task 3 of round {round}"));
             assert_eq!((started.into_inner(), ended.into_inner()), (20, 17));
             check(&pool, 20);
         }
@@ -174,7 +174,7 @@ fn the_panic_of_the_lowest_task_arrives_after_all_tasks_and_the_pool_goes_on() {
             panic_of(|| pool.run(1, &|task| panic!("only {task}"))),
             "only 0"
         );
-        meet(&pool, &|_| ());
+        barrier(&pool, &|_| ());
     }
 }
 
@@ -234,7 +234,7 @@ fn several_callers_at_once() {
             });
         }
     });
-    meet(&pool, &|_| ());
+    barrier(&pool, &|_| ());
 }
 
 #[test]
@@ -243,7 +243,7 @@ fn an_oversubscribed_pool_works() {
     for round in 0..rounds(10_000) {
         check(&pool, round % 40);
     }
-    meet(&pool, &|_| ());
+    barrier(&pool, &|_| ());
 }
 
 #[test]
@@ -257,7 +257,7 @@ fn sleeping_workers_are_woken_for_every_run() {
             thread::yield_now();
         }
         if round % 3 == 0 {
-            meet(&pool, &|_| ())
+            barrier(&pool, &|_| ())
         } else {
             check(&pool, round % 5)
         }
@@ -270,7 +270,7 @@ fn all_workers_wake_up_although_the_caller_wakes_only_one() {
     for round in 0..rounds(50) {
         thread::sleep(Duration::from_millis(3));
         check(&pool, round % 9);
-        meet(&pool, &|_| ());
+        barrier(&pool, &|_| ());
     }
 }
 
@@ -298,7 +298,7 @@ fn runs_do_not_allocate() {
         });
     };
     run(8);
-    meet(&pool, &|_| COUNTED.set(true));
+    barrier(&pool, &|_| COUNTED.set(true));
     let before = ALLOCATIONS.load(Relaxed);
     for tasks in 0..rounds(10_000) {
         run(tasks % 50);
@@ -306,7 +306,7 @@ fn runs_do_not_allocate() {
             thread::sleep(Duration::from_millis(3));
         }
     }
-    meet(&pool, &|_| COUNTED.set(false));
+    barrier(&pool, &|_| COUNTED.set(false));
     assert_eq!(ALLOCATIONS.load(Relaxed), before);
     COUNTED.set(true);
     drop(std::hint::black_box(Box::new(1)));

@@ -1,7 +1,7 @@
-//! Random steps of training, compiled against interpreted: with each pass off in turn, without fusion, vectors or fused
+//! Differential fuzzing: random training steps, compiled against interpreted: with each pass off in turn, without fusion, vectors or fused
 //! multiply-add, on one to eight threads, with every value fetched.
 //!
-//! Each graph is compiled as users have it and compared with the interpreter; the other ways take turns, so that each of them
+//! Each graph is compiled with the default options and compared with the interpreter; the other configurations take turns, so that each of them
 //! sees hundreds of graphs. `GRAPH_COUNT`, `GRAPH_SEED` and `GRAPH_FIRST` make a search longer, another, or go back to one graph.
 
 use std::collections::BTreeSet;
@@ -19,7 +19,7 @@ use trainspec_testing::feeds::Feeds;
 use trainspec_testing::noise::with_every_value;
 use trainspec_testing::search::Search;
 
-/// Threads are made once; graphs come and go.
+/// Thread pools are shared by all graphs.
 static POOLS: LazyLock<[(usize, Arc<Pool>); 4]> =
     LazyLock::new(|| [1, 2, 3, 8].map(|n| (n, Arc::new(Pool::exactly(n)))));
 
@@ -28,16 +28,16 @@ fn pool(threads: usize) -> Arc<Pool> {
     found.expect("there is such a pool").1.clone()
 }
 
-/// What a run must agree in with the run as users have it.
+/// How closely a run must agree with the run of the default configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Agreement {
     Bits,
     Rounding,
 }
 
-/// One way to compile and run a graph.
+/// One configuration of compiler and pool.
 #[derive(Debug)]
-struct Way {
+struct Configuration {
     name: String,
     without: BTreeSet<String>,
     options: Options,
@@ -46,11 +46,11 @@ struct Way {
     agreement: Agreement,
 }
 
-impl Way {
-    /// As users have it.
-    fn usual() -> Way {
-        Way {
-            name: "as it is".to_owned(),
+impl Configuration {
+    /// The default configuration.
+    fn standard() -> Configuration {
+        Configuration {
+            name: "default".to_owned(),
             without: BTreeSet::new(),
             options: Options::default(),
             threads: 1,
@@ -59,19 +59,19 @@ impl Way {
         }
     }
 
-    /// All others.
-    fn others() -> Vec<Way> {
+    /// All other configurations.
+    fn others() -> Vec<Configuration> {
         let machine = |machine: Machine| Options {
             machine: Some(machine),
             ..Options::default()
         };
         let host = Machine::host();
-        let one = |name: &str, options: Options, agreement| Way {
+        let one = |name: &str, options: Options, agreement| Configuration {
             name: name.to_owned(),
             options,
             threads: 2,
             agreement,
-            ..Way::usual()
+            ..Configuration::standard()
         };
         let unfused = Options {
             fusion: false,
@@ -85,9 +85,9 @@ impl Way {
                 wide: false,
             }),
         };
-        let mut ways = vec![
+        let mut configurations = vec![
             one(
-                "with vectors of 128 bits",
+                "with 128-bit vectors",
                 machine(Machine {
                     wide: false,
                     ..host
@@ -114,34 +114,34 @@ impl Way {
             ),
             one("without fusion", unfused, Agreement::Rounding),
             one("without any of them", plain, Agreement::Rounding),
-            Way {
+            Configuration {
                 name: "without any pass".to_owned(),
                 without: passes::PASSES.iter().map(|p| p.name.to_owned()).collect(),
-                ..Way::usual()
+                ..Configuration::standard()
             },
-            Way {
+            Configuration {
                 name: "with every value fetched".to_owned(),
                 every_value: true,
                 agreement: Agreement::Bits,
-                ..Way::usual()
+                ..Configuration::standard()
             },
         ];
         for pass in passes::PASSES {
-            ways.push(Way {
+            configurations.push(Configuration {
                 name: format!("without {}", pass.name),
                 without: BTreeSet::from([pass.name.to_owned()]),
-                ..Way::usual()
+                ..Configuration::standard()
             });
         }
         for threads in [2, 3, 8] {
-            ways.push(Way {
+            configurations.push(Configuration {
                 name: format!("on {threads} threads"),
                 threads,
                 agreement: Agreement::Bits,
-                ..Way::usual()
+                ..Configuration::standard()
             });
         }
-        ways
+        configurations
     }
 
     fn compile(&self, graph: &Graph) -> Result<Executable, String> {
@@ -168,32 +168,36 @@ fn run(program: &mut Executable, feeds: &Feeds) -> Result<RunOutcome, RunError> 
     Ok(RunOutcome { results, state })
 }
 
-/// Two steps as users have them, each compared with the interpreter, and with some other ways to do them.
-fn check(graph: &Graph, feeds: &Feeds, others: &[&Way]) -> Result<(), String> {
-    let usual = Way::usual();
-    let mut program = usual.compile(graph)?;
-    let mut different: Vec<(&Way, Executable)> = Vec::new();
-    for way in others {
-        different.push((way, way.compile(graph)?));
+/// Two steps of the default configuration, each compared with the interpreter and with some other configurations.
+fn check(graph: &Graph, feeds: &Feeds, others: &[&Configuration]) -> Result<(), String> {
+    let standard = Configuration::standard();
+    let mut program = standard.compile(graph)?;
+    let mut different: Vec<(&Configuration, Executable)> = Vec::new();
+    for configuration in others {
+        different.push((configuration, configuration.compile(graph)?));
     }
     let mut fed = feeds.clone();
     for step in 0..2 {
         let reference = Reference::new(graph, &fed);
         let found = run(&mut program, &fed);
-        let told = |way: &Way, why: String| format!("{}, step {step}: {why}", way.name);
-        reference.check(&found).map_err(|why| told(&usual, why))?;
+        let in_step = |configuration: &Configuration, why: String| {
+            format!("{}, step {step}: {why}", configuration.name)
+        };
+        reference
+            .check(&found)
+            .map_err(|why| in_step(&standard, why))?;
         if let Err(failed) = &found
             && let Ok(after) = run(&mut program, &fed)
         {
             return Err(format!("it failed with `{failed}`, then gave {after:?}"));
         }
-        for (way, program) in &mut different {
+        for (configuration, program) in &mut different {
             let other = run(program, &fed);
-            let agrees = match way.agreement {
+            let agrees = match configuration.agreement {
                 Agreement::Bits => same_bits(&found, &other),
                 Agreement::Rounding => reference.check(&other),
             };
-            agrees.map_err(|why| told(way, why))?;
+            agrees.map_err(|why| in_step(configuration, why))?;
         }
         match found {
             // The next step starts where this one ended, for both.
@@ -204,20 +208,24 @@ fn check(graph: &Graph, feeds: &Feeds, others: &[&Way]) -> Result<(), String> {
     Ok(())
 }
 
-/// One of four parts of the search, so that it can use several cores.
-fn search(part: u64) {
-    let ways = Way::others();
+/// One of four quarters of the search, so that it can use several cores.
+fn search(quarter: u64) {
+    let configurations = Configuration::others();
     let all = Search::of(2_400);
     let search = Search {
         count: all.count.div_ceil(4),
-        first: all.first + part * all.count.div_ceil(4),
+        first: all.first + quarter * all.count.div_ceil(4),
         ..all
     };
     search.run("compiled against interpreted", |graph, feeds, number| {
-        // Two ways for each graph: 2,400 graphs are more than 300 for each.
-        let n = ways.len();
+        // Two configurations for each graph: with 2,400 graphs each configuration sees hundreds.
+        let n = configurations.len();
         let turn = number as usize * 2;
-        check(graph, feeds, &[&ways[turn % n], &ways[(turn + 1) % n]])
+        check(
+            graph,
+            feeds,
+            &[&configurations[turn % n], &configurations[(turn + 1) % n]],
+        )
     });
 }
 
@@ -241,25 +249,25 @@ fn compiled_equals_interpreted_fourth_quarter() {
     search(3);
 }
 
-/// Graphs of other searches that failed once, in all ways.
+/// Regressions: graphs of other searches that failed once, in all configurations.
 #[test]
 fn graphs_that_failed_once_hold() {
     let found = [
-        // A value that was put aside was overwritten before it was read for the last time.
+        // A spilled value was overwritten before its last use.
         (77_123, 5_577),
-        // Truths at the end of a row were read in a walk for which they had not been copied.
+        // Bool tail bytes were read in a second pass for which they had not been loaded.
         (424_242, 4_955),
-        // Errors were the same in all rounds of a loop, so that those of one round hid those of another.
+        // Error bounds were shared by all iterations of a scan, so that those of one iteration hid those of another.
         (77_123, 3_522),
         (77_123, 7_665),
-        // The error of a sum was told by the sum, not by its terms, which had both signs.
+        // The error bound of a sum came from the sum, not from its terms, which had both signs.
         (77_123, 4_481),
-        // What nothing needs was divided by zero, but by the interpreter alone.
+        // Dead code divided by zero, in the interpreter alone.
         (5_150, 2_714),
-        // Products of bf16 that were too small to be normal numbers were not zero.
+        // Denormal products of bf16 were not flushed to zero.
         (31_337, 3_279),
     ];
-    let ways = Way::others();
+    let configurations = Configuration::others();
     for (seed, first) in found {
         let search = Search {
             seed,
@@ -267,7 +275,7 @@ fn graphs_that_failed_once_hold() {
             count: 1,
         };
         search.run("compiled against interpreted", |graph, feeds, _| {
-            check(graph, feeds, &ways.iter().collect::<Vec<_>>())
+            check(graph, feeds, &configurations.iter().collect::<Vec<_>>())
         });
     }
 }

@@ -1,4 +1,4 @@
-//! State of compiled programs: read before the step, written together at its end, kept when a run fails.
+//! State variables of compiled programs: read before the step, committed together at its end, unchanged when a run fails.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -87,7 +87,7 @@ fn wrong_state_is_refused() {
 }
 
 #[test]
-fn state_that_is_made_of_other_state_sees_the_old() {
+fn updates_from_other_variables_see_the_old_values() {
     for elements in [1, 8, 9, 100, 5000] {
         let ty = Type::new(DType::F32, &[elements]);
         let b = Builder::new("cross");
@@ -111,26 +111,28 @@ fn state_that_is_made_of_other_state_sees_the_old() {
     }
 }
 
-/// A result that depends on nothing of a buffer takes its place, while another result still has to be made of the buffer.
+/// In-place reuse: a result that does not depend on a buffer aliases it, while another result of the same kernel still reads it.
 #[test]
-fn what_takes_the_place_of_a_buffer_waits_until_it_is_read() {
+fn reusing_a_buffer_does_not_overwrite_unread_elements() {
     for elements in [1, 8, 9, 100, 5000] {
         let ty = Type::new(DType::F32, &[elements]);
-        let b = Builder::new("hosted");
+        let b = Builder::new("reuse");
         let x = b.input("x", &ty);
         let places = b.input("places", &Type::new(DType::I64, &[elements]));
-        // A routine makes it, and the loop below is the last to read it.
-        let turned = x.take(places);
+        // The output of a routine, whose last use is the loop below.
+        let taken = x.take(places);
         b.result("first", x * 2.0);
-        b.result("second", turned + x);
+        b.result("second", taken + x);
         let mut program = executable(b.finish());
         let shared = {
-            let places = &program.program().allocations;
-            let made = places.iter().filter(|p| matches!(p, Allocation::Arena(_)));
-            let made: Vec<_> = made.map(|p| format!("{p:?}")).collect();
-            made.len() > made.iter().collect::<BTreeSet<_>>().len()
+            let allocations = &program.program().allocations;
+            let arena = allocations
+                .iter()
+                .filter(|a| matches!(a, Allocation::Arena(_)));
+            let arena: Vec<_> = arena.map(|a| format!("{a:?}")).collect();
+            arena.len() > arena.iter().collect::<BTreeSet<_>>().len()
         };
-        assert!(shared, "a result lies where what was taken lay");
+        assert!(shared, "a result aliases the output of take");
         let numbers: Vec<f32> = (0..elements).map(|i| i as f32 + 1.0).collect();
         let backwards: Vec<i64> = (0..elements as i64).rev().collect();
         let places = Tensor::new(&[elements], backwards);

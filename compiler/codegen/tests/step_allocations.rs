@@ -1,4 +1,4 @@
-//! A step that is run again and again allocates nothing: results are tensors made once, buffers and scratch are kept.
+//! A repeated step allocates nothing: result tensors are allocated once, the arena and scratch buffers are reused.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::Arc;
@@ -12,34 +12,34 @@ use trainspec_ir::graph::{Graph, Type};
 use trainspec_ir::{DType, Tensor, passes};
 use trainspec_testing::feeds::feeds;
 
-/// The system's allocator, with a count of what was asked of it, by any thread.
+/// The system's allocator, counting the allocations of all threads.
 struct Counting;
 
-static ASKED: AtomicUsize = AtomicUsize::new(0);
+static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
 
 #[allow(unsafe_code)] // a global allocator cannot be written without
 // SAFETY: all calls are passed on as they are.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ASKED.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller keeps the promises that the system's allocator asks for.
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the caller keeps the contract of the system's allocator.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        ASKED.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the same.
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: as above.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        ASKED.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the same.
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: as above.
         unsafe { System.realloc(at, layout, size) }
     }
 
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        // SAFETY: the same.
+        // SAFETY: as above.
         unsafe { System.dealloc(at, layout) }
     }
 }
@@ -47,9 +47,9 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// What a step of training adds to a model.
+/// The optimizer of a training step.
 enum Optimizer {
-    Descent,
+    Sgd,
     Adam,
 }
 
@@ -73,15 +73,15 @@ fn step(b: Builder, loss: impl Fn(&Builder) -> (Vec<String>, u32), optimizer: Op
         .zip(&types)
         .map(|(n, ty)| b.read(n, ty))
         .collect();
-    for ((name, w), slope) in names.iter().zip(&params).zip(b.gradients(&[loss], &params)) {
-        let slope = slope.expect("the loss depends on it").dense();
+    for ((name, w), gradient) in names.iter().zip(&params).zip(b.gradients(&[loss], &params)) {
+        let gradient = gradient.expect("the loss depends on it").dense();
         match optimizer {
-            Optimizer::Descent => b.write(name, *w - 0.01 * slope),
+            Optimizer::Sgd => b.write(name, *w - 0.01 * gradient),
             Optimizer::Adam => {
                 let slots = [format!("{name}/m"), format!("{name}/v")];
                 let (m, v) = (b.read(&slots[0], &w.ty()), b.read(&slots[1], &w.ty()));
-                let m = 0.9 * m + 0.1 * slope;
-                let v = 0.999 * v + 0.001 * slope.square();
+                let m = 0.9 * m + 0.1 * gradient;
+                let v = 0.999 * v + 0.001 * gradient.square();
                 b.write(&slots[0], m);
                 b.write(&slots[1], v);
                 b.write(name, *w - 0.001 * m / (v.abs().sqrt() + 1e-8));
@@ -100,7 +100,7 @@ fn regression() -> Graph {
         let loss = (prediction - y).square().mean(&[0]);
         (vec!["w".to_owned(), "b".to_owned()], loss.id().0)
     };
-    step(Builder::new("regression"), model, Optimizer::Descent)
+    step(Builder::new("regression"), model, Optimizer::Sgd)
 }
 
 /// The loss of logits at labels.
@@ -164,7 +164,7 @@ fn convolutions() -> Graph {
     step(Builder::new("convolutions"), model, Optimizer::Adam)
 }
 
-/// How often memory was asked for in steps after the first few.
+/// The allocations of the steps after the first few.
 fn allocations(graph: &Graph, threads: usize) -> usize {
     let pool = Arc::new(Pool::exactly(threads));
     let mut program = Executable::new(graph, pool, &Options::default()).expect("it compiles");
@@ -184,11 +184,11 @@ fn allocations(graph: &Graph, threads: usize) -> usize {
         }
     };
     run(3);
-    let before = ASKED.load(Ordering::Relaxed);
+    let before = ALLOCATIONS.load(Ordering::Relaxed);
     run(50);
-    let asked = ASKED.load(Ordering::Relaxed) - before;
+    let allocated = ALLOCATIONS.load(Ordering::Relaxed) - before;
     assert!(results[0].1.to_f64s()[0].is_finite(), "{results:?}");
-    asked
+    allocated
 }
 
 // One test alone, so that no other thread of the harness allocates meanwhile.
@@ -200,9 +200,13 @@ fn steps_allocate_nothing() {
         ("convolutions", convolutions()),
     ] {
         for threads in [1, 2] {
-            // The harness may be at work beside the first attempts; what a step allocates, each attempt does.
-            let least = (0..5).map(|_| allocations(&graph, threads)).min();
-            assert_eq!(least, Some(0), "{name} on {threads} threads, in 50 steps");
+            // The harness may allocate during the first attempts; what a step allocates, every attempt does.
+            let min_allocated = (0..5).map(|_| allocations(&graph, threads)).min();
+            assert_eq!(
+                min_allocated,
+                Some(0),
+                "{name} on {threads} threads, in 50 steps"
+            );
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What a graph becomes.
+//! The executable: a compiled graph that is run step by step on inputs and state variables.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -11,34 +11,34 @@ use trainspec_ir::kernel::View;
 use trainspec_ir::plan::{Allocation, Program, plan};
 use trainspec_ir::{fuse, span::Span};
 
-use crate::exec::flush::Flushing;
+use crate::exec::compiled_program::{CompiledProgram, Pointers};
+use crate::exec::ftz::FtzGuard;
 use crate::exec::memory::{self, Arena};
 use crate::exec::pool::Pool;
-use crate::exec::unit::{Pointers, Unit};
 use crate::library::Scratch;
 use crate::{CompileError, Options};
 
 /// A compiled graph.
 #[derive(Debug)]
 pub struct Executable {
-    unit: Unit,
+    compiled: CompiledProgram,
     inputs: Vec<(String, Type)>,
     pool: Arc<Pool>,
     scratch: Scratch,
-    /// New state that lies with the old one, or with the inputs, on its way.
+    /// Staging buffers of new values that lie in an input, a constant or another state variable.
     staged: Vec<Option<Arena>>,
     pointers: (Pointers, Pointers),
-    /// The places of state that were last found to be different.
+    /// The places of state variables that were last checked to be distinct.
     places: Vec<usize>,
-    /// Where each input was last, and how many steps it has been there, as far as they are counted.
+    /// The address of each input in the last step, and how many steps it has been there; the count saturates.
     fed: Vec<(usize, u8)>,
 }
 
-/// After so many steps an input is taken for one that stays where it is.
-const STAYS: u8 = 3;
+/// After this many steps at one address an input is taken to stay there, and its pages are collapsed.
+const STEPS_UNTIL_COLLAPSE: u8 = 3;
 
 impl Executable {
-    /// Compiles a graph, which should be simplified.
+    /// Compiles a graph, on which the passes should have been run.
     pub fn new(
         graph: &Graph,
         pool: Arc<Pool>,
@@ -49,22 +49,23 @@ impl Executable {
             .inputs()
             .map(|(name, v)| (name.to_owned(), graph.ty(v).clone()))
             .collect();
-        let unit = Unit::new(plan(kernels), options.machine)?;
-        let stage =
-            |(state, view): &(StateId, View)| match unit.program.allocations[view.buffer.index()] {
-                Allocation::Arena(_) => None,
-                Allocation::State(own) if own == state.index() => None,
-                Allocation::Input(_) | Allocation::Const(_) | Allocation::State(_) => {
-                    let bytes = unit.program.kernels.buffers[view.buffer.index()]
-                        .ty
-                        .dtype
-                        .bytes();
-                    Some(Arena::new(view.elements() * bytes))
-                }
-            };
-        let staged = unit.program.kernels.writes.iter().map(stage).collect();
+        let compiled = CompiledProgram::new(plan(kernels), options.machine)?;
+        let stage = |(state, view): &(StateId, View)| match compiled.program.allocations
+            [view.buffer.index()]
+        {
+            Allocation::Arena(_) => None,
+            Allocation::State(own) if own == state.index() => None,
+            Allocation::Input(_) | Allocation::Const(_) | Allocation::State(_) => {
+                let bytes = compiled.program.kernels.buffers[view.buffer.index()]
+                    .ty
+                    .dtype
+                    .bytes();
+                Some(Arena::new(view.elements() * bytes))
+            }
+        };
+        let staged = compiled.program.kernels.writes.iter().map(stage).collect();
         Ok(Executable {
-            unit,
+            compiled,
             fed: vec![(0, 0); inputs.len()],
             inputs,
             pool,
@@ -75,41 +76,41 @@ impl Executable {
         })
     }
 
-    /// What it takes: name and type of each input.
+    /// The name and type of each input.
     pub fn inputs(&self) -> &[(String, Type)] {
         &self.inputs
     }
 
-    /// The state that it reads or writes.
+    /// The state variables that it reads or writes.
     pub fn state(&self) -> &[State] {
-        &self.unit.program.kernels.state
+        &self.compiled.program.kernels.state
     }
 
-    /// What it does.
+    /// The program: kernels and buffer allocations.
     pub fn program(&self) -> &Program {
-        &self.unit.program
+        &self.compiled.program
     }
 
-    /// The bytes that it needs for what kernels make.
+    /// The bytes of the arena.
     pub fn bytes(&self) -> usize {
-        self.unit.bytes()
+        self.compiled.bytes()
     }
 
     /// How long it took to compile each kernel; a routine takes no time.
     pub fn compile_times(&self) -> Vec<Duration> {
-        self.unit.compile_times()
+        self.compiled.compile_times()
     }
 
-    /// Begins to add up the time that each kernel takes, or ends it, and gives what was added up so far. Clocks cost some time
-    /// themselves, so the steps of a measurement run without.
+    /// Turns profiling by kernel on or off, and gives the time of each kernel that was added up so far. Timing costs some time itself, so
+    /// the steps of a measurement run without.
     pub fn profile(&mut self, on: bool) -> Vec<Duration> {
-        let fresh = on.then(|| vec![Duration::ZERO; self.unit.program.kernels.kernels.len()]);
-        std::mem::replace(&mut self.unit.clocks, fresh).unwrap_or_default()
+        let fresh = on.then(|| vec![Duration::ZERO; self.compiled.program.kernels.kernels.len()]);
+        std::mem::replace(&mut self.compiled.kernel_times, fresh).unwrap_or_default()
     }
 
-    /// Tensors for what a run gives, by name, as [`Executable::step`] takes them.
+    /// Zeroed tensors for the results of a run, by name, as [`Executable::step`] takes them.
     pub fn results(&self) -> Vec<(String, Tensor)> {
-        let kernels = &self.unit.program.kernels;
+        let kernels = &self.compiled.program.kernels;
         let empty = |(name, view): &(String, View)| {
             let ty = &kernels.buffers[view.buffer.index()].ty;
             (name.clone(), Tensor::zeros(&ty.with_shape(&view.shape)))
@@ -117,7 +118,7 @@ impl Executable {
         kernels.results.iter().map(empty).collect()
     }
 
-    /// Runs once, and gives what can be fetched by name. See [`Executable::step`].
+    /// Runs once, and gives the fetched results by name. See [`Executable::step`].
     pub fn run(
         &mut self,
         inputs: &[&Tensor],
@@ -129,9 +130,9 @@ impl Executable {
         Ok(results)
     }
 
-    /// Runs once: inputs in the order of [`Executable::inputs`]; `places` says where in `state` each piece of [`Executable::state`] is;
-    /// what can be fetched goes to `results`, which [`Executable::results`] made. Nothing is allocated once all kernels have run.
-    /// After an error the state is as it was. Results too small to be normal numbers of their type are zero, as in the interpreter.
+    /// Runs once: inputs in the order of [`Executable::inputs`]; `places` has the index in `state` of each variable of
+    /// [`Executable::state`]; fetched results go to `results`, which [`Executable::results`] made. Nothing is allocated once all kernels
+    /// have run. After an error the state is as it was. Denormal results are flushed to zero, as in the interpreter.
     pub fn step(
         &mut self,
         inputs: &[&Tensor],
@@ -147,14 +148,14 @@ impl Executable {
         };
         if inputs.len() != self.inputs.len() || places.len() != self.state().len() {
             return wrong(format!(
-                "a run takes {} inputs and {} pieces of state",
+                "a run takes {} inputs and {} state variables",
                 self.inputs.len(),
                 self.state().len()
             ));
         }
-        let fetched = &self.unit.program.kernels.results;
+        let fetched = &self.compiled.program.kernels.results;
         let fits = |((_, tensor), (_, view)): (&(String, Tensor), &(String, View))| {
-            let ty = &self.unit.program.kernels.buffers[view.buffer.index()].ty;
+            let ty = &self.compiled.program.kernels.buffers[view.buffer.index()].ty;
             tensor.dtype() == ty.dtype && tensor.shape() == view.shape
         };
         if results.len() != fetched.len() || !results.iter().zip(fetched).all(fits) {
@@ -168,18 +169,19 @@ impl Executable {
                 ));
             }
         }
-        for (place, piece) in places.iter().zip(self.state()) {
+        for (place, variable) in places.iter().zip(self.state()) {
             match state.get(*place) {
                 Some(tensor)
-                    if tensor.dtype() == piece.ty.dtype && tensor.shape() == piece.ty.shape => {}
+                    if tensor.dtype() == variable.ty.dtype
+                        && tensor.shape() == variable.ty.shape => {}
                 Some(tensor) => {
                     let found = tensor.ty();
                     return wrong(format!(
                         "`{}` must be {}, but is {found}",
-                        piece.name, piece.ty
+                        variable.name, variable.ty
                     ));
                 }
-                None => return wrong(format!("the value of `{}` is missing", piece.name)),
+                None => return wrong(format!("the value of `{}` is missing", variable.name)),
             }
         }
         if self.places != places {
@@ -187,10 +189,10 @@ impl Executable {
             assert_eq!(
                 different.len(),
                 places.len(),
-                "each piece of state has a place of its own"
+                "each state variable has a place of its own"
             );
             self.places = places.to_vec();
-            memory::gather_pages(state, places);
+            memory::collapse_huge_pages(state, places);
         }
         for (input, (last, steps)) in inputs.iter().zip(&mut self.fed) {
             let now = memory::pointer(input).addr();
@@ -199,8 +201,8 @@ impl Executable {
                 false => 0,
             };
             *last = now;
-            if *steps == STAYS {
-                memory::gather_pages_of(input);
+            if *steps == STEPS_UNTIL_COLLAPSE {
+                memory::collapse_huge_pages_of(input);
             }
         }
         let (feeds, before) = &mut self.pointers;
@@ -210,11 +212,11 @@ impl Executable {
         for place in places {
             before.0.push(memory::pointer_mut(&mut state[*place]));
         }
-        // SAFETY: the tensors have the types that the program asks for, as was just checked, no two pointers to state are the same, and
-        // all are borrowed for the run.
+        // SAFETY: the tensors have the types that the program requires, as was just checked. Inputs are borrowed for the run; state is
+        // borrowed exclusively, and its variables are different tensors, because `places` are distinct.
         unsafe {
-            let _flushing = Flushing::begin();
-            self.unit
+            let _ftz = FtzGuard::enable();
+            self.compiled
                 .run(&feeds.0, &before.0, &self.pool, &mut self.scratch)?;
         }
         self.fetch(results);
@@ -223,18 +225,18 @@ impl Executable {
     }
 
     fn fetch(&self, results: &mut [(String, Tensor)]) {
-        let kernels = &self.unit.program.kernels;
+        let kernels = &self.compiled.program.kernels;
         for ((_, view), (_, tensor)) in kernels.results.iter().zip(results) {
             let bytes = kernels.buffers[view.buffer.index()].ty.dtype.bytes();
-            let (from, to) = (self.unit.base(view.buffer), memory::pointer_mut(tensor));
-            // SAFETY: the run made the view; the tensor has its type, and lies with the caller alone.
+            let (from, to) = (self.compiled.base(view.buffer), memory::pointer_mut(tensor));
+            // SAFETY: the run computed the view; the tensor has its type, and is borrowed exclusively.
             unsafe { memory::copy(view, bytes, from, to) };
         }
     }
 
-    /// Gives state its new values: first those that lie where they could be overwritten are put aside.
+    /// Commits the new values of state: first stages those that lie where a write could overwrite them.
     fn write(&mut self) {
-        let kernels = &self.unit.program.kernels;
+        let kernels = &self.compiled.program.kernels;
         let bytes = |view: &View| kernels.buffers[view.buffer.index()].ty.dtype.bytes();
         for ((_, view), staged) in kernels.writes.iter().zip(&mut self.staged) {
             if let Some(arena) = staged {
@@ -243,7 +245,7 @@ impl Executable {
                     memory::copy(
                         view,
                         bytes(view),
-                        self.unit.base(view.buffer),
+                        self.compiled.base(view.buffer),
                         arena.pointer(),
                     )
                 };
@@ -251,8 +253,8 @@ impl Executable {
         }
         for ((id, view), staged) in kernels.writes.iter().zip(&mut self.staged) {
             let to = self.pointers.1.0[id.index()];
-            if self.unit.base(view.buffer) == to {
-                // The kernel that made it wrote it there.
+            if self.compiled.base(view.buffer) == to {
+                // Updated in place: the kernel wrote it there.
                 continue;
             }
             match staged {
@@ -264,8 +266,10 @@ impl Executable {
                         view.elements() * bytes(view),
                     )
                 },
-                // SAFETY: the same; the view lies in the arena, the state does not.
-                None => unsafe { memory::copy(view, bytes(view), self.unit.base(view.buffer), to) },
+                // SAFETY: as above; the view lies in the arena, the state does not.
+                None => unsafe {
+                    memory::copy(view, bytes(view), self.compiled.base(view.buffer), to)
+                },
             }
         }
     }

@@ -1,46 +1,47 @@
-//! Products of matrices of floats.
+//! GEMM (general matrix multiply) for f32 and f64: cache blocking (MC, KC, NC), packing, register-blocked microkernels (MR x NR).
 //!
-//! In: two matrices, in any order of rows and columns, and room for their product. Out: the product, or its sum with what was there;
-//! and a call for each of its rows once it is finished. Where the machine has AVX2 and FMA the sums are made in registers by our own
-//! code ([`tile`]), else by the crate `gemm`.
+//! In: two matrices with any strides, and a slice for their product. Out: the product, or its sum with what was there (accumulation);
+//! and a call of the epilogue for each row once it is finished. Where the machine has AVX2 and FMA our own [`microkernel`] sums in
+//! registers, else the crate `gemm` is the [`fallback`].
 //!
-//! How a product is cut depends on its sizes alone, and so does the order of every sum.
+//! How a product is blocked depends on its sizes alone, and so does the order of every sum (deterministic reduction order).
 
-mod blocks;
-mod foreign;
-mod gathered;
+mod blocking;
+mod fallback;
+mod gemv;
+mod indirect;
 mod lanes;
+mod microkernel;
 mod pack;
-mod tile;
-mod vector;
 
 use std::ops::Range;
 
 use crate::exec::pool::Pool;
 use crate::library::{Kept, Shelf};
-use blocks::Whole;
-pub use gathered::{Gathered, TERMS, multiply_gathered, pack, packed};
+use blocking::Gemm;
+pub use blocking::KC;
+pub use indirect::{Indirect, multiply_indirect, pack_b, packed_b_len};
 
-/// A float whose matrices are multiplied.
-pub trait Factor: Kept + lanes::Lanes {
+/// A float type with GEMM: f32 or f64.
+pub trait GemmFloat: Kept + lanes::Lanes {
     /// 0.
     const ZERO: Self;
     /// 1.
     const ONE: Self;
-    /// self × b + c, rounded as is fastest.
-    fn times_plus(self, b: Self, c: Self) -> Self;
+    /// self × b + c, rounded once or twice, whichever is faster.
+    fn multiply_add(self, b: Self, c: Self) -> Self;
     /// self + b.
     fn plus(self, b: Self) -> Self;
 }
 
-macro_rules! factor {
+macro_rules! gemm_float {
     ($($ty:ty),*) => {
-        $(impl Factor for $ty {
+        $(impl GemmFloat for $ty {
             const ZERO: $ty = 0.0;
             const ONE: $ty = 1.0;
 
             #[inline(always)]
-            fn times_plus(self, b: $ty, c: $ty) -> $ty {
+            fn multiply_add(self, b: $ty, c: $ty) -> $ty {
                 self * b + c
             }
 
@@ -52,111 +53,116 @@ macro_rules! factor {
     };
 }
 
-factor!(f32, f64);
+gemm_float!(f32, f64);
 
-/// A matrix in a slice: the element at (i, j) is `data[i * steps.0 + j * steps.1]`.
+/// A strided matrix in a slice: the element at (i, j) is `data[i * strides.0 + j * strides.1]`.
 #[derive(Debug, Clone, Copy)]
 pub struct Matrix<'a, T> {
     /// Where the elements are.
     pub data: &'a [T],
     /// How many rows and columns there are.
     pub size: (usize, usize),
-    /// How far apart rows and columns are.
-    pub steps: (usize, usize),
+    /// The strides of rows and of columns, in elements.
+    pub strides: (usize, usize),
 }
 
 impl<T> Matrix<'_, T> {
-    /// The same with rows and columns swapped.
-    pub fn turned(self) -> Self {
+    /// The transpose: a view with rows and columns swapped.
+    pub fn transposed(self) -> Self {
         Matrix {
             data: self.data,
             size: (self.size.1, self.size.0),
-            steps: (self.steps.1, self.steps.0),
+            strides: (self.strides.1, self.strides.0),
         }
     }
 
     fn check(&self) {
-        let fits = inside(self.data.len(), self.size, self.steps);
+        let fits = in_bounds(self.data.len(), self.size, self.strides);
         assert!(fits, "a matrix lies in its slice");
     }
 }
 
 /// Whether all elements of a matrix lie in a slice of `length` elements.
-fn inside(length: usize, size: (usize, usize), steps: (usize, usize)) -> bool {
+fn in_bounds(length: usize, size: (usize, usize), strides: (usize, usize)) -> bool {
     let (Some(rows), Some(columns)) = (size.0.checked_sub(1), size.1.checked_sub(1)) else {
         return true;
     };
     let last = rows
-        .checked_mul(steps.0)
-        .zip(columns.checked_mul(steps.1))
+        .checked_mul(strides.0)
+        .zip(columns.checked_mul(strides.1))
         .and_then(|(down, right)| down.checked_add(right));
     last.is_some_and(|last| last < length)
 }
 
-/// Where a product goes: rows that are `row` elements apart, their columns side by side.
+/// The output of a GEMM: a row-major matrix whose rows are `row_stride` elements apart.
 #[derive(Debug)]
 pub struct Product<'a, T> {
     /// Where the elements go.
     pub data: &'a mut [T],
-    /// How far apart rows are.
-    pub row: usize,
-    /// Whether the product is added to what is there.
-    pub add: bool,
+    /// How far apart rows are, in elements.
+    pub row_stride: usize,
+    /// Whether the product is added to what is there (beta = 1) or replaces it (beta = 0).
+    pub accumulate: bool,
 }
 
-/// What is done with finished rows, by the thread that finished them. The rows are not touched any more after the call, so it may
+/// An epilogue: called with finished rows, on the thread that finished them. The rows are not touched any more after the call, so it may
 /// read and write them by a pointer of its own.
 pub type Epilogue<'a> = &'a (dyn Fn(Range<usize>) + Sync);
 
 /// y = a b, or y += a b, on this thread.
 ///
-/// `room` is memory to compute in, of which [`room`] elements are taken at once.
+/// Packed panels and partial sums lie in `buffers`, of which [`workspace_len`] elements are taken at once.
 ///
 /// # Panics
 ///
 /// When the sizes do not go together or a matrix does not lie in its slice.
-pub fn multiply<T: Factor>(room: &Shelf<T>, y: Product<'_, T>, a: Matrix<'_, T>, b: Matrix<'_, T>) {
-    Whole::new(y, a, b).run(None, room, None);
+pub fn multiply<T: GemmFloat>(
+    buffers: &Shelf<T>,
+    y: Product<'_, T>,
+    a: Matrix<'_, T>,
+    b: Matrix<'_, T>,
+) {
+    Gemm::new(y, a, b).run(None, buffers, None);
 }
 
-/// The same on the threads of a pool. `then` is called once for each row, in ranges.
+/// y = a b, or y += a b, on the threads of a pool. `epilogue` is called once for each row, in ranges.
 ///
 /// # Panics
 ///
 /// As [`multiply`].
-pub fn multiply_on<T: Factor>(
+pub fn multiply_on<T: GemmFloat>(
     pool: &Pool,
-    room: &Shelf<T>,
+    buffers: &Shelf<T>,
     y: Product<'_, T>,
     a: Matrix<'_, T>,
     b: Matrix<'_, T>,
     epilogue: Option<Epilogue<'_>>,
 ) {
-    Whole::new(y, a, b).run(Some(pool), room, epilogue);
+    Gemm::new(y, a, b).run(Some(pool), buffers, epilogue);
 }
 
-/// How many elements of room [`multiply`] takes for these factors: what has to be prepared for each thread where several multiply at
-/// once.
-pub fn room<T: Factor>(a: &Matrix<'_, T>, b: &Matrix<'_, T>) -> usize {
+/// How many elements of workspace [`multiply`] takes for these operands: what has to be prepared for each thread where several multiply
+/// at once.
+pub fn workspace_len<T: GemmFloat>(a: &Matrix<'_, T>, b: &Matrix<'_, T>) -> usize {
     let y = Product {
         data: &mut [],
-        row: b.size.1,
-        add: false,
+        row_stride: b.size.1,
+        accumulate: false,
     };
-    Whole::unchecked(y, *a, *b).room()
+    Gemm::unchecked(y, *a, *b).workspace_len()
 }
 
-/// y = a b as machines without AVX2 and FMA compute it: by the crate `gemm`.
+/// y = a b by the fallback for machines without AVX2 and FMA: the crate `gemm`.
 ///
 /// # Panics
 ///
 /// As [`multiply`].
-pub fn multiply_by_crate<T: Factor>(
+pub fn multiply_fallback<T: GemmFloat>(
     pool: &Pool,
     y: Product<'_, T>,
     a: Matrix<'_, T>,
     b: Matrix<'_, T>,
     epilogue: Option<Epilogue<'_>>,
 ) {
-    Whole::new(y, a, b).run_by_crate(Some(pool), epilogue);
+    Gemm::new(y, a, b).run_fallback(Some(pool), epilogue);
 }

@@ -1,4 +1,4 @@
-//! Raw memory: an arena, pointers to tensors, copies of views.
+//! Raw memory: the buffer arena, huge pages (`madvise`), pointers to tensors, copies of strided views.
 
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -9,10 +9,10 @@ use trainspec_ir::kernel::View;
 
 use crate::library::{Slice, SliceMut};
 
-/// The bytes of a large page.
-const PAGE: usize = 2 << 20;
+/// The bytes of a huge page (2 MiB).
+const HUGE_PAGE_BYTES: usize = 2 << 20;
 
-/// Bytes that begin at a multiple of 64.
+/// The arena of a program's buffers: zeroed bytes, aligned to a cache line of 64.
 #[derive(Debug, Default)]
 pub(super) struct Arena(Vec<Line>);
 
@@ -34,21 +34,26 @@ impl Arena {
     }
 }
 
-/// Asks for large pages under memory that is about to be used for the first time: a large arena then needs few of them, and few
-/// faults. It is advice; nothing is lost where it is not taken.
-fn advise_huge_pages(room: &mut [MaybeUninit<Line>]) {
-    advise(room.as_mut_ptr().cast(), size_of_val(room), false);
+/// Asks for huge pages (`MADV_HUGEPAGE`) under memory that is about to be used for the first time: a large arena then takes few TLB
+/// entries and few page faults. It is advice; nothing is lost where it is not taken.
+fn advise_huge_pages(memory: &mut [MaybeUninit<Line>]) {
+    advise(memory.as_mut_ptr().cast(), size_of_val(memory), false);
 }
 
-/// So many zeros, and where they begin in the list: at a large page, where there are enough of them. Others may lie before and behind.
-pub(crate) fn on_large_pages(count: usize) -> (Vec<u32>, usize) {
-    if count * size_of::<u32>() < PAGE / 2 {
+/// A list with `count` zeros, and the index of the first of them: at a huge page, where there are enough of them. Others may lie before and
+/// after.
+pub(crate) fn zeroed_on_huge_pages(count: usize) -> (Vec<u32>, usize) {
+    if count * size_of::<u32>() < HUGE_PAGE_BYTES / 2 {
         return (vec![0; count], 0);
     }
-    let all = (count + PAGE / size_of::<u32>()).next_multiple_of(PAGE / size_of::<u32>());
-    // Zeros that were never touched have no pages yet.
+    let all = (count + HUGE_PAGE_BYTES / size_of::<u32>())
+        .next_multiple_of(HUGE_PAGE_BYTES / size_of::<u32>());
+    // Zeroed memory that was never touched has no pages yet.
     let mut zeros = vec![0_u32; all];
-    let first = zeros.as_ptr().align_offset(PAGE).min(all - count);
+    let first = zeros
+        .as_ptr()
+        .align_offset(HUGE_PAGE_BYTES)
+        .min(all - count);
     advise(
         zeros[first..].as_mut_ptr().cast(),
         count * size_of::<u32>(),
@@ -57,11 +62,11 @@ pub(crate) fn on_large_pages(count: usize) -> (Vec<u32>, usize) {
     (zeros, first)
 }
 
-/// Asks for large pages under tensors that are used step after step, which have their small ones already: small tensors that lie near each
-/// other are one. It is advice, too.
-pub(super) fn gather_pages(state: &mut [Tensor], places: &[usize]) {
-    /// What may lie between two tensors.
-    const NEAR: usize = 1 << 16;
+/// Collapses the small pages under state, which is used step after step, into huge pages (`MADV_COLLAPSE`): tensors with a small gap between
+/// them are one range. It is advice, too.
+pub(super) fn collapse_huge_pages(state: &mut [Tensor], places: &[usize]) {
+    /// The largest gap between two tensors of one range.
+    const MAX_GAP_BYTES: usize = 1 << 16;
     let mut all: Vec<(*mut u8, usize)> = Vec::with_capacity(places.len());
     for place in places {
         let tensor = &mut state[*place];
@@ -72,7 +77,7 @@ pub(super) fn gather_pages(state: &mut [Tensor], places: &[usize]) {
     for (first, bytes) in all.into_iter().chain([(std::ptr::null_mut(), 0)]) {
         if let Some((start, length)) = &mut run {
             let end = start.addr() + *length;
-            if first.addr() >= end && first.addr() - end <= NEAR {
+            if first.addr() >= end && first.addr() - end <= MAX_GAP_BYTES {
                 *length = first.addr() + bytes - start.addr();
                 continue;
             }
@@ -82,8 +87,8 @@ pub(super) fn gather_pages(state: &mut [Tensor], places: &[usize]) {
     }
 }
 
-/// The same for one tensor.
-pub(super) fn gather_pages_of(tensor: &Tensor) {
+/// Collapses the small pages under one tensor into huge pages.
+pub(super) fn collapse_huge_pages_of(tensor: &Tensor) {
     advise(pointer(tensor), bytes_of(tensor), true);
 }
 
@@ -91,30 +96,30 @@ fn bytes_of(tensor: &Tensor) -> usize {
     tensor.shape().iter().product::<usize>() * tensor.dtype().bytes()
 }
 
-/// Advice on the large pages that hold some bytes; with `now` what is there is moved into them at once. Few bytes are left alone.
+/// `madvise` on the huge pages that hold some bytes; with `collapse` what is there is moved into them at once. Few bytes are left alone.
 ///
 /// The pages may hold what belongs to others, too. Advice does not change what is in a page.
-fn advise(start: *mut u8, bytes: usize, now: bool) {
+fn advise(start: *mut u8, bytes: usize, collapse: bool) {
     #[cfg(target_os = "linux")]
     {
-        /// Of Linux 6.1 and later; earlier ones refuse it.
+        /// Since Linux 6.1; earlier kernels refuse it.
         const MADV_COLLAPSE: i32 = 25;
-        if bytes >= PAGE / 2 {
-            let before = start.addr() % PAGE;
-            let length = (before + bytes).next_multiple_of(PAGE);
+        if bytes >= HUGE_PAGE_BYTES / 2 {
+            let before = start.addr() % HUGE_PAGE_BYTES;
+            let length = (before + bytes).next_multiple_of(HUGE_PAGE_BYTES);
             let first = start.wrapping_sub(before);
             // SAFETY: nothing is read or written through the pointer, and the advice neither changes nor frees what is in the pages; what
             // is not mapped is passed over.
             unsafe {
                 libc::madvise(first.cast(), length, libc::MADV_HUGEPAGE);
-                if now {
+                if collapse {
                     libc::madvise(first.cast(), length, MADV_COLLAPSE);
                 }
             }
         }
     }
     #[cfg(not(target_os = "linux"))]
-    let _ = (start, bytes, now);
+    let _ = (start, bytes, collapse);
 }
 
 macro_rules! each_type {
@@ -132,11 +137,11 @@ macro_rules! each_type {
             DType::Bool => $tensor.$method::<bool>().map($cast),
             DType::String => panic!("strings are not computed with"),
         }
-        .expect("the type was asked for")
+        .expect("the dtype was matched")
     };
 }
 
-/// The first element of a tensor, to read it.
+/// A pointer to the first element of a tensor, to read it.
 pub(super) fn pointer(tensor: &Tensor) -> *mut u8 {
     fn first<T>(values: &[T]) -> *mut u8 {
         values.as_ptr().cast_mut().cast()
@@ -144,7 +149,7 @@ pub(super) fn pointer(tensor: &Tensor) -> *mut u8 {
     each_type!(tensor, values, first)
 }
 
-/// The first element of a tensor, to write it.
+/// A pointer to the first element of a tensor, to write it.
 pub(super) fn pointer_mut(tensor: &mut Tensor) -> *mut u8 {
     fn first<T>(values: &mut [T]) -> *mut u8 {
         values.as_mut_ptr().cast()
@@ -152,7 +157,7 @@ pub(super) fn pointer_mut(tensor: &mut Tensor) -> *mut u8 {
     each_type!(tensor, values_mut, first)
 }
 
-/// Elements as a slice.
+/// `n` elements as a typed slice.
 ///
 /// # Safety
 ///
@@ -170,7 +175,7 @@ pub(super) unsafe fn slice<'a>(dtype: DType, first: *const u8, n: usize) -> Slic
     of!(F16, Bf16, F32, F64, I8, I16, I32, I64, U8, Bool)
 }
 
-/// The same, to write.
+/// `n` elements as a typed mutable slice.
 ///
 /// # Safety
 ///
@@ -188,11 +193,11 @@ pub(super) unsafe fn slice_mut<'a>(dtype: DType, first: *mut u8, n: usize) -> Sl
     of!(F16, Bf16, F32, F64, I8, I16, I32, I64, U8, Bool)
 }
 
-/// Copies the elements of a view, row after row.
+/// Copies the elements of a strided view to a contiguous buffer, in row-major order.
 ///
 /// # Safety
 ///
-/// `from` is the beginning of the view's buffer, all elements of the view lie inside it and are initialised; `to` has room for the view's
+/// `from` is the beginning of the view's buffer, all elements of the view lie inside it and are initialised; `to` has the size of the view's
 /// elements; the two do not overlap.
 pub(super) unsafe fn copy(view: &View, bytes: usize, from: *const u8, to: *mut u8) {
     let n = view.elements();
@@ -200,29 +205,29 @@ pub(super) unsafe fn copy(view: &View, bytes: usize, from: *const u8, to: *mut u
         return;
     }
     if view.is_contiguous() {
-        // SAFETY: the caller's promise; the elements lie one behind the other.
+        // SAFETY: the caller's promise; the elements are contiguous.
         unsafe { std::ptr::copy_nonoverlapping(from.add(view.offset * bytes), to, n * bytes) };
         return;
     }
-    // The last dimensions that lie one behind the other, or are one element again and again, are done in one go.
-    let (run, repeated) = run(view);
+    // The innermost dimensions that are contiguous, or broadcast one element, are one copy.
+    let (run, repeated) = innermost_run(view);
     let (rank, length) = (run.start, view.shape[run].iter().product::<usize>());
-    // Tensors of more dimensions are rare enough to ask for memory.
-    let (mut few, mut many) = ([0; 8], Vec::new());
+    // Views of more dimensions are rare enough to allocate.
+    let (mut inline, mut heap) = ([0; 8], Vec::new());
     let index = match rank {
-        0..=8 => &mut few[..rank],
+        0..=8 => &mut inline[..rank],
         _ => {
-            many.resize(rank, 0);
-            &mut many[..]
+            heap.resize(rank, 0);
+            &mut heap[..]
         }
     };
     for i in (0..n).step_by(length) {
         let steps = index.iter().zip(&view.strides).map(|(i, s)| i * s);
-        let place = view.offset + steps.sum::<usize>();
-        // SAFETY: `place` is that of an element of the view, the next `length` of which lie behind it or are the same; `i` and as many behind
-        // it are below the number of elements.
+        let offset = view.offset + steps.sum::<usize>();
+        // SAFETY: `offset` is that of an element of the view, from which `length` are contiguous or broadcast; `i + length` is at most the
+        // number of elements.
         unsafe {
-            let (from, to) = (from.add(place * bytes), to.add(i * bytes));
+            let (from, to) = (from.add(offset * bytes), to.add(i * bytes));
             match repeated {
                 true => fill(from, to, bytes, length),
                 false => std::ptr::copy_nonoverlapping(from, to, length * bytes),
@@ -238,8 +243,8 @@ pub(super) unsafe fn copy(view: &View, bytes: usize, from: *const u8, to: *mut u
     }
 }
 
-/// The last dimensions of a view whose elements lie one behind the other, or that are one element repeated, and which of the two it is.
-fn run(view: &View) -> (Range<usize>, bool) {
+/// The innermost dimensions of a view that are contiguous or broadcast one element (stride 0), and whether it is the latter.
+fn innermost_run(view: &View) -> (Range<usize>, bool) {
     let rank = view.shape.len();
     let repeated = view.strides.last() == Some(&0);
     let (mut first, mut length) = (rank, 1);
@@ -254,17 +259,17 @@ fn run(view: &View) -> (Range<usize>, bool) {
 ///
 /// # Safety
 ///
-/// `from` is an element of so many bytes, `to` has room for `count` of them; the two do not overlap.
+/// `from` is an element of `bytes` bytes, `to` has the size of `count` of them; the two do not overlap.
 unsafe fn fill(from: *const u8, to: *mut u8, bytes: usize, count: usize) {
-    /// So many bytes are copied again and again, which stay in the cache.
-    const BLOCK: usize = 1 << 12;
+    /// The bytes of a copy, which stay in the L1 cache.
+    const BLOCK_BYTES: usize = 1 << 12;
     let all = bytes * count;
-    // SAFETY: all copies end within `all` bytes, those from `to` to `to` read what was written before and lie apart.
+    // SAFETY: all copies end within `all` bytes, those from `to` to `to` read what was written before and do not overlap.
     unsafe {
         std::ptr::copy_nonoverlapping(from, to, bytes);
         let mut done = bytes;
         while done < all {
-            let some = done.min(BLOCK).min(all - done);
+            let some = done.min(BLOCK_BYTES).min(all - done);
             std::ptr::copy_nonoverlapping(to, to.add(done), some);
             done += some;
         }
@@ -277,7 +282,7 @@ mod tests {
 
     use super::*;
 
-    /// The elements of a view, one after another, as it defines them.
+    /// The elements of a view, one after another: the reference for [`copy`].
     fn one_by_one(view: &View, buffer: &[u32]) -> Vec<u32> {
         let n = view.elements();
         let mut index = vec![0; view.shape.len()];
@@ -300,16 +305,16 @@ mod tests {
     fn views_of_all_kinds_are_copied() {
         let buffer: Vec<u32> = (0..6000).map(|i| i * 7 + 1).collect();
         let cases: [(&[usize], &[usize], usize); 12] = [
-            (&[3, 4, 5], &[20, 5, 1], 7), // one behind the other
-            (&[3, 4, 5], &[40, 5, 1], 0), // the last two are
+            (&[3, 4, 5], &[20, 5, 1], 7), // contiguous
+            (&[3, 4, 5], &[40, 5, 1], 0), // the last two are contiguous
             (&[3, 4, 5], &[20, 10, 1], 1),
-            (&[5, 4, 3], &[1, 5, 20], 0),  // turned
-            (&[3, 4, 5], &[0, 0, 0], 9),   // one element
-            (&[3, 4, 5], &[1, 0, 0], 2),   // an element for each row
-            (&[3, 4, 5], &[0, 5, 1], 2),   // the same rows again
-            (&[3, 4, 5], &[20, 0, 1], 2),  // rows repeated in between
-            (&[3, 4, 5], &[20, 5, 0], 2),  // columns repeated
-            (&[1, 5000], &[0, 0], 3),      // longer than what is copied in one go
+            (&[5, 4, 3], &[1, 5, 20], 0),  // transposed
+            (&[3, 4, 5], &[0, 0, 0], 9),   // one element broadcast
+            (&[3, 4, 5], &[1, 0, 0], 2),   // an element for each row, broadcast
+            (&[3, 4, 5], &[0, 5, 1], 2),   // rows broadcast
+            (&[3, 4, 5], &[20, 0, 1], 2),  // middle dimension broadcast
+            (&[3, 4, 5], &[20, 5, 0], 2),  // columns broadcast
+            (&[1, 5000], &[0, 0], 3),      // longer than a block
             (&[2, 1, 3], &[3, 900, 1], 0), // a size of 1 has any stride
             (&[], &[], 4),
         ];
@@ -321,7 +326,7 @@ mod tests {
                 strides: strides.to_vec(),
             };
             let mut found = vec![0_u32; view.elements()];
-            // SAFETY: all views lie inside the buffer, and there is room for each.
+            // SAFETY: all views lie inside the buffer, and `found` has the size of each.
             unsafe { copy(&view, 4, buffer.as_ptr().cast(), found.as_mut_ptr().cast()) };
             assert_eq!(found, one_by_one(&view, &buffer), "{view:?}");
         }

@@ -1,16 +1,16 @@
-//! The unsafe room: machine code, raw buffers and threads. What leaves it is safe to misuse.
-#![allow(unsafe_code)] // code that was just generated, and buffers that it shares, cannot be checked by the compiler
+//! Execution: JIT-compiled code, buffers, the thread pool and GEMM. The unsafe code of the crate lies here; what leaves it is safe to misuse.
+#![allow(unsafe_code)] // the compiler cannot check generated code and the buffers that it shares
 
 mod code;
+mod compiled_program;
 mod executable;
-pub mod flush;
+pub mod ftz;
 pub mod gemm;
+mod loop_nest;
 pub(crate) mod memory;
-pub mod parts;
+pub mod multiversion;
+pub mod parallel;
 pub mod pool;
-mod rounds;
-mod unit;
-pub mod vectors;
-mod walk;
+mod scan;
 
 pub use executable::Executable;

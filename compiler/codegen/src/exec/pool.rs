@@ -1,15 +1,15 @@
-//! A fixed set of threads that share the tasks of one run at a time.
+//! Thread pool: a fixed set of worker threads for fork-join parallel loops, one run at a time, with static shares and stealing.
 //!
 //! In: a number of tasks and a function of the task's index. Out: nothing; the run returns when all tasks have ended.
-//! Leaves alone: how work is cut. Who runs a task is chance, so a task must not depend on it.
+//! Leaves alone: how work is split into tasks. Which thread runs a task is not deterministic, so a task must not depend on it.
 //!
-//! Each thread begins with a share of the tasks of its own, the same in every run, and then helps with what is left of the others'. So
-//! the rows that a thread finds in its cache are mostly those that it wrote there a run before.
+//! Each thread begins with its own share of the tasks, the same in every run (cache affinity), and then steals what is left of the
+//! others'. So the rows that a thread finds in its cache are mostly those that it wrote there a run before.
 //!
 //! A run has seats for helpers, and workers that come in time take them. Nobody waits for a worker that is asleep or
 //! off its core: the caller works through the tasks itself, and waits only for helpers that sit.
 
-mod patience;
+mod adaptive_spin;
 
 use std::any::Any;
 use std::cell::Cell;
@@ -22,17 +22,17 @@ use std::sync::{Arc, Condvar, LockResult, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
-use crate::exec::flush::Flushing;
-use patience::Patience;
+use crate::exec::ftz::FtzGuard;
+use adaptive_spin::AdaptiveSpin;
 
 /// The most threads a pool may have: the counts in the state word are ten bits wide.
 pub const MAX_THREADS: usize = 1 << 10;
 
-/// How often a waiting thread looks before it asks the clock and offers its core to others: some 40 microseconds, longer
-/// than most waits within a step.
-const LOOKS: u32 = 2048;
+/// Iterations of a spin loop before it reads the clock and yields its core: some 40 microseconds, longer than most waits within a
+/// step.
+const SPIN_ITERATIONS: u32 = 2048;
 
-/// Threads that wait for work. Dropping the pool ends and joins them.
+/// A pool of worker threads. Dropping it stops and joins them.
 pub struct Pool {
     shared: Arc<Shared>,
     workers: Vec<JoinHandle<()>>,
@@ -88,7 +88,7 @@ impl Pool {
         }
         let job = Job::new(tasks, self.threads(), work);
         if self.workers.is_empty() || self.shared.busy.swap(true, Acquire) {
-            job.work_through(0);
+            job.run_tasks(0);
         } else {
             self.shared.share(&job, self.workers.len());
         }
@@ -123,7 +123,7 @@ impl std::fmt::Debug for Pool {
 impl Drop for Pool {
     fn drop(&mut self) {
         {
-            // Under the lock, so that no worker falls asleep between its look at the state and its wait.
+            // Under the lock, so that no worker goes to sleep between its check of the state and its wait (lost wakeup).
             let _tickets = lock(&self.shared.tickets);
             self.shared.gate.state.fetch_or(STOP, Relaxed);
         }
@@ -135,18 +135,18 @@ impl Drop for Pool {
     }
 }
 
-/// How many shares there are at most. More threads than that begin with the same ones.
-const SHARES: usize = 8;
+/// The most shares of a run. More threads than that begin with the same ones.
+const MAX_SHARES: usize = 8;
 
 /// One run: a function, and the indices to call it with next. All in one cache line, which helpers must fetch anyway.
 #[repr(align(128))]
 struct Job<'a> {
     /// The next task of each share.
-    next: [AtomicUsize; SHARES],
+    next: [AtomicUsize; MAX_SHARES],
     shares: usize,
-    /// How many tasks a share has at least, and how many have one more.
-    each: usize,
-    more: usize,
+    /// How many tasks a share has at least, and how many shares have one more.
+    tasks_per_share: usize,
+    remainder: usize,
     work: &'a (dyn Fn(usize) + Sync),
     /// The lowest task that panicked, and what it panicked with.
     panic: Mutex<Option<(usize, Box<dyn Any + Send>)>>,
@@ -154,25 +154,27 @@ struct Job<'a> {
 
 impl<'a> Job<'a> {
     fn new(tasks: usize, threads: usize, work: &'a (dyn Fn(usize) + Sync)) -> Job<'a> {
-        let shares = threads.min(tasks).min(SHARES);
-        let (each, more) = (tasks / shares, tasks % shares);
+        let shares = threads.min(tasks).min(MAX_SHARES);
+        let (tasks_per_share, remainder) = (tasks / shares, tasks % shares);
         Job {
-            next: std::array::from_fn(|i| AtomicUsize::new(first(each, more, i))),
+            next: std::array::from_fn(|i| {
+                AtomicUsize::new(first_task(tasks_per_share, remainder, i))
+            }),
             shares,
-            each,
-            more,
+            tasks_per_share,
+            remainder,
             work,
             panic: Mutex::new(None),
         }
     }
 
-    /// Takes tasks until there are none left, those of an own share first. Never unwinds.
-    fn work_through(&self, thread: usize) {
+    /// Runs tasks until there are none left, those of its own share first, then steals. Never unwinds.
+    fn run_tasks(&self, thread: usize) {
         let current = Cell::new(0);
         let take_tasks = || {
             for i in 0..self.shares {
                 let share = (thread + i) % self.shares;
-                let end = first(self.each, self.more, share + 1);
+                let end = first_task(self.tasks_per_share, self.remainder, share + 1);
                 loop {
                     let task = self.next[share].fetch_add(1, Relaxed);
                     if task >= end {
@@ -200,12 +202,12 @@ impl<'a> Job<'a> {
     }
 }
 
-/// The first task of a share, and of what would be the next behind the last.
-fn first(each: usize, more: usize, share: usize) -> usize {
-    share * each + share.min(more)
+/// The first task of a share; for the share past the last, the number of tasks.
+fn first_task(tasks_per_share: usize, remainder: usize, share: usize) -> usize {
+    share * tasks_per_share + share.min(remainder)
 }
 
-// The state word counts four things, so that one atomic exchange settles who sits, who sleeps and who must be woken.
+// The state word packs four counts, so that one compare-and-swap decides which workers help, which sleep and which must be woken.
 /// One worker that sits in the current run.
 const HELPER: u64 = 1;
 /// One free seat in the current run. There are none between runs.
@@ -222,12 +224,12 @@ fn count(state: u64, unit: u64) -> usize {
     (state / unit) as usize % MAX_THREADS
 }
 
-/// Whether there is something to do for a worker that has already been in run `seen`.
-fn is_news(state: u64, seen: u64) -> bool {
+/// Whether a worker that has already been in run `seen` has a run to join, or must stop.
+fn has_work(state: u64, seen: u64) -> bool {
     state & STOP != 0 || (count(state, SEAT) > 0 && state / RUN != seen)
 }
 
-/// What spinning workers look at, alone in its cache lines.
+/// What spinning workers read, alone in its cache lines (no false sharing).
 #[derive(Default)]
 #[repr(align(128))]
 struct Gate {
@@ -247,7 +249,7 @@ struct Shared {
 }
 
 impl Shared {
-    /// Works through `job` with the help of the workers. The caller has set `busy`.
+    /// Runs `job` with the help of the workers. The caller has set `busy`.
     fn share(&self, job: &Job<'_>, workers: usize) {
         /// Ends the run however the block is left.
         struct Close<'a>(&'a Shared);
@@ -258,11 +260,11 @@ impl Shared {
         }
         let _close = Close(self);
         self.open(job, workers);
-        job.work_through(0);
+        job.run_tasks(0);
     }
 
     fn open(&self, job: &Job<'_>, workers: usize) {
-        let tasks = job.shares * job.each + job.more;
+        let tasks = job.shares * job.tasks_per_share + job.remainder;
         self.gate
             .job
             .store(ptr::from_ref(job).cast_mut().cast(), Relaxed);
@@ -279,16 +281,16 @@ impl Shared {
         }
     }
 
-    /// Takes the free seats away and waits until the taken ones are left. Then nobody looks at the job any more.
+    /// Takes the free seats away and waits until the taken ones are left. Then no worker reads the job any more.
     fn close(&self) {
         // Acquire, here and below: what the helpers did is visible to the caller.
         let mut state = self.gate.state.fetch_and(!ALL_SEATS, AcqRel);
-        for look in 1.. {
+        for iteration in 1.. {
             if count(state, HELPER) == 0 {
                 break;
             }
             spin_loop();
-            if look % LOOKS == 0 {
+            if iteration % SPIN_ITERATIONS == 0 {
                 thread::yield_now();
             }
             state = self.gate.state.load(Acquire);
@@ -296,15 +298,15 @@ impl Shared {
         self.busy.store(false, Release);
     }
 
-    /// The life of a worker, which is thread `number` of the pool.
+    /// The main loop of a worker, which is thread `number` of the pool.
     fn serve(&self, number: usize) {
-        // As on the thread of whoever runs a program.
-        let _flushing = Flushing::begin();
+        // As on the thread that runs a program.
+        let _ftz = FtzGuard::enable();
         let state = &self.gate.state;
-        let mut patience = Patience::START;
+        let mut spin = AdaptiveSpin::START;
         let mut seen = 0;
         loop {
-            let now = self.wait(seen, &mut patience);
+            let now = self.wait(seen, &mut spin);
             if now & STOP != 0 {
                 return;
             }
@@ -320,27 +322,27 @@ impl Shared {
             // pointer is this run's. `share` holds the job by reference and does not end, not even by unwinding,
             // before `close` has seen this helper leave, which is the subtraction below.
             let job = unsafe { &*self.gate.job.load(Relaxed) };
-            job.work_through(number);
+            job.run_tasks(number);
             state.fetch_sub(HELPER, Release);
         }
     }
 
-    /// Waits for news: spins as long as that has paid lately, then sleeps until it is called.
-    fn wait(&self, seen: u64, patience: &mut Patience) -> u64 {
+    /// Waits for a run or the stop: spins as long as that has paid lately (adaptive spinning), then sleeps until it is called.
+    fn wait(&self, seen: u64, spin: &mut AdaptiveSpin) -> u64 {
         let mut began = None;
         loop {
-            for _ in 0..LOOKS {
+            for _ in 0..SPIN_ITERATIONS {
                 let state = self.gate.state.load(Relaxed);
-                if is_news(state, seen) {
-                    patience.learn(began.map_or(Duration::ZERO, |began: Instant| began.elapsed()));
+                if has_work(state, seen) {
+                    spin.learn(began.map_or(Duration::ZERO, |began: Instant| began.elapsed()));
                     return state;
                 }
                 spin_loop();
             }
             let since = *began.get_or_insert_with(Instant::now);
-            if since.elapsed() >= patience.spin {
+            if since.elapsed() >= spin.duration {
                 self.sleep(seen);
-                patience.learn(since.elapsed());
+                spin.learn(since.elapsed());
                 began = None;
             } else {
                 thread::yield_now();
@@ -348,11 +350,11 @@ impl Shared {
         }
     }
 
-    /// Sleeps until there is a ticket or the pool stops; does not if there is news already.
+    /// Sleeps until there is a ticket or the pool stops; returns at once if there is work already.
     fn sleep(&self, seen: u64) {
         let mut tickets = lock(&self.tickets);
         let state = &self.gate.state;
-        let asleep = |state| (!is_news(state, seen)).then_some(state + SLEEPER);
+        let asleep = |state| (!has_work(state, seen)).then_some(state + SLEEPER);
         if state.try_update(Relaxed, Relaxed, asleep).is_err() {
             return;
         }

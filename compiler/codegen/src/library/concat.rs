@@ -4,7 +4,7 @@ use trainspec_ir::interp::EvalError;
 
 use super::elements::{Elem, any};
 use super::{GRAIN, Routine, y};
-use crate::exec::parts;
+use crate::exec::parallel;
 
 /// The operands one after another along `axis`.
 pub(super) fn concat(r: &mut Routine<'_>) -> Result<(), EvalError> {
@@ -22,7 +22,7 @@ fn run<T: Elem>(r: &mut Routine<'_>) {
     runs.extend(r.types.iter().map(|ty| run(&ty.shape)));
     let total = run(&r.results[0].shape);
     let (operands, runs) = (r.operands, &r.scratch.places);
-    parts::each(r.pool, y::<T>(&mut r.outputs[0]), GRAIN, |i, part| {
+    parallel::chunks_mut(r.pool, y::<T>(&mut r.outputs[0]), GRAIN, |i, part| {
         let (mut outer, mut within) = (i * GRAIN / total, i * GRAIN % total);
         let (mut rest, mut operand) = (part, 0);
         while !rest.is_empty() {

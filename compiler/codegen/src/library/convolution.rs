@@ -180,7 +180,7 @@ impl Convolution {
     fn input_grad<T: Real>(&self, means: Means<'_>, dy: &[T], filters: &[T], dx: &mut [T]) {
         if self.is_product() {
             let (p, [_, _, i, o]) = (self.x[0] * self.places(), self.filters);
-            let turned = plain(filters, i, o).turned();
+            let turned = plain(filters, i, o).transposed();
             let shelf = T::shelf(means.scratch);
             multiply_on(
                 means.pool,
@@ -207,7 +207,7 @@ impl Convolution {
                 means.pool,
                 T::shelf(means.scratch),
                 whole(df, o),
-                plain(x, p, i).turned(),
+                plain(x, p, i).transposed(),
                 plain(dy, p, o),
                 None,
             );
@@ -222,7 +222,7 @@ fn plain<T>(data: &[T], rows: usize, columns: usize) -> Matrix<'_, T> {
     Matrix {
         data,
         size: (rows, columns),
-        steps: (columns, 1),
+        strides: (columns, 1),
     }
 }
 
@@ -230,8 +230,8 @@ fn plain<T>(data: &[T], rows: usize, columns: usize) -> Matrix<'_, T> {
 fn whole<T>(data: &mut [T], columns: usize) -> Product<'_, T> {
     Product {
         data,
-        row: columns,
-        add: false,
+        row_stride: columns,
+        accumulate: false,
     }
 }
 

@@ -4,7 +4,7 @@ use trainspec_ir::interp::EvalError;
 
 use super::elements::{Elem, floats, ints};
 use super::{GRAIN, Routine, y};
-use crate::exec::parts;
+use crate::exec::parallel;
 
 /// The sum of the elements up to each one. Floats are summed one after another in f64, as the interpreter does it.
 pub(super) fn cumsum(r: &mut Routine<'_>) -> Result<(), EvalError> {
@@ -34,7 +34,7 @@ fn run<T: Elem, A: Copy + Send + Sync>(
     let (n, inner) = (shape[axis], shape[axis + 1..].iter().product::<usize>());
     let slab = n * inner;
     let size = (GRAIN / slab.max(1)).max(1) * slab;
-    parts::each(r.pool, y::<T>(&mut r.outputs[0]), size, |i, part| {
+    parallel::chunks_mut(r.pool, y::<T>(&mut r.outputs[0]), size, |i, part| {
         for (x, y) in x[i * size..]
             .chunks_exact(slab)
             .zip(part.chunks_exact_mut(slab))

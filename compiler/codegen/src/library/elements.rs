@@ -7,7 +7,7 @@ use half::{bf16, f16};
 use trainspec_ir::DType;
 
 use super::{Slice, SliceMut};
-use crate::exec::gemm::Factor;
+use crate::exec::gemm::GemmFloat;
 
 /// The type of a tensor's elements.
 pub(super) trait Elem:
@@ -56,7 +56,7 @@ pub(super) trait Float: Elem {
 
 /// A float that is computed with as it is: f32 or f64.
 pub(super) trait Real:
-    Float<Sum = Self> + Factor + Add<Output = Self> + Mul<Output = Self> + AddAssign
+    Float<Sum = Self> + GemmFloat + Add<Output = Self> + Mul<Output = Self> + AddAssign
 {
     /// The elements, if they are f32.
     fn singles(xs: &[Self]) -> Option<&[f32]>;

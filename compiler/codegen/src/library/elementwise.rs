@@ -9,7 +9,7 @@ use trainspec_ir::interp::EvalError;
 
 use super::elements::{Elem, any, floats, ints};
 use super::{GRAIN, Routine, y};
-use crate::exec::parts;
+use crate::exec::parallel;
 use crate::exec::pool::Pool;
 
 /// Any primitive of single elements.
@@ -67,7 +67,7 @@ fn int2<T: Elem>(r: &mut Routine<'_>, f: fn(i64, i64) -> Option<i64>) -> Result<
     let (a, b) = (r.x::<T>(0), r.x::<T>(1));
     // One more than where the last of them is.
     let bad = AtomicUsize::new(0);
-    parts::each(r.pool, y::<T>(&mut r.outputs[0]), GRAIN, |i, part| {
+    parallel::chunks_mut(r.pool, y::<T>(&mut r.outputs[0]), GRAIN, |i, part| {
         let start = i * GRAIN;
         for (j, y) in part.iter_mut().enumerate() {
             match f(a[start + j].to_i64(), b[start + j].to_i64()) {
@@ -112,7 +112,7 @@ pub(super) fn map<U: Elem, I: Iterator<Item = U>>(
     y: &mut [U],
     from: impl Fn(usize) -> I + Sync,
 ) {
-    parts::each(pool, y, GRAIN, |i, part| {
+    parallel::chunks_mut(pool, y, GRAIN, |i, part| {
         for (y, x) in part.iter_mut().zip(from(i * GRAIN)) {
             *y = x;
         }

@@ -10,7 +10,7 @@ use super::rows::with_sums;
 use super::scratch::{Kept, Scratch};
 use super::{GRAIN, Routine, y};
 use crate::exec::gemm::{self, Epilogue, Matrix, Product, multiply, multiply_on};
-use crate::exec::parts;
+use crate::exec::parallel;
 use crate::exec::pool::Pool;
 
 /// The product of each pair of matrices.
@@ -69,8 +69,8 @@ pub(super) fn with_terms<T: Float, R>(
 fn rows<T>(data: &mut [T], n: usize) -> Product<'_, T> {
     Product {
         data,
-        row: n,
-        add: false,
+        row_stride: n,
+        accumulate: false,
     }
 }
 
@@ -118,12 +118,12 @@ impl Shape {
         let left = |i: usize| Matrix {
             data: &a[i * m * k..][..m * k],
             size: (m, k),
-            steps: self.a,
+            strides: self.a,
         };
         let right = |i: usize| Matrix {
             data: &b[i * k * n..][..k * n],
             size: (k, n),
-            steps: self.b,
+            strides: self.b,
         };
         if y.is_empty() {
             if let Some(epilogue) = epilogue.filter(|_| self.batch * m > 0) {
@@ -149,8 +149,8 @@ impl Shape {
         }
         // Several matrices to a task, as many as are some work.
         let some = (SOME / work.max(1)).clamp(1, self.batch.div_ceil(8));
-        room.prepare(pool.threads(), gemm::room(&left(0), &right(0)));
-        parts::each(pool, y, some * m * n, |i, part| {
+        room.prepare(pool.threads(), gemm::workspace_len(&left(0), &right(0)));
+        parallel::chunks_mut(pool, y, some * m * n, |i, part| {
             for (j, y) in part.chunks_exact_mut(m * n).enumerate() {
                 let matrix = i * some + j;
                 multiply(room, rows(y, n), left(matrix), right(matrix));
@@ -165,7 +165,7 @@ impl Shape {
         let (a, b) = (r.x::<T>(0), r.x::<T>(1));
         let (m, n, k) = (self.m, self.n, self.k);
         let some = (GRAIN / (n * k).max(1)).max(1);
-        parts::each(r.pool, y::<T>(&mut r.outputs[0]), some * n, |i, part| {
+        parallel::chunks_mut(r.pool, y::<T>(&mut r.outputs[0]), some * n, |i, part| {
             for (j, row) in part.chunks_exact_mut(n).enumerate() {
                 let (matrix, row_number) = ((i * some + j) / m, (i * some + j) % m);
                 let (a, b) = (&a[matrix * m * k..], &b[matrix * k * n..]);

@@ -5,7 +5,7 @@ use trainspec_ir::interp::EvalError;
 use super::elements::{Elem, any};
 use super::scratch::Step;
 use super::{GRAIN, Routine, y};
-use crate::exec::parts;
+use crate::exec::parallel;
 use crate::exec::pool::Pool;
 
 /// The first operand as it is.
@@ -13,7 +13,7 @@ pub(super) fn copy(r: &mut Routine<'_>) -> Result<(), EvalError> {
     r.check();
     any!(r.results[0].dtype, T => {
         let x = r.x::<T>(0);
-        parts::each(r.pool, y::<T>(&mut r.outputs[0]), GRAIN, |i, part| {
+        parallel::chunks_mut(r.pool, y::<T>(&mut r.outputs[0]), GRAIN, |i, part| {
             part.copy_from_slice(&x[i * GRAIN..][..part.len()]);
         });
     });
@@ -165,7 +165,7 @@ fn walk<T: Elem>(pool: &Pool, x: &[T], start: isize, steps: &[Step], y: &mut [T]
         1 if n > GRAIN => GRAIN,
         lines => lines * n,
     };
-    parts::each(pool, y, size, |i, part| {
+    parallel::chunks_mut(pool, y, size, |i, part| {
         let (mut row, mut column) = (i * size / n, i * size % n);
         let mut rest = part;
         while !rest.is_empty() {

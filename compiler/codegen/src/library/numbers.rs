@@ -7,8 +7,8 @@ use trainspec_ir::philox::Key;
 use super::elements::{Elem, floats};
 use super::elementwise::map;
 use super::{GRAIN, Routine, SliceMut, y};
-use crate::exec::parts;
-use crate::exec::vectors::{Work, wide};
+use crate::exec::multiversion::{Work, dispatch};
+use crate::exec::parallel;
 
 /// 0, 1, 2, ….
 pub(super) fn iota(r: &mut Routine<'_>) -> Result<(), EvalError> {
@@ -48,8 +48,8 @@ pub(super) fn random_uniform(r: &mut Routine<'_>) -> Result<(), EvalError> {
     let unit = |k: u64| (k as f64 + 0.5) / (1_u64 << bits) as f64;
     let pair = |low: u32, high: u32| (u64::from(low) | u64::from(high) << 32) >> (64 - bits);
     if let SliceMut::F32(y) = &mut r.outputs[0] {
-        parts::each(r.pool, y, GRAIN, |i, part| {
-            wide(Draws {
+        parallel::chunks_mut(r.pool, y, GRAIN, |i, part| {
+            dispatch(Draws {
                 key,
                 first: (i * GRAIN / 4) as u64,
                 to: part,
@@ -60,7 +60,7 @@ pub(super) fn random_uniform(r: &mut Routine<'_>) -> Result<(), EvalError> {
     // How many numbers four words make.
     let size = if dtype == DType::F64 { 2 } else { 4 };
     floats!(dtype, T => {
-        parts::each(r.pool, y::<T>(&mut r.outputs[0]), GRAIN, |i, part| {
+        parallel::chunks_mut(r.pool, y::<T>(&mut r.outputs[0]), GRAIN, |i, part| {
             let first = i * GRAIN / size;
             for (j, some) in part.chunks_mut(size).enumerate() {
                 let words = key.block((first + j) as u64);

@@ -4,7 +4,7 @@ use trainspec_ir::interp::EvalError;
 
 use super::elements::{Elem, any};
 use super::{GRAIN, Routine, y};
-use crate::exec::parts;
+use crate::exec::parallel;
 
 /// The first operand within a margin of the second.
 pub(super) fn pad(r: &mut Routine<'_>) -> Result<(), EvalError> {
@@ -24,7 +24,7 @@ fn run<T: Elem>(r: &mut Routine<'_>) {
     };
     let (n, width, step) = (to[last], from[last], inside[last] + 1);
     let lines = (GRAIN / n.max(1)).max(1);
-    parts::each(r.pool, y, lines * n, |i, part| {
+    parallel::chunks_mut(r.pool, y, lines * n, |i, part| {
         for (j, line) in part.chunks_exact_mut(n).enumerate() {
             line.fill(value);
             let Some(row) = source(i * lines + j, low, inside, from, to) else {

@@ -10,8 +10,8 @@ use super::elements::{Elem, Float, floats, ints};
 use super::scratch::Kept;
 use super::windows::Along;
 use super::{GRAIN, Routine, y};
-use crate::exec::parts;
-use crate::exec::vectors::{Work, wide};
+use crate::exec::multiversion::{Work, dispatch};
+use crate::exec::parallel;
 
 /// A pool of images.
 struct Pooling {
@@ -219,7 +219,7 @@ pub(super) fn max_pool2d_pick(r: &mut Routine<'_>) -> Result<(), EvalError> {
         each_place(r, |pooling, image, place, y: &mut [T]| {
             y.fill(T::default());
             let (x, z) = (&x[image..], &z[image..]);
-            wide(Largest {
+            dispatch(Largest {
                 pooling,
                 places: place..place + 1,
                 x,
@@ -243,7 +243,7 @@ fn each_place<T: Elem>(
     let pooling = Pooling::new(r, &r.types[0].shape, &r.results[0].shape);
     let ((image, pooled), c, size) = (pooling.sizes(), pooling.x[3], pooling.places());
     let places = pooled / c.max(1);
-    parts::each(r.pool, y::<T>(&mut r.outputs[0]), size * c, |i, part| {
+    parallel::chunks_mut(r.pool, y::<T>(&mut r.outputs[0]), size * c, |i, part| {
         for (j, y) in part.chunks_exact_mut(c).enumerate() {
             let place = i * size + j;
             work(&pooling, place / places * image, place % places, y);
@@ -267,7 +267,7 @@ pub(super) fn max_pool2d_grad(r: &mut Routine<'_>) -> Result<(), EvalError> {
             }
             sums.fill(<T as Float>::Sum::default());
             let start = pooling.row() * rows.start;
-            wide(Largest {
+            dispatch(Largest {
                 pooling: &pooling,
                 places: pooling.over(&rows),
                 x,
@@ -334,7 +334,7 @@ fn each_rows<T: Float>(
     if T::as_sums(&mut y[..0]).is_none() {
         T::Sum::shelf(scratch).prepare(r.pool.threads(), rows * row);
     }
-    parts::each_of(r.pool, y, size, rows * row, |image, i, part| {
+    parallel::grouped_chunks_mut(r.pool, y, size, rows * row, |image, i, part| {
         let own = i * rows..height.min((i + 1) * rows);
         super::rows::with_sums(scratch, part, |sums| work(image, own, sums));
     });

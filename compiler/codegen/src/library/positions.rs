@@ -7,7 +7,7 @@ use trainspec_ir::interp::EvalError;
 
 use super::elements::{Elem, floats, ints};
 use super::{GRAIN, Routine, y};
-use crate::exec::parts;
+use crate::exec::parallel;
 
 /// The position of the first element that none is greater than; NaN is passed over.
 pub(super) fn argmax(r: &mut Routine<'_>) -> Result<(), EvalError> {
@@ -118,7 +118,7 @@ fn first<T: Elem>(r: &mut Routine<'_>, start: Option<T>, better: impl Fn(T, T) -
     r.check();
     let (x, (n, inner)) = (r.x::<T>(0), along(r));
     let size = (GRAIN / n.max(1)).max(1);
-    parts::each(r.pool, y::<i64>(&mut r.outputs[0]), size, |i, part| {
+    parallel::chunks_mut(r.pool, y::<i64>(&mut r.outputs[0]), size, |i, part| {
         for (j, y) in part.iter_mut().enumerate() {
             let line = i * size + j;
             let at = line / inner * n * inner + line % inner;
@@ -143,7 +143,7 @@ fn sort(r: &mut Routine<'_>, order: impl Fn(&mut [i64], usize) + Sync) {
     if inner > 1 {
         shelf.prepare(r.pool.threads(), n);
     }
-    parts::each(r.pool, y, size, |i, part| {
+    parallel::chunks_mut(r.pool, y, size, |i, part| {
         for (j, lines) in part.chunks_exact_mut(n * inner).enumerate() {
             let start = i * size + j * n * inner;
             if inner == 1 {

@@ -13,8 +13,8 @@ use super::elements::{Elem, Float, Int, floats, ints};
 use super::moves::{merge, place};
 use super::scratch::{Kept, Step};
 use super::{GRAIN, Routine, y};
-use crate::exec::parts;
-use crate::exec::vectors::{self, wide};
+use crate::exec::multiversion::{self, dispatch};
+use crate::exec::parallel;
 use crate::simd;
 
 /// How many terms are reduced by running values, at the most.
@@ -175,7 +175,7 @@ fn reduce<T: Elem, F: Fold<T>>(r: &mut Routine<'_>) {
     // Parts of whole lines of the cache, where results lie beside each other.
     let size = (GRAIN / terms.min(BLOCK)).max(beside.min(BESIDE));
     F::Kept::shelf(r.scratch).lend(results * work.blocks, |partial| {
-        parts::each(r.pool, partial, size, |i, part| {
+        parallel::chunks_mut(r.pool, partial, size, |i, part| {
             work.part::<F>(i * size, part)
         });
         for (i, y) in y.iter_mut().enumerate() {
@@ -249,7 +249,7 @@ impl<T: Elem> Work<'_, T> {
     fn lines<F: Fold<T>>(&self, start: usize, terms: std::ops::Range<usize>, out: &mut [F::Kept]) {
         let mut lanes = [[F::start(); BESIDE]; LANES];
         let n = out.len();
-        wide(Columns::<T, F> {
+        dispatch(Columns::<T, F> {
             work: self,
             start,
             terms,
@@ -279,7 +279,7 @@ struct Columns<'a, T, F: Fold<T>> {
     lanes: &'a mut [[F::Kept; BESIDE]; LANES],
 }
 
-impl<T: Elem, F: Fold<T>> vectors::Work for Columns<'_, T, F> {
+impl<T: Elem, F: Fold<T>> multiversion::Work for Columns<'_, T, F> {
     type Out = ();
 
     /// Line after line: what is added to stays in the first cache, what is added comes in runs.

@@ -7,7 +7,7 @@ use trainspec_ir::interp::EvalError;
 
 use super::elements::{Elem, Float, any, floats, ints};
 use super::{GRAIN, Routine, Scratch, Slice, y};
-use crate::exec::parts;
+use crate::exec::parallel;
 use crate::exec::pool::Pool;
 
 /// How many rows are taken by one task, where they are short.
@@ -37,7 +37,7 @@ pub(super) fn take(r: &mut Routine<'_>) -> Result<(), EvalError> {
             });
         }
         if width == 1 {
-            parts::each(r.pool, y, lines, |i, part| {
+            parallel::chunks_mut(r.pool, y, lines, |i, part| {
                 for (number, (y, place)) in part.iter_mut().zip(&places[i * lines..]).enumerate() {
                     // A negative position is far behind the last.
                     match x.get(place.to_i64() as usize) {
@@ -49,7 +49,7 @@ pub(super) fn take(r: &mut Routine<'_>) -> Result<(), EvalError> {
                 }
             });
         } else {
-            parts::each(r.pool, y, lines * width.max(1), |i, part| {
+            parallel::chunks_mut(r.pool, y, lines * width.max(1), |i, part| {
                 for (number, row) in part.chunks_exact_mut(width.max(1)).enumerate() {
                     if let Some(place) = row_of(i * lines + number) {
                         row.copy_from_slice(&x[place * width..][..width]);
@@ -104,7 +104,7 @@ pub(super) fn put_rows(r: &mut Routine<'_>) -> Result<(), EvalError> {
         if !in_place {
             y.copy_from_slice(x);
         }
-        parts::put_rows(r.pool, y, width, places, rows);
+        parallel::put_rows(r.pool, y, width, places, rows);
     });
     Ok(())
 }
@@ -200,7 +200,7 @@ pub(super) fn at_rows<T: Send>(
         _ => (places.len() * width / GRAIN).clamp(1, 8),
     };
     let rows = (y.len() / width).div_ceil(tasks);
-    parts::each(pool, y, rows * width, |i, part| {
+    parallel::chunks_mut(pool, y, rows * width, |i, part| {
         let first = i * rows;
         let own = first..first + part.len() / width;
         for (number, place) in places.iter().enumerate() {

@@ -53,7 +53,7 @@ impl Seen {
     pub(super) fn begin(&mut self, length: usize, count: usize) -> (u32, &mut [u32]) {
         if self.rows.len() - self.first < length {
             // Rows are looked up all over the table, each in another small page.
-            (self.rows, self.first) = memory::on_large_pages(length);
+            (self.rows, self.first) = memory::zeroed_on_huge_pages(length);
             self.next = 0;
         }
         let base = self.base(count);

@@ -7,7 +7,7 @@ use trainspec_ir::interp::EvalError;
 
 use super::elements::{Elem, any, floats, ints};
 use super::{Routine, y};
-use crate::exec::parts;
+use crate::exec::parallel;
 
 /// The positions of what is true, zeros behind them, and how many there are.
 pub(super) fn compact(r: &mut Routine<'_>) -> Result<(), EvalError> {
@@ -35,7 +35,7 @@ pub(super) fn bounded(r: &mut Routine<'_>) -> Result<(), EvalError> {
         let x = r.x::<T>(0);
         let outside = |n: &T| !range.contains(&n.to_i64());
         let wrong = AtomicBool::new(false);
-        parts::each(r.pool, y::<T>(&mut r.outputs[0]), CHECKED, |i, part| {
+        parallel::chunks_mut(r.pool, y::<T>(&mut r.outputs[0]), CHECKED, |i, part| {
             let x = &x[i * CHECKED..][..part.len()];
             part.copy_from_slice(x);
             // All are looked at, without a branch for each.

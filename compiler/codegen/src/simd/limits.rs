@@ -1,6 +1,6 @@
-//! What the machine can do at most, measured: operations on floats, and bytes to and from memory.
+//! Roofline limits, measured: the peak FLOP/s and the memory bandwidth of the machine.
 //!
-//! In: threads. Out: rates that a kernel can be held against. The best of several short tries counts, because whatever else
+//! In: threads. Out: rates that a kernel can be compared with. The best of several short trials counts, because whatever else
 //! the machine does can only slow them down.
 
 use std::sync::Mutex;
@@ -9,22 +9,23 @@ use std::time::Instant;
 
 use crate::exec::pool::Pool;
 
-/// The limits of a machine on some threads.
+/// The roofline of a machine with a number of threads.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Limits {
-    /// Operations on f32 per second, a product and a sum counting two, in registers alone.
+    /// Peak f32 FLOP/s, in registers alone; a fused multiply-add counts two.
     pub flops: f64,
-    /// Bytes per second that are read from memory.
+    /// Read bandwidth of memory, in bytes per second.
     pub read: f64,
-    /// Bytes per second that a copy reads and writes together.
+    /// Copy bandwidth: bytes per second that a copy reads and writes together.
     pub copy: f64,
-    /// Bytes per second that are read and written where numbers change in place.
+    /// Update bandwidth: bytes per second that an in-place update reads and writes together.
     pub update: f64,
 }
 
-/// How many bytes the memory is asked for: more than caches hold.
-const BYTES: usize = 64 << 20;
-const TRIES: usize = 6;
+/// The bytes that the memory probes access: more than caches hold.
+const PROBE_BYTES: usize = 64 << 20;
+/// The trials of a probe, of which the best counts.
+const TRIALS: usize = 6;
 
 impl Limits {
     /// Measures; takes a few tenths of a second.
@@ -34,38 +35,38 @@ impl Limits {
         let flops = best(|| {
             let operations = AtomicUsize::new(0);
             pool.run(threads, &|_| {
-                operations.fetch_add(multiply_in_registers(rounds), Relaxed);
+                operations.fetch_add(run_fma_chains(rounds), Relaxed);
             });
             operations.into_inner() as f64
         });
-        // Each thread has a part of its own, under a lock that nobody else asks for.
-        let part = BYTES / 8 / threads;
-        let part = |_| Mutex::new(vec![1_u64; part]);
-        let parts: Vec<Mutex<Vec<u64>>> = (0..threads).map(part).collect();
+        // Each thread has a chunk of its own, under a lock without contention.
+        let length = PROBE_BYTES / 8 / threads;
+        let chunk = |_| Mutex::new(vec![1_u64; length]);
+        let chunks: Vec<Mutex<Vec<u64>>> = (0..threads).map(chunk).collect();
         let each = |work: &(dyn Fn(&mut [u64]) + Sync)| {
             pool.run(threads, &|i| {
-                work(&mut parts[i].lock().expect("no probe panics"));
+                work(&mut chunks[i].lock().expect("no probe panics"));
             });
         };
-        let bytes = (BYTES / 8 / threads * threads * 8) as f64;
+        let bytes = (PROBE_BYTES / 8 / threads * threads * 8) as f64;
         let read = best(|| {
-            each(&|part| {
-                std::hint::black_box(sum(part));
+            each(&|chunk| {
+                std::hint::black_box(sum(chunk));
             });
             bytes
         });
         let copy = best(|| {
-            each(&|part| {
-                let (from, to) = part.split_at_mut(part.len() / 2);
+            each(&|chunk| {
+                let (from, to) = chunk.split_at_mut(chunk.len() / 2);
                 to[..from.len()].copy_from_slice(from);
                 std::hint::black_box(to);
             });
             bytes
         });
         let update = best(|| {
-            each(&|part| {
-                part.iter_mut().for_each(|x| *x = x.wrapping_add(1));
-                std::hint::black_box(part);
+            each(&|chunk| {
+                chunk.iter_mut().for_each(|x| *x = x.wrapping_add(1));
+                std::hint::black_box(chunk);
             });
             2.0 * bytes
         });
@@ -77,18 +78,18 @@ impl Limits {
         }
     }
 
-    /// The most bytes per second that memory gave.
+    /// The best memory bandwidth, in bytes per second.
     pub fn bytes(&self) -> f64 {
         self.read.max(self.copy).max(self.update)
     }
 
-    /// The shortest time in which so many bytes and operations are possible, in seconds.
+    /// The roofline bound: the shortest time for these bytes and operations, in seconds.
     pub fn seconds(&self, bytes: u64, flops: u64) -> f64 {
         (bytes as f64 / self.bytes()).max(flops as f64 / self.flops)
     }
 }
 
-/// The best rate of several tries, each of which says how much it did.
+/// The best rate of several trials, each of which returns how much it did.
 fn best(mut work: impl FnMut() -> f64) -> f64 {
     let mut rate = |()| {
         let start = Instant::now();
@@ -96,41 +97,41 @@ fn best(mut work: impl FnMut() -> f64) -> f64 {
         done / start.elapsed().as_secs_f64()
     };
     rate(());
-    (0..TRIES).map(|_| rate(())).fold(0.0, f64::max)
+    (0..TRIALS).map(|_| rate(())).fold(0.0, f64::max)
 }
 
-fn sum(part: &[u64]) -> u64 {
-    // Several sums, so that none waits for the one before.
+fn sum(chunk: &[u64]) -> u64 {
+    // Several accumulators hide the latency of additions.
     let mut sums = [0_u64; 16];
-    for chunk in part.chunks_exact(16) {
+    for block in chunk.chunks_exact(16) {
         sums.iter_mut()
-            .zip(chunk)
+            .zip(block)
             .for_each(|(s, x)| *s = s.wrapping_add(*x));
     }
     sums.iter().fold(0, |a, b| a.wrapping_add(*b))
 }
 
-/// Chains of products and sums that do not wait for each other, enough to keep two units busy.
+/// Independent dependency chains of multiply-adds, enough to keep two FMA units busy.
 const CHAINS: usize = 12;
 
-/// So many rounds of products and sums in registers alone; how many operations that were.
-pub fn multiply_in_registers(rounds: usize) -> usize {
-    let (sum, lanes) = products(rounds);
+/// Runs rounds of multiply-adds in registers alone; returns their FLOPs.
+pub fn run_fma_chains(rounds: usize) -> usize {
+    let (sum, lanes) = fma_chains(rounds);
     std::hint::black_box(sum);
     2 * CHAINS * lanes * rounds
 }
 
-/// So many rounds of products and sums, and how many lanes the machine's longest vectors have.
-fn products(rounds: usize) -> (f32, usize) {
+/// Runs rounds of multiply-adds; returns their sum, and the lanes of the machine's widest vectors.
+fn fma_chains(rounds: usize) -> (f32, usize) {
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx512f") {
-        // SAFETY: the machine has it, as was just asked.
-        return (unsafe { products_avx512(rounds) }, 16);
+        // SAFETY: the machine has it, as was just detected.
+        return (unsafe { fma_chains_avx512(rounds) }, 16);
     }
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma") {
-        // SAFETY: the machine has both, as was just asked.
-        return (unsafe { products_avx2(rounds) }, 8);
+        // SAFETY: the machine has both, as was just detected.
+        return (unsafe { fma_chains_avx2(rounds) }, 8);
     }
     let mut chains = [[1.0_f32; 8]; CHAINS];
     let (a, b) = std::hint::black_box((0.5_f32, 0.5_f32));
@@ -147,7 +148,7 @@ fn products(rounds: usize) -> (f32, usize) {
 /// The machine must have AVX-512.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f")]
-unsafe fn products_avx512(rounds: usize) -> f32 {
+unsafe fn fma_chains_avx512(rounds: usize) -> f32 {
     use std::arch::x86_64::*;
     let (a, b) = std::hint::black_box((0.5_f32, 0.5_f32));
     let (a, b) = (_mm512_set1_ps(a), _mm512_set1_ps(b));
@@ -166,7 +167,7 @@ unsafe fn products_avx512(rounds: usize) -> f32 {
 /// The machine must have AVX2 and FMA.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
-unsafe fn products_avx2(rounds: usize) -> f32 {
+unsafe fn fma_chains_avx2(rounds: usize) -> f32 {
     use std::arch::x86_64::*;
     let (a, b) = std::hint::black_box((0.5_f32, 0.5_f32));
     let (a, b) = (_mm256_set1_ps(a), _mm256_set1_ps(b));
@@ -181,7 +182,7 @@ unsafe fn products_avx2(rounds: usize) -> f32 {
         total = _mm256_add_ps(total, chain);
     }
     let mut lanes = [0.0; 8];
-    // SAFETY: the array has room for the eight lanes.
+    // SAFETY: the array has eight elements.
     unsafe { _mm256_storeu_ps(lanes.as_mut_ptr(), total) };
     lanes.iter().sum()
 }
@@ -200,14 +201,14 @@ mod tests {
     }
 
     #[test]
-    fn all_ways_to_multiply_give_the_same() {
-        let (sum, lanes) = products(100);
+    fn all_vector_widths_give_the_same_sums() {
+        let (sum, lanes) = fma_chains(100);
         assert_eq!(sum, (CHAINS * lanes) as f32);
         #[cfg(target_arch = "x86_64")]
         if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma")
         {
-            // SAFETY: the machine has both, as was just asked.
-            assert_eq!(unsafe { products_avx2(100) }, CHAINS as f32 * 8.0);
+            // SAFETY: the machine has both, as was just detected.
+            assert_eq!(unsafe { fma_chains_avx2(100) }, CHAINS as f32 * 8.0);
         }
     }
 }

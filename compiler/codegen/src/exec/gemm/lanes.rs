@@ -1,16 +1,16 @@
-//! Vectors of floats: of 256 bits, as AVX2 and FMA have them, and of 512 bits where the machine has AVX-512.
+//! SIMD vectors of floats: 256 bits (AVX2 and FMA), and 512 bits where the machine has AVX-512.
 //!
-//! Tiles of products are as wide as the machine's vectors; everything else here takes the shorter ones. Each element of a product is
-//! one sum in one lane, so which vectors are taken changes no bit of it.
+//! Microkernels take the widest vectors of the machine; packing and GEMV take those of 256 bits. Each element of a product is one sum
+//! in one lane, so the vector width changes no bit of it.
 
 #[cfg(target_arch = "x86_64")]
-mod long;
+mod avx2;
 #[cfg(target_arch = "x86_64")]
-mod short;
+mod avx512;
 
-/// Whether this machine has vectors of 256 bits.
+/// Whether this machine has AVX2 and FMA: vectors of 256 bits.
 #[inline]
-pub(super) fn present() -> bool {
+pub(super) fn has_avx2_fma() -> bool {
     #[cfg(target_arch = "x86_64")]
     {
         is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")
@@ -21,12 +21,12 @@ pub(super) fn present() -> bool {
     }
 }
 
-/// Whether it has vectors of 512 bits too.
+/// Whether this machine has AVX-512 too: vectors of 512 bits.
 #[inline]
-pub(super) fn long_present() -> bool {
+pub(super) fn has_avx512() -> bool {
     #[cfg(target_arch = "x86_64")]
     {
-        is_x86_feature_detected!("avx512f") && present()
+        is_x86_feature_detected!("avx512f") && has_avx2_fma()
     }
     #[cfg(not(target_arch = "x86_64"))]
     {
@@ -34,7 +34,7 @@ pub(super) fn long_present() -> bool {
     }
 }
 
-/// Vectors of one length.
+/// SIMD vectors of one width.
 ///
 /// # Safety
 ///
@@ -50,42 +50,42 @@ pub trait Vectors {
     const WIDTH: usize;
     /// All lanes 0.
     unsafe fn zero() -> Self::Vector;
-    /// All lanes the one element at `at`.
+    /// Broadcast: all lanes the one element at `at`.
     unsafe fn splat(at: *const Self::Element) -> Self::Vector;
     /// `WIDTH` elements.
     unsafe fn load(at: *const Self::Element) -> Self::Vector;
-    /// The first `n` elements, and 0 behind them.
-    unsafe fn load_some(at: *const Self::Element, n: usize) -> Self::Vector;
+    /// Masked load: the first `n` elements, and 0 in the other lanes.
+    unsafe fn load_masked(at: *const Self::Element, n: usize) -> Self::Vector;
     /// Writes `WIDTH` elements.
     unsafe fn store(at: *mut Self::Element, x: Self::Vector);
-    /// Writes the first `n` elements.
-    unsafe fn store_some(at: *mut Self::Element, x: Self::Vector, n: usize);
+    /// Masked store: writes the first `n` elements.
+    unsafe fn store_masked(at: *mut Self::Element, x: Self::Vector, n: usize);
     /// a + b.
     unsafe fn add(a: Self::Vector, b: Self::Vector) -> Self::Vector;
-    /// a b + c, rounded once.
+    /// Fused multiply-add: a b + c, rounded once.
     unsafe fn fma(a: Self::Vector, b: Self::Vector, c: Self::Vector) -> Self::Vector;
 }
 
-/// An element with its vectors.
+/// An element type with its SIMD vectors.
 ///
 /// # Safety
 ///
-/// As for [`Vectors`], on a machine for which [`present`] is true.
+/// As for [`Vectors`], on a machine for which [`has_avx2_fma`] is true.
 #[cfg(target_arch = "x86_64")]
 pub trait Lanes: Copy + Send + Sync + 'static {
-    /// How many elements a short vector has.
-    const WIDTH: usize = <Self::Short as Vectors>::WIDTH;
+    /// How many elements a vector of 256 bits has.
+    const WIDTH: usize = <Self::V256 as Vectors>::WIDTH;
     /// Vectors of 256 bits.
-    type Short: Vectors<Element = Self>;
+    type V256: Vectors<Element = Self>;
     /// Vectors of 512 bits.
-    type Long: Vectors<Element = Self>;
-    /// The sum of the lanes, by halves.
-    unsafe fn sum(a: <Self::Short as Vectors>::Vector) -> Self;
-    /// Reads `WIDTH` lines of `WIDTH` elements, `from` apart, and writes them `to` apart with lines and columns swapped.
-    unsafe fn turn(x: *const Self, from: usize, y: *mut Self, to: usize);
+    type V512: Vectors<Element = Self>;
+    /// Horizontal sum of the lanes: a reduction tree that adds the upper half to the lower one.
+    unsafe fn reduce_add(a: <Self::V256 as Vectors>::Vector) -> Self;
+    /// Transposes a square of `WIDTH` x `WIDTH` elements in registers: reads rows `from` apart, writes rows `to` apart.
+    unsafe fn transpose(x: *const Self, from: usize, y: *mut Self, to: usize);
 }
 
-/// An element without vectors; the width is that of the panels that products are cut into.
+/// An element type without SIMD vectors; the width is that of the panels that operands are packed into.
 #[cfg(not(target_arch = "x86_64"))]
 pub trait Lanes: Copy + Send + Sync + 'static {
     /// How many elements a vector has.

@@ -1,7 +1,7 @@
 //! Convolutions summed as they are: few channels out, as where each channel has filters of its own.
 
 use super::{Convolution, Means};
-use crate::exec::parts;
+use crate::exec::parallel;
 use crate::library::GRAIN;
 use crate::library::elements::Real;
 
@@ -16,7 +16,7 @@ impl Convolution {
         let ((image, _), places, c_out) = (self.sizes(), self.places(), self.filters[3]);
         let (c_in, each) = self.channels();
         let size = (GRAIN / (self.window() * c_out).max(1)).max(1);
-        parts::each(means.pool, y, size * c_out, |i, part| {
+        parallel::chunks_mut(means.pool, y, size * c_out, |i, part| {
             for (j, y) in part.chunks_exact_mut(c_out).enumerate() {
                 let number = i * size + j;
                 let x = &x[number / places * image..][..image];
@@ -52,7 +52,7 @@ impl Convolution {
     ) {
         let ((image, after), c_out) = (self.sizes(), self.filters[3]);
         let (c_in, each) = self.channels();
-        parts::each(means.pool, dx, image, |i, dx| {
+        parallel::chunks_mut(means.pool, dx, image, |i, dx| {
             dx.fill(T::ZERO);
             let dy = &dy[i * after..][..after];
             for (place, dy) in dy.chunks_exact(c_out.max(1)).enumerate() {

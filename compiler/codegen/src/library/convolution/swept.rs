@@ -8,8 +8,8 @@ use std::marker::PhantomData;
 use std::ops::Range;
 
 use super::{Convolution, Means};
-use crate::exec::gemm::{Gathered, Matrix, TERMS, multiply_gathered, pack, packed};
-use crate::exec::parts;
+use crate::exec::gemm::{Indirect, KC, Matrix, multiply_indirect, pack_b, packed_b_len};
+use crate::exec::parallel;
 use crate::library::elements::Real;
 use crate::library::windows::Along;
 use crate::library::{GRAIN, Kept};
@@ -196,7 +196,7 @@ impl<T: Real> Sweep<'_, T> {
     fn is_joined(&self) -> bool {
         let near = self.right.iter().all(|c| c.apart == 1);
         let taps = self.right.iter().map(|c| c.taps).max().unwrap_or(0);
-        self.groups == 1 && near && taps * self.from.0 <= TERMS
+        self.groups == 1 && near && taps * self.from.0 <= KC
     }
 
     /// The terms of a run, and how many runs there are in a block.
@@ -205,12 +205,12 @@ impl<T: Real> Sweep<'_, T> {
             true => right.taps * self.from.0,
             false => self.from.0,
         };
-        (run, (TERMS / run.max(1)).max(1))
+        (run, (KC / run.max(1)).max(1))
     }
 
     /// Elements of the filters for a course down and right, and a group.
     fn filter_size(&self, down: &Course, right: &Course) -> usize {
-        packed::<T>(down.taps * right.taps * self.from.0, self.to.0)
+        packed_b_len::<T>(down.taps * right.taps * self.from.0, self.to.0)
     }
 
     /// Computes the outputs of the rows from `low` to `high`, which `y` holds. `room` is for the frame, `offsets` for the places of rows and runs.
@@ -299,19 +299,20 @@ impl<T: Real> Sweep<'_, T> {
             }
             for (block, runs) in runs.chunks(some).enumerate() {
                 let (first, terms) = (block * some * run, runs.len() * run);
-                multiply_gathered(
+                multiply_indirect(
                     &mut y[output..],
                     places,
                     self.to.0,
                     block > 0,
-                    Gathered {
+                    Indirect {
                         data: &x[input..],
-                        rows,
-                        runs,
-                        run,
-                        step: 1,
+                        row_offsets: rows,
+                        run_offsets: runs,
+                        run_len: run,
+                        stride: 1,
                     },
-                    &filters[packed::<T>(first, self.to.0)..][..packed::<T>(terms, self.to.0)],
+                    &filters[packed_b_len::<T>(first, self.to.0)..]
+                        [..packed_b_len::<T>(terms, self.to.0)],
                 );
             }
         }
@@ -357,7 +358,7 @@ impl<T: Real> Sweep<'_, T> {
         let (floats, places) = (T::shelf(means.scratch), usize::shelf(means.scratch));
         floats.prepare(means.pool.threads(), room);
         places.prepare(means.pool.threads(), offsets);
-        parts::each_of(means.pool, y, after, rows * w * self.to.1, |i, part, y| {
+        parallel::grouped_chunks_mut(means.pool, y, after, rows * w * self.to.1, |i, part, y| {
             let (low, high) = (part * rows, h.min((part + 1) * rows));
             floats.lend(room, |room| {
                 places.lend(offsets, |offsets| {
@@ -399,7 +400,7 @@ impl Convolution {
                 let filters = Matrix {
                     data: &filters[group * each..],
                     size: (self.window(), each),
-                    steps: (self.filters[3], 1),
+                    strides: (self.filters[3], 1),
                 };
                 pack_blocks(filters, run * some, to);
             }
@@ -458,7 +459,7 @@ impl Convolution {
                         let matrix = Matrix {
                             data: &*turned,
                             size: (d.taps * r.taps * each, c_in),
-                            steps: (c_in, 1),
+                            strides: (c_in, 1),
                         };
                         let (to, after) = rest.split_at_mut(sweep.filter_size(d, r));
                         pack_blocks(matrix, run * some, to);
@@ -515,7 +516,7 @@ impl Convolution {
             offsets.prepare(means.pool.threads(), step.offsets);
         }
         floats.lend(pieces * size, |sums| {
-            parts::each(means.pool, sums, size, |i, sums| {
+            parallel::chunks_mut(means.pool, sums, size, |i, sums| {
                 sums.fill(T::ZERO);
                 let own = i * share..steps.min((i + 1) * share);
                 match swept {
@@ -543,7 +544,7 @@ impl Convolution {
                     }),
                 }
             });
-            parts::each(means.pool, df, GRAIN, |i, df| {
+            parallel::chunks_mut(means.pool, df, GRAIN, |i, df| {
                 for (j, df) in df.chunks_mut(BESIDE).enumerate() {
                     add_pieces(&sums[i * GRAIN + j * BESIDE..], size, pieces, df);
                 }
@@ -554,7 +555,7 @@ impl Convolution {
     /// The steps in which the gradient of filters is summed.
     fn steps(&self) -> Steps {
         let w = self.right.places.max(1);
-        let fits = (TERMS / w).clamp(1, self.down.places.max(1));
+        let fits = (KC / w).clamp(1, self.down.places.max(1));
         let rows = self
             .down
             .places
@@ -616,26 +617,26 @@ impl Convolution {
             *run = i * self.down.stride * frame.width * c;
         }
         for group in 0..self.groups {
-            let flows = &mut flows[..packed::<T>(places, each)];
-            pack(
+            let flows = &mut flows[..packed_b_len::<T>(places, each)];
+            pack_b(
                 Matrix {
                     data: &dy[group * each..],
                     size: (places, each),
-                    steps: (c_out, 1),
+                    strides: (c_out, 1),
                 },
                 flows,
             );
-            multiply_gathered(
+            multiply_indirect(
                 &mut df[group * each..],
                 sums,
                 each,
                 true,
-                Gathered {
+                Indirect {
                     data: &pixels[group * c_in..],
-                    rows,
-                    runs,
-                    run: w,
-                    step: self.right.stride * c,
+                    row_offsets: rows,
+                    run_offsets: runs,
+                    run_len: w,
+                    stride: self.right.stride * c,
                 },
                 flows,
             );
@@ -681,9 +682,9 @@ fn pack_blocks<T: Real>(matrix: Matrix<'_, T>, lines: usize, to: &mut [T]) {
     let ((terms, columns), mut rest) = (matrix.size, to);
     for first in (0..terms).step_by(lines.max(1)) {
         let size = (lines.min(terms - first), columns);
-        let (own, after) = rest.split_at_mut(packed::<T>(size.0, columns));
-        let data = &matrix.data[first * matrix.steps.0..];
-        pack(
+        let (own, after) = rest.split_at_mut(packed_b_len::<T>(size.0, columns));
+        let data = &matrix.data[first * matrix.strides.0..];
+        pack_b(
             Matrix {
                 data,
                 size,

@@ -15,10 +15,10 @@ use std::ops::Range;
 
 use super::{Convolution, Means};
 use crate::exec::gemm::{
-    self, Gathered, Matrix, Product, multiply, multiply_gathered, pack, packed,
+    self, Indirect, Matrix, Product, multiply, multiply_indirect, pack_b, packed_b_len,
 };
-use crate::exec::vectors::{Fused, Simd, fused, fuses};
-use crate::exec::{parts, pool::Pool};
+use crate::exec::multiversion::{FmaWork, Simd, dispatch_fma, has_fma};
+use crate::exec::{parallel, pool::Pool};
 use crate::library::{Kept, Shelf};
 use points::{ALL, Filters, FiltersBack, FromOutputs, Inputs, POINTS, ToOutputs, both, square};
 
@@ -54,7 +54,7 @@ impl Convolution {
         let plain = [&self.down, &self.right]
             .iter()
             .all(|a| a.stride == 1 && a.dilation == 1 && a.before < a.kernel);
-        let fits = fuses() && self.groups == 1 && plain && kh == kw && [3, 5].contains(&kh);
+        let fits = has_fma() && self.groups == 1 && plain && kh == kw && [3, 5].contains(&kh);
         Some(kh).filter(|size| fits && tiles.are_worth_it(*size))
     }
 
@@ -142,8 +142,8 @@ fn filters_at_points<const R: usize>(
     turned: bool,
     to: &mut [f32],
 ) {
-    parts::each(pool, to, ALL * c_out, |channel, to| {
-        fused(FiltersOfChannel::<R> {
+    parallel::chunks_mut(pool, to, ALL * c_out, |channel, to| {
+        dispatch_fma(FiltersOfChannel::<R> {
             filters: &filters[channel * c_out..],
             size: (c_in * c_out, c_out),
             turned,
@@ -161,7 +161,7 @@ struct FiltersOfChannel<'a, const R: usize> {
     to: &'a mut [f32],
 }
 
-impl<const R: usize> Fused for FiltersOfChannel<'_, R> {
+impl<const R: usize> FmaWork for FiltersOfChannel<'_, R> {
     type Out = ();
 
     #[inline(always)]
@@ -194,7 +194,7 @@ struct Read<'a, const M: usize> {
     apart: usize,
 }
 
-impl<const M: usize> Fused for Read<'_, M> {
+impl<const M: usize> FmaWork for Read<'_, M> {
     type Out = ();
 
     #[inline(always)]
@@ -219,7 +219,7 @@ struct ReadBoth<'a, const M: usize> {
     some: usize,
 }
 
-impl<const M: usize> Fused for ReadBoth<'_, M> {
+impl<const M: usize> FmaWork for ReadBoth<'_, M> {
     type Out = ();
 
     #[inline(always)]
@@ -248,7 +248,7 @@ struct Write<'a, const M: usize> {
     y: &'a mut [f32],
 }
 
-impl<const M: usize> Fused for Write<'_, M> {
+impl<const M: usize> FmaWork for Write<'_, M> {
     type Out = bool;
 
     #[inline(always)]
@@ -265,7 +265,7 @@ struct FiltersBackOfChannel<'a, const R: usize> {
     to: &'a mut [f32],
 }
 
-impl<const R: usize> Fused for FiltersBackOfChannel<'_, R> {
+impl<const R: usize> FmaWork for FiltersBackOfChannel<'_, R> {
     type Out = ();
 
     #[inline(always)]
@@ -363,24 +363,31 @@ fn convolve<const M: usize, const R: usize>(
     // Rows of tiles to a task, of nearly equal number.
     let rows = (some / across).clamp(1, down.max(1));
     let rows = down.div_ceil(down.div_ceil(rows).max(1)).max(1);
-    let line = packed::<f32>(from, to);
+    let line = packed_b_len::<f32>(from, to);
     let room = f32::shelf(means.scratch);
     let own = ALL * some * (from + to);
     room.prepare(means.pool.threads() + 1, own);
     room.lend(ALL * (c_in * c_out + line), |buffer| {
         let (plain, lines) = buffer.split_at_mut(ALL * c_in * c_out);
         filters_at_points::<R>(means.pool, [c_in, c_out], filters, turned, plain);
-        parts::each(means.pool, lines, line, |q, to| {
+        parallel::chunks_mut(means.pool, lines, line, |q, to| {
             let at_point = Matrix {
                 data: &plain[q * c_out..],
                 size: (c_in, c_out),
-                steps: (ALL * c_out, 1),
+                strides: (ALL * c_out, 1),
             };
-            pack(if turned { at_point.turned() } else { at_point }, to);
+            pack_b(
+                if turned {
+                    at_point.transposed()
+                } else {
+                    at_point
+                },
+                to,
+            );
         });
         let lines = &*lines;
         let size = rows * M * tiles.output[1] * to;
-        parts::each_of(means.pool, y, made, size, |number, part, y| {
+        parallel::grouped_chunks_mut(means.pool, y, made, size, |number, part, y| {
             let x = &x[number * image..][..image];
             let first = part * rows;
             let count = (down - first).min(rows) * across;
@@ -389,7 +396,7 @@ fn convolve<const M: usize, const R: usize>(
                 for begin in (0..count).step_by(some) {
                     let own = begin..count.min(begin + some);
                     let place = |t: usize| (first + t / across, t % across);
-                    fused(Read::<M> {
+                    dispatch_fma(Read::<M> {
                         tiles: &tiles,
                         x,
                         own: own.clone(),
@@ -400,15 +407,15 @@ fn convolve<const M: usize, const R: usize>(
                     let starts: [usize; MOST] = std::array::from_fn(|i| i * from);
                     let places: [usize; MOST] = std::array::from_fn(|i| i * to);
                     for (q, b) in lines.chunks_exact(line).enumerate() {
-                        let a = Gathered {
+                        let a = Indirect {
                             data: &inputs[q * some * from..][..some * from],
-                            rows: &starts[..own.len()],
-                            runs: &[0],
-                            run: from,
-                            step: 1,
+                            row_offsets: &starts[..own.len()],
+                            run_offsets: &[0],
+                            run_len: from,
+                            stride: 1,
                         };
                         let y = &mut products[q * some * to..][..some * to];
-                        multiply_gathered(y, &places[..own.len()], to, false, a, b);
+                        multiply_indirect(y, &places[..own.len()], to, false, a, b);
                     }
                     for (i, t) in own.enumerate() {
                         let products = &products[i * to..];
@@ -418,7 +425,7 @@ fn convolve<const M: usize, const R: usize>(
                             column: place(t).1,
                             first: first * M,
                         };
-                        let finite = fused(Write {
+                        let finite = dispatch_fma(Write {
                             tile: &tile,
                             products,
                             apart: some * to,
@@ -462,7 +469,7 @@ impl<const M: usize> Outputs<'_, M> {
             let outputs = both::<S, ToOutputs, POINTS, M>(s, square(s, product));
             for (i, outputs) in outputs.iter().enumerate() {
                 for (j, output) in outputs.iter().enumerate() {
-                    zero = s.times_plus(*output, 0.0, zero);
+                    zero = s.fma(*output, 0.0, zero);
                     if let Some(at) = self.place(i, j) {
                         s.store(*output, &mut y[at + first..]);
                     }
@@ -532,14 +539,14 @@ fn filter_gradient<const M: usize, const R: usize>(
     let room = f32::shelf(means.scratch);
     room.prepare(2 * means.pool.threads() + 1, own_room(&tiles));
     room.lend(pieces * size, |sums| {
-        parts::each(means.pool, sums, size, |i, sums| {
+        parallel::chunks_mut(means.pool, sums, size, |i, sums| {
             let own = i * share * across..rows.min((i + 1) * share) * across;
             add_tiles::<M>(&tiles, own, room, x, dy, sums);
         });
         // Pieces are added up, and become filters for each channel in.
         let (first, others) = sums.split_at_mut(size);
         let each = to * from.div_ceil(8);
-        parts::each(means.pool, first, each, |i, sums| {
+        parallel::chunks_mut(means.pool, first, each, |i, sums| {
             for piece in others.chunks_exact(size) {
                 let piece = &piece[i * each..][..sums.len()];
                 sums.iter_mut().zip(piece).for_each(|(a, b)| *a += *b);
@@ -548,8 +555,8 @@ fn filter_gradient<const M: usize, const R: usize>(
         let first = &*first;
         // Both are as long as the gradient.
         room.lend(R * R * from * to, |turned| {
-            parts::each(means.pool, turned, R * R * to, |channel, turned| {
-                fused(FiltersBackOfChannel::<R> {
+            parallel::chunks_mut(means.pool, turned, R * R * to, |channel, turned| {
+                dispatch_fma(FiltersBackOfChannel::<R> {
                     sums: &first[channel * to..],
                     size: (from * to, to),
                     to: turned,
@@ -569,9 +576,9 @@ fn own_room(tiles: &Tiles) -> usize {
     let matrix = |columns: usize| Matrix {
         data: &[] as &[f32],
         size: (some, columns),
-        steps: (columns, 1),
+        strides: (columns, 1),
     };
-    (ALL * some * (from + to)).max(gemm::room(&matrix(from).turned(), &matrix(to)))
+    (ALL * some * (from + to)).max(gemm::workspace_len(&matrix(from).transposed(), &matrix(to)))
 }
 
 /// Sums the products of some tiles, counted over all images.
@@ -590,7 +597,7 @@ fn add_tiles<const M: usize>(
         let begin = own.start;
         for first in own.clone().step_by(some) {
             let count = some.min(own.end - first);
-            fused(ReadBoth::<M> {
+            dispatch_fma(ReadBoth::<M> {
                 tiles,
                 x,
                 dy,
@@ -603,19 +610,19 @@ fn add_tiles<const M: usize>(
                 let left = Matrix {
                     data: &inputs[q * some * from..],
                     size: (count, from),
-                    steps: (from, 1),
+                    strides: (from, 1),
                 };
                 let right = Matrix {
                     data: &flows[q * some * to..],
                     size: (count, to),
-                    steps: (to, 1),
+                    strides: (to, 1),
                 };
                 let sum = Product {
                     data: sums,
-                    row: to,
-                    add: first > begin,
+                    row_stride: to,
+                    accumulate: first > begin,
                 };
-                multiply(room, sum, left.turned(), right);
+                multiply(room, sum, left.transposed(), right);
             }
         }
     });
@@ -653,7 +660,7 @@ impl Tiles {
 mod tests {
     use super::points::numbers;
     use super::*;
-    use crate::exec::vectors::fused_by_short;
+    use crate::exec::multiversion::dispatch_fma_256;
 
     /// The sums as they stand, in f64: of a convolution, and of the gradient of its filters.
     fn by_terms<const R: usize>(
@@ -739,7 +746,7 @@ mod tests {
 
     #[test]
     fn convolutions_are_the_sums_of_their_windows() {
-        if !fuses() {
+        if !has_fma() {
             return;
         }
         for (images, input, before, size) in [
@@ -767,7 +774,7 @@ mod tests {
 
     #[test]
     fn tiles_are_read_and_written_alike_by_all_vectors() {
-        if !fuses() {
+        if !has_fma() {
             return;
         }
         let tiles = Tiles {
@@ -804,12 +811,12 @@ mod tests {
             };
             match i {
                 0 => {
-                    fused(work);
-                    assert!(fused(write));
+                    dispatch_fma(work);
+                    assert!(dispatch_fma(write));
                 }
                 _ => {
-                    fused_by_short(work);
-                    assert!(fused_by_short(write));
+                    dispatch_fma_256(work);
+                    assert!(dispatch_fma_256(write));
                 }
             }
         }

@@ -5,8 +5,8 @@
 use std::ops::Range;
 
 use super::{Pooling, above};
-use crate::exec::parts;
-use crate::exec::vectors::{Work, wide};
+use crate::exec::multiversion::{Work, dispatch};
+use crate::exec::parallel;
 use crate::library::elements::{Elem, Float};
 use crate::library::windows::Along;
 use crate::library::{GRAIN, Routine, y};
@@ -38,14 +38,14 @@ impl Pooling {
         let (c, row, image) = (self.x[3], self.row(), self.sizes().0);
         let made = self.right.places * c;
         let rows = (GRAIN / (4 * made)).max(1);
-        parts::each(r.pool, y, rows * made, |i, part| {
+        parallel::chunks_mut(r.pool, y, rows * made, |i, part| {
             for (j, y) in part.chunks_exact_mut(made).enumerate() {
                 let (number, place) = {
                     let all = i * rows + j;
                     (all / self.down.places, all % self.down.places)
                 };
                 let x = &x[number * image + 2 * place * row..][..2 * row];
-                wide(Forward {
+                dispatch(Forward {
                     c,
                     x: x.split_at(row),
                     y,
@@ -71,7 +71,7 @@ impl Pooling {
                 sums.fill(T::Sum::default());
                 continue;
             }
-            wide(Back {
+            dispatch(Back {
                 c,
                 x: x[2 * place * row..][..2 * row].split_at(row),
                 dy: &dy[place * made..][..made],

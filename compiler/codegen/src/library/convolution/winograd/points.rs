@@ -1,6 +1,6 @@
 //! Polynomials at six points and back, along one dimension and along two.
 
-use crate::exec::vectors::Simd;
+use crate::exec::multiversion::Simd;
 
 /// How many points there are along a dimension, and in a tile.
 pub(super) const POINTS: usize = 6;
@@ -24,11 +24,11 @@ impl Map<POINTS, POINTS> for Inputs {
         const SUM: f32 = NEAR * NEAR + FAR * FAR;
         const PRODUCT: f32 = NEAR * NEAR * FAR * FAR;
         // The polynomial that is 0 at all points but one, for each.
-        let end = |a: usize| s.times_plus(d[a], PRODUCT, s.times_plus(d[a + 2], -SUM, d[a + 4]));
+        let end = |a: usize| s.fma(d[a], PRODUCT, s.fma(d[a + 2], -SUM, d[a + 4]));
         let pair = |own: f32, other: f32| {
-            let even = s.times_plus(d[2], -other * other, d[4]);
-            let odd = s.times_plus(d[1], -other * other, d[3]);
-            [s.times_plus(odd, own, even), s.times_plus(odd, -own, even)]
+            let even = s.fma(d[2], -other * other, d[4]);
+            let odd = s.fma(d[1], -other * other, d[3]);
+            [s.fma(odd, own, even), s.fma(odd, -own, even)]
         };
         let ([near, negative_near], [far, negative_far]) = (pair(NEAR, FAR), pair(FAR, NEAR));
         [end(0), near, negative_near, far, negative_far, end(1)]
@@ -50,13 +50,13 @@ fn at_pair<S: Simd, const N: usize>(
     point: f32,
     weight: f32,
 ) -> [S::Vector; 2] {
-    let mut parts = [s.times(x[0], 1.0 / weight), s.times(x[1], point / weight)];
+    let mut parts = [s.mul(x[0], 1.0 / weight), s.mul(x[1], point / weight)];
     let mut power = point * point / weight;
     for (i, x) in x.iter().enumerate().skip(2) {
-        parts[i % 2] = s.times_plus(*x, power, parts[i % 2]);
+        parts[i % 2] = s.fma(*x, power, parts[i % 2]);
         power *= point;
     }
-    [s.add(parts[0], parts[1]), s.subtract(parts[0], parts[1])]
+    [s.add(parts[0], parts[1]), s.sub(parts[0], parts[1])]
 }
 
 /// A polynomial at the points, divided by weights.
@@ -68,7 +68,7 @@ fn at_points<S: Simd, const N: usize>(
 ) -> [S::Vector; POINTS] {
     let [near, negative_near] = at_pair(s, &x, NEAR, weights[1]);
     let [far, negative_far] = at_pair(s, &x, FAR, weights[2]);
-    let zero = s.times(x[0], 1.0 / weights[0]);
+    let zero = s.mul(x[0], 1.0 / weights[0]);
     [zero, near, negative_near, far, negative_far, x[N - 1]]
 }
 
@@ -79,17 +79,17 @@ fn from_points<S: Simd, const N: usize>(
     p: [S::Vector; POINTS],
     weights: [f32; 3],
 ) -> [S::Vector; N] {
-    let near = [s.add(p[1], p[2]), s.subtract(p[1], p[2])];
-    let far = [s.add(p[3], p[4]), s.subtract(p[3], p[4])];
+    let near = [s.add(p[1], p[2]), s.sub(p[1], p[2])];
+    let far = [s.add(p[3], p[4]), s.sub(p[3], p[4])];
     let mut powers = (1.0 / weights[1], 1.0 / weights[2]);
     let mut made = [s.zero(); N];
     for (i, made) in made.iter_mut().enumerate() {
         let end = match i {
-            0 => s.times_plus(near[0], powers.0, s.times(p[0], 1.0 / weights[0])),
-            _ if i == N - 1 => s.times_plus(near[i % 2], powers.0, p[5]),
-            _ => s.times(near[i % 2], powers.0),
+            0 => s.fma(near[0], powers.0, s.mul(p[0], 1.0 / weights[0])),
+            _ if i == N - 1 => s.fma(near[i % 2], powers.0, p[5]),
+            _ => s.mul(near[i % 2], powers.0),
         };
-        *made = s.times_plus(far[i % 2], powers.1, end);
+        *made = s.fma(far[i % 2], powers.1, end);
         powers = (powers.0 * NEAR, powers.1 * FAR);
     }
     made
@@ -182,7 +182,7 @@ pub(super) fn numbers(n: usize) -> Vec<f32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exec::vectors::{Fused, fused, fused_by_short, fuses};
+    use crate::exec::multiversion::{FmaWork, dispatch_fma, dispatch_fma_256, has_fma};
 
     /// As long as the longest vector.
     const WIDE: usize = 16;
@@ -194,7 +194,7 @@ mod tests {
         y: &'a mut [f32],
     }
 
-    impl<const M: usize, const R: usize> Fused for Line<'_, M, R> {
+    impl<const M: usize, const R: usize> FmaWork for Line<'_, M, R> {
         type Out = ();
 
         #[inline(always)]
@@ -229,8 +229,8 @@ mod tests {
             taps: &taps,
             y,
         };
-        fused(work(long));
-        fused_by_short(work(short));
+        dispatch_fma(work(long));
+        dispatch_fma_256(work(short));
         for i in 0..M {
             // The shorter vectors have the first eight lanes alone.
             for j in 0..8 {
@@ -249,7 +249,7 @@ mod tests {
 
     #[test]
     fn products_at_six_points_are_sums_of_a_window() {
-        if fuses() {
+        if has_fma() {
             line::<4, 3>();
             line::<2, 5>();
         }

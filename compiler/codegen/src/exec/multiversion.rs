@@ -1,16 +1,17 @@
-//! Plain loops compiled a second time for wider vectors.
+//! Function multiversioning: loops compiled a second time with target features (AVX2, FMA, AVX-512) and chosen at run time.
 
-/// Work that gains from wider vectors. `run` must be `#[inline(always)]`, and so must what it calls in its loops.
+/// A loop for the autovectoriser. `run` must be `#[inline(always)]`, and so must what it calls in its loops.
 pub trait Work {
-    /// What comes of it.
+    /// The result.
     type Out;
-    /// Does it.
+    /// Runs the loop.
     fn run(self) -> Self::Out;
 }
 
-/// Does the work with vectors of 256 bits where the machine has them. The results are the same bits: nothing is contracted.
+/// Runs the AVX2 version of a loop where the machine has it, else the baseline version. Both give the same bits: no multiply-add is
+/// contracted.
 #[inline]
-pub fn wide<W: Work>(work: W) -> W::Out {
+pub fn dispatch<W: Work>(work: W) -> W::Out {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx2") {
         // SAFETY: the machine has AVX2.
@@ -28,8 +29,8 @@ unsafe fn with_avx2<W: Work>(work: W) -> W::Out {
     work.run()
 }
 
-/// Vectors of f32 that multiply and add in one instruction. Whoever has a value of such a type is on a machine that has the vectors,
-/// inside of [`fused`].
+/// SIMD vectors of f32 with fused multiply-add. A value of such a type is a proof that the machine has the vectors; [`dispatch_fma`] makes
+/// it.
 #[cfg(target_arch = "x86_64")]
 pub trait Simd: Copy {
     /// A vector.
@@ -45,11 +46,11 @@ pub trait Simd: Copy {
     /// a + b.
     fn add(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
     /// a - b.
-    fn subtract(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
+    fn sub(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
     /// a × factor.
-    fn times(self, a: Self::Vector, factor: f32) -> Self::Vector;
-    /// a × factor + b, rounded once.
-    fn times_plus(self, a: Self::Vector, factor: f32, b: Self::Vector) -> Self::Vector;
+    fn mul(self, a: Self::Vector, factor: f32) -> Self::Vector;
+    /// FmaWork multiply-add: a × factor + b, rounded once.
+    fn fma(self, a: Self::Vector, factor: f32, b: Self::Vector) -> Self::Vector;
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -60,11 +61,11 @@ mod simd {
 
     /// AVX2 and FMA.
     #[derive(Debug, Clone, Copy)]
-    pub(super) struct Short(pub(super) ());
+    pub(super) struct Avx2Fma(pub(super) ());
 
     /// AVX-512.
     #[derive(Debug, Clone, Copy)]
-    pub(super) struct Long(pub(super) ());
+    pub(super) struct Avx512(pub(super) ());
 
     macro_rules! simd {
         ($name:ident, $vector:ty, $width:literal, $zero:ident, $load:ident, $store:ident, $add:ident, $subtract:ident, $multiply:ident,
@@ -82,7 +83,7 @@ mod simd {
                 #[inline(always)]
                 fn load(self, from: &[f32]) -> $vector {
                     let from = &from[..$width];
-                    // SAFETY: as above, and there are so many elements.
+                    // SAFETY: as above, and there are `$width` elements.
                     unsafe { $load(from.as_ptr()) }
                 }
 
@@ -100,19 +101,19 @@ mod simd {
                 }
 
                 #[inline(always)]
-                fn subtract(self, a: $vector, b: $vector) -> $vector {
+                fn sub(self, a: $vector, b: $vector) -> $vector {
                     // SAFETY: as above.
                     unsafe { $subtract(a, b) }
                 }
 
                 #[inline(always)]
-                fn times(self, a: $vector, factor: f32) -> $vector {
+                fn mul(self, a: $vector, factor: f32) -> $vector {
                     // SAFETY: as above.
                     unsafe { $multiply(a, $splat(factor)) }
                 }
 
                 #[inline(always)]
-                fn times_plus(self, a: $vector, factor: f32, b: $vector) -> $vector {
+                fn fma(self, a: $vector, factor: f32, b: $vector) -> $vector {
                     // SAFETY: as above.
                     unsafe { $fma(a, $splat(factor), b) }
                 }
@@ -121,7 +122,7 @@ mod simd {
     }
 
     simd!(
-        Short,
+        Avx2Fma,
         __m256,
         8,
         _mm256_setzero_ps,
@@ -134,7 +135,7 @@ mod simd {
         _mm256_set1_ps
     );
     simd!(
-        Long,
+        Avx512,
         __m512,
         16,
         _mm512_setzero_ps,
@@ -148,17 +149,17 @@ mod simd {
     );
 }
 
-/// Work on vectors of f32. `run`, and what it calls in its loops, must be `#[inline(always)]`.
+/// A loop on SIMD vectors of f32. `run`, and what it calls in its loops, must be `#[inline(always)]`.
 #[cfg(target_arch = "x86_64")]
-pub trait Fused {
-    /// What comes of it.
+pub trait FmaWork {
+    /// The result.
     type Out;
-    /// Does it.
+    /// Runs the loop with one vector width.
     fn run<S: Simd>(self, simd: S) -> Self::Out;
 }
 
-/// Whether there is a machine for [`fused`].
-pub fn fuses() -> bool {
+/// Whether the machine has AVX2 and FMA, which [`dispatch_fma`] requires.
+pub fn has_fma() -> bool {
     #[cfg(target_arch = "x86_64")]
     {
         is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")
@@ -169,30 +170,30 @@ pub fn fuses() -> bool {
     }
 }
 
-/// Does the work with the longest vectors that the machine has, where it has FMA; their length changes no bit.
+/// Runs the version with the widest vectors that the machine has, where it has FMA; the width changes no bit.
 ///
 /// # Panics
 ///
-/// Unless [`fuses`].
+/// Unless [`has_fma`].
 #[cfg(target_arch = "x86_64")]
 #[inline]
-pub fn fused<W: Fused>(work: W) -> W::Out {
-    assert!(fuses(), "the machine has FMA");
-    // SAFETY: the machine has what the functions need.
+pub fn dispatch_fma<W: FmaWork>(work: W) -> W::Out {
+    assert!(has_fma(), "the machine has FMA");
+    // SAFETY: the machine has the target features of the functions.
     unsafe {
         match is_x86_feature_detected!("avx512f") {
-            true => fused_long(work),
-            false => fused_short(work),
+            true => with_avx512(work),
+            false => with_avx2_fma(work),
         }
     }
 }
 
-/// The same with vectors of 256 bits on any such machine.
+/// Runs the 256-bit version, even where the machine has AVX-512.
 #[cfg(all(test, target_arch = "x86_64"))]
-pub(crate) fn fused_by_short<W: Fused>(work: W) -> W::Out {
-    assert!(fuses(), "the machine has FMA");
-    // SAFETY: the machine has what the function needs.
-    unsafe { fused_short(work) }
+pub(crate) fn dispatch_fma_256<W: FmaWork>(work: W) -> W::Out {
+    assert!(has_fma(), "the machine has FMA");
+    // SAFETY: the machine has the target features of the function.
+    unsafe { with_avx2_fma(work) }
 }
 
 /// # Safety
@@ -200,8 +201,8 @@ pub(crate) fn fused_by_short<W: Fused>(work: W) -> W::Out {
 /// The machine has AVX2 and FMA.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
-unsafe fn fused_short<W: Fused>(work: W) -> W::Out {
-    work.run(simd::Short(()))
+unsafe fn with_avx2_fma<W: FmaWork>(work: W) -> W::Out {
+    work.run(simd::Avx2Fma(()))
 }
 
 /// # Safety
@@ -209,6 +210,6 @@ unsafe fn fused_short<W: Fused>(work: W) -> W::Out {
 /// The machine has AVX-512 and FMA.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx2,fma")]
-unsafe fn fused_long<W: Fused>(work: W) -> W::Out {
-    work.run(simd::Long(()))
+unsafe fn with_avx512<W: FmaWork>(work: W) -> W::Out {
+    work.run(simd::Avx512(()))
 }

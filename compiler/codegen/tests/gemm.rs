@@ -1,18 +1,18 @@
-//! Products of matrices: every size around the edges of tiles, every order of rows and columns, the same bits for any number of
-//! threads, and a call for each row that is finished.
+//! GEMM: sizes around the edges of register tiles and blocks, all layouts (row-major, column-major, strided), the same bits for any number
+//! of threads, and one call of the epilogue for each row.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use trainspec_codegen::exec::gemm::{
-    Factor, Gathered, Matrix, Product, multiply, multiply_by_crate, multiply_gathered, multiply_on,
-    pack, packed,
+    GemmFloat, Indirect, Matrix, Product, multiply, multiply_fallback, multiply_indirect,
+    multiply_on, pack_b, packed_b_len,
 };
 use trainspec_codegen::exec::pool::Pool;
 use trainspec_codegen::library::Scratch;
 
-/// Floats that are small whole numbers, so that sums are exact in every order.
-trait Number: Factor + PartialEq + std::fmt::Debug {
+/// Floats that are small integers, so that sums are exact in every order.
+trait Number: GemmFloat + PartialEq + std::fmt::Debug {
     fn of(n: i64) -> Self;
 }
 
@@ -28,36 +28,36 @@ impl Number for f64 {
     }
 }
 
-fn whole(seed: usize, i: usize) -> i64 {
+fn small_integer(seed: usize, i: usize) -> i64 {
     ((i.wrapping_mul(2_654_435_761).wrapping_add(seed * 97)) >> 7) as i64 % 5 - 2
 }
 
-/// How a matrix lies in memory.
+/// The memory layout of a matrix.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Lie {
-    Rows,
-    Columns,
-    Apart,
+enum Layout {
+    RowMajor,
+    ColumnMajor,
+    Strided,
 }
 
-const LIES: [Lie; 3] = [Lie::Rows, Lie::Columns, Lie::Apart];
+const LAYOUTS: [Layout; 3] = [Layout::RowMajor, Layout::ColumnMajor, Layout::Strided];
 
-fn steps(lie: Lie, (rows, columns): (usize, usize)) -> (usize, usize) {
-    match lie {
-        Lie::Rows => (columns + 3, 1),
-        Lie::Columns => (1, rows + 1),
-        Lie::Apart => (3 * columns + 1, 3),
+fn strides(layout: Layout, (rows, columns): (usize, usize)) -> (usize, usize) {
+    match layout {
+        Layout::RowMajor => (columns + 3, 1),
+        Layout::ColumnMajor => (1, rows + 1),
+        Layout::Strided => (3 * columns + 1, 3),
     }
 }
 
-/// The elements of a matrix, without one more at the end, so that reading behind it would be noticed.
-fn data<T: Number>(lie: Lie, (rows, columns): (usize, usize), seed: usize) -> Vec<T> {
-    let (down, right) = steps(lie, (rows, columns));
+/// The elements of a matrix, without padding at the end, so that a read past it would be noticed.
+fn data<T: Number>(layout: Layout, (rows, columns): (usize, usize), seed: usize) -> Vec<T> {
+    let (down, right) = strides(layout, (rows, columns));
     match rows == 0 || columns == 0 {
         true => Vec::new(),
         false => {
             let n = (rows - 1) * down + (columns - 1) * right + 1;
-            (0..n).map(|i| T::of(whole(seed, i))).collect()
+            (0..n).map(|i| T::of(small_integer(seed, i))).collect()
         }
     }
 }
@@ -75,57 +75,78 @@ impl Bench {
         }
     }
 
-    fn agree<T: Number>(&self, [m, k, n]: [usize; 3], [lie_a, lie_b]: [Lie; 2], add: bool) {
-        let what = || format!("{m} x {k} x {n}, {lie_a:?}, {lie_b:?}, add {add}");
-        let (a_data, b_data) = (data::<T>(lie_a, (m, k), 1), data::<T>(lie_b, (k, n), 2));
+    fn agree<T: Number>(
+        &self,
+        [m, k, n]: [usize; 3],
+        [layout_a, layout_b]: [Layout; 2],
+        add: bool,
+    ) {
+        let what = || format!("{m} x {k} x {n}, {layout_a:?}, {layout_b:?}, add {add}");
+        let (a_data, b_data) = (
+            data::<T>(layout_a, (m, k), 1),
+            data::<T>(layout_b, (k, n), 2),
+        );
         let a = Matrix {
             data: &a_data,
             size: (m, k),
-            steps: steps(lie_a, (m, k)),
+            strides: strides(layout_a, (m, k)),
         };
         let b = Matrix {
             data: &b_data,
             size: (k, n),
-            steps: steps(lie_b, (k, n)),
+            strides: strides(layout_b, (k, n)),
         };
         let row = n + 2;
-        let before: Vec<T> = (0..m * row).map(|i| T::of(whole(3, i))).collect();
-        let mut wanted = before.clone();
+        let before: Vec<T> = (0..m * row).map(|i| T::of(small_integer(3, i))).collect();
+        let mut expected = before.clone();
         for i in 0..m {
             for j in 0..n {
                 let mut sum = if add { before[i * row + j] } else { T::ZERO };
                 for t in 0..k {
                     let (x, y) = (
-                        a_data[i * a.steps.0 + t * a.steps.1],
-                        b_data[t * b.steps.0 + j * b.steps.1],
+                        a_data[i * a.strides.0 + t * a.strides.1],
+                        b_data[t * b.strides.0 + j * b.strides.1],
                     );
-                    sum = x.times_plus(y, sum);
+                    sum = x.multiply_add(y, sum);
                 }
-                wanted[i * row + j] = sum;
+                expected[i * row + j] = sum;
             }
         }
-        let room = T::shelf(&self.scratch);
+        let buffers = T::shelf(&self.scratch);
         fn product<T>(data: &mut [T], row: usize, add: bool) -> Product<'_, T> {
-            Product { data, row, add }
+            Product {
+                data,
+                row_stride: row,
+                accumulate: add,
+            }
         }
         let mut y = before.clone();
-        multiply(room, product(&mut y, row, add), a, b);
-        assert_eq!(y, wanted, "{}", what());
+        multiply(buffers, product(&mut y, row, add), a, b);
+        assert_eq!(y, expected, "{}", what());
         for pool in &self.pools {
-            for by_crate in [false, true] {
+            for is_fallback in [false, true] {
                 let mut y = before.clone();
                 let calls: Vec<AtomicUsize> = (0..m).map(|_| AtomicUsize::new(0)).collect();
-                let then = |rows: Range<usize>| {
+                let epilogue = |rows: Range<usize>| {
                     assert!(!rows.is_empty());
                     calls[rows].iter().for_each(|c| {
                         c.fetch_add(1, Relaxed);
                     });
                 };
-                match by_crate {
-                    true => multiply_by_crate(pool, product(&mut y, row, add), a, b, Some(&then)),
-                    false => multiply_on(pool, room, product(&mut y, row, add), a, b, Some(&then)),
+                match is_fallback {
+                    true => {
+                        multiply_fallback(pool, product(&mut y, row, add), a, b, Some(&epilogue))
+                    }
+                    false => multiply_on(
+                        pool,
+                        buffers,
+                        product(&mut y, row, add),
+                        a,
+                        b,
+                        Some(&epilogue),
+                    ),
                 }
-                assert_eq!(y, wanted, "{} on {} threads", what(), pool.threads());
+                assert_eq!(y, expected, "{} on {} threads", what(), pool.threads());
                 let once = calls.iter().all(|c| c.load(Relaxed) == 1);
                 assert!(once, "{}: each row is finished once", what());
             }
@@ -140,10 +161,10 @@ fn small_sizes_agree() {
         for n in [0, 1, 3, 8, 9, 16, 17, 25, 40] {
             for k in [0, 1, 2, 7, 8, 9, 33] {
                 let add = (m + n + k) % 2 == 0;
-                for lie_a in LIES {
-                    for lie_b in LIES {
-                        bench.agree::<f32>([m, k, n], [lie_a, lie_b], add);
-                        bench.agree::<f64>([m, k, n], [lie_a, lie_b], !add);
+                for layout_a in LAYOUTS {
+                    for layout_b in LAYOUTS {
+                        bench.agree::<f32>([m, k, n], [layout_a, layout_b], add);
+                        bench.agree::<f64>([m, k, n], [layout_a, layout_b], !add);
                     }
                 }
             }
@@ -170,10 +191,10 @@ fn large_sizes_agree() {
         [513, 20, 129],
     ];
     for (i, size) in sizes.into_iter().enumerate() {
-        for lie_a in LIES {
-            for lie_b in LIES {
-                bench.agree::<f32>(size, [lie_a, lie_b], i % 2 == 0);
-                bench.agree::<f64>(size, [lie_a, lie_b], i % 2 == 1);
+        for layout_a in LAYOUTS {
+            for layout_b in LAYOUTS {
+                bench.agree::<f32>(size, [layout_a, layout_b], i % 2 == 0);
+                bench.agree::<f64>(size, [layout_a, layout_b], i % 2 == 1);
             }
         }
     }
@@ -194,18 +215,25 @@ fn bits_do_not_depend_on_threads() {
         let plain = |data, rows, columns| Matrix {
             data,
             size: (rows, columns),
-            steps: (columns, 1),
+            strides: (columns, 1),
         };
         let mut all = Vec::new();
         for pool in &bench.pools {
             let mut y = vec![0.0; m * n];
             let product = Product {
                 data: &mut y,
-                row: n,
-                add: false,
+                row_stride: n,
+                accumulate: false,
             };
-            let room = trainspec_codegen::library::Kept::shelf(&bench.scratch);
-            multiply_on(pool, room, product, plain(&a, m, k), plain(&b, k, n), None);
+            let buffers = trainspec_codegen::library::Kept::shelf(&bench.scratch);
+            multiply_on(
+                pool,
+                buffers,
+                product,
+                plain(&a, m, k),
+                plain(&b, k, n),
+                None,
+            );
             all.push(y.into_iter().map(f32::to_bits).collect::<Vec<_>>());
         }
         assert!(all.iter().all(|y| *y == all[0]), "{m} x {k} x {n}");
@@ -213,43 +241,48 @@ fn bits_do_not_depend_on_threads() {
 }
 
 #[test]
-fn gathered_rows_agree() {
+fn indirect_gemm_agrees() {
     fn agree<T: Number>(rows: usize, columns: usize, run: usize, step: usize) {
         let starts: Vec<usize> = (0..rows).map(|i| i * 5 % 17 + i).collect();
         let runs = [0, 40, 23];
         let places: Vec<usize> = (0..rows).map(|i| (rows - 1 - i) * (columns + 1)).collect();
         let end = starts.iter().max().unwrap_or(&0) + 40 + (run - 1) * step + 1;
-        let x: Vec<T> = (0..end).map(|i| T::of(whole(4, i))).collect();
+        let x: Vec<T> = (0..end).map(|i| T::of(small_integer(4, i))).collect();
         let terms = runs.len() * run;
-        let b: Vec<T> = (0..terms * columns).map(|i| T::of(whole(5, i))).collect();
-        let mut lines = vec![T::of(7); packed::<T>(terms, columns)];
+        let b: Vec<T> = (0..terms * columns)
+            .map(|i| T::of(small_integer(5, i)))
+            .collect();
+        let mut packed = vec![T::of(7); packed_b_len::<T>(terms, columns)];
         let matrix = Matrix {
             data: &b,
             size: (terms, columns),
-            steps: (columns, 1),
+            strides: (columns, 1),
         };
-        pack(matrix, &mut lines);
+        pack_b(matrix, &mut packed);
         let mut y = vec![T::of(1); rows * (columns + 1)];
-        let mut wanted = y.clone();
-        let gathered = Gathered {
+        let mut expected = y.clone();
+        let indirect = Indirect {
             data: &x,
-            rows: &starts,
-            runs: &runs,
-            run,
-            step,
+            row_offsets: &starts,
+            run_offsets: &runs,
+            run_len: run,
+            stride: step,
         };
-        multiply_gathered(&mut y, &places, columns, true, gathered, &lines);
+        multiply_indirect(&mut y, &places, columns, true, indirect, &packed);
         for (start, place) in starts.iter().zip(&places) {
             for j in 0..columns {
                 for (r, begin) in runs.iter().enumerate() {
                     for t in 0..run {
                         let (x, b) = (x[start + begin + t * step], b[(r * run + t) * columns + j]);
-                        wanted[place + j] = x.times_plus(b, wanted[place + j]);
+                        expected[place + j] = x.multiply_add(b, expected[place + j]);
                     }
                 }
             }
         }
-        assert_eq!(y, wanted, "{rows} x {columns}, runs of {run}, {step} apart");
+        assert_eq!(
+            y, expected,
+            "{rows} x {columns}, runs of {run}, stride {step}"
+        );
     }
     for rows in [1, 4, 7, 12, 14] {
         for columns in [1, 8, 10, 16, 37] {
@@ -264,14 +297,14 @@ fn gathered_rows_agree() {
 #[test]
 #[should_panic(expected = "a factor lies in its slice")]
 fn a_factor_outside_its_slice_is_refused() {
-    let gathered = Gathered {
+    let indirect = Indirect {
         data: &[1.0_f32; 10],
-        rows: &[0, 8],
-        runs: &[0],
-        run: 3,
-        step: 1,
+        row_offsets: &[0, 8],
+        run_offsets: &[0],
+        run_len: 3,
+        stride: 1,
     };
-    multiply_gathered(&mut [0.0; 20], &[0, 8], 8, false, gathered, &[0.0; 24]);
+    multiply_indirect(&mut [0.0; 20], &[0, 8], 8, false, indirect, &[0.0; 24]);
 }
 
 #[test]
@@ -281,12 +314,12 @@ fn rows_that_overlap_are_refused() {
     let matrix = Matrix {
         data: &data,
         size: (4, 4),
-        steps: (4, 1),
+        strides: (4, 1),
     };
     let product = Product {
         data: &mut y,
-        row: 2,
-        add: false,
+        row_stride: 2,
+        accumulate: false,
     };
     multiply(&Default::default(), product, matrix, matrix);
 }

@@ -1,24 +1,24 @@
-//! The rounds of a loop.
+//! The scan kernel (a loop with carried values, as `tf.scan`): runs its body for each iteration.
 
 use trainspec_ir::interp::RunError;
 use trainspec_ir::kernel::{Kernel, KernelKind, Kernels, View};
 use trainspec_ir::plan::{Program, plan};
 
 use crate::CompileError;
+use crate::exec::compiled_program::{CompiledProgram, Pointers};
 use crate::exec::memory::{self, Arena};
 use crate::exec::pool::Pool;
-use crate::exec::unit::{Pointers, Unit};
 use crate::library::Scratch;
 use crate::translate::Machine;
 
-/// The body of a loop with memory for what it carries: values of this round and of the next.
+/// The compiled body of a scan, with double-buffered memory for its carried values: those of this iteration and of the next.
 #[derive(Debug)]
-pub(super) struct Rounds {
-    unit: Unit,
+pub(super) struct Scan {
+    body_program: CompiledProgram,
     now: Vec<Arena>,
     next: Vec<Arena>,
     inputs: Pointers,
-    /// The bytes of each result of a round.
+    /// The bytes of each result of an iteration.
     sizes: Vec<usize>,
 }
 
@@ -29,26 +29,28 @@ fn bytes_of(program: &Program, view: &View) -> usize {
         .bytes()
 }
 
-impl Rounds {
+impl Scan {
     pub(super) fn new(
         body: Kernels,
         carries: usize,
         machine: Option<Machine>,
-    ) -> Result<Rounds, CompileError> {
-        let unit = Unit::new(plan(body), machine)?;
-        let rooms = |_: ()| {
-            let results = unit.program.kernels.results.iter().take(carries);
+    ) -> Result<Scan, CompileError> {
+        let body_program = CompiledProgram::new(plan(body), machine)?;
+        let carried = |_: ()| {
+            let results = body_program.program.kernels.results.iter().take(carries);
             results
-                .map(|(_, view)| Arena::new(view.elements() * bytes_of(&unit.program, view)))
+                .map(|(_, view)| {
+                    Arena::new(view.elements() * bytes_of(&body_program.program, view))
+                })
                 .collect()
         };
-        let (now, next) = (rooms(()), rooms(()));
-        let results = unit.program.kernels.results.iter();
-        let size = |view: &View| view.elements() * bytes_of(&unit.program, view);
+        let (now, next) = (carried(()), carried(()));
+        let results = body_program.program.kernels.results.iter();
+        let size = |view: &View| view.elements() * bytes_of(&body_program.program, view);
         let sizes = results.map(|(_, view)| size(view)).collect();
-        Ok(Rounds {
+        Ok(Scan {
             sizes,
-            unit,
+            body_program,
             now,
             next,
             inputs: Pointers::default(),
@@ -56,26 +58,26 @@ impl Rounds {
     }
 
     pub(super) fn bytes(&self) -> usize {
-        self.unit.bytes()
+        self.body_program.bytes()
     }
 
     /// How long it took to compile the body.
     pub(super) fn compile_time(&self) -> std::time::Duration {
-        self.unit.compile_times().iter().sum()
+        self.body_program.compile_times().iter().sum()
     }
 
-    /// Runs all rounds.
+    /// Runs all iterations.
     ///
     /// # Safety
     ///
-    /// `operands` are the captures, first carried values and walked tensors of the loop, initialised and contiguous; `made` has room for its
-    /// results and overlaps none of them.
+    /// `operands` are the captures, initial carried values and scanned tensors of the loop, initialised and contiguous; `outputs` has the
+    /// sizes of its results and overlaps none of them.
     pub(super) unsafe fn run(
         &mut self,
         kernel: &Kernel,
         outer: &Program,
         operands: &[*mut u8],
-        made: &[*mut u8],
+        outputs: &[*mut u8],
         pool: &Pool,
         scratch: &mut Scratch,
     ) -> Result<(), RunError> {
@@ -88,17 +90,21 @@ impl Rounds {
             ..
         } = &kernel.kind
         else {
-            unreachable!("a loop");
+            unreachable!("a scan");
         };
         let sizes = &self.sizes;
         for (i, now) in self.now.iter_mut().enumerate() {
-            // SAFETY: a carried value has one type from round to round, so both have `sizes[i]` bytes.
+            // SAFETY: a carried value has one type in all iterations, so both have `sizes[i]` bytes.
             unsafe {
                 std::ptr::copy_nonoverlapping(operands[captures + i], now.pointer(), sizes[i])
             };
         }
-        for round in 0..*length {
-            let mut position = if *reverse { length - 1 - round } else { round } as i64;
+        for iteration in 0..*length {
+            let mut position = if *reverse {
+                length - 1 - iteration
+            } else {
+                iteration
+            } as i64;
             self.inputs.0.clear();
             self.inputs.0.extend_from_slice(&operands[..*captures]);
             self.inputs
@@ -113,22 +119,22 @@ impl Rounds {
             }
             self.inputs.0.push((&raw mut position).cast());
             // SAFETY: the inputs are those of the body, in its order: captures, carried values, elements, position.
-            unsafe { self.unit.run(&self.inputs.0, &[], pool, scratch)? };
-            for (i, (_, view)) in self.unit.program.kernels.results.iter().enumerate() {
+            unsafe { self.body_program.run(&self.inputs.0, &[], pool, scratch)? };
+            for (i, (_, view)) in self.body_program.program.kernels.results.iter().enumerate() {
                 let to = match i < *carries {
                     true => self.next[i].pointer(),
                     // SAFETY: what is yielded has `length` rows of `sizes[i]` bytes.
-                    false => unsafe { made[i].add(position as usize * sizes[i]) },
+                    false => unsafe { outputs[i].add(position as usize * sizes[i]) },
                 };
-                let bytes = bytes_of(&self.unit.program, view);
-                // SAFETY: the view is a result of the run that just ended; `next` and `made` are no buffers of the body.
-                unsafe { memory::copy(view, bytes, self.unit.base(view.buffer), to) };
+                let bytes = bytes_of(&self.body_program.program, view);
+                // SAFETY: the view is a result of the run that just ended; `next` and `outputs` are no buffers of the body.
+                unsafe { memory::copy(view, bytes, self.body_program.base(view.buffer), to) };
             }
             std::mem::swap(&mut self.now, &mut self.next);
         }
         for (i, now) in self.now.iter_mut().enumerate() {
             // SAFETY: as above, both have `sizes[i]` bytes.
-            unsafe { std::ptr::copy_nonoverlapping(now.pointer(), made[i], sizes[i]) };
+            unsafe { std::ptr::copy_nonoverlapping(now.pointer(), outputs[i], sizes[i]) };
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Runs the rows of a fused loop.
+//! The loop nest of a fused kernel (map): its iteration space, split into tasks of rows, and calls of the code for them.
 
 use std::mem::MaybeUninit;
 
@@ -9,9 +9,9 @@ use crate::exec::pool::Pool;
 use crate::translate::{Moves, Space};
 use crate::wide::{KEPT_BYTES, MOST_ACCESSES};
 
-/// How a loop is walked: its dimensions, and how far each access moves, in bytes.
+/// The loop nest of a map: its dimensions, and the strides of each access, in bytes.
 #[derive(Debug, Clone)]
-pub(super) struct Walk {
+pub(super) struct LoopNest {
     outer: Vec<usize>,
     inner: usize,
     flat: bool,
@@ -19,11 +19,11 @@ pub(super) struct Walk {
     /// How many rows, or elements where rows are single elements, there are.
     pub(super) rows: usize,
     /// How many of them are one task.
-    each: usize,
+    rows_per_task: usize,
 }
 
-impl Walk {
-    pub(super) fn of(map: &Map) -> Walk {
+impl LoopNest {
+    pub(super) fn of(map: &Map) -> LoopNest {
         let space = Space::of(map);
         let mut bytes = vec![1; map.loads.len() + map.stores.len()];
         for inst in &map.body {
@@ -34,7 +34,7 @@ impl Walk {
         for (s, store) in map.stores.iter().enumerate() {
             bytes[map.loads.len() + s] = map.body[store.register].dtype.bytes();
         }
-        let (rows, each, flat) = (
+        let (rows, rows_per_task, flat) = (
             space.rows(map),
             space.rows_per_task(map),
             space.is_flat(map),
@@ -45,18 +45,18 @@ impl Walk {
             inner: m.inner * bytes,
         };
         let all = space.loads.into_iter().chain(space.stores);
-        Walk {
+        LoopNest {
             outer: space.outer,
             inner: space.inner,
             flat,
             moves: all.zip(bytes).map(scaled).collect(),
             rows,
-            each,
+            rows_per_task,
         }
     }
 
-    /// All rows in tasks, on the threads of a pool.
-    pub(super) fn tasks(&self, pool: &Pool, rows: &(dyn Fn(usize, usize) + Sync)) {
+    /// Runs all rows in tasks, on the threads of a pool (parallel for).
+    pub(super) fn run_tasks(&self, pool: &Pool, rows: &(dyn Fn(usize, usize) + Sync)) {
         pool.run(self.task_count(), &|task| {
             let (from, to) = self.rows_of(task);
             rows(from, to);
@@ -65,20 +65,20 @@ impl Walk {
 
     /// How many tasks there are.
     pub(super) fn task_count(&self) -> usize {
-        self.rows.div_ceil(self.each)
+        self.rows.div_ceil(self.rows_per_task)
     }
 
-    /// The rows of a task: from, and up to but without.
+    /// The rows of a task: the first, and the one after the last.
     pub(super) fn rows_of(&self, task: usize) -> (usize, usize) {
-        let (from, to) = (task * self.each, (task + 1) * self.each);
+        let (from, to) = (task * self.rows_per_task, (task + 1) * self.rows_per_task);
         (from, to.min(self.rows))
     }
 
-    /// Does the rows `from..to`.
+    /// Runs the rows `from..to`.
     ///
     /// # Safety
     ///
-    /// `entry` is the function of the loop that this is the walk of, `table` has the first element of each of its accesses, and nobody else
+    /// `entry` is the function of the map that this is the loop nest of, `table` has the first element of each of its accesses, and nobody else
     /// reads or writes what it stores for these rows.
     pub(super) unsafe fn run(&self, entry: Entry, table: &[*mut u8], from: usize, to: usize) {
         match entry {
@@ -88,8 +88,8 @@ impl Walk {
                 run,
                 keeps_rows: false,
             } => {
-                // SAFETY: the caller's promise; the function keeps no rows.
-                unsafe { self.planes(run, table, std::ptr::null_mut(), from, to) }
+                // SAFETY: the caller's promise; the function has no buffer of rows.
+                unsafe { self.run_wide(run, table, std::ptr::null_mut(), from, to) }
             }
             Entry::Wide {
                 run,
@@ -98,27 +98,34 @@ impl Walk {
                 #[repr(align(64))]
                 struct Rows([MaybeUninit<u8>; KEPT_BYTES]);
                 let mut rows = Rows([MaybeUninit::uninit(); KEPT_BYTES]);
-                // SAFETY: the caller's promise; there is as much place as the function was told.
-                unsafe { self.planes(run, table, rows.0.as_mut_ptr().cast(), from, to) }
+                // SAFETY: the caller's promise; the buffer has the size that the function was compiled for.
+                unsafe { self.run_wide(run, table, rows.0.as_mut_ptr().cast(), from, to) }
             }
         }
     }
 
-    /// Rows that lie one step apart are done in one call.
+    /// Runs 256-bit code: one call for all rows along the innermost outer dimension.
     ///
     /// # Safety
     ///
-    /// As for [`Walk::run`].
-    unsafe fn planes(&self, run: Wide, table: &[*mut u8], kept: *mut u8, from: usize, to: usize) {
-        let mut here = [std::ptr::null_mut(); MOST_ACCESSES];
-        here[table.len()] = kept;
+    /// As for [`LoopNest::run`].
+    unsafe fn run_wide(
+        &self,
+        run: Wide,
+        table: &[*mut u8],
+        row_buffer: *mut u8,
+        from: usize,
+        to: usize,
+    ) {
+        let mut pointers = [std::ptr::null_mut(); MOST_ACCESSES];
+        pointers[table.len()] = row_buffer;
         if self.flat {
             for (i, (first, moves)) in table.iter().zip(&self.moves).enumerate() {
                 // SAFETY: element `from` is one of the loop's.
-                here[i] = unsafe { first.add(from * moves.inner) };
+                pointers[i] = unsafe { first.add(from * moves.inner) };
             }
-            // SAFETY: the function walks the elements `from..to`.
-            unsafe { run(here.as_mut_ptr(), 1, (to - from) as i64) };
+            // SAFETY: the function runs over the elements `from..to`.
+            unsafe { run(pointers.as_mut_ptr(), 1, (to - from) as i64) };
             return;
         }
         let last = self.outer.last().copied().unwrap_or(1);
@@ -132,10 +139,10 @@ impl Walk {
                     rest /= size;
                 }
                 // SAFETY: the row is one of the loop's.
-                here[i] = unsafe { first.add(offset) };
+                pointers[i] = unsafe { first.add(offset) };
             }
-            // SAFETY: the function walks `count` rows from this one on, all in the last of the outer dimensions.
-            unsafe { run(here.as_mut_ptr(), count as i64, self.inner as i64) };
+            // SAFETY: the function runs over `count` rows from this one on, all in the last of the outer dimensions.
+            unsafe { run(pointers.as_mut_ptr(), count as i64, self.inner as i64) };
             row += count;
         }
     }

@@ -1,39 +1,39 @@
-//! Numbers too small to be normal become zero while a program runs.
+//! Flush-to-zero (FTZ) guard: sets the FTZ bit of MXCSR (x86-64) or FPCR (aarch64) on this thread while a program runs.
 //!
-//! In: nothing. Out: a guard; while it lives, the results of this thread's operations on floats that would be subnormal are zeros of
-//! the same sign. Leaves alone: subnormal numbers that are read, and other threads.
+//! In: nothing. Out: a guard; while it lives, denormal results of this thread's float operations are zeros of the same sign. Leaves
+//! alone: denormal operands (denormals-are-zero is not set), and other threads.
 //!
-//! Processors compute with subnormal numbers tens of times slower than with others, and training makes them: the moments of a gradient that
-//! has become zero shrink with every step, and so does what a loss close to its minimum sends back. TensorFlow's threads run so too.
+//! Processors compute with denormals tens of times slower than with normal numbers, and training makes them: Adam's moments of a gradient
+//! that has become zero decay with every step, and gradients of a loss close to its minimum vanish. TensorFlow's threads set FTZ too.
 
 use std::marker::PhantomData;
 
-/// Results are flushed on this thread until it is dropped. Programs and the threads of a pool begin so by themselves.
-pub struct Flushing {
+/// Sets FTZ on this thread until it is dropped. Programs and the threads of a pool set it themselves.
+pub struct FtzGuard {
     before: Mode,
-    /// The mode is the thread's.
+    /// Not `Send`: the mode is the thread's.
     _here: PhantomData<*const ()>,
 }
 
-impl Flushing {
-    /// Begins.
-    pub fn begin() -> Flushing {
+impl FtzGuard {
+    /// Sets FTZ, and keeps the mode that was set before.
+    pub fn enable() -> FtzGuard {
         let before = read();
-        write(before | FLUSHED);
-        Flushing {
+        write(before | FTZ);
+        FtzGuard {
             before,
             _here: PhantomData,
         }
     }
 }
 
-impl std::fmt::Debug for Flushing {
+impl std::fmt::Debug for FtzGuard {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Flushing")
+        f.write_str("FtzGuard")
     }
 }
 
-impl Drop for Flushing {
+impl Drop for FtzGuard {
     fn drop(&mut self) {
         write(self.before);
     }
@@ -43,22 +43,22 @@ impl Drop for Flushing {
 mod mode {
     use std::arch::asm;
 
-    /// The control word of SSE.
+    /// MXCSR, the control and status register of SSE.
     pub(super) type Mode = u32;
     /// Its bit 15: flush to zero.
-    pub(super) const FLUSHED: Mode = 1 << 15;
+    pub(super) const FTZ: Mode = 1 << 15;
 
     pub(super) fn read() -> Mode {
         let mut mode: Mode = 0;
-        // SAFETY: every x86-64 has the word; four bytes are written to a number of four bytes.
+        // SAFETY: every x86-64 has the register; four bytes are written to a u32.
         unsafe { asm!("stmxcsr [{}]", in(reg) &raw mut mode, options(nostack, preserves_flags)) };
         mode
     }
 
     pub(super) fn write(mode: Mode) {
-        // SAFETY: the word was read on this machine, and but for one bit that all of them have is what it was, so nothing reserved is
-        // set and no exception unmasked. Compiled code takes the default word for granted, but only to compute constants before it
-        // runs: those may keep a subnormal value, which is what is read and not flushed anyway.
+        // SAFETY: the value was read from MXCSR and differs at most in FTZ, which every x86-64 has, so no reserved bit is set and no
+        // exception unmasked. The compiler assumes the default MXCSR, but only when it folds constants: those may be denormals, as
+        // operands may be anyway.
         unsafe { asm!("ldmxcsr [{}]", in(reg) &raw const mode, options(nostack, preserves_flags)) };
     }
 }
@@ -67,10 +67,10 @@ mod mode {
 mod mode {
     use std::arch::asm;
 
-    /// The control register of floats.
+    /// FPCR, the floating-point control register.
     pub(super) type Mode = u64;
     /// Its bit 24: flush to zero.
-    pub(super) const FLUSHED: Mode = 1 << 24;
+    pub(super) const FTZ: Mode = 1 << 24;
 
     pub(super) fn read() -> Mode {
         let mode: Mode;
@@ -85,11 +85,11 @@ mod mode {
     }
 }
 
-/// Other machines keep small numbers.
+/// Other machines keep denormals.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod mode {
     pub(super) type Mode = u32;
-    pub(super) const FLUSHED: Mode = 0;
+    pub(super) const FTZ: Mode = 0;
 
     pub(super) fn read() -> Mode {
         0
@@ -98,7 +98,7 @@ mod mode {
     pub(super) fn write(_: Mode) {}
 }
 
-use mode::{FLUSHED, Mode, read, write};
+use mode::{FTZ, Mode, read, write};
 
 #[cfg(test)]
 mod tests {
@@ -107,12 +107,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn small_results_are_zero_as_long_as_it_lives() {
+    fn denormal_results_are_zero_while_the_guard_lives() {
         let small = || black_box(1e-30_f32) * black_box(-1e-10_f32);
         let tiny = || black_box(1e-300_f64) * black_box(1e-10_f64);
         assert!(small().is_subnormal());
         {
-            let _flushing = Flushing::begin();
+            let _ftz = FtzGuard::enable();
             if cfg!(any(target_arch = "x86_64", target_arch = "aarch64")) {
                 assert_eq!(small().to_bits(), (-0.0_f32).to_bits());
                 assert_eq!(tiny().to_bits(), 0);

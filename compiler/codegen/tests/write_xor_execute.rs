@@ -1,4 +1,4 @@
-//! No page of memory can be written and executed at once, while programs are compiled, exist and run.
+//! W^X (write xor execute): no page is writable and executable at once while programs are compiled, live and run.
 #![cfg(target_os = "linux")]
 
 use std::sync::Arc;
@@ -11,40 +11,40 @@ use trainspec_ir::build::Builder;
 use trainspec_ir::graph::{Graph, Type};
 use trainspec_ir::{DType, Tensor, passes};
 
-/// A step that has loops, a product and state.
+/// A training step with loops, a matrix product and state.
 fn step() -> Graph {
     let b = Builder::new("step");
     let x = b.input("x", &Type::new(DType::F32, &[64, 31]));
     let w = b.read("w", &Type::new(DType::F32, &[31, 9]));
     let loss = x.matmul(w).tanh().square().mean(&[0, 1]);
-    let slope = b
+    let gradient = b
         .gradients(&[loss], &[w])
         .remove(0)
         .expect("it depends on w");
-    b.write("w", w - 0.1 * slope.dense());
+    b.write("w", w - 0.1 * gradient.dense());
     b.result("loss", loss);
     passes::run(b.finish(), &Default::default())
 }
 
-/// What `/proc/self/maps` says: how many pieces of memory hold code that came from no file.
-fn look() -> Result<usize, String> {
+/// The number of anonymous executable mappings in `/proc/self/maps`; an error if any mapping is writable and executable.
+fn executable_mappings() -> Result<usize, String> {
     let maps = std::fs::read_to_string("/proc/self/maps").map_err(|e| e.to_string())?;
-    let mut made = 0;
+    let mut mappings = 0;
     for line in maps.lines() {
         let mut words = line.split_whitespace();
-        let rights = words.nth(1).ok_or("a line without rights")?;
-        if rights.contains('w') && rights.contains('x') {
-            return Err(format!("it can be written and executed: {line}"));
+        let permissions = words.nth(1).ok_or("a line without permissions")?;
+        if permissions.contains('w') && permissions.contains('x') {
+            return Err(format!("a mapping is writable and executable: {line}"));
         }
         // Offset, device and inode come before the name.
-        made += usize::from(rights.contains('x') && words.nth(3).is_none());
+        mappings += usize::from(permissions.contains('x') && words.nth(3).is_none());
     }
-    Ok(made)
+    Ok(mappings)
 }
 
 #[test]
 fn no_page_is_writable_and_executable() {
-    let before = look().unwrap();
+    let before = executable_mappings().unwrap();
     let stop = AtomicBool::new(false);
     let (compiled, runs) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let pool = Arc::new(Pool::exactly(2));
@@ -52,7 +52,7 @@ fn no_page_is_writable_and_executable() {
         scope.spawn(|| {
             let graph = step();
             let x = Tensor::new(&[64, 31], vec![0.5_f32; 64 * 31]);
-            let mut kept = Vec::new();
+            let mut programs = Vec::new();
             while !stop.load(Ordering::Relaxed) {
                 let program = Executable::new(&graph, pool.clone(), &Options::default());
                 let mut program = program.expect("it compiles");
@@ -62,29 +62,29 @@ fn no_page_is_writable_and_executable() {
                     program.run(&[&x], &mut state, &[0]).expect("it runs");
                     runs.fetch_add(1, Ordering::Relaxed);
                 }
-                // Some stay, some go.
-                kept.push(program);
-                if kept.len() > 4 {
-                    kept.clear();
+                // Some programs live on, some are dropped.
+                programs.push(program);
+                if programs.len() > 4 {
+                    programs.clear();
                 }
             }
         });
-        let mut most = 0;
+        let mut max_mappings = 0;
         let mut outcome = Ok(());
-        // Looks between, while and after programs are made.
+        // Checks before, while and after programs are compiled.
         while outcome.is_ok() && (compiled.load(Ordering::Relaxed) < 12) {
-            match look() {
-                Ok(made) => most = most.max(made),
-                Err(wrong) => outcome = Err(wrong),
+            match executable_mappings() {
+                Ok(mappings) => max_mappings = max_mappings.max(mappings),
+                Err(error) => outcome = Err(error),
             }
         }
         stop.store(true, Ordering::Relaxed);
         outcome.unwrap();
         assert!(
-            most > before,
-            "the code of programs was seen: {most} pieces, {before} before"
+            max_mappings > before,
+            "the code of programs was seen: {max_mappings} mappings, {before} before"
         );
     });
     assert!(runs.load(Ordering::Relaxed) > 100);
-    look().unwrap();
+    executable_mappings().unwrap();
 }

@@ -1,4 +1,4 @@
-//! Numbers too small to be normal are zero in a program, on every thread, as the interpreter has it.
+//! Denormal results are flushed to zero (FTZ) in a program, on every thread, as in the interpreter.
 
 use std::sync::Arc;
 
@@ -9,22 +9,23 @@ use trainspec_ir::build::Builder;
 use trainspec_ir::graph::Type;
 use trainspec_ir::{DType, Tensor, interp};
 
-const MANY: usize = 100_000;
+const ELEMENTS: usize = 100_000;
 
-/// x · x, which is 10^-40, and what is left of a moment after a step.
+/// x · x, which is denormal, and a moment after a step of decay.
 fn results(dtype: DType, small: f64, threads: usize) -> Vec<Tensor> {
-    let b = Builder::new("small");
-    let ty = Type::new(dtype, &[MANY]);
+    let b = Builder::new("denormals");
+    let ty = Type::new(dtype, &[ELEMENTS]);
     let (x, m) = (b.input("x", &ty), b.input("m", &ty));
     b.result("square", x * x);
     b.result("moment", m * b.full(&ty, 0.9));
     b.result("sum", (x * x).sum(&[0]));
     let graph = b.finish();
-    let least = match dtype {
+    let min_positive = match dtype {
         DType::F32 | DType::Bf16 => f64::from(f32::MIN_POSITIVE),
         _ => f64::MIN_POSITIVE,
     };
-    let [x, m] = [small, least].map(|v| Tensor::from_f64s(&ty, std::iter::repeat_n(v, MANY)));
+    let [x, m] =
+        [small, min_positive].map(|v| Tensor::from_f64s(&ty, std::iter::repeat_n(v, ELEMENTS)));
     let feeds = [("x".to_owned(), x.clone()), ("m".to_owned(), m.clone())];
     let expected = interp::run(&graph, &feeds.into_iter().collect(), &[]).unwrap();
     let pool = Arc::new(Pool::exactly(threads));
@@ -36,7 +37,7 @@ fn results(dtype: DType, small: f64, threads: usize) -> Vec<Tensor> {
 }
 
 #[test]
-fn small_results_are_zero_on_every_thread() {
+fn denormal_results_are_zero_on_every_thread() {
     let smalls = [
         (DType::F32, 1e-20),
         (DType::Bf16, 1e-20),
@@ -51,7 +52,7 @@ fn small_results_are_zero_on_every_thread() {
                 );
             }
         }
-        // The thread that runs it is as it was.
+        // The mode of the calling thread is restored.
         assert!((std::hint::black_box(1e-30_f32) * std::hint::black_box(1e-10)).is_subnormal());
     }
 }

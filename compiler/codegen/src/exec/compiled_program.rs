@@ -1,4 +1,4 @@
-//! A program with its code and its memory: what runs, kernel by kernel.
+//! A compiled program: kernels with their machine code, the buffer arena, and the dispatch of one kernel (or wave of kernels) after another.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -12,48 +12,49 @@ use trainspec_ir::plan::{Allocation, Program};
 
 use crate::CompileError;
 use crate::exec::code::Code;
+use crate::exec::loop_nest::LoopNest;
 use crate::exec::memory::{self, Arena};
 use crate::exec::pool::Pool;
-use crate::exec::rounds::Rounds;
-use crate::exec::walk::Walk;
+use crate::exec::scan::Scan;
 use crate::library::{self, Routine, Scratch, Slice, SliceMut};
 use crate::translate::Machine;
 
 /// A program that is ready to run.
 #[derive(Debug)]
-pub(super) struct Unit {
+pub(super) struct CompiledProgram {
     pub(super) program: Program,
     code: Code,
     steps: Vec<Step>,
-    /// Loops that run at once, by the first of them.
+    /// Waves of independent loops that run at once, by the first loop of each.
     waves: Vec<Option<Wave>>,
-    /// The time spent in each kernel, where somebody wants to know.
-    pub(super) clocks: Option<Vec<Duration>>,
+    /// The time spent in each kernel, while profiling is on.
+    pub(super) kernel_times: Option<Vec<Duration>>,
     constants: Vec<Tensor>,
     arena: Arena,
-    /// The first byte of each buffer, for the time of a run.
+    /// The base address of each buffer, during a run.
     bases: Pointers,
+    /// The addresses of the accesses of a kernel or wave, during its run.
     table: Pointers,
 }
 
-/// Loops that run at once.
+/// A wave: independent loops that run at once.
 #[derive(Debug)]
 struct Wave {
-    /// The function of each kernel, and how it is walked.
-    loops: Vec<(usize, Walk)>,
-    /// The number of the first task of each, and of what would be the next.
+    /// The function of each kernel, and its loop nest.
+    loops: Vec<(usize, LoopNest)>,
+    /// The index of the first task of each (prefix sums), and the number of tasks.
     tasks: Vec<usize>,
     /// Where the addresses of each begin in the table.
     tables: Vec<usize>,
-    /// Whether all of them together are less work than to call another thread.
-    little: bool,
+    /// Whether all of them together are less work than to wake another thread.
+    is_serial: bool,
 }
 
-/// How many elements of loops are done sooner alone than with another thread.
-const LITTLE: usize = 1 << 11;
+/// The least elements of a wave that is run on several threads.
+const MIN_PARALLEL_ELEMENTS: usize = 1 << 11;
 
 impl Wave {
-    /// The wave that begins with a kernel, where there are several in it.
+    /// The wave that begins with a kernel, if it has several kernels.
     fn of(program: &Program, steps: &[Step], first: usize) -> Option<Wave> {
         let waves = &program.waves;
         if first > 0 && waves[first - 1] == waves[first] {
@@ -70,15 +71,15 @@ impl Wave {
         let mut elements = 0_usize;
         let all = program.kernels.kernels[first..].iter().zip(&steps[first..]);
         for (kernel, step) in all.take(kernels) {
-            let (Step::Map { entry, walk }, KernelKind::Map(map)) = (step, &kernel.kind) else {
+            let (Step::Map { entry, nest }, KernelKind::Map(map)) = (step, &kernel.kind) else {
                 unreachable!("loops alone share a wave");
             };
             let count = match map.shape.contains(&0) {
                 true => 0,
-                false => walk.task_count(),
+                false => nest.task_count(),
             };
             elements = elements.saturating_add(map.shape.iter().product());
-            loops.push((*entry, walk.clone()));
+            loops.push((*entry, nest.clone()));
             tasks.push(tasks[tasks.len() - 1] + count);
             tables.push(tables[tables.len() - 1] + map.loads.len() + map.stores.len());
         }
@@ -86,7 +87,7 @@ impl Wave {
             loops,
             tasks,
             tables,
-            little: elements < LITTLE,
+            is_serial: elements < MIN_PARALLEL_ELEMENTS,
         })
     }
 }
@@ -94,53 +95,53 @@ impl Wave {
 /// How a kernel is run.
 #[derive(Debug)]
 enum Step {
-    Map { entry: usize, walk: Walk },
+    Map { entry: usize, nest: LoopNest },
     Call(Call),
-    Scan(Box<Rounds>),
+    Scan(Box<Scan>),
 }
 
-/// A call of a routine: its types, and room for what it is told, which is empty outside of a call.
+/// A call of a library routine: its types, and reusable argument lists, which are empty outside of a call.
 #[derive(Debug)]
 struct Call {
     run: library::Run,
     types: Vec<Type>,
     results: Vec<Type>,
-    lists: Lists<'static>,
-    /// A loop over the rows of a product.
+    arguments: Arguments<'static>,
+    /// The epilogue fused with a matrix product.
     epilogue: Option<EpilogueLoop>,
 }
 
-/// A loop over the rows of a product.
+/// An epilogue: a loop over the rows of a matrix product.
 #[derive(Debug)]
 struct EpilogueLoop {
     entry: usize,
-    walk: Walk,
-    /// How many rows of its own each row of the product is, where its rows are not longer.
-    each: Option<usize>,
+    nest: LoopNest,
+    /// How many rows of the loop each row of the product is, where its rows are not longer.
+    rows_per_row: Option<usize>,
 }
 
 /// No primitive has more results.
-const MOST_RESULTS: usize = 4;
+const MAX_RESULTS: usize = 4;
 
-/// What a routine is told of its operands.
+/// The argument lists of a routine.
 #[derive(Debug, Default)]
-struct Lists<'a> {
+struct Arguments<'a> {
     types: Vec<&'a Type>,
     results: Vec<&'a Type>,
     operands: Vec<Slice<'a>>,
 }
 
-impl Lists<'_> {
-    /// The same room for other lifetimes: everything is taken out, the memory stays.
-    fn recycled<'b>(self) -> Lists<'b> {
+impl Arguments<'_> {
+    /// The emptied lists for another lifetime, with their capacity.
+    fn recycled<'b>(self) -> Arguments<'b> {
         fn empty<A, B>(mut list: Vec<A>) -> Vec<B> {
             list.clear();
-            // In place, because the two have the same layout.
+            // In place, without an allocation, because the two have the same layout.
             list.into_iter()
                 .map(|_| unreachable!("it is empty"))
                 .collect()
         }
-        Lists {
+        Arguments {
             types: empty(self.types),
             results: empty(self.results),
             operands: empty(self.operands),
@@ -148,15 +149,16 @@ impl Lists<'_> {
     }
 }
 
-/// Loops to compile, each different one once.
+/// The loops to compile, deduplicated: equal loops share one function.
 #[derive(Default)]
 struct Maps<'a> {
-    different: Vec<&'a Map>,
-    known: HashMap<String, usize>,
+    unique: Vec<&'a Map>,
+    by_key: HashMap<String, usize>,
 }
 
 impl<'a> Maps<'a> {
-    /// The number of a loop among the different ones. Two that do the same to buffers that lie in the same way are one.
+    /// The index of a loop among the unique ones. Loops with the same body, shapes, strides and sharing of
+    /// buffers among loads are one.
     fn entry(&mut self, map: &'a Map) -> usize {
         let mut buffers: Vec<BufferId> = Vec::new();
         let mut number = |buffer: BufferId| match buffers.iter().position(|b| *b == buffer) {
@@ -175,20 +177,20 @@ impl<'a> Maps<'a> {
             "{:?} {} {loads:?} {:?} {:?}",
             map.shape, map.reduced_dims, map.body, map.stores
         );
-        let next = self.different.len();
-        let entry = *self.known.entry(key).or_insert(next);
+        let next = self.unique.len();
+        let entry = *self.by_key.entry(key).or_insert(next);
         if entry == next {
-            self.different.push(map);
+            self.unique.push(map);
         }
         entry
     }
 }
 
-/// Addresses that mean something during a run only.
+/// Addresses that are valid during a run only.
 #[derive(Debug, Default)]
 pub(super) struct Pointers(pub(super) Vec<*mut u8>);
 
-// SAFETY: outside of a run the addresses are not used, and a run has `&mut` to what they point at.
+// SAFETY: outside of a run the addresses are not used, and a run borrows what they point at, exclusively where it writes.
 unsafe impl Send for Pointers {}
 // SAFETY: nothing is done with the addresses through a shared reference.
 unsafe impl Sync for Pointers {}
@@ -204,15 +206,18 @@ impl Table<'_> {
     }
 }
 
-impl Unit {
-    pub(super) fn new(program: Program, machine: Option<Machine>) -> Result<Unit, CompileError> {
+impl CompiledProgram {
+    pub(super) fn new(
+        program: Program,
+        machine: Option<Machine>,
+    ) -> Result<CompiledProgram, CompileError> {
         let mut maps = Maps::default();
         let mut steps = Vec::new();
         for kernel in &program.kernels.kernels {
             steps.push(match &kernel.kind {
                 KernelKind::Map(map) => Step::Map {
                     entry: maps.entry(map),
-                    walk: Walk::of(map),
+                    nest: LoopNest::of(map),
                 },
                 KernelKind::Call {
                     prim,
@@ -223,38 +228,38 @@ impl Unit {
                     let buffers = &program.kernels.buffers;
                     let epilogue = epilogue.as_ref().map(|map| {
                         let entry = maps.entry(map);
-                        let walk = Walk::of(map);
+                        let nest = LoopNest::of(map);
                         let product = &buffers[kernel.outputs[0].index()].ty;
                         let columns = product.shape[product.rank() - 1];
                         let rows = product.elements() / columns;
                         EpilogueLoop {
                             entry,
-                            each: walk.rows.is_multiple_of(rows).then(|| walk.rows / rows),
-                            walk,
+                            rows_per_row: nest.rows.is_multiple_of(rows).then(|| nest.rows / rows),
+                            nest,
                         }
                     });
                     let ty = |view: &View| buffers[view.buffer.index()].ty.with_shape(&view.shape);
-                    let routine = match epilogue {
+                    let routine_outputs = match epilogue {
                         Some(_) => 1,
                         None => kernel.outputs.len(),
                     };
-                    let made = kernel.outputs[..routine].iter();
+                    let outputs = kernel.outputs[..routine_outputs].iter();
                     Step::Call(Call {
                         run: library::find(prim).ok_or(CompileError::Missing(prim.name))?,
                         types: operands.iter().map(ty).collect(),
-                        results: made.map(|b| buffers[b.index()].ty.clone()).collect(),
-                        lists: Lists::default(),
+                        results: outputs.map(|b| buffers[b.index()].ty.clone()).collect(),
+                        arguments: Arguments::default(),
                         epilogue,
                     })
                 }
-                KernelKind::Scan { body, carries, .. } => Step::Scan(Box::new(Rounds::new(
+                KernelKind::Scan { body, carries, .. } => Step::Scan(Box::new(Scan::new(
                     body.as_ref().clone(),
                     *carries,
                     machine,
                 )?)),
             });
         }
-        let code = Code::compile(&maps.different, machine)
+        let code = Code::compile(&maps.unique, machine)
             .map_err(|e| CompileError::Cranelift(format!("{e:?}")))?;
         let constant = |origin: &Origin| match origin {
             Origin::Const(tensor) => Some(tensor.clone()),
@@ -269,12 +274,12 @@ impl Unit {
         let arena = Arena::new(program.arena);
         let all = 0..steps.len();
         let waves = all.map(|first| Wave::of(&program, &steps, first)).collect();
-        Ok(Unit {
+        Ok(CompiledProgram {
             program,
             code,
             steps,
             waves,
-            clocks: None,
+            kernel_times: None,
             constants,
             arena,
             bases: Pointers::default(),
@@ -286,8 +291,12 @@ impl Unit {
     ///
     /// # Safety
     ///
-    /// `inputs` and `state` hold the first byte of each input and each piece of state of the program, in order, each with its type's elements,
-    /// all initialised; nobody else writes to them during the run. Neither is written to.
+    /// `inputs` and `state` hold the first byte of each input and each state variable of the program, in order. Each points at the elements
+    /// of its type, aligned for it and all initialised. The elements of a state variable overlap no other variable and no input.
+    ///
+    /// Inputs are only read; nobody writes to them during the run. State is read, and written where the plan updates a variable in
+    /// place (an output of a kernel whose allocation is [`Allocation::State`]): the pointers of `state` must be valid for writes, and
+    /// nobody else reads or writes what they point at during the run.
     pub(super) unsafe fn run(
         &mut self,
         inputs: &[*mut u8],
@@ -297,8 +306,8 @@ impl Unit {
     ) -> Result<(), RunError> {
         let arena = self.arena.pointer();
         self.bases.0.clear();
-        for place in &self.program.allocations {
-            self.bases.0.push(match place {
+        for allocation in &self.program.allocations {
+            self.bases.0.push(match allocation {
                 Allocation::Input(i) => inputs[*i],
                 Allocation::State(i) => state[*i],
                 Allocation::Const(i) => memory::pointer(&self.constants[*i]),
@@ -312,15 +321,15 @@ impl Unit {
             if now < done {
                 continue;
             }
-            // To tell the times of kernels apart they are run one by one.
-            if let (Some(wave), None) = (&self.waves[now], &self.clocks) {
+            // Profiling runs the kernels of a wave one by one, to time each.
+            if let (Some(wave), None) = (&self.waves[now], &self.kernel_times) {
                 done = now + wave.loops.len();
                 // SAFETY: the caller's promise, and the buffers were placed for kernels of one wave to run at once.
                 unsafe { self.run_wave(now, pool) };
                 continue;
             }
             let (kernel, step) = (&self.program.kernels.kernels[now], &mut self.steps[now]);
-            let start = self.clocks.as_ref().map(|_| Instant::now());
+            let start = self.kernel_times.as_ref().map(|_| Instant::now());
             let bases = &self.bases.0;
             let at = |view: &View| {
                 let bytes = self.program.kernels.buffers[view.buffer.index()]
@@ -331,7 +340,7 @@ impl Unit {
                 unsafe { bases[view.buffer.index()].add(view.offset * bytes) }
             };
             match (step, &kernel.kind) {
-                (Step::Map { entry, walk }, KernelKind::Map(map)) => {
+                (Step::Map { entry, nest }, KernelKind::Map(map)) => {
                     if map.shape.contains(&0) {
                         continue;
                     }
@@ -340,13 +349,13 @@ impl Unit {
                     table.extend(map.loads.iter().map(at));
                     table.extend(kernel.outputs.iter().map(|b| bases[b.index()]));
                     let table = Table(table);
-                    let (table, walk) = (&table, &*walk);
+                    let (table, nest) = (&table, &*nest);
                     let entry = self.code.entry(*entry);
-                    walk.tasks(pool, &|from, to| {
-                        // SAFETY: the code was compiled for this loop: it reads the loads and writes the rows `from..to` of the made
-                        // buffers alone, all of which are where the plan put them; tasks have different rows. What the plan lets a
+                    nest.run_tasks(pool, &|from, to| {
+                        // SAFETY: the code was compiled for this loop: it reads the loads and writes the rows `from..to` of the outputs
+                        // alone, all of which are where the plan put them; tasks have different rows. What the plan lets a
                         // kernel write where it also reads, it reads and writes at the same element.
-                        unsafe { walk.run(entry, table.pointers(), from, to) };
+                        unsafe { nest.run(entry, table.pointers(), from, to) };
                     });
                 }
                 (
@@ -358,7 +367,7 @@ impl Unit {
                         epilogue,
                     },
                 ) => {
-                    // What the loop that rides on a product reads and writes.
+                    // What the epilogue reads and writes.
                     let table = &mut self.table.0;
                     table.clear();
                     if let Some(map) = epilogue {
@@ -366,82 +375,87 @@ impl Unit {
                         table.extend(kernel.outputs[1..].iter().map(|b| bases[b.index()]));
                     }
                     let table = Table(table);
-                    let mut lists = std::mem::take(&mut call.lists).recycled();
-                    lists.types.extend(&call.types);
-                    lists.results.extend(&call.results);
-                    // SAFETY: operands are contiguous views of initialised buffers, and no buffer that the kernel makes lies where an
-                    // operand does, because the plan keeps a buffer until the last kernel that reads it is done.
+                    let mut arguments = std::mem::take(&mut call.arguments).recycled();
+                    arguments.types.extend(&call.types);
+                    arguments.results.extend(&call.results);
+                    // SAFETY: operands are contiguous views of initialised buffers. The plan keeps a buffer live until the last kernel that
+                    // reads it is done, so no output of the routine overlaps an operand, with one exception: `put_rows` may update
+                    // its first operand in place. That slice is dropped below, before the output's is made. Outputs of the epilogue
+                    // may alias what the epilogue alone reads, which is no operand.
                     let slice = |(v, ty): (&View, &Type)| unsafe {
                         memory::slice(ty.dtype, at(v), v.elements())
                     };
-                    lists
+                    arguments
                         .operands
                         .extend(operands.iter().zip(&call.types).map(slice));
                     if is_in_place(operands, kernel, bases) {
-                        // What is changed where it lies is not told twice.
-                        lists.operands[0] = Slice::none(call.types[0].dtype);
+                        // A routine that updates its first operand in place gets it as its output alone: two slices would alias.
+                        arguments.operands[0] = Slice::none(call.types[0].dtype);
                     }
-                    // SAFETY: made buffers do not overlap each other; the arena was zeroed once, so that all bytes are initialised,
-                    // and truths are only ever written as 0 or 1.
+                    // SAFETY: outputs overlap neither each other nor the operands that are left. They lie in the arena, which was zeroed
+                    // once, or in state, which the caller passes initialised for writing; bools are only ever written as 0 or 1.
                     let slice = |(b, ty): (&BufferId, &Type)| unsafe {
                         memory::slice_mut(ty.dtype, bases[b.index()], ty.elements())
                     };
-                    let mut outputs: [SliceMut<'_>; MOST_RESULTS] =
+                    let mut outputs: [SliceMut<'_>; MAX_RESULTS] =
                         std::array::from_fn(|_| SliceMut::U8(&mut []));
-                    let made = kernel.outputs.iter().zip(&call.results).map(slice);
+                    let slices = kernel.outputs.iter().zip(&call.results).map(slice);
                     outputs
                         .iter_mut()
-                        .zip(made)
-                        .for_each(|(to, made)| *to = made);
+                        .zip(slices)
+                        .for_each(|(output, slice)| *output = slice);
                     let mut routine = Routine {
                         prim,
                         attrs,
-                        types: &lists.types,
-                        results: &lists.results,
-                        operands: &lists.operands,
+                        types: &arguments.types,
+                        results: &arguments.results,
+                        operands: &arguments.operands,
                         outputs: &mut outputs[..call.results.len()],
                         pool,
                         scratch,
                     };
                     let done = match &call.epilogue {
                         None => (call.run)(&mut routine),
-                        Some(ride) => {
-                            let (entry, walk) = (self.code.entry(ride.entry), &ride.walk);
+                        Some(epilogue) => {
+                            let entry = self.code.entry(epilogue.entry);
+                            let nest = &epilogue.nest;
                             let table = &table;
                             let rows = |from: usize, to: usize| {
                                 // SAFETY: the code was compiled for this loop, which reads of the product only the rows that it
                                 // stores for, and those are finished; each is done once.
-                                unsafe { walk.run(entry, table.pointers(), from, to) };
+                                unsafe { nest.run(entry, table.pointers(), from, to) };
                             };
-                            match ride.each {
+                            match epilogue.rows_per_row {
                                 Some(each) => {
                                     let finished =
                                         |r: Range<usize>| rows(r.start * each, r.end * each);
                                     library::matmul_then(&mut routine, Some(&finished))
                                 }
-                                None => (call.run)(&mut routine).map(|()| walk.tasks(pool, &rows)),
+                                None => {
+                                    (call.run)(&mut routine).map(|()| nest.run_tasks(pool, &rows))
+                                }
                             }
                         }
                     };
-                    call.lists = lists.recycled();
-                    done.map_err(|fault| RunError {
-                        message: fault.0,
+                    call.arguments = arguments.recycled();
+                    done.map_err(|error| RunError {
+                        message: error.0,
                         span: kernel.span,
                     })?;
                 }
-                (Step::Scan(rounds), KernelKind::Scan { .. }) => {
+                (Step::Scan(scan), KernelKind::Scan { .. }) => {
                     let table = &mut self.table.0;
                     table.clear();
                     table.extend(operands_of(kernel).iter().map(at));
                     table.extend(kernel.outputs.iter().map(|b| bases[b.index()]));
-                    let (operands, made) = table.split_at(operands_of(kernel).len());
-                    // SAFETY: operands are contiguous views of initialised buffers, made buffers have room for the loop's results.
-                    unsafe { rounds.run(kernel, &self.program, operands, made, pool, scratch)? };
+                    let (operands, outputs) = table.split_at(operands_of(kernel).len());
+                    // SAFETY: operands are contiguous views of initialised buffers, outputs have the sizes of the scan's results.
+                    unsafe { scan.run(kernel, &self.program, operands, outputs, pool, scratch)? };
                 }
                 _ => unreachable!("steps follow their kernels"),
             }
-            if let (Some(start), Some(clocks)) = (start, &mut self.clocks) {
-                clocks[now] += start.elapsed();
+            if let (Some(start), Some(times)) = (start, &mut self.kernel_times) {
+                times[now] += start.elapsed();
             }
         }
         Ok(())
@@ -451,7 +465,7 @@ impl Unit {
     ///
     /// # Safety
     ///
-    /// As for [`Unit::run`], which has set the bases.
+    /// As for [`CompiledProgram::run`], which has set the bases.
     unsafe fn run_wave(&mut self, first: usize, pool: &Pool) {
         let (program, bases) = (&self.program, &self.bases.0);
         let wave = self.waves[first].as_ref().expect("a wave begins here");
@@ -477,38 +491,38 @@ impl Unit {
         let tasks = wave.tasks[wave.loops.len()];
         let work = |task: usize| {
             let own = wave.tasks.partition_point(|start| *start <= task) - 1;
-            let (entry, walk) = &wave.loops[own];
+            let (entry, nest) = &wave.loops[own];
             let pointers = &table.pointers()[wave.tables[own]..wave.tables[own + 1]];
-            let (from, to) = walk.rows_of(task - wave.tasks[own]);
+            let (from, to) = nest.rows_of(task - wave.tasks[own]);
             // SAFETY: as for a loop that runs alone; loops of one wave write nothing that another of them reads or writes.
-            unsafe { walk.run(entries[*entry], pointers, from, to) };
+            unsafe { nest.run(entries[*entry], pointers, from, to) };
         };
-        match wave.little {
+        match wave.is_serial {
             true => (0..tasks).for_each(work),
             false => pool.run(tasks, &work),
         }
     }
 
-    /// How long it took to compile each kernel; a routine takes no time, a loop that of its body.
+    /// The compile time of each kernel; a routine takes none, a scan that of its body.
     pub(super) fn compile_times(&self) -> Vec<Duration> {
-        // What several kernels share is the first one's.
-        let mut known = HashSet::new();
-        let mut of = |entry: usize| match known.insert(entry) {
+        // Code that several kernels share is counted for the first of them.
+        let mut counted = HashSet::new();
+        let mut of = |entry: usize| match counted.insert(entry) {
             true => self.code.compile_time(entry),
             false => Duration::ZERO,
         };
         let time = |step: &Step| match step {
             Step::Map { entry, .. } => of(*entry),
             Step::Call(Call { epilogue, .. }) => {
-                let ride = epilogue.as_ref();
-                ride.map_or(Duration::ZERO, |ride| of(ride.entry))
+                let epilogue = epilogue.as_ref();
+                epilogue.map_or(Duration::ZERO, |epilogue| of(epilogue.entry))
             }
-            Step::Scan(rounds) => rounds.compile_time(),
+            Step::Scan(scan) => scan.compile_time(),
         };
         self.steps.iter().map(time).collect()
     }
 
-    /// The first byte of a view's buffer, during and right after a run.
+    /// The base address of a buffer, during and right after a run.
     pub(super) fn base(&self, buffer: BufferId) -> *mut u8 {
         self.bases.0[buffer.index()]
     }
@@ -516,14 +530,15 @@ impl Unit {
     /// Bytes of the arena.
     pub(super) fn bytes(&self) -> usize {
         let inner = |step: &Step| match step {
-            Step::Scan(rounds) => rounds.bytes(),
+            Step::Scan(scan) => scan.bytes(),
             Step::Map { .. } | Step::Call(_) => 0,
         };
         self.program.arena + self.steps.iter().map(inner).sum::<usize>()
     }
 }
 
-/// Whether a routine puts rows into what its first operand is. Only the plan lets one do so.
+/// Whether a routine updates its first operand in place: its first output has the same address. The plan allocates only the output of
+/// `put_rows` so.
 fn is_in_place(operands: &[View], kernel: &Kernel, bases: &[*mut u8]) -> bool {
     let (Some(x), Some(y)) = (operands.first(), kernel.outputs.first()) else {
         return false;

@@ -1,4 +1,4 @@
-//! Vectors of 512 bits, as AVX-512 has them.
+//! The AVX-512 form of [`Vectors`]: 512 bits, as AVX-512 has them.
 
 use std::arch::x86_64::*;
 use std::marker::PhantomData;
@@ -7,16 +7,16 @@ use super::Vectors;
 
 /// Vectors of 512 bits.
 #[derive(Debug)]
-pub struct Long<T>(PhantomData<T>);
+pub struct V512<T>(PhantomData<T>);
 
-/// The lanes of which the first `n` are taken.
+/// The mask of the first `n` lanes.
 #[inline]
-fn taken(n: usize) -> u32 {
+fn mask(n: usize) -> u32 {
     debug_assert!(n <= 16);
     (1 << n) - 1
 }
 
-impl Vectors for Long<f32> {
+impl Vectors for V512<f32> {
     type Element = f32;
     type Vector = __m512;
     const WIDTH: usize = 16;
@@ -43,23 +43,23 @@ impl Vectors for Long<f32> {
 
     #[inline]
     #[target_feature(enable = "avx512f")]
-    unsafe fn load_some(at: *const f32, n: usize) -> Self::Vector {
-        // SAFETY: the caller has the elements there; lanes that are not taken are not read.
-        unsafe { _mm512_maskz_loadu_ps(taken(n) as __mmask16, at) }
+    unsafe fn load_masked(at: *const f32, n: usize) -> Self::Vector {
+        // SAFETY: the caller has the elements there; masked-off lanes are not read.
+        unsafe { _mm512_maskz_loadu_ps(mask(n) as __mmask16, at) }
     }
 
     #[inline]
     #[target_feature(enable = "avx512f")]
     unsafe fn store(at: *mut f32, x: Self::Vector) {
-        // SAFETY: the caller has room there.
+        // SAFETY: the caller may write there.
         unsafe { _mm512_storeu_ps(at, x) }
     }
 
     #[inline]
     #[target_feature(enable = "avx512f")]
-    unsafe fn store_some(at: *mut f32, x: Self::Vector, n: usize) {
-        // SAFETY: the caller has room there; lanes that are not taken are not written.
-        unsafe { _mm512_mask_storeu_ps(at, taken(n) as __mmask16, x) }
+    unsafe fn store_masked(at: *mut f32, x: Self::Vector, n: usize) {
+        // SAFETY: the caller may write there; masked-off lanes are not written.
+        unsafe { _mm512_mask_storeu_ps(at, mask(n) as __mmask16, x) }
     }
 
     #[inline]
@@ -75,7 +75,7 @@ impl Vectors for Long<f32> {
     }
 }
 
-impl Vectors for Long<f64> {
+impl Vectors for V512<f64> {
     type Element = f64;
     type Vector = __m512d;
     const WIDTH: usize = 8;
@@ -102,23 +102,23 @@ impl Vectors for Long<f64> {
 
     #[inline]
     #[target_feature(enable = "avx512f")]
-    unsafe fn load_some(at: *const f64, n: usize) -> Self::Vector {
-        // SAFETY: the caller has the elements there; lanes that are not taken are not read.
-        unsafe { _mm512_maskz_loadu_pd(taken(n) as __mmask8, at) }
+    unsafe fn load_masked(at: *const f64, n: usize) -> Self::Vector {
+        // SAFETY: the caller has the elements there; masked-off lanes are not read.
+        unsafe { _mm512_maskz_loadu_pd(mask(n) as __mmask8, at) }
     }
 
     #[inline]
     #[target_feature(enable = "avx512f")]
     unsafe fn store(at: *mut f64, x: Self::Vector) {
-        // SAFETY: the caller has room there.
+        // SAFETY: the caller may write there.
         unsafe { _mm512_storeu_pd(at, x) }
     }
 
     #[inline]
     #[target_feature(enable = "avx512f")]
-    unsafe fn store_some(at: *mut f64, x: Self::Vector, n: usize) {
-        // SAFETY: the caller has room there; lanes that are not taken are not written.
-        unsafe { _mm512_mask_storeu_pd(at, taken(n) as __mmask8, x) }
+    unsafe fn store_masked(at: *mut f64, x: Self::Vector, n: usize) {
+        // SAFETY: the caller may write there; masked-off lanes are not written.
+        unsafe { _mm512_mask_storeu_pd(at, mask(n) as __mmask8, x) }
     }
 
     #[inline]
