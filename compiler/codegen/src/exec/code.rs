@@ -113,7 +113,7 @@ impl Code {
                 module
                     .define_function_bytes(id, 64, &function.bytes, &[])
                     .map_err(Box::new)?;
-                ids.push((id, Some(function.keeps_rows)));
+                ids.push((id, Some(function.uses_row_buffer)));
                 times.push(start.elapsed());
                 continue;
             }

@@ -7,7 +7,7 @@ use trainspec_ir::kernel::{InstOp, Map};
 use crate::exec::code::{Entry, Wide};
 use crate::exec::pool::Pool;
 use crate::translate::{Moves, Space};
-use crate::wide::{KEPT_BYTES, MOST_ACCESSES};
+use crate::wide::{MAX_ACCESSES, ROW_BUFFER_BYTES};
 
 /// How a loop is walked: its dimensions, and how far each access moves, in bytes.
 #[derive(Debug, Clone)]
@@ -96,8 +96,8 @@ impl Walk {
                 keeps_rows: true,
             } => {
                 #[repr(align(64))]
-                struct Rows([MaybeUninit<u8>; KEPT_BYTES]);
-                let mut rows = Rows([MaybeUninit::uninit(); KEPT_BYTES]);
+                struct Rows([MaybeUninit<u8>; ROW_BUFFER_BYTES]);
+                let mut rows = Rows([MaybeUninit::uninit(); ROW_BUFFER_BYTES]);
                 // SAFETY: the caller's promise; there is as much place as the function was told.
                 unsafe { self.planes(run, table, rows.0.as_mut_ptr().cast(), from, to) }
             }
@@ -110,7 +110,7 @@ impl Walk {
     ///
     /// As for [`Walk::run`].
     unsafe fn planes(&self, run: Wide, table: &[*mut u8], kept: *mut u8, from: usize, to: usize) {
-        let mut here = [std::ptr::null_mut(); MOST_ACCESSES];
+        let mut here = [std::ptr::null_mut(); MAX_ACCESSES];
         here[table.len()] = kept;
         if self.flat {
             for (i, (first, moves)) in table.iter().zip(&self.moves).enumerate() {
