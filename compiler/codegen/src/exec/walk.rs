@@ -6,7 +6,7 @@ use trainspec_ir::kernel::{InstOp, Map};
 
 use crate::exec::code::{Entry, Wide};
 use crate::exec::pool::Pool;
-use crate::translate::{Moves, Space};
+use crate::translate::{Strides, Space};
 use crate::wide::{MAX_ACCESSES, ROW_BUFFER_BYTES};
 
 /// How a loop is walked: its dimensions, and how far each access moves, in bytes.
@@ -15,7 +15,7 @@ pub(super) struct Walk {
     outer: Vec<usize>,
     inner: usize,
     flat: bool,
-    moves: Vec<Moves>,
+    moves: Vec<Strides>,
     /// How many rows, or elements where rows are single elements, there are.
     pub(super) rows: usize,
     /// How many of them are one task.
@@ -39,7 +39,7 @@ impl Walk {
             space.rows_per_task(map),
             space.is_flat(map),
         );
-        let scaled = |(m, bytes): (Moves, usize)| Moves {
+        let scaled = |(m, bytes): (Strides, usize)| Strides {
             outer: m.outer.iter().map(|s| s * bytes).collect(),
             middle: m.middle.iter().map(|s| s * bytes).collect(),
             inner: m.inner * bytes,
