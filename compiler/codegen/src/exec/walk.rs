@@ -6,7 +6,7 @@ use trainspec_ir::kernel::{InstOp, Map};
 
 use crate::exec::code::{Entry, Wide};
 use crate::exec::pool::Pool;
-use crate::translate::{Strides, Space};
+use crate::translate::{Space, Strides};
 use crate::wide::{MAX_ACCESSES, ROW_BUFFER_BYTES};
 
 /// How a loop is walked: its dimensions, and how far each access moves, in bytes.

@@ -361,10 +361,12 @@ impl Kernel<'_, '_> {
             let mut carried = Vec::new();
             for reduction in reductions {
                 for half in 0..2 {
-                    let lanes =
-                        self.b
-                            .ins()
-                            .stack_load(types::I64, lanes.ty(), reduction.slot, half * bytes);
+                    let lanes = self.b.ins().stack_load(
+                        types::I64,
+                        lanes.ty(),
+                        reduction.slot,
+                        half * bytes,
+                    );
                     carried.push(lanes);
                 }
             }
@@ -383,9 +385,12 @@ impl Kernel<'_, '_> {
             for (f, reduction) in reductions.iter().enumerate() {
                 for half in 0..2 {
                     let value = combined[2 * f + half];
-                    self.b
-                        .ins()
-                        .stack_store(types::I64, value, reduction.slot, half as i32 * bytes);
+                    self.b.ins().stack_store(
+                        types::I64,
+                        value,
+                        reduction.slot,
+                        half as i32 * bytes,
+                    );
                 }
             }
             start = end;
@@ -538,7 +543,9 @@ impl Kernel<'_, '_> {
             Some(_) => self.b.ins().vany_true(out_of_range),
             None => out_of_range,
         };
-        self.b.ins().brif(some, slow_path, &[], done, &[value.into()]);
+        self.b
+            .ins()
+            .brif(some, slow_path, &[], done, &[value.into()]);
         self.b.switch_to_block(slow_path);
         let called = self.call_lanes(prim, x, dtype, dtype, lanes);
         let both = Clif::new(self.b, ty, self.machine.fma).select(out_of_range, called, value);

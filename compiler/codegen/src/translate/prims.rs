@@ -87,13 +87,13 @@ pub(crate) fn apply<T: Copy, E: Emit<V = T, I = T, M = T>>(
             let (size, infinity) = (e.abs(x(0)), e.float(f64::INFINITY));
             e.lt(size, infinity)
         }
-        "logical_and" => e.both(x(0), x(1)),
-        "logical_or" => e.either(x(0), x(1)),
-        "logical_not" => e.negate(x(0)),
+        "logical_and" => e.mask_and(x(0), x(1)),
+        "logical_or" => e.mask_or(x(0), x(1)),
+        "logical_not" => e.mask_not(x(0)),
         "select" if to == DType::Bool => {
-            let (yes, not) = (e.both(x(0), x(1)), e.negate(x(0)));
-            let no = e.both(not, x(2));
-            e.either(yes, no)
+            let (yes, not) = (e.mask_and(x(0), x(1)), e.mask_not(x(0)));
+            let no = e.mask_and(not, x(2));
+            e.mask_or(yes, no)
         }
         "select" => e.select(x(0), x(1), x(2)),
         "stop_gradient" | "straight_through" => x(0),
@@ -101,7 +101,7 @@ pub(crate) fn apply<T: Copy, E: Emit<V = T, I = T, M = T>>(
         "cast" if to == DType::Bool => {
             let zero = e.float(0.0);
             let is = e.eq(x(0), zero);
-            e.negate(is)
+            e.mask_not(is)
         }
         "cast" => {
             let (zero, one) = (e.float(0.0), e.float(1.0));
@@ -145,7 +145,7 @@ fn compare<T: Copy, E: Emit<V = T, I = T, M = T>>(e: &mut E, name: &str, x: T, y
         "equal" => e.eq(x, y),
         "not_equal" => {
             let equal = e.eq(x, y);
-            e.negate(equal)
+            e.mask_not(equal)
         }
         "less" => e.lt(x, y),
         "less_equal" => e.le(x, y),
@@ -156,18 +156,18 @@ fn compare<T: Copy, E: Emit<V = T, I = T, M = T>>(e: &mut E, name: &str, x: T, y
 
 /// Comparison of bools; false is less than true.
 fn compare_bools<T: Copy, E: Emit<V = T, I = T, M = T>>(e: &mut E, name: &str, x: T, y: T) -> T {
-    let (not_x, not_y) = (e.negate(x), e.negate(y));
+    let (not_x, not_y) = (e.mask_not(x), e.mask_not(y));
     match name {
-        "less" => e.both(not_x, y),
-        "greater" => e.both(x, not_y),
-        "less_equal" => e.either(not_x, y),
-        "greater_equal" => e.either(x, not_y),
+        "less" => e.mask_and(not_x, y),
+        "greater" => e.mask_and(x, not_y),
+        "less_equal" => e.mask_or(not_x, y),
+        "greater_equal" => e.mask_or(x, not_y),
         _ => {
-            let (less, greater) = (e.both(not_x, y), e.both(x, not_y));
-            let differ = e.either(less, greater);
+            let (less, greater) = (e.mask_and(not_x, y), e.mask_and(x, not_y));
+            let differ = e.mask_or(less, greater);
             match name {
                 "not_equal" => differ,
-                _ => e.negate(differ),
+                _ => e.mask_not(differ),
             }
         }
     }
@@ -190,7 +190,7 @@ fn maximum<T: Copy, E: Emit<V = T, I = T, M = T>>(e: &mut E, x: Operand<T>, y: O
     let (a, b) = (e.bits(a), e.bits(b));
     // The two differ where x and y are zeros of either sign.
     let both = e.iand(a, b);
-    let larger = e.of_bits(both);
+    let larger = e.bits_to_float(both);
     let (nan, sum) = (e.unordered(x, y), e.add(x, y));
     e.select(nan, sum, larger)
 }
@@ -208,7 +208,7 @@ fn minimum<T: Copy, E: Emit<V = T, I = T, M = T>>(e: &mut E, x: Operand<T>, y: O
     let (a, b) = (e.select(below, x, y), e.select(above, y, x));
     let (a, b) = (e.bits(a), e.bits(b));
     let both = e.ior(a, b);
-    let smaller = e.of_bits(both);
+    let smaller = e.bits_to_float(both);
     let (nan, sum) = (e.unordered(x, y), e.add(x, y));
     e.select(nan, sum, smaller)
 }

@@ -87,11 +87,13 @@ impl Space {
         match self.is_flat(map) {
             true => {
                 let all: usize = map.shape.iter().product();
-                (all / TARGET_TASKS).clamp(MIN_TASK_ELEMENTS, MAX_TASK_ELEMENTS).next_multiple_of(64)
+                (all / TARGET_TASKS)
+                    .clamp(MIN_TASK_ELEMENTS, MAX_TASK_ELEMENTS)
+                    .next_multiple_of(64)
             }
-            false => {
-                (MIN_TASK_ELEMENTS / (self.inner * self.middle.iter().product::<usize>()).max(1)).max(1)
-            }
+            false => (MIN_TASK_ELEMENTS
+                / (self.inner * self.middle.iter().product::<usize>()).max(1))
+            .max(1),
         }
     }
 }

@@ -308,20 +308,20 @@ impl Emit for Block {
         }
         self.push(Op::Select(mask, a, b))
     }
-    fn both(&mut self, a: V, b: V) -> V {
+    fn mask_and(&mut self, a: V, b: V) -> V {
         self.binary(BinaryOp::And, a, b)
     }
-    fn either(&mut self, a: V, b: V) -> V {
+    fn mask_or(&mut self, a: V, b: V) -> V {
         self.binary(BinaryOp::Or, a, b)
     }
-    fn negate(&mut self, a: V) -> V {
+    fn mask_not(&mut self, a: V) -> V {
         let all = self.bits_const(-1);
         self.binary(BinaryOp::Xor, a, all)
     }
     fn bits(&mut self, a: V) -> V {
         a
     }
-    fn of_bits(&mut self, a: V) -> V {
+    fn bits_to_float(&mut self, a: V) -> V {
         a
     }
     fn iadd(&mut self, a: V, b: V) -> V {
@@ -340,7 +340,7 @@ impl Emit for Block {
         self.binary(BinaryOp::Xor, a, b)
     }
     fn inot(&mut self, a: V) -> V {
-        self.negate(a)
+        self.mask_not(a)
     }
     fn shl(&mut self, a: V, by: u32) -> V {
         self.push(Op::Shift(Shift::Left, a, by as u8))

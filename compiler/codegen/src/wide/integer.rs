@@ -40,24 +40,24 @@ pub(super) fn apply(block: &mut Block, prim: &Prim, x: &[V], from: DType, to: DT
         "equal" if is_int(from) => block.binary(BinaryOp::IntEqual, x[0], x[1]),
         "not_equal" if is_int(from) => {
             let equal = block.binary(BinaryOp::IntEqual, x[0], x[1]);
-            block.negate(equal)
+            block.mask_not(equal)
         }
         "greater" if is_int(from) => block.binary(BinaryOp::IntGreater, x[0], x[1]),
         "less" if is_int(from) => block.binary(BinaryOp::IntGreater, x[1], x[0]),
         "less_equal" if is_int(from) => {
             let above = block.binary(BinaryOp::IntGreater, x[0], x[1]);
-            block.negate(above)
+            block.mask_not(above)
         }
         "greater_equal" if is_int(from) => {
             let below = block.binary(BinaryOp::IntGreater, x[1], x[0]);
-            block.negate(below)
+            block.mask_not(below)
         }
         "select" => block.select(x[0], x[1], x[2]),
         "stop_gradient" | "straight_through" => x[0],
         "cast" if from == to => x[0],
         "cast" if to == DType::Bool => {
             let is = block.binary(BinaryOp::IntEqual, x[0], zero);
-            block.negate(is)
+            block.mask_not(is)
         }
         "cast" if from == DType::Bool => {
             let one = block.int(1);
