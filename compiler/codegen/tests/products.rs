@@ -104,7 +104,7 @@ impl Bench {
                 wanted[i * row + j] = sum;
             }
         }
-        let room = T::shelf(&self.scratch);
+        let room = T::buffers(&self.scratch);
         fn product<T>(data: &mut [T], row: usize, add: bool) -> Product<'_, T> {
             Product { data, row, add }
         }
@@ -204,7 +204,7 @@ fn bits_do_not_depend_on_threads() {
                 row: n,
                 add: false,
             };
-            let room = trainspec_codegen::library::Kept::shelf(&bench.scratch);
+            let room = trainspec_codegen::library::Pooled::buffers(&bench.scratch);
             multiply_on(pool, room, product, plain(&a, m, k), plain(&b, k, n), None);
             all.push(y.into_iter().map(f32::to_bits).collect::<Vec<_>>());
         }

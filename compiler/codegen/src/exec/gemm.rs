@@ -17,12 +17,12 @@ mod vector;
 use std::ops::Range;
 
 use crate::exec::pool::Pool;
-use crate::library::{Kept, Shelf};
+use crate::library::{BufferPool, Pooled};
 use blocks::Whole;
 pub use gathered::{Gathered, TERMS, multiply_gathered, pack, packed};
 
 /// A float whose matrices are multiplied.
-pub trait Factor: Kept + lanes::Lanes {
+pub trait Factor: Pooled + lanes::Lanes {
     /// 0.
     const ZERO: Self;
     /// 1.
@@ -115,7 +115,12 @@ pub type Epilogue<'a> = &'a (dyn Fn(Range<usize>) + Sync);
 /// # Panics
 ///
 /// When the sizes do not go together or a matrix does not lie in its slice.
-pub fn multiply<T: Factor>(room: &Shelf<T>, y: Product<'_, T>, a: Matrix<'_, T>, b: Matrix<'_, T>) {
+pub fn multiply<T: Factor>(
+    room: &BufferPool<T>,
+    y: Product<'_, T>,
+    a: Matrix<'_, T>,
+    b: Matrix<'_, T>,
+) {
     Whole::new(y, a, b).run(None, room, None);
 }
 
@@ -126,7 +131,7 @@ pub fn multiply<T: Factor>(room: &Shelf<T>, y: Product<'_, T>, a: Matrix<'_, T>,
 /// As [`multiply`].
 pub fn multiply_on<T: Factor>(
     pool: &Pool,
-    room: &Shelf<T>,
+    room: &BufferPool<T>,
     y: Product<'_, T>,
     a: Matrix<'_, T>,
     b: Matrix<'_, T>,

@@ -159,11 +159,11 @@ pub(super) fn erfc<E: Emit>(e: &mut E, x: E::V) -> E::V {
     // The error of x² would be multiplied by x².
     let minus = e.neg(z);
     let (power, power_low) = two_prod(e, minus, z);
-    let parts = exp::scaled_exp(e, power, power_low);
-    let mantissa = e.mul(parts.mantissa, g);
+    let scaled = exp::scaled_exp(e, power, power_low);
+    let mantissa = e.mul(scaled.mantissa, g);
     let below = e.add(z, half);
     let mantissa = e.div(mantissa, below);
-    let far = parts.scale(e, mantissa);
+    let far = scaled.scale(e, mantissa);
     let mirrored = e.sub(two, far);
     let negative = e.lt(x, zero);
     let far = e.select(negative, mirrored, far);

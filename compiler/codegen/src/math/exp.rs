@@ -1,6 +1,6 @@
 //! The exponential function: exp and expm1.
 //!
-//! eˣ = 2ᵏ eʳ with k = x / ln 2 rounded and |r| ≤ ln 2 / 2. ln 2 is split in two parts (Cody-Waite), the first short enough
+//! eˣ = 2ᵏ eʳ with k = x / ln 2 rounded and |r| ≤ ln 2 / 2. ln 2 is split in two constants (Cody-Waite), the first short enough
 //! that its product with k is exact.
 //!
 //! k comes out of a sum with a large constant, in the low bits of a float. The constant holds the bias of an exponent

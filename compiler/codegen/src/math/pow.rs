@@ -84,8 +84,8 @@ fn power_of_positive<E: Emit>(e: &mut E, x: E::V, y: E::V) -> E::V {
     let zero = e.float(0.0);
     let inside = e.eq(bounded, product);
     let product_low = e.select(inside, product_low, zero);
-    let parts = exp::scaled_exp(e, bounded, product_low);
-    parts.scale(e, parts.mantissa)
+    let scaled = exp::scaled_exp(e, bounded, product_low);
+    scaled.scale(e, scaled.mantissa)
 }
 
 /// ln x of a positive number in double-double precision, with a relative error near 2⁻³⁵ (f32) or 2⁻⁶⁴ (f64).

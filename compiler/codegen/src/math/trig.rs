@@ -3,8 +3,8 @@
 //! For the sine x = n π + r, for the cosine x = (n + ½) π + r, both with |r| hardly above π/2: then the result is the sine of r,
 //! negated where n is odd. For the tangent x = n π/2 + r.
 //!
-//! π is split into three parts. With fused multiply-add the difference to n times the first part is exact; each
-//! further part rounds once, in the last place of the remainder, so that r stays accurate where x is close to a
+//! π is split into three constants. With fused multiply-add the difference to n times the first is exact; each
+//! further one rounds once, in the last place of the remainder, so that r stays accurate where x is close to a
 //! multiple. Beyond a limit that is not enough (Payne-Hanek reduction would be needed): see [`needs_call`].
 
 use super::emit::Emit;
@@ -124,7 +124,7 @@ fn sin_with_parity<E: Emit>(e: &mut E, r: E::V, moved: E::V) -> E::V {
 
 /// Cody-Waite reduction x - n p π/2, where p is a power of two.
 ///
-/// The parts of π/2 are all positive: then zero keeps its sign.
+/// The constants of π/2 are all positive: then zero keeps its sign.
 fn reduce<E: Emit>(e: &mut E, x: E::V, n: E::V, p: f64) -> E::V {
     let first = e.choose(p * 1.570796251296997, p * std::f64::consts::FRAC_PI_2);
     let second = e.choose(p * 7.549789415861596e-08, p * 6.123233995736765e-17);

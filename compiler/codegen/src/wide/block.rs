@@ -48,10 +48,10 @@ pub(super) enum UnaryOp {
     FromInt,
     /// Truncation towards zero; `i32::MIN` out of range and for NaN.
     ToInt,
-    /// A lane permutation that swaps the two 128-bit halves.
-    SwapHalves,
-    /// A lane permutation that swaps the two 64-bit halves of each 128-bit half.
-    SwapPairs,
+    /// A lane permutation that swaps the 128-bit lanes.
+    Swap128,
+    /// A lane permutation that swaps the two 64-bit words of each 128-bit lane.
+    Swap64,
     /// A lane permutation that swaps neighbours.
     SwapLanes,
     /// Broadcasts the first lane.

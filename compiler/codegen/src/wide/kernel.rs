@@ -639,8 +639,8 @@ fn horizontal_reduce(block: &mut Block, index: usize, how: Combine) -> V {
     let mut half = lanes_of(dtype) / 2;
     while half > 0 {
         let swap = match (block.lane, half) {
-            (Lane::F32, 4) | (Lane::F64, 2) => UnaryOp::SwapHalves,
-            (Lane::F32, 2) => UnaryOp::SwapPairs,
+            (Lane::F32, 4) | (Lane::F64, 2) => UnaryOp::Swap128,
+            (Lane::F32, 2) => UnaryOp::Swap64,
             _ => UnaryOp::SwapLanes,
         };
         let other = block.push(Op::Unary(swap, v));

@@ -613,8 +613,8 @@ impl Allocator<'_> {
             }
             UnaryOp::FromInt => (Vex::new("vcvtdq2ps", 1, 0, 0x5B).two(), None),
             UnaryOp::ToInt => (Vex::new("vcvttps2dq", 1, 2, 0x5B).two(), None),
-            UnaryOp::SwapHalves => return self.swap_halves(v, a),
-            UnaryOp::SwapPairs => (Vex::new("vpermilps", 3, 1, 0x04).two(), Some(0x4E)),
+            UnaryOp::Swap128 => return self.swap_128(v, a),
+            UnaryOp::Swap64 => (Vex::new("vpermilps", 3, 1, 0x04).two(), Some(0x4E)),
             UnaryOp::SwapLanes => {
                 let order = if double { 0x05 } else { 0xB1 };
                 (Vex::new("vpermilps", 3, 1, permute).two(), Some(order))
@@ -639,7 +639,7 @@ impl Allocator<'_> {
         self.assign(v, r);
     }
 
-    fn swap_halves(&mut self, v: V, a: V) {
+    fn swap_128(&mut self, v: V, a: V) {
         let from = self.reg_operand(a, &[]);
         self.release(&[a]);
         let r = self.alloc_or_spill(&[]);

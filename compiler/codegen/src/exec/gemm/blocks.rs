@@ -12,7 +12,7 @@ use super::pack::{self, Source, padded, panels, width};
 use super::tile::{self, MOST, Tile};
 use super::{Epilogue, Factor, Matrix, Product, foreign, inside, lanes, vector};
 use crate::exec::pool::Pool;
-use crate::library::Shelf;
+use crate::library::BufferPool;
 
 /// The most terms of a block: so many lines of a panel of the right factor stay in the first cache.
 const TERMS: usize = 320;
@@ -118,7 +118,12 @@ impl<'a, T: Factor> Whole<'a, T> {
     }
 
     /// Computes the product; without a pool on this thread.
-    pub(super) fn run(&self, pool: Option<&Pool>, room: &Shelf<T>, epilogue: Option<Epilogue<'_>>) {
+    pub(super) fn run(
+        &self,
+        pool: Option<&Pool>,
+        room: &BufferPool<T>,
+        epilogue: Option<Epilogue<'_>>,
+    ) {
         if self.is_empty() || !lanes::present() {
             return self.run_by_crate(pool, epilogue);
         }
@@ -140,7 +145,7 @@ impl<'a, T: Factor> Whole<'a, T> {
             } else if let Some(pool) = pool.filter(|_| self.tasks() > 1) {
                 self.by_parts(pool, room, epilogue);
             } else {
-                room.lend_some(self.room(), |own| self.alone(own.as_mut_ptr()));
+                room.with_or_empty(self.room(), |own| self.alone(own.as_mut_ptr()));
                 done();
             }
         }
@@ -299,7 +304,7 @@ impl<'a, T: Factor> Whole<'a, T> {
     /// # Safety
     ///
     /// Nothing else uses the elements of `y`.
-    unsafe fn by_parts(&self, pool: &Pool, room: &Shelf<T>, epilogue: Option<Epilogue<'_>>) {
+    unsafe fn by_parts(&self, pool: &Pool, room: &BufferPool<T>, epilogue: Option<Epilogue<'_>>) {
         let slab = self.slab();
         let (size, across) = self.parts(slab);
         let (down, terms) = (self.m.div_ceil(size), self.terms());
@@ -308,7 +313,7 @@ impl<'a, T: Factor> Whole<'a, T> {
         let (right, each) = self.rooms(size);
         let before = (across < slab).then_some(each);
         let left = before.map_or(0, |each| down * blocks * each);
-        room.lend_some(right + left, |buffer| {
+        room.with_or_empty(right + left, |buffer| {
             // Only now, because the buffer just lent could have been one of those.
             if each > 0 && before.is_none() {
                 room.prepare(pool.threads(), each);
@@ -350,7 +355,7 @@ impl<'a, T: Factor> Whole<'a, T> {
                     match before {
                         // SAFETY: the blocks of these rows lie one after another.
                         Some(each) => work(unsafe { left.pointer().add(down * blocks * each) }),
-                        None => room.lend_some(each, |own| work(own.as_mut_ptr())),
+                        None => room.with_or_empty(each, |own| work(own.as_mut_ptr())),
                     }
                     if let Some(epilogue) = epilogue.filter(|_| last && finishes(down)) {
                         epilogue(rows);
@@ -435,7 +440,7 @@ impl<'a, T: Factor> Whole<'a, T> {
     /// # Safety
     ///
     /// Nothing else uses the elements of `y`.
-    unsafe fn by_columns(&self, pool: &Pool, room: &Shelf<T>) {
+    unsafe fn by_columns(&self, pool: &Pool, room: &BufferPool<T>) {
         let (packs_left, packs_right, step) = (self.packs_left(), self.packs_right(), self.terms());
         let left = if packs_left { self.m * self.k } else { 0 };
         // Columns of a task: those that the work is enough for, and not more than fit the second cache.
@@ -448,7 +453,7 @@ impl<'a, T: Factor> Whole<'a, T> {
         };
         let size = units.div_ceil(tasks) * width::<T>();
         let right = if packs_right { step * size } else { 0 };
-        room.lend_some(left, |packed| {
+        room.with_or_empty(left, |packed| {
             let packed = Shared(packed.as_mut_ptr());
             if packs_left {
                 pool.run(self.k.div_ceil(step), &|i| {
@@ -465,7 +470,7 @@ impl<'a, T: Factor> Whole<'a, T> {
             }
             pool.run(self.n.div_ceil(size), &|i| {
                 let columns = i * size..self.n.min((i + 1) * size);
-                room.lend_some(right, |own| {
+                room.with_or_empty(right, |own| {
                     for first in (0..self.k).step_by(step) {
                         let terms = first..self.k.min(first + step);
                         // SAFETY: the tasks have different columns, and buffers of their own for a block of them.
@@ -500,7 +505,7 @@ impl<'a, T: Factor> Whole<'a, T> {
     unsafe fn by_terms(
         &self,
         pool: Option<&Pool>,
-        room: &Shelf<T>,
+        room: &BufferPool<T>,
         epilogue: Option<Epilogue<'_>>,
     ) {
         let (pieces, size) = (self.pieces(), self.m * self.n);
@@ -526,7 +531,7 @@ impl<'a, T: Factor> Whole<'a, T> {
         // The first piece is the longest.
         let each = piece(0, std::ptr::null_mut()).alone_room();
         let rest = if pool.is_some() { 0 } else { each };
-        room.lend(partial + rest, |buffer| {
+        room.with(partial + rest, |buffer| {
             let (sums, own) = buffer.split_at_mut(partial);
             let (start, own) = (Shared(sums.as_mut_ptr()), Shared(own.as_mut_ptr()));
             let task = |i: usize, to: *mut T| {
@@ -537,7 +542,7 @@ impl<'a, T: Factor> Whole<'a, T> {
                 Some(pool) => {
                     room.prepare(pool.threads(), each);
                     pool.run(pieces, &|i| {
-                        room.lend_some(each, |own| task(i, own.as_mut_ptr()))
+                        room.with_or_empty(each, |own| task(i, own.as_mut_ptr()))
                     });
                 }
                 None => (0..pieces).for_each(|i| task(i, own.pointer())),
