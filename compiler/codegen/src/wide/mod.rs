@@ -1,7 +1,7 @@
 //! AVX2 emitter: fused loops as machine code over 256-bit vectors.
 //!
-//! Instruction selection into one basic block ([`block`]), a local register allocator fused with emission ([`registers`]), and a VEX
-//! encoder ([`encode`]).
+//! Instruction selection into one basic block (`block`), a local register allocator fused with emission (`registers`), and a VEX
+//! encoder (`encode`).
 //!
 //! In: a fused loop. Out: the bytes of a function, or `None` for a loop that only the Cranelift path of [`crate::translate`] supports:
 //! mixed element widths, calls, rows that are not contiguous. Cranelift knows vectors of 128 bits only; compute-bound loops
