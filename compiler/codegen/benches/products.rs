@@ -6,7 +6,7 @@ use std::time::Instant;
 use trainspec_codegen::exec::gemm::{self, Matrix, Product};
 use trainspec_codegen::exec::parallel;
 use trainspec_codegen::exec::pool::Pool;
-use trainspec_codegen::library::{Kept, Scratch};
+use trainspec_codegen::library::{Pooled, Scratch};
 use trainspec_codegen::simd::limits::run_fma_chains;
 
 /// A product: its name, how many there are of it, its sizes, and which factors are turned.
@@ -168,7 +168,7 @@ fn products(
     by_crate: bool,
 ) {
     let [m, k, n] = shape.size;
-    let room = f32::shelf(scratch);
+    let room = f32::buffers(scratch);
     let steps = |turned: bool, rows: usize, columns: usize| match turned {
         false => (columns, 1),
         true => (1, rows),

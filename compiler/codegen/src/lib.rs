@@ -1,6 +1,6 @@
-//! Graphs to machine code: fused loops by Cranelift, everything else by routines written in Rust.
+//! Code generation: fused loops by the AVX2 emitter or Cranelift, everything else by library routines written in Rust.
 //!
-//! In: a simplified graph. Out: an executable that gives the interpreter's answers.
+//! In: a simplified graph. Out: an executable that gives the interpreter's results.
 
 pub mod exec;
 pub mod library;
@@ -14,12 +14,12 @@ use std::fmt;
 
 use translate::Machine;
 
-/// How a graph is compiled.
+/// Compiler options.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Whether elementwise nodes become one loop.
+    /// Whether elementwise nodes are fused.
     pub fusion: bool,
-    /// What the code may use; the machine at hand where nothing is said.
+    /// The target features; those of the host where not given.
     pub machine: Option<Machine>,
 }
 
@@ -32,7 +32,7 @@ impl Default for Options {
     }
 }
 
-/// Why a graph could not be compiled: always our own fault.
+/// Why a graph could not be compiled: always a bug of the compiler.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CompileError {
     /// There is no routine for a primitive.

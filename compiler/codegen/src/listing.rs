@@ -1,7 +1,7 @@
-//! Fused loops as text: Cranelift's form before it optimizes, and the machine code.
+//! Disassembly and CLIF listings of fused loops.
 //!
-//! In: kernels. Out: a listing of every loop among them, with those inside of loops over rounds. Leaves alone: routines, which
-//! are Rust. Nothing here is ever run.
+//! In: kernels. Out: a listing of every fused loop among them, loops in the bodies of scans included. Leaves alone: library routines,
+//! which are Rust. Nothing here is ever run.
 
 use std::fmt::Write;
 
@@ -15,26 +15,26 @@ use crate::CompileError;
 use crate::translate::{Helpers, Machine, Space, signature, translate};
 use crate::wide;
 
-/// The machine that code is listed for.
+/// The target of a listing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Target {
-    /// The one that this runs on.
+    /// The host.
     #[default]
     Host,
     /// An x86-64 with AVX2 and FMA, whatever this runs on, so that a listing can be compared.
     Haswell,
 }
 
-/// Which form is listed.
+/// The form of a listing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// Cranelift's intermediate form, as it was written.
+    /// Cranelift IR (CLIF) before optimization.
     Clif,
-    /// Instructions of the machine.
+    /// Assembly.
     Asm,
 }
 
-/// Every loop of a program as text.
+/// The listing of every loop of a program.
 pub fn listing(kernels: &Kernels, form: Form, target: Target) -> Result<String, CompileError> {
     let isa = isa(target)?;
     let mut out = String::new();
@@ -42,7 +42,7 @@ pub fn listing(kernels: &Kernels, form: Form, target: Target) -> Result<String, 
     Ok(out)
 }
 
-/// One loop as text. Machine code is ours where the machine has 256-bit vectors and the loop allows it.
+/// The listing of one loop. Assembly comes from the AVX2 emitter where the target has 256-bit vectors and the emitter supports the loop.
 fn of_map(
     map: &Map,
     form: Form,
@@ -79,14 +79,14 @@ fn of_map(
 
 fn kernels_of(
     kernels: &Kernels,
-    inside: &str,
+    prefix: &str,
     form: Form,
     target: Target,
     isa: &OwnedTargetIsa,
     out: &mut String,
 ) -> Result<(), CompileError> {
     for (i, kernel) in kernels.kernels.iter().enumerate() {
-        let number = format!("{inside}{i}");
+        let number = format!("{prefix}{i}");
         match &kernel.kind {
             KernelKind::Map(map) => {
                 let steps = map.body.len();
@@ -154,7 +154,7 @@ fn isa(target: Target) -> Result<OwnedTargetIsa, CompileError> {
         .map_err(|e| refused(&e))
 }
 
-/// Functions that code calls, as the linker would find them.
+/// Functions that generated code calls, as imported symbols.
 fn helpers(function: &mut Function) -> Helpers {
     let mut import = |index: u32, numbers: usize| {
         let mut signature = Signature::new(function.signature.call_conv);
@@ -179,7 +179,7 @@ fn helpers(function: &mut Function) -> Helpers {
     }
 }
 
-/// Whether listings for a machine can be made here: the backends of other machines are left out of the build.
+/// Whether a target can be listed here: the backends of other architectures are left out of the build.
 pub fn can_list(target: Target) -> bool {
     isa(target).is_ok()
 }

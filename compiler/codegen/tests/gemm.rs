@@ -112,7 +112,7 @@ impl Bench {
                 expected[i * row + j] = sum;
             }
         }
-        let buffers = T::shelf(&self.scratch);
+        let buffers = T::buffers(&self.scratch);
         fn product<T>(data: &mut [T], row: usize, add: bool) -> Product<'_, T> {
             Product {
                 data,
@@ -225,7 +225,7 @@ fn bits_do_not_depend_on_threads() {
                 row_stride: n,
                 accumulate: false,
             };
-            let buffers = trainspec_codegen::library::Kept::shelf(&bench.scratch);
+            let buffers = trainspec_codegen::library::Pooled::buffers(&bench.scratch);
             multiply_on(
                 pool,
                 buffers,

@@ -2,11 +2,11 @@
 //!
 //! One executable, because linking takes longer than running; tests that count allocations or memory stay alone.
 
+mod denormals;
+mod gemm;
 mod library;
 mod math;
 mod math_operations;
-mod pages;
-mod products;
 mod random_graphs;
-mod small_numbers;
 mod state;
+mod write_xor_execute;

@@ -44,7 +44,7 @@ impl Emit for Count {
     fn float(&mut self, _: f64) {}
     fn int(&mut self, _: i64) {}
     fn bits(&mut self, (): ()) {}
-    fn of_bits(&mut self, (): ()) {}
+    fn bits_to_float(&mut self, (): ()) {}
     count! {
         add((), ()) by one;
         sub((), ()) by one;
@@ -64,9 +64,9 @@ impl Emit for Count {
         eq((), ()) by one;
         unordered((), ()) by one;
         select((), (), ()) by one;
-        both((), ()) by one;
-        either((), ()) by one;
-        negate(()) by one;
+        mask_and((), ()) by one;
+        mask_or((), ()) by one;
+        mask_not(()) by one;
         iadd((), ()) by one;
         isub((), ()) by one;
         iand((), ()) by one;

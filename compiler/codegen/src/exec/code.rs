@@ -25,7 +25,7 @@ pub(super) enum Entry {
     Wide {
         run: Wide,
         /// Whether it needs a buffer for rows.
-        keeps_rows: bool,
+        uses_row_buffer: bool,
     },
 }
 
@@ -113,7 +113,7 @@ impl Code {
                 module
                     .define_function_bytes(id, 64, &function.bytes, &[])
                     .map_err(Box::new)?;
-                ids.push((id, Some(function.keeps_rows)));
+                ids.push((id, Some(function.uses_row_buffer)));
                 times.push(start.elapsed());
                 continue;
             }
@@ -146,10 +146,13 @@ impl Code {
                     // and its pages live until `Code` is dropped; `Code` hands entries out for calls alone.
                     Entry::Plain(unsafe { std::mem::transmute::<*const u8, Plain>(address) })
                 }
-                Some(keeps_rows) => {
+                Some(uses_row_buffer) => {
                     // SAFETY: as above; `wide` emits functions with this signature, in the calling convention of this target.
                     let run = unsafe { std::mem::transmute::<*const u8, Wide>(address) };
-                    Entry::Wide { run, keeps_rows }
+                    Entry::Wide {
+                        run,
+                        uses_row_buffer,
+                    }
                 }
             }
         };

@@ -429,7 +429,7 @@ impl CompiledProgram {
                                 Some(each) => {
                                     let finished =
                                         |r: Range<usize>| rows(r.start * each, r.end * each);
-                                    library::matmul_then(&mut routine, Some(&finished))
+                                    library::matmul_with_epilogue(&mut routine, Some(&finished))
                                 }
                                 None => {
                                     (call.run)(&mut routine).map(|()| nest.run_tasks(pool, &rows))

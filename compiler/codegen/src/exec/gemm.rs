@@ -17,13 +17,13 @@ mod pack;
 use std::ops::Range;
 
 use crate::exec::pool::Pool;
-use crate::library::{Kept, Shelf};
+use crate::library::{BufferPool, Pooled};
 use blocking::Gemm;
 pub use blocking::KC;
 pub use indirect::{Indirect, multiply_indirect, pack_b, packed_b_len};
 
 /// A float type with GEMM: f32 or f64.
-pub trait GemmFloat: Kept + lanes::Lanes {
+pub trait GemmFloat: Pooled + lanes::Lanes {
     /// 0.
     const ZERO: Self;
     /// 1.
@@ -117,7 +117,7 @@ pub type Epilogue<'a> = &'a (dyn Fn(Range<usize>) + Sync);
 ///
 /// When the sizes do not go together or a matrix does not lie in its slice.
 pub fn multiply<T: GemmFloat>(
-    buffers: &Shelf<T>,
+    buffers: &BufferPool<T>,
     y: Product<'_, T>,
     a: Matrix<'_, T>,
     b: Matrix<'_, T>,
@@ -132,7 +132,7 @@ pub fn multiply<T: GemmFloat>(
 /// As [`multiply`].
 pub fn multiply_on<T: GemmFloat>(
     pool: &Pool,
-    buffers: &Shelf<T>,
+    buffers: &BufferPool<T>,
     y: Product<'_, T>,
     a: Matrix<'_, T>,
     b: Matrix<'_, T>,

@@ -6,8 +6,8 @@ use trainspec_ir::kernel::{InstOp, Map};
 
 use crate::exec::code::{Entry, Wide};
 use crate::exec::pool::Pool;
-use crate::translate::{Moves, Space};
-use crate::wide::{KEPT_BYTES, MOST_ACCESSES};
+use crate::translate::{Space, Strides};
+use crate::wide::{MAX_ACCESSES, ROW_BUFFER_BYTES};
 
 /// The loop nest of a map: its dimensions, and the strides of each access, in bytes.
 #[derive(Debug, Clone)]
@@ -15,7 +15,7 @@ pub(super) struct LoopNest {
     outer: Vec<usize>,
     inner: usize,
     flat: bool,
-    moves: Vec<Moves>,
+    moves: Vec<Strides>,
     /// How many rows, or elements where rows are single elements, there are.
     pub(super) rows: usize,
     /// How many of them are one task.
@@ -39,7 +39,7 @@ impl LoopNest {
             space.rows_per_task(map),
             space.is_flat(map),
         );
-        let scaled = |(m, bytes): (Moves, usize)| Moves {
+        let scaled = |(m, bytes): (Strides, usize)| Strides {
             outer: m.outer.iter().map(|s| s * bytes).collect(),
             middle: m.middle.iter().map(|s| s * bytes).collect(),
             inner: m.inner * bytes,
@@ -86,18 +86,18 @@ impl LoopNest {
             Entry::Plain(run) => unsafe { run(table.as_ptr(), from as i64, to as i64) },
             Entry::Wide {
                 run,
-                keeps_rows: false,
+                uses_row_buffer: false,
             } => {
                 // SAFETY: the caller's promise; the function has no buffer of rows.
                 unsafe { self.run_wide(run, table, std::ptr::null_mut(), from, to) }
             }
             Entry::Wide {
                 run,
-                keeps_rows: true,
+                uses_row_buffer: true,
             } => {
                 #[repr(align(64))]
-                struct Rows([MaybeUninit<u8>; KEPT_BYTES]);
-                let mut rows = Rows([MaybeUninit::uninit(); KEPT_BYTES]);
+                struct Rows([MaybeUninit<u8>; ROW_BUFFER_BYTES]);
+                let mut rows = Rows([MaybeUninit::uninit(); ROW_BUFFER_BYTES]);
                 // SAFETY: the caller's promise; the buffer has the size that the function was compiled for.
                 unsafe { self.run_wide(run, table, rows.0.as_mut_ptr().cast(), from, to) }
             }
@@ -117,7 +117,7 @@ impl LoopNest {
         from: usize,
         to: usize,
     ) {
-        let mut pointers = [std::ptr::null_mut(); MOST_ACCESSES];
+        let mut pointers = [std::ptr::null_mut(); MAX_ACCESSES];
         pointers[table.len()] = row_buffer;
         if self.flat {
             for (i, (first, moves)) in table.iter().zip(&self.moves).enumerate() {

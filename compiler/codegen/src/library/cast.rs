@@ -1,4 +1,4 @@
-//! Elements of one type as those of another.
+//! Casts between element types.
 
 use trainspec_ir::DType;
 use trainspec_ir::interp::EvalError;
@@ -7,8 +7,7 @@ use super::Routine;
 use super::elements::{Elem, any};
 use super::elementwise::map1;
 
-/// Floats become integers without what is behind the point, and what is out of range the nearest integer there is; NaN
-/// becomes 0. Integers are cut to the width. A number is true unless it is 0.
+/// Float to integer truncates towards zero and saturates; NaN becomes 0. Integer to integer wraps. A number is true unless it is 0.
 pub(super) fn cast(r: &mut Routine<'_>) -> Result<(), EvalError> {
     r.check();
     any!(r.types[0].dtype, T => from::<T>(r));
@@ -24,12 +23,12 @@ fn convert<T: Elem, U: Elem>(x: T) -> U {
     match (T::DTYPE.is_float(), U::DTYPE.is_float()) {
         (true, true) => U::rounded(x.to_f64()),
         (true, false) => match U::DTYPE.int_range() {
-            Some((least, most)) => U::from_i64((x.to_f64() as i64).clamp(least, most)),
+            Some((min, max)) => U::from_i64((x.to_f64() as i64).clamp(min, max)),
             None => U::from_i64(i64::from(x.to_f64() != 0.0)),
         },
         (false, true) => match U::DTYPE {
             DType::F64 => U::rounded(x.to_i64() as f64),
-            // Not by way of f64, which would round twice.
+            // Directly to f32: by way of f64 it would round twice.
             _ => U::rounded(f64::from(x.to_i64() as f32)),
         },
         (false, false) => U::from_i64(x.to_i64()),

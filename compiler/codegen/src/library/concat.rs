@@ -1,4 +1,4 @@
-//! Tensors one after another along a dimension.
+//! Concatenation along an axis.
 
 use trainspec_ir::interp::EvalError;
 
@@ -6,7 +6,7 @@ use super::elements::{Elem, any};
 use super::{GRAIN, Routine, y};
 use crate::exec::parallel;
 
-/// The operands one after another along `axis`.
+/// Concatenates the operands along `axis`.
 pub(super) fn concat(r: &mut Routine<'_>) -> Result<(), EvalError> {
     r.check();
     any!(r.results[0].dtype, T => run::<T>(r));
@@ -15,13 +15,13 @@ pub(super) fn concat(r: &mut Routine<'_>) -> Result<(), EvalError> {
 
 fn run<T: Elem>(r: &mut Routine<'_>) {
     let axis = r.size("axis");
-    // What an operand has for each place before the axis.
-    let runs = &mut r.scratch.places;
+    // The run length of each operand: its contiguous elements for each index of the dimensions before the axis.
+    let runs = &mut r.scratch.row_indices;
     runs.clear();
     let run = |shape: &[usize]| shape[axis..].iter().product::<usize>();
     runs.extend(r.types.iter().map(|ty| run(&ty.shape)));
     let total = run(&r.results[0].shape);
-    let (operands, runs) = (r.operands, &r.scratch.places);
+    let (operands, runs) = (r.operands, &r.scratch.row_indices);
     parallel::chunks_mut(r.pool, y::<T>(&mut r.outputs[0]), GRAIN, |i, part| {
         let (mut outer, mut within) = (i * GRAIN / total, i * GRAIN % total);
         let (mut rest, mut operand) = (part, 0);

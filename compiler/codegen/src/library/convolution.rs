@@ -1,46 +1,46 @@
-//! Convolutions and their gradients.
+//! 2-D convolution and its gradients (NHWC, HWIO filters): algorithm selection.
 //!
-//! Images are batch, height, width, channels; filters are height, width, channels in, channels out. Where there are enough
-//! channels out, places by channels are computed tile by tile as a product of matrices is ([`swept`]); windows of 3 x 3 and 5 x 5 over
-//! many channels with fewer products (`winograd`). Other convolutions are summed as they are ([`direct`]).
+//! Pointwise (1 x 1) convolutions are GEMMs. Filters of 3 x 3 and 5 x 5 with many channels use Winograd (`winograd`), where its
+//! cost model predicts a gain; other convolutions with enough output channels are implicit GEMMs ([`implicit_gemm`]). The rest, as
+//! depthwise convolutions, are direct ([`direct`]).
 
 mod direct;
-mod swept;
+mod implicit_gemm;
 #[cfg(target_arch = "x86_64")]
 mod winograd;
 
 use trainspec_ir::interp::EvalError;
 
 use super::elements::{Real, floats};
-use super::matmul::with_terms;
-use super::rows::with_sums;
+use super::gather_scatter::with_accumulators;
+use super::matmul::with_widened;
 use super::scratch::Scratch;
-use super::windows::Along;
+use super::windows::Window1d;
 use super::{Routine, y};
 use crate::exec::gemm::{Matrix, Product, multiply_on};
 use crate::exec::pool::Pool;
 
-/// A convolution of images with filters.
+/// A 2-D convolution.
 #[derive(Debug)]
 struct Convolution {
-    /// The shape of the images.
+    /// The shape of the input: batch, height, width, channels.
     x: [usize; 4],
-    /// The shape of the filters.
+    /// The shape of the filters: height, width, input channels of a group, output channels.
     filters: [usize; 4],
     groups: usize,
-    down: Along,
-    right: Along,
+    down: Window1d,
+    right: Window1d,
 }
 
-/// What a convolution is computed with.
+/// Threads and scratch memory of a convolution.
 #[derive(Clone, Copy)]
-struct Means<'a> {
+struct ExecContext<'a> {
     pool: &'a Pool,
     scratch: &'a Scratch,
 }
 
-/// How many channels that a product makes are worth its while.
-const ENOUGH: usize = 3;
+/// The least output channels of a group for an implicit GEMM.
+const MIN_GEMM_CHANNELS: usize = 3;
 
 impl Convolution {
     fn new(r: &Routine<'_>, x: &[usize], filters: &[usize], y: &[usize]) -> Convolution {
@@ -49,13 +49,13 @@ impl Convolution {
         let filters: [usize; 4] = filters.try_into().expect(four);
         let (strides, pads, dilations) =
             (r.sizes("strides"), r.pairs("pads"), r.sizes("dilations"));
-        let along = |i: usize| Along {
+        let along = |i: usize| Window1d {
             input: x[1 + i],
             kernel: filters[i],
             stride: strides[i],
-            before: pads[i].0,
+            pad_before: pads[i].0,
             dilation: dilations[i],
-            places: y[1 + i],
+            outputs: y[1 + i],
         };
         Convolution {
             x,
@@ -66,51 +66,53 @@ impl Convolution {
         }
     }
 
-    /// How many places the window has in an image.
-    fn places(&self) -> usize {
-        self.down.places * self.right.places
+    /// Output pixels of an image.
+    fn output_pixels(&self) -> usize {
+        self.down.outputs * self.right.outputs
     }
 
-    /// Elements of one image before the convolution, and after it.
+    /// Elements of one image of the input, and of the output.
     fn sizes(&self) -> (usize, usize) {
         let [_, h, w, c] = self.x;
-        (h * w * c, self.places() * self.filters[3])
+        (h * w * c, self.output_pixels() * self.filters[3])
     }
 
-    /// Channels in and out of one group.
+    /// Input and output channels of one group.
     fn channels(&self) -> (usize, usize) {
         (self.filters[2], self.filters[3] / self.groups)
     }
 
-    /// How many elements of a group lie under a place.
+    /// Elements of a window in one group: the depth of the GEMM.
     fn window(&self) -> usize {
         let [kh, kw, c_in, _] = self.filters;
         kh * kw * c_in
     }
 
-    /// Whether the rows of the matrix are the pixels as they are.
-    fn is_product(&self) -> bool {
-        let as_is = |a: &Along| a.kernel == 1 && a.stride == 1 && a.input == a.places;
+    /// Whether it is a pointwise (1 x 1) convolution: a GEMM of the input as it is.
+    fn is_pointwise(&self) -> bool {
+        let as_is = |a: &Window1d| a.kernel == 1 && a.stride == 1 && a.input == a.outputs;
         self.groups == 1 && as_is(&self.down) && as_is(&self.right)
     }
 
-    fn is_swept(&self) -> bool {
-        self.channels().1 >= ENOUGH
+    /// Whether an implicit GEMM has enough output channels.
+    fn suits_implicit_gemm(&self) -> bool {
+        self.channels().1 >= MIN_GEMM_CHANNELS
     }
 
-    /// Whether the products with what is beside the image, where the matrix has zeros, are 0, the other factors being these.
-    fn margin_is_zero<T: Real>(&self, factors: &[T]) -> bool {
-        let inside = |a: &Along| {
-            let ends = [0, a.places.saturating_sub(1)];
-            ends.iter().all(|place| a.covered(*place).len() == a.kernel)
+    /// Whether explicit zero padding gives the same result: no window overlaps padding, or all other factors are finite.
+    fn padding_is_neutral<T: Real>(&self, factors: &[T]) -> bool {
+        let inside = |a: &Window1d| {
+            let ends = [0, a.outputs.saturating_sub(1)];
+            ends.iter()
+                .all(|output| a.valid_taps(*output).len() == a.kernel)
         };
         let zero = |x: &T| *x * T::ZERO == T::ZERO;
         let zeros = |xs: &[T]| xs.iter().fold(true, |all, x| all & zero(x));
         (inside(&self.down) && inside(&self.right)) || factors.chunks(64).all(zeros)
     }
 
-    /// Whether the products of filters with zeros beside what flows back are 0.
-    fn flows_stay_zero<T: Real>(&self, filters: &[T]) -> bool {
+    /// Whether all filters are finite, so that their products with zero padding are 0.
+    fn filters_are_finite<T: Real>(&self, filters: &[T]) -> bool {
         let zeros = |xs: &[T]| {
             xs.iter()
                 .fold(true, |all, x| all & (*x * T::ZERO == T::ZERO))
@@ -118,107 +120,109 @@ impl Convolution {
         filters.chunks(64).all(zeros)
     }
 
-    /// Visits what lies under a place: where its channels begin in an image, and which element of the window that is.
-    fn under(&self, place: usize, mut visit: impl FnMut(usize, usize)) {
+    /// Visits the window of an output pixel: the offset of an input pixel's channels, and its tap.
+    fn visit_window(&self, output: usize, mut visit: impl FnMut(usize, usize)) {
         let [_, _, w, c] = self.x;
-        let (row, column) = (place / self.right.places, place % self.right.places);
-        for i in self.down.covered(row) {
-            let at = self.down.element(row, i) * w;
-            for j in self.right.covered(column) {
-                let element = at + self.right.element(column, j);
+        let (row, column) = (output / self.right.outputs, output % self.right.outputs);
+        for i in self.down.valid_taps(row) {
+            let at = self.down.input_index(row, i) * w;
+            for j in self.right.valid_taps(column) {
+                let element = at + self.right.input_index(column, j);
                 visit(element * c, i * self.right.kernel + j);
             }
         }
     }
 
-    /// Computes it with fewer products, where that is possible and worth its while; whether it did.
-    fn by_tiles<T: Real>(
+    /// Computes it by Winograd where that is supported and profitable; returns whether it did.
+    fn try_winograd<T: Real>(
         &self,
-        work: Work,
-        means: Means<'_>,
+        op: ConvOp,
+        ctx: ExecContext<'_>,
         [a, b]: [&[T]; 2],
         y: &mut [T],
     ) -> bool {
-        // What is computed in f64 is meant to be exact.
-        let singles = (T::singles(a), T::singles(b), T::singles_mut(y));
+        // Winograd loses accuracy, so f64 never uses it.
+        let singles = (T::as_f32(a), T::as_f32(b), T::as_f32_mut(y));
         let (Some(a), Some(b), Some(y)) = singles else {
             return false;
         };
         #[cfg(target_arch = "x86_64")]
-        return match work {
-            Work::Forward => self.forward_tiled(means, a, b, y),
-            Work::Input => self.input_grad_tiled(means, a, b, y),
-            Work::Filters => self.filter_grad_tiled(means, a, b, y),
+        return match op {
+            ConvOp::Forward => self.forward_winograd(ctx, a, b, y),
+            ConvOp::InputGrad => self.input_grad_winograd(ctx, a, b, y),
+            ConvOp::FilterGrad => self.filter_grad_winograd(ctx, a, b, y),
         };
         #[cfg(not(target_arch = "x86_64"))]
         {
-            let _ = (work, means, a, b, y);
+            let _ = (op, ctx, a, b, y);
             false
         }
     }
 
-    fn forward<T: Real>(&self, means: Means<'_>, x: &[T], filters: &[T], y: &mut [T]) {
-        if self.is_product() {
-            let (p, [_, _, i, o]) = (self.x[0] * self.places(), self.filters);
+    fn forward<T: Real>(&self, ctx: ExecContext<'_>, x: &[T], filters: &[T], y: &mut [T]) {
+        if self.is_pointwise() {
+            let (p, [_, _, i, o]) = (self.x[0] * self.output_pixels(), self.filters);
             multiply_on(
-                means.pool,
-                T::shelf(means.scratch),
-                whole(y, o),
-                plain(x, p, i),
-                plain(filters, i, o),
+                ctx.pool,
+                T::buffers(ctx.scratch),
+                row_major_output(y, o),
+                row_major(x, p, i),
+                row_major(filters, i, o),
                 None,
             );
-        } else if self.by_tiles(Work::Forward, means, [x, filters], y) {
+        } else if self.try_winograd(ConvOp::Forward, ctx, [x, filters], y) {
             // Done.
-        } else if self.is_swept() && self.margin_is_zero(filters) {
-            self.forward_swept(means, x, filters, y);
+        } else if self.suits_implicit_gemm() && self.padding_is_neutral(filters) {
+            self.forward_implicit_gemm(ctx, x, filters, y);
         } else {
-            self.forward_direct(means, x, filters, y);
+            self.forward_direct(ctx, x, filters, y);
         }
     }
 
-    fn input_grad<T: Real>(&self, means: Means<'_>, dy: &[T], filters: &[T], dx: &mut [T]) {
-        if self.is_product() {
-            let (p, [_, _, i, o]) = (self.x[0] * self.places(), self.filters);
-            let turned = plain(filters, i, o).transposed();
-            let shelf = T::shelf(means.scratch);
+    fn input_grad<T: Real>(&self, ctx: ExecContext<'_>, dy: &[T], filters: &[T], dx: &mut [T]) {
+        if self.is_pointwise() {
+            let (p, [_, _, i, o]) = (self.x[0] * self.output_pixels(), self.filters);
+            let transposed = row_major(filters, i, o).transposed();
+            let buffers = T::buffers(ctx.scratch);
             multiply_on(
-                means.pool,
-                shelf,
-                whole(dx, i),
-                plain(dy, p, o),
-                turned,
+                ctx.pool,
+                buffers,
+                row_major_output(dx, i),
+                row_major(dy, p, o),
+                transposed,
                 None,
             );
-        } else if self.by_tiles(Work::Input, means, [dy, filters], dx) {
+        } else if self.try_winograd(ConvOp::InputGrad, ctx, [dy, filters], dx) {
             // Done.
-        } else if self.channels().0 >= ENOUGH && self.sweeps_back() && self.flows_stay_zero(filters)
+        } else if self.channels().0 >= MIN_GEMM_CHANNELS
+            && self.input_grad_suits_implicit_gemm()
+            && self.filters_are_finite(filters)
         {
-            self.input_grad_swept(means, dy, filters, dx);
+            self.input_grad_implicit_gemm(ctx, dy, filters, dx);
         } else {
-            self.input_grad_direct(means, dy, filters, dx);
+            self.input_grad_direct(ctx, dy, filters, dx);
         }
     }
 
-    fn filter_grad<T: Real>(&self, means: Means<'_>, x: &[T], dy: &[T], df: &mut [T]) {
-        if self.is_product() {
-            let (p, [_, _, i, o]) = (self.x[0] * self.places(), self.filters);
+    fn filter_grad<T: Real>(&self, ctx: ExecContext<'_>, x: &[T], dy: &[T], df: &mut [T]) {
+        if self.is_pointwise() {
+            let (p, [_, _, i, o]) = (self.x[0] * self.output_pixels(), self.filters);
             multiply_on(
-                means.pool,
-                T::shelf(means.scratch),
-                whole(df, o),
-                plain(x, p, i).transposed(),
-                plain(dy, p, o),
+                ctx.pool,
+                T::buffers(ctx.scratch),
+                row_major_output(df, o),
+                row_major(x, p, i).transposed(),
+                row_major(dy, p, o),
                 None,
             );
-        } else if !self.by_tiles(Work::Filters, means, [x, dy], df) {
-            self.filter_grad_in_pieces(means, x, dy, df);
+        } else if !self.try_winograd(ConvOp::FilterGrad, ctx, [x, dy], df) {
+            self.filter_grad_split(ctx, x, dy, df);
         }
     }
 }
 
-/// A matrix whose rows lie one after another.
-fn plain<T>(data: &[T], rows: usize, columns: usize) -> Matrix<'_, T> {
+/// A dense row-major matrix.
+fn row_major<T>(data: &[T], rows: usize, columns: usize) -> Matrix<'_, T> {
     Matrix {
         data,
         size: (rows, columns),
@@ -226,8 +230,8 @@ fn plain<T>(data: &[T], rows: usize, columns: usize) -> Matrix<'_, T> {
     }
 }
 
-/// A product whose rows lie one after another.
-fn whole<T>(data: &mut [T], columns: usize) -> Product<'_, T> {
+/// A dense row-major output.
+fn row_major_output<T>(data: &mut [T], columns: usize) -> Product<'_, T> {
     Product {
         data,
         row_stride: columns,
@@ -235,35 +239,36 @@ fn whole<T>(data: &mut [T], columns: usize) -> Product<'_, T> {
     }
 }
 
-/// Σ x · filters under each place of the window.
+/// Convolution (tf.nn.conv2d, a cross-correlation).
 pub(super) fn conv2d(r: &mut Routine<'_>) -> Result<(), EvalError> {
     let shapes = [&r.types[0].shape, &r.types[1].shape, &r.results[0].shape];
-    run(r, shapes, Work::Forward)
+    run(r, shapes, ConvOp::Forward)
 }
 
-/// What flows back to the images.
+/// The gradient of the input (transposed convolution).
 pub(super) fn conv2d_input_grad(r: &mut Routine<'_>) -> Result<(), EvalError> {
     let shapes = [&r.results[0].shape, &r.types[1].shape, &r.types[0].shape];
-    run(r, shapes, Work::Input)
+    run(r, shapes, ConvOp::InputGrad)
 }
 
-/// What flows back to the filters.
+/// The gradient of the filters.
 pub(super) fn conv2d_filter_grad(r: &mut Routine<'_>) -> Result<(), EvalError> {
     let shapes = [&r.types[0].shape, &r.results[0].shape, &r.types[1].shape];
-    run(r, shapes, Work::Filters)
+    run(r, shapes, ConvOp::FilterGrad)
 }
 
+/// A convolution or one of its gradients.
 #[derive(Clone, Copy)]
-enum Work {
+enum ConvOp {
     Forward,
-    Input,
-    Filters,
+    InputGrad,
+    FilterGrad,
 }
 
-fn run(r: &mut Routine<'_>, [x, f, o]: [&Vec<usize>; 3], work: Work) -> Result<(), EvalError> {
+fn run(r: &mut Routine<'_>, [x, f, o]: [&Vec<usize>; 3], op: ConvOp) -> Result<(), EvalError> {
     r.check();
     let convolution = Convolution::new(r, x, f, o);
-    let means = Means {
+    let ctx = ExecContext {
         pool: r.pool,
         scratch: r.scratch,
     };
@@ -272,11 +277,11 @@ fn run(r: &mut Routine<'_>, [x, f, o]: [&Vec<usize>; 3], work: Work) -> Result<(
             use super::elements::Elem;
             T::of(&r.operands[i]).expect("the operands have one type")
         });
-        with_sums(means.scratch, y::<T>(&mut r.outputs[0]), |y| {
-            with_terms(means.scratch, a, |a| with_terms(means.scratch, b, |b| match work {
-                Work::Forward => convolution.forward(means, a, b, y),
-                Work::Input => convolution.input_grad(means, a, b, y),
-                Work::Filters => convolution.filter_grad(means, a, b, y),
+        with_accumulators(ctx.scratch, y::<T>(&mut r.outputs[0]), |y| {
+            with_widened(ctx.scratch, a, |a| with_widened(ctx.scratch, b, |b| match op {
+                ConvOp::Forward => convolution.forward(ctx, a, b, y),
+                ConvOp::InputGrad => convolution.input_grad(ctx, a, b, y),
+                ConvOp::FilterGrad => convolution.filter_grad(ctx, a, b, y),
             }));
         });
     });

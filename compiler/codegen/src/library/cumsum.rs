@@ -1,4 +1,4 @@
-//! Running sums along an axis.
+//! Cumulative sums (prefix sums, tf.cumsum) along an axis.
 
 use trainspec_ir::interp::EvalError;
 
@@ -6,7 +6,7 @@ use super::elements::{Elem, floats, ints};
 use super::{GRAIN, Routine, y};
 use crate::exec::parallel;
 
-/// The sum of the elements up to each one. Floats are summed one after another in f64, as the interpreter does it.
+/// Inclusive or exclusive prefix sums, forward or reverse. Floats are summed sequentially in f64, as the interpreter does.
 pub(super) fn cumsum(r: &mut Routine<'_>) -> Result<(), EvalError> {
     r.check();
     let dtype = r.types[0].dtype;
@@ -19,8 +19,8 @@ pub(super) fn cumsum(r: &mut Routine<'_>) -> Result<(), EvalError> {
     Ok(())
 }
 
-/// How many lines that lie beside each other are summed together.
-const BESIDE: usize = 64;
+/// Adjacent columns that are summed together.
+const COLUMN_BLOCK: usize = 64;
 
 fn run<T: Elem, A: Copy + Send + Sync>(
     r: &mut Routine<'_>,
@@ -52,9 +52,9 @@ fn run<T: Elem, A: Copy + Send + Sync>(
                 }
                 continue;
             }
-            for first in (0..inner).step_by(BESIDE) {
-                let width = BESIDE.min(inner - first);
-                let mut sums = [zero; BESIDE];
+            for first in (0..inner).step_by(COLUMN_BLOCK) {
+                let width = COLUMN_BLOCK.min(inner - first);
+                let mut sums = [zero; COLUMN_BLOCK];
                 for step in 0..n {
                     let row = if reverse { n - 1 - step } else { step };
                     let at = row * inner + first;

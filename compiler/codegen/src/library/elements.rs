@@ -1,4 +1,4 @@
-//! What routines need to know of elements, and the choice of a routine by element type.
+//! Element types of tensors: conversions, accumulator types, and dispatch by dtype.
 
 use std::fmt::Debug;
 use std::ops::{Add, AddAssign, Mul};
@@ -13,78 +13,78 @@ use crate::exec::gemm::GemmFloat;
 pub(super) trait Elem:
     Copy + Debug + Default + PartialEq + PartialOrd + Send + Sync + 'static
 {
-    /// Its name.
+    /// Its dtype.
     const DTYPE: DType;
 
     /// The elements, where they are of this type.
     fn of<'a>(slice: &Slice<'a>) -> Option<&'a [Self]>;
 
-    /// Room for elements, where they are of this type.
+    /// The elements to write, where they are of this type.
     fn of_mut<'b>(slice: &'b mut SliceMut<'_>) -> Option<&'b mut [Self]>;
 
-    /// As the interpreter has it: f64 for a float, else through i64.
+    /// A float as f64, as the interpreter computes; not for integers.
     fn to_f64(self) -> f64;
 
-    /// A float rounded to this type, and zero where that is too small to be a normal number, but for f16; not for integers. (Not `from_f64`:
-    /// halves have one of their own, which comes first.)
+    /// A float rounded to this type, denormals flushed to zero except for f16; not for integers. (Not `from_f64`: f16 and bf16 have an
+    /// inherent method of that name, which would take precedence.)
     fn rounded(x: f64) -> Self;
 
-    /// An integer or truth; not for floats.
+    /// An integer or bool as i64; not for floats.
     fn to_i64(self) -> i64;
 
-    /// An integer cut to the width of this type, or whether it is not 0; not for floats.
+    /// An integer truncated to the width of this type, or the bool n != 0; not for floats.
     fn from_i64(n: i64) -> Self;
 }
 
-/// A float.
+/// A float type.
 pub(super) trait Float: Elem {
-    /// In which sums are made.
-    type Sum: Real;
+    /// The accumulator type of sums: f32 for f16 and bf16, else the type itself.
+    type Acc: Real;
 
-    /// As a term of a sum.
-    fn widen(self) -> Self::Sum;
+    /// Widens to the accumulator type.
+    fn widen(self) -> Self::Acc;
 
-    /// A sum rounded to this type.
-    fn narrow(sum: Self::Sum) -> Self;
+    /// Rounds an accumulator to this type.
+    fn narrow(sum: Self::Acc) -> Self;
 
-    /// Room for sums, where they are of this very type.
-    fn as_sums(_: &mut [Self]) -> Option<&mut [Self::Sum]>;
+    /// The elements as accumulators, where this is the accumulator type.
+    fn as_accumulators(_: &mut [Self]) -> Option<&mut [Self::Acc]>;
 
-    /// The same elements as terms of sums, where they are of that very type.
-    fn as_terms(_: &[Self]) -> Option<&[Self::Sum]>;
+    /// The elements as widened operands, where this is the accumulator type.
+    fn as_terms(_: &[Self]) -> Option<&[Self::Acc]>;
 }
 
-/// A float that is computed with as it is: f32 or f64.
+/// A float type that is its own accumulator: f32 or f64.
 pub(super) trait Real:
-    Float<Sum = Self> + GemmFloat + Add<Output = Self> + Mul<Output = Self> + AddAssign
+    Float<Acc = Self> + GemmFloat + Add<Output = Self> + Mul<Output = Self> + AddAssign
 {
-    /// The elements, if they are f32.
-    fn singles(xs: &[Self]) -> Option<&[f32]>;
-    /// The same, to write.
-    fn singles_mut(xs: &mut [Self]) -> Option<&mut [f32]>;
+    /// The elements as f32, if they are.
+    fn as_f32(xs: &[Self]) -> Option<&[f32]>;
+    /// The mutable form of [`Real::as_f32`].
+    fn as_f32_mut(xs: &mut [Self]) -> Option<&mut [f32]>;
 }
 
 impl Real for f32 {
-    fn singles(xs: &[f32]) -> Option<&[f32]> {
+    fn as_f32(xs: &[f32]) -> Option<&[f32]> {
         Some(xs)
     }
 
-    fn singles_mut(xs: &mut [f32]) -> Option<&mut [f32]> {
+    fn as_f32_mut(xs: &mut [f32]) -> Option<&mut [f32]> {
         Some(xs)
     }
 }
 
 impl Real for f64 {
-    fn singles(_: &[f64]) -> Option<&[f32]> {
+    fn as_f32(_: &[f64]) -> Option<&[f32]> {
         None
     }
 
-    fn singles_mut(_: &mut [f64]) -> Option<&mut [f32]> {
+    fn as_f32_mut(_: &mut [f64]) -> Option<&mut [f32]> {
         None
     }
 }
 
-/// An integer.
+/// An integer type.
 pub(super) trait Int: Elem + Ord {}
 
 macro_rules! elem {
@@ -133,29 +133,29 @@ macro_rules! elem {
     };
 }
 
-/// Conversions that no routine asks for.
-const FLOAT: &str = "a float was used as an integer";
-const INT: &str = "an integer was used as a float";
+/// Panic messages of conversions that no routine may use.
+const FLOAT_AS_INT: &str = "a float was used as an integer";
+const INT_AS_FLOAT: &str = "an integer was used as a float";
 
 elem! {
-    F16: f16, f16::to_f64, f16::from_f64, |_| panic!("{FLOAT}"), |_| panic!("{FLOAT}");
-    Bf16: bf16, bf16::to_f64, narrowed, |_| panic!("{FLOAT}"), |_| panic!("{FLOAT}");
-    F32: f32, |x| x.into(), |x| x as f32, |_| panic!("{FLOAT}"), |_| panic!("{FLOAT}");
-    F64: f64, |x| x, |x| x, |_| panic!("{FLOAT}"), |_| panic!("{FLOAT}");
-    I8: i8, |_| panic!("{INT}"), |_| panic!("{INT}"), |n| n.into(), |n| n as i8;
-    I16: i16, |_| panic!("{INT}"), |_| panic!("{INT}"), |n| n.into(), |n| n as i16;
-    I32: i32, |_| panic!("{INT}"), |_| panic!("{INT}"), |n| n.into(), |n| n as i32;
-    I64: i64, |_| panic!("{INT}"), |_| panic!("{INT}"), |n| n, |n| n;
-    U8: u8, |_| panic!("{INT}"), |_| panic!("{INT}"), |n| n.into(), |n| n as u8;
-    Bool: bool, |_| panic!("{INT}"), |_| panic!("{INT}"), |b| b.into(), |n| n != 0;
+    F16: f16, f16::to_f64, f16::from_f64, |_| panic!("{FLOAT_AS_INT}"), |_| panic!("{FLOAT_AS_INT}");
+    Bf16: bf16, bf16::to_f64, bf16_flushed, |_| panic!("{FLOAT_AS_INT}"), |_| panic!("{FLOAT_AS_INT}");
+    F32: f32, |x| x.into(), |x| x as f32, |_| panic!("{FLOAT_AS_INT}"), |_| panic!("{FLOAT_AS_INT}");
+    F64: f64, |x| x, |x| x, |_| panic!("{FLOAT_AS_INT}"), |_| panic!("{FLOAT_AS_INT}");
+    I8: i8, |_| panic!("{INT_AS_FLOAT}"), |_| panic!("{INT_AS_FLOAT}"), |n| n.into(), |n| n as i8;
+    I16: i16, |_| panic!("{INT_AS_FLOAT}"), |_| panic!("{INT_AS_FLOAT}"), |n| n.into(), |n| n as i16;
+    I32: i32, |_| panic!("{INT_AS_FLOAT}"), |_| panic!("{INT_AS_FLOAT}"), |n| n.into(), |n| n as i32;
+    I64: i64, |_| panic!("{INT_AS_FLOAT}"), |_| panic!("{INT_AS_FLOAT}"), |n| n, |n| n;
+    U8: u8, |_| panic!("{INT_AS_FLOAT}"), |_| panic!("{INT_AS_FLOAT}"), |n| n.into(), |n| n as u8;
+    Bool: bool, |_| panic!("{INT_AS_FLOAT}"), |_| panic!("{INT_AS_FLOAT}"), |b| b.into(), |n| n != 0;
 }
 
-/// The nearest bf16, but a zero where that is too small to be a normal number, as the machine has it for f32 and f64.
+/// The nearest bf16, denormals flushed to zero, as FTZ does for f32 and f64.
 #[inline(always)]
-fn narrowed(x: f64) -> bf16 {
+fn bf16_flushed(x: f64) -> bf16 {
     let nearest = bf16::from_f64(x);
     match nearest.to_bits() {
-        // Without a bit of its exponent.
+        // Denormal: the exponent field is zero.
         bits if bits & 0x7F80 == 0 => bf16::from_bits(bits & 0x8000),
         _ => nearest,
     }
@@ -164,7 +164,7 @@ fn narrowed(x: f64) -> bf16 {
 macro_rules! float {
     ($($ty:ty, $sum:ty, $widen:expr, $narrow:expr, $same:expr, $terms:expr;)*) => {
         $(impl Float for $ty {
-            type Sum = $sum;
+            type Acc = $sum;
 
             #[inline(always)]
             fn widen(self) -> $sum {
@@ -178,7 +178,7 @@ macro_rules! float {
                 convert(sum)
             }
 
-            fn as_sums(x: &mut [$ty]) -> Option<&mut [$sum]> {
+            fn as_accumulators(x: &mut [$ty]) -> Option<&mut [$sum]> {
                 let same: fn(&mut [$ty]) -> Option<&mut [$sum]> = $same;
                 same(x)
             }
@@ -193,7 +193,7 @@ macro_rules! float {
 
 float! {
     f16, f32, f16::to_f32, |x| f16::from_f64(x.into()), |_| None, |_| None;
-    bf16, f32, bf16::to_f32, |x| narrowed(x.into()), |_| None, |_| None;
+    bf16, f32, bf16::to_f32, |x| bf16_flushed(x.into()), |_| None, |_| None;
     f32, f32, |x| x, |x| x, |x| Some(x), |x| Some(x);
     f64, f64, |x| x, |x| x, |x| Some(x), |x| Some(x);
 }
@@ -204,7 +204,7 @@ impl Int for i32 {}
 impl Int for i64 {}
 impl Int for u8 {}
 
-/// Does the same for elements of any type: `any!(dtype, T => f::<T>(r))`.
+/// Dispatch by dtype over all element types: `any!(dtype, T => f::<T>(r))`.
 macro_rules! any {
     ($dtype:expr, $t:ident => $body:expr) => {
         match $dtype {
@@ -223,7 +223,7 @@ macro_rules! any {
     };
 }
 
-/// The same for floats.
+/// Dispatch by dtype over the float types.
 macro_rules! floats {
     ($dtype:expr, $t:ident => $body:expr) => {
         match $dtype {
@@ -248,7 +248,7 @@ macro_rules! floats {
     };
 }
 
-/// The same for integers.
+/// Dispatch by dtype over the integer types.
 macro_rules! ints {
     ($dtype:expr, $t:ident => $body:expr) => {
         match $dtype {

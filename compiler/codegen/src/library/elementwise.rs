@@ -1,6 +1,6 @@
-//! Single elements, by the primitives' own functions.
+//! Elementwise primitives by their scalar functions: the fallback for loops that are not fused.
 //!
-//! Floats are computed in f64 and rounded, integers in i64 and cut to the width: just as the interpreter does it.
+//! Floats are computed in f64 and rounded, integers in i64 and truncated to their width, as the interpreter does.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -12,7 +12,7 @@ use super::{GRAIN, Routine, y};
 use crate::exec::parallel;
 use crate::exec::pool::Pool;
 
-/// Any primitive of single elements.
+/// Any elementwise primitive.
 pub(super) fn elementwise(r: &mut Routine<'_>) -> Result<(), EvalError> {
     r.check();
     let dtype = r.types[0].dtype;
@@ -36,21 +36,21 @@ pub(super) fn elementwise(r: &mut Routine<'_>) -> Result<(), EvalError> {
     Ok(())
 }
 
-/// Truths the other way round.
+/// Logical not.
 pub(super) fn logical_not(r: &mut Routine<'_>) -> Result<(), EvalError> {
     r.check();
     map1(r, |a: bool| !a);
     Ok(())
 }
 
-/// One of two for each truth.
+/// Select: one of two by a boolean mask.
 pub(super) fn select(r: &mut Routine<'_>) -> Result<(), EvalError> {
     r.check();
     any!(r.results[0].dtype, T => {
-        let (choice, yes, no) = (r.x::<bool>(0), r.x::<T>(1), r.x::<T>(2));
+        let (mask, yes, no) = (r.x::<bool>(0), r.x::<T>(1), r.x::<T>(2));
         map(r.pool, y::<T>(&mut r.outputs[0]), |i| {
-            let all = choice[i..].iter().zip(&yes[i..]).zip(&no[i..]);
-            all.map(|((choice, yes), no)| if *choice { *yes } else { *no })
+            let all = mask[i..].iter().zip(&yes[i..]).zip(&no[i..]);
+            all.map(|((mask, yes), no)| if *mask { *yes } else { *no })
         });
     });
     Ok(())
@@ -62,10 +62,10 @@ fn float2(r: &mut Routine<'_>, f: fn(f64, f64) -> f64) {
     })
 }
 
-/// Integers of which some pairs may have no answer; the last of those is named.
+/// Partial binary functions of integers (division by zero); the error names the last undefined pair.
 fn int2<T: Elem>(r: &mut Routine<'_>, f: fn(i64, i64) -> Option<i64>) -> Result<(), EvalError> {
     let (a, b) = (r.x::<T>(0), r.x::<T>(1));
-    // One more than where the last of them is.
+    // One past the index of the last undefined pair.
     let bad = AtomicUsize::new(0);
     parallel::chunks_mut(r.pool, y::<T>(&mut r.outputs[0]), GRAIN, |i, part| {
         let start = i * GRAIN;
@@ -89,7 +89,7 @@ fn int2<T: Elem>(r: &mut Routine<'_>, f: fn(i64, i64) -> Option<i64>) -> Result<
     }
 }
 
-/// A new element for each.
+/// Unary map.
 pub(super) fn map1<T: Elem, U: Elem>(r: &mut Routine<'_>, f: impl Fn(T) -> U + Sync) {
     let x = r.x::<T>(0);
     map(r.pool, y::<U>(&mut r.outputs[0]), |i| {
@@ -97,7 +97,7 @@ pub(super) fn map1<T: Elem, U: Elem>(r: &mut Routine<'_>, f: impl Fn(T) -> U + S
     });
 }
 
-/// A new element for each pair.
+/// Binary map.
 fn map2<T: Elem, U: Elem>(r: &mut Routine<'_>, f: impl Fn(T, T) -> U + Sync) {
     let (a, b) = (r.x::<T>(0), r.x::<T>(1));
     map(r.pool, y::<U>(&mut r.outputs[0]), |i| {
@@ -106,7 +106,7 @@ fn map2<T: Elem, U: Elem>(r: &mut Routine<'_>, f: impl Fn(T, T) -> U + Sync) {
     });
 }
 
-/// New elements, of which `from` gives all from a place on.
+/// Writes the elements of `y`; `from` iterates from an index on.
 pub(super) fn map<U: Elem, I: Iterator<Item = U>>(
     pool: &Pool,
     y: &mut [U],

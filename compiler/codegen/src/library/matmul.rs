@@ -1,4 +1,4 @@
-//! Products of matrices.
+//! Batched matrix multiplication (matmul) with transposes and a fused epilogue.
 
 use std::ops::Range;
 
@@ -6,25 +6,28 @@ use trainspec_ir::DType;
 use trainspec_ir::interp::EvalError;
 
 use super::elements::{Float, Int, Real, floats, ints};
-use super::rows::with_sums;
-use super::scratch::{Kept, Scratch};
+use super::gather_scatter::with_accumulators;
+use super::scratch::{Pooled, Scratch};
 use super::{GRAIN, Routine, y};
 use crate::exec::gemm::{self, Epilogue, Matrix, Product, multiply, multiply_on};
 use crate::exec::parallel;
 use crate::exec::pool::Pool;
 
-/// The product of each pair of matrices.
+/// Matmul of each pair of matrices.
 pub(super) fn matmul(r: &mut Routine<'_>) -> Result<(), EvalError> {
-    matmul_then(r, None)
+    matmul_with_epilogue(r, None)
 }
 
-/// The same with something that is done with finished rows, each of which is named once. Rows are counted over all matrices: row `i` of
+/// Matmul with a fused epilogue, called once for every finished row. Rows are counted over all matrices: row `i` of
 /// matrix `j` is `j * m + i`.
-pub fn matmul_then(r: &mut Routine<'_>, epilogue: Option<Epilogue<'_>>) -> Result<(), EvalError> {
+pub fn matmul_with_epilogue(
+    r: &mut Routine<'_>,
+    epilogue: Option<Epilogue<'_>>,
+) -> Result<(), EvalError> {
     r.check();
     let shape = Shape::new(r);
     let dtype = r.types[0].dtype;
-    // What is rounded at the end is finished at the end.
+    // Results that are rounded at the end have their epilogue after that.
     let late = match dtype {
         DType::F32 | DType::F64 => None,
         _ => epilogue,
@@ -34,9 +37,9 @@ pub fn matmul_then(r: &mut Routine<'_>, epilogue: Option<Epilogue<'_>>) -> Resul
         true => floats!(dtype, T => {
             let (a, b) = (r.x::<T>(0), r.x::<T>(1));
             let (pool, scratch) = (r.pool, &*r.scratch);
-            with_sums(scratch, y::<T>(&mut r.outputs[0]), |y| {
-                with_terms(scratch, a, |a| {
-                    with_terms(scratch, b, |b| shape.floats(pool, scratch, [a, b], y, epilogue));
+            with_accumulators(scratch, y::<T>(&mut r.outputs[0]), |y| {
+                with_widened(scratch, a, |a| {
+                    with_widened(scratch, b, |b| shape.floats(pool, scratch, [a, b], y, epilogue));
                 });
             });
         }),
@@ -48,16 +51,16 @@ pub fn matmul_then(r: &mut Routine<'_>, epilogue: Option<Epilogue<'_>>) -> Resul
     Ok(())
 }
 
-/// Hands floats to `work` in the type that sums are made in.
-pub(super) fn with_terms<T: Float, R>(
+/// Calls `work` with floats widened to the accumulator type.
+pub(super) fn with_widened<T: Float, R>(
     scratch: &Scratch,
     x: &[T],
-    work: impl FnOnce(&[T::Sum]) -> R,
+    work: impl FnOnce(&[T::Acc]) -> R,
 ) -> R {
     if let Some(terms) = T::as_terms(x) {
         return work(terms);
     }
-    T::Sum::shelf(scratch).lend(x.len(), |terms| {
+    T::Acc::buffers(scratch).with(x.len(), |terms| {
         for (term, x) in terms.iter_mut().zip(x) {
             *term = x.widen();
         }
@@ -65,8 +68,8 @@ pub(super) fn with_terms<T: Float, R>(
     })
 }
 
-/// A product whose rows of `n` elements lie one after another.
-fn rows<T>(data: &mut [T], n: usize) -> Product<'_, T> {
+/// A dense output with rows of `n` elements.
+fn dense_rows<T>(data: &mut [T], n: usize) -> Product<'_, T> {
     Product {
         data,
         row_stride: n,
@@ -74,7 +77,7 @@ fn rows<T>(data: &mut [T], n: usize) -> Product<'_, T> {
     }
 }
 
-/// How large the matrices are, and how far apart their elements.
+/// Sizes and strides of the matrices.
 struct Shape {
     batch: usize,
     m: usize,
@@ -89,9 +92,9 @@ impl Shape {
         let [batch @ .., m, n] = &r.results[0].shape[..] else {
             panic!("a matrix has two dimensions");
         };
-        let (left, turn_a) = (&r.types[0].shape, r.flag("transpose_a"));
-        let k = left[left.len() - if turn_a { 2 } else { 1 }];
-        let steps = |turned: bool, rows: usize, columns: usize| match turned {
+        let (left, transpose_a) = (&r.types[0].shape, r.flag("transpose_a"));
+        let k = left[left.len() - if transpose_a { 2 } else { 1 }];
+        let strides = |transposed: bool, rows: usize, columns: usize| match transposed {
             false => (columns, 1),
             true => (1, rows),
         };
@@ -100,8 +103,8 @@ impl Shape {
             m: *m,
             n: *n,
             k,
-            a: steps(turn_a, *m, k),
-            b: steps(r.flag("transpose_b"), k, *n),
+            a: strides(transpose_a, *m, k),
+            b: strides(r.flag("transpose_b"), k, *n),
         }
     }
 
@@ -114,7 +117,7 @@ impl Shape {
         epilogue: Option<Epilogue<'_>>,
     ) {
         let (m, n, k) = (self.m, self.n, self.k);
-        let room = T::shelf(scratch);
+        let buffers = T::buffers(scratch);
         let left = |i: usize| Matrix {
             data: &a[i * m * k..][..m * k],
             size: (m, k),
@@ -132,7 +135,7 @@ impl Shape {
             return;
         }
         let work = m.saturating_mul(n).saturating_mul(k);
-        if self.batch == 1 || work > MANY {
+        if self.batch == 1 || work > BATCHED_MAX_MACS {
             for (i, y) in y.chunks_exact_mut(m * n).enumerate() {
                 let moved = |rows: Range<usize>| {
                     if let Some(epilogue) = epilogue {
@@ -143,17 +146,17 @@ impl Shape {
                     Some(_) => Some(&moved),
                     None => None,
                 };
-                multiply_on(pool, room, rows(y, n), left(i), right(i), epilogue);
+                multiply_on(pool, buffers, dense_rows(y, n), left(i), right(i), epilogue);
             }
             return;
         }
-        // Several matrices to a task, as many as are some work.
-        let some = (SOME / work.max(1)).clamp(1, self.batch.div_ceil(8));
-        room.prepare(pool.threads(), gemm::workspace_len(&left(0), &right(0)));
-        parallel::chunks_mut(pool, y, some * m * n, |i, part| {
+        // A task takes several matrices, about [`TASK_MACS`] multiply-adds.
+        let matrices_per_task = (TASK_MACS / work.max(1)).clamp(1, self.batch.div_ceil(8));
+        buffers.prepare(pool.threads(), gemm::workspace_len(&left(0), &right(0)));
+        parallel::chunks_mut(pool, y, matrices_per_task * m * n, |i, part| {
             for (j, y) in part.chunks_exact_mut(m * n).enumerate() {
-                let matrix = i * some + j;
-                multiply(room, rows(y, n), left(matrix), right(matrix));
+                let matrix = i * matrices_per_task + j;
+                multiply(buffers, dense_rows(y, n), left(matrix), right(matrix));
                 if let Some(epilogue) = epilogue {
                     epilogue(matrix * m..(matrix + 1) * m);
                 }
@@ -164,24 +167,31 @@ impl Shape {
     fn ints<T: Int>(&self, r: &mut Routine<'_>) {
         let (a, b) = (r.x::<T>(0), r.x::<T>(1));
         let (m, n, k) = (self.m, self.n, self.k);
-        let some = (GRAIN / (n * k).max(1)).max(1);
-        parallel::chunks_mut(r.pool, y::<T>(&mut r.outputs[0]), some * n, |i, part| {
-            for (j, row) in part.chunks_exact_mut(n).enumerate() {
-                let (matrix, row_number) = ((i * some + j) / m, (i * some + j) % m);
-                let (a, b) = (&a[matrix * m * k..], &b[matrix * k * n..]);
-                row.fill(T::default());
-                for l in 0..k {
-                    let x = a[row_number * self.a.0 + l * self.a.1].to_i64();
-                    for (j, sum) in row.iter_mut().enumerate() {
-                        let y = b[l * self.b.0 + j * self.b.1].to_i64();
-                        *sum = T::from_i64(sum.to_i64().wrapping_add(x.wrapping_mul(y)));
+        let rows_per_task = (GRAIN / (n * k).max(1)).max(1);
+        parallel::chunks_mut(
+            r.pool,
+            y::<T>(&mut r.outputs[0]),
+            rows_per_task * n,
+            |i, part| {
+                for (j, row) in part.chunks_exact_mut(n).enumerate() {
+                    let (matrix, row_number) =
+                        ((i * rows_per_task + j) / m, (i * rows_per_task + j) % m);
+                    let (a, b) = (&a[matrix * m * k..], &b[matrix * k * n..]);
+                    row.fill(T::default());
+                    for l in 0..k {
+                        let x = a[row_number * self.a.0 + l * self.a.1].to_i64();
+                        for (j, sum) in row.iter_mut().enumerate() {
+                            let y = b[l * self.b.0 + j * self.b.1].to_i64();
+                            *sum = T::from_i64(sum.to_i64().wrapping_add(x.wrapping_mul(y)));
+                        }
                     }
                 }
-            }
-        });
+            },
+        );
     }
 }
 
-/// Products of numbers that are enough for more than one task, and for one.
-const MANY: usize = 1 << 20;
-const SOME: usize = 1 << 18;
+/// Multiply-adds (MACs) of a matrix above which it is divided into several tasks.
+const BATCHED_MAX_MACS: usize = 1 << 20;
+/// MACs of a task that takes several matrices.
+const TASK_MACS: usize = 1 << 18;

@@ -1,32 +1,32 @@
-//! Routines for primitives that are no loops over elements: products, windows, rows at positions, sorts.
+//! Kernel library: routines for primitives that are no fused loops: matmul, convolution, pooling, reductions, gather and scatter, sorts.
 //!
-//! In: a primitive with its attributes, and contiguous slices of operands and results, row after row. Out: the results, or
-//! the fault that the interpreter would give. Every primitive has a routine; those of single elements use the primitive's
-//! own functions. Leaves alone: what can be fused, which is faster as a compiled loop.
+//! In: a primitive with its attributes, and dense row-major slices of operands and results. Out: the results, or
+//! the [`EvalError`] that the interpreter would give. Every primitive has a routine; elementwise ones use the primitive's
+//! scalar functions. Leaves alone: elementwise primitives that were fused, which are faster as a compiled loop.
 //!
-//! How work is cut depends on sizes alone, so that the number of threads changes no bit.
+//! Work is divided into tasks by sizes alone, so that results are deterministic for any number of threads.
 
+mod argmax_argsort;
 mod cast;
 mod concat;
 mod convolution;
 mod cumsum;
 mod elements;
 mod elementwise;
+mod gather_scatter;
+mod generators;
 mod matmul;
-mod moves;
-mod numbers;
 mod orthogonalize;
 mod pad;
 mod polygamma;
-mod pools;
-mod positions;
+mod pooling;
 mod reduce;
-mod rows;
 mod scratch;
 mod segments;
 mod sets;
 mod slices;
-mod sums;
+mod strided;
+mod sum_rows;
 mod windows;
 
 use trainspec_ir::graph::{Attr, Eval, Prim, Type};
@@ -34,43 +34,43 @@ use trainspec_ir::interp::EvalError;
 
 use crate::exec::pool::Pool;
 use elements::Elem;
-pub use matmul::matmul_then;
-pub use scratch::{Kept, Scratch, Shelf};
+pub use matmul::matmul_with_epilogue;
+pub use scratch::{BufferPool, Pooled, Scratch};
 pub use slices::{Slice, SliceMut};
 
-/// One use of a primitive: its types, its data and the means to compute with.
+/// One call of a primitive: its types, its data, threads and scratch memory.
 pub struct Routine<'a> {
-    /// Which.
+    /// The primitive.
     pub prim: &'static Prim,
-    /// What it is told besides its operands.
+    /// Its attributes.
     pub attrs: &'a [Attr],
     /// The types of the operands.
     pub types: &'a [&'a Type],
     /// The types of the results.
     pub results: &'a [&'a Type],
-    /// The operands, row after row.
+    /// The operands, row-major.
     pub operands: &'a [Slice<'a>],
-    /// Where the results go, row after row; what is there before is of no account.
+    /// The results, row-major; their contents before the call are arbitrary.
     pub outputs: &'a mut [SliceMut<'a>],
     /// The threads to compute on.
     pub pool: &'a Pool,
-    /// Memory to compute in, kept from call to call.
+    /// Scratch memory, reused from call to call.
     pub scratch: &'a mut Scratch,
 }
 
-/// What computes a primitive. After a fault the results are arbitrary.
+/// A routine. After an error the results are arbitrary.
 ///
-/// Slices that are not what the types say make it panic.
+/// Panics where slices do not match the types.
 pub type Run = fn(&mut Routine<'_>) -> Result<(), EvalError>;
 
-/// What computes a primitive: a routine for each there is.
+/// The routine of a primitive.
 pub fn find(prim: &Prim) -> Option<Run> {
     Some(match prim.name {
-        "argmax" => positions::argmax,
-        "argmin" => positions::argmin,
-        "argsort" => positions::argsort,
+        "argmax" => argmax_argsort::argmax,
+        "argmin" => argmax_argsort::argmin,
+        "argsort" => argmax_argsort::argsort,
         "bounded" => sets::bounded,
-        "broadcast" => moves::broadcast,
+        "broadcast" => strided::broadcast,
         "cast" => cast::cast,
         "compact" => sets::compact,
         "concat" => concat::concat,
@@ -78,36 +78,36 @@ pub fn find(prim: &Prim) -> Option<Run> {
         "conv2d_filter_grad" => convolution::conv2d_filter_grad,
         "conv2d_input_grad" => convolution::conv2d_input_grad,
         "cumsum" => cumsum::cumsum,
-        "fold_key" => numbers::fold_key,
-        "iota" => numbers::iota,
+        "fold_key" => generators::fold_key,
+        "iota" => generators::iota,
         "logical_not" => elementwise::logical_not,
         "matmul" => matmul::matmul,
-        "max_pool2d" => pools::max_pool2d,
-        "max_pool2d_grad" => pools::max_pool2d_grad,
-        "max_pool2d_pick" => pools::max_pool2d_pick,
+        "max_pool2d" => pooling::max_pool2d,
+        "max_pool2d_grad" => pooling::max_pool2d_grad,
+        "max_pool2d_pick" => pooling::max_pool2d_pick,
         "orthogonalize" => orthogonalize::orthogonalize,
         "pad" => pad::pad,
         "polygamma" => polygamma::polygamma,
-        "put_rows" => rows::put_rows,
-        "random_key" => numbers::random_key,
-        "random_uniform" => numbers::random_uniform,
+        "put_rows" => gather_scatter::put_rows,
+        "random_key" => generators::random_key,
+        "random_uniform" => generators::random_uniform,
         "reduce_all" => reduce::reduce_all,
         "reduce_any" => reduce::reduce_any,
         "reduce_max" => reduce::reduce_max,
         "reduce_min" => reduce::reduce_min,
         "reduce_prod" => reduce::reduce_prod,
         "reduce_sum" => reduce::reduce_sum,
-        "reshape" | "stop_gradient" | "straight_through" => moves::copy,
-        "reverse" => moves::reverse,
-        "scatter_add" => rows::scatter_add,
-        "scatter_set" => rows::scatter_set,
+        "reshape" | "stop_gradient" | "straight_through" => strided::copy,
+        "reverse" => strided::reverse,
+        "scatter_add" => gather_scatter::scatter_add,
+        "scatter_set" => gather_scatter::scatter_set,
         "select" => elementwise::select,
-        "slice" => moves::slice,
-        "sum_pool2d" => pools::sum_pool2d,
-        "sum_pool2d_grad" => pools::sum_pool2d_grad,
-        "sum_rows" => sums::sum_rows,
-        "take" => rows::take,
-        "transpose" => moves::transpose,
+        "slice" => strided::slice,
+        "sum_pool2d" => pooling::sum_pool2d,
+        "sum_pool2d_grad" => pooling::sum_pool2d_grad,
+        "sum_rows" => sum_rows::sum_rows,
+        "take" => gather_scatter::take,
+        "transpose" => strided::transpose,
         "unique" => sets::unique,
         "unsorted_segment_max" => segments::max,
         "unsorted_segment_min" => segments::min,
@@ -125,7 +125,7 @@ pub fn find(prim: &Prim) -> Option<Run> {
     })
 }
 
-/// How many elements a task takes where each is little work.
+/// The grain size: elements of a task where each is little work.
 const GRAIN: usize = 1 << 14;
 
 impl<'a> Routine<'a> {
@@ -135,22 +135,22 @@ impl<'a> Routine<'a> {
         x.unwrap_or_else(|| panic!("operand {i} of `{}` is not {}", self.prim.name, T::DTYPE))
     }
 
-    /// Panics unless the slices are as long as the types say.
+    /// Panics unless the lengths of the slices match the types.
     fn check(&self) {
         let name = self.prim.name;
         let operands = self.operands.iter().map(Slice::len);
-        let wanted = self.types.iter().map(|ty| ty.elements());
-        assert!(operands.eq(wanted), "the operands of `{name}`");
+        let expected = self.types.iter().map(|ty| ty.elements());
+        assert!(operands.eq(expected), "the operands of `{name}`");
         let outputs = self.outputs.iter().map(SliceMut::len);
-        let wanted = self.results.iter().map(|ty| ty.elements());
-        assert!(outputs.eq(wanted), "the results of `{name}`");
+        let expected = self.results.iter().map(|ty| ty.elements());
+        assert!(outputs.eq(expected), "the results of `{name}`");
     }
 
     fn attr(&self, name: &str) -> &'a Attr {
-        let place = self.prim.attrs.iter().position(|(n, _)| *n == name);
-        let place =
-            place.unwrap_or_else(|| panic!("`{}` has no attribute `{name}`", self.prim.name));
-        &self.attrs[place]
+        let index = self.prim.attrs.iter().position(|(n, _)| *n == name);
+        let index =
+            index.unwrap_or_else(|| panic!("`{}` has no attribute `{name}`", self.prim.name));
+        &self.attrs[index]
     }
 
     fn int(&self, name: &str) -> i64 {

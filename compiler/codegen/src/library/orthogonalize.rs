@@ -1,11 +1,11 @@
-//! A matrix whose columns (or rows, where there are fewer of them) are made orthonormal.
+//! Orthonormal columns (or rows, where there are fewer of them) of a matrix by Householder QR.
 
 use trainspec_ir::interp::EvalError;
 
 use super::elements::{Elem, floats};
 use super::{Routine, y};
 
-/// Q of the QR decomposition by Householder's reflections, in f64, R having no negative number on its diagonal.
+/// Q of the Householder QR decomposition in f64, with a nonnegative diagonal of R.
 pub(super) fn orthogonalize(r: &mut Routine<'_>) -> Result<(), EvalError> {
     r.check();
     let &[rows, columns] = &r.types[0].shape[..] else {
@@ -17,24 +17,24 @@ pub(super) fn orthogonalize(r: &mut Routine<'_>) -> Result<(), EvalError> {
     } else {
         (rows, columns)
     };
-    // Columns lie one after another: R, the reflections, Q, and the signs.
-    r.scratch.f64s.lend(3 * m * n + n, |room| {
-        let (matrix, rest) = room.split_at_mut(m * n);
+    // Column-major: R, the reflections, Q, and the signs.
+    r.scratch.f64s.with(3 * m * n + n, |buffer| {
+        let (matrix, rest) = buffer.split_at_mut(m * n);
         let (reflections, rest) = rest.split_at_mut(m * n);
         let (q, signs) = rest.split_at_mut(m * n);
-        let place = |i: usize, k: usize| if wide { k * m + i } else { i * n + k };
+        let index = |i: usize, k: usize| if wide { k * m + i } else { i * n + k };
         floats!(r.types[0].dtype, T => {
             let x = T::of(&r.operands[0]).expect("the operand has its type");
             for k in 0..n {
                 for i in 0..m {
-                    matrix[k * m + i] = x[place(i, k)].to_f64();
+                    matrix[k * m + i] = x[index(i, k)].to_f64();
                 }
             }
             orthogonal(m, n, matrix, reflections, q, signs);
             let y = y::<T>(&mut r.outputs[0]);
             for k in 0..n {
                 for i in 0..m {
-                    y[place(i, k)] = T::rounded(q[k * m + i]);
+                    y[index(i, k)] = T::rounded(q[k * m + i]);
                 }
             }
         });

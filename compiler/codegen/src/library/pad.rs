@@ -1,4 +1,4 @@
-//! A tensor with a margin around it and between its elements.
+//! Padding: low, high and interior (lax.pad).
 
 use trainspec_ir::interp::EvalError;
 
@@ -6,7 +6,7 @@ use super::elements::{Elem, any};
 use super::{GRAIN, Routine, y};
 use crate::exec::parallel;
 
-/// The first operand within a margin of the second.
+/// The first operand, padded with the second.
 pub(super) fn pad(r: &mut Routine<'_>) -> Result<(), EvalError> {
     r.check();
     any!(r.results[0].dtype, T => run::<T>(r));
@@ -43,7 +43,7 @@ fn run<T: Elem>(r: &mut Routine<'_>) {
     });
 }
 
-/// The row of the operand that is in a row of the result; `None` where it is all margin.
+/// The row of the operand that is in a row of the result; `None` where it is all padding.
 fn source(
     mut row: usize,
     low: &[usize],

@@ -1,4 +1,4 @@
-//! The derivatives of the digamma function.
+//! The polygamma function: derivatives of the digamma function.
 
 use trainspec_ir::interp::EvalError;
 use trainspec_ir::ops::polygamma as polygamma_of;

@@ -1,58 +1,58 @@
-//! Memory that routines compute in, kept from call to call.
+//! Scratch memory of routines, reused from call to call: best-fit buffer pools and tables.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::exec::memory;
 
-/// Memory that routines compute in. It grows to what the largest call needs and stays so.
+/// Scratch memory of routines. It grows to the size of the largest call and is never released.
 #[derive(Debug, Default)]
 pub struct Scratch {
-    pub(super) f32s: Shelf<f32>,
-    pub(super) f64s: Shelf<f64>,
-    pub(super) i64s: Shelf<i64>,
-    pub(super) bools: Shelf<bool>,
-    /// Where things are in a tensor.
-    pub(super) offsets: Shelf<usize>,
-    /// Numbers of rows.
-    pub(super) places: Vec<usize>,
-    /// Sizes and steps of dimensions.
-    pub(super) steps: Vec<Step>,
-    /// Those of other dimensions.
-    pub(super) others: Vec<Step>,
-    /// Where things are found by their key.
-    pub(super) table: Vec<u32>,
-    /// What came before.
-    pub(super) repeated: Vec<Repeated>,
-    /// Which rows were seen.
-    pub(super) seen: Seen,
+    pub(super) f32s: BufferPool<f32>,
+    pub(super) f64s: BufferPool<f64>,
+    pub(super) i64s: BufferPool<i64>,
+    pub(super) bools: BufferPool<bool>,
+    /// Element offsets in a tensor.
+    pub(super) offsets: BufferPool<usize>,
+    /// Row indices.
+    pub(super) row_indices: Vec<usize>,
+    /// Sizes and strides of dimensions.
+    pub(super) dims: Vec<Dim>,
+    /// Sizes and strides of reduced dimensions.
+    pub(super) reduced_dims: Vec<Dim>,
+    /// The hash table of `unique`.
+    pub(super) hash_table: Vec<u32>,
+    /// Repeated indices of `sum_rows`.
+    pub(super) duplicates: Vec<Duplicate>,
+    /// The unique number of each row, for `sum_rows`.
+    pub(super) numbering: RowNumbering,
 }
 
-/// A thing that came before: where it comes again, and its number.
+/// A repeated index: its position, and the number of its first occurrence among the unique indices.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Repeated {
+pub(super) struct Duplicate {
     pub(super) at: u32,
     pub(super) number: u32,
 }
 
-/// The numbers of rows, without forgetting them row by row: what is below the base of a call is old.
+/// Numbers assigned to rows, cleared in constant time by epochs: an entry below the base of the current call is stale.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
-    /// More than all numbers so far.
+pub(super) struct RowNumbering {
+    /// The next base: greater than all numbers so far.
     next: u32,
-    /// The number of each row, and the base of its call; from `first` on.
+    /// The number of each row plus the base of its call; entries begin at `first`, the start of a huge page.
     rows: Vec<u32>,
     first: usize,
 }
 
-impl Seen {
-    /// Begins a call for `length` rows, of which at most `count` are given numbers; gives its base, which is above 0, and the rows.
+impl RowNumbering {
+    /// Begins an epoch for `length` rows, of which at most `count` are given numbers; gives its base, which is above 0, and the entries.
     ///
     /// # Panics
     ///
-    /// When there are more numbers than a u32 can tell apart.
+    /// When there are more numbers than a u32 can represent.
     pub(super) fn begin(&mut self, length: usize, count: usize) -> (u32, &mut [u32]) {
         if self.rows.len() - self.first < length {
-            // Rows are looked up all over the table, each in another small page.
+            // Random access all over the table: huge pages save TLB misses.
             (self.rows, self.first) = memory::zeroed_on_huge_pages(length);
             self.next = 0;
         }
@@ -70,81 +70,82 @@ impl Seen {
             }
             None => {
                 self.rows.fill(0);
-                self.next = count.checked_add(1).expect("there is room for one call");
+                self.next = count.checked_add(1).expect("a u32 can number one call");
                 1
             }
         }
     }
 }
 
-/// A dimension: its size, and how far apart its elements are.
+/// A dimension of a strided view: its size and stride.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Step {
+pub(super) struct Dim {
     pub(super) size: usize,
-    pub(super) step: isize,
+    pub(super) stride: isize,
 }
 
-/// Buffers that tasks borrow, each one for itself.
+/// A pool of buffers that tasks borrow, each for exclusive use.
 #[derive(Debug)]
-pub struct Shelf<T>(Mutex<Vec<Vec<T>>>);
+pub struct BufferPool<T>(Mutex<Vec<Vec<T>>>);
 
-impl<T> Default for Shelf<T> {
-    fn default() -> Shelf<T> {
-        Shelf(Mutex::new(Vec::new()))
+impl<T> Default for BufferPool<T> {
+    fn default() -> BufferPool<T> {
+        BufferPool(Mutex::new(Vec::new()))
     }
 }
 
-/// Buffers begin at multiples of so many bytes: a line of the cache.
-const LINE: usize = 64;
+/// The alignment of buffers: a cache line.
+const CACHE_LINE_BYTES: usize = 64;
 
-impl<T: Copy + Default> Shelf<T> {
-    /// Makes sure that so many buffers of so many elements can be lent at once without an allocation.
+impl<T: Copy + Default> BufferPool<T> {
+    /// Reserves `buffers` buffers of `length` elements, so that they can be borrowed at once without an allocation.
     pub fn prepare(&self, buffers: usize, length: usize) {
-        let length = with_line::<T>(length);
-        let mut shelf = self.lock();
-        let enough = shelf.iter().filter(|b| b.len() >= length).count();
-        for _ in enough..buffers {
-            // The largest that is too small grows, so that the least memory is held.
-            let short = shelf.iter_mut().filter(|b| b.len() < length);
-            match short.max_by_key(|b| b.len()) {
+        let length = padded::<T>(length);
+        let mut pool = self.lock();
+        let available = pool.iter().filter(|b| b.len() >= length).count();
+        for _ in available..buffers {
+            // The largest buffer that is too small is replaced, which holds the least memory.
+            let too_small = pool.iter_mut().filter(|b| b.len() < length);
+            match too_small.max_by_key(|b| b.len()) {
                 Some(buffer) => *buffer = vec![T::default(); length],
-                None => shelf.push(vec![T::default(); length]),
+                None => pool.push(vec![T::default(); length]),
             }
         }
     }
 
-    /// Lends a buffer, whose contents are arbitrary. A task takes one at a time where what it takes must have been prepared.
-    pub fn lend<R>(&self, length: usize, work: impl FnOnce(&mut [T]) -> R) -> R {
-        let mut buffer = self.take(with_line::<T>(length));
-        let start = buffer.as_ptr().align_offset(LINE);
+    /// Calls `work` with a buffer, whose contents are arbitrary. A task borrows one at a time where buffers must have been reserved by
+    /// [`BufferPool::prepare`].
+    pub fn with<R>(&self, length: usize, work: impl FnOnce(&mut [T]) -> R) -> R {
+        let mut buffer = self.take_best_fit(padded::<T>(length));
+        let start = buffer.as_ptr().align_offset(CACHE_LINE_BYTES);
         let start = start.min(buffer.len() - length);
         let result = work(&mut buffer[start..][..length]);
         self.lock().push(buffer);
         result
     }
 
-    /// The same, but for nothing no buffer is taken.
-    pub fn lend_some<R>(&self, length: usize, work: impl FnOnce(&mut [T]) -> R) -> R {
+    /// Calls `work` with a buffer as [`BufferPool::with`] does, but borrows none for a length of 0.
+    pub fn with_or_empty<R>(&self, length: usize, work: impl FnOnce(&mut [T]) -> R) -> R {
         match length {
             0 => work(&mut []),
-            _ => self.lend(length, work),
+            _ => self.with(length, work),
         }
     }
 
-    /// The smallest buffer that is large enough: then the same calls find room again, whatever they were lent before.
-    fn take(&self, length: usize) -> Vec<T> {
-        let mut shelf = self.lock();
-        let place = |fits: fn(usize, usize) -> bool| {
-            let own = shelf
+    /// Best fit: the smallest buffer that is large enough, so that a repeated sequence of calls never allocates.
+    fn take_best_fit(&self, length: usize) -> Vec<T> {
+        let mut pool = self.lock();
+        let best = |fits: fn(usize, usize) -> bool| {
+            let own = pool
                 .iter()
                 .enumerate()
                 .filter(|(_, b)| fits(b.len(), length));
             own.min_by_key(|(_, b)| b.len().abs_diff(length))
                 .map(|(i, _)| i)
         };
-        let found = place(|has, wants| has >= wants).or_else(|| place(|_, _| true));
-        let buffer = found.map(|i| shelf.swap_remove(i));
-        drop(shelf);
+        let found = best(|size, requested| size >= requested).or_else(|| best(|_, _| true));
+        let buffer = found.map(|i| pool.swap_remove(i));
+        drop(pool);
         match buffer {
             Some(buffer) if buffer.len() >= length => buffer,
             _ => vec![T::default(); length],
@@ -156,25 +157,25 @@ impl<T: Copy + Default> Shelf<T> {
     }
 }
 
-/// A length with room to begin at the next line.
-fn with_line<T>(length: usize) -> usize {
-    length + LINE / size_of::<T>().max(1)
+/// A length padded for alignment to a cache line.
+fn padded<T>(length: usize) -> usize {
+    length + CACHE_LINE_BYTES / size_of::<T>().max(1)
 }
 
-/// An element that scratch memory has buffers of.
-pub trait Kept: Copy + Default + Send + Sync + 'static {
-    /// Its buffers.
-    fn shelf(scratch: &Scratch) -> &Shelf<Self>;
+/// An element type that scratch memory has a buffer pool for.
+pub trait Pooled: Copy + Default + Send + Sync + 'static {
+    /// Its buffer pool.
+    fn buffers(scratch: &Scratch) -> &BufferPool<Self>;
 }
 
-macro_rules! kept {
+macro_rules! pooled {
     ($($ty:ty: $field:ident),*) => {
-        $(impl Kept for $ty {
-            fn shelf(scratch: &Scratch) -> &Shelf<$ty> {
+        $(impl Pooled for $ty {
+            fn buffers(scratch: &Scratch) -> &BufferPool<$ty> {
                 &scratch.$field
             }
         })*
     };
 }
 
-kept!(f32: f32s, f64: f64s, i64: i64s, bool: bools, usize: offsets);
+pooled!(f32: f32s, f64: f64s, i64: i64s, bool: bools, usize: offsets);

@@ -1,38 +1,38 @@
-//! Rows that belong to segments, each of which becomes one row.
+//! Unsorted segment reductions (tf.math.unsorted_segment_max, min and prod).
 
 use half::{bf16, f16};
 use trainspec_ir::DType;
 use trainspec_ir::interp::EvalError;
 
 use super::elements::{Elem, Float, Int, floats, ints};
-use super::rows::at_rows;
+use super::gather_scatter::at_rows;
 use super::{Routine, y};
 
-/// The largest element of each segment; the least number there is where it has none.
+/// The maximum of each segment; the lowest finite value for an empty one.
 pub(super) fn max(r: &mut Routine<'_>) -> Result<(), EvalError> {
     prepare(r)?;
     let dtype = r.results[0].dtype;
     match dtype.int_range() {
-        Some((least, _)) => ints!(dtype, T => ends::<T>(r, least, |a, b| a > b)),
+        Some((least, _)) => ints!(dtype, T => int_extremes::<T>(r, least, |a, b| a > b)),
         None => floats!(dtype, T => {
-            extremes::<T>(r, -highest(dtype), |a, b| a > b)
+            float_extremes::<T>(r, -highest(dtype), |a, b| a > b)
         }),
     }
     Ok(())
 }
 
-/// The smallest element of each segment; the greatest number there is where it has none.
+/// The minimum of each segment; the highest finite value for an empty one.
 pub(super) fn min(r: &mut Routine<'_>) -> Result<(), EvalError> {
     prepare(r)?;
     let dtype = r.results[0].dtype;
     match dtype.int_range() {
-        Some((_, most)) => ints!(dtype, T => ends::<T>(r, most, |a, b| a < b)),
-        None => floats!(dtype, T => extremes::<T>(r, highest(dtype), |a, b| a < b)),
+        Some((_, most)) => ints!(dtype, T => int_extremes::<T>(r, most, |a, b| a < b)),
+        None => floats!(dtype, T => float_extremes::<T>(r, highest(dtype), |a, b| a < b)),
     }
     Ok(())
 }
 
-/// The product of each segment.
+/// The product of each segment; 1 for an empty one.
 pub(super) fn prod(r: &mut Routine<'_>) -> Result<(), EvalError> {
     prepare(r)?;
     let dtype = r.results[0].dtype;
@@ -58,17 +58,17 @@ fn highest(dtype: DType) -> f64 {
     }
 }
 
-/// The segments of the rows; those that belong to none are behind all segments.
+/// The segment ids of the rows; negative ids, whose rows are dropped, become `usize::MAX`.
 fn prepare(r: &mut Routine<'_>) -> Result<(), EvalError> {
     r.check();
     let segments = r.size("segments");
-    let places = &mut r.scratch.places;
-    places.clear();
+    let segments_of_rows = &mut r.scratch.row_indices;
+    segments_of_rows.clear();
     ints!(r.types[1].dtype, T => {
         for id in T::of(&r.operands[1]).expect("ids have a type") {
             match usize::try_from(id.to_i64()) {
-                Ok(place) if place < segments => places.push(place),
-                Err(_) => places.push(usize::MAX),
+                Ok(segment) if segment < segments => segments_of_rows.push(segment),
+                Err(_) => segments_of_rows.push(usize::MAX),
                 Ok(_) => {
                     let message = format!("segment id {id} is out of range 0..{segments}");
                     return Err(EvalError(message));
@@ -79,7 +79,8 @@ fn prepare(r: &mut Routine<'_>) -> Result<(), EvalError> {
     Ok(())
 }
 
-fn ends<T: Int>(r: &mut Routine<'_>, start: i64, better: fn(T, T) -> bool) {
+/// Integer maximum or minimum.
+fn int_extremes<T: Int>(r: &mut Routine<'_>, start: i64, better: fn(T, T) -> bool) {
     reduce(r, T::from_i64(start), |at: &mut T, x: T| {
         if better(x, *at) {
             *at = x;
@@ -87,8 +88,8 @@ fn ends<T: Int>(r: &mut Routine<'_>, start: i64, better: fn(T, T) -> bool) {
     });
 }
 
-/// NaN where one is NaN; of equal ones the last.
-fn extremes<T: Float>(r: &mut Routine<'_>, start: f64, better: fn(T, T) -> bool) {
+/// Float maximum or minimum: propagates NaN; of equal ones the last.
+fn float_extremes<T: Float>(r: &mut Routine<'_>, start: f64, better: fn(T, T) -> bool) {
     reduce(r, T::rounded(start), |at: &mut T, x: T| {
         if !(at.to_f64().is_nan() || better(*at, x)) {
             *at = x;
@@ -96,13 +97,13 @@ fn extremes<T: Float>(r: &mut Routine<'_>, start: f64, better: fn(T, T) -> bool)
     });
 }
 
-/// Products in f64: in a narrower type one of them could overflow on the way.
+/// Products in f64: intermediate products could overflow in a narrower type.
 fn products<T: Float>(r: &mut Routine<'_>) {
     let (rows, width, pool) = (r.x::<T>(0), width(r), r.pool);
-    let (places, y) = (&r.scratch.places, y::<T>(&mut r.outputs[0]));
-    r.scratch.f64s.lend(y.len(), |products| {
+    let (segments_of_rows, y) = (&r.scratch.row_indices, y::<T>(&mut r.outputs[0]));
+    r.scratch.f64s.with(y.len(), |products| {
         products.fill(1.0);
-        at_rows(pool, places, width, products, |number, at| {
+        at_rows(pool, segments_of_rows, width, products, |number, at| {
             for (at, x) in at.iter_mut().zip(&rows[number * width..]) {
                 *at *= x.to_f64();
             }
@@ -117,7 +118,7 @@ fn reduce<T: Elem>(r: &mut Routine<'_>, start: T, f: impl Fn(&mut T, T) + Sync) 
     let (rows, width) = (r.x::<T>(0), width(r));
     let y = y::<T>(&mut r.outputs[0]);
     y.fill(start);
-    at_rows(r.pool, &r.scratch.places, width, y, |number, at| {
+    at_rows(r.pool, &r.scratch.row_indices, width, y, |number, at| {
         for (at, x) in at.iter_mut().zip(&rows[number * width..]) {
             f(at, *x);
         }

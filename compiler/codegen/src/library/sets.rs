@@ -1,4 +1,4 @@
-//! Elements that are kept, told apart or checked.
+//! Compaction of a boolean mask (tf.where), unique elements (tf.unique, by a hash table), and range checks.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
@@ -9,14 +9,14 @@ use super::elements::{Elem, any, floats, ints};
 use super::{Routine, y};
 use crate::exec::parallel;
 
-/// The positions of what is true, zeros behind them, and how many there are.
+/// Compaction: the indices of true elements, zero-padded, and their count.
 pub(super) fn compact(r: &mut Routine<'_>) -> Result<(), EvalError> {
     r.check();
     let x = r.x::<bool>(0);
     let positions = y::<i64>(&mut r.outputs[0]);
     positions.fill(0);
     let mut count = 0;
-    for (i, _) in x.iter().enumerate().filter(|(_, truth)| **truth) {
+    for (i, _) in x.iter().enumerate().filter(|(_, is_set)| **is_set) {
         positions[count] = i as i64;
         count += 1;
     }
@@ -24,10 +24,10 @@ pub(super) fn compact(r: &mut Routine<'_>) -> Result<(), EvalError> {
     Ok(())
 }
 
-/// How many elements are checked by one task.
-const CHECKED: usize = 1 << 12;
+/// Elements of a task of a range check.
+const RANGE_CHECK_GRAIN: usize = 1 << 12;
 
-/// The operand, if all of it lies between the bounds.
+/// Range check: the operand, or an error for an element outside `low..high`.
 pub(super) fn bounded(r: &mut Routine<'_>) -> Result<(), EvalError> {
     r.check();
     let range = r.int("low")..r.int("high");
@@ -35,10 +35,10 @@ pub(super) fn bounded(r: &mut Routine<'_>) -> Result<(), EvalError> {
         let x = r.x::<T>(0);
         let outside = |n: &T| !range.contains(&n.to_i64());
         let wrong = AtomicBool::new(false);
-        parallel::chunks_mut(r.pool, y::<T>(&mut r.outputs[0]), CHECKED, |i, part| {
-            let x = &x[i * CHECKED..][..part.len()];
+        parallel::chunks_mut(r.pool, y::<T>(&mut r.outputs[0]), RANGE_CHECK_GRAIN, |i, part| {
+            let x = &x[i * RANGE_CHECK_GRAIN..][..part.len()];
             part.copy_from_slice(x);
-            // All are looked at, without a branch for each.
+            // Branch-free over all elements.
             if x.iter().fold(false, |any, n| any | outside(n)) {
                 wrong.store(true, Relaxed);
             }
@@ -52,48 +52,47 @@ pub(super) fn bounded(r: &mut Routine<'_>) -> Result<(), EvalError> {
     Ok(())
 }
 
-/// The different elements in the order of their first appearance, zeros behind them, which of these each element is, and
-/// how many there are.
+/// Unique elements in the order of first occurrence, zero-padded, the index of each element among them, and their count.
 pub(super) fn unique(r: &mut Routine<'_>) -> Result<(), EvalError> {
     r.check();
     let dtype = r.types[0].dtype;
     match dtype.is_float() {
-        // What is equal has the same bits after -0 became 0; NaN has no key, because it equals nothing.
-        true => floats!(dtype, T => distinct(r, |x: T| {
+        // The key is the bits after -0 became 0; NaN has no key, because it is not equal to itself.
+        true => floats!(dtype, T => unique_by_key(r, |x: T| {
             let x = x.to_f64();
             (!x.is_nan()).then(|| (x + 0.0).to_bits())
         })),
-        false => any!(dtype, T => distinct(r, |x: T| Some(x.to_i64() as u64))),
+        false => any!(dtype, T => unique_by_key(r, |x: T| Some(x.to_i64() as u64))),
     }
     Ok(())
 }
 
-/// A place of the table that is free.
-const FREE: u32 = u32::MAX;
+/// An empty slot of the hash table.
+const EMPTY_SLOT: u32 = u32::MAX;
 
-fn distinct<T: Elem>(r: &mut Routine<'_>, key: impl Fn(T) -> Option<u64>) {
+fn unique_by_key<T: Elem>(r: &mut Routine<'_>, key: impl Fn(T) -> Option<u64>) {
     let x = r.x::<T>(0);
     let [values, positions, count] = r.outputs else {
         panic!("`unique` has three results");
     };
     let (values, positions) = (y::<T>(values), y::<i32>(positions));
-    // Numbers of values by their keys; half of the table stays free, and a taken place is passed over.
+    // Open addressing with linear probing, load factor at most ½: indices of unique values by their keys.
     let bits = (2 * x.len()).next_power_of_two().ilog2().max(1);
-    let table = &mut r.scratch.table;
+    let table = &mut r.scratch.hash_table;
     table.clear();
-    table.resize(1 << bits, FREE);
+    table.resize(1 << bits, EMPTY_SLOT);
     let mut found = 0;
     for (x, position) in x.iter().zip(positions) {
-        // Where the value is known, or else where it will be.
-        let known = key(*x).map(|wanted| {
-            let mut at = (wanted.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - bits)) as usize;
-            while table[at] != FREE && key(values[table[at] as usize]) != Some(wanted) {
+        // The slot of the value, or the empty slot for it.
+        let slot = key(*x).map(|key_of_x| {
+            let mut at = (key_of_x.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - bits)) as usize;
+            while table[at] != EMPTY_SLOT && key(values[table[at] as usize]) != Some(key_of_x) {
                 at = (at + 1) % (1 << bits);
             }
             &mut table[at]
         });
-        *position = match known {
-            Some(number) if *number != FREE => *number as i32,
+        *position = match slot {
+            Some(number) if *number != EMPTY_SLOT => *number as i32,
             new => {
                 if let Some(number) = new {
                     *number = found as u32;

@@ -1,9 +1,9 @@
-//! Slices of elements whose type is known when a program runs.
+//! Dynamically typed slices of tensor elements.
 
 use half::{bf16, f16};
 use trainspec_ir::DType;
 
-/// The elements of a tensor, row after row.
+/// The elements of a tensor, row-major.
 #[derive(Debug, Clone, Copy)]
 #[allow(missing_docs)] // each is named after its element type
 pub enum Slice<'a> {
@@ -19,7 +19,7 @@ pub enum Slice<'a> {
     Bool(&'a [bool]),
 }
 
-/// Room for the elements of a tensor, row after row.
+/// The mutable elements of a tensor, row-major.
 #[derive(Debug)]
 #[allow(missing_docs)] // each is named after its element type
 pub enum SliceMut<'a> {
@@ -45,7 +45,7 @@ macro_rules! slices {
                 }
             }
 
-            /// How many elements there are.
+            /// The number of elements.
             pub fn len(&self) -> usize {
                 match self {
                     $($name::$variant(x) => x.len(),)*
@@ -64,7 +64,7 @@ slices!(Slice: F16, Bf16, F32, F64, I8, I16, I32, I64, U8, Bool);
 slices!(SliceMut: F16, Bf16, F32, F64, I8, I16, I32, I64, U8, Bool);
 
 impl<'a> Slice<'a> {
-    /// No elements of a type; of what is no number, bytes.
+    /// An empty slice of a type; strings are represented by bytes.
     pub fn none(dtype: DType) -> Slice<'a> {
         match dtype {
             DType::F16 => Slice::F16(&[]),

@@ -1,46 +1,48 @@
-//! Windows that move over the height and width of images.
+//! Sliding windows along one axis: stride, padding and dilation, as convolution and pooling use them.
 
 use std::ops::Range;
 
-/// A window along height or width.
+/// A sliding window along height or width.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Along {
-    /// How many elements the input has.
+pub(super) struct Window1d {
+    /// The input size.
     pub(super) input: usize,
-    /// How many elements the window has.
+    /// The window size.
     pub(super) kernel: usize,
-    /// How far the window moves.
+    /// The stride.
     pub(super) stride: usize,
-    /// How much room there is before the input.
-    pub(super) before: usize,
-    /// How far apart the elements of the window are.
+    /// The padding before the input.
+    pub(super) pad_before: usize,
+    /// The dilation: the distance between taps.
     pub(super) dilation: usize,
-    /// How many places the window has.
-    pub(super) places: usize,
+    /// The output size.
+    pub(super) outputs: usize,
 }
 
-impl Along {
-    /// Which elements of the window lie on elements of the input.
-    pub(super) fn covered(&self, place: usize) -> Range<usize> {
-        let start = place * self.stride;
+impl Window1d {
+    /// The taps of an output that fall on the input, not on padding.
+    pub(super) fn valid_taps(&self, output: usize) -> Range<usize> {
+        let start = output * self.stride;
         let up_to = |end: usize| {
             let reached = end.saturating_sub(start).div_ceil(self.dilation);
             reached.min(self.kernel)
         };
-        up_to(self.before)..up_to(self.before + self.input)
+        up_to(self.pad_before)..up_to(self.pad_before + self.input)
     }
 
-    /// The element of the input under element `k` of the window, which must be covered.
-    pub(super) fn element(&self, place: usize, k: usize) -> usize {
-        place * self.stride + k * self.dilation - self.before
+    /// The input index of tap `k` of an output, which must be valid.
+    pub(super) fn input_index(&self, output: usize, k: usize) -> usize {
+        output * self.stride + k * self.dilation - self.pad_before
     }
 
-    /// Which elements of the input lie under a window that has no gaps.
-    pub(super) fn under(&self, place: usize) -> Range<usize> {
-        let covered = self.covered(place);
-        match covered.is_empty() {
+    /// The input range of an output's window without dilation.
+    pub(super) fn input_range(&self, output: usize) -> Range<usize> {
+        let taps = self.valid_taps(output);
+        match taps.is_empty() {
             true => 0..0,
-            false => self.element(place, covered.start)..self.element(place, covered.end - 1) + 1,
+            false => {
+                self.input_index(output, taps.start)..self.input_index(output, taps.end - 1) + 1
+            }
         }
     }
 }

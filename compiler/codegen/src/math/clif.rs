@@ -1,10 +1,10 @@
-//! The operations as Cranelift instructions, on vectors of 128 bits or on single numbers.
+//! The lane operations as Cranelift instructions (CLIF), on 128-bit vectors or scalars.
 
 use cranelift::prelude::*;
 
 use super::emit::{Emit, Lane};
 
-/// Writes into the current block of a function.
+/// Emits into the current block of a function.
 pub struct Clif<'a, 'f> {
     builder: &'a mut FunctionBuilder<'f>,
     float: Type,
@@ -146,13 +146,13 @@ impl Emit for Clif<'_, '_> {
             self.builder.ins().select(mask, a, b)
         }
     }
-    fn both(&mut self, a: Value, b: Value) -> Value {
+    fn mask_and(&mut self, a: Value, b: Value) -> Value {
         self.builder.ins().band(a, b)
     }
-    fn either(&mut self, a: Value, b: Value) -> Value {
+    fn mask_or(&mut self, a: Value, b: Value) -> Value {
         self.builder.ins().bor(a, b)
     }
-    fn negate(&mut self, a: Value) -> Value {
+    fn mask_not(&mut self, a: Value) -> Value {
         if self.float.is_vector() {
             return self.builder.ins().bnot(a);
         }
@@ -163,7 +163,7 @@ impl Emit for Clif<'_, '_> {
     fn bits(&mut self, a: Value) -> Value {
         self.cast(self.int, a)
     }
-    fn of_bits(&mut self, a: Value) -> Value {
+    fn bits_to_float(&mut self, a: Value) -> Value {
         self.cast(self.float, a)
     }
     fn iadd(&mut self, a: Value, b: Value) -> Value {

@@ -1,7 +1,7 @@
-//! The operations the functions are written in.
+//! The lane operations that the functions are written in: a tagless-final interface over SIMD lanes.
 //!
-//! A value is one or several lanes of one float type; integers and masks have lanes of the same number. Nothing here
-//! branches: every operation is carried out in every lane.
+//! A value is one or several lanes of one float type; integers and masks have the same number of lanes. There are no branches:
+//! every operation applies to every lane.
 
 /// The float type of a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -13,7 +13,7 @@ pub enum Lane {
 }
 
 impl Lane {
-    /// The bits of the mantissa that are stored.
+    /// The number of stored mantissa bits.
     pub fn mantissa(self) -> u32 {
         match self {
             Lane::F32 => 23,
@@ -21,7 +21,7 @@ impl Lane {
         }
     }
 
-    /// The bits of a lane.
+    /// The width of a lane in bits.
     pub fn width(self) -> u32 {
         match self {
             Lane::F32 => 32,
@@ -38,15 +38,15 @@ impl Lane {
     }
 }
 
-/// Straight-line operations over lanes.
+/// Branch-free operations over lanes.
 ///
-/// Each rounds once, as IEEE 754 says, except [`Emit::fma`] without [`Emit::has_fma`].
+/// Each rounds once (IEEE 754), except [`Emit::fma`] without [`Emit::has_fma`].
 pub trait Emit {
     /// Float lanes.
     type V: Copy;
     /// Integer lanes, as wide as the float ones; they wrap around.
     type I: Copy;
-    /// Lanes that are true or false.
+    /// Mask lanes.
     type M: Copy;
 
     /// The type of the float lanes.
@@ -54,9 +54,9 @@ pub trait Emit {
     /// Whether [`Emit::fma`] rounds once.
     fn has_fma(&self) -> bool;
 
-    /// A constant in every lane, rounded to the type of the lane.
+    /// A float constant in every lane, rounded to the type of the lane.
     fn float(&mut self, value: f64) -> Self::V;
-    /// An integer constant in every lane, cut to the width of the lane.
+    /// An integer constant in every lane, truncated to the width of the lane.
     fn int(&mut self, value: i64) -> Self::I;
 
     /// a + b.
@@ -79,9 +79,9 @@ pub trait Emit {
     fn floor(&mut self, a: Self::V) -> Self::V;
     /// ⌈a⌉.
     fn ceil(&mut self, a: Self::V) -> Self::V;
-    /// The nearest whole number, halves going to the even one.
+    /// The nearest integer, ties to even.
     fn nearest(&mut self, a: Self::V) -> Self::V;
-    /// The whole number next to a towards zero.
+    /// Truncation towards zero.
     fn trunc(&mut self, a: Self::V) -> Self::V;
 
     /// a < b; false where one is NaN.
@@ -90,24 +90,24 @@ pub trait Emit {
     fn le(&mut self, a: Self::V, b: Self::V) -> Self::M;
     /// a = b; false where one is NaN.
     fn eq(&mut self, a: Self::V, b: Self::V) -> Self::M;
-    /// Whether one of the two is NaN.
+    /// Unordered: true where one is NaN.
     fn unordered(&mut self, a: Self::V, b: Self::V) -> Self::M;
     /// a where the mask is true, else b.
     fn select(&mut self, mask: Self::M, a: Self::V, b: Self::V) -> Self::V;
-    /// Both.
-    fn both(&mut self, a: Self::M, b: Self::M) -> Self::M;
-    /// At least one.
-    fn either(&mut self, a: Self::M, b: Self::M) -> Self::M;
-    /// Not.
-    fn negate(&mut self, a: Self::M) -> Self::M;
+    /// Mask conjunction.
+    fn mask_and(&mut self, a: Self::M, b: Self::M) -> Self::M;
+    /// Mask disjunction.
+    fn mask_or(&mut self, a: Self::M, b: Self::M) -> Self::M;
+    /// Mask negation.
+    fn mask_not(&mut self, a: Self::M) -> Self::M;
 
-    /// The bits of floats.
+    /// Bit cast to integer lanes.
     fn bits(&mut self, a: Self::V) -> Self::I;
-    /// The floats of bits.
-    fn of_bits(&mut self, a: Self::I) -> Self::V;
-    /// Integer sum.
+    /// Bit cast to float lanes.
+    fn bits_to_float(&mut self, a: Self::I) -> Self::V;
+    /// Wrapping integer sum.
     fn iadd(&mut self, a: Self::I, b: Self::I) -> Self::I;
-    /// Integer difference.
+    /// Wrapping integer difference.
     fn isub(&mut self, a: Self::I, b: Self::I) -> Self::I;
     /// Bitwise and.
     fn iand(&mut self, a: Self::I, b: Self::I) -> Self::I;
@@ -117,9 +117,9 @@ pub trait Emit {
     fn ixor(&mut self, a: Self::I, b: Self::I) -> Self::I;
     /// Bitwise not.
     fn inot(&mut self, a: Self::I) -> Self::I;
-    /// Shift to the left by less than the width.
+    /// Left shift by less than the width.
     fn shl(&mut self, a: Self::I, by: u32) -> Self::I;
-    /// Shift to the right by less than the width, zeros coming in.
+    /// Logical right shift by less than the width.
     fn shr(&mut self, a: Self::I, by: u32) -> Self::I;
 
     /// A constant that differs by the type of the lane.
@@ -154,13 +154,13 @@ pub trait Emit {
         self.fma(a, b, c)
     }
 
-    /// 1.5 · 2ᵐ with m the stored bits of the mantissa: added to a small number, it leaves the nearest integer in the
-    /// low bits. No instruction converts f64 lanes to integer lanes.
+    /// The magic number of float-to-integer rounding, 1.5 · 2ᵐ with m the stored mantissa bits: added to a small number, it leaves
+    /// the nearest integer in the low bits. No AVX2 instruction converts f64 lanes to integer lanes.
     fn magic(&mut self) -> Self::V {
         self.choose(12_582_912.0, 6_755_399_441_055_744.0)
     }
 
-    /// [`Emit::magic`] and a small whole number more.
+    /// [`Emit::magic`] plus a small integer.
     fn magic_and(&mut self, more: i32) -> Self::V {
         let more = f64::from(more);
         self.choose(12_582_912.0 + more, 6_755_399_441_055_744.0 + more)
@@ -179,7 +179,7 @@ pub trait Emit {
         let magic = self.magic();
         let zero = self.bits(magic);
         let moved = self.iadd(a, zero);
-        let moved = self.of_bits(moved);
+        let moved = self.bits_to_float(moved);
         self.sub(moved, magic)
     }
 }

@@ -1,17 +1,17 @@
-//! The error function and its complement.
+//! The error function erf and its complement erfc.
 //!
-//! In single precision erf grows to one so simply that one quotient gives it. In double precision, and for the
-//! complement, near zero erf x = x + x P(x²). Further out e^(x²) erfc x is smooth, and a polynomial in t = (x - c) / (x + c)
+//! In single precision one rational approximation gives erf. In double precision, and for the
+//! complement, near zero erf x = x + x P(x²). Further out the scaled complement e^(x²) erfc x is smooth, and a polynomial in t = (x - c) / (x + c)
 //! gives it, times x and a constant: t brings all large x close together.
 
 use super::emit::{Emit, Lane};
-use super::exact::two_prod;
+use super::error_free::two_prod;
 use super::exp;
-use super::poly::{Table, at_most, flip, horner, sign_bits, sum_of_powers};
+use super::poly::{Coefficients, clamp_max, horner, polynomial, sign_bits, xor_sign};
 use super::saturating::{Saturating, saturating};
 
 /// erf x / x - 1 in x² up to 1.
-const NEAR: Table = Table {
+const ERF_NEAR_ZERO: Coefficients = Coefficients {
     single: &[
         0.12837916612625122,
         -0.3761262595653534,
@@ -37,8 +37,8 @@ const NEAR: Table = Table {
     ],
 };
 
-/// (x + 3) e^(x²) erfc x in t, as close as erf needs it for x from 1 to 6 in double precision.
-const FAR: &[f64] = &[
+/// (x + 3) e^(x²) erfc x in t, as accurate as erf requires for x from 1 to 6 in double precision.
+const SCALED_ERFC_OF_ERF: &[f64] = &[
     1.0740069070884017,
     -0.8833944531670763,
     0.5902283571165221,
@@ -55,7 +55,7 @@ const FAR: &[f64] = &[
 
 /// (x + ½) e^(x²) erfc x in t, in full relative precision: c = 2 and x from 0.5 to 11 (f32), c = 3 and x from 0.5 to 28
 /// (f64). It is nearly constant, so that the rounding of its terms hardly counts.
-const FAR_COMPLEMENT: Table = Table {
+const SCALED_ERFC: Coefficients = Coefficients {
     single: &[
         0.6384891867637634,
         -0.0463818721473217,
@@ -95,16 +95,16 @@ const FAR_COMPLEMENT: Table = Table {
     ],
 };
 
-/// A best fit for the relative error of erf x.
-const SINGLE: Saturating = Saturating {
-    above: &[
+/// The minimax rational approximation of erf x in relative error.
+const ERF_F32: Saturating = Saturating {
+    numerator: &[
         0.12837916612625122,
         0.16328194737434387,
         0.020115070044994354,
         0.0006587269017472863,
         -7.083429863996571e-06,
     ],
-    below: &[
+    denominator: &[
         1.0,
         0.15972831845283508,
         0.03589234873652458,
@@ -117,19 +117,19 @@ const SINGLE: Saturating = Saturating {
 /// 5 and 4).
 pub(super) fn erf<E: Emit>(e: &mut E, x: E::V) -> E::V {
     match e.lane() {
-        Lane::F32 => saturating(e, x, &SINGLE),
-        Lane::F64 => by_power(e, x),
+        Lane::F32 => saturating(e, x, &ERF_F32),
+        Lane::F64 => by_exp(e, x),
     }
 }
 
-fn by_power<E: Emit>(e: &mut E, x: E::V) -> E::V {
+fn by_exp<E: Emit>(e: &mut E, x: E::V) -> E::V {
     let near = near(e, x);
     let magnitude = e.abs(x);
     // From here on it is one to the last bit.
     let bound = e.float(6.0);
-    let z = at_most(e, magnitude, bound);
+    let z = clamp_max(e, magnitude, bound);
     let (t, q) = far(e, z, 3.0);
-    let g = sum_of_powers(e, t, FAR);
+    let g = polynomial(e, t, SCALED_ERFC_OF_ERF);
     let factor = e.mul(g, q);
     let square = e.mul(z, z);
     let minus = e.neg(square);
@@ -137,33 +137,33 @@ fn by_power<E: Emit>(e: &mut E, x: E::V) -> E::V {
     let one = e.float(1.0);
     let far = e.fnma(power, factor, one);
     let sign = sign_bits(e, x);
-    let far = flip(e, far, sign);
+    let far = xor_sign(e, far, sign);
     let is_near = e.lt(magnitude, one);
     e.select(is_near, near, far)
 }
 
-/// 1 - erf x within 4 ulp (stated bound for f32: 5), subnormal results included.
+/// 1 - erf x within 4 ulp (stated bound for f32: 5), denormal results included.
 pub(super) fn erfc<E: Emit>(e: &mut E, x: E::V) -> E::V {
     let (zero, half, one, two) = (e.float(0.0), e.float(0.5), e.float(1.0), e.float(2.0));
     let near = near(e, x);
     let near = e.sub(one, near);
     let magnitude = e.abs(x);
     let bound = e.choose(11.0, 28.0);
-    let z = at_most(e, magnitude, bound);
+    let z = clamp_max(e, magnitude, bound);
     let c = match e.lane() {
         Lane::F32 => 2.0,
         Lane::F64 => 3.0,
     };
     let (t, _) = far(e, z, c);
-    let g = horner(e, t, &FAR_COMPLEMENT);
+    let g = horner(e, t, &SCALED_ERFC);
     // The error of x² would be multiplied by x².
     let minus = e.neg(z);
     let (power, power_low) = two_prod(e, minus, z);
-    let parts = exp::parts(e, power, power_low);
-    let mantissa = e.mul(parts.mantissa, g);
+    let scaled = exp::scaled_exp(e, power, power_low);
+    let mantissa = e.mul(scaled.mantissa, g);
     let below = e.add(z, half);
     let mantissa = e.div(mantissa, below);
-    let far = parts.scale(e, mantissa);
+    let far = scaled.scale(e, mantissa);
     let mirrored = e.sub(two, far);
     let negative = e.lt(x, zero);
     let far = e.select(negative, mirrored, far);
@@ -174,11 +174,11 @@ pub(super) fn erfc<E: Emit>(e: &mut E, x: E::V) -> E::V {
 /// erf x for |x| ≤ 1.
 fn near<E: Emit>(e: &mut E, x: E::V) -> E::V {
     let square = e.mul(x, x);
-    let p = horner(e, square, &NEAR);
+    let p = horner(e, square, &ERF_NEAR_ZERO);
     e.fma(x, p, x)
 }
 
-/// t, and the inverse of what it is divided by.
+/// t = (z - c) / (z + c), and 1 / (z + c).
 fn far<E: Emit>(e: &mut E, z: E::V, c: f64) -> (E::V, E::V) {
     let (one, c) = (e.float(1.0), e.float(c));
     let below = e.add(z, c);

@@ -1,17 +1,17 @@
-//! The exponential function.
+//! The exponential function: exp and expm1.
 //!
-//! eˣ = 2ᵏ eʳ with k = x / ln 2 rounded and |r| ≤ ln 2 / 2. ln 2 is kept in two parts, the first short enough that
-//! its product with k is exact.
+//! eˣ = 2ᵏ eʳ with k = x / ln 2 rounded and |r| ≤ ln 2 / 2. ln 2 is split in two constants (Cody-Waite), the first short enough
+//! that its product with k is exact.
 //!
 //! k comes out of a sum with a large constant, in the low bits of a float. The constant holds the bias of an exponent
 //! as well, so that one shift makes a power of two of the sum.
 
 use super::emit::{Emit, Lane};
-use super::exact::fast_two_sum;
-use super::poly::{Table, at_least, at_most, horner};
+use super::error_free::fast_two_sum;
+use super::poly::{Coefficients, clamp_max, clamp_min, horner};
 
-/// (eʳ - 1) / r for |r| ≤ ln 2 / 2, best for the relative error of eʳ.
-pub(super) const SLOPE: Table = Table {
+/// (eʳ - 1) / r for |r| ≤ ln 2 / 2, minimax in the relative error of eʳ.
+pub(super) const EXPM1_OVER_R: Coefficients = Coefficients {
     single: &[
         1.0,
         0.4999999403953552,
@@ -36,7 +36,7 @@ pub(super) const SLOPE: Table = Table {
 };
 
 /// (eʳ - 1 - r) / r² for |r| ≤ 0.347.
-const TAIL: Table = Table {
+const TAIL: Coefficients = Coefficients {
     single: &[
         0.5,
         0.16666541993618011,
@@ -66,7 +66,7 @@ pub(super) fn ln_2<E: Emit>(e: &mut E) -> (E::V, E::V) {
     )
 }
 
-/// The bias of an exponent.
+/// The exponent bias.
 fn bias<E: Emit>(e: &E) -> i32 {
     match e.lane() {
         Lane::F32 => 127,
@@ -82,7 +82,7 @@ pub(super) struct Reduced<E: Emit> {
     pub(super) r: E::V,
 }
 
-/// Reduces x, which is bounded.
+/// Range reduction of a bounded x.
 pub(super) fn reduce<E: Emit>(e: &mut E, x: E::V, offset: i32) -> Reduced<E> {
     let (moved, k) = nearest(e, x, offset);
     let (high, low) = ln_2(e);
@@ -91,7 +91,7 @@ pub(super) fn reduce<E: Emit>(e: &mut E, x: E::V, offset: i32) -> Reduced<E> {
     Reduced { moved, r }
 }
 
-/// x / ln 2 rounded: moved by the offset, and as it is.
+/// k = x / ln 2 rounded to the nearest integer: with the magic number and the offset added, and plain.
 fn nearest<E: Emit>(e: &mut E, x: E::V, offset: i32) -> (E::V, E::V) {
     let per_ln_2 = e.float(std::f64::consts::LOG2_E);
     let magic = e.magic_and(offset);
@@ -104,25 +104,24 @@ pub(super) fn power_of_biased<E: Emit>(e: &mut E, moved: E::V) -> E::V {
     let bits = e.bits(moved);
     let shift = e.lane().mantissa();
     let bits = e.shl(bits, shift);
-    e.of_bits(bits)
+    e.bits_to_float(bits)
 }
 
 /// eʳ - 1.
-fn less_one<E: Emit>(e: &mut E, r: E::V) -> E::V {
-    let slope = horner(e, r, &SLOPE);
-    e.mul(r, slope)
+fn expm1_reduced<E: Emit>(e: &mut E, r: E::V) -> E::V {
+    let quotient = horner(e, r, &EXPM1_OVER_R);
+    e.mul(r, quotient)
 }
 
-/// eˣ as a number near one and two powers of two whose product it lacks: one power alone may be out of range where
-/// eˣ is not.
-pub(super) struct Parts<E: Emit> {
+/// eˣ as a mantissa near one and two powers of two: one power alone may be out of range where eˣ is not.
+pub(super) struct ScaledExp<E: Emit> {
     pub(super) mantissa: E::V,
     first: E::V,
     second: E::V,
 }
 
-impl<E: Emit> Parts<E> {
-    /// `mantissa` times the two powers, rounded once even if the result is subnormal.
+impl<E: Emit> ScaledExp<E> {
+    /// `mantissa` times the two powers, rounded once even if the result is denormal.
     pub(super) fn scale(&self, e: &mut E, mantissa: E::V) -> E::V {
         let once = e.mul(mantissa, self.first);
         e.mul(once, self.second)
@@ -130,7 +129,7 @@ impl<E: Emit> Parts<E> {
 }
 
 /// e to the power of x + low with an error hardly above the last rounding; x in [`range`] or NaN.
-pub(super) fn parts<E: Emit>(e: &mut E, x: E::V, low: E::V) -> Parts<E> {
+pub(super) fn scaled_exp<E: Emit>(e: &mut E, x: E::V, low: E::V) -> ScaledExp<E> {
     let twice_bias = 2 * bias(e);
     let (moved, k) = nearest(e, x, twice_bias);
     let (ln_high, ln_low) = ln_2(e);
@@ -147,7 +146,7 @@ pub(super) fn parts<E: Emit>(e: &mut E, x: E::V, low: E::V) -> Parts<E> {
     let mantissa = e.add(sum, small);
 
     let (first, second) = two_powers(e, moved);
-    Parts {
+    ScaledExp {
         mantissa,
         first,
         second,
@@ -161,20 +160,20 @@ fn two_powers<E: Emit>(e: &mut E, moved: E::V) -> (E::V, E::V) {
     let half = e.shr(moved, 1);
     let rest = e.isub(moved, half);
     let (first, second) = (e.shl(half, shift), e.shl(rest, shift));
-    (e.of_bits(first), e.of_bits(second))
+    (e.bits_to_float(first), e.bits_to_float(second))
 }
 
-/// x brought to where eˣ is just zero or just infinite; NaN stays.
+/// x clamped to the range outside of which eˣ underflows to zero or overflows; NaN stays.
 pub(super) fn range<E: Emit>(e: &mut E, x: E::V) -> E::V {
     let high = e.choose(89.0, 710.0);
     let x = lower_range(e, x);
-    at_most(e, x, high)
+    clamp_max(e, x, high)
 }
 
-/// x brought to where eˣ is just zero; NaN stays.
+/// x clamped to the bound below which eˣ underflows to zero; NaN stays.
 fn lower_range<E: Emit>(e: &mut E, x: E::V) -> E::V {
     let low = e.choose(-104.0, -746.0);
-    at_least(e, x, low)
+    clamp_min(e, x, low)
 }
 
 /// eˣ within 1.1 ulp as measured, 1.4 without fused multiply-add (stated bounds: 2 for f32, 4 for f64).
@@ -183,7 +182,7 @@ pub(super) fn exp<E: Emit>(e: &mut E, x: E::V) -> E::V {
     exp_in_range(e, x)
 }
 
-/// eˣ for x that is not positive, likewise.
+/// eˣ for x that is not positive, with the error bounds of [`exp`].
 pub(super) fn exp_of_negative<E: Emit>(e: &mut E, x: E::V) -> E::V {
     let x = lower_range(e, x);
     exp_in_range(e, x)
@@ -193,9 +192,9 @@ pub(super) fn exp_of_negative<E: Emit>(e: &mut E, x: E::V) -> E::V {
 fn exp_in_range<E: Emit>(e: &mut E, x: E::V) -> E::V {
     let twice_bias = 2 * bias(e);
     let Reduced { moved, r } = reduce(e, x, twice_bias);
-    let slope = horner(e, r, &SLOPE);
+    let quotient = horner(e, r, &EXPM1_OVER_R);
     let one = e.float(1.0);
-    let mantissa = e.fma(r, slope, one);
+    let mantissa = e.fma(r, quotient, one);
     let (first, second) = two_powers(e, moved);
     let once = e.mul(mantissa, first);
     e.mul(once, second)
@@ -205,9 +204,9 @@ fn exp_in_range<E: Emit>(e: &mut E, x: E::V) -> E::V {
 pub(super) fn exp_moderate<E: Emit>(e: &mut E, x: E::V) -> E::V {
     let offset = bias(e);
     let Reduced { moved, r } = reduce(e, x, offset);
-    let slope = horner(e, r, &SLOPE);
+    let quotient = horner(e, r, &EXPM1_OVER_R);
     let one = e.float(1.0);
-    let mantissa = e.fma(r, slope, one);
+    let mantissa = e.fma(r, quotient, one);
     let power = power_of_biased(e, moved);
     e.mul(mantissa, power)
 }
@@ -217,28 +216,28 @@ pub(super) fn exp_moderate<E: Emit>(e: &mut E, x: E::V) -> E::V {
 /// 2 (2ᵏ⁻¹ (eʳ - 1) + (2ᵏ⁻¹ - ½)), so that the power of two stays in range up to the last finite result.
 pub(super) fn expm1<E: Emit>(e: &mut E, x: E::V) -> E::V {
     let (low, high) = (e.choose(-20.0, -40.0), e.choose(89.0, 710.0));
-    let bounded = at_least(e, x, low);
-    let bounded = at_most(e, bounded, high);
+    let bounded = clamp_min(e, x, low);
+    let bounded = clamp_max(e, bounded, high);
     let offset = bias(e) - 1;
     let Reduced { moved, r } = reduce(e, bounded, offset);
-    let small = less_one(e, r);
+    let small = expm1_reduced(e, r);
     let power = power_of_biased(e, moved);
     let half = e.float(0.5);
     let rest = e.sub(power, half);
     let sum = e.fma(power, small, rest);
     let y = e.add(sum, sum);
-    // There e^x - 1 is x to the last bit; the formula would lose the sign of zero and digits of subnormals.
+    // There e^x - 1 is x to the last bit; the formula would lose the sign of zero and digits of denormals.
     let tiny = e.choose(2f64.powi(-26), 2f64.powi(-55));
     let magnitude = e.abs(x);
     let tiny = e.lt(magnitude, tiny);
     e.select(tiny, x, y)
 }
 
-/// eˣ - 1 for x from 0 to 80; where x is tiny it is x itself, also if that is subnormal.
+/// eˣ - 1 for x from 0 to 80; where x is tiny it is x itself, also if that is denormal.
 pub(super) fn expm1_moderate<E: Emit>(e: &mut E, x: E::V) -> E::V {
     let offset = bias(e);
     let Reduced { moved, r } = reduce(e, x, offset);
-    let small = less_one(e, r);
+    let small = expm1_reduced(e, r);
     let power = power_of_biased(e, moved);
     let one = e.float(1.0);
     let rest = e.sub(power, one);

@@ -1,15 +1,15 @@
-//! The natural logarithm.
+//! The natural logarithm: log and log1p.
 //!
 //! x = 2ᵏ (1 + f) with 1 + f from √½ to √2, and ln x = k ln 2 + ln (1 + f).
 
 use super::emit::{Emit, Lane};
 use super::exp::ln_2;
-use super::poly::{Table, horner, sign_bits};
+use super::poly::{Coefficients, horner, sign_bits};
 
 /// (ln (1 + f) - f) / f² in f, for single precision, from √½ - 1 to √2 - 1.
 ///
 /// (ln ((1 + s) / (1 - s)) - 2 s) / s³ in s², for double precision, with s = f / (2 + f).
-const TAIL: Table = Table {
+const TAIL: Coefficients = Coefficients {
     single: &[
         -0.49999991059303284,
         0.33333951234817505,
@@ -37,32 +37,32 @@ pub(super) struct Split<E: Emit> {
     pub(super) m: E::V,
 }
 
-/// Splits a positive number, subnormal ones too.
+/// Splits a positive number into exponent and mantissa, denormals included.
 pub(super) fn split_positive<E: Emit>(e: &mut E, x: E::V) -> Split<E> {
-    let (least, factor, more) = match e.lane() {
+    let (min_normal, factor, more) = match e.lane() {
         Lane::F32 => (f64::from(f32::MIN_POSITIVE), 2f64.powi(23), 127 + 23),
         Lane::F64 => (f64::MIN_POSITIVE, 2f64.powi(52), 1023 + 52),
     };
-    let (least, factor) = (e.float(least), e.float(factor));
-    let subnormal = e.lt(x, least);
+    let (min_normal, factor) = (e.float(min_normal), e.float(factor));
+    let denormal = e.lt(x, min_normal);
     let scaled = e.mul(x, factor);
-    let x = e.select(subnormal, scaled, x);
-    let (zero, more) = (zero_of_field(e), e.magic_and(more));
-    let zero = e.select(subnormal, more, zero);
+    let x = e.select(denormal, scaled, x);
+    let (zero, more) = (biased_zero(e), e.magic_and(more));
+    let zero = e.select(denormal, more, zero);
 
-    let moved = step_at_root(e, x);
+    let moved = shifted_bits(e, x);
     let k = exponent(e, moved, zero);
     let lane = e.lane();
     let mask = e.int((1 << lane.mantissa()) - 1);
     let fraction = e.iand(moved, mask);
     let root = e.int(lane.bits_of(std::f64::consts::FRAC_1_SQRT_2));
     let m = e.iadd(fraction, root);
-    let m = e.of_bits(m);
+    let m = e.bits_to_float(m);
     Split { k, m }
 }
 
-/// The bits of x, moved so that the exponent field steps at √2 instead of 1: bits grow with the number.
-fn step_at_root<E: Emit>(e: &mut E, x: E::V) -> E::I {
+/// The bits of x, shifted so that the exponent field steps at √2 instead of 1: the order of bits is that of positive floats.
+fn shifted_bits<E: Emit>(e: &mut E, x: E::V) -> E::I {
     let lane = e.lane();
     let root = lane.bits_of(std::f64::consts::FRAC_1_SQRT_2);
     let by = e.int(lane.bits_of(1.0) - root);
@@ -70,19 +70,19 @@ fn step_at_root<E: Emit>(e: &mut E, x: E::V) -> E::I {
     e.iadd(bits, by)
 }
 
-/// The exponent field as a number, less the distance of `zero` from [`Emit::magic`].
+/// The exponent field as a float, minus the difference of `zero` and [`Emit::magic`].
 fn exponent<E: Emit>(e: &mut E, moved: E::I, zero: E::V) -> E::V {
     let shift = e.lane().mantissa();
     let field = e.shr(moved, shift);
     let magic = e.magic();
     let magic = e.bits(magic);
     let sum = e.ior(field, magic);
-    let sum = e.of_bits(sum);
+    let sum = e.bits_to_float(sum);
     e.sub(sum, zero)
 }
 
-/// What [`exponent`] takes for zero where the field has its usual bias.
-fn zero_of_field<E: Emit>(e: &mut E) -> E::V {
+/// The zero of [`exponent`] for a normal number: [`Emit::magic`] plus the exponent bias.
+fn biased_zero<E: Emit>(e: &mut E) -> E::V {
     let bias = match e.lane() {
         Lane::F32 => 127,
         Lane::F64 => 1023,
@@ -135,7 +135,7 @@ pub(super) fn log<E: Emit>(e: &mut E, x: E::V) -> E::V {
     specials(e, x, y)
 }
 
-/// The logarithm y of x, put right where x is zero, negative, infinite or NaN.
+/// Special values: the logarithm y of x, corrected where x is zero, negative, infinite or NaN.
 fn specials<E: Emit>(e: &mut E, x: E::V, y: E::V) -> E::V {
     let (zero, infinity) = (e.float(0.0), e.float(f64::INFINITY));
     let (minus_infinity, nan) = (e.float(f64::NEG_INFINITY), e.float(f64::NAN));
@@ -153,11 +153,11 @@ fn specials<E: Emit>(e: &mut E, x: E::V, y: E::V) -> E::V {
 pub(super) fn log1p<E: Emit>(e: &mut E, x: E::V) -> E::V {
     let one = e.float(1.0);
     let sum = e.add(one, x);
-    let moved = step_at_root(e, sum);
-    let zero = zero_of_field(e);
+    let moved = shifted_bits(e, sum);
+    let zero = biased_zero(e);
     let k = exponent(e, moved, zero);
 
-    // k as it stands in an exponent field, taken from the exponents of x and of four: 2⁻ᵏ itself may be subnormal.
+    // k as it stands in an exponent field, taken from the exponents of x and of four: 2⁻ᵏ itself may be denormal.
     let lane = e.lane();
     let field = e.int(-1 << lane.mantissa());
     let field = e.iand(moved, field);
@@ -165,10 +165,10 @@ pub(super) fn log1p<E: Emit>(e: &mut E, x: E::V) -> E::V {
     let unit = e.int(lane.bits_of(1.0));
     let k_field = e.isub(field, unit);
     let scaled = e.isub(bits, k_field);
-    let scaled = e.of_bits(scaled);
+    let scaled = e.bits_to_float(scaled);
     let four = e.int(lane.bits_of(4.0));
     let power = e.isub(four, k_field);
-    let power = e.of_bits(power);
+    let power = e.bits_to_float(power);
     let (quarter, minus_one) = (e.float(0.25), e.float(-1.0));
     let rest = e.fma(quarter, power, minus_one);
     let f = e.add(scaled, rest);
@@ -179,5 +179,5 @@ pub(super) fn log1p<E: Emit>(e: &mut E, x: E::V) -> E::V {
     let sign = sign_bits(e, x);
     let y = e.bits(y);
     let y = e.ior(y, sign);
-    e.of_bits(y)
+    e.bits_to_float(y)
 }

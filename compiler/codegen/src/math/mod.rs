@@ -1,20 +1,21 @@
-//! Elementary functions as straight-line code over lanes, with stated error bounds.
+//! Vector math library: elementary functions as branch-free code over lanes (range reduction and minimax polynomials), with stated
+//! error bounds in ulp.
 //!
-//! In: a [`Function`], its operands and an [`Emit`] to write operations with. Out: the value of the function.
-//! With [`Scalar`] the operations are carried out at once on one number; with [`Clif`] they become Cranelift
-//! instructions. Both give the same bits, except that one NaN may differ from another.
-//! Leaves alone: functions that need a loop or a table, which are calls (see [`Function::of`]), and sines of huge
+//! In: a [`Function`], its operands and an [`Emit`] to emit operations with. Out: the value of the function.
+//! [`Scalar`] evaluates the operations on one number; [`Clif`] emits Cranelift instructions. Both give the same bits, except for NaN
+//! payloads.
+//! Leaves alone: functions that need a loop or a table, which are calls (see [`Function::of`]), and trigonometric functions of huge
 //! arguments (see [`needs_call`]).
 
 mod clif;
 mod emit;
 mod erf;
-mod exact;
+mod error_free;
 mod exp;
 mod log;
 mod poly;
 mod pow;
-mod round;
+mod rsqrt_sign;
 mod saturating;
 mod scalar;
 mod sigmoid;
@@ -25,7 +26,7 @@ pub use clif::Clif;
 pub use emit::{Emit, Lane};
 pub use scalar::Scalar;
 
-/// A function that has straight-line code.
+/// A function that has branch-free code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Function {
     /// eˣ.
@@ -44,7 +45,7 @@ pub enum Function {
     Softplus,
     /// The error function.
     Erf,
-    /// One less the error function.
+    /// The complementary error function 1 - erf x.
     Erfc,
     /// xʸ.
     Pow,
@@ -62,7 +63,7 @@ pub enum Function {
     Floor,
     /// ⌈x⌉.
     Ceil,
-    /// The nearest whole number, halves going to the even one.
+    /// The nearest integer, ties to even.
     Round,
     /// -1, 0 or 1; x itself where x is zero or NaN.
     Sign,
@@ -92,7 +93,7 @@ impl Function {
         Function::Sign,
     ];
 
-    /// The name of the primitive that means this function.
+    /// The name of the primitive for this function.
     pub fn name(self) -> &'static str {
         match self {
             Function::Exp => "exp",
@@ -117,19 +118,19 @@ impl Function {
         }
     }
 
-    /// The function a primitive on floats means, if it has straight-line code; the others are calls to `libm`.
+    /// The function of a primitive on floats, if it has branch-free code; the others are calls to `libm`.
     pub fn of(prim_name: &str) -> Option<Function> {
         Function::ALL.into_iter().find(|f| f.name() == prim_name)
     }
 
-    /// How many operands the function takes.
+    /// The number of operands.
     pub fn arity(self) -> usize {
         if self == Function::Pow { 2 } else { 1 }
     }
 
-    /// The greatest error in units in the last place of the result, subnormal results included.
+    /// The error bound in units in the last place (ulp) of the result, denormal results included.
     ///
-    /// Sines, cosines and tangents keep it where [`needs_call`] says no.
+    /// Sines, cosines and tangents keep it where [`needs_call`] is false.
     pub fn max_ulp(self, lane: Lane) -> f64 {
         match (self, lane) {
             (Function::Floor | Function::Ceil | Function::Round | Function::Sign, _) => 0.0,
@@ -167,7 +168,7 @@ impl Function {
     }
 }
 
-/// Writes `function` of `operands` with `e`.
+/// Emits `function` of `operands` with `e`.
 ///
 /// # Panics
 ///
@@ -195,15 +196,15 @@ pub fn emit<E: Emit>(e: &mut E, function: Function, operands: &[E::V]) -> E::V {
         Function::Cos => trig::cos(e, x),
         Function::Tan => trig::tan(e, x),
         Function::Sqrt => e.sqrt(x),
-        Function::Rsqrt => round::rsqrt(e, x),
+        Function::Rsqrt => rsqrt_sign::rsqrt(e, x),
         Function::Floor => e.floor(x),
         Function::Ceil => e.ceil(x),
         Function::Round => e.nearest(x),
-        Function::Sign => round::sign(e, x),
+        Function::Sign => rsqrt_sign::sign(e, x),
     }
 }
 
-/// The lanes in which [`emit`] gives no meaningful answer, so that the caller must compute them otherwise; `None` if
+/// The mask of the lanes for which [`emit`] is invalid, so that the caller must fall back to a call; `None` if
 /// there can be none.
 ///
 /// Only sines, cosines and tangents of finite arguments beyond [`trig_limit`] are such.
@@ -229,7 +230,7 @@ pub fn needs_call<E: Emit>(e: &mut E, function: Function, operands: &[E::V]) -> 
     }
 }
 
-/// The greatest magnitude whose sine, cosine and tangent need no call.
+/// The greatest magnitude whose sine, cosine and tangent need no call: the limit of the range reduction.
 pub fn trig_limit(lane: Lane) -> f64 {
     match lane {
         Lane::F32 => trig::LIMIT_F32,

@@ -1,42 +1,46 @@
-//! Polynomials and other small pieces the functions share.
+//! Polynomial evaluation (Horner's rule), clamping and sign operations.
 
 use super::emit::{Emit, Lane};
 
 /// The coefficients of a polynomial for either lane type, the constant one first.
 ///
-/// They are best fits in the greatest weighted error (Remez), made for this module in 200-bit arithmetic and then
-/// rounded to the lane type.
-pub(super) struct Table {
+/// They are minimax fits in the weighted error (Remez), computed for this module in 200-bit arithmetic and then rounded to the
+/// lane type.
+pub(super) struct Coefficients {
     pub(super) single: &'static [f64],
     pub(super) double: &'static [f64],
 }
 
 /// The polynomial at x, by Horner's rule.
-pub(super) fn horner<E: Emit>(e: &mut E, x: E::V, table: &Table) -> E::V {
+pub(super) fn horner<E: Emit>(e: &mut E, x: E::V, table: &Coefficients) -> E::V {
     let coefficients = match e.lane() {
         Lane::F32 => table.single,
         Lane::F64 => table.double,
     };
-    sum_of_powers(e, x, coefficients)
+    polynomial(e, x, coefficients)
 }
 
-/// The polynomial of these coefficients at x, the constant one first.
-pub(super) fn sum_of_powers<E: Emit>(e: &mut E, x: E::V, coefficients: &[f64]) -> E::V {
-    sum_of(e, x, coefficients.iter().copied())
+/// The polynomial of these coefficients at x, the constant one first, by Horner's rule.
+pub(super) fn polynomial<E: Emit>(e: &mut E, x: E::V, coefficients: &[f64]) -> E::V {
+    horner_steps(e, x, coefficients.iter().copied())
 }
 
 /// The polynomial at -x.
-pub(super) fn horner_at_minus<E: Emit>(e: &mut E, x: E::V, table: &Table) -> E::V {
+pub(super) fn horner_at_negated<E: Emit>(e: &mut E, x: E::V, table: &Coefficients) -> E::V {
     let coefficients = match e.lane() {
         Lane::F32 => table.single,
         Lane::F64 => table.double,
     };
     let coefficients = coefficients.iter().enumerate();
     let signed = coefficients.map(|(power, c)| if power % 2 == 0 { *c } else { -*c });
-    sum_of(e, x, signed)
+    horner_steps(e, x, signed)
 }
 
-fn sum_of<E: Emit>(e: &mut E, x: E::V, coefficients: impl DoubleEndedIterator<Item = f64>) -> E::V {
+fn horner_steps<E: Emit>(
+    e: &mut E,
+    x: E::V,
+    coefficients: impl DoubleEndedIterator<Item = f64>,
+) -> E::V {
     let mut falling = coefficients.rev();
     let last = falling.next().expect("a polynomial has coefficients");
     let mut sum = e.float(last);
@@ -47,14 +51,14 @@ fn sum_of<E: Emit>(e: &mut E, x: E::V, coefficients: impl DoubleEndedIterator<It
     sum
 }
 
-/// The lesser of x and a bound; NaN where x is.
-pub(super) fn at_most<E: Emit>(e: &mut E, x: E::V, bound: E::V) -> E::V {
+/// min(x, bound); NaN where x is.
+pub(super) fn clamp_max<E: Emit>(e: &mut E, x: E::V, bound: E::V) -> E::V {
     let above = e.lt(bound, x);
     e.select(above, bound, x)
 }
 
-/// The greater of x and a bound; NaN where x is.
-pub(super) fn at_least<E: Emit>(e: &mut E, x: E::V, bound: E::V) -> E::V {
+/// max(x, bound); NaN where x is.
+pub(super) fn clamp_min<E: Emit>(e: &mut E, x: E::V, bound: E::V) -> E::V {
     let below = e.lt(x, bound);
     e.select(below, bound, x)
 }
@@ -66,9 +70,9 @@ pub(super) fn sign_bits<E: Emit>(e: &mut E, x: E::V) -> E::I {
     e.iand(bits, mask)
 }
 
-/// y with its sign changed where the sign bit is set.
-pub(super) fn flip<E: Emit>(e: &mut E, y: E::V, sign: E::I) -> E::V {
+/// y with its sign flipped where the sign bit is set.
+pub(super) fn xor_sign<E: Emit>(e: &mut E, y: E::V, sign: E::I) -> E::V {
     let bits = e.bits(y);
     let bits = e.ixor(bits, sign);
-    e.of_bits(bits)
+    e.bits_to_float(bits)
 }

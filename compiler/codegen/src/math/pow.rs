@@ -1,13 +1,13 @@
-//! Powers.
+//! The power function pow, by double-double log and exp.
 
 use super::emit::{Emit, Lane};
-use super::exact::{fast_two_sum, two_prod};
+use super::error_free::{fast_two_sum, two_prod};
 use super::exp::{self, ln_2};
 use super::log::{Split, split_positive};
-use super::poly::{Table, at_least, at_most, flip, horner, sign_bits};
+use super::poly::{Coefficients, clamp_max, clamp_min, horner, sign_bits, xor_sign};
 
 /// (ln ((1 + s) / (1 - s)) - 2 s - 2/3 s³) / s⁵ in s² up to (√2 - 1)² / (√2 + 1)².
-const TAIL: Table = Table {
+const TAIL: Coefficients = Coefficients {
     single: &[0.40000152587890625, 0.2854711413383484, 0.23419056832790375],
     double: &[
         0.3999999999999998,
@@ -21,22 +21,22 @@ const TAIL: Table = Table {
     ],
 };
 
-/// xʸ within 4 ulp, and in fact within 1: so a power that is a number of the type is given exactly.
+/// xʸ within 4 ulp, and as measured within 1: so a representable power is exact.
 ///
-/// e to the power of y ln |x|, with ln |x| in twice the precision. Special values as in IEEE 754: 1 for y = 0 and for
-/// x = 1 whatever the other is, NaN for a finite negative x and a y that is not whole, and so on.
+/// e to the power of y ln |x|, with ln |x| in double-double precision. Special values as in IEEE 754: 1 for y = 0 and for
+/// x = 1 whatever the other is, NaN for a finite negative x and a y that is not an integer, and so on.
 pub(super) fn pow<E: Emit>(e: &mut E, x: E::V, y: E::V) -> E::V {
     let magnitude = e.abs(x);
     let power = power_of_positive(e, magnitude, y);
     let (zero, one, infinity) = (e.float(0.0), e.float(1.0), e.float(f64::INFINITY));
     let nan = e.float(f64::NAN);
 
-    // A negative number to a power that is not whole is none.
-    let whole = e.trunc(y);
-    let is_whole = e.eq(whole, y);
+    // A negative number to a fractional power is NaN.
+    let integer = e.trunc(y);
+    let is_integer = e.eq(integer, y);
     let negative = e.lt(x, zero);
     let of_fraction = e.select(negative, nan, power);
-    let power = e.select(is_whole, power, of_fraction);
+    let power = e.select(is_integer, power, of_fraction);
 
     // Zero and infinity to a power are one of the two.
     let negative_y = e.lt(y, zero);
@@ -51,19 +51,19 @@ pub(super) fn pow<E: Emit>(e: &mut E, x: E::V, y: E::V) -> E::V {
 
     // The sign of x stays where y is odd. Halving keeps every digit of an odd number.
     let half = e.float(0.5);
-    let half = e.mul(whole, half);
-    let half_whole = e.trunc(half);
-    let even = e.eq(half, half_whole);
+    let half = e.mul(integer, half);
+    let half_integer = e.trunc(half);
+    let even = e.eq(half, half_integer);
     let odd_sign = e.select(even, zero, x);
-    let odd_sign = e.select(is_whole, odd_sign, zero);
+    let odd_sign = e.select(is_integer, odd_sign, zero);
     let sign = sign_bits(e, odd_sign);
-    let signed = flip(e, power, sign);
+    let signed = xor_sign(e, power, sign);
 
     let unordered = e.unordered(x, y);
     let signed = e.select(unordered, nan, signed);
     let x_is_one = e.eq(x, one);
     let y_is_zero = e.eq(y, zero);
-    let is_one = e.either(x_is_one, y_is_zero);
+    let is_one = e.mask_or(x_is_one, y_is_zero);
     e.select(is_one, one, signed)
 }
 
@@ -75,30 +75,30 @@ fn power_of_positive<E: Emit>(e: &mut E, x: E::V, y: E::V) -> E::V {
         Lane::F64 => 2f64.powi(65),
     };
     let (low, high) = (e.float(-bound), e.float(bound));
-    let y = at_least(e, y, low);
-    let y = at_most(e, y, high);
-    let (log, log_low) = log_twice(e, x);
+    let y = clamp_min(e, y, low);
+    let y = clamp_max(e, y, high);
+    let (log, log_low) = log_double_double(e, x);
     let (product, product_low) = two_prod(e, y, log);
     let product_low = e.fma(y, log_low, product_low);
     let bounded = exp::range(e, product);
     let zero = e.float(0.0);
     let inside = e.eq(bounded, product);
     let product_low = e.select(inside, product_low, zero);
-    let parts = exp::parts(e, bounded, product_low);
-    parts.scale(e, parts.mantissa)
+    let scaled = exp::scaled_exp(e, bounded, product_low);
+    scaled.scale(e, scaled.mantissa)
 }
 
-/// ln x of a positive number as a pair, with a relative error near 2⁻³⁵ (f32) or 2⁻⁶⁴ (f64).
+/// ln x of a positive number in double-double precision, with a relative error near 2⁻³⁵ (f32) or 2⁻⁶⁴ (f64).
 ///
-/// With s = f / (2 + f) it is k ln 2 + 2 s + s³ (2/3 + s² R), all but R in pairs.
-fn log_twice<E: Emit>(e: &mut E, x: E::V) -> (E::V, E::V) {
+/// With s = f / (2 + f) it is k ln 2 + 2 s + s³ (2/3 + s² R), all but R in double-double.
+fn log_double_double<E: Emit>(e: &mut E, x: E::V) -> (E::V, E::V) {
     let Split { k, m } = split_positive(e, x);
     let (one, two) = (e.float(1.0), e.float(2.0));
     let f = e.sub(m, one);
     let (below, below_low) = fast_two_sum(e, two, f);
     let inverse = e.div(one, below);
     let s = e.mul(f, inverse);
-    // What the quotient has left is a number of the type.
+    // The remainder of the division is exact.
     let rest = if e.has_fma() {
         e.fnma(s, below, f)
     } else {

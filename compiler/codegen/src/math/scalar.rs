@@ -1,4 +1,4 @@
-//! The operations carried out at once on one number: what the machine code must equal.
+//! Reference evaluation of the lane operations on one number; machine code must give the same bits.
 
 use std::marker::PhantomData;
 
@@ -92,19 +92,19 @@ macro_rules! scalar {
             fn select(&mut self, mask: bool, a: $float, b: $float) -> $float {
                 if mask { a } else { b }
             }
-            fn both(&mut self, a: bool, b: bool) -> bool {
+            fn mask_and(&mut self, a: bool, b: bool) -> bool {
                 a & b
             }
-            fn either(&mut self, a: bool, b: bool) -> bool {
+            fn mask_or(&mut self, a: bool, b: bool) -> bool {
                 a | b
             }
-            fn negate(&mut self, a: bool) -> bool {
+            fn mask_not(&mut self, a: bool) -> bool {
                 !a
             }
             fn bits(&mut self, a: $float) -> $int {
                 a.to_bits().cast_signed()
             }
-            fn of_bits(&mut self, a: $int) -> $float {
+            fn bits_to_float(&mut self, a: $int) -> $float {
                 <$float>::from_bits(a.cast_unsigned())
             }
             fn iadd(&mut self, a: $int, b: $int) -> $int {

@@ -1,26 +1,26 @@
-//! The logistic function and its integral.
+//! The logistic sigmoid and softplus, its integral.
 
 use super::emit::{Emit, Lane};
-use super::exp::{self, Reduced, SLOPE};
-use super::poly::{Table, at_least, at_most, horner, horner_at_minus};
+use super::exp::{self, EXPM1_OVER_R, Reduced};
+use super::poly::{Coefficients, clamp_max, clamp_min, horner, horner_at_negated};
 
-/// 1 / (1 + e⁻ˣ) within 2.4 ulp (f32) or 3 ulp (f64) as measured (stated bounds: 5 and 4), subnormal results included.
+/// 1 / (1 + e⁻ˣ) within 2.4 ulp (f32) or 3 ulp (f64) as measured (stated bounds: 5 and 4), denormal results included.
 ///
-/// With x = k ln 2 + r it is 2ᵏ / (2ᵏ + e⁻ʳ). Both sides of the quotient are taken 2ᶜ times as large: so the power of two is
-/// a normal number even where the result is subnormal, and only the quotient rounds there.
+/// With x = k ln 2 + r it is 2ᵏ / (2ᵏ + e⁻ʳ). Numerator and denominator are scaled by 2ᶜ: so the power of two is
+/// a normal number even where the result is denormal, and only the quotient rounds there.
 pub(super) fn sigmoid<E: Emit>(e: &mut E, x: E::V) -> E::V {
     // Where the result is just zero, and where it is one to the last bit.
     let (low, high) = (e.choose(-104.0, -746.0), e.choose(20.0, 40.0));
-    let x = at_least(e, x, low);
-    let x = at_most(e, x, high);
+    let x = clamp_min(e, x, low);
+    let x = clamp_max(e, x, high);
     let (bias, c) = match e.lane() {
         Lane::F32 => (127, 24),
         Lane::F64 => (1023, 54),
     };
     let Reduced { moved, r } = exp::reduce(e, x, bias + c);
-    let slope = horner_at_minus(e, r, &SLOPE);
+    let quotient = horner_at_negated(e, r, &EXPM1_OVER_R);
     let one = e.float(1.0);
-    let inverse = e.fnma(r, slope, one);
+    let inverse = e.fnma(r, quotient, one);
     let power = exp::power_of_biased(e, moved);
     let large = e.float(2f64.powi(c));
     let below = e.fma(inverse, large, power);
@@ -30,7 +30,7 @@ pub(super) fn sigmoid<E: Emit>(e: &mut E, x: E::V) -> E::V {
 /// (ln (1 + z) - z) / z² for z from 0 to 1, for single precision.
 ///
 /// (2 artanh (s / 2) - s) / s³ in s², for double precision, with s = 2 z / (2 + z).
-const LOG1P: Table = Table {
+const LOG1P: Coefficients = Coefficients {
     single: &[
         -0.4999993145465851,
         0.33330512046813965,
@@ -61,7 +61,7 @@ pub(super) fn softplus<E: Emit>(e: &mut E, x: E::V) -> E::V {
     let bits = e.bits(x);
     let sign = e.bits_of(-0.0);
     let minus = e.ior(bits, sign);
-    let minus = e.of_bits(minus);
+    let minus = e.bits_to_float(minus);
     let z = exp::exp_of_negative(e, minus);
     let log = match e.lane() {
         Lane::F32 => {
@@ -80,6 +80,6 @@ pub(super) fn softplus<E: Emit>(e: &mut E, x: E::V) -> E::V {
         }
     };
     let zero = e.float(0.0);
-    let ramp = at_least(e, x, zero);
+    let ramp = clamp_min(e, x, zero);
     e.add(ramp, log)
 }

@@ -1,23 +1,23 @@
-//! Sine, cosine and tangent.
+//! Sine, cosine and tangent with Cody-Waite range reduction.
 //!
 //! For the sine x = n π + r, for the cosine x = (n + ½) π + r, both with |r| hardly above π/2: then the result is the sine of r,
-//! or less it where n is odd. For the tangent x = n π/2 + r.
+//! negated where n is odd. For the tangent x = n π/2 + r.
 //!
-//! π is in three parts. With fused multiply-add the difference to n times the first part is a number of the type; each
-//! further part rounds once, in the last place of what is left, so that r keeps its digits where x is close to a
-//! multiple. Beyond a limit that is not enough: see [`needs_call`].
+//! π is split into three constants. With fused multiply-add the difference to n times the first is exact; each
+//! further one rounds once, in the last place of the remainder, so that r stays accurate where x is close to a
+//! multiple. Beyond a limit that is not enough (Payne-Hanek reduction would be needed): see [`needs_call`].
 
 use super::emit::Emit;
-use super::exact::{two_prod, two_sum};
-use super::poly::{Table, flip, horner};
+use super::error_free::{two_prod, two_sum};
+use super::poly::{Coefficients, horner, xor_sign};
 
-/// The greatest magnitude the reduction is good for, in single precision.
+/// The greatest magnitude that the range reduction is valid for, in single precision.
 pub(super) const LIMIT_F32: f64 = 524_288.0;
-/// The greatest magnitude the reduction is good for, in double precision.
+/// The greatest magnitude that the range reduction is valid for, in double precision.
 pub(super) const LIMIT_F64: f64 = 35_184_372_088_832.0;
 
 /// (sin r - r) / r³ in r² for r up to 1.05 π/2 (f32) or 1.001 π/2 (f64).
-const SIN_TAIL: Table = Table {
+const SIN_TAIL: Coefficients = Coefficients {
     single: &[
         -0.16666656732559204,
         0.008332973346114159,
@@ -36,8 +36,8 @@ const SIN_TAIL: Table = Table {
     ],
 };
 
-/// The sum above the line of tan r / r in r², for r up to 1.06 π/4 (f32) or 1.002 π/4 (f64).
-const TAN_ABOVE: Table = Table {
+/// The numerator of tan r / r in r², for r up to 1.06 π/4 (f32) or 1.002 π/4 (f64).
+const TAN_NUMERATOR: Coefficients = Coefficients {
     single: &[1.0, -0.11138585954904556, 0.0010768328793346882],
     double: &[
         1.0,
@@ -47,8 +47,8 @@ const TAN_ABOVE: Table = Table {
     ],
 };
 
-/// The sum below the line.
-const TAN_BELOW: Table = Table {
+/// The denominator of tan r / r in r².
+const TAN_DENOMINATOR: Coefficients = Coefficients {
     single: &[1.0, -0.44471919536590576, 0.015983205288648605],
     double: &[
         1.0,
@@ -64,7 +64,7 @@ pub(super) fn sin<E: Emit>(e: &mut E, x: E::V) -> E::V {
     let moved = e.fma(x, per_half, magic);
     let n = e.sub(moved, magic);
     let r = reduce(e, x, n, 2.0);
-    sin_of_turned(e, r, moved)
+    sin_with_parity(e, r, moved)
 }
 
 /// cos x within 3.2 ulp as measured (stated bound: 4) where [`needs_call`] is false; NaN at infinity.
@@ -78,7 +78,7 @@ pub(super) fn cos<E: Emit>(e: &mut E, x: E::V) -> E::V {
     // cos (π/2 + r) = -sin r: here the sign changes where n is even.
     let magic = e.magic_and(1);
     let moved = e.add(below, magic);
-    sin_of_turned(e, r, moved)
+    sin_with_parity(e, r, moved)
 }
 
 /// tan x within 3.8 ulp as measured (stated bound: 4) where [`needs_call`] is false; NaN at infinity.
@@ -88,9 +88,9 @@ pub(super) fn tan<E: Emit>(e: &mut E, x: E::V) -> E::V {
     let n = e.sub(moved, magic);
     let r = reduce(e, x, n, 1.0);
     let t = e.mul(r, r);
-    let above = horner(e, t, &TAN_ABOVE);
+    let above = horner(e, t, &TAN_NUMERATOR);
     let above = e.mul(r, above);
-    let below = horner(e, t, &TAN_BELOW);
+    let below = horner(e, t, &TAN_DENOMINATOR);
     let even = is_even(e, moved);
     let minus = e.neg(below);
     let upper = e.select(even, above, minus);
@@ -98,33 +98,33 @@ pub(super) fn tan<E: Emit>(e: &mut E, x: E::V) -> E::V {
     e.div(upper, lower)
 }
 
-/// Whether x is finite and beyond the limit: then the results above mean nothing.
+/// Whether x is finite and beyond the limit of the range reduction: then the results are invalid.
 pub(super) fn needs_call<E: Emit>(e: &mut E, x: E::V) -> E::M {
     let limit = e.choose(LIMIT_F32, LIMIT_F64);
     let infinity = e.float(f64::INFINITY);
     let magnitude = e.abs(x);
     let beyond = e.lt(limit, magnitude);
     let finite = e.lt(magnitude, infinity);
-    e.both(beyond, finite)
+    e.mask_and(beyond, finite)
 }
 
-/// sin r, or less it where the low bit of `moved` is one.
-fn sin_of_turned<E: Emit>(e: &mut E, r: E::V, moved: E::V) -> E::V {
+/// sin r, negated where the low bit of `moved` is one (n is odd).
+fn sin_with_parity<E: Emit>(e: &mut E, r: E::V, moved: E::V) -> E::V {
     let t = e.mul(r, r);
     let tail = horner(e, t, &SIN_TAIL);
     let one = e.float(1.0);
     // A product keeps the sign of zero.
-    let slope = e.fma(t, tail, one);
-    let y = e.mul(r, slope);
+    let quotient = e.fma(t, tail, one);
+    let y = e.mul(r, quotient);
     let bits = e.bits(moved);
     let shift = e.lane().width() - 1;
     let sign = e.shl(bits, shift);
-    flip(e, y, sign)
+    xor_sign(e, y, sign)
 }
 
-/// x - n p π/2, where p is a power of two.
+/// Cody-Waite reduction x - n p π/2, where p is a power of two.
 ///
-/// The parts of π/2 are all positive: then zero keeps its sign.
+/// The constants of π/2 are all positive: then zero keeps its sign.
 fn reduce<E: Emit>(e: &mut E, x: E::V, n: E::V, p: f64) -> E::V {
     let first = e.choose(p * 1.570796251296997, p * std::f64::consts::FRAC_PI_2);
     let second = e.choose(p * 7.549789415861596e-08, p * 6.123233995736765e-17);
@@ -154,6 +154,6 @@ fn is_even<E: Emit>(e: &mut E, moved: E::V) -> E::M {
     let shift = e.lane().width() - 2;
     let bits = e.bits(moved);
     let bits = e.shl(bits, shift);
-    let (number, zero) = (e.of_bits(bits), e.float(0.0));
+    let (number, zero) = (e.bits_to_float(bits), e.float(0.0));
     e.eq(number, zero)
 }

@@ -1,4 +1,6 @@
-//! The body of a fused loop.
+//! CLIF generation for the body of a fused loop: rows, passes, vector and scalar loops, reductions.
+//!
+//! 128-bit vectors where all loads and stores are floats of one type, single elements otherwise and for the tail.
 
 use cranelift::codegen::ir::{BlockArg, StackSlot};
 use cranelift::prelude::*;
@@ -8,10 +10,10 @@ use trainspec_ir::kernel::{Combine, InstOp, Map, Phases};
 
 use crate::math::{Clif, Emit};
 use crate::translate::prims::{self, Operand};
-use crate::translate::shape::Moves;
+use crate::translate::space::Strides;
 use crate::translate::{Helpers, Machine, Space, lanes_of};
 
-/// Vectors that the backend knows.
+/// Vector types that the backend supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lanes {
     F32X4,
@@ -34,15 +36,15 @@ impl Lanes {
     }
 }
 
-/// A register in the making of a row that combines: the instruction, how, the register combined, and where its lanes are put down.
-struct Folding {
+/// A row reduction: its instruction, the combining operation, the reduced register, and the stack slot of its accumulator lanes.
+struct Reduction {
     inst: usize,
     how: Combine,
     register: usize,
     slot: StackSlot,
 }
 
-/// A function in the making.
+/// A function under construction.
 pub(super) struct Kernel<'a, 'f> {
     pub(super) b: &'a mut FunctionBuilder<'f>,
     pub(super) map: &'a Map,
@@ -59,7 +61,7 @@ fn scalar_type(dtype: DType) -> Type {
         DType::F64 => types::F64,
         DType::I32 => types::I32,
         DType::I64 => types::I64,
-        // These are only moved.
+        // Of these there are only loads and stores.
         DType::Bool | DType::I8 | DType::U8 => types::I8,
         DType::I16 | DType::F16 | DType::Bf16 => types::I16,
         DType::String => panic!("strings are not computed with"),
@@ -71,14 +73,14 @@ fn flags() -> MemFlagsData {
 }
 
 impl Kernel<'_, '_> {
-    /// A loop over `from..to` in steps, tested at the bottom, with values that go from round to round.
-    pub(super) fn counted(
+    /// A counted_loop loop over `from..to` in steps, rotated (tested at the bottom), with loop-carried values.
+    pub(super) fn counted_loop(
         &mut self,
         from: Value,
         to: Value,
         step: i64,
         carried: &[Value],
-        round: impl FnOnce(&mut Self, Value, &[Value]) -> Vec<Value>,
+        iteration: impl FnOnce(&mut Self, Value, &[Value]) -> Vec<Value>,
     ) -> Vec<Value> {
         let (body, done) = (self.b.create_block(), self.b.create_block());
         self.b.append_block_param(body, types::I64);
@@ -98,7 +100,7 @@ impl Kernel<'_, '_> {
         self.b.ins().brif(some, body, &first, done, &out);
         self.b.switch_to_block(body);
         let parameters = self.b.block_params(body).to_vec();
-        let values = round(self, parameters[0], &parameters[1..]);
+        let values = iteration(self, parameters[0], &parameters[1..]);
         let next = self.b.ins().iadd_imm_s(parameters[0], step);
         let more = self.b.ins().icmp(IntCC::SignedLessThan, next, to);
         let (again, out) = (
@@ -110,7 +112,7 @@ impl Kernel<'_, '_> {
         self.b.block_params(done).to_vec()
     }
 
-    fn moves(&self, access: usize) -> &Moves {
+    fn strides(&self, access: usize) -> &Strides {
         let loads = self.space.loads.len();
         if access < loads {
             &self.space.loads[access]
@@ -119,7 +121,7 @@ impl Kernel<'_, '_> {
         }
     }
 
-    /// The bytes of an element of an access.
+    /// The element size of an access in bytes.
     fn bytes(&self, access: usize) -> usize {
         let loads = self.space.loads.len();
         if access >= loads {
@@ -135,15 +137,15 @@ impl Kernel<'_, '_> {
         load.map_or(4, |i| i.dtype.bytes())
     }
 
-    /// Pointers of loads and stores, moved along dimensions to the place that one number tells.
+    /// Pointers of loads and stores, advanced along dimensions to a linear index.
     fn advance(
         &mut self,
         pointers: &[Value],
         sizes: &[usize],
-        place: Value,
-        moves: fn(&Moves) -> &[usize],
+        index: Value,
+        strides: fn(&Strides) -> &[usize],
     ) -> Vec<Value> {
-        let mut rest = place;
+        let mut rest = index;
         let mut indices = Vec::new();
         for (i, size) in sizes.iter().enumerate().rev() {
             if i == 0 {
@@ -158,7 +160,7 @@ impl Kernel<'_, '_> {
         let mut here = Vec::new();
         for (access, pointer) in pointers.iter().enumerate() {
             let bytes = self.bytes(access);
-            let strides = moves(self.moves(access)).to_vec();
+            let strides = strides(self.strides(access)).to_vec();
             let mut pointer = *pointer;
             for (index, stride) in indices.iter().zip(strides) {
                 if stride > 0 {
@@ -171,35 +173,35 @@ impl Kernel<'_, '_> {
         here
     }
 
-    /// A row: all walks over it, what it combines to, and what is computed from that.
-    pub(super) fn whole_row(&mut self, pointers: &[Value], row: Value, lanes: Option<Lanes>) {
-        let here = self.advance(pointers, &self.space.outer, row, |m| &m.outer);
+    /// A row: all passes over it, its reductions, and the values computed from them.
+    pub(super) fn row(&mut self, pointers: &[Value], row: Value, lanes: Option<Lanes>) {
+        let here = self.advance(pointers, &self.space.outer, row, |s| &s.outer);
         let (zero, length) = (self.b.ins().iconst(types::I64, 0), self.space.inner as i64);
         let length = self.b.ins().iconst(types::I64, length);
         let mut known = vec![None; self.map.body.len()];
-        self.once(&here, 0, &mut known);
+        self.row_invariants(&here, 0, &mut known);
         for phase in 0..self.phases.count {
-            let folds = self.begin(phase);
+            let reductions = self.begin_reductions(phase);
             match self.space.middle.is_empty() {
-                true => self.walk(phase, &here, zero, length, lanes, &known, &folds),
+                true => self.pass(phase, &here, zero, length, lanes, &known, &reductions),
                 false => {
                     let times = self.space.middle.iter().product::<usize>() as i64;
                     let times = self.b.ins().iconst(types::I64, times);
-                    self.counted(zero, times, 1, &[], |kernel, i, _| {
-                        let there = kernel.advance(&here, &kernel.space.middle, i, |m| &m.middle);
-                        kernel.walk(phase, &there, zero, length, lanes, &known, &folds);
+                    self.counted_loop(zero, times, 1, &[], |kernel, i, _| {
+                        let there = kernel.advance(&here, &kernel.space.middle, i, |s| &s.middle);
+                        kernel.pass(phase, &there, zero, length, lanes, &known, &reductions);
                         Vec::new()
                     });
                 }
             }
-            for fold in &folds {
-                known[fold.inst] = Some(self.total(fold));
+            for reduction in &reductions {
+                known[reduction.inst] = Some(self.horizontal_reduce(reduction));
             }
-            self.once(&here, phase + 1, &mut known);
+            self.row_invariants(&here, phase + 1, &mut known);
         }
         for (s, store) in self.map.stores.iter().enumerate() {
             if store.row {
-                let value = known[store.register].expect("a row's number is known at its end");
+                let value = known[store.register].expect("the result of a row is known at its end");
                 self.b
                     .ins()
                     .store(flags(), value, here[self.space.loads.len() + s], 0);
@@ -207,15 +209,15 @@ impl Kernel<'_, '_> {
         }
     }
 
-    /// What is the same in a whole row, and known in a phase.
-    fn once(&mut self, pointers: &[Value], phase: usize, known: &mut [Option<Value>]) {
+    /// Computes the row-invariant registers that are known in a phase.
+    fn row_invariants(&mut self, pointers: &[Value], phase: usize, known: &mut [Option<Value>]) {
         for (i, inst) in self.map.body.iter().enumerate() {
             if !self.phases.row_invariant[i] || self.phases.first[i] != phase || known[i].is_some()
             {
                 continue;
             }
             known[i] = Some(match &inst.op {
-                InstOp::Const(_) | InstOp::Int(_) => self.number(i),
+                InstOp::Const(_) | InstOp::Int(_) => self.constant(i),
                 InstOp::Load(load) => {
                     self.b
                         .ins()
@@ -224,28 +226,29 @@ impl Kernel<'_, '_> {
                 InstOp::Prim(prim, operands) => {
                     let values: Vec<Value> = operands
                         .iter()
-                        .map(|o| known[*o].expect("what is known before"))
+                        .map(|o| known[*o].expect("operands come first"))
                         .collect();
                     self.prim(prim, operands, &values, inst.dtype, None)
                 }
-                InstOp::Reduce(..) => unreachable!("a walk makes it"),
+                InstOp::Reduce(..) => unreachable!("a pass computes it"),
             });
         }
     }
 
-    fn number(&mut self, i: usize) -> Value {
+    /// A constant register.
+    fn constant(&mut self, i: usize) -> Value {
         let inst = &self.map.body[i];
         match inst.op {
             InstOp::Const(x) if inst.dtype == DType::F32 => self.b.ins().f32const(x as f32),
             InstOp::Const(x) => self.b.ins().f64const(x),
             InstOp::Int(n) => self.b.ins().iconst(scalar_type(inst.dtype), n),
-            _ => unreachable!("a number"),
+            _ => unreachable!("a constant"),
         }
     }
 
-    /// What is combined in a phase, with lanes that hold nothing yet.
-    fn begin(&mut self, phase: usize) -> Vec<Folding> {
-        let mut folds = Vec::new();
+    /// The reductions of a phase, their accumulator lanes set to the identity element.
+    fn begin_reductions(&mut self, phase: usize) -> Vec<Reduction> {
+        let mut reductions = Vec::new();
         for (i, inst) in self.map.body.iter().enumerate() {
             let InstOp::Reduce(how, register) = inst.op else {
                 continue;
@@ -257,40 +260,40 @@ impl Kernel<'_, '_> {
             let size = (lanes_of(inst.dtype) * bytes) as u32;
             let slot = StackSlotData::new(StackSlotKind::ExplicitSlot, size, 4);
             let slot = self.b.create_sized_stack_slot(slot);
-            let nothing = match inst.dtype {
+            let identity = match inst.dtype {
                 DType::F32 => self.b.ins().f32const(how.identity() as f32),
                 _ => self.b.ins().f64const(how.identity()),
             };
             for lane in 0..lanes_of(inst.dtype) {
                 self.b
                     .ins()
-                    .stack_store(types::I64, nothing, slot, (lane * bytes) as i32);
+                    .stack_store(types::I64, identity, slot, (lane * bytes) as i32);
             }
-            folds.push(Folding {
+            reductions.push(Reduction {
                 inst: i,
                 how,
                 register,
                 slot,
             });
         }
-        folds
+        reductions
     }
 
-    /// The lanes of a fold, combined in pairs: the first half with the second.
-    fn total(&mut self, fold: &Folding) -> Value {
-        let dtype = self.map.body[fold.inst].dtype;
+    /// Horizontal reduction of the accumulator lanes: the first half with the second, and so on.
+    fn horizontal_reduce(&mut self, reduction: &Reduction) -> Value {
+        let dtype = self.map.body[reduction.inst].dtype;
         let load = |kernel: &mut Self, lane: usize| {
             let offset = (lane * dtype.bytes()) as i32;
             kernel
                 .b
                 .ins()
-                .stack_load(types::I64, scalar_type(dtype), fold.slot, offset)
+                .stack_load(types::I64, scalar_type(dtype), reduction.slot, offset)
         };
         let mut row: Vec<Value> = (0..lanes_of(dtype)).map(|i| load(self, i)).collect();
         while row.len() > 1 {
             let half = row.len() / 2;
             row = (0..half)
-                .map(|i| self.combine(fold.how, row[i], row[i + half]))
+                .map(|i| self.combine(reduction.how, row[i], row[i + half]))
                 .collect();
         }
         row[0]
@@ -311,13 +314,13 @@ impl Kernel<'_, '_> {
         lanes: Option<Lanes>,
     ) {
         let mut known = vec![None; self.map.body.len()];
-        self.once(pointers, 0, &mut known);
-        self.walk(0, pointers, from, to, lanes, &known, &[]);
+        self.row_invariants(pointers, 0, &mut known);
+        self.pass(0, pointers, from, to, lanes, &known, &[]);
     }
 
-    /// The elements `from..to` of a row: vectors first, the rest one by one.
-    #[allow(clippy::too_many_arguments)] // what a walk is about
-    fn walk(
+    /// One pass over the elements `from..to` of a row: a vector loop, then a scalar loop for the tail.
+    #[allow(clippy::too_many_arguments)] // the loop bounds, its operands and its reductions
+    fn pass(
         &mut self,
         phase: usize,
         pointers: &[Value],
@@ -325,99 +328,104 @@ impl Kernel<'_, '_> {
         to: Value,
         lanes: Option<Lanes>,
         known: &[Option<Value>],
-        folds: &[Folding],
+        reductions: &[Reduction],
     ) {
         let needed = self.phases.needed(self.map, phase);
-        let mut fixed = known.to_vec();
+        let mut invariant = known.to_vec();
         for (i, inst) in self.map.body.iter().enumerate() {
             if let InstOp::Load(load) = inst.op
-                && fixed[i].is_none()
+                && invariant[i].is_none()
                 && needed[i]
                 && self.space.loads[load].inner == 0
             {
                 let ty = scalar_type(inst.dtype);
-                fixed[i] = Some(self.b.ins().load(ty, flags(), pointers[load], 0));
+                invariant[i] = Some(self.b.ins().load(ty, flags(), pointers[load], 0));
             }
         }
         let mut start = from;
         if let Some(lanes) = lanes {
-            let wide: Vec<Option<Value>> = fixed
+            let splats: Vec<Option<Value>> = invariant
                 .iter()
                 .enumerate()
                 .map(|(i, v)| {
                     v.filter(|_| needed[i])
-                        .map(|v| self.spread(v, self.map.body[i].dtype, lanes))
+                        .map(|v| self.splat(v, self.map.body[i].dtype, lanes))
                 })
                 .collect();
-            // Where lanes are combined there are two vectors of them.
-            let vectors = if folds.is_empty() { 1 } else { 2 };
+            // The accumulator lanes of a reduction are two vectors.
+            let vectors = if reductions.is_empty() { 1 } else { 2 };
             let step = (lanes.count() * vectors) as i64;
             let length = self.b.ins().isub(to, from);
-            let whole = self.b.ins().band_imm_s(length, -step);
-            let end = self.b.ins().iadd(from, whole);
+            let vectorized = self.b.ins().band_imm_s(length, -step);
+            let end = self.b.ins().iadd(from, vectorized);
             let bytes = lanes.ty().bytes() as i32;
             let mut carried = Vec::new();
-            for fold in folds {
+            for reduction in reductions {
                 for half in 0..2 {
-                    let lanes =
-                        self.b
-                            .ins()
-                            .stack_load(types::I64, lanes.ty(), fold.slot, half * bytes);
+                    let lanes = self.b.ins().stack_load(
+                        types::I64,
+                        lanes.ty(),
+                        reduction.slot,
+                        half * bytes,
+                    );
                     carried.push(lanes);
                 }
             }
-            let combined = self.counted(from, end, step, &carried, |kernel, i, now| {
+            let combined = self.counted_loop(from, end, step, &carried, |kernel, i, now| {
                 let mut next = now.to_vec();
                 for half in 0..vectors {
                     let at = kernel.b.ins().iadd_imm_s(i, (half * lanes.count()) as i64);
-                    let made = kernel.element(phase, pointers, at, &wide, &needed, Some(lanes));
-                    for (f, fold) in folds.iter().enumerate() {
-                        let x = made[fold.register].expect("what is combined is made");
-                        next[2 * f + half] = kernel.combine(fold.how, next[2 * f + half], x);
+                    let made = kernel.element(phase, pointers, at, &splats, &needed, Some(lanes));
+                    for (f, reduction) in reductions.iter().enumerate() {
+                        let x = made[reduction.register].expect("the reduced register is computed");
+                        next[2 * f + half] = kernel.combine(reduction.how, next[2 * f + half], x);
                     }
                 }
                 next
             });
-            for (f, fold) in folds.iter().enumerate() {
+            for (f, reduction) in reductions.iter().enumerate() {
                 for half in 0..2 {
                     let value = combined[2 * f + half];
-                    self.b
-                        .ins()
-                        .stack_store(types::I64, value, fold.slot, half as i32 * bytes);
+                    self.b.ins().stack_store(
+                        types::I64,
+                        value,
+                        reduction.slot,
+                        half as i32 * bytes,
+                    );
                 }
             }
             start = end;
         }
-        self.counted(start, to, 1, &[], |kernel, i, _| {
-            let made = kernel.element(phase, pointers, i, &fixed, &needed, None);
-            for fold in folds {
-                let dtype = kernel.map.body[fold.inst].dtype;
+        self.counted_loop(start, to, 1, &[], |kernel, i, _| {
+            let made = kernel.element(phase, pointers, i, &invariant, &needed, None);
+            for reduction in reductions {
+                let dtype = kernel.map.body[reduction.inst].dtype;
                 let lane = kernel.b.ins().band_imm_s(i, lanes_of(dtype) as i64 - 1);
                 let offset = kernel.b.ins().imul_imm_s(lane, dtype.bytes() as i64);
-                let slot = kernel.b.ins().stack_addr(types::I64, fold.slot, 0);
+                let slot = kernel.b.ins().stack_addr(types::I64, reduction.slot, 0);
                 let at = kernel.b.ins().iadd(slot, offset);
                 let now = kernel.b.ins().load(scalar_type(dtype), flags(), at, 0);
-                let x = made[fold.register].expect("what is combined is made");
-                let next = kernel.combine(fold.how, now, x);
+                let x = made[reduction.register].expect("the reduced register is computed");
+                let next = kernel.combine(reduction.how, now, x);
                 kernel.b.ins().store(flags(), next, at, 0);
             }
             Vec::new()
         });
     }
 
-    /// One element, or a vector of them: its registers, of which some are stored.
+    /// The body for one element, or for a vector of them: computes its registers and stores results.
     fn element(
         &mut self,
         phase: usize,
         pointers: &[Value],
         i: Value,
-        fixed: &[Option<Value>],
+        invariant: &[Option<Value>],
         needed: &[bool],
         lanes: Option<Lanes>,
     ) -> Vec<Option<Value>> {
-        let mut registers: Vec<Option<Value>> = fixed.to_vec();
+        let mut registers: Vec<Option<Value>> = invariant.to_vec();
         let address = |kernel: &mut Self, access: usize| {
-            let stride = kernel.moves(access).inner * kernel.bytes(access);
+            let stride = kernel.strides(access).inner * kernel.bytes(access);
             let offset = kernel.b.ins().imul_imm_s(i, stride as i64);
             kernel.b.ins().iadd(pointers[access], offset)
         };
@@ -438,27 +446,27 @@ impl Kernel<'_, '_> {
                 InstOp::Prim(prim, operands) => {
                     let values: Vec<Value> = operands
                         .iter()
-                        .map(|o| registers[*o].expect("operands are made before"))
+                        .map(|o| registers[*o].expect("operands come first"))
                         .collect();
                     self.prim(prim, operands, &values, inst.dtype, lanes)
                 }
                 InstOp::Const(_) | InstOp::Int(_) | InstOp::Reduce(..) => {
-                    unreachable!("what is the same in a row is known")
+                    unreachable!("row-invariant registers are known")
                 }
             });
         }
         for (s, store) in self.map.stores.iter().enumerate() {
             if !store.row && self.phases.first[store.register] == phase {
                 let at = address(self, self.space.loads.len() + s);
-                let value = registers[store.register].expect("what is stored is made");
+                let value = registers[store.register].expect("a stored register is computed");
                 self.b.ins().store(flags(), value, at, 0);
             }
         }
         registers
     }
 
-    /// A vector of one value. Truths are masks there, all bits of a lane or none.
-    fn spread(&mut self, value: Value, dtype: DType, lanes: Lanes) -> Value {
+    /// Broadcasts a value to a vector. A bool becomes a mask lane: all bits set or none.
+    fn splat(&mut self, value: Value, dtype: DType, lanes: Lanes) -> Value {
         if dtype != DType::Bool {
             return self.b.ins().splat(lanes.ty(), value);
         }
@@ -468,7 +476,7 @@ impl Kernel<'_, '_> {
         self.b.ins().splat(mask, bits)
     }
 
-    /// A vector whose elements lie apart.
+    /// A gather of elements at a stride.
     fn gather(&mut self, at: Value, stride: usize, lanes: Lanes) -> Value {
         let (one, bytes) = (
             lanes.ty().lane_type(),
@@ -493,7 +501,7 @@ impl Kernel<'_, '_> {
         lanes: Option<Lanes>,
     ) -> Value {
         let from = self.map.body[operands[0]].dtype;
-        // The floats of a choice are its other operands.
+        // The condition of a select is a bool; its float type is that of the other operands.
         let float = [to, from].into_iter().find(|d| d.is_float());
         let ty = lanes.map_or(scalar_type(float.unwrap_or(DType::F32)), Lanes::ty);
         let lane = |(o, v): (&usize, &Value)| Operand {
@@ -509,37 +517,39 @@ impl Kernel<'_, '_> {
             return value;
         }
         if from.is_float()
-            && let Some((value, beyond)) = prims::bounded(&mut clif, prim, x[0])
+            && let Some((value, out_of_range)) = prims::inline_in_range(&mut clif, prim, x[0])
         {
-            return self.or_call(prim, x, value, beyond, from, lanes);
+            return self.with_call_fallback(prim, x, value, out_of_range, from, lanes);
         }
         match from.is_float() && prim.name != "cast" {
-            false => self.whole(prim, x, from, to),
+            false => self.integer(prim, x, from, to),
             true => self.call_lanes(prim, x, from, to, lanes),
         }
     }
 
-    /// A value that is right but for some lanes, which are computed by a call where there are any.
-    fn or_call(
+    /// Slow path of an inlined function: lanes that are out of range are computed by calls.
+    fn with_call_fallback(
         &mut self,
         prim: &'static Prim,
         x: &[Value],
         value: Value,
-        beyond: Value,
+        out_of_range: Value,
         dtype: DType,
         lanes: Option<Lanes>,
     ) -> Value {
-        let (far, done) = (self.b.create_block(), self.b.create_block());
+        let (slow_path, done) = (self.b.create_block(), self.b.create_block());
         let ty = self.b.func.dfg.value_type(value);
         self.b.append_block_param(done, ty);
         let some = match lanes {
-            Some(_) => self.b.ins().vany_true(beyond),
-            None => beyond,
+            Some(_) => self.b.ins().vany_true(out_of_range),
+            None => out_of_range,
         };
-        self.b.ins().brif(some, far, &[], done, &[value.into()]);
-        self.b.switch_to_block(far);
+        self.b
+            .ins()
+            .brif(some, slow_path, &[], done, &[value.into()]);
+        self.b.switch_to_block(slow_path);
         let called = self.call_lanes(prim, x, dtype, dtype, lanes);
-        let both = Clif::new(self.b, ty, self.machine.fma).select(beyond, called, value);
+        let both = Clif::new(self.b, ty, self.machine.fma).select(out_of_range, called, value);
         self.b.ins().jump(done, &[both.into()]);
         self.b.switch_to_block(done);
         self.b.block_params(done)[0]
@@ -572,8 +582,8 @@ impl Kernel<'_, '_> {
         result.expect("a vector has lanes")
     }
 
-    /// A primitive on whole numbers, or between them and floats.
-    fn whole(&mut self, prim: &'static Prim, x: &[Value], from: DType, to: DType) -> Value {
+    /// A primitive on integers, or a conversion between integers and floats.
+    fn integer(&mut self, prim: &'static Prim, x: &[Value], from: DType, to: DType) -> Value {
         match prim.name {
             "add" => self.b.ins().iadd(x[0], x[1]),
             "subtract" => self.b.ins().isub(x[0], x[1]),
@@ -606,7 +616,7 @@ impl Kernel<'_, '_> {
             "select" => self.b.ins().select(x[0], x[1], x[2]),
             "stop_gradient" | "straight_through" => x[0],
             "cast" => self.cast(x[0], from, to),
-            name => panic!("`{name}` has no code for whole numbers"),
+            name => panic!("`{name}` has no code for integers"),
         }
     }
 
@@ -625,7 +635,7 @@ impl Kernel<'_, '_> {
         }
     }
 
-    /// The interpreter's own function, in f64 and rounded, for one element.
+    /// A call of the interpreter's scalar function, in f64 and rounded, for one element.
     fn call(&mut self, prim: &'static Prim, x: &[Value], from: DType, to: DType) -> Value {
         let wide: Vec<Value> = x
             .iter()

@@ -1,13 +1,13 @@
-//! A fused loop to a Cranelift function.
+//! Lowering of a fused loop to Cranelift IR (CLIF).
 //!
-//! The function takes a table of pointers (the loads, then the stores), and the range of rows to do. A row is the last dimension that
-//! is left when neighbouring dimensions that are walked in one go are made one; a loop with one dimension does a range of its elements.
+//! The function takes a table of pointers (the loads, then the stores), and the range of rows to do. A row is the innermost dimension
+//! that is left after adjacent contiguous dimensions are collapsed; a loop with one dimension does a range of its elements.
 
 mod body;
 pub(crate) mod prims;
-mod shape;
+mod space;
 
-pub use shape::{Moves, Space};
+pub use space::{Space, Strides};
 
 use cranelift::codegen::ir::{Function, UserFuncName};
 use cranelift::prelude::*;
@@ -16,14 +16,14 @@ use trainspec_ir::kernel::{InstOp, Map, Phases};
 
 use body::Lanes;
 
-/// What the machine can do, as far as code depends on it.
+/// Target features that generated code depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Machine {
-    /// Whether it multiplies and adds in one step.
+    /// Whether it has fused multiply-add.
     pub fma: bool,
-    /// Whether vectors are used.
+    /// Whether loops are vectorized.
     pub vectors: bool,
-    /// Whether vectors of 256 bits are, where a loop allows it.
+    /// Whether loops are vectorized to 256 bits (AVX2), where the emitter supports them.
     pub wide: bool,
 }
 
@@ -43,12 +43,12 @@ impl Machine {
     }
 }
 
-/// Functions that code calls, as Cranelift knows them.
+/// Functions that generated code calls, as Cranelift references.
 #[derive(Debug, Clone, Copy)]
 pub struct Helpers {
-    /// A function of one f64, given by its address.
+    /// Calls a function of one f64, given by its address.
     pub call1: cranelift::codegen::ir::FuncRef,
-    /// A function of two.
+    /// Calls a function of two f64, given by its address.
     pub call2: cranelift::codegen::ir::FuncRef,
 }
 
@@ -59,7 +59,7 @@ pub fn signature(call_conv: isa::CallConv) -> Signature {
     signature
 }
 
-/// Writes the function of a loop.
+/// Lowers a loop into a function.
 pub fn translate(
     function: &mut Function,
     context: &mut FunctionBuilderContext,
@@ -100,8 +100,8 @@ pub fn translate(
             kernel.flat(&pointers, from, to, vector);
         }
         false => {
-            kernel.counted(from, to, 1, &[], |kernel, row, _| {
-                kernel.whole_row(&pointers, row, vector);
+            kernel.counted_loop(from, to, 1, &[], |kernel, row, _| {
+                kernel.row(&pointers, row, vector);
                 Vec::new()
             });
         }
@@ -111,8 +111,8 @@ pub fn translate(
     b.finalize(target);
 }
 
-/// How many lanes rows are combined in: the element at place i goes to lane i modulo this, also where code has other vectors or
-/// none, so that sums have the same bits everywhere.
+/// The number of accumulator lanes of a row reduction: element i goes to lane i modulo this, whatever the vector width, so that the
+/// reduction order is deterministic and sums have the same bits everywhere.
 pub(crate) fn lanes_of(dtype: DType) -> usize {
     match dtype {
         DType::F64 => 4,
@@ -120,7 +120,7 @@ pub(crate) fn lanes_of(dtype: DType) -> usize {
     }
 }
 
-/// The kind of vectors that a loop can use: all that it reads and writes are floats of one type; truths stay inside.
+/// The vector type of a loop that loads and stores floats of one type only; bools occur as masks in between.
 fn vector_type(map: &Map) -> Option<Lanes> {
     let mut found = None;
     for inst in &map.body {

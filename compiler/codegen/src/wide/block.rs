@@ -1,10 +1,12 @@
-//! Straight-line code over 256-bit vectors, before registers are chosen.
+//! Basic blocks over 256-bit vectors with virtual registers: the input of the register allocator.
+//!
+//! Operations are in SSA form and value-numbered as they are pushed (local CSE).
 
 use std::collections::HashMap;
 
 use crate::math::{Emit, Lane};
 
-/// A value, named after the operation that makes it.
+/// A virtual register (SSA value): the index of the operation that defines it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct V(pub(super) u32);
 
@@ -14,9 +16,9 @@ impl V {
     }
 }
 
-/// Operations of two operands.
+/// Binary operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Two {
+pub(super) enum BinaryOp {
     Add,
     Sub,
     Mul,
@@ -26,7 +28,7 @@ pub(super) enum Two {
     /// a > b ? a : b.
     Max,
     And,
-    /// Not a, and b.
+    /// !a & b.
     AndNot,
     Or,
     Xor,
@@ -37,138 +39,138 @@ pub(super) enum Two {
     IntGreater,
 }
 
-/// Operations of one operand.
+/// Unary operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum One {
+pub(super) enum UnaryOp {
     Sqrt,
-    /// To a whole number: 0 the nearest, 1 below, 2 above, 3 towards zero.
+    /// To an integer, by the rounding mode of the instruction: 0 nearest, 1 down, 2 up, 3 towards zero.
     Round(u8),
     FromInt,
-    /// Towards zero; the least integer where there is none.
+    /// Truncation towards zero; `i32::MIN` out of range and for NaN.
     ToInt,
-    /// The lanes, the halves of the vector swapped.
-    SwapHalves,
-    /// The lanes, the halves of each half swapped.
-    SwapPairs,
-    /// The lanes, neighbours swapped.
+    /// A lane permutation that swaps the 128-bit lanes.
+    Swap128,
+    /// A lane permutation that swaps the two 64-bit words of each 128-bit lane.
+    Swap64,
+    /// A lane permutation that swaps neighbours.
     SwapLanes,
-    /// The first lane in all lanes.
-    Spread,
-    /// Truths as bytes in the first lanes.
-    Bytes,
+    /// Broadcasts the first lane.
+    Broadcast,
+    /// Packs mask lanes to bool bytes in the lowest bytes.
+    PackBools,
 }
 
-/// What is done with a product and a third operand, rounded once.
+/// Fused multiply-add variants, rounded once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Fused {
+pub(super) enum FmaOp {
     /// a · b + c.
-    Plus,
+    MulAdd,
     /// a · b - c.
-    Less,
+    MulSub,
     /// c - a · b.
-    From,
+    NegMulAdd,
 }
 
-/// Which way integers are shifted.
+/// Logical shifts of integer lanes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Shift {
     Left,
     Right,
 }
 
-/// An operation.
+/// An operation of a basic block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Op {
-    /// The same bits in all lanes.
+    /// A constant in all lanes.
     Const(u64),
-    /// Something that is the same in a whole row.
-    Fixed(usize),
-    /// Which lanes there are, at the end of a row.
+    /// A row-invariant value, by its stack slot.
+    RowInvariant(usize),
+    /// The mask of the valid lanes of a masked tail.
     Mask,
-    /// What a row has combined to so far.
-    Sum(usize),
-    /// The lanes at the place of the loop.
+    /// The accumulator of a reduction.
+    Accumulator(usize),
+    /// A contiguous load at the loop index.
     Load(usize),
-    /// The first element of a row, in all lanes.
-    LoadRow(usize),
-    /// Lanes that lie so far apart.
+    /// A broadcast load of the first element of a row.
+    LoadBroadcast(usize),
+    /// A gather: lanes at a stride, given in elements.
     Gather(usize, usize),
-    /// Truths, one byte each.
-    LoadBytes(usize),
-    /// A row that an earlier walk has kept.
-    Kept(usize),
-    Two(Two, V, V),
-    One(One, V),
-    Fma(Fused, V, V, V),
-    /// How, as the instruction counts: 0 equal, 3 one is NaN, 0x11 less, 0x12 less or equal.
+    /// A load of bools, one byte each, zero-extended to lanes.
+    LoadBools(usize),
+    /// A load from the row buffer that an earlier pass has filled.
+    LoadRowBuffer(usize),
+    Binary(BinaryOp, V, V),
+    Unary(UnaryOp, V),
+    Fma(FmaOp, V, V, V),
+    /// A comparison by the predicate of `vcmpps`: 0 equal, 3 unordered, 0x11 less, 0x12 less or equal.
     Compare(u8, V, V),
-    /// The second where the first is true, else the third.
+    /// Select: the second operand where the mask, the first operand, is set, else the third.
     Select(V, V, V),
     Shift(Shift, V, u8),
-    /// Stores lanes.
+    /// A contiguous store at the loop index.
     Store(usize, V),
-    /// Stores bytes.
-    StoreBytes(usize, V),
-    /// Stores the first lane at the place of the row.
-    StoreRow(usize, V),
-    /// Keeps a row for a later walk.
-    Keep(usize, V),
-    SetSum(usize, V),
-    SetFixed(usize, V),
+    /// A store of packed bool bytes.
+    StoreBools(usize, V),
+    /// A store of the first lane: one element for each row.
+    StoreScalar(usize, V),
+    /// A store to the row buffer, for a later pass.
+    StoreRowBuffer(usize, V),
+    SetAccumulator(usize, V),
+    SetRowInvariant(usize, V),
 }
 
 impl Op {
-    /// What the operation reads.
+    /// The operands, and how many there are.
     pub(super) fn operands(&self) -> ([V; 3], usize) {
         let none = V(0);
         match *self {
             Op::Const(_)
-            | Op::Fixed(_)
+            | Op::RowInvariant(_)
             | Op::Mask
-            | Op::Sum(_)
+            | Op::Accumulator(_)
             | Op::Load(_)
-            | Op::LoadRow(_)
+            | Op::LoadBroadcast(_)
             | Op::Gather(..)
-            | Op::LoadBytes(_)
-            | Op::Kept(_) => ([none; 3], 0),
-            Op::Two(_, a, b) | Op::Compare(_, a, b) => ([a, b, none], 2),
-            Op::One(_, a)
+            | Op::LoadBools(_)
+            | Op::LoadRowBuffer(_) => ([none; 3], 0),
+            Op::Binary(_, a, b) | Op::Compare(_, a, b) => ([a, b, none], 2),
+            Op::Unary(_, a)
             | Op::Shift(_, a, _)
             | Op::Store(_, a)
-            | Op::StoreBytes(_, a)
-            | Op::StoreRow(_, a)
-            | Op::Keep(_, a)
-            | Op::SetSum(_, a)
-            | Op::SetFixed(_, a) => ([a, none, none], 1),
+            | Op::StoreBools(_, a)
+            | Op::StoreScalar(_, a)
+            | Op::StoreRowBuffer(_, a)
+            | Op::SetAccumulator(_, a)
+            | Op::SetRowInvariant(_, a) => ([a, none, none], 1),
             Op::Fma(_, a, b, c) | Op::Select(a, b, c) => ([a, b, c], 3),
         }
     }
 
-    /// Whether it makes no value.
+    /// Whether it has a side effect and defines no value.
     pub(super) fn is_effect(&self) -> bool {
         matches!(
             self,
             Op::Store(..)
-                | Op::StoreBytes(..)
-                | Op::StoreRow(..)
-                | Op::Keep(..)
-                | Op::SetSum(..)
-                | Op::SetFixed(..)
+                | Op::StoreBools(..)
+                | Op::StoreScalar(..)
+                | Op::StoreRowBuffer(..)
+                | Op::SetAccumulator(..)
+                | Op::SetRowInvariant(..)
         )
     }
 
-    /// Whether its value can be read from memory whenever it is wanted.
-    pub(super) fn is_at_hand(&self) -> bool {
-        matches!(self, Op::Const(_) | Op::Fixed(_) | Op::Mask)
+    /// Whether its value can be rematerialized from memory, so that it is never spilled.
+    pub(super) fn is_rematerializable(&self) -> bool {
+        matches!(self, Op::Const(_) | Op::RowInvariant(_) | Op::Mask)
     }
 }
 
-/// Operations in order; the same operation is written once.
+/// A basic block: operations in order, value-numbered so that equal operations are emitted once.
 #[derive(Debug)]
 pub(super) struct Block {
     pub(super) lane: Lane,
     pub(super) ops: Vec<Op>,
-    known: HashMap<Op, V>,
+    value_numbers: HashMap<Op, V>,
 }
 
 impl Block {
@@ -176,18 +178,18 @@ impl Block {
         Block {
             lane,
             ops: Vec::new(),
-            known: HashMap::new(),
+            value_numbers: HashMap::new(),
         }
     }
 
     pub(super) fn push(&mut self, op: Op) -> V {
-        if let Some(v) = self.known.get(&op) {
+        if let Some(v) = self.value_numbers.get(&op) {
             return *v;
         }
         self.ops.push(op);
         let v = V(self.ops.len() as u32 - 1);
         if !op.is_effect() {
-            self.known.insert(op, v);
+            self.value_numbers.insert(op, v);
         }
         v
     }
@@ -196,7 +198,7 @@ impl Block {
         self.ops[v.index()]
     }
 
-    /// The bits of a lane of a number.
+    /// A constant by its bits, truncated to the width of a lane.
     pub(super) fn bits_const(&mut self, bits: i64) -> V {
         let bits = match self.lane {
             Lane::F32 => u64::from(bits as u32),
@@ -205,8 +207,8 @@ impl Block {
         self.push(Op::Const(bits))
     }
 
-    pub(super) fn two(&mut self, two: Two, a: V, b: V) -> V {
-        self.push(Op::Two(two, a, b))
+    pub(super) fn binary(&mut self, op: BinaryOp, a: V, b: V) -> V {
+        self.push(Op::Binary(op, a, b))
     }
 
     fn is_zero(&self, v: V) -> bool {
@@ -233,48 +235,48 @@ impl Emit for Block {
         self.bits_const(value)
     }
     fn add(&mut self, a: V, b: V) -> V {
-        self.two(Two::Add, a, b)
+        self.binary(BinaryOp::Add, a, b)
     }
     fn sub(&mut self, a: V, b: V) -> V {
-        self.two(Two::Sub, a, b)
+        self.binary(BinaryOp::Sub, a, b)
     }
     fn mul(&mut self, a: V, b: V) -> V {
-        self.two(Two::Mul, a, b)
+        self.binary(BinaryOp::Mul, a, b)
     }
     fn div(&mut self, a: V, b: V) -> V {
-        self.two(Two::Div, a, b)
+        self.binary(BinaryOp::Div, a, b)
     }
     fn fma(&mut self, a: V, b: V, c: V) -> V {
-        self.push(Op::Fma(Fused::Plus, a, b, c))
+        self.push(Op::Fma(FmaOp::MulAdd, a, b, c))
     }
     fn fnma(&mut self, a: V, b: V, c: V) -> V {
-        self.push(Op::Fma(Fused::From, a, b, c))
+        self.push(Op::Fma(FmaOp::NegMulAdd, a, b, c))
     }
     fn fms(&mut self, a: V, b: V, c: V) -> V {
-        self.push(Op::Fma(Fused::Less, a, b, c))
+        self.push(Op::Fma(FmaOp::MulSub, a, b, c))
     }
     fn neg(&mut self, a: V) -> V {
         let sign = self.float(-0.0);
-        self.two(Two::Xor, a, sign)
+        self.binary(BinaryOp::Xor, a, sign)
     }
     fn abs(&mut self, a: V) -> V {
         let rest = self.bits_const(i64::MAX >> (64 - self.lane.width()));
-        self.two(Two::And, a, rest)
+        self.binary(BinaryOp::And, a, rest)
     }
     fn sqrt(&mut self, a: V) -> V {
-        self.push(Op::One(One::Sqrt, a))
+        self.push(Op::Unary(UnaryOp::Sqrt, a))
     }
     fn floor(&mut self, a: V) -> V {
-        self.push(Op::One(One::Round(1), a))
+        self.push(Op::Unary(UnaryOp::Round(1), a))
     }
     fn ceil(&mut self, a: V) -> V {
-        self.push(Op::One(One::Round(2), a))
+        self.push(Op::Unary(UnaryOp::Round(2), a))
     }
     fn nearest(&mut self, a: V) -> V {
-        self.push(Op::One(One::Round(0), a))
+        self.push(Op::Unary(UnaryOp::Round(0), a))
     }
     fn trunc(&mut self, a: V) -> V {
-        self.push(Op::One(One::Round(3), a))
+        self.push(Op::Unary(UnaryOp::Round(3), a))
     }
     fn lt(&mut self, a: V, b: V) -> V {
         self.push(Op::Compare(0x11, a, b))
@@ -290,55 +292,55 @@ impl Emit for Block {
     }
     fn select(&mut self, mask: V, a: V, b: V) -> V {
         if let Op::Compare(0x11, x, y) = self.op(mask) {
-            // One instruction, of the same meaning for NaN and zeros.
+            // `vminps` and `vmaxps` treat NaN and signed zeros just as this comparison and select do.
             if (a, b) == (x, y) {
-                return self.two(Two::Min, x, y);
+                return self.binary(BinaryOp::Min, x, y);
             }
             if (a, b) == (y, x) {
-                return self.two(Two::Max, y, x);
+                return self.binary(BinaryOp::Max, y, x);
             }
         }
         if self.is_zero(b) {
-            return self.two(Two::And, mask, a);
+            return self.binary(BinaryOp::And, mask, a);
         }
         if self.is_zero(a) {
-            return self.two(Two::AndNot, mask, b);
+            return self.binary(BinaryOp::AndNot, mask, b);
         }
         self.push(Op::Select(mask, a, b))
     }
-    fn both(&mut self, a: V, b: V) -> V {
-        self.two(Two::And, a, b)
+    fn mask_and(&mut self, a: V, b: V) -> V {
+        self.binary(BinaryOp::And, a, b)
     }
-    fn either(&mut self, a: V, b: V) -> V {
-        self.two(Two::Or, a, b)
+    fn mask_or(&mut self, a: V, b: V) -> V {
+        self.binary(BinaryOp::Or, a, b)
     }
-    fn negate(&mut self, a: V) -> V {
+    fn mask_not(&mut self, a: V) -> V {
         let all = self.bits_const(-1);
-        self.two(Two::Xor, a, all)
+        self.binary(BinaryOp::Xor, a, all)
     }
     fn bits(&mut self, a: V) -> V {
         a
     }
-    fn of_bits(&mut self, a: V) -> V {
+    fn bits_to_float(&mut self, a: V) -> V {
         a
     }
     fn iadd(&mut self, a: V, b: V) -> V {
-        self.two(Two::IntAdd, a, b)
+        self.binary(BinaryOp::IntAdd, a, b)
     }
     fn isub(&mut self, a: V, b: V) -> V {
-        self.two(Two::IntSub, a, b)
+        self.binary(BinaryOp::IntSub, a, b)
     }
     fn iand(&mut self, a: V, b: V) -> V {
-        self.two(Two::And, a, b)
+        self.binary(BinaryOp::And, a, b)
     }
     fn ior(&mut self, a: V, b: V) -> V {
-        self.two(Two::Or, a, b)
+        self.binary(BinaryOp::Or, a, b)
     }
     fn ixor(&mut self, a: V, b: V) -> V {
-        self.two(Two::Xor, a, b)
+        self.binary(BinaryOp::Xor, a, b)
     }
     fn inot(&mut self, a: V) -> V {
-        self.negate(a)
+        self.mask_not(a)
     }
     fn shl(&mut self, a: V, by: u32) -> V {
         self.push(Op::Shift(Shift::Left, a, by as u8))

@@ -1,18 +1,21 @@
-//! A loop over rows, put together from straight-line code.
+//! Code generation for a fused loop: rows, the passes of a multi-pass loop over each row, masked tails and reductions.
+//!
+//! Every pass is a vector loop around one basic block, followed by the same block with masked loads and stores for the tail.
+//! Row-invariant values are computed once between passes.
 
 use trainspec_ir::DType;
 use trainspec_ir::fuse::is_cheap;
 use trainspec_ir::kernel::{Combine, InstOp, Map, Phases};
 
-use super::block::{Block, One, Op, Two, V};
-use super::encode::{Asm, Gpr, Mem, R8, RAX, RBP, RBX, RCX, RDI, RDX, RSI, RSP, Rm, When};
-use super::registers::{self, Frame, MOVE, PUT, Room};
-use super::{KEPT_BYTES, MOST_ACCESSES, Wide, whole};
+use super::block::{BinaryOp, Block, Op, UnaryOp, V};
+use super::encode::{Asm, Condition, Gpr, Mem, R8, RAX, RBP, RBX, RCX, RDI, RDX, RSI, RSP, Rm};
+use super::registers::{self, Frame, Pinned, VMOVUPS_LOAD, VMOVUPS_STORE};
+use super::{MAX_ACCESSES, ROW_BUFFER_BYTES, Wide, integer};
 use crate::math::{Emit, Lane};
 use crate::translate::prims::{self, Operand};
 use crate::translate::{Space, lanes_of};
 
-/// The registers that pointers can have.
+/// The registers available for pointers.
 const POINTERS: [Gpr; 8] = [
     Gpr(9),
     Gpr(10),
@@ -23,46 +26,46 @@ const POINTERS: [Gpr; 8] = [
     Gpr(14),
     Gpr(15),
 ];
-/// Those of them that belong to the caller.
-const SAVED: [Gpr; 5] = [RBX, Gpr(12), Gpr(13), Gpr(14), Gpr(15)];
+/// Those of them that are callee-saved.
+const CALLEE_SAVED: [Gpr; 5] = [RBX, Gpr(12), Gpr(13), Gpr(14), Gpr(15)];
 
-/// Loops that read so many bytes find them in memory, not in a cache.
-const FAR: usize = 1 << 25;
-/// How far ahead memory is fetched, in bytes.
-const AHEAD: i32 = 512;
+/// Loops that stream at least this many bytes prefetch: their working set is in memory, not in a cache.
+const PREFETCH_MIN_BYTES: usize = 1 << 25;
+/// The prefetch distance in bytes.
+const PREFETCH_DISTANCE_BYTES: i32 = 512;
 
-/// More rows that are combined at once would leave too few registers.
-const MOST_FOLDS: usize = 6;
+/// The most accumulators of a pass; more would leave too few registers.
+const MAX_ACCUMULATORS: usize = 6;
 
 pub(super) fn compile(map: &Map, space: &Space, listing: bool) -> Option<Wide> {
     let lane = lane_of(map)?;
     let phases = Phases::of(map);
     let accesses = map.loads.len() + map.stores.len();
-    if !space.middle.is_empty() || accesses + 1 > MOST_ACCESSES {
+    if !space.middle.is_empty() || accesses + 1 > MAX_ACCESSES {
         return None;
     }
     let mut kernel = Kernel {
         map,
         space,
         lane,
-        fixed: fixed_slots(map, &phases),
-        kept: kept(map, space, &phases, lane),
+        invariant_slots: invariant_slots(map, &phases),
+        buffered: buffered_rows(map, space, &phases, lane),
         phases,
         frame: frame(map, space, lane)?,
         asm: Asm::new(listing),
     };
-    kernel.frame.fixed = kernel.fixed.iter().flatten().count();
+    kernel.frame.row_invariants = kernel.invariant_slots.iter().flatten().count();
     kernel.function()?;
-    let keeps_rows = kernel.kept.iter().any(Option::is_some);
+    let uses_row_buffer = kernel.buffered.iter().any(Option::is_some);
     let (bytes, listing) = kernel.asm.finish();
     Some(Wide {
         bytes,
-        keeps_rows,
+        uses_row_buffer,
         listing,
     })
 }
 
-/// The one width of all that a loop computes with.
+/// The lane type of a loop whose values all have one width; `None` for mixed widths.
 fn lane_of(map: &Map) -> Option<Lane> {
     let mut found = None;
     for inst in &map.body {
@@ -79,8 +82,8 @@ fn lane_of(map: &Map) -> Option<Lane> {
     Some(found.unwrap_or(Lane::F32))
 }
 
-/// A place for each register that is the same in a whole row, constants excepted.
-fn fixed_slots(map: &Map, phases: &Phases) -> Vec<Option<usize>> {
+/// A stack slot for each row-invariant register, constants excepted.
+fn invariant_slots(map: &Map, phases: &Phases) -> Vec<Option<usize>> {
     let mut next = 0;
     let mut slots = Vec::with_capacity(map.body.len());
     for (i, inst) in map.body.iter().enumerate() {
@@ -93,17 +96,17 @@ fn fixed_slots(map: &Map, phases: &Phases) -> Vec<Option<usize>> {
     slots
 }
 
-/// The registers of an earlier walk that a later one needs and that are dear to compute again, each with a place.
-fn kept(map: &Map, space: &Space, phases: &Phases, lane: Lane) -> Vec<Option<usize>> {
+/// The registers of an earlier pass that a later one reads and that are too expensive to recompute, each with a row of the row buffer.
+fn buffered_rows(map: &Map, space: &Space, phases: &Phases, lane: Lane) -> Vec<Option<usize>> {
     let row = row_bytes(space, lane);
-    let mut dear = vec![false; map.body.len()];
+    let mut expensive = vec![false; map.body.len()];
     for (i, inst) in map.body.iter().enumerate() {
         if let InstOp::Prim(prim, operands) = &inst.op {
-            dear[i] =
-                !phases.row_invariant[i] && (!is_cheap(prim) || operands.iter().any(|o| dear[*o]));
+            expensive[i] = !phases.row_invariant[i]
+                && (!is_cheap(prim) || operands.iter().any(|o| expensive[*o]));
         }
     }
-    let mut places = vec![None; map.body.len()];
+    let mut rows = vec![None; map.body.len()];
     let mut next = 0;
     for phase in 1..phases.count {
         let needed = phases.needed(map, phase);
@@ -115,33 +118,33 @@ fn kept(map: &Map, space: &Space, phases: &Phases, lane: Lane) -> Vec<Option<usi
                 continue;
             }
             for o in operands {
-                let wanted = dear[*o] && phases.first[*o] < phase && places[*o].is_none();
-                let lies = map.stores.iter().any(|s| !s.row && s.register == *o);
-                let truth = map.body[*o].dtype == DType::Bool;
-                if wanted && !lies && !truth && (next + 1) * row <= KEPT_BYTES {
-                    places[*o] = Some(next);
+                let candidate = expensive[*o] && phases.first[*o] < phase && rows[*o].is_none();
+                let stored = map.stores.iter().any(|s| !s.row && s.register == *o);
+                let is_bool = map.body[*o].dtype == DType::Bool;
+                if candidate && !stored && !is_bool && (next + 1) * row <= ROW_BUFFER_BYTES {
+                    rows[*o] = Some(next);
                     next += 1;
                 }
             }
         }
-        // What is combined in a later walk may be of an earlier one, too.
+        // A reduction of a later pass may read a register of an earlier one, too.
         for (i, inst) in map.body.iter().enumerate() {
             if let InstOp::Reduce(_, o) = inst.op
                 && phases.first[i] == phase + 1
                 && phases.first[o] < phase
-                && dear[o]
-                && places[o].is_none()
-                && (next + 1) * row <= KEPT_BYTES
+                && expensive[o]
+                && rows[o].is_none()
+                && (next + 1) * row <= ROW_BUFFER_BYTES
             {
-                places[o] = Some(next);
+                rows[o] = Some(next);
                 next += 1;
             }
         }
     }
-    places
+    rows
 }
 
-/// The bytes of a row that is kept: whole vectors.
+/// The bytes of a row of the row buffer, rounded up to full vectors.
 fn row_bytes(space: &Space, lane: Lane) -> usize {
     (space.inner * lane.width() as usize / 8).next_multiple_of(32)
 }
@@ -157,29 +160,29 @@ fn frame(map: &Map, space: &Space, lane: Lane) -> Option<Frame> {
     for (s, store) in map.stores.iter().enumerate() {
         bytes[map.loads.len() + s] = map.body[store.register].dtype.bytes() as u8;
     }
-    // Accesses whose lanes lie apart need a register most.
-    let apart = |a: usize| a < map.loads.len() && space.loads[a].inner > 1;
+    // Strided accesses become gathers, which need a pointer register.
+    let strided = |a: usize| a < map.loads.len() && space.loads[a].inner > 1;
     let mut order: Vec<usize> = (0..accesses).collect();
-    order.sort_by_key(|a| !apart(*a));
+    order.sort_by_key(|a| !strided(*a));
     let mut pointers = vec![None; accesses + 1];
     for (access, register) in order.iter().zip(POINTERS) {
         pointers[*access] = Some(register);
     }
-    for access in (0..accesses).filter(|a| apart(*a)) {
+    for access in (0..accesses).filter(|a| strided(*a)) {
         pointers[access]?;
     }
     for moves in space.loads.iter().chain(&space.stores) {
-        // Distances are numbers of 32 bits in instructions.
+        // Displacements and immediates have 32 bits.
         let furthest = moves.inner.max(moves.outer.last().copied().unwrap_or(0));
         i32::try_from(furthest.checked_mul(8 * 8)?).ok()?;
     }
     Some(Frame {
-        fixed: 0,
-        spilled: 0,
+        row_invariants: 0,
+        spill_slots: 0,
         pointers,
         bytes,
         table: RDI,
-        kept: (accesses, row_bytes(space, lane) as i32),
+        row_buffer: (accesses, row_bytes(space, lane) as i32),
     })
 }
 
@@ -188,16 +191,18 @@ struct Kernel<'a> {
     space: &'a Space,
     lane: Lane,
     phases: Phases,
-    fixed: Vec<Option<usize>>,
-    kept: Vec<Option<usize>>,
+    /// The stack slot of each row-invariant register.
+    invariant_slots: Vec<Option<usize>>,
+    /// The row of the row buffer of each register that has one.
+    buffered: Vec<Option<usize>>,
     frame: Frame,
     asm: Asm,
 }
 
-/// The registers of a walk as values of a block.
+/// A block under construction and the virtual register of each IR register that it defines.
 struct Values {
     block: Block,
-    made: Vec<Option<V>>,
+    defined: Vec<Option<V>>,
 }
 
 impl Kernel<'_> {
@@ -205,16 +210,16 @@ impl Kernel<'_> {
         256 / self.lane.width() as usize
     }
 
-    /// The whole function: rdi is the table, rsi the number of rows, rdx their length.
+    /// The function: rdi holds the pointer table, rsi the number of rows, rdx their length.
     fn function(&mut self) -> Option<()> {
         let used = |register: &Gpr| self.frame.pointers.contains(&Some(*register));
-        let saved: Vec<Gpr> = SAVED.into_iter().filter(used).collect();
+        let saved: Vec<Gpr> = CALLEE_SAVED.into_iter().filter(used).collect();
         for saved in &saved {
             self.asm.push(*saved);
         }
         self.asm.push(RBP);
         self.asm.copy(RBP, RSP);
-        let size = self.asm.subtract_later(RSP);
+        let size = self.asm.subtract_patched(RSP);
         self.asm.and(RSP, -32);
         for (access, register) in self.frame.pointers.clone().into_iter().enumerate() {
             if let Some(register) = register {
@@ -222,15 +227,15 @@ impl Kernel<'_> {
             }
         }
         let row = self.asm.label();
-        self.asm.place(row);
-        self.once(0)?;
+        self.asm.bind(row);
+        self.row_invariants(0)?;
         for phase in 0..self.phases.count {
-            self.walk(phase)?;
-            self.once(phase + 1)?;
+            self.pass(phase)?;
+            self.row_invariants(phase + 1)?;
         }
         self.next_row();
         self.asm.add(RSI, -1);
-        self.asm.jump(When::NotZero, row);
+        self.asm.jump(Condition::NotZero, row);
         self.asm.upper_zero();
         self.asm.copy(RSP, RBP);
         self.asm.pop(RBP);
@@ -238,11 +243,11 @@ impl Kernel<'_> {
             self.asm.pop(*saved);
         }
         self.asm.ret();
-        self.asm.fill(size, self.frame.size());
+        self.asm.patch(size, self.frame.size());
         Some(())
     }
 
-    /// Moves all pointers to the next row.
+    /// Advances all pointers to the next row.
     fn next_row(&mut self) {
         let moves = self.space.loads.iter().chain(&self.space.stores);
         let steps: Vec<usize> = moves
@@ -251,7 +256,7 @@ impl Kernel<'_> {
         for (access, step) in steps.into_iter().enumerate() {
             let bytes = step * self.frame.bytes[access] as usize;
             let Ok(bytes) = i32::try_from(bytes) else {
-                unreachable!("rows that are far apart were refused");
+                unreachable!("rows with larger strides were refused");
             };
             match self.frame.pointers[access] {
                 _ if bytes == 0 => {}
@@ -264,33 +269,35 @@ impl Kernel<'_> {
     fn new_block(&self) -> Values {
         Values {
             block: Block::new(self.lane),
-            made: vec![None; self.map.body.len()],
+            defined: vec![None; self.map.body.len()],
         }
     }
 
-    /// What is the same in a whole row, once a walk is done.
-    fn once(&mut self, phase: usize) -> Option<()> {
+    /// Computes the row-invariant values that are known after pass `phase - 1`, horizontal reductions included.
+    fn row_invariants(&mut self, phase: usize) -> Option<()> {
         let mut values = self.new_block();
-        let folds = self.folds(phase.wrapping_sub(1));
+        let reductions = self.reductions(phase.wrapping_sub(1));
         for (i, inst) in self.map.body.iter().enumerate() {
-            let Some(slot) = self.fixed[i].filter(|_| self.phases.first[i] == phase) else {
+            let Some(slot) = self.invariant_slots[i].filter(|_| self.phases.first[i] == phase)
+            else {
                 continue;
             };
             let v = match &inst.op {
                 InstOp::Load(load) => match inst.dtype {
-                    // A truth would be a byte.
+                    // A bool would be a byte.
                     DType::Bool => return None,
-                    _ => values.block.push(Op::LoadRow(*load)),
+                    _ => values.block.push(Op::LoadBroadcast(*load)),
                 },
                 InstOp::Reduce(how, _) => {
-                    let sum = folds.iter().position(|f| *f == i).expect("it was combined");
-                    total(&mut values.block, sum, *how)
+                    let index = reductions.iter().position(|f| *f == i);
+                    let index = index.expect("the last pass reduced it");
+                    horizontal_reduce(&mut values.block, index, *how)
                 }
                 InstOp::Prim(..) => self.compute(&mut values, i, phase)?,
-                InstOp::Const(_) | InstOp::Int(_) => unreachable!("numbers have no place"),
+                InstOp::Const(_) | InstOp::Int(_) => unreachable!("constants have no slot"),
             };
-            values.made[i] = Some(v);
-            values.block.push(Op::SetFixed(slot, v));
+            values.defined[i] = Some(v);
+            values.block.push(Op::SetRowInvariant(slot, v));
         }
         for (s, store) in self.map.stores.iter().enumerate() {
             if store.row && self.phases.first[store.register] == phase {
@@ -298,19 +305,21 @@ impl Kernel<'_> {
                     return None;
                 }
                 let v = self.value(&mut values, store.register, phase)?;
-                values.block.push(Op::StoreRow(self.map.loads.len() + s, v));
+                values
+                    .block
+                    .push(Op::StoreScalar(self.map.loads.len() + s, v));
             }
         }
-        let room = Room {
-            sums: (0..folds.len()).map(|i| 15 - i as u8).collect(),
-            ..Room::default()
+        let pinned = Pinned {
+            accumulators: (0..reductions.len()).map(|i| 15 - i as u8).collect(),
+            ..Pinned::default()
         };
-        registers::write(&mut self.asm, &mut self.frame, &values.block, &room);
+        registers::emit(&mut self.asm, &mut self.frame, &values.block, &pinned);
         Some(())
     }
 
-    /// The instructions that a walk combines for.
-    fn folds(&self, phase: usize) -> Vec<usize> {
+    /// The reductions that a pass accumulates.
+    fn reductions(&self, phase: usize) -> Vec<usize> {
         let is = |i: &usize| {
             matches!(self.map.body[*i].op, InstOp::Reduce(..))
                 && self.phases.first[*i] == phase.wrapping_add(1)
@@ -318,37 +327,38 @@ impl Kernel<'_> {
         (0..self.map.body.len()).filter(is).collect()
     }
 
-    /// One walk over a row: whole vectors, then the end.
-    fn walk(&mut self, phase: usize) -> Option<()> {
-        let folds = self.folds(phase);
-        if folds.len() > MOST_FOLDS {
+    /// One pass over a row: full vectors, then the masked tail.
+    fn pass(&mut self, phase: usize) -> Option<()> {
+        let reductions = self.reductions(phase);
+        if reductions.len() > MAX_ACCUMULATORS {
             return None;
         }
         let lanes = self.lanes() as i32;
         let flat = self.space.is_flat(self.map);
-        let (inner, has_end) = (
+        let (inner, has_tail) = (
             self.space.inner,
             flat || !self.space.inner.is_multiple_of(self.lanes()),
         );
-        let sums: Vec<u8> = (0..folds.len()).map(|i| 15 - i as u8).collect();
-        let body = self.body(phase, &folds, false)?;
-        let held = match flat || inner > 4 * self.lanes() {
-            true => registers::held(&body.block, &sums),
+        let accumulators: Vec<u8> = (0..reductions.len()).map(|i| 15 - i as u8).collect();
+        let body = self.body(phase, &reductions, false)?;
+        let hoisted = match flat || inner > 4 * self.lanes() {
+            true => registers::hoist(&body.block, &accumulators),
             false => Default::default(),
         };
-        let mut room = Room {
-            sums: sums.clone(),
-            held,
-            end: false,
+        let mut pinned = Pinned {
+            accumulators: accumulators.clone(),
+            hoisted,
+            masked_tail: false,
         };
-        for (f, sum) in folds.iter().zip(&sums) {
+        for (f, accumulator) in reductions.iter().zip(&accumulators) {
             let InstOp::Reduce(how, _) = self.map.body[*f].op else {
-                unreachable!("a fold");
+                unreachable!("a reduction");
             };
             let bits = self.lane.bits_of(how.identity());
-            let bytes = registers::spread(bits.cast_unsigned(), self.lane);
-            let nothing = Rm::Const(self.asm.constant(bytes));
-            self.asm.vector(MOVE, *sum, 0, nothing, None);
+            let bytes = registers::splat(bits.cast_unsigned(), self.lane);
+            let identity = Rm::Const(self.asm.constant(bytes));
+            self.asm
+                .vector(VMOVUPS_LOAD, *accumulator, 0, identity, None);
         }
         self.asm.zero(RAX);
         if flat || inner >= self.lanes() {
@@ -356,26 +366,26 @@ impl Kernel<'_> {
             self.asm.copy(RCX, RDX);
             self.asm.and(RCX, -lanes);
             if flat {
-                self.asm.jump(When::Zero, done);
+                self.asm.jump(Condition::Zero, done);
             }
-            registers::load_held(&mut self.asm, &self.frame, self.lane, &room.held);
-            self.asm.place(again);
+            registers::load_hoisted(&mut self.asm, &self.frame, self.lane, &pinned.hoisted);
+            self.asm.bind(again);
             self.prefetch(phase);
-            registers::write(&mut self.asm, &mut self.frame, &body.block, &room);
+            registers::emit(&mut self.asm, &mut self.frame, &body.block, &pinned);
             self.asm.add(RAX, lanes);
             self.asm.compare(RAX, RCX);
-            self.asm.jump(When::Below, again);
-            self.asm.place(done);
+            self.asm.jump(Condition::Below, again);
+            self.asm.bind(done);
         }
-        if has_end {
-            room.held.clear();
-            room.end = true;
-            self.end(phase, &folds, &room)?;
+        if has_tail {
+            pinned.hoisted.clear();
+            pinned.masked_tail = true;
+            self.masked_tail(phase, &reductions, &pinned)?;
         }
         Some(())
     }
 
-    /// Fetches ahead what is read from memory: the machine finds such a stream by itself, but loses it at the end of each page.
+    /// Software prefetch of streams that come from memory: the hardware prefetcher stops at page boundaries.
     fn prefetch(&mut self, phase: usize) {
         let needed = self.phases.needed(self.map, phase);
         let elements: usize = self.map.shape.iter().product();
@@ -391,7 +401,7 @@ impl Kernel<'_> {
             }
         }
         let bytes = |load: &usize| elements * self.frame.bytes[*load] as usize;
-        if streams.iter().map(bytes).sum::<usize>() < FAR {
+        if streams.iter().map(bytes).sum::<usize>() < PREFETCH_MIN_BYTES {
             return;
         }
         for load in streams {
@@ -400,21 +410,21 @@ impl Kernel<'_> {
                 self.asm.prefetch(Mem {
                     base,
                     index: Some((RAX, scale)),
-                    disp: AHEAD,
+                    disp: PREFETCH_DISTANCE_BYTES,
                 });
             }
         }
     }
 
-    /// The last elements of a row, fewer than a vector has lanes.
-    fn end(&mut self, phase: usize, folds: &[usize], room: &Room) -> Option<()> {
+    /// The masked tail: the last elements of a row, fewer than a vector has lanes.
+    fn masked_tail(&mut self, phase: usize, reductions: &[usize], pinned: &Pinned) -> Option<()> {
         let done = self.asm.label();
         self.asm.copy(RCX, RDX);
         self.asm.subtract(RCX, RAX);
         if self.space.is_flat(self.map) {
-            self.asm.jump(When::Zero, done);
+            self.asm.jump(Condition::Zero, done);
         }
-        // So many lanes are set, the others are not: a window on ones and zeros.
+        // The mask is a window on 32 bytes of ones followed by 32 bytes of zeros.
         let table = self.asm.constant_pair([0xFF; 32], [0; 32]);
         self.asm.address_of_constant(R8, table + 1);
         self.asm.negate(RCX);
@@ -424,35 +434,36 @@ impl Kernel<'_> {
             disp: 0,
         };
         let free = 0;
-        self.asm.vector(MOVE, free, 0, Rm::Mem(window), None);
+        self.asm
+            .vector(VMOVUPS_LOAD, free, 0, Rm::Mem(window), None);
         let mask = Rm::Mem(self.frame.mask());
-        self.asm.vector(PUT, free, 0, mask, None);
-        let body = self.body(phase, folds, true)?;
-        // What the body does, which is more than the walk needs where it keeps something for a later one.
-        let truths = body.block.ops.iter().filter_map(|op| match op {
-            Op::LoadBytes(access) => Some((*access, true)),
-            Op::StoreBytes(access, _) => Some((*access, false)),
+        self.asm.vector(VMOVUPS_STORE, free, 0, mask, None);
+        let body = self.body(phase, reductions, true)?;
+        // Bool accesses of the body, which reads more than the stores of the pass need where it fills the row buffer.
+        let bools = body.block.ops.iter().filter_map(|op| match op {
+            Op::LoadBools(access) => Some((*access, true)),
+            Op::StoreBools(access, _) => Some((*access, false)),
             _ => None,
         });
-        let truths: Vec<(usize, bool)> = truths.collect();
-        // There is one place for truths at the end of a row.
-        if truths.len() > 1 {
+        let bools: Vec<(usize, bool)> = bools.collect();
+        // The frame has space for the bool tail of one access.
+        if bools.len() > 1 {
             return None;
         }
-        if let [(access, true)] = truths[..] {
-            self.copy_truths(access, true);
+        if let [(access, true)] = bools[..] {
+            self.copy_bool_tail(access, true);
         }
-        registers::write(&mut self.asm, &mut self.frame, &body.block, room);
-        if let [(access, false)] = truths[..] {
-            self.copy_truths(access, false);
+        registers::emit(&mut self.asm, &mut self.frame, &body.block, pinned);
+        if let [(access, false)] = bools[..] {
+            self.copy_bool_tail(access, false);
         }
-        self.asm.place(done);
+        self.asm.bind(done);
         Some(())
     }
 
-    /// Copies the truths at the end of a row from where they lie, or back.
-    fn copy_truths(&mut self, access: usize, from: bool) {
-        let spare = self.frame.truths();
+    /// Copies the bool bytes of a masked tail from their buffer to the frame (`from`), or back.
+    fn copy_bool_tail(&mut self, access: usize, from: bool) {
+        let spare = self.frame.bool_tail();
         let save = |i: i32| Mem::at(RSP, spare.disp + 8 + 8 * i);
         self.asm.store(save(0), RDI);
         self.asm.store(save(1), RSI);
@@ -475,8 +486,8 @@ impl Kernel<'_> {
         self.asm.load(RSI, save(1));
     }
 
-    /// What a walk does to each vector.
-    fn body(&self, phase: usize, folds: &[usize], end: bool) -> Option<Values> {
+    /// The basic block of a pass.
+    fn body(&self, phase: usize, reductions: &[usize], masked_tail: bool) -> Option<Values> {
         let mut values = self.new_block();
         let mut stored = false;
         for (s, store) in self.map.stores.iter().enumerate() {
@@ -484,48 +495,48 @@ impl Kernel<'_> {
                 continue;
             }
             let v = self.value(&mut values, store.register, phase)?;
-            // A buffer may be written where another is read, so all is read before anything is stored.
+            // A store may alias a load (in-place reuse), so all loads come before the first store.
             if !std::mem::replace(&mut stored, true) {
-                self.read_all(&mut values, phase)?;
+                self.load_all(&mut values, phase)?;
             }
             let access = self.map.loads.len() + s;
             let block = &mut values.block;
             match self.map.body[store.register].dtype {
                 DType::Bool => {
-                    let bytes = block.push(Op::One(One::Bytes, v));
-                    block.push(Op::StoreBytes(access, bytes))
+                    let bytes = block.push(Op::Unary(UnaryOp::PackBools, v));
+                    block.push(Op::StoreBools(access, bytes))
                 }
                 _ => block.push(Op::Store(access, v)),
             };
         }
-        for (i, place) in self.kept.iter().enumerate() {
-            if let Some(place) = place.filter(|_| self.phases.first[i] == phase) {
+        for (i, row) in self.buffered.iter().enumerate() {
+            if let Some(row) = row.filter(|_| self.phases.first[i] == phase) {
                 let v = self.value(&mut values, i, phase)?;
-                values.block.push(Op::Keep(place, v));
+                values.block.push(Op::StoreRowBuffer(row, v));
             }
         }
-        for (sum, fold) in folds.iter().enumerate() {
-            let InstOp::Reduce(how, register) = self.map.body[*fold].op else {
-                unreachable!("a fold");
+        for (index, reduction) in reductions.iter().enumerate() {
+            let InstOp::Reduce(how, register) = self.map.body[*reduction].op else {
+                unreachable!("a reduction");
             };
             let v = self.value(&mut values, register, phase)?;
             let block = &mut values.block;
-            let v = match end {
+            let v = match masked_tail {
                 true => {
-                    let (mask, nothing) = (block.push(Op::Mask), block.float(how.identity()));
-                    block.select(mask, v, nothing)
+                    let (mask, identity) = (block.push(Op::Mask), block.float(how.identity()));
+                    block.select(mask, v, identity)
                 }
                 false => v,
             };
-            let sum_so_far = block.push(Op::Sum(sum));
-            let next = prims::combine(block, how, sum_so_far, v);
-            block.push(Op::SetSum(sum, next));
+            let accumulator = block.push(Op::Accumulator(index));
+            let next = prims::combine(block, how, accumulator, v);
+            block.push(Op::SetAccumulator(index, next));
         }
         Some(values)
     }
 
-    /// The elements that a walk reads, as far as they are not known yet. What is gathered is never written.
-    fn read_all(&self, values: &mut Values, phase: usize) -> Option<()> {
+    /// Emits the contiguous loads of a pass that the block does not have yet. Operands of a gather never alias a store.
+    fn load_all(&self, values: &mut Values, phase: usize) -> Option<()> {
         let needed = self.phases.needed(self.map, phase);
         for (i, inst) in self.map.body.iter().enumerate() {
             if let InstOp::Load(load) = inst.op
@@ -538,14 +549,14 @@ impl Kernel<'_> {
         Some(())
     }
 
-    /// A register as a value of a block, with all it needs.
+    /// The value of an IR register in a block, with the operations it depends on.
     fn value(&self, values: &mut Values, register: usize, phase: usize) -> Option<V> {
-        if let Some(v) = values.made[register] {
+        if let Some(v) = values.defined[register] {
             return Some(v);
         }
         let inst = &self.map.body[register];
         let earlier = self.phases.first[register] < phase && !self.phases.row_invariant[register];
-        let lies = || {
+        let stored = || {
             let at = |s: &trainspec_ir::kernel::Store| !s.row && s.register == register;
             self.map.stores.iter().position(at)
         };
@@ -554,33 +565,35 @@ impl Kernel<'_> {
             InstOp::Const(x) => block.float(*x),
             InstOp::Int(n) if inst.dtype == DType::Bool => block.bits_const(-*n),
             InstOp::Int(n) => block.bits_const(*n),
-            _ if self.fixed[register].is_some() => {
-                block.push(Op::Fixed(self.fixed[register].expect("it has a place")))
+            _ if self.invariant_slots[register].is_some() => {
+                let slot = self.invariant_slots[register].expect("it has a slot");
+                block.push(Op::RowInvariant(slot))
             }
             InstOp::Load(load) => self.load(block, *load, inst.dtype)?,
-            InstOp::Prim(..) if earlier && self.kept[register].is_some() => {
-                block.push(Op::Kept(self.kept[register].expect("it is kept")))
+            InstOp::Prim(..) if earlier && self.buffered[register].is_some() => {
+                let row = self.buffered[register].expect("it is buffered");
+                block.push(Op::LoadRowBuffer(row))
             }
-            // What an earlier walk stored is read back.
-            InstOp::Prim(..) if earlier && inst.dtype != DType::Bool && lies().is_some() => {
-                let store = lies().expect("it is stored");
+            // A value that an earlier pass stored is loaded from its buffer.
+            InstOp::Prim(..) if earlier && inst.dtype != DType::Bool && stored().is_some() => {
+                let store = stored().expect("it is stored");
                 block.push(Op::Load(self.map.loads.len() + store))
             }
             InstOp::Prim(..) => self.compute(values, register, phase)?,
-            InstOp::Reduce(..) => unreachable!("what rows combine to has a place"),
+            InstOp::Reduce(..) => unreachable!("a reduction is row-invariant and has a slot"),
         };
-        values.made[register] = Some(v);
+        values.defined[register] = Some(v);
         Some(v)
     }
 
     fn load(&self, block: &mut Block, load: usize, dtype: DType) -> Option<V> {
         Some(match (self.space.loads[load].inner, dtype) {
             (0, DType::Bool) => return None,
-            (0, _) => block.push(Op::LoadRow(load)),
+            (0, _) => block.push(Op::LoadBroadcast(load)),
             (1, DType::Bool) => {
-                let bytes = block.push(Op::LoadBytes(load));
+                let bytes = block.push(Op::LoadBools(load));
                 let zero = block.int(0);
-                block.two(Two::IntGreater, bytes, zero)
+                block.binary(BinaryOp::IntGreater, bytes, zero)
             }
             (1, _) => block.push(Op::Load(load)),
             (_, DType::Bool) => return None,
@@ -610,15 +623,15 @@ impl Kernel<'_> {
             Some(v) => Some(v),
             None => {
                 let lanes: Vec<V> = lanes.iter().map(|o| o.lanes).collect();
-                whole::apply(block, prim, &lanes, from, inst.dtype)
+                integer::apply(block, prim, &lanes, from, inst.dtype)
             }
         }
     }
 }
 
-/// What the lanes of a sum combine to, in all lanes: the first half with the second, and so on.
-fn total(block: &mut Block, sum: usize, how: Combine) -> V {
-    let mut v = block.push(Op::Sum(sum));
+/// Horizontal reduction of an accumulator, broadcast to all lanes: a butterfly that combines the first half with the second, and so on.
+fn horizontal_reduce(block: &mut Block, index: usize, how: Combine) -> V {
+    let mut v = block.push(Op::Accumulator(index));
     let dtype = match block.lane {
         Lane::F32 => DType::F32,
         Lane::F64 => DType::F64,
@@ -626,13 +639,13 @@ fn total(block: &mut Block, sum: usize, how: Combine) -> V {
     let mut half = lanes_of(dtype) / 2;
     while half > 0 {
         let swap = match (block.lane, half) {
-            (Lane::F32, 4) | (Lane::F64, 2) => One::SwapHalves,
-            (Lane::F32, 2) => One::SwapPairs,
-            _ => One::SwapLanes,
+            (Lane::F32, 4) | (Lane::F64, 2) => UnaryOp::Swap128,
+            (Lane::F32, 2) => UnaryOp::Swap64,
+            _ => UnaryOp::SwapLanes,
         };
-        let other = block.push(Op::One(swap, v));
+        let other = block.push(Op::Unary(swap, v));
         v = prims::combine(block, how, v, other);
         half /= 2;
     }
-    block.push(Op::One(One::Spread, v))
+    block.push(Op::Unary(UnaryOp::Broadcast, v))
 }

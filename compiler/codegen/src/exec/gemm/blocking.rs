@@ -13,7 +13,7 @@ use super::microkernel::{self, MAX_MR, Tile, mr, nr};
 use super::pack::{self, MatrixPtr, padded, row_panels};
 use super::{Epilogue, GemmFloat, Matrix, Product, fallback, gemv, in_bounds, lanes};
 use crate::exec::pool::Pool;
-use crate::library::Shelf;
+use crate::library::BufferPool;
 
 /// The most terms of a block: KC rows of a packed panel of the right operand stay in the L1 cache.
 pub const KC: usize = 320;
@@ -125,7 +125,7 @@ impl<'a, T: GemmFloat> Gemm<'a, T> {
     pub(super) fn run(
         &self,
         pool: Option<&Pool>,
-        buffers: &Shelf<T>,
+        buffers: &BufferPool<T>,
         epilogue: Option<Epilogue<'_>>,
     ) {
         if self.is_empty() || !lanes::has_avx2_fma() {
@@ -150,7 +150,7 @@ impl<'a, T: GemmFloat> Gemm<'a, T> {
             } else if let Some(pool) = pool.filter(|_| self.tasks() > 1) {
                 self.run_blocks(pool, buffers, epilogue);
             } else {
-                buffers.lend_some(self.workspace_len(), |own| {
+                buffers.with_or_empty(self.workspace_len(), |own| {
                     self.run_serial(own.as_mut_ptr())
                 });
                 done();
@@ -315,7 +315,12 @@ impl<'a, T: GemmFloat> Gemm<'a, T> {
     /// # Safety
     ///
     /// Nothing else uses the elements of `y`.
-    unsafe fn run_blocks(&self, pool: &Pool, buffers: &Shelf<T>, epilogue: Option<Epilogue<'_>>) {
+    unsafe fn run_blocks(
+        &self,
+        pool: &Pool,
+        buffers: &BufferPool<T>,
+        epilogue: Option<Epilogue<'_>>,
+    ) {
         let nc = self.nc();
         let (size, across) = self.block_size(nc);
         let (down, terms) = (self.m.div_ceil(size), self.kc());
@@ -324,7 +329,7 @@ impl<'a, T: GemmFloat> Gemm<'a, T> {
         let (right, each) = self.packed_lens(size);
         let before = (across < nc).then_some(each);
         let left = before.map_or(0, |each| down * blocks * each);
-        buffers.lend_some(right + left, |buffer| {
+        buffers.with_or_empty(right + left, |buffer| {
             // Only now, because the buffer just taken could have been one of those.
             if each > 0 && before.is_none() {
                 buffers.prepare(pool.threads(), each);
@@ -366,7 +371,7 @@ impl<'a, T: GemmFloat> Gemm<'a, T> {
                     match before {
                         // SAFETY: the blocks of these rows lie one after another.
                         Some(each) => work(unsafe { left.pointer().add(down * blocks * each) }),
-                        None => buffers.lend_some(each, |own| work(own.as_mut_ptr())),
+                        None => buffers.with_or_empty(each, |own| work(own.as_mut_ptr())),
                     }
                     if let Some(epilogue) = epilogue.filter(|_| last && finishes(down)) {
                         epilogue(rows);
@@ -451,7 +456,7 @@ impl<'a, T: GemmFloat> Gemm<'a, T> {
     /// # Safety
     ///
     /// Nothing else uses the elements of `y`.
-    unsafe fn run_columns(&self, pool: &Pool, buffers: &Shelf<T>) {
+    unsafe fn run_columns(&self, pool: &Pool, buffers: &BufferPool<T>) {
         let (packs_left, packs_right, kc) = (self.packs_left(), self.packs_right(), self.kc());
         let left = if packs_left { self.m * self.k } else { 0 };
         // Columns of a task: those that the work is enough for, and not more than fit the L2 cache.
@@ -464,7 +469,7 @@ impl<'a, T: GemmFloat> Gemm<'a, T> {
         };
         let size = units.div_ceil(tasks) * nr::<T>();
         let right = if packs_right { kc * size } else { 0 };
-        buffers.lend_some(left, |packed| {
+        buffers.with_or_empty(left, |packed| {
             let packed = SharedPtr(packed.as_mut_ptr());
             if packs_left {
                 pool.run(self.k.div_ceil(kc), &|i| {
@@ -481,7 +486,7 @@ impl<'a, T: GemmFloat> Gemm<'a, T> {
             }
             pool.run(self.n.div_ceil(size), &|i| {
                 let columns = i * size..self.n.min((i + 1) * size);
-                buffers.lend_some(right, |own| {
+                buffers.with_or_empty(right, |own| {
                     for first in (0..self.k).step_by(kc) {
                         let terms = first..self.k.min(first + kc);
                         // SAFETY: the tasks have different columns, and buffers of their own for a block of them.
@@ -516,7 +521,7 @@ impl<'a, T: GemmFloat> Gemm<'a, T> {
     unsafe fn run_split_k(
         &self,
         pool: Option<&Pool>,
-        buffers: &Shelf<T>,
+        buffers: &BufferPool<T>,
         epilogue: Option<Epilogue<'_>>,
     ) {
         let (slices, size) = (self.k_slices(), self.m * self.n);
@@ -542,7 +547,7 @@ impl<'a, T: GemmFloat> Gemm<'a, T> {
         // The first slice is the longest.
         let each = slice(0, std::ptr::null_mut()).serial_workspace_len();
         let rest = if pool.is_some() { 0 } else { each };
-        buffers.lend(partial + rest, |buffer| {
+        buffers.with(partial + rest, |buffer| {
             let (sums, own) = buffer.split_at_mut(partial);
             let (start, own) = (SharedPtr(sums.as_mut_ptr()), SharedPtr(own.as_mut_ptr()));
             let task = |i: usize, to: *mut T| {
@@ -553,7 +558,7 @@ impl<'a, T: GemmFloat> Gemm<'a, T> {
                 Some(pool) => {
                     buffers.prepare(pool.threads(), each);
                     pool.run(slices, &|i| {
-                        buffers.lend_some(each, |own| task(i, own.as_mut_ptr()))
+                        buffers.with_or_empty(each, |own| task(i, own.as_mut_ptr()))
                     });
                 }
                 None => (0..slices).for_each(|i| task(i, own.pointer())),

@@ -1,6 +1,6 @@
-//! Convolutions summed as they are: few channels out, as where each channel has filters of its own.
+//! Direct convolution: for few output channels of a group, as in depthwise convolution.
 
-use super::{Convolution, Means};
+use super::{Convolution, ExecContext};
 use crate::exec::parallel;
 use crate::library::GRAIN;
 use crate::library::elements::Real;
@@ -8,20 +8,20 @@ use crate::library::elements::Real;
 impl Convolution {
     pub(super) fn forward_direct<T: Real>(
         &self,
-        means: Means<'_>,
+        ctx: ExecContext<'_>,
         x: &[T],
         filters: &[T],
         y: &mut [T],
     ) {
-        let ((image, _), places, c_out) = (self.sizes(), self.places(), self.filters[3]);
+        let ((image, _), pixels, c_out) = (self.sizes(), self.output_pixels(), self.filters[3]);
         let (c_in, each) = self.channels();
         let size = (GRAIN / (self.window() * c_out).max(1)).max(1);
-        parallel::chunks_mut(means.pool, y, size * c_out, |i, part| {
+        parallel::chunks_mut(ctx.pool, y, size * c_out, |i, part| {
             for (j, y) in part.chunks_exact_mut(c_out).enumerate() {
                 let number = i * size + j;
-                let x = &x[number / places * image..][..image];
+                let x = &x[number / pixels * image..][..image];
                 y.fill(T::ZERO);
-                self.under(number % places, |at, tap| {
+                self.visit_window(number % pixels, |at, tap| {
                     let filters = &filters[tap * c_in * c_out..][..c_in * c_out];
                     let x = &x[at..][..self.x[3]];
                     if c_in == 1 && each == 1 {
@@ -45,18 +45,18 @@ impl Convolution {
 
     pub(super) fn input_grad_direct<T: Real>(
         &self,
-        means: Means<'_>,
+        ctx: ExecContext<'_>,
         dy: &[T],
         filters: &[T],
         dx: &mut [T],
     ) {
         let ((image, after), c_out) = (self.sizes(), self.filters[3]);
         let (c_in, each) = self.channels();
-        parallel::chunks_mut(means.pool, dx, image, |i, dx| {
+        parallel::chunks_mut(ctx.pool, dx, image, |i, dx| {
             dx.fill(T::ZERO);
             let dy = &dy[i * after..][..after];
-            for (place, dy) in dy.chunks_exact(c_out.max(1)).enumerate() {
-                self.under(place, |at, tap| {
+            for (pixel, dy) in dy.chunks_exact(c_out.max(1)).enumerate() {
+                self.visit_window(pixel, |at, tap| {
                     let filters = &filters[tap * c_in * c_out..][..c_in * c_out];
                     let dx = &mut dx[at..][..self.x[3]];
                     if c_in == 1 && each == 1 {
@@ -75,12 +75,12 @@ impl Convolution {
         });
     }
 
-    /// Adds the products of one image to the gradient of the filters.
+    /// Accumulates the gradient of the filters over one image.
     pub(super) fn add_filter_grad_direct<T: Real>(&self, x: &[T], dy: &[T], df: &mut [T]) {
         let c_out = self.filters[3];
         let (c_in, each) = self.channels();
-        for (place, dy) in dy.chunks_exact(c_out.max(1)).enumerate() {
-            self.under(place, |at, tap| {
+        for (pixel, dy) in dy.chunks_exact(c_out.max(1)).enumerate() {
+            self.visit_window(pixel, |at, tap| {
                 let df = &mut df[tap * c_in * c_out..][..c_in * c_out];
                 let x = &x[at..][..self.x[3]];
                 if c_in == 1 && each == 1 {
@@ -101,7 +101,7 @@ impl Convolution {
     }
 }
 
-/// Σ a b, with eight running sums.
+/// The dot product, with eight accumulators.
 fn dot<T: Real>(a: &[T], b: &[T]) -> T {
     const LANES: usize = 8;
     let mut lanes = [T::ZERO; LANES];

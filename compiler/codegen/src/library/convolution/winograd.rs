@@ -1,129 +1,132 @@
-//! Convolutions of windows of 3 x 3 and 5 x 5 with fewer products (Winograd 1980, after Toom and Cook).
+//! Winograd convolution F(4x4, 3x3) and F(2x2, 5x5) (Winograd 1980; Lavin and Gray 2016), with interpolation points 0, ±3/4, ±3/2, ∞.
 //!
-//! Outputs come in tiles: `M` x `M` of them need 6 x 6 inputs. Inputs and filters are polynomials along each dimension; both are
-//! evaluated at six points, 0, ±3/4, ±3/2 and infinity, multiplied point by point, and what the outputs are is read from the products. So a
-//! tile takes 36 products for each pair of channels, where the sums as they stand take 100 (two by two outputs of 5 x 5) or 144
-//! (four by four of 3 x 3). At each of the 36 points the products of all channels are a product of matrices.
+//! A tile of `M` x `M` outputs reads 6 x 6 inputs. Input tiles and filters are transformed to the 36 points, multiplied elementwise, and
+//! transformed back: Aᵀ[(G g Gᵀ) ⊙ (Bᵀ d B)]A. A tile takes 36 multiplications for each pair of channels, where direct convolution takes
+//! 100 (F(2x2, 5x5)) or 144 (F(4x4, 3x3)). At each of the 36 points the products over all channels are one GEMM.
 //!
-//! The points are chosen for small errors: they are two to three times those of sums term by term. A window has them in common,
-//! though: an output may be wrong by the rounding of the largest input of its tile, not only of those that it is made of. What is not
-//! finite would spread in the same way, so tiles and gradients with such results are computed again, term by term.
+//! The points are chosen for small errors: two to three times those of direct convolution. Errors are relative to the tile,
+//! though: an output has the rounding error of the largest input of its tile, not only of its own window. Infinities and NaN would
+//! spread over the tile in the same way, so tiles and gradients with non-finite results are recomputed by direct convolution.
 
-mod points;
+mod transforms;
 
 use std::ops::Range;
 
-use super::{Convolution, Means};
+use super::{Convolution, ExecContext};
 use crate::exec::gemm::{
     self, Indirect, Matrix, Product, multiply, multiply_indirect, pack_b, packed_b_len,
 };
 use crate::exec::multiversion::{FmaWork, Simd, dispatch_fma, has_fma};
 use crate::exec::{parallel, pool::Pool};
-use crate::library::{Kept, Shelf};
-use points::{ALL, Filters, FiltersBack, FromOutputs, Inputs, POINTS, ToOutputs, both, square};
+use crate::library::{BufferPool, Pooled};
+use transforms::{
+    FilterTransform, FilterTranspose, InputTransform, OutputTransform, OutputTranspose, POINTS,
+    TILE_POINTS, load_tile, transform_2d,
+};
 
-/// How many channels are computed together.
-const WIDE: usize = 16;
+/// Channels are multiples of this: the lanes of the widest vector.
+const CHANNEL_BLOCK: usize = 16;
 
-/// The most tiles at a time, and the most elements that they take at their points: those stay in the second cache.
-const MOST: usize = 64;
-const TOGETHER: usize = 3 << 16;
+/// The most tiles of a block: the rows of its GEMMs.
+const MAX_BLOCK_TILES: usize = 64;
+/// The most transformed elements of a block, which stay in the L2 cache.
+const MAX_BLOCK_ELEMENTS: usize = 3 << 16;
 
-/// The pieces in which gradients of filters are summed.
-const PIECES: usize = 8;
+/// Partial sums of the gradient of the filters (split-K).
+const PARTIAL_SUMS: usize = 8;
 
-/// What a convolution is, as far as tiles are concerned: from images to images, with filters of both.
+/// The geometry of a Winograd convolution.
 #[derive(Debug, Clone, Copy)]
-struct Tiles {
+struct Tiling {
     images: usize,
-    /// Height and width of what is read.
+    /// Input height and width.
     input: [usize; 2],
-    /// Height and width of what is made.
+    /// Output height and width.
     output: [usize; 2],
-    /// How much room there is before the input.
-    before: [usize; 2],
-    /// Channels read and made.
+    /// The padding before the input.
+    pad_before: [usize; 2],
+    /// Input and output channels.
     from: usize,
     to: usize,
 }
 
 impl Convolution {
-    /// The size of the window, where tiles are possible and worth their while.
-    fn tiled(&self, tiles: &Tiles) -> Option<usize> {
+    /// The filter size, where Winograd is supported and profitable.
+    fn winograd_size(&self, tiling: &Tiling) -> Option<usize> {
         let [kh, kw, ..] = self.filters;
-        let plain = [&self.down, &self.right]
+        let dense = [&self.down, &self.right]
             .iter()
-            .all(|a| a.stride == 1 && a.dilation == 1 && a.before < a.kernel);
-        let fits = has_fma() && self.groups == 1 && plain && kh == kw && [3, 5].contains(&kh);
-        Some(kh).filter(|size| fits && tiles.are_worth_it(*size))
+            .all(|a| a.stride == 1 && a.dilation == 1 && a.pad_before < a.kernel);
+        let fits = has_fma() && self.groups == 1 && dense && kh == kw && [3, 5].contains(&kh);
+        Some(kh).filter(|size| fits && tiling.is_profitable(*size))
     }
 
-    fn tiles(&self) -> Tiles {
-        Tiles {
+    fn tiling(&self) -> Tiling {
+        Tiling {
             images: self.x[0],
             input: [self.x[1], self.x[2]],
-            output: [self.down.places, self.right.places],
-            before: [self.down.before, self.right.before],
+            output: [self.down.outputs, self.right.outputs],
+            pad_before: [self.down.pad_before, self.right.pad_before],
             from: self.filters[2],
             to: self.filters[3],
         }
     }
 
-    /// Computes the convolution if tiles are worth their while.
-    pub(super) fn forward_tiled(
+    /// Computes the convolution if Winograd is profitable; returns whether it did.
+    pub(super) fn forward_winograd(
         &self,
-        means: Means<'_>,
+        ctx: ExecContext<'_>,
         x: &[f32],
         filters: &[f32],
         y: &mut [f32],
     ) -> bool {
-        let tiles = self.tiles();
-        match self.tiled(&tiles) {
-            Some(3) => convolve::<4, 3>(means, tiles, x, (filters, false), y),
-            Some(_) => convolve::<2, 5>(means, tiles, x, (filters, false), y),
+        let tiling = self.tiling();
+        match self.winograd_size(&tiling) {
+            Some(3) => convolve::<4, 3>(ctx, tiling, x, (filters, false), y),
+            Some(_) => convolve::<2, 5>(ctx, tiling, x, (filters, false), y),
             None => return false,
         }
         true
     }
 
-    /// The same for what flows back to the images: a convolution with the filters turned around.
-    pub(super) fn input_grad_tiled(
+    /// Computes the gradient of the input, a convolution with flipped and transposed filters, if Winograd is profitable.
+    pub(super) fn input_grad_winograd(
         &self,
-        means: Means<'_>,
+        ctx: ExecContext<'_>,
         dy: &[f32],
         filters: &[f32],
         dx: &mut [f32],
     ) -> bool {
-        let straight = self.tiles();
+        let forward = self.tiling();
         let last = self.filters[0].saturating_sub(1);
-        let tiles = Tiles {
-            images: straight.images,
-            input: straight.output,
-            output: straight.input,
-            before: straight.before.map(|before| last.saturating_sub(before)),
-            from: straight.to,
-            to: straight.from,
+        let tiling = Tiling {
+            images: forward.images,
+            input: forward.output,
+            output: forward.input,
+            pad_before: forward.pad_before.map(|pad| last.saturating_sub(pad)),
+            from: forward.to,
+            to: forward.from,
         };
-        match self.tiled(&tiles) {
-            Some(3) => convolve::<4, 3>(means, tiles, dy, (filters, true), dx),
-            Some(_) => convolve::<2, 5>(means, tiles, dy, (filters, true), dx),
+        match self.winograd_size(&tiling) {
+            Some(3) => convolve::<4, 3>(ctx, tiling, dy, (filters, true), dx),
+            Some(_) => convolve::<2, 5>(ctx, tiling, dy, (filters, true), dx),
             None => return false,
         }
         true
     }
 
-    /// The same for what flows back to the filters; what comes out may not be finite, and is not right then.
-    pub(super) fn filter_grad_tiled(
+    /// Computes the gradient of the filters if Winograd is profitable; false also where the result is not finite, which is invalid.
+    pub(super) fn filter_grad_winograd(
         &self,
-        means: Means<'_>,
+        ctx: ExecContext<'_>,
         x: &[f32],
         dy: &[f32],
         df: &mut [f32],
     ) -> bool {
-        let tiles = self.tiles();
-        match self.tiled(&tiles) {
-            Some(3) => filter_gradient::<4, 3>(means, tiles, x, dy, df),
-            Some(_) => filter_gradient::<2, 5>(means, tiles, x, dy, df),
+        let tiling = self.tiling();
+        match self.winograd_size(&tiling) {
+            Some(3) => filter_gradient::<4, 3>(ctx, tiling, x, dy, df),
+            Some(_) => filter_gradient::<2, 5>(ctx, tiling, x, dy, df),
             None => return false,
         }
         df.chunks(64).all(is_finite)
@@ -134,48 +137,48 @@ fn is_finite(xs: &[f32]) -> bool {
     xs.iter().fold(true, |all, x| all & (*x * 0.0 == 0.0))
 }
 
-/// The filters at the points: for each channel in, for each point, the channels out. With `turned` they are turned around first.
-fn filters_at_points<const R: usize>(
+/// Transforms the filters: for each input channel, for each point, the output channels. With `flipped` they are rotated by 180° first.
+fn transform_filters<const R: usize>(
     pool: &Pool,
     [c_in, c_out]: [usize; 2],
     filters: &[f32],
-    turned: bool,
+    flipped: bool,
     to: &mut [f32],
 ) {
-    parallel::chunks_mut(pool, to, ALL * c_out, |channel, to| {
-        dispatch_fma(FiltersOfChannel::<R> {
+    parallel::chunks_mut(pool, to, TILE_POINTS * c_out, |channel, to| {
+        dispatch_fma(TransformFilters::<R> {
             filters: &filters[channel * c_out..],
             size: (c_in * c_out, c_out),
-            turned,
+            flipped,
             to,
         });
     });
 }
 
-/// Filters at the points, for one channel in.
-struct FiltersOfChannel<'a, const R: usize> {
+/// The filter transform of one input channel.
+struct TransformFilters<'a, const R: usize> {
     filters: &'a [f32],
-    /// How far apart taps are, and the channels out.
+    /// The stride of taps, and the output channels.
     size: (usize, usize),
-    turned: bool,
+    flipped: bool,
     to: &'a mut [f32],
 }
 
-impl<const R: usize> FmaWork for FiltersOfChannel<'_, R> {
+impl<const R: usize> FmaWork for TransformFilters<'_, R> {
     type Out = ();
 
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        let (apart, channels) = self.size;
+        let (point_stride, channels) = self.size;
         for first in (0..channels).step_by(S::WIDTH) {
             let tap = |i: usize, j: usize| {
-                let at = match self.turned {
+                let at = match self.flipped {
                     true => (R - 1 - i) * R + R - 1 - j,
                     false => i * R + j,
                 };
-                s.load(&self.filters[at * apart + first..])
+                s.load(&self.filters[at * point_stride + first..])
             };
-            let points = both::<S, Filters, R, POINTS>(s, square(s, tap));
+            let points = transform_2d::<S, FilterTransform, R, POINTS>(s, load_tile(s, tap));
             for (q, x) in points.as_flattened().iter().enumerate() {
                 s.store(*x, &mut self.to[q * channels + first..]);
             }
@@ -183,97 +186,106 @@ impl<const R: usize> FmaWork for FiltersOfChannel<'_, R> {
     }
 }
 
-/// Some tiles, whose inputs are put at the points.
-struct Read<'a, const M: usize> {
-    tiles: &'a Tiles,
+/// The input transform of some tiles.
+struct TransformInputs<'a, const M: usize> {
+    tiling: &'a Tiling,
     x: &'a [f32],
     own: Range<usize>,
-    /// Of the tiles the row that the first one is in.
+    /// The tile row of the first tile.
     row: usize,
     to: &'a mut [f32],
-    apart: usize,
+    point_stride: usize,
 }
 
-impl<const M: usize> FmaWork for Read<'_, M> {
+impl<const M: usize> FmaWork for TransformInputs<'_, M> {
     type Out = ();
 
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        let across = self.tiles.counts(M).1;
+        let across = self.tiling.counts(M).1;
         for (i, t) in self.own.enumerate() {
-            let place = (self.row + t / across, t % across);
-            let to = &mut self.to[i * self.tiles.from..];
-            self.tiles.read::<S, M>(s, self.x, place, to, self.apart);
+            let tile_at = (self.row + t / across, t % across);
+            let to = &mut self.to[i * self.tiling.from..];
+            self.tiling
+                .transform_input::<S, M>(s, self.x, tile_at, to, self.point_stride);
         }
     }
 }
 
-/// Some tiles of all images, whose inputs and what flows back to them are put at the points.
-struct ReadBoth<'a, const M: usize> {
-    tiles: &'a Tiles,
+/// The transforms of inputs and cotangents of some tiles, counted over all images.
+struct TransformForFilterGrad<'a, const M: usize> {
+    tiling: &'a Tiling,
     x: &'a [f32],
     dy: &'a [f32],
     own: Range<usize>,
     inputs: &'a mut [f32],
-    flows: &'a mut [f32],
-    some: usize,
+    cotangents: &'a mut [f32],
+    block_tiles: usize,
 }
 
-impl<const M: usize> FmaWork for ReadBoth<'_, M> {
+impl<const M: usize> FmaWork for TransformForFilterGrad<'_, M> {
     type Out = ();
 
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        let Tiles { from, to, .. } = *self.tiles;
-        let (down, across) = self.tiles.counts(M);
-        let (image, made) = self.tiles.sizes();
+        let Tiling { from, to, .. } = *self.tiling;
+        let (down, across) = self.tiling.counts(M);
+        let (image, output_size) = self.tiling.sizes();
         for (i, t) in self.own.enumerate() {
             let (number, tile) = (t / (down * across), t % (down * across));
-            let place = (tile / across, tile % across);
+            let tile_at = (tile / across, tile % across);
             let x = &self.x[number * image..][..image];
-            let dy = &self.dy[number * made..][..made];
-            let (inputs, flows) = (&mut self.inputs[i * from..], &mut self.flows[i * to..]);
-            self.tiles
-                .read::<S, M>(s, x, place, inputs, self.some * from);
-            self.tiles.flow::<S, M>(s, dy, place, flows, self.some * to);
+            let dy = &self.dy[number * output_size..][..output_size];
+            let inputs = &mut self.inputs[i * from..];
+            let cotangents = &mut self.cotangents[i * to..];
+            self.tiling
+                .transform_input::<S, M>(s, x, tile_at, inputs, self.block_tiles * from);
+            self.tiling.transform_cotangent::<S, M>(
+                s,
+                dy,
+                tile_at,
+                cotangents,
+                self.block_tiles * to,
+            );
         }
     }
 }
 
-/// Outputs of a tile that are made of its products.
-struct Write<'a, const M: usize> {
-    tile: &'a Outputs<'a, M>,
+/// The output transform of a tile; returns whether all outputs are finite.
+struct TransformOutputs<'a, const M: usize> {
+    tile: &'a OutputTile<'a, M>,
     products: &'a [f32],
-    apart: usize,
+    point_stride: usize,
     y: &'a mut [f32],
 }
 
-impl<const M: usize> FmaWork for Write<'_, M> {
+impl<const M: usize> FmaWork for TransformOutputs<'_, M> {
     type Out = bool;
 
     #[inline(always)]
     fn run<S: Simd>(self, s: S) -> bool {
-        self.tile.write(s, self.products, self.apart, self.y)
+        self.tile.write(s, self.products, self.point_stride, self.y)
     }
 }
 
-/// The gradient of filters for one channel in, made of the sums at the points.
-struct FiltersBackOfChannel<'a, const R: usize> {
+/// The transposed filter transform of one input channel, from the sums at the points to the gradient of the filters.
+struct TransformFilterGrad<'a, const R: usize> {
     sums: &'a [f32],
-    /// How far apart points are, and the channels out.
+    /// The stride of points, and the output channels.
     size: (usize, usize),
     to: &'a mut [f32],
 }
 
-impl<const R: usize> FmaWork for FiltersBackOfChannel<'_, R> {
+impl<const R: usize> FmaWork for TransformFilterGrad<'_, R> {
     type Out = ();
 
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        let (apart, channels) = self.size;
+        let (point_stride, channels) = self.size;
         for first in (0..channels).step_by(S::WIDTH) {
-            let sum = |i: usize, j: usize| s.load(&self.sums[(i * POINTS + j) * apart + first..]);
-            let taps = both::<S, FiltersBack, POINTS, R>(s, square(s, sum));
+            let sum =
+                |i: usize, j: usize| s.load(&self.sums[(i * POINTS + j) * point_stride + first..]);
+            let taps = transform_2d::<S, FilterTranspose, POINTS, R>(s, load_tile(s, sum));
             for (tap, x) in taps.as_flattened().iter().enumerate() {
                 s.store(*x, &mut self.to[tap * channels + first..]);
             }
@@ -281,103 +293,107 @@ impl<const R: usize> FmaWork for FiltersBackOfChannel<'_, R> {
     }
 }
 
-impl Tiles {
-    /// How many tiles of `m` outputs there are down and across an image.
+impl Tiling {
+    /// The number of tiles of `m` outputs down and across an image.
     fn counts(&self, m: usize) -> (usize, usize) {
         (self.output[0].div_ceil(m), self.output[1].div_ceil(m))
     }
 
-    /// Whether fewer products are fewer by more than the evaluations take. What is counted is the time of a product in a large matrix,
-    /// as it was measured: small matrices take 26 terms more than they have, an input at a point 34, an output 17 or, of a larger
-    /// tile, 40, a filter at a point 160, and sums term by term reach 85% of what the machine can do.
-    fn are_worth_it(&self, size: usize) -> bool {
+    /// The cost model: whether Winograd is faster than implicit GEMM. Costs are in multiply-adds of a large GEMM,
+    /// as measured: 26 for the overhead of a small GEMM, 34 for the transform of an input at a point, 17 of an output or, of
+    /// F(4x4, 3x3), 40, and 160 of a filter at a point; implicit GEMM reaches 85% of peak.
+    fn is_profitable(&self, size: usize) -> bool {
         let (from, to) = (self.from, self.to);
-        let whole = |c: usize| c > 0 && c.is_multiple_of(WIDE);
+        let is_blocked = |c: usize| c > 0 && c.is_multiple_of(CHANNEL_BLOCK);
         let (down, across) = self.counts(POINTS + 1 - size);
         let output = if size == 3 { 40 } else { 17 };
         let times = |factors: &[usize]| factors.iter().map(|n| *n as f64).product::<f64>();
         let each = times(&[from, to]) + times(&[26 + output, to]) + times(&[34, from]);
-        let tiles = times(&[ALL, self.images, down, across]) * each + times(&[160 * ALL, from, to]);
+        let winograd = times(&[TILE_POINTS, self.images, down, across]) * each
+            + times(&[160 * TILE_POINTS, from, to]);
         let [height, width] = self.output;
-        let terms = times(&[size, size, self.images, height, width, from, to]) / 0.85;
-        whole(from) && whole(to) && tiles < 0.95 * terms
+        let direct = times(&[size, size, self.images, height, width, from, to]) / 0.85;
+        is_blocked(from) && is_blocked(to) && winograd < 0.95 * direct
     }
 
-    /// How many tiles are computed together.
-    fn together(&self) -> usize {
-        (TOGETHER / (ALL * (self.from + self.to))).clamp(14, MOST)
+    /// The tiles of a block.
+    fn block_tiles(&self) -> usize {
+        (MAX_BLOCK_ELEMENTS / (TILE_POINTS * (self.from + self.to))).clamp(14, MAX_BLOCK_TILES)
     }
 
-    /// Elements of an image read, and of one made.
+    /// Elements of an input image, and of an output image.
     fn sizes(&self) -> (usize, usize) {
         let size = |[h, w]: [usize; 2], channels: usize| h * w * channels;
         (size(self.input, self.from), size(self.output, self.to))
     }
 
-    /// Puts the inputs of a tile at the points, `apart` elements from one point to the next.
+    /// The input transform Bᵀ d B of a tile, with stride `point_stride` from point to point.
     #[inline(always)]
-    fn read<S: Simd, const M: usize>(
+    fn transform_input<S: Simd, const M: usize>(
         &self,
         s: S,
         x: &[f32],
         (down, right): (usize, usize),
         to: &mut [f32],
-        apart: usize,
+        point_stride: usize,
     ) {
         let ([height, width], channels) = (self.input, self.from);
-        // The first inputs, counted from before the image.
+        // The first inputs, counted from the start of the padding.
         let (top, left) = (down * M, right * M);
-        let inside = |at: usize, before: usize, size: usize| at.wrapping_sub(before) < size;
+        let inside = |at: usize, pad: usize, size: usize| at.wrapping_sub(pad) < size;
         for first in (0..channels).step_by(S::WIDTH) {
             let element = |i: usize, j: usize| {
                 let (row, column) = (top + i, left + j);
-                match inside(row, self.before[0], height) && inside(column, self.before[1], width) {
+                match inside(row, self.pad_before[0], height)
+                    && inside(column, self.pad_before[1], width)
+                {
                     true => {
-                        let (row, column) = (row - self.before[0], column - self.before[1]);
+                        let (row, column) = (row - self.pad_before[0], column - self.pad_before[1]);
                         s.load(&x[(row * width + column) * channels + first..])
                     }
                     false => s.zero(),
                 }
             };
-            let points = both::<S, Inputs, POINTS, POINTS>(s, square(s, element));
+            let points =
+                transform_2d::<S, InputTransform, POINTS, POINTS>(s, load_tile(s, element));
             for (q, x) in points.as_flattened().iter().enumerate() {
-                s.store(*x, &mut to[q * apart + first..]);
+                s.store(*x, &mut to[q * point_stride + first..]);
             }
         }
     }
 }
 
-/// A convolution, tile by tile. With `turned` the filters are those of the convolution that this one goes back.
+/// A Winograd convolution. With `flipped` it is the gradient of the input: filters are flipped and transposed.
 fn convolve<const M: usize, const R: usize>(
-    means: Means<'_>,
-    tiles: Tiles,
+    ctx: ExecContext<'_>,
+    tiling: Tiling,
     x: &[f32],
-    (filters, turned): (&[f32], bool),
+    (filters, flipped): (&[f32], bool),
     y: &mut [f32],
 ) {
-    let Tiles { from, to, .. } = tiles;
-    let [c_in, c_out] = if turned { [to, from] } else { [from, to] };
-    let (down, across) = tiles.counts(M);
-    let some = tiles.together();
-    let (image, made) = tiles.sizes();
-    // Rows of tiles to a task, of nearly equal number.
-    let rows = (some / across).clamp(1, down.max(1));
+    let Tiling { from, to, .. } = tiling;
+    let [c_in, c_out] = if flipped { [to, from] } else { [from, to] };
+    let (down, across) = tiling.counts(M);
+    let block_tiles = tiling.block_tiles();
+    let (image, output_size) = tiling.sizes();
+    // Tile rows of a task, balanced.
+    let rows = (block_tiles / across).clamp(1, down.max(1));
     let rows = down.div_ceil(down.div_ceil(rows).max(1)).max(1);
     let line = packed_b_len::<f32>(from, to);
-    let room = f32::shelf(means.scratch);
-    let own = ALL * some * (from + to);
-    room.prepare(means.pool.threads() + 1, own);
-    room.lend(ALL * (c_in * c_out + line), |buffer| {
-        let (plain, lines) = buffer.split_at_mut(ALL * c_in * c_out);
-        filters_at_points::<R>(means.pool, [c_in, c_out], filters, turned, plain);
-        parallel::chunks_mut(means.pool, lines, line, |q, to| {
+    let buffers = f32::buffers(ctx.scratch);
+    let own = TILE_POINTS * block_tiles * (from + to);
+    buffers.prepare(ctx.pool.threads() + 1, own);
+    buffers.with(TILE_POINTS * (c_in * c_out + line), |buffer| {
+        let (transformed, packed_filters) = buffer.split_at_mut(TILE_POINTS * c_in * c_out);
+        transform_filters::<R>(ctx.pool, [c_in, c_out], filters, flipped, transformed);
+        parallel::chunks_mut(ctx.pool, packed_filters, line, |q, to| {
             let at_point = Matrix {
-                data: &plain[q * c_out..],
+                data: &transformed[q * c_out..],
                 size: (c_in, c_out),
-                strides: (ALL * c_out, 1),
+                strides: (TILE_POINTS * c_out, 1),
             };
             pack_b(
-                if turned {
+                if flipped {
                     at_point.transposed()
                 } else {
                     at_point
@@ -385,54 +401,54 @@ fn convolve<const M: usize, const R: usize>(
                 to,
             );
         });
-        let lines = &*lines;
-        let size = rows * M * tiles.output[1] * to;
-        parallel::grouped_chunks_mut(means.pool, y, made, size, |number, part, y| {
+        let packed_filters = &*packed_filters;
+        let size = rows * M * tiling.output[1] * to;
+        parallel::grouped_chunks_mut(ctx.pool, y, output_size, size, |number, part, y| {
             let x = &x[number * image..][..image];
             let first = part * rows;
             let count = (down - first).min(rows) * across;
-            room.lend(own, |room| {
-                let (inputs, products) = room.split_at_mut(ALL * some * from);
-                for begin in (0..count).step_by(some) {
-                    let own = begin..count.min(begin + some);
-                    let place = |t: usize| (first + t / across, t % across);
-                    dispatch_fma(Read::<M> {
-                        tiles: &tiles,
+            buffers.with(own, |buffer| {
+                let (inputs, products) = buffer.split_at_mut(TILE_POINTS * block_tiles * from);
+                for begin in (0..count).step_by(block_tiles) {
+                    let own = begin..count.min(begin + block_tiles);
+                    let tile_at = |t: usize| (first + t / across, t % across);
+                    dispatch_fma(TransformInputs::<M> {
+                        tiling: &tiling,
                         x,
                         own: own.clone(),
                         row: first,
                         to: inputs,
-                        apart: some * from,
+                        point_stride: block_tiles * from,
                     });
-                    let starts: [usize; MOST] = std::array::from_fn(|i| i * from);
-                    let places: [usize; MOST] = std::array::from_fn(|i| i * to);
-                    for (q, b) in lines.chunks_exact(line).enumerate() {
+                    let starts: [usize; MAX_BLOCK_TILES] = std::array::from_fn(|i| i * from);
+                    let offsets: [usize; MAX_BLOCK_TILES] = std::array::from_fn(|i| i * to);
+                    for (q, b) in packed_filters.chunks_exact(line).enumerate() {
                         let a = Indirect {
-                            data: &inputs[q * some * from..][..some * from],
+                            data: &inputs[q * block_tiles * from..][..block_tiles * from],
                             row_offsets: &starts[..own.len()],
                             run_offsets: &[0],
                             run_len: from,
                             stride: 1,
                         };
-                        let y = &mut products[q * some * to..][..some * to];
-                        multiply_indirect(y, &places[..own.len()], to, false, a, b);
+                        let y = &mut products[q * block_tiles * to..][..block_tiles * to];
+                        multiply_indirect(y, &offsets[..own.len()], to, false, a, b);
                     }
                     for (i, t) in own.enumerate() {
                         let products = &products[i * to..];
-                        let tile = Outputs::<M> {
-                            tiles: &tiles,
-                            row: place(t).0,
-                            column: place(t).1,
+                        let tile = OutputTile::<M> {
+                            tiling: &tiling,
+                            row: tile_at(t).0,
+                            column: tile_at(t).1,
                             first: first * M,
                         };
-                        let finite = dispatch_fma(Write {
+                        let finite = dispatch_fma(TransformOutputs {
                             tile: &tile,
                             products,
-                            apart: some * to,
+                            point_stride: block_tiles * to,
                             y: &mut *y,
                         });
                         if !finite {
-                            tile.write_by_terms::<R>(x, filters, turned, y);
+                            tile.write_direct::<R>(x, filters, flipped, y);
                         }
                     }
                 }
@@ -441,77 +457,79 @@ fn convolve<const M: usize, const R: usize>(
     });
 }
 
-/// Where the outputs of a tile go, in a part of an image that begins at a row.
-struct Outputs<'a, const M: usize> {
-    tiles: &'a Tiles,
+/// The outputs of a tile, in a band of an image that begins at row `first`.
+struct OutputTile<'a, const M: usize> {
+    tiling: &'a Tiling,
     row: usize,
     column: usize,
     first: usize,
 }
 
-impl<const M: usize> Outputs<'_, M> {
-    /// Where in the part an output goes, if the image has it.
+impl<const M: usize> OutputTile<'_, M> {
+    /// The offset of an output in the band, if it is inside the image.
     #[inline(always)]
-    fn place(&self, i: usize, j: usize) -> Option<usize> {
-        let [height, width] = self.tiles.output;
+    fn offset(&self, i: usize, j: usize) -> Option<usize> {
+        let [height, width] = self.tiling.output;
         let (row, column) = (self.row * M + i, self.column * M + j);
         (row < height && column < width)
-            .then(|| ((row - self.first) * width + column) * self.tiles.to)
+            .then(|| ((row - self.first) * width + column) * self.tiling.to)
     }
 
-    /// Makes outputs of the products at the points, which lie `apart`; says whether all are finite.
+    /// The output transform Aᵀ p A of the products at the points, with stride `point_stride`; returns whether all outputs are finite.
     #[inline(always)]
-    fn write<S: Simd>(&self, s: S, products: &[f32], apart: usize, y: &mut [f32]) -> bool {
+    fn write<S: Simd>(&self, s: S, products: &[f32], point_stride: usize, y: &mut [f32]) -> bool {
         let mut zero = s.zero();
-        for first in (0..self.tiles.to).step_by(S::WIDTH) {
+        for first in (0..self.tiling.to).step_by(S::WIDTH) {
             let product =
-                |i: usize, j: usize| s.load(&products[(i * POINTS + j) * apart + first..]);
-            let outputs = both::<S, ToOutputs, POINTS, M>(s, square(s, product));
+                |i: usize, j: usize| s.load(&products[(i * POINTS + j) * point_stride + first..]);
+            let outputs = transform_2d::<S, OutputTransform, POINTS, M>(s, load_tile(s, product));
             for (i, outputs) in outputs.iter().enumerate() {
                 for (j, output) in outputs.iter().enumerate() {
                     zero = s.fma(*output, 0.0, zero);
-                    if let Some(at) = self.place(i, j) {
+                    if let Some(at) = self.offset(i, j) {
                         s.store(*output, &mut y[at + first..]);
                     }
                 }
             }
         }
-        let mut lanes = [0.0; WIDE];
+        let mut lanes = [0.0; CHANNEL_BLOCK];
         s.store(zero, &mut lanes);
         lanes.iter().all(|x| *x == 0.0)
     }
 
-    /// The same from the inputs, term by term.
-    fn write_by_terms<const R: usize>(
+    /// Computes the outputs of the tile by direct convolution.
+    fn write_direct<const R: usize>(
         &self,
         x: &[f32],
         filters: &[f32],
-        turned: bool,
+        flipped: bool,
         y: &mut [f32],
     ) {
-        let tiles = self.tiles;
-        let ([height, width], channels) = (tiles.input, tiles.from);
+        let tiling = self.tiling;
+        let ([height, width], channels) = (tiling.input, tiling.from);
         for (i, j) in (0..M * M).map(|n| (n / M, n % M)) {
-            let Some(at) = self.place(i, j) else { continue };
-            let y = &mut y[at..][..tiles.to];
+            let Some(at) = self.offset(i, j) else {
+                continue;
+            };
+            let y = &mut y[at..][..tiling.to];
             y.fill(0.0);
             for (k, l) in (0..R * R).map(|n| (n / R, n % R)) {
-                let row = (self.row * M + i + k).wrapping_sub(tiles.before[0]);
-                let column = (self.column * M + j + l).wrapping_sub(tiles.before[1]);
+                let row = (self.row * M + i + k).wrapping_sub(tiling.pad_before[0]);
+                let column = (self.column * M + j + l).wrapping_sub(tiling.pad_before[1]);
                 if row >= height || column >= width {
                     continue;
                 }
                 let x = &x[(row * width + column) * channels..][..channels];
-                let tap = match turned {
+                let tap = match flipped {
                     true => (R - 1 - k) * R + R - 1 - l,
                     false => k * R + l,
                 };
-                let filters = &filters[tap * channels * tiles.to..][..channels * tiles.to];
+                let filters = &filters[tap * channels * tiling.to..][..channels * tiling.to];
                 for (c, x) in x.iter().enumerate() {
                     for (o, y) in y.iter_mut().enumerate() {
-                        let filter = match turned {
+                        let filter = match flipped {
                             true => filters[o * channels + c],
-                            false => filters[c * tiles.to + o],
+                            false => filters[c * tiling.to + o],
                         };
                         *y += *x * filter;
                     }
@@ -521,99 +539,100 @@ impl<const M: usize> Outputs<'_, M> {
     }
 }
 
-/// What flows back to filters: at each point a sum over all tiles, and from there what the filters are.
+/// The gradient of the filters: at each point a sum over all tiles, then the transposed filter transform.
 fn filter_gradient<const M: usize, const R: usize>(
-    means: Means<'_>,
-    tiles: Tiles,
+    ctx: ExecContext<'_>,
+    tiling: Tiling,
     x: &[f32],
     dy: &[f32],
     df: &mut [f32],
 ) {
-    let Tiles { from, to, .. } = tiles;
-    let (down, across) = tiles.counts(M);
-    let size = ALL * from * to;
-    // Rows of tiles are shared out.
-    let rows = tiles.images * down;
-    let share = rows.div_ceil(PIECES).max(1);
-    let pieces = rows.div_ceil(share).max(1);
-    let room = f32::shelf(means.scratch);
-    room.prepare(2 * means.pool.threads() + 1, own_room(&tiles));
-    room.lend(pieces * size, |sums| {
-        parallel::chunks_mut(means.pool, sums, size, |i, sums| {
+    let Tiling { from, to, .. } = tiling;
+    let (down, across) = tiling.counts(M);
+    let size = TILE_POINTS * from * to;
+    // Tile rows are divided among the partial sums.
+    let rows = tiling.images * down;
+    let share = rows.div_ceil(PARTIAL_SUMS).max(1);
+    let partials = rows.div_ceil(share).max(1);
+    let buffers = f32::buffers(ctx.scratch);
+    buffers.prepare(2 * ctx.pool.threads() + 1, block_elements(&tiling));
+    buffers.with(partials * size, |sums| {
+        parallel::chunks_mut(ctx.pool, sums, size, |i, sums| {
             let own = i * share * across..rows.min((i + 1) * share) * across;
-            add_tiles::<M>(&tiles, own, room, x, dy, sums);
+            add_tiles::<M>(&tiling, own, buffers, x, dy, sums);
         });
-        // Pieces are added up, and become filters for each channel in.
+        // Partial sums are added and transformed to filters for each input channel.
         let (first, others) = sums.split_at_mut(size);
         let each = to * from.div_ceil(8);
-        parallel::chunks_mut(means.pool, first, each, |i, sums| {
-            for piece in others.chunks_exact(size) {
-                let piece = &piece[i * each..][..sums.len()];
-                sums.iter_mut().zip(piece).for_each(|(a, b)| *a += *b);
+        parallel::chunks_mut(ctx.pool, first, each, |i, sums| {
+            for partial in others.chunks_exact(size) {
+                let partial = &partial[i * each..][..sums.len()];
+                sums.iter_mut().zip(partial).for_each(|(a, b)| *a += *b);
             }
         });
         let first = &*first;
-        // Both are as long as the gradient.
-        room.lend(R * R * from * to, |turned| {
-            parallel::chunks_mut(means.pool, turned, R * R * to, |channel, turned| {
-                dispatch_fma(FiltersBackOfChannel::<R> {
+        // As long as the gradient, but channel-major.
+        buffers.with(R * R * from * to, |by_channel| {
+            parallel::chunks_mut(ctx.pool, by_channel, R * R * to, |channel, by_channel| {
+                dispatch_fma(TransformFilterGrad::<R> {
                     sums: &first[channel * to..],
                     size: (from * to, to),
-                    to: turned,
+                    to: by_channel,
                 });
             });
             for (i, df) in df.chunks_exact_mut(to).enumerate() {
                 let (tap, channel) = (i / from, i % from);
-                df.copy_from_slice(&turned[(channel * R * R + tap) * to..][..to]);
+                df.copy_from_slice(&by_channel[(channel * R * R + tap) * to..][..to]);
             }
         });
     });
 }
 
-/// The elements that the tiles of a piece take at a time, or a product of them.
-fn own_room(tiles: &Tiles) -> usize {
-    let (some, Tiles { from, to, .. }) = (tiles.together(), *tiles);
+/// Transformed elements of a block of tiles, or of the packing buffers of its GEMM.
+fn block_elements(tiling: &Tiling) -> usize {
+    let (block_tiles, Tiling { from, to, .. }) = (tiling.block_tiles(), *tiling);
     let matrix = |columns: usize| Matrix {
         data: &[] as &[f32],
-        size: (some, columns),
+        size: (block_tiles, columns),
         strides: (columns, 1),
     };
-    (ALL * some * (from + to)).max(gemm::workspace_len(&matrix(from).transposed(), &matrix(to)))
+    (TILE_POINTS * block_tiles * (from + to))
+        .max(gemm::workspace_len(&matrix(from).transposed(), &matrix(to)))
 }
 
-/// Sums the products of some tiles, counted over all images.
+/// Accumulates the products of some tiles, counted over all images.
 fn add_tiles<const M: usize>(
-    tiles: &Tiles,
+    tiling: &Tiling,
     own: Range<usize>,
-    room: &Shelf<f32>,
+    buffers: &BufferPool<f32>,
     x: &[f32],
     dy: &[f32],
     sums: &mut [f32],
 ) {
-    let Tiles { from, to, .. } = *tiles;
-    let some = tiles.together();
-    room.lend(ALL * some * (from + to), |own_room| {
-        let (inputs, flows) = own_room.split_at_mut(ALL * some * from);
+    let Tiling { from, to, .. } = *tiling;
+    let block_tiles = tiling.block_tiles();
+    buffers.with(TILE_POINTS * block_tiles * (from + to), |block| {
+        let (inputs, cotangents) = block.split_at_mut(TILE_POINTS * block_tiles * from);
         let begin = own.start;
-        for first in own.clone().step_by(some) {
-            let count = some.min(own.end - first);
-            dispatch_fma(ReadBoth::<M> {
-                tiles,
+        for first in own.clone().step_by(block_tiles) {
+            let count = block_tiles.min(own.end - first);
+            dispatch_fma(TransformForFilterGrad::<M> {
+                tiling,
                 x,
                 dy,
                 own: first..first + count,
                 inputs,
-                flows,
-                some,
+                cotangents,
+                block_tiles,
             });
             for (q, sums) in sums.chunks_exact_mut(from * to).enumerate() {
                 let left = Matrix {
-                    data: &inputs[q * some * from..],
+                    data: &inputs[q * block_tiles * from..],
                     size: (count, from),
                     strides: (from, 1),
                 };
                 let right = Matrix {
-                    data: &flows[q * some * to..],
+                    data: &cotangents[q * block_tiles * to..],
                     size: (count, to),
                     strides: (to, 1),
                 };
@@ -622,22 +641,22 @@ fn add_tiles<const M: usize>(
                     row_stride: to,
                     accumulate: first > begin,
                 };
-                multiply(room, sum, left.transposed(), right);
+                multiply(buffers, sum, left.transposed(), right);
             }
         }
     });
 }
 
-impl Tiles {
-    /// Puts what flows back to a tile at the points, `apart` elements from one point to the next.
+impl Tiling {
+    /// The transposed output transform A dy Aᵀ of the cotangents of a tile, with stride `point_stride` from point to point.
     #[inline(always)]
-    fn flow<S: Simd, const M: usize>(
+    fn transform_cotangent<S: Simd, const M: usize>(
         &self,
         s: S,
         dy: &[f32],
         (down, right): (usize, usize),
         to: &mut [f32],
-        apart: usize,
+        point_stride: usize,
     ) {
         let ([height, width], channels) = (self.output, self.to);
         for first in (0..channels).step_by(S::WIDTH) {
@@ -648,9 +667,9 @@ impl Tiles {
                     false => s.zero(),
                 }
             };
-            let points = both::<S, FromOutputs, M, POINTS>(s, square(s, element));
+            let points = transform_2d::<S, OutputTranspose, M, POINTS>(s, load_tile(s, element));
             for (q, x) in points.as_flattened().iter().enumerate() {
-                s.store(*x, &mut to[q * apart + first..]);
+                s.store(*x, &mut to[q * point_stride + first..]);
             }
         }
     }
@@ -658,42 +677,40 @@ impl Tiles {
 
 #[cfg(test)]
 mod tests {
-    use super::points::numbers;
+    use super::transforms::numbers;
     use super::*;
     use crate::exec::multiversion::dispatch_fma_256;
 
-    /// The sums as they stand, in f64: of a convolution, and of the gradient of its filters.
-    fn by_terms<const R: usize>(
-        tiles: &Tiles,
+    /// Direct convolution in f64, or the gradient of its filters.
+    fn direct<const R: usize>(
+        tiling: &Tiling,
         x: &[f32],
         filters: Result<(&[f32], bool), &[f32]>,
     ) -> Vec<f64> {
-        let Tiles { from, to, .. } = *tiles;
-        let ([h, w], [oh, ow]) = (tiles.input, tiles.output);
-        let made = match filters {
-            Ok(_) => tiles.images * oh * ow * to,
+        let Tiling { from, to, .. } = *tiling;
+        let ([h, w], [oh, ow]) = (tiling.input, tiling.output);
+        let output_size = match filters {
+            Ok(_) => tiling.images * oh * ow * to,
             Err(_) => R * R * from * to,
         };
-        let mut sums = vec![0.0; made];
-        for n in 0..tiles.images {
+        let mut sums = vec![0.0; output_size];
+        for n in 0..tiling.images {
             for (i, j) in (0..oh * ow).map(|p| (p / ow, p % ow)) {
                 for (k, l) in (0..R * R).map(|t| (t / R, t % R)) {
-                    let row = (i + k).wrapping_sub(tiles.before[0]);
-                    let column = (j + l).wrapping_sub(tiles.before[1]);
+                    let row = (i + k).wrapping_sub(tiling.pad_before[0]);
+                    let column = (j + l).wrapping_sub(tiling.pad_before[1]);
                     if row >= h || column >= w {
                         continue;
                     }
                     for (c, o) in (0..from * to).map(|p| (p / to, p % to)) {
                         let x = f64::from(x[((n * h + row) * w + column) * from + c]);
                         let output = ((n * oh + i) * ow + j) * to + o;
-                        let straight = ((k * R + l) * from + c) * to + o;
-                        let turned = (((R - 1 - k) * R + R - 1 - l) * to + o) * from + c;
+                        let forward = ((k * R + l) * from + c) * to + o;
+                        let flipped = (((R - 1 - k) * R + R - 1 - l) * to + o) * from + c;
                         match filters {
-                            Ok((filters, false)) => {
-                                sums[output] += x * f64::from(filters[straight])
-                            }
-                            Ok((filters, true)) => sums[output] += x * f64::from(filters[turned]),
-                            Err(dy) => sums[straight] += x * f64::from(dy[output]),
+                            Ok((filters, false)) => sums[output] += x * f64::from(filters[forward]),
+                            Ok((filters, true)) => sums[output] += x * f64::from(filters[flipped]),
+                            Err(dy) => sums[forward] += x * f64::from(dy[output]),
                         }
                     }
                 }
@@ -702,111 +719,117 @@ mod tests {
         sums
     }
 
-    /// Equal up to the rounding of the largest; what is not finite is the same.
-    fn close(what: &str, found: &[f32], wanted: &[f64]) {
-        let largest = wanted.iter().filter(|x| x.is_finite());
+    /// Asserts equality up to an error relative to the largest; non-finite values must agree.
+    fn assert_close(what: &str, found: &[f32], expected: &[f64]) {
+        let largest = expected.iter().filter(|x| x.is_finite());
         let largest = largest.fold(1.0, |a: f64, b| a.max(b.abs()));
-        for (i, (found, wanted)) in found.iter().zip(wanted).enumerate() {
+        for (i, (found, expected)) in found.iter().zip(expected).enumerate() {
             let found = f64::from(*found);
-            let same = match wanted.is_finite() {
-                true => (found - wanted).abs() < 4e-6 * largest,
-                false => found.is_nan() == wanted.is_nan() && !found.is_finite(),
+            let same = match expected.is_finite() {
+                true => (found - expected).abs() < 4e-6 * largest,
+                false => found.is_nan() == expected.is_nan() && !found.is_finite(),
             };
-            assert!(same, "{what}, {i}: {found} for {wanted}");
+            assert!(same, "{what}, {i}: {found} for {expected}");
         }
     }
 
-    fn whole<const M: usize, const R: usize>(tiles: Tiles, strange: Option<f32>) {
+    fn check<const M: usize, const R: usize>(tiling: Tiling, special: Option<f32>) {
         let scratch = crate::library::Scratch::default();
         let pool = Pool::new(2);
-        let means = Means {
+        let ctx = ExecContext {
             pool: &pool,
             scratch: &scratch,
         };
-        let (image, made) = tiles.sizes();
-        let mut x = numbers(tiles.images * image);
-        let filters = numbers(R * R * tiles.from * tiles.to);
-        if let Some(strange) = strange {
+        let (image, output_size) = tiling.sizes();
+        let mut x = numbers(tiling.images * image);
+        let filters = numbers(R * R * tiling.from * tiling.to);
+        if let Some(special) = special {
             let middle = x.len() / 2;
-            x[middle] = strange;
+            x[middle] = special;
         }
-        for turned in [false, true] {
-            let mut y = vec![0.0; tiles.images * made];
-            convolve::<M, R>(means, tiles, &x, (&filters, turned), &mut y);
-            let wanted = by_terms::<R>(&tiles, &x, Ok((&filters, turned)));
-            close(&format!("{tiles:?} {R} {turned}"), &y, &wanted);
+        for flipped in [false, true] {
+            let mut y = vec![0.0; tiling.images * output_size];
+            convolve::<M, R>(ctx, tiling, &x, (&filters, flipped), &mut y);
+            let expected = direct::<R>(&tiling, &x, Ok((&filters, flipped)));
+            assert_close(&format!("{tiling:?} {R} {flipped}"), &y, &expected);
         }
-        let (dy, mut df) = (numbers(tiles.images * made), vec![0.0; filters.len()]);
-        filter_gradient::<M, R>(means, tiles, &x, &dy, &mut df);
-        if strange.is_none() {
-            let wanted = by_terms::<R>(&tiles, &x, Err(&dy));
-            close(&format!("{tiles:?} {R}"), &df, &wanted);
+        let (dy, mut df) = (
+            numbers(tiling.images * output_size),
+            vec![0.0; filters.len()],
+        );
+        filter_gradient::<M, R>(ctx, tiling, &x, &dy, &mut df);
+        if special.is_none() {
+            let expected = direct::<R>(&tiling, &x, Err(&dy));
+            assert_close(&format!("{tiling:?} {R}"), &df, &expected);
         }
     }
 
     #[test]
-    fn convolutions_are_the_sums_of_their_windows() {
+    fn winograd_equals_direct_convolution() {
         if !has_fma() {
             return;
         }
-        for (images, input, before, size) in [
+        for (images, input, pad_before, size) in [
             (2, [9, 7], [1, 1], 3),
             (1, [4, 17], [0, 2], 3),
             (3, [6, 6], [2, 0], 5),
             (1, [12, 5], [4, 2], 5),
         ] {
-            let tiles = Tiles {
+            let tiling = Tiling {
                 images,
                 input,
-                output: [0, 1].map(|i| input[i] + 2 * before[i] + 1 - size),
-                before,
+                output: [0, 1].map(|i| input[i] + 2 * pad_before[i] + 1 - size),
+                pad_before,
                 from: 32,
                 to: 16,
             };
-            for strange in [None, Some(f32::NAN), Some(f32::INFINITY), Some(3e38)] {
+            for special in [None, Some(f32::NAN), Some(f32::INFINITY), Some(3e38)] {
                 match size {
-                    3 => whole::<4, 3>(tiles, strange),
-                    _ => whole::<2, 5>(tiles, strange),
+                    3 => check::<4, 3>(tiling, special),
+                    _ => check::<2, 5>(tiling, special),
                 }
             }
         }
     }
 
     #[test]
-    fn tiles_are_read_and_written_alike_by_all_vectors() {
+    fn transforms_are_bit_equal_for_all_vector_widths() {
         if !has_fma() {
             return;
         }
-        let tiles = Tiles {
+        let tiling = Tiling {
             images: 1,
             input: [9, 7],
             output: [9, 7],
-            before: [1, 1],
+            pad_before: [1, 1],
             from: 32,
             to: 32,
         };
-        let (x, products) = (numbers(9 * 7 * 32), numbers(ALL * 6 * 32));
-        let mut read = [vec![0.0; ALL * 6 * 32], vec![0.0; ALL * 6 * 32]];
+        let (x, products) = (numbers(9 * 7 * 32), numbers(TILE_POINTS * 6 * 32));
+        let mut read = [
+            vec![0.0; TILE_POINTS * 6 * 32],
+            vec![0.0; TILE_POINTS * 6 * 32],
+        ];
         let mut written = [vec![0.0; 9 * 7 * 32], vec![0.0; 9 * 7 * 32]];
         for (i, (read, written)) in read.iter_mut().zip(&mut written).enumerate() {
-            let tile = Outputs::<4> {
-                tiles: &tiles,
+            let tile = OutputTile::<4> {
+                tiling: &tiling,
                 row: 2,
                 column: 1,
                 first: 0,
             };
-            let work = Read::<4> {
-                tiles: &tiles,
+            let work = TransformInputs::<4> {
+                tiling: &tiling,
                 x: &x,
                 own: 0..6,
                 row: 0,
                 to: read,
-                apart: 6 * 32,
+                point_stride: 6 * 32,
             };
-            let write = Write::<4> {
+            let write = TransformOutputs::<4> {
                 tile: &tile,
                 products: &products,
-                apart: 6 * 32,
+                point_stride: 6 * 32,
                 y: written,
             };
             match i {

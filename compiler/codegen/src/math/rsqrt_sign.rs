@@ -1,4 +1,4 @@
-//! The reciprocal root and the sign.
+//! The reciprocal square root and the sign function.
 
 use super::emit::Emit;
 use super::poly::sign_bits;
@@ -14,7 +14,7 @@ pub(super) fn sign<E: Emit>(e: &mut E, x: E::V) -> E::V {
     let sign = sign_bits(e, x);
     let one = e.bits_of(1.0);
     let unit = e.ior(sign, one);
-    let unit = e.of_bits(unit);
+    let unit = e.bits_to_float(unit);
     let (zero, magnitude) = (e.float(0.0), e.abs(x));
     let nonzero = e.lt(zero, magnitude);
     e.select(nonzero, unit, x)

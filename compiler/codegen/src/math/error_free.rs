@@ -1,8 +1,8 @@
-//! Sums and products whose rounding error is kept: a number as a pair, the second far smaller than the first.
+//! Error-free transformations (TwoSum, FastTwoSum, TwoProd): double-double arithmetic, a number as an unevaluated sum of two floats.
 
 use super::emit::{Emit, Lane};
 
-/// a + b and its error (Knuth).
+/// TwoSum: a + b and its rounding error (Knuth).
 pub(super) fn two_sum<E: Emit>(e: &mut E, a: E::V, b: E::V) -> (E::V, E::V) {
     let sum = e.add(a, b);
     let b_part = e.sub(sum, a);
@@ -12,14 +12,14 @@ pub(super) fn two_sum<E: Emit>(e: &mut E, a: E::V, b: E::V) -> (E::V, E::V) {
     (sum, e.add(a_lost, b_lost))
 }
 
-/// a + b and its error, where a is zero or |a| ≥ |b| (Dekker).
+/// FastTwoSum: a + b and its rounding error, where a is zero or |a| ≥ |b| (Dekker).
 pub(super) fn fast_two_sum<E: Emit>(e: &mut E, a: E::V, b: E::V) -> (E::V, E::V) {
     let sum = e.add(a, b);
     let b_part = e.sub(sum, a);
     (sum, e.sub(b, b_part))
 }
 
-/// a · b and its error, for operands far from overflow (Dekker's product where there is no fused multiply-add).
+/// TwoProd: a · b and its rounding error, for operands far from overflow (Dekker's product where there is no fused multiply-add).
 pub(super) fn two_prod<E: Emit>(e: &mut E, a: E::V, b: E::V) -> (E::V, E::V) {
     let product = e.mul(a, b);
     if e.has_fma() {
@@ -36,7 +36,7 @@ pub(super) fn two_prod<E: Emit>(e: &mut E, a: E::V, b: E::V) -> (E::V, E::V) {
     (product, error)
 }
 
-/// The upper and the lower half of the digits of a (Veltkamp).
+/// Veltkamp splitting: the upper and the lower half of the mantissa of a.
 fn split<E: Emit>(e: &mut E, a: E::V) -> (E::V, E::V) {
     let factor = match e.lane() {
         Lane::F32 => 4_097.0,

@@ -1,4 +1,4 @@
-//! Rows at positions: taken, added to, replaced.
+//! Gather (tf.gather) and scatter (add, set) of rows by index.
 
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
@@ -10,37 +10,37 @@ use super::{GRAIN, Routine, Scratch, Slice, y};
 use crate::exec::parallel;
 use crate::exec::pool::Pool;
 
-/// How many rows are taken by one task, where they are short.
-const TAKEN: usize = 1 << 11;
+/// The most rows of a gather task.
+const MAX_TASK_ROWS: usize = 1 << 11;
 
-/// Copies of the rows at positions.
+/// Gather: copies the rows at indices.
 pub(super) fn take(r: &mut Routine<'_>) -> Result<(), EvalError> {
     r.check();
     let shape = &r.types[0].shape;
     let (length, width) = (shape[0], shape[1..].iter().product::<usize>());
-    let lines = (GRAIN / width.max(1)).clamp(1, TAKEN);
-    // The first position that is out of range.
+    let lines = (GRAIN / width.max(1)).clamp(1, MAX_TASK_ROWS);
+    // The first entry whose index is out of range.
     let wrong = AtomicUsize::new(usize::MAX);
     any!(r.results[0].dtype, T => ints!(r.types[1].dtype, I => {
-        let (x, places) = (r.x::<T>(0), r.x::<I>(1));
+        let (x, row_indices) = (r.x::<T>(0), r.x::<I>(1));
         let y = y::<T>(&mut r.outputs[0]);
         let row_of = |number: usize| {
-            let place = usize::try_from(places[number].to_i64()).ok().filter(|p| *p < length);
-            if place.is_none() {
+            let index = usize::try_from(row_indices[number].to_i64()).ok().filter(|p| *p < length);
+            if index.is_none() {
                 wrong.fetch_min(number, Relaxed);
             }
-            place
+            index
         };
         if width == 0 {
-            (0..places.len()).for_each(|number| {
+            (0..row_indices.len()).for_each(|number| {
                 row_of(number);
             });
         }
         if width == 1 {
             parallel::chunks_mut(r.pool, y, lines, |i, part| {
-                for (number, (y, place)) in part.iter_mut().zip(&places[i * lines..]).enumerate() {
-                    // A negative position is far behind the last.
-                    match x.get(place.to_i64() as usize) {
+                for (number, (y, index)) in part.iter_mut().zip(&row_indices[i * lines..]).enumerate() {
+                    // A negative index is far beyond the last.
+                    match x.get(index.to_i64() as usize) {
                         Some(x) => *y = *x,
                         None => {
                             row_of(i * lines + number);
@@ -51,15 +51,15 @@ pub(super) fn take(r: &mut Routine<'_>) -> Result<(), EvalError> {
         } else {
             parallel::chunks_mut(r.pool, y, lines * width.max(1), |i, part| {
                 for (number, row) in part.chunks_exact_mut(width.max(1)).enumerate() {
-                    if let Some(place) = row_of(i * lines + number) {
-                        row.copy_from_slice(&x[place * width..][..width]);
+                    if let Some(index) = row_of(i * lines + number) {
+                        row.copy_from_slice(&x[index * width..][..width]);
                     }
                 }
             });
         }
         match wrong.into_inner() {
             usize::MAX => Ok(()),
-            number => Err(out_of_range(places[number].to_i64(), length)),
+            number => Err(out_of_range(row_indices[number].to_i64(), length)),
         }
     }))
 }
@@ -68,7 +68,7 @@ pub(super) fn out_of_range(index: i64, length: usize) -> EvalError {
     EvalError(format!("index {index} is out of range 0..{length}"))
 }
 
-/// A tensor with rows added at positions, one after another.
+/// Scatter-add: adds rows at indices, sequentially for equal indices.
 pub(super) fn scatter_add(r: &mut Routine<'_>) -> Result<(), EvalError> {
     prepare(r)?;
     let dtype = r.results[0].dtype;
@@ -81,30 +81,30 @@ pub(super) fn scatter_add(r: &mut Routine<'_>) -> Result<(), EvalError> {
     Ok(())
 }
 
-/// A tensor with rows replaced at positions, one after another.
+/// Scatter-set: replaces rows at indices; the last of equal indices wins.
 pub(super) fn scatter_set(r: &mut Routine<'_>) -> Result<(), EvalError> {
     prepare(r)?;
     any!(r.results[0].dtype, T => change(r, |at: &mut T, x: &T| *at = *x));
     Ok(())
 }
 
-/// A tensor with the first rows put at positions, no two of which are the same.
+/// Scatter-set of the first `count` rows at unique indices.
 ///
-/// Without its first operand it puts them into what is in the place of the result.
+/// Without its first operand it updates the result in place.
 pub(super) fn put_rows(r: &mut Routine<'_>) -> Result<(), EvalError> {
     let in_place = r.operands[0].is_empty();
     if !in_place {
         r.check();
     }
-    let (places, count) = (r.x::<i64>(1), r.x::<i64>(3)[0]);
-    let places = &places[..(count.max(0) as usize).min(places.len())];
+    let (row_indices, count) = (r.x::<i64>(1), r.x::<i64>(3)[0]);
+    let row_indices = &row_indices[..(count.max(0) as usize).min(row_indices.len())];
     any!(r.results[0].dtype, T => {
         let (x, rows, width) = (r.x::<T>(0), r.x::<T>(2), width(r));
         let y = y::<T>(&mut r.outputs[0]);
         if !in_place {
             y.copy_from_slice(x);
         }
-        parallel::put_rows(r.pool, y, width, places, rows);
+        parallel::put_rows(r.pool, y, width, row_indices, rows);
     });
     Ok(())
 }
@@ -112,20 +112,20 @@ pub(super) fn put_rows(r: &mut Routine<'_>) -> Result<(), EvalError> {
 fn prepare(r: &mut Routine<'_>) -> Result<(), EvalError> {
     r.check();
     let length = r.types[0].shape[0];
-    row_numbers(&r.operands[1], length, &mut r.scratch.places)
+    row_numbers(&r.operands[1], length, &mut r.scratch.row_indices)
 }
 
-/// Positions as numbers of rows, of which there are `length`.
+/// Indices as row numbers, checked against `length`.
 fn row_numbers(
     indices: &Slice<'_>,
     length: usize,
-    places: &mut Vec<usize>,
+    row_indices: &mut Vec<usize>,
 ) -> Result<(), EvalError> {
-    places.clear();
+    row_indices.clear();
     ints!(indices.dtype(), T => {
-        for index in T::of(indices).expect("positions have a type") {
+        for index in T::of(indices).expect("indices have a type") {
             match usize::try_from(index.to_i64()) {
-                Ok(place) if place < length => places.push(place),
+                Ok(index) if index < length => row_indices.push(index),
                 _ => return Err(out_of_range(index.to_i64(), length)),
             }
         }
@@ -133,15 +133,15 @@ fn row_numbers(
     Ok(())
 }
 
-/// Sums in the type that sums are made in.
+/// Scatter-add in the accumulator type.
 fn add_floats<T: Float>(r: &mut Routine<'_>) {
     let (x, rows, width) = (r.x::<T>(0), r.x::<T>(2), width(r));
-    let (pool, places) = (r.pool, &r.scratch.places);
-    with_sums(r.scratch, y::<T>(&mut r.outputs[0]), |sums| {
+    let (pool, row_indices) = (r.pool, &r.scratch.row_indices);
+    with_accumulators(r.scratch, y::<T>(&mut r.outputs[0]), |sums| {
         for (sum, x) in sums.iter_mut().zip(x) {
             *sum = x.widen();
         }
-        at_rows(pool, places, width, sums, |number, sum| {
+        at_rows(pool, row_indices, width, sums, |number, sum| {
             for (sum, x) in sum.iter_mut().zip(&rows[number * width..]) {
                 *sum += x.widen();
             }
@@ -149,17 +149,17 @@ fn add_floats<T: Float>(r: &mut Routine<'_>) {
     });
 }
 
-/// Lets `work` make sums, whose room is arbitrary before, and rounds them.
-pub(super) fn with_sums<T: Float>(
+/// Calls `work` with accumulators for `y`, arbitrary before, and rounds them to `y`.
+pub(super) fn with_accumulators<T: Float>(
     scratch: &Scratch,
     y: &mut [T],
-    work: impl FnOnce(&mut [T::Sum]),
+    work: impl FnOnce(&mut [T::Acc]),
 ) {
-    if let Some(sums) = T::as_sums(y) {
+    if let Some(sums) = T::as_accumulators(y) {
         return work(sums);
     }
-    use super::scratch::Kept;
-    T::Sum::shelf(scratch).lend(y.len(), |sums| {
+    use super::scratch::Pooled;
+    T::Acc::buffers(scratch).with(y.len(), |sums| {
         work(sums);
         for (y, sum) in y.iter_mut().zip(&*sums) {
             *y = T::narrow(*sum);
@@ -171,7 +171,7 @@ fn change<T: Elem>(r: &mut Routine<'_>, f: impl Fn(&mut T, &T) + Sync) {
     let (x, rows, width) = (r.x::<T>(0), r.x::<T>(2), width(r));
     let y = y::<T>(&mut r.outputs[0]);
     y.copy_from_slice(x);
-    at_rows(r.pool, &r.scratch.places, width, y, |number, at| {
+    at_rows(r.pool, &r.scratch.row_indices, width, y, |number, at| {
         for (at, x) in at.iter_mut().zip(&rows[number * width..]) {
             f(at, x);
         }
@@ -182,11 +182,11 @@ fn width(r: &Routine<'_>) -> usize {
     r.types[0].shape[1..].iter().product()
 }
 
-/// Calls `work` for each place with its number and the row of `y` there, the same row being visited in order. A place
-/// behind the rows is skipped.
+/// Calls `work` for each index with its position and the row of `y` there, equal indices in order. An index
+/// past the rows is skipped.
 pub(super) fn at_rows<T: Send>(
     pool: &Pool,
-    places: &[usize],
+    row_indices: &[usize],
     width: usize,
     y: &mut [T],
     work: impl Fn(usize, &mut [T]) + Sync,
@@ -194,18 +194,18 @@ pub(super) fn at_rows<T: Send>(
     if width == 0 || y.is_empty() {
         return;
     }
-    // Each task reads all places, so there are few tasks, and one only where rows are short.
+    // Each task scans all indices, so there are few tasks, and one only where rows are short.
     let tasks = match width {
         0..4 => 1,
-        _ => (places.len() * width / GRAIN).clamp(1, 8),
+        _ => (row_indices.len() * width / GRAIN).clamp(1, 8),
     };
     let rows = (y.len() / width).div_ceil(tasks);
     parallel::chunks_mut(pool, y, rows * width, |i, part| {
         let first = i * rows;
         let own = first..first + part.len() / width;
-        for (number, place) in places.iter().enumerate() {
-            if own.contains(place) {
-                work(number, &mut part[(place - first) * width..][..width]);
+        for (number, index) in row_indices.iter().enumerate() {
+            if own.contains(index) {
+                work(number, &mut part[(index - first) * width..][..width]);
             }
         }
     });

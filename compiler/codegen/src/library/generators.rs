@@ -1,4 +1,4 @@
-//! Numbers out of nothing: counted and random.
+//! Generators: iota, and uniform random numbers by the counter-based generator Philox 4x32-10.
 
 use trainspec_ir::DType;
 use trainspec_ir::interp::EvalError;
@@ -10,14 +10,14 @@ use super::{GRAIN, Routine, SliceMut, y};
 use crate::exec::multiversion::{Work, dispatch};
 use crate::exec::parallel;
 
-/// 0, 1, 2, ….
+/// Iota: 0, 1, 2, ….
 pub(super) fn iota(r: &mut Routine<'_>) -> Result<(), EvalError> {
     r.check();
     map(r.pool, y::<i64>(&mut r.outputs[0]), |i| i as i64..);
     Ok(())
 }
 
-/// The key of a site under a seed.
+/// The Philox key of a call site under a seed.
 pub(super) fn random_key(r: &mut Routine<'_>) -> Result<(), EvalError> {
     r.check();
     let key = Key::new(r.x::<i64>(0)[0], r.string("site"));
@@ -25,7 +25,7 @@ pub(super) fn random_key(r: &mut Routine<'_>) -> Result<(), EvalError> {
     Ok(())
 }
 
-/// The key for one of many uses.
+/// Derives a key from a key and a number (fold-in).
 pub(super) fn fold_key(r: &mut Routine<'_>) -> Result<(), EvalError> {
     r.check();
     let key = Key(r.x::<i64>(0)[0] as u64).fold(r.x::<i64>(1)[0]);
@@ -33,7 +33,7 @@ pub(super) fn fold_key(r: &mut Routine<'_>) -> Result<(), EvalError> {
     Ok(())
 }
 
-/// Numbers between 0 and 1, neither of which they are: (k + ½) / 2ᵇ for b random bits k.
+/// Uniform random numbers in the open interval (0, 1): (k + ½) / 2ᵇ for b random bits k.
 pub(super) fn random_uniform(r: &mut Routine<'_>) -> Result<(), EvalError> {
     r.check();
     let dtype = r.results[0].dtype;
@@ -57,7 +57,7 @@ pub(super) fn random_uniform(r: &mut Routine<'_>) -> Result<(), EvalError> {
         });
         return Ok(());
     }
-    // How many numbers four words make.
+    // Numbers of a Philox block of four words.
     let size = if dtype == DType::F64 { 2 } else { 4 };
     floats!(dtype, T => {
         parallel::chunks_mut(r.pool, y::<T>(&mut r.outputs[0]), GRAIN, |i, part| {
@@ -76,24 +76,26 @@ pub(super) fn random_uniform(r: &mut Routine<'_>) -> Result<(), EvalError> {
     Ok(())
 }
 
-/// Random f32 from the words of a key's blocks, from block `first` on.
+/// Uniform random f32 from the Philox blocks of a key, from block `first` on.
 struct Draws<'a> {
     key: Key,
     first: u64,
     to: &'a mut [f32],
 }
 
-/// How many blocks are made side by side.
-const SIDE: usize = 8;
+/// Philox blocks that are computed at once, one for each lane.
+const BLOCKS_AT_ONCE: usize = 8;
 
 impl Work for Draws<'_> {
     type Out = ();
 
     #[inline(always)]
     fn run(self) {
-        for (i, some) in self.to.chunks_mut(4 * SIDE).enumerate() {
-            let words = self.key.blocks::<SIDE>(self.first + (i * SIDE) as u64);
-            let mut numbers = [0.0; 4 * SIDE];
+        for (i, some) in self.to.chunks_mut(4 * BLOCKS_AT_ONCE).enumerate() {
+            let words = self
+                .key
+                .blocks::<BLOCKS_AT_ONCE>(self.first + (i * BLOCKS_AT_ONCE) as u64);
+            let mut numbers = [0.0; 4 * BLOCKS_AT_ONCE];
             for (j, four) in numbers.chunks_exact_mut(4).enumerate() {
                 for (number, word) in four.iter_mut().zip(&words) {
                     // Exact: k + 1/2 has 24 bits.

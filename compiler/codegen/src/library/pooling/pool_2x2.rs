@@ -1,31 +1,31 @@
-//! Pools of two by two elements that do not overlap, which most are: row after row, some channels at a time.
+//! Max pooling with 2 x 2 windows and stride 2, the most common case: vectorized over channels.
 //!
-//! What is below a last pair of rows, or beside a last pair of columns, belongs to no window.
+//! An odd last row or column belongs to no window.
 
 use std::ops::Range;
 
-use super::{Pooling, above};
+use super::{Pooling, is_greater};
 use crate::exec::multiversion::{Work, dispatch};
 use crate::exec::parallel;
 use crate::library::elements::{Elem, Float};
-use crate::library::windows::Along;
+use crate::library::windows::Window1d;
 use crate::library::{GRAIN, Routine, y};
 
-/// How many channels are computed together.
+/// Channels that are processed together.
 const LANES: usize = 8;
 
 impl Pooling {
-    /// Whether each place has two by two elements of its own.
-    pub(super) fn is_quartered(&self) -> bool {
-        let halved = |a: &Along| {
-            let own = a.kernel == 2 && a.stride == 2 && a.before == 0;
-            own && a.places <= a.input / 2
+    /// Whether windows are 2 x 2 with stride 2 and without padding.
+    pub(super) fn is_2x2(&self) -> bool {
+        let by_two = |a: &Window1d| {
+            let own = a.kernel == 2 && a.stride == 2 && a.pad_before == 0;
+            own && a.outputs <= a.input / 2
         };
-        halved(&self.down) && halved(&self.right)
+        by_two(&self.down) && by_two(&self.right)
     }
 
-    /// The largest of each four.
-    pub(super) fn largest_of_four<T: Elem>(
+    /// The maximum of each window.
+    pub(super) fn max_2x2<T: Elem>(
         &self,
         r: &mut Routine<'_>,
         x: &[T],
@@ -36,15 +36,15 @@ impl Pooling {
             return;
         }
         let (c, row, image) = (self.x[3], self.row(), self.sizes().0);
-        let made = self.right.places * c;
-        let rows = (GRAIN / (4 * made)).max(1);
-        parallel::chunks_mut(r.pool, y, rows * made, |i, part| {
-            for (j, y) in part.chunks_exact_mut(made).enumerate() {
-                let (number, place) = {
+        let output_row = self.right.outputs * c;
+        let rows = (GRAIN / (4 * output_row)).max(1);
+        parallel::chunks_mut(r.pool, y, rows * output_row, |i, part| {
+            for (j, y) in part.chunks_exact_mut(output_row).enumerate() {
+                let (number, output_y) = {
                     let all = i * rows + j;
-                    (all / self.down.places, all % self.down.places)
+                    (all / self.down.outputs, all % self.down.outputs)
                 };
-                let x = &x[number * image + 2 * place * row..][..2 * row];
+                let x = &x[number * image + 2 * output_y * row..][..2 * row];
                 dispatch(Forward {
                     c,
                     x: x.split_at(row),
@@ -55,33 +55,33 @@ impl Pooling {
         });
     }
 
-    /// What flows back to some rows of an image, which begin at a pair.
-    pub(super) fn flow_to_one_of_four<T: Float>(
+    /// The gradient for input rows of an image, which begin at an even row.
+    pub(super) fn max_2x2_grad<T: Float>(
         &self,
         rows: Range<usize>,
         x: &[T],
         dy: &[T],
-        sums: &mut [T::Sum],
+        sums: &mut [T::Acc],
     ) {
         let (c, row) = (self.x[3], self.row());
-        let made = self.right.places * c;
+        let output_row = self.right.outputs * c;
         for (i, sums) in sums.chunks_mut(2 * row).enumerate() {
-            let place = rows.start / 2 + i;
-            if place >= self.down.places {
-                sums.fill(T::Sum::default());
+            let output_y = rows.start / 2 + i;
+            if output_y >= self.down.outputs {
+                sums.fill(T::Acc::default());
                 continue;
             }
-            dispatch(Back {
+            dispatch(Backward {
                 c,
-                x: x[2 * place * row..][..2 * row].split_at(row),
-                dy: &dy[place * made..][..made],
+                x: x[2 * output_y * row..][..2 * row].split_at(row),
+                dy: &dy[output_y * output_row..][..output_row],
                 sums: sums.split_at_mut(row),
             });
         }
     }
 }
 
-/// The largest of each four of a pair of rows.
+/// The maxima of the windows of a pair of rows.
 struct Forward<'a, T, F> {
     c: usize,
     x: (&'a [T], &'a [T]),
@@ -112,52 +112,52 @@ impl<T: Elem, F: Fn(T, T) -> bool> Work for Forward<'_, T, F> {
     }
 }
 
-/// What flows back to a pair of rows.
-struct Back<'a, T: Float> {
+/// The gradient of a pair of rows.
+struct Backward<'a, T: Float> {
     c: usize,
     x: (&'a [T], &'a [T]),
     dy: &'a [T],
-    sums: (&'a mut [T::Sum], &'a mut [T::Sum]),
+    sums: (&'a mut [T::Acc], &'a mut [T::Acc]),
 }
 
-impl<T: Float> Work for Back<'_, T> {
+impl<T: Float> Work for Backward<'_, T> {
     type Out = ();
 
     #[inline(always)]
     fn run(self) {
         let (c, covered) = (self.c, 2 * self.dy.len());
-        self.sums.0[covered..].fill(T::Sum::default());
-        self.sums.1[covered..].fill(T::Sum::default());
+        self.sums.0[covered..].fill(T::Acc::default());
+        self.sums.1[covered..].fill(T::Acc::default());
         let pairs = self
             .x
             .0
             .chunks_exact(2 * c)
             .zip(self.x.1.chunks_exact(2 * c));
         let sums = (self.sums.0.chunks_exact_mut(2 * c)).zip(self.sums.1.chunks_exact_mut(2 * c));
-        let places = pairs.zip(sums).zip(self.dy.chunks_exact(c));
-        for (((above, below), (sums_above, sums_below)), dy) in places {
+        let outputs = pairs.zip(sums).zip(self.dy.chunks_exact(c));
+        for (((above, below), (sums_above, sums_below)), dy) in outputs {
             let (x0, x1) = above.split_at(c);
             let (x2, x3) = below.split_at(c);
             let (s0, s1) = sums_above.split_at_mut(c);
             let (s2, s3) = sums_below.split_at_mut(c);
-            let whole = c / LANES * LANES;
-            for at in (0..whole).step_by(LANES) {
+            let vectorized = c / LANES * LANES;
+            for at in (0..vectorized).step_by(LANES) {
                 let x = [lanes(x0, at), lanes(x1, at), lanes(x2, at), lanes(x3, at)];
-                let [a, b, c, d] = flows(x, lanes(dy, at));
+                let [a, b, c, d] = gradients(x, lanes(dy, at));
                 s0[at..at + LANES].copy_from_slice(&a);
                 s1[at..at + LANES].copy_from_slice(&b);
                 s2[at..at + LANES].copy_from_slice(&c);
                 s3[at..at + LANES].copy_from_slice(&d);
             }
-            for at in whole..c {
+            for at in vectorized..c {
                 let x = [[x0[at]], [x1[at]], [x2[at]], [x3[at]]];
-                [[s0[at]], [s1[at]], [s2[at]], [s3[at]]] = flows(x, [dy[at]]);
+                [[s0[at]], [s1[at]], [s2[at]], [s3[at]]] = gradients(x, [dy[at]]);
             }
         }
     }
 }
 
-/// Some channels.
+/// A vector of channels.
 #[inline(always)]
 fn lanes<T: Elem>(x: &[T], at: usize) -> [T; LANES] {
     let mut own = [T::default(); LANES];
@@ -165,24 +165,25 @@ fn lanes<T: Elem>(x: &[T], at: usize) -> [T; LANES] {
     own
 }
 
-/// What flows to each of four: all to the first of the largest. One loop for each step, because those become vectors.
+/// The gradients of the four pixels of a window: the cotangent goes to the first maximum. One loop for each step, so that each is
+/// auto-vectorized.
 #[inline(always)]
-fn flows<T: Float, const N: usize>(x: [[T; N]; 4], dy: [T; N]) -> [[T::Sum; N]; 4] {
+fn gradients<T: Float, const N: usize>(x: [[T; N]; 4], dy: [T; N]) -> [[T::Acc; N]; 4] {
     let (mut best, mut found) = (x[0], [0_u32; N]);
     for (x, number) in x.iter().zip(0..).skip(1) {
         for i in 0..N {
-            let new = above(x[i], best[i]);
+            let new = is_greater(x[i], best[i]);
             best[i] = if new { x[i] } else { best[i] };
             found[i] = if new { number } else { found[i] };
         }
     }
-    let none = T::Sum::default();
-    let mut flows = [[none; N]; 4];
-    for (flows, number) in flows.iter_mut().zip(0..) {
+    let none = T::Acc::default();
+    let mut gradients = [[none; N]; 4];
+    for (gradient, number) in gradients.iter_mut().zip(0..) {
         for i in 0..N {
-            let flow = none + dy[i].widen();
-            flows[i] = if found[i] == number { flow } else { none };
+            let cotangent = none + dy[i].widen();
+            gradient[i] = if found[i] == number { cotangent } else { none };
         }
     }
-    flows
+    gradients
 }

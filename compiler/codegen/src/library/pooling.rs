@@ -1,38 +1,38 @@
-//! Pools: the largest or the sum of what lies under a window, and their gradients.
+//! Pooling (max and sum) over 2-D windows, and its gradients.
 
-mod quartered;
+mod pool_2x2;
 
 use std::ops::Range;
 
 use trainspec_ir::interp::EvalError;
 
 use super::elements::{Elem, Float, floats, ints};
-use super::scratch::Kept;
-use super::windows::Along;
+use super::scratch::Pooled;
+use super::windows::Window1d;
 use super::{GRAIN, Routine, y};
 use crate::exec::multiversion::{Work, dispatch};
 use crate::exec::parallel;
 
-/// A pool of images.
+/// A 2-D pooling.
 struct Pooling {
-    /// The shape of what is pooled.
+    /// The shape of the input: batch, height, width, channels.
     x: [usize; 4],
-    down: Along,
-    right: Along,
+    down: Window1d,
+    right: Window1d,
 }
 
 impl Pooling {
-    /// The pool that takes images of the shape `x` to those of the shape `y`.
+    /// The pooling of inputs of shape `x` to outputs of shape `y`.
     fn new(r: &Routine<'_>, x: &[usize], y: &[usize]) -> Pooling {
         let x: [usize; 4] = x.try_into().expect("images have 4 dimensions");
         let (ksize, strides, pads) = (r.sizes("ksize"), r.sizes("strides"), r.pairs("pads"));
-        let along = |i: usize| Along {
+        let along = |i: usize| Window1d {
             input: x[1 + i],
             kernel: ksize[i],
             stride: strides[i],
-            before: pads[i].0,
+            pad_before: pads[i].0,
             dilation: 1,
-            places: y[1 + i],
+            outputs: y[1 + i],
         };
         Pooling {
             x,
@@ -41,63 +41,63 @@ impl Pooling {
         }
     }
 
-    /// Elements of one image before the pool, and after it.
+    /// Elements of one image of the input, and of the output.
     fn sizes(&self) -> (usize, usize) {
         let [_, h, w, c] = self.x;
-        (h * w * c, self.down.places * self.right.places * c)
+        (h * w * c, self.down.outputs * self.right.outputs * c)
     }
 
-    /// Elements of one row of an image.
+    /// Elements of one row of the input.
     fn row(&self) -> usize {
         self.x[2] * self.x[3]
     }
 
-    /// The places whose windows may reach some rows of an image, of which there are some.
-    fn over(&self, rows: &Range<usize>) -> Range<usize> {
-        let Along {
+    /// The outputs whose windows may overlap the input rows `rows`, which are not empty.
+    fn outputs_over(&self, rows: &Range<usize>) -> Range<usize> {
+        let Window1d {
             kernel,
             stride,
-            before,
-            places,
+            pad_before,
+            outputs,
             ..
         } = self.down;
-        let first = (rows.start + before + 1)
+        let first = (rows.start + pad_before + 1)
             .saturating_sub(kernel)
             .div_ceil(stride);
-        let end = ((rows.end + before - 1) / stride + 1).min(places);
-        first.min(end) * self.right.places..end * self.right.places
+        let end = ((rows.end + pad_before - 1) / stride + 1).min(outputs);
+        first.min(end) * self.right.outputs..end * self.right.outputs
     }
 
-    /// Visits what lies under a place of an image, row after row: where its channels begin in the image.
-    fn under(&self, place: usize, mut visit: impl FnMut(usize)) {
+    /// Visits the window of an output in row-major order: the offset of the channels of each pixel.
+    fn visit_window(&self, output: usize, mut visit: impl FnMut(usize)) {
         let [_, _, w, c] = self.x;
-        let (row, column) = (place / self.right.places, place % self.right.places);
-        for i in self.down.under(row) {
-            for j in self.right.under(column) {
+        let (row, column) = (output / self.right.outputs, output % self.right.outputs);
+        for i in self.down.input_range(row) {
+            for j in self.right.input_range(column) {
                 visit((i * w + j) * c);
             }
         }
     }
 
-    /// How many places a task takes.
-    fn places(&self) -> usize {
+    /// The outputs of a task.
+    fn task_outputs(&self) -> usize {
         let work = self.x[3] * self.down.kernel.saturating_mul(self.right.kernel);
         (GRAIN / work.max(1)).max(1)
     }
 
-    /// For some channels of a place, from `first` on, the number of the visit that finds the first of the largest.
+    /// Argmax over a window, for channels from `first` on: the number of the visit of the first maximum.
     #[inline(always)]
-    fn largest<T: Float>(&self, place: usize, x: &[T], first: usize, visits: &mut [u32]) {
-        let mut best = [T::default(); BESIDE];
+    fn argmax<T: Float>(&self, output: usize, x: &[T], first: usize, visits: &mut [u32]) {
+        let mut best = [T::default(); CHANNEL_BLOCK];
         let mut visit = 0;
-        self.under(place, |at| {
+        self.visit_window(output, |at| {
             let xs = &x[at + first..][..visits.len()];
             if visit == 0 {
                 visits.fill(0);
                 best[..xs.len()].copy_from_slice(xs);
             } else {
                 for ((best, found), x) in best.iter_mut().zip(&mut *visits).zip(xs) {
-                    let new = above(*x, *best);
+                    let new = is_greater(*x, *best);
                     *best = if new { *x } else { *best };
                     *found = if new { visit } else { *found };
                 }
@@ -107,29 +107,29 @@ impl Pooling {
     }
 }
 
-/// The largest under some places of an image, as a change of each element that lies under one.
-struct Largest<'a, T, F> {
+/// Argmax of the windows of some outputs, passed to a callback for each pixel of a window.
+struct VisitArgmax<'a, T, F> {
     pooling: &'a Pooling,
-    places: Range<usize>,
+    outputs: Range<usize>,
     x: &'a [T],
-    /// Called with the place, where some channels under it are, the first of them, the visits that find the largest, and this visit.
+    /// Called with the output, the offset of a pixel's channels, the first channel, the visits of the maxima, and this visit.
     change: F,
 }
 
-impl<T: Float, F: FnMut(usize, usize, usize, &[u32], u32)> Work for Largest<'_, T, F> {
+impl<T: Float, F: FnMut(usize, usize, usize, &[u32], u32)> Work for VisitArgmax<'_, T, F> {
     type Out = ();
 
     #[inline(always)]
     fn run(mut self) {
         let c = self.pooling.x[3];
-        for place in self.places {
-            for first in (0..c).step_by(BESIDE) {
-                let mut visits = [0; BESIDE];
-                let visits = &mut visits[..BESIDE.min(c - first)];
-                self.pooling.largest(place, self.x, first, visits);
+        for output in self.outputs {
+            for first in (0..c).step_by(CHANNEL_BLOCK) {
+                let mut visits = [0; CHANNEL_BLOCK];
+                let visits = &mut visits[..CHANNEL_BLOCK.min(c - first)];
+                self.pooling.argmax(output, self.x, first, visits);
                 let mut visit = 0;
-                self.pooling.under(place, |at| {
-                    (self.change)(place, at + first, first, visits, visit);
+                self.pooling.visit_window(output, |at| {
+                    (self.change)(output, at + first, first, visits, visit);
                     visit += 1;
                 });
             }
@@ -137,38 +137,38 @@ impl<T: Float, F: FnMut(usize, usize, usize, &[u32], u32)> Work for Largest<'_, 
     }
 }
 
-/// How many channels are looked at together.
-const BESIDE: usize = 64;
+/// Channels that are processed together.
+const CHANNEL_BLOCK: usize = 64;
 
-/// Whether one float is above another; NaN is above all numbers.
+/// Whether a > b, NaN being greater than all numbers.
 #[inline(always)]
 #[allow(clippy::eq_op, clippy::neg_cmp_op_on_partial_ord)] // NaN differs from itself, and is not below
-fn above<T: Float>(a: T, b: T) -> bool {
+fn is_greater<T: Float>(a: T, b: T) -> bool {
     !(a <= b) & (b == b)
 }
 
-/// The largest under each place.
+/// Max pooling.
 pub(super) fn max_pool2d(r: &mut Routine<'_>) -> Result<(), EvalError> {
     r.check();
     let dtype = r.types[0].dtype;
     match dtype.int_range() {
-        Some((least, _)) => {
-            ints!(dtype, T => largest(r, T::from_i64(least), |a: T, b: T| a > b));
+        Some((min, _)) => {
+            ints!(dtype, T => max(r, T::from_i64(min), |a: T, b: T| a > b));
         }
-        None => floats!(dtype, T => largest(r, T::rounded(f64::NEG_INFINITY), above::<T>)),
+        None => floats!(dtype, T => max(r, T::rounded(f64::NEG_INFINITY), is_greater::<T>)),
     }
     Ok(())
 }
 
-fn largest<T: Elem>(r: &mut Routine<'_>, none: T, larger: impl Fn(T, T) -> bool + Sync) {
+fn max<T: Elem>(r: &mut Routine<'_>, none: T, larger: impl Fn(T, T) -> bool + Sync) {
     let x = r.x::<T>(0);
     let pooling = Pooling::new(r, &r.types[0].shape, &r.results[0].shape);
-    if pooling.is_quartered() {
-        return pooling.largest_of_four(r, x, larger);
+    if pooling.is_2x2() {
+        return pooling.max_2x2(r, x, larger);
     }
-    each_place(r, |pooling, image, place, y: &mut [T]| {
+    each_output(r, |pooling, image, output, y: &mut [T]| {
         let mut first = true;
-        pooling.under(place, |at| {
+        pooling.visit_window(output, |at| {
             let xs = &x[image + at..][..y.len()];
             if first {
                 y.copy_from_slice(xs);
@@ -185,7 +185,7 @@ fn largest<T: Elem>(r: &mut Routine<'_>, none: T, larger: impl Fn(T, T) -> bool 
     });
 }
 
-/// The sum under each place.
+/// Sum pooling.
 pub(super) fn sum_pool2d(r: &mut Routine<'_>) -> Result<(), EvalError> {
     r.check();
     floats!(r.types[0].dtype, T => sum::<T>(r));
@@ -194,12 +194,12 @@ pub(super) fn sum_pool2d(r: &mut Routine<'_>) -> Result<(), EvalError> {
 
 fn sum<T: Float>(r: &mut Routine<'_>) {
     let x = r.x::<T>(0);
-    each_place(r, |pooling, image, place, y: &mut [T]| {
-        for (i, y) in y.chunks_mut(BESIDE).enumerate() {
-            // A sum of no terms is -0, because that changes none.
-            let mut sums = [T::Sum::rounded(-0.0); BESIDE];
-            pooling.under(place, |at| {
-                let xs = &x[image + at + i * BESIDE..][..y.len()];
+    each_output(r, |pooling, image, output, y: &mut [T]| {
+        for (i, y) in y.chunks_mut(CHANNEL_BLOCK).enumerate() {
+            // -0 is the identity element of addition.
+            let mut sums = [T::Acc::rounded(-0.0); CHANNEL_BLOCK];
+            pooling.visit_window(output, |at| {
+                let xs = &x[image + at + i * CHANNEL_BLOCK..][..y.len()];
                 for (sum, x) in sums.iter_mut().zip(xs) {
                     *sum += x.widen();
                 }
@@ -211,17 +211,17 @@ fn sum<T: Float>(r: &mut Routine<'_>) {
     });
 }
 
-/// From another tensor what stands where the largest is.
+/// Gathers from a second tensor at the argmax positions (the second-order gradient of max pooling).
 pub(super) fn max_pool2d_pick(r: &mut Routine<'_>) -> Result<(), EvalError> {
     r.check();
     floats!(r.types[0].dtype, T => {
         let (x, z) = (r.x::<T>(0), r.x::<T>(1));
-        each_place(r, |pooling, image, place, y: &mut [T]| {
+        each_output(r, |pooling, image, output, y: &mut [T]| {
             y.fill(T::default());
             let (x, z) = (&x[image..], &z[image..]);
-            dispatch(Largest {
+            dispatch(VisitArgmax {
                 pooling,
-                places: place..place + 1,
+                outputs: output..output + 1,
                 x,
                 change: |_, at: usize, first: usize, visits: &[u32], visit: u32| {
                     let own = y[first..].iter_mut().zip(&z[at..]);
@@ -235,48 +235,48 @@ pub(super) fn max_pool2d_pick(r: &mut Routine<'_>) -> Result<(), EvalError> {
     Ok(())
 }
 
-/// Calls `work` for each place of each image with where the image begins, the place, and the channels of the result.
-fn each_place<T: Elem>(
+/// Calls `work` for each output of each image with the offset of the image, the output, and its channels.
+fn each_output<T: Elem>(
     r: &mut Routine<'_>,
     work: impl Fn(&Pooling, usize, usize, &mut [T]) + Sync,
 ) {
     let pooling = Pooling::new(r, &r.types[0].shape, &r.results[0].shape);
-    let ((image, pooled), c, size) = (pooling.sizes(), pooling.x[3], pooling.places());
-    let places = pooled / c.max(1);
+    let ((image, pooled), c, size) = (pooling.sizes(), pooling.x[3], pooling.task_outputs());
+    let outputs = pooled / c.max(1);
     parallel::chunks_mut(r.pool, y::<T>(&mut r.outputs[0]), size * c, |i, part| {
         for (j, y) in part.chunks_exact_mut(c).enumerate() {
-            let place = i * size + j;
-            work(&pooling, place / places * image, place % places, y);
+            let output = i * size + j;
+            work(&pooling, output / outputs * image, output % outputs, y);
         }
     });
 }
 
-/// What flows back from the largest: it goes to the first of them.
+/// The gradient of max pooling: goes to the first maximum of each window.
 pub(super) fn max_pool2d_grad(r: &mut Routine<'_>) -> Result<(), EvalError> {
     r.check();
     floats!(r.types[0].dtype, T => {
         let (x, dy) = (r.x::<T>(0), r.x::<T>(1));
         let pooling = Pooling::new(r, &r.types[0].shape, &r.types[1].shape);
         let (size, pooled) = pooling.sizes();
-        let (c, quartered) = (pooling.x[3], pooling.is_quartered());
+        let (c, is_2x2) = (pooling.x[3], pooling.is_2x2());
         each_rows::<T>(r, &pooling, |image, rows, sums| {
             let x = &x[image * size..][..size];
             let dy = &dy[image * pooled..][..pooled];
-            if quartered {
-                return pooling.flow_to_one_of_four(rows, x, dy, sums);
+            if is_2x2 {
+                return pooling.max_2x2_grad(rows, x, dy, sums);
             }
-            sums.fill(<T as Float>::Sum::default());
+            sums.fill(<T as Float>::Acc::default());
             let start = pooling.row() * rows.start;
-            dispatch(Largest {
+            dispatch(VisitArgmax {
                 pooling: &pooling,
-                places: pooling.over(&rows),
+                outputs: pooling.outputs_over(&rows),
                 x,
-                change: |place: usize, at: usize, first: usize, visits: &[u32], visit: u32| {
-                    // Some windows reach into rows of other tasks.
+                change: |output: usize, at: usize, first: usize, visits: &[u32], visit: u32| {
+                    // Some windows overlap rows of other tasks.
                     let Some(at) = at.checked_sub(start).filter(|at| *at < sums.len()) else {
                         return;
                     };
-                    let own = sums[at..].iter_mut().zip(&dy[place * c + first..]);
+                    let own = sums[at..].iter_mut().zip(&dy[output * c + first..]);
                     for ((sum, dy), found) in own.zip(visits) {
                         let more = *sum + dy.widen();
                         *sum = if *found == visit { more } else { *sum };
@@ -288,7 +288,7 @@ pub(super) fn max_pool2d_grad(r: &mut Routine<'_>) -> Result<(), EvalError> {
     Ok(())
 }
 
-/// What flows back from sums: all that lies under a place gets what flows into it.
+/// The gradient of sum pooling: every pixel of a window gets the cotangent of its output.
 pub(super) fn sum_pool2d_grad(r: &mut Routine<'_>) -> Result<(), EvalError> {
     r.check();
     floats!(r.types[0].dtype, T => {
@@ -297,13 +297,13 @@ pub(super) fn sum_pool2d_grad(r: &mut Routine<'_>) -> Result<(), EvalError> {
         let (_, pooled) = pooling.sizes();
         let c = pooling.x[3];
         each_rows::<T>(r, &pooling, |image, rows, sums| {
-            sums.fill(<T as Float>::Sum::default());
+            sums.fill(<T as Float>::Acc::default());
             let dy = &dy[image * pooled..][..pooled];
             let start = pooling.row() * rows.start;
-            for place in pooling.over(&rows) {
-                let dy = &dy[place * c..][..c];
-                pooling.under(place, |at| {
-                    // Some windows reach into rows of other tasks.
+            for output in pooling.outputs_over(&rows) {
+                let dy = &dy[output * c..][..c];
+                pooling.visit_window(output, |at| {
+                    // Some windows overlap rows of other tasks.
                     if let Some(at) = at.checked_sub(start).filter(|at| *at < sums.len()) {
                         for (sum, dy) in sums[at..].iter_mut().zip(dy) {
                             *sum += dy.widen();
@@ -316,11 +316,11 @@ pub(super) fn sum_pool2d_grad(r: &mut Routine<'_>) -> Result<(), EvalError> {
     Ok(())
 }
 
-/// Calls `work` with some rows of each image, and room for their sums, which is arbitrary before, and rounds them.
+/// Calls `work` with row ranges of each image and their accumulators, arbitrary before, and rounds them.
 fn each_rows<T: Float>(
     r: &mut Routine<'_>,
     pooling: &Pooling,
-    work: impl Fn(usize, Range<usize>, &mut [T::Sum]) + Sync,
+    work: impl Fn(usize, Range<usize>, &mut [T::Acc]) + Sync,
 ) {
     let (size, row, scratch) = (pooling.sizes().0, pooling.row(), &*r.scratch);
     let y = y::<T>(&mut r.outputs[0]);
@@ -328,14 +328,14 @@ fn each_rows<T: Float>(
         return;
     }
     let (height, stride) = (pooling.x[1], pooling.down.stride.max(1));
-    // Rows of whole windows, where windows do not overlap.
+    // Multiples of the stride, so that no window spans two tasks where windows do not overlap.
     let rows = (GRAIN / row / stride).max(1).saturating_mul(stride);
     let rows = rows.min(height);
-    if T::as_sums(&mut y[..0]).is_none() {
-        T::Sum::shelf(scratch).prepare(r.pool.threads(), rows * row);
+    if T::as_accumulators(&mut y[..0]).is_none() {
+        T::Acc::buffers(scratch).prepare(r.pool.threads(), rows * row);
     }
     parallel::grouped_chunks_mut(r.pool, y, size, rows * row, |image, i, part| {
         let own = i * rows..height.min((i + 1) * rows);
-        super::rows::with_sums(scratch, part, |sums| work(image, own, sums));
+        super::gather_scatter::with_accumulators(scratch, part, |sums| work(image, own, sums));
     });
 }

@@ -1,4 +1,4 @@
-//! Positions along an axis: of the largest, of the smallest, and of all in their order.
+//! Argmax, argmin and argsort (stable) along an axis.
 
 use std::cmp::Ordering;
 
@@ -9,7 +9,7 @@ use super::elements::{Elem, floats, ints};
 use super::{GRAIN, Routine, y};
 use crate::exec::parallel;
 
-/// The position of the first element that none is greater than; NaN is passed over.
+/// The index of the first maximum; NaN is ignored.
 pub(super) fn argmax(r: &mut Routine<'_>) -> Result<(), EvalError> {
     let dtype = r.types[0].dtype;
     match dtype.is_float() {
@@ -19,7 +19,7 @@ pub(super) fn argmax(r: &mut Routine<'_>) -> Result<(), EvalError> {
     Ok(())
 }
 
-/// The position of the first element that none is less than; NaN is passed over.
+/// The index of the first minimum; NaN is ignored.
 pub(super) fn argmin(r: &mut Routine<'_>) -> Result<(), EvalError> {
     let dtype = r.types[0].dtype;
     match dtype.is_float() {
@@ -29,38 +29,38 @@ pub(super) fn argmin(r: &mut Routine<'_>) -> Result<(), EvalError> {
     Ok(())
 }
 
-/// The positions of all elements in their order; equal ones stay in theirs, and NaN comes last.
+/// The permutation that sorts the elements, stable, NaN last.
 pub(super) fn argsort(r: &mut Routine<'_>) -> Result<(), EvalError> {
     r.check();
     let dtype = r.types[0].dtype;
     let descending = r.flag("descending");
-    let turn = move |key: u32| if descending { !key } else { key };
+    let oriented = move |key: u32| if descending { !key } else { key };
     let order = move |a: Ordering| if descending { a.reverse() } else { a };
     if along(r).0 > u32::MAX as usize {
-        // Positions do not fit beside a key.
-        return any_length(r, order);
+        // Indices do not fit in the 32 bits after the key.
+        return sort_by_comparison(r, order);
     }
     match dtype {
-        DType::F64 | DType::I64 => return any_length(r, order),
+        DType::F64 | DType::I64 => return sort_by_comparison(r, order),
         _ if dtype.is_float() => floats!(dtype, T => {
             use super::elements::Float;
             sort_keys(r, |x: T| {
                 let x: f64 = x.widen().to_f64();
-                // -0 is 0. Behind the sign, the bits of floats are in their order.
+                // -0 is 0. Below the sign bit, the bits of floats are ordered as the floats.
                 let bits = (x as f32 + 0.0).to_bits();
                 match x.is_nan() {
                     true => u32::MAX,
-                    false => turn(if bits >> 31 == 1 { !bits } else { bits | 1 << 31 }),
+                    false => oriented(if bits >> 31 == 1 { !bits } else { bits | 1 << 31 }),
                 }
             });
         }),
-        _ => ints!(dtype, T => sort_keys(r, |x: T| turn((x.to_i64() as u32) ^ 1 << 31))),
+        _ => ints!(dtype, T => sort_keys(r, |x: T| oriented((x.to_i64() as u32) ^ 1 << 31))),
     }
     Ok(())
 }
 
-/// Lines of any type and length, by comparisons.
-fn any_length(
+/// Comparison sort for any element type and length.
+fn sort_by_comparison(
     r: &mut Routine<'_>,
     order: impl Fn(Ordering) -> Ordering + Sync,
 ) -> Result<(), EvalError> {
@@ -86,29 +86,29 @@ fn any_length(
     Ok(())
 }
 
-/// Sorts positions. They decide between equal ones, so no order has to be kept and no memory is needed.
+/// Sorts indices by a comparison; ties by index, so that an unstable in-place sort is stable.
 fn by_comparison(line: &mut [i64], compare: impl Fn(usize, usize) -> Ordering) {
-    for (k, place) in line.iter_mut().enumerate() {
-        *place = k as i64;
+    for (k, index) in line.iter_mut().enumerate() {
+        *index = k as i64;
     }
     line.sort_unstable_by(|i, j| compare(*i as usize, *j as usize).then(i.cmp(j)));
 }
 
-/// Sorts numbers made of a key and, below it, the position.
+/// Sorts 64-bit integers of an order-preserving key in the high half and the index in the low half.
 fn sort_keys<T: Elem>(r: &mut Routine<'_>, key: impl Fn(T) -> u32 + Sync) {
     let (x, (_, inner)) = (r.x::<T>(0), along(r));
     sort(r, |line, at| {
-        for (k, place) in line.iter_mut().enumerate() {
+        for (k, index) in line.iter_mut().enumerate() {
             let key = key(x[at + k * inner]) ^ 1 << 31;
-            *place = i64::from(key as i32) << 32 | k as i64;
+            *index = i64::from(key as i32) << 32 | k as i64;
         }
         line.sort_unstable();
         line.iter_mut()
-            .for_each(|place| *place &= i64::from(u32::MAX));
+            .for_each(|index| *index &= i64::from(u32::MAX));
     });
 }
 
-/// Of a shape: how many lines lie along the axis, and how far apart their elements are.
+/// The size of the axis and its stride.
 fn along(r: &Routine<'_>) -> (usize, usize) {
     let (shape, axis) = (&r.types[0].shape, r.size("axis"));
     (shape[axis], shape[axis + 1..].iter().product())
@@ -134,14 +134,14 @@ fn first<T: Elem>(r: &mut Routine<'_>, start: Option<T>, better: impl Fn(T, T) -
     });
 }
 
-/// Calls `order` for each line with room for its positions and where it begins.
+/// Calls `order` for each line along the axis with the buffer for its indices and the offset of its first element.
 fn sort(r: &mut Routine<'_>, order: impl Fn(&mut [i64], usize) + Sync) {
     let (n, inner) = along(r);
     let y = y::<i64>(&mut r.outputs[0]);
     let lines = (GRAIN / 4 / (n * inner).max(1)).max(1);
-    let (shelf, size) = (&r.scratch.i64s, lines * n * inner);
+    let (buffers, size) = (&r.scratch.i64s, lines * n * inner);
     if inner > 1 {
-        shelf.prepare(r.pool.threads(), n);
+        buffers.prepare(r.pool.threads(), n);
     }
     parallel::chunks_mut(r.pool, y, size, |i, part| {
         for (j, lines) in part.chunks_exact_mut(n * inner).enumerate() {
@@ -150,11 +150,11 @@ fn sort(r: &mut Routine<'_>, order: impl Fn(&mut [i64], usize) + Sync) {
                 order(lines, start);
                 continue;
             }
-            shelf.lend(n, |line| {
+            buffers.with(n, |line| {
                 for column in 0..inner {
                     order(line, start + column);
-                    for (k, place) in line.iter().enumerate() {
-                        lines[k * inner + column] = *place;
+                    for (k, index) in line.iter().enumerate() {
+                        lines[k * inner + column] = *index;
                     }
                 }
             });

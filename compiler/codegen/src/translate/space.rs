@@ -1,35 +1,35 @@
-//! The dimensions that a loop really has.
+//! The iteration space of a fused loop: dimension collapsing, strides and task size.
 
 use trainspec_ir::kernel::Map;
 
-/// A loop's dimensions after neighbours were made one.
+/// The iteration space of a loop after adjacent dimensions were collapsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Space {
-    /// The dimensions of rows.
+    /// The outer dimensions: those of rows.
     pub outer: Vec<usize>,
-    /// The dimensions that are folded, but the last.
+    /// The reduced dimensions except the last.
     pub middle: Vec<usize>,
-    /// The last dimension.
+    /// The innermost dimension.
     pub inner: usize,
-    /// How each load moves.
-    pub loads: Vec<Moves>,
-    /// How each store moves.
-    pub stores: Vec<Moves>,
+    /// The strides of each load.
+    pub loads: Vec<Strides>,
+    /// The strides of each store.
+    pub stores: Vec<Strides>,
 }
 
-/// How far an access moves from one place to the next along each dimension, in elements.
+/// The strides of an access along each dimension, in elements.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Moves {
-    /// Along the dimensions of rows.
+pub struct Strides {
+    /// Along the outer dimensions.
     pub outer: Vec<usize>,
-    /// Along the folded ones.
+    /// Along the reduced dimensions except the last.
     pub middle: Vec<usize>,
-    /// Along the last.
+    /// Along the innermost dimension.
     pub inner: usize,
 }
 
 impl Space {
-    /// The space of a loop.
+    /// The iteration space of a loop.
     pub fn of(map: &Map) -> Space {
         let rank = map.shape.len();
         let mut strides: Vec<Vec<usize>> = map.loads.iter().map(|v| v.strides.clone()).collect();
@@ -39,22 +39,22 @@ impl Space {
             true => [&rows[..], &vec![0; map.reduced_dims]].concat(),
             false => every.clone(),
         }));
-        let (mut outer, mut moves) = merged(&map.shape, &strides, 0..border);
-        let (mut middle, mut folded) = merged(&map.shape, &strides, border..rank);
-        // The last dimension: that of what is folded, or of the rows.
+        let (mut outer, mut outer_strides) = collapsed(&map.shape, &strides, 0..border);
+        let (mut middle, mut reduced_strides) = collapsed(&map.shape, &strides, border..rank);
+        // The innermost dimension: the last reduced one, or the last of the rows.
         let (last, lasts) = if map.reduced_dims == 0 {
-            (&mut outer, &mut moves)
+            (&mut outer, &mut outer_strides)
         } else {
-            (&mut middle, &mut folded)
+            (&mut middle, &mut reduced_strides)
         };
         let inner = last.pop();
         let inners: Vec<usize> = lasts.iter_mut().map(|m| m.pop().unwrap_or(0)).collect();
-        let of = |i: usize| Moves {
-            outer: moves[i].clone(),
-            middle: folded[i].clone(),
+        let of = |i: usize| Strides {
+            outer: outer_strides[i].clone(),
+            middle: reduced_strides[i].clone(),
             inner: inners[i],
         };
-        let mut all: Vec<Moves> = (0..strides.len()).map(of).collect();
+        let mut all: Vec<Strides> = (0..strides.len()).map(of).collect();
         let stores = all.split_off(map.loads.len());
         Space {
             outer,
@@ -65,12 +65,12 @@ impl Space {
         }
     }
 
-    /// Whether the rows of the loop are single elements, of which ranges are done.
+    /// Whether the loop has one dimension and no reduction: its rows are single elements.
     pub fn is_flat(&self, map: &Map) -> bool {
         self.outer.is_empty() && map.reduced_dims == 0
     }
 
-    /// How many rows there are; a loop of one dimension has one for each element.
+    /// The number of rows; a flat loop has one for each element.
     pub fn rows(&self, map: &Map) -> usize {
         match self.is_flat(map) {
             true => self.inner,
@@ -78,20 +78,22 @@ impl Space {
         }
     }
 
-    /// How many rows are one task: a rule of sizes alone, so that results do not depend on threads.
+    /// The number of rows of a task. Depends on sizes alone, so that results do not depend on the number of threads.
     pub fn rows_per_task(&self, map: &Map) -> usize {
-        const ELEMENTS: usize = 8192;
-        // Of much there are fewer and longer ones: each begins with streams that the machine does not know yet.
-        const MOST: usize = 1 << 16;
-        const TASKS: usize = 64;
+        const MIN_TASK_ELEMENTS: usize = 8192;
+        // Large loops have longer tasks: the hardware prefetcher has to detect the streams of each task.
+        const MAX_TASK_ELEMENTS: usize = 1 << 16;
+        const TARGET_TASKS: usize = 64;
         match self.is_flat(map) {
             true => {
                 let all: usize = map.shape.iter().product();
-                (all / TASKS).clamp(ELEMENTS, MOST).next_multiple_of(64)
+                (all / TARGET_TASKS)
+                    .clamp(MIN_TASK_ELEMENTS, MAX_TASK_ELEMENTS)
+                    .next_multiple_of(64)
             }
-            false => {
-                (ELEMENTS / (self.inner * self.middle.iter().product::<usize>()).max(1)).max(1)
-            }
+            false => (MIN_TASK_ELEMENTS
+                / (self.inner * self.middle.iter().product::<usize>()).max(1))
+            .max(1),
         }
     }
 }
@@ -104,33 +106,33 @@ fn row_major(shape: &[usize]) -> Vec<usize> {
     strides
 }
 
-/// Some dimensions of a loop, neighbours made one where every access walks them in one go, and the moves of each access.
-fn merged(
+/// Dimensions `range` of a loop, adjacent ones collapsed where they are contiguous in every access, and the strides of each access.
+fn collapsed(
     shape: &[usize],
     strides: &[Vec<usize>],
     range: std::ops::Range<usize>,
 ) -> (Vec<usize>, Vec<Vec<usize>>) {
     let mut sizes: Vec<usize> = Vec::new();
-    let mut moves: Vec<Vec<usize>> = vec![Vec::new(); strides.len()];
+    let mut collapsed: Vec<Vec<usize>> = vec![Vec::new(); strides.len()];
     for i in range.filter(|i| shape[*i] != 1) {
-        let together = !sizes.is_empty()
-            && (0..strides.len()).all(|a| moves[a].last() == Some(&(strides[a][i] * shape[i])));
-        match sizes.last_mut().filter(|_| together) {
+        let contiguous = !sizes.is_empty()
+            && (0..strides.len()).all(|a| collapsed[a].last() == Some(&(strides[a][i] * shape[i])));
+        match sizes.last_mut().filter(|_| contiguous) {
             Some(size) => {
                 *size *= shape[i];
-                moves
+                collapsed
                     .iter_mut()
                     .zip(strides)
                     .for_each(|(m, s)| *m.last_mut().expect("there is one") = s[i]);
             }
             None => {
                 sizes.push(shape[i]);
-                moves
+                collapsed
                     .iter_mut()
                     .zip(strides)
                     .for_each(|(m, s)| m.push(s[i]));
             }
         }
     }
-    (sizes, moves)
+    (sizes, collapsed)
 }
