@@ -6,11 +6,13 @@ use std::sync::{Arc, LazyLock};
 
 use libfuzzer_sys::fuzz_target;
 use trainspec_codegen::Options;
-use trainspec_codegen::exec::Executable;
 use trainspec_codegen::exec::pool::Pool;
+use trainspec_codegen::exec::{CompiledProgram, Executable};
+use trainspec_ir::fuse::fuse;
 use trainspec_ir::graph::Graph;
 use trainspec_ir::interp::RunError;
 use trainspec_ir::passes;
+use trainspec_ir::plan::plan;
 use trainspec_testing::compare::{Reference, RunOutcome, same_bits};
 use trainspec_testing::feeds::{Feeds, feeds};
 use trainspec_testing::mixed;
@@ -19,10 +21,10 @@ use trainspec_testing::noise::with_every_value;
 static POOLS: LazyLock<[Arc<Pool>; 2]> =
     LazyLock::new(|| [1, 2].map(|n| Arc::new(Pool::exactly(n))));
 
-fn run(graph: &Graph, threads: usize, options: &Options, feeds: &Feeds) -> Result<RunOutcome, RunError> {
+fn run(graph: &Graph, threads: usize, fusion: bool, feeds: &Feeds) -> Result<RunOutcome, RunError> {
     let pool = POOLS[threads - 1].clone();
-    let mut program =
-        Executable::new(graph, pool, options).unwrap_or_else(|e| panic!("{e}\n{graph}"));
+    let compiled = CompiledProgram::compile(plan(fuse(graph, fusion)), &Options::default());
+    let mut program = Executable::new(compiled.unwrap_or_else(|e| panic!("{e}\n{graph}")), pool);
     let inputs: Vec<_> = program
         .inputs()
         .iter()
@@ -42,8 +44,7 @@ fuzz_target!(|bytes: &[u8]| {
     let graph = mixed::make(bytes);
     let fed = feeds(&graph, u64::from(*seed));
     let simple = passes::run(graph.clone(), &Default::default());
-    let usual = Options::default();
-    let found = run(&simple, 1, &usual, &fed);
+    let found = run(&simple, 1, true, &fed);
     let reference = Reference::new(&graph, &fed);
     let agree = |which: &str, answer: Result<(), String>| {
         if let Err(why) = answer {
@@ -54,21 +55,15 @@ fuzz_target!(|bytes: &[u8]| {
     match seed % 3 {
         0 => agree(
             "two threads",
-            same_bits(&found, &run(&simple, 2, &usual, &fed)),
+            same_bits(&found, &run(&simple, 2, true, &fed)),
         ),
         1 => {
             let every = with_every_value(&simple);
             agree(
                 "every value",
-                same_bits(&found, &run(&every, 1, &usual, &fed)),
+                same_bits(&found, &run(&every, 1, true, &fed)),
             );
         }
-        _ => {
-            let plain = Options {
-                fusion: false,
-                ..Options::default()
-            };
-            agree("not fused", reference.check(&run(&simple, 2, &plain, &fed)));
-        }
+        _ => agree("not fused", reference.check(&run(&simple, 2, false, &fed))),
     }
 });

@@ -6,12 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use trainspec_compiler::codegen;
+use trainspec_compiler::codegen::exec::CompiledProgram;
 use trainspec_compiler::codegen::exec::pool::Pool;
 use trainspec_compiler::ir::Tensor;
+use trainspec_compiler::ir::fuse::fuse;
 use trainspec_compiler::ir::graph::{self, Graph, Type};
 use trainspec_compiler::ir::interp::RunError;
 use trainspec_compiler::ir::kernel::{InstOp, KernelKind, Map};
-use trainspec_compiler::ir::plan::{Allocation, Cost, Program};
+use trainspec_compiler::ir::plan::{Allocation, Cost, Program, plan};
 use trainspec_compiler::ir::{Span, interp, passes};
 
 use crate::{SessionError, State};
@@ -107,12 +109,12 @@ pub fn prepare(
     match engine {
         Engine::Interpreted => Box::new(Interpreted::new(graph)),
         Engine::Compiled(pool) => {
-            let executable =
-                codegen::exec::Executable::new(&graph, pool.clone(), &codegen::Options::default());
-            let executable =
-                executable.unwrap_or_else(|e| panic!("the compiler is wrong: {e}\n{graph}"));
+            let compiled =
+                CompiledProgram::compile(plan(fuse(&graph, true)), &codegen::Options::default());
+            let compiled =
+                compiled.unwrap_or_else(|e| panic!("the compiler is wrong: {e}\n{graph}"));
             Box::new(Compiled {
-                executable,
+                executable: codegen::exec::Executable::new(compiled, pool.clone()),
                 state_indices: None,
             })
         }
@@ -137,11 +139,12 @@ impl Executable for Compiled {
     }
 
     fn bytes(&self) -> usize {
-        self.executable.bytes()
+        self.executable.compiled().bytes()
     }
 
     fn kernels(&self) -> Vec<Kernel> {
-        kernels(self.executable.program(), &self.executable.compile_times())
+        let compiled = self.executable.compiled();
+        kernels(compiled.program(), &compiled.compile_times())
     }
 
     fn profile(&mut self, on: bool) -> Vec<Duration> {

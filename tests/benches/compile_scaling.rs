@@ -4,9 +4,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use trainspec_codegen::exec::Executable;
 use trainspec_codegen::exec::pool::Pool;
+use trainspec_codegen::exec::{CompiledProgram, Executable};
+use trainspec_compiler::ir::fuse::fuse;
 use trainspec_compiler::ir::passes;
+use trainspec_compiler::ir::plan::plan;
 use trainspec_compiler::lower::{self, Binding, Context};
 use trainspec_compiler::source::NoFiles;
 use trainspec_compiler::{Compilation, Options};
@@ -46,8 +48,8 @@ fn compile(text: &str, pool: &Arc<Pool>) -> [Duration; 4] {
     let graph = passes::run(graph, &Default::default());
     times[2] = start.elapsed();
     let start = Instant::now();
-    let executable = Executable::new(&graph, Arc::clone(pool), &Default::default());
-    executable.expect("it can be compiled");
+    let compiled = CompiledProgram::compile(plan(fuse(&graph, true)), &Default::default());
+    Executable::new(compiled.expect("it can be compiled"), Arc::clone(pool));
     times[3] = start.elapsed();
     times
 }

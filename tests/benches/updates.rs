@@ -8,9 +8,10 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use trainspec_codegen::exec::Executable;
 use trainspec_codegen::exec::pool::Pool;
-use trainspec_compiler::ir::plan::Cost;
+use trainspec_codegen::exec::{CompiledProgram, Executable};
+use trainspec_compiler::ir::fuse::fuse;
+use trainspec_compiler::ir::plan::{Cost, plan};
 use trainspec_compiler::ir::{Tensor, passes};
 use trainspec_compiler::lower::{self, Binding, Context};
 use trainspec_compiler::source::NoFiles;
@@ -56,8 +57,8 @@ impl Update {
             .graph;
         graph.results.clear();
         let graph = passes::run(graph, &Default::default());
-        let program =
-            Executable::new(&graph, Arc::clone(pool), &Default::default()).expect("it compiles");
+        let compiled = CompiledProgram::compile(plan(fuse(&graph, true)), &Default::default());
+        let program = Executable::new(compiled.expect("it compiles"), Arc::clone(pool));
         let state = program
             .state()
             .iter()

@@ -5,12 +5,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use trainspec_codegen::Options as CodeOptions;
-use trainspec_codegen::exec::Executable;
 use trainspec_codegen::exec::pool::Pool;
+use trainspec_codegen::exec::{CompiledProgram, Executable};
 use trainspec_compiler::typed::Spec;
 use trainspec_compiler::{Compilation, Options, synthetic};
 use trainspec_frontend::lower::{self, Binding, Context, SEED};
+use trainspec_ir::fuse::fuse;
 use trainspec_ir::graph::Graph;
+use trainspec_ir::plan::plan;
 use trainspec_ir::{Tensor, interp, passes};
 use trainspec_testing::compare::{RunOutcome, same_bits};
 use trainspec_testing::noise::with_every_value;
@@ -58,7 +60,8 @@ fn initial(cx: &Context<'_>, graph: &Graph) -> Vec<Tensor> {
 /// Some steps of a graph.
 fn run(spec: &Spec, graph: &Graph, start: &[Tensor]) -> Vec<RunOutcome> {
     let pool = Arc::new(Pool::exactly(2));
-    let mut program = Executable::new(graph, pool, &CodeOptions::default()).unwrap();
+    let compiled = CompiledProgram::compile(plan(fuse(graph, true)), &CodeOptions::default());
+    let mut program = Executable::new(compiled.unwrap(), pool);
     let mut state = start.to_vec();
     let places: Vec<usize> = (0..state.len()).collect();
     (0..STEPS)

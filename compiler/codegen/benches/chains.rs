@@ -11,10 +11,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use trainspec_codegen::Options;
-use trainspec_codegen::exec::Executable;
 use trainspec_codegen::exec::pool::Pool;
+use trainspec_codegen::exec::{CompiledProgram, Executable};
 use trainspec_ir::build::Builder;
+use trainspec_ir::fuse::fuse;
 use trainspec_ir::graph::{Graph, Type};
+use trainspec_ir::plan::plan;
 use trainspec_ir::{DType, Tensor, passes};
 
 /// Elements of each buffer.
@@ -93,8 +95,8 @@ fn state(executable: &Executable) -> Vec<Vec<f32>> {
 fn compare(chain: &Chain, turns: usize) {
     let graph = passes::run((chain.graph)(), &Default::default());
     let pool = Arc::new(Pool::new(1));
-    let mut executable =
-        Executable::new(&graph, pool, &Options::default()).expect("it can be compiled");
+    let compiled = CompiledProgram::compile(plan(fuse(&graph, true)), &Options::default());
+    let mut executable = Executable::new(compiled.expect("it can be compiled"), pool);
     let mut slices = state(&executable);
     let mut tensors: Vec<Tensor> = slices
         .iter()

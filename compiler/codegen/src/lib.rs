@@ -1,6 +1,6 @@
 //! Code generation: fused loops by the AVX2 emitter or Cranelift, everything else by library routines written in Rust.
 //!
-//! In: a simplified graph. Out: an executable that gives the interpreter's results.
+//! In: a planned program. Out: machine code, and executables that run it with the interpreter's results.
 
 pub mod exec;
 pub mod library;
@@ -14,25 +14,14 @@ use std::fmt;
 
 use translate::Machine;
 
-/// Compiler options.
-#[derive(Debug, Clone)]
+/// Options of code generation.
+#[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// Whether elementwise nodes are fused.
-    pub fusion: bool,
     /// The target features; those of the host where not given.
     pub machine: Option<Machine>,
 }
 
-impl Default for Options {
-    fn default() -> Options {
-        Options {
-            fusion: true,
-            machine: None,
-        }
-    }
-}
-
-/// Why a graph could not be compiled: always a bug of the compiler.
+/// Why a program could not be compiled: always a bug of the compiler.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CompileError {
     /// There is no routine for a primitive.

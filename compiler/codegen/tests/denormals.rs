@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use trainspec_codegen::Options;
-use trainspec_codegen::exec::Executable;
 use trainspec_codegen::exec::pool::Pool;
+use trainspec_codegen::exec::{CompiledProgram, Executable};
 use trainspec_ir::build::Builder;
+use trainspec_ir::fuse::fuse;
 use trainspec_ir::graph::Type;
+use trainspec_ir::plan::plan;
 use trainspec_ir::{DType, Tensor, interp};
 
 const ELEMENTS: usize = 100_000;
@@ -29,7 +31,8 @@ fn results(dtype: DType, small: f64, threads: usize) -> Vec<Tensor> {
     let feeds = [("x".to_owned(), x.clone()), ("m".to_owned(), m.clone())];
     let expected = interp::run(&graph, &feeds.into_iter().collect(), &[]).unwrap();
     let pool = Arc::new(Pool::exactly(threads));
-    let mut executable = Executable::new(&graph, pool, &Options::default()).unwrap();
+    let compiled = CompiledProgram::compile(plan(fuse(&graph, true)), &Options::default());
+    let mut executable = Executable::new(compiled.unwrap(), pool);
     let found = executable.run(&[&x, &m], &mut [], &[]).unwrap();
     let found: Vec<Tensor> = found.into_iter().map(|(_, tensor)| tensor).collect();
     assert_eq!(found, expected.results);

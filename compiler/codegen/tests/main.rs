@@ -8,5 +8,6 @@ mod library;
 mod math;
 mod math_operations;
 mod random_graphs;
+mod shared_code;
 mod state;
 mod write_xor_execute;

@@ -8,12 +8,14 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
 
 use trainspec_codegen::Options;
-use trainspec_codegen::exec::Executable;
 use trainspec_codegen::exec::pool::Pool;
+use trainspec_codegen::exec::{CompiledProgram, Executable};
 use trainspec_codegen::translate::Machine;
+use trainspec_ir::fuse::fuse;
 use trainspec_ir::graph::Graph;
 use trainspec_ir::interp::RunError;
 use trainspec_ir::passes;
+use trainspec_ir::plan::plan;
 use trainspec_testing::compare::{Reference, RunOutcome, same_bits};
 use trainspec_testing::feeds::Feeds;
 use trainspec_testing::noise::with_every_value;
@@ -40,6 +42,7 @@ enum Agreement {
 struct Configuration {
     name: String,
     without: BTreeSet<String>,
+    fusion: bool,
     options: Options,
     threads: usize,
     every_value: bool,
@@ -52,6 +55,7 @@ impl Configuration {
         Configuration {
             name: "default".to_owned(),
             without: BTreeSet::new(),
+            fusion: true,
             options: Options::default(),
             threads: 1,
             every_value: false,
@@ -63,7 +67,6 @@ impl Configuration {
     fn others() -> Vec<Configuration> {
         let machine = |machine: Machine| Options {
             machine: Some(machine),
-            ..Options::default()
         };
         let host = Machine::host();
         let one = |name: &str, options: Options, agreement| Configuration {
@@ -73,18 +76,11 @@ impl Configuration {
             agreement,
             ..Configuration::standard()
         };
-        let unfused = Options {
-            fusion: false,
-            ..Options::default()
-        };
-        let plain = Options {
-            fusion: false,
-            machine: Some(Machine {
-                fma: false,
-                vectors: false,
-                wide: false,
-            }),
-        };
+        let plain = machine(Machine {
+            fma: false,
+            vectors: false,
+            wide: false,
+        });
         let mut configurations = vec![
             one(
                 "with 128-bit vectors",
@@ -112,8 +108,14 @@ impl Configuration {
                 }),
                 Agreement::Rounding,
             ),
-            one("without fusion", unfused, Agreement::Rounding),
-            one("without any of them", plain, Agreement::Rounding),
+            Configuration {
+                fusion: false,
+                ..one("without fusion", Options::default(), Agreement::Rounding)
+            },
+            Configuration {
+                fusion: false,
+                ..one("without any of them", plain, Agreement::Rounding)
+            },
             Configuration {
                 name: "without any pass".to_owned(),
                 without: passes::PASSES.iter().map(|p| p.name.to_owned()).collect(),
@@ -150,8 +152,9 @@ impl Configuration {
             true => with_every_value(&simple),
             false => simple,
         };
-        Executable::new(&simple, pool(self.threads), &self.options)
-            .map_err(|e| format!("{}: {e}", self.name))
+        let compiled = CompiledProgram::compile(plan(fuse(&simple, self.fusion)), &self.options)
+            .map_err(|e| format!("{}: {e}", self.name))?;
+        Ok(Executable::new(compiled, pool(self.threads)))
     }
 }
 

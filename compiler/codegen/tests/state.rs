@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use trainspec_codegen::Options;
-use trainspec_codegen::exec::Executable;
 use trainspec_codegen::exec::pool::Pool;
+use trainspec_codegen::exec::{CompiledProgram, Executable};
 use trainspec_ir::build::Builder;
+use trainspec_ir::fuse::fuse;
 use trainspec_ir::graph::{Graph, Type};
-use trainspec_ir::plan::Allocation;
+use trainspec_ir::plan::{Allocation, plan};
 use trainspec_ir::{DType, Tensor, interp, passes};
 
 fn vector(values: &[f32]) -> Tensor {
@@ -17,7 +18,8 @@ fn vector(values: &[f32]) -> Tensor {
 
 fn executable(graph: Graph) -> Executable {
     let graph = passes::run(graph, &Default::default());
-    Executable::new(&graph, Arc::new(Pool::exactly(2)), &Options::default()).unwrap()
+    let compiled = CompiledProgram::compile(plan(fuse(&graph, true)), &Options::default());
+    Executable::new(compiled.unwrap(), Arc::new(Pool::exactly(2)))
 }
 
 #[test]

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use trainspec_codegen::Options;
-use trainspec_codegen::exec::Executable;
 use trainspec_codegen::exec::pool::Pool;
+use trainspec_codegen::exec::{CompiledProgram, Executable};
 use trainspec_ir::build::{Builder, Convolution, Pool as Window, Value};
+use trainspec_ir::fuse::fuse;
 use trainspec_ir::graph::{Graph, Type};
+use trainspec_ir::plan::plan;
 use trainspec_ir::{DType, Tensor, passes};
 use trainspec_testing::feeds::feeds;
 
@@ -167,7 +169,8 @@ fn convolutions() -> Graph {
 /// The allocations of the steps after the first few.
 fn allocations(graph: &Graph, threads: usize) -> usize {
     let pool = Arc::new(Pool::exactly(threads));
-    let mut program = Executable::new(graph, pool, &Options::default()).expect("it compiles");
+    let compiled = CompiledProgram::compile(plan(fuse(graph, true)), &Options::default());
+    let mut program = Executable::new(compiled.expect("it compiles"), pool);
     let fed = feeds(graph, 1);
     let inputs: Vec<&Tensor> = program
         .inputs()

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use trainspec_codegen::Options;
-use trainspec_codegen::exec::Executable;
 use trainspec_codegen::exec::pool::Pool;
+use trainspec_codegen::exec::{CompiledProgram, Executable};
 use trainspec_ir::build::Builder;
+use trainspec_ir::fuse::fuse;
 use trainspec_ir::graph::{Graph, Type};
+use trainspec_ir::plan::plan;
 use trainspec_ir::{DType, Tensor, passes};
 
 /// A training step with loops, a matrix product and state.
@@ -54,8 +56,9 @@ fn no_page_is_writable_and_executable() {
             let x = Tensor::new(&[64, 31], vec![0.5_f32; 64 * 31]);
             let mut programs = Vec::new();
             while !stop.load(Ordering::Relaxed) {
-                let program = Executable::new(&graph, pool.clone(), &Options::default());
-                let mut program = program.expect("it compiles");
+                let compiled =
+                    CompiledProgram::compile(plan(fuse(&graph, true)), &Options::default());
+                let mut program = Executable::new(compiled.expect("it compiles"), pool.clone());
                 compiled.fetch_add(1, Ordering::Relaxed);
                 let mut state = [Tensor::new(&[31, 9], vec![0.25_f32; 31 * 9])];
                 for _ in 0..20 {

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use trainspec_codegen::Options as CodeOptions;
-use trainspec_codegen::exec::Executable;
 use trainspec_codegen::exec::pool::Pool;
+use trainspec_codegen::exec::{CompiledProgram, Executable};
 use trainspec_compiler::diag::{Style, render};
 use trainspec_compiler::source::NoFiles;
 use trainspec_compiler::typed::{Spec, ValueId};
@@ -16,7 +16,9 @@ use trainspec_compiler::{Compilation, Options};
 use trainspec_frontend::lower::{self, Binding, Context};
 use trainspec_ir::autodiff::{Cotangent, Request};
 use trainspec_ir::build::{Builder, Value};
+use trainspec_ir::fuse::fuse;
 use trainspec_ir::graph::{Graph, Type, verify};
+use trainspec_ir::plan::plan;
 use trainspec_ir::tensor::Data;
 use trainspec_ir::{Tensor, interp, passes};
 
@@ -195,8 +197,10 @@ pub fn run_graph(
         Engine::Compiled => {
             let graph = passes::run(graph.clone(), &Default::default());
             let pool = Arc::new(Pool::exactly(2));
-            let mut executable = Executable::new(&graph, pool, &CodeOptions::default())
-                .map_err(|e| format!("it cannot be compiled: {e}"))?;
+            let compiled =
+                CompiledProgram::compile(plan(fuse(&graph, true)), &CodeOptions::default())
+                    .map_err(|e| format!("it cannot be compiled: {e}"))?;
+            let mut executable = Executable::new(compiled, pool);
             let feeds: Vec<&Tensor> = executable
                 .inputs()
                 .iter()

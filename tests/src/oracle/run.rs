@@ -6,14 +6,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use trainspec_codegen::Options as CodeOptions;
-use trainspec_codegen::exec::Executable;
 use trainspec_codegen::exec::pool::Pool;
+use trainspec_codegen::exec::{CompiledProgram, Executable};
 use trainspec_compiler::diag::{Diagnostic, Style, render};
 use trainspec_compiler::source::NoFiles;
 use trainspec_compiler::typed::Spec;
 use trainspec_compiler::{Compilation, Options};
 use trainspec_frontend::lower::{self, Binding, Context, SEED};
+use trainspec_ir::fuse::fuse;
 use trainspec_ir::graph::{Graph, State};
+use trainspec_ir::plan::plan;
 use trainspec_ir::{Tensor, interp, passes};
 
 use crate::oracle::Engine;
@@ -119,9 +121,10 @@ impl Program {
             Engine::Compiled => {
                 let graph = passes::run(graph, &Default::default());
                 let pool = Arc::new(Pool::exactly(2));
-                let program = Executable::new(&graph, pool, &CodeOptions::default())
-                    .map_err(|e| format!("it cannot be compiled: {e}"))?;
-                Program::Compiled(Box::new(program))
+                let compiled =
+                    CompiledProgram::compile(plan(fuse(&graph, true)), &CodeOptions::default())
+                        .map_err(|e| format!("it cannot be compiled: {e}"))?;
+                Program::Compiled(Box::new(Executable::new(compiled, pool)))
             }
         })
     }

@@ -1,5 +1,6 @@
 //! JIT compilation: the kernels of a program as machine code in executable pages (W^X: never writable at the same time).
 
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use cranelift::codegen::ir::Function;
@@ -31,7 +32,8 @@ pub(super) enum Entry {
 
 /// The functions of a program. Their pages are readable and executable, not writable, and live as long as this does.
 pub(super) struct Code {
-    module: Option<JITModule>,
+    /// It owns the pages. Nothing but its drop uses it; the mutex makes it [`Sync`].
+    module: Mutex<Option<JITModule>>,
     entries: Vec<Entry>,
     /// The compile time of each.
     times: Vec<Duration>,
@@ -158,7 +160,7 @@ impl Code {
         };
         let entries = ids.iter().map(entry).collect();
         Ok(Code {
-            module: Some(module),
+            module: Mutex::new(Some(module)),
             entries,
             times,
         })
@@ -177,7 +179,11 @@ impl Code {
 impl Drop for Code {
     fn drop(&mut self) {
         self.entries.clear();
-        if let Some(module) = self.module.take() {
+        let module = self
+            .module
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Some(module) = module.take() {
             // SAFETY: entries are called through `Code` only, which is being dropped, so no code of the module runs or will run.
             unsafe { module.free_memory() };
         }

@@ -1,28 +1,29 @@
-//! The executable: a compiled graph that is run step by step on inputs and state variables.
+//! The executable: runs a compiled program step by step on inputs and state variables.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use trainspec_ir::Tensor;
-use trainspec_ir::graph::{Graph, State, StateId, Type};
+use trainspec_ir::graph::{State, StateId, Type};
 use trainspec_ir::interp::RunError;
-use trainspec_ir::kernel::View;
-use trainspec_ir::plan::{Allocation, Program, plan};
-use trainspec_ir::{fuse, span::Span};
+use trainspec_ir::kernel::{BufferId, View};
+use trainspec_ir::plan::{Allocation, Program};
+use trainspec_ir::span::Span;
 
-use crate::exec::compiled_program::{CompiledProgram, Pointers};
+use crate::exec::compiled_program::CompiledProgram;
 use crate::exec::ftz::FtzGuard;
 use crate::exec::memory::{self, Arena};
 use crate::exec::pool::Pool;
+use crate::exec::workspace::{Pointers, Workspace};
 use crate::library::Scratch;
-use crate::{CompileError, Options};
 
-/// A compiled graph.
+/// A compiled program with the memory and the threads to run it. The code is shared: several executables of one [`CompiledProgram`] run at
+/// once, on threads of their own.
 #[derive(Debug)]
 pub struct Executable {
-    compiled: CompiledProgram,
-    inputs: Vec<(String, Type)>,
+    compiled: Arc<CompiledProgram>,
+    workspace: Workspace,
     pool: Arc<Pool>,
     scratch: Scratch,
     /// Staging buffers of new values that lie in an input, a constant or another state variable.
@@ -38,79 +39,63 @@ pub struct Executable {
 const STEPS_UNTIL_COLLAPSE: u8 = 3;
 
 impl Executable {
-    /// Compiles a graph, on which the passes should have been run.
-    pub fn new(
-        graph: &Graph,
-        pool: Arc<Pool>,
-        options: &Options,
-    ) -> Result<Executable, CompileError> {
-        let kernels = fuse::fuse(graph, options.fusion);
-        let inputs: Vec<(String, Type)> = graph
-            .inputs()
-            .map(|(name, v)| (name.to_owned(), graph.ty(v).clone()))
-            .collect();
-        let compiled = CompiledProgram::new(plan(kernels), options.machine)?;
-        let stage = |(state, view): &(StateId, View)| match compiled.program.allocations
-            [view.buffer.index()]
+    /// Allocates what a program needs to run on the threads of a pool.
+    pub fn new(compiled: Arc<CompiledProgram>, pool: Arc<Pool>) -> Executable {
+        let program = compiled.program();
+        let stage = |(state, view): &(StateId, View)| match program.allocations[view.buffer.index()]
         {
             Allocation::Arena(_) => None,
             Allocation::State(own) if own == state.index() => None,
             Allocation::Input(_) | Allocation::Const(_) | Allocation::State(_) => {
-                let bytes = compiled.program.kernels.buffers[view.buffer.index()]
+                let bytes = program.kernels.buffers[view.buffer.index()]
                     .ty
                     .dtype
                     .bytes();
                 Some(Arena::new(view.elements() * bytes))
             }
         };
-        let staged = compiled.program.kernels.writes.iter().map(stage).collect();
-        Ok(Executable {
-            compiled,
-            fed: vec![(0, 0); inputs.len()],
-            inputs,
+        Executable {
+            staged: program.kernels.writes.iter().map(stage).collect(),
+            workspace: Workspace::new(&compiled),
+            fed: vec![(0, 0); compiled.inputs().len()],
             pool,
             scratch: Scratch::default(),
-            staged,
             pointers: Default::default(),
             places: Vec::new(),
-        })
+            compiled,
+        }
+    }
+
+    /// The compiled program, from which further executables can be made.
+    pub fn compiled(&self) -> &Arc<CompiledProgram> {
+        &self.compiled
     }
 
     /// The name and type of each input.
     pub fn inputs(&self) -> &[(String, Type)] {
-        &self.inputs
+        self.compiled.inputs()
     }
 
     /// The state variables that it reads or writes.
     pub fn state(&self) -> &[State] {
-        &self.compiled.program.kernels.state
+        self.compiled.state()
     }
 
     /// The program: kernels and buffer allocations.
     pub fn program(&self) -> &Program {
-        &self.compiled.program
-    }
-
-    /// The bytes of the arena.
-    pub fn bytes(&self) -> usize {
-        self.compiled.bytes()
-    }
-
-    /// How long it took to compile each kernel; a routine takes no time.
-    pub fn compile_times(&self) -> Vec<Duration> {
-        self.compiled.compile_times()
+        self.compiled.program()
     }
 
     /// Turns profiling by kernel on or off, and gives the time of each kernel that was added up so far. Timing costs some time itself, so
     /// the steps of a measurement run without.
     pub fn profile(&mut self, on: bool) -> Vec<Duration> {
-        let fresh = on.then(|| vec![Duration::ZERO; self.compiled.program.kernels.kernels.len()]);
-        std::mem::replace(&mut self.compiled.kernel_times, fresh).unwrap_or_default()
+        let fresh = on.then(|| vec![Duration::ZERO; self.program().kernels.kernels.len()]);
+        std::mem::replace(&mut self.workspace.kernel_times, fresh).unwrap_or_default()
     }
 
     /// Zeroed tensors for the results of a run, by name, as [`Executable::step`] takes them.
     pub fn results(&self) -> Vec<(String, Tensor)> {
-        let kernels = &self.compiled.program.kernels;
+        let kernels = &self.program().kernels;
         let empty = |(name, view): &(String, View)| {
             let ty = &kernels.buffers[view.buffer.index()].ty;
             (name.clone(), Tensor::zeros(&ty.with_shape(&view.shape)))
@@ -146,22 +131,22 @@ impl Executable {
                 span: Span::default(),
             })
         };
-        if inputs.len() != self.inputs.len() || places.len() != self.state().len() {
+        if inputs.len() != self.inputs().len() || places.len() != self.state().len() {
             return wrong(format!(
                 "a run takes {} inputs and {} state variables",
-                self.inputs.len(),
+                self.inputs().len(),
                 self.state().len()
             ));
         }
-        let fetched = &self.compiled.program.kernels.results;
+        let fetched = &self.program().kernels.results;
         let fits = |((_, tensor), (_, view)): (&(String, Tensor), &(String, View))| {
-            let ty = &self.compiled.program.kernels.buffers[view.buffer.index()].ty;
+            let ty = &self.program().kernels.buffers[view.buffer.index()].ty;
             tensor.dtype() == ty.dtype && tensor.shape() == view.shape
         };
         if results.len() != fetched.len() || !results.iter().zip(fetched).all(fits) {
             return wrong("the tensors for results have other types".to_owned());
         }
-        for (tensor, (name, ty)) in inputs.iter().zip(&self.inputs) {
+        for (tensor, (name, ty)) in inputs.iter().zip(self.inputs()) {
             if (tensor.dtype(), tensor.shape()) != (ty.dtype, &ty.shape[..]) {
                 return wrong(format!(
                     "input `{name}` must be {ty}, but is {}",
@@ -212,12 +197,18 @@ impl Executable {
         for place in places {
             before.0.push(memory::pointer_mut(&mut state[*place]));
         }
-        // SAFETY: the tensors have the types that the program requires, as was just checked. Inputs are borrowed for the run; state is
-        // borrowed exclusively, and its variables are different tensors, because `places` are distinct.
+        // SAFETY: the workspace was made for this program. The tensors have the types that the program requires, as was just checked.
+        // Inputs are borrowed for the run; state is borrowed exclusively, and its variables are different tensors, because `places` are
+        // distinct.
         unsafe {
             let _ftz = FtzGuard::enable();
-            self.compiled
-                .run(&feeds.0, &before.0, &self.pool, &mut self.scratch)?;
+            self.compiled.run(
+                &mut self.workspace,
+                &feeds.0,
+                &before.0,
+                &self.pool,
+                &mut self.scratch,
+            )?;
         }
         self.fetch(results);
         self.write();
@@ -225,10 +216,11 @@ impl Executable {
     }
 
     fn fetch(&self, results: &mut [(String, Tensor)]) {
-        let kernels = &self.compiled.program.kernels;
+        let kernels = &self.program().kernels;
+        let base = |buffer: BufferId| self.workspace.bases.0[buffer.index()];
         for ((_, view), (_, tensor)) in kernels.results.iter().zip(results) {
             let bytes = kernels.buffers[view.buffer.index()].ty.dtype.bytes();
-            let (from, to) = (self.compiled.base(view.buffer), memory::pointer_mut(tensor));
+            let (from, to) = (base(view.buffer), memory::pointer_mut(tensor));
             // SAFETY: the run computed the view; the tensor has its type, and is borrowed exclusively.
             unsafe { memory::copy(view, bytes, from, to) };
         }
@@ -236,24 +228,18 @@ impl Executable {
 
     /// Commits the new values of state: first stages those that lie where a write could overwrite them.
     fn write(&mut self) {
-        let kernels = &self.compiled.program.kernels;
+        let kernels = &self.compiled.program().kernels;
+        let base = |buffer: BufferId| self.workspace.bases.0[buffer.index()];
         let bytes = |view: &View| kernels.buffers[view.buffer.index()].ty.dtype.bytes();
         for ((_, view), staged) in kernels.writes.iter().zip(&mut self.staged) {
             if let Some(arena) = staged {
                 // SAFETY: the arena was made for this view.
-                unsafe {
-                    memory::copy(
-                        view,
-                        bytes(view),
-                        self.compiled.base(view.buffer),
-                        arena.pointer(),
-                    )
-                };
+                unsafe { memory::copy(view, bytes(view), base(view.buffer), arena.pointer()) };
             }
         }
         for ((id, view), staged) in kernels.writes.iter().zip(&mut self.staged) {
             let to = self.pointers.1.0[id.index()];
-            if self.compiled.base(view.buffer) == to {
+            if base(view.buffer) == to {
                 // Updated in place: the kernel wrote it there.
                 continue;
             }
@@ -267,9 +253,7 @@ impl Executable {
                     )
                 },
                 // SAFETY: as above; the view lies in the arena, the state does not.
-                None => unsafe {
-                    memory::copy(view, bytes(view), self.compiled.base(view.buffer), to)
-                },
+                None => unsafe { memory::copy(view, bytes(view), base(view.buffer), to) },
             }
         }
     }

@@ -3,6 +3,7 @@
 
 mod code;
 mod compiled_program;
+mod dispatch;
 mod executable;
 pub mod ftz;
 pub mod gemm;
@@ -12,5 +13,8 @@ pub mod multiversion;
 pub mod parallel;
 pub mod pool;
 mod scan;
+mod wave;
+mod workspace;
 
+pub use compiled_program::CompiledProgram;
 pub use executable::Executable;

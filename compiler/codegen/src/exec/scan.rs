@@ -5,21 +5,46 @@ use trainspec_ir::kernel::{Kernel, KernelKind, Kernels, View};
 use trainspec_ir::plan::{Program, plan};
 
 use crate::CompileError;
-use crate::exec::compiled_program::{CompiledProgram, Pointers};
+use crate::exec::compiled_program::CompiledProgram;
 use crate::exec::memory::{self, Arena};
 use crate::exec::pool::Pool;
+use crate::exec::workspace::{Pointers, Workspace};
 use crate::library::Scratch;
 use crate::translate::Machine;
 
-/// The compiled body of a scan, with double-buffered memory for its carried values: those of this iteration and of the next.
+/// The compiled body of a scan.
 #[derive(Debug)]
 pub(super) struct Scan {
-    body_program: CompiledProgram,
+    body: CompiledProgram,
+    /// How many of its results are carried.
+    carries: usize,
+    /// The bytes of each result of an iteration.
+    sizes: Vec<usize>,
+}
+
+/// The carried values of a scan, double-buffered: those of this iteration and of the next; and the workspace of its body.
+#[derive(Debug)]
+pub(super) struct Carries {
+    body: Workspace,
     now: Vec<Arena>,
     next: Vec<Arena>,
     inputs: Pointers,
-    /// The bytes of each result of an iteration.
-    sizes: Vec<usize>,
+}
+
+impl Carries {
+    pub(super) fn new(scan: &Scan) -> Carries {
+        let carried = || {
+            scan.sizes[..scan.carries]
+                .iter()
+                .map(|bytes| Arena::new(*bytes))
+        };
+        Carries {
+            body: Workspace::new(&scan.body),
+            now: carried().collect(),
+            next: carried().collect(),
+            inputs: Pointers::default(),
+        }
+    }
 }
 
 fn bytes_of(program: &Program, view: &View) -> usize {
@@ -35,49 +60,39 @@ impl Scan {
         carries: usize,
         machine: Option<Machine>,
     ) -> Result<Scan, CompileError> {
-        let body_program = CompiledProgram::new(plan(body), machine)?;
-        let carried = |_: ()| {
-            let results = body_program.program.kernels.results.iter().take(carries);
-            results
-                .map(|(_, view)| {
-                    Arena::new(view.elements() * bytes_of(&body_program.program, view))
-                })
-                .collect()
-        };
-        let (now, next) = (carried(()), carried(()));
-        let results = body_program.program.kernels.results.iter();
-        let size = |view: &View| view.elements() * bytes_of(&body_program.program, view);
+        let body = CompiledProgram::new(plan(body), machine)?;
+        let program = body.program();
+        let results = program.kernels.results.iter();
+        let size = |view: &View| view.elements() * bytes_of(program, view);
         let sizes = results.map(|(_, view)| size(view)).collect();
         Ok(Scan {
+            body,
+            carries,
             sizes,
-            body_program,
-            now,
-            next,
-            inputs: Pointers::default(),
         })
     }
 
     pub(super) fn bytes(&self) -> usize {
-        self.body_program.bytes()
+        self.body.bytes()
     }
 
     /// How long it took to compile the body.
     pub(super) fn compile_time(&self) -> std::time::Duration {
-        self.body_program.compile_times().iter().sum()
+        self.body.compile_times().iter().sum()
     }
 
     /// Runs all iterations.
     ///
     /// # Safety
     ///
-    /// `operands` are the captures, initial carried values and scanned tensors of the loop, initialised and contiguous; `outputs` has the
-    /// sizes of its results and overlaps none of them.
+    /// `values` was made for this scan. `accesses` has the operands of the loop (captures, initial carried values and scanned tensors,
+    /// initialised and contiguous), then its outputs, which have the sizes of its results and overlap none of the operands.
     pub(super) unsafe fn run(
-        &mut self,
+        &self,
+        values: &mut Carries,
         kernel: &Kernel,
         outer: &Program,
-        operands: &[*mut u8],
-        outputs: &[*mut u8],
+        accesses: &[*mut u8],
         pool: &Pool,
         scratch: &mut Scratch,
     ) -> Result<(), RunError> {
@@ -92,8 +107,9 @@ impl Scan {
         else {
             unreachable!("a scan");
         };
+        let (operands, outputs) = accesses.split_at(views.len());
         let sizes = &self.sizes;
-        for (i, now) in self.now.iter_mut().enumerate() {
+        for (i, now) in values.now.iter_mut().enumerate() {
             // SAFETY: a carried value has one type in all iterations, so both have `sizes[i]` bytes.
             unsafe {
                 std::ptr::copy_nonoverlapping(operands[captures + i], now.pointer(), sizes[i])
@@ -105,34 +121,43 @@ impl Scan {
             } else {
                 iteration
             } as i64;
-            self.inputs.0.clear();
-            self.inputs.0.extend_from_slice(&operands[..*captures]);
-            self.inputs
+            values.inputs.0.clear();
+            values.inputs.0.extend_from_slice(&operands[..*captures]);
+            values
+                .inputs
                 .0
-                .extend(self.now.iter_mut().map(Arena::pointer));
+                .extend(values.now.iter_mut().map(Arena::pointer));
             for (view, pointer) in views.iter().zip(operands).skip(captures + carries) {
                 let row = view.elements() / length * bytes_of(outer, view);
                 // SAFETY: the tensor has `length` rows, and `position` is below it.
-                self.inputs
+                values
+                    .inputs
                     .0
                     .push(unsafe { pointer.add(position as usize * row) });
             }
-            self.inputs.0.push((&raw mut position).cast());
+            values.inputs.0.push((&raw mut position).cast());
             // SAFETY: the inputs are those of the body, in its order: captures, carried values, elements, position.
-            unsafe { self.body_program.run(&self.inputs.0, &[], pool, scratch)? };
-            for (i, (_, view)) in self.body_program.program.kernels.results.iter().enumerate() {
+            unsafe {
+                self.body
+                    .run(&mut values.body, &values.inputs.0, &[], pool, scratch)?
+            };
+            let body = self.body.program();
+            for (i, (_, view)) in body.kernels.results.iter().enumerate() {
                 let to = match i < *carries {
-                    true => self.next[i].pointer(),
+                    true => values.next[i].pointer(),
                     // SAFETY: what is yielded has `length` rows of `sizes[i]` bytes.
                     false => unsafe { outputs[i].add(position as usize * sizes[i]) },
                 };
-                let bytes = bytes_of(&self.body_program.program, view);
+                let (bytes, from) = (
+                    bytes_of(body, view),
+                    values.body.bases.0[view.buffer.index()],
+                );
                 // SAFETY: the view is a result of the run that just ended; `next` and `outputs` are no buffers of the body.
-                unsafe { memory::copy(view, bytes, self.body_program.base(view.buffer), to) };
+                unsafe { memory::copy(view, bytes, from, to) };
             }
-            std::mem::swap(&mut self.now, &mut self.next);
+            std::mem::swap(&mut values.now, &mut values.next);
         }
-        for (i, now) in self.now.iter_mut().enumerate() {
+        for (i, now) in values.now.iter_mut().enumerate() {
             // SAFETY: as above, both have `sizes[i]` bytes.
             unsafe { std::ptr::copy_nonoverlapping(now.pointer(), outputs[i], sizes[i]) };
         }
