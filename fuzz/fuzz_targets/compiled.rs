@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock};
 use libfuzzer_sys::fuzz_target;
 use trainspec_codegen::Options;
 use trainspec_codegen::exec::pool::Pool;
-use trainspec_codegen::exec::{CompiledProgram, Executable};
+use trainspec_codegen::exec::{CompiledProgram, Executable, InputView};
 use trainspec_ir::fuse::fuse;
 use trainspec_ir::graph::Graph;
 use trainspec_ir::interp::RunError;
@@ -28,7 +28,7 @@ fn run(graph: &Graph, threads: usize, fusion: bool, feeds: &Feeds) -> Result<Run
     let inputs: Vec<_> = program
         .inputs()
         .iter()
-        .map(|(name, _)| &feeds.inputs[name])
+        .map(|(name, _)| InputView::from(&feeds.inputs[name]))
         .collect();
     let mut state = feeds.state.clone();
     let places: Vec<usize> = (0..state.len()).collect();

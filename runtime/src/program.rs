@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use trainspec_compiler::codegen;
-use trainspec_compiler::codegen::exec::CompiledProgram;
 use trainspec_compiler::codegen::exec::pool::Pool;
+use trainspec_compiler::codegen::exec::{CompiledProgram, InputView};
 use trainspec_compiler::ir::Tensor;
 use trainspec_compiler::ir::fuse::fuse;
 use trainspec_compiler::ir::graph::{self, Graph, Type};
@@ -162,7 +162,9 @@ impl Executable for Compiled {
         let (_, indices) = self.state_indices.as_ref().expect("it was just set");
         let mut feeds = Vec::with_capacity(self.executable.inputs().len());
         for (name, _) in self.executable.inputs() {
-            feeds.push(inputs.get(name).ok_or_else(|| missing(name))?);
+            feeds.push(InputView::from(
+                inputs.get(name).ok_or_else(|| missing(name))?,
+            ));
         }
         let results = self.executable.run(&feeds, state.values_mut(), indices)?;
         Ok(Fetched(results.into_iter().collect()))

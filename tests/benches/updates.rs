@@ -81,7 +81,7 @@ impl Update {
         let start = Instant::now();
         let ran = self
             .program
-            .run(&[&self.gradient], &mut self.state, &places);
+            .run(&[(&self.gradient).into()], &mut self.state, &places);
         ran.expect("it runs");
         self.best = self.best.min(start.elapsed().as_secs_f64());
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use trainspec_codegen::Options as CodeOptions;
 use trainspec_codegen::exec::pool::Pool;
-use trainspec_codegen::exec::{CompiledProgram, Executable};
+use trainspec_codegen::exec::{CompiledProgram, Executable, InputView};
 use trainspec_compiler::typed::Spec;
 use trainspec_compiler::{Compilation, Options, synthetic};
 use trainspec_frontend::lower::{self, Binding, Context, SEED};
@@ -67,7 +67,8 @@ fn run(spec: &Spec, graph: &Graph, start: &[Tensor]) -> Vec<RunOutcome> {
     (0..STEPS)
         .map(|step| {
             let inputs = synthetic::inputs(spec, graph, step as i64);
-            let feeds: Vec<&Tensor> = program.inputs().iter().map(|(n, _)| &inputs[n]).collect();
+            let names = program.inputs().iter().map(|(name, _)| name);
+            let feeds: Vec<InputView<'_>> = names.map(|n| (&inputs[n]).into()).collect();
             let results = program.run(&feeds, &mut state, &places).unwrap();
             RunOutcome {
                 results,

@@ -33,7 +33,9 @@ fn results(dtype: DType, small: f64, threads: usize) -> Vec<Tensor> {
     let pool = Arc::new(Pool::exactly(threads));
     let compiled = CompiledProgram::compile(plan(fuse(&graph, true)), &Options::default());
     let mut executable = Executable::new(compiled.unwrap(), pool);
-    let found = executable.run(&[&x, &m], &mut [], &[]).unwrap();
+    let found = executable
+        .run(&[(&x).into(), (&m).into()], &mut [], &[])
+        .unwrap();
     let found: Vec<Tensor> = found.into_iter().map(|(_, tensor)| tensor).collect();
     assert_eq!(found, expected.results);
     found

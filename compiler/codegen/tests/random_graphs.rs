@@ -9,7 +9,7 @@ use std::sync::{Arc, LazyLock};
 
 use trainspec_codegen::Options;
 use trainspec_codegen::exec::pool::Pool;
-use trainspec_codegen::exec::{CompiledProgram, Executable};
+use trainspec_codegen::exec::{CompiledProgram, Executable, InputView};
 use trainspec_codegen::translate::Machine;
 use trainspec_ir::fuse::fuse;
 use trainspec_ir::graph::Graph;
@@ -163,7 +163,7 @@ fn run(program: &mut Executable, feeds: &Feeds) -> Result<RunOutcome, RunError> 
     let inputs: Vec<_> = program
         .inputs()
         .iter()
-        .map(|(name, _)| &feeds.inputs[name])
+        .map(|(name, _)| InputView::from(&feeds.inputs[name]))
         .collect();
     let mut state = feeds.state.clone();
     let places: Vec<usize> = (0..program.state().len()).collect();

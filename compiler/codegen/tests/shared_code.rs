@@ -33,7 +33,9 @@ fn train(compiled: &Arc<CompiledProgram>, pool: &Arc<Pool>, feed: f32) -> (Vec<f
     let mut state = [Tensor::new(&[31, 9], vec![0.05_f32; 31 * 9])];
     let mut losses = Vec::new();
     for _ in 0..STEPS {
-        let results = program.run(&[&x], &mut state, &[0]).expect("it runs");
+        let results = program
+            .run(&[(&x).into()], &mut state, &[0])
+            .expect("it runs");
         losses.push(results[0].1.to_f64s()[0]);
     }
     let [weights] = state;

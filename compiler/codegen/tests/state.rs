@@ -64,12 +64,14 @@ fn a_failed_run_leaves_the_state_as_it_was() {
     let before = [vector(&[1.0, 2.0]), vector(&[3.0, 4.0])];
     let mut state = before.clone();
     let bad = Tensor::new(&[1], vec![7_i64]);
-    let error = program.run(&[&bad], &mut state, &[0, 1]).unwrap_err();
+    let error = program
+        .run(&[(&bad).into()], &mut state, &[0, 1])
+        .unwrap_err();
     assert_eq!(error.message, "index 7 is out of range 0..2");
     assert_eq!(state, before);
 
     let good = Tensor::new(&[1], vec![1_i64]);
-    program.run(&[&good], &mut state, &[0, 1]).unwrap();
+    program.run(&[(&good).into()], &mut state, &[0, 1]).unwrap();
     assert_eq!(state, [vector(&[2.0, 3.0]), vector(&[6.0, 7.0])]);
     let inputs = [("index".to_owned(), good)].into();
     let expected = interp::run(&graph, &inputs, &before).unwrap().writes;
@@ -138,7 +140,9 @@ fn reusing_a_buffer_does_not_overwrite_unread_elements() {
         let numbers: Vec<f32> = (0..elements).map(|i| i as f32 + 1.0).collect();
         let backwards: Vec<i64> = (0..elements as i64).rev().collect();
         let places = Tensor::new(&[elements], backwards);
-        let found = program.run(&[&vector(&numbers), &places], &mut [], &[]);
+        let numbers_fed = vector(&numbers);
+        let feeds = [(&numbers_fed).into(), (&places).into()];
+        let found = program.run(&feeds, &mut [], &[]);
         let found = found.unwrap();
         let doubled: Vec<f32> = numbers.iter().map(|x| x * 2.0).collect();
         assert_eq!(found[0].1, vector(&doubled), "{elements}");

@@ -62,7 +62,9 @@ fn no_page_is_writable_and_executable() {
                 compiled.fetch_add(1, Ordering::Relaxed);
                 let mut state = [Tensor::new(&[31, 9], vec![0.25_f32; 31 * 9])];
                 for _ in 0..20 {
-                    program.run(&[&x], &mut state, &[0]).expect("it runs");
+                    program
+                        .run(&[(&x).into()], &mut state, &[0])
+                        .expect("it runs");
                     runs.fetch_add(1, Ordering::Relaxed);
                 }
                 // Some programs live on, some are dropped.

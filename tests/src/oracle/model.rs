@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use trainspec_codegen::Options as CodeOptions;
 use trainspec_codegen::exec::pool::Pool;
-use trainspec_codegen::exec::{CompiledProgram, Executable};
+use trainspec_codegen::exec::{CompiledProgram, Executable, InputView};
 use trainspec_compiler::diag::{Style, render};
 use trainspec_compiler::source::NoFiles;
 use trainspec_compiler::typed::{Spec, ValueId};
@@ -201,11 +201,14 @@ pub fn run_graph(
                 CompiledProgram::compile(plan(fuse(&graph, true)), &CodeOptions::default())
                     .map_err(|e| format!("it cannot be compiled: {e}"))?;
             let mut executable = Executable::new(compiled, pool);
-            let feeds: Vec<&Tensor> = executable
+            let feeds: Vec<InputView<'_>> = executable
                 .inputs()
                 .iter()
-                .map(|(name, _)| inputs.get(name).ok_or(format!("no input `{name}`")))
-                .collect::<Result<_, _>>()?;
+                .map(|(name, _)| {
+                    let tensor = inputs.get(name).ok_or(format!("no input `{name}`"))?;
+                    Ok(InputView::from(tensor))
+                })
+                .collect::<Result<_, String>>()?;
             let results = executable.run(&feeds, &mut [], &[]);
             Ok(results
                 .map_err(|e| format!("the run fails: {e}"))?

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use trainspec_codegen::Options as CodeOptions;
 use trainspec_codegen::exec::pool::Pool;
-use trainspec_codegen::exec::{CompiledProgram, Executable};
+use trainspec_codegen::exec::{CompiledProgram, Executable, InputView};
 use trainspec_compiler::diag::{Diagnostic, Style, render};
 use trainspec_compiler::source::NoFiles;
 use trainspec_compiler::typed::Spec;
@@ -152,11 +152,14 @@ impl Program {
                 Ok(names.zip(outcome.results).collect())
             }
             Program::Compiled(program) => {
-                let feeds: Vec<&Tensor> = program
+                let feeds: Vec<InputView<'_>> = program
                     .inputs()
                     .iter()
-                    .map(|(name, _)| inputs.get(name).ok_or(format!("no input `{name}`")))
-                    .collect::<Result<_, _>>()?;
+                    .map(|(name, _)| {
+                        let tensor = inputs.get(name).ok_or(format!("no input `{name}`"))?;
+                        Ok(InputView::from(tensor))
+                    })
+                    .collect::<Result<_, String>>()?;
                 let places: Vec<usize> = (0..state.len()).collect();
                 let results = program.run(&feeds, state, &places).map_err(failed)?;
                 Ok(results.into_iter().collect())

@@ -13,6 +13,7 @@ use trainspec_ir::span::Span;
 
 use crate::exec::compiled_program::CompiledProgram;
 use crate::exec::ftz::FtzGuard;
+use crate::exec::input::InputView;
 use crate::exec::memory::{self, Arena};
 use crate::exec::pool::Pool;
 use crate::exec::workspace::{Pointers, Workspace};
@@ -28,6 +29,9 @@ pub struct Executable {
     scratch: Scratch,
     /// Staging buffers of new values that lie in an input, a constant or another state variable.
     staged: Vec<Option<Arena>>,
+    /// Staging buffers of inputs that were not contiguous, made when the first such one is fed.
+    staged_inputs: Vec<Option<Arena>>,
+    /// The addresses of inputs and of state variables during a step.
     pointers: (Pointers, Pointers),
     /// The places of state variables that were last checked to be distinct.
     places: Vec<usize>,
@@ -57,6 +61,7 @@ impl Executable {
         Executable {
             staged: program.kernels.writes.iter().map(stage).collect(),
             workspace: Workspace::new(&compiled),
+            staged_inputs: compiled.inputs().iter().map(|_| None).collect(),
             fed: vec![(0, 0); compiled.inputs().len()],
             pool,
             scratch: Scratch::default(),
@@ -106,7 +111,7 @@ impl Executable {
     /// Runs once, and gives the fetched results by name. See [`Executable::step`].
     pub fn run(
         &mut self,
-        inputs: &[&Tensor],
+        inputs: &[InputView<'_>],
         state: &mut [Tensor],
         places: &[usize],
     ) -> Result<Vec<(String, Tensor)>, RunError> {
@@ -115,12 +120,12 @@ impl Executable {
         Ok(results)
     }
 
-    /// Runs once: inputs in the order of [`Executable::inputs`]; `places` has the index in `state` of each variable of
+    /// Runs once: inputs in the order of [`Executable::inputs`], contiguous ones read in place, others copied once into a staging buffer; `places` has the index in `state` of each variable of
     /// [`Executable::state`]; fetched results go to `results`, which [`Executable::results`] made. Nothing is allocated once all kernels
     /// have run. After an error the state is as it was. Denormal results are flushed to zero, as in the interpreter.
     pub fn step(
         &mut self,
-        inputs: &[&Tensor],
+        inputs: &[InputView<'_>],
         state: &mut [Tensor],
         places: &[usize],
         results: &mut [(String, Tensor)],
@@ -146,12 +151,10 @@ impl Executable {
         if results.len() != fetched.len() || !results.iter().zip(fetched).all(fits) {
             return wrong("the tensors for results have other types".to_owned());
         }
-        for (tensor, (name, ty)) in inputs.iter().zip(self.inputs()) {
-            if (tensor.dtype(), tensor.shape()) != (ty.dtype, &ty.shape[..]) {
-                return wrong(format!(
-                    "input `{name}` must be {ty}, but is {}",
-                    tensor.ty()
-                ));
+        for (input, (name, ty)) in inputs.iter().zip(self.inputs()) {
+            if (input.dtype(), input.shape()) != (ty.dtype, &ty.shape[..]) {
+                let found = input.ty();
+                return wrong(format!("input `{name}` must be {ty}, but is {found}"));
             }
         }
         for (place, variable) in places.iter().zip(self.state()) {
@@ -180,25 +183,37 @@ impl Executable {
             memory::collapse_huge_pages(state, places);
         }
         for (input, (last, steps)) in inputs.iter().zip(&mut self.fed) {
-            let now = memory::pointer(input).addr();
+            let now = input.pointer().addr();
             *steps = match now == *last {
                 true => steps.saturating_add(1),
                 false => 0,
             };
             *last = now;
             if *steps == STEPS_UNTIL_COLLAPSE {
-                memory::collapse_huge_pages_of(input);
+                let bytes = input.ty().elements() * input.dtype().bytes();
+                memory::collapse_huge_pages_of(input.pointer().cast_mut(), bytes);
             }
         }
         let (feeds, before) = &mut self.pointers;
         feeds.0.clear();
-        feeds.0.extend(inputs.iter().map(|t| memory::pointer(t)));
+        for (input, staging) in inputs.iter().zip(&mut self.staged_inputs) {
+            feeds.0.push(match input.is_contiguous() {
+                true => input.pointer().cast_mut(),
+                false => {
+                    let bytes = input.shape().iter().product::<usize>() * input.dtype().bytes();
+                    let to = staging.get_or_insert_with(|| Arena::new(bytes)).pointer();
+                    // SAFETY: the staging buffer has the bytes of the input's type, which is the same in every run.
+                    unsafe { input.copy_to(to) };
+                    to
+                }
+            });
+        }
         before.0.clear();
         for place in places {
             before.0.push(memory::pointer_mut(&mut state[*place]));
         }
         // SAFETY: the workspace was made for this program. The tensors have the types that the program requires, as was just checked.
-        // Inputs are borrowed for the run; state is borrowed exclusively, and its variables are different tensors, because `places` are
+        // Inputs are borrowed for the run, or copies of such; state is borrowed exclusively, and its variables are different tensors, because `places` are
         // distinct.
         unsafe {
             let _ftz = FtzGuard::enable();
@@ -256,5 +271,95 @@ impl Executable {
                 None => unsafe { memory::copy(view, bytes(view), base(view.buffer), to) },
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ndarray::{Array2, s};
+    use trainspec_ir::DType;
+    use trainspec_ir::build::Builder;
+    use trainspec_ir::fuse::fuse;
+    use trainspec_ir::plan::plan;
+
+    use super::*;
+
+    const SHAPE: [usize; 2] = [40, 60];
+
+    /// x doubled, and a runner for it.
+    fn doubler() -> Executable {
+        let b = Builder::new("double");
+        let x = b.input("x", &Type::new(DType::F32, &SHAPE));
+        b.result("y", x * 2.0);
+        let program = plan(fuse(&b.finish(), true));
+        let compiled = CompiledProgram::compile(program, &Default::default());
+        Executable::new(compiled.expect("it compiles"), Arc::new(Pool::exactly(1)))
+    }
+
+    /// Runs, checks the result, and gives the address that the kernels read.
+    fn run(program: &mut Executable, input: InputView<'_>, expected: &Array2<f32>) -> *const u8 {
+        let results = program.run(&[input], &mut [], &[]).expect("it runs");
+        let expected: Vec<f32> = expected.iter().map(|x| x * 2.0).collect();
+        assert_eq!(results[0].1, Tensor::new(&SHAPE, expected));
+        program.pointers.0.0[0]
+    }
+
+    #[test]
+    fn contiguous_inputs_are_read_in_place() {
+        let mut program = doubler();
+        let large = Array2::from_shape_fn((50, 60), |(i, j)| (i * 60 + j) as f32);
+        let rows = large.slice(s![7..47, ..]);
+        let read = run(&mut program, (&rows).into(), &rows.to_owned());
+        assert_eq!(read, rows.as_ptr().cast());
+        let tensor = Tensor::new(&SHAPE, rows.iter().copied().collect());
+        let read = run(&mut program, (&tensor).into(), &rows.to_owned());
+        assert_eq!(read, tensor.values::<f32>().expect("f32").as_ptr().cast());
+        let values: Vec<f32> = rows.iter().copied().collect();
+        let view = InputView::new(&SHAPE, &values);
+        assert_eq!(
+            run(&mut program, view, &rows.to_owned()),
+            values.as_ptr().cast()
+        );
+        assert!(program.staged_inputs[0].is_none(), "nothing was copied");
+    }
+
+    #[test]
+    fn strided_inputs_are_staged_in_one_buffer() {
+        let mut program = doubler();
+        let array = Array2::from_shape_fn((60, 40), |(i, j)| (i * 40 + j) as f32);
+        let transposed = array.t();
+        let staged = run(&mut program, (&transposed).into(), &transposed.to_owned());
+        let large = Array2::from_shape_fn((80, 60), |(i, j)| (i * 60 + j) as f32);
+        let every_second = large.slice(s![..;2, ..]);
+        let again = run(
+            &mut program,
+            (&every_second).into(),
+            &every_second.to_owned(),
+        );
+        assert_eq!(staged, again);
+        let backwards = large.slice(s![..40;-1, ..;-1]);
+        let again = run(&mut program, (&backwards).into(), &backwards.to_owned());
+        assert_eq!(staged, again);
+        let row = Array2::from_shape_fn((1, 60), |(_, j)| j as f32);
+        let broadcast = row.broadcast((40, 60)).expect("rows repeat");
+        let again = run(&mut program, (&broadcast).into(), &broadcast.to_owned());
+        assert_eq!(staged, again);
+    }
+
+    #[test]
+    fn inputs_of_another_type_are_refused() {
+        let mut program = doubler();
+        let array = Array2::<f64>::zeros((40, 60));
+        let refused = program.run(&[(&array).into()], &mut [], &[]).unwrap_err();
+        assert_eq!(
+            refused.message,
+            "input `x` must be f32[40, 60], but is f64[40, 60]"
+        );
+        let strings = Tensor::new(&[1], vec![b"word".to_vec()]);
+        let refused = program.run(&[(&strings).into()], &mut [], &[]).unwrap_err();
+        assert_eq!(
+            refused.message,
+            "input `x` must be f32[40, 60], but is string[1]"
+        );
     }
 }

@@ -1,7 +1,6 @@
 //! Raw memory: the buffer arena, huge pages (`madvise`), pointers to tensors, copies of strided views.
 
 use std::mem::MaybeUninit;
-use std::ops::Range;
 
 use trainspec_ir::DType;
 use trainspec_ir::Tensor;
@@ -87,9 +86,9 @@ pub(super) fn collapse_huge_pages(state: &mut [Tensor], places: &[usize]) {
     }
 }
 
-/// Collapses the small pages under one tensor into huge pages.
-pub(super) fn collapse_huge_pages_of(tensor: &Tensor) {
-    advise(pointer(tensor), bytes_of(tensor), true);
+/// Collapses the small pages under some bytes into huge pages.
+pub(super) fn collapse_huge_pages_of(first: *mut u8, bytes: usize) {
+    advise(first, bytes, true);
 }
 
 fn bytes_of(tensor: &Tensor) -> usize {
@@ -200,21 +199,45 @@ pub(super) unsafe fn slice_mut<'a>(dtype: DType, first: *mut u8, n: usize) -> Sl
 /// `from` is the beginning of the view's buffer, all elements of the view lie inside it and are initialised; `to` has the size of the view's
 /// elements; the two do not overlap.
 pub(super) unsafe fn copy(view: &View, bytes: usize, from: *const u8, to: *mut u8) {
-    let n = view.elements();
+    if view.elements() == 0 {
+        return;
+    }
+    // SAFETY: the caller's promise. Strides of a buffer fit an isize.
+    unsafe {
+        let first = from.add(view.offset * bytes);
+        copy_strided(
+            &view.shape,
+            |axis| view.strides[axis] as isize,
+            bytes,
+            first,
+            to,
+        );
+    }
+}
+
+/// Copies strided elements to a contiguous buffer, in row-major order. `stride` has the elements from one index of an axis to the next.
+///
+/// # Safety
+///
+/// `from` is the first element, by index; all elements of the shape, of `bytes` bytes each, lie in one allocation, aligned for their type
+/// and initialised. `to` has their size and alignment; the two do not overlap.
+pub(super) unsafe fn copy_strided(
+    shape: &[usize],
+    stride: impl Fn(usize) -> isize,
+    bytes: usize,
+    from: *const u8,
+    to: *mut u8,
+) {
+    let n = shape.iter().product::<usize>();
     if n == 0 {
         return;
     }
-    if view.is_contiguous() {
-        // SAFETY: the caller's promise; the elements are contiguous.
-        unsafe { std::ptr::copy_nonoverlapping(from.add(view.offset * bytes), to, n * bytes) };
-        return;
-    }
-    // The innermost dimensions that are contiguous, or broadcast one element, are one copy.
-    let (run, repeated) = innermost_run(view);
-    let (rank, length) = (run.start, view.shape[run].iter().product::<usize>());
-    // Views of more dimensions are rare enough to allocate.
+    // The innermost dimensions that are one run of evenly spaced elements are one copy.
+    let (rank, step) = innermost_run(shape, &stride);
+    let length = shape[rank..].iter().product::<usize>();
+    // More dimensions are rare enough to allocate.
     let (mut inline, mut heap) = ([0; 8], Vec::new());
-    let index = match rank {
+    let index: &mut [usize] = match rank {
         0..=8 => &mut inline[..rank],
         _ => {
             heap.resize(rank, 0);
@@ -222,20 +245,27 @@ pub(super) unsafe fn copy(view: &View, bytes: usize, from: *const u8, to: *mut u
         }
     };
     for i in (0..n).step_by(length) {
-        let steps = index.iter().zip(&view.strides).map(|(i, s)| i * s);
-        let offset = view.offset + steps.sum::<usize>();
-        // SAFETY: `offset` is that of an element of the view, from which `length` are contiguous or broadcast; `i + length` is at most the
-        // number of elements.
+        let steps = index.iter().enumerate();
+        let offset = steps
+            .map(|(axis, i)| *i as isize * stride(axis))
+            .sum::<isize>();
+        // SAFETY: `offset` is that of an element, from which `length` follow at equal distances; `i + length` is at most the number of
+        // elements.
         unsafe {
-            let (from, to) = (from.add(offset * bytes), to.add(i * bytes));
-            match repeated {
-                true => fill(from, to, bytes, length),
-                false => std::ptr::copy_nonoverlapping(from, to, length * bytes),
+            let (from, to) = (from.offset(offset * bytes as isize), to.add(i * bytes));
+            match (step, bytes) {
+                (1, _) => std::ptr::copy_nonoverlapping(from, to, length * bytes),
+                (0, _) => fill(from, to, bytes, length),
+                (_, 1) => copy_run::<u8>(from, step, to, length),
+                (_, 2) => copy_run::<u16>(from, step, to, length),
+                (_, 4) => copy_run::<u32>(from, step, to, length),
+                (_, 8) => copy_run::<u64>(from, step, to, length),
+                _ => unreachable!("elements of {bytes} bytes"),
             }
         }
         for axis in (0..rank).rev() {
             index[axis] += 1;
-            if index[axis] < view.shape[axis] {
+            if index[axis] < shape[axis] {
                 break;
             }
             index[axis] = 0;
@@ -243,16 +273,36 @@ pub(super) unsafe fn copy(view: &View, bytes: usize, from: *const u8, to: *mut u
     }
 }
 
-/// The innermost dimensions of a view that are contiguous or broadcast one element (stride 0), and whether it is the latter.
-fn innermost_run(view: &View) -> (Range<usize>, bool) {
-    let rank = view.shape.len();
-    let repeated = view.strides.last() == Some(&0);
-    let (mut first, mut length) = (rank, 1);
-    while first > 0 && view.strides[first - 1] == if repeated { 0 } else { length } {
-        first -= 1;
-        length *= view.shape[first];
+/// How many dimensions lie outside the innermost run of evenly spaced elements, and the stride of the run.
+fn innermost_run(shape: &[usize], stride: &impl Fn(usize) -> isize) -> (usize, isize) {
+    let mut outside = shape.len();
+    let (mut step, mut length) = (1, 1);
+    while outside > 0 {
+        let axis = outside - 1;
+        match shape[axis] {
+            // It is never stepped along.
+            1 => {}
+            _ if length == 1 => step = stride(axis),
+            _ if stride(axis) != step * length => break,
+            _ => {}
+        }
+        length *= shape[axis] as isize;
+        outside = axis;
     }
-    (first..rank, repeated)
+    (outside, step)
+}
+
+/// Copies evenly spaced elements.
+///
+/// # Safety
+///
+/// `count` elements lie `step` elements apart from `from` on, aligned and initialised; `to` has their size and alignment.
+unsafe fn copy_run<T: Copy>(from: *const u8, step: isize, to: *mut u8, count: usize) {
+    let (from, to) = (from.cast::<T>(), to.cast::<T>());
+    for i in 0..count {
+        // SAFETY: the caller's promise.
+        unsafe { *to.add(i) = *from.offset(i as isize * step) };
+    }
 }
 
 /// Writes one element many times.
@@ -304,7 +354,7 @@ mod tests {
     #[test]
     fn views_of_all_kinds_are_copied() {
         let buffer: Vec<u32> = (0..6000).map(|i| i * 7 + 1).collect();
-        let cases: [(&[usize], &[usize], usize); 12] = [
+        let cases: [(&[usize], &[usize], usize); 15] = [
             (&[3, 4, 5], &[20, 5, 1], 7), // contiguous
             (&[3, 4, 5], &[40, 5, 1], 0), // the last two are contiguous
             (&[3, 4, 5], &[20, 10, 1], 1),
@@ -316,6 +366,9 @@ mod tests {
             (&[3, 4, 5], &[20, 5, 0], 2),  // columns broadcast
             (&[1, 5000], &[0, 0], 3),      // longer than a block
             (&[2, 1, 3], &[3, 900, 1], 0), // a size of 1 has any stride
+            (&[5, 7], &[70, 2], 1),        // every second element
+            (&[3, 2, 1], &[4, 2, 9], 0),   // evenly spaced across dimensions
+            (&[4, 1], &[3, 1], 2),
             (&[], &[], 4),
         ];
         for (shape, strides, offset) in cases {
@@ -330,5 +383,25 @@ mod tests {
             unsafe { copy(&view, 4, buffer.as_ptr().cast(), found.as_mut_ptr().cast()) };
             assert_eq!(found, one_by_one(&view, &buffer), "{view:?}");
         }
+    }
+
+    #[test]
+    fn negative_strides_read_backwards() {
+        let buffer: Vec<u16> = (0..12).collect();
+        let mut found = vec![0_u16; 12];
+        // SAFETY: the last element of the last row is the first element, and all lie before it.
+        unsafe {
+            let first = buffer.as_ptr().add(11).cast();
+            let stride = |axis: usize| [-4, -1][axis];
+            copy_strided(&[3, 4], stride, 2, first, found.as_mut_ptr().cast());
+        }
+        assert!(found.iter().rev().eq(&buffer));
+        // SAFETY: rows backwards, columns forwards.
+        unsafe {
+            let first = buffer.as_ptr().add(8).cast();
+            let stride = |axis: usize| [-4, 1][axis];
+            copy_strided(&[3, 4], stride, 2, first, found.as_mut_ptr().cast());
+        }
+        assert_eq!(found, [8, 9, 10, 11, 4, 5, 6, 7, 0, 1, 2, 3]);
     }
 }

@@ -7,6 +7,7 @@ mod dispatch;
 mod executable;
 pub mod ftz;
 pub mod gemm;
+mod input;
 mod loop_nest;
 pub(crate) mod memory;
 pub mod multiversion;
@@ -18,3 +19,4 @@ mod workspace;
 
 pub use compiled_program::CompiledProgram;
 pub use executable::Executable;
+pub use input::{InputElement, InputView};
