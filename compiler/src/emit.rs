@@ -1,15 +1,15 @@
 //! Textual dumps of the compilation stages, by name.
 
-use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use crate::codegen::listing::{Form, Target, listing};
 use crate::diag::{Code, Diagnostic};
-use crate::ir::fuse::fuse;
+use crate::ir::graph::Graph;
 use crate::ir::kernel::{Groups, Kernels};
-use crate::ir::plan::plan;
-use crate::ir::{graph::Graph, passes};
-use crate::lower::{self, Binding, Context};
+use crate::lower::{self, Binding, Context, FetchSet, ProgramKind};
+use crate::pipeline::{self, PipelineOptions};
 use crate::source::{Loader, Sources};
+use crate::trainable::Trainable;
 use crate::typed::Spec;
 use crate::{Compilation, Options, dump, syntax, typed};
 
@@ -43,10 +43,12 @@ pub enum Stage {
 pub struct EmitOptions {
     /// The sizes of named dimensions that the training data does not fix.
     pub dims: Binding,
-    /// The passes that are not run.
-    pub disabled: BTreeSet<String>,
-    /// Whether the model is lowered in evaluation mode, not in training mode.
-    pub eval: bool,
+    /// Passes and fusion.
+    pub pipeline: PipelineOptions,
+    /// The program that is shown, where it is not the one that the stage shows by itself.
+    pub program: Option<ProgramKind>,
+    /// What is fetched from it, where that is not what a run fetches.
+    pub fetches: Option<FetchSet>,
     /// The target machine of `clif` and `asm`.
     pub target: Target,
 }
@@ -141,9 +143,12 @@ impl Stage {
             Stage::Graph | Stage::Grad | Stage::Step => self
                 .graph(spec, emit_options)
                 .map(|graph| graph.to_string()),
-            Stage::Fused | Stage::Kernels | Stage::Plan | Stage::Clif | Stage::Asm => self
-                .graph(spec, emit_options)
-                .and_then(|graph| self.kernels(fuse(&graph, true), emit_options)),
+            Stage::Fused | Stage::Kernels | Stage::Plan | Stage::Clif | Stage::Asm => {
+                self.graph(spec, emit_options).and_then(|graph| {
+                    let kernels = pipeline::fuse(&graph, &emit_options.pipeline);
+                    self.kernels(kernels, emit_options)
+                })
+            }
         };
         text.map_err(|diagnostic| {
             compilation.diagnostics.push(diagnostic);
@@ -160,7 +165,7 @@ impl Stage {
         };
         match self {
             Stage::Fused => Ok(Groups(&kernels).to_string()),
-            Stage::Plan => Ok(plan(kernels).to_string()),
+            Stage::Plan => Ok(pipeline::plan(kernels).to_string()),
             Stage::Clif => listed(Form::Clif),
             Stage::Asm => listed(Form::Asm),
             Stage::Ast
@@ -172,34 +177,50 @@ impl Stage {
         }
     }
 
-    /// The graph of this stage, with the dimensions bound by the training data and the options.
-    fn graph(self, spec: &Spec, emit_options: &EmitOptions) -> Result<Graph, Diagnostic> {
-        let data = spec.train.as_ref().and_then(|t| t.data.as_deref());
-        let mut dims = data.map_or_else(Binding::new, |data| lower::dimensions_of_data(spec, data));
-        dims.extend(
-            emit_options
-                .dims
-                .iter()
-                .map(|(name, size)| (name.clone(), *size)),
-        );
-        if let Some(name) = lower::dimension_names(spec)
-            .into_iter()
-            .find(|n| !dims.contains_key(n))
-        {
-            let message = format!("the size of `{name}` is not known, and a graph needs it");
-            return Err(Diagnostic::without_span(Code::UnknownSize, message)
-                .help(format!("give it: `--dim {name}=32`")));
+    /// The graph of this stage, with the dimensions that the training data and the options give.
+    fn graph(self, spec: &Arc<Spec>, options: &EmitOptions) -> Result<Graph, Diagnostic> {
+        let dims = pipeline::dimensions(spec, &options.dims)?;
+        let trainable = Trainable::from(spec.clone());
+        let kind = match (self, options.program) {
+            (Stage::Ast | Stage::Typed | Stage::Graph, None) => {
+                return lower::model(&Context::new(spec, &dims), true);
+            }
+            (_, Some(kind)) => kind,
+            (Stage::Grad, None) => ProgramKind::Gradients,
+            (_, None) => ProgramKind::Step,
+        };
+        let graph = pipeline::lower(&trainable, kind, &dims)?.graph;
+        if self == Stage::Graph {
+            return Ok(graph);
         }
-        let cx = Context::new(spec, &dims);
-        match self {
-            Stage::Ast | Stage::Typed | Stage::Graph => lower::model(&cx, !emit_options.eval),
-            Stage::Grad => Ok(passes::run(lower::gradients(&cx)?, &emit_options.disabled)),
-            Stage::Step
-            | Stage::Fused
-            | Stage::Kernels
-            | Stage::Plan
-            | Stage::Clif
-            | Stage::Asm => Ok(passes::run(lower::step(&cx)?.graph, &emit_options.disabled)),
+        let fetches = match &options.fetches {
+            Some(fetches) => {
+                check_fetches(&graph, kind, fetches)?;
+                fetches.clone()
+            }
+            None => trainable.fetches(kind),
+        };
+        Ok(pipeline::simplify(graph, &fetches, &options.pipeline))
+    }
+}
+
+/// An error where a program does not give what is to be fetched.
+fn check_fetches(graph: &Graph, kind: ProgramKind, fetches: &FetchSet) -> Result<(), Diagnostic> {
+    let FetchSet::Only(fetches) = fetches else {
+        return Ok(());
+    };
+    let names: Vec<&str> = graph
+        .results
+        .iter()
+        .map(|(name, _)| name.as_str())
+        .collect();
+    let mut requested = fetches.iter().map(|fetch| fetch.to_string());
+    match requested.find(|name| !names.contains(&name.as_str())) {
+        None => Ok(()),
+        Some(name) => {
+            let message = format!("the program `{kind}` has no result `{name}`");
+            Err(Diagnostic::without_span(Code::UnknownName, message)
+                .help(format!("it has {}", names.join(", "))))
         }
     }
 }

@@ -10,10 +10,11 @@ use std::collections::BTreeMap;
 use crate::diag::{Code, Diagnostic};
 use crate::ir::graph::Graph;
 use crate::ir::interp::{self, RunError};
-use crate::ir::passes;
 use crate::ir::philox::Key;
 use crate::ir::{DType, Tensor};
 use crate::lower::{self, Binding, Context, GLOBAL_STEP, SEED};
+use crate::lower::{Fetch, FetchSet, ProgramKind};
+use crate::pipeline::{self, PipelineOptions};
 use crate::synthetic::{inputs, uniform};
 use crate::typed::Spec;
 
@@ -104,9 +105,13 @@ pub fn gradcheck(
     if pairs.is_empty() {
         return Ok(Vec::new());
     }
-    let gradients = lower::gradients(&cx)?;
-    let gradients = passes::run(gradients, &Default::default());
-    let losses = passes::run(only_losses(gradients.clone()), &Default::default());
+    let compile = PipelineOptions::default();
+    let gradients = lower::program_graph(&cx, ProgramKind::Gradients)?.graph;
+    let gradients = pipeline::simplify(gradients, &FetchSet::All, &compile);
+    let mut losses = gradients.clone();
+    losses.writes.clear();
+    let fetches = pairs.iter().map(|(loss, _)| Fetch::Loss(loss.clone()));
+    let losses = pipeline::simplify(losses, &FetchSet::Only(fetches.collect()), &compile);
     let inputs = inputs(spec, &gradients, options.seed);
     let state = perturbed_state(&cx, &gradients, options.seed)?;
     let results = interp::run(&gradients, &inputs, &state)?.results;
@@ -133,7 +138,7 @@ pub fn gradcheck(
                     graph: &losses,
                     inputs: &inputs,
                     state: state.clone(),
-                    loss: format!("loss/{loss}"),
+                    loss: Fetch::Loss(loss.clone()).to_string(),
                 };
                 for element in sampled_elements(gradient.to_f64s().len(), options, name) {
                     probe.compare(&mut one, variable, element, &gradient)?;
@@ -144,13 +149,6 @@ pub fn gradcheck(
         checked.push(one);
     }
     Ok(checked)
-}
-
-/// The graph with its losses as the only results.
-fn only_losses(mut graph: Graph) -> Graph {
-    graph.results.retain(|(name, _)| name.starts_with("loss/"));
-    graph.writes.clear();
-    graph
 }
 
 /// Values of the results of a graph, by name.
@@ -170,9 +168,11 @@ impl<'a> NamedResults<'a> {
 
     /// The dense gradient of a loss with respect to a variable.
     fn gradient(&self, loss: &str, variable: &str) -> Option<Tensor> {
-        self.0
-            .get(format!("gradient/{loss}/{variable}").as_str())
-            .cloned()
+        let fetch = Fetch::Gradient {
+            loss: loss.to_owned(),
+            variable: variable.to_owned(),
+        };
+        self.0.get(fetch.to_string().as_str()).cloned()
     }
 }
 

@@ -13,14 +13,21 @@
 
 mod emit;
 pub mod gradcheck;
+pub mod pipeline;
 pub mod synthetic;
+mod trainable;
 
 pub use emit::{EmitOptions, Stage};
+pub use pipeline::PipelineOptions;
+pub use trainable::Trainable;
 pub use trainspec_codegen as codegen;
 pub use trainspec_frontend::builtins::{SETTINGS, SettingSignature};
 pub use trainspec_frontend::check::{MAX_REPORTED, Options};
-pub use trainspec_frontend::{diag, dump, fmt, lower, source, syntax, typed};
+pub use trainspec_frontend::lower::{Binding, Fetch, FetchSet, ProgramKind};
+pub use trainspec_frontend::{check, diag, dump, fmt, lower, source, syntax, typed};
 pub use trainspec_ir as ir;
+
+use std::sync::Arc;
 
 use diag::Diagnostic;
 use source::{Loader, Sources};
@@ -33,7 +40,7 @@ pub struct Compilation {
     /// Errors and warnings, in the order of their spans.
     pub diagnostics: Vec<Diagnostic>,
     /// The typed spec, where there are no errors.
-    pub spec: Option<typed::Spec>,
+    pub spec: Option<Arc<typed::Spec>>,
 }
 
 impl Compilation {
@@ -45,7 +52,7 @@ impl Compilation {
         Compilation {
             sources,
             diagnostics: checked.diagnostics,
-            spec: checked.spec,
+            spec: checked.spec.map(Arc::new),
         }
     }
 

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::ir::Tensor;
 use crate::ir::graph::{Graph, Type};
 use crate::ir::philox::Key;
+use crate::ir::{CountName, Tensor};
 use crate::lower::SEED;
 use crate::typed::{Feature, Spec};
 
@@ -30,7 +30,7 @@ pub fn inputs(spec: &Spec, graph: &Graph, seed: i64) -> BTreeMap<String, Tensor>
         let ty = graph.ty(value);
         let tensor = if name == SEED {
             Tensor::scalar(seed)
-        } else if let Some((input, _)) = name.split_once("#count") {
+        } else if let Some(CountName { of: input, .. }) = CountName::parse(name) {
             // Half of the capacity, so that there is padding.
             let capacity = graph
                 .inputs()

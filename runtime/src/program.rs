@@ -1,34 +1,61 @@
 //! The [`Executable`] interface of a program, and its two engines: the interpreter and machine code.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
 use trainspec_compiler::codegen;
+use trainspec_compiler::codegen::exec::InputView;
 use trainspec_compiler::codegen::exec::pool::Pool;
-use trainspec_compiler::codegen::exec::{CompiledProgram, InputView};
 use trainspec_compiler::ir::Tensor;
-use trainspec_compiler::ir::fuse::fuse;
 use trainspec_compiler::ir::graph::{self, Graph, Type};
 use trainspec_compiler::ir::interp::RunError;
 use trainspec_compiler::ir::kernel::{InstOp, KernelKind, Map};
-use trainspec_compiler::ir::plan::{Allocation, Cost, Program, plan};
-use trainspec_compiler::ir::{Span, interp, passes};
+use trainspec_compiler::ir::plan::{Allocation, Cost, Program};
+use trainspec_compiler::ir::{Span, interp};
+use trainspec_compiler::lower::SEED;
+use trainspec_compiler::{Fetch, FetchSet, PipelineOptions, pipeline};
 
 use crate::{SessionError, State};
 
-/// The feeds of a program, by name.
-pub type Inputs = BTreeMap<String, Tensor>;
+/// The feeds of a program, by reference: values by name, and the seed of random draws.
+#[derive(Debug, Clone, Copy)]
+pub struct Feeds<'a> {
+    /// The values by name; those that a program does not take are left alone.
+    pub values: &'a BTreeMap<String, Tensor>,
+    /// The seed, for programs that draw random numbers; `None` where it is among the values.
+    pub seed: Option<&'a Tensor>,
+}
+
+impl<'a> From<&'a BTreeMap<String, Tensor>> for Feeds<'a> {
+    fn from(values: &'a BTreeMap<String, Tensor>) -> Feeds<'a> {
+        Feeds { values, seed: None }
+    }
+}
+
+impl<'a> Feeds<'a> {
+    /// The value of that name.
+    fn get(&self, name: &str) -> Result<&'a Tensor, RunError> {
+        let seed = self.seed.filter(|_| name == SEED);
+        let value = seed.or_else(|| self.values.get(name));
+        value.ok_or_else(|| missing(name))
+    }
+}
 
 /// The fetched results of a run, by name.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Fetched(pub BTreeMap<String, Tensor>);
 
 impl Fetched {
-    /// The result of that name.
+    /// The result of that name, as the lowering calls it.
     pub fn get(&self, name: &str) -> Option<&Tensor> {
         self.0.get(name)
+    }
+
+    /// The value of a fetch.
+    pub fn value(&self, fetch: &Fetch) -> Option<&Tensor> {
+        self.0.get(&fetch.to_string())
     }
 }
 
@@ -40,6 +67,9 @@ pub trait Executable: Debug {
     /// The state that it reads or writes.
     fn state(&self) -> &[graph::State];
 
+    /// The planned program that it runs; the interpreter runs none.
+    fn planned(&self) -> Option<&Program>;
+
     /// The size of its arena in bytes, without inputs and state; 0 for the interpreter.
     fn bytes(&self) -> usize;
 
@@ -50,7 +80,7 @@ pub trait Executable: Debug {
     fn profile(&mut self, on: bool) -> Vec<Duration>;
 
     /// Runs once. State writes are atomic: after an error all state has its old value. Inputs that it does not take are ignored.
-    fn run(&mut self, inputs: &Inputs, state: &mut State) -> Result<Fetched, SessionError>;
+    fn run(&mut self, feeds: Feeds<'_>, state: &mut State) -> Result<Fetched, SessionError>;
 }
 
 /// A kernel with its cost, for profiles.
@@ -93,26 +123,25 @@ impl Engine {
     }
 }
 
-/// Prepares a program for a graph: keeps the results that are `fetched`, runs the passes and compiles.
+/// Prepares a graph for an engine: the stages of the compiler pipeline after lowering, for a fetch set.
 ///
 /// # Panics
 ///
 /// When the graph cannot be compiled, which is a bug in the compiler.
 pub fn prepare(
-    mut graph: Graph,
-    fetched: &dyn Fn(&str) -> bool,
-    disabled: &BTreeSet<String>,
+    graph: Graph,
+    fetches: &FetchSet,
+    options: &PipelineOptions,
     engine: &Engine,
 ) -> Box<dyn Executable> {
-    graph.results.retain(|(name, _)| fetched(name));
-    let graph = passes::run(graph, disabled);
     match engine {
-        Engine::Interpreted => Box::new(Interpreted::new(graph)),
+        Engine::Interpreted => Box::new(Interpreted::new(pipeline::simplify(
+            graph, fetches, options,
+        ))),
         Engine::Compiled(pool) => {
-            let compiled =
-                CompiledProgram::compile(plan(fuse(&graph, true)), &codegen::Options::default());
-            let compiled =
-                compiled.unwrap_or_else(|e| panic!("the compiler is wrong: {e}\n{graph}"));
+            let program = pipeline::planned(graph, fetches, options);
+            let compiled = pipeline::compile(program, options)
+                .unwrap_or_else(|e| panic!("the compiler is wrong: {e}"));
             Box::new(Compiled {
                 executable: codegen::exec::Executable::new(compiled, pool.clone()),
                 state_indices: None,
@@ -138,6 +167,10 @@ impl Executable for Compiled {
         self.executable.state()
     }
 
+    fn planned(&self) -> Option<&Program> {
+        Some(self.executable.compiled().program())
+    }
+
     fn bytes(&self) -> usize {
         self.executable.compiled().bytes()
     }
@@ -151,7 +184,7 @@ impl Executable for Compiled {
         self.executable.profile(on)
     }
 
-    fn run(&mut self, inputs: &Inputs, state: &mut State) -> Result<Fetched, SessionError> {
+    fn run(&mut self, feeds: Feeds<'_>, state: &mut State) -> Result<Fetched, SessionError> {
         // Looking up names takes longer than a small step.
         let names = state.shared_names();
         let cached = self.state_indices.as_ref();
@@ -160,13 +193,11 @@ impl Executable for Compiled {
             self.state_indices = Some((names.clone(), indices));
         }
         let (_, indices) = self.state_indices.as_ref().expect("it was just set");
-        let mut feeds = Vec::with_capacity(self.executable.inputs().len());
+        let mut inputs = Vec::with_capacity(self.executable.inputs().len());
         for (name, _) in self.executable.inputs() {
-            feeds.push(InputView::from(
-                inputs.get(name).ok_or_else(|| missing(name))?,
-            ));
+            inputs.push(InputView::from(feeds.get(name)?));
         }
-        let results = self.executable.run(&feeds, state.values_mut(), indices)?;
+        let results = self.executable.run(&inputs, state.values_mut(), indices)?;
         Ok(Fetched(results.into_iter().collect()))
     }
 }
@@ -259,6 +290,10 @@ impl Executable for Interpreted {
         &self.graph.state
     }
 
+    fn planned(&self) -> Option<&Program> {
+        None
+    }
+
     fn bytes(&self) -> usize {
         0
     }
@@ -271,10 +306,14 @@ impl Executable for Interpreted {
         Vec::new()
     }
 
-    fn run(&mut self, inputs: &Inputs, state: &mut State) -> Result<Fetched, SessionError> {
+    fn run(&mut self, feeds: Feeds<'_>, state: &mut State) -> Result<Fetched, SessionError> {
         let indices = state_indices(&self.graph.state, state);
         let before: Vec<Tensor> = indices.iter().map(|i| state.values()[*i].clone()).collect();
-        let outcome = interp::run(&self.graph, inputs, &before)?;
+        let mut inputs = BTreeMap::new();
+        for (name, _) in &self.inputs {
+            inputs.insert(name.clone(), feeds.get(name)?.clone());
+        }
+        let outcome = interp::run(&self.graph, &inputs, &before)?;
         for (variable, value) in outcome.writes {
             state.set(indices[variable], value);
         }

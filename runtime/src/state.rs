@@ -1,14 +1,15 @@
 //! The state of a training: variables, optimizer slots and scalars, `global_step`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use trainspec_compiler::ir::Tensor;
-use trainspec_compiler::lower::{self, Binding, Context, GLOBAL_STEP, MICRO_STEP, SEED};
+use trainspec_compiler::lower::{GLOBAL_STEP, MICRO_STEP, SEED};
 use trainspec_compiler::typed::{Averaged, Spec};
+use trainspec_compiler::{Binding, FetchSet, PipelineOptions, ProgramKind, Trainable, pipeline};
 
 use crate::SessionError;
-use crate::program::{Engine, prepare};
+use crate::program::{Engine, Feeds, prepare};
 use crate::train::ExponentialMovingAverage;
 
 /// All that outlives a step, by name and in one order: variables, slots and scalars of optimizers, `global_step`.
@@ -20,20 +21,19 @@ pub struct State {
 }
 
 impl State {
-    /// The initial state: runs the initializers of a spec, without the `disabled` passes.
+    /// The initial state: runs the initializers of a trainable.
     pub fn initial(
-        spec: &Spec,
+        trainable: &Trainable,
         seed: i64,
-        disabled: &BTreeSet<String>,
+        options: &PipelineOptions,
         engine: &Engine,
     ) -> Result<State, SessionError> {
-        let binding = Binding::new();
-        let graph = lower::initial(&Context::new(spec, &binding))?;
+        let graph = pipeline::lower(trainable, ProgramKind::Initial, &Binding::new())?.graph;
         let names: Vec<String> = graph.results.iter().map(|(name, _)| name.clone()).collect();
         let inputs = BTreeMap::from([(SEED.to_owned(), Tensor::scalar(seed))]);
         let mut empty = State::from_iter([]);
-        let mut program = prepare(graph, &|_| true, disabled, engine);
-        let mut values = program.run(&inputs, &mut empty)?.0;
+        let mut program = prepare(graph, &FetchSet::All, options, engine);
+        let mut values = program.run(Feeds::from(&inputs), &mut empty)?.0;
         let value = |name: String| {
             let value = values.remove(&name).expect("state has one name each");
             (name, value)
@@ -99,9 +99,9 @@ impl State {
         micro_batch.map_or(0, |s| s[0].max(0) as u64)
     }
 
-    /// The state with variables replaced by their moving averages; `None` where the spec has none.
-    pub fn averaged(&self, spec: &Spec) -> Option<State> {
-        let mut state = self.clone();
+    /// Lets the moving averages that a spec keeps change places with their variables; a second call undoes the first. False where it
+    /// keeps none.
+    pub(crate) fn swap_averages(&mut self, spec: &Spec) -> bool {
         let mut any = false;
         let ema = ExponentialMovingAverage::default();
         for average in spec.train.iter().flat_map(|t| &t.averages) {
@@ -110,14 +110,15 @@ impl State {
                 continue;
             };
             let name = &spec.variables[var.0 as usize].name;
-            if average.state[0].name == ema.average_name(name)
-                && let (Some(index), Some(average)) = (self.index_of(name), ema.average(self, name))
+            let kept = &average.state[0].name;
+            if *kept == ema.average_name(name)
+                && let (Some(variable), Some(average)) = (self.index_of(name), self.index_of(kept))
             {
-                state.set(index, average.clone());
+                self.values.swap(variable, average);
                 any = true;
             }
         }
-        any.then_some(state)
+        any
     }
 }
 

@@ -30,7 +30,7 @@ fn layers(layers: usize) -> String {
     )
 }
 
-fn checked(text: &str) -> Spec {
+fn checked(text: &str) -> std::sync::Arc<Spec> {
     let compilation = Compilation::check("bench", text, &NoFiles, &Options::default());
     compilation
         .spec

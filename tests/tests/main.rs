@@ -19,6 +19,7 @@ mod oracle_ops;
 mod oracle_optimizers;
 mod oracle_schedules;
 mod oracle_training;
+mod pipeline;
 mod run_errors;
 mod standard_library;
 mod words;

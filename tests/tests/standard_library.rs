@@ -35,7 +35,10 @@ fn spec(text: &str) -> Result<Spec, String> {
         .map(|d| render(&found.sources, d, Style::Plain))
         .collect();
     if drawn.is_empty() {
-        found.spec.ok_or_else(|| format!("no spec:\n{text}"))
+        found
+            .spec
+            .map(std::sync::Arc::unwrap_or_clone)
+            .ok_or_else(|| format!("no spec:\n{text}"))
     } else {
         Err(format!("{text}\n{}", drawn.join("\n\n")))
     }
@@ -549,18 +552,23 @@ fn every_optimizer_trains_parameters_of_all_ranks() {
                 .iter()
                 .map(|slot| format!("{}/{slot}", variable.name))
                 .collect();
-            let found: Vec<&str> = update.slots.iter().map(|s| s.variable.as_str()).collect();
+            let found: Vec<String> = update
+                .slots
+                .iter()
+                .map(|s| s.state_name(&variable.name))
+                .collect();
             assert_eq!(found, expected, "{call}");
             for slot in &update.slots {
                 assert_eq!(
-                    slot.ty.dtype, variable.ty.dtype,
+                    slot.ty.dtype,
+                    variable.ty.dtype,
                     "{call}: {}",
-                    slot.variable
+                    slot.state_name(&variable.name)
                 );
                 assert!(
                     factored || slot.ty == variable.ty,
                     "{call}: {}",
-                    slot.variable
+                    slot.state_name(&variable.name)
                 );
             }
             let (_, written) = update

@@ -6,6 +6,7 @@
 
 pub mod autodiff;
 pub mod build;
+mod count_name;
 pub mod fuse;
 pub mod graph;
 pub mod interp;
@@ -20,6 +21,7 @@ pub mod tensor;
 pub mod text;
 pub mod types;
 
+pub use count_name::CountName;
 pub use size::Size;
 pub use span::{FileId, Span};
 pub use tensor::Tensor;

@@ -5,15 +5,17 @@
 mod report;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use trainspec::program::{Engine, Executable, Inputs, prepare};
+use trainspec::program::{Engine, Executable, Feeds, prepare};
 use trainspec::{SessionError, State};
 use trainspec_compiler::codegen::simd::limits::Limits;
-use trainspec_compiler::diag::{Code, Diagnostic};
-use trainspec_compiler::lower::{self, Context};
+use trainspec_compiler::diag::Diagnostic;
 use trainspec_compiler::typed::Spec;
-use trainspec_compiler::{Compilation, synthetic};
+use trainspec_compiler::{
+    Compilation, PipelineOptions, ProgramKind, Trainable, pipeline, synthetic,
+};
 
 use crate::output::{diagnostics, print_raw};
 use crate::{BAD_INPUT, FAILED, FINE, Format, files};
@@ -76,7 +78,7 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
 }
 
 fn measure(
-    spec: &Spec,
+    spec: &Arc<Spec>,
     compilation: &Compilation,
     arguments: &Arguments,
 ) -> Result<String, Box<(u8, Diagnostic)>> {
@@ -84,34 +86,26 @@ fn measure(
     let engine = arguments
         .threads
         .map_or_else(Engine::default, Engine::compiled);
-    let data = spec.train.as_ref().and_then(|t| t.data.as_deref());
-    let mut dims = data
-        .map(|data| lower::dimensions_of_data(spec, data))
-        .unwrap_or_default();
-    dims.extend(arguments.dims.iter().cloned());
-    if let Some(name) = lower::dimension_names(spec)
-        .into_iter()
-        .find(|n| !dims.contains_key(n))
-    {
-        let message = format!("the size of `{name}` is not known");
-        let help = format!("give it: `--dim {name}=32`");
-        return Err(bad(
-            Diagnostic::without_span(Code::UnknownSize, message).help(help)
-        ));
-    }
+    let given = arguments.dims.iter().cloned().collect();
+    let dims = pipeline::dimensions(spec, &given).map_err(bad)?;
+    let trainable = Trainable::from(spec.clone());
+    let options = PipelineOptions::default();
     let start = Instant::now();
-    let graph = lower::step(&Context::new(spec, &dims)).map_err(bad)?.graph;
-    let lowered = start.elapsed();
+    let kind = ProgramKind::Step;
+    let lowered = pipeline::lower(&trainable, kind, &dims).map_err(bad)?;
+    let graph = lowered.graph;
+    let lowering = start.elapsed();
     let inputs = synthetic::inputs(spec, &graph, 0);
+    let feeds = Feeds::from(&inputs);
     let start = Instant::now();
-    let mut program = prepare(graph, &|_| false, &Default::default(), &engine);
-    let compile = lowered + start.elapsed();
+    let mut program = prepare(graph, &trainable.fetches(kind), &options, &engine);
+    let compile = lowering + start.elapsed();
     let failed = |error: SessionError| Box::new((FAILED, error.diagnostic()));
-    let mut state = State::initial(spec, 0, &Default::default(), &engine).map_err(failed)?;
+    let mut state = State::initial(&trainable, 0, &options, &engine).map_err(failed)?;
     let program = program.as_mut();
     let (windows, profile) = match arguments.steps {
         Some(steps) => {
-            let time = timed(program, &inputs, &mut state, steps).map_err(failed)?;
+            let time = timed(program, feeds, &mut state, steps).map_err(failed)?;
             let windows = Windows {
                 count: 1,
                 steps,
@@ -121,9 +115,9 @@ fn measure(
         }
         None => {
             let seconds = arguments.seconds;
-            let windows = windows(program, &inputs, &mut state, seconds).map_err(failed)?;
+            let windows = windows(program, feeds, &mut state, seconds).map_err(failed)?;
             let short = (seconds / 4.0).min(1.0);
-            let profile = profile(program, &inputs, &mut state, short, windows.rate);
+            let profile = profile(program, feeds, &mut state, short, windows.rate);
             (windows, Some(profile.map_err(failed)?))
         }
     };
@@ -162,13 +156,13 @@ struct Windows {
 
 fn timed(
     program: &mut dyn Executable,
-    inputs: &Inputs,
+    feeds: Feeds<'_>,
     state: &mut State,
     steps: u64,
 ) -> Result<Duration, SessionError> {
     let start = Instant::now();
     for _ in 0..steps {
-        program.run(inputs, state)?;
+        program.run(feeds, state)?;
     }
     // A clock may be too coarse to see a step.
     Ok(start.elapsed().max(Duration::from_nanos(1)))
@@ -177,12 +171,12 @@ fn timed(
 /// Measures throughput for some seconds, after a warm-up.
 fn windows(
     program: &mut dyn Executable,
-    inputs: &Inputs,
+    feeds: Feeds<'_>,
     state: &mut State,
     seconds: f64,
 ) -> Result<Windows, SessionError> {
-    timed(program, inputs, state, 3)?;
-    let one = timed(program, inputs, state, 1)?.as_secs_f64();
+    timed(program, feeds, state, 3)?;
+    let one = timed(program, feeds, state, 1)?.as_secs_f64();
     let each = ((WINDOW_SECONDS.min(seconds) / one) as u64).max(1);
     let start = Instant::now();
     let mut all = Windows {
@@ -191,7 +185,7 @@ fn windows(
         rate: 0.0,
     };
     while start.elapsed().as_secs_f64() < seconds {
-        let time = timed(program, inputs, state, each)?;
+        let time = timed(program, feeds, state, each)?;
         all.count += 1;
         all.steps += each;
         all.rate = all.rate.max(each as f64 / time.as_secs_f64());
@@ -203,7 +197,7 @@ fn windows(
 /// kernel.
 fn profile(
     program: &mut dyn Executable,
-    inputs: &Inputs,
+    feeds: Feeds<'_>,
     state: &mut State,
     seconds: f64,
     rate: f64,
@@ -216,7 +210,7 @@ fn profile(
     };
     while best.overhead.is_infinite() || start.elapsed().as_secs_f64() < seconds {
         program.profile(true);
-        let time = timed(program, inputs, state, each);
+        let time = timed(program, feeds, state, each);
         let kernels = program.profile(false);
         let all: Duration = kernels.iter().sum();
         let per_step = |time: Duration| time.as_secs_f64() / each as f64;

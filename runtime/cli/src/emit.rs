@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
 use trainspec_compiler::source::Sources;
-use trainspec_compiler::{EmitOptions, Stage};
+use trainspec_compiler::{EmitOptions, Fetch, FetchSet, ProgramKind, Stage};
 
 use crate::output::{diagnostics, print_raw};
 use crate::{BAD_INPUT, FINE, Format, files};
@@ -23,9 +23,13 @@ pub(crate) struct Arguments {
     /// The size of a named dimension that the training data does not fix
     #[arg(long = "dim", value_name = "NAME=SIZE", value_parser = files::name_and_size)]
     dims: Vec<(String, i64)>,
-    /// The model in evaluation mode, not in training mode
-    #[arg(long)]
-    eval: bool,
+    /// The program to show, where it is not the training step: initial, micro-batch, gradients, apply, evaluate or predict
+    #[arg(long, value_name = "KIND")]
+    program: Option<ProgramKind>,
+    /// A result that is fetched, instead of those that a run fetches: loss/NAME, metric/NAME, output/NAME, let/NAME, schedule/NAME or
+    /// gradient/LOSS/VARIABLE
+    #[arg(long, value_name = "NAME")]
+    fetch: Vec<Fetch>,
     /// Disable an optimization pass
     #[arg(long = "disable-pass", value_name = "NAME", value_parser = files::pass_name)]
     disabled: Vec<String>,
@@ -71,8 +75,12 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
     let name = path.display().to_string();
     let emit_options = EmitOptions {
         dims: arguments.dims.iter().cloned().collect(),
-        disabled: arguments.disabled.iter().cloned().collect(),
-        eval: arguments.eval,
+        pipeline: files::pipeline(&arguments.disabled),
+        program: arguments.program,
+        fetches: match arguments.fetch.as_slice() {
+            [] => None,
+            fetches => Some(FetchSet::Only(fetches.iter().cloned().collect())),
+        },
         ..EmitOptions::default()
     };
     let options = files::options(&arguments.set);

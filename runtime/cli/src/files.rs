@@ -5,7 +5,7 @@ use std::path::{Component, Path, PathBuf};
 
 use trainspec_compiler::diag::{Code, Diagnostic};
 use trainspec_compiler::source::{LoadError, Loader, MAX_SOURCE_BYTES, Sources, decode};
-use trainspec_compiler::{Compilation, Options};
+use trainspec_compiler::{Compilation, Options, PipelineOptions};
 
 use crate::output::diagnostics;
 use crate::{BAD_INPUT, Format};
@@ -210,6 +210,14 @@ fn tidy(path: &Path) -> PathBuf {
         }
     }
     tidy
+}
+
+/// The pipeline without some passes.
+pub(crate) fn pipeline(disabled: &[String]) -> PipelineOptions {
+    PipelineOptions {
+        disabled_passes: disabled.iter().cloned().collect(),
+        ..PipelineOptions::default()
+    }
 }
 
 #[cfg(test)]

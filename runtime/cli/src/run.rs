@@ -61,7 +61,7 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
         seed: arguments.seed,
         steps: arguments.steps,
         folder: folder(path, arguments.data_dir.as_deref()),
-        disabled_passes: arguments.disabled.iter().cloned().collect(),
+        pipeline: files::pipeline(&arguments.disabled),
         engine: match (arguments.interpret, arguments.threads) {
             (true, _) => Engine::Interpreted,
             (false, Some(threads)) => Engine::compiled(threads),

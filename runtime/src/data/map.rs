@@ -2,11 +2,11 @@
 
 use trainspec_compiler::diag::{Code, Diagnostic};
 use trainspec_compiler::ir::{DType, Span, Tensor};
-use trainspec_compiler::lower::{self, Binding, Context, GLOBAL_STEP, SEED};
+use trainspec_compiler::lower::{self, Binding, Context, FetchSet, GLOBAL_STEP};
 use trainspec_compiler::typed::{NodeKind, Program, ValueId};
 
 use crate::data::{DataContext, Element, Stage, binding, is_count_of};
-use crate::program::{Engine, Executable, Fetched, prepare};
+use crate::program::{Engine, Executable, Feeds, Fetched, prepare};
 use crate::{Cause, SessionError, State};
 
 /// The capacity of the program cache of a stage, in batch sizes.
@@ -17,6 +17,7 @@ struct Compute<'a> {
     cx: DataContext<'a>,
     program: &'a Program,
     value: ValueId,
+    seed: Tensor,
     /// One program for each batch size, the most recently used last.
     cache: Vec<(Binding, Box<dyn Executable>)>,
     /// The index of the next element: it keys random draws, as the step does in a model.
@@ -40,6 +41,7 @@ impl<'a> Compute<'a> {
             cx,
             program,
             value,
+            seed: Tensor::scalar(cx.seed),
             cache: Vec::new(),
             position: 0,
         })
@@ -55,7 +57,12 @@ impl<'a> Compute<'a> {
             None => {
                 let cx = Context::new(self.cx.spec, &binding);
                 let graph = lower::map(&cx, self.program, self.value)?;
-                let executable = prepare(graph, &|_| true, self.cx.disabled, &Engine::Interpreted);
+                let executable = prepare(
+                    graph,
+                    &FetchSet::All,
+                    self.cx.pipeline,
+                    &Engine::Interpreted,
+                );
                 if self.cache.len() == MAX_CACHED_PROGRAMS {
                     self.cache.remove(0);
                 }
@@ -67,16 +74,11 @@ impl<'a> Compute<'a> {
             .into_iter()
             .collect();
         self.position += 1;
-        let seeded = executable.inputs().iter().any(|(name, _)| name == SEED)
-            && !element.values.contains_key(SEED);
-        let run = match seeded {
-            false => executable.run(&element.values, &mut state),
-            true => {
-                let mut inputs = element.values.clone();
-                inputs.insert(SEED.to_owned(), Tensor::scalar(self.cx.seed));
-                executable.run(&inputs, &mut state)
-            }
+        let feeds = Feeds {
+            values: &element.values,
+            seed: Some(&self.seed),
         };
+        let run = executable.run(feeds, &mut state);
         run.map_err(|error| match error.cause {
             Cause::Run { error, record } => SessionError::from(Cause::Run {
                 error,

@@ -15,11 +15,12 @@ mod split;
 mod tfrecord;
 mod values;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 
+use trainspec_compiler::PipelineOptions;
 use trainspec_compiler::diag::{Code, Diagnostic};
-use trainspec_compiler::ir::{Dim, Shape, Size, Tensor, TensorType};
+use trainspec_compiler::ir::{CountName, Dim, Shape, Size, Tensor, TensorType};
 use trainspec_compiler::lower;
 use trainspec_compiler::typed::{self, Constant, DataSet, Setting, Spec};
 
@@ -67,8 +68,8 @@ pub struct DataContext<'a> {
     pub folder: &'a Path,
     /// The seed of stages that are random and have none of their own, and of random operations in `map`.
     pub seed: i64,
-    /// The passes that are not run on the graphs of stages.
-    pub disabled: &'a BTreeSet<String>,
+    /// How the graphs of stages are compiled.
+    pub pipeline: &'a PipelineOptions,
 }
 
 /// An open input pipeline.
@@ -285,16 +286,14 @@ fn stage_order(setting: &Setting, message: &str) -> SessionError {
 
 /// The names of a feature's `n` run-time counts.
 fn count_names(feature: &str, n: usize) -> Vec<String> {
-    match n {
-        1 => vec![format!("{feature}#count")],
-        _ => (0..n).map(|i| format!("{feature}#count/{i}")).collect(),
-    }
+    CountName::all(feature, n)
+        .map(|name| name.to_string())
+        .collect()
 }
 
 /// Whether a name is that of a run-time count of a feature.
 fn is_count_of(name: &str, feature: &str) -> bool {
-    name.strip_prefix(feature)
-        .is_some_and(|rest| rest.starts_with("#count"))
+    CountName::parse(name).is_some_and(|count| count.of == feature)
 }
 
 fn integer(setting: &Setting, name: &str) -> Option<i64> {

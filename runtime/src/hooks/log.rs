@@ -1,11 +1,12 @@
 //! `log`: values at an interval (`tf.train.LoggingTensorHook`).
 
+use trainspec_compiler::Fetch;
 use trainspec_compiler::ir::{DType, Tensor};
 use trainspec_compiler::typed::{Constant, Interval, Mode, Setting, Spec};
 
 use crate::data::Element;
 use crate::program::Fetched;
-use crate::session::{Mean, Progress, Reading, Timer, result_name};
+use crate::session::{Mean, Progress, Reading, Timer};
 
 /// The interval of a `log` hook that gives none.
 const DEFAULT_INTERVAL: Interval = Interval::Steps(100);
@@ -68,14 +69,14 @@ pub(super) fn read(
     fetched: &Fetched,
     name: &str,
 ) -> Option<Reading> {
-    if let Some(result) = result_name(spec, name) {
-        if let Some(metric) = result.strip_prefix("metric/") {
+    if let Some(fetch) = Fetch::find(spec, name) {
+        if let Fetch::Metric(metric) = &fetch {
             let mode = &spec.model.as_ref()?.train;
             let (_, value) = mode.metrics.iter().find(|(n, _)| n == metric)?;
             let ty = &mode.program.values[value.0 as usize];
-            return Mean::of(fetched, &result, ty).map(Reading::Mean);
+            return Mean::of(fetched, &fetch, ty).map(Reading::Mean);
         }
-        return fetched.get(&result).map(reading_of);
+        return fetched.value(&fetch).map(reading_of);
     }
     match batch.values.get(name) {
         Some(value) => Some(reading_of(value)),

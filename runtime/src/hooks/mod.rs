@@ -7,14 +7,12 @@ mod log;
 mod nan;
 mod stop_at;
 
-use std::collections::BTreeSet;
-
 use trainspec_compiler::typed::{Mode, Setting, Spec};
 
 use crate::SessionError;
 use crate::data::Element;
 use crate::program::Fetched;
-use crate::session::{Progress, Reading, result_name};
+use crate::session::{Progress, Reading};
 use log::LogHook;
 use nan::NanHook;
 
@@ -78,16 +76,6 @@ impl<'a> Hooks<'a> {
         if !self.ignored.iter().any(|known| known == hook) {
             self.ignored.push(hook.to_owned());
         }
-    }
-
-    /// The fetch set: the results of a step that the hooks read, as the lowering calls them.
-    pub(crate) fn fetches(&self) -> BTreeSet<String> {
-        let logged = self.logs.iter().flat_map(|log| &log.names);
-        let checked = self.nans.iter().map(|nan| &nan.name);
-        logged
-            .chain(checked)
-            .filter_map(|name| result_name(self.spec, name))
-            .collect()
     }
 
     /// The values that are shown after a step; `None` where no `log` hook triggers.

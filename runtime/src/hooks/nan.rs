@@ -1,11 +1,11 @@
 //! `nan`: stops or fails a run whose value is NaN (`tf.train.NanTensorHook`).
 
+use trainspec_compiler::Fetch;
 use trainspec_compiler::ir::{Span, Tensor};
 use trainspec_compiler::typed::{Constant, Setting, Spec};
 
 use crate::data::Element;
 use crate::program::Fetched;
-use crate::session::result_name;
 use crate::{Cause, SessionError};
 
 /// A `nan` hook.
@@ -35,8 +35,8 @@ impl NanHook {
         batch: &Element,
         fetched: &Fetched,
     ) -> Result<bool, SessionError> {
-        let value = match result_name(spec, &self.name) {
-            Some(result) => fetched.get(&result),
+        let value = match Fetch::find(spec, &self.name) {
+            Some(fetch) => fetched.value(&fetch),
             None => batch.values.get(&self.name),
         };
         match (value.is_some_and(has_nan), self.fail) {

@@ -12,16 +12,17 @@ pub use mean::Mean;
 pub(crate) use timer::{Progress, Timer};
 pub use training_loop::train;
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use trainspec_compiler::diag::{Code, Diagnostic};
+use trainspec_compiler::ir::plan::Program;
 use trainspec_compiler::ir::{DType, Tensor};
-use trainspec_compiler::lower::SEED;
 use trainspec_compiler::typed::{Model, Spec, Train};
+use trainspec_compiler::{PipelineOptions, ProgramKind, Trainable};
 
 use crate::data::Element;
-use crate::program::{Engine, Fetched, Inputs};
+use crate::program::{Engine, Feeds, Fetched};
 use crate::{SessionError, State};
 use programs::Programs;
 
@@ -34,8 +35,8 @@ pub struct Options {
     pub steps: Option<u64>,
     /// The base of relative data paths: the folder of the spec.
     pub folder: PathBuf,
-    /// The passes that are not run.
-    pub disabled_passes: BTreeSet<String>,
+    /// How programs are compiled.
+    pub pipeline: PipelineOptions,
     /// The engine that runs the programs.
     pub engine: Engine,
 }
@@ -45,23 +46,18 @@ pub struct Options {
 pub struct Session<'a> {
     spec: &'a Spec,
     model: &'a Model,
-    seed: i64,
+    /// The seed of random draws, as programs take it.
+    seed: Tensor,
     /// Micro-batches per update (gradient accumulation).
     micro_batches: u64,
     state: State,
-    steps: Programs<'a>,
-    evaluations: Programs<'a>,
+    steps: Programs,
+    evaluations: Programs,
 }
 
 impl<'a> Session<'a> {
-    /// A session before its first step. `step` and `evaluation` are the fetch sets of steps and of evaluations, with the names that
-    /// the lowering gives: `loss/loss`, `metric/accuracy`.
-    pub fn new(
-        spec: &'a Spec,
-        options: &'a Options,
-        step: BTreeSet<String>,
-        evaluation: BTreeSet<String>,
-    ) -> Result<Session<'a>, SessionError> {
+    /// A session before its first step.
+    pub fn new(spec: &'a Arc<Spec>, options: &Options) -> Result<Session<'a>, SessionError> {
         let train = the_train(spec)?;
         if let Some(setting) = spec.warm_start.first() {
             let message = "`warm_start` is checked, but cannot be run yet";
@@ -79,16 +75,32 @@ impl<'a> Session<'a> {
             return Err(Diagnostic::new(Code::TypeMismatch, input.span, message).into());
         }
         let seed = options.seed.unwrap_or(train.seed);
-        let disabled = &options.disabled_passes;
+        let micro_batches = train.accumulate.max(1) as u64;
+        let (compile, engine) = (&options.pipeline, &options.engine);
+        let programs = |kind, accumulates| {
+            let trainable = Trainable::from(spec.clone());
+            Programs::new(
+                trainable,
+                kind,
+                accumulates,
+                compile.clone(),
+                engine.clone(),
+            )
+        };
         Ok(Session {
             spec,
             model,
-            seed,
-            micro_batches: train.accumulate.max(1) as u64,
-            state: State::initial(spec, seed, disabled, &options.engine)?,
-            steps: Programs::new(spec, true, step, disabled, &options.engine),
-            evaluations: Programs::new(spec, false, evaluation, disabled, &options.engine),
+            seed: Tensor::scalar(seed),
+            micro_batches,
+            state: State::initial(&Trainable::from(spec.clone()), seed, compile, engine)?,
+            steps: programs(ProgramKind::Step, micro_batches > 1),
+            evaluations: programs(ProgramKind::Evaluate, false),
         })
+    }
+
+    /// The program of the last step, as the planner left it; `None` before the first, or where steps are interpreted.
+    pub fn step_program(&self) -> Option<&Program> {
+        self.steps.last()?.program.planned()
     }
 
     /// The state after the last step.
@@ -115,14 +127,13 @@ impl<'a> Session<'a> {
     /// whether it did.
     pub fn step(&mut self, batch: &Element) -> Result<Fetched, SessionError> {
         let sizes = binding::bind(self.model, &batch.values)?;
-        let inputs = self.inputs(batch);
         let last = self.state.micro_batch() + 1 >= self.micro_batches;
         let step = self.steps.get(&sizes)?;
         let program = match &mut step.micro_batch {
             Some(micro_batch) if !last => micro_batch,
             _ => &mut step.program,
         };
-        program.run(&inputs, &mut self.state)
+        program.run(feeds(&self.seed, batch), &mut self.state)
     }
 
     /// Micro-batches per update (gradient accumulation).
@@ -133,33 +144,22 @@ impl<'a> Session<'a> {
     /// The model in evaluation mode on a batch; no state is written. With `averages` the moving averages replace their variables.
     pub fn evaluate(&mut self, batch: &Element, averages: bool) -> Result<Fetched, SessionError> {
         let sizes = binding::bind(self.model, &batch.values)?;
-        let inputs = self.inputs(batch);
         let program = &mut self.evaluations.get(&sizes)?.program;
-        if !averages {
-            // An evaluation has no writes, so the state stays as it is.
-            return program.run(&inputs, &mut self.state);
+        // An evaluation has no writes, so averages that change places with their variables come back as they were.
+        if averages && !self.state.swap_averages(self.spec) {
+            let message = "there are no averages to evaluate with";
+            return Err(Diagnostic::without_span(Code::MissingSetting, message).into());
         }
-        match self.state.averaged(self.spec) {
-            Some(mut state) => program.run(&inputs, &mut state),
-            None => {
-                let message = "there are no averages to evaluate with";
-                Err(Diagnostic::without_span(Code::MissingSetting, message).into())
-            }
+        let fetched = program.run(feeds(&self.seed, batch), &mut self.state);
+        if averages {
+            self.state.swap_averages(self.spec);
         }
+        fetched
     }
 
-    /// The feeds of a program: the inputs of the model with their counts, and the seed.
-    fn inputs(&self, batch: &Element) -> Inputs {
-        let mut inputs: Inputs = [(SEED.to_owned(), Tensor::scalar(self.seed))].into();
-        for (name, value) in &batch.values {
-            let input = name
-                .split_once('#')
-                .map_or(name.as_str(), |(input, _)| input);
-            if self.model.inputs.iter().any(|f| f.name == input) {
-                inputs.insert(name.clone(), value.clone());
-            }
-        }
-        inputs
+    /// The state, when the session is over.
+    pub fn into_state(self) -> State {
+        self.state
     }
 
     /// The spec.
@@ -186,28 +186,10 @@ fn the_train(spec: &Spec) -> Result<&Train, SessionError> {
     })
 }
 
-/// The name of the graph result for a bare name in a hook: `loss/loss`, `schedule/rate`.
-pub(crate) fn result_name(spec: &Spec, name: &str) -> Option<String> {
-    let mode = &spec.model.as_ref()?.train;
-    let kinds = [
-        ("loss", &mode.losses),
-        ("metric", &mode.metrics),
-        ("output", &mode.outputs),
-        ("let", &mode.lets),
-    ];
-    let own = kinds
-        .into_iter()
-        .find(|(_, named)| named.iter().any(|(n, _)| n == name));
-    let schedules = || spec.train.iter().flat_map(|t| &t.schedules);
-    match own {
-        Some((kind, _)) => Some(format!("{kind}/{name}")),
-        None if schedules().any(|(n, _)| n == name) => Some(format!("schedule/{name}")),
-        None => None,
+/// The feeds of a program: a batch, by reference, and the seed.
+fn feeds<'a>(seed: &'a Tensor, batch: &'a Element) -> Feeds<'a> {
+    Feeds {
+        values: &batch.values,
+        seed: Some(seed),
     }
-}
-
-/// Whether a result, or the feature that its count belongs to, is in the fetch set.
-fn is_fetched(names: &BTreeSet<String>, result: &str) -> bool {
-    let bare = result.split_once('#').map_or(result, |(bare, _)| bare);
-    names.contains(bare)
 }

@@ -1,26 +1,24 @@
 //! The cache of compiled programs: one specialisation for each binding of the named dimensions, evicted least recently used (LRU).
 
-use std::collections::BTreeSet;
-
 use trainspec_compiler::diag::Diagnostic;
-use trainspec_compiler::lower::{self, Binding, Context};
-use trainspec_compiler::typed::Spec;
+use trainspec_compiler::{Binding, PipelineOptions, ProgramKind, Trainable, pipeline};
 
 use crate::SessionError;
 use crate::program::{Engine, Executable, prepare};
-use crate::session::{Specialisation, is_fetched};
+use crate::session::Specialisation;
 
 /// The capacity of the cache, in specialisations.
 const MAX_CACHED_PROGRAMS: usize = 16;
 
-/// The programs of one mode.
+/// The specialisations of one program.
 #[derive(Debug)]
-pub(super) struct Programs<'a> {
-    spec: &'a Spec,
-    training: bool,
-    fetches: BTreeSet<String>,
-    disabled: &'a BTreeSet<String>,
-    engine: &'a Engine,
+pub(super) struct Programs {
+    trainable: Trainable,
+    kind: ProgramKind,
+    options: PipelineOptions,
+    engine: Engine,
+    /// Whether an update takes several micro-batches.
+    accumulates: bool,
     /// The most recently used last.
     cache: Vec<(Binding, CompiledStep)>,
     /// Specialisations that were compiled and not reported yet.
@@ -39,20 +37,20 @@ pub(super) struct CompiledStep {
     pub(super) micro_batch: Option<Box<dyn Executable>>,
 }
 
-impl<'a> Programs<'a> {
+impl Programs {
     pub(super) fn new(
-        spec: &'a Spec,
-        training: bool,
-        fetches: BTreeSet<String>,
-        disabled: &'a BTreeSet<String>,
-        engine: &'a Engine,
-    ) -> Programs<'a> {
+        trainable: Trainable,
+        kind: ProgramKind,
+        accumulates: bool,
+        options: PipelineOptions,
+        engine: Engine,
+    ) -> Programs {
         Programs {
-            spec,
-            training,
-            fetches,
-            disabled,
+            trainable,
+            kind,
+            options,
             engine,
+            accumulates,
             cache: Vec::new(),
             specialisations: Vec::new(),
             has_specialised: false,
@@ -66,29 +64,23 @@ impl<'a> Programs<'a> {
         let entry = match hit {
             Some(i) => self.cache.remove(i),
             None => {
-                let cx = Context::new(self.spec, sizes);
-                let (graph, micro_batch) = match self.training {
-                    true => {
-                        let step = lower::step(&cx)?;
-                        self.warnings = step.warnings;
-                        (step.graph, step.micro)
-                    }
-                    false => (lower::model(&cx, false)?, None),
+                let program = self.compile(self.kind, sizes)?;
+                let micro_batch = match self.accumulates {
+                    true => Some(self.compile(ProgramKind::MicroBatch, sizes)?),
+                    false => None,
                 };
-                let fetched = |name: &str| is_fetched(&self.fetches, name);
-                let compile = |graph| prepare(graph, &fetched, self.disabled, self.engine);
-                let step = CompiledStep {
-                    program: compile(graph),
-                    micro_batch: micro_batch.map(compile),
-                };
-                let micro_bytes = step.micro_batch.as_ref().map_or(0, |m| m.bytes());
+                let micro_bytes = micro_batch.as_ref().map_or(0, |m| m.bytes());
                 self.specialisations.push(Specialisation {
-                    training: self.training,
+                    training: self.kind == ProgramKind::Step,
                     again: self.has_specialised,
                     sizes: sizes.clone(),
-                    bytes: step.program.bytes() + micro_bytes,
+                    bytes: program.bytes() + micro_bytes,
                 });
                 self.has_specialised = true;
+                let step = CompiledStep {
+                    program,
+                    micro_batch,
+                };
                 (sizes.clone(), step)
             }
         };
@@ -98,5 +90,28 @@ impl<'a> Programs<'a> {
         self.cache.push(entry);
         let (_, step) = self.cache.last_mut().expect("it was just put there");
         Ok(step)
+    }
+
+    /// The program that was used last.
+    pub(super) fn last(&self) -> Option<&CompiledStep> {
+        self.cache.last().map(|(_, step)| step)
+    }
+
+    fn compile(
+        &mut self,
+        kind: ProgramKind,
+        sizes: &Binding,
+    ) -> Result<Box<dyn Executable>, SessionError> {
+        let lowered = pipeline::lower(&self.trainable, kind, sizes)?;
+        if kind == ProgramKind::Step {
+            self.warnings = lowered.warnings;
+        }
+        let fetches = self.trainable.fetches(kind);
+        Ok(prepare(
+            lowered.graph,
+            &fetches,
+            &self.options,
+            &self.engine,
+        ))
     }
 }

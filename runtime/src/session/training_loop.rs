@@ -1,8 +1,9 @@
 //! The training loop: steps over batches, with gradient accumulation, evaluations, hooks and events.
 
-use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
+use trainspec_compiler::Fetch;
 use trainspec_compiler::diag::{Code, Diagnostic};
 use trainspec_compiler::ir::Tensor;
 use trainspec_compiler::typed::{self, Constant, DataSet, Eval, Interval, Model, Spec, Train};
@@ -18,7 +19,7 @@ use crate::{Cause, DataError, SessionError, State};
 
 /// Trains a spec from its first step to its end; gives the final state.
 pub fn train(
-    spec: &Spec,
+    spec: &Arc<Spec>,
     options: &Options,
     env: &dyn Env,
     observer: &mut dyn Observer,
@@ -30,7 +31,7 @@ pub fn train(
         env,
         folder: &options.folder,
         seed,
-        disabled: &options.disabled_passes,
+        pipeline: &options.pipeline,
     };
     let mut data = training_data(cx, train)?;
     let Some(model) = &spec.model else {
@@ -55,9 +56,7 @@ pub fn train(
     for eval in &spec.evals {
         evaluations.push(Evaluation::new(cx, eval, model)?);
     }
-    let results = evaluations.iter().flat_map(|e| e.metrics.iter());
-    let results: BTreeSet<String> = results.map(|m| m.result.clone()).collect();
-    let session = Session::new(spec, options, hooks.fetches(), results)?;
+    let session = Session::new(spec, options)?;
     observer.event(&started(spec, seed, &data, &evaluations));
     for hook in &hooks.ignored {
         let message = format!("`{hook}` in `hooks` is not run yet");
@@ -72,7 +71,7 @@ pub fn train(
         observer,
     };
     run.all(&mut data)?;
-    Ok(run.session.state().clone())
+    Ok(run.session.into_state())
 }
 
 fn training_data<'a>(cx: DataContext<'a>, train: &'a Train) -> Result<Pipeline<'a>, SessionError> {
@@ -327,7 +326,7 @@ fn losses_of(spec: &Spec, fetched: &Fetched) -> Vec<(String, f64)> {
     let losses = spec.model.iter().flat_map(|m| &m.train.losses);
     let value = |name: &String| {
         fetched
-            .get(&format!("loss/{name}"))?
+            .value(&Fetch::Loss(name.clone()))?
             .to_f64s()
             .first()
             .copied()
@@ -361,11 +360,9 @@ struct Evaluation<'a> {
 /// A metric or loss, averaged over the batches of an evaluation.
 struct Metric<'a> {
     name: &'a str,
-    /// Its name among the results.
-    result: String,
+    /// Its result.
+    fetch: Fetch,
     ty: &'a trainspec_compiler::ir::TensorType,
-    /// Whether it is a loss: one number for a batch, weighted by the records of the batch.
-    loss: bool,
 }
 
 impl<'a> Evaluation<'a> {
@@ -413,12 +410,13 @@ impl<'a> Evaluation<'a> {
             batches += 1;
             let fetched = session.evaluate(&batch, self.eval.with_ema)?;
             for (metric, mean) in self.metrics.iter().zip(&mut means) {
-                let Some(own) = Mean::of(&fetched, &metric.result, metric.ty) else {
+                let Some(own) = Mean::of(&fetched, &metric.fetch, metric.ty) else {
                     continue;
                 };
-                mean.add(match metric.loss {
-                    true => own.with_weight(batch.rows.unwrap_or(1) as f64),
-                    false => own,
+                mean.add(match metric.fetch {
+                    // One number for a batch, weighted by the records of the batch.
+                    Fetch::Loss(_) => own.with_weight(batch.rows.unwrap_or(1) as f64),
+                    _ => own,
                 });
             }
         }
@@ -441,22 +439,25 @@ impl<'a> Evaluation<'a> {
 
 /// The metrics of an evaluation: those it names, else all metrics, else the losses.
 fn metrics<'a>(eval: &'a Eval, mode: &'a typed::Mode) -> Vec<Metric<'a>> {
-    let all = || {
-        let metrics = mode.metrics.iter().map(|(n, v)| ("metric", n, *v));
-        metrics.chain(mode.losses.iter().map(|(n, v)| ("loss", n, *v)))
-    };
     let named: Vec<&String> = match (eval.metrics.is_empty(), mode.metrics.is_empty()) {
         (false, _) => eval.metrics.iter().collect(),
         (true, false) => mode.metrics.iter().map(|(n, _)| n).collect(),
         (true, true) => mode.losses.iter().map(|(n, _)| n).collect(),
     };
     let find = |name: &&'a String| {
-        let (kind, name, value) = all().find(|(_, n, _)| n == name)?;
+        let is_it = |(n, _): &&(String, _)| n == *name;
+        let metric = mode.metrics.iter().find(is_it);
+        let (fetch, (name, value)) = match metric {
+            Some(metric) => (Fetch::Metric(metric.0.clone()), metric),
+            None => {
+                let loss = mode.losses.iter().find(is_it)?;
+                (Fetch::Loss(loss.0.clone()), loss)
+            }
+        };
         Some(Metric {
             name,
-            result: format!("{kind}/{name}"),
+            fetch,
             ty: &mode.program.values[value.0 as usize],
-            loss: kind == "loss",
         })
     };
     named.iter().filter_map(find).collect()

@@ -2,16 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use trainspec_compiler::check;
 use trainspec_compiler::diag::{Code, Diagnostic};
 use trainspec_compiler::ir::autodiff::{Cotangent, Request};
 use trainspec_compiler::ir::build::{Builder, Value};
 use trainspec_compiler::ir::graph::Type;
 use trainspec_compiler::ir::interp;
-use trainspec_compiler::ir::{DType, Tensor};
+use trainspec_compiler::ir::{DType, Tensor, TensorType};
 use trainspec_compiler::lower::{self, Binding, Context, GLOBAL_STEP, SEED};
-use trainspec_compiler::source::NoFiles;
-use trainspec_compiler::typed::{Group, Spec, number_scalars};
-use trainspec_compiler::{Compilation, Options};
+use trainspec_compiler::typed::{Group, Spec};
 
 use crate::SessionError;
 
@@ -149,7 +148,7 @@ impl Optimizer {
         let spec = self.spec(&typed([variable].into_iter())).ok()?;
         let slots = &group_of(&spec).updates[0].slots;
         let slot = slots.iter().find(|s| s.name == slot)?;
-        Some(slot.variable.clone())
+        Some(slot.state_name(&variable.name))
     }
 
     /// The gradient of a loss with respect to each variable; `None` where it does not depend on it.
@@ -278,44 +277,15 @@ impl Optimizer {
         shapes.map(sample).into()
     }
 
-    /// A minimal spec: these variables and the optimizer.
+    /// A spec with only these variables and the optimizer.
     fn spec(&self, variables: &[(String, Type)]) -> Result<Spec, SessionError> {
-        // Names of checkpoints may not be names of the language, so they are substituted afterwards.
-        let params = variables.iter().enumerate();
-        let params: String = params
-            .map(|(i, (_, ty))| format!("param v{i}: {ty} = zeros(); "))
-            .collect();
-        let terms = (0..variables.len()).map(|i| format!("sum(cast(v{i}, f32))"));
-        let loss = terms.collect::<Vec<_>>().join(" + ");
-        let text = format!(
-            "spec apply;\n{}\nmodel () {{ {params}loss {loss}; }}\ntrain {{ optimizer {}; steps 1; }}\n",
-            self.definitions, self.call
-        );
-        let compilation = Compilation::check("optimizer", &text, &NoFiles, &Options::default());
-        let mut errors = compilation
-            .diagnostics
-            .into_iter()
-            .filter(Diagnostic::is_error);
-        let Some(mut spec) = compilation.spec else {
-            let error = errors.next().map(|e| e.message).unwrap_or_default();
-            return Err(refused(&error));
-        };
-        for (variable, (name, _)) in spec.variables.iter_mut().zip(variables) {
-            variable.name.clone_from(name);
-        }
-        let mut reserved = self.reserved.clone();
-        for group in spec.train.iter_mut().flat_map(|t| &mut t.groups) {
-            number_scalars(&mut group.scalars, &mut reserved);
-        }
-        let groups = spec.train.iter_mut().flat_map(|t| &mut t.groups);
-        for update in groups.flat_map(|g| &mut g.updates) {
-            let name = &variables[update.variable.0 as usize].0;
-            for slot in &mut update.slots {
-                if let Some((_, key)) = slot.variable.split_once('/') {
-                    slot.variable = format!("{name}/{key}");
-                }
-            }
-        }
+        let symbolic = |(name, ty): &(String, Type)| (name.clone(), ty.tensor_type());
+        let variables: Vec<(String, TensorType)> = variables.iter().map(symbolic).collect();
+        let spec = check::optimizer(&self.call, &self.definitions, &variables, &self.reserved);
+        let spec = spec.map_err(|errors| {
+            let first = errors.into_iter().next();
+            refused(&first.map(|error| error.message).unwrap_or_default())
+        })?;
         match shared_name(&spec) {
             Some(name) => Err(refused(&format!("two states would be called `{name}`"))),
             None => Ok(spec),
@@ -326,12 +296,15 @@ impl Optimizer {
 /// A name that two state variables would have.
 fn shared_name(spec: &Spec) -> Option<String> {
     let group = group_of(spec);
-    let variables = spec.variables.iter().map(|v| &v.name);
-    let slots = group.updates.iter().flat_map(|u| &u.slots);
-    let scalars = group.scalars.iter().map(|s| &s.name);
+    let variables = spec.variables.iter().map(|v| v.name.clone());
+    let slots = group.updates.iter().flat_map(|update| {
+        let variable = &spec.variables[update.variable.0 as usize].name;
+        update.slots.iter().map(|slot| slot.state_name(variable))
+    });
+    let scalars = group.scalars.iter().map(|s| s.name.clone());
     let mut seen = BTreeSet::from([GLOBAL_STEP.to_owned()]);
-    let mut all = variables.chain(slots.map(|s| &s.variable)).chain(scalars);
-    all.find(|name| !seen.insert((*name).clone())).cloned()
+    let mut all = variables.chain(slots).chain(scalars);
+    all.find(|name| !seen.insert(name.clone()))
 }
 
 /// The only group of a spec of one optimizer.

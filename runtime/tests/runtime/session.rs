@@ -5,6 +5,7 @@ use trainspec::{Cause, State};
 use trainspec_compiler::ir::Tensor;
 
 use crate::support::{MemoryEnv, numbers, run};
+use trainspec_compiler::PipelineOptions;
 
 /// y = 2 x + 1 at eight points.
 const LINE: &[u8] = b"0,1\n1,3\n2,5\n3,7\n-1,-1\n-2,-3\n0.5,2\n1.5,4\n";
@@ -179,7 +180,10 @@ fn a_disabled_pass_changes_nothing() {
     let (plain, _) = trained(&text);
     let passes = trainspec_compiler::ir::passes::PASSES;
     let options = Options {
-        disabled_passes: passes.iter().map(|p| p.name.to_owned()).collect(),
+        pipeline: PipelineOptions {
+            disabled_passes: passes.iter().map(|p| p.name.to_owned()).collect(),
+            ..PipelineOptions::default()
+        },
         ..Options::default()
     };
     let (state, _) = run(&env(), &text, &options);

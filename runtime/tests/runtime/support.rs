@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use trainspec::data::{DataContext, Element, Pipeline};
@@ -75,7 +76,7 @@ impl RandomAccessFile for MemoryFile {
 }
 
 /// A checked spec.
-pub(crate) fn spec(text: &str) -> Spec {
+pub(crate) fn spec(text: &str) -> Arc<Spec> {
     let compilation = Compilation::check("test.trainspec", text, &NoFiles, &Default::default());
     let errors: Vec<&String> = compilation
         .diagnostics
@@ -104,13 +105,13 @@ pub(crate) fn read_seeded(
     seed: i64,
 ) -> Result<Vec<Element>, SessionError> {
     let spec = spec(&format!("spec test; data d {{ {settings} }}"));
-    let disabled = Default::default();
+    let pipeline = Default::default();
     let cx = DataContext {
         spec: &spec,
         env,
         folder: Path::new(""),
         seed,
-        disabled: &disabled,
+        pipeline: &pipeline,
     };
     let mut data = Pipeline::open(cx, &spec.data[0])?;
     let mut elements = Vec::new();

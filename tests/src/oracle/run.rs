@@ -30,7 +30,7 @@ pub fn checked(text: &str) -> Result<Spec, String> {
         .map(|d| render(&found.sources, d, Style::Plain))
         .collect();
     match found.spec {
-        Some(spec) if errors.is_empty() => Ok(spec),
+        Some(spec) if errors.is_empty() => Ok(Arc::unwrap_or_clone(spec)),
         _ => Err(format!("{text}{}", errors.join("\n"))),
     }
 }

@@ -161,7 +161,7 @@ impl Checker<'_> {
         EDITION
     }
 
-    fn take_items(
+    pub(crate) fn take_items(
         &mut self,
         id: FileId,
         file: ast::File,
@@ -674,7 +674,7 @@ impl Checker<'_> {
 
 /// Progress of the depth-first traversal of `use`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Visit {
+pub(crate) enum Visit {
     Open,
     Done,
 }

@@ -30,12 +30,15 @@ mod ops;
 mod optimizers;
 mod scope;
 mod settings;
+mod standalone;
 mod state;
 mod statements;
 mod train;
 mod types;
 mod value;
 mod variables;
+
+pub use standalone::optimizer;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::rc::Rc;
@@ -95,34 +98,7 @@ pub fn check(
     loader: &dyn Loader,
     options: &Options,
 ) -> Checked {
-    let mut checker = Checker {
-        sources,
-        errors: Vec::new(),
-        seen: HashSet::new(),
-        items: Items::default(),
-        library: Library::default(),
-        frames: Vec::new(),
-        calls: Vec::new(),
-        program: typed::Program::default(),
-        store: Store::default(),
-        training: true,
-        writes: true,
-        step_after: false,
-        generic: false,
-        scan_depth: 0,
-        fuel: FUEL,
-        nodes: 0,
-        depth: 0,
-        exhausted: false,
-        gave_up: false,
-        names_hidden: false,
-        declared: BTreeMap::new(),
-        used: HashSet::new(),
-        expanded: BTreeSet::new(),
-        counts: 0,
-        counted: BTreeMap::new(),
-        shortened: BTreeMap::new(),
-    };
+    let mut checker = Checker::new(sources);
     let spec = checker.spec(root, loader, options);
     let mut diagnostics = checker.errors;
     if let Some(spec) = &spec
@@ -186,6 +162,39 @@ pub(crate) struct Checker<'a> {
 pub(crate) struct CallSite {
     pub span: Span,
     pub def: Rc<value::Def>,
+}
+
+impl<'a> Checker<'a> {
+    fn new(sources: &'a mut Sources) -> Checker<'a> {
+        Checker {
+            sources,
+            errors: Vec::new(),
+            seen: HashSet::new(),
+            items: Items::default(),
+            library: Library::default(),
+            frames: Vec::new(),
+            calls: Vec::new(),
+            program: typed::Program::default(),
+            store: Store::default(),
+            training: true,
+            writes: true,
+            step_after: false,
+            generic: false,
+            scan_depth: 0,
+            fuel: FUEL,
+            nodes: 0,
+            depth: 0,
+            exhausted: false,
+            gave_up: false,
+            names_hidden: false,
+            declared: BTreeMap::new(),
+            used: HashSet::new(),
+            expanded: BTreeSet::new(),
+            counts: 0,
+            counted: BTreeMap::new(),
+            shortened: BTreeMap::new(),
+        }
+    }
 }
 
 impl Checker<'_> {

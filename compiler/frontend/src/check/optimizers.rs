@@ -13,6 +13,7 @@ use crate::check::value::{ArgValue, Tensor, Value};
 use crate::check::variables::Update;
 use crate::check::{CallSite, Checker};
 use crate::diag::{Code, Diagnostic};
+use crate::lower::StateName;
 use crate::typed::{self, Group, NodeKind, Slot, VarId};
 
 impl Checker<'_> {
@@ -179,11 +180,15 @@ impl Checker<'_> {
             .alias
             .as_ref()
             .map_or(slot.name.text.as_str(), |a| a.value.as_str());
-        let name = format!("{}/{own}", self.store.update.variable);
+        let name = StateName::Slot {
+            variable: &self.store.update.variable,
+            key: own,
+        };
+        let name = name.to_string();
         if let Some(init) = self.initializer(init, &ty, &name, slot.init.span) {
             self.store.update.slots.push(Slot {
                 name: slot.name.text.clone(),
-                variable: name,
+                key: own.to_owned(),
                 ty: ty.clone(),
                 init,
                 span: slot.name.span,

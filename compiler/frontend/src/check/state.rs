@@ -6,7 +6,7 @@ use trainspec_ir::Span;
 
 use crate::check::Checker;
 use crate::diag::{Code, Diagnostic};
-use crate::lower::{GLOBAL_STEP, GOOD_STEPS, LOSS_SCALE, MICRO_STEP, accumulated};
+use crate::lower::{GLOBAL_STEP, GOOD_STEPS, LOSS_SCALE, MICRO_STEP, StateName};
 use crate::typed::{Group, LossScale, Role, Train};
 
 /// A named state variable.
@@ -94,13 +94,16 @@ impl Checker<'_> {
             true => group.span,
             false => declared,
         };
-        for slot in group.updates.iter().flat_map(|u| &u.slots) {
-            all.push(StateEntry {
-                name: slot.variable.clone(),
-                description: format!("the slot `{}` of `{}`", slot.name, group.optimizer),
-                span: Some(reported_at(slot.span)),
-                help,
-            });
+        for update in &group.updates {
+            let variable = &self.store.variables[update.variable.0 as usize].name;
+            for slot in &update.slots {
+                all.push(StateEntry {
+                    name: slot.state_name(variable),
+                    description: format!("the slot `{}` of `{}`", slot.name, group.optimizer),
+                    span: Some(reported_at(slot.span)),
+                    help,
+                });
+            }
         }
         for scalar in &group.scalars {
             all.push(StateEntry {
@@ -131,7 +134,10 @@ impl Checker<'_> {
             keep(MICRO_STEP.to_owned(), "accumulate");
             for update in train.groups.iter().flat_map(|g| &g.updates) {
                 let variable = &self.store.variables[update.variable.0 as usize];
-                keep(accumulated(&variable.name), "accumulate");
+                keep(
+                    StateName::Accumulator(&variable.name).to_string(),
+                    "accumulate",
+                );
             }
         }
         if let Some(LossScale::Dynamic { .. }) = train.loss_scale {

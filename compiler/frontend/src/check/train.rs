@@ -45,19 +45,7 @@ impl Checker<'_> {
             );
         }
         self.reject_repeated(&section.settings, "train");
-        let mut train = Train {
-            data: None,
-            seed: 0,
-            until: None,
-            accumulate: 1,
-            rates: typed::Program::default(),
-            schedules: Vec::new(),
-            groups: Vec::new(),
-            frozen: Vec::new(),
-            clips: Vec::new(),
-            averages: Vec::new(),
-            loss_scale: None,
-        };
+        let mut train = Train::default();
         let mut settings = Settings::default();
         let frame = Frame::new(FrameKind::Train, String::new());
         let ((), rates) = self.in_program(|c| {

@@ -7,7 +7,7 @@ use trainspec_ir::{DType, Span, TensorType};
 use crate::diag::{Code, Diagnostic};
 use crate::lower::program::{self, Values};
 use crate::lower::{
-    Context, GLOBAL_STEP, GOOD_STEPS, LOSS_SCALE, MICRO_STEP, SEED, accumulated, step,
+    Context, GLOBAL_STEP, GOOD_STEPS, LOSS_SCALE, MICRO_STEP, SEED, StateName, step,
 };
 use crate::typed::{Averaged, LossScale, Program, Train, ValueId};
 
@@ -30,11 +30,12 @@ pub fn initial(cx: &Context<'_>) -> Result<Graph, Diagnostic> {
         None => Values::default(),
     };
     for group in cx.spec.train.iter().flat_map(|t| &t.groups) {
-        for slot in group.updates.iter().flat_map(|u| &u.slots) {
-            b.result(
-                &slot.variable,
-                one(cx, &b, &slot.init.program, slot.init.value)?,
-            );
+        for update in &group.updates {
+            let variable = &cx.spec.variables[update.variable.0 as usize].name;
+            for slot in &update.slots {
+                let value = one(cx, &b, &slot.init.program, slot.init.value)?;
+                b.result(&slot.state_name(variable), value);
+            }
         }
         for scalar in &group.scalars {
             let known: Vec<(String, Value<'_>)> = group
@@ -75,7 +76,8 @@ fn of_training(cx: &Context<'_>, b: &Builder, train: &Train) -> Result<(), Diagn
         for update in train.groups.iter().flat_map(|g| &g.updates) {
             let variable = &cx.spec.variables[update.variable.0 as usize];
             let ty = cx.static_type(&variable.ty, variable.span)?;
-            b.result(&accumulated(&variable.name), b.full(&ty, 0.0));
+            let name = StateName::Accumulator(&variable.name).to_string();
+            b.result(&name, b.full(&ty, 0.0));
         }
         b.result(MICRO_STEP, b.int(DType::I64, 0));
     }

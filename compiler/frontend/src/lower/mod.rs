@@ -4,45 +4,31 @@
 //! training step, the initial state, a stage of the data. `grad` and the gradients of losses are lowered here too, by
 //! reverse-mode automatic differentiation of the graph.
 
+mod dimensions;
+mod fetch;
 mod initial;
-mod names;
+mod kind;
 mod program;
 mod scan;
+mod state_name;
 mod step;
 
+pub use dimensions::{dimension_names, dimensions_of_data};
+pub use fetch::{Component, Fetch, FetchSet, ResultName};
 pub use initial::initial;
-pub use names::{dimension_names, dimensions_of_data};
+pub use kind::{Lowered, ProgramKind, program_graph};
+pub use state_name::{GLOBAL_STEP, GOOD_STEPS, LOSS_SCALE, MICRO_STEP, SEED, StateName};
 pub(crate) use step::lazy_errors;
-pub use step::{Step, apply_gradients, gradients, step, trained};
+pub use step::{apply, apply_gradients, gradients, micro_batch, step, trained};
 
 use std::collections::BTreeMap;
 
 use trainspec_ir::build::{Builder, Value};
 use trainspec_ir::graph::{Graph, Type};
-use trainspec_ir::{DType, Size, Span, TensorType};
+use trainspec_ir::{CountName, DType, Size, Span, TensorType};
 
 use crate::diag::{Code, Diagnostic};
 use crate::typed::{Feature, Mode, Model, Program, Spec, ValueId};
-
-/// The name of the input that seeds random draws; no input of a model can have it.
-pub const SEED: &str = "#seed";
-
-/// The name of the state that counts completed updates.
-pub const GLOBAL_STEP: &str = "global_step";
-
-/// The name of the state that counts the micro-batches seen of a step with gradient accumulation; 0 between steps.
-pub const MICRO_STEP: &str = "#micro";
-
-/// The name of the state that holds a dynamic loss scale.
-pub const LOSS_SCALE: &str = "current_loss_scale";
-
-/// The name of the state that counts the steps since the last change of a dynamic loss scale.
-pub const GOOD_STEPS: &str = "good_steps";
-
-/// The name of the gradient accumulator of a variable: the sum over the micro-batches of a step; 0 between steps.
-pub fn accumulated(variable: &str) -> String {
-    format!("#accumulated/{variable}")
-}
 
 /// The sizes of symbolic dimensions.
 pub type Binding = BTreeMap<String, i64>;
@@ -184,27 +170,22 @@ fn bounded<'g>(value: Value<'g>, feature: Option<&Feature>, _span: Span) -> Valu
 
 /// Names the results that can be fetched.
 fn results(b: &Builder, mode: &Mode, values: &program::Values<'_>) {
-    let kinds = [
-        ("loss", &mode.losses),
-        ("metric", &mode.metrics),
-        ("output", &mode.outputs),
-        ("let", &mode.lets),
-    ];
-    for (kind, named) in kinds {
+    let publish_all = |named: &[(String, ValueId)], fetch: fn(String) -> Fetch| {
         for (name, value) in named {
-            publish(b, &format!("{kind}/{name}"), values.get(*value));
+            publish(b, &fetch(name.clone()).to_string(), values.get(*value));
         }
-    }
+    };
+    publish_all(&mode.losses, Fetch::Loss);
+    publish_all(&mode.metrics, Fetch::Metric);
+    publish_all(&mode.outputs, Fetch::Output);
+    publish_all(&mode.lets, Fetch::Let);
 }
 
 /// Names a value, and its counts.
 fn publish<'g>(b: &'g Builder, name: &str, value: Value<'g>) {
     b.result(name, value);
     let counts: Vec<Value<'g>> = b.counts_of(value).into_iter().flatten().flatten().collect();
-    for (i, count) in counts.iter().enumerate() {
-        match counts.len() {
-            1 => b.result(&format!("{name}#count"), *count),
-            _ => b.result(&format!("{name}#count/{i}"), *count),
-        }
+    for (count, name) in counts.iter().zip(CountName::all(name, counts.len())) {
+        b.result(&name.to_string(), *count);
     }
 }

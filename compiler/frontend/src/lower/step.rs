@@ -4,15 +4,18 @@
 //! step, clipped; variables and slots are updated; scalars of optimizers advance; moving averages follow the new values;
 //! `global_step` is incremented. All writes take effect together at the end of the step.
 
-use trainspec_ir::autodiff::{Cotangent, Request};
+use trainspec_ir::autodiff::{Cotangent, IndexedSlices, Request};
 use trainspec_ir::build::{Builder, Value};
 use trainspec_ir::graph::{Graph, Type};
 use trainspec_ir::{DType, Span, TensorType};
 
 use crate::diag::{Code, Diagnostic};
 use crate::lower::program::{self, Values};
-use crate::lower::{Context, GLOBAL_STEP, SEED, mode_values, results, the_model};
-use crate::typed::{Group, LossScale, Mode, Model, Role, Spec, Train, Update, VarId};
+use crate::lower::{
+    Component, Context, Fetch, GLOBAL_STEP, Lowered, ResultName, SEED, mode_values, results,
+    the_model,
+};
+use crate::typed::{Group, LossScale, Mode, Model, Role, Spec, Train, Update, ValueId, VarId};
 
 mod apply;
 mod process;
@@ -20,33 +23,24 @@ mod row_wise;
 
 pub(crate) use row_wise::lazy_errors;
 
-/// A step of training.
-#[derive(Debug, Clone)]
-pub struct Step {
-    /// The graph. Besides the results of the model there are `schedule/NAME` and `gradient/VARIABLE`, the gradient before it
-    /// is clipped; a sparse one has its rows beside it, as `gradient/VARIABLE#rows`.
-    pub graph: Graph,
-    /// With `accumulate`, the graph of each micro-batch of a step but the last: gradients are accumulated, nothing is updated.
-    pub micro: Option<Graph>,
-    /// Warnings.
-    pub warnings: Vec<Diagnostic>,
+/// Lowers a step of training. Besides the results of the model there are the schedules, and the gradients before they are clipped.
+pub fn step(cx: &Context<'_>) -> Result<Lowered, Diagnostic> {
+    let (graph, warnings) = step_graph(cx, the_train(cx)?, the_model(cx)?, false)?;
+    Ok(Lowered { graph, warnings })
 }
 
-/// Lowers a step of training.
-pub fn step(cx: &Context<'_>) -> Result<Step, Diagnostic> {
+/// With `accumulate`, the graph of each micro-batch of a step but the last: gradients are accumulated, nothing is updated.
+pub fn micro_batch(cx: &Context<'_>) -> Result<Option<Graph>, Diagnostic> {
+    let train = the_train(cx)?;
+    match train.accumulate {
+        1 => Ok(None),
+        _ => Ok(Some(step_graph(cx, train, the_model(cx)?, true)?.0)),
+    }
+}
+
+fn the_train<'a>(cx: &Context<'a>) -> Result<&'a Train, Diagnostic> {
     let missing = || Diagnostic::without_span(Code::MissingItem, "the spec has no `train`");
-    let train = cx.spec.train.as_ref().ok_or_else(missing)?;
-    let model = the_model(cx)?;
-    let micro = match train.accumulate {
-        1 => None,
-        _ => Some(step_graph(cx, train, model, true)?.0),
-    };
-    let (graph, warnings) = step_graph(cx, train, model, false)?;
-    Ok(Step {
-        graph,
-        micro,
-        warnings,
-    })
+    cx.spec.train.as_ref().ok_or_else(missing)
 }
 
 /// The gradients of a step: group, update, gradient.
@@ -67,22 +61,19 @@ fn step_graph(
     }
     let values = mode_values(cx, &b, model, &model.train)?;
     results(&b, &model.train, &values);
-    let mut none = |name: &str, _: &TensorType, span| Err(unknown_input(name, span));
-    let rates = program::lower(cx, &b, &train.rates, &mut none)?;
+    let rates = rates(cx, &b, train)?;
     for (name, value) in &train.schedules {
-        b.result(&format!("schedule/{name}"), rates.get(*value));
+        let name = Fetch::Schedule(name.clone()).to_string();
+        b.result(&name, rates.get(*value));
     }
     let scale = process::loss_scale(cx, &b, train);
     let mut warnings = Vec::new();
     let mut all: Gradients<'_, '_> = Vec::new();
     for group in &train.groups {
-        let found = loss_gradients(cx, &b, &model.train, &values, group, scale)?;
+        let found = group_gradients(cx, &b, &model.train, &values, group, scale)?;
         warnings.extend(unconnected(cx, group, &found)?);
         let updates = group.updates.iter().zip(found);
         all.extend(updates.filter_map(|(update, gradient)| Some((group, update, gradient?))));
-    }
-    if let Some(scale) = scale {
-        process::unscale(&mut all, scale);
     }
     b.at(Span::default());
     if train.accumulate > 1 {
@@ -91,22 +82,91 @@ fn step_graph(
             return Ok((b.finish(), warnings));
         }
     }
-    for (_, update, gradient) in &all {
-        let name = format!("gradient/{}", name_of(cx, update.variable));
+    for (group, update, gradient) in &all {
+        let name = |component| gradient_name(&group.loss, name_of(cx, update.variable), component);
         if let Cotangent::Sparse(rows) = gradient {
-            b.result(&format!("{name}#rows"), rows.masked().rows);
+            b.result(&name(Component::Rows), rows.masked().rows);
         }
-        b.result(&name, gradient.dense());
+        b.result(&name(Component::Value), gradient.dense());
     }
+    apply_all(cx, &b, train, &rates, scale, all, &|_, id| values.get(id))?;
+    Ok((b.finish(), warnings))
+}
+
+/// Schedules and the scalars that settings use.
+fn rates<'g>(cx: &Context<'_>, b: &'g Builder, train: &Train) -> Result<Values<'g>, Diagnostic> {
+    let mut none = |name: &str, _: &TensorType, span| Err(unknown_input(name, span));
+    program::lower(cx, b, &train.rates, &mut none)
+}
+
+/// Everything a step does with its gradients: clips, updates, averages, counters, the next loss scale. `value` gives the values
+/// of the model that are averaged.
+fn apply_all<'g>(
+    cx: &Context<'_>,
+    b: &'g Builder,
+    train: &Train,
+    rates: &Values<'g>,
+    scale: Option<Value<'g>>,
+    mut all: Gradients<'_, 'g>,
+    value: &dyn Fn(&str, ValueId) -> Value<'g>,
+) -> Result<(), Diagnostic> {
     let finite = matches!(train.loss_scale, Some(LossScale::Dynamic { .. }))
-        .then(|| process::all_finite(&b, &all));
-    process::clip(cx, &b, train, &rates, &mut all)?;
-    let writer = process::Writer { b: &b, finite };
-    update(cx, &writer, train, &rates, all)?;
-    process::average(cx, &writer, train, &rates, &values)?;
+        .then(|| process::all_finite(b, &all));
+    process::clip(cx, b, train, rates, &mut all)?;
+    let writer = process::Writer { b, finite };
+    update(cx, &writer, train, rates, all)?;
+    process::average(cx, &writer, train, rates, value)?;
     count(&writer);
     process::next_scale(&writer, train, scale);
-    Ok((b.finish(), warnings))
+    Ok(())
+}
+
+fn gradient_name(loss: &str, variable: &str, component: Component) -> String {
+    let fetch = Fetch::Gradient {
+        loss: loss.to_owned(),
+        variable: variable.to_owned(),
+    };
+    ResultName { fetch, component }.to_string()
+}
+
+/// The updates of a step apart from its gradients, which are inputs by the names under which [`gradients`] gives them: what a worker
+/// computes, a parameter server applies. The two together write what a [`step`] writes, bit for bit.
+pub fn apply(cx: &Context<'_>) -> Result<Graph, Diagnostic> {
+    let (train, model) = (the_train(cx)?, the_model(cx)?);
+    // The types of the gradients are those that differentiation gives.
+    let other = Builder::new("gradients");
+    let values = mode_values(cx, &other, model, &model.train)?;
+    let other_scale = process::loss_scale(cx, &other, train);
+    let b = Builder::new("apply");
+    let mut all: Gradients<'_, '_> = Vec::new();
+    for group in &train.groups {
+        let found = group_gradients(cx, &other, &model.train, &values, group, other_scale)?;
+        for (update, gradient) in group.updates.iter().zip(found) {
+            let input = |component, like: Value<'_>| {
+                let name = gradient_name(&group.loss, name_of(cx, update.variable), component);
+                b.input(&name, &like.ty())
+            };
+            let Some(gradient) = gradient else { continue };
+            let gradient = match gradient {
+                Cotangent::Dense(dense) => Cotangent::Dense(input(Component::Value, dense)),
+                Cotangent::Sparse(slices) => Cotangent::Sparse(IndexedSlices {
+                    indices: input(Component::Indices, slices.indices),
+                    rows: input(Component::Rows, slices.rows),
+                    length: slices.length,
+                    count: slices.count.map(|n| input(Component::Count(None), n)),
+                }),
+            };
+            all.push((group, update, gradient));
+        }
+    }
+    let rates = rates(cx, &b, train)?;
+    let scale = process::loss_scale(cx, &b, train);
+    let value = |name: &str, id| {
+        let fetch = Fetch::find(cx.spec, name).map_or_else(|| name.to_owned(), |f| f.to_string());
+        b.input(&fetch, &values.get(id).ty())
+    };
+    apply_all(cx, &b, train, &rates, scale, all, &value)?;
+    Ok(b.finish())
 }
 
 /// Updates all variables that have gradients, then the scalars of optimizers.
@@ -158,10 +218,8 @@ pub fn apply_gradients<'g>(
     gradients: &[Option<Cotangent<'g>>],
     counts: bool,
 ) -> Result<(), Diagnostic> {
-    let missing = || Diagnostic::without_span(Code::MissingItem, "the spec has no `train`");
-    let train = cx.spec.train.as_ref().ok_or_else(missing)?;
-    let mut none = |name: &str, _: &TensorType, span| Err(unknown_input(name, span));
-    let rates = program::lower(cx, b, &train.rates, &mut none)?;
+    let train = the_train(cx)?;
+    let rates = rates(cx, b, train)?;
     let updates = train.groups.iter().flat_map(|group| {
         let own = group.updates.iter();
         own.map(move |update| (group, update))
@@ -184,26 +242,27 @@ pub fn gradients(cx: &Context<'_>) -> Result<Graph, Diagnostic> {
     let b = Builder::new("gradients");
     let values = mode_values(cx, &b, model, &model.train)?;
     results(&b, &model.train, &values);
+    let train = cx.spec.train.as_ref();
+    let scale = train.and_then(|train| process::loss_scale(cx, &b, train));
+    let pairs = trained(cx.spec);
     for (loss, id) in &model.train.losses {
-        let pairs = trained(cx.spec);
         let variables: Vec<VarId> = pairs
             .iter()
             .filter(|(l, _)| l == loss)
             .map(|(_, v)| *v)
             .collect();
-        let reads = variables.iter().map(|v| program::read(cx, &b, *v));
-        let xs: Vec<Value<'_>> = reads.collect::<Result<_, _>>()?;
-        for (variable, gradient) in variables.iter().zip(b.gradients(&[values.get(*id)], &xs)) {
-            let name = format!("gradient/{loss}/{}", name_of(cx, *variable));
+        let found = loss_gradients(cx, &b, values.get(*id), &variables, scale)?;
+        for (variable, gradient) in variables.iter().zip(found) {
+            let name = |component| gradient_name(loss, name_of(cx, *variable), component);
             if let Some(Cotangent::Sparse(rows)) = gradient {
-                b.result(&format!("{name}#indices"), rows.indices);
-                b.result(&format!("{name}#rows"), rows.rows);
+                b.result(&name(Component::Indices), rows.indices);
+                b.result(&name(Component::Rows), rows.rows);
                 if let Some(count) = rows.count {
-                    b.result(&format!("{name}#count"), count);
+                    b.result(&name(Component::Count(None)), count);
                 }
             }
             if let Some(gradient) = gradient {
-                b.result(&name, gradient.dense());
+                b.result(&name(Component::Value), gradient.dense());
             }
         }
     }
@@ -222,7 +281,7 @@ pub fn trained(spec: &Spec) -> Vec<(String, VarId)> {
         }
         _ => {
             let losses = spec.model.iter().flat_map(|m| &m.train.losses);
-            let parameters = |loss: &(String, crate::typed::ValueId)| {
+            let parameters = |loss: &(String, ValueId)| {
                 let loss = loss.0.clone();
                 let all = spec
                     .variables
@@ -238,7 +297,7 @@ pub fn trained(spec: &Spec) -> Vec<(String, VarId)> {
 }
 
 /// The gradient of the group's loss with respect to each of its variables.
-fn loss_gradients<'g>(
+fn group_gradients<'g>(
     cx: &Context<'_>,
     b: &'g Builder,
     mode: &Mode,
@@ -253,18 +312,31 @@ fn loss_gradients<'g>(
             format!("there is no loss `{}`", group.loss),
         ));
     };
-    let reads = group
-        .updates
-        .iter()
-        .map(|u| program::read(cx, b, u.variable));
-    let xs: Vec<Value<'g>> = reads.collect::<Result<_, _>>()?;
-    let loss = values.get(*loss);
-    Ok(b.differentiate(&Request {
+    let variables: Vec<VarId> = group.updates.iter().map(|u| u.variable).collect();
+    loss_gradients(cx, b, values.get(*loss), &variables, scale)
+}
+
+/// The gradient of a loss with respect to each of some variables, computed with the loss scale and unscaled.
+fn loss_gradients<'g>(
+    cx: &Context<'_>,
+    b: &'g Builder,
+    loss: Value<'g>,
+    variables: &[VarId],
+    scale: Option<Value<'g>>,
+) -> Result<Vec<Option<Cotangent<'g>>>, Diagnostic> {
+    let reads = variables.iter().map(|v| program::read(cx, b, *v));
+    let request = Request {
         ys: vec![loss],
-        xs,
+        xs: reads.collect::<Result<_, _>>()?,
         seeds: vec![scale.map(|s| s.cast(loss.dtype()).broadcast(&loss.shape()))],
         stop_gradients: Vec::new(),
-    }))
+    };
+    let gradients = b.differentiate(&request).into_iter();
+    let unscaled = |gradient| match scale {
+        Some(scale) => process::unscale(gradient, scale),
+        None => gradient,
+    };
+    Ok(gradients.map(|g| g.map(unscaled)).collect())
 }
 
 /// Variables that the loss does not depend on: a warning, and an error where it depends on none.
@@ -323,7 +395,8 @@ fn input<'g>(
             _ => {}
         }
         if let Some(slot) = update.slots.iter().find(|s| s.name == name) {
-            return Ok(gradient.old(b.read(&slot.variable, &ty)));
+            let state = slot.state_name(name_of(cx, update.variable));
+            return Ok(gradient.old(b.read(&state, &ty)));
         }
     }
     match group.scalars.iter().find(|s| s.source == name) {
@@ -333,11 +406,8 @@ fn input<'g>(
 }
 
 /// `rates %7` is a value of the program of rates.
-pub(super) fn rate_of(name: &str) -> Option<crate::typed::ValueId> {
-    name.strip_prefix("rates %")?
-        .parse()
-        .ok()
-        .map(crate::typed::ValueId)
+pub(super) fn rate_of(name: &str) -> Option<ValueId> {
+    name.strip_prefix("rates %")?.parse().ok().map(ValueId)
 }
 
 fn name_of<'a>(cx: &Context<'a>, var: VarId) -> &'a str {

@@ -107,3 +107,31 @@ pub fn parse(file: FileId, text: &str) -> (Parsed, Vec<Diagnostic>) {
         errors,
     )
 }
+
+/// Parses one expression, such as the call of an optimizer that a program gives.
+///
+/// ```
+/// use trainspec_frontend::syntax;
+/// use trainspec_ir::FileId;
+///
+/// assert!(syntax::parse_expr(FileId(0), "adam(learning_rate: 1e-3)").is_ok());
+/// assert!(syntax::parse_expr(FileId(0), "adam(learning_rate: 1e-3); 1").is_err());
+/// ```
+pub fn parse_expr(file: FileId, text: &str) -> Result<ast::Expr, Vec<Diagnostic>> {
+    let scan = scan::scan(file, text);
+    if !scan.errors.is_empty() {
+        return Err(scan.errors);
+    }
+    let mut errors = Vec::new();
+    let expr = match Grammar::parse(Rule::lone_expr, text) {
+        Ok(mut pairs) => {
+            let root = pairs.next().expect("a parse gives its root");
+            build::lone_expr(file, text, &scan, root, &mut errors)
+        }
+        Err(error) => return Err(vec![report::failure(file, text, 0, &error)]),
+    };
+    match errors.is_empty() {
+        true => Ok(expr),
+        false => Err(errors),
+    }
+}

@@ -13,6 +13,8 @@ use std::sync::Arc;
 use trainspec_ir::ops::{Arg, Op};
 use trainspec_ir::{DType, Size, Span, TensorType};
 
+use crate::lower::StateName;
+
 /// A checked spec.
 #[derive(Debug, Clone)]
 pub struct Spec {
@@ -310,6 +312,25 @@ pub struct Train {
     pub loss_scale: Option<LossScale>,
 }
 
+impl Default for Train {
+    /// A training without any setting.
+    fn default() -> Train {
+        Train {
+            data: None,
+            seed: 0,
+            until: None,
+            accumulate: 1,
+            rates: Program::default(),
+            schedules: Vec::new(),
+            groups: Vec::new(),
+            frozen: Vec::new(),
+            clips: Vec::new(),
+            averages: Vec::new(),
+            loss_scale: None,
+        }
+    }
+}
+
 /// A gradient clip: of one variable, or of several together.
 #[derive(Debug, Clone)]
 pub struct Clip {
@@ -444,14 +465,22 @@ pub struct Update {
 pub struct Slot {
     /// The name in the definition.
     pub name: String,
-    /// The name of its variable, as checkpoints have it.
-    pub variable: String,
+    /// The key under which TensorFlow saves it, after the name of its variable: `Adam`.
+    pub key: String,
     /// The type.
     pub ty: TensorType,
     /// Its initializer.
     pub init: Init,
     /// The span of its declaration.
     pub span: Span,
+}
+
+impl Slot {
+    /// The name of the state that it is for a variable, as checkpoints have it: `dense/kernel/Adam`.
+    pub fn state_name(&self, variable: &str) -> String {
+        let key = &self.key;
+        StateName::Slot { variable, key }.to_string()
+    }
 }
 
 /// An interval.

@@ -168,7 +168,9 @@ fn write_train(out: &mut String, train: &Train, spec: &Spec) -> fmt::Result {
                 writeln!(
                     out,
                     "      slot {}: {} = {}",
-                    slot.variable, slot.ty, slot.init.name
+                    slot.state_name(name),
+                    slot.ty,
+                    slot.init.name
                 )?;
             }
             write_nodes(out, 6, &update.program, &update.program.nodes, &[])?;

@@ -1,5 +1,6 @@
 //! Run-time counts of dynamic dimensions, which are padded to a static capacity: which dimensions have one, and its value.
 
+use crate::CountName;
 use crate::build::{Builder, Value};
 use crate::graph::Type;
 use crate::types::{Count, DType, TensorType};
@@ -13,15 +14,11 @@ impl Builder {
             &Type::of(ty).expect("dimensions are bound before lowering"),
         );
         let counts: Vec<&Count> = ty.shape.0.iter().filter_map(|d| d.count.as_ref()).collect();
-        for (i, count) in counts.iter().enumerate() {
+        for (count, name) in counts.iter().zip(CountName::all(name, counts.len())) {
             if self.counts.borrow().contains_key(*count) {
                 continue;
             }
-            let name = match counts.len() {
-                1 => format!("{name}#count"),
-                _ => format!("{name}#count/{i}"),
-            };
-            let n = self.input(&name, &Type::scalar(DType::I64));
+            let n = self.input(&name.to_string(), &Type::scalar(DType::I64));
             self.counts.borrow_mut().insert((*count).clone(), n.id);
         }
         if !counts.is_empty() {

@@ -86,20 +86,20 @@ pub(super) fn apply<'g>(
         }
     };
     for (name, value) in &update.writes {
+        let variable = step::name_of(cx, update.variable);
         let (state, old) = match update.slots.iter().find(|s| s.name == *name) {
             Some(slot) => {
                 let ty = cx.static_type(&slot.ty, group.span)?;
-                (slot.variable.as_str(), b.read(&slot.variable, &ty))
+                let state = slot.state_name(variable);
+                let old = b.read(&state, &ty);
+                (state, old)
             }
-            None => {
-                let old = program::read(cx, b, update.variable)?;
-                (step::name_of(cx, update.variable), old)
-            }
+            None => (variable.to_owned(), program::read(cx, b, update.variable)?),
         };
         let new = values.get(*value);
         match &gradient {
-            AppliedGradient::Dense(_) => writer.write(state, new),
-            AppliedGradient::Sparse(rows) => writer.write_rows(state, old, rows, new),
+            AppliedGradient::Dense(_) => writer.write(&state, new),
+            AppliedGradient::Sparse(rows) => writer.write_rows(&state, old, rows, new),
         }
     }
     Ok(())

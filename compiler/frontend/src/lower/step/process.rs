@@ -8,8 +8,8 @@ use trainspec_ir::{DType, Span, TensorType};
 use crate::diag::Diagnostic;
 use crate::lower::program::{self, Values};
 use crate::lower::step::{self, Gradients};
-use crate::lower::{Context, GOOD_STEPS, LOSS_SCALE, MICRO_STEP, accumulated};
-use crate::typed::{Averaged, Clip, LossScale, Train};
+use crate::lower::{Context, GOOD_STEPS, LOSS_SCALE, MICRO_STEP, StateName};
+use crate::typed::{Averaged, Clip, LossScale, Train, ValueId};
 
 /// Writes state, unless the step is skipped because of non-finite gradients.
 pub(super) struct Writer<'g> {
@@ -71,11 +71,9 @@ pub(super) fn loss_scale<'g>(cx: &Context<'_>, b: &'g Builder, train: &Train) ->
     })
 }
 
-/// Divides gradients by the loss scale.
-pub(super) fn unscale<'g>(all: &mut Gradients<'_, 'g>, scale: Value<'g>) {
-    for (_, _, gradient) in all {
-        *gradient = each(*gradient, |g| g / scale.cast(g.dtype()));
-    }
+/// A gradient divided by the loss scale.
+pub(super) fn unscale<'g>(gradient: Cotangent<'g>, scale: Value<'g>) -> Cotangent<'g> {
+    each(gradient, |g| g / scale.cast(g.dtype()))
 }
 
 /// Gradient accumulation: adds gradients to the accumulators, and takes the mean with the last micro-batch.
@@ -87,7 +85,7 @@ pub(super) fn accumulate<'g>(
     accumulate_only: bool,
 ) {
     for (_, update, gradient) in all {
-        let name = accumulated(step::name_of(cx, update.variable));
+        let name = StateName::Accumulator(step::name_of(cx, update.variable)).to_string();
         let current = gradient.dense();
         let sum = b.read(&name, &current.ty()) + current;
         match accumulate_only {
@@ -172,13 +170,13 @@ fn prepared<'g>(clip: &Clip, gradient: Cotangent<'g>) -> Cotangent<'g> {
     }
 }
 
-/// Updates the exponential moving averages.
+/// Updates the exponential moving averages; `value` gives the averaged values of the model.
 pub(super) fn average<'g>(
     cx: &Context<'_>,
     writer: &Writer<'g>,
     train: &Train,
     rates: &Values<'g>,
-    model: &Values<'g>,
+    value: &dyn Fn(&str, ValueId) -> Value<'g>,
 ) -> Result<(), Diagnostic> {
     let b = writer.b;
     for average in &train.averages {
@@ -187,7 +185,7 @@ pub(super) fn average<'g>(
                 Some(new) => new,
                 None => program::read(cx, b, *var)?,
             },
-            Averaged::Value(_, id) => model.get(*id),
+            Averaged::Value(name, id) => value(name, *id),
         };
         let mut inputs = |name: &str, ty: &TensorType, span: Span| {
             if let Some(rate) = step::rate_of(name) {

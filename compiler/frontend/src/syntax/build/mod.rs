@@ -58,6 +58,25 @@ pub(crate) fn file(
     file
 }
 
+/// The tree of a parsed expression.
+pub(crate) fn lone_expr(
+    id: FileId,
+    text: &str,
+    scan: &Scan,
+    root: Pair<'_, Rule>,
+    errors: &mut Vec<Diagnostic>,
+) -> Expr {
+    let mut builder = Builder {
+        id,
+        text,
+        comments: &scan.comments,
+        ends: &scan.ends,
+        origin: Origin::Piece(0),
+        errors,
+    };
+    builder.expr(next(&mut children(root)))
+}
+
 /// The origin of the byte offsets of pairs.
 #[derive(Clone, Copy)]
 enum Origin<'a> {
