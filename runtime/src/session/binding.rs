@@ -73,11 +73,8 @@ mod tests {
     fn model(inputs: &str) -> Model {
         let text = format!("spec m; model ({inputs}) {{ output y = x; }}");
         let checked = Compilation::check("m", &text, &NoFiles, &Options::default());
-        checked
-            .spec
-            .expect("it is fine")
-            .model
-            .expect("it is there")
+        let spec = checked.spec.expect("it is fine");
+        spec.model.clone().expect("it is there")
     }
 
     fn values(shapes: &[(&str, &[usize])]) -> BTreeMap<String, Tensor> {

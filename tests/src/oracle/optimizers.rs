@@ -55,6 +55,39 @@ pub fn run_file(path: &Path, engine: Engine) {
     report.finish(&path.display().to_string());
 }
 
+/// Runs the dense cases of an optimizer in f32 for one of its slots, which must have TensorFlow's bits after every step.
+///
+/// # Panics
+///
+/// When one fails, or there is none.
+pub fn same_bits_of_slot(path: &Path, op: &str, slot: &str, engine: Engine) {
+    let mut report = Report::default();
+    let of_op = |case: &&Json| {
+        case["kind"] == "optimizer"
+            && case["op"] == op
+            && case["dtype"] == "float32"
+            && case["sparse"] == false
+    };
+    for mut case in cases(path).iter().filter(of_op).cloned() {
+        case["rtol"] = 0.0.into();
+        case["atol"] = 0.0.into();
+        let expected = &mut case["expected"];
+        for part in ["variables", "non_slots", "initial_non_slots"] {
+            expected[part] = Json::Object(Map::new());
+        }
+        for part in ["slots", "initial_slots"] {
+            for (_, slots) in expected[part].as_object_mut().into_iter().flatten() {
+                if let Some(slots) = slots.as_object_mut() {
+                    slots.retain(|name, _| name == slot);
+                }
+            }
+        }
+        let name = case["name"].as_str().unwrap_or("?").to_owned();
+        report.case(op, &name, || run_case(&case, engine));
+    }
+    report.finish(&path.display().to_string());
+}
+
 fn our_name(op: &str) -> Result<&'static str, String> {
     let found = NAMES.iter().find(|(theirs, _)| *theirs == op);
     found

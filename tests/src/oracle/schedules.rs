@@ -11,10 +11,10 @@ use trainspec_ir::{DType, Tensor};
 
 use crate::oracle::compare::{Tolerance, same};
 use crate::oracle::fields::{Fields, shortened};
-use crate::oracle::report::Findings;
+use crate::oracle::report::{Findings, Report};
 use crate::oracle::run::{Run, checked};
 use crate::oracle::tensors::{dtype, number, tensor, whole};
-use crate::oracle::{Engine, run_cases};
+use crate::oracle::{Engine, cases, run_cases};
 
 /// What the language does where TensorFlow raises an error.
 enum Answer {
@@ -52,6 +52,25 @@ const ERRORS: &[(&str, Answer)] = &[
 /// When one fails.
 pub fn run_file(path: &Path, engine: Engine) {
     run_cases(path, "kind", |case| run_case(case, engine));
+}
+
+/// Runs the cases of a schedule in f32, which must have TensorFlow's bits.
+///
+/// # Panics
+///
+/// When one fails, or there is none.
+pub fn same_bits(path: &Path, kind: &str, engine: Engine) {
+    let mut report = Report::default();
+    let of_kind = |case: &&Json| {
+        case["kind"] == kind && case["dtype"] == "float32" && case.get("expected").is_some()
+    };
+    for mut case in cases(path).iter().filter(of_kind).cloned() {
+        case["rtol"] = 0.0.into();
+        case["atol"] = 0.0.into();
+        let name = case["name"].as_str().unwrap_or("?").to_owned();
+        report.case(kind, &name, || run_case(&case, engine));
+    }
+    report.finish(&path.display().to_string());
 }
 
 /// A spec whose rate is this.

@@ -52,7 +52,10 @@ impl Checker<'_> {
                 },
                 other => self.wrong_kind(first.span, "a list", &other.clone()),
             },
-            Builtin::Known => Value::Bool(!matches!(first.value, Value::Tensor(_))),
+            Builtin::Known => {
+                let value = self.as_number(first.value.clone());
+                Value::Bool(!matches!(value, Value::Tensor(_)))
+            }
             Builtin::Fail => match &first.value {
                 Value::Str(text) => {
                     let message = text.to_string();

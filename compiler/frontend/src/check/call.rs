@@ -125,7 +125,14 @@ impl Checker<'_> {
         match def.ast.kind {
             DefinitionKind::Fn => self.expand(def, FrameKind::Fn, given, span, None),
             DefinitionKind::Schedule => self.expand(def, FrameKind::Schedule, given, span, None),
-            DefinitionKind::Init => Value::Init(Rc::new(InitValue::of(def.clone(), given))),
+            DefinitionKind::Init => {
+                // It fills a variable in another program, which has none of the tensors of this one.
+                let given = given.into_iter().map(|argument| ArgValue {
+                    value: self.as_number(argument.value),
+                    ..argument
+                });
+                Value::Init(Rc::new(InitValue::of(def.clone(), given.collect())))
+            }
             DefinitionKind::Block => self.call_block(def, given, span),
             DefinitionKind::Optimizer => self.fail(
                 Diagnostic::new(
@@ -277,6 +284,10 @@ impl Checker<'_> {
                 return None;
             }
         };
+        let value = match param.is_const {
+            true => self.as_number(value),
+            false => value,
+        };
         if param.is_const
             && let Value::Tensor(t) = &value
         {
@@ -295,6 +306,11 @@ impl Checker<'_> {
             Some(ty) => self.match_type(param, ty, bounds, value, place),
             None => value,
         };
-        Some(value)
+        match (self.frame().arithmetic, &value) {
+            (Some(dtype), Value::Float(number)) if !param.is_const => {
+                Some(self.known_scalar(*number, dtype, place))
+            }
+            _ => Some(value),
+        }
     }
 }

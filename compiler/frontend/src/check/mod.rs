@@ -23,6 +23,7 @@ mod groups;
 mod hooks;
 mod index;
 mod items;
+mod known;
 mod mention;
 mod model;
 mod operators;
@@ -51,6 +52,7 @@ use crate::{lower, typed};
 
 pub(crate) use errors::code_of;
 use items::{Items, Library};
+use known::KnownScalar;
 use scope::Frame;
 use value::Tensor;
 use variables::Store;
@@ -155,6 +157,8 @@ pub(crate) struct Checker<'a> {
     counted: BTreeMap<String, String>,
     /// Values of the program that are narrowing conversions of other values.
     shortened: BTreeMap<typed::ValueId, Tensor>,
+    /// Scalars of the program whose numbers are known: arguments of an optimizer, and what is computed from them alone.
+    known: BTreeMap<typed::ValueId, KnownScalar>,
 }
 
 /// A call that is being inlined.
@@ -193,6 +197,7 @@ impl<'a> Checker<'a> {
             counts: 0,
             counted: BTreeMap::new(),
             shortened: BTreeMap::new(),
+            known: BTreeMap::new(),
         }
     }
 }
@@ -235,9 +240,11 @@ impl Checker<'_> {
         let outer = std::mem::take(&mut self.program);
         let counted = std::mem::take(&mut self.counted);
         let shortened = std::mem::take(&mut self.shortened);
+        let known = std::mem::take(&mut self.known);
         let result = build(self);
         self.counted = counted;
         self.shortened = shortened;
+        self.known = known;
         let program = std::mem::replace(&mut self.program, outer);
         (result, program)
     }

@@ -45,6 +45,8 @@ impl Checker<'_> {
         if left.0.is_poison() || right.0.is_poison() {
             return Value::Poison;
         }
+        let (a, b) = self.compared(op, left.0, right.0);
+        let (left, right) = ((a, left.1), (b, right.1));
         let tensors = [&left.0, &right.0]
             .iter()
             .any(|v| matches!(v, Value::Tensor(_)));

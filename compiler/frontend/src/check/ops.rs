@@ -24,10 +24,15 @@ impl Checker<'_> {
         if op.name == "cast" {
             // A value that was narrowed to the type of the variable is converted from the original.
             for argument in &mut given {
-                if let Value::Tensor(t) = &mut argument.value
-                    && let Some(full) = self.shortened.get(&t.id)
-                {
+                let Value::Tensor(t) = &mut argument.value else {
+                    continue;
+                };
+                if let Some(full) = self.shortened.get(&t.id) {
                     *t = full.clone();
+                } else if let Some(known) = self.known.get(&t.id)
+                    && !known.computed
+                {
+                    argument.value = Value::Float(known.number);
                 }
             }
         }
@@ -88,7 +93,10 @@ impl Checker<'_> {
                 let types = types.into_iter().map(|ty| shared(ty, &args)).collect();
                 let mut values = self.emit_shared(NodeKind::Op { op, operands, site }, types, span);
                 match values.len() {
-                    1 => values.remove(0),
+                    1 => {
+                        self.keep_known(op, &args, &values[0]);
+                        values.remove(0)
+                    }
                     _ => Value::tuple(values),
                 }
             }
@@ -372,14 +380,14 @@ impl Checker<'_> {
                 }
                 known(Arg::Pairs(pairs))
             }
-            Kind::Float => match fold::number(&given.value) {
+            Kind::Float => match fold::number(&self.as_number(given.value.clone())) {
                 Some(x) => known(Arg::Float(x)),
                 None => {
                     self.wrong_kind(span, &format!("a number for `{name}`"), &given.value);
                     None
                 }
             },
-            Kind::Number => match &given.value {
+            Kind::Number => match &self.as_number(given.value.clone()) {
                 Value::Int(n) => known(Arg::Int(n.clone())),
                 Value::Float(x) => known(Arg::Float(*x)),
                 other => {

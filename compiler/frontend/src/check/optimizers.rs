@@ -7,6 +7,7 @@ use trainspec_ir::{DType, Span, TensorType};
 use crate::ast::{self, Expr, Name};
 use crate::check::call::assign;
 use crate::check::groups::GroupSetting;
+use crate::check::known::arithmetic;
 use crate::check::scope::{Frame, FrameKind, Target};
 use crate::check::types::Bounds;
 use crate::check::value::{ArgValue, Tensor, Value};
@@ -91,6 +92,7 @@ impl Checker<'_> {
                 group.span,
                 Some(String::new()),
                 |c| {
+                    c.frame_mut().arithmetic = arithmetic(ty.dtype);
                     let fixed = Target::Fixed("part of every optimizer");
                     let param = c.emit_one(NodeKind::Input("param".to_owned()), ty.clone(), place);
                     let grad = c.emit_one(NodeKind::Input("grad".to_owned()), ty.clone(), place);
@@ -172,6 +174,7 @@ impl Checker<'_> {
             Some(ty) => self.declared_type(ty, &Bounds::new(), false),
         };
         let init = self.eval(&slot.init);
+        let init = self.as_number(init);
         let Some(ty) = ty else {
             self.bind_with(&slot.name, Value::Poison, Target::Slot);
             return;
@@ -249,6 +252,7 @@ impl Checker<'_> {
         let optimizer = self.store.update.optimizer.clone();
         let (result, program) = self.in_program(|c| {
             let mut frame = Frame::new(FrameKind::Optimizer, String::new());
+            frame.arithmetic = arithmetic(DType::F32);
             if optimizer.is_none() {
                 // Checked on its own: the parameters are samples, good in any program.
                 let known = c

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use trainspec_ir::{FileId, Span};
+use trainspec_ir::{DType, FileId, Span};
 
 use crate::ast::Name;
 use crate::check::Checker;
@@ -51,6 +51,8 @@ pub(crate) struct Frame {
     pub path: String,
     /// The values collected by `yield` in the innermost loop.
     pub yields: Option<Yields>,
+    /// The dtype that a number takes when it is bound to a parameter that is not `const`; `None` leaves it a number.
+    pub arithmetic: Option<DType>,
 }
 
 /// The values that the iterations of a loop yield.
@@ -91,6 +93,7 @@ impl Frame {
             scopes: vec![HashMap::new()],
             path,
             yields: None,
+            arithmetic: None,
         }
     }
 

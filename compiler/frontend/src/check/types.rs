@@ -174,6 +174,8 @@ impl Checker<'_> {
                 Some(x) => Value::Float(x),
                 None => value,
             },
+            // It keeps its dtype.
+            ("float", Value::Tensor(t)) if self.known.contains_key(&t.id) => Value::Tensor(t),
             ("bool", Value::Bool(b)) => Value::Bool(b),
             ("string", Value::Str(t)) => Value::Str(t),
             ("int", other @ Value::Float(_)) => {
