@@ -99,7 +99,7 @@ fn every_kind_of_attribute_round_trips() {
     let text = round_trip(&b.finish());
     for part in [
         "iota(n: 5) : i64[5]",
-        r#"low: -3, high: 7, kind: "the \u{1}\"position\"\\ \n of 'ü' 漢")"#,
+        r#"low: -3, high: 7, what: "the \u{1}\"position\"\\ \n of 'ü' 漢")"#,
         "; dtype: f64)",
         "; strides: [1, 1], pads: [(1, 0), (0, 3)], dilations: [2, 1], groups: 1)",
         "; axes: []) : f64[1, 5, 1, 1]",
@@ -587,7 +587,7 @@ fn parse_errors_in_a_loop_body_have_a_line_and_column() {
     let message = "there is no value %x before this".to_owned();
     assert_eq!(refused_lines(&outside), (message, 6, 10));
     let wrong = round.replace("f64", "f32").replace("} : f32", "} : f64");
-    let message = "the loop makes f32, not f64".to_owned();
+    let message = "the loop gives f32, not f64".to_owned();
     assert_eq!(refused_lines(&wrong), (message, 3, 1));
 }
 
