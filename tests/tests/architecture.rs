@@ -1,12 +1,15 @@
-//! The spec that ARCHITECTURE.md follows through the stages really goes that way, and the files it names exist.
+//! The page that follows a spec through the compiler shows what the stages print, and linked files exist.
 
 use trainspec_compiler::codegen::listing::{Target, can_list};
 use trainspec_compiler::source::NoFiles;
 use trainspec_compiler::{EmitOptions, Options, Stage};
 use trainspec_tests::root;
 
+/// The page that follows one spec.
+const PAGE: &str = "docs/a-spec-through-the-compiler.md";
+
 fn text() -> String {
-    std::fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap()
+    std::fs::read_to_string(root().join(PAGE)).unwrap()
 }
 
 /// The inside of the first fenced block with that tag.
@@ -51,7 +54,7 @@ fn the_followed_spec_gives_the_printed_stages() {
             .unwrap();
         let found = if code { last_kernel(&found) } else { &found };
         if std::env::var_os("BLESS").is_some() && printed != found {
-            let path = root().join("ARCHITECTURE.md");
+            let path = root().join(PAGE);
             let old = format!("```stage-{}\n{printed}```", stage.name());
             let new = format!("```stage-{}\n{found}```", stage.name());
             let now = std::fs::read_to_string(&path).unwrap();
