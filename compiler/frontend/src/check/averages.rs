@@ -7,7 +7,7 @@ use crate::check::scope::{Frame, FrameKind};
 use crate::check::value::{ArgValue, Value};
 use crate::diag::{Code, Diagnostic, nearest};
 use crate::typed::{
-    self, Average, AverageState, Averaged, Constant, NodeKind, Role, Setting, ValueId, VarId,
+    self, Average, AverageState, Averaged, Constant, Input, NodeKind, Role, Setting, ValueId, VarId,
 };
 
 /// The default suffix of a shadow variable, as in TensorFlow.
@@ -124,10 +124,16 @@ impl Checker<'_> {
         span: Span,
     ) -> Option<Vec<ValueId>> {
         let argument = |name: &str| setting.get(name).cloned().unwrap_or(Constant::None);
-        let value = self.emit_one(NodeKind::Input("value".to_owned()), ty.clone(), span);
+        let value = self.emit_one(NodeKind::Input(Input::Averaged), ty.clone(), span);
         let inputs: Vec<Value> = state
             .iter()
-            .map(|k| self.emit_one(NodeKind::Input(k.source.to_owned()), k.ty.clone(), span))
+            .map(|k| {
+                self.emit_one(
+                    NodeKind::Input(Input::AverageState(k.source)),
+                    k.ty.clone(),
+                    span,
+                )
+            })
             .collect();
         let mut decay = self.known_again(&argument("decay"), ty.dtype, span);
         match self.known_again(&argument("num_updates"), ty.dtype, span) {

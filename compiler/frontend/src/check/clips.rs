@@ -6,7 +6,7 @@ use crate::check::Checker;
 use crate::check::scope::{Frame, FrameKind};
 use crate::check::value::{ArgValue, Callable, Value};
 use crate::diag::{Code, Diagnostic};
-use crate::typed::{Clip, Constant, NodeKind, Setting, ValueId, VarId};
+use crate::typed::{Clip, Constant, Input, NodeKind, Setting, ValueId, VarId};
 
 /// The kinds of clips, their library functions, and whether each takes one gradient and may take the rows of a sparse one.
 const KINDS: [(&str, &str, ClipInput); 4] = [
@@ -102,7 +102,7 @@ impl Checker<'_> {
         let mut grads = Vec::new();
         for (i, var) in variables.iter().enumerate() {
             let ty = self.store.variables[var.0 as usize].ty.clone();
-            grads.push(self.emit_one(NodeKind::Input(format!("grad {i}")), ty, span));
+            grads.push(self.emit_one(NodeKind::Input(Input::ClippedGrad(i)), ty, span));
         }
         let first = self.store.variables[variables[0].0 as usize].ty.dtype;
         let subject = match input {

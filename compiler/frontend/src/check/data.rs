@@ -10,7 +10,7 @@ use crate::check::scope::{Frame, FrameKind, Target};
 use crate::check::types::Bounds;
 use crate::check::value::Value;
 use crate::diag::{Code, Diagnostic, nearest};
-use crate::typed::{self, Constant, DataSet, Feature, NodeKind, Program, Stage, ValueId};
+use crate::typed::{self, Constant, DataSet, Feature, Input, NodeKind, Program, Stage, ValueId};
 
 /// The input pipeline as checked so far.
 struct Pipeline {
@@ -255,7 +255,11 @@ impl Checker<'_> {
         let (value, mut program) = self.in_program(|c| {
             c.scoped(|c| {
                 for (name, (ty, span)) in &pipeline.elements {
-                    let value = c.emit_one(NodeKind::Input(name.clone()), ty.clone(), *span);
+                    let value = c.emit_one(
+                        NodeKind::Input(Input::Named(name.clone())),
+                        ty.clone(),
+                        *span,
+                    );
                     c.bind_implicit(name, *span, value, Target::Fixed("feature"));
                 }
                 for name in &pipeline.broken {

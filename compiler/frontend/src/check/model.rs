@@ -11,7 +11,7 @@ use crate::check::types;
 use crate::check::value::{Def, Value};
 use crate::check::variables::Store;
 use crate::diag::{Code, Diagnostic};
-use crate::typed::{self, NodeKind};
+use crate::typed::{self, Input, NodeKind};
 
 impl Checker<'_> {
     pub(crate) fn model(&mut self, _data: &[typed::DataSet]) -> Option<typed::Model> {
@@ -89,7 +89,7 @@ impl Checker<'_> {
         let feature = self.input_type(param, bounds);
         let value = match &feature {
             Some(f) => self.emit_one(
-                NodeKind::Input(f.name.clone()),
+                NodeKind::Input(Input::Named(f.name.clone())),
                 f.ty.clone(),
                 param.name.span,
             ),
@@ -201,9 +201,8 @@ impl Checker<'_> {
         let fixed = Target::Fixed("part of every definition of its kind");
         match kind {
             FrameKind::Optimizer => {
-                let param =
-                    self.emit_one(NodeKind::Input("param".to_owned()), sample.clone(), place);
-                let grad = self.emit_one(NodeKind::Input("grad".to_owned()), sample.clone(), place);
+                let param = self.emit_one(NodeKind::Input(Input::Param), sample.clone(), place);
+                let grad = self.emit_one(NodeKind::Input(Input::Grad), sample.clone(), place);
                 self.store.update.param = Some(sample);
                 self.bind_implicit("param", place, param, Target::Slot);
                 self.bind_implicit("grad", place, grad, fixed.clone());
@@ -231,7 +230,7 @@ impl Checker<'_> {
             (Some(ty), _) if types::is_tensor_type(ty, bounds) => {
                 match self.declared_type(ty, bounds, true) {
                     Some(ty) => self.emit_one(
-                        NodeKind::Input(param.name.text.clone()),
+                        NodeKind::Input(Input::Named(param.name.text.clone())),
                         ty,
                         param.name.span,
                     ),

@@ -15,7 +15,7 @@ use crate::check::variables::Update;
 use crate::check::{CallSite, Checker};
 use crate::diag::{Code, Diagnostic};
 use crate::lower::StateName;
-use crate::typed::{self, Group, NodeKind, Slot, VarId};
+use crate::typed::{self, Group, Input, NodeKind, Slot, VarId};
 
 impl Checker<'_> {
     /// Expands an optimizer once for each of its variables.
@@ -94,8 +94,8 @@ impl Checker<'_> {
                 |c| {
                     c.frame_mut().arithmetic = arithmetic(ty.dtype);
                     let fixed = Target::Fixed("part of every optimizer");
-                    let param = c.emit_one(NodeKind::Input("param".to_owned()), ty.clone(), place);
-                    let grad = c.emit_one(NodeKind::Input("grad".to_owned()), ty.clone(), place);
+                    let param = c.emit_one(NodeKind::Input(Input::Param), ty.clone(), place);
+                    let grad = c.emit_one(NodeKind::Input(Input::Grad), ty.clone(), place);
                     c.bind_implicit("param", place, param, Target::Slot);
                     c.bind_implicit("grad", place, grad, fixed.clone());
                     c.bind_implicit("T", place, Value::DType(ty.dtype), fixed);
@@ -143,7 +143,7 @@ impl Checker<'_> {
     /// A value of the program of rates as an input of another program, in the dtype of its variable.
     pub(crate) fn rate(&mut self, id: typed::ValueId, dtype: DType, span: Span) -> Value {
         let ty = self.store.rates[id.0 as usize].clone();
-        let input = self.emit_one(NodeKind::Input(format!("rates {id}")), ty, span);
+        let input = self.emit_one(NodeKind::Input(Input::Rate(id)), ty, span);
         self.cast(input, dtype, span)
     }
 
@@ -197,7 +197,11 @@ impl Checker<'_> {
                 span: slot.name.span,
             });
         }
-        let value = self.emit_one(NodeKind::Input(slot.name.text.clone()), ty, slot.name.span);
+        let value = self.emit_one(
+            NodeKind::Input(Input::Slot(slot.name.text.clone())),
+            ty,
+            slot.name.span,
+        );
         self.bind_with(&slot.name, value, Target::Slot);
     }
 
@@ -229,7 +233,7 @@ impl Checker<'_> {
             self.store.update.scalars.push(scalar);
         }
         let input = self.emit_one(
-            NodeKind::Input(name.text.clone()),
+            NodeKind::Input(Input::Scalar(name.text.clone())),
             TensorType::scalar(DType::F32),
             name.span,
         );
@@ -295,7 +299,7 @@ impl Checker<'_> {
                     .collect();
                 for scalar in before {
                     let input = c.emit_one(
-                        NodeKind::Input(scalar.clone()),
+                        NodeKind::Input(Input::Scalar(scalar.clone())),
                         TensorType::scalar(DType::F32),
                         name.span,
                     );
@@ -304,7 +308,7 @@ impl Checker<'_> {
                 let first = c.eval(start);
                 let first = c.scalar_tensor(&first, start.span)?;
                 let input = c.emit_one(
-                    NodeKind::Input(name.text.clone()),
+                    NodeKind::Input(Input::Scalar(name.text.clone())),
                     TensorType::scalar(DType::F32),
                     name.span,
                 );

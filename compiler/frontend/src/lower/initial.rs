@@ -6,10 +6,8 @@ use trainspec_ir::{DType, Span, TensorType};
 
 use crate::diag::{Code, Diagnostic};
 use crate::lower::program::{self, Values};
-use crate::lower::{
-    Context, GLOBAL_STEP, GOOD_STEPS, LOSS_SCALE, MICRO_STEP, SEED, StateName, step,
-};
-use crate::typed::{Averaged, LossScale, Program, Train, ValueId};
+use crate::lower::{Context, GLOBAL_STEP, GOOD_STEPS, LOSS_SCALE, MICRO_STEP, SEED, StateName};
+use crate::typed::{Averaged, Input, LossScale, Program, Train, ValueId};
 
 /// A graph whose results are the initial values of all state, by name: variables, slots, scalars of optimizers, averages and
 /// `global_step`.
@@ -24,7 +22,7 @@ pub fn initial(cx: &Context<'_>) -> Result<Graph, Diagnostic> {
     }
     // `step` is that of the first step.
     b.define_read(GLOBAL_STEP, b.int(DType::I64, 0));
-    let mut none = |name: &str, _: &TensorType, span| Err(unknown(name, span));
+    let mut none = |input: &Input, _: &TensorType, span| Err(unknown(input, span));
     let rates = match &cx.spec.train {
         Some(train) => program::lower(cx, &b, &train.rates, &mut none)?,
         None => Values::default(),
@@ -94,7 +92,7 @@ fn one<'g>(
     program: &Program,
     value: ValueId,
 ) -> Result<Value<'g>, Diagnostic> {
-    let mut none = |name: &str, _: &TensorType, span| Err(unknown(name, span));
+    let mut none = |input: &Input, _: &TensorType, span| Err(unknown(input, span));
     Ok(program::lower(cx, b, program, &mut none)?.get(value))
 }
 
@@ -106,24 +104,22 @@ fn start<'g>(
     known: &[(String, Value<'g>)],
     rates: &Values<'g>,
 ) -> Result<Value<'g>, Diagnostic> {
-    let mut inputs = |name: &str, ty: &TensorType, span: Span| {
-        let found = known.iter().find(|(n, _)| n == name).map(|(_, v)| *v);
-        match (found, step::rate_of(name)) {
-            (Some(value), _) => Ok(value),
-            (None, Some(rate)) => Ok(rates.get(rate)),
-            (None, None) if name == scalar.source => {
-                Ok(b.full(&Type::of(ty).expect("it is bound"), 0.0))
-            }
-            (None, None) => Err(unknown(name, span)),
-        }
+    let mut inputs = |input: &Input, ty: &TensorType, span: Span| match input {
+        Input::Rate(rate) => Ok(rates.get(*rate)),
+        Input::Scalar(name) => match known.iter().find(|(n, _)| n == name) {
+            Some((_, value)) => Ok(*value),
+            None if *name == scalar.source => Ok(b.full(&Type::of(ty).expect("it is bound"), 0.0)),
+            None => Err(unknown(input, span)),
+        },
+        _ => Err(unknown(input, span)),
     };
     Ok(program::lower(cx, b, &scalar.program, &mut inputs)?.get(scalar.start))
 }
 
-fn unknown(name: &str, span: Span) -> Diagnostic {
+fn unknown(input: &Input, span: Span) -> Diagnostic {
     Diagnostic::new(
         Code::UnknownName,
         span,
-        format!("`{name}` has no value before the first step"),
+        format!("`{input}` has no value before the first step"),
     )
 }

@@ -28,7 +28,7 @@ use trainspec_ir::graph::{Graph, Type};
 use trainspec_ir::{CountName, DType, Size, Span, TensorType};
 
 use crate::diag::{Code, Diagnostic};
-use crate::typed::{Feature, Mode, Model, Program, Spec, ValueId};
+use crate::typed::{Feature, Input, Mode, Model, Program, Spec, ValueId};
 
 /// The sizes of symbolic dimensions.
 pub type Binding = BTreeMap<String, i64>;
@@ -127,7 +127,8 @@ pub fn model(cx: &Context<'_>, training: bool) -> Result<Graph, Diagnostic> {
 /// A program that maps features to one value, such as a stage of a data set.
 pub fn map(cx: &Context<'_>, program: &Program, value: ValueId) -> Result<Graph, Diagnostic> {
     let b = Builder::new("map");
-    let mut inputs = |name: &str, ty: &TensorType, _| Ok(b.counted_input(name, ty));
+    let mut inputs =
+        |input: &Input, ty: &TensorType, _| Ok(b.counted_input(&input.to_string(), ty));
     let values = program::lower(cx, &b, program, &mut inputs)?;
     publish(&b, "value", values.get(value));
     Ok(b.finish())
@@ -145,8 +146,9 @@ fn mode_values<'g>(
     model: &Model,
     mode: &Mode,
 ) -> Result<program::Values<'g>, Diagnostic> {
-    let mut inputs = |name: &str, ty: &TensorType, span| {
-        let value = b.counted_input(name, ty);
+    let mut inputs = |input: &Input, ty: &TensorType, span| {
+        let name = input.to_string();
+        let value = b.counted_input(&name, ty);
         Ok(bounded(
             value,
             model.inputs.iter().find(|f| f.name == name),

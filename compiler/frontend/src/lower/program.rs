@@ -11,11 +11,11 @@ use trainspec_ir::{DType, Size, Span, Tensor, TensorType};
 use crate::check::code_of;
 use crate::diag::{Code, Diagnostic};
 use crate::lower::{Context, GLOBAL_STEP, SEED, scan};
-use crate::typed::{Const, Node, NodeKind, Operand, Program, ValueId, VarId};
+use crate::typed::{Const, Input, Node, NodeKind, Operand, Program, ValueId, VarId};
 
 /// Resolves an input: name, bound type, span.
 pub(super) type Inputs<'i, 'g> =
-    dyn FnMut(&str, &TensorType, Span) -> Result<Value<'g>, Diagnostic> + 'i;
+    dyn FnMut(&Input, &TensorType, Span) -> Result<Value<'g>, Diagnostic> + 'i;
 
 /// The values of a program in a graph.
 #[derive(Debug, Default)]
@@ -51,9 +51,9 @@ pub(super) fn nodes<'g>(
     for node in nodes {
         b.at(node.span);
         let results = match &node.kind {
-            NodeKind::Input(name) => {
+            NodeKind::Input(input) => {
                 let ty = cx.bind(&program.values[node.results.first.0 as usize], node.span)?;
-                vec![inputs(name, &ty, node.span)?]
+                vec![inputs(input, &ty, node.span)?]
             }
             NodeKind::Const(known) => {
                 let ty = cx.bind(&program.values[node.results.first.0 as usize], node.span)?;

@@ -7,7 +7,7 @@ use trainspec_ir::build::{Builder, Loop, Value};
 use crate::diag::{Code, Diagnostic};
 use crate::lower::program::{self, Values};
 use crate::lower::{Context, GLOBAL_STEP};
-use crate::typed::{Node, NodeKind, Operand, Program, Scan, ValueId, VarId};
+use crate::typed::{Input, Node, NodeKind, Operand, Program, Scan, ValueId, VarId};
 
 /// Lowers a loop; gives its results.
 pub(super) fn lower<'g>(
@@ -104,11 +104,11 @@ pub(super) fn lower<'g>(
                 .copied()
                 .zip(iteration.elements.iter().copied()),
         );
-        let mut inputs = |name: &str, _: &_, span| {
+        let mut inputs = |input: &Input, _: &_, span| {
             Err(Diagnostic::new(
                 Code::MisplacedStatement,
                 span,
-                format!("`{name}` cannot be read in a loop"),
+                format!("`{input}` cannot be read in a loop"),
             ))
         };
         if let Err(diagnostic) =

@@ -15,7 +15,9 @@ use crate::lower::{
     Component, Context, Fetch, GLOBAL_STEP, Lowered, ResultName, SEED, mode_values, results,
     the_model,
 };
-use crate::typed::{Group, LossScale, Mode, Model, Role, Spec, Train, Update, ValueId, VarId};
+use crate::typed::{
+    Group, Input, LossScale, Mode, Model, Role, Spec, Train, Update, ValueId, VarId,
+};
 
 mod apply;
 mod process;
@@ -95,7 +97,7 @@ fn step_graph(
 
 /// Schedules and the scalars that settings use.
 fn rates<'g>(cx: &Context<'_>, b: &'g Builder, train: &Train) -> Result<Values<'g>, Diagnostic> {
-    let mut none = |name: &str, _: &TensorType, span| Err(unknown_input(name, span));
+    let mut none = |input: &Input, _: &TensorType, span| Err(unknown_input(input, span));
     program::lower(cx, b, &train.rates, &mut none)
 }
 
@@ -192,8 +194,8 @@ fn update<'g>(
     let b = writer.b;
     for group in &train.groups {
         for scalar in &group.scalars {
-            let mut inputs = |name: &str, ty: &TensorType, span| {
-                input(cx, b, group, None, rates, name, ty, span)
+            let mut inputs = |input: &Input, ty: &TensorType, span| {
+                optimizer_input(cx, b, group, None, rates, input, ty, span)
             };
             let next = program::lower(cx, b, &scalar.program, &mut inputs)?.get(scalar.next);
             writer.write(&scalar.name, next);
@@ -372,52 +374,49 @@ fn unconnected(
     Ok(lost.iter().map(warning).collect())
 }
 
-/// An input of a program of an optimizer.
+/// The value of an input of a program of an optimizer.
 #[allow(clippy::too_many_arguments)] // the last three are those of a program's input
-fn input<'g>(
+fn optimizer_input<'g>(
     cx: &Context<'_>,
     b: &'g Builder,
     group: &Group,
     update: Option<(&Update, &apply::AppliedGradient<'g>)>,
     rates: &Values<'g>,
-    name: &str,
+    input: &Input,
     ty: &TensorType,
     span: Span,
 ) -> Result<Value<'g>, Diagnostic> {
     let ty = Type::of(ty).expect("it is bound");
-    if let Some(rate) = rate_of(name) {
-        return Ok(rates.get(rate));
-    }
-    if let Some((update, gradient)) = update {
-        match name {
-            "param" => return Ok(gradient.old(program::read(cx, b, update.variable)?)),
-            "grad" => return Ok(gradient.gradient()),
-            _ => {}
+    let found = match (input, update) {
+        (Input::Rate(rate), _) => Some(rates.get(*rate)),
+        (Input::Param, Some((update, gradient))) => {
+            Some(gradient.old(program::read(cx, b, update.variable)?))
         }
-        if let Some(slot) = update.slots.iter().find(|s| s.name == name) {
-            let state = slot.state_name(name_of(cx, update.variable));
-            return Ok(gradient.old(b.read(&state, &ty)));
+        (Input::Grad, Some((_, gradient))) => Some(gradient.gradient()),
+        (Input::Slot(name), Some((update, gradient))) => {
+            let slot = update.slots.iter().find(|s| s.name == *name);
+            slot.map(|slot| {
+                let state = slot.state_name(name_of(cx, update.variable));
+                gradient.old(b.read(&state, &ty))
+            })
         }
-    }
-    match group.scalars.iter().find(|s| s.source == name) {
-        Some(scalar) => Ok(b.read(&scalar.name, &ty)),
-        None => Err(unknown_input(name, span)),
-    }
-}
-
-/// `rates %7` is a value of the program of rates.
-pub(super) fn rate_of(name: &str) -> Option<ValueId> {
-    name.strip_prefix("rates %")?.parse().ok().map(ValueId)
+        (Input::Scalar(name), _) => {
+            let scalar = group.scalars.iter().find(|s| s.source == *name);
+            scalar.map(|scalar| b.read(&scalar.name, &ty))
+        }
+        _ => None,
+    };
+    found.ok_or_else(|| unknown_input(input, span))
 }
 
 fn name_of<'a>(cx: &Context<'a>, var: VarId) -> &'a str {
     &cx.spec.variables[var.0 as usize].name
 }
 
-fn unknown_input(name: &str, span: Span) -> Diagnostic {
+fn unknown_input(input: &Input, span: Span) -> Diagnostic {
     Diagnostic::new(
         Code::UnknownName,
         span,
-        format!("`{name}` has no value here"),
+        format!("`{input}` has no value here"),
     )
 }

@@ -3,8 +3,10 @@
 //! Calls of definitions are inlined: what is left are operations of the op table, loops, and reads and writes of
 //! variables, in order. Dimensions that are known at run time only are still symbolic.
 
+mod input;
 mod print;
 
+pub use input::Input;
 pub use print::print;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -88,7 +90,7 @@ impl Results {
 #[derive(Debug, Clone)]
 pub enum NodeKind {
     /// An input of the program, by name: a model input, a feature, a parameter, a gradient.
-    Input(String),
+    Input(Input),
     /// A constant.
     Const(Const),
     /// The number of completed updates, as f32.

@@ -9,7 +9,7 @@ use crate::lower::program::{self, Values};
 use crate::lower::step::process::Writer;
 use crate::lower::step::row_wise;
 use crate::lower::{Context, step};
-use crate::typed::{Group, Update};
+use crate::typed::{Group, Input, Update};
 
 /// A gradient in the form in which it is applied: dense or sparse.
 #[derive(Debug, Clone, Copy)]
@@ -66,14 +66,14 @@ pub(super) fn apply<'g>(
     gradient: AppliedGradient<'g>,
 ) -> Result<(), Diagnostic> {
     let b = writer.b;
-    let mut inputs = |name: &str, ty: &TensorType, span| {
-        step::input(
+    let mut inputs = |input: &Input, ty: &TensorType, span| {
+        step::optimizer_input(
             cx,
             b,
             group,
             Some((update, &gradient)),
             rates,
-            name,
+            input,
             ty,
             span,
         )

@@ -9,7 +9,7 @@ use crate::diag::Diagnostic;
 use crate::lower::program::{self, Values};
 use crate::lower::step::{self, Gradients};
 use crate::lower::{Context, GOOD_STEPS, LOSS_SCALE, MICRO_STEP, StateName};
-use crate::typed::{Averaged, Clip, LossScale, Train, ValueId};
+use crate::typed::{Averaged, Clip, Input, LossScale, Train, ValueId};
 
 /// Writes state, unless the step is skipped because of non-finite gradients.
 pub(super) struct Writer<'g> {
@@ -141,16 +141,13 @@ pub(super) fn clip<'g>(
                 }
             }));
         }
-        let mut inputs = |name: &str, ty: &TensorType, span: Span| {
-            if let Some(rate) = step::rate_of(name) {
-                return Ok(rates.get(rate));
+        let mut inputs = |input: &Input, ty: &TensorType, span: Span| match input {
+            Input::Rate(rate) => Ok(rates.get(*rate)),
+            Input::ClippedGrad(i) => {
+                let ty = Type::of(ty).expect("it is bound");
+                Ok(seen[*i].unwrap_or_else(|| b.full(&ty, 0.0)))
             }
-            let number = name.strip_prefix("grad ").and_then(|n| n.parse().ok());
-            let Some(number): Option<usize> = number else {
-                return Err(step::unknown_input(name, span));
-            };
-            let ty = Type::of(ty).expect("it is bound");
-            Ok(seen[number].unwrap_or_else(|| b.full(&ty, 0.0)))
+            _ => Err(step::unknown_input(input, span)),
         };
         let values = program::lower(cx, b, &clip.program, &mut inputs)?;
         for (position, value) in positions.iter().zip(&clip.values) {
@@ -187,16 +184,16 @@ pub(super) fn average<'g>(
             },
             Averaged::Value(name, id) => value(name, *id),
         };
-        let mut inputs = |name: &str, ty: &TensorType, span: Span| {
-            if let Some(rate) = step::rate_of(name) {
-                return Ok(rates.get(rate));
-            }
-            if name == "value" {
-                return Ok(now);
-            }
-            match average.state.iter().find(|k| k.source == name) {
-                Some(state) => Ok(b.read(&state.name, &Type::of(ty).expect("it is bound"))),
-                None => Err(step::unknown_input(name, span)),
+        let mut inputs = |input: &Input, ty: &TensorType, span: Span| {
+            let state = |source: &str| average.state.iter().find(|s| s.source == source);
+            match input {
+                Input::Rate(rate) => Ok(rates.get(*rate)),
+                Input::Averaged => Ok(now),
+                Input::AverageState(source) => match state(source) {
+                    Some(state) => Ok(b.read(&state.name, &Type::of(ty).expect("it is bound"))),
+                    None => Err(step::unknown_input(input, span)),
+                },
+                _ => Err(step::unknown_input(input, span)),
             }
         };
         let values = program::lower(cx, b, &average.program, &mut inputs)?;

@@ -8,7 +8,7 @@ use trainspec_ir::{Size, TensorType};
 
 use crate::diag::{Code, Diagnostic};
 use crate::lower::{Binding, Context, program};
-use crate::typed::{self, Constant, Group, Operand, Program, Spec, Update};
+use crate::typed::{self, Constant, Group, Input, Operand, Program, Spec, Update};
 
 /// The `lazy` option of a group: only rows that were read are updated, or all.
 pub(super) fn asked_lazy(group: &Group) -> Option<bool> {
@@ -62,11 +62,18 @@ pub(super) fn is_row_wise(
     shape[0] += 1;
     let program = program(cx, update, shape[0]);
     let b = Builder::new("update");
-    let mut inputs = |name: &str, ty: &TensorType, _| {
+    let mut of_rows: Vec<ValueId> = Vec::new();
+    let mut inputs = |input: &Input, ty: &TensorType, _| {
         let ty = Type::of(ty).expect("it is bound");
-        Ok(match is_of_rows(update, name) {
-            true => b.input(name, &Type::new(ty.dtype, &shape)),
-            false => b.input(name, &ty),
+        let name = input.to_string();
+        Ok(match input {
+            // They have the shape of the variable.
+            Input::Param | Input::Grad | Input::Slot(_) => {
+                let rows = b.input(&name, &Type::new(ty.dtype, &shape));
+                of_rows.push(rows.id());
+                rows
+            }
+            _ => b.input(&name, &ty),
         })
     };
     let Ok(values) = program::lower(cx, &b, &program, &mut inputs) else {
@@ -75,7 +82,7 @@ pub(super) fn is_row_wise(
     for (name, value) in &update.writes {
         b.result(name, values.get(*value));
     }
-    Ok(row_wise(&b.finish(), update, &shape))
+    Ok(row_wise(&b.finish(), of_rows, &shape))
 }
 
 /// The update for `count` rows: a scalar that is broadcast to the shape of the variable is broadcast to those rows.
@@ -107,17 +114,11 @@ pub(super) fn program(cx: &Context<'_>, update: &Update, count: usize) -> Progra
     program
 }
 
-/// Whether an input of an update has the shape of the variable.
-fn is_of_rows(update: &Update, name: &str) -> bool {
-    matches!(name, "param" | "grad") || update.slots.iter().any(|slot| slot.name == name)
-}
-
 /// Whether everything that depends on rows is elementwise, and every written value has the shape of the rows.
-fn row_wise(graph: &Graph, update: &Update, shape: &[usize]) -> bool {
-    let mut of_rows: Vec<ValueId> = Vec::new();
+fn row_wise(graph: &Graph, mut of_rows: Vec<ValueId>, shape: &[usize]) -> bool {
     for node in &graph.nodes {
         let depends = match &node.kind {
-            NodeKind::Input(name) => is_of_rows(update, name),
+            NodeKind::Input(_) => node.results.iter().any(|v| of_rows.contains(v)),
             NodeKind::Const(_) | NodeKind::Read(_) | NodeKind::Prim(..) | NodeKind::Scan(_) => {
                 node.operands.iter().any(|v| of_rows.contains(v))
             }
