@@ -21,7 +21,9 @@ pub use emit::{EmitOptions, Stage};
 pub use pipeline::PipelineOptions;
 pub use trainable::Trainable;
 pub use trainspec_codegen as codegen;
-pub use trainspec_frontend::builtins::{SETTINGS, SettingSignature};
+pub use trainspec_frontend::builtins::{
+    SETTINGS, SettingKind, SettingParam, SettingSignature, Support,
+};
 pub use trainspec_frontend::check::{MAX_REPORTED, Options};
 pub use trainspec_frontend::lower::{Binding, Fetch, FetchSet, ProgramKind};
 pub use trainspec_frontend::{check, diag, dump, fmt, lower, source, syntax, typed};

@@ -21,6 +21,7 @@ pub mod data;
 pub mod env;
 mod error;
 mod hooks;
+mod lru;
 pub mod program;
 pub mod session;
 mod state;

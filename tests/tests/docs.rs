@@ -146,14 +146,14 @@ fn snippet_of(info: &str, place: String) -> Option<Snippet> {
 /// What `train`, `eval` and `hooks` stand beside.
 const MODEL: &str = r#"
 data train_set {
-    source  npz("train.npz");
+    source  tfrecord("train.tfrecord");
     feature x: f32[8];
     feature label: i64 in 0..10;
     repeat;
     batch   32;
 }
 data test_set {
-    source  npz("test.npz");
+    source  tfrecord("test.tfrecord");
     feature x: f32[8];
     feature label: i64 in 0..10;
     batch   (size: 32, remainder: keep);
@@ -190,7 +190,9 @@ impl Snippet {
             "data" => {
                 let source = match has("source") {
                     true => "",
-                    false => "source memory(\"rows\"); feature image: u8[64]; feature label: i64;",
+                    false => {
+                        "source tfrecord(\"rows\"); feature image: u8[64]; feature label: i64;"
+                    }
                 };
                 format!("spec snippet;\ndata snippet_set {{ {source}\n{text}}}\n")
             }

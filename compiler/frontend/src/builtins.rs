@@ -73,6 +73,31 @@ pub struct SettingSignature {
     pub params: &'static [SettingParam],
     /// Whether it may be given more than once.
     pub repeats: bool,
+    /// Whether it can be run.
+    pub support: Support,
+}
+
+/// Whether a setting can be run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Support {
+    /// It is run.
+    Runs,
+    /// A hook that is accepted, and that a run says it leaves out.
+    Noted,
+    /// It cannot be run yet: an error.
+    Refused,
+}
+
+impl SettingSignature {
+    const fn noted(mut self) -> SettingSignature {
+        self.support = Support::Noted;
+        self
+    }
+
+    const fn refused(mut self) -> SettingSignature {
+        self.support = Support::Refused;
+        self
+    }
 }
 
 const fn one(
@@ -87,6 +112,7 @@ const fn one(
         doc,
         params,
         repeats: false,
+        support: Support::Runs,
     }
 }
 
@@ -102,6 +128,7 @@ const fn many(
         doc,
         params,
         repeats: true,
+        support: Support::Runs,
     }
 }
 
@@ -112,10 +139,10 @@ use SettingKind::*;
 pub const SETTINGS: &[SettingSignature] = &[
     one("source", "tfrecord", "Records of Examples.", &[need("path", StrList), may("compression", Keyword(&["auto", "none", "gzip", "zlib"]))]),
     one("source", "csv", "Lines of comma-separated values; features are columns.", &[need("path", StrList), may("header", Bool), may("delimiter", Str)]),
-    one("source", "npy", "One array; records are its rows.", &[need("path", Str)]),
-    one("source", "npz", "Named arrays; records are their rows.", &[need("path", Str)]),
-    one("source", "text", "Lines of text; the feature is `line`.", &[need("path", StrList)]),
-    one("source", "memory", "What the program hands in under a name.", &[need("name", Str)]),
+    one("source", "npy", "One array; records are its rows.", &[need("path", Str)]).refused(),
+    one("source", "npz", "Named arrays; records are their rows.", &[need("path", Str)]).refused(),
+    one("source", "text", "Lines of text; the feature is `line`.", &[need("path", StrList)]).refused(),
+    one("source", "memory", "What the program hands in under a name.", &[need("name", Str)]).refused(),
     many("data", "shuffle", "Shuffles records in a buffer.", &[need("buffer", Count), may("seed", Int)]),
     many("data", "epochs", "Repeats the records for a number of epochs.", &[need("count", Count)]),
     many("data", "repeat", "Repeats the records indefinitely.", &[]),
@@ -126,7 +153,7 @@ pub const SETTINGS: &[SettingSignature] = &[
     one("data", "cache", "Keeps decoded records in memory.", &[]),
     one("data", "prefetch", "Prepares batches ahead.", &[need("count", Count)]),
     one("data", "shard", "Keeps every count-th record.", &[need("index", Int), need("count", Count)]),
-    one("data", "interleave", "Reads several files in turn.", &[need("cycle", Count), may("block", Count)]),
+    one("data", "interleave", "Reads several files in turn.", &[need("cycle", Count), may("block", Count)]).refused(),
     one("train", "data", "What is trained on.", &[need("name", Name)]),
     one("train", "steps", "Stops after a number of updates.", &[need("count", Count)]),
     one("train", "epochs", "Stops after a number of passes over the data.", &[need("count", Count)]),
@@ -146,21 +173,21 @@ pub const SETTINGS: &[SettingSignature] = &[
     one("eval", "metrics", "Which metrics; all where left out.", &[need("names", Names)]),
     one("eval", "steps", "How many batches at the most.", &[need("count", Count)]),
     one("eval", "start_after", "Not before.", &[need("interval", SettingKind::Interval)]),
-    many("hooks", "checkpoint", "Saves the state of the training.", &[need("dir", Str), may("every", SettingKind::Interval), may("keep", Int), may("keep_every", Duration), may("basename", Str)]),
-    many("hooks", "summary", "Writes event files.", &[may("every", SettingKind::Interval), may("dir", Str)]),
+    many("hooks", "checkpoint", "Saves the state of the training.", &[need("dir", Str), may("every", SettingKind::Interval), may("keep", Int), may("keep_every", Duration), may("basename", Str)]).noted(),
+    many("hooks", "summary", "Writes event files.", &[may("every", SettingKind::Interval), may("dir", Str)]).noted(),
     many("hooks", "log", "Prints values.", &[need("names", Names), may("every", SettingKind::Interval), may("at_end", Bool)]),
     many("hooks", "nan", "Stops when a value is not a number.", &[need("name", Name), may("fail", Bool)]),
-    many("hooks", "step_counter", "Measures steps per second.", &[may("every", SettingKind::Interval), may("dir", Str)]),
+    many("hooks", "step_counter", "Measures steps per second.", &[may("every", SettingKind::Interval), may("dir", Str)]).noted(),
     many("hooks", "stop_at", "Stops at a step.", &[may("last_step", Count), may("num_steps", Count)]),
-    many("hooks", "profile", "Writes profiles.", &[may("every", SettingKind::Interval), may("dir", Str)]),
-    many("hooks", "wait_for_step", "Waits until the global step has reached a value.", &[need("step", Count)]),
-    many("hooks", "final_ops", "Computes values at the end.", &[need("names", Names)]),
-    many("summary", "scalar", "Numbers.", &[need("names", Names)]),
-    many("summary", "histogram", "Distributions.", &[need("names", Names)]),
-    many("summary", "image", "Pictures.", &[need("names", Names), may("max_outputs", Count)]),
-    many("summary", "audio", "Sound.", &[need("names", Names), need("sample_rate", Count), may("max_outputs", Count)]),
-    many("summary", "text", "Strings.", &[need("names", Names)]),
-    one("warm_start", "warm_start", "Takes variables from an older checkpoint.", &[need("checkpoint", Str), may("vars", StrList), may("rename", StrTuples), may("vocab", StrTuples)]),
+    many("hooks", "profile", "Writes profiles.", &[may("every", SettingKind::Interval), may("dir", Str)]).noted(),
+    many("hooks", "wait_for_step", "Waits until the global step has reached a value.", &[need("step", Count)]).noted(),
+    many("hooks", "final_ops", "Computes values at the end.", &[need("names", Names)]).noted(),
+    many("summary", "scalar", "Numbers.", &[need("names", Names)]).noted(),
+    many("summary", "histogram", "Distributions.", &[need("names", Names)]).noted(),
+    many("summary", "image", "Pictures.", &[need("names", Names), may("max_outputs", Count)]).noted(),
+    many("summary", "audio", "Sound.", &[need("names", Names), need("sample_rate", Count), may("max_outputs", Count)]).noted(),
+    many("summary", "text", "Strings.", &[need("names", Names)]).noted(),
+    one("warm_start", "warm_start", "Takes variables from an older checkpoint.", &[need("checkpoint", Str), may("vars", StrList), may("rename", StrTuples), may("vocab", StrTuples)]).refused(),
 ];
 
 /// The signature of a word.

@@ -3,63 +3,39 @@
 use std::collections::BTreeMap;
 
 use trainspec_compiler::ir::tensor::Data;
-use trainspec_compiler::ir::{DType, Span, Tensor, TensorType};
-use trainspec_compiler::typed::{Constant, Setting};
+use trainspec_compiler::ir::{DType, Span, Tensor};
+use trainspec_compiler::typed::{self, CountedFeature, Remainder};
 
-use crate::data::{Element, Stage, count_names, integer, word};
+use crate::data::{Element, Stage, count_names};
 use crate::{DataError, SessionError};
 
-/// Batches of `size` records.
+/// Consecutive records as batches.
 pub(super) struct Batch<'a> {
     inner: Box<dyn Stage + 'a>,
+    settings: &'a typed::Batch,
     size: usize,
-    remainder: Remainder,
-    pad: bool,
-    /// Features with run-time counts, and the dimensions that have one.
-    counted: Vec<(String, Vec<usize>)>,
     span: Span,
-}
-
-/// The policy for a last batch that is not full.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Remainder {
-    Drop,
-    Keep,
-    Error,
 }
 
 impl<'a> Batch<'a> {
     pub(super) fn new(
         inner: Box<dyn Stage + 'a>,
-        setting: &Setting,
-        types: &BTreeMap<String, TensorType>,
+        settings: &'a typed::Batch,
+        span: Span,
     ) -> Batch<'a> {
-        let counted = |(name, ty): (&String, &TensorType)| {
-            let dims = ty.shape.0.iter().enumerate();
-            let axes: Vec<usize> = dims
-                .filter_map(|(i, d)| d.count.as_ref().map(|_| i))
-                .collect();
-            (!axes.is_empty()).then(|| (name.clone(), axes))
-        };
         Batch {
             inner,
-            size: integer(setting, "size").map_or(1, |n| usize::try_from(n).unwrap_or(usize::MAX)),
-            remainder: match word(setting, "remainder") {
-                Some("keep") => Remainder::Keep,
-                Some("error") => Remainder::Error,
-                _ => Remainder::Drop,
-            },
-            pad: setting.get("pad") == Some(&Constant::Bool(true)),
-            counted: types.iter().filter_map(counted).collect(),
-            span: setting.span,
+            settings,
+            size: usize::try_from(settings.size).unwrap_or(usize::MAX),
+            span,
         }
     }
 
     fn join(&self, mut rows: Vec<Element>) -> Result<Element, SessionError> {
         let mut values = BTreeMap::new();
-        for (name, axes) in &self.counted {
+        for CountedFeature { name, axes } in &self.settings.counted {
             let counts = count_names(name, axes.len());
-            if self.pad {
+            if self.settings.pad {
                 rows.iter_mut()
                     .for_each(|row| pad(row, name, axes, &counts));
                 continue;
@@ -103,7 +79,7 @@ impl Stage for Batch<'_> {
                 None => break,
             }
         }
-        match (rows.len(), self.remainder) {
+        match (rows.len(), self.settings.remainder) {
             (0, _) => Ok(None),
             (n, Remainder::Drop) if n < self.size => Ok(None),
             (n, Remainder::Error) if n < self.size => {

@@ -10,9 +10,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use trainspec_compiler::ir::graph::Type;
-use trainspec_compiler::typed::{Constant, Feature, Setting};
+use trainspec_compiler::typed::Feature;
 
-use crate::data::{DataContext, Element, Stage, paths, string, values};
+use crate::data::{DataContext, Element, Stage, paths, values};
 use crate::{DataError, SessionError, SourceLocation};
 
 use field::Column;
@@ -40,33 +40,22 @@ struct Open {
 }
 
 impl<'a> Csv<'a> {
-    pub(super) fn open(
+    pub(super) fn new(
         cx: DataContext<'a>,
-        source: &'a Setting,
+        files: Vec<Arc<Path>>,
+        delimiter: u8,
+        header: bool,
         features: &'a [Feature],
-    ) -> Result<Csv<'a>, SessionError> {
-        let delimiter = match string(source, "delimiter") {
-            None => b',',
-            Some(string) => match string.as_bytes() {
-                [byte] if byte.is_ascii() && !matches!(byte, b'"' | b'\n' | b'\r') => *byte,
-                _ => {
-                    let message = format!(
-                        "the delimiter must be one ASCII character, and no quote or line end, but is {string:?}"
-                    );
-                    return Err(DataError::new(message).at(source.span).into());
-                }
-            },
-        };
-        let columns: Result<_, DataError> = features.iter().map(Column::new).collect();
-        Ok(Csv {
+    ) -> Csv<'a> {
+        Csv {
             cx,
-            files: paths::files(cx, source)?,
+            files,
             delimiter,
-            header: source.get("header") == Some(&Constant::Bool(true)),
-            columns: columns?,
+            header,
+            columns: features.iter().map(Column::new).collect(),
             file: 0,
             open: None,
-        })
+        }
     }
 
     /// The number of records, if the files are small and readable.
@@ -257,20 +246,12 @@ impl Column<'_> {
 }
 
 impl<'a> Column<'a> {
-    fn new(feature: &'a Feature) -> Result<Column<'a>, DataError> {
-        if feature.ty.shape.is_counted() {
-            let message = format!(
-                "a csv file has no features of varying length, and `{}` is `{}`",
-                feature.name, feature.ty
-            );
-            return Err(DataError::new(message).at(feature.span));
-        }
+    fn new(feature: &'a Feature) -> Column<'a> {
         let ty = Type::of(&feature.ty).expect("the sizes of features are known");
-        let defaults = values::defaults(feature, &ty)?;
-        Ok(Column {
+        Column {
             feature,
+            defaults: values::defaults(feature, &ty),
             ty,
-            defaults,
-        })
+        }
     }
 }

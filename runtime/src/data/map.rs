@@ -1,11 +1,11 @@
 //! `map`, `filter` and `drop`: elementwise transformations of an input pipeline (`Dataset.map`, `Dataset.filter`).
 
-use trainspec_compiler::diag::{Code, Diagnostic};
-use trainspec_compiler::ir::{DType, Span, Tensor};
+use trainspec_compiler::ir::Tensor;
 use trainspec_compiler::lower::{self, Binding, Context, FetchSet, GLOBAL_STEP};
-use trainspec_compiler::typed::{NodeKind, Program, ValueId};
+use trainspec_compiler::typed::{Program, ValueId};
 
 use crate::data::{DataContext, Element, Stage, binding, is_count_of};
+use crate::lru::LruCache;
 use crate::program::{Engine, Executable, Feeds, Fetched, prepare};
 use crate::{Cause, SessionError, State};
 
@@ -18,58 +18,34 @@ struct Compute<'a> {
     program: &'a Program,
     value: ValueId,
     seed: Tensor,
-    /// One program for each batch size, the most recently used last.
-    cache: Vec<(Binding, Box<dyn Executable>)>,
+    /// One program for each batch size.
+    cache: LruCache<Binding, Box<dyn Executable>>,
     /// The index of the next element: it keys random draws, as the step does in a model.
     position: i64,
 }
 
 impl<'a> Compute<'a> {
-    fn new(
-        cx: DataContext<'a>,
-        program: &'a Program,
-        value: ValueId,
-    ) -> Result<Compute<'a>, SessionError> {
-        let strings = program.nodes.iter().find(|node| {
-            let ty = |v: ValueId| program.values[v.0 as usize].dtype;
-            node.results.iter().any(|v| ty(v) == DType::String)
-        });
-        if let Some(node) = strings {
-            return Err(no_string_ops(node.span, &node.kind));
-        }
-        Ok(Compute {
+    fn new(cx: DataContext<'a>, program: &'a Program, value: ValueId) -> Compute<'a> {
+        Compute {
             cx,
             program,
             value,
             seed: Tensor::scalar(cx.seed),
-            cache: Vec::new(),
+            cache: LruCache::new(MAX_CACHED_PROGRAMS),
             position: 0,
-        })
+        }
     }
 
     fn run(&mut self, element: &Element) -> Result<Fetched, SessionError> {
         let binding = binding(element);
-        match self.cache.iter().position(|(b, _)| *b == binding) {
-            Some(i) => {
-                let last = self.cache.len() - 1;
-                self.cache.swap(i, last);
-            }
-            None => {
+        let executable = self
+            .cache
+            .get_or_insert(&binding, || -> Result<_, SessionError> {
                 let cx = Context::new(self.cx.spec, &binding);
                 let graph = lower::map(&cx, self.program, self.value)?;
-                let executable = prepare(
-                    graph,
-                    &FetchSet::All,
-                    self.cx.pipeline,
-                    &Engine::Interpreted,
-                );
-                if self.cache.len() == MAX_CACHED_PROGRAMS {
-                    self.cache.remove(0);
-                }
-                self.cache.push((binding, executable));
-            }
-        }
-        let (_, executable) = self.cache.last_mut().expect("it was just put there");
+                let engine = &Engine::Interpreted;
+                Ok(prepare(graph, &FetchSet::All, self.cx.pipeline, engine))
+            })?;
         let mut state: State = [(GLOBAL_STEP.to_owned(), Tensor::scalar(self.position))]
             .into_iter()
             .collect();
@@ -92,16 +68,6 @@ impl<'a> Compute<'a> {
     }
 }
 
-fn no_string_ops(span: Span, kind: &NodeKind) -> SessionError {
-    let message = match kind {
-        NodeKind::Input(name) => {
-            format!("`{name}` holds strings, which cannot be computed with yet")
-        }
-        _ => "strings cannot be computed with yet".to_owned(),
-    };
-    Diagnostic::new(Code::TypeMismatch, span, message).into()
-}
-
 /// Sets a feature to a computed value.
 pub(super) struct Map<'a> {
     inner: Box<dyn Stage + 'a>,
@@ -116,12 +82,12 @@ impl<'a> Map<'a> {
         name: &'a str,
         program: &'a Program,
         value: ValueId,
-    ) -> Result<Map<'a>, SessionError> {
-        Ok(Map {
+    ) -> Map<'a> {
+        Map {
             inner,
             name,
-            compute: Compute::new(cx, program, value)?,
-        })
+            compute: Compute::new(cx, program, value),
+        }
     }
 }
 
@@ -170,11 +136,11 @@ impl<'a> Filter<'a> {
         inner: Box<dyn Stage + 'a>,
         program: &'a Program,
         value: ValueId,
-    ) -> Result<Filter<'a>, SessionError> {
-        Ok(Filter {
+    ) -> Filter<'a> {
+        Filter {
             inner,
-            compute: Compute::new(cx, program, value)?,
-        })
+            compute: Compute::new(cx, program, value),
+        }
     }
 }
 

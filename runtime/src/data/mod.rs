@@ -19,10 +19,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use trainspec_compiler::PipelineOptions;
-use trainspec_compiler::diag::{Code, Diagnostic};
-use trainspec_compiler::ir::{CountName, Dim, Shape, Size, Tensor, TensorType};
+use trainspec_compiler::ir::{CountName, Tensor};
 use trainspec_compiler::lower;
-use trainspec_compiler::typed::{self, Constant, DataSet, Setting, Spec};
+use trainspec_compiler::typed::{self, DataSet, Source, Spec, StageKind};
 
 use crate::env::Env;
 use crate::{DataError, SessionError, SourceLocation};
@@ -94,36 +93,13 @@ impl<'a> Pipeline<'a> {
         let mut pipeline = Pipeline {
             stage,
             name: &set.name,
-            endless: false,
+            endless: set.is_endless(),
             repeats: false,
             records,
             batch: None,
         };
-        let mut types: BTreeMap<String, TensorType> = set
-            .features
-            .iter()
-            .map(|f| (f.name.clone(), f.ty.clone()))
-            .collect();
         for stage in &set.stages {
-            pipeline = match stage {
-                typed::Stage::Map {
-                    name,
-                    program,
-                    value,
-                } => {
-                    types.insert(name.clone(), (*program.values[value.0 as usize]).clone());
-                    let inner = pipeline.stage;
-                    pipeline.stage = Box::new(map::Map::new(cx, inner, name, program, *value)?);
-                    pipeline
-                }
-                typed::Stage::Filter { program, value } => {
-                    let inner = pipeline.stage;
-                    pipeline.stage = Box::new(map::Filter::new(cx, inner, program, *value)?);
-                    pipeline.records = None;
-                    pipeline
-                }
-                typed::Stage::Setting(setting) => pipeline.set(cx, setting, &mut types)?,
-            };
+            pipeline = pipeline.add(cx, stage)?;
         }
         Ok(pipeline)
     }
@@ -146,89 +122,72 @@ impl<'a> Pipeline<'a> {
         self
     }
 
-    /// Adds the stage of a setting.
-    fn set(
+    /// Adds a stage.
+    fn add(
         mut self,
         cx: DataContext<'a>,
-        setting: &'a Setting,
-        types: &mut BTreeMap<String, TensorType>,
+        stage: &'a typed::Stage,
     ) -> Result<Pipeline<'a>, SessionError> {
         let inner = self.stage;
-        let count = |name: &str| integer(setting, name).map_or(0, |n| n.max(0) as u64);
         // The cardinality is not tracked through stages that select batches, or records of several epochs.
         let records = self
             .records
             .filter(|_| self.batch.is_none() && !self.repeats);
-        let stage: Box<dyn Stage + 'a> = match setting.word.as_str() {
-            "drop" => {
-                let name = word(setting, "name").unwrap_or_default();
-                types.remove(name);
-                Box::new(map::DropFeature::new(inner, name))
+        self.stage = match &stage.kind {
+            StageKind::Map {
+                name,
+                program,
+                value,
+            } => Box::new(map::Map::new(cx, inner, name, program, *value)),
+            StageKind::Filter { program, value } => {
+                self.records = None;
+                Box::new(map::Filter::new(cx, inner, program, *value))
             }
-            "shuffle" => {
-                let seed = integer(setting, "seed").unwrap_or(cx.seed);
-                let buffer = usize::try_from(count("buffer")).unwrap_or(usize::MAX);
-                Box::new(shuffle::Shuffle::new(inner, buffer, seed))
+            StageKind::Drop { name } => Box::new(map::DropFeature::new(inner, name)),
+            StageKind::Shuffle { buffer, seed } => {
+                let buffer = usize::try_from(*buffer).unwrap_or(usize::MAX);
+                Box::new(shuffle::Shuffle::new(
+                    inner,
+                    buffer,
+                    seed.unwrap_or(cx.seed),
+                ))
             }
-            "epochs" => {
+            StageKind::Epochs { count } => {
                 self.repeats = true;
-                Box::new(repeat::Repeat::new(inner, Some(count("count"))))
+                Box::new(repeat::Repeat::new(inner, Some(*count)))
             }
-            "repeat" => {
-                (self.endless, self.repeats) = (true, true);
+            StageKind::Repeat => {
+                self.repeats = true;
                 Box::new(repeat::Repeat::new(inner, None))
             }
-            "take" => {
-                self.endless = false;
-                self.records = records.map(|n| n.min(count("count")));
-                Box::new(select::Take::new(inner, count("count")))
+            StageKind::Take { count } => {
+                self.records = records.map(|n| n.min(*count));
+                Box::new(select::Take::new(inner, *count))
             }
-            "skip" => {
-                self.records = records.map(|n| n.saturating_sub(count("count")));
-                Box::new(select::Skip::new(inner, count("count")))
+            StageKind::Skip { count } => {
+                self.records = records.map(|n| n.saturating_sub(*count));
+                Box::new(select::Skip::new(inner, *count))
             }
-            "shard" => {
-                let (index, of) = (count("index"), count("count").max(1));
-                self.records = records.map(|n| n.saturating_sub(index).div_ceil(of));
-                Box::new(select::Shard::new(inner, index, of))
+            StageKind::Shard { index, count } => {
+                self.records = records.map(|n| n.saturating_sub(*index).div_ceil(*count));
+                Box::new(select::Shard::new(inner, *index, *count))
             }
-            "split" => {
-                if self.repeats {
-                    let message = "`split` needs each record once, and after `epochs` or `repeat` they come again";
-                    return Err(stage_order(setting, message));
-                }
-                let split = split::Split::new(inner, setting, records);
+            StageKind::Split(settings) => {
+                let split = split::Split::new(inner, settings, records);
                 self.records = match records {
                     Some(n) => Some(split.size_of(n)?),
                     None => None,
                 };
                 Box::new(split)
             }
-            "cache" => {
-                if self.endless {
-                    let message = "`cache` keeps all records, and after `repeat` they are endless";
-                    return Err(stage_order(setting, message));
-                }
-                Box::new(cache::Cache::new(inner))
-            }
-            "batch" => {
-                self.batch = Some(count("size"));
-                let stage = batch::Batch::new(inner, setting, types);
-                let dim = match word(setting, "remainder") {
-                    Some("keep") => Dim::exact(Size::named("batch")),
-                    _ => Dim::fixed(count("size") as i64),
-                };
-                for ty in types.values_mut() {
-                    let dims = [dim.clone()].into_iter().chain(ty.shape.0.iter().cloned());
-                    *ty = TensorType::new(ty.dtype, Shape(dims.collect()));
-                }
-                Box::new(stage)
+            StageKind::Cache => Box::new(cache::Cache::new(inner)),
+            StageKind::Batch(settings) => {
+                self.batch = Some(settings.size);
+                Box::new(batch::Batch::new(inner, settings, stage.span))
             }
             // Preparing ahead changes no element.
-            "prefetch" => inner,
-            other => return Err(not_yet(setting, &format!("the stage `{other}`"))),
+            StageKind::Prefetch { .. } => inner,
         };
-        self.stage = stage;
         Ok(self)
     }
 }
@@ -244,44 +203,33 @@ fn source<'a>(
     cx: DataContext<'a>,
     set: &'a DataSet,
 ) -> Result<(Box<dyn Stage + 'a>, Option<u64>), SessionError> {
-    let source = &set.source;
-    match source.word.as_str() {
-        "csv" => {
-            let csv = csv::Csv::open(cx, source, &set.features)?;
+    match &set.source {
+        Source::Csv {
+            files,
+            delimiter,
+            header,
+            ..
+        } => {
+            let files = paths::files(cx, files)?;
+            let csv = csv::Csv::new(cx, files, *delimiter, *header, &set.features);
             let records = csv.count();
             Ok((Box::new(csv), records))
         }
-        "tfrecord" => {
-            let records = tfrecord::Records::open(cx, source, &set.features)?;
+        Source::TfRecord {
+            files, compression, ..
+        } => {
+            let files = paths::files(cx, files)?;
+            let records = tfrecord::Records::new(cx, files, *compression, &set.features);
             let count = records.count();
             Ok((Box::new(records), count))
         }
-        "source" => {
-            let name = string(source, "name").unwrap_or_default();
+        Source::Registered(source) => {
+            let name = &source.name;
             Err(DataError::new(format!("no source `{name}` is registered"))
                 .at(source.span)
                 .into())
         }
-        other => Err(not_yet(source, &format!("`{other}` sources"))),
     }
-}
-
-/// The error for what the language has and the runtime does not implement yet.
-fn not_yet(setting: &Setting, what: &str) -> SessionError {
-    let verb = match setting.word.as_str() {
-        "tfrecord" | "csv" | "npy" | "npz" | "text" | "memory" => "read",
-        _ => "run",
-    };
-    let message = format!("{what} cannot be {verb} yet");
-    Diagnostic::new(Code::UnknownSetting, setting.span, message).into()
-}
-
-/// The error for a stage that must not come after `repeat` or `epochs`.
-fn stage_order(setting: &Setting, message: &str) -> SessionError {
-    let help = format!("put `{}` before it", setting.word);
-    Diagnostic::new(Code::StageOrder, setting.span, message)
-        .help(help)
-        .into()
 }
 
 /// The names of a feature's `n` run-time counts.
@@ -294,27 +242,6 @@ fn count_names(feature: &str, n: usize) -> Vec<String> {
 /// Whether a name is that of a run-time count of a feature.
 fn is_count_of(name: &str, feature: &str) -> bool {
     CountName::parse(name).is_some_and(|count| count.of == feature)
-}
-
-fn integer(setting: &Setting, name: &str) -> Option<i64> {
-    match setting.get(name)? {
-        Constant::Int(size) => size.value(),
-        _ => None,
-    }
-}
-
-fn word<'s>(setting: &'s Setting, name: &str) -> Option<&'s str> {
-    match setting.get(name)? {
-        Constant::Name(word) => Some(word),
-        _ => None,
-    }
-}
-
-fn string<'s>(setting: &'s Setting, name: &str) -> Option<&'s str> {
-    match setting.get(name)? {
-        Constant::Str(string) => Some(string),
-        _ => None,
-    }
 }
 
 /// The `i`-th uniform integer below `n` of a Philox key, by multiply-shift.

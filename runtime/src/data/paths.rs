@@ -4,28 +4,23 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use trainspec_compiler::ir::Span;
-use trainspec_compiler::typed::{Constant, Setting};
+use trainspec_compiler::typed::FilePattern;
 
 use crate::DataError;
 use crate::data::DataContext;
 use crate::env::RandomAccessFile;
 
 /// The files of a source, in the order in which they are read: as listed, and those of one pattern by name.
-pub(super) fn files(cx: DataContext<'_>, source: &Setting) -> Result<Vec<Arc<Path>>, DataError> {
-    let listed = match source.get("path") {
-        Some(Constant::List(list)) => list.as_slice(),
-        _ => &[],
-    };
+pub(super) fn files(
+    cx: DataContext<'_>,
+    listed: &[FilePattern],
+) -> Result<Vec<Arc<Path>>, DataError> {
     let mut files = Vec::new();
-    for path in listed {
-        if let Constant::Str(path) = path {
-            files.extend(expand(cx, path, source.span)?.into_iter().map(Arc::from));
-        }
+    for file in listed {
+        let expanded = expand(cx, &file.pattern, file.span)?;
+        files.extend(expanded.into_iter().map(Arc::from));
     }
-    match files.is_empty() {
-        true => Err(DataError::new("the source names no file").at(source.span)),
-        false => Ok(files),
-    }
+    Ok(files)
 }
 
 /// Files of up to this many bytes together are read once to count their records.

@@ -1,10 +1,9 @@
 //! `split`: a random train/holdout split.
 
-use trainspec_compiler::ir::Span;
 use trainspec_compiler::ir::philox::Key;
-use trainspec_compiler::typed::{Constant, Setting};
+use trainspec_compiler::typed::{self, Holdout, Part};
 
-use crate::data::{Element, Stage, draw, integer, word};
+use crate::data::{Element, Stage, draw};
 use crate::{DataError, SessionError};
 
 /// The records of one side of the split, in the order of the stage before it.
@@ -13,10 +12,8 @@ use crate::{DataError, SessionError};
 /// disjoint and complete. The stage before it is rewound in every epoch, so that no reshuffling moves a record to the other side.
 pub(super) struct Split<'a> {
     inner: Box<dyn Stage + 'a>,
-    holdout: Holdout,
+    settings: &'a typed::Split,
     keeps_holdout: bool,
-    seed: i64,
-    span: Span,
     /// The number of records, where it is known.
     records: Option<u64>,
     /// Whether the record at each position is held out.
@@ -24,29 +21,16 @@ pub(super) struct Split<'a> {
     position: usize,
 }
 
-#[derive(Debug, Clone, Copy)]
-enum Holdout {
-    Records(u64),
-    Fraction(f64),
-}
-
 impl<'a> Split<'a> {
     pub(super) fn new(
         inner: Box<dyn Stage + 'a>,
-        setting: &Setting,
+        settings: &'a typed::Split,
         records: Option<u64>,
     ) -> Split<'a> {
-        let holdout = match setting.get("holdout") {
-            Some(Constant::Float(fraction)) => Holdout::Fraction(*fraction),
-            _ => Holdout::Records(integer(setting, "holdout").map_or(0, |n| n.max(0) as u64)),
-        };
         Split {
             inner,
-            holdout,
-            keeps_holdout: word(setting, "part") == Some("holdout"),
-            // Without a seed the split is the same in every run, whatever the seed of the training is.
-            seed: integer(setting, "seed").unwrap_or(0),
-            span: setting.span,
+            settings,
+            keeps_holdout: settings.part == Part::Holdout,
             records,
             held: None,
             position: 0,
@@ -55,10 +39,12 @@ impl<'a> Split<'a> {
 
     /// The size of this side, of `records` in total.
     pub(super) fn size_of(&self, records: u64) -> Result<u64, SessionError> {
-        let held = match self.holdout {
+        let held = match self.settings.holdout {
             Holdout::Records(n) if n > records => {
                 let message = format!("`holdout` is {n}, but there are {records} records");
-                return Err(DataError::new(message).at(self.span).into());
+                return Err(DataError::new(message)
+                    .at(self.settings.holdout_span)
+                    .into());
             }
             Holdout::Records(n) => n,
             Holdout::Fraction(fraction) => (fraction * records as f64).round() as u64,
@@ -88,7 +74,7 @@ impl<'a> Split<'a> {
         let own = self.size_of(records)? as usize;
         let n = records as usize;
         let held_out = if self.keeps_holdout { own } else { n - own };
-        let key = Key::new(self.seed, "split");
+        let key = Key::new(self.settings.seed, "split");
         // A partial Fisher-Yates shuffle: the first `held_out` entries of a random permutation.
         let mut order: Vec<usize> = (0..n).collect();
         let mut held = vec![false; n];

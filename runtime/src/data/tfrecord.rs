@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use trainspec_compiler::ir::graph::Type;
 use trainspec_compiler::ir::{DType, Tensor, interp};
-use trainspec_compiler::typed::{Feature, Setting};
+use trainspec_compiler::typed::{self, Feature};
 use trainspec_formats::FormatError;
 use trainspec_formats::examples::{self, Example};
 use trainspec_formats::proto::feature::Kind;
@@ -53,29 +53,29 @@ impl Read for SequentialFile {
 }
 
 impl<'a> Records<'a> {
-    pub(super) fn open(
+    pub(super) fn new(
         cx: DataContext<'a>,
-        source: &'a Setting,
+        files: Vec<Arc<Path>>,
+        compression: typed::Compression,
         features: &'a [Feature],
-    ) -> Result<Records<'a>, SessionError> {
-        let compression = match word(source, "compression") {
-            Some("none") => ExpectedCompression::Is(Compression::None),
-            Some("gzip") => ExpectedCompression::Is(Compression::Gzip),
-            Some("zlib") => ExpectedCompression::Is(Compression::Zlib),
-            _ => ExpectedCompression::Detect,
+    ) -> Records<'a> {
+        let compression = match compression {
+            typed::Compression::Auto => ExpectedCompression::Detect,
+            typed::Compression::None => ExpectedCompression::Is(Compression::None),
+            typed::Compression::Gzip => ExpectedCompression::Is(Compression::Gzip),
+            typed::Compression::Zlib => ExpectedCompression::Is(Compression::Zlib),
         };
-        let columns: Result<_, DataError> = features.iter().map(Column::new).collect();
-        Ok(Records {
+        Records {
             cx,
-            files: paths::files(cx, source)?,
+            files,
             options: ReaderOptions {
                 compression,
                 ..ReaderOptions::default()
             },
-            columns: columns?,
+            columns: features.iter().map(Column::new).collect(),
             file: 0,
             open: None,
-        })
+        }
     }
 
     /// The number of records, if the files are small and intact.
@@ -190,28 +190,14 @@ struct Column<'a> {
 }
 
 impl<'a> Column<'a> {
-    fn new(feature: &'a Feature) -> Result<Column<'a>, DataError> {
-        let counted: Vec<usize> = (feature.ty.shape.0.iter().enumerate())
-            .filter_map(|(i, dim)| dim.count.as_ref().map(|_| i))
-            .collect();
-        if !matches!(counted[..], [] | [0]) {
-            let message = format!(
-                "an Example has lists of one varying length, the first, and `{}` is `{}`",
-                feature.name, feature.ty
-            );
-            return Err(DataError::new(message).at(feature.span));
-        }
+    fn new(feature: &'a Feature) -> Column<'a> {
         let ty = Type::of(&feature.ty).expect("the sizes of features are known");
-        let defaults = match counted.is_empty() {
-            true => defaults(feature, &ty)?,
-            false => None,
-        };
-        Ok(Column {
+        Column {
             feature,
+            counted: feature.ty.shape.is_counted(),
+            defaults: defaults(feature, &ty),
             ty,
-            counted: !counted.is_empty(),
-            defaults,
-        })
+        }
     }
 
     /// The tensor, padded to its capacity, and its length.

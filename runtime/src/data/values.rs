@@ -3,7 +3,7 @@
 use trainspec_compiler::ir::graph::Type;
 use trainspec_compiler::ir::tensor::Data;
 use trainspec_compiler::ir::{DType, Tensor};
-use trainspec_compiler::typed::{Constant, Feature};
+use trainspec_compiler::typed::{Feature, FeatureDefault};
 
 use crate::DataError;
 
@@ -62,42 +62,18 @@ pub(super) fn tensor(ty: &Type, values: Vec<Value>) -> Tensor {
     }
 }
 
-/// The default of each element of a feature: one for all of them, or a list.
-pub(super) fn defaults(feature: &Feature, ty: &Type) -> Result<Option<Vec<Value>>, DataError> {
-    let Some(default) = feature.default.as_ref().filter(|d| **d != Constant::None) else {
-        return Ok(None);
+/// The default of each element of a feature.
+pub(super) fn defaults(feature: &Feature, ty: &Type) -> Option<Vec<Value>> {
+    let mut values: Vec<Value> = match feature.default.as_ref()? {
+        FeatureDefault::Floats(values) => values.iter().map(|x| Value::Float(*x)).collect(),
+        FeatureDefault::Ints(values) => values.iter().map(|n| Value::Int(*n)).collect(),
+        FeatureDefault::Strings(values) => {
+            let bytes = |s: &String| Value::Bytes(s.as_bytes().to_vec());
+            values.iter().map(bytes).collect()
+        }
     };
-    let mut values = Vec::new();
-    flatten(default, &mut values);
-    if let (false, [one]) = (matches!(default, Constant::List(_)), values.as_slice()) {
+    if let [one] = values.as_slice() {
         values = vec![one.clone(); ty.elements()];
     }
-    match values.len() == ty.elements() {
-        true => Ok(Some(values)),
-        false => {
-            let message = format!(
-                "the default of `{}` has {} values, and `{}` has {}",
-                feature.name,
-                values.len(),
-                feature.ty,
-                ty.elements()
-            );
-            Err(DataError::new(message).at(feature.span))
-        }
-    }
-}
-
-fn flatten(constant: &Constant, values: &mut Vec<Value>) {
-    match constant {
-        Constant::List(list) => list.iter().for_each(|c| flatten(c, values)),
-        Constant::Int(n) => values.push(Value::Int(n.value().unwrap_or(0))),
-        Constant::Float(x) => values.push(Value::Float(*x)),
-        Constant::Bool(b) => values.push(Value::Int(i64::from(*b))),
-        Constant::Str(string) => values.push(Value::Bytes(string.as_bytes().to_vec())),
-        Constant::None
-        | Constant::Name(_)
-        | Constant::DType(_)
-        | Constant::Interval(_)
-        | Constant::Value(_) => {}
-    }
+    Some(values)
 }

@@ -2,13 +2,13 @@
 
 use trainspec_compiler::Fetch;
 use trainspec_compiler::ir::{DType, Tensor};
-use trainspec_compiler::typed::{Constant, Interval, Mode, Setting, Spec};
+use trainspec_compiler::typed::{Interval, Mode, Spec};
 
 use crate::data::Element;
 use crate::program::Fetched;
 use crate::session::{Mean, Progress, Reading, Timer};
 
-/// The interval of a `log` hook that gives none.
+/// The interval where a spec has no `log` hook.
 const DEFAULT_INTERVAL: Interval = Interval::Steps(100);
 
 /// A `log` hook.
@@ -21,19 +21,11 @@ pub(super) struct LogHook {
 }
 
 impl LogHook {
-    pub(super) fn new(setting: &Setting) -> LogHook {
-        let names = list(setting, "names").iter().filter_map(|name| match name {
-            Constant::Name(name) => Some(name.clone()),
-            _ => None,
-        });
-        let every = match setting.get("every") {
-            Some(Constant::Interval(every)) => *every,
-            _ => DEFAULT_INTERVAL,
-        };
+    pub(super) fn new(names: Vec<String>, every: Interval, at_end: bool) -> LogHook {
         LogHook {
-            names: names.collect(),
+            names,
             timer: Timer::every(every),
-            at_end: setting.get("at_end") == Some(&Constant::Bool(true)),
+            at_end,
         }
     }
 
@@ -53,12 +45,6 @@ impl LogHook {
         let triggered = self.timer.triggers(progress);
         triggered || (last && self.at_end)
     }
-}
-
-/// Whether a `log` hook names variables by a string, which is not run yet.
-pub(super) fn names_variables(setting: &Setting) -> bool {
-    let mut names = list(setting, "names").iter();
-    names.any(|name| matches!(name, Constant::Str(_)))
 }
 
 /// The value of something that a step computes, by its bare name.
@@ -88,13 +74,5 @@ fn reading_of(tensor: &Tensor) -> Reading {
     match tensor.shape().is_empty() && tensor.dtype() != DType::String {
         true => Reading::Number(tensor.to_f64s()[0]),
         false => Reading::Tensor(tensor.clone()),
-    }
-}
-
-fn list<'s>(setting: &'s Setting, name: &str) -> &'s [Constant] {
-    match setting.get(name) {
-        Some(Constant::List(list)) => list,
-        Some(one) => std::slice::from_ref(one),
-        None => &[],
     }
 }

@@ -7,7 +7,7 @@ mod log;
 mod nan;
 mod stop_at;
 
-use trainspec_compiler::typed::{Mode, Setting, Spec};
+use trainspec_compiler::typed::{HookKind, Mode, NamedKind, Spec};
 
 use crate::SessionError;
 use crate::data::Element;
@@ -39,9 +39,9 @@ impl<'a> Hooks<'a> {
             ignored: Vec::new(),
         };
         for hook in &spec.hooks {
-            hooks.add(&hook.setting);
+            hooks.add(&hook.kind);
         }
-        if !spec.hooks.iter().any(|h| h.setting.word == "log") {
+        if hooks.logs.is_empty() {
             hooks.logs.push(LogHook::default_of(mode));
         }
         for (loss, _) in &mode.losses {
@@ -55,20 +55,38 @@ impl<'a> Hooks<'a> {
         hooks
     }
 
-    fn add(&mut self, setting: &Setting) {
-        match setting.word.as_str() {
-            "log" => {
-                if log::names_variables(setting) {
-                    self.ignore("log of variables");
+    fn add(&mut self, hook: &HookKind) {
+        match hook {
+            HookKind::Log {
+                names,
+                every,
+                at_end,
+            } => {
+                let mut values = Vec::new();
+                for named in names {
+                    match &named.kind {
+                        NamedKind::Value(name) => values.push(name.clone()),
+                        NamedKind::Variables(_) => self.ignore("log of variables"),
+                    }
                 }
-                self.logs.push(LogHook::new(setting));
+                self.logs.push(LogHook::new(values, *every, *at_end));
             }
-            "nan" => self.nans.extend(NanHook::new(setting)),
-            "stop_at" => {
-                let bounds = self.last_step.into_iter().chain(stop_at::bounds(setting));
-                self.last_step = bounds.min();
+            HookKind::Nan { name, fail } => self.nans.push(NanHook {
+                name: name.clone(),
+                fail: *fail,
+            }),
+            HookKind::StopAt(bound) => {
+                let last = stop_at::last_step(*bound);
+                self.last_step = Some(self.last_step.map_or(last, |n| n.min(last)));
             }
-            other => self.ignore(other),
+            HookKind::Checkpoint { .. }
+            | HookKind::Summary { .. }
+            | HookKind::StepCounter { .. }
+            | HookKind::Profile { .. }
+            | HookKind::WaitForStep { .. }
+            | HookKind::FinalOps { .. }
+            | HookKind::Registered(_)
+            | HookKind::Feed(_) => self.ignore(hook.word()),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use trainspec_compiler::Fetch;
 use trainspec_compiler::ir::{Span, Tensor};
-use trainspec_compiler::typed::{Constant, Setting, Spec};
+use trainspec_compiler::typed::Spec;
 
 use crate::data::Element;
 use crate::program::Fetched;
@@ -18,16 +18,6 @@ pub(super) struct NanHook {
 }
 
 impl NanHook {
-    pub(super) fn new(setting: &Setting) -> Option<NanHook> {
-        let Some(Constant::Name(name)) = setting.get("name") else {
-            return None;
-        };
-        Some(NanHook {
-            name: name.clone(),
-            fail: setting.get("fail") != Some(&Constant::Bool(false)),
-        })
-    }
-
     /// Whether the value has a NaN; an error where the hook fails the run.
     pub(super) fn finds(
         &self,

@@ -16,8 +16,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use trainspec_compiler::diag::{Code, Diagnostic};
+use trainspec_compiler::ir::Tensor;
 use trainspec_compiler::ir::plan::Program;
-use trainspec_compiler::ir::{DType, Tensor};
 use trainspec_compiler::typed::{Model, Spec, Train};
 use trainspec_compiler::{PipelineOptions, ProgramKind, Trainable};
 
@@ -59,21 +59,10 @@ impl<'a> Session<'a> {
     /// A session before its first step.
     pub fn new(spec: &'a Arc<Spec>, options: &Options) -> Result<Session<'a>, SessionError> {
         let train = the_train(spec)?;
-        if let Some(setting) = spec.warm_start.first() {
-            let message = "`warm_start` is checked, but cannot be run yet";
-            return Err(Diagnostic::new(Code::UnknownSetting, setting.span, message).into());
-        }
         let Some(model) = &spec.model else {
             let message = "the spec has no `model`";
             return Err(Diagnostic::without_span(Code::MissingItem, message).into());
         };
-        if let Some(input) = model.inputs.iter().find(|f| f.ty.dtype == DType::String) {
-            let message = format!(
-                "`{}` holds strings, which cannot be computed with yet",
-                input.name
-            );
-            return Err(Diagnostic::new(Code::TypeMismatch, input.span, message).into());
-        }
         let seed = options.seed.unwrap_or(train.seed);
         let micro_batches = train.accumulate.max(1) as u64;
         let (compile, engine) = (&options.pipeline, &options.engine);

@@ -4,6 +4,7 @@ use trainspec_compiler::diag::Diagnostic;
 use trainspec_compiler::{Binding, PipelineOptions, ProgramKind, Trainable, pipeline};
 
 use crate::SessionError;
+use crate::lru::LruCache;
 use crate::program::{Engine, Executable, prepare};
 use crate::session::Specialisation;
 
@@ -19,8 +20,7 @@ pub(super) struct Programs {
     engine: Engine,
     /// Whether an update takes several micro-batches.
     accumulates: bool,
-    /// The most recently used last.
-    cache: Vec<(Binding, CompiledStep)>,
+    cache: LruCache<Binding, CompiledStep>,
     /// Specialisations that were compiled and not reported yet.
     pub(super) specialisations: Vec<Specialisation>,
     has_specialised: bool,
@@ -51,7 +51,7 @@ impl Programs {
             options,
             engine,
             accumulates,
-            cache: Vec::new(),
+            cache: LruCache::new(MAX_CACHED_PROGRAMS),
             specialisations: Vec::new(),
             has_specialised: false,
             warnings: Vec::new(),
@@ -60,13 +60,20 @@ impl Programs {
 
     /// The program for these sizes, from the cache or compiled now.
     pub(super) fn get(&mut self, sizes: &Binding) -> Result<&mut CompiledStep, SessionError> {
-        let hit = self.cache.iter().position(|(cached, _)| cached == sizes);
-        let entry = match hit {
-            Some(i) => self.cache.remove(i),
-            None => {
-                let program = self.compile(self.kind, sizes)?;
+        self.cache
+            .get_or_insert(sizes, || -> Result<_, SessionError> {
+                let mut compile = |kind| -> Result<Box<dyn Executable>, SessionError> {
+                    let lowered = pipeline::lower(&self.trainable, kind, sizes)?;
+                    if kind == ProgramKind::Step {
+                        self.warnings = lowered.warnings;
+                    }
+                    let fetches = self.trainable.fetches(kind);
+                    let graph = lowered.graph;
+                    Ok(prepare(graph, &fetches, &self.options, &self.engine))
+                };
+                let program = compile(self.kind)?;
                 let micro_batch = match self.accumulates {
-                    true => Some(self.compile(ProgramKind::MicroBatch, sizes)?),
+                    true => Some(compile(ProgramKind::MicroBatch)?),
                     false => None,
                 };
                 let micro_bytes = micro_batch.as_ref().map_or(0, |m| m.bytes());
@@ -77,41 +84,15 @@ impl Programs {
                     bytes: program.bytes() + micro_bytes,
                 });
                 self.has_specialised = true;
-                let step = CompiledStep {
+                Ok(CompiledStep {
                     program,
                     micro_batch,
-                };
-                (sizes.clone(), step)
-            }
-        };
-        if self.cache.len() == MAX_CACHED_PROGRAMS {
-            self.cache.remove(0);
-        }
-        self.cache.push(entry);
-        let (_, step) = self.cache.last_mut().expect("it was just put there");
-        Ok(step)
+                })
+            })
     }
 
     /// The program that was used last.
     pub(super) fn last(&self) -> Option<&CompiledStep> {
-        self.cache.last().map(|(_, step)| step)
-    }
-
-    fn compile(
-        &mut self,
-        kind: ProgramKind,
-        sizes: &Binding,
-    ) -> Result<Box<dyn Executable>, SessionError> {
-        let lowered = pipeline::lower(&self.trainable, kind, sizes)?;
-        if kind == ProgramKind::Step {
-            self.warnings = lowered.warnings;
-        }
-        let fetches = self.trainable.fetches(kind);
-        Ok(prepare(
-            lowered.graph,
-            &fetches,
-            &self.options,
-            &self.engine,
-        ))
+        self.cache.last()
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use trainspec_compiler::Fetch;
 use trainspec_compiler::diag::{Code, Diagnostic};
 use trainspec_compiler::ir::Tensor;
-use trainspec_compiler::typed::{self, Constant, DataSet, Eval, Interval, Model, Spec, Train};
+use trainspec_compiler::typed::{self, DataSet, Eval, Model, Spec, Train, TrainEnd};
 
 use crate::data::{DataContext, Element, Pipeline};
 use crate::env::Env;
@@ -125,9 +125,9 @@ impl Limits {
     fn new(train: &Train, options: &Options, hooks: &Hooks<'_>) -> Limits {
         let (steps, epochs) = match (options.steps, train.until) {
             (Some(n), _) => (Some(n), None),
-            (None, Some(Interval::Steps(n))) => (Some(n.max(0) as u64), None),
-            (None, Some(Interval::Epochs(n))) => (None, Some(n.max(0) as u64)),
-            (None, Some(Interval::Seconds(_)) | None) => (None, None),
+            (None, Some(TrainEnd::Steps(n))) => (Some(n), None),
+            (None, Some(TrainEnd::Epochs(n))) => (None, Some(n)),
+            (None, None) => (None, None),
         };
         let steps = match (steps, hooks.last_step) {
             (Some(a), Some(b)) => Some(a.min(b)),
@@ -353,8 +353,6 @@ struct Evaluation<'a> {
     data: Pipeline<'a>,
     metrics: Vec<Metric<'a>>,
     timer: Option<Timer>,
-    start_after: Option<Interval>,
-    batches: Option<u64>,
 }
 
 /// A metric or loss, averaged over the batches of an evaluation.
@@ -367,44 +365,26 @@ struct Metric<'a> {
 
 impl<'a> Evaluation<'a> {
     fn new(cx: DataContext<'a>, eval: &'a Eval, model: &'a Model) -> Result<Self, SessionError> {
-        let name = eval.data.as_deref().unwrap_or_default();
-        let data = Pipeline::open(cx, the_data(cx.spec, name)?)?;
-        let setting = |word: &str| eval.settings.iter().find(|s| s.word == word);
-        let interval = |word: &str| match setting(word).and_then(|s| s.get("interval")) {
-            Some(Constant::Interval(interval)) => Some(*interval),
-            _ => None,
-        };
-        let batches = match setting("steps").and_then(|s| s.get("count")) {
-            Some(Constant::Int(n)) => n.value().map(|n| n.max(0) as u64),
-            _ => None,
-        };
-        if data.endless && batches.is_none() {
-            let message = format!("the evaluation on `{name}` never ends: it repeats indefinitely");
-            return Err(Diagnostic::without_span(Code::MissingSetting, message)
-                .help("say how many batches are enough: `steps 20;` in `eval`")
-                .into());
-        }
+        let data = Pipeline::open(cx, the_data(cx.spec, &eval.data)?)?;
         Ok(Evaluation {
             eval,
             data,
             metrics: metrics(eval, &model.eval),
-            timer: interval("every").map(Timer::every),
-            start_after: interval("start_after"),
-            batches,
+            timer: eval.every.map(Timer::every),
         })
     }
 
     fn triggers(&mut self, now: &Progress) -> bool {
         let timer = self.timer.as_mut();
         let triggered = timer.is_some_and(|timer| timer.triggers(now));
-        triggered && self.start_after.is_none_or(|after| now.reaches(after))
+        triggered && self.eval.start_after.is_none_or(|after| now.reaches(after))
     }
 
     fn run(&mut self, session: &mut Session<'_>, step: u64) -> Result<Event, SessionError> {
         self.data.rewind();
         let mut means = vec![Mean::default(); self.metrics.len()];
         let mut batches = 0;
-        while self.batches.is_none_or(|n| batches < n)
+        while self.eval.steps.is_none_or(|n| batches < n)
             && let Some(batch) = self.data.next()?
         {
             batches += 1;

@@ -1,6 +1,6 @@
 //! CSV files, good and hostile: what is read, and what errors say.
 
-use crate::support::{MemoryEnv, ints, read};
+use crate::support::{MemoryEnv, check_errors, ints, read};
 use trainspec_compiler::ir::{DType, Tensor};
 
 /// The message of the error that reading a file gives.
@@ -234,16 +234,49 @@ fn errors_of_a_source_are_reported_before_the_first_record() {
             "no.csv: cannot be read: entity not found",
         ),
         (
-            "source npy(\"a\"); feature x: f32;",
-            "`npy` sources cannot be read yet",
-        ),
-        (
-            "source npy(\"a\"); feature x: f32;",
-            "`npy` sources cannot be read yet",
-        ),
-        (
             "source \"mine\" (rows: 3); feature x: f32;",
             "no source `mine` is registered",
+        ),
+    ] {
+        let error = read(&env, settings, 9).unwrap_err();
+        assert_eq!(error.to_string(), message);
+    }
+}
+
+#[test]
+fn static_errors_of_a_data_set_are_found_by_check() {
+    for (settings, message) in [
+        (
+            "source npy(\"a\"); feature x: f32;",
+            "`npy` sources cannot be read yet",
+        ),
+        (
+            "source csv([]); feature x: f32;",
+            "the source names no file",
+        ),
+        (
+            "source csv(\"a.csv\"); feature x: f32[2] = [1.0];",
+            "the default of `x` has 1 values, and `f32[2]` has 2",
+        ),
+        (
+            "source csv(\"a.csv\"); feature x: f32[2] = [\"a\", \"b\"];",
+            "the string \"a\" is no default for `f32[2]`",
+        ),
+        (
+            "source csv(\"a.csv\"); feature x: u8 = 300;",
+            "300 does not fit in `u8`, which goes from 0 to 255",
+        ),
+        (
+            "source csv(\"a.csv\"); feature x: i64 in 0..3 = 3;",
+            "the default is 3, which is not in 0..3",
+        ),
+        (
+            "source tfrecord(\"a\"); feature x: i64[<=3] = 0;",
+            "a feature of varying length has no default: a record that lacks it gives an empty one",
+        ),
+        (
+            "source tfrecord(\"a\"); feature x: i64[2, <=3];",
+            "an Example has lists of one varying length, the first, and `x` is `i64[2, <=3]`",
         ),
         (
             "source csv(\"a.csv\", delimiter: \"::\"); feature x: f32;",
@@ -262,8 +295,8 @@ fn errors_of_a_source_are_reported_before_the_first_record() {
             "`s` holds strings, which cannot be computed with yet",
         ),
     ] {
-        let error = read(&env, settings, 9).unwrap_err();
-        assert_eq!(error.to_string(), message);
+        let text = format!("spec test; data d {{ {settings} }}");
+        assert_eq!(check_errors(&text), [message]);
     }
 }
 

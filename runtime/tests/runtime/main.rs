@@ -6,4 +6,5 @@ mod session;
 mod settings;
 mod stages;
 mod support;
+mod table;
 mod tfrecord;

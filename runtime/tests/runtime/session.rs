@@ -4,7 +4,7 @@ use trainspec::session::{End, Event, Options, Reading};
 use trainspec::{Cause, State};
 use trainspec_compiler::ir::Tensor;
 
-use crate::support::{MemoryEnv, numbers, run};
+use crate::support::{MemoryEnv, check_errors, check_warnings, numbers, run};
 use trainspec_compiler::PipelineOptions;
 
 /// y = 2 x + 1 at eight points.
@@ -408,21 +408,8 @@ fn what_cannot_be_run_is_refused_before_the_first_step() {
             "the data set `d` gives nothing to train on",
         ),
         (
-            line("repeat; batch 2;", "steps 1;", "eval { data d; }"),
-            "the evaluation on `d` never ends: it repeats indefinitely",
-        ),
-        (
-            line("batch 2;", "", "warm_start (checkpoint: \"a\");"),
-            "`warm_start` is checked, but cannot be run yet",
-        ),
-        (
             line("batch 2;", "", "").replace("train { data d;", "train {"),
             "`train` has no data, so a program must feed it",
-        ),
-        (
-            line("feature s: string; batch 2;", "", "")
-                .replace("(x: f32[batch]", "(s: string[batch], x: f32[batch]"),
-            "`s` holds strings, which cannot be computed with yet",
         ),
         (
             "spec a; model (x: f32[n]) { output y = x; }".to_owned(),
@@ -430,6 +417,53 @@ fn what_cannot_be_run_is_refused_before_the_first_step() {
         ),
     ] {
         assert_eq!(refused(&text), message);
+    }
+}
+
+#[test]
+fn what_can_never_be_run_is_refused_by_check() {
+    for (text, message) in [
+        (
+            line("repeat; batch 2;", "steps 1;", "eval { data d; }"),
+            "the evaluation on `d` never ends: it repeats indefinitely",
+        ),
+        (
+            line("batch 2;", "", "warm_start (checkpoint: \"a\");"),
+            "`warm_start` cannot be run yet",
+        ),
+        (
+            line("feature s: string; batch 2;", "", "")
+                .replace("(x: f32[batch]", "(s: string[batch], x: f32[batch]"),
+            "`s` holds strings, which cannot be computed with yet",
+        ),
+    ] {
+        assert_eq!(check_errors(&text), [message]);
+    }
+}
+
+#[test]
+fn a_training_without_an_end_needs_one_from_outside() {
+    let endless = line("repeat; batch 2;", "", "");
+    let options = Options {
+        steps: Some(3),
+        ..Options::default()
+    };
+    let (state, _) = run(&env(), &endless, &options);
+    assert_eq!(state.unwrap().step(), 3);
+    let stopped = line("repeat; batch 2;", "", "hooks { stop_at (num_steps: 2); }");
+    assert_eq!(trained(&stopped).0.step(), 2);
+    for (text, warned) in [
+        (&endless, true),
+        (&stopped, false),
+        (&line("repeat; take 4; batch 2;", "", ""), false),
+        (&line("repeat; batch 2;", "epochs 2;", ""), false),
+        (
+            &line("repeat; batch 2;", "", "hooks { hook \"mine\"; }"),
+            false,
+        ),
+    ] {
+        let warning = "the training does not end by itself: `d` repeats indefinitely";
+        assert_eq!(check_warnings(text).iter().any(|w| w == warning), warned);
     }
 }
 

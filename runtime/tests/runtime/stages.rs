@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::support::{MemoryEnv, ints, numbers, read, read_seeded, rows};
+use crate::support::{MemoryEnv, check_errors, ints, numbers, read, read_seeded, rows};
 
 /// The numbers that come out of stages over the numbers from 0 to before `n`.
 fn through(n: usize, stages: &str, limit: usize) -> Vec<i64> {
@@ -223,14 +223,25 @@ fn splits_nest() {
 
 #[test]
 fn stages_that_need_an_end_are_refused_after_repeat() {
-    assert_eq!(
-        failure(9, "repeat; cache;"),
-        "`cache` keeps all records, and after `repeat` they are endless"
-    );
-    assert_eq!(
-        failure(9, "epochs 2; split (part: train, holdout: 2);"),
-        "`split` needs each record once, and after `epochs` or `repeat` they come again"
-    );
+    for (stages, message) in [
+        (
+            "repeat; cache;",
+            "`cache` keeps all records, and after `repeat` they are endless",
+        ),
+        (
+            "epochs 2; split (part: train, holdout: 2);",
+            "`split` needs each record once, and after `epochs` or `repeat` they come again",
+        ),
+        (
+            "repeat; take 5; split (part: train, holdout: 2);",
+            "`split` needs each record once, and after `epochs` or `repeat` they come again",
+        ),
+    ] {
+        let source = "source csv(\"n.csv\"); feature x: i64;";
+        let text = format!("spec test; data d {{ {source} {stages} }}");
+        assert_eq!(check_errors(&text), [message]);
+    }
+    assert_eq!(through(2, "repeat; take 3; cache;", 9), [0, 1, 0]);
     assert_eq!(
         failure(9, "split (part: train, holdout: 10);"),
         "`holdout` is 10, but there are 9 records"

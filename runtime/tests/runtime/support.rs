@@ -12,6 +12,7 @@ use trainspec::env::{Env, RandomAccessFile};
 use trainspec::session::{Event, Options, train};
 use trainspec::{SessionError, State};
 use trainspec_compiler::Compilation;
+use trainspec_compiler::diag::Diagnostic;
 use trainspec_compiler::source::NoFiles;
 use trainspec_compiler::typed::Spec;
 
@@ -77,15 +78,30 @@ impl RandomAccessFile for MemoryFile {
 
 /// A checked spec.
 pub(crate) fn spec(text: &str) -> Arc<Spec> {
-    let compilation = Compilation::check("test.trainspec", text, &NoFiles, &Default::default());
-    let errors: Vec<&String> = compilation
-        .diagnostics
-        .iter()
-        .filter(|d| d.is_error())
-        .map(|d| &d.message)
-        .collect();
+    let (spec, errors, _) = check(text);
     assert!(errors.is_empty(), "{errors:?}\n{text}");
-    compilation.spec.unwrap()
+    spec.unwrap()
+}
+
+/// The messages of the errors that the checker finds in a spec.
+pub(crate) fn check_errors(text: &str) -> Vec<String> {
+    check(text).1
+}
+
+/// The messages of the warnings that the checker finds in a spec.
+pub(crate) fn check_warnings(text: &str) -> Vec<String> {
+    check(text).2
+}
+
+/// A spec, where it has no errors, the messages of its errors, and those of its warnings.
+fn check(text: &str) -> (Option<Arc<Spec>>, Vec<String>, Vec<String>) {
+    let compilation = Compilation::check("test.trainspec", text, &NoFiles, &Default::default());
+    let (errors, warnings): (Vec<Diagnostic>, Vec<Diagnostic>) = compilation
+        .diagnostics
+        .into_iter()
+        .partition(Diagnostic::is_error);
+    let messages = |list: Vec<Diagnostic>| list.into_iter().map(|d| d.message).collect();
+    (compilation.spec, messages(errors), messages(warnings))
 }
 
 /// The first `limit` elements of a data set with those settings.

@@ -3,15 +3,29 @@
 use trainspec_ir::{Size, Span, TensorType};
 
 use crate::check::Checker;
+use crate::check::bound::Bound;
 use crate::check::scope::{Frame, FrameKind};
 use crate::check::value::{ArgValue, Value};
 use crate::diag::{Code, Diagnostic, nearest};
 use crate::typed::{
-    self, Average, AverageState, Averaged, Constant, Input, NodeKind, Role, Setting, ValueId, VarId,
+    self, Average, AverageState, Averaged, Input, Named, NamedKind, NodeKind, Rate, Role, ValueId,
+    VarId,
 };
 
 /// The default suffix of a shadow variable, as in TensorFlow.
 pub(crate) const NAME: &str = "ExponentialMovingAverage";
+
+/// An average as it is set, before it is expanded. Rates have the spans of their arguments.
+pub(crate) struct AverageSetting {
+    decay: (Rate, Span),
+    num_updates: Option<(Rate, Span)>,
+    zero_debias: bool,
+    /// The values of the model.
+    tensors: Vec<Named>,
+    /// The suffix of the shadow variables.
+    name: String,
+    span: Span,
+}
 
 /// The name of the shadow variable of `variable`.
 pub(crate) fn name_of(variable: &str, own: &str) -> String {
@@ -19,38 +33,39 @@ pub(crate) fn name_of(variable: &str, own: &str) -> String {
 }
 
 impl Checker<'_> {
-    /// Rejects a decay outside of 0..=1.
-    pub(crate) fn check_average(&mut self, setting: &Setting) -> bool {
-        let decay = match setting.get("decay") {
-            Some(Constant::Float(x)) => *x,
-            Some(Constant::Int(n)) => n.value().map_or(0.0, |n| n as f64),
-            _ => return true,
-        };
-        if (0.0..=1.0).contains(&decay) {
-            return true;
+    /// `ema (...)`; rejects a decay outside of 0..=1.
+    pub(crate) fn ema(&mut self, bound: &Bound) -> Option<AverageSetting> {
+        let decay = bound.require("decay");
+        if let Rate::Number(decay) = decay
+            && !(0.0..=1.0).contains(&decay)
+        {
+            let message =
+                format!("the decay of an average lies between 0 and 1, and this is {decay}");
+            let span = bound.span_of("decay");
+            self.report(Diagnostic::new(Code::BadValue, span, message));
+            return None;
         }
-        let message = format!("the decay of an average lies between 0 and 1, and this is {decay}");
-        self.report(Diagnostic::new(Code::BadValue, setting.span, message));
-        false
+        let updates = bound.get("num_updates");
+        Some(AverageSetting {
+            decay: (decay, bound.span_of("decay")),
+            num_updates: updates.map(|rate| (rate, bound.span_of("num_updates"))),
+            zero_debias: bound.get("zero_debias").unwrap_or(false),
+            tensors: bound.get("tensors").unwrap_or_default(),
+            name: bound.get("name").unwrap_or_else(|| NAME.to_owned()),
+            span: bound.span,
+        })
     }
 
     /// The averages that a setting requests: of the variables it matches, or of all that are trained, and of the values that
     /// it names.
     pub(crate) fn expand_averages(
         &mut self,
-        setting: &Setting,
+        setting: &AverageSetting,
         matched: Option<&[VarId]>,
         trained: &[VarId],
         model: &typed::Model,
     ) -> Vec<Average> {
-        let named = match setting.get("tensors") {
-            Some(Constant::List(names)) => names.clone(),
-            _ => Vec::new(),
-        };
-        let own = match setting.get("name") {
-            Some(Constant::Str(name)) => name.clone(),
-            _ => NAME.to_owned(),
-        };
+        let (named, own) = (&setting.tensors, &setting.name);
         let mut sources: Vec<(Averaged, String, TensorType)> = Vec::new();
         let vars = match (matched, named.is_empty()) {
             (Some(vars), _) => vars,
@@ -65,15 +80,14 @@ impl Checker<'_> {
                 sources.push((Averaged::Variable(*var), name, ty));
             }
         }
-        for name in &named {
-            sources.extend(self.averaged_value(name, setting.span, model));
+        for named in named {
+            sources.extend(self.averaged_value(named, model));
         }
-        let debias = matches!(setting.get("zero_debias"), Some(Constant::Bool(true)));
         let mut averages = Vec::new();
         for (source, name, ty) in sources {
-            let name = name_of(&name, &own);
+            let name = name_of(&name, own);
             // As in TensorFlow the average of a variable starts at the variable, so it needs no bias correction.
-            let debias = debias && matches!(source, Averaged::Value(..));
+            let debias = setting.zero_debias && matches!(source, Averaged::Value(..));
             averages.extend(self.average(setting, source, name, ty, debias));
         }
         averages
@@ -81,7 +95,7 @@ impl Checker<'_> {
 
     fn average(
         &mut self,
-        setting: &Setting,
+        setting: &AverageSetting,
         source: Averaged,
         name: String,
         ty: TensorType,
@@ -118,12 +132,11 @@ impl Checker<'_> {
     /// The new values of the state.
     fn averaged(
         &mut self,
-        setting: &Setting,
+        setting: &AverageSetting,
         ty: &TensorType,
         state: &[AverageState],
         span: Span,
     ) -> Option<Vec<ValueId>> {
-        let argument = |name: &str| setting.get(name).cloned().unwrap_or(Constant::None);
         let value = self.emit_one(NodeKind::Input(Input::Averaged), ty.clone(), span);
         let inputs: Vec<Value> = state
             .iter()
@@ -135,13 +148,19 @@ impl Checker<'_> {
                 )
             })
             .collect();
-        let mut decay = self.known_again(&argument("decay"), ty.dtype, span);
-        match self.known_again(&argument("num_updates"), ty.dtype, span) {
-            Value::None => {}
-            updates => decay = self.call_library("early_decay", vec![decay, updates], span),
+        let (decay, decay_span) = setting.decay;
+        let mut decay = self.rate_value(decay, ty.dtype, decay_span);
+        if let Some((updates, at)) = setting.num_updates {
+            let updates = self.rate_value(updates, ty.dtype, at);
+            let given = vec![(decay, decay_span), (updates, at)];
+            decay = self.call_library("early_decay", given, span);
         }
         let average = |c: &mut Self, from: &Value| {
-            let given = vec![from.clone(), value.clone(), decay.clone()];
+            let given = vec![
+                (from.clone(), span),
+                (value.clone(), span),
+                (decay.clone(), decay_span),
+            ];
             c.call_library("moving_average", given, span)
         };
         let next = match inputs.as_slice() {
@@ -149,7 +168,11 @@ impl Checker<'_> {
             [_, biased, count] => {
                 let biased = average(self, biased);
                 let count = self.plus_one(count.clone(), span);
-                let given = vec![biased.clone(), decay.clone(), count.clone()];
+                let given = vec![
+                    (biased.clone(), span),
+                    (decay.clone(), decay_span),
+                    (count.clone(), span),
+                ];
                 let corrected = self.call_library("debiased_average", given, span);
                 vec![corrected, biased, count]
             }
@@ -163,11 +186,11 @@ impl Checker<'_> {
     /// A value of the model that can be averaged.
     fn averaged_value(
         &mut self,
-        name: &Constant,
-        span: Span,
+        named: &Named,
         model: &typed::Model,
     ) -> Option<(Averaged, String, TensorType)> {
-        let Constant::Name(name) = name else {
+        let span = named.span;
+        let NamedKind::Value(name) = &named.kind else {
             let message = "values are named, not matched by patterns";
             self.report(
                 Diagnostic::new(Code::TypeMismatch, span, message)
@@ -184,7 +207,6 @@ impl Checker<'_> {
             let near = nearest(name, known().map(|(n, _)| n.as_str()));
             let help = near.map(|near| format!("did you mean `{near}`?"));
             let message = format!("the model has no value `{name}`");
-            let span = self.word_in(span, name);
             self.report(Diagnostic::new(Code::UnknownName, span, message).maybe_help(help));
             return None;
         };
@@ -193,7 +215,7 @@ impl Checker<'_> {
             let message = format!("`{name}` cannot be averaged: its size `{dim}` is not known");
             let help = format!("average what is left of it: `let mean_{name} = mean({name});`");
             self.report(
-                Diagnostic::new(Code::UnknownSize, self.word_in(span, name), message)
+                Diagnostic::new(Code::UnknownSize, span, message)
                     .label(format!("this is `{ty}`"))
                     .help(help),
             );
@@ -204,8 +226,7 @@ impl Checker<'_> {
         }
         let message = format!("`{name}` cannot be averaged");
         self.report(
-            Diagnostic::new(Code::TypeMismatch, self.word_in(span, name), message)
-                .label(format!("this is `{ty}`")),
+            Diagnostic::new(Code::TypeMismatch, span, message).label(format!("this is `{ty}`")),
         );
         None
     }

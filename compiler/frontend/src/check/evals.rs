@@ -6,7 +6,7 @@ use crate::ast::{self, SettingValue};
 use crate::check::scope::{Frame, FrameKind};
 use crate::check::{Checker, averages};
 use crate::diag::{Code, Diagnostic, nearest};
-use crate::typed::{self, Averaged, Constant, DataSet, Eval, Train};
+use crate::typed::{self, Averaged, DataSet, Eval, Named, NamedKind, Train};
 
 impl Checker<'_> {
     pub(crate) fn evals(
@@ -22,7 +22,7 @@ impl Checker<'_> {
             let frame = Frame::new(FrameKind::Train, String::new());
             let (eval, _) = self
                 .in_program(|c| c.framed(frame, |c| c.eval_section(&section, model, train, data)));
-            evals.push(eval);
+            evals.extend(eval);
         }
         evals
     }
@@ -33,14 +33,18 @@ impl Checker<'_> {
         model: Option<&typed::Model>,
         train: Option<&Train>,
         data: &[DataSet],
-    ) -> Eval {
+    ) -> Option<Eval> {
         let mut eval = Eval {
             name: section.name.as_ref().map(|n| n.text.clone()),
-            data: None,
+            data: String::new(),
+            every: None,
+            steps: None,
+            start_after: None,
             metrics: Vec::new(),
             with_ema: false,
-            settings: Vec::new(),
+            span: section.keyword,
         };
+        let mut used = None;
         for setting in &section.settings {
             if setting.value == SettingValue::Bad {
                 continue;
@@ -48,7 +52,7 @@ impl Checker<'_> {
             self.reject_clauses(setting, &[]);
             let word = setting.word.text.as_str();
             if word == "data" {
-                eval.data = self.used_data(setting, "eval", model, data);
+                used = self.used_data(setting, "eval", model, data);
                 continue;
             }
             if crate::builtins::find("eval", word).is_none() {
@@ -58,17 +62,19 @@ impl Checker<'_> {
             let Some(bound) = self.setting("eval", setting) else {
                 continue;
             };
-            match word {
+            match bound.signature.word {
                 "with" => {
                     eval.with_ema = true;
-                    self.reject_missing_averages(setting.span, train);
+                    self.reject_missing_averages(bound.span_of("what"), train);
                 }
                 "metrics" => {
-                    if let Some(Constant::List(names)) = bound.get("names") {
-                        eval.metrics = self.metric_names(names, setting.span, model);
-                    }
+                    let names: Vec<Named> = bound.require("names");
+                    eval.metrics = self.metric_names(&names, model);
                 }
-                _ => eval.settings.push(bound),
+                "every" => eval.every = bound.get("interval"),
+                "start_after" => eval.start_after = bound.get("interval"),
+                "steps" => eval.steps = bound.get("count"),
+                other => unreachable!("`{other}` of `eval` is refused, or converted here"),
             }
         }
         if !section
@@ -81,7 +87,29 @@ impl Checker<'_> {
                     .help("add `data NAME;`"),
             );
         }
-        eval
+        eval.data = used?;
+        self.reject_endless_evaluation(section, &eval, data);
+        Some(eval)
+    }
+
+    /// Rejects an evaluation on all batches of a data set that has no last one.
+    fn reject_endless_evaluation(&mut self, section: &ast::Section, eval: &Eval, data: &[DataSet]) {
+        let set = data.iter().find(|d| d.name == eval.data);
+        // A number of batches may be given with an error.
+        let bounded = section.settings.iter().any(|s| s.word.text == "steps");
+        if bounded || !set.is_some_and(DataSet::is_endless) {
+            return;
+        }
+        let setting = section.settings.iter().find(|s| s.word.text == "data");
+        let place = setting.map_or(section.keyword, |s| s.span);
+        let message = format!(
+            "the evaluation on `{}` never ends: it repeats indefinitely",
+            eval.data
+        );
+        self.report(
+            Diagnostic::new(Code::MissingSetting, place, message)
+                .help("say how many batches are enough: `steps 20;` in `eval`"),
+        );
     }
 
     /// Rejects an evaluation with averages where no variable has one under its usual name.
@@ -115,36 +143,34 @@ impl Checker<'_> {
         });
     }
 
-    fn metric_names(
-        &mut self,
-        names: &[Constant],
-        span: Span,
-        model: Option<&typed::Model>,
-    ) -> Vec<String> {
+    fn metric_names(&mut self, names: &[Named], model: Option<&typed::Model>) -> Vec<String> {
         let Some(model) = model else {
             return Vec::new();
         };
         let both = model.eval.metrics.iter().chain(&model.eval.losses);
         let known: Vec<&str> = both.map(|(n, _)| n.as_str()).collect();
         let mut found = Vec::new();
-        for name in names {
-            match name {
-                Constant::Name(name) if known.contains(&name.as_str()) => found.push(name.clone()),
-                Constant::Name(name) => {
+        for named in names {
+            match &named.kind {
+                NamedKind::Value(name) if known.contains(&name.as_str()) => {
+                    found.push(name.clone());
+                }
+                NamedKind::Value(name) => {
                     let help = match nearest(name, known.iter().copied()) {
                         Some(near) => format!("did you mean `{near}`?"),
                         None => format!("declare it in the model: `metric {name} = ...;`"),
                     };
                     if !self.store.broken_results {
                         let message = format!("the model has no metric `{name}`");
-                        let span = self.word_in(span, name);
-                        self.report(Diagnostic::new(Code::UnknownName, span, message).help(help));
+                        self.report(
+                            Diagnostic::new(Code::UnknownName, named.span, message).help(help),
+                        );
                     }
                 }
-                _ => {
+                NamedKind::Variables(_) => {
                     self.report(Diagnostic::new(
                         Code::TypeMismatch,
-                        span,
+                        named.span,
                         "metrics are named, not matched by patterns",
                     ));
                 }

@@ -10,7 +10,7 @@ use crate::check::glob;
 use crate::check::train::Settings;
 use crate::check::value::{ArgValue, Def};
 use crate::diag::{Code, Diagnostic, nearest};
-use crate::typed::{self, Constant, Role, Train, VarId};
+use crate::typed::{self, Aggregate, Gate, GroupOptions, Lazy, Role, Train, VarId};
 
 /// Glob patterns over variable names with their spans. A variable is selected if it matches one of them.
 pub(crate) type Patterns = Vec<(String, Span)>;
@@ -19,8 +19,8 @@ pub(crate) type Patterns = Vec<(String, Span)>;
 pub(crate) struct GroupSetting {
     pub def: Rc<Def>,
     pub given: Vec<ArgValue>,
-    pub options: Vec<(String, Constant)>,
-    /// The span of `lazy: true`.
+    pub options: GroupOptions,
+    /// The span of `lazy: true`, where the setting itself says so.
     pub lazy: Option<Span>,
     pub patterns: Option<Patterns>,
     pub loss: Option<ast::Name>,
@@ -28,11 +28,15 @@ pub(crate) struct GroupSetting {
 }
 
 /// Arguments that every optimizer takes.
-const OPTIONS: [(&str, &[&str]); 3] = [
-    ("lazy", &[]),
-    ("gate", &["none", "op", "graph"]),
-    ("aggregate", &["add_n", "tree"]),
+const OPTIONS: [&str; 3] = ["lazy", "gate", "aggregate"];
+
+const GATES: [(&str, Gate); 3] = [
+    ("none", Gate::None),
+    ("op", Gate::Op),
+    ("graph", Gate::Graph),
 ];
+
+const AGGREGATES: [(&str, Aggregate); 2] = [("add_n", Aggregate::AddN), ("tree", Aggregate::Tree)];
 
 impl Checker<'_> {
     pub(crate) fn group(&mut self, setting: &ast::Setting) -> Option<GroupSetting> {
@@ -75,38 +79,55 @@ impl Checker<'_> {
             self.report(Diagnostic::new(Code::UnknownName, place, message).help(help));
             return None;
         };
-        let mut options = Vec::new();
+        let mut options = GroupOptions {
+            lazy: None,
+            gate: Gate::Op,
+            aggregate: Aggregate::AddN,
+        };
         let mut own = Vec::new();
-        let mut lazy = None;
+        let mut given: Vec<(&str, Span)> = Vec::new();
         for (i, argument) in arguments.into_iter().enumerate() {
             let place = || def.ast.params.get(i).map(|p| p.name.text.as_str());
             let key = argument.name.as_ref().map(|n| n.text.as_str());
             // Of the positional arguments, only `lazy` can be both an option and a parameter.
             let key = key.or_else(|| place().filter(|p| *p == "lazy"));
-            let option = OPTIONS.iter().find(|(n, _)| Some(*n) == key);
+            let option = OPTIONS.into_iter().find(|name| Some(*name) == key);
             let declared = def
                 .ast
                 .params
                 .iter()
                 .any(|p| Some(p.name.text.as_str()) == key);
-            if let Some((name, words)) = option.filter(|(name, _)| !declared || *name == "lazy") {
-                let value = self.option(name, words, &argument.value)?;
-                if *name == "lazy" && value == Constant::Bool(true) {
-                    lazy = Some(argument.value.span);
+            if let Some(name) = option.filter(|name| !declared || *name == "lazy") {
+                let value = &argument.value;
+                match given.iter().find(|(known, _)| *known == name) {
+                    // Those of the definition are rejected by its call.
+                    Some((_, first)) if !declared => {
+                        let message = format!("`{name}` is given twice");
+                        self.report(
+                            Diagnostic::new(Code::DuplicateArgument, value.span, message)
+                                .note_at(*first, "given here first"),
+                        );
+                    }
+                    _ => given.push((name, value.span)),
                 }
-                options.push(((*name).to_owned(), value));
+                match name {
+                    "lazy" => options.lazy = Some(self.lazy(value, value.span)?),
+                    "gate" => options.gate = self.option(name, &GATES, value)?,
+                    "aggregate" => options.aggregate = self.option(name, &AGGREGATES, value)?,
+                    other => unreachable!("`{other}` is no option"),
+                }
             }
             if option.is_none() || declared {
                 own.push(argument);
             }
         }
+        let lazy = options.lazy.filter(|lazy| lazy.on).map(|lazy| lazy.span);
         // The default is that of the definition.
         let default = def.ast.params.iter().find(|p| p.name.text == "lazy");
         if let Some(default) = default.and_then(|p| p.default.clone())
-            && !options.iter().any(|(name, _)| name == "lazy")
+            && options.lazy.is_none()
         {
-            let value = self.option("lazy", &[], &default)?;
-            options.push(("lazy".to_owned(), value));
+            options.lazy = Some(self.lazy(&default, span)?);
         }
         Some(GroupSetting {
             given: self.arguments(&own),
@@ -155,24 +176,26 @@ impl Checker<'_> {
         None
     }
 
-    fn option(&mut self, name: &str, words: &[&str], expr: &Expr) -> Option<Constant> {
-        if words.is_empty() {
-            let value = self.eval(expr);
-            return self
-                .as_bool(&value, expr.span, &format!("`{name}`"))
-                .map(Constant::Bool);
+    /// The value of `lazy`, with the span that errors point at.
+    fn lazy(&mut self, expr: &Expr, span: Span) -> Option<Lazy> {
+        let value = self.eval(expr);
+        let on = self.as_bool(&value, expr.span, "`lazy`")?;
+        Some(Lazy { on, span })
+    }
+
+    fn option<T: Copy>(&mut self, name: &str, values: &[(&str, T)], expr: &Expr) -> Option<T> {
+        let word = match &expr.kind {
+            ExprKind::Name(word) | ExprKind::Str(word) => word.as_str(),
+            _ => "",
+        };
+        if let Some((_, value)) = values.iter().find(|(known, _)| *known == word) {
+            return Some(*value);
         }
-        match &expr.kind {
-            ExprKind::Name(word) | ExprKind::Str(word) if words.contains(&word.as_str()) => {
-                Some(Constant::Name(word.clone()))
-            }
-            _ => {
-                let message = format!("this is no value for `{name}`");
-                let help = format!("it can be {}", crate::diag::one_of(words.iter().copied()));
-                self.report(Diagnostic::new(Code::BadValue, expr.span, message).help(help));
-                None
-            }
-        }
+        let message = format!("this is no value for `{name}`");
+        let words = values.iter().map(|(word, _)| *word);
+        let help = format!("it can be {}", crate::diag::one_of(words));
+        self.report(Diagnostic::new(Code::BadValue, expr.span, message).help(help));
+        None
     }
 
     /// The variables that a pattern matches; an error where it matches none.

@@ -3,10 +3,14 @@
 use trainspec_ir::Span;
 
 use crate::ast::{self, SettingValue};
+use crate::check::bound::Bound;
 use crate::check::scope::{Frame, FrameKind};
 use crate::check::{Checker, glob};
 use crate::diag::{Code, Diagnostic, nearest, one_of};
-use crate::typed::{self, Constant, Hook, Setting, Train};
+use crate::typed::{
+    self, Hook, HookKind, Interval, Named, NamedKind, Registered, StopAt, Summary, SummaryKind,
+    Train,
+};
 
 impl Checker<'_> {
     pub(crate) fn hooks(
@@ -37,61 +41,128 @@ impl Checker<'_> {
         }
         self.reject_clauses(setting, &[]);
         let word = setting.word.text.as_str();
-        let bound = match word {
-            "hook" | "feed" => match self.registered(setting) {
-                Some(bound) => bound?,
-                None => {
-                    self.report(
-                        Diagnostic::new(
-                            Code::Syntax,
-                            setting.span,
-                            format!("`{word}` needs the name it is registered under"),
-                        )
-                        .help(format!("write `{word} \"my_{word}\" (threshold: 0.5);`")),
-                    );
-                    return None;
-                }
-            },
+        if let (Some(_), true) = (&setting.body, word != "summary") {
+            let message = format!("`{word}` has nothing to say in braces");
+            self.report(Diagnostic::new(Code::Syntax, setting.span, message));
+        }
+        let kind = match word {
+            "hook" => HookKind::Registered(self.registered_hook(setting)?),
+            "feed" => HookKind::Feed(self.registered_hook(setting)?),
             _ if crate::builtins::find("hooks", word).is_some() => {
-                self.setting("hooks", setting)?
+                let bound = self.setting("hooks", setting)?;
+                self.hook_kind(&bound, setting, names)?
             }
             _ => {
                 self.unknown_setting("hooks", "`hooks`", &setting.word);
                 return None;
             }
         };
-        if !matches!(word, "hook" | "feed") {
-            self.check_names(&bound, setting.span, names);
-        }
-        if word == "stop_at" {
-            let given = |name: &str| bound.get(name).is_some_and(|v| *v != Constant::None);
-            if given("last_step") == given("num_steps") {
-                self.report(
-                    Diagnostic::new(Code::BadValue, setting.span, "`stop_at` needs `last_step` or `num_steps`, and not both")
-                        .help("`last_step` counts from the beginning of all training, `num_steps` from the start of this run"),
-                );
-            }
-        }
-        let mut body = Vec::new();
-        match (&setting.body, word) {
-            (None, _) => {}
-            (Some(inner), "summary") => {
-                for setting in inner {
-                    body.extend(self.summary(setting, names));
-                }
-            }
-            (Some(_), _) => {
-                let message = format!("`{word}` has nothing to say in braces");
-                self.report(Diagnostic::new(Code::Syntax, setting.span, message));
-            }
-        }
         Some(Hook {
-            setting: bound,
-            body,
+            kind,
+            span: setting.word.span,
         })
     }
 
-    fn summary(&mut self, setting: &ast::Setting, names: &Fetchable) -> Option<Setting> {
+    /// `hook "name" (constants)`, `feed "name" (constants)`
+    fn registered_hook(&mut self, setting: &ast::Setting) -> Option<Registered> {
+        if let Some(registered) = self.registered(setting) {
+            return registered;
+        }
+        let word = &setting.word.text;
+        self.report(
+            Diagnostic::new(
+                Code::Syntax,
+                setting.span,
+                format!("`{word}` needs the name it is registered under"),
+            )
+            .help(format!("write `{word} \"my_{word}\" (threshold: 0.5);`")),
+        );
+        None
+    }
+
+    fn hook_kind(
+        &mut self,
+        bound: &Bound,
+        setting: &ast::Setting,
+        names: &Fetchable,
+    ) -> Option<HookKind> {
+        let every = |otherwise: Interval| bound.get("every").unwrap_or(otherwise);
+        let steps = Interval::Steps(100);
+        let seconds = Interval::Seconds(600.0);
+        Some(match bound.signature.word {
+            "checkpoint" => HookKind::Checkpoint {
+                dir: bound.require("dir"),
+                every: every(seconds),
+                keep: bound.get("keep").unwrap_or(5),
+                keep_every: match bound.get("keep_every") {
+                    Some(Interval::Seconds(seconds)) => Some(seconds),
+                    Some(Interval::Steps(_) | Interval::Epochs(_)) => {
+                        unreachable!("`keep_every` is a duration")
+                    }
+                    None => None,
+                },
+                basename: bound
+                    .get("basename")
+                    .unwrap_or_else(|| "model.ckpt".to_owned()),
+            },
+            "summary" => {
+                let mut values = Vec::new();
+                for inner in setting.body.iter().flatten() {
+                    values.extend(self.summary(inner, names));
+                }
+                HookKind::Summary {
+                    every: every(steps),
+                    dir: bound.get("dir"),
+                    values,
+                }
+            }
+            "log" => HookKind::Log {
+                names: self.fetches(bound, names),
+                every: every(steps),
+                at_end: bound.get("at_end").unwrap_or(false),
+            },
+            "nan" => {
+                let name: String = bound.require("name");
+                self.check_name(&name, bound.span_of("name"), names);
+                HookKind::Nan {
+                    name,
+                    fail: bound.get("fail").unwrap_or(true),
+                }
+            }
+            "step_counter" => HookKind::StepCounter {
+                every: every(steps),
+                dir: bound.get("dir"),
+            },
+            "stop_at" => HookKind::StopAt(self.stop_at(bound)?),
+            "profile" => HookKind::Profile {
+                every: every(seconds),
+                dir: bound.get("dir"),
+            },
+            "wait_for_step" => HookKind::WaitForStep {
+                step: bound.require("step"),
+            },
+            "final_ops" => HookKind::FinalOps {
+                names: self.fetches(bound, names),
+            },
+            other => unreachable!("the hook `{other}` is refused, or converted here"),
+        })
+    }
+
+    fn stop_at(&mut self, bound: &Bound) -> Option<StopAt> {
+        let place = match (bound.get("last_step"), bound.get("num_steps")) {
+            (Some(last), None) => return Some(StopAt::LastStep(last)),
+            (None, Some(count)) => return Some(StopAt::NumSteps(count)),
+            (None, None) => bound.span,
+            (Some(_), Some(_)) => bound.span_of("num_steps"),
+        };
+        let message = "`stop_at` needs `last_step` or `num_steps`, and not both";
+        self.report(Diagnostic::new(Code::BadValue, place, message).help(
+            "`last_step` counts from the beginning of all training, `num_steps` from the start of this run",
+        ));
+        None
+    }
+
+    fn summary(&mut self, setting: &ast::Setting, names: &Fetchable) -> Option<Summary> {
         if setting.value == SettingValue::Bad {
             return None;
         }
@@ -101,50 +172,47 @@ impl Checker<'_> {
             return None;
         }
         let bound = self.setting("summary", setting)?;
-        self.check_names(&bound, setting.span, names);
-        Some(bound)
+        let max_outputs = || bound.get("max_outputs").unwrap_or(3);
+        let kind = match bound.signature.word {
+            "scalar" => SummaryKind::Scalar,
+            "histogram" => SummaryKind::Histogram,
+            "image" => SummaryKind::Image {
+                max_outputs: max_outputs(),
+            },
+            "audio" => SummaryKind::Audio {
+                sample_rate: bound.require("sample_rate"),
+                max_outputs: max_outputs(),
+            },
+            "text" => SummaryKind::Text,
+            other => unreachable!("the summary `{other}` is refused, or converted here"),
+        };
+        Some(Summary {
+            kind,
+            names: self.fetches(&bound, names),
+            span: bound.span,
+        })
     }
 
-    /// Every name must be a value that a step computes, every pattern must match a variable.
-    fn check_names(&mut self, setting: &Setting, span: Span, names: &Fetchable) {
-        let listed = match (setting.get("names"), setting.word.as_str()) {
-            (Some(Constant::List(list)), _) => list.clone(),
-            (None, "nan") => setting.get("name").cloned().into_iter().collect(),
-            _ => return,
-        };
-        for name in listed {
-            match name {
-                Constant::Name(name) => self.check_name(&name, span, names),
-                Constant::Str(pattern) => {
+    /// The `names` of a hook: each must be a value that a step computes, each pattern must match a variable.
+    fn fetches(&mut self, bound: &Bound, names: &Fetchable) -> Vec<Named> {
+        let listed: Vec<Named> = bound.require("names");
+        for named in &listed {
+            match &named.kind {
+                NamedKind::Value(name) => self.check_name(name, named.span, names),
+                NamedKind::Variables(pattern) => {
                     let any = self
                         .store
                         .variables
                         .iter()
-                        .any(|v| glob::matches(&pattern, &v.name));
+                        .any(|v| glob::matches(pattern, &v.name));
                     if !any {
-                        self.matching(&pattern, span, &format!("`{}`", setting.word));
+                        let what = format!("`{}`", bound.signature.word);
+                        self.matching(pattern, named.span, &what);
                     }
                 }
-                _ => {}
             }
         }
-    }
-
-    /// The span of a word within a setting.
-    pub(crate) fn word_in(&self, span: Span, word: &str) -> Span {
-        let text = self.sources.slice(span);
-        let alone = |c: Option<char>| !c.is_some_and(|c| c.is_ascii_alphanumeric() || c == '_');
-        let found = text.match_indices(word).find(|(i, _)| {
-            alone(text[..*i].chars().next_back()) && alone(text[*i + word.len()..].chars().next())
-        });
-        match found {
-            Some((i, _)) => Span {
-                start: span.start + i as u32,
-                end: span.start + (i + word.len()) as u32,
-                ..span
-            },
-            None => span,
-        }
+        listed
     }
 
     fn check_name(&mut self, name: &str, span: Span, names: &Fetchable) {
@@ -170,7 +238,6 @@ impl Checker<'_> {
             ),
         };
         let message = format!("a step computes nothing called `{name}`");
-        let span = self.word_in(span, name);
         self.report(Diagnostic::new(Code::UnknownName, span, message).help(help));
     }
 }

@@ -9,6 +9,7 @@
 //! of evaluated expressions (fuel).
 
 mod averages;
+mod bound;
 mod builtins;
 mod call;
 mod clips;
@@ -17,6 +18,7 @@ mod data;
 mod errors;
 mod eval;
 mod evals;
+mod features;
 mod fold;
 mod glob;
 mod groups;
@@ -31,6 +33,8 @@ mod ops;
 mod optimizers;
 mod scope;
 mod settings;
+mod sources;
+mod stages;
 mod standalone;
 mod state;
 mod statements;
@@ -218,7 +222,10 @@ impl Checker<'_> {
         self.reject_shared_state(train.as_ref());
         let evals = self.evals(model.as_ref(), train.as_ref(), &data);
         let hooks = self.hooks(model.as_ref(), train.as_ref());
-        let warm_start = self.warm_start();
+        self.warm_start();
+        if let Some(train) = &train {
+            self.warn_endless(train, &data, &hooks);
+        }
         self.check_unexpanded();
         self.warn_unused();
         Some(typed::Spec {
@@ -231,7 +238,6 @@ impl Checker<'_> {
             train,
             evals,
             hooks,
-            warm_start,
         })
     }
 

@@ -116,6 +116,14 @@ impl Checker<'_> {
             return None;
         };
         let declared = self.declared_type(ty, bounds, true)?;
+        if declared.dtype == DType::String {
+            let message = format!(
+                "`{}` holds strings, which cannot be computed with yet",
+                param.name.text
+            );
+            self.report(Diagnostic::new(Code::TypeMismatch, ty.span, message));
+            return None;
+        }
         let values = match &param.bound {
             Some(bound) => Some(self.value_bounds(bound, &declared)?),
             None => None,

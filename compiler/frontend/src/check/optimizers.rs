@@ -36,7 +36,7 @@ impl Checker<'_> {
             optimizer: group.def.name().to_owned(),
             alias: alias.to_owned(),
             loss,
-            options: group.options.clone(),
+            options: group.options,
             scalars: Vec::new(),
             updates: Vec::new(),
             span: group.span,

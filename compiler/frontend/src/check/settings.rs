@@ -1,18 +1,19 @@
 //! Settings: their arguments are checked against their signatures.
 
-use trainspec_ir::{Size, Span};
+use trainspec_ir::Span;
 
 use crate::ast::{self, Argument, Clause, Expr, ExprKind, PostfixKind, SettingValue, Unit};
 use crate::builtins::SettingKind::*;
-use crate::builtins::{SettingKind, SettingParam, SettingSignature, find, words};
+use crate::builtins::{SettingKind, SettingParam, SettingSignature, Support, find, words};
+use crate::check::bound::{ArgumentValue, Bound, BoundArgument};
 use crate::check::fold;
 use crate::check::glob::{self, BadGlob};
 use crate::check::groups::Patterns;
-use crate::check::scope::FrameKind;
+use crate::check::scope::{Frame, FrameKind};
 use crate::check::value::{Quantity, Value};
 use crate::check::{Checker, call};
 use crate::diag::{Code, Diagnostic, nearest, one_of};
-use crate::typed::{Constant, Interval, Setting};
+use crate::typed::{Interval, Named, NamedKind, Rate};
 
 impl Checker<'_> {
     /// Reports a setting that a section does not have.
@@ -70,7 +71,7 @@ impl Checker<'_> {
     }
 
     /// Checks a setting against its signature.
-    pub(crate) fn setting(&mut self, section: &str, setting: &ast::Setting) -> Option<Setting> {
+    pub(crate) fn setting(&mut self, section: &str, setting: &ast::Setting) -> Option<Bound> {
         let signature = find(section, &setting.word.text)?;
         let at = setting.word.span;
         let single;
@@ -98,7 +99,7 @@ impl Checker<'_> {
     }
 
     /// A setting whose value is a call: `source csv("x.csv")`, `clip global_norm(1.0)`.
-    pub(crate) fn call_setting(&mut self, setting: &ast::Setting) -> Option<Setting> {
+    pub(crate) fn call_setting(&mut self, setting: &ast::Setting) -> Option<Bound> {
         let section = setting.word.text.clone();
         let known = words(&section);
         let (name, arguments, span) = match &setting.value {
@@ -146,13 +147,13 @@ impl Checker<'_> {
         }
     }
 
-    /// Arguments to the parameters of a signature.
+    /// Arguments to the parameters of a signature. A setting that cannot be run yet is an error.
     pub(crate) fn bind_setting(
         &mut self,
-        signature: &SettingSignature,
+        signature: &'static SettingSignature,
         arguments: &[Argument],
         at: Span,
-    ) -> Option<Setting> {
+    ) -> Option<Bound> {
         let names: Vec<&str> = signature.params.iter().map(|p| p.name).collect();
         // Values are evaluated by kind below; here only names and positions matter.
         let given: Vec<_> = arguments
@@ -169,18 +170,26 @@ impl Checker<'_> {
         for (param, slot) in signature.params.iter().zip(slots) {
             match slot {
                 Some(i) => match self.setting_value(signature, param, &arguments[i]) {
-                    Some(value) => bound.push((param.name.to_owned(), value)),
+                    Some(value) => bound.push(BoundArgument {
+                        name: param.name,
+                        value,
+                        span: arguments[i].value.span,
+                    }),
                     None => fine = false,
                 },
                 None if param.required => {
                     self.report(call::missing(signature.word, param.name, at));
                     fine = false;
                 }
-                None => bound.push((param.name.to_owned(), Constant::None)),
+                None => {}
             }
         }
-        fine.then(|| Setting {
-            word: signature.word.to_owned(),
+        if fine && signature.support == Support::Refused {
+            self.report(cannot_run_yet(signature, at));
+            fine = false;
+        }
+        fine.then_some(Bound {
+            signature,
             arguments: bound,
             span: at,
         })
@@ -191,7 +200,7 @@ impl Checker<'_> {
         signature: &SettingSignature,
         param: &SettingParam,
         argument: &Argument,
-    ) -> Option<Constant> {
+    ) -> Option<ArgumentValue> {
         let expr = &argument.value;
         // The only value of a setting has a name that nobody writes.
         let what = match (&argument.name, signature.params) {
@@ -205,8 +214,8 @@ impl Checker<'_> {
                     ExprKind::Name(name) | ExprKind::Str(name) => name.clone(),
                     _ => String::new(),
                 };
-                if words.contains(&name.as_str()) {
-                    return Some(Constant::Name(name));
+                if let Some(word) = words.iter().find(|word| **word == name) {
+                    return Some(ArgumentValue::Keyword(word));
                 }
                 let help = match nearest(&name, words.iter().copied()) {
                     Some(near) => format!("did you mean `{near}`?"),
@@ -220,21 +229,21 @@ impl Checker<'_> {
                 None
             }
             Name => match &expr.kind {
-                ExprKind::Name(name) => Some(Constant::Name(name.clone())),
+                ExprKind::Name(name) => Some(ArgumentValue::Name(name.clone())),
                 _ => {
                     let value = self.eval(expr);
                     self.wrong_kind(span, &format!("a name for {what}"), &value);
                     None
                 }
             },
-            Names => self.names(expr, &what),
-            Rate | RateAfter => {
+            Names => self.names(expr, &what).map(ArgumentValue::Names),
+            SettingKind::Rate | RateAfter => {
                 let outer = std::mem::replace(&mut self.step_after, param.kind == RateAfter);
                 let value = self.eval(expr);
                 self.step_after = outer;
                 match &value {
                     Value::Tensor(t) if t.ty.rank() == 0 && t.ty.dtype.is_float() => {
-                        Some(Constant::Value(t.id))
+                        Some(ArgumentValue::Rate(Rate::Value(t.id)))
                     }
                     Value::Tensor(t) => {
                         let message = format!("{what} must be one floating-point number");
@@ -244,12 +253,21 @@ impl Checker<'_> {
                         );
                         None
                     }
-                    other => self.number_constant(other, span, &what),
+                    other => {
+                        let number = match self.known_number(other, span, &what)? {
+                            Known::Int(n) => n as f64,
+                            Known::Float(x) => x,
+                        };
+                        Some(ArgumentValue::Rate(Rate::Number(number)))
+                    }
                 }
             }
             Number => {
                 let value = self.eval(expr);
-                self.number_constant(&value, span, &what)
+                Some(match self.known_number(&value, span, &what)? {
+                    Known::Int(n) => ArgumentValue::Int(n),
+                    Known::Float(x) => ArgumentValue::Float(x),
+                })
             }
             Int | Count => {
                 let value = self.eval(expr);
@@ -268,7 +286,7 @@ impl Checker<'_> {
                         self.report(Diagnostic::new(Code::BadValue, span, message));
                         None
                     }
-                    Some(_) => Some(Constant::Int(size)),
+                    Some(n) => Some(ArgumentValue::Int(n)),
                     None => {
                         self.wrong_kind(
                             span,
@@ -285,34 +303,37 @@ impl Checker<'_> {
                     Value::List(list) => list.to_vec(),
                     one => vec![one.clone()],
                 };
-                let sizes: Option<Vec<Size>> = list
-                    .into_iter()
-                    .map(|v| self.as_size(v, span, &what))
-                    .collect();
-                Some(Constant::List(
-                    sizes?.into_iter().map(Constant::Int).collect(),
-                ))
+                let mut ints = Vec::new();
+                for value in list {
+                    let size = self.as_size(value, span, &what)?;
+                    let Some(n) = size.value() else {
+                        let expected = format!("known numbers for {what}");
+                        self.wrong_kind(span, &expected, &Value::Int(size));
+                        return None;
+                    };
+                    ints.push(n);
+                }
+                Some(ArgumentValue::Ints(ints))
             }
             Bool => {
                 let value = self.eval(expr);
-                self.as_bool(&value, span, &what).map(Constant::Bool)
+                self.as_bool(&value, span, &what).map(ArgumentValue::Bool)
             }
             Str => match self.eval(expr) {
-                Value::Str(text) => Some(Constant::Str(text.to_string())),
+                Value::Str(text) => Some(ArgumentValue::Str(text.to_string())),
                 other => {
                     self.wrong_kind(span, &format!("a string for {what}"), &other);
                     None
                 }
             },
-            StrList => match self.eval(expr) {
-                Value::Str(text) => Some(Constant::List(vec![Constant::Str(text.to_string())])),
-                other => self.strings(&other, span, &what),
-            },
+            StrList => self.string_list(expr, &what).map(ArgumentValue::Strings),
             StrTuples => match self.eval(expr) {
                 Value::List(list) => {
-                    let tuples: Option<Vec<Constant>> =
-                        list.iter().map(|v| self.strings(v, span, &what)).collect();
-                    Some(Constant::List(tuples?))
+                    let mut all = Vec::new();
+                    for tuple in list.iter() {
+                        all.extend(self.strings(tuple, span, &what)?);
+                    }
+                    Some(ArgumentValue::Strings(all))
                 }
                 other => {
                     self.wrong_kind(
@@ -324,13 +345,13 @@ impl Checker<'_> {
                 }
             },
             Duration => match self.eval(expr) {
-                Value::Quantity(q) if q.unit.seconds().is_some() => Some(Constant::Interval(
+                Value::Quantity(q) if q.unit.seconds().is_some() => Some(ArgumentValue::Interval(
                     Interval::Seconds(q.amount * q.unit.seconds().unwrap_or(1.0)),
                 )),
                 other => self.unit_error(&other, span, &what, "a time such as `30 s` or `1 h`"),
             },
             SettingKind::Interval => match self.eval(expr) {
-                Value::Quantity(q) => self.interval(q, span).map(Constant::Interval),
+                Value::Quantity(q) => self.interval(q, span).map(ArgumentValue::Interval),
                 other => self.unit_error(
                     &other,
                     span,
@@ -347,7 +368,7 @@ impl Checker<'_> {
         span: Span,
         what: &str,
         expected: &str,
-    ) -> Option<Constant> {
+    ) -> Option<ArgumentValue> {
         // A unit without a space before it was reported already.
         let rest = &self.sources.get(span.file).text[span.end as usize..];
         if value.is_poison() || rest.starts_with(|c: char| c.is_ascii_alphanumeric()) {
@@ -383,11 +404,14 @@ impl Checker<'_> {
         interval
     }
 
-    fn number_constant(&mut self, value: &Value, span: Span, what: &str) -> Option<Constant> {
-        match (value, fold::number(value)) {
-            (Value::Int(n), _) => Some(Constant::Int(n.clone())),
-            (_, Some(x)) => Some(Constant::Float(x)),
-            (Value::Quantity(q), None) => {
+    fn known_number(&mut self, value: &Value, span: Span, what: &str) -> Option<Known> {
+        let known = match value {
+            Value::Int(n) => n.value().map(Known::Int),
+            other => fold::number(other).map(Known::Float),
+        };
+        match (known, value) {
+            (Some(known), _) => Some(known),
+            (None, Value::Quantity(q)) => {
                 let message = format!("{what} is a plain number, without `{}`", q.unit.word());
                 self.report(
                     Diagnostic::new(Code::UnitMismatch, span, message)
@@ -395,56 +419,73 @@ impl Checker<'_> {
                 );
                 None
             }
-            (other, None) => {
-                self.wrong_kind(span, &format!("a number for {what}"), &other.clone());
+            (None, other) => {
+                self.wrong_kind(span, &format!("a number for {what}"), other);
                 None
             }
         }
     }
 
-    fn strings(&mut self, value: &Value, span: Span, what: &str) -> Option<Constant> {
+    /// A string or a list of strings. The elements of a list that is written out have spans of their own.
+    fn string_list(&mut self, expr: &Expr, what: &str) -> Option<Strings> {
+        if let ExprKind::List(elements) = &expr.kind {
+            let mut all = Vec::new();
+            for element in elements {
+                match self.eval(element) {
+                    Value::Str(text) => all.push((text.to_string(), element.span)),
+                    other => {
+                        self.wrong_kind(element.span, &format!("strings for {what}"), &other);
+                        return None;
+                    }
+                }
+            }
+            return Some(all);
+        }
+        match self.eval(expr) {
+            Value::Str(text) => Some(vec![(text.to_string(), expr.span)]),
+            other => self.strings(&other, expr.span, what),
+        }
+    }
+
+    fn strings(&mut self, value: &Value, span: Span, what: &str) -> Option<Strings> {
         let (Value::List(list) | Value::Tuple(list)) = value else {
-            self.wrong_kind(
-                span,
-                &format!("a string or a list of strings for {what}"),
-                value,
-            );
+            let expected = format!("a string or a list of strings for {what}");
+            self.wrong_kind(span, &expected, value);
             return None;
         };
         let mut strings = Vec::new();
         for value in list.iter() {
             match value {
-                Value::Str(text) => strings.push(Constant::Str(text.to_string())),
+                Value::Str(text) => strings.push((text.to_string(), span)),
                 other => {
                     self.wrong_kind(span, &format!("strings for {what}"), other);
                     return None;
                 }
             }
         }
-        Some(Constant::List(strings))
+        Some(strings)
     }
 
     /// `loss`, `[loss, accuracy]` or a pattern over variables.
-    fn names(&mut self, expr: &Expr, what: &str) -> Option<Constant> {
+    fn names(&mut self, expr: &Expr, what: &str) -> Option<Vec<Named>> {
+        let span = expr.span;
+        let one = |kind| Some(vec![Named { kind, span }]);
         match &expr.kind {
-            ExprKind::Name(name) => Some(Constant::List(vec![Constant::Name(name.clone())])),
+            ExprKind::Name(name) => one(NamedKind::Value(name.clone())),
             ExprKind::Str(pattern) => {
-                self.glob(pattern, expr.span)?;
-                Some(Constant::List(vec![Constant::Str(pattern.clone())]))
+                self.glob(pattern, span)?;
+                one(NamedKind::Variables(pattern.clone()))
             }
             ExprKind::List(list) => {
                 let mut all = Vec::new();
                 for inner in list {
-                    match self.names(inner, what)? {
-                        Constant::List(names) => all.extend(names),
-                        other => all.push(other),
-                    }
+                    all.extend(self.names(inner, what)?);
                 }
-                Some(Constant::List(all))
+                Some(all)
             }
             _ => {
                 let value = self.eval(expr);
-                self.wrong_kind(expr.span, &format!("names for {what}"), &value);
+                self.wrong_kind(span, &format!("names for {what}"), &value);
                 None
             }
         }
@@ -498,23 +539,33 @@ impl Checker<'_> {
         fine.then_some(all)
     }
 
-    /// `warm_start (...)`
-    pub(crate) fn warm_start(&mut self) -> Vec<Setting> {
+    /// `warm_start (...)`: checked, and refused until it can be run.
+    pub(crate) fn warm_start(&mut self) {
         let Some((arguments, span)) = self.items.warm_start.clone() else {
-            return Vec::new();
+            return;
         };
         let signature = find("warm_start", "warm_start").expect("it is in the table");
-        let frame = crate::check::scope::Frame::new(FrameKind::Train, String::new());
-        let setting = self.framed(frame, |c| c.bind_setting(signature, &arguments, span));
-        if let Some(setting) = &setting
-            && let Some(Constant::List(list)) = setting.get("vars")
-        {
-            for pattern in list.clone() {
-                if let Constant::Str(pattern) = pattern {
-                    self.glob(&pattern, span);
-                }
-            }
-        }
-        setting.into_iter().collect()
+        let frame = Frame::new(FrameKind::Train, String::new());
+        self.framed(frame, |c| c.bind_setting(signature, &arguments, span));
     }
+}
+
+/// Strings with their spans.
+type Strings = Vec<(String, Span)>;
+
+/// A compile-time number.
+enum Known {
+    Int(i64),
+    Float(f64),
+}
+
+/// The error for what the language has and the runtime does not implement yet.
+fn cannot_run_yet(signature: &SettingSignature, at: Span) -> Diagnostic {
+    let word = signature.word;
+    let message = match signature.section {
+        "source" => format!("`{word}` sources cannot be read yet"),
+        "data" => format!("the stage `{word}` cannot be run yet"),
+        _ => format!("`{word}` cannot be run yet"),
+    };
+    Diagnostic::new(Code::UnknownSetting, at, message)
 }

@@ -63,7 +63,6 @@ pub fn optimizer(
             train: Some(train),
             evals: Vec::new(),
             hooks: Vec::new(),
-            warm_start: Vec::new(),
         }),
         _ => Err(errors),
     }

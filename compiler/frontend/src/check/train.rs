@@ -4,18 +4,25 @@ use trainspec_ir::{DType, Span};
 
 use crate::ast::{self, Expr, SettingValue};
 use crate::check::Checker;
+use crate::check::averages::AverageSetting;
+use crate::check::bound::Bound;
+use crate::check::clips::ClipSetting;
 use crate::check::groups::GroupSetting;
 use crate::check::scope::{Frame, FrameKind, Target};
 use crate::check::value::Value;
 use crate::diag::{Code, Diagnostic};
-use crate::typed::{self, Constant, DataSet, Interval, LossScale, Train, VarId};
+use crate::typed::{self, DataSet, Hook, HookKind, LossScale, Train, TrainEnd, VarId};
 
 /// A clip or an average as it is set, before it is expanded.
 pub(crate) struct Processing {
-    word: String,
-    setting: typed::Setting,
+    kind: ProcessingKind,
     /// The variables that its patterns match, and where they stand.
     vars: Option<(Vec<VarId>, Span)>,
+}
+
+enum ProcessingKind {
+    Clip(ClipSetting),
+    Average(AverageSetting),
 }
 
 /// The settings, before their variables are resolved.
@@ -104,18 +111,18 @@ impl Checker<'_> {
             "optimizer" => settings.groups.extend(self.group(setting)),
             "clip" => {
                 if let Some(bound) = self.call_setting(setting)
-                    && self.check_clip(&bound)
+                    && let Some(clip) = self.clip(&bound)
                 {
-                    settings.processing.extend(self.processing(setting, bound));
+                    let kind = ProcessingKind::Clip(clip);
+                    settings.processing.extend(self.processing(setting, kind));
                 }
             }
             "ema" => {
-                if let Some(mut bound) = self.setting("train", setting)
-                    && self.check_average(&bound)
+                if let Some(bound) = self.setting("train", setting)
+                    && let Some(average) = self.ema(&bound)
                 {
-                    // Names inside are reported at their own span.
-                    bound.span = setting.span;
-                    settings.processing.extend(self.processing(setting, bound));
+                    let kind = ProcessingKind::Average(average);
+                    settings.processing.extend(self.processing(setting, kind));
                 }
             }
             "loss_scale" => {
@@ -142,37 +149,72 @@ impl Checker<'_> {
                 let Some(bound) = self.setting("train", setting) else {
                     return;
                 };
-                let Some((_, Constant::Int(n))) = bound.arguments.first() else {
-                    return;
-                };
-                let n = n.value().unwrap_or(1);
-                match word {
-                    "seed" => train.seed = n,
-                    "accumulate" => train.accumulate = n,
-                    _ => {
-                        if train.until.is_some() {
-                            self.report(
-                                Diagnostic::new(
-                                    Code::DuplicateSetting,
-                                    setting.word.span,
-                                    "the end of the training is set twice",
-                                )
-                                .help("say `steps` or `epochs`, not both"),
-                            );
-                        }
-                        train.until = Some(match word {
-                            "steps" => Interval::Steps(n),
-                            _ => Interval::Epochs(n),
-                        });
+                match bound.signature.word {
+                    "seed" => train.seed = bound.require("value"),
+                    "accumulate" => train.accumulate = bound.require("count"),
+                    "steps" => {
+                        let end = TrainEnd::Steps(bound.require("count"));
+                        self.set_end(train, end, bound.span);
                     }
+                    "epochs" => {
+                        let end = TrainEnd::Epochs(bound.require("count"));
+                        self.set_end(train, end, bound.span);
+                    }
+                    other => unreachable!("`{other}` of `train` is converted above"),
                 }
             }
             _ => self.unknown_setting("train", "`train`", &setting.word),
         }
     }
 
+    fn set_end(&mut self, train: &mut Train, end: TrainEnd, span: Span) {
+        if train.until.is_some() {
+            let message = "the end of the training is set twice";
+            self.report(
+                Diagnostic::new(Code::DuplicateSetting, span, message)
+                    .help("say `steps` or `epochs`, not both"),
+            );
+        }
+        train.until = Some(end);
+    }
+
+    /// Warns of a training that only a flag, a signal or a program can end.
+    pub(crate) fn warn_endless(&mut self, train: &Train, data: &[DataSet], hooks: &[Hook]) {
+        let Some(set) = data.iter().find(|d| Some(&d.name) == train.data.as_ref()) else {
+            return;
+        };
+        let may_end = |hook: &Hook| match hook.kind {
+            HookKind::StopAt(_) | HookKind::Registered(_) => true,
+            HookKind::Checkpoint { .. }
+            | HookKind::Summary { .. }
+            | HookKind::Log { .. }
+            | HookKind::Nan { .. }
+            | HookKind::StepCounter { .. }
+            | HookKind::Profile { .. }
+            | HookKind::WaitForStep { .. }
+            | HookKind::FinalOps { .. }
+            | HookKind::Feed(_) => false,
+        };
+        let ends = train.until.is_some() || hooks.iter().any(may_end) || !set.is_endless();
+        if ends || self.has_errors() {
+            return;
+        }
+        let section = self.items.train.clone();
+        let mut settings = section.iter().flat_map(|s| &s.settings);
+        let place = settings.find(|s| s.word.text == "data").map(|s| s.span);
+        let message = format!(
+            "the training does not end by itself: `{}` repeats indefinitely",
+            set.name
+        );
+        self.report(
+            Diagnostic::new(Code::MissingSetting, place.unwrap_or_default(), message)
+                .as_warning()
+                .help("say `steps` or `epochs` in `train`, or run it with `--steps`"),
+        );
+    }
+
     /// A clip or an average with the variables that it is for.
-    fn processing(&mut self, setting: &ast::Setting, bound: typed::Setting) -> Option<Processing> {
+    fn processing(&mut self, setting: &ast::Setting, kind: ProcessingKind) -> Option<Processing> {
         let vars = match self.for_clause(setting)? {
             Some(patterns) => {
                 let what = format!("`{}`", setting.word.text);
@@ -186,11 +228,7 @@ impl Checker<'_> {
             }
             None => None,
         };
-        Some(Processing {
-            word: setting.word.text.clone(),
-            setting: bound,
-            vars,
-        })
+        Some(Processing { kind, vars })
     }
 
     /// Expands clips and averages, once the trained variables are known.
@@ -200,11 +238,14 @@ impl Checker<'_> {
         let trained = self.trained_variables(&train.frozen);
         for one in all {
             let matched = one.vars.as_ref().map(|(vars, _)| vars.as_slice());
-            if one.word == "ema" {
-                let averages = self.expand_averages(&one.setting, matched, &trained, model);
-                train.averages.extend(averages);
-                continue;
-            }
+            let clip = match &one.kind {
+                ProcessingKind::Clip(clip) => clip,
+                ProcessingKind::Average(average) => {
+                    let averages = self.expand_averages(average, matched, &trained, model);
+                    train.averages.extend(averages);
+                    continue;
+                }
+            };
             let selected = |v: &VarId| matched.is_none_or(|vars| vars.contains(v));
             let vars: Vec<VarId> = updated.iter().copied().filter(selected).collect();
             match (vars.as_slice(), &one.vars) {
@@ -214,43 +255,40 @@ impl Checker<'_> {
                 }
                 ([], _) => {}
                 (vars, _) => {
-                    let clips = self.expand_clip(&one.setting, vars);
+                    let clips = self.expand_clip(clip, vars);
                     train.clips.extend(clips);
                 }
             }
         }
     }
 
-    fn loss_scale(&mut self, setting: &typed::Setting) -> Option<LossScale> {
-        let number = |name: &str, otherwise: f64| match setting.get(name) {
-            Some(Constant::Float(x)) => *x,
-            Some(Constant::Int(n)) => n.value().map_or(otherwise, |n| n as f64),
-            _ => otherwise,
-        };
-        let (scale, wrong) = match setting.word.as_str() {
+    fn loss_scale(&mut self, bound: &Bound) -> Option<LossScale> {
+        let (scale, wrong) = match bound.signature.word {
             "fixed" => {
-                let scale = number("scale", 1.0);
-                let wrong = (scale <= 0.0).then_some("a scale must be positive");
+                let scale: f64 = bound.require("scale");
+                let wrong = (scale <= 0.0).then_some(("scale", "a scale must be positive"));
                 (LossScale::Fixed(scale), wrong)
             }
-            _ => {
-                let (initial, multiplier) =
-                    (number("initial", 32_768.0), number("multiplier", 2.0));
+            "dynamic" => {
+                let initial = bound.get("initial").unwrap_or(32_768.0);
+                let multiplier = bound.get("multiplier").unwrap_or(2.0);
                 let wrong = match () {
-                    () if initial < 1.0 => Some("`initial` must be at least 1"),
-                    () if multiplier <= 1.0 => Some("`multiplier` must be above 1"),
+                    () if initial < 1.0 => Some(("initial", "`initial` must be at least 1")),
+                    () if multiplier <= 1.0 => Some(("multiplier", "`multiplier` must be above 1")),
                     () => None,
                 };
                 let scale = LossScale::Dynamic {
                     initial,
-                    growth_steps: number("growth_steps", 2_000.0) as i64,
+                    growth_steps: bound.get("growth_steps").unwrap_or(2_000),
                     multiplier,
                 };
                 (scale, wrong)
             }
+            other => unreachable!("the loss scale `{other}` is refused, or converted here"),
         };
-        if let Some(message) = wrong {
-            self.report(Diagnostic::new(Code::BadValue, setting.span, message));
+        if let Some((argument, message)) = wrong {
+            let span = bound.span_of(argument);
+            self.report(Diagnostic::new(Code::BadValue, span, message));
             return None;
         }
         Some(scale)

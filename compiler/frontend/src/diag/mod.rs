@@ -102,6 +102,12 @@ impl Diagnostic {
         }
     }
 
+    /// A warning, whatever the severity of its code is.
+    pub fn as_warning(mut self) -> Diagnostic {
+        self.severity = Severity::Warning;
+        self
+    }
+
     /// Whether it stops a spec from being used.
     pub fn is_error(&self) -> bool {
         self.severity == Severity::Error

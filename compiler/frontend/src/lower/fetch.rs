@@ -11,7 +11,7 @@ use std::str::FromStr;
 use trainspec_ir::CountName;
 use trainspec_ir::graph::Graph;
 
-use crate::typed::{Constant, Mode, Setting, Spec};
+use crate::typed::{Mode, Spec};
 
 /// Something that a program gives by name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -187,9 +187,8 @@ impl FetchSet {
         let schedules = spec.train.iter().flat_map(|t| &t.schedules);
         fetches.extend(schedules.map(|(name, _)| Fetch::Schedule(name.clone())));
         for hook in &spec.hooks {
-            for setting in std::iter::once(&hook.setting).chain(&hook.body) {
-                fetches.extend(mentioned(spec, setting));
-            }
+            let names = hook.kind.value_names().into_iter();
+            fetches.extend(names.filter_map(|name| Fetch::find(spec, name)));
         }
         FetchSet::Only(fetches)
     }
@@ -223,30 +222,6 @@ fn metrics(mode: &Mode) -> impl Iterator<Item = Fetch> {
     mode.metrics
         .iter()
         .map(|(name, _)| Fetch::Metric(name.clone()))
-}
-
-/// The results that the arguments of a hook name.
-fn mentioned(spec: &Spec, setting: &Setting) -> Vec<Fetch> {
-    fn names<'c>(constant: &'c Constant, found: &mut Vec<&'c str>) {
-        match constant {
-            Constant::Name(name) => found.push(name),
-            Constant::List(list) => list.iter().for_each(|c| names(c, found)),
-            Constant::None
-            | Constant::Int(_)
-            | Constant::Float(_)
-            | Constant::Bool(_)
-            | Constant::Str(_)
-            | Constant::DType(_)
-            | Constant::Interval(_)
-            | Constant::Value(_) => {}
-        }
-    }
-    let mut found = Vec::new();
-    for (_, constant) in &setting.arguments {
-        names(constant, &mut found);
-    }
-    let fetches = found.into_iter().filter_map(|name| Fetch::find(spec, name));
-    fetches.collect()
 }
 
 #[cfg(test)]

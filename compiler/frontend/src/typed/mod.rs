@@ -5,15 +5,18 @@
 
 mod input;
 mod print;
+mod print_settings;
+mod settings;
 
 pub use input::Input;
 pub use print::print;
+pub use settings::*;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use trainspec_ir::ops::{Arg, Op};
-use trainspec_ir::{DType, Size, Span, TensorType};
+use trainspec_ir::{Size, Span, TensorType};
 
 use crate::lower::StateName;
 
@@ -38,8 +41,6 @@ pub struct Spec {
     pub evals: Vec<Eval>,
     /// The hooks that run around a step.
     pub hooks: Vec<Hook>,
-    /// Warm start: the variables taken from an older checkpoint.
-    pub warm_start: Vec<Setting>,
 }
 
 /// A value of a program.
@@ -177,7 +178,7 @@ pub struct DataSet {
     /// The name.
     pub name: String,
     /// The source of the records.
-    pub source: Setting,
+    pub source: Source,
     /// The features decoded from a record.
     pub features: Vec<Feature>,
     /// The stages of the input pipeline, in order.
@@ -198,14 +199,46 @@ pub struct Feature {
     /// The range of its values: start inclusive, end exclusive.
     pub bounds: Option<(i64, i64)>,
     /// The default for a record that lacks it.
-    pub default: Option<Constant>,
+    pub default: Option<FeatureDefault>,
     /// The span of its declaration.
     pub span: Span,
 }
 
+impl DataSet {
+    /// Whether it has no last record: nothing bounds it after a `repeat`.
+    pub fn is_endless(&self) -> bool {
+        self.stages
+            .iter()
+            .fold(false, |endless, stage| match stage.kind {
+                StageKind::Repeat => true,
+                StageKind::Take { .. } => false,
+                StageKind::Map { .. }
+                | StageKind::Filter { .. }
+                | StageKind::Drop { .. }
+                | StageKind::Shuffle { .. }
+                | StageKind::Epochs { .. }
+                | StageKind::Batch(_)
+                | StageKind::Skip { .. }
+                | StageKind::Split(_)
+                | StageKind::Cache
+                | StageKind::Prefetch { .. }
+                | StageKind::Shard { .. } => endless,
+            })
+    }
+}
+
 /// A stage of a data set.
 #[derive(Debug, Clone)]
-pub enum Stage {
+pub struct Stage {
+    /// Its kind, with the arguments.
+    pub kind: StageKind,
+    /// The span of its word.
+    pub span: Span,
+}
+
+/// The kinds of stages.
+#[derive(Debug, Clone)]
+pub enum StageKind {
     /// Computes a feature.
     Map {
         /// The feature that is added or replaced.
@@ -222,8 +255,53 @@ pub enum Stage {
         /// Its value.
         value: ValueId,
     },
-    /// Anything else, by its word.
-    Setting(Setting),
+    /// Removes a feature.
+    Drop {
+        /// The feature.
+        name: String,
+    },
+    /// Shuffles in a buffer.
+    Shuffle {
+        /// The capacity of the buffer, at least 1.
+        buffer: u64,
+        /// The seed; that of the training where there is none.
+        seed: Option<i64>,
+    },
+    /// Repeats for a number of epochs.
+    Epochs {
+        /// The number of epochs, at least 1.
+        count: u64,
+    },
+    /// Repeats indefinitely.
+    Repeat,
+    /// Joins records into batches.
+    Batch(Batch),
+    /// Keeps the first elements.
+    Take {
+        /// How many.
+        count: u64,
+    },
+    /// Leaves out the first elements.
+    Skip {
+        /// How many.
+        count: u64,
+    },
+    /// Keeps one side of a random split.
+    Split(Split),
+    /// Keeps decoded elements in memory.
+    Cache,
+    /// Prepares elements ahead.
+    Prefetch {
+        /// How many.
+        count: u64,
+    },
+    /// Keeps every `count`-th element.
+    Shard {
+        /// The first of them, below `count`.
+        index: u64,
+        /// The number of shards, at least 1.
+        count: u64,
+    },
 }
 
 /// The model in both modes.
@@ -295,7 +373,7 @@ pub struct Train {
     /// The seed of everything random.
     pub seed: i64,
     /// The stopping condition.
-    pub until: Option<Interval>,
+    pub until: Option<TrainEnd>,
     /// How many micro-batches make a step.
     pub accumulate: i64,
     /// Schedules and the scalars that settings use, computed once a step.
@@ -336,8 +414,8 @@ impl Default for Train {
 /// A gradient clip: of one variable, or of several together.
 #[derive(Debug, Clone)]
 pub struct Clip {
-    /// The setting.
-    pub setting: Setting,
+    /// Its kind, with the bounds.
+    pub kind: ClipKind,
     /// Whose gradients; they are the inputs `grad 0`, `grad 1` and so on of the program.
     pub variables: Vec<VarId>,
     /// Whether a sparse gradient can be clipped by its rows alone.
@@ -408,8 +486,8 @@ pub struct Group {
     pub alias: String,
     /// The loss it minimizes.
     pub loss: String,
-    /// `lazy`, `gate`, `aggregate`.
-    pub options: Vec<(String, Constant)>,
+    /// What every optimizer takes.
+    pub options: GroupOptions,
     /// One value a step: name, first value, next value.
     pub scalars: Vec<Scalar>,
     /// The update of each variable.
@@ -483,85 +561,4 @@ impl Slot {
         let key = &self.key;
         StateName::Slot { variable, key }.to_string()
     }
-}
-
-/// An interval.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Interval {
-    /// A number of updates.
-    Steps(i64),
-    /// A number of passes over the data.
-    Epochs(i64),
-    /// A duration in seconds.
-    Seconds(f64),
-}
-
-/// An evaluation.
-#[derive(Debug, Clone)]
-pub struct Eval {
-    /// The name, where it has one.
-    pub name: Option<String>,
-    /// The data set.
-    pub data: Option<String>,
-    /// The metrics, all where empty.
-    pub metrics: Vec<String>,
-    /// Whether averages stand in for the variables.
-    pub with_ema: bool,
-    /// `every`, `steps`, `start_after`.
-    pub settings: Vec<Setting>,
-}
-
-/// A hook.
-#[derive(Debug, Clone)]
-pub struct Hook {
-    /// The kind of hook and its arguments.
-    pub setting: Setting,
-    /// The nested settings.
-    pub body: Vec<Setting>,
-}
-
-/// A setting with its arguments, all of them compile-time constants.
-#[derive(Debug, Clone)]
-pub struct Setting {
-    /// The word.
-    pub word: String,
-    /// The arguments by name, defaults filled in.
-    pub arguments: Vec<(String, Constant)>,
-    /// Its source span.
-    pub span: Span,
-}
-
-impl Setting {
-    /// The argument of that name.
-    pub fn get(&self, name: &str) -> Option<&Constant> {
-        self.arguments
-            .iter()
-            .find(|(n, _)| n == name)
-            .map(|(_, v)| v)
-    }
-}
-
-/// A compile-time constant, the value of a setting.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Constant {
-    /// Nothing.
-    None,
-    /// An integer.
-    Int(Size),
-    /// A float.
-    Float(f64),
-    /// A bool.
-    Bool(bool),
-    /// A string.
-    Str(String),
-    /// A name or keyword, such as the name of a loss.
-    Name(String),
-    /// An element type.
-    DType(DType),
-    /// An interval.
-    Interval(Interval),
-    /// A value of the program of rates, such as a schedule.
-    Value(ValueId),
-    /// A list.
-    List(Vec<Constant>),
 }

@@ -5,6 +5,7 @@ use std::fmt::{self, Display, Formatter, Write};
 use trainspec_ir::ops::Arg;
 
 use crate::syntax::quote;
+use crate::typed::print_settings::write_plain_stage;
 use crate::typed::*;
 
 /// The spec as text. Values are numbered in each program from zero.
@@ -50,15 +51,14 @@ fn write_spec(out: &mut String, spec: &Spec) -> fmt::Result {
     if !spec.hooks.is_empty() {
         writeln!(out, "\nhooks {{")?;
         for hook in &spec.hooks {
-            writeln!(out, "  {}", hook.setting)?;
-            for inner in &hook.body {
-                writeln!(out, "    {inner}")?;
+            writeln!(out, "  {}", hook.kind)?;
+            if let HookKind::Summary { values, .. } = &hook.kind {
+                for value in values {
+                    writeln!(out, "    {value}")?;
+                }
             }
         }
         writeln!(out, "}}")?;
-    }
-    for setting in &spec.warm_start {
-        writeln!(out, "\n{setting}")?;
     }
     Ok(())
 }
@@ -70,8 +70,8 @@ fn write_data(out: &mut String, data: &DataSet) -> fmt::Result {
         writeln!(out, "  feature {}", FeatureText(f))?;
     }
     for stage in &data.stages {
-        match stage {
-            Stage::Map {
+        match &stage.kind {
+            StageKind::Map {
                 name,
                 program,
                 value,
@@ -80,12 +80,12 @@ fn write_data(out: &mut String, data: &DataSet) -> fmt::Result {
                 write_nodes(out, 4, program, &program.nodes, &[])?;
                 writeln!(out, "  }}")?;
             }
-            Stage::Filter { program, value } => {
+            StageKind::Filter { program, value } => {
                 writeln!(out, "  filter {value} {{")?;
                 write_nodes(out, 4, program, &program.nodes, &[])?;
                 writeln!(out, "  }}")?;
             }
-            Stage::Setting(setting) => writeln!(out, "  {setting}")?,
+            plain => writeln!(out, "  {}", PlainStage(plain))?,
         }
     }
     for (name, ty) in &data.elements {
@@ -149,9 +149,11 @@ fn write_train(out: &mut String, train: &Train, spec: &Spec) -> fmt::Result {
             "  optimizer {} minimizing {} {{",
             group.optimizer, group.loss
         )?;
-        for (name, value) in &group.options {
-            writeln!(out, "    {name}: {value}")?;
+        if let Some(lazy) = group.options.lazy {
+            writeln!(out, "    lazy: {}", lazy.on)?;
         }
+        writeln!(out, "    gate: {}", group.options.gate)?;
+        writeln!(out, "    aggregate: {}", group.options.aggregate)?;
         for scalar in &group.scalars {
             writeln!(
                 out,
@@ -188,7 +190,7 @@ fn write_train(out: &mut String, train: &Train, spec: &Spec) -> fmt::Result {
         writeln!(
             out,
             "  clip {} for {} {{",
-            clip.setting,
+            clip.kind,
             names(&clip.variables)
         )?;
         write_nodes(out, 4, &clip.program, &clip.program.nodes, &[])?;
@@ -227,17 +229,21 @@ fn write_eval(out: &mut String, eval: &Eval) -> fmt::Result {
         Some(name) => writeln!(out, "\neval {name} {{")?,
         None => writeln!(out, "\neval {{")?,
     }
-    if let Some(data) = &eval.data {
-        writeln!(out, "  data {data}")?;
-    }
+    writeln!(out, "  data {}", eval.data)?;
     if eval.with_ema {
         writeln!(out, "  with ema")?;
     }
     if !eval.metrics.is_empty() {
         writeln!(out, "  metrics {}", eval.metrics.join(", "))?;
     }
-    for setting in &eval.settings {
-        writeln!(out, "  {setting}")?;
+    if let Some(every) = eval.every {
+        writeln!(out, "  every {every}")?;
+    }
+    if let Some(steps) = eval.steps {
+        writeln!(out, "  steps {steps}")?;
+    }
+    if let Some(interval) = eval.start_after {
+        writeln!(out, "  start_after {interval}")?;
     }
     writeln!(out, "}}")
 }
@@ -392,44 +398,10 @@ impl Display for AttrText<'_> {
     }
 }
 
-impl Display for Interval {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        match self {
-            Interval::Steps(n) => write!(f, "{n} steps"),
-            Interval::Epochs(n) => write!(f, "{n} epochs"),
-            Interval::Seconds(s) => write!(f, "{s} s"),
-        }
-    }
-}
+struct PlainStage<'a>(&'a StageKind);
 
-impl Display for Constant {
+impl Display for PlainStage<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        match self {
-            Constant::None => f.write_str("none"),
-            Constant::Int(n) => write!(f, "{n}"),
-            Constant::Float(x) => write!(f, "{x:?}"),
-            Constant::Bool(b) => write!(f, "{b}"),
-            Constant::Str(t) => f.write_str(&quote(t)),
-            Constant::Name(w) => f.write_str(w),
-            Constant::DType(d) => write!(f, "{d}"),
-            Constant::Interval(i) => write!(f, "{i}"),
-            Constant::Value(v) => write!(f, "{v}"),
-            Constant::List(list) => {
-                let list: Vec<String> = list.iter().map(|c| c.to_string()).collect();
-                write!(f, "[{}]", list.join(", "))
-            }
-        }
-    }
-}
-
-impl Display for Setting {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.word)?;
-        let given = self.arguments.iter().filter(|(_, v)| *v != Constant::None);
-        let list: Vec<String> = given.map(|(n, v)| format!("{n}: {v}")).collect();
-        match list.as_slice() {
-            [] => Ok(()),
-            _ => write!(f, " ({})", list.join(", ")),
-        }
+        write_plain_stage(f, self.0)
     }
 }

@@ -184,7 +184,8 @@ Right:
 
 pub(super) const MISSING_SETTING: &str = r#"A section lacks a setting that it cannot do without. A data set says where records come from (`source`), a training
 which optimizer to use, an evaluation which data set. `with ema` needs an `ema` in `train`, which keeps the
-averages.
+averages. Where data repeats indefinitely, an evaluation needs `steps`, and a training `steps` or `epochs`: `check` warns of a
+training without them, because `--steps` or a program may end it.
 
 Wrong:
 
@@ -397,7 +398,7 @@ Right:
 
 pub(super) const UNKNOWN_SETTING: &str = r#"A section has no setting of that name. The words that a data set, `train`, `eval`, `hooks` and `summary` know are
 fixed; the message shows the nearest one, or all of them. Sources and hooks of your own are named in quotes: `hook
-"mine" (threshold: 0.5);`.
+"mine" (threshold: 0.5);`. A setting of the language that cannot be run yet is refused too; the message says so.
 
 Wrong:
 

@@ -8,12 +8,11 @@ use trainspec_ir::{Size, TensorType};
 
 use crate::diag::{Code, Diagnostic};
 use crate::lower::{Binding, Context, program};
-use crate::typed::{self, Constant, Group, Input, Operand, Program, Spec, Update};
+use crate::typed::{self, Group, Input, Operand, Program, Spec, Update};
 
 /// The `lazy` option of a group: only rows that were read are updated, or all.
 pub(super) fn asked_lazy(group: &Group) -> Option<bool> {
-    let lazy = group.options.iter().find(|(name, _)| name == "lazy");
-    lazy.map(|(_, value)| *value == Constant::Bool(true))
+    group.options.lazy.map(|lazy| lazy.on)
 }
 
 /// Errors for groups with `lazy: true` whose update is not row-wise.
@@ -22,7 +21,10 @@ pub(crate) fn lazy_errors(spec: &Spec) -> Result<Vec<Diagnostic>, Diagnostic> {
     let cx = Context::new(spec, &binding);
     let mut found = Vec::new();
     let groups = spec.train.iter().flat_map(|t| &t.groups);
-    for group in groups.filter(|g| asked_lazy(g) == Some(true)) {
+    for group in groups {
+        let Some(lazy) = group.options.lazy.filter(|lazy| lazy.on) else {
+            continue;
+        };
         for update in &group.updates {
             let variable = &spec.variables[update.variable.0 as usize];
             if variable.ty.rank() == 0 || is_row_wise(&cx, group, update)? {
@@ -33,7 +35,7 @@ pub(crate) fn lazy_errors(spec: &Spec) -> Result<Vec<Diagnostic>, Diagnostic> {
                 group.optimizer, variable.name
             );
             found.push(
-                Diagnostic::new(Code::BadValue, group.span, message)
+                Diagnostic::new(Code::BadValue, lazy.span, message)
                     .help("leave `lazy` out: rows that were not read have a gradient of 0"),
             );
             break;

@@ -1,0 +1,196 @@
+//! Features: what is decoded from a record, and the defaults of what a record lacks.
+
+use trainspec_ir::{DType, Span, TensorType};
+
+use crate::ast::{self, SettingValue};
+use crate::check::Checker;
+use crate::check::data::Pipeline;
+use crate::check::types::Bounds;
+use crate::check::value::Value;
+use crate::diag::{Code, Diagnostic};
+use crate::typed::{Feature, FeatureDefault, Source};
+
+impl Checker<'_> {
+    /// `feature NAME: TYPE as "key" in LOW..HIGH = default`
+    pub(super) fn feature(&mut self, setting: &ast::Setting, pipeline: &mut Pipeline) {
+        let SettingValue::Declaration(declaration) = &setting.value else {
+            self.report(
+                Diagnostic::new(
+                    Code::Syntax,
+                    setting.span,
+                    "a feature needs a name and a type",
+                )
+                .help("write `feature image: u8[64];`"),
+            );
+            return;
+        };
+        if let Some(batched) = pipeline.batched {
+            self.report(
+                Diagnostic::new(
+                    Code::StageOrder,
+                    setting.word.span,
+                    "features are read from records, so before `batch`",
+                )
+                .note_at(batched, "batches begin here"),
+            );
+        }
+        let name = &declaration.name;
+        if let Some((_, first)) = pipeline.elements.get(&name.text) {
+            self.report(
+                Diagnostic::new(
+                    Code::DuplicateName,
+                    name.span,
+                    format!("the feature `{}` is declared twice", name.text),
+                )
+                .note_at(*first, "declared here first"),
+            );
+            return;
+        }
+        let Some(ty) = self.declared_type(&declaration.ty, &Bounds::new(), false) else {
+            pipeline.broken.push(name.clone());
+            return;
+        };
+        if let Some(error) = unreadable(pipeline.source.as_ref(), &name.text, &ty) {
+            self.report(Diagnostic::new(
+                Code::TypeMismatch,
+                declaration.ty.span,
+                error,
+            ));
+        }
+        let bounds = match &declaration.bound {
+            Some(bound) => self.value_bounds(bound, &ty),
+            None => None,
+        };
+        let default = declaration.default.as_ref().and_then(|expr| {
+            let value = self.eval(expr);
+            self.feature_default(&value, &name.text, &ty, bounds, expr.span)
+        });
+        pipeline
+            .elements
+            .insert(name.text.clone(), (ty.clone(), name.span));
+        pipeline.features.push(Feature {
+            name: name.text.clone(),
+            key: declaration
+                .alias
+                .as_ref()
+                .map_or_else(|| name.text.clone(), |a| a.value.clone()),
+            ty,
+            bounds,
+            default,
+            span: name.span,
+        });
+    }
+
+    /// The default of a feature: one value for all elements, or a list with one for each.
+    fn feature_default(
+        &mut self,
+        value: &Value,
+        name: &str,
+        ty: &TensorType,
+        bounds: Option<(i64, i64)>,
+        span: Span,
+    ) -> Option<FeatureDefault> {
+        if ty.shape.is_counted() {
+            let message = "a feature of varying length has no default: a record that lacks it gives an empty one";
+            self.report(Diagnostic::new(Code::BadValue, span, message));
+            return None;
+        }
+        let mut leaves = Vec::new();
+        flatten(value, &mut leaves);
+        if leaves.iter().any(|leaf| leaf.is_poison()) {
+            return None;
+        }
+        let elements = ty.shape.elements().and_then(|n| n.value());
+        if let (Value::List(_), true) = (value, elements != Some(leaves.len() as i64)) {
+            let (found, expected) = (leaves.len(), elements.unwrap_or(0));
+            let message =
+                format!("the default of `{name}` has {found} values, and `{ty}` has {expected}");
+            self.report(Diagnostic::new(Code::BadValue, span, message));
+            return None;
+        }
+        let mut default = match ty.dtype {
+            DType::F16 | DType::Bf16 | DType::F32 | DType::F64 => FeatureDefault::Floats(vec![]),
+            DType::I8 | DType::I16 | DType::I32 | DType::I64 | DType::U8 | DType::Bool => {
+                FeatureDefault::Ints(vec![])
+            }
+            DType::String => FeatureDefault::Strings(vec![]),
+        };
+        for leaf in leaves {
+            match (&mut default, leaf) {
+                (FeatureDefault::Floats(all), Value::Float(x)) => all.push(*x),
+                (FeatureDefault::Floats(all), Value::Int(n)) => all.push(n.value()? as f64),
+                (FeatureDefault::Ints(all), Value::Bool(b)) if ty.dtype == DType::Bool => {
+                    all.push(i64::from(*b));
+                }
+                (FeatureDefault::Ints(all), Value::Int(n)) if ty.dtype.is_int() => {
+                    let n = n.value()?;
+                    self.default_in_range(n, ty.dtype, bounds, span)?;
+                    all.push(n);
+                }
+                (FeatureDefault::Strings(all), Value::Str(text)) => all.push(text.to_string()),
+                (
+                    FeatureDefault::Floats(_)
+                    | FeatureDefault::Ints(_)
+                    | FeatureDefault::Strings(_),
+                    other,
+                ) => {
+                    let message = format!("{} is no default for `{ty}`", other.describe());
+                    self.report(Diagnostic::new(Code::TypeMismatch, span, message));
+                    return None;
+                }
+            }
+        }
+        Some(default)
+    }
+
+    /// Rejects an integer outside of its type, or of the bounds of its feature.
+    fn default_in_range(
+        &mut self,
+        n: i64,
+        dtype: DType,
+        bounds: Option<(i64, i64)>,
+        span: Span,
+    ) -> Option<()> {
+        let (low, high) = dtype.int_range().unwrap_or((i64::MIN, i64::MAX));
+        let error = match bounds {
+            _ if !(low..=high).contains(&n) => Diagnostic::new(
+                Code::NumberOverflow,
+                span,
+                format!("{n} does not fit in `{dtype}`, which goes from {low} to {high}"),
+            ),
+            Some((low, high)) if !(low..high).contains(&n) => Diagnostic::new(
+                Code::BadValue,
+                span,
+                format!("the default is {n}, which is not in {low}..{high}"),
+            ),
+            Some(_) | None => return Some(()),
+        };
+        self.report(error);
+        None
+    }
+}
+
+/// Why a source has no feature of such a type.
+fn unreadable(source: Option<&Source>, name: &str, ty: &TensorType) -> Option<String> {
+    let dims = ty.shape.0.iter().enumerate();
+    let counted: Vec<usize> = dims
+        .filter_map(|(i, dim)| dim.count.as_ref().map(|_| i))
+        .collect();
+    match (source?, counted.as_slice()) {
+        (_, []) | (Source::TfRecord { .. }, [0]) | (Source::Registered(_), _) => None,
+        (Source::TfRecord { .. }, _) => Some(format!(
+            "an Example has lists of one varying length, the first, and `{name}` is `{ty}`"
+        )),
+        (Source::Csv { .. }, _) => Some(format!(
+            "a csv file has no features of varying length, and `{name}` is `{ty}`"
+        )),
+    }
+}
+
+/// The values of a list and of the lists in it, in order.
+fn flatten<'v>(value: &'v Value, leaves: &mut Vec<&'v Value>) {
+    match value {
+        Value::List(list) => list.iter().for_each(|v| flatten(v, leaves)),
+        leaf => leaves.push(leaf),
+    }
+}
