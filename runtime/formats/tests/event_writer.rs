@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 
 use crate::support::Folder;
 use trainspec_formats::Code;
+use trainspec_formats::clock::FixedClock;
 use trainspec_formats::events::summary::DisplayMetadata;
 use trainspec_formats::events::{
-    Clock, EventReader, ReaderOptions, SummaryWriter, SummaryWriterCache, WriterOptions, summary,
+    EventReader, ReaderOptions, SummaryWriter, SummaryWriterCache, WriterOptions, summary,
     summary_iterator,
 };
 use trainspec_formats::proto::event::What;
@@ -20,7 +21,9 @@ use trainspec_formats::proto::{
 fn fixed() -> WriterOptions {
     WriterOptions {
         host: Some("host".to_owned()),
-        clock: Clock::new(|| 1234.5),
+        clock: Arc::new(FixedClock {
+            unix_seconds: 1234.5,
+        }),
         ..Default::default()
     }
 }
