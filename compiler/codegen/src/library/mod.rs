@@ -27,7 +27,6 @@ mod sets;
 mod slices;
 mod strided;
 mod sum_rows;
-mod windows;
 
 use trainspec_ir::graph::{Attr, Eval, Prim, Type};
 use trainspec_ir::interp::EvalError;

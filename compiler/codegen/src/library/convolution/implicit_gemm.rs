@@ -7,11 +7,12 @@
 use std::marker::PhantomData;
 use std::ops::Range;
 
+use trainspec_ir::window::WindowAxis;
+
 use super::{Convolution, ExecContext};
 use crate::exec::gemm::{Indirect, KC, Matrix, multiply_indirect, pack_b, packed_b_len};
 use crate::exec::parallel;
 use crate::library::elements::Real;
-use crate::library::windows::Window1d;
 use crate::library::{GRAIN, Pooled};
 
 /// The most elements of a padded buffer.
@@ -45,7 +46,7 @@ struct Axis {
 
 impl Axis {
     /// The forward convolution.
-    fn forward(window: &Window1d) -> Axis {
+    fn forward(window: &WindowAxis) -> Axis {
         Axis {
             first_output: 0,
             output_step: 1,
@@ -60,8 +61,8 @@ impl Axis {
     }
 
     /// The gradient of the input, for the positions whose distance from the start of the padding is `remainder` modulo the stride.
-    fn backward(window: &Window1d, remainder: usize) -> Axis {
-        let Window1d {
+    fn backward(window: &WindowAxis, remainder: usize) -> Axis {
+        let WindowAxis {
             input,
             kernel,
             stride,
@@ -415,9 +416,9 @@ impl Convolution {
 
     /// Whether the gradient of the input decomposes into convolutions.
     pub(super) fn input_grad_suits_implicit_gemm(&self) -> bool {
-        let one = |a: &Window1d| a.stride == 1 || a.dilation == 1;
-        let bounded = |a: &Window1d| a.stride <= MAX_STRIDE;
-        let all = |f: &dyn Fn(&Window1d) -> bool| f(&self.down) && f(&self.right);
+        let one = |a: &WindowAxis| a.stride == 1 || a.dilation == 1;
+        let bounded = |a: &WindowAxis| a.stride <= MAX_STRIDE;
+        let all = |f: &dyn Fn(&WindowAxis) -> bool| f(&self.down) && f(&self.right);
         all(&one) && all(&bounded)
     }
 
@@ -429,7 +430,7 @@ impl Convolution {
         dx: &mut [T],
     ) {
         let ((c_in, each), c_out) = (self.channels(), self.filters[3]);
-        let backward = |a: &Window1d| {
+        let backward = |a: &WindowAxis| {
             let mut axes = [Axis::backward(a, 0); MAX_STRIDE];
             for (remainder, axis) in axes.iter_mut().enumerate().take(a.stride) {
                 *axis = Axis::backward(a, remainder);

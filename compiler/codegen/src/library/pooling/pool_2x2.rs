@@ -4,11 +4,12 @@
 
 use std::ops::Range;
 
+use trainspec_ir::window::WindowAxis;
+
 use super::{Pooling, is_greater};
 use crate::exec::multiversion::{Work, dispatch};
 use crate::exec::parallel;
 use crate::library::elements::{Elem, Float};
-use crate::library::windows::Window1d;
 use crate::library::{GRAIN, Routine, y};
 
 /// Channels that are processed together.
@@ -17,7 +18,7 @@ const LANES: usize = 8;
 impl Pooling {
     /// Whether windows are 2 x 2 with stride 2 and without padding.
     pub(super) fn is_2x2(&self) -> bool {
-        let by_two = |a: &Window1d| {
+        let by_two = |a: &WindowAxis| {
             let own = a.kernel == 2 && a.stride == 2 && a.pad_before == 0;
             own && a.outputs <= a.input / 2
         };
