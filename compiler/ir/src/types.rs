@@ -255,7 +255,7 @@ impl Shape {
     pub fn fits(&self) -> bool {
         // The product of numbers and of a few bare names always has one.
         let named = self.0.iter().filter(|d| d.size.value().is_none());
-        match named.clone().all(|d| d.size.is_name()) && named.count() <= 16 {
+        match named.clone().all(|d| d.size.as_name().is_some()) && named.count() <= 16 {
             true => self.fixed_elements().is_some(),
             false => self.elements().is_some(),
         }
