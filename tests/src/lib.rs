@@ -32,6 +32,8 @@ use trainspec_compiler::ir::text::parse as parse_graph;
 use trainspec_compiler::source::{Sources, decode};
 use trainspec_compiler::{Compilation, EmitOptions, Options, Stage, fmt};
 
+pub use trainspec_testing::folders::root;
+
 /// One golden.
 #[derive(Debug, Clone)]
 pub struct Golden {
@@ -50,11 +52,6 @@ pub struct Golden {
 /// The folder of all goldens.
 pub fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("golden")
-}
-
-/// The root of the repository.
-pub fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
 /// All files below a folder with that ending, by name; folders called `used`, `target` and hidden ones are left out.

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use trainspec_tests::root;
+
 /// Words and phrases that describe a notion for which the field has a name, and that name.
 const DENIED: &[(&str, &str)] = &[
     ("truth", "bool, boolean, mask"),
@@ -42,14 +44,10 @@ const DENIED_CONSTANTS: &[&str] = &[
     "LARGE", "KEPT", "OFTEN", "CLOSE", "ENOUGH", "WIDE", "STAYS", "TERMS", "SKIPPED",
 ];
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
-}
-
 /// The files that people read: Rust, specs, the grammar and documents. What is generated or written by others is passed over.
 fn files() -> Vec<PathBuf> {
     const SKIPPED_FOLDERS: &[&str] = &["target", "oracle", "data", "corpus", "proto", "artifacts"];
-    let mut open = vec![root()];
+    let mut open = vec![root().to_owned()];
     let mut files = Vec::new();
     while let Some(folder) = open.pop() {
         for entry in std::fs::read_dir(&folder).expect("a readable folder") {

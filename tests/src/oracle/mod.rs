@@ -24,26 +24,14 @@ pub mod slopes;
 pub mod tensors;
 pub mod training;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::Value as Json;
 
 use crate::oracle::fields::Fields;
 use crate::oracle::report::{Findings, Report};
 
-/// The folder of the cases of this repository.
-pub fn own_folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("oracle")
-}
-
-/// The folder of the cases that are run: the one that `ORACLE_DIR` names, seen from the root of the repository, or our
-/// own.
-pub fn folder() -> PathBuf {
-    match std::env::var_os("ORACLE_DIR") {
-        Some(named) => crate::root().join(named),
-        None => own_folder(),
-    }
-}
+pub use trainspec_testing::folders::{oracle as folder, own_oracle as own_folder};
 
 /// What runs the graphs of cases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

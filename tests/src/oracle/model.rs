@@ -9,10 +9,7 @@ use std::sync::Arc;
 use trainspec_codegen::Options as CodeOptions;
 use trainspec_codegen::exec::pool::Pool;
 use trainspec_codegen::exec::{CompiledProgram, Executable, InputView};
-use trainspec_compiler::diag::{Style, render};
-use trainspec_compiler::source::NoFiles;
 use trainspec_compiler::typed::{Spec, ValueId};
-use trainspec_compiler::{Compilation, Options};
 use trainspec_frontend::lower::{self, Binding, Context};
 use trainspec_ir::autodiff::{Cotangent, Request};
 use trainspec_ir::build::{Builder, Value};
@@ -23,6 +20,7 @@ use trainspec_ir::tensor::Data;
 use trainspec_ir::{Tensor, interp, passes};
 
 use crate::oracle::Engine;
+use crate::oracle::run::checked;
 use crate::oracle::slopes::{self, Slope};
 
 /// A model whose inputs are `x0`, `x1`, ….
@@ -81,18 +79,7 @@ impl Model {
 
     /// Checks the text; the errors where there are some.
     pub fn check(&self) -> Result<Spec, String> {
-        let text = self.text();
-        let found = Compilation::check("oracle.trainspec", &text, &NoFiles, &Options::default());
-        let errors: Vec<String> = found
-            .diagnostics
-            .iter()
-            .filter(|d| d.is_error())
-            .map(|d| render(&found.sources, d, Style::Plain))
-            .collect();
-        match found.spec {
-            Some(spec) if errors.is_empty() => Ok(Arc::unwrap_or_clone(spec)),
-            _ => Err(format!("{text}{}", errors.join("\n"))),
-        }
+        checked(&self.text())
     }
 
     /// Runs it. With weights, one for each output or `None`, also the gradients of Σ output · weight.
