@@ -4,10 +4,10 @@ use trainspec_compiler::diag::{Code, Diagnostic, Style, explain, render};
 use trainspec_compiler::source::NoFiles;
 use trainspec_compiler::{Compilation, Options};
 
-/// The indented lines behind `Wrong:` or `Right:`, as a spec.
+/// The indented lines after `Wrong:` or `Right:`, as a spec.
 fn snippet(text: &str, title: &str) -> Option<String> {
-    let behind = text.split_once(&format!("\n{title}:\n"))?.1;
-    let lines = behind
+    let after = text.split_once(&format!("\n{title}:\n"))?.1;
+    let lines = after
         .lines()
         .take_while(|l| l.is_empty() || l.starts_with("    "));
     let spec: Vec<&str> = lines.map(|l| l.strip_prefix("    ").unwrap_or(l)).collect();
@@ -29,7 +29,7 @@ fn check(spec: &str) -> (Vec<Diagnostic>, String) {
 }
 
 #[test]
-fn what_is_called_wrong_is_told_so() {
+fn what_is_called_wrong_has_its_error() {
     for code in Code::ALL {
         let Some(spec) = snippet(explain(*code), "Wrong") else {
             continue;
