@@ -1,8 +1,8 @@
-//! Fused chains in the cache against loops written by hand with AVX2 intrinsics: the same formulas on 4,096 elements, on one
+//! Fused elementwise chains, in cache, against loops written by hand with AVX2 intrinsics: equal formulas on 4,096 elements, on one
 //! thread. Reports the time of an element and the ratio, asserts nothing but that both compute the same.
 //!
 //! Both are timed by a clock around each pass, in turns; the best turn counts.
-#![allow(unsafe_code)] // intrinsics, and loops that walk slices by pointers
+#![allow(unsafe_code)] // intrinsics, and loops over slices by pointers
 
 #[cfg(target_arch = "x86_64")]
 mod by_hand;

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use trainspec_codegen::exec::ftz::FtzGuard;
+use trainspec_codegen::exec::multiversion::has_fma;
 use trainspec_codegen::exec::pool::Pool;
 use trainspec_codegen::library::{Routine, Scratch, Slice, SliceMut, find};
 use trainspec_ir::build::{Builder, Value};
@@ -243,6 +244,10 @@ fn convolutions_agree() {
 /// Windows of 3 x 3 and 5 x 5 over many channels, which Winograd F(4x4, 3x3) and F(2x2, 5x5) compute.
 #[test]
 fn winograd_convolutions_agree() {
+    if !has_fma() {
+        println!("skipped: needs AVX2 (Winograd)");
+        return;
+    }
     let mut bench = Bench::new();
     let mut draw = Draw(31);
     for round in 0..2 {

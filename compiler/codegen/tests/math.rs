@@ -609,6 +609,7 @@ fn machine_code_gives_the_bits_of_the_reference() {
     for function in Function::ALL {
         for fma in [false, true] {
             if fma && !detected {
+                println!("skipped: needs FMA");
                 continue;
             }
             check_code::<f32>(function, types::F32X4, fma);

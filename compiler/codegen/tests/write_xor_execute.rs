@@ -56,9 +56,8 @@ fn no_page_is_writable_and_executable() {
             let x = Tensor::new(&[64, 31], vec![0.5_f32; 64 * 31]);
             let mut programs = Vec::new();
             while !stop.load(Ordering::Relaxed) {
-                let compiled =
-                    CompiledProgram::compile(plan(fuse(&graph, true)), &Options::default());
-                let mut program = Executable::new(compiled.expect("it compiles"), pool.clone());
+                let code = CompiledProgram::compile(plan(fuse(&graph, true)), &Options::default());
+                let mut program = Executable::new(code.expect("it compiles"), pool.clone());
                 compiled.fetch_add(1, Ordering::Relaxed);
                 let mut state = [Tensor::new(&[31, 9], vec![0.25_f32; 31 * 9])];
                 for _ in 0..20 {

@@ -6,13 +6,14 @@
 //! `ORACLE_DIR` names another folder of them.
 //!
 //! Nothing is left out in silence: an operation, an argument, a field or a dtype that is not known is a failure, and all
-//! failures of a file are told together.
+//! failures of a file are reported together.
 
 pub mod averages;
 pub mod calls;
 pub mod clipping;
 pub mod compare;
 pub mod fields;
+pub mod gradient;
 pub mod gradients;
 pub mod model;
 pub mod ops;
@@ -20,7 +21,6 @@ pub mod optimizers;
 pub mod report;
 pub mod run;
 pub mod schedules;
-pub mod slopes;
 pub mod tensors;
 pub mod training;
 
@@ -66,7 +66,7 @@ fn read(path: &Path) -> Result<Vec<Json>, String> {
     }
 }
 
-/// Runs all cases of a file and tells all failures; cases are counted by what `field` says.
+/// Runs all cases of a file and reports all failures; cases are counted by what `field` says.
 ///
 /// # Panics
 ///

@@ -170,6 +170,19 @@ pub fn has_fma() -> bool {
     }
 }
 
+/// Whether the machine has AVX-512 too, so that [`dispatch_fma`] differs from [`dispatch_fma_256`].
+#[cfg(test)]
+pub(crate) fn has_avx512() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    {
+        has_fma() && is_x86_feature_detected!("avx512f")
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        false
+    }
+}
+
 /// Runs the version with the widest vectors that the machine has, where it has FMA; the width changes no bit.
 ///
 /// # Panics

@@ -204,6 +204,12 @@ mod tests {
     fn all_vector_widths_give_the_same_sums() {
         let (sum, lanes) = fma_chains(100);
         assert_eq!(sum, (CHAINS * lanes) as f32);
+        if lanes < 16 {
+            println!("skipped: needs AVX-512");
+        }
+        if !crate::exec::multiversion::has_fma() {
+            println!("skipped: needs AVX2");
+        }
         #[cfg(target_arch = "x86_64")]
         if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma")
         {

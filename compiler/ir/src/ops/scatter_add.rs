@@ -7,7 +7,7 @@ use crate::ops::rules::primitive::{arity, of_class};
 use crate::ops::rules::shapes::rows_at;
 use crate::types::Class;
 
-/// x with rows added to its own at the indices; rows of a repeated index accumulate. VJP: dx = dy, drows = dy gathered at
+/// x with rows added to its own at the indices; rows of a repeated index accumulate. VJP: dx = dy, drows = gather(dy) at
 /// the indices.
 pub(crate) static PRIM: Prim = Prim {
     name: "scatter_add",

@@ -679,7 +679,7 @@ impl Tiling {
 mod tests {
     use super::transforms::numbers;
     use super::*;
-    use crate::exec::multiversion::dispatch_fma_256;
+    use crate::exec::multiversion::{dispatch_fma_256, has_avx512};
 
     /// Direct convolution in f64, or the gradient of its filters.
     fn direct<const R: usize>(
@@ -767,6 +767,7 @@ mod tests {
     #[test]
     fn winograd_equals_direct_convolution() {
         if !has_fma() {
+            println!("skipped: needs AVX2 (Winograd)");
             return;
         }
         for (images, input, pad_before, size) in [
@@ -795,7 +796,11 @@ mod tests {
     #[test]
     fn transforms_are_bit_equal_for_all_vector_widths() {
         if !has_fma() {
+            println!("skipped: needs AVX2 (Winograd)");
             return;
+        }
+        if !has_avx512() {
+            println!("skipped: needs AVX-512");
         }
         let tiling = Tiling {
             images: 1,

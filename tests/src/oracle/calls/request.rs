@@ -1,15 +1,15 @@
-//! What a case asks for, and the pieces of which calls are made.
+//! A requested operation, and the syntax of its call.
 
 use serde_json::Value as Json;
 use trainspec_ir::{DType, Tensor};
 
 use crate::oracle::fields::{Fields, shortened};
 use crate::oracle::ops::Input;
-use crate::oracle::tensors::{self, whole};
+use crate::oracle::tensors::{self, integer};
 
 /// A use of an operation.
 #[derive(Debug)]
-pub struct Asked<'a> {
+pub struct OpRequest<'a> {
     /// TensorFlow's name of it.
     pub op: &'a str,
     /// The tensors it takes.
@@ -26,22 +26,22 @@ pub struct Asked<'a> {
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Kind {
     Int,
-    /// A list of whole numbers, or one.
+    /// A list of integers, or one.
     Ints,
-    /// Lists of whole numbers.
+    /// Lists of integers.
     Pairs,
     Number,
-    Truth,
+    Bool,
     /// A word, which the language has in lower case.
     Word,
-    /// Any text.
+    /// Any string.
     String,
     /// Something that only concerns TensorFlow.
     Ignored,
 }
 
-impl Asked<'_> {
-    /// Says when there are not just so many inputs.
+impl OpRequest<'_> {
+    /// Says when the number of inputs is another.
     pub(super) fn arity(&self, inputs: usize) -> Result<(), String> {
         match self.inputs.len() == inputs {
             true => Ok(()),
@@ -57,13 +57,13 @@ impl Asked<'_> {
         (0..self.inputs.len()).map(x).collect()
     }
 
-    /// The place of the input of that name.
-    pub(super) fn place(&self, name: &str) -> Option<usize> {
+    /// The index of the input of that name.
+    pub(super) fn index(&self, name: &str) -> Option<usize> {
         self.inputs.iter().position(|input| input.name == name)
     }
 
-    /// The places of the inputs of these names, which must be all there are; those marked `?` may be missing.
-    pub(super) fn places(&self, names: &[&str]) -> Result<Vec<Option<usize>>, String> {
+    /// The indices of the inputs of these names, which must be all there are; those marked `?` may be missing.
+    pub(super) fn indices(&self, names: &[&str]) -> Result<Vec<Option<usize>>, String> {
         let known = |input: &&Input| {
             names
                 .iter()
@@ -72,12 +72,12 @@ impl Asked<'_> {
         if let Some(input) = self.inputs.iter().find(|input| !known(input)) {
             return Err(format!("an input that is not known: `{}`", input.name));
         }
-        let place =
-            |name: &&str| match (self.place(name.trim_end_matches('?')), name.ends_with('?')) {
+        let index =
+            |name: &&str| match (self.index(name.trim_end_matches('?')), name.ends_with('?')) {
                 (None, false) => Err(format!("the input `{name}` is missing")),
-                (place, _) => Ok(place),
+                (index, _) => Ok(index),
             };
-        names.iter().map(place).collect()
+        names.iter().map(index).collect()
     }
 
     pub(super) fn shape(&self, input: usize) -> &[usize] {
@@ -103,14 +103,16 @@ impl Asked<'_> {
             return Ok(None);
         };
         let text = match kind {
-            Kind::Int => whole(json).map(|n| n.to_string()),
+            Kind::Int => integer(json).map(|n| n.to_string()),
             Kind::Ints => match json {
-                Json::Array(_) => list(json, |one| whole(one).map(|n| n.to_string())),
-                one => whole(one).map(|n| n.to_string()),
+                Json::Array(_) => list(json, |one| integer(one).map(|n| n.to_string())),
+                one => integer(one).map(|n| n.to_string()),
             },
-            Kind::Pairs => list(json, |pair| list(pair, |n| whole(n).map(|n| n.to_string()))),
+            Kind::Pairs => list(json, |pair| {
+                list(pair, |n| integer(n).map(|n| n.to_string()))
+            }),
             Kind::Number => literal(json),
-            Kind::Truth => truth(json).map(|b| b.to_string()),
+            Kind::Bool => boolean(json).map(|b| b.to_string()),
             Kind::Word => word(json).map(|w| format!("\"{}\"", w.to_lowercase())),
             Kind::String => word(json).map(|w| format!("{w:?}")),
             Kind::Ignored => return Ok(None),
@@ -118,26 +120,26 @@ impl Asked<'_> {
         text.map(Some).map_err(|wrong| format!("`{name}`: {wrong}"))
     }
 
-    /// A whole number.
+    /// An integer.
     pub(super) fn int(&self, name: &str) -> Result<Option<i64>, String> {
-        let int = |json| whole(json).map_err(|wrong| format!("`{name}`: {wrong}"));
+        let int = |json| integer(json).map_err(|wrong| format!("`{name}`: {wrong}"));
         self.args.get(name).map(int).transpose()
     }
 
-    /// A list of whole numbers; one number is a list of one.
+    /// A list of integers; one number is a list of one.
     pub(super) fn ints(&self, name: &str) -> Result<Option<Vec<i64>>, String> {
         let ints = |json: &Json| match json {
-            Json::Array(list) => list.iter().map(whole).collect(),
-            one => whole(one).map(|n| vec![n]),
+            Json::Array(list) => list.iter().map(integer).collect(),
+            one => integer(one).map(|n| vec![n]),
         };
         let ints = self.args.get(name).map(ints).transpose();
         ints.map_err(|wrong| format!("`{name}`: {wrong}"))
     }
 
-    /// A truth, `false` where it is left out.
-    pub(super) fn truth(&self, name: &str) -> Result<bool, String> {
-        let truth = |json| truth(json).map_err(|wrong| format!("`{name}`: {wrong}"));
-        self.args.get(name).map_or(Ok(false), truth)
+    /// A boolean, `false` where it is left out.
+    pub(super) fn boolean(&self, name: &str) -> Result<bool, String> {
+        let flag = |json| boolean(json).map_err(|wrong| format!("`{name}`: {wrong}"));
+        self.args.get(name).map_or(Ok(false), flag)
     }
 
     /// A word, in lower case.
@@ -227,7 +229,7 @@ fn list(json: &Json, one: impl Fn(&Json) -> Result<String, String>) -> Result<St
     Ok(ints(texts))
 }
 
-fn truth(json: &Json) -> Result<bool, String> {
+fn boolean(json: &Json) -> Result<bool, String> {
     json.as_bool()
         .ok_or_else(|| format!("`{}` is neither true nor false", shortened(json)))
 }

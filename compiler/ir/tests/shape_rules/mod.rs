@@ -1,6 +1,5 @@
 //! Type inference (shape rules) of all operations: against TensorFlow's results, errors, and fuzz tests.
 
-mod calls;
 mod hostile;
 mod rule_errors;
 mod symbolic;

@@ -3,7 +3,7 @@
 use trainspec_ir::Tensor;
 use trainspec_ir::build::{Builder, Value};
 
-use crate::graphs::{Feed, counting, gradient};
+use crate::support::graphs::{Feed, counting, gradient};
 
 /// Compares the gradient of Σ w f(x), w being 1, 2, 3, …, with central differences, and then the gradient of Σ w · gradient.
 pub(crate) fn check(x: &Tensor, f: impl for<'g> Fn(Value<'g>) -> Value<'g>) {

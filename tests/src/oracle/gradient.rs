@@ -1,4 +1,4 @@
-//! Gradients: as results of a graph, as the reference data has them, and whether both are the same.
+//! Gradients, dense or sparse (`IndexedSlices`): as results of a graph, as the reference data has them, and how both compare.
 
 use std::collections::BTreeMap;
 
@@ -12,33 +12,33 @@ use crate::oracle::fields::{Fields, shortened};
 use crate::oracle::report::Findings;
 use crate::oracle::tensors::{sizes, tensor};
 
-/// The gradient of rows: as positions and rows, and as a whole.
+/// A sparse gradient, as TensorFlow's `IndexedSlices`, and its dense form.
 #[derive(Debug, Clone)]
-pub struct Rows {
-    /// The positions, a vector.
+pub struct IndexedSlices {
+    /// The row indices, a vector.
     pub indices: Tensor,
-    /// A row for each.
+    /// A row for each index.
     pub rows: Tensor,
-    /// The sum of them, whole.
+    /// The dense form; rows of a repeated index are summed.
     pub dense: Tensor,
 }
 
 /// A gradient.
 #[derive(Debug, Clone)]
-pub enum Slope {
-    /// One number for each element.
+pub enum Gradient {
+    /// A value for each element.
     Dense(Tensor),
     /// Zero but for some rows.
-    Rows(Rows),
+    Sparse(IndexedSlices),
 }
 
-/// A gradient as a case has it: a tensor, or rows with their positions.
-pub fn read(json: &Json) -> Result<Slope, String> {
+/// A gradient as a case has it: a tensor, or rows with their indices.
+pub fn read(json: &Json) -> Result<Gradient, String> {
     let fields = Fields::of(json)?;
     let Some(indices) = fields.get("indices") else {
-        return tensor(json).map(Slope::Dense);
+        return tensor(json).map(Gradient::Dense);
     };
-    let rows = Rows {
+    let rows = IndexedSlices {
         indices: tensor(indices)?,
         rows: tensor(fields.need("values")?)?,
         dense: tensor(fields.need("dense")?)?,
@@ -46,7 +46,7 @@ pub fn read(json: &Json) -> Result<Slope, String> {
     let shape = sizes(fields.need("dense_shape")?)?;
     fields.done("a field of a sparse gradient")?;
     match shape == rows.dense.shape() {
-        true => Ok(Slope::Rows(rows)),
+        true => Ok(Gradient::Sparse(rows)),
         false => Err(format!(
             "`dense_shape` {shape:?} of {}",
             shortened(&json["dense"])
@@ -55,11 +55,11 @@ pub fn read(json: &Json) -> Result<Slope, String> {
 }
 
 /// Makes gradients results of a graph.
-pub fn publish(b: &Builder, slopes: &[Option<Cotangent<'_>>]) {
-    for (i, slope) in slopes.iter().enumerate() {
-        let Some(slope) = slope else { continue };
-        b.result(&format!("dense {i}"), slope.dense());
-        if let Cotangent::Sparse(rows) = slope {
+pub fn publish(b: &Builder, gradients: &[Option<Cotangent<'_>>]) {
+    for (i, gradient) in gradients.iter().enumerate() {
+        let Some(gradient) = gradient else { continue };
+        b.result(&format!("dense {i}"), gradient.dense());
+        if let Cotangent::Sparse(rows) = gradient {
             b.result(&format!("indices {i}"), rows.indices);
             b.result(&format!("rows {i}"), rows.rows);
             if let Some(count) = rows.count {
@@ -69,21 +69,21 @@ pub fn publish(b: &Builder, slopes: &[Option<Cotangent<'_>>]) {
     }
 }
 
-/// The gradient of that place among the results of a run.
-pub fn find(results: &BTreeMap<String, Tensor>, i: usize) -> Option<Slope> {
+/// The gradient of input `i` among the results of a run.
+pub fn find(results: &BTreeMap<String, Tensor>, i: usize) -> Option<Gradient> {
     let dense = results.get(&format!("dense {i}"))?.clone();
     Some(match results.get(&format!("indices {i}")) {
         Some(indices) => {
             let rows = &results[&format!("rows {i}")];
             let count = results.get(&format!("count {i}"));
             let count = count.map_or(rows.shape()[0], |c| c.to_i64s()[0] as usize);
-            Slope::Rows(Rows {
+            Gradient::Sparse(IndexedSlices {
                 indices: first(indices, count),
                 rows: first(rows, count),
                 dense,
             })
         }
-        None => Slope::Dense(dense),
+        None => Gradient::Dense(dense),
     })
 }
 
@@ -102,11 +102,11 @@ fn first(tensor: &Tensor, rows: usize) -> Tensor {
 pub fn compare(
     findings: &mut Findings,
     what: &str,
-    expected: &Option<Slope>,
-    found: &Option<Slope>,
+    expected: &Option<Gradient>,
+    found: &Option<Gradient>,
     tolerance: Tolerance,
 ) {
-    match same_slope(expected, found, tolerance) {
+    match same_gradient(expected, found, tolerance) {
         Ok(true) => {}
         Ok(false) => {
             let note = format!("{what}: the same rows in another list");
@@ -118,32 +118,38 @@ pub fn compare(
 
 /// Says how two gradients differ.
 ///
-/// Rows must be rows. Their whole must be the same, and the set of positions; `Ok` says whether the list of positions and
-/// rows is the same too, or another one of the same sum (repeated positions summed or not, in another order).
-fn same_slope(
-    expected: &Option<Slope>,
-    found: &Option<Slope>,
+/// A sparse gradient must stay sparse. Its dense form and its set of indices must be the same; `Ok` says whether the list of indices and
+/// rows is the same too, or another one of the same sum (repeated indices summed or not, in another order).
+fn same_gradient(
+    expected: &Option<Gradient>,
+    found: &Option<Gradient>,
     tolerance: Tolerance,
 ) -> Result<bool, String> {
     match (expected, found) {
         (None, None) => Ok(true),
         (None, Some(_)) => Err("is there, expected none".to_owned()),
         (Some(_), None) => Err("is none, expected one".to_owned()),
-        (Some(Slope::Dense(e)), Some(Slope::Dense(f))) => same(e, f, tolerance).map(|()| true),
-        (Some(Slope::Dense(e)), Some(Slope::Rows(f))) => {
+        (Some(Gradient::Dense(e)), Some(Gradient::Dense(f))) => {
+            same(e, f, tolerance).map(|()| true)
+        }
+        (Some(Gradient::Dense(e)), Some(Gradient::Sparse(f))) => {
             same(e, &f.dense, tolerance)?;
-            Err("is a set of rows, expected a whole tensor".to_owned())
+            Err("is sparse, expected dense".to_owned())
         }
-        (Some(Slope::Rows(e)), Some(Slope::Dense(f))) => {
+        (Some(Gradient::Sparse(e)), Some(Gradient::Dense(f))) => {
             same(&e.dense, f, tolerance)?;
-            Err("is a whole tensor (of the right sum), expected a set of rows".to_owned())
+            Err("is dense (of the right sum), expected sparse".to_owned())
         }
-        (Some(Slope::Rows(e)), Some(Slope::Rows(f))) => same_rows(e, f, tolerance),
+        (Some(Gradient::Sparse(e)), Some(Gradient::Sparse(f))) => same_rows(e, f, tolerance),
     }
 }
 
-fn same_rows(expected: &Rows, found: &Rows, tolerance: Tolerance) -> Result<bool, String> {
-    same(&expected.dense, &found.dense, tolerance).map_err(|e| format!("as a whole {e}"))?;
+fn same_rows(
+    expected: &IndexedSlices,
+    found: &IndexedSlices,
+    tolerance: Tolerance,
+) -> Result<bool, String> {
+    same(&expected.dense, &found.dense, tolerance).map_err(|e| format!("in dense form {e}"))?;
     let (e, f) = (expected.indices.to_i64s(), found.indices.to_i64s());
     if e == f {
         same(&expected.rows, &found.rows, tolerance).map_err(|e| format!("by rows {e}"))?;
@@ -163,7 +169,7 @@ fn same_rows(expected: &Rows, found: &Rows, tolerance: Tolerance) -> Result<bool
     Ok(false)
 }
 
-/// The rows of each position, added.
+/// The sum of the rows of each index.
 fn summed(indices: &[i64], rows: &Tensor) -> BTreeMap<i64, Vec<f64>> {
     let values = rows.to_f64s();
     let width = values.len().checked_div(indices.len()).unwrap_or(0);

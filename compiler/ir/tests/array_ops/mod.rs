@@ -3,6 +3,5 @@
 mod counted;
 mod errors;
 mod gather_scatter;
-mod graphs;
 mod layout;
 mod second_derivatives;
