@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use trainspec_codegen::cpu::Cpu;
 use trainspec_codegen::exec::ftz::FtzGuard;
 use trainspec_codegen::exec::pool::Pool;
 use trainspec_codegen::library::{Routine, Scratch, Slice, SliceMut, find};
@@ -659,6 +660,7 @@ fn computed(
     prim: &'static Prim,
     attrs: &[Attr],
     tensors: &[Tensor],
+    cpu: Cpu::host(),
     pool: &Pool,
     scratch: &mut Scratch,
 ) -> Result<Vec<Tensor>, EvalError> {

@@ -9,7 +9,8 @@ use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{FuncId, Linkage, Module, ModuleError};
 use trainspec_ir::kernel::Map;
 
-use crate::translate::{Helpers, Machine, Space, signature, translate};
+use crate::cpu::Machine;
+use crate::translate::{Helpers, Space, signature, translate};
 use crate::wide;
 
 /// The signature of Cranelift code, from [`mod@translate`]: pointers, first row, row after the last.
@@ -66,10 +67,7 @@ impl Code {
     }
 
     /// Compiles loops; their entries have the same order.
-    pub(super) fn compile(
-        maps: &[&Map],
-        requested: Option<Machine>,
-    ) -> Result<Code, Box<ModuleError>> {
+    pub(super) fn compile(maps: &[&Map], machine: Machine) -> Result<Code, Box<ModuleError>> {
         let mut flags = settings::builder();
         let set = |flags: &mut settings::Builder, name: &str, value: &str| {
             flags.set(name, value).expect("Cranelift knows the setting");
@@ -89,7 +87,8 @@ impl Code {
         let isa = isa
             .finish(settings::Flags::new(flags))
             .expect("the settings fit the host");
-        let machine = requested.unwrap_or_else(Machine::host);
+        // Code of the emitter is run here, so the host must have what it uses.
+        let is_wide = machine.wide && machine.fma && Machine::host().wide;
         let mut builder = JITBuilder::with_isa(isa, cranelift_module::default_libcall_names());
         builder.symbol("call1", call1 as *const u8);
         builder.symbol("call2", call2 as *const u8);
@@ -104,7 +103,7 @@ impl Code {
             let start = Instant::now();
             let target = module.target_config();
             context.func.signature = signature(target.default_call_conv);
-            let function = match machine.wide && wide::is_supported() {
+            let function = match is_wide {
                 true => wide::compile(map, &Space::of(map), false),
                 false => None,
             };
