@@ -11,6 +11,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use trainspec_codegen::Options;
+#[cfg(target_arch = "x86_64")]
+use trainspec_codegen::cpu::Cpu;
 use trainspec_codegen::exec::pool::Pool;
 use trainspec_codegen::exec::{CompiledProgram, Executable};
 use trainspec_ir::build::Builder;
@@ -144,7 +146,7 @@ fn compare(chain: &Chain, turns: usize) {
 
 fn main() {
     #[cfg(target_arch = "x86_64")]
-    if !std::arch::is_x86_feature_detected!("avx2") || !std::arch::is_x86_feature_detected!("fma") {
+    if !Cpu::host().has_avx2_fma() {
         println!("this machine has no AVX2 to compare with");
         return;
     }

@@ -1,8 +1,9 @@
-//! Throughput of matrix products (GEMM): GFLOP/s and the share of the FMA peak, on one and on two threads, beside the crate `gemm`.
-//! Asserts nothing. A name as argument selects shapes.
+//! Throughput of matrix products (GEMM): GFLOP/s and the share of the FMA peak, on one and on two threads, beside the portable form for
+//! machines without AVX2 and FMA. Asserts nothing. A name as argument selects shapes.
 
 use std::time::Instant;
 
+use trainspec_codegen::cpu::{Cpu, Machine};
 use trainspec_codegen::exec::gemm::{self, Matrix, Product};
 use trainspec_codegen::exec::parallel;
 use trainspec_codegen::exec::pool::Pool;
@@ -93,6 +94,12 @@ fn main() {
         let mut names = arguments.iter().filter(|a| !a.starts_with("--")).peekable();
         names.peek().is_none() || names.any(|a| name.contains(a.as_str()))
     };
+    let (cpu, machine) = (Cpu::host(), Machine::host());
+    let narrow = Machine {
+        wide: false,
+        ..machine
+    };
+    let cpus = [cpu, cpu.limited(narrow)];
     let pools = [Pool::exactly(1), Pool::exactly(2)];
     let turns = if full { 40 } else { 1 };
     let peaks = pools.each_ref().map(|pool| fma_peak(pool, turns));
@@ -102,7 +109,7 @@ fn main() {
     );
     println!(
         "{:15} {:15} {:>15} {:>15} {:>15}",
-        "", "m x k x n", "1 thread", "2 threads", "crate 1, 2"
+        "", "m x k x n", "1 thread", "2 threads", "portable 1, 2"
     );
     let scratch = Scratch::default();
     for shape in SHAPES.iter().filter(|shape| selected(shape.name)) {
@@ -123,22 +130,22 @@ fn main() {
                 for _ in 0..WINDOWS_PER_TURN {
                     let begin = Instant::now();
                     for _ in 0..calls {
-                        products(pool, &scratch, shape, [&a, &b], &mut y, i >= 2);
+                        products(cpus[i / 2], pool, &scratch, shape, [&a, &b], &mut y);
                     }
                     let seconds = begin.elapsed().as_secs_f64() / calls as f64;
                     *best = best.min(seconds);
                 }
             }
         }
-        let [one, two, crate_one, crate_two] = best.map(|best| flops / best / 1e9);
+        let [one, two, portable_one, portable_two] = best.map(|best| flops / best / 1e9);
         println!(
-            "{:15} {:15} {one:7.1} ({:3.0}%) {two:7.1} ({:3.0}%) {crate_one:7.1} {crate_two:7.1}   {:.2} {:.2}",
+            "{:15} {:15} {one:7.1} ({:3.0}%) {two:7.1} ({:3.0}%) {portable_one:7.1} {portable_two:7.1}   {:.2} {:.2}",
             shape.name,
             format!("{m}x{k}x{n}"),
             100.0 * one / peaks[0],
             100.0 * two / peaks[1],
-            one / crate_one,
-            two / crate_two,
+            one / portable_one,
+            two / portable_two,
         );
     }
 }
@@ -160,12 +167,12 @@ fn fma_peak(pool: &Pool, turns: usize) -> f64 {
 }
 
 fn products(
+    cpu: Cpu,
     pool: &Pool,
     scratch: &Scratch,
     shape: &Shape,
     [a, b]: [&[f32]; 2],
     y: &mut [f32],
-    by_crate: bool,
 ) {
     let [m, k, n] = shape.size;
     let workspace = f32::buffers(scratch);
@@ -189,14 +196,13 @@ fn products(
             row_stride: n,
             accumulate: false,
         };
-        match by_crate {
-            true => gemm::multiply_fallback(pool, y, left(0), right(0), None),
-            false => gemm::multiply_on(pool, workspace, y, left(0), right(0), None),
-        }
+        gemm::multiply_on(cpu, pool, workspace, y, left(0), right(0), None);
         return;
     }
-    let alone = Pool::exactly(1);
-    workspace.prepare(pool.threads(), gemm::workspace_len(&left(0), &right(0)));
+    workspace.prepare(
+        pool.threads(),
+        gemm::workspace_len(cpu, &left(0), &right(0)),
+    );
     parallel::chunks_mut(pool, y, 8 * m * n, |i, part| {
         for (j, y) in part.chunks_exact_mut(m * n).enumerate() {
             let (a, b) = (left(8 * i + j), right(8 * i + j));
@@ -205,10 +211,7 @@ fn products(
                 row_stride: n,
                 accumulate: false,
             };
-            match by_crate {
-                true => gemm::multiply_fallback(&alone, y, a, b, None),
-                false => gemm::multiply(workspace, y, a, b),
-            }
+            gemm::multiply(cpu, workspace, y, a, b);
         }
     });
 }

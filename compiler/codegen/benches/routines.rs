@@ -3,6 +3,7 @@
 
 use std::time::Instant;
 
+use trainspec_codegen::cpu::Cpu;
 use trainspec_codegen::exec::pool::Pool;
 use trainspec_codegen::library::{Routine, Scratch, Slice, SliceMut, find};
 use trainspec_codegen::simd::limits::run_fma_chains;
@@ -147,6 +148,7 @@ impl Bench {
             results: &results,
             operands: &operands,
             outputs: &mut outputs,
+            cpu: Cpu::host(),
             pool: &self.pools[0],
             scratch: &mut self.scratch,
         };

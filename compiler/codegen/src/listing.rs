@@ -12,7 +12,8 @@ use cranelift::prelude::*;
 use trainspec_ir::kernel::{KernelKind, Kernels, Map};
 
 use crate::CompileError;
-use crate::translate::{Helpers, Machine, Space, signature, translate};
+use crate::cpu::Machine;
+use crate::translate::{Helpers, Space, signature, translate};
 use crate::wide;
 
 /// The target of a listing.

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use trainspec_codegen::cpu::Cpu;
 use trainspec_codegen::exec::ftz::FtzGuard;
 use trainspec_codegen::exec::multiversion::has_fma;
 use trainspec_codegen::exec::pool::Pool;
@@ -664,6 +665,7 @@ fn computed(
     prim: &'static Prim,
     attrs: &[Attr],
     tensors: &[Tensor],
+    cpu: Cpu::host(),
     pool: &Pool,
     scratch: &mut Scratch,
 ) -> Result<Vec<Tensor>, EvalError> {

@@ -17,6 +17,7 @@ use super::gather_scatter::with_accumulators;
 use super::matmul::with_widened;
 use super::scratch::Scratch;
 use super::{Routine, y};
+use crate::cpu::Cpu;
 use crate::exec::gemm::{Matrix, Product, multiply_on};
 use crate::exec::pool::Pool;
 
@@ -32,9 +33,10 @@ struct Convolution {
     right: WindowAxis,
 }
 
-/// Threads and scratch memory of a convolution.
+/// CPU features, threads and scratch memory of a convolution.
 #[derive(Clone, Copy)]
 struct ExecContext<'a> {
+    cpu: Cpu,
     pool: &'a Pool,
     scratch: &'a Scratch,
 }
@@ -159,6 +161,7 @@ impl Convolution {
         if self.is_pointwise() {
             let (p, [_, _, i, o]) = (self.x[0] * self.output_pixels(), self.filters);
             multiply_on(
+                ctx.cpu,
                 ctx.pool,
                 T::buffers(ctx.scratch),
                 row_major_output(y, o),
@@ -181,6 +184,7 @@ impl Convolution {
             let transposed = row_major(filters, i, o).transposed();
             let buffers = T::buffers(ctx.scratch);
             multiply_on(
+                ctx.cpu,
                 ctx.pool,
                 buffers,
                 row_major_output(dx, i),
@@ -204,6 +208,7 @@ impl Convolution {
         if self.is_pointwise() {
             let (p, [_, _, i, o]) = (self.x[0] * self.output_pixels(), self.filters);
             multiply_on(
+                ctx.cpu,
                 ctx.pool,
                 T::buffers(ctx.scratch),
                 row_major_output(df, o),
@@ -265,6 +270,7 @@ fn run(r: &mut Routine<'_>, [x, f]: [&Vec<usize>; 2], op: ConvOp) -> Result<(), 
     r.check();
     let convolution = Convolution::new(r, x, f);
     let ctx = ExecContext {
+        cpu: r.cpu,
         pool: r.pool,
         scratch: r.scratch,
     };

@@ -212,10 +212,11 @@ pub(super) fn max_pool2d_pick(r: &mut Routine<'_>) -> Result<(), EvalError> {
     r.check();
     floats!(r.types[0].dtype, T => {
         let (x, z) = (r.x::<T>(0), r.x::<T>(1));
+        let cpu = r.cpu;
         each_output(r, |pooling, image, output, y: &mut [T]| {
             y.fill(T::default());
             let (x, z) = (&x[image..], &z[image..]);
-            dispatch(VisitArgmax {
+            let visit = VisitArgmax {
                 pooling,
                 outputs: output..output + 1,
                 x,
@@ -225,7 +226,8 @@ pub(super) fn max_pool2d_pick(r: &mut Routine<'_>) -> Result<(), EvalError> {
                         *y = if *found == visit { *z } else { *y };
                     }
                 },
-            });
+            };
+            dispatch(cpu, visit);
         });
     });
     Ok(())
@@ -254,16 +256,16 @@ pub(super) fn max_pool2d_grad(r: &mut Routine<'_>) -> Result<(), EvalError> {
         let (x, dy) = (r.x::<T>(0), r.x::<T>(1));
         let pooling = Pooling::new(r, &r.types[0].shape);
         let (size, pooled) = pooling.sizes();
-        let (c, is_2x2) = (pooling.x[3], pooling.is_2x2());
+        let (c, is_2x2, cpu) = (pooling.x[3], pooling.is_2x2(), r.cpu);
         each_rows::<T>(r, &pooling, |image, rows, sums| {
             let x = &x[image * size..][..size];
             let dy = &dy[image * pooled..][..pooled];
             if is_2x2 {
-                return pooling.max_2x2_grad(rows, x, dy, sums);
+                return pooling.max_2x2_grad(cpu, rows, x, dy, sums);
             }
             sums.fill(<T as Float>::Acc::default());
             let start = pooling.row() * rows.start;
-            dispatch(VisitArgmax {
+            let visit = VisitArgmax {
                 pooling: &pooling,
                 outputs: pooling.outputs_over(&rows),
                 x,
@@ -278,7 +280,8 @@ pub(super) fn max_pool2d_grad(r: &mut Routine<'_>) -> Result<(), EvalError> {
                         *sum = if *found == visit { more } else { *sum };
                     }
                 },
-            });
+            };
+            dispatch(cpu, visit);
         });
     });
     Ok(())

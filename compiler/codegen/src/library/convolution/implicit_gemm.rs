@@ -10,6 +10,7 @@ use std::ops::Range;
 use trainspec_ir::window::WindowAxis;
 
 use super::{Convolution, ExecContext};
+use crate::cpu::Cpu;
 use crate::exec::gemm::{Indirect, KC, Matrix, multiply_indirect, pack_b, packed_b_len};
 use crate::exec::parallel;
 use crate::library::elements::Real;
@@ -186,6 +187,7 @@ impl PaddedTile {
 /// An implicit GEMM: filters are a packed matrix for each pair of vertical and horizontal index maps, with a row for each tap and input
 /// channel and a column for each output channel.
 struct ImplicitGemm<'a, T> {
+    cpu: Cpu,
     /// Input and output channels, of one group and of all.
     from: (usize, usize),
     to: (usize, usize),
@@ -309,6 +311,7 @@ impl<T: Real> ImplicitGemm<'_, T> {
             for (block, runs) in runs.chunks(runs_per_block).enumerate() {
                 let (first, terms) = (block * runs_per_block * run, runs.len() * run);
                 multiply_indirect(
+                    self.cpu,
                     &mut y[output..],
                     outputs,
                     self.to.0,
@@ -390,6 +393,7 @@ impl Convolution {
         let (c_in, each) = self.channels();
         let (down, right) = ([Axis::forward(&self.down)], [Axis::forward(&self.right)]);
         let gemm = ImplicitGemm {
+            cpu: ctx.cpu,
             from: (c_in, self.x[3]),
             to: (each, self.filters[3]),
             groups: self.groups,
@@ -408,7 +412,7 @@ impl Convolution {
                     size: (self.window(), each),
                     strides: (self.filters[3], 1),
                 };
-                pack_blocks(filters, run * runs_per_block, to);
+                pack_blocks(ctx.cpu, filters, run * runs_per_block, to);
             }
             gemm.run(ctx, x, packed_filters, y);
         });
@@ -440,6 +444,7 @@ impl Convolution {
         let (down, right) = (backward(&self.down), backward(&self.right));
         let (down, right) = (&down[..self.down.stride], &right[..self.right.stride]);
         let gemm = ImplicitGemm {
+            cpu: ctx.cpu,
             from: (each, c_out),
             to: (c_in, self.x[3]),
             groups: self.groups,
@@ -468,7 +473,7 @@ impl Convolution {
                             strides: (c_in, 1),
                         };
                         let (to, after) = rest.split_at_mut(gemm.filter_size(d, r));
-                        pack_blocks(matrix, run * runs_per_block, to);
+                        pack_blocks(ctx.cpu, matrix, run * runs_per_block, to);
                         rest = after;
                     }
                 }
@@ -538,6 +543,7 @@ impl Convolution {
                             for i in own {
                                 let first = i % each * step.rows;
                                 self.add_filter_grad(
+                                    ctx.cpu,
                                     i / each,
                                     first,
                                     &step,
@@ -595,6 +601,7 @@ impl Convolution {
     #[allow(clippy::too_many_arguments)] // three tensors, the rows, and buffers
     fn add_filter_grad<T: Real>(
         &self,
+        cpu: Cpu,
         image: usize,
         low: usize,
         step: &FilterGradStep,
@@ -633,6 +640,7 @@ impl Convolution {
         for group in 0..self.groups {
             let cotangents = &mut cotangents[..packed_b_len::<T>(outputs, each)];
             pack_b(
+                cpu,
                 Matrix {
                     data: &dy[group * each..],
                     size: (outputs, each),
@@ -641,6 +649,7 @@ impl Convolution {
                 cotangents,
             );
             multiply_indirect(
+                cpu,
                 &mut df[group * each..],
                 sums,
                 each,
@@ -692,13 +701,14 @@ fn add_partials<T: Real>(sums: &[T], size: usize, partials: usize, to: &mut [T])
 }
 
 /// Packs a matrix in blocks of `block_rows` rows.
-fn pack_blocks<T: Real>(matrix: Matrix<'_, T>, block_rows: usize, to: &mut [T]) {
+fn pack_blocks<T: Real>(cpu: Cpu, matrix: Matrix<'_, T>, block_rows: usize, to: &mut [T]) {
     let ((terms, columns), mut rest) = (matrix.size, to);
     for first in (0..terms).step_by(block_rows.max(1)) {
         let size = (block_rows.min(terms - first), columns);
         let (own, after) = rest.split_at_mut(packed_b_len::<T>(size.0, columns));
         let data = &matrix.data[first * matrix.strides.0..];
         pack_b(
+            cpu,
             Matrix {
                 data,
                 size,
