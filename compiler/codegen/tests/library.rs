@@ -660,7 +660,6 @@ fn computed(
     prim: &'static Prim,
     attrs: &[Attr],
     tensors: &[Tensor],
-    cpu: Cpu::host(),
     pool: &Pool,
     scratch: &mut Scratch,
 ) -> Result<Vec<Tensor>, EvalError> {
@@ -686,6 +685,7 @@ fn computed(
         results: &results.iter().collect::<Vec<_>>(),
         operands: &operands,
         outputs: &mut outputs,
+        cpu: Cpu::host(),
         pool,
         scratch,
     })?;
