@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 
 use trainspec_codegen::cpu::Cpu;
 use trainspec_codegen::exec::ftz::FtzGuard;
-use trainspec_codegen::exec::multiversion::has_fma;
 use trainspec_codegen::exec::pool::Pool;
 use trainspec_codegen::library::{Routine, Scratch, Slice, SliceMut, find};
 use trainspec_ir::build::{Builder, Value};
@@ -245,7 +244,7 @@ fn convolutions_agree() {
 /// Windows of 3 x 3 and 5 x 5 over many channels, which Winograd F(4x4, 3x3) and F(2x2, 5x5) compute.
 #[test]
 fn winograd_convolutions_agree() {
-    if !has_fma() {
+    if !Cpu::host().has_avx2_fma() {
         println!("skipped: needs AVX2 (Winograd)");
         return;
     }
@@ -665,7 +664,6 @@ fn computed(
     prim: &'static Prim,
     attrs: &[Attr],
     tensors: &[Tensor],
-    cpu: Cpu::host(),
     pool: &Pool,
     scratch: &mut Scratch,
 ) -> Result<Vec<Tensor>, EvalError> {
@@ -691,6 +689,7 @@ fn computed(
         results: &results.iter().collect::<Vec<_>>(),
         operands: &operands,
         outputs: &mut outputs,
+        cpu: Cpu::host(),
         pool,
         scratch,
     })?;

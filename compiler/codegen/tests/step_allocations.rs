@@ -195,6 +195,14 @@ fn matrix(tensor: &Tensor, feeding: Feeding) -> Option<Array2<f32>> {
     }
 }
 
+/// The view that an input is fed by: of the matrix, where there is one.
+fn view<'a>(tensor: &'a Tensor, matrix: &'a Option<Array2<f32>>) -> InputView<'a> {
+    match matrix {
+        Some(matrix) => matrix.into(),
+        None => tensor.into(),
+    }
+}
+
 /// The allocations of the steps after the first few.
 fn allocations(graph: &Graph, threads: usize, feeding: Feeding) -> usize {
     let pool = Arc::new(Pool::exactly(threads));
@@ -208,13 +216,8 @@ fn allocations(graph: &Graph, threads: usize, feeding: Feeding) -> usize {
         .map(|(n, _)| &fed.inputs[n])
         .collect();
     let matrices: Vec<_> = tensors.iter().map(|t| matrix(t, feeding)).collect();
-    let mut inputs: Vec<InputView<'_>> = Vec::new();
-    for (tensor, matrix) in tensors.iter().zip(&matrices) {
-        inputs.push(match matrix {
-            Some(matrix) => matrix.into(),
-            None => (*tensor).into(),
-        });
-    }
+    let pairs = tensors.iter().zip(&matrices);
+    let inputs: Vec<InputView<'_>> = pairs.map(|(t, m)| view(t, m)).collect();
     let mut state = fed.state.clone();
     let places: Vec<usize> = (0..state.len()).collect();
     let mut results = program.results();

@@ -211,7 +211,7 @@ mod tests {
         if lanes < 16 {
             println!("skipped: needs AVX-512");
         }
-        if !crate::exec::multiversion::has_fma() {
+        if !crate::cpu::Cpu::host().has_avx2_fma() {
             println!("skipped: needs AVX2");
         }
         #[cfg(target_arch = "x86_64")]

@@ -360,10 +360,10 @@ mod tests {
 
     #[test]
     fn simd_and_portable_microkernels_agree() {
-        if !lanes::has_avx2_fma() {
+        if !crate::cpu::Cpu::host().has_avx2_fma() {
             println!("skipped: needs AVX2");
         }
-        if !lanes::has_avx512() {
+        if !crate::cpu::Cpu::host().has_avx512() {
             println!("skipped: needs AVX-512");
         }
         agree(|n| n as f32);

@@ -707,7 +707,7 @@ impl Tiling {
 mod tests {
     use super::transforms::numbers;
     use super::*;
-    use crate::exec::multiversion::{dispatch_fma_256, has_avx512};
+    use crate::exec::multiversion::dispatch_fma_256;
 
     /// Direct convolution in f64, or the gradient of its filters.
     fn direct<const R: usize>(
@@ -828,7 +828,7 @@ mod tests {
             println!("skipped: needs AVX2 (Winograd)");
             return;
         }
-        if !has_avx512() {
+        if !Cpu::host().has_avx512() {
             println!("skipped: needs AVX-512");
         }
         let tiling = Tiling {
