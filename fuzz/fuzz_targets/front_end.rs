@@ -1,4 +1,5 @@
-//! Any bytes: an answer, never a crash. What parses has one canonical layout, and it means the same.
+//! Fuzzing of the front end: any bytes give diagnostics or a typed spec, never a crash. What parses has one canonical layout, with an
+//! equal syntax tree.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -26,7 +27,7 @@ fuzz_target!(|bytes: &[u8]| {
     assert_eq!(tidy, again, "the layout is not canonical");
 });
 
-/// The syntax tree without places, where there is one.
+/// The syntax tree without spans, where there is one.
 fn tree(text: &str) -> Option<String> {
     let mut sources = Sources::default();
     let root = sources.add("fuzz", text);

@@ -1,85 +1,46 @@
-//! The environment: files and clock of the host, as TensorFlow's `Env` and `RandomAccessFile`.
+//! The environment: files and clock of the host, as TensorFlow's `Env`.
 //!
-//! Nothing else in this crate touches either, so that a test can pass an environment of its own. Files are read at an offset, never
-//! memory-mapped: a file that shrinks while it is mapped would kill the process (SIGBUS).
+//! Nothing else in this crate touches either, so that a test can pass an environment of its own.
 
+use std::ffi::OsString;
+use std::fs::File;
 use std::io;
 use std::path::Path;
-use std::time::{Duration, Instant};
+
+use trainspec_formats::clock::SystemClock;
+use trainspec_formats::files;
+
+pub use trainspec_formats::clock::Clock;
+pub use trainspec_formats::files::ReadAt;
 
 /// The file system and the clock.
 pub trait Env {
     /// Opens a file for reading.
-    fn open(&self, path: &Path) -> io::Result<Box<dyn RandomAccessFile>>;
+    fn open(&self, path: &Path) -> io::Result<Box<dyn ReadAt>>;
 
     /// The names of a folder's entries, sorted.
-    fn list_dir(&self, folder: &Path) -> io::Result<Vec<String>>;
+    fn list_dir(&self, folder: &Path) -> io::Result<Vec<OsString>>;
 
-    /// Monotonic time since a fixed origin.
-    fn now(&self) -> Duration;
-}
-
-/// A file that is read at any offset.
-pub trait RandomAccessFile {
-    /// The length in bytes.
-    fn length(&self) -> io::Result<u64>;
-
-    /// Reads at an offset, perhaps less than requested; 0 bytes at the end.
-    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
+    /// The clock.
+    fn clock(&self) -> &dyn Clock;
 }
 
 /// The files and the clock of this machine.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct System {
-    start: Instant,
-}
-
-impl Default for System {
-    fn default() -> System {
-        System {
-            start: Instant::now(),
-        }
-    }
+    clock: SystemClock,
 }
 
 impl Env for System {
-    fn open(&self, path: &Path) -> io::Result<Box<dyn RandomAccessFile>> {
-        Ok(Box::new(SystemFile(std::fs::File::open(path)?)))
+    fn open(&self, path: &Path) -> io::Result<Box<dyn ReadAt>> {
+        Ok(Box::new(File::open(path)?))
     }
 
-    fn list_dir(&self, folder: &Path) -> io::Result<Vec<String>> {
-        let folder = match folder == Path::new("") {
-            true => Path::new("."),
-            false => folder,
-        };
-        let mut names = Vec::new();
-        for entry in std::fs::read_dir(folder)? {
-            // A name that is not UTF-8 cannot be written in a spec either.
-            names.extend(entry?.file_name().into_string().ok());
-        }
-        names.sort();
-        Ok(names)
+    fn list_dir(&self, folder: &Path) -> io::Result<Vec<OsString>> {
+        files::list(folder)
     }
 
-    fn now(&self) -> Duration {
-        self.start.elapsed()
-    }
-}
-
-struct SystemFile(std::fs::File);
-
-impl RandomAccessFile for SystemFile {
-    fn length(&self) -> io::Result<u64> {
-        Ok(self.0.metadata()?.len())
-    }
-
-    #[cfg(unix)]
-    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        std::os::unix::fs::FileExt::read_at(&self.0, buffer, offset)
-    }
-
-    #[cfg(windows)]
-    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        std::os::windows::fs::FileExt::seek_read(&self.0, buffer, offset)
+    fn clock(&self) -> &dyn Clock {
+        &self.clock
     }
 }

@@ -11,7 +11,7 @@ use trainspec_compiler::codegen::exec::pool::Pool;
 use trainspec_compiler::ir::Tensor;
 use trainspec_compiler::ir::graph::{self, Graph, Type};
 use trainspec_compiler::ir::interp::RunError;
-use trainspec_compiler::ir::kernel::{InstOp, KernelKind, Map};
+use trainspec_compiler::ir::kernel::InstOp;
 use trainspec_compiler::ir::plan::{Allocation, Cost, Program};
 use trainspec_compiler::ir::{Span, interp};
 use trainspec_compiler::lower::SEED;
@@ -206,27 +206,17 @@ fn kernels(program: &Program, compile: &[Duration]) -> Vec<Kernel> {
     let all = &program.kernels;
     let one = |(kernel, compile): (&trainspec_compiler::ir::kernel::Kernel, &Duration)| {
         let mut operations = Vec::new();
-        let mut list = |map: &Map| {
-            let names = map.body.iter().filter_map(|inst| match &inst.op {
-                InstOp::Prim(prim, _) => Some(prim.name),
-                InstOp::Reduce(how, _) => Some(how.name()),
-                InstOp::Load(_) | InstOp::Const(_) | InstOp::Int(_) => None,
-            });
-            for name in names {
-                if !operations.contains(&name) {
-                    operations.push(name);
-                }
+        let body = kernel.kind.fused_loop().map(|map| map.body.as_slice());
+        for inst in body.unwrap_or_default() {
+            let name = match &inst.op {
+                InstOp::Prim(prim, _) => prim.name,
+                InstOp::Reduce(how, _) => how.name(),
+                InstOp::Load(_) | InstOp::Const(_) | InstOp::Int(_) => continue,
+            };
+            if !operations.contains(&name) {
+                operations.push(name);
             }
-            format!("map {:?}", map.shape)
-        };
-        let name = match &kernel.kind {
-            KernelKind::Map(map) => list(map),
-            KernelKind::Call { prim, epilogue, .. } => match epilogue {
-                Some(map) => format!("call {} then {}", prim.name, list(map)),
-                None => format!("call {}", prim.name),
-            },
-            KernelKind::Scan { length, .. } => format!("scan {length}"),
-        };
+        }
         let output = |b: &trainspec_compiler::ir::kernel::BufferId| {
             let state = match program.allocations[b.index()] {
                 Allocation::State(i) => Some(all.state[i].name.clone()),
@@ -235,7 +225,7 @@ fn kernels(program: &Program, compile: &[Duration]) -> Vec<Kernel> {
             (all.buffers[b.index()].ty.clone(), state)
         };
         Kernel {
-            name,
+            name: kernel.name(),
             operations,
             outputs: kernel.outputs.iter().map(output).collect(),
             cost: Cost::of(all, kernel),

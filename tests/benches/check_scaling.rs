@@ -7,7 +7,7 @@ use trainspec_compiler::source::NoFiles;
 use trainspec_compiler::{Compilation, Options, syntax};
 use trainspec_ir::FileId;
 
-/// A spec of so many statements: layers, arithmetic, calls of the library.
+/// A spec of N statements: layers, arithmetic, calls of the library.
 fn spec(statements: usize) -> String {
     let mut text =
         String::from("spec long, edition 1;\n\nmodel (x: f32[batch, 8]) {\n    let h0 = x;\n");

@@ -13,10 +13,10 @@ use trainspec_compiler::lower::{self, Binding, Context};
 use trainspec_compiler::source::NoFiles;
 use trainspec_compiler::{Compilation, Options};
 
-/// The parts of a compilation.
-const PARTS: [&str; 4] = ["check", "lower", "passes", "code"];
+/// The stages of a compilation that are timed.
+const STAGES: [&str; 4] = ["check", "lower", "passes", "code"];
 
-/// So many layers, unrolled.
+/// N layers, unrolled.
 fn layers(layers: usize) -> String {
     format!(
         "spec net;\nmodel (x: f32[4, 8]) {{\n    let h = for i in 0..{layers}, h = x {{ tanh(dense(h, 8)) }};\n    loss mean(square(h));\n}}\ntrain {{ optimizer adam(0.001); steps 1; }}\n"
@@ -28,7 +28,7 @@ fn mlp() -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
-/// Compiles a text; the time of each part.
+/// Compiles a text; the time of each stage.
 fn compile(text: &str, pool: &Arc<Pool>) -> [Duration; 4] {
     let mut times = [Duration::ZERO; 4];
     let start = Instant::now();
@@ -54,7 +54,7 @@ fn compile(text: &str, pool: &Arc<Pool>) -> [Duration; 4] {
     times
 }
 
-/// Adds the times of a turn to the best so far, part by part.
+/// Adds the times of a turn to the best so far, stage by stage.
 fn better(best: &mut [Duration; 4], times: [Duration; 4]) {
     for (best, time) in best.iter_mut().zip(times) {
         *best = (*best).min(time);
@@ -85,7 +85,7 @@ fn main() {
         let [a, b, c] = [mlp, short, long].map(|times| milliseconds(&times[range.clone()]));
         println!("{name:8} {a:9.2} {b:11.2} {c:11.2} {:7.2}", c / b);
     };
-    for (i, name) in PARTS.iter().enumerate() {
+    for (i, name) in STAGES.iter().enumerate() {
         line(name, i..i + 1);
     }
     line("all", 0..4);

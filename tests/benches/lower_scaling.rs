@@ -10,7 +10,7 @@ use trainspec_compiler::source::NoFiles;
 use trainspec_compiler::typed::Spec;
 use trainspec_compiler::{Compilation, Options};
 
-/// A chain of so many operations.
+/// A chain of N operations.
 fn chain(operations: usize) -> String {
     let mut text = String::from(
         "spec chain;\nmodel (x: f32[8]) {\n    param w: f32[8] = ones();\n    let h0 = x * w;\n",
@@ -23,7 +23,7 @@ fn chain(operations: usize) -> String {
     text
 }
 
-/// So many layers, unrolled.
+/// N layers, unrolled.
 fn layers(layers: usize) -> String {
     format!(
         "spec net;\nmodel (x: f32[4, 8]) {{\n    let h = for i in 0..{layers}, h = x {{ tanh(dense(h, 8)) }};\n    loss mean(square(h));\n}}\ntrain {{ optimizer adam(0.001); steps 1; }}\n"

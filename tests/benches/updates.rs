@@ -77,11 +77,11 @@ impl Update {
 
     /// Runs once.
     fn turn(&mut self) {
-        let places: Vec<usize> = (0..self.state.len()).collect();
+        let indices: Vec<usize> = (0..self.state.len()).collect();
         let start = Instant::now();
         let ran = self
             .program
-            .run(&[(&self.gradient).into()], &mut self.state, &places);
+            .run(&[(&self.gradient).into()], &mut self.state, &indices);
         ran.expect("it runs");
         self.best = self.best.min(start.elapsed().as_secs_f64());
     }
@@ -161,20 +161,20 @@ fn main() {
         l / a
     );
     drop((adam, lion));
-    let whole = "schedule lr = cosine_decay(1e-3, decay_steps: 10_000); optimizer adam(learning_rate: lr); clip global_norm(1.0); \
+    let full = "schedule lr = cosine_decay(1e-3, decay_steps: 10_000); optimizer adam(learning_rate: lr); clip global_norm(1.0); \
                  ema (decay: 0.999);";
-    let mut whole = Update::new(whole, "", &pool);
+    let mut full = Update::new(full, "", &pool);
     let mut bare = Bare::new(threads);
     for _ in 0..TURNS {
-        whole.turn();
+        full.turn();
         bare.turn();
     }
     let [pass, norm] = bare.best;
     println!(
         "adam, schedule, clipping and averages {:.1} ms; a bare pass {:.1} ms and a read of the gradients {:.1} ms: ratio {:.2}",
-        whole.best * 1e3,
+        full.best * 1e3,
         pass * 1e3,
         norm * 1e3,
-        whole.best / (pass + norm)
+        full.best / (pass + norm)
     );
 }

@@ -6,14 +6,14 @@
 //! - `parse`: the syntax tree
 //! - `fmt`: the canonical layout
 //! - `check`: the typed spec
-//! - `graph`, `grad`, `step`: the model as a graph, with its gradients, and the whole training step
+//! - `graph`, `grad`, `step`: the model as a graph, with its gradients, and the training step
 //! - `fused`, `kernels`, `plan`: the step as groups, as loops, and where its buffers lie and what it costs
 //! - `clif`, `asm`: its loops as Cranelift is given them, and as code of one certain machine
 //! - `pass NAME`: a graph after one pass; the input is a graph, in a file that ends in `.graph`
 //! - `error CODE`: the diagnostics, at least one of which has the code
 //!
 //! Lines below the first may steer the run: `// set: NAME=VALUE` overrides a constant, `// dim: NAME=SIZE` gives a dimension,
-//! `// stage: NAME` lets an error come from a stage behind the check, `// input: "text" * 3 + "more"`
+//! `// stage: NAME` lets an error come from a stage after the check, `// input: "text" * 3 + "more"`
 //! replaces the input by another text (for what an editor would not keep), `// bytes: 73 ff` by bytes. `use` finds the
 //! files of the folder `used/` beside the golden.
 //!
@@ -32,6 +32,8 @@ use trainspec_compiler::ir::text::parse as parse_graph;
 use trainspec_compiler::source::{Sources, decode};
 use trainspec_compiler::{Compilation, EmitOptions, Options, Stage, fmt};
 
+pub use trainspec_testing::folders::root;
+
 /// One golden.
 #[derive(Debug, Clone)]
 pub struct Golden {
@@ -43,18 +45,13 @@ pub struct Golden {
     pub argument: String,
     /// The author's lines.
     pub input: String,
-    /// The lines behind `//>`, without it.
+    /// The lines after `//>`, without it.
     pub expected: String,
 }
 
 /// The folder of all goldens.
 pub fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("golden")
-}
-
-/// The root of the repository.
-pub fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
 /// All files below a folder with that ending, by name; folders called `used`, `target` and hidden ones are left out.
@@ -267,6 +264,7 @@ impl Golden {
             .display()
             .to_string();
         if matches!(self.kind.as_str(), "clif" | "asm") && !can_list(Target::Haswell) {
+            println!("skipped: {name} needs a compiler for x86-64");
             return Ok(());
         }
         let found = self.run().map_err(|e| format!("{name}:\n{e}"))?;

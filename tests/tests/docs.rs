@@ -3,7 +3,7 @@
 //! In: `docs/*.md` and `README.md`. A block in a fence that says `trainspec` is checked:
 //!
 //! - `trainspec`: as it is; it has a `spec` header
-//! - `trainspec,items`: behind a header
+//! - `trainspec,items`: after a header
 //! - `trainspec,model`: as the body of a model with the inputs `x`, `label` and `y`
 //! - `trainspec,data`: as the stages of a data set; it gets a source with `image` and `label` if it has none
 //! - `trainspec,train`: as the settings of a training, beside a model with the layers `body` and `head` and the data set
@@ -26,7 +26,7 @@ use trainspec_tests::{files_below, root};
 /// A block of code in a document.
 struct Snippet {
     /// `docs/language.md:12`
-    place: String,
+    location: String,
     /// What it is wrapped in.
     wrap: String,
     /// The code that it must give, or none.
@@ -54,7 +54,7 @@ fn snippets_check() {
     assert!(count > 0, "no document has a snippet");
 }
 
-/// Whole specs and items are laid out as `trainspec fmt` would; parts of a body have no layout of their own.
+/// Specs and items are laid out as `trainspec fmt` would; parts of a body have no layout of their own.
 #[test]
 fn snippets_are_laid_out_canonically() {
     let mut failures = Vec::new();
@@ -65,8 +65,8 @@ fn snippets_are_laid_out_canonically() {
             }
             match trainspec_compiler::fmt::format(&snippet.text) {
                 Ok(canonical) if canonical == snippet.text => {}
-                Ok(canonical) => failures.push(format!("{}:\n{canonical}", snippet.place)),
-                Err(_) => failures.push(format!("{} does not parse", snippet.place)),
+                Ok(canonical) => failures.push(format!("{}:\n{canonical}", snippet.location)),
+                Err(_) => failures.push(format!("{} does not parse", snippet.location)),
             }
         }
     }
@@ -115,14 +115,14 @@ fn snippets(path: &PathBuf) -> Vec<Snippet> {
     found
 }
 
-/// What the words behind the fence say; `None` for code in another language.
-fn snippet_of(info: &str, place: String) -> Option<Snippet> {
+/// What the words after the fence say; `None` for code in another language.
+fn snippet_of(info: &str, location: String) -> Option<Snippet> {
     let mut words = info.trim().split(',').map(str::trim);
     if words.next() != Some("trainspec") {
         return None;
     }
     let mut snippet = Snippet {
-        place,
+        location,
         wrap: String::new(),
         error: None,
         text: String::new(),
@@ -133,7 +133,7 @@ fn snippet_of(info: &str, place: String) -> Option<Snippet> {
                 assert!(
                     Code::from_name(code).is_some(),
                     "{}: there is no code `{code}`",
-                    snippet.place
+                    snippet.location
                 );
                 snippet.error = Some(code.to_owned());
             }
@@ -206,7 +206,10 @@ impl Snippet {
             }
             "eval" => format!("spec snippet;\n{MODEL}{TRAIN}\neval {{\n{text}}}\n"),
             "hooks" => format!("spec snippet;\n{MODEL}{TRAIN}\nhooks {{\n{text}}}\n"),
-            other => panic!("{}: a snippet cannot be wrapped in `{other}`", self.place),
+            other => panic!(
+                "{}: a snippet cannot be wrapped in `{other}`",
+                self.location
+            ),
         }
     }
 
@@ -227,13 +230,13 @@ impl Snippet {
             .iter()
             .map(|d| render(&found.sources, d, Style::Plain))
             .collect();
-        let wanted = match &self.error {
+        let expectation = match &self.error {
             None => "has errors".to_owned(),
             Some(code) => format!("does not give `{code}`"),
         };
         Err(format!(
-            "{}: this snippet {wanted}:\n{}",
-            self.place,
+            "{}: this snippet {expectation}:\n{}",
+            self.location,
             drawn.join("\n\n")
         ))
     }

@@ -4,16 +4,14 @@ use trainspec_compiler::diag::{Code, Diagnostic, Style, explain, render};
 use trainspec_compiler::source::NoFiles;
 use trainspec_compiler::{Compilation, Options};
 
-/// The indented lines behind `Wrong:` or `Right:`, as a spec.
-fn snippet(text: &str, title: &str) -> Option<String> {
-    let behind = text.split_once(&format!("\n{title}:\n"))?.1;
-    let lines = behind
-        .lines()
-        .take_while(|l| l.is_empty() || l.starts_with("    "));
-    let spec: Vec<&str> = lines.map(|l| l.strip_prefix("    ").unwrap_or(l)).collect();
-    let spec = format!("{}\n", spec.join("\n").trim());
+/// The fenced lines under the heading `title` of a page, as a spec.
+fn snippet(page: &str, title: &str) -> Option<String> {
+    let section = page
+        .split_once(&format!("\n## {title}\n\n```trainspec\n"))?
+        .1;
+    let (spec, _) = section.split_once("```\n").expect("a closed fence");
     Some(match spec.starts_with("spec ") {
-        true => spec,
+        true => spec.to_owned(),
         false => format!("spec example;\n{spec}"),
     })
 }
@@ -29,9 +27,9 @@ fn check(spec: &str) -> (Vec<Diagnostic>, String) {
 }
 
 #[test]
-fn what_is_called_wrong_is_told_so() {
+fn wrong_examples_are_reported_with_their_code() {
     for code in Code::ALL {
-        let Some(spec) = snippet(explain(*code), "Wrong") else {
+        let Some(spec) = snippet(code.page(), "Wrong") else {
             continue;
         };
         let (found, drawn) = check(&spec);
@@ -44,9 +42,9 @@ fn what_is_called_wrong_is_told_so() {
 }
 
 #[test]
-fn what_is_called_right_has_no_errors() {
+fn right_examples_have_no_errors() {
     for code in Code::ALL {
-        let Some(spec) = snippet(explain(*code), "Right") else {
+        let Some(spec) = snippet(code.page(), "Right") else {
             continue;
         };
         let (found, drawn) = check(&spec);
@@ -65,5 +63,27 @@ fn every_explanation_begins_with_a_short_summary() {
         let summary = summary.unwrap_or_else(|| panic!("{} has no summary", code.name()));
         assert!(summary.len() <= 100, "{}: {summary}", code.name());
         assert!(text.ends_with('\n'), "{}", code.name());
+    }
+}
+
+#[test]
+fn a_page_is_headed_by_its_code_and_printed_as_plain_text() {
+    for code in Code::ALL {
+        let heading = format!("# {}\n\n", code.name());
+        assert!(code.page().starts_with(&heading), "{}", code.name());
+    }
+    let text = explain(Code::BlockComment);
+    let example = "\n\nWrong:\n\n    /* The width of all layers. */\n    const WIDTH = 64;\n\nRight:\n\n    // The width of all layers.\n    const WIDTH = 64;\n";
+    assert!(text.starts_with("A comment was opened with `/*`. "));
+    assert!(text.ends_with(example), "{text}");
+}
+
+#[test]
+fn every_example_of_a_page_is_run() {
+    for code in Code::ALL {
+        let titles = ["Wrong", "Right"].iter();
+        let found = titles.filter(|t| snippet(code.page(), t).is_some()).count();
+        let fences = code.page().matches("```").count();
+        assert_eq!(2 * found, fences, "{}", code.name());
     }
 }

@@ -63,13 +63,13 @@ fn run(spec: &Spec, graph: &Graph, start: &[Tensor]) -> Vec<RunOutcome> {
     let compiled = CompiledProgram::compile(plan(fuse(graph, true)), &CodeOptions::default());
     let mut program = Executable::new(compiled.unwrap(), pool);
     let mut state = start.to_vec();
-    let places: Vec<usize> = (0..state.len()).collect();
+    let indices: Vec<usize> = (0..state.len()).collect();
     (0..STEPS)
         .map(|step| {
             let inputs = synthetic::inputs(spec, graph, step as i64);
             let names = program.inputs().iter().map(|(name, _)| name);
             let feeds: Vec<InputView<'_>> = names.map(|n| (&inputs[n]).into()).collect();
-            let results = program.run(&feeds, &mut state, &places).unwrap();
+            let results = program.run(&feeds, &mut state, &indices).unwrap();
             RunOutcome {
                 results,
                 state: state.clone(),
@@ -89,17 +89,17 @@ fn what_is_fetched_changes_nothing_else() {
         let dims = lower::dimension_names(&spec);
         let binding: Binding = dims.into_iter().map(|name| (name, 7)).collect();
         let cx = Context::new(&spec, &binding);
-        let (kind, whole) = graph_of(&cx);
-        let start = initial(&cx, &whole);
+        let (kind, full) = graph_of(&cx);
+        let start = initial(&cx, &full);
         let only = |keep: &dyn Fn(&str) -> bool| {
-            let mut graph = whole.clone();
+            let mut graph = full.clone();
             graph.results.retain(|(name, _)| keep(name));
             passes::run(graph, &Default::default())
         };
         let usual = only(&|name| {
             name.starts_with("loss/") || (kind == "gradients" && name.starts_with("gradient/"))
         });
-        let every = passes::run(whole.clone(), &Default::default());
+        let every = passes::run(full.clone(), &Default::default());
         let versions = [
             ("every `let`", every.clone()),
             ("nothing", only(&|_| false)),

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use pest::Parser;
 use pest::iterators::Pairs;
 use trainspec_compiler::diag::Code;
+use trainspec_compiler::ir::passes;
 use trainspec_grammar::{Grammar, Rule};
 use trainspec_tests::{folder, goldens};
 
@@ -25,6 +26,24 @@ fn every_code_has_a_golden_of_its_name() {
         assert_eq!(
             (golden.kind.as_str(), golden.argument.as_str()),
             ("error", code.name())
+        );
+    }
+}
+
+#[test]
+fn every_pass_has_a_golden_in_the_folder_of_its_name() {
+    let goldens = goldens();
+    for pass in passes::PASSES {
+        let folder = folder().join("passes").join(pass.name);
+        let own = goldens.iter().filter(|g| g.path.starts_with(&folder));
+        let kinds: Vec<_> = own
+            .map(|g| (g.kind.as_str(), g.argument.as_str()))
+            .collect();
+        assert!(!kinds.is_empty(), "{} has no golden", folder.display());
+        assert!(
+            kinds.iter().all(|kind| *kind == ("pass", pass.name)),
+            "{}: {kinds:?}",
+            folder.display()
         );
     }
 }

@@ -7,7 +7,7 @@ use trainspec_compiler::diag::{Style, render};
 use trainspec_compiler::source::decode;
 use trainspec_compiler::{Compilation, EmitOptions, Options, Stage, fmt, typed};
 
-/// What a main thread has at least on the systems we know, halved and halved again.
+/// What a main thread has at least on the systems we know, a quarter of it.
 const STACK: usize = 2 << 20;
 /// How much a compilation may have to say.
 const MAX_OUTPUT: usize = 8 << 20;
@@ -99,7 +99,7 @@ fn lines(count: usize, line: impl Fn(usize) -> String) -> String {
 // ---- Characters ----
 
 #[test]
-fn a_text_without_a_spec_is_told_so() {
+fn a_text_without_a_spec_is_reported() {
     refuses("", "empty-spec");
     refuses(" \n\t\n", "empty-spec");
     refuses("// nothing\n// at all", "empty-spec");
@@ -176,7 +176,7 @@ fn strings_are_bounded_and_end() {
 }
 
 #[test]
-fn block_comments_are_told() {
+fn block_comments_are_reported() {
     refuses("spec a; /* b */", "block-comment");
     refuses("spec a; /* b", "block-comment");
     survive("/*".repeat(100_000));
@@ -647,7 +647,7 @@ fn refuses_files(text: &str, files: BTreeMap<String, String>, code: &str) {
 }
 
 #[test]
-fn files_that_cannot_be_had_are_told() {
+fn files_that_cannot_be_loaded_are_reported() {
     let one = |text: &str| BTreeMap::from([("f0".to_owned(), text.to_owned())]);
     refuses_files("spec s; use \"missing\";", BTreeMap::new(), "use-failed");
     refuses_files("spec s; use \"\";", BTreeMap::new(), "use-failed");

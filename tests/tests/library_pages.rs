@@ -313,10 +313,10 @@ fn declared_lazy_is_the_last_argument_and_needs_no_use() {
     let mut count = 0;
     for entry in entries(DefinitionKind::Optimizer) {
         let params = &entry.definition.params;
-        let Some(place) = params.iter().position(|p| p.name.text == "lazy") else {
+        let Some(position) = params.iter().position(|p| p.name.text == "lazy") else {
             continue;
         };
-        assert_eq!(place, params.len() - 1);
+        assert_eq!(position, params.len() - 1);
         let text = format!(
             "spec lazy;
 model (x: f32) {{ param w: f32 = 0.0; loss w * x; }}

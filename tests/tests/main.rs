@@ -1,4 +1,4 @@
-//! Tests that cross crates: goldens, documents, the oracle, whole runs.
+//! Tests that cross crates: goldens, documents, the oracle, runs of training.
 //!
 //! One executable, because linking takes longer than running; tests that count allocations or memory stay alone.
 

@@ -15,13 +15,13 @@ use trainspec_tests::oracle::run::{Run, checked};
 const STEPS: i32 = 12;
 
 /// What rounding in f64 may leave.
-const DOUBLE: Tolerance = Tolerance {
+const TOLERANCE_F64: Tolerance = Tolerance {
     relative: 1e-10,
     absolute: 1e-12,
 };
 
 /// What rounding in f32 may leave after twelve steps.
-const SINGLE: Tolerance = Tolerance {
+const TOLERANCE_F32: Tolerance = Tolerance {
     relative: 5e-5,
     absolute: 2e-6,
 };
@@ -31,7 +31,7 @@ struct Variable {
     shape: Vec<usize>,
     x: Vec<f64>,
     /// What the paper keeps for it.
-    kept: Vec<Vec<f64>>,
+    state: Vec<Vec<f64>>,
 }
 
 /// One step on a variable: its gradient, and the number of the step, counting from 1. The slots after it, as checkpoints
@@ -39,10 +39,10 @@ struct Variable {
 type Rule = Box<dyn Fn(&mut Variable, &[f64], i32) -> Vec<Vec<f64>>>;
 
 impl Variable {
-    /// So many values of the same size as the variable that the paper starts at 0.
+    /// This many values of the shape of the variable that the paper starts at 0.
     fn zeros_at_first(&mut self, count: usize, t: i32) {
         if t == 1 {
-            self.kept = vec![vec![0.0; self.x.len()]; count];
+            self.state = vec![vec![0.0; self.x.len()]; count];
         }
     }
 }
@@ -61,13 +61,13 @@ fn adamw(eta: f64, beta1: f64, beta2: f64, epsilon: f64, lambda: f64) -> Rule {
     Box::new(move |v, g, t| {
         v.zeros_at_first(2, t);
         for (i, g) in g.iter().enumerate() {
-            v.kept[0][i] = beta1 * v.kept[0][i] + (1.0 - beta1) * g;
-            v.kept[1][i] = beta2 * v.kept[1][i] + (1.0 - beta2) * g.powi(2);
-            let first = v.kept[0][i] / (1.0 - beta1.powi(t));
-            let second = v.kept[1][i] / (1.0 - beta2.powi(t));
+            v.state[0][i] = beta1 * v.state[0][i] + (1.0 - beta1) * g;
+            v.state[1][i] = beta2 * v.state[1][i] + (1.0 - beta2) * g.powi(2);
+            let first = v.state[0][i] / (1.0 - beta1.powi(t));
+            let second = v.state[1][i] / (1.0 - beta2.powi(t));
             v.x[i] -= eta * (first / (second.sqrt() + epsilon) + lambda * v.x[i]);
         }
-        v.kept.clone()
+        v.state.clone()
     })
 }
 
@@ -77,14 +77,14 @@ fn nadam(alpha: f64, mu: f64, nu: f64, epsilon: f64) -> Rule {
         v.zeros_at_first(2, t);
         for (i, g) in g.iter().enumerate() {
             let corrected_gradient = g / (1.0 - mu.powi(t));
-            v.kept[0][i] = mu * v.kept[0][i] + (1.0 - mu) * g;
-            let corrected_moment = v.kept[0][i] / (1.0 - mu.powi(t + 1));
-            v.kept[1][i] = nu * v.kept[1][i] + (1.0 - nu) * g * g;
-            let n = v.kept[1][i] / (1.0 - nu.powi(t));
+            v.state[0][i] = mu * v.state[0][i] + (1.0 - mu) * g;
+            let corrected_moment = v.state[0][i] / (1.0 - mu.powi(t + 1));
+            v.state[1][i] = nu * v.state[1][i] + (1.0 - nu) * g * g;
+            let n = v.state[1][i] / (1.0 - nu.powi(t));
             let ahead = (1.0 - mu) * corrected_gradient + mu * corrected_moment;
             v.x[i] -= alpha * ahead / (n.sqrt() + epsilon);
         }
-        v.kept.clone()
+        v.state.clone()
     })
 }
 
@@ -95,12 +95,12 @@ fn radam(alpha: f64, beta1: f64, beta2: f64, epsilon: f64) -> Rule {
         let rho_limit = 2.0 / (1.0 - beta2) - 1.0;
         let rho = rho_limit - 2.0 * f64::from(t) * beta2.powi(t) / (1.0 - beta2.powi(t));
         for (i, g) in g.iter().enumerate() {
-            v.kept[0][i] = beta1 * v.kept[0][i] + (1.0 - beta1) * g;
-            v.kept[1][i] = beta2 * v.kept[1][i] + (1.0 - beta2) * g * g;
-            let corrected = v.kept[0][i] / (1.0 - beta1.powi(t));
+            v.state[0][i] = beta1 * v.state[0][i] + (1.0 - beta1) * g;
+            v.state[1][i] = beta2 * v.state[1][i] + (1.0 - beta2) * g * g;
+            let corrected = v.state[0][i] / (1.0 - beta1.powi(t));
             v.x[i] -= alpha
                 * if rho > 4.0 {
-                    let spread = (v.kept[1][i] / (1.0 - beta2.powi(t))).sqrt();
+                    let spread = (v.state[1][i] / (1.0 - beta2.powi(t))).sqrt();
                     let above = (rho - 4.0) * (rho - 2.0) * rho_limit;
                     let below = (rho_limit - 4.0) * (rho_limit - 2.0) * rho;
                     (above / below).sqrt() * corrected / (spread + epsilon)
@@ -108,7 +108,7 @@ fn radam(alpha: f64, beta1: f64, beta2: f64, epsilon: f64) -> Rule {
                     corrected
                 };
         }
-        v.kept.clone()
+        v.state.clone()
     })
 }
 
@@ -119,10 +119,10 @@ fn lamb(eta: f64, beta1: f64, beta2: f64, epsilon: f64, lambda: f64) -> Rule {
         v.zeros_at_first(2, t);
         let mut step = Vec::new();
         for (i, g) in g.iter().enumerate() {
-            v.kept[0][i] = beta1 * v.kept[0][i] + (1.0 - beta1) * g;
-            v.kept[1][i] = beta2 * v.kept[1][i] + (1.0 - beta2) * g * g;
-            let first = v.kept[0][i] / (1.0 - beta1.powi(t));
-            let second = v.kept[1][i] / (1.0 - beta2.powi(t));
+            v.state[0][i] = beta1 * v.state[0][i] + (1.0 - beta1) * g;
+            v.state[1][i] = beta2 * v.state[1][i] + (1.0 - beta2) * g * g;
+            let first = v.state[0][i] / (1.0 - beta1.powi(t));
+            let second = v.state[1][i] / (1.0 - beta2.powi(t));
             step.push(first / (second.sqrt() + epsilon) + lambda * v.x[i]);
         }
         let (size, reach) = (norm(&v.x), norm(&step));
@@ -133,7 +133,7 @@ fn lamb(eta: f64, beta1: f64, beta2: f64, epsilon: f64, lambda: f64) -> Rule {
         for (x, step) in v.x.iter_mut().zip(&step) {
             *x -= eta * ratio * step;
         }
-        v.kept.clone()
+        v.state.clone()
     })
 }
 
@@ -142,12 +142,12 @@ fn lion(eta: f64, beta1: f64, beta2: f64, lambda: f64) -> Rule {
     Box::new(move |v, g, t| {
         v.zeros_at_first(1, t);
         for (i, g) in g.iter().enumerate() {
-            let update = beta1 * v.kept[0][i] + (1.0 - beta1) * g;
+            let update = beta1 * v.state[0][i] + (1.0 - beta1) * g;
             let sign = f64::from(i8::from(update > 0.0) - i8::from(update < 0.0));
             v.x[i] -= eta * (sign + lambda * v.x[i]);
-            v.kept[0][i] = beta2 * v.kept[0][i] + (1.0 - beta2) * g;
+            v.state[0][i] = beta2 * v.state[0][i] + (1.0 - beta2) * g;
         }
-        v.kept.clone()
+        v.state.clone()
     })
 }
 
@@ -178,29 +178,29 @@ fn adafactor(h: Factored) -> Rule {
         let second: Vec<f64> = match v.shape[..] {
             [n, m] => {
                 if t == 1 {
-                    v.kept = vec![vec![0.0; n], vec![0.0; m]];
+                    v.state = vec![vec![0.0; n], vec![0.0; m]];
                 }
                 for i in 0..n {
                     let sum: f64 = (0..m).map(|j| squares[i * m + j]).sum();
-                    v.kept[0][i] = beta2 * v.kept[0][i] + (1.0 - beta2) * sum;
+                    v.state[0][i] = beta2 * v.state[0][i] + (1.0 - beta2) * sum;
                 }
                 for j in 0..m {
                     let sum: f64 = (0..n).map(|i| squares[i * m + j]).sum();
-                    v.kept[1][j] = beta2 * v.kept[1][j] + (1.0 - beta2) * sum;
+                    v.state[1][j] = beta2 * v.state[1][j] + (1.0 - beta2) * sum;
                 }
-                slots.push(v.kept[0].iter().map(|r| r / m as f64).collect());
-                slots.push(v.kept[1].iter().map(|c| c / n as f64).collect());
-                let all: f64 = v.kept[0].iter().sum();
-                let place = |k: usize| v.kept[0][k / m] * v.kept[1][k % m] / all;
-                (0..n * m).map(place).collect()
+                slots.push(v.state[0].iter().map(|r| r / m as f64).collect());
+                slots.push(v.state[1].iter().map(|c| c / n as f64).collect());
+                let all: f64 = v.state[0].iter().sum();
+                let estimate = |k: usize| v.state[0][k / m] * v.state[1][k % m] / all;
+                (0..n * m).map(estimate).collect()
             }
             _ => {
                 v.zeros_at_first(1, t);
-                for (kept, square) in v.kept[0].iter_mut().zip(&squares) {
-                    *kept = beta2 * *kept + (1.0 - beta2) * square;
+                for (state, square) in v.state[0].iter_mut().zip(&squares) {
+                    *state = beta2 * *state + (1.0 - beta2) * square;
                 }
-                slots.push(v.kept[0].clone());
-                v.kept[0].clone()
+                slots.push(v.state[0].clone());
+                v.state[0].clone()
             }
         };
         let update: Vec<f64> = g.iter().zip(&second).map(|(g, v)| g / v.sqrt()).collect();
@@ -217,11 +217,11 @@ fn adamax(alpha: f64, beta1: f64, beta2: f64, epsilon: f64) -> Rule {
     Box::new(move |v, g, t| {
         v.zeros_at_first(2, t);
         for (i, g) in g.iter().enumerate() {
-            v.kept[0][i] = beta1 * v.kept[0][i] + (1.0 - beta1) * g;
-            v.kept[1][i] = (beta2 * v.kept[1][i]).max(g.abs());
-            v.x[i] -= alpha / (1.0 - beta1.powi(t)) * v.kept[0][i] / (v.kept[1][i] + epsilon);
+            v.state[0][i] = beta1 * v.state[0][i] + (1.0 - beta1) * g;
+            v.state[1][i] = (beta2 * v.state[1][i]).max(g.abs());
+            v.x[i] -= alpha / (1.0 - beta1.powi(t)) * v.state[0][i] / (v.state[1][i] + epsilon);
         }
-        v.kept.clone()
+        v.state.clone()
     })
 }
 
@@ -230,21 +230,21 @@ fn adamax(alpha: f64, beta1: f64, beta2: f64, epsilon: f64) -> Rule {
 fn yogi(alpha: f64, beta1: f64, beta2: f64, epsilon: f64, first: f64) -> Rule {
     Box::new(move |v, g, t| {
         if t == 1 {
-            v.kept = vec![vec![0.0; g.len()], vec![first; g.len()]];
+            v.state = vec![vec![0.0; g.len()], vec![first; g.len()]];
         }
         let eta = alpha * (1.0 - beta2.powi(t)).sqrt() / (1.0 - beta1.powi(t));
         for (i, g) in g.iter().enumerate() {
             let square = g * g;
-            v.kept[0][i] = beta1 * v.kept[0][i] + (1.0 - beta1) * g;
-            let old = v.kept[1][i];
+            v.state[0][i] = beta1 * v.state[0][i] + (1.0 - beta1) * g;
+            let old = v.state[1][i];
             if old > square {
-                v.kept[1][i] = old - (1.0 - beta2) * square;
+                v.state[1][i] = old - (1.0 - beta2) * square;
             } else if old < square {
-                v.kept[1][i] = old + (1.0 - beta2) * square;
+                v.state[1][i] = old + (1.0 - beta2) * square;
             }
-            v.x[i] -= eta * v.kept[0][i] / (v.kept[1][i].sqrt() + epsilon);
+            v.x[i] -= eta * v.state[0][i] / (v.state[1][i].sqrt() + epsilon);
         }
-        v.kept.clone()
+        v.state.clone()
     })
 }
 
@@ -253,26 +253,26 @@ fn sgdw(eta: f64, beta1: f64, lambda: f64) -> Rule {
     Box::new(move |v, g, t| {
         v.zeros_at_first(1, t);
         for (i, g) in g.iter().enumerate() {
-            v.kept[0][i] = beta1 * v.kept[0][i] + eta * g;
-            v.x[i] = v.x[i] - v.kept[0][i] - eta * lambda * v.x[i];
+            v.state[0][i] = beta1 * v.state[0][i] + eta * g;
+            v.x[i] = v.x[i] - v.state[0][i] - eta * lambda * v.x[i];
         }
-        vec![v.kept[0].iter().map(|m| m / eta).collect()]
+        vec![v.state[0].iter().map(|m| m / eta).collect()]
     })
 }
 
-/// The same with the momentum of Sutskever et al., "On the importance of initialization and momentum" (2013), equations 3 and
+/// SGDW with the momentum of Sutskever et al., "On the importance of initialization and momentum" (2013), equations 3 and
 /// 4: the variable is the point theta + mu v ahead, where the gradient is taken.
 fn sgdw_nesterov(eta: f64, mu: f64, lambda: f64) -> Rule {
     Box::new(move |v, g, t| {
         v.zeros_at_first(1, t);
         for (i, g) in g.iter().enumerate() {
-            let old = v.kept[0][i];
+            let old = v.state[0][i];
             let theta = v.x[i] - mu * old;
             let new = mu * old - eta * g;
-            v.kept[0][i] = new;
+            v.state[0][i] = new;
             v.x[i] = theta + new + mu * new - eta * lambda * v.x[i];
         }
-        vec![v.kept[0].iter().map(|v| -v / eta).collect()]
+        vec![v.state[0].iter().map(|v| -v / eta).collect()]
     })
 }
 
@@ -490,7 +490,7 @@ fn verify(case: &Case, engine: Engine, dtype: DType, tolerance: Tolerance) -> Re
         .map(|(i, (name, shape))| Variable {
             shape: shape.to_vec(),
             x: numbers(i, shape, if *name == "z" { 0.0 } else { 1.0 }),
-            kept: Vec::new(),
+            state: Vec::new(),
         })
         .collect();
     let start = VARIABLES.iter().zip(&variables);
@@ -522,20 +522,20 @@ fn verify(case: &Case, engine: Engine, dtype: DType, tolerance: Tolerance) -> Re
         run.step(inputs)?;
         for (i, (name, shape)) in VARIABLES.iter().enumerate() {
             let v = &mut variables[i];
-            let kept = (case.rule)(v, &gradient(i, shape, t), t);
+            let state = (case.rule)(v, &gradient(i, shape, t), t);
             let compare = |name: String, shape: &[usize], expected: &[f64]| {
                 let found = run.get(&name).ok_or(format!("no `{name}`"))?;
                 same(&tensor(shape, expected), found, tolerance)
                     .map_err(|why| format!("`{name}` after step {t}: {why}"))
             };
             compare((*name).to_owned(), shape, &v.x)?;
-            assert_eq!(kept.len(), slots(shape).len());
-            for (slot, kept) in slots(shape).iter().zip(&kept) {
-                let shape = match kept.len() == v.x.len() {
+            assert_eq!(state.len(), slots(shape).len());
+            for (slot, state) in slots(shape).iter().zip(&state) {
+                let shape = match state.len() == v.x.len() {
                     true => shape.to_vec(),
-                    false => vec![kept.len()],
+                    false => vec![state.len()],
                 };
-                compare(format!("{name}/{slot}"), &shape, kept)?;
+                compare(format!("{name}/{slot}"), &shape, state)?;
             }
         }
     }
@@ -555,14 +555,14 @@ fn verify_all(engine: Engine, dtype: DType, tolerance: Tolerance) {
 
 #[test]
 fn formulas_hold_interpreted() {
-    verify_all(Engine::Interpreted, DType::F64, DOUBLE);
-    verify_all(Engine::Interpreted, DType::F32, SINGLE);
+    verify_all(Engine::Interpreted, DType::F64, TOLERANCE_F64);
+    verify_all(Engine::Interpreted, DType::F32, TOLERANCE_F32);
 }
 
 #[test]
 fn formulas_hold_compiled() {
-    verify_all(Engine::Compiled, DType::F64, DOUBLE);
-    verify_all(Engine::Compiled, DType::F32, SINGLE);
+    verify_all(Engine::Compiled, DType::F64, TOLERANCE_F64);
+    verify_all(Engine::Compiled, DType::F32, TOLERANCE_F32);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Whole runs of training against TensorFlow's: the cases of `tests/oracle/training.json`, or of the folder that `ORACLE_DIR`
+//! Runs of training against TensorFlow's: the cases of `tests/oracle/training.json`, or of the folder that `ORACLE_DIR`
 //! names, interpreted and compiled.
 
 use trainspec_tests::oracle::training::run_file;

@@ -21,7 +21,7 @@ fn failure(model: &str, inputs: &[(&str, Tensor)]) -> (String, String) {
         .map(|(name, t)| ((*name).to_owned(), t.clone()))
         .collect();
     let error = interp::run(&graph, &inputs, &[]).unwrap_err();
-    // Passes keep the place, and do not hide the error.
+    // Passes keep the span, and do not hide the error.
     let simple = passes::run(graph, &Default::default());
     assert_eq!(interp::run(&simple, &inputs, &[]).unwrap_err(), error);
     (error.message, text[error.span.range()].to_owned())
@@ -37,52 +37,52 @@ fn ints(values: &[i64]) -> Tensor {
 
 #[test]
 fn an_index_out_of_range() {
-    let (message, place) = failure(
+    let (message, location) = failure(
         "model (x: f32[n], i: i64[2]) { output y = gather(x, i) + 1.0; }",
         &[("x", floats(3)), ("i", ints(&[0, 7]))],
     );
     assert_eq!(message, "index 7 is out of range 0..3");
-    assert_eq!(place, "gather(x, i)");
+    assert_eq!(location, "gather(x, i)");
 }
 
 #[test]
 fn an_index_out_of_range_inside_a_library_function() {
-    let (message, place) = failure(
+    let (message, location) = failure(
         "model (x: f32[n], i: i64[2]) { output y = embedding_lookup(x, i); }",
         &[("x", floats(3)), ("i", ints(&[-1, 1]))],
     );
     assert_eq!(message, "index -1 is out of range 0..3");
-    assert_eq!(place, "embedding_lookup(x, i)");
+    assert_eq!(location, "embedding_lookup(x, i)");
 }
 
 #[test]
 fn an_index_out_of_range_inside_a_loop() {
-    let (message, place) = failure(
+    let (message, location) = failure(
         "model (x: f32[n], i: i64[2]) { output y = scan k in i, h = fill([], 0.0) { h + x[k] }; }",
         &[("x", floats(3)), ("i", ints(&[2, 3]))],
     );
     assert_eq!(message, "index 3 is out of range 0..3");
-    assert_eq!(place, "x[k]");
+    assert_eq!(location, "x[k]");
 }
 
 #[test]
 fn an_input_outside_its_bounds() {
-    let (message, place) = failure(
+    let (message, location) = failure(
         "model (label: i64[2] in 0..10) { output y = label + 1; }",
         &[("label", ints(&[3, 10]))],
     );
     assert_eq!(message, "`label`: 10 is not in 0..10");
-    assert_eq!(place, "label");
+    assert_eq!(location, "label");
 }
 
 #[test]
 fn a_division_of_integers_by_zero() {
-    let (message, place) = failure(
+    let (message, location) = failure(
         "model (a: i64[2], b: i64[2]) { output y = floordiv(a, b); }",
         &[("a", ints(&[1, 1])), ("b", ints(&[1, 0]))],
     );
     assert_eq!(message, "`floordiv` of 1 and 0 has no answer in integers");
-    assert_eq!(place, "floordiv(a, b)");
+    assert_eq!(location, "floordiv(a, b)");
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn a_wrong_or_missing_input() {
 
 #[test]
 fn a_tensor_that_no_machine_holds() {
-    let (message, place) = failure(
+    let (message, location) = failure(
         "model (x: f32[3]) { output y = sum(broadcast_to(x, [1_000_000, 100_000, 3])); }",
         &[("x", floats(3))],
     );
@@ -104,5 +104,5 @@ fn a_tensor_that_no_machine_holds() {
         message,
         "a tensor of f32[1000000, 100000, 3] is too large for the interpreter (2^31 elements)"
     );
-    assert_eq!(place, "broadcast_to(x, [1_000_000, 100_000, 3])");
+    assert_eq!(location, "broadcast_to(x, [1_000_000, 100_000, 3])");
 }

@@ -4,7 +4,7 @@
 //! The operations are those of the cases that TensorFlow was asked about, in `tests/oracle/ops_*.json`. Their values are
 //! compared elsewhere; here it is the types.
 //!
-//! Tables are texts, a row on each line. In them `T` stands for each floating-point dtype in turn.
+//! Tables are strings, a row on each line. In them `T` stands for each floating-point dtype in turn.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -61,7 +61,7 @@ fn parts<const N: usize>(row: &str) -> [&str; N] {
         .unwrap_or_else(|_| panic!("`{row}` does not have {N} parts"))
 }
 
-/// A text with a dtype in the place of the word `T`.
+/// A text with a dtype instead of the word `T`.
 fn with_dtype(text: &str, dtype: DType) -> String {
     let is_word = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
     let mut made = String::new();
@@ -801,7 +801,7 @@ const MISTAKES: &str = "
     depth_to_space(image, 4) -> the number of channels must be a multiple
 ";
 
-/// The same for optimizers and schedules.
+/// Optimizers and schedules with a word or a number that means nothing, and what is said of it.
 const SETTING_MISTAKES: &str = "
     gradient_descent(piecewise_constant([10, 20], [0.2, 0.1])) -> `values` has one element more
     gradient_descent(piecewise_constant_decay([10], [0.2])) -> `values` has one element more
@@ -816,20 +816,20 @@ const SETTING_MISTAKES: &str = "
     ftrl(0.1, l2_shrinkage_regularization_strength: -1.0) -> a regularization strength must not be negative
 ";
 
-/// Says what a text with one mistake is told instead of that.
+/// Says what is reported of a text with one mistake instead of that message.
 fn verify_mistake(text: &str, message: &str) -> Result<(), String> {
     let found = check(text);
-    let told = errors(&found);
+    let reported = errors(&found);
     let here = |d: &&Diagnostic| {
-        let place = d
+        let file = d
             .span
             .map(|span| found.sources.get(span.file).name.as_str());
-        place == Some("t.trainspec") && d.code == Code::BadValue && d.message.starts_with(message)
+        file == Some("t.trainspec") && d.code == Code::BadValue && d.message.starts_with(message)
     };
-    if told.len() == 1 && told.iter().all(here) {
+    if reported.len() == 1 && reported.iter().all(here) {
         return Ok(());
     }
-    let drawn: Vec<String> = told
+    let drawn: Vec<String> = reported
         .iter()
         .map(|d| render(&found.sources, d, Style::Plain))
         .collect();
@@ -840,7 +840,7 @@ fn verify_mistake(text: &str, message: &str) -> Result<(), String> {
 }
 
 #[test]
-fn a_word_that_means_nothing_is_told_at_the_call() {
+fn a_word_that_means_nothing_is_reported_at_the_call() {
     let mut failures = Vec::new();
     for row in rows(MISTAKES) {
         let [call, message] = parts(row);
@@ -923,7 +923,7 @@ train {{
     ))
 }
 
-/// A spec without its constants and the places of things.
+/// A spec without its constants and spans.
 fn described(spec: &Spec) -> String {
     let mut text: String = typed::print(spec)
         .lines()

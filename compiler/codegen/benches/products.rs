@@ -1,28 +1,29 @@
-//! Reports how fast matrices are multiplied: GFLOP/s and the share of what the machine can do, on one and on two threads, beside the
-//! crate `gemm`. Asserts nothing. A name as argument picks shapes.
+//! Throughput of matrix products (GEMM): GFLOP/s and the share of the FMA peak, on one and on two threads, beside the portable form for
+//! machines without AVX2 and FMA. Asserts nothing. A name as argument selects shapes.
 
 use std::time::Instant;
 
+use trainspec_codegen::cpu::{Cpu, Machine};
 use trainspec_codegen::exec::gemm::{self, Matrix, Product};
 use trainspec_codegen::exec::parallel;
 use trainspec_codegen::exec::pool::Pool;
 use trainspec_codegen::library::{Pooled, Scratch};
 use trainspec_codegen::simd::limits::run_fma_chains;
 
-/// A product: its name, how many there are of it, its sizes, and which factors are turned.
+/// A matrix product: its name, batch size and dimensions m, k, n, and which factors are transposed.
 struct Shape {
     name: &'static str,
     batch: usize,
     size: [usize; 3],
-    turned: (bool, bool),
+    transposed: (bool, bool),
 }
 
-const fn shape(name: &'static str, size: [usize; 3], turned: (bool, bool)) -> Shape {
+const fn shape(name: &'static str, size: [usize; 3], transposed: (bool, bool)) -> Shape {
     Shape {
         name,
         batch: 1,
         size,
-        turned,
+        transposed,
     }
 }
 
@@ -62,19 +63,19 @@ const SHAPES: &[Shape] = &[
         name: "attention ABt",
         batch: 64,
         size: [64, 32, 64],
-        turned: (false, true),
+        transposed: (false, true),
     },
     Shape {
         name: "attention AB",
         batch: 64,
         size: [64, 64, 32],
-        turned: (false, false),
+        transposed: (false, false),
     },
     Shape {
         name: "attention AtB",
         batch: 64,
         size: [64, 64, 32],
-        turned: (true, false),
+        transposed: (true, false),
     },
     shape("few rows", [8, 1024, 4096], (false, false)),
     shape("deep", [32, 50_176, 64], (true, false)),
@@ -82,30 +83,36 @@ const SHAPES: &[Shape] = &[
     shape("row", [1, 1024, 4096], (false, false)),
 ];
 
-/// The windows of a turn: the first finds the factors where another turn left them, in the cache of one thread or of none.
-const WINDOWS: usize = 4;
+/// The timed windows of a turn: in the first the factors are in the cache of another thread, or in none.
+const WINDOWS_PER_TURN: usize = 4;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     // Without `--bench` this is a check that the program runs.
     let full = arguments.iter().any(|argument| argument == "--bench");
-    let wanted = |name: &str| {
+    let selected = |name: &str| {
         let mut names = arguments.iter().filter(|a| !a.starts_with("--")).peekable();
         names.peek().is_none() || names.any(|a| name.contains(a.as_str()))
     };
+    let (cpu, machine) = (Cpu::host(), Machine::host());
+    let narrow = Machine {
+        wide: false,
+        ..machine
+    };
+    let cpus = [cpu, cpu.limited(narrow)];
     let pools = [Pool::exactly(1), Pool::exactly(2)];
     let turns = if full { 40 } else { 1 };
-    let peaks = pools.each_ref().map(|pool| reach(pool, turns));
+    let peaks = pools.each_ref().map(|pool| fma_peak(pool, turns));
     println!(
         "{:15} {:15} {:>7.1} {:>7.1}",
         "peak", "", peaks[0], peaks[1]
     );
     println!(
         "{:15} {:15} {:>15} {:>15} {:>15}",
-        "", "m x k x n", "1 thread", "2 threads", "crate 1, 2"
+        "", "m x k x n", "1 thread", "2 threads", "portable 1, 2"
     );
     let scratch = Scratch::default();
-    for shape in SHAPES.iter().filter(|shape| wanted(shape.name)) {
+    for shape in SHAPES.iter().filter(|shape| selected(shape.name)) {
         let [m, k, n] = shape.size;
         let numbers = |n: usize| -> Vec<f32> { (0..n).map(|i| (i % 7) as f32 - 3.0).collect() };
         let (a, b) = (numbers(shape.batch * m * k), numbers(shape.batch * k * n));
@@ -120,31 +127,31 @@ fn main() {
         for _ in 0..turns {
             for (i, best) in best.iter_mut().enumerate() {
                 let pool = &pools[i % 2];
-                for _ in 0..WINDOWS {
+                for _ in 0..WINDOWS_PER_TURN {
                     let begin = Instant::now();
                     for _ in 0..calls {
-                        products(pool, &scratch, shape, [&a, &b], &mut y, i >= 2);
+                        products(cpus[i / 2], pool, &scratch, shape, [&a, &b], &mut y);
                     }
                     let seconds = begin.elapsed().as_secs_f64() / calls as f64;
                     *best = best.min(seconds);
                 }
             }
         }
-        let [one, two, crate_one, crate_two] = best.map(|best| flops / best / 1e9);
+        let [one, two, portable_one, portable_two] = best.map(|best| flops / best / 1e9);
         println!(
-            "{:15} {:15} {one:7.1} ({:3.0}%) {two:7.1} ({:3.0}%) {crate_one:7.1} {crate_two:7.1}   {:.2} {:.2}",
+            "{:15} {:15} {one:7.1} ({:3.0}%) {two:7.1} ({:3.0}%) {portable_one:7.1} {portable_two:7.1}   {:.2} {:.2}",
             shape.name,
             format!("{m}x{k}x{n}"),
             100.0 * one / peaks[0],
             100.0 * two / peaks[1],
-            one / crate_one,
-            two / crate_two,
+            one / portable_one,
+            two / portable_two,
         );
     }
 }
 
-/// GFLOP/s of multiplications and additions in registers alone.
-fn reach(pool: &Pool, turns: usize) -> f64 {
+/// The FMA peak in GFLOP/s: chains of fused multiply-adds in registers.
+fn fma_peak(pool: &Pool, turns: usize) -> f64 {
     let mut best = 0.0_f64;
     for _ in 0..turns {
         let begin = Instant::now();
@@ -160,28 +167,28 @@ fn reach(pool: &Pool, turns: usize) -> f64 {
 }
 
 fn products(
+    cpu: Cpu,
     pool: &Pool,
     scratch: &Scratch,
     shape: &Shape,
     [a, b]: [&[f32]; 2],
     y: &mut [f32],
-    by_crate: bool,
 ) {
     let [m, k, n] = shape.size;
-    let room = f32::buffers(scratch);
-    let steps = |turned: bool, rows: usize, columns: usize| match turned {
+    let workspace = f32::buffers(scratch);
+    let strides = |transposed: bool, rows: usize, columns: usize| match transposed {
         false => (columns, 1),
         true => (1, rows),
     };
     let left = |i: usize| Matrix {
         data: &a[i * m * k..][..m * k],
         size: (m, k),
-        strides: steps(shape.turned.0, m, k),
+        strides: strides(shape.transposed.0, m, k),
     };
     let right = |i: usize| Matrix {
         data: &b[i * k * n..][..k * n],
         size: (k, n),
-        strides: steps(shape.turned.1, k, n),
+        strides: strides(shape.transposed.1, k, n),
     };
     if shape.batch == 1 {
         let y = Product {
@@ -189,14 +196,13 @@ fn products(
             row_stride: n,
             accumulate: false,
         };
-        match by_crate {
-            true => gemm::multiply_fallback(pool, y, left(0), right(0), None),
-            false => gemm::multiply_on(pool, room, y, left(0), right(0), None),
-        }
+        gemm::multiply_on(cpu, pool, workspace, y, left(0), right(0), None);
         return;
     }
-    let alone = Pool::exactly(1);
-    room.prepare(pool.threads(), gemm::workspace_len(&left(0), &right(0)));
+    workspace.prepare(
+        pool.threads(),
+        gemm::workspace_len(cpu, &left(0), &right(0)),
+    );
     parallel::chunks_mut(pool, y, 8 * m * n, |i, part| {
         for (j, y) in part.chunks_exact_mut(m * n).enumerate() {
             let (a, b) = (left(8 * i + j), right(8 * i + j));
@@ -205,10 +211,7 @@ fn products(
                 row_stride: n,
                 accumulate: false,
             };
-            match by_crate {
-                true => gemm::multiply_fallback(&alone, y, a, b, None),
-                false => gemm::multiply(room, y, a, b),
-            }
+            gemm::multiply(cpu, workspace, y, a, b);
         }
     });
 }

@@ -1,8 +1,9 @@
-//! Reports how fast convolutions, pools, sums, sorts and draws are, on one and on two threads. Asserts nothing. A name as argument picks
-//! some.
+//! Throughput of convolutions, pooling, reductions, sorts and random sampling, on one and on two threads. Asserts nothing. A name as
+//! argument selects some.
 
 use std::time::Instant;
 
+use trainspec_codegen::cpu::Cpu;
 use trainspec_codegen::exec::pool::Pool;
 use trainspec_codegen::library::{Routine, Scratch, Slice, SliceMut, find};
 use trainspec_codegen::simd::limits::run_fma_chains;
@@ -14,7 +15,7 @@ struct Bench {
     pools: [Pool; 2],
     scratch: Scratch,
     turns: usize,
-    wanted: Vec<String>,
+    selected: Vec<String>,
 }
 
 fn sizes(sizes: &[usize]) -> Attr {
@@ -33,7 +34,7 @@ fn main() {
         pools: [Pool::exactly(1), Pool::exactly(2)],
         scratch: Scratch::default(),
         turns: if full { 100 } else { 1 },
-        wanted: arguments
+        selected: arguments
             .into_iter()
             .filter(|a| !a.starts_with("--"))
             .collect(),
@@ -58,8 +59,8 @@ fn main() {
     let sort = [Attr::Size(1), Attr::Flag(false)];
     bench.each("argsort", &[f32s(&[1000, 100])], &sort);
     bench.each("argsort", &[f32s(&[1, 100_000])], &sort);
-    let drawn = [sizes(&[1000, 1000]), Attr::DType(DType::F32)];
-    bench.each("random_uniform", &[Type::scalar(DType::I64)], &drawn);
+    let sampling = [sizes(&[1000, 1000]), Attr::DType(DType::F32)];
+    bench.each("random_uniform", &[Type::scalar(DType::I64)], &sampling);
 }
 
 impl Bench {
@@ -99,10 +100,10 @@ impl Bench {
         self.run(name, types, attrs, None);
     }
 
-    /// Calls a primitive and prints GFLOP/s, beside the share of what registers alone reach in the same turns, or nanoseconds for each
-    /// element of what is larger, operand or result.
+    /// Calls a primitive and prints GFLOP/s, beside the share of the FMA peak in the same turns, or nanoseconds for each element of the
+    /// larger of operand and result.
     fn run(&mut self, name: &str, types: &[Type], attrs: &[Attr], flops: Option<f64>) {
-        if !self.wanted.is_empty() && !self.wanted.iter().any(|w| name.contains(w.as_str())) {
+        if !self.selected.is_empty() && !self.selected.iter().any(|w| name.contains(w.as_str())) {
             return;
         }
         let prim = find_prim(name).unwrap_or_else(|| panic!("there is no `{name}`"));
@@ -130,15 +131,15 @@ impl Bench {
             })
             .collect();
         let elements = results[0].elements();
-        let (mut made, mut positions) = (vec![0.0_f32; elements], vec![0_i64; elements]);
+        let (mut floats_out, mut positions) = (vec![0.0_f32; elements], vec![0_i64; elements]);
         let output = match results[0].dtype {
-            DType::F32 => SliceMut::F32(&mut made),
+            DType::F32 => SliceMut::F32(&mut floats_out),
             _ => SliceMut::I64(&mut positions),
         };
         let mut outputs = [output];
         let largest = types.iter().chain(&results).map(|ty| ty.elements()).max();
         let mut best = [f64::MAX; 2];
-        let mut reach = 0.0_f64;
+        let mut peak = 0.0_f64;
         let run = find(prim).expect("there is a routine");
         let mut routine = Routine {
             prim,
@@ -147,6 +148,7 @@ impl Bench {
             results: &results,
             operands: &operands,
             outputs: &mut outputs,
+            cpu: Cpu::host(),
             pool: &self.pools[0],
             scratch: &mut self.scratch,
         };
@@ -159,14 +161,14 @@ impl Bench {
             }
             let begin = Instant::now();
             let flops = run_fma_chains(1 << 13);
-            reach = reach.max(flops as f64 / begin.elapsed().as_secs_f64());
+            peak = peak.max(flops as f64 / begin.elapsed().as_secs_f64());
         }
         let [one, two] = match flops {
             Some(flops) => best.map(|best| flops / best / 1e9),
             None => best.map(|best| best * 1e9 / largest.unwrap_or(1) as f64),
         };
         let unit = match flops {
-            Some(_) => format!("GFLOP/s ({:.0}% of one)", 1e11 * one / reach),
+            Some(_) => format!("GFLOP/s ({:.0}% of one)", 1e11 * one / peak),
             None => format!("ns/element of {}", types[0]),
         };
         println!("{name:24} {one:10.2} {two:10.2}   {unit}");

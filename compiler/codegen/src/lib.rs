@@ -2,6 +2,7 @@
 //!
 //! In: a planned program. Out: machine code, and executables that run it with the interpreter's results.
 
+pub mod cpu;
 pub mod exec;
 pub mod library;
 pub mod listing;
@@ -12,12 +13,12 @@ pub mod wide;
 
 use std::fmt;
 
-use translate::Machine;
+use cpu::Machine;
 
 /// Options of code generation.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// The target features; those of the host where not given.
+    /// The target features, of generated code and of library routines alike; those of the host where not given.
     pub machine: Option<Machine>,
 }
 

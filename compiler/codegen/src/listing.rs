@@ -12,7 +12,8 @@ use cranelift::prelude::*;
 use trainspec_ir::kernel::{KernelKind, Kernels, Map};
 
 use crate::CompileError;
-use crate::translate::{Helpers, Machine, Space, signature, translate};
+use crate::cpu::Machine;
+use crate::translate::{Helpers, Space, signature, translate};
 use crate::wide;
 
 /// The target of a listing.
@@ -87,32 +88,24 @@ fn kernels_of(
 ) -> Result<(), CompileError> {
     for (i, kernel) in kernels.kernels.iter().enumerate() {
         let number = format!("{prefix}{i}");
+        let _ = write!(out, "; {number}  {}", kernel.name());
         match &kernel.kind {
             KernelKind::Map(map) => {
-                let steps = map.body.len();
-                let _ = writeln!(out, "; {number}  map {:?} of {steps} steps", map.shape);
+                let _ = writeln!(out, " of {} steps", map.body.len());
                 out.push_str(of_map(map, form, target, isa)?.trim_end());
                 out.push_str("\n\n");
             }
+            KernelKind::Call { epilogue: None, .. } => out.push_str("\n\n"),
             KernelKind::Call {
-                prim,
-                epilogue: None,
-                ..
-            } => {
-                let _ = writeln!(out, "; {number}  call {}\n", prim.name);
-            }
-            KernelKind::Call {
-                prim,
                 epilogue: Some(map),
                 ..
             } => {
-                let (name, shape) = (prim.name, &map.shape);
-                let _ = writeln!(out, "; {number}  call {name} then map {shape:?}");
+                out.push('\n');
                 out.push_str(of_map(map, form, target, isa)?.trim_end());
                 out.push_str("\n\n");
             }
-            KernelKind::Scan { length, body, .. } => {
-                let _ = writeln!(out, "; {number}  scan {length}\n");
+            KernelKind::Scan { body, .. } => {
+                out.push_str("\n\n");
                 kernels_of(body, &format!("{number}."), form, target, isa, out)?;
             }
         }

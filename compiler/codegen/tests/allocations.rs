@@ -5,6 +5,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
+use trainspec_codegen::cpu::Cpu;
 use trainspec_codegen::exec::pool::Pool;
 use trainspec_codegen::library::{Routine, Scratch, Slice, SliceMut, find};
 use trainspec_ir::DType;
@@ -87,6 +88,7 @@ fn check(pool: &Pool, scratch: &mut Scratch, name: &str, types: &[Type], attrs: 
         results: &results,
         operands: &operands,
         outputs: &mut outputs,
+        cpu: Cpu::host(),
         pool,
         scratch,
     };

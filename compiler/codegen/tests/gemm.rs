@@ -4,9 +4,10 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
+use trainspec_codegen::cpu::{Cpu, Machine};
 use trainspec_codegen::exec::gemm::{
-    GemmFloat, Indirect, Matrix, Product, multiply, multiply_fallback, multiply_indirect,
-    multiply_on, pack_b, packed_b_len,
+    GemmFloat, Indirect, Matrix, Product, multiply, multiply_indirect, multiply_on, pack_b,
+    packed_b_len,
 };
 use trainspec_codegen::exec::pool::Pool;
 use trainspec_codegen::library::Scratch;
@@ -60,6 +61,20 @@ fn data<T: Number>(layout: Layout, (rows, columns): (usize, usize), seed: usize)
             (0..n).map(|i| T::of(small_integer(seed, i))).collect()
         }
     }
+}
+
+/// The CPU with all its features, without AVX2, and without FMA.
+fn cpus() -> [Cpu; 3] {
+    let (cpu, machine) = (Cpu::host(), Machine::host());
+    let narrow = Machine {
+        wide: false,
+        ..machine
+    };
+    let unfused = Machine {
+        fma: false,
+        ..machine
+    };
+    [cpu, cpu.limited(narrow), cpu.limited(unfused)]
 }
 
 struct Bench {
@@ -120,11 +135,11 @@ impl Bench {
                 accumulate: add,
             }
         }
-        let mut y = before.clone();
-        multiply(buffers, product(&mut y, row, add), a, b);
-        assert_eq!(y, expected, "{}", what());
-        for pool in &self.pools {
-            for is_fallback in [false, true] {
+        for cpu in cpus() {
+            let mut y = before.clone();
+            multiply(cpu, buffers, product(&mut y, row, add), a, b);
+            assert_eq!(y, expected, "{}, {cpu:?}", what());
+            for pool in &self.pools {
                 let mut y = before.clone();
                 let calls: Vec<AtomicUsize> = (0..m).map(|_| AtomicUsize::new(0)).collect();
                 let epilogue = |rows: Range<usize>| {
@@ -133,20 +148,10 @@ impl Bench {
                         c.fetch_add(1, Relaxed);
                     });
                 };
-                match is_fallback {
-                    true => {
-                        multiply_fallback(pool, product(&mut y, row, add), a, b, Some(&epilogue))
-                    }
-                    false => multiply_on(
-                        pool,
-                        buffers,
-                        product(&mut y, row, add),
-                        a,
-                        b,
-                        Some(&epilogue),
-                    ),
-                }
-                assert_eq!(y, expected, "{} on {} threads", what(), pool.threads());
+                let to = product(&mut y, row, add);
+                multiply_on(cpu, pool, buffers, to, a, b, Some(&epilogue));
+                let threads = pool.threads();
+                assert_eq!(y, expected, "{} on {threads} threads, {cpu:?}", what());
                 let once = calls.iter().all(|c| c.load(Relaxed) == 1);
                 assert!(once, "{}: each row is finished once", what());
             }
@@ -217,32 +222,71 @@ fn bits_do_not_depend_on_threads() {
             size: (rows, columns),
             strides: (columns, 1),
         };
-        let mut all = Vec::new();
-        for pool in &bench.pools {
-            let mut y = vec![0.0; m * n];
+        for cpu in cpus() {
+            let mut all = Vec::new();
+            for pool in &bench.pools {
+                let mut y = vec![0.0; m * n];
+                let product = Product {
+                    data: &mut y,
+                    row_stride: n,
+                    accumulate: false,
+                };
+                let buffers = trainspec_codegen::library::Pooled::buffers(&bench.scratch);
+                let (a, b) = (plain(&a, m, k), plain(&b, k, n));
+                multiply_on(cpu, pool, buffers, product, a, b, None);
+                all.push(y.into_iter().map(f32::to_bits).collect::<Vec<_>>());
+            }
+            assert!(all.iter().all(|y| *y == all[0]), "{m} x {k} x {n}, {cpu:?}");
+        }
+    }
+}
+
+/// (1 + ε)² - (1 + 2ε) is ε² where the product is not rounded before it is added, and 0 where it is.
+#[test]
+fn without_fma_products_are_rounded_before_they_are_added() {
+    let (scratch, pool) = (Scratch::default(), Pool::exactly(2));
+    let near_one = 1.0 + f32::EPSILON;
+    // Matrix by matrix, matrix by column, row by matrix.
+    for (m, n) in [(40, 40), (3, 20), (40, 1), (1, 40)] {
+        let a: Vec<f32> = [1.0, near_one].repeat(m);
+        let b: Vec<f32> = [vec![-(1.0 + 2.0 * f32::EPSILON); n], vec![near_one; n]].concat();
+        for cpu in cpus() {
+            let mut y = vec![1.0_f32; m * n];
+            let (rows, columns) = (
+                Matrix {
+                    data: &a,
+                    size: (m, 2),
+                    strides: (2, 1),
+                },
+                Matrix {
+                    data: &b,
+                    size: (2, n),
+                    strides: (n, 1),
+                },
+            );
             let product = Product {
                 data: &mut y,
                 row_stride: n,
                 accumulate: false,
             };
-            let buffers = trainspec_codegen::library::Pooled::buffers(&bench.scratch);
-            multiply_on(
-                pool,
-                buffers,
-                product,
-                plain(&a, m, k),
-                plain(&b, k, n),
-                None,
+            let buffers = trainspec_codegen::library::Pooled::buffers(&scratch);
+            multiply_on(cpu, &pool, buffers, product, rows, columns, None);
+            let is_fused = cpu.has_avx2_fma() || (cfg!(target_arch = "aarch64") && cpu.has_fma());
+            let expected = match is_fused {
+                true => f32::EPSILON * f32::EPSILON,
+                false => 0.0,
+            };
+            assert!(
+                y.iter().all(|y| *y == expected),
+                "{m} x {n}, {cpu:?}: {y:?}"
             );
-            all.push(y.into_iter().map(f32::to_bits).collect::<Vec<_>>());
         }
-        assert!(all.iter().all(|y| *y == all[0]), "{m} x {k} x {n}");
     }
 }
 
 #[test]
 fn indirect_gemm_agrees() {
-    fn agree<T: Number>(rows: usize, columns: usize, run: usize, step: usize) {
+    fn agree<T: Number>(cpu: Cpu, rows: usize, columns: usize, run: usize, step: usize) {
         let starts: Vec<usize> = (0..rows).map(|i| i * 5 % 17 + i).collect();
         let runs = [0, 40, 23];
         let places: Vec<usize> = (0..rows).map(|i| (rows - 1 - i) * (columns + 1)).collect();
@@ -258,7 +302,7 @@ fn indirect_gemm_agrees() {
             size: (terms, columns),
             strides: (columns, 1),
         };
-        pack_b(matrix, &mut packed);
+        pack_b(cpu, matrix, &mut packed);
         let mut y = vec![T::of(1); rows * (columns + 1)];
         let mut expected = y.clone();
         let indirect = Indirect {
@@ -268,7 +312,7 @@ fn indirect_gemm_agrees() {
             run_len: run,
             stride: step,
         };
-        multiply_indirect(&mut y, &places, columns, true, indirect, &packed);
+        multiply_indirect(cpu, &mut y, &places, columns, true, indirect, &packed);
         for (start, place) in starts.iter().zip(&places) {
             for j in 0..columns {
                 for (r, begin) in runs.iter().enumerate() {
@@ -287,8 +331,10 @@ fn indirect_gemm_agrees() {
     for rows in [1, 4, 7, 12, 14] {
         for columns in [1, 8, 10, 16, 37] {
             for (run, step) in [(1, 1), (5, 1), (6, 4)] {
-                agree::<f32>(rows, columns, run, step);
-                agree::<f64>(rows, columns, run, step);
+                for cpu in cpus() {
+                    agree::<f32>(cpu, rows, columns, run, step);
+                    agree::<f64>(cpu, rows, columns, run, step);
+                }
             }
         }
     }
@@ -304,7 +350,15 @@ fn a_factor_outside_its_slice_is_refused() {
         run_len: 3,
         stride: 1,
     };
-    multiply_indirect(&mut [0.0; 20], &[0, 8], 8, false, indirect, &[0.0; 24]);
+    multiply_indirect(
+        Cpu::host(),
+        &mut [0.0; 20],
+        &[0, 8],
+        8,
+        false,
+        indirect,
+        &[0.0; 24],
+    );
 }
 
 #[test]
@@ -321,5 +375,5 @@ fn rows_that_overlap_are_refused() {
         row_stride: 2,
         accumulate: false,
     };
-    multiply(&Default::default(), product, matrix, matrix);
+    multiply(Cpu::host(), &Default::default(), product, matrix, matrix);
 }

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use trainspec_codegen::cpu::Cpu;
 use trainspec_codegen::exec::ftz::FtzGuard;
 use trainspec_codegen::exec::pool::Pool;
 use trainspec_codegen::library::{Routine, Scratch, Slice, SliceMut, find};
@@ -243,6 +244,10 @@ fn convolutions_agree() {
 /// Windows of 3 x 3 and 5 x 5 over many channels, which Winograd F(4x4, 3x3) and F(2x2, 5x5) compute.
 #[test]
 fn winograd_convolutions_agree() {
+    if !Cpu::host().has_avx2_fma() {
+        println!("skipped: needs AVX2 (Winograd)");
+        return;
+    }
     let mut bench = Bench::new();
     let mut draw = Draw(31);
     for round in 0..2 {
@@ -684,6 +689,7 @@ fn computed(
         results: &results.iter().collect::<Vec<_>>(),
         operands: &operands,
         outputs: &mut outputs,
+        cpu: Cpu::host(),
         pool,
         scratch,
     })?;

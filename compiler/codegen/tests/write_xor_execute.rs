@@ -1,8 +1,8 @@
-//! W^X (write xor execute): no page is writable and executable at once while programs are compiled, live and run.
+//! W^X (write xor execute): no page is writable and executable at once, before and after programs are compiled, run and dropped. What pages
+//! are while code is written to them is tested beside `exec::code`.
 #![cfg(target_os = "linux")]
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use trainspec_codegen::Options;
 use trainspec_codegen::exec::pool::Pool;
@@ -46,50 +46,26 @@ fn executable_mappings() -> Result<usize, String> {
 
 #[test]
 fn no_page_is_writable_and_executable() {
-    let before = executable_mappings().unwrap();
-    let stop = AtomicBool::new(false);
-    let (compiled, runs) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let pool = Arc::new(Pool::exactly(2));
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            let graph = step();
-            let x = Tensor::new(&[64, 31], vec![0.5_f32; 64 * 31]);
-            let mut programs = Vec::new();
-            while !stop.load(Ordering::Relaxed) {
-                let compiled =
-                    CompiledProgram::compile(plan(fuse(&graph, true)), &Options::default());
-                let mut program = Executable::new(compiled.expect("it compiles"), pool.clone());
-                compiled.fetch_add(1, Ordering::Relaxed);
-                let mut state = [Tensor::new(&[31, 9], vec![0.25_f32; 31 * 9])];
-                for _ in 0..20 {
-                    program
-                        .run(&[(&x).into()], &mut state, &[0])
-                        .expect("it runs");
-                    runs.fetch_add(1, Ordering::Relaxed);
-                }
-                // Some programs live on, some are dropped.
-                programs.push(program);
-                if programs.len() > 4 {
-                    programs.clear();
-                }
-            }
-        });
-        let mut max_mappings = 0;
-        let mut outcome = Ok(());
-        // Checks before, while and after programs are compiled.
-        while outcome.is_ok() && (compiled.load(Ordering::Relaxed) < 12) {
-            match executable_mappings() {
-                Ok(mappings) => max_mappings = max_mappings.max(mappings),
-                Err(error) => outcome = Err(error),
-            }
-        }
-        stop.store(true, Ordering::Relaxed);
-        outcome.unwrap();
-        assert!(
-            max_mappings > before,
-            "the code of programs was seen: {max_mappings} mappings, {before} before"
-        );
-    });
-    assert!(runs.load(Ordering::Relaxed) > 100);
     executable_mappings().unwrap();
+    let (graph, pool) = (step(), Arc::new(Pool::exactly(2)));
+    let x = Tensor::new(&[64, 31], vec![0.5_f32; 64 * 31]);
+    let mut programs = Vec::new();
+    for _ in 0..4 {
+        let compiled = CompiledProgram::compile(plan(fuse(&graph, true)), &Options::default());
+        let compiled = compiled.expect("it compiles");
+        assert!(executable_mappings().unwrap() > 0, "its code is there");
+        let mut program = Executable::new(compiled, pool.clone());
+        let mut state = [Tensor::new(&[31, 9], vec![0.25_f32; 31 * 9])];
+        for _ in 0..5 {
+            let run = program.run(&[(&x).into()], &mut state, &[0]);
+            run.expect("it runs");
+        }
+        assert!(executable_mappings().unwrap() > 0, "its code is there");
+        // Some programs live on, some are dropped.
+        programs.push(program);
+        if programs.len() == 2 {
+            programs.clear();
+            executable_mappings().unwrap();
+        }
+    }
 }

@@ -69,16 +69,17 @@ impl Size {
         }
     }
 
-    /// Whether the size is a name and nothing else.
-    pub fn is_name(&self) -> bool {
+    /// The name, where the size is a name and nothing else.
+    pub fn as_name(&self) -> Option<&str> {
         let Repr::Symbolic(terms) = &self.0 else {
-            return false;
+            return None;
         };
         match terms.iter().next() {
-            Some((product, 1)) if terms.len() == 1 => {
-                matches!(product.as_slice(), [(Atom::Name(_), 1)])
-            }
-            _ => false,
+            Some((product, 1)) if terms.len() == 1 => match product.as_slice() {
+                [(Atom::Name(name), 1)] => Some(name),
+                _ => None,
+            },
+            _ => None,
         }
     }
 

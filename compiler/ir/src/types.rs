@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use half::{bf16, f16};
+
 use crate::size::{MAX_ELEMENTS, Size};
 
 /// The type of a tensor's elements.
@@ -82,6 +84,23 @@ impl DType {
             DType::F32 | DType::I32 => 4,
             DType::F64 | DType::I64 => 8,
             DType::String => panic!("strings have no fixed size"),
+        }
+    }
+
+    /// The largest finite number of a float type; the smallest is its negative.
+    pub fn max_finite(self) -> Option<f64> {
+        match self {
+            DType::F16 => Some(f16::MAX.to_f64()),
+            DType::Bf16 => Some(bf16::MAX.to_f64()),
+            DType::F32 => Some(f32::MAX.into()),
+            DType::F64 => Some(f64::MAX),
+            DType::I8
+            | DType::I16
+            | DType::I32
+            | DType::I64
+            | DType::U8
+            | DType::Bool
+            | DType::String => None,
         }
     }
 
@@ -236,7 +255,7 @@ impl Shape {
     pub fn fits(&self) -> bool {
         // The product of numbers and of a few bare names always has one.
         let named = self.0.iter().filter(|d| d.size.value().is_none());
-        match named.clone().all(|d| d.size.is_name()) && named.count() <= 16 {
+        match named.clone().all(|d| d.size.as_name().is_some()) && named.count() <= 16 {
             true => self.fixed_elements().is_some(),
             false => self.elements().is_some(),
         }

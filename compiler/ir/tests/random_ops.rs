@@ -6,13 +6,8 @@ use trainspec_ir::ops::Arg;
 use trainspec_ir::philox::Key;
 use trainspec_ir::{DType, Tensor};
 
-use crate::graphs::{Feed, call, f64s, float, gradient, int, ints};
-
-#[path = "reduce_ops/gradcheck.rs"]
-mod gradcheck;
-#[allow(dead_code)] // used by other tests of small graphs
-#[path = "array_ops/graphs.rs"]
-mod graphs;
+use crate::support::gradcheck;
+use crate::support::graphs::{Feed, call, f64s, float, gradient, int, ints};
 
 const SEED: i64 = 7;
 

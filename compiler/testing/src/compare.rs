@@ -1,4 +1,4 @@
-//! Comparison of a run with the interpreter's (the oracle), within the rounding error of the graph.
+//! Differential testing: comparison of a run with the interpreter's (the oracle), within the rounding error of the graph.
 //!
 //! Integers and booleans are equal; floats are within a few ULP, or within the rounding error that [`noise`](crate::noise)
 //! measures for the graph.

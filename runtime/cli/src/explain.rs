@@ -15,7 +15,7 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
     let Some(name) = &arguments.code else {
         for code in Code::ALL {
             let text = explain(*code);
-            let summary = text.split(". ").next().unwrap_or(text);
+            let summary = text.split(". ").next().unwrap_or(&text);
             print(format_args!(
                 "{:22} {}",
                 code.name(),

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
 
-use crate::support::{Folder, code, command, err, out};
+use crate::support::{Folder, RunCommand, code, command, err, out};
 
 /// Runs the command with an input.
 fn run_with_input(arguments: &[&str], input: &[u8]) -> Output {

@@ -2,7 +2,7 @@
 
 use std::process::Output;
 
-use crate::support::{Folder, code, command, err, out, root};
+use crate::support::{Folder, RunCommand, code, command, err, out, root};
 use serde_json::Value;
 
 /// Runs an example of the repository.

@@ -5,16 +5,18 @@
 
 use std::error::Error;
 use std::path::Path;
+use std::sync::Arc;
 
 use prost::Message;
 use serde_json::json;
 use trainspec_formats::FileKind;
 use trainspec_formats::bounded::{DEFAULT_MEMORY_LIMIT, decode};
+use trainspec_formats::clock::FixedClock;
 use trainspec_formats::events::summary::hparams::{self, HParam};
 use trainspec_formats::events::summary::{
     self, AudioClips, DisplayMetadata, ImageOptions, Images, Pixels,
 };
-use trainspec_formats::events::{Clock, SummaryWriter, WriterOptions, summary_iterator};
+use trainspec_formats::events::{SummaryWriter, WriterOptions, summary_iterator};
 use trainspec_formats::proto::attr_value::Value as Attr;
 use trainspec_formats::proto::event::What;
 use trainspec_formats::proto::hparams::{
@@ -98,7 +100,9 @@ impl Values {
 
 fn open(folder: &Path) -> Result<SummaryWriter, Box<dyn Error>> {
     let options = WriterOptions {
-        clock: Clock::new(|| 1_700_000_000.25),
+        clock: Arc::new(FixedClock {
+            unix_seconds: 1_700_000_000.25,
+        }),
         ..Default::default()
     };
     Ok(SummaryWriter::open(folder, options)?)

@@ -1,75 +1,15 @@
-//! Positioned reads (`pread`) and atomic file replacement (temporary file, `fsync`, rename).
-//!
-//! Nothing is memory-mapped: a mapped file that shrinks kills the process.
+//! Files: positioned reads, listings of folders, and atomic replacement (temporary file, `fsync`, rename).
 
+mod read_at;
+
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Component, Path, PathBuf};
 
 use crate::error::{FileKind, FormatError, Result};
 
-/// Random access to bytes, by several threads at once.
-pub trait ReadAt: Send + Sync {
-    /// The current number of bytes.
-    fn length(&self) -> io::Result<u64>;
-
-    /// Fills the buffer from a position on, or fails.
-    fn read_exact_at(&self, position: u64, buffer: &mut [u8]) -> io::Result<()>;
-}
-
-impl ReadAt for File {
-    fn length(&self) -> io::Result<u64> {
-        Ok(self.metadata()?.len())
-    }
-
-    #[cfg(unix)]
-    fn read_exact_at(&self, position: u64, buffer: &mut [u8]) -> io::Result<()> {
-        std::os::unix::fs::FileExt::read_exact_at(self, buffer, position)
-    }
-
-    #[cfg(windows)]
-    fn read_exact_at(&self, position: u64, buffer: &mut [u8]) -> io::Result<()> {
-        let mut done = 0;
-        while done < buffer.len() {
-            let at = position + done as u64;
-            match std::os::windows::fs::FileExt::seek_read(self, &mut buffer[done..], at) {
-                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                Ok(n) => done += n,
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) => return Err(e),
-            }
-        }
-        Ok(())
-    }
-}
-
-impl ReadAt for [u8] {
-    fn length(&self) -> io::Result<u64> {
-        Ok(self.len() as u64)
-    }
-
-    fn read_exact_at(&self, position: u64, buffer: &mut [u8]) -> io::Result<()> {
-        let start = usize::try_from(position).unwrap_or(usize::MAX);
-        let end = start.saturating_add(buffer.len());
-        match self.get(start..end) {
-            Some(bytes) => {
-                buffer.copy_from_slice(bytes);
-                Ok(())
-            }
-            None => Err(io::ErrorKind::UnexpectedEof.into()),
-        }
-    }
-}
-
-impl ReadAt for Vec<u8> {
-    fn length(&self) -> io::Result<u64> {
-        self.as_slice().length()
-    }
-
-    fn read_exact_at(&self, position: u64, buffer: &mut [u8]) -> io::Result<()> {
-        self.as_slice().read_exact_at(position, buffer)
-    }
-}
+pub use read_at::{ReadAt, SequentialFile};
 
 /// Opens a file for random access. What is no regular file is refused: a folder opens on some systems and fails later, and a pipe has
 /// no length and cannot be read twice.
@@ -88,6 +28,18 @@ pub fn open(kind: FileKind, path: &Path) -> Result<File> {
     let file = File::open(path).map_err(failed)?;
     refused(file.metadata().map_err(failed)?)?;
     Ok(file)
+}
+
+/// The names of a folder's entries, sorted; the empty path is the working directory.
+pub fn list(folder: &Path) -> io::Result<Vec<OsString>> {
+    let folder = match folder.as_os_str().is_empty() {
+        true => Path::new("."),
+        false => folder,
+    };
+    let names = fs::read_dir(folder)?.map(|entry| Ok(entry?.file_name()));
+    let mut names = names.collect::<io::Result<Vec<OsString>>>()?;
+    names.sort();
+    Ok(names)
 }
 
 /// A temporary file that replaces another by a rename when it is complete, so that a failure leaves what was there before.

@@ -6,12 +6,14 @@
 
 pub mod bounded;
 pub mod checkpoint;
+pub mod clock;
 pub mod codecs;
 pub mod crc;
 pub mod error;
 pub mod events;
 pub mod examples;
 pub mod files;
+pub mod glob;
 pub mod proto;
 pub mod records;
 pub mod table;

@@ -13,11 +13,12 @@ use trainspec_formats::checkpoint::bundle::{Options, Replace, data_path, index_p
 use trainspec_formats::checkpoint::numpy::{self, Compression};
 use trainspec_formats::checkpoint::v1::shard_path;
 use trainspec_formats::checkpoint::{
-    Bundle, BundleWriter, CheckpointList, CheckpointReader, Clock, DType, Npz, ObjectWriter,
-    PathStyle, Safetensors, Slice, TableCheckpoint, TableCheckpointWriter, Tensor, Version,
+    Bundle, BundleWriter, CheckpointList, CheckpointReader, DType, Npz, ObjectWriter, PathStyle,
+    Safetensors, Slice, TableCheckpoint, TableCheckpointWriter, Tensor, Version,
     checkpoints_iterator, get_checkpoint_state, latest_checkpoint, remove_checkpoint, safetensors,
     update_checkpoint_state,
 };
+use trainspec_formats::clock::Clock;
 use trainspec_formats::files::Durability;
 
 fn left() -> Options {
@@ -630,6 +631,10 @@ struct Planned<F> {
 impl<F: Fn(u64)> Clock for &Planned<F> {
     fn now(&self) -> Duration {
         self.now.get()
+    }
+
+    fn unix_seconds(&self) -> f64 {
+        self.now.get().as_secs_f64()
     }
 
     fn sleep(&self, time: Duration) {

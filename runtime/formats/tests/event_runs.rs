@@ -1,12 +1,14 @@
 //! Reading runs: files that grow, several files, restarts.
 
 use std::fs;
+use std::sync::Arc;
 
 use crate::support::Folder;
 use prost::Message;
+use trainspec_formats::clock::FixedClock;
 use trainspec_formats::events::summary::{self, DisplayMetadata, hparams};
 use trainspec_formats::events::{
-    Clock, Kind, Purge, ReaderOptions, Run, RunOptions, RunReader, SummaryWriter, WriterOptions,
+    Kind, Purge, ReaderOptions, Run, RunOptions, RunReader, SummaryWriter, WriterOptions,
 };
 use trainspec_formats::proto::event::What;
 use trainspec_formats::proto::session_log::SessionStatus;
@@ -18,7 +20,9 @@ use trainspec_formats::{Code, crc};
 fn writer(folder: &Folder, second: f64) -> SummaryWriter {
     let options = WriterOptions {
         host: Some("h".to_owned()),
-        clock: Clock::new(move || second),
+        clock: Arc::new(FixedClock {
+            unix_seconds: second,
+        }),
         ..Default::default()
     };
     SummaryWriter::open(&folder.0, options).unwrap()

@@ -2,13 +2,14 @@
 
 use std::fs;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::support::Folder;
 use trainspec_formats::Code;
+use trainspec_formats::clock::FixedClock;
 use trainspec_formats::events::summary::DisplayMetadata;
 use trainspec_formats::events::{
-    Clock, EventReader, ReaderOptions, SummaryWriter, SummaryWriterCache, WriterOptions, summary,
+    EventReader, ReaderOptions, SummaryWriter, SummaryWriterCache, WriterOptions, summary,
     summary_iterator,
 };
 use trainspec_formats::proto::event::What;
@@ -20,7 +21,11 @@ use trainspec_formats::proto::{
 fn fixed() -> WriterOptions {
     WriterOptions {
         host: Some("host".to_owned()),
-        clock: Clock::new(|| 1234.5),
+        clock: Arc::new(FixedClock {
+            unix_seconds: 1234.5,
+        }),
+        // However slow the machine is, no interval passes during a test.
+        flush_every: Duration::MAX,
         ..Default::default()
     }
 }
@@ -117,25 +122,24 @@ fn metadata_are_written_with_the_first_value_of_a_tag_only() {
 fn the_first_events_are_flushed_at_once_and_others_at_the_interval() {
     let folder = Folder::new();
     let options = WriterOptions {
-        flush_every: Duration::from_millis(300),
+        flush_every: Duration::from_millis(1),
         ..fixed()
     };
     let writer = SummaryWriter::open(&folder.0, options).unwrap();
     let mut reader = EventReader::open(&writer.path(), ReaderOptions::default()).unwrap();
     // The version is there before anything is added.
     assert!(reader.poll().unwrap().is_some());
-    let mut wait = |what: &str| {
-        let start = Instant::now();
+    // Without a time limit: a writer that never flushes hangs here.
+    let mut wait = || {
         while reader.poll().unwrap().is_none() {
-            assert!(start.elapsed() < Duration::from_secs(20), "{what}");
-            std::thread::sleep(Duration::from_millis(1));
+            std::thread::yield_now();
         }
     };
     writer.add_summary(summary::scalar("a", 1.0), 1).unwrap();
-    wait("the first event");
+    wait();
     // No further call: the flush interval alone writes it.
     writer.add_summary(summary::scalar("a", 2.0), 2).unwrap();
-    wait("the event that is due");
+    wait();
     writer.add_summary(summary::scalar("a", 3.0), 3).unwrap();
     writer.flush().unwrap();
     assert!(reader.poll().unwrap().is_some());
@@ -350,7 +354,10 @@ fn a_killed_process_leaves_a_file_that_reads() {
     for round in 0..5 {
         let folder = Folder::new();
         let mut child = std::process::Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "a_killed_process_leaves_a_file_that_reads"])
+            .args([
+                "--exact",
+                "event_writer::a_killed_process_leaves_a_file_that_reads",
+            ])
             .env("TRAINSPEC_TEST_KILLED", &folder.0)
             .stdout(std::process::Stdio::null())
             .spawn()
@@ -359,11 +366,14 @@ fn a_killed_process_leaves_a_file_that_reads() {
             let entry = fs::read_dir(&folder.0).ok()?.next()?;
             Some(entry.ok()?.path())
         };
-        let start = Instant::now();
-        let long_enough = 20_000 * (round + 1);
-        while file().is_none_or(|file| fs::metadata(file).unwrap().len() < long_enough) {
-            assert!(start.elapsed() < Duration::from_secs(60));
-            std::thread::sleep(Duration::from_millis(1));
+        let min_length = 20_000 * (round + 1);
+        while file().is_none_or(|file| fs::metadata(file).unwrap().len() < min_length) {
+            assert_eq!(
+                child.try_wait().unwrap(),
+                None,
+                "it writes until it is killed"
+            );
+            std::thread::yield_now();
         }
         child.kill().unwrap();
         child.wait().unwrap();

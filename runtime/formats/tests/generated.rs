@@ -117,7 +117,7 @@ fn numbers(kind: &Kind) -> &'static str {
 /// What a message takes at most, without what its lists and strings point to.
 fn size(message: &MessageDescriptor, outer: &mut Vec<String>) -> usize {
     let name = message.full_name().to_owned();
-    // What contains itself does so behind a pointer.
+    // Recursive messages are boxed.
     if outer.contains(&name) {
         return 8;
     }

@@ -1,5 +1,7 @@
 //! Event files of TensorFlow read as TensorFlow reads them, and our summaries of the same values equal TensorFlow's.
 
+use std::sync::Arc;
+
 use crate::support::messages::{assert_tensor, extents, fields, number, numbers, same};
 use crate::support::sha256;
 use crate::support::{Folder, bytes, json, oracle};
@@ -7,6 +9,7 @@ use prost::Message;
 use serde_json::Value as Json;
 use trainspec_formats::FileKind;
 use trainspec_formats::bounded::{DEFAULT_MEMORY_LIMIT, decode};
+use trainspec_formats::clock::FixedClock;
 use trainspec_formats::events::summary::{
     self, AudioClips, DisplayMetadata, ImageOptions, Images, Pixels,
 };
@@ -244,7 +247,7 @@ fn oracle_our_writer_makes_the_same_file() {
         let events = read(file);
         let time = events[0].wall_time;
         let options = WriterOptions {
-            clock: trainspec_formats::events::Clock::new(move || time),
+            clock: Arc::new(FixedClock { unix_seconds: time }),
             ..Default::default()
         };
         let writer = SummaryWriter::open(&folder.0, options).unwrap();

@@ -496,9 +496,9 @@ fn records_inside_damaged_data_are_not_taken_for_records_of_the_file() {
 
 #[test]
 fn a_hostile_file_does_not_hold_up_recovery() {
-    // Valid headers, each of which claims all the rest as its data.
+    // After a byte of damage, valid headers, each of which claims all the rest as its data.
     let count = 20_000_u64;
-    let mut bytes = Vec::new();
+    let mut bytes = vec![0xff];
     for i in 0..count {
         let length = (count - i) * 12 - 16;
         let header = framed(&[Vec::new()], Compression::None);
@@ -511,11 +511,14 @@ fn a_hostile_file_does_not_hold_up_recovery() {
             break;
         }
     }
-    let start = std::time::Instant::now();
+    bytes.resize(1 + count as usize * 12, 0);
     let (found, skipped) = recover(&bytes);
     assert!(found.is_empty());
-    assert_eq!(skipped.last().unwrap().to, Some(bytes.len() as u64));
-    assert!(start.elapsed().as_secs() < 20);
+    let last = skipped.last().unwrap();
+    assert_eq!(last.to, Some(bytes.len() as u64));
+    // The search was given up: it may hash each byte a bounded number of times on average.
+    let given_up = "too much after it looks like a record and is none";
+    assert!(last.cause.contains(given_up), "{}", last.cause);
 }
 
 #[test]

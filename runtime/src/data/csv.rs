@@ -4,19 +4,20 @@
 //! several elements takes as many columns in a row.
 
 mod field;
-mod lines;
 
 use std::path::Path;
 use std::sync::Arc;
 
 use trainspec_compiler::ir::graph::Type;
 use trainspec_compiler::typed::Feature;
+use trainspec_formats::FormatError;
+use trainspec_formats::codecs::CsvReader;
+use trainspec_formats::files::SequentialFile;
 
 use crate::data::{DataContext, Element, Stage, paths, values};
 use crate::{DataError, SessionError, SourceLocation};
 
 use field::Column;
-use lines::Lines;
 
 /// The records of CSV files.
 pub(super) struct Csv<'a> {
@@ -32,7 +33,7 @@ pub(super) struct Csv<'a> {
 
 /// A file that is being read.
 struct Open {
-    lines: Lines,
+    lines: CsvReader<SequentialFile>,
     /// The first field of each feature; `None` where the file has no such column and the default is used.
     first_fields: Vec<Option<usize>>,
     /// The number of fields of a line, and the line that it was taken from.
@@ -61,7 +62,7 @@ impl<'a> Csv<'a> {
     /// The number of records, if the files are small and readable.
     pub(super) fn count(&self) -> Option<u64> {
         paths::count_records(self.cx, &self.files, |file| {
-            let mut lines = Lines::new(file, self.delimiter);
+            let mut lines = CsvReader::new(SequentialFile::new(file), self.delimiter);
             let mut count = 0_u64;
             while lines.read().ok()? {
                 count += 1;
@@ -73,11 +74,10 @@ impl<'a> Csv<'a> {
     /// Opens the current file and reads its header.
     fn open_file(&self) -> Result<Open, DataError> {
         let path = &self.files[self.file];
-        let failed = |e: &dyn std::fmt::Display| {
-            DataError::new(format!("cannot be read: {e}")).in_file(path)
-        };
-        let file = self.cx.env.open(path).map_err(|e| failed(&e))?;
-        let mut lines = Lines::new(file, self.delimiter);
+        let file = self.cx.env.open(path);
+        let file =
+            file.map_err(|e| DataError::new(format!("cannot be read: {e}")).in_file(path))?;
+        let mut lines = CsvReader::new(SequentialFile::new(file), self.delimiter);
         if !self.header {
             let mut next = 0;
             let mut first_fields = Vec::new();
@@ -91,19 +91,20 @@ impl<'a> Csv<'a> {
                 width: None,
             });
         }
-        if !lines.read().map_err(|e| failed(&e))? {
+        let read = lines.read();
+        if !read.map_err(|e| malformed(e, path, lines.line()))? {
             return Err(
                 DataError::new("is empty, and its first line should name the columns")
                     .in_file(path),
             );
         }
-        let names: Vec<String> = (0..lines.count())
-            .map(|i| String::from_utf8_lossy(lines.field(i)).trim().to_owned())
+        let names: Vec<String> = (lines.fields().iter())
+            .map(|field| String::from_utf8_lossy(field).trim().to_owned())
             .collect();
         let first_fields = self.columns.iter().map(|c| c.find(path, &names));
         Ok(Open {
             first_fields: first_fields.collect::<Result<_, _>>()?,
-            width: Some((names.len(), lines.line)),
+            width: Some((names.len(), lines.line())),
             lines,
         })
     }
@@ -120,7 +121,7 @@ impl<'a> Csv<'a> {
             };
             let read = open.lines.read();
             let path = &self.files[self.file];
-            if read.map_err(|e| DataError::new(format!("cannot be read: {e}")).in_file(path))? {
+            if read.map_err(|e| malformed(e, path, open.lines.line()))? {
                 return Ok(true);
             }
             self.open = None;
@@ -133,7 +134,7 @@ impl<'a> Csv<'a> {
     fn decode(&mut self) -> Result<Element, DataError> {
         let path = self.files[self.file].clone();
         let open = self.open.as_mut().expect("a line was read from it");
-        let (found, line) = (open.lines.count(), open.lines.line);
+        let (found, line) = (open.lines.fields().len(), open.lines.line());
         match open.width {
             Some((width, first)) if width != found => {
                 let what = if self.header {
@@ -158,7 +159,7 @@ impl<'a> Csv<'a> {
         }
         let mut read = std::collections::BTreeMap::new();
         for (column, first) in self.columns.iter().zip(&open.first_fields) {
-            let fields = |i: usize| first.map_or(&b""[..], |first| open.lines.field(first + i));
+            let fields = |i: usize| first.map_or(&b""[..], |first| &open.lines.fields()[first + i]);
             let tensor = column.read(&fields).map_err(|error| {
                 let error = error.in_file(&path).in_line(line);
                 let maybe_header = !self.header && open.width == Some((found, line));
@@ -177,6 +178,14 @@ impl<'a> Csv<'a> {
             pass: 0,
             location: Some(SourceLocation::line(&path, line)),
         })
+    }
+}
+
+/// The error for a file that cannot be read, or a line of it that is no record.
+fn malformed(error: FormatError, path: &Arc<Path>, line: u64) -> DataError {
+    match error.source {
+        Some(io) => DataError::new(format!("cannot be read: {io}")).in_file(path),
+        None => DataError::new(error.cause).in_file(path).in_line(line),
     }
 }
 

@@ -4,7 +4,7 @@
 //! `u8` also from the bytes of one string. A feature of varying length has as many elements as the record has.
 
 use std::collections::BTreeMap;
-use std::io::{self, Read};
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -13,12 +13,12 @@ use trainspec_compiler::ir::{DType, Tensor, interp};
 use trainspec_compiler::typed::{self, Feature};
 use trainspec_formats::FormatError;
 use trainspec_formats::examples::{self, Example};
+use trainspec_formats::files::SequentialFile;
 use trainspec_formats::proto::feature::Kind;
 use trainspec_formats::records::{Compression, ExpectedCompression, ReaderOptions, RecordReader};
 
 use crate::data::values::{Value, bounded, defaults, tensor};
-use crate::data::{DataContext, Element, Stage, count_names, paths, word};
-use crate::env::RandomAccessFile;
+use crate::data::{DataContext, Element, Stage, count_names, paths};
 use crate::{DataError, Position, SessionError, SourceLocation};
 
 /// The records of TFRecord files.
@@ -36,20 +36,6 @@ pub(super) struct Records<'a> {
 struct Open {
     reader: RecordReader<SequentialFile>,
     number: u64,
-}
-
-/// A file read from its beginning to its end.
-struct SequentialFile {
-    file: Box<dyn RandomAccessFile>,
-    offset: u64,
-}
-
-impl Read for SequentialFile {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self.file.read_at(self.offset, buffer)?;
-        self.offset += read as u64;
-        Ok(read)
-    }
 }
 
 impl<'a> Records<'a> {
@@ -81,8 +67,7 @@ impl<'a> Records<'a> {
     /// The number of records, if the files are small and intact.
     pub(super) fn count(&self) -> Option<u64> {
         paths::count_records(self.cx, &self.files, |file| {
-            let mut reader =
-                RecordReader::new(SequentialFile { file, offset: 0 }, &self.options).ok()?;
+            let mut reader = RecordReader::new(SequentialFile::new(file), &self.options).ok()?;
             let mut count = 0;
             while reader.next().ok()?.is_some() {
                 count += 1;
@@ -94,8 +79,7 @@ impl<'a> Records<'a> {
     fn open_file(&self, path: &Arc<Path>) -> Result<RecordReader<SequentialFile>, DataError> {
         let failed = |e: io::Error| DataError::new(format!("cannot be read: {e}")).in_file(path);
         let file = self.cx.env.open(path).map_err(failed)?;
-        let file = SequentialFile { file, offset: 0 };
-        RecordReader::new(file, &self.options).map_err(|e| corrupt(e, path))
+        RecordReader::new(SequentialFile::new(file), &self.options).map_err(|e| corrupt(e, path))
     }
 
     /// Calls `work` with the next record; `None` after the last file.

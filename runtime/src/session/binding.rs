@@ -24,10 +24,8 @@ pub(super) fn bind(
             return Err(misfit(input, value, &sizes));
         }
         for (dim, n) in input.ty.shape.0.iter().zip(value.shape()) {
-            if dim.size.is_name()
-                && let [name] = dim.size.names().as_slice()
-            {
-                sizes.entry(name.to_string()).or_insert(*n as i64);
+            if let Some(name) = dim.size.as_name() {
+                sizes.entry(name.to_owned()).or_insert(*n as i64);
             }
         }
         fed.push((input, value));

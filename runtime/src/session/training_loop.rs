@@ -166,7 +166,7 @@ impl Run<'_, '_> {
             self.observer.event(&Event::Warning(warning));
         }
         self.specialised();
-        let start = self.env.now();
+        let start = self.env.clock().now();
         let mut step = self.session.state().step();
         let mut losses = Vec::new();
         let mut accumulated = MicroBatchMean::default();
@@ -247,7 +247,7 @@ impl Run<'_, '_> {
         Progress {
             step,
             passes,
-            time: self.env.now().saturating_sub(start),
+            time: self.env.clock().now().saturating_sub(start),
         }
     }
 

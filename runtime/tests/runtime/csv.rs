@@ -94,6 +94,43 @@ fn several_files_follow_each_other() {
 }
 
 #[test]
+fn a_class_in_a_pattern_matches_one_character_and_an_existing_name_is_itself() {
+    let env = MemoryEnv::new(&[
+        ("a1.csv", b"1\n"),
+        ("a2.csv", b"2\n"),
+        ("a3.csv", b"3\n"),
+        ("a[2].csv", b"4\n"),
+    ]);
+    for (pattern, expected) in [("a[12].csv", &[1, 2][..]), ("a[2].csv", &[4])] {
+        let settings = format!("source csv(\"{pattern}\"); feature x: i64;");
+        assert_eq!(ints(&read(&env, &settings, 9).unwrap(), "x"), expected);
+    }
+}
+
+#[test]
+fn misplaced_quotes_are_errors() {
+    for (bytes, message) in [
+        (
+            &b"1,a\n2,b\"\n3,c\n"[..],
+            "a.csv:2: a field without quotes has a quote or a line end in it",
+        ),
+        (
+            b"1,a\n2,\"b\n3,c\n",
+            "a.csv:2: a field with quotes does not end with one",
+        ),
+        (
+            b"1,\"a\"b\n",
+            "a.csv:1: a quote inside a field is not written twice",
+        ),
+    ] {
+        let env = MemoryEnv::new(&[("a.csv", bytes)]);
+        let settings = "source csv(\"a.csv\"); feature x: i64; feature s: string;";
+        let error = read(&env, settings, 9).unwrap_err();
+        assert_eq!(error.to_string(), message);
+    }
+}
+
+#[test]
 fn a_byte_order_mark_and_empty_lines_are_no_values() {
     let env = MemoryEnv::new(&[("a.csv", "\u{feff}x,y\n\n1,2\n\n\n3,4".as_bytes())]);
     let found = read(&env, &format!("source {XY}"), 9).unwrap();

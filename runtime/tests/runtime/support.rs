@@ -1,14 +1,15 @@
 //! An in-memory environment (a fake [`Env`]), and helpers that run data sets and specs in it.
 
 use std::cell::Cell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use trainspec::data::{DataContext, Element, Pipeline};
-use trainspec::env::{Env, RandomAccessFile};
+use trainspec::env::{Clock, Env, ReadAt};
 use trainspec::session::{Event, Options, train};
 use trainspec::{SessionError, State};
 use trainspec_compiler::Compilation;
@@ -16,11 +17,30 @@ use trainspec_compiler::diag::Diagnostic;
 use trainspec_compiler::source::NoFiles;
 use trainspec_compiler::typed::Spec;
 
-/// Files by path, and a fake clock that advances a second per reading.
+/// Files by path, and a fake clock.
 #[derive(Debug, Default)]
 pub(crate) struct MemoryEnv {
     files: BTreeMap<PathBuf, Vec<u8>>,
-    clock: Cell<u64>,
+    clock: TickingClock,
+}
+
+/// A fake clock that advances a second per reading.
+#[derive(Debug, Default)]
+struct TickingClock(Cell<u64>);
+
+impl Clock for TickingClock {
+    fn now(&self) -> Duration {
+        self.0.set(self.0.get() + 1);
+        Duration::from_secs(self.0.get())
+    }
+
+    fn unix_seconds(&self) -> f64 {
+        self.now().as_secs_f64()
+    }
+
+    fn sleep(&self, time: Duration) {
+        self.0.set(self.0.get() + time.as_secs());
+    }
 }
 
 impl MemoryEnv {
@@ -28,41 +48,35 @@ impl MemoryEnv {
         let file = |(path, bytes): &(&str, &[u8])| (PathBuf::from(path), bytes.to_vec());
         MemoryEnv {
             files: files.iter().map(file).collect(),
-            clock: Cell::new(0),
+            clock: TickingClock::default(),
         }
     }
 }
 
 impl Env for MemoryEnv {
-    fn open(&self, path: &Path) -> io::Result<Box<dyn RandomAccessFile>> {
+    fn open(&self, path: &Path) -> io::Result<Box<dyn ReadAt>> {
         match self.files.get(path) {
             Some(bytes) => Ok(Box::new(MemoryFile(bytes.clone()))),
             None => Err(io::ErrorKind::NotFound.into()),
         }
     }
 
-    fn list_dir(&self, folder: &Path) -> io::Result<Vec<String>> {
-        let below = self
-            .files
-            .keys()
-            .filter_map(|p| p.strip_prefix(folder).ok());
-        let mut names: Vec<String> = below
-            .filter_map(|p| Some(p.components().next()?.as_os_str().to_str()?.to_owned()))
+    fn list_dir(&self, folder: &Path) -> io::Result<Vec<OsString>> {
+        let below = (self.files.keys()).filter_map(|p| p.strip_prefix(folder).ok());
+        let names: BTreeSet<OsString> = below
+            .filter_map(|p| Some(p.components().next()?.as_os_str().to_owned()))
             .collect();
-        names.sort();
-        names.dedup();
-        Ok(names)
+        Ok(names.into_iter().collect())
     }
 
-    fn now(&self) -> Duration {
-        self.clock.set(self.clock.get() + 1);
-        Duration::from_secs(self.clock.get())
+    fn clock(&self) -> &dyn Clock {
+        &self.clock
     }
 }
 
 struct MemoryFile(Vec<u8>);
 
-impl RandomAccessFile for MemoryFile {
+impl ReadAt for MemoryFile {
     fn length(&self) -> io::Result<u64> {
         Ok(self.0.len() as u64)
     }

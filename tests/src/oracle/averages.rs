@@ -17,7 +17,7 @@ use crate::oracle::compare::Tolerance;
 use crate::oracle::fields::Fields;
 use crate::oracle::report::Findings;
 use crate::oracle::run::{Run, checked};
-use crate::oracle::tensors::{dtype, row, tensor, tensors, whole};
+use crate::oracle::tensors::{dtype, integer, row, tensor, tensors};
 use crate::oracle::{Engine, run_cases};
 
 /// Runs the cases of a file.
@@ -46,7 +46,7 @@ fn apply(case: &Json, engine: Engine) -> Result<Findings, String> {
     let own = args.get("name").and_then(Json::as_str);
     args.done("an argument")?;
     let updates: Option<Vec<i64>> = match fields.get("num_updates") {
-        Some(Json::Array(list)) => Some(list.iter().map(whole).collect::<Result<_, _>>()?),
+        Some(Json::Array(list)) => Some(list.iter().map(integer).collect::<Result<_, _>>()?),
         Some(_) => return Err("`num_updates` is no list".to_owned()),
         None => None,
     };
@@ -112,13 +112,13 @@ fn apply(case: &Json, engine: Engine) -> Result<Findings, String> {
         );
     }
     let ema = ExponentialMovingAverage::new(own.unwrap_or(ExponentialMovingAverage::NAME));
-    let told = expected.need("average_name_results")?;
+    let names_expected = expected.need("average_name_results")?;
     for name in sources.keys() {
-        let wanted = told[name].as_str().unwrap_or_default();
-        if ema.average_name(name) != wanted || shadow(name) != wanted {
+        let name_expected = names_expected[name].as_str().unwrap_or_default();
+        if ema.average_name(name) != name_expected || shadow(name) != name_expected {
             let found = ema.average_name(name);
             return Err(format!(
-                "`average_name` of `{name}` is `{found}`, not `{wanted}`"
+                "`average_name` of `{name}` is `{found}`, not `{name_expected}`"
             ));
         }
     }
@@ -193,14 +193,14 @@ fn variables_to_restore(case: &Json) -> Result<Findings, String> {
         return Err("`expected` is no object".to_owned());
     };
     fields.done("a field")?;
-    let wanted: BTreeMap<String, String> = expected
+    let expected: BTreeMap<String, String> = expected
         .iter()
         .map(|(k, v)| (k.clone(), v.as_str().unwrap_or_default().to_owned()))
         .collect();
     let found = ema.variables_to_restore(&all, &chosen);
     let mut findings = Findings::default();
-    if found != wanted {
-        findings.wrong.push(format!("{found:?}, not {wanted:?}"));
+    if found != expected {
+        findings.wrong.push(format!("{found:?}, not {expected:?}"));
     }
     Ok(findings)
 }

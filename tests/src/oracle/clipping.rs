@@ -1,7 +1,7 @@
 //! The cases of `clipping.json`: the functions of `compiler/std/clipping`, and `zero_fraction`.
 //!
-//! Rows of a tensor, given as positions and values, are clipped by their values, as TensorFlow does it: the functions see
-//! the values, and the positions stay.
+//! Sparse tensors (`IndexedSlices`) are clipped by their values, as TensorFlow does it: the functions see the values, and the
+//! indices stay.
 
 use std::path::Path;
 
@@ -11,11 +11,11 @@ use trainspec_ir::{DType, Tensor};
 
 use crate::oracle::compare::{Tolerance, same};
 use crate::oracle::fields::{Fields, shortened};
+use crate::oracle::gradient::{self, Gradient};
 use crate::oracle::model::Model;
 use crate::oracle::ops::optional;
 use crate::oracle::report::Findings;
-use crate::oracle::slopes::{self, Slope};
-use crate::oracle::tensors::{self, number, sizes, tensor, whole};
+use crate::oracle::tensors::{self, integer, number, sizes, tensor};
 use crate::oracle::{Engine, run_cases};
 
 /// A case.
@@ -24,8 +24,8 @@ struct Case {
     model: Model,
     /// What each output of the model is called, and what it is.
     expected: Vec<(String, Tensor)>,
-    /// What flows into the first output, and the gradient of the first input.
-    slope: Option<(Tensor, Tensor)>,
+    /// The cotangent of the first output, and the gradient of the first input.
+    gradient: Option<(Tensor, Tensor)>,
     /// Whether TensorFlow refuses it.
     refused: bool,
     tolerance: Tolerance,
@@ -34,11 +34,11 @@ struct Case {
 /// An entry of a list of tensors.
 #[derive(Debug, PartialEq)]
 enum Entry {
-    Whole(Tensor),
-    Rows {
+    Dense(Tensor),
+    Sparse {
         indices: Tensor,
         values: Tensor,
-        /// That of the whole, where it is told.
+        /// The dense shape, where it is given.
         shape: Option<Vec<usize>>,
     },
 }
@@ -47,9 +47,9 @@ impl Entry {
     fn read(json: &Json) -> Result<Entry, String> {
         let fields = Fields::of(json)?;
         let Some(indices) = fields.get("indices") else {
-            return tensor(json).map(Entry::Whole);
+            return tensor(json).map(Entry::Dense);
         };
-        let rows = Entry::Rows {
+        let rows = Entry::Sparse {
             indices: tensor(indices)?,
             values: tensor(fields.need("values")?)?,
             shape: fields.get("dense_shape").map(sizes).transpose()?,
@@ -60,17 +60,17 @@ impl Entry {
 
     fn values(&self) -> &Tensor {
         match self {
-            Entry::Whole(values) | Entry::Rows { values, .. } => values,
+            Entry::Dense(values) | Entry::Sparse { values, .. } => values,
         }
     }
 
-    /// Says when one has rows at other places than the other.
-    fn same_places(&self, other: &Entry) -> Result<(), String> {
+    /// Says when the row indices of the two differ.
+    fn same_indices(&self, other: &Entry) -> Result<(), String> {
         let same = match (self, other) {
-            (Entry::Whole(_), Entry::Whole(_)) => true,
+            (Entry::Dense(_), Entry::Dense(_)) => true,
             (
-                Entry::Rows { indices, shape, .. },
-                Entry::Rows {
+                Entry::Sparse { indices, shape, .. },
+                Entry::Sparse {
                     indices: others,
                     shape: other,
                     ..
@@ -119,7 +119,7 @@ impl Case {
         made.refused = fields.get("expected_error").is_some();
         if let Some(weights) = fields.get("weights") {
             let gradient = tensor(expected.need("gradient")?)?;
-            made.slope = Some((tensor(weights)?, gradient));
+            made.gradient = Some((tensor(weights)?, gradient));
         }
         fields.done("a field of the case")?;
         inputs.done("an input")?;
@@ -132,7 +132,7 @@ impl Case {
         Case {
             model: Model::calling(Vec::new(), "0", 1),
             expected: Vec::new(),
-            slope: None,
+            gradient: None,
             refused: false,
             tolerance: Tolerance {
                 relative: 0.0,
@@ -150,7 +150,7 @@ impl Case {
             }
             return Ok(findings);
         }
-        let weights = self.slope.as_ref().map(|(weights, _)| {
+        let weights = self.gradient.as_ref().map(|(weights, _)| {
             let mut all = vec![None; self.expected.len()];
             all[0] = Some(weights.clone());
             all
@@ -162,17 +162,17 @@ impl Case {
                 compared.map_err(|wrong| format!("{what} of `{}` {wrong}", self.model.body));
             findings.wrong.extend(wrong.err());
         }
-        if let Some((_, expected)) = &self.slope {
-            let expected = Some(Slope::Dense(expected.clone()));
+        if let Some((_, expected)) = &self.gradient {
+            let expected = Some(Gradient::Dense(expected.clone()));
             let what = format!("the gradient of `{}`", self.model.body);
             let found = &found.gradients[0];
-            slopes::compare(&mut findings, &what, &expected, found, self.tolerance);
+            gradient::compare(&mut findings, &what, &expected, found, self.tolerance);
         }
         Ok(findings)
     }
 }
 
-/// The arguments behind the tensor; those that are tensors become inputs.
+/// The arguments after the tensor; those that are tensors become inputs.
 fn arguments(op: &str, args: &Fields<'_>, inputs: &mut Vec<Tensor>) -> Result<String, String> {
     let names: &[&str] = match op {
         "clip_by_value" => &["clip_value_min", "clip_value_max"],
@@ -194,8 +194,8 @@ fn arguments(op: &str, args: &Fields<'_>, inputs: &mut Vec<Tensor>) -> Result<St
         && let Some(axes) = args.get("axes")
     {
         let axes = match axes {
-            Json::Array(list) => list.iter().map(whole).collect::<Result<Vec<i64>, _>>()?,
-            one => vec![whole(one)?],
+            Json::Array(list) => list.iter().map(integer).collect::<Result<Vec<i64>, _>>()?,
+            one => vec![integer(one)?],
         };
         text += &format!(", axes: {axes:?}");
     }
@@ -211,7 +211,7 @@ fn listed(
     expected: &Fields<'_>,
 ) -> Result<Case, String> {
     let Some(_) = inputs.get("t_list") else {
-        // A tensor in the place of a list.
+        // A tensor instead of a list.
         let one = Tensor::zeros(&Type::new(dtype, &[2]));
         let bound = known(args.need("clip_norm")?)?;
         return Ok(Case {
@@ -269,7 +269,7 @@ fn listed(
         match (entry, clipped) {
             (None, None) => {}
             (Some(entry), Some(clipped)) => {
-                entry.same_places(clipped)?;
+                entry.same_indices(clipped)?;
                 outputs.push(format!("clipped[{i}]"));
                 values.push((format!("output {i}"), clipped.values().clone()));
             }

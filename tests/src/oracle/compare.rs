@@ -1,4 +1,4 @@
-//! When what was found is what was expected.
+//! Comparison of a tensor with the expected one, within a tolerance.
 
 use trainspec_ir::Tensor;
 use trainspec_ir::tensor::Data;
@@ -64,7 +64,7 @@ pub fn same(expected: &Tensor, found: &Tensor, tolerance: Tolerance) -> Result<(
     close(expected, found, tolerance)
 }
 
-/// The same where the types of floats may differ.
+/// Says where two tensors first differ, whose float types may differ.
 pub fn close(expected: &Tensor, found: &Tensor, tolerance: Tolerance) -> Result<(), String> {
     if expected.shape() != found.shape() {
         return Err(format!("is {}, expected {}", found.ty(), expected.ty()));
@@ -74,8 +74,8 @@ pub fn close(expected: &Tensor, found: &Tensor, tolerance: Tolerance) -> Result<
         (Data::I64(e), Data::I64(f)) => e[i] != f[i],
         _ => false,
     };
-    let is_text = |t: &Tensor| matches!(t.data(), Data::String(_));
-    let numbers = (!is_text(expected) && !is_text(found)).then(|| {
+    let is_string = |t: &Tensor| matches!(t.data(), Data::String(_));
+    let numbers = (!is_string(expected) && !is_string(found)).then(|| {
         let exact = !expected.dtype().is_float() || !found.dtype().is_float();
         (expected.to_f64s(), found.to_f64s(), exact)
     });
@@ -92,15 +92,15 @@ pub fn close(expected: &Tensor, found: &Tensor, tolerance: Tolerance) -> Result<
         "{} of {} differ, first {:?}: expected {}, got {}",
         wrong.len(),
         expected.data().len(),
-        place(expected.shape(), *first),
+        index(expected.shape(), *first),
         element(expected, *first),
         element(found, *first)
     ))
 }
 
-/// The place of an element, dimension by dimension.
-fn place(shape: &[usize], mut flat: usize) -> Vec<usize> {
-    let mut place: Vec<usize> = shape
+/// The multi-dimensional index of an element.
+fn index(shape: &[usize], mut flat: usize) -> Vec<usize> {
+    let mut index: Vec<usize> = shape
         .iter()
         .rev()
         .map(|n| {
@@ -109,8 +109,8 @@ fn place(shape: &[usize], mut flat: usize) -> Vec<usize> {
             i
         })
         .collect();
-    place.reverse();
-    place
+    index.reverse();
+    index
 }
 
 fn element(tensor: &Tensor, i: usize) -> String {
@@ -153,10 +153,10 @@ mod tests {
         ] {
             assert!(same(&of(&[expected]), &of(&[found]), tolerance).is_err());
         }
-        let whole = |n: i64| Tensor::new(&[1], vec![n]);
+        let integer = |n: i64| Tensor::new(&[1], vec![n]);
         let large = 1 << 60;
-        assert!(same(&whole(large), &whole(large), tolerance).is_ok());
-        assert!(same(&whole(large), &whole(large + 1), tolerance).is_err());
-        assert!(same(&of(&[1.0]), &whole(1), tolerance).is_err());
+        assert!(same(&integer(large), &integer(large), tolerance).is_ok());
+        assert!(same(&integer(large), &integer(large + 1), tolerance).is_err());
+        assert!(same(&of(&[1.0]), &integer(1), tolerance).is_err());
     }
 }

@@ -1,15 +1,15 @@
-//! Objects of JSON, read as a whole: a field that nobody asked for is told.
+//! Objects of JSON, read completely: a field that nobody reads is reported.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value as Json};
 
-/// The fields of an object, and which of them were asked for.
+/// The fields of an object, and which of them were read.
 #[derive(Debug)]
 pub struct Fields<'a> {
     map: &'a Map<String, Json>,
-    asked: RefCell<BTreeSet<String>>,
+    read: RefCell<BTreeSet<String>>,
 }
 
 impl<'a> Fields<'a> {
@@ -18,7 +18,7 @@ impl<'a> Fields<'a> {
         match json {
             Json::Object(map) => Ok(Fields {
                 map,
-                asked: RefCell::default(),
+                read: RefCell::default(),
             }),
             other => Err(format!("`{}` is no object", shortened(other))),
         }
@@ -26,7 +26,7 @@ impl<'a> Fields<'a> {
 
     /// A field; `None` where it is left out or null.
     pub fn get(&self, name: &str) -> Option<&'a Json> {
-        self.asked.borrow_mut().insert(name.to_owned());
+        self.read.borrow_mut().insert(name.to_owned());
         self.map.get(name).filter(|json| !json.is_null())
     }
 
@@ -36,11 +36,11 @@ impl<'a> Fields<'a> {
             .ok_or_else(|| format!("`{name}` is not given"))
     }
 
-    /// A text that must be there.
+    /// A string that must be there.
     pub fn text(&self, name: &str) -> Result<&'a str, String> {
         let json = self.need(name)?;
         json.as_str()
-            .ok_or_else(|| format!("`{name}` is no text: {}", shortened(json)))
+            .ok_or_else(|| format!("`{name}` is no string: {}", shortened(json)))
     }
 
     /// A list that must be there.
@@ -51,14 +51,14 @@ impl<'a> Fields<'a> {
             .ok_or_else(|| format!("`{name}` is no list: {}", shortened(json)))
     }
 
-    /// Says which fields nobody asked for.
+    /// Says which fields nobody read.
     pub fn done(&self, what: &str) -> Result<(), String> {
-        let asked = self.asked.borrow();
+        let read = self.read.borrow();
         let left: Vec<&str> = self
             .map
             .keys()
             .map(String::as_str)
-            .filter(|name| !asked.contains(*name))
+            .filter(|name| !read.contains(*name))
             .collect();
         match left.is_empty() {
             true => Ok(()),

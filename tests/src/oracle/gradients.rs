@@ -10,11 +10,11 @@ use trainspec_ir::{DType, Tensor};
 
 use crate::oracle::compare::{Tolerance, same};
 use crate::oracle::fields::{Fields, shortened};
+use crate::oracle::gradient::{self, Gradient};
 use crate::oracle::model::run_graph;
 use crate::oracle::ops::optional;
 use crate::oracle::report::Findings;
-use crate::oracle::slopes::{self, Slope};
-use crate::oracle::tensors::{self, number, tensor, whole};
+use crate::oracle::tensors::{self, integer, number, tensor};
 use crate::oracle::{Engine, run_cases};
 
 /// A case.
@@ -31,7 +31,7 @@ struct Case<'a> {
     zeros: bool,
     /// The values of nodes.
     values: BTreeMap<String, Tensor>,
-    slopes: Vec<Option<Slope>>,
+    gradients: Vec<Option<Gradient>>,
     kind: Kind,
     tolerance: Tolerance,
 }
@@ -47,7 +47,7 @@ impl<'a> Case<'a> {
         let fields = Fields::of(json)?;
         fields.text("name")?;
         let expected = Fields::of(fields.need("expected")?)?;
-        let (kind, slopes) = match fields.text("kind")? {
+        let (kind, gradients) = match fields.text("kind")? {
             "gradients" => (Kind::Gradients, expected.list("gradients")?),
             "hessians" => (Kind::Hessians, expected.list("hessians")?),
             other => return Err(format!("the kind `{other}` is not known")),
@@ -83,17 +83,17 @@ impl<'a> Case<'a> {
                 Some(values) => by_name(values)?,
                 None => BTreeMap::new(),
             },
-            slopes: optional(slopes, slopes::read)?,
+            gradients: optional(gradients, gradient::read)?,
             kind,
             tolerance: Tolerance::of(&fields)?,
         };
         fields.done("a field of the case")?;
         expected.done("a field of `expected`")?;
-        match case.slopes.len() == case.xs.len() {
+        match case.gradients.len() == case.xs.len() {
             true => Ok(case),
             false => Err(format!(
                 "{} gradients for {} xs",
-                case.slopes.len(),
+                case.gradients.len(),
                 case.xs.len()
             )),
         }
@@ -106,7 +106,7 @@ impl<'a> Case<'a> {
             b.result(&format!("value {id}"), *nodes.find(id)?);
         }
         let (ys, xs) = (nodes.all(&self.ys)?, nodes.all(&self.xs)?);
-        let slopes: Vec<Option<Cotangent<'_>>> = match self.kind {
+        let gradients: Vec<Option<Cotangent<'_>>> = match self.kind {
             Kind::Gradients => {
                 let seed = |seed: &Option<Tensor>| seed.clone().map(|seed| b.constant(seed));
                 b.differentiate(&Request {
@@ -127,7 +127,7 @@ impl<'a> Case<'a> {
                     .collect()
             }
         };
-        slopes::publish(&b, &slopes);
+        gradient::publish(&b, &gradients);
         let zeros: Vec<Tensor> = xs.iter().map(|x| Tensor::zeros(&x.ty())).collect();
         let results = run_graph(&b.finish(), &self.inputs, engine)?;
         self.compare(&results, &zeros)
@@ -145,14 +145,14 @@ impl<'a> Case<'a> {
                 findings.wrong.push(format!("the value of `{id}` {wrong}"));
             }
         }
-        for (i, expected) in self.slopes.iter().enumerate() {
-            let found = slopes::find(results, i)
-                .or_else(|| self.zeros.then(|| Slope::Dense(zeros[i].clone())));
+        for (i, expected) in self.gradients.iter().enumerate() {
+            let found = gradient::find(results, i)
+                .or_else(|| self.zeros.then(|| Gradient::Dense(zeros[i].clone())));
             let what = match self.kind {
                 Kind::Gradients => format!("gradient {i} (`{}`)", self.xs[i]),
                 Kind::Hessians => format!("hessian {i} (`{}`)", self.xs[i]),
             };
-            slopes::compare(&mut findings, &what, expected, &found, self.tolerance);
+            gradient::compare(&mut findings, &what, expected, &found, self.tolerance);
         }
         Ok(findings)
     }
@@ -203,11 +203,11 @@ impl<'g> Nodes<'g> {
 fn nested<'g>(b: &'g Builder, attrs: &Fields<'_>, nodes: &Nodes<'g>) -> Result<Value<'g>, String> {
     let ys = nodes.all(&names(attrs.need("ys")?)?)?;
     let xs = nodes.all(&names(attrs.need("xs")?)?)?;
-    let index = whole(attrs.need("index")?)? as usize;
-    let slopes = b.gradients(&ys, &xs);
-    let slope = slopes.get(index).ok_or("`index` is out of range")?;
-    let slope = slope.ok_or("a gradient that is a node is none")?;
-    Ok(slope.dense())
+    let index = integer(attrs.need("index")?)? as usize;
+    let gradients = b.gradients(&ys, &xs);
+    let gradient = gradients.get(index).ok_or("`index` is out of range")?;
+    let gradient = gradient.ok_or("a gradient that is a node is none")?;
+    Ok(gradient.dense())
 }
 
 /// A node of an operation.
@@ -274,11 +274,11 @@ fn axes(x: Value<'_>, attrs: &Fields<'_>) -> Result<Vec<usize>, String> {
 }
 
 fn axis(json: &Json, rank: usize) -> Result<usize, String> {
-    let n = whole(json)?;
-    let place = if n < 0 { n + rank as i64 } else { n };
-    usize::try_from(place)
+    let n = integer(json)?;
+    let axis = if n < 0 { n + rank as i64 } else { n };
+    usize::try_from(axis)
         .ok()
-        .filter(|place| *place < rank)
+        .filter(|axis| *axis < rank)
         .ok_or_else(|| format!("axis {n} of {rank}"))
 }
 
@@ -292,7 +292,7 @@ fn kept<'g>(reduced: Value<'g>, x: Value<'g>, attrs: &Fields<'_>) -> Result<Valu
 
 fn positions(attrs: &Fields<'_>) -> Result<Tensor, String> {
     let list = attrs.list("indices")?;
-    let values = list.iter().map(whole).collect::<Result<Vec<i64>, _>>()?;
+    let values = list.iter().map(integer).collect::<Result<Vec<i64>, _>>()?;
     let values: Vec<i32> = values.into_iter().map(|n| n as i32).collect();
     Ok(Tensor::new(&[values.len()], values))
 }
@@ -300,7 +300,7 @@ fn positions(attrs: &Fields<'_>) -> Result<Tensor, String> {
 /// One size may be -1.
 fn shape(x: Value<'_>, attrs: &Fields<'_>) -> Result<Vec<usize>, String> {
     let list = attrs.list("shape")?;
-    let sizes = list.iter().map(whole).collect::<Result<Vec<i64>, _>>()?;
+    let sizes = list.iter().map(integer).collect::<Result<Vec<i64>, _>>()?;
     let known: i64 = sizes.iter().filter(|n| **n >= 0).product();
     let all = x.ty().elements() as i64;
     let size = |n: i64| if n < 0 { all / known.max(1) } else { n } as usize;

@@ -6,13 +6,14 @@
 //! `ORACLE_DIR` names another folder of them.
 //!
 //! Nothing is left out in silence: an operation, an argument, a field or a dtype that is not known is a failure, and all
-//! failures of a file are told together.
+//! failures of a file are reported together.
 
 pub mod averages;
 pub mod calls;
 pub mod clipping;
 pub mod compare;
 pub mod fields;
+pub mod gradient;
 pub mod gradients;
 pub mod model;
 pub mod ops;
@@ -20,30 +21,17 @@ pub mod optimizers;
 pub mod report;
 pub mod run;
 pub mod schedules;
-pub mod slopes;
 pub mod tensors;
 pub mod training;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::Value as Json;
 
 use crate::oracle::fields::Fields;
 use crate::oracle::report::{Findings, Report};
 
-/// The folder of the cases of this repository.
-pub fn own_folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("oracle")
-}
-
-/// The folder of the cases that are run: the one that `ORACLE_DIR` names, seen from the root of the repository, or our
-/// own.
-pub fn folder() -> PathBuf {
-    match std::env::var_os("ORACLE_DIR") {
-        Some(named) => crate::root().join(named),
-        None => own_folder(),
-    }
-}
+pub use trainspec_testing::folders::{oracle as folder, own_oracle as own_folder};
 
 /// What runs the graphs of cases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,7 +66,7 @@ fn read(path: &Path) -> Result<Vec<Json>, String> {
     }
 }
 
-/// Runs all cases of a file and tells all failures; cases are counted by what `field` says.
+/// Runs all cases of a file and reports all failures; cases are counted by what `field` says.
 ///
 /// # Panics
 ///

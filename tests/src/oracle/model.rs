@@ -9,10 +9,7 @@ use std::sync::Arc;
 use trainspec_codegen::Options as CodeOptions;
 use trainspec_codegen::exec::pool::Pool;
 use trainspec_codegen::exec::{CompiledProgram, Executable, InputView};
-use trainspec_compiler::diag::{Style, render};
-use trainspec_compiler::source::NoFiles;
 use trainspec_compiler::typed::{Spec, ValueId};
-use trainspec_compiler::{Compilation, Options};
 use trainspec_frontend::lower::{self, Binding, Context};
 use trainspec_ir::autodiff::{Cotangent, Request};
 use trainspec_ir::build::{Builder, Value};
@@ -23,7 +20,8 @@ use trainspec_ir::tensor::Data;
 use trainspec_ir::{Tensor, interp, passes};
 
 use crate::oracle::Engine;
-use crate::oracle::slopes::{self, Slope};
+use crate::oracle::gradient::{self, Gradient};
+use crate::oracle::run::checked;
 
 /// A model whose inputs are `x0`, `x1`, ….
 #[derive(Debug, Clone)]
@@ -36,17 +34,17 @@ pub struct Model {
     pub outputs: Vec<String>,
 }
 
-/// What a run gives.
+/// The outputs and gradients of a run.
 #[derive(Debug)]
-pub struct Found {
+pub struct ModelOutputs {
     /// The outputs.
     pub outputs: Vec<Tensor>,
-    /// The gradient of each input, where it was asked for and there is one.
-    pub gradients: Vec<Option<Slope>>,
+    /// The gradient of each input, where it was requested and there is one.
+    pub gradients: Vec<Option<Gradient>>,
 }
 
 impl Model {
-    /// A model of one call with so many results.
+    /// A model of one call with this many results.
     pub fn calling(inputs: Vec<Tensor>, call: &str, results: usize) -> Model {
         let outputs: Vec<String> = (0..results).map(|i| format!("y{i}")).collect();
         let pattern = match outputs.as_slice() {
@@ -81,22 +79,15 @@ impl Model {
 
     /// Checks the text; the errors where there are some.
     pub fn check(&self) -> Result<Spec, String> {
-        let text = self.text();
-        let found = Compilation::check("oracle.trainspec", &text, &NoFiles, &Options::default());
-        let errors: Vec<String> = found
-            .diagnostics
-            .iter()
-            .filter(|d| d.is_error())
-            .map(|d| render(&found.sources, d, Style::Plain))
-            .collect();
-        match found.spec {
-            Some(spec) if errors.is_empty() => Ok(Arc::unwrap_or_clone(spec)),
-            _ => Err(format!("{text}{}", errors.join("\n"))),
-        }
+        checked(&self.text())
     }
 
     /// Runs it. With weights, one for each output or `None`, also the gradients of Σ output · weight.
-    pub fn run(&self, weights: Option<&[Option<Tensor>]>, engine: Engine) -> Result<Found, String> {
+    pub fn run(
+        &self,
+        weights: Option<&[Option<Tensor>]>,
+        engine: Engine,
+    ) -> Result<ModelOutputs, String> {
         let spec = self.check()?;
         let axes = counted_axes(&spec);
         let b = Builder::resume(graph_of(&spec)?);
@@ -107,28 +98,28 @@ impl Model {
         let outputs: Vec<Value<'_>> = (0..self.outputs.len())
             .map(|i| output(i).ok_or_else(|| format!("`{}` is not in the graph", name(i))))
             .collect::<Result<_, _>>()?;
-        let slopes = match weights {
+        let gradients = match weights {
             Some(weights) => self.differentiate(&b, &outputs, weights)?,
             None => vec![None; self.inputs.len()],
         };
-        slopes::publish(&b, &slopes);
+        gradient::publish(&b, &gradients);
         let graph = b.finish();
         let results = run_graph(&graph, &self.named_inputs(), engine)?;
         let mut outputs = Vec::new();
         for i in 0..self.outputs.len() {
-            let whole = results[&name(i)].clone();
+            let padded = results[&name(i)].clone();
             outputs.push(match axes.get(&i) {
                 Some(axis) => {
                     let count = results[&format!("{}#count", name(i))].to_i64s()[0] as usize;
-                    narrowed(&whole, *axis, count)?
+                    narrowed(&padded, *axis, count)?
                 }
-                None => whole,
+                None => padded,
             });
         }
-        Ok(Found {
+        Ok(ModelOutputs {
             outputs,
             gradients: (0..self.inputs.len())
-                .map(|i| slopes::find(&results, i))
+                .map(|i| gradient::find(&results, i))
                 .collect(),
         })
     }
@@ -162,16 +153,16 @@ impl Model {
             .into_iter()
             .map(|(name, id)| (name, b.value(id)))
             .collect();
-        let asked: Vec<(usize, Value<'g>)> = (0..self.inputs.len())
+        let differentiable: Vec<(usize, Value<'g>)> = (0..self.inputs.len())
             .filter_map(|i| Some((i, *inputs.get(&format!("x{i}"))?)))
             .filter(|(_, x)| x.dtype().is_float())
             .collect();
-        request.xs = asked.iter().map(|(_, x)| *x).collect();
-        let mut slopes = vec![None; self.inputs.len()];
-        for ((i, _), slope) in asked.iter().zip(b.differentiate(&request)) {
-            slopes[*i] = slope;
+        request.xs = differentiable.iter().map(|(_, x)| *x).collect();
+        let mut gradients = vec![None; self.inputs.len()];
+        for ((i, _), gradient) in differentiable.iter().zip(b.differentiate(&request)) {
+            gradients[*i] = gradient;
         }
-        Ok(slopes)
+        Ok(gradients)
     }
 }
 
@@ -242,19 +233,19 @@ fn narrowed(tensor: &Tensor, axis: usize, count: usize) -> Result<Tensor, String
     let mut shape = tensor.shape().to_vec();
     if count > shape[axis] {
         return Err(format!(
-            "the count {count} is above the room of {}",
+            "the count {count} is above the capacity of {}",
             shape[axis]
         ));
     }
     shape[axis] = count;
-    let places = places(&shape, tensor.shape());
-    fn picked<T: Clone>(values: &[T], places: &[usize]) -> Vec<T> {
-        places.iter().map(|i| values[*i].clone()).collect()
+    let offsets = offsets(&shape, tensor.shape());
+    fn picked<T: Clone>(values: &[T], offsets: &[usize]) -> Vec<T> {
+        offsets.iter().map(|i| values[*i].clone()).collect()
     }
     macro_rules! pick {
         ($($variant:ident),*) => {
             match tensor.data() {
-                $(Data::$variant(values) => Data::$variant(picked(values, &places)),)*
+                $(Data::$variant(values) => Data::$variant(picked(values, &offsets)),)*
             }
         };
     }
@@ -262,37 +253,37 @@ fn narrowed(tensor: &Tensor, axis: usize, count: usize) -> Result<Tensor, String
     Ok(Tensor::of(&shape, data))
 }
 
-/// A tensor of floats in a type that may have more room behind, which becomes 0.
+/// A tensor of floats zero-padded to a type of larger dimensions.
 fn widened(tensor: &Tensor, ty: &Type) -> Result<Tensor, String> {
     let fits = tensor.shape().len() == ty.rank()
         && tensor
             .shape()
             .iter()
             .zip(&ty.shape)
-            .all(|(n, room)| n <= room);
+            .all(|(n, capacity)| n <= capacity);
     if !fits {
         return Err(format!("weights of {} for {ty}", tensor.ty()));
     }
     let mut values = vec![0.0; ty.elements()];
-    for (place, x) in places(tensor.shape(), &ty.shape)
+    for (offset, x) in offsets(tensor.shape(), &ty.shape)
         .iter()
         .zip(tensor.to_f64s())
     {
-        values[*place] = x;
+        values[*offset] = x;
     }
     Ok(Tensor::from_f64s(ty, values))
 }
 
-/// Where the elements of a shape lie in one that is larger behind.
-fn places(shape: &[usize], room: &[usize]) -> Vec<usize> {
-    let mut places = vec![0];
-    for (n, room) in shape.iter().zip(room) {
-        places = places
+/// The flat offsets of the elements of a shape within a larger one.
+fn offsets(shape: &[usize], capacity: &[usize]) -> Vec<usize> {
+    let mut offsets = vec![0];
+    for (n, capacity) in shape.iter().zip(capacity) {
+        offsets = offsets
             .iter()
-            .flat_map(|place| (0..*n).map(move |i| place * room + i))
+            .flat_map(|offset| (0..*n).map(move |i| offset * capacity + i))
             .collect();
     }
-    places
+    offsets
 }
 
 /// The graph of the model in evaluation. Output `o0` is the result `output/o0`, its run-time count `output/o0#count`.

@@ -5,12 +5,12 @@ use std::path::Path;
 use serde_json::{Map, Value as Json};
 use trainspec_ir::{DType, Tensor};
 
-use crate::oracle::calls::{Asked, Call, Precision, call};
+use crate::oracle::calls::{Call, OpRequest, Precision, call};
 use crate::oracle::compare::{Tolerance, close, same};
 use crate::oracle::fields::Fields;
+use crate::oracle::gradient::{self, Gradient};
 use crate::oracle::model::Model;
 use crate::oracle::report::Findings;
-use crate::oracle::slopes::{self, Slope};
 use crate::oracle::tensors::{dtype, tensor, tensor_of};
 use crate::oracle::{Engine, run_cases};
 
@@ -27,12 +27,12 @@ pub struct Case {
     pub formula: Option<String>,
     /// The tensors it takes, in order.
     pub inputs: Vec<Input>,
-    /// What flows into each output; `None` where nothing does. No list: only values are compared.
+    /// The cotangent of each output; `None` where there is none. No list: only values are compared.
     pub weights: Option<Vec<Option<Tensor>>>,
     /// What comes out.
     pub outputs: Vec<Tensor>,
     /// The gradient of each input.
-    pub gradients: Vec<Option<Slope>>,
+    pub gradients: Vec<Option<Gradient>>,
     /// How far a float may be off.
     pub tolerance: Tolerance,
 }
@@ -47,10 +47,10 @@ pub struct Input {
 }
 
 impl Case {
-    /// Reads a case; a field that is not known is told.
+    /// Reads a case; a field that is not known is reported.
     pub fn read(json: &Json) -> Result<Case, String> {
         let fields = Fields::of(json)?;
-        // The dtype of the case as a whole; its tensors have their own.
+        // The dtype of the case; its tensors have their own.
         if fields.get("dtype").is_some() {
             dtype(fields.text("dtype")?)?;
         }
@@ -60,7 +60,7 @@ impl Case {
             None => None,
         };
         let gradients = match expected.get("gradients") {
-            Some(_) => optional(expected.list("gradients")?, slopes::read)?,
+            Some(_) => optional(expected.list("gradients")?, gradient::read)?,
             None => Vec::new(),
         };
         let case = Case {
@@ -108,14 +108,14 @@ impl Case {
     pub fn call(&self) -> Result<Call, String> {
         let args = Fields::of(&self.args)?;
         let outputs: Vec<DType> = self.outputs.iter().map(Tensor::dtype).collect();
-        let asked = Asked {
+        let request = OpRequest {
             op: &self.op,
             inputs: &self.inputs,
             args: &args,
             formula: self.formula.as_deref(),
             outputs: &outputs,
         };
-        call(&asked).map_err(|wrong| format!("`{}`: {wrong}", self.op))
+        call(&request).map_err(|wrong| format!("`{}`: {wrong}", self.op))
     }
 
     /// Runs it; says what is not as expected.
@@ -144,7 +144,7 @@ impl Case {
                 "gradient {i} (`{}`) of `{}`",
                 self.inputs[i].name, call.text
             );
-            slopes::compare(&mut findings, &what, expected, found, tolerance);
+            gradient::compare(&mut findings, &what, expected, found, tolerance);
         }
         Ok(findings)
     }

@@ -16,7 +16,7 @@ use crate::oracle::compare::Tolerance;
 use crate::oracle::fields::Fields;
 use crate::oracle::report::{Findings, Report};
 use crate::oracle::run::{Run, checked};
-use crate::oracle::tensors::{dtype, number, row, tensor, tensors, whole};
+use crate::oracle::tensors::{dtype, integer, number, row, tensor, tensors};
 use crate::oracle::{Engine, cases};
 
 /// TensorFlow's classes and our names.
@@ -100,7 +100,7 @@ fn arguments(args: &Map<String, Json>) -> Result<String, String> {
     let mut list = Vec::new();
     for (name, value) in args {
         let value = match value {
-            Json::Bool(truth) => truth.to_string(),
+            Json::Bool(value) => value.to_string(),
             value => literal(value)?,
         };
         list.push(format!("{name}: {value}"));
@@ -174,7 +174,7 @@ fn run_case(case: &Json, engine: Engine) -> Result<Findings, String> {
     let widen = dtype(fields.text("dtype")?)? == DType::F64;
     let sparse = fields.need("sparse")?.as_bool().unwrap_or_default();
     let tolerance = Tolerance::of(&fields)?;
-    let steps = whole(fields.need("steps")?)? as usize;
+    let steps = integer(fields.need("steps")?)? as usize;
     let variables = tensors(fields.need("variables")?)?;
     let mut fed = BTreeMap::new();
     for (name, json) in object(&fields, "gradients")? {
@@ -201,7 +201,7 @@ fn run_case(case: &Json, engine: Engine) -> Result<Findings, String> {
     let expected = Fields::of(fields.need("expected")?)?;
     let mut given = variables.clone();
     if let Some(start) = fields.get("global_step_start") {
-        given.insert(GLOBAL_STEP.to_owned(), Tensor::scalar(whole(start)?));
+        given.insert(GLOBAL_STEP.to_owned(), Tensor::scalar(integer(start)?));
     }
     fields.done("a field")?;
     let text = text(&variables, &fed, &training);
@@ -245,8 +245,12 @@ fn run_case(case: &Json, engine: Engine) -> Result<Findings, String> {
             );
         }
         if let (Some(rates), Some(rate)) = (&rates, found.get("schedule/lr")) {
-            let wanted = Tensor::from_f64s(&rate.ty(), [rates[step]]);
-            compare(format!("the rate of step {step}"), &wanted, Some(rate));
+            let expected_rate = Tensor::from_f64s(&rate.ty(), [rates[step]]);
+            compare(
+                format!("the rate of step {step}"),
+                &expected_rate,
+                Some(rate),
+            );
         }
     }
     Ok(findings)
@@ -271,18 +275,18 @@ fn refused(case: &Json) -> Result<Findings, String> {
     };
     let text = format!("spec run;\nmodel (x: f32[2]) {{ {model} }}\ntrain {{\n{training}}}\n");
     let wrong = match checked(&text) {
-        Err(told) => told,
+        Err(message) => message,
         Ok(spec) => match Run::new(&spec, false, BTreeMap::new(), Engine::Interpreted) {
-            Err(told) => told,
+            Err(message) => message,
             Ok(_) => String::new(),
         },
     };
     let mut findings = Findings::default();
     match wrong.as_str() {
         "" => findings.wrong.push(format!("is not refused:\n{text}")),
-        told => findings
+        message => findings
             .notes
-            .push(told.lines().filter(|l| l.contains("error")).collect()),
+            .push(message.lines().filter(|l| l.contains("error")).collect()),
     }
     Ok(findings)
 }

@@ -1,4 +1,4 @@
-//! What ran, what failed, told at the end.
+//! The report of a file of cases: which ran, which failed.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -62,9 +62,10 @@ impl Report {
         let (ran, failed) = self.ran.entry(kind.to_owned()).or_default();
         *ran += 1;
         *failed += usize::from(!findings.wrong.is_empty());
-        let told = |what: String| format!("{name} ({kind}): {what}");
-        self.failures.extend(findings.wrong.into_iter().map(told));
-        self.notes.extend(findings.notes.into_iter().map(told));
+        let labelled = |what: String| format!("{name} ({kind}): {what}");
+        self.failures
+            .extend(findings.wrong.into_iter().map(labelled));
+        self.notes.extend(findings.notes.into_iter().map(labelled));
     }
 
     /// How many cases ran.

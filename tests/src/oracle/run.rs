@@ -44,21 +44,21 @@ pub struct Run {
 
 impl Run {
     /// Begins a run of a spec without named dimensions. `wide` computes in f64 what the spec has in other floats; `start`
-    /// takes the place of initial values.
+    /// replaces initial values.
     pub fn new(
         spec: &Spec,
         wide: bool,
         start: BTreeMap<String, Tensor>,
         engine: Engine,
     ) -> Result<Run, String> {
-        let told = |wrong: Diagnostic| format!("no graph: {}", wrong.message);
+        let failed_lowering = |wrong: Diagnostic| format!("no graph: {}", wrong.message);
         let binding = Binding::new();
         let cx = Context {
             widen: wide,
             ..Context::new(spec, &binding)
         };
-        let step = lower::step(&cx).map_err(told)?;
-        let initial = lower::initial(&cx).map_err(told)?;
+        let step = lower::step(&cx).map_err(failed_lowering)?;
+        let initial = lower::initial(&cx).map_err(failed_lowering)?;
         let values = interp::run(&initial, &seed(), &[]).map_err(|e| e.to_string())?;
         let names = initial.results.iter().map(|(name, _)| name.clone());
         let mut values: BTreeMap<String, Tensor> = names.zip(values.results).collect();
@@ -83,14 +83,14 @@ impl Run {
 
     /// A part of the state.
     pub fn get(&self, name: &str) -> Option<&Tensor> {
-        let place = self.names.iter().position(|n| n == name)?;
-        Some(&self.state[place])
+        let index = self.names.iter().position(|n| n == name)?;
+        Some(&self.state[index])
     }
 
     /// Changes a part of the state.
     pub fn set(&mut self, name: &str, value: Tensor) -> Result<(), String> {
-        let place = self.names.iter().position(|n| n == name);
-        self.state[place.ok_or(format!("no `{name}`"))?] = value;
+        let index = self.names.iter().position(|n| n == name);
+        self.state[index.ok_or(format!("no `{name}`"))?] = value;
         Ok(())
     }
 
@@ -145,8 +145,8 @@ impl Program {
         match self {
             Program::Interpreted(graph) => {
                 let outcome = interp::run(graph, inputs, state).map_err(failed)?;
-                for (place, value) in outcome.writes {
-                    state[place] = value;
+                for (index, value) in outcome.writes {
+                    state[index] = value;
                 }
                 let names = graph.results.iter().map(|(name, _)| name.clone());
                 Ok(names.zip(outcome.results).collect())
@@ -160,8 +160,8 @@ impl Program {
                         Ok(InputView::from(tensor))
                     })
                     .collect::<Result<_, String>>()?;
-                let places: Vec<usize> = (0..state.len()).collect();
-                let results = program.run(&feeds, state, &places).map_err(failed)?;
+                let indices: Vec<usize> = (0..state.len()).collect();
+                let results = program.run(&feeds, state, &indices).map_err(failed)?;
                 Ok(results.into_iter().collect())
             }
         }

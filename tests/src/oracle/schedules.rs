@@ -13,7 +13,7 @@ use crate::oracle::compare::{Tolerance, same};
 use crate::oracle::fields::{Fields, shortened};
 use crate::oracle::report::{Findings, Report};
 use crate::oracle::run::{Run, checked};
-use crate::oracle::tensors::{dtype, number, tensor, whole};
+use crate::oracle::tensors::{dtype, integer, number, tensor};
 use crate::oracle::{Engine, cases, run_cases};
 
 /// What the language does where TensorFlow raises an error.
@@ -114,15 +114,15 @@ fn run_case(case: &Json, engine: Engine) -> Result<Findings, String> {
 
     let mut arguments = arguments(given)?;
     let at: Vec<i64> = if fractional {
-        // The step counts through the places where the schedule is looked at.
-        let places: Vec<String> = steps.iter().map(literal).collect::<Result<_, _>>()?;
+        // The step is an index into the points at which the schedule is evaluated.
+        let points: Vec<String> = steps.iter().map(literal).collect::<Result<_, _>>()?;
         arguments.push(format!(
             "x: gather([{}], cast(step, i64))",
-            places.join(", ")
+            points.join(", ")
         ));
         (0..steps.len() as i64).collect()
     } else {
-        steps.iter().map(whole).collect::<Result<_, _>>()?
+        steps.iter().map(integer).collect::<Result<_, _>>()?
     };
     let found = rates(kind, &arguments, &at, wide, engine)?;
     let found = match wide {
@@ -222,7 +222,7 @@ fn arguments(given: &Json) -> Result<Vec<String>, String> {
 fn literal(json: &Json) -> Result<String, String> {
     Ok(match json {
         Json::Null => "none".to_owned(),
-        Json::Bool(truth) => truth.to_string(),
+        Json::Bool(value) => value.to_string(),
         Json::Number(n) if n.is_f64() => format!("{:?}", number(json)?),
         Json::Number(n) => n.to_string(),
         Json::Array(list) => {

@@ -54,14 +54,14 @@ pub fn tensor_of(fields: &Fields<'_>) -> Result<Tensor, String> {
             Tensor::from_f64s(&ty, all(data, number)?)
         }
         DType::I8 | DType::I16 | DType::I32 | DType::I64 | DType::U8 => {
-            let values = all(data, whole)?;
+            let values = all(data, integer)?;
             let (least, most) = dtype.int_range().unwrap_or((i64::MIN, i64::MAX));
             if let Some(n) = values.iter().find(|n| !(least..=most).contains(*n)) {
                 return Err(format!("{n} is no {dtype}"));
             }
             Tensor::from_i64s(&ty, values)
         }
-        DType::Bool => Tensor::new(&ty.shape, all(data, truth)?),
+        DType::Bool => Tensor::new(&ty.shape, all(data, boolean)?),
         DType::String => Tensor::of(&ty.shape, Data::String(all(data, bytes)?)),
     })
 }
@@ -69,7 +69,7 @@ pub fn tensor_of(fields: &Fields<'_>) -> Result<Tensor, String> {
 /// Sizes: a list of numbers, or a tensor of them.
 pub fn sizes(json: &Json) -> Result<Vec<usize>, String> {
     let values = match json {
-        Json::Array(list) => list.iter().map(whole).collect::<Result<Vec<i64>, _>>()?,
+        Json::Array(list) => list.iter().map(integer).collect::<Result<Vec<i64>, _>>()?,
         other => tensor(other)?.to_i64s(),
     };
     let size = |n: i64| usize::try_from(n).map_err(|_| format!("{n} is no size"));
@@ -91,13 +91,13 @@ pub fn number(json: &Json) -> Result<f64, String> {
     .ok_or_else(|| format!("`{}` is no number", shortened(json)))
 }
 
-/// A whole number.
-pub fn whole(json: &Json) -> Result<i64, String> {
+/// An integer.
+pub fn integer(json: &Json) -> Result<i64, String> {
     json.as_i64()
-        .ok_or_else(|| format!("`{}` is no whole number", shortened(json)))
+        .ok_or_else(|| format!("`{}` is no integer", shortened(json)))
 }
 
-fn truth(json: &Json) -> Result<bool, String> {
+fn boolean(json: &Json) -> Result<bool, String> {
     json.as_bool()
         .ok_or_else(|| format!("`{}` is neither true nor false", shortened(json)))
 }

@@ -1,4 +1,4 @@
-//! Whole runs of training: a spec for each case, stepped as often as the case says.
+//! Runs of training: a spec for each case, stepped as often as the case says.
 //!
 //! A case holds all numbers; what is computed with them it says in words, so the model of each is written here: its statements
 //! and its settings of training, in which `{name}` stands for a number of `hyper`. A case that is not listed is a failure.
@@ -16,7 +16,7 @@ use crate::oracle::compare::Tolerance;
 use crate::oracle::fields::Fields;
 use crate::oracle::report::{Findings, Report};
 use crate::oracle::run::{Run, checked};
-use crate::oracle::tensors::{number, row, tensor, tensors, whole};
+use crate::oracle::tensors::{integer, number, row, tensor, tensors};
 use crate::oracle::{Engine, cases};
 
 /// The cases by name.
@@ -55,7 +55,7 @@ const PLANS: &[(&str, &str, &str)] = &[
     ),
     (
         "lstm_adagrad_clip_by_value",
-        // The gradient of what `gather` reads is sparse; that of `emb` is made whole by the product.
+        // The gradient of what `gather` reads is sparse; that of `emb` is made dense by the product.
         "let e = gather(1.0 * emb, x);
              let (h, c, all) = for t in 0..4, h = zeros_of(2, 3), c = zeros_of(2, 3), all = [] {
                  let z = matmul(concat([e[_, t], h], axis: 1), kernel) + bias;
@@ -102,7 +102,7 @@ const PLANS: &[(&str, &str, &str)] = &[
     ),
     (
         "embedding_bag_adam_sparse",
-        // Adam moves all rows, so that it does not matter whether the gradient is whole.
+        // Adam moves all rows, so that it does not matter whether the gradient is dense.
         "let bag = mean(gather(emb, ids), axis: 1);
              loss mean(sparse_softmax_cross_entropy_with_logits(labels: y, logits: matmul(bag, w) + b));",
         "optimizer adam({learning_rate}, beta1: {beta1}, beta2: {beta2}, epsilon: {epsilon});",
@@ -134,7 +134,7 @@ fn normalized(x: T[.., n], const epsilon) where T: float {
 }
 ";
 
-/// The name behind a variable's of a slot, as our checkpoints have it.
+/// The suffix of a slot after the name of its variable, as our checkpoints have it.
 fn slot_name(case: &str, slot: &str) -> Result<&'static str, String> {
     Ok(match (slot, case.contains("rmsprop")) {
         ("rms", _) => "RMSProp",
@@ -215,7 +215,7 @@ fn run_case(case: &Json, model: &str, train: &str, engine: Engine) -> Result<Fin
         return Err("it is no training in float32".to_owned());
     }
     let tolerance = Tolerance::of(&fields)?;
-    let steps = whole(fields.need("steps")?)? as usize;
+    let steps = integer(fields.need("steps")?)? as usize;
     let parameters = tensors(fields.need("parameters")?)?;
     let others = tensors(fields.need("state")?)?;
     let batches = tensors(fields.need("batches")?)?;
@@ -253,17 +253,17 @@ fn run_case(case: &Json, model: &str, train: &str, engine: Engine) -> Result<Fin
             );
         }
         // The norm of a sparse gradient is that of its rows as they come, of which repeated ones are not summed. That of `emb` in
-        // the case of the LSTM was taken before the gradient was made whole, and ours is whole from the start.
+        // the case of the LSTM was taken before the gradient was made dense, and ours is dense from the start.
         let rows = |name: &str| found.contains_key(&format!("{name}#rows"));
         if !case["name"]
             .as_str()
             .unwrap_or_default()
             .starts_with("lstm")
         {
-            let slopes = found
+            let gradients = found
                 .iter()
                 .filter(|(n, _)| n.starts_with("gradient/") && !rows(n));
-            let squares = slopes.flat_map(|(_, t)| t.to_f64s()).map(|x| x * x);
+            let squares = gradients.flat_map(|(_, t)| t.to_f64s()).map(|x| x * x);
             let norm = scalar(squares.sum::<f64>().sqrt());
             compare(
                 format!("the norm of step {step}"),
@@ -309,7 +309,7 @@ fn run_case(case: &Json, model: &str, train: &str, engine: Engine) -> Result<Fin
             compare(format!("the average of `{name}`"), &t, now);
         }
     }
-    let count = Tensor::scalar(whole(expected.need("final_global_step")?)?);
+    let count = Tensor::scalar(integer(expected.need("final_global_step")?)?);
     compare("the global step".to_owned(), &count, run.get(GLOBAL_STEP));
     expected.done("an expectation")?;
     Ok(findings)

@@ -1,4 +1,4 @@
-//! The chains with AVX2 intrinsics, as a careful person would write them: eight lanes, products and sums in one, the polynomials
+//! The chains with AVX2 intrinsics, as a careful person would write them: eight lanes, fused multiply-add, the polynomials
 //! that compiled code uses. The slices of each chain are as long as each other, in the order of its state.
 
 use std::arch::x86_64::*;

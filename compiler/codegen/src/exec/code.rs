@@ -9,7 +9,8 @@ use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{FuncId, Linkage, Module, ModuleError};
 use trainspec_ir::kernel::Map;
 
-use crate::translate::{Helpers, Machine, Space, signature, translate};
+use crate::cpu::Machine;
+use crate::translate::{Helpers, Space, signature, translate};
 use crate::wide;
 
 /// The signature of Cranelift code, from [`mod@translate`]: pointers, first row, row after the last.
@@ -59,6 +60,14 @@ extern "C" fn call2(f: usize, x: f64, y: f64) -> f64 {
     f(x, y)
 }
 
+/// Functions whose code is written to pages that are not executable yet.
+struct Defined {
+    module: JITModule,
+    /// Each function, and whether it needs a buffer for rows if the AVX2 emitter generated it.
+    functions: Vec<(FuncId, Option<bool>)>,
+    times: Vec<Duration>,
+}
+
 impl Code {
     /// All functions.
     pub(super) fn entries(&self) -> &[Entry] {
@@ -66,10 +75,23 @@ impl Code {
     }
 
     /// Compiles loops; their entries have the same order.
-    pub(super) fn compile(
-        maps: &[&Map],
-        requested: Option<Machine>,
-    ) -> Result<Code, Box<ModuleError>> {
+    pub(super) fn compile(maps: &[&Map], machine: Machine) -> Result<Code, Box<ModuleError>> {
+        Defined::new(maps, machine)?.finalize()
+    }
+
+    pub(super) fn entry(&self, kernel: usize) -> Entry {
+        self.entries[kernel]
+    }
+
+    /// How long it took to compile a kernel.
+    pub(super) fn compile_time(&self, kernel: usize) -> Duration {
+        self.times[kernel]
+    }
+}
+
+impl Defined {
+    /// Generates the code of loops.
+    fn new(maps: &[&Map], machine: Machine) -> Result<Defined, Box<ModuleError>> {
         let mut flags = settings::builder();
         let set = |flags: &mut settings::Builder, name: &str, value: &str| {
             flags.set(name, value).expect("Cranelift knows the setting");
@@ -89,14 +111,15 @@ impl Code {
         let isa = isa
             .finish(settings::Flags::new(flags))
             .expect("the settings fit the host");
-        let machine = requested.unwrap_or_else(Machine::host);
+        // Code of the emitter is run here, so the host must have what it uses.
+        let is_wide = machine.wide && machine.fma && Machine::host().wide;
         let mut builder = JITBuilder::with_isa(isa, cranelift_module::default_libcall_names());
         builder.symbol("call1", call1 as *const u8);
         builder.symbol("call2", call2 as *const u8);
         let mut module = JITModule::new(builder);
         let helpers = [("call1", 1), ("call2", 2)].map(|(name, n)| import(&mut module, name, n));
         let [call1, call2] = helpers;
-        let mut ids = Vec::with_capacity(maps.len());
+        let mut functions = Vec::with_capacity(maps.len());
         let mut frontend = FunctionBuilderContext::new();
         let mut context = module.make_context();
         let mut times = Vec::with_capacity(maps.len());
@@ -104,7 +127,7 @@ impl Code {
             let start = Instant::now();
             let target = module.target_config();
             context.func.signature = signature(target.default_call_conv);
-            let function = match machine.wide && wide::is_supported() {
+            let function = match is_wide {
                 true => wide::compile(map, &Space::of(map), false),
                 false => None,
             };
@@ -115,7 +138,7 @@ impl Code {
                 module
                     .define_function_bytes(id, 64, &function.bytes, &[])
                     .map_err(Box::new)?;
-                ids.push((id, Some(function.uses_row_buffer)));
+                functions.push((id, Some(function.uses_row_buffer)));
                 times.push(start.elapsed());
                 continue;
             }
@@ -136,9 +159,23 @@ impl Code {
                 .map_err(Box::new)?;
             module.define_function(id, &mut context).map_err(Box::new)?;
             module.clear_context(&mut context);
-            ids.push((id, None));
+            functions.push((id, None));
             times.push(start.elapsed());
         }
+        Ok(Defined {
+            module,
+            functions,
+            times,
+        })
+    }
+
+    /// Makes the pages executable, and not writable.
+    fn finalize(self) -> Result<Code, Box<ModuleError>> {
+        let Defined {
+            mut module,
+            functions,
+            times,
+        } = self;
         module.finalize_definitions().map_err(Box::new)?;
         let entry = |(id, wide): &(FuncId, Option<bool>)| {
             let address = module.get_finalized_function(*id);
@@ -158,21 +195,12 @@ impl Code {
                 }
             }
         };
-        let entries = ids.iter().map(entry).collect();
+        let entries = functions.iter().map(entry).collect();
         Ok(Code {
             module: Mutex::new(Some(module)),
             entries,
             times,
         })
-    }
-
-    pub(super) fn entry(&self, kernel: usize) -> Entry {
-        self.entries[kernel]
-    }
-
-    /// How long it took to compile a kernel.
-    pub(super) fn compile_time(&self, kernel: usize) -> Duration {
-        self.times[kernel]
     }
 }
 
@@ -200,4 +228,63 @@ fn import(module: &mut JITModule, name: &str, numbers: usize) -> FuncId {
     module
         .declare_function(name, Linkage::Import, &signature)
         .expect("the name is declared once")
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use trainspec_ir::DType;
+    use trainspec_ir::build::Builder;
+    use trainspec_ir::fuse::fuse;
+    use trainspec_ir::graph::Type;
+    use trainspec_ir::kernel::KernelKind;
+
+    use super::*;
+
+    /// The mappings of the process: first address, end, permissions.
+    fn mappings() -> Vec<(usize, usize, String)> {
+        let maps = std::fs::read_to_string("/proc/self/maps").expect("Linux has it");
+        let mapping = |line: &str| {
+            let mut words = line.split_whitespace();
+            let (first, end) = words.next()?.split_once('-')?;
+            let address = |digits: &str| usize::from_str_radix(digits, 16).ok();
+            Some((address(first)?, address(end)?, words.next()?.to_owned()))
+        };
+        maps.lines().filter_map(mapping).collect()
+    }
+
+    /// The permissions of the page at an address.
+    fn permissions(mappings: &[(usize, usize, String)], address: usize) -> &str {
+        let found = mappings
+            .iter()
+            .find(|(first, end, _)| (*first..*end).contains(&address));
+        &found.expect("it is mapped").2
+    }
+
+    #[test]
+    fn pages_are_writable_until_they_are_executable() {
+        let b = Builder::new("loop");
+        let x = b.input("x", &Type::new(DType::F32, &[100]));
+        b.result("y", (x * 2.0 + 1.0).tanh());
+        let kernels = fuse(&b.finish(), true);
+        let KernelKind::Map(map) = &kernels.kernels[0].kind else {
+            panic!("a loop");
+        };
+        let host = Machine::host();
+        let cranelift = Machine {
+            wide: false,
+            ..host
+        };
+        for machine in [host, cranelift] {
+            let defined = Defined::new(&[map], machine).expect("it compiles");
+            let before = mappings();
+            let code = defined.finalize().expect("it can be made executable");
+            let after = mappings();
+            let address = match code.entry(0) {
+                Entry::Plain(run) => run as usize,
+                Entry::Wide { run, .. } => run as usize,
+            };
+            assert_eq!(permissions(&before, address), "rw-p", "{machine:?}");
+            assert_eq!(permissions(&after, address), "r-xp", "{machine:?}");
+        }
+    }
 }

@@ -10,12 +10,12 @@ use trainspec_ir::graph::{State, Type};
 use trainspec_ir::kernel::{Buffer, BufferId, KernelKind, Map, Origin, View};
 use trainspec_ir::plan::Program;
 
+use crate::cpu::{Cpu, Machine};
 use crate::exec::code::Code;
 use crate::exec::loop_nest::LoopNest;
 use crate::exec::scan::Scan;
 use crate::exec::wave::Wave;
 use crate::library;
-use crate::translate::Machine;
 use crate::{CompileError, Options};
 
 /// A program with machine code, which [`Executable`](crate::exec::Executable)s run.
@@ -25,6 +25,8 @@ pub struct CompiledProgram {
     inputs: Vec<(String, Type)>,
     pub(super) constants: Vec<Tensor>,
     pub(super) code: Code,
+    /// The features that library routines may use.
+    pub(super) cpu: Cpu,
     /// How each kernel is run.
     pub(super) steps: Vec<Step>,
     /// Waves of independent loops that run at once, by the first loop of each.
@@ -108,12 +110,18 @@ impl CompiledProgram {
         program: Program,
         options: &Options,
     ) -> Result<Arc<CompiledProgram>, CompileError> {
-        CompiledProgram::new(program, options.machine).map(Arc::new)
+        let cpu = Cpu::host();
+        let (machine, cpu) = match options.machine {
+            Some(machine) => (machine, cpu.limited(machine)),
+            None => (Machine::host(), cpu),
+        };
+        CompiledProgram::new(program, machine, cpu).map(Arc::new)
     }
 
     pub(super) fn new(
         program: Program,
-        machine: Option<Machine>,
+        machine: Machine,
+        cpu: Cpu,
     ) -> Result<CompiledProgram, CompileError> {
         let mut maps = Maps::default();
         let mut steps = Vec::new();
@@ -157,7 +165,7 @@ impl CompiledProgram {
                     })
                 }
                 KernelKind::Scan { body, carries, .. } => {
-                    let scan = Scan::new(body.as_ref().clone(), *carries, machine)?;
+                    let scan = Scan::new(body.as_ref().clone(), *carries, machine, cpu)?;
                     scans += 1;
                     Step::Scan {
                         scan: Box::new(scan),
@@ -188,6 +196,7 @@ impl CompiledProgram {
         Ok(CompiledProgram {
             program,
             code,
+            cpu,
             steps,
             waves,
             constants,

@@ -155,6 +155,7 @@ impl CompiledProgram {
                         results: &arguments.results,
                         operands: &arguments.operands,
                         outputs: &mut outputs[..call.results.len()],
+                        cpu: self.cpu,
                         pool,
                         scratch,
                     };

@@ -35,12 +35,7 @@ pub struct Executable {
     pointers: (Pointers, Pointers),
     /// The places of state variables that were last checked to be distinct.
     places: Vec<usize>,
-    /// The address of each input in the last step, and how many steps it has been there; the count saturates.
-    fed: Vec<(usize, u8)>,
 }
-
-/// After this many steps at one address an input is taken to stay there, and its pages are collapsed.
-const STEPS_UNTIL_COLLAPSE: u8 = 3;
 
 impl Executable {
     /// Allocates what a program needs to run on the threads of a pool.
@@ -62,7 +57,6 @@ impl Executable {
             staged: program.kernels.writes.iter().map(stage).collect(),
             workspace: Workspace::new(&compiled),
             staged_inputs: compiled.inputs().iter().map(|_| None).collect(),
-            fed: vec![(0, 0); compiled.inputs().len()],
             pool,
             scratch: Scratch::default(),
             pointers: Default::default(),
@@ -103,7 +97,9 @@ impl Executable {
         let kernels = &self.program().kernels;
         let empty = |(name, view): &(String, View)| {
             let ty = &kernels.buffers[view.buffer.index()].ty;
-            (name.clone(), Tensor::zeros(&ty.with_shape(&view.shape)))
+            let mut tensor = Tensor::zeros(&ty.with_shape(&view.shape));
+            memory::advise_huge_pages_of(&mut tensor);
+            (name.clone(), tensor)
         };
         kernels.results.iter().map(empty).collect()
     }
@@ -180,19 +176,6 @@ impl Executable {
                 "each state variable has a place of its own"
             );
             self.places = places.to_vec();
-            memory::collapse_huge_pages(state, places);
-        }
-        for (input, (last, steps)) in inputs.iter().zip(&mut self.fed) {
-            let now = input.pointer().addr();
-            *steps = match now == *last {
-                true => steps.saturating_add(1),
-                false => 0,
-            };
-            *last = now;
-            if *steps == STEPS_UNTIL_COLLAPSE {
-                let bytes = input.ty().elements() * input.dtype().bytes();
-                memory::collapse_huge_pages_of(input.pointer().cast_mut(), bytes);
-            }
         }
         let (feeds, before) = &mut self.pointers;
         feeds.0.clear();

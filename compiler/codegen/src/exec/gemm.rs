@@ -1,13 +1,12 @@
 //! GEMM (general matrix multiply) for f32 and f64: cache blocking (MC, KC, NC), packing, register-blocked microkernels (MR x NR).
 //!
 //! In: two matrices with any strides, and a slice for their product. Out: the product, or its sum with what was there (accumulation);
-//! and a call of the epilogue for each row once it is finished. Where the machine has AVX2 and FMA our own [`microkernel`] sums in
-//! registers, else the crate `gemm` is the [`fallback`].
+//! and a call of the epilogue for each row once it is finished. The [`microkernel`] sums in the
+//! registers of the vectors that the CPU has (AVX-512, AVX2), else in a portable form, without fused multiply-add where there is none.
 //!
 //! How a product is blocked depends on its sizes alone, and so does the order of every sum (deterministic reduction order).
 
 mod blocking;
-mod fallback;
 mod gemv;
 mod indirect;
 mod lanes;
@@ -16,6 +15,7 @@ mod pack;
 
 use std::ops::Range;
 
+use crate::cpu::Cpu;
 use crate::exec::pool::Pool;
 use crate::library::{BufferPool, Pooled};
 use blocking::Gemm;
@@ -28,8 +28,10 @@ pub trait GemmFloat: Pooled + lanes::Lanes {
     const ZERO: Self;
     /// 1.
     const ONE: Self;
-    /// self × b + c, rounded once or twice, whichever is faster.
+    /// self × b + c, rounded twice.
     fn multiply_add(self, b: Self, c: Self) -> Self;
+    /// self × b + c, rounded once (FMA): slow where the target has no such instruction.
+    fn fused_multiply_add(self, b: Self, c: Self) -> Self;
     /// self + b.
     fn plus(self, b: Self) -> Self;
 }
@@ -43,6 +45,11 @@ macro_rules! gemm_float {
             #[inline(always)]
             fn multiply_add(self, b: $ty, c: $ty) -> $ty {
                 self * b + c
+            }
+
+            #[inline(always)]
+            fn fused_multiply_add(self, b: $ty, c: $ty) -> $ty {
+                self.mul_add(b, c)
             }
 
             #[inline(always)]
@@ -109,7 +116,7 @@ pub struct Product<'a, T> {
 /// read and write them by a pointer of its own.
 pub type Epilogue<'a> = &'a (dyn Fn(Range<usize>) + Sync);
 
-/// y = a b, or y += a b, on this thread.
+/// y = a b, or y += a b, on this thread, with the features of `cpu`.
 ///
 /// Packed panels and partial sums lie in `buffers`, of which [`workspace_len`] elements are taken at once.
 ///
@@ -117,12 +124,13 @@ pub type Epilogue<'a> = &'a (dyn Fn(Range<usize>) + Sync);
 ///
 /// When the sizes do not go together or a matrix does not lie in its slice.
 pub fn multiply<T: GemmFloat>(
+    cpu: Cpu,
     buffers: &BufferPool<T>,
     y: Product<'_, T>,
     a: Matrix<'_, T>,
     b: Matrix<'_, T>,
 ) {
-    Gemm::new(y, a, b).run(None, buffers, None);
+    Gemm::new(cpu, y, a, b).run(None, buffers, None);
 }
 
 /// y = a b, or y += a b, on the threads of a pool. `epilogue` is called once for each row, in ranges.
@@ -131,6 +139,7 @@ pub fn multiply<T: GemmFloat>(
 ///
 /// As [`multiply`].
 pub fn multiply_on<T: GemmFloat>(
+    cpu: Cpu,
     pool: &Pool,
     buffers: &BufferPool<T>,
     y: Product<'_, T>,
@@ -138,31 +147,16 @@ pub fn multiply_on<T: GemmFloat>(
     b: Matrix<'_, T>,
     epilogue: Option<Epilogue<'_>>,
 ) {
-    Gemm::new(y, a, b).run(Some(pool), buffers, epilogue);
+    Gemm::new(cpu, y, a, b).run(Some(pool), buffers, epilogue);
 }
 
 /// How many elements of workspace [`multiply`] takes for these operands: what has to be prepared for each thread where several multiply
 /// at once.
-pub fn workspace_len<T: GemmFloat>(a: &Matrix<'_, T>, b: &Matrix<'_, T>) -> usize {
+pub fn workspace_len<T: GemmFloat>(cpu: Cpu, a: &Matrix<'_, T>, b: &Matrix<'_, T>) -> usize {
     let y = Product {
         data: &mut [],
         row_stride: b.size.1,
         accumulate: false,
     };
-    Gemm::unchecked(y, *a, *b).workspace_len()
-}
-
-/// y = a b by the fallback for machines without AVX2 and FMA: the crate `gemm`.
-///
-/// # Panics
-///
-/// As [`multiply`].
-pub fn multiply_fallback<T: GemmFloat>(
-    pool: &Pool,
-    y: Product<'_, T>,
-    a: Matrix<'_, T>,
-    b: Matrix<'_, T>,
-    epilogue: Option<Epilogue<'_>>,
-) {
-    Gemm::new(y, a, b).run_fallback(Some(pool), epilogue);
+    Gemm::unchecked(cpu, y, *a, *b).workspace_len()
 }

@@ -1,7 +1,5 @@
 //! Raw memory: the buffer arena, huge pages (`madvise`), pointers to tensors, copies of strided views.
 
-use std::mem::MaybeUninit;
-
 use trainspec_ir::DType;
 use trainspec_ir::Tensor;
 use trainspec_ir::kernel::View;
@@ -11,114 +9,69 @@ use crate::library::{Slice, SliceMut};
 /// The bytes of a huge page (2 MiB).
 const HUGE_PAGE_BYTES: usize = 2 << 20;
 
-/// The arena of a program's buffers: zeroed bytes, aligned to a cache line of 64.
-#[derive(Debug, Default)]
-pub(super) struct Arena(Vec<Line>);
+/// The least bytes that huge pages are advised for.
+const MIN_ADVISED_BYTES: usize = HUGE_PAGE_BYTES / 2;
 
-#[derive(Debug, Clone, Copy)]
-#[repr(align(64))]
-struct Line(#[allow(dead_code)] [u8; 64]); // read and written through pointers
+/// The arena of a program's buffers: zeroed bytes, aligned to a cache line, and to a huge page where they are as many.
+#[derive(Debug)]
+pub(super) struct Arena {
+    bytes: Vec<u8>,
+    /// The index of the first aligned byte.
+    first: usize,
+}
 
 impl Arena {
     pub(super) fn new(bytes: usize) -> Arena {
-        let lines = bytes.div_ceil(64).max(1);
-        let mut arena = Vec::with_capacity(lines);
-        advise_huge_pages(arena.spare_capacity_mut());
-        arena.resize(lines, Line([0; 64]));
-        Arena(arena)
+        let (bytes, first) = zeroed_aligned(bytes);
+        Arena { bytes, first }
     }
 
     pub(super) fn pointer(&mut self) -> *mut u8 {
-        self.0.as_mut_ptr().cast()
+        self.bytes[self.first..].as_mut_ptr()
     }
 }
 
-/// Asks for huge pages (`MADV_HUGEPAGE`) under memory that is about to be used for the first time: a large arena then takes few TLB
-/// entries and few page faults. It is advice; nothing is lost where it is not taken.
-fn advise_huge_pages(memory: &mut [MaybeUninit<Line>]) {
-    advise(memory.as_mut_ptr().cast(), size_of_val(memory), false);
-}
-
-/// A list with `count` zeros, and the index of the first of them: at a huge page, where there are enough of them. Others may lie before and
-/// after.
-pub(crate) fn zeroed_on_huge_pages(count: usize) -> (Vec<u32>, usize) {
-    if count * size_of::<u32>() < HUGE_PAGE_BYTES / 2 {
-        return (vec![0; count], 0);
-    }
-    let all = (count + HUGE_PAGE_BYTES / size_of::<u32>())
-        .next_multiple_of(HUGE_PAGE_BYTES / size_of::<u32>());
-    // Zeroed memory that was never touched has no pages yet.
-    let mut zeros = vec![0_u32; all];
-    let first = zeros
-        .as_ptr()
-        .align_offset(HUGE_PAGE_BYTES)
-        .min(all - count);
-    advise(
-        zeros[first..].as_mut_ptr().cast(),
-        count * size_of::<u32>(),
-        false,
-    );
+/// A list with `count` zeros (or values whose default is all zeros), and the index of the first of them, which is aligned to a cache
+/// line, and to a huge page where there are enough of them. Others lie before and after.
+///
+/// The memory comes zeroed from the system (`calloc`) and is not written, so a page exists when it is first used; large ones are advised
+/// to be huge pages before that.
+pub(crate) fn zeroed_aligned<T: Copy + Default>(count: usize) -> (Vec<T>, usize) {
+    const CACHE_LINE_BYTES: usize = 64;
+    let bytes = count * size_of::<T>();
+    let alignment = match bytes < MIN_ADVISED_BYTES {
+        true => CACHE_LINE_BYTES,
+        false => HUGE_PAGE_BYTES,
+    };
+    let mut zeros = vec![T::default(); count + alignment / size_of::<T>()];
+    let first = zeros.as_ptr().align_offset(alignment);
+    assert!(first + count <= zeros.len(), "the list has room to align");
+    advise_huge_pages(zeros[first..].as_mut_ptr().cast(), bytes);
     (zeros, first)
 }
 
-/// Collapses the small pages under state, which is used step after step, into huge pages (`MADV_COLLAPSE`): tensors with a small gap between
-/// them are one range. It is advice, too.
-pub(super) fn collapse_huge_pages(state: &mut [Tensor], places: &[usize]) {
-    /// The largest gap between two tensors of one range.
-    const MAX_GAP_BYTES: usize = 1 << 16;
-    let mut all: Vec<(*mut u8, usize)> = Vec::with_capacity(places.len());
-    for place in places {
-        let tensor = &mut state[*place];
-        all.push((pointer_mut(tensor), bytes_of(tensor)));
-    }
-    all.sort_unstable_by_key(|(first, _)| first.addr());
-    let mut run: Option<(*mut u8, usize)> = None;
-    for (first, bytes) in all.into_iter().chain([(std::ptr::null_mut(), 0)]) {
-        if let Some((start, length)) = &mut run {
-            let end = start.addr() + *length;
-            if first.addr() >= end && first.addr() - end <= MAX_GAP_BYTES {
-                *length = first.addr() + bytes - start.addr();
-                continue;
-            }
-            advise(*start, *length, true);
-        }
-        run = Some((first, bytes));
-    }
+/// Asks for huge pages under a tensor that is about to be used for the first time.
+pub(super) fn advise_huge_pages_of(tensor: &mut Tensor) {
+    let bytes = tensor.data().len() * tensor.dtype().bytes();
+    advise_huge_pages(pointer_mut(tensor), bytes);
 }
 
-/// Collapses the small pages under some bytes into huge pages.
-pub(super) fn collapse_huge_pages_of(first: *mut u8, bytes: usize) {
-    advise(first, bytes, true);
-}
-
-fn bytes_of(tensor: &Tensor) -> usize {
-    tensor.shape().iter().product::<usize>() * tensor.dtype().bytes()
-}
-
-/// `madvise` on the huge pages that hold some bytes; with `collapse` what is there is moved into them at once. Few bytes are left alone.
+/// Asks for huge pages (`MADV_HUGEPAGE`) under some bytes: a large buffer then takes few TLB entries and, where it is not used yet, few page
+/// faults. Few bytes are left alone. It is advice; nothing is lost where it is not taken.
 ///
 /// The pages may hold what belongs to others, too. Advice does not change what is in a page.
-fn advise(start: *mut u8, bytes: usize, collapse: bool) {
+fn advise_huge_pages(start: *mut u8, bytes: usize) {
     #[cfg(target_os = "linux")]
-    {
-        /// Since Linux 6.1; earlier kernels refuse it.
-        const MADV_COLLAPSE: i32 = 25;
-        if bytes >= HUGE_PAGE_BYTES / 2 {
-            let before = start.addr() % HUGE_PAGE_BYTES;
-            let length = (before + bytes).next_multiple_of(HUGE_PAGE_BYTES);
-            let first = start.wrapping_sub(before);
-            // SAFETY: nothing is read or written through the pointer, and the advice neither changes nor frees what is in the pages; what
-            // is not mapped is passed over.
-            unsafe {
-                libc::madvise(first.cast(), length, libc::MADV_HUGEPAGE);
-                if collapse {
-                    libc::madvise(first.cast(), length, MADV_COLLAPSE);
-                }
-            }
-        }
+    if bytes >= MIN_ADVISED_BYTES {
+        let before = start.addr() % HUGE_PAGE_BYTES;
+        let length = (before + bytes).next_multiple_of(HUGE_PAGE_BYTES);
+        let first = start.wrapping_sub(before);
+        // SAFETY: nothing is read or written through the pointer, and the advice neither changes nor frees what is in the pages; what
+        // is not mapped is passed over.
+        unsafe { libc::madvise(first.cast(), length, libc::MADV_HUGEPAGE) };
     }
     #[cfg(not(target_os = "linux"))]
-    let _ = (start, bytes, collapse);
+    let _ = (start, bytes);
 }
 
 macro_rules! each_type {

@@ -1,5 +1,7 @@
 //! Function multiversioning: loops compiled a second time with target features (AVX2, FMA, AVX-512) and chosen at run time.
 
+use crate::cpu::Cpu;
+
 /// A loop for the autovectoriser. `run` must be `#[inline(always)]`, and so must what it calls in its loops.
 pub trait Work {
     /// The result.
@@ -11,12 +13,13 @@ pub trait Work {
 /// Runs the AVX2 version of a loop where the machine has it, else the baseline version. Both give the same bits: no multiply-add is
 /// contracted.
 #[inline]
-pub fn dispatch<W: Work>(work: W) -> W::Out {
+pub fn dispatch<W: Work>(cpu: Cpu, work: W) -> W::Out {
     #[cfg(target_arch = "x86_64")]
-    if is_x86_feature_detected!("avx2") {
+    if cpu.has_avx2() {
         // SAFETY: the machine has AVX2.
         return unsafe { with_avx2(work) };
     }
+    let _ = cpu;
     work.run()
 }
 
@@ -49,7 +52,7 @@ pub trait Simd: Copy {
     fn sub(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
     /// a × factor.
     fn mul(self, a: Self::Vector, factor: f32) -> Self::Vector;
-    /// FmaWork multiply-add: a × factor + b, rounded once.
+    /// Fused multiply-add: a × factor + b, rounded once.
     fn fma(self, a: Self::Vector, factor: f32, b: Self::Vector) -> Self::Vector;
 }
 
@@ -158,30 +161,18 @@ pub trait FmaWork {
     fn run<S: Simd>(self, simd: S) -> Self::Out;
 }
 
-/// Whether the machine has AVX2 and FMA, which [`dispatch_fma`] requires.
-pub fn has_fma() -> bool {
-    #[cfg(target_arch = "x86_64")]
-    {
-        is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    {
-        false
-    }
-}
-
 /// Runs the version with the widest vectors that the machine has, where it has FMA; the width changes no bit.
 ///
 /// # Panics
 ///
-/// Unless [`has_fma`].
+/// Unless the CPU has AVX2 and FMA.
 #[cfg(target_arch = "x86_64")]
 #[inline]
-pub fn dispatch_fma<W: FmaWork>(work: W) -> W::Out {
-    assert!(has_fma(), "the machine has FMA");
+pub fn dispatch_fma<W: FmaWork>(cpu: Cpu, work: W) -> W::Out {
+    assert!(cpu.has_avx2_fma(), "the CPU has AVX2 and FMA");
     // SAFETY: the machine has the target features of the functions.
     unsafe {
-        match is_x86_feature_detected!("avx512f") {
+        match cpu.has_avx512() {
             true => with_avx512(work),
             false => with_avx2_fma(work),
         }
@@ -190,8 +181,8 @@ pub fn dispatch_fma<W: FmaWork>(work: W) -> W::Out {
 
 /// Runs the 256-bit version, even where the machine has AVX-512.
 #[cfg(all(test, target_arch = "x86_64"))]
-pub(crate) fn dispatch_fma_256<W: FmaWork>(work: W) -> W::Out {
-    assert!(has_fma(), "the machine has FMA");
+pub(crate) fn dispatch_fma_256<W: FmaWork>(cpu: Cpu, work: W) -> W::Out {
+    assert!(cpu.has_avx2_fma(), "the CPU has AVX2 and FMA");
     // SAFETY: the machine has the target features of the function.
     unsafe { with_avx2_fma(work) }
 }

@@ -1,4 +1,4 @@
-//! Thread pool: a fixed set of worker threads for fork-join parallel loops, one run at a time, with static shares and stealing.
+//! Thread pool: a fixed set of worker threads for fork-join parallel loops, one run at a time, with static shares and work stealing.
 //!
 //! In: a number of tasks and a function of the task's index. Out: nothing; the run returns when all tasks have ended.
 //! Leaves alone: how work is split into tasks. Which thread runs a task is not deterministic, so a task must not depend on it.

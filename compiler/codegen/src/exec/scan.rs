@@ -5,12 +5,12 @@ use trainspec_ir::kernel::{Kernel, KernelKind, Kernels, View};
 use trainspec_ir::plan::{Program, plan};
 
 use crate::CompileError;
+use crate::cpu::{Cpu, Machine};
 use crate::exec::compiled_program::CompiledProgram;
 use crate::exec::memory::{self, Arena};
 use crate::exec::pool::Pool;
 use crate::exec::workspace::{Pointers, Workspace};
 use crate::library::Scratch;
-use crate::translate::Machine;
 
 /// The compiled body of a scan.
 #[derive(Debug)]
@@ -58,9 +58,10 @@ impl Scan {
     pub(super) fn new(
         body: Kernels,
         carries: usize,
-        machine: Option<Machine>,
+        machine: Machine,
+        cpu: Cpu,
     ) -> Result<Scan, CompileError> {
-        let body = CompiledProgram::new(plan(body), machine)?;
+        let body = CompiledProgram::new(plan(body), machine, cpu)?;
         let program = body.program();
         let results = program.kernels.results.iter();
         let size = |view: &View| view.elements() * bytes_of(program, view);

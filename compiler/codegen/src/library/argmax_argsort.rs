@@ -11,22 +11,33 @@ use crate::exec::parallel;
 
 /// The index of the first maximum; NaN is ignored.
 pub(super) fn argmax(r: &mut Routine<'_>) -> Result<(), EvalError> {
-    let dtype = r.types[0].dtype;
-    match dtype.is_float() {
-        true => floats!(dtype, T => first(r, Some(T::rounded(f64::NEG_INFINITY)), |a, b| a > b)),
-        false => ints!(dtype, T => first(r, None, |a: T, b: T| a > b)),
-    }
-    Ok(())
+    arg_extremum::<true>(r)
 }
 
 /// The index of the first minimum; NaN is ignored.
 pub(super) fn argmin(r: &mut Routine<'_>) -> Result<(), EvalError> {
+    arg_extremum::<false>(r)
+}
+
+/// The index of the first maximum or minimum; a type parameter, so that the comparison is compiled into the loop.
+fn arg_extremum<const MAX: bool>(r: &mut Routine<'_>) -> Result<(), EvalError> {
     let dtype = r.types[0].dtype;
+    let infinity = if MAX {
+        f64::NEG_INFINITY
+    } else {
+        f64::INFINITY
+    };
     match dtype.is_float() {
-        true => floats!(dtype, T => first(r, Some(T::rounded(f64::INFINITY)), |a, b| a < b)),
-        false => ints!(dtype, T => first(r, None, |a: T, b: T| a < b)),
+        true => floats!(dtype, T => first(r, Some(T::rounded(infinity)), is_better::<MAX, T>)),
+        false => ints!(dtype, T => first(r, None, is_better::<MAX, T>)),
     }
     Ok(())
+}
+
+/// Whether `a` is greater than `b`, or less; NaN never is.
+#[inline]
+pub(super) fn is_better<const MAX: bool, T: PartialOrd>(a: T, b: T) -> bool {
+    if MAX { a > b } else { a < b }
 }
 
 /// The permutation that sorts the elements, stable, NaN last.

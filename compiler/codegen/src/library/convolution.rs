@@ -10,13 +10,14 @@ mod implicit_gemm;
 mod winograd;
 
 use trainspec_ir::interp::EvalError;
+use trainspec_ir::window::WindowAxis;
 
 use super::elements::{Real, floats};
 use super::gather_scatter::with_accumulators;
 use super::matmul::with_widened;
 use super::scratch::Scratch;
-use super::windows::Window1d;
 use super::{Routine, y};
+use crate::cpu::Cpu;
 use crate::exec::gemm::{Matrix, Product, multiply_on};
 use crate::exec::pool::Pool;
 
@@ -28,13 +29,14 @@ struct Convolution {
     /// The shape of the filters: height, width, input channels of a group, output channels.
     filters: [usize; 4],
     groups: usize,
-    down: Window1d,
-    right: Window1d,
+    down: WindowAxis,
+    right: WindowAxis,
 }
 
-/// Threads and scratch memory of a convolution.
+/// CPU features, threads and scratch memory of a convolution.
 #[derive(Clone, Copy)]
 struct ExecContext<'a> {
+    cpu: Cpu,
     pool: &'a Pool,
     scratch: &'a Scratch,
 }
@@ -43,19 +45,15 @@ struct ExecContext<'a> {
 const MIN_GEMM_CHANNELS: usize = 3;
 
 impl Convolution {
-    fn new(r: &Routine<'_>, x: &[usize], filters: &[usize], y: &[usize]) -> Convolution {
+    fn new(r: &Routine<'_>, x: &[usize], filters: &[usize]) -> Convolution {
         let four = "images and filters have 4 dimensions";
         let x: [usize; 4] = x.try_into().expect(four);
         let filters: [usize; 4] = filters.try_into().expect(four);
         let (strides, pads, dilations) =
             (r.sizes("strides"), r.pairs("pads"), r.sizes("dilations"));
-        let along = |i: usize| Window1d {
-            input: x[1 + i],
-            kernel: filters[i],
-            stride: strides[i],
-            pad_before: pads[i].0,
-            dilation: dilations[i],
-            outputs: y[1 + i],
+        let along = |i: usize| {
+            WindowAxis::new(x[1 + i], filters[i], strides[i], pads[i], dilations[i])
+                .expect("type inference has seen the window")
         };
         Convolution {
             x,
@@ -90,7 +88,7 @@ impl Convolution {
 
     /// Whether it is a pointwise (1 x 1) convolution: a GEMM of the input as it is.
     fn is_pointwise(&self) -> bool {
-        let as_is = |a: &Window1d| a.kernel == 1 && a.stride == 1 && a.input == a.outputs;
+        let as_is = |a: &WindowAxis| a.kernel == 1 && a.stride == 1 && a.input == a.outputs;
         self.groups == 1 && as_is(&self.down) && as_is(&self.right)
     }
 
@@ -101,7 +99,7 @@ impl Convolution {
 
     /// Whether explicit zero padding gives the same result: no window overlaps padding, or all other factors are finite.
     fn padding_is_neutral<T: Real>(&self, factors: &[T]) -> bool {
-        let inside = |a: &Window1d| {
+        let inside = |a: &WindowAxis| {
             let ends = [0, a.outputs.saturating_sub(1)];
             ends.iter()
                 .all(|output| a.valid_taps(*output).len() == a.kernel)
@@ -163,6 +161,7 @@ impl Convolution {
         if self.is_pointwise() {
             let (p, [_, _, i, o]) = (self.x[0] * self.output_pixels(), self.filters);
             multiply_on(
+                ctx.cpu,
                 ctx.pool,
                 T::buffers(ctx.scratch),
                 row_major_output(y, o),
@@ -185,6 +184,7 @@ impl Convolution {
             let transposed = row_major(filters, i, o).transposed();
             let buffers = T::buffers(ctx.scratch);
             multiply_on(
+                ctx.cpu,
                 ctx.pool,
                 buffers,
                 row_major_output(dx, i),
@@ -208,6 +208,7 @@ impl Convolution {
         if self.is_pointwise() {
             let (p, [_, _, i, o]) = (self.x[0] * self.output_pixels(), self.filters);
             multiply_on(
+                ctx.cpu,
                 ctx.pool,
                 T::buffers(ctx.scratch),
                 row_major_output(df, o),
@@ -241,19 +242,19 @@ fn row_major_output<T>(data: &mut [T], columns: usize) -> Product<'_, T> {
 
 /// Convolution (tf.nn.conv2d, a cross-correlation).
 pub(super) fn conv2d(r: &mut Routine<'_>) -> Result<(), EvalError> {
-    let shapes = [&r.types[0].shape, &r.types[1].shape, &r.results[0].shape];
+    let shapes = [&r.types[0].shape, &r.types[1].shape];
     run(r, shapes, ConvOp::Forward)
 }
 
 /// The gradient of the input (transposed convolution).
 pub(super) fn conv2d_input_grad(r: &mut Routine<'_>) -> Result<(), EvalError> {
-    let shapes = [&r.results[0].shape, &r.types[1].shape, &r.types[0].shape];
+    let shapes = [&r.results[0].shape, &r.types[1].shape];
     run(r, shapes, ConvOp::InputGrad)
 }
 
 /// The gradient of the filters.
 pub(super) fn conv2d_filter_grad(r: &mut Routine<'_>) -> Result<(), EvalError> {
-    let shapes = [&r.types[0].shape, &r.results[0].shape, &r.types[1].shape];
+    let shapes = [&r.types[0].shape, &r.results[0].shape];
     run(r, shapes, ConvOp::FilterGrad)
 }
 
@@ -265,10 +266,11 @@ enum ConvOp {
     FilterGrad,
 }
 
-fn run(r: &mut Routine<'_>, [x, f, o]: [&Vec<usize>; 3], op: ConvOp) -> Result<(), EvalError> {
+fn run(r: &mut Routine<'_>, [x, f]: [&Vec<usize>; 2], op: ConvOp) -> Result<(), EvalError> {
     r.check();
-    let convolution = Convolution::new(r, x, f, o);
+    let convolution = Convolution::new(r, x, f);
     let ctx = ExecContext {
+        cpu: r.cpu,
         pool: r.pool,
         scratch: r.scratch,
     };

@@ -178,7 +178,8 @@ fn change<T: Elem>(r: &mut Routine<'_>, f: impl Fn(&mut T, &T) + Sync) {
     });
 }
 
-fn width(r: &Routine<'_>) -> usize {
+/// The elements of a row of the first operand.
+pub(super) fn width(r: &Routine<'_>) -> usize {
     r.types[0].shape[1..].iter().product()
 }
 

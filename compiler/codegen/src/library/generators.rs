@@ -48,12 +48,14 @@ pub(super) fn random_uniform(r: &mut Routine<'_>) -> Result<(), EvalError> {
     let unit = |k: u64| (k as f64 + 0.5) / (1_u64 << bits) as f64;
     let pair = |low: u32, high: u32| (u64::from(low) | u64::from(high) << 32) >> (64 - bits);
     if let SliceMut::F32(y) = &mut r.outputs[0] {
+        let cpu = r.cpu;
         parallel::chunks_mut(r.pool, y, GRAIN, |i, part| {
-            dispatch(Draws {
+            let draws = Draws {
                 key,
                 first: (i * GRAIN / 4) as u64,
                 to: part,
-            });
+            };
+            dispatch(cpu, draws);
         });
         return Ok(());
     }

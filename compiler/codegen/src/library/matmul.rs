@@ -9,6 +9,7 @@ use super::elements::{Float, Int, Real, floats, ints};
 use super::gather_scatter::with_accumulators;
 use super::scratch::{Pooled, Scratch};
 use super::{GRAIN, Routine, y};
+use crate::cpu::Cpu;
 use crate::exec::gemm::{self, Epilogue, Matrix, Product, multiply, multiply_on};
 use crate::exec::parallel;
 use crate::exec::pool::Pool;
@@ -36,10 +37,10 @@ pub fn matmul_with_epilogue(
     match dtype.is_float() {
         true => floats!(dtype, T => {
             let (a, b) = (r.x::<T>(0), r.x::<T>(1));
-            let (pool, scratch) = (r.pool, &*r.scratch);
+            let ctx @ (_, _, scratch) = (r.cpu, r.pool, &*r.scratch);
             with_accumulators(scratch, y::<T>(&mut r.outputs[0]), |y| {
                 with_widened(scratch, a, |a| {
-                    with_widened(scratch, b, |b| shape.floats(pool, scratch, [a, b], y, epilogue));
+                    with_widened(scratch, b, |b| shape.floats(ctx, [a, b], y, epilogue));
                 });
             });
         }),
@@ -110,8 +111,7 @@ impl Shape {
 
     fn floats<T: Real>(
         &self,
-        pool: &Pool,
-        scratch: &Scratch,
+        (cpu, pool, scratch): (Cpu, &Pool, &Scratch),
         [a, b]: [&[T]; 2],
         y: &mut [T],
         epilogue: Option<Epilogue<'_>>,
@@ -146,17 +146,28 @@ impl Shape {
                     Some(_) => Some(&moved),
                     None => None,
                 };
-                multiply_on(pool, buffers, dense_rows(y, n), left(i), right(i), epilogue);
+                multiply_on(
+                    cpu,
+                    pool,
+                    buffers,
+                    dense_rows(y, n),
+                    left(i),
+                    right(i),
+                    epilogue,
+                );
             }
             return;
         }
         // A task takes several matrices, about [`TASK_MACS`] multiply-adds.
         let matrices_per_task = (TASK_MACS / work.max(1)).clamp(1, self.batch.div_ceil(8));
-        buffers.prepare(pool.threads(), gemm::workspace_len(&left(0), &right(0)));
+        buffers.prepare(
+            pool.threads(),
+            gemm::workspace_len(cpu, &left(0), &right(0)),
+        );
         parallel::chunks_mut(pool, y, matrices_per_task * m * n, |i, part| {
             for (j, y) in part.chunks_exact_mut(m * n).enumerate() {
                 let matrix = i * matrices_per_task + j;
-                multiply(buffers, dense_rows(y, n), left(matrix), right(matrix));
+                multiply(cpu, buffers, dense_rows(y, n), left(matrix), right(matrix));
                 if let Some(epilogue) = epilogue {
                     epilogue(matrix * m..(matrix + 1) * m);
                 }

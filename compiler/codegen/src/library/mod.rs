@@ -27,11 +27,11 @@ mod sets;
 mod slices;
 mod strided;
 mod sum_rows;
-mod windows;
 
 use trainspec_ir::graph::{Attr, Eval, Prim, Type};
 use trainspec_ir::interp::EvalError;
 
+use crate::cpu::Cpu;
 use crate::exec::pool::Pool;
 use elements::Elem;
 pub use matmul::matmul_with_epilogue;
@@ -52,6 +52,8 @@ pub struct Routine<'a> {
     pub operands: &'a [Slice<'a>],
     /// The results, row-major; their contents before the call are arbitrary.
     pub outputs: &'a mut [SliceMut<'a>],
+    /// The CPU features to use.
+    pub cpu: Cpu,
     /// The threads to compute on.
     pub pool: &'a Pool,
     /// Scratch memory, reused from call to call.

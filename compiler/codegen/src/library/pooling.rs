@@ -5,10 +5,10 @@ mod pool_2x2;
 use std::ops::Range;
 
 use trainspec_ir::interp::EvalError;
+use trainspec_ir::window::WindowAxis;
 
 use super::elements::{Elem, Float, floats, ints};
 use super::scratch::Pooled;
-use super::windows::Window1d;
 use super::{GRAIN, Routine, y};
 use crate::exec::multiversion::{Work, dispatch};
 use crate::exec::parallel;
@@ -17,22 +17,18 @@ use crate::exec::parallel;
 struct Pooling {
     /// The shape of the input: batch, height, width, channels.
     x: [usize; 4],
-    down: Window1d,
-    right: Window1d,
+    down: WindowAxis,
+    right: WindowAxis,
 }
 
 impl Pooling {
-    /// The pooling of inputs of shape `x` to outputs of shape `y`.
-    fn new(r: &Routine<'_>, x: &[usize], y: &[usize]) -> Pooling {
+    /// The pooling of inputs of shape `x`.
+    fn new(r: &Routine<'_>, x: &[usize]) -> Pooling {
         let x: [usize; 4] = x.try_into().expect("images have 4 dimensions");
         let (ksize, strides, pads) = (r.sizes("ksize"), r.sizes("strides"), r.pairs("pads"));
-        let along = |i: usize| Window1d {
-            input: x[1 + i],
-            kernel: ksize[i],
-            stride: strides[i],
-            pad_before: pads[i].0,
-            dilation: 1,
-            outputs: y[1 + i],
+        let along = |i: usize| {
+            WindowAxis::new(x[1 + i], ksize[i], strides[i], pads[i], 1)
+                .expect("type inference has seen the window")
         };
         Pooling {
             x,
@@ -54,7 +50,7 @@ impl Pooling {
 
     /// The outputs whose windows may overlap the input rows `rows`, which are not empty.
     fn outputs_over(&self, rows: &Range<usize>) -> Range<usize> {
-        let Window1d {
+        let WindowAxis {
             kernel,
             stride,
             pad_before,
@@ -162,7 +158,7 @@ pub(super) fn max_pool2d(r: &mut Routine<'_>) -> Result<(), EvalError> {
 
 fn max<T: Elem>(r: &mut Routine<'_>, none: T, larger: impl Fn(T, T) -> bool + Sync) {
     let x = r.x::<T>(0);
-    let pooling = Pooling::new(r, &r.types[0].shape, &r.results[0].shape);
+    let pooling = Pooling::new(r, &r.types[0].shape);
     if pooling.is_2x2() {
         return pooling.max_2x2(r, x, larger);
     }
@@ -216,10 +212,11 @@ pub(super) fn max_pool2d_pick(r: &mut Routine<'_>) -> Result<(), EvalError> {
     r.check();
     floats!(r.types[0].dtype, T => {
         let (x, z) = (r.x::<T>(0), r.x::<T>(1));
+        let cpu = r.cpu;
         each_output(r, |pooling, image, output, y: &mut [T]| {
             y.fill(T::default());
             let (x, z) = (&x[image..], &z[image..]);
-            dispatch(VisitArgmax {
+            let visit = VisitArgmax {
                 pooling,
                 outputs: output..output + 1,
                 x,
@@ -229,7 +226,8 @@ pub(super) fn max_pool2d_pick(r: &mut Routine<'_>) -> Result<(), EvalError> {
                         *y = if *found == visit { *z } else { *y };
                     }
                 },
-            });
+            };
+            dispatch(cpu, visit);
         });
     });
     Ok(())
@@ -240,7 +238,7 @@ fn each_output<T: Elem>(
     r: &mut Routine<'_>,
     work: impl Fn(&Pooling, usize, usize, &mut [T]) + Sync,
 ) {
-    let pooling = Pooling::new(r, &r.types[0].shape, &r.results[0].shape);
+    let pooling = Pooling::new(r, &r.types[0].shape);
     let ((image, pooled), c, size) = (pooling.sizes(), pooling.x[3], pooling.task_outputs());
     let outputs = pooled / c.max(1);
     parallel::chunks_mut(r.pool, y::<T>(&mut r.outputs[0]), size * c, |i, part| {
@@ -256,18 +254,18 @@ pub(super) fn max_pool2d_grad(r: &mut Routine<'_>) -> Result<(), EvalError> {
     r.check();
     floats!(r.types[0].dtype, T => {
         let (x, dy) = (r.x::<T>(0), r.x::<T>(1));
-        let pooling = Pooling::new(r, &r.types[0].shape, &r.types[1].shape);
+        let pooling = Pooling::new(r, &r.types[0].shape);
         let (size, pooled) = pooling.sizes();
-        let (c, is_2x2) = (pooling.x[3], pooling.is_2x2());
+        let (c, is_2x2, cpu) = (pooling.x[3], pooling.is_2x2(), r.cpu);
         each_rows::<T>(r, &pooling, |image, rows, sums| {
             let x = &x[image * size..][..size];
             let dy = &dy[image * pooled..][..pooled];
             if is_2x2 {
-                return pooling.max_2x2_grad(rows, x, dy, sums);
+                return pooling.max_2x2_grad(cpu, rows, x, dy, sums);
             }
             sums.fill(<T as Float>::Acc::default());
             let start = pooling.row() * rows.start;
-            dispatch(VisitArgmax {
+            let visit = VisitArgmax {
                 pooling: &pooling,
                 outputs: pooling.outputs_over(&rows),
                 x,
@@ -282,7 +280,8 @@ pub(super) fn max_pool2d_grad(r: &mut Routine<'_>) -> Result<(), EvalError> {
                         *sum = if *found == visit { more } else { *sum };
                     }
                 },
-            });
+            };
+            dispatch(cpu, visit);
         });
     });
     Ok(())
@@ -293,7 +292,7 @@ pub(super) fn sum_pool2d_grad(r: &mut Routine<'_>) -> Result<(), EvalError> {
     r.check();
     floats!(r.types[0].dtype, T => {
         let dy = r.x::<T>(0);
-        let pooling = Pooling::new(r, r.sizes("shape"), &r.types[0].shape);
+        let pooling = Pooling::new(r, r.sizes("shape"));
         let (_, pooled) = pooling.sizes();
         let c = pooling.x[3];
         each_rows::<T>(r, &pooling, |image, rows, sums| {

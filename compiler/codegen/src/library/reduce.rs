@@ -13,6 +13,7 @@ use super::elements::{Elem, Float, Int, floats, ints};
 use super::scratch::{Dim, Pooled};
 use super::strided::{collapse, offset_of};
 use super::{GRAIN, Routine, y};
+use crate::cpu::Cpu;
 use crate::exec::multiversion::{self, dispatch};
 use crate::exec::parallel;
 use crate::simd;
@@ -173,6 +174,7 @@ fn reduce<T: Elem, F: Reducer<T>>(r: &mut Routine<'_>) {
         terms,
         blocks: terms.div_ceil(BLOCK),
         adjacent,
+        cpu: r.cpu,
     };
     let results = y.len();
     // Tasks of full cache lines, where results are adjacent.
@@ -198,6 +200,7 @@ struct Plan<'a, T> {
     terms: usize,
     blocks: usize,
     adjacent: usize,
+    cpu: Cpu,
 }
 
 impl<T: Elem> Plan<'_, T> {
@@ -256,13 +259,14 @@ impl<T: Elem> Plan<'_, T> {
     ) {
         let mut lanes = [[F::identity(); COLUMN_BLOCK]; LANES];
         let n = out.len();
-        dispatch(Columns::<T, F> {
+        let columns = Columns::<T, F> {
             work: self,
             start,
             terms,
             n,
             lanes: &mut lanes,
-        });
+        };
+        dispatch(self.cpu, columns);
         for (i, out) in out.iter_mut().enumerate() {
             let mut line = [F::identity(); LANES];
             for (to, lane) in line.iter_mut().zip(&lanes) {

@@ -53,7 +53,7 @@ impl RowNumbering {
     pub(super) fn begin(&mut self, length: usize, count: usize) -> (u32, &mut [u32]) {
         if self.rows.len() - self.first < length {
             // Random access all over the table: huge pages save TLB misses.
-            (self.rows, self.first) = memory::zeroed_on_huge_pages(length);
+            (self.rows, self.first) = memory::zeroed_aligned(length);
             self.next = 0;
         }
         let base = self.base(count);

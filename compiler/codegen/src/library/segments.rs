@@ -1,33 +1,44 @@
 //! Unsorted segment reductions (tf.math.unsorted_segment_max, min and prod).
 
-use half::{bf16, f16};
-use trainspec_ir::DType;
 use trainspec_ir::interp::EvalError;
 
-use super::elements::{Elem, Float, Int, floats, ints};
-use super::gather_scatter::at_rows;
+use super::argmax_argsort::is_better;
+use super::elements::{Elem, Float, floats, ints};
+use super::gather_scatter::{at_rows, width};
 use super::{Routine, y};
 
 /// The maximum of each segment; the lowest finite value for an empty one.
 pub(super) fn max(r: &mut Routine<'_>) -> Result<(), EvalError> {
-    prepare(r)?;
-    let dtype = r.results[0].dtype;
-    match dtype.int_range() {
-        Some((least, _)) => ints!(dtype, T => int_extremes::<T>(r, least, |a, b| a > b)),
-        None => floats!(dtype, T => {
-            float_extremes::<T>(r, -highest(dtype), |a, b| a > b)
-        }),
-    }
-    Ok(())
+    extremum::<true>(r)
 }
 
 /// The minimum of each segment; the highest finite value for an empty one.
 pub(super) fn min(r: &mut Routine<'_>) -> Result<(), EvalError> {
+    extremum::<false>(r)
+}
+
+/// The maximum or minimum of each segment. Among floats NaN is propagated, and of equal ones the last is taken.
+fn extremum<const MAX: bool>(r: &mut Routine<'_>) -> Result<(), EvalError> {
     prepare(r)?;
     let dtype = r.results[0].dtype;
     match dtype.int_range() {
-        Some((_, most)) => ints!(dtype, T => int_extremes::<T>(r, most, |a, b| a < b)),
-        None => floats!(dtype, T => float_extremes::<T>(r, highest(dtype), |a, b| a < b)),
+        Some((least, most)) => ints!(dtype, T => {
+            let identity = T::from_i64(if MAX { least } else { most });
+            reduce(r, identity, |at: &mut T, x: T| {
+                if is_better::<MAX, T>(x, *at) {
+                    *at = x;
+                }
+            });
+        }),
+        None => floats!(dtype, T => {
+            let highest = dtype.max_finite().expect("it is a float type");
+            let identity = T::rounded(if MAX { -highest } else { highest });
+            reduce(r, identity, |at: &mut T, x: T| {
+                if !(at.to_f64().is_nan() || is_better::<MAX, T>(*at, x)) {
+                    *at = x;
+                }
+            });
+        }),
     }
     Ok(())
 }
@@ -45,17 +56,6 @@ pub(super) fn prod(r: &mut Routine<'_>) -> Result<(), EvalError> {
         }),
     }
     Ok(())
-}
-
-/// The largest finite number of a float type.
-fn highest(dtype: DType) -> f64 {
-    match dtype {
-        DType::F16 => f16::MAX.to_f64(),
-        DType::Bf16 => bf16::MAX.to_f64(),
-        DType::F32 => f32::MAX.into(),
-        DType::F64 => f64::MAX,
-        other => panic!("{other} is no float"),
-    }
 }
 
 /// The segment ids of the rows; negative ids, whose rows are dropped, become `usize::MAX`.
@@ -77,24 +77,6 @@ fn prepare(r: &mut Routine<'_>) -> Result<(), EvalError> {
         }
     });
     Ok(())
-}
-
-/// Integer maximum or minimum.
-fn int_extremes<T: Int>(r: &mut Routine<'_>, start: i64, better: fn(T, T) -> bool) {
-    reduce(r, T::from_i64(start), |at: &mut T, x: T| {
-        if better(x, *at) {
-            *at = x;
-        }
-    });
-}
-
-/// Float maximum or minimum: propagates NaN; of equal ones the last.
-fn float_extremes<T: Float>(r: &mut Routine<'_>, start: f64, better: fn(T, T) -> bool) {
-    reduce(r, T::rounded(start), |at: &mut T, x: T| {
-        if !(at.to_f64().is_nan() || better(*at, x)) {
-            *at = x;
-        }
-    });
 }
 
 /// Products in f64: intermediate products could overflow in a narrower type.
@@ -123,8 +105,4 @@ fn reduce<T: Elem>(r: &mut Routine<'_>, start: T, f: impl Fn(&mut T, T) + Sync) 
             f(at, *x);
         }
     });
-}
-
-fn width(r: &Routine<'_>) -> usize {
-    r.types[0].shape[1..].iter().product()
 }

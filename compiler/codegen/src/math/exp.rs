@@ -1,4 +1,4 @@
-//! The exponential function: exp and expm1.
+//! The exponential function by range reduction: exp and expm1.
 //!
 //! eˣ = 2ᵏ eʳ with k = x / ln 2 rounded and |r| ≤ ln 2 / 2. ln 2 is split in two constants (Cody-Waite), the first short enough
 //! that its product with k is exact.

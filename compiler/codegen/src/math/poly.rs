@@ -1,4 +1,4 @@
-//! Polynomial evaluation (Horner's rule), clamping and sign operations.
+//! Evaluation of minimax polynomials (Horner's rule), clamping and sign operations.
 
 use super::emit::{Emit, Lane};
 

@@ -8,10 +8,11 @@ use trainspec_ir::DType;
 use trainspec_ir::graph::{Eval, Prim};
 use trainspec_ir::kernel::{Combine, InstOp, Map, Phases};
 
+use crate::cpu::Machine;
 use crate::math::{Clif, Emit};
 use crate::translate::prims::{self, Operand};
 use crate::translate::space::Strides;
-use crate::translate::{Helpers, Machine, Space, lanes_of};
+use crate::translate::{Helpers, Space, lanes_of};
 
 /// Vector types that the backend supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

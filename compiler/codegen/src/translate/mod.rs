@@ -14,34 +14,8 @@ use cranelift::prelude::*;
 use trainspec_ir::DType;
 use trainspec_ir::kernel::{InstOp, Map, Phases};
 
+use crate::cpu::Machine;
 use body::Lanes;
-
-/// Target features that generated code depends on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Machine {
-    /// Whether it has fused multiply-add.
-    pub fma: bool,
-    /// Whether loops are vectorized.
-    pub vectors: bool,
-    /// Whether loops are vectorized to 256 bits (AVX2), where the emitter supports them.
-    pub wide: bool,
-}
-
-impl Machine {
-    /// The machine that this runs on.
-    pub fn host() -> Machine {
-        #[cfg(target_arch = "x86_64")]
-        let fma = std::arch::is_x86_feature_detected!("fma")
-            && std::arch::is_x86_feature_detected!("avx2");
-        #[cfg(not(target_arch = "x86_64"))]
-        let fma = cfg!(target_arch = "aarch64");
-        Machine {
-            fma,
-            vectors: true,
-            wide: crate::wide::is_supported(),
-        }
-    }
-}
 
 /// Functions that generated code calls, as Cranelift references.
 #[derive(Debug, Clone, Copy)]

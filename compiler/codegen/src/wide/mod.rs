@@ -41,15 +41,3 @@ pub struct Wide {
 pub fn compile(map: &Map, space: &Space, listing: bool) -> Option<Wide> {
     kernel::compile(map, space, listing)
 }
-
-/// Whether this machine has AVX2 and FMA.
-pub fn is_supported() -> bool {
-    #[cfg(all(target_arch = "x86_64", not(windows)))]
-    {
-        std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma")
-    }
-    #[cfg(not(all(target_arch = "x86_64", not(windows))))]
-    {
-        false
-    }
-}

@@ -23,7 +23,7 @@ macro_rules! codes {
     ($($variant:ident $name:literal,)*) => {
         /// A stable error code.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        #[allow(missing_docs)] // `explain` documents each
+        #[allow(missing_docs)] // `Code::page` documents each
         pub enum Code { $($variant,)* }
 
         impl Code {
@@ -33,6 +33,11 @@ macro_rules! codes {
             /// The name, as it stands in `error[name]`.
             pub fn name(self) -> &'static str {
                 match self { $(Code::$variant => $name,)* }
+            }
+
+            /// The page that explains the code, as Markdown.
+            pub fn page(self) -> &'static str {
+                match self { $(Code::$variant => include_str!(concat!("explain/", $name, ".md")),)* }
             }
         }
     };

@@ -1,82 +1,28 @@
 //! Explanations of error codes, for `trainspec explain CODE`.
 //!
-//! A paragraph, whose first sentence is also shown in the list of all codes; then, where a few lines can show it, a spec
-//! that is wrong and one that is right. A test checks both.
+//! In: the code's page, `explain/CODE.md`: a heading, a paragraph whose first sentence is also shown in the list of all codes,
+//! and, where a few lines can show it, a spec under `Wrong` and one under `Right`. Out: the page as plain text for a
+//! terminal. A test checks both specs.
 
-mod meaning;
-mod text;
+use std::fmt::Write;
 
 use crate::diag::Code;
 
-/// A paragraph on the code, with an example.
-pub fn explain(code: Code) -> &'static str {
-    match code {
-        Code::AxisOutOfRange => meaning::AXIS_OUT_OF_RANGE,
-        Code::BadCharacter => text::BAD_CHARACTER,
-        Code::BadEscape => text::BAD_ESCAPE,
-        Code::BadGlob => meaning::BAD_GLOB,
-        Code::BadOverride => text::BAD_OVERRIDE,
-        Code::BadValue => meaning::BAD_VALUE,
-        Code::BlockComment => text::BLOCK_COMMENT,
-        Code::BoundMismatch => meaning::BOUND_MISMATCH,
-        Code::BroadcastWidens => meaning::BROADCAST_WIDENS,
-        Code::ByteOrderMark => text::BYTE_ORDER_MARK,
-        Code::CarriageReturn => text::CARRIAGE_RETURN,
-        Code::CarryMismatch => meaning::CARRY_MISMATCH,
-        Code::CountMismatch => meaning::COUNT_MISMATCH,
-        Code::DtypeMismatch => meaning::DTYPE_MISMATCH,
-        Code::DuplicateArgument => text::DUPLICATE_ARGUMENT,
-        Code::DuplicateItem => text::DUPLICATE_ITEM,
-        Code::DuplicateName => text::DUPLICATE_NAME,
-        Code::DuplicateSetting => text::DUPLICATE_SETTING,
-        Code::EmptySpec => text::EMPTY_SPEC,
-        Code::FeatureMismatch => meaning::FEATURE_MISMATCH,
-        Code::GroupEmpty => meaning::GROUP_EMPTY,
-        Code::IndexOutOfRange => meaning::INDEX_OUT_OF_RANGE,
-        Code::LoopTooLong => meaning::LOOP_TOO_LONG,
-        Code::LossType => meaning::LOSS_TYPE,
-        Code::MisplacedStatement => text::MISPLACED_STATEMENT,
-        Code::MissingArgument => text::MISSING_ARGUMENT,
-        Code::MissingItem => text::MISSING_ITEM,
-        Code::MissingSetting => text::MISSING_SETTING,
-        Code::NegativeSize => meaning::NEGATIVE_SIZE,
-        Code::NoEffect => meaning::NO_EFFECT,
-        Code::NoOptimizer => meaning::NO_OPTIMIZER,
-        Code::NotCallable => meaning::NOT_CALLABLE,
-        Code::NotCalled => meaning::NOT_CALLED,
-        Code::NotConstant => meaning::NOT_CONSTANT,
-        Code::NotDifferentiable => meaning::NOT_DIFFERENTIABLE,
-        Code::NotUtf8 => text::NOT_UTF8,
-        Code::NumberOverflow => meaning::NUMBER_OVERFLOW,
-        Code::NumberSuffix => text::NUMBER_SUFFIX,
-        Code::PatternMismatch => meaning::PATTERN_MISMATCH,
-        Code::RankMismatch => meaning::RANK_MISMATCH,
-        Code::Recursion => meaning::RECURSION,
-        Code::ReservedWord => text::RESERVED_WORD,
-        Code::ShapeMismatch => meaning::SHAPE_MISMATCH,
-        Code::SizeOverflow => meaning::SIZE_OVERFLOW,
-        Code::SpecTooLarge => meaning::SPEC_TOO_LARGE,
-        Code::StageOrder => text::STAGE_ORDER,
-        Code::StringTooLong => text::STRING_TOO_LONG,
-        Code::Syntax => text::SYNTAX,
-        Code::TextTooLong => text::TEXT_TOO_LONG,
-        Code::TooDeep => text::TOO_DEEP,
-        Code::TooManyArguments => text::TOO_MANY_ARGUMENTS,
-        Code::TypeMismatch => meaning::TYPE_MISMATCH,
-        Code::UnbalancedBracket => text::UNBALANCED_BRACKET,
-        Code::UnclosedString => text::UNCLOSED_STRING,
-        Code::UnitMismatch => text::UNIT_MISMATCH,
-        Code::UnknownArgument => text::UNKNOWN_ARGUMENT,
-        Code::UnknownEdition => text::UNKNOWN_EDITION,
-        Code::UnknownMember => meaning::UNKNOWN_MEMBER,
-        Code::UnknownName => text::UNKNOWN_NAME,
-        Code::UnknownSetting => text::UNKNOWN_SETTING,
-        Code::UnknownSize => meaning::UNKNOWN_SIZE,
-        Code::UnknownType => text::UNKNOWN_TYPE,
-        Code::Unused => meaning::UNUSED,
-        Code::UseCycle => text::USE_CYCLE,
-        Code::UseFailed => text::USE_FAILED,
-        Code::VariableConflict => meaning::VARIABLE_CONFLICT,
-        Code::WriteTarget => meaning::WRITE_TARGET,
+/// A paragraph on the code, with an example, as plain text.
+pub fn explain(code: Code) -> String {
+    let mut text = String::new();
+    let mut in_fence = false;
+    // The first heading repeats the code.
+    for line in code.page().lines().skip(2) {
+        if line.starts_with("```") {
+            in_fence = !in_fence;
+            continue;
+        }
+        let _ = match (line.strip_prefix("## "), in_fence) {
+            (Some(title), false) => writeln!(text, "{title}:"),
+            (_, true) if !line.is_empty() => writeln!(text, "    {line}"),
+            (_, true | false) => writeln!(text, "{line}"),
+        };
     }
+    text
 }

@@ -29,8 +29,8 @@ pub fn dimensions_of_data(spec: &Spec, data: &str) -> Binding {
             continue;
         };
         for (own, given) in input.ty.shape.0.iter().zip(&element.shape.0) {
-            if let (true, Some(size)) = (own.size.is_name(), given.size.value()) {
-                binding.entry(own.size.to_string()).or_insert(size);
+            if let (Some(name), Some(size)) = (own.size.as_name(), given.size.value()) {
+                binding.entry(name.to_owned()).or_insert(size);
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::build::operators::broadcast_all;
 use crate::build::{Builder, Value};
-use crate::graph::{Attr, Type, ValueId};
+use crate::graph::{Attr, Prim, Type, ValueId};
 use crate::ops::prims;
 use crate::types::{DType, TensorType};
 
@@ -473,29 +473,22 @@ impl<'g> Value<'g> {
 
     /// The maximum of the rows of each of `segments` segments; the lowest value of the type for an empty one.
     pub fn segment_max(self, ids: Value<'g>, segments: usize) -> Value<'g> {
-        self.builder.prim(
-            &prims::UNSORTED_SEGMENT_MAX,
-            &[self, ids],
-            vec![Attr::Size(segments)],
-        )[0]
+        self.segment_reduction(&prims::UNSORTED_SEGMENT_MAX, ids, segments)
     }
 
     /// The minimum of the rows of each of `segments` segments; the highest value of the type for an empty one.
     pub fn segment_min(self, ids: Value<'g>, segments: usize) -> Value<'g> {
-        self.builder.prim(
-            &prims::UNSORTED_SEGMENT_MIN,
-            &[self, ids],
-            vec![Attr::Size(segments)],
-        )[0]
+        self.segment_reduction(&prims::UNSORTED_SEGMENT_MIN, ids, segments)
     }
 
     /// The product of the rows of each of `segments` segments; 1 for an empty one.
     pub fn segment_prod(self, ids: Value<'g>, segments: usize) -> Value<'g> {
-        self.builder.prim(
-            &prims::UNSORTED_SEGMENT_PROD,
-            &[self, ids],
-            vec![Attr::Size(segments)],
-        )[0]
+        self.segment_reduction(&prims::UNSORTED_SEGMENT_PROD, ids, segments)
+    }
+
+    fn segment_reduction(self, prim: &'static Prim, ids: Value<'g>, segments: usize) -> Value<'g> {
+        let attrs = vec![Attr::Size(segments)];
+        self.builder.prim(prim, &[self, ids], attrs)[0]
     }
 
     /// The unique values of a vector in the order of first appearance (padded with 0), for each element the index (i32) of its

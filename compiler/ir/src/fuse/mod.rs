@@ -19,6 +19,7 @@ pub(crate) use reduction::MAX_ROW_ELEMENTS;
 
 use std::collections::HashMap;
 
+use crate::graph::identity::TensorKey;
 use crate::graph::{Attr, Graph, Node, NodeKind, Prim, Scan, ValueId};
 use crate::kernel::{
     self, Buffer, BufferId, Combine, Inst, InstOp, Kernel, Kernels, Map, Origin, Store, View,
@@ -95,7 +96,7 @@ struct Fuser<'a> {
     producers: HashMap<BufferId, usize>,
     groups: Vec<Option<Group>>,
     /// Buffers of splat constants, by value and type.
-    splats: HashMap<String, BufferId>,
+    splats: HashMap<TensorKey, BufferId>,
     /// The contiguous copies of views.
     copies: HashMap<View, BufferId>,
 }
@@ -278,7 +279,7 @@ impl<'a> Fuser<'a> {
         match self.location(value).clone() {
             Location::View(view) => view,
             Location::Splat(one, shape) => {
-                let key = format!("{one} {}", one.dtype());
+                let key = TensorKey::of(&one);
                 let buffer = match self.splats.get(&key) {
                     Some(buffer) => *buffer,
                     None => {

@@ -4,6 +4,7 @@
 //! state before the step; writes take effect together when the step is done.
 
 mod attrs;
+pub(crate) mod identity;
 mod prim;
 mod types;
 mod verify;

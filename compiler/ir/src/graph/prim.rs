@@ -1,4 +1,4 @@
-//! Primitive operations: type inference, gradient rule (VJP) and reference evaluation of each.
+//! Primitive operations: type inference, gradient rule (vector-Jacobian product, VJP) and reference evaluation of each.
 
 use std::fmt;
 

@@ -12,6 +12,40 @@ impl fmt::Display for Kernels {
     }
 }
 
+impl Kernel {
+    /// Its name: `map [8, 4]` for a loop of that shape, `call matmul` for a library routine, `call matmul epilogue map [8, 4]` where a
+    /// loop follows, `scan 12` for a scan of that length.
+    pub fn name(&self) -> String {
+        self.kind.name_with("")
+    }
+}
+
+impl KernelKind {
+    /// The name, with the operands of a routine or scan.
+    fn name_with(&self, operands: &str) -> String {
+        match self {
+            KernelKind::Map(map) => format!("map {:?}", map.shape),
+            KernelKind::Call { prim, epilogue, .. } => {
+                let call = format!("call {}{operands}", prim.name);
+                match epilogue {
+                    Some(map) => format!("{call} epilogue map {:?}", map.shape),
+                    None => call,
+                }
+            }
+            KernelKind::Scan { length, .. } => format!("scan {length}{operands}"),
+        }
+    }
+
+    /// The fused loop: that of a map, or the epilogue of a routine.
+    pub fn fused_loop(&self) -> Option<&Map> {
+        match self {
+            KernelKind::Map(map) => Some(map),
+            KernelKind::Call { epilogue, .. } => epilogue.as_deref(),
+            KernelKind::Scan { .. } => None,
+        }
+    }
+}
+
 impl fmt::Display for View {
     /// `b3[2, 4]` is a contiguous buffer, `b3[2, 4; 0, 1]` a view of that shape and those strides, `b3+8[…]` one that begins at element 8.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -82,35 +116,26 @@ fn one(f: &mut impl Write, kernels: &Kernels, kernel: &Kernel, depth: usize) -> 
             .collect::<Vec<_>>()
             .join(", ")
     };
-    match &kernel.kind {
-        KernelKind::Map(map) => {
-            writeln!(f, "map {:?} {{", map.shape)?;
-            instructions(f, map, depth + 1)?;
-            writeln!(f, "{indent}}} // {}", kernel.fusion_barrier)
-        }
-        KernelKind::Call {
-            prim,
-            operands,
-            epilogue,
-            ..
-        } => {
-            write!(f, "call {}({})", prim.name, views(operands))?;
-            let Some(map) = epilogue else {
-                return writeln!(f);
-            };
-            writeln!(f, " epilogue map {:?} {{", map.shape)?;
-            instructions(f, map, depth + 1)?;
-            writeln!(f, "{indent}}} // {}", kernel.fusion_barrier)
-        }
+    let operands = match &kernel.kind {
+        KernelKind::Map(_) => String::new(),
+        KernelKind::Call { operands, .. } => format!("({})", views(operands)),
         KernelKind::Scan {
-            length,
-            reverse,
-            operands,
-            body: inner,
-            ..
+            reverse, operands, ..
         } => {
             let reverse = if *reverse { " reverse" } else { "" };
-            writeln!(f, "scan {length}{reverse}({}) {{", views(operands))?;
+            format!("{reverse}({})", views(operands))
+        }
+    };
+    write!(f, "{}", kernel.kind.name_with(&operands))?;
+    if let Some(map) = kernel.kind.fused_loop() {
+        writeln!(f, " {{")?;
+        instructions(f, map, depth + 1)?;
+        return writeln!(f, "{indent}}} // {}", kernel.fusion_barrier);
+    }
+    match &kernel.kind {
+        KernelKind::Map(_) | KernelKind::Call { .. } => writeln!(f),
+        KernelKind::Scan { body: inner, .. } => {
+            writeln!(f, " {{")?;
             body(f, inner, depth + 1)?;
             writeln!(f, "{indent}}}")
         }

@@ -2,10 +2,10 @@
 
 use crate::build::Lower;
 use crate::graph::{AttrKind, Eval, Gradient, Prim};
-use crate::interp::{Array, EvalError, Evaluation};
 use crate::ops::op::Op;
-use crate::ops::rules::along::{positions, reduce_axes};
-use crate::ops::rules::{ARG_REDUCE, arg_reduce, axis};
+use crate::ops::rules::along::positions;
+use crate::ops::rules::extrema::Extremum;
+use crate::ops::rules::{ARG_REDUCE, arg_reduce};
 
 /// The smallest index of min x along `axis`.
 pub(super) static OP: Op = Op {
@@ -14,11 +14,7 @@ pub(super) static OP: Op = Op {
     doc: "The position of the least element along an axis, the first of equal ones.",
     params: ARG_REDUCE,
     random: false,
-    lower: Lower::By(|l| {
-        let axis = axis("axis", l.call.int("axis")?, l.call.tensor("x").rank())?;
-        let x = l.masked("x", &[axis], f64::INFINITY);
-        Ok(vec![x.argmin(axis)])
-    }),
+    lower: Lower::By(|l| Extremum::Min.lower_arg(l)),
     infer: arg_reduce,
 };
 
@@ -28,25 +24,5 @@ pub(crate) static PRIM: Prim = Prim {
     attrs: &[("axis", AttrKind::Size)],
     infer: positions,
     gradient: Gradient::None,
-    eval: Eval::Tensors(eval),
+    eval: Eval::Tensors(|e| Extremum::Min.reduce_arg(e)),
 };
-
-fn eval(e: &Evaluation<'_>) -> Result<Vec<Array>, EvalError> {
-    let axes = [e.size("axis")];
-    Ok(vec![match e.x(0) {
-        Array::Float(a) => reduce_axes(a, &axes, |xs| first(xs, f64::INFINITY)).into(),
-        Array::Int(a) => reduce_axes(a, &axes, |xs| first(xs, xs[0])).into(),
-        Array::Bool(_) => panic!("`argmin` takes numbers"),
-    }])
-}
-
-/// The index of the first minimum.
-fn first<T: Copy + PartialOrd>(xs: &[T], start: T) -> i64 {
-    let mut best = (0, start);
-    for (i, x) in xs.iter().enumerate() {
-        if *x < best.1 {
-            best = (i as i64, *x);
-        }
-    }
-    best.0
-}

@@ -3,8 +3,8 @@
 use crate::build::{Lower, Value};
 use crate::graph::{AttrKind, Eval, Gradient, Prim};
 use crate::ops::op::Op;
-use crate::ops::rules::along::{reduce, reduce_numbers, reduced_numbers};
-use crate::ops::rules::extrema::{extremum_vjp, nan_max};
+use crate::ops::rules::along::{reduce, reduced_numbers};
+use crate::ops::rules::extrema::{Extremum, extremum_vjp};
 use crate::ops::rules::{REDUCE_NUMBER, reduce_input};
 
 /// max x over `axis`; over no elements the identity element, the smallest number of the type.
@@ -14,7 +14,7 @@ pub(super) static OP: Op = Op {
     doc: "The greatest element over the given axes, or over all of them.",
     params: REDUCE_NUMBER,
     random: false,
-    lower: Lower::By(|l| reduce(l, f64::NEG_INFINITY, Value::max)),
+    lower: Lower::By(|l| reduce(l, Extremum::Max.infinity(), Value::max)),
     infer: reduce_input,
 };
 
@@ -24,13 +24,5 @@ pub(crate) static PRIM: Prim = Prim {
     attrs: &[("axes", AttrKind::Sizes)],
     infer: reduced_numbers,
     gradient: Gradient::Each(&[Some(extremum_vjp)]),
-    eval: Eval::Tensors(|e| {
-        let max = |xs: &[f64]| xs.iter().copied().fold(f64::NEG_INFINITY, nan_max);
-        let range = e.results[0].dtype.int_range();
-        let int_max = |xs: &[i64]| {
-            let identity = range.map_or(0, |range| range.0);
-            xs.iter().fold(identity, |m, x| m.max(*x))
-        };
-        reduce_numbers(e, max, int_max)
-    }),
+    eval: Eval::Tensors(|e| Extremum::Max.reduce(e)),
 };

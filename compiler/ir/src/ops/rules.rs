@@ -35,7 +35,7 @@ pub(super) use checks::{
 pub(super) use elementwise::{
     X_ANY, X_BOOL, X_FLOAT, X_NUMBER, XY_ANY, XY_BOOL, XY_FLOAT, XY_NUMBER, like_x, like_x_bool,
 };
-pub(super) use indexing::{index_depth, scattered};
+pub(super) use indexing::{index_depth, scattered, scattered_into_tensor};
 pub(super) use random::{NORMAL, normal, random_scalar, random_shape};
 pub(super) use reduce::{
     ARG_REDUCE, REDUCE_BOOL, REDUCE_FLOAT, REDUCE_NUMBER, SCAN, SORT, arg_reduce, reduce_input,

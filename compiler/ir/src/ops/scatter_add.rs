@@ -1,15 +1,13 @@
 //! Row scatter-add (`tf.tensor_scatter_nd_add` with indices of depth 1): rows accumulated at indices.
 
-use ndarray::{Axis, Zip};
-
 use crate::graph::{Eval, Gradient, Prim, PrimCall, Type};
 use crate::interp::{Array, EvalError, Evaluation};
-use crate::ops::rules::arrays::row_indices;
+use crate::ops::rules::arrays::{scatter_operands, scatter_rows};
 use crate::ops::rules::primitive::{arity, of_class};
 use crate::ops::rules::shapes::rows_at;
 use crate::types::Class;
 
-/// x with rows added to its own at the indices; rows of a repeated index accumulate. VJP: dx = dy, drows = dy gathered at
+/// x with rows added to its own at the indices; rows of a repeated index accumulate. VJP: dx = dy, drows = gather(dy) at
 /// the indices.
 pub(crate) static PRIM: Prim = Prim {
     name: "scatter_add",
@@ -41,27 +39,13 @@ pub(super) fn infer_rows(
 }
 
 fn eval(e: &Evaluation<'_>) -> Result<Vec<Array>, EvalError> {
-    let x = &e.types[0].shape;
-    let targets = row_indices(e.x(1).int(), x[0])?;
-    let rows = e.x(2).reshaped(&[&[targets.len()], &x[1..]].concat());
+    let (targets, rows) = scatter_operands(e)?;
     Ok(vec![match (e.x(0), &rows) {
         (Array::Float(x), Array::Float(rows)) => {
-            let mut sum = x.to_owned();
-            for (target, row) in targets.iter().zip(rows.outer_iter()) {
-                let mut at = sum.index_axis_mut(Axis(0), *target);
-                at += &row;
-            }
-            e.floats(sum)
+            e.floats(scatter_rows(x, &targets, rows, |sum, x| *sum += x))
         }
-        (x, rows) => {
-            let mut sum = x.int().to_owned();
-            for (target, row) in targets.iter().zip(rows.int().outer_iter()) {
-                let at = sum.index_axis_mut(Axis(0), *target);
-                Zip::from(at)
-                    .and(row)
-                    .for_each(|at, n| *at = at.wrapping_add(*n));
-            }
-            e.ints(sum)
-        }
+        (x, rows) => e.ints(scatter_rows(x.int(), &targets, rows.int(), |sum, n| {
+            *sum = sum.wrapping_add(*n);
+        })),
     }])
 }

@@ -1,12 +1,10 @@
 //! Row scatter-update (`tf.tensor_scatter_nd_update` with indices of depth 1): rows replaced at indices.
 
-use ndarray::Axis;
-
 use crate::autodiff::Backward;
 use crate::build::Value;
 use crate::graph::{Eval, Gradient, Prim};
 use crate::interp::{Array, EvalError, Evaluation};
-use crate::ops::rules::arrays::{both, row_indices};
+use crate::ops::rules::arrays::{both, scatter_operands, scatter_rows};
 use crate::ops::scatter_add::infer;
 use crate::types::Class;
 
@@ -27,14 +25,8 @@ fn operand_vjp<'g>(g: &Backward<'g>) -> Value<'g> {
 }
 
 fn eval(e: &Evaluation<'_>) -> Result<Vec<Array>, EvalError> {
-    let x = &e.types[0].shape;
-    let targets = row_indices(e.x(1).int(), x[0])?;
-    let rows = e.x(2).reshaped(&[&[targets.len()], &x[1..]].concat());
+    let (targets, rows) = scatter_operands(e)?;
     Ok(vec![both!((e.x(0), &rows), (x, rows) => {
-        let mut result = x.to_owned();
-        for (target, row) in targets.iter().zip(rows.outer_iter()) {
-            result.index_axis_mut(Axis(0), *target).assign(&row);
-        }
-        result.into()
+        scatter_rows(x, &targets, rows, |at, x| *at = *x).into()
     })])
 }

@@ -12,13 +12,10 @@ pub(super) static OP: Op = Op {
     doc: "The greatest of the rows of each segment; ids ascend, and each is less than the number of rows.",
     params: SEGMENT_NUMBER,
     random: false,
+    // TensorFlow has 0 for empty segments here.
     lower: Lower::By(|l| {
         let segmented = SegmentedRows::sorted(l);
-        let max = segmented
-            .rows
-            .segment_max(segmented.ids, segmented.segments);
-        // TensorFlow has 0 for empty segments here.
-        Ok(vec![segmented.or_zero(max)])
+        Ok(vec![segmented.or_zero(segmented.max())])
     }),
     infer: segment,
 };

@@ -12,13 +12,10 @@ pub(super) static OP: Op = Op {
     doc: "The least of the rows of each segment; ids ascend, and each is less than the number of rows.",
     params: SEGMENT_NUMBER,
     random: false,
+    // TensorFlow has 0 for empty segments here.
     lower: Lower::By(|l| {
         let segmented = SegmentedRows::sorted(l);
-        let min = segmented
-            .rows
-            .segment_min(segmented.ids, segmented.segments);
-        // TensorFlow has 0 for empty segments here.
-        Ok(vec![segmented.or_zero(min)])
+        Ok(vec![segmented.or_zero(segmented.min())])
     }),
     infer: segment,
 };

@@ -12,13 +12,6 @@ pub(super) static OP: Op = Op {
     doc: "The product of the rows of each segment; ids ascend, and each is less than the number of rows.",
     params: SEGMENT_NUMBER,
     random: false,
-    lower: Lower::By(|l| {
-        let segmented = SegmentedRows::sorted(l);
-        Ok(vec![
-            segmented
-                .rows
-                .segment_prod(segmented.ids, segmented.segments),
-        ])
-    }),
+    lower: Lower::By(|l| Ok(vec![SegmentedRows::sorted(l).prod()])),
     infer: segment,
 };

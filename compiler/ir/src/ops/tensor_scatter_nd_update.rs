@@ -1,10 +1,10 @@
 //! `tf.tensor_scatter_nd_update`: updates written at multi-dimensional indices.
 
 use crate::build::{Lower, Value};
-use crate::ops::op::{Call, Elements, Kind, Op, Param, RuleError};
+use crate::ops::op::{Elements, Kind, Op, Param};
 use crate::ops::rules::positions::scatter_nd;
-use crate::ops::rules::scattered;
-use crate::types::{Class, TensorType};
+use crate::ops::rules::scattered_into_tensor;
+use crate::types::Class;
 
 /// `tensor` with `updates` written at `indices`.
 pub(super) static OP: Op = Op {
@@ -18,15 +18,5 @@ pub(super) static OP: Op = Op {
     ],
     random: false,
     lower: Lower::By(|l| Ok(vec![scatter_nd(l, l.value("tensor"), Value::scatter_set)])),
-    infer,
+    infer: scattered_into_tensor,
 };
-
-fn infer(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
-    let tensor = call.tensor("tensor");
-    scattered(
-        call.tensor("indices"),
-        call.tensor("updates"),
-        &tensor.shape.0,
-    )?;
-    Ok(vec![tensor.clone()])
-}

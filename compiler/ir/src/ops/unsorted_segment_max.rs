@@ -3,9 +3,9 @@
 use crate::build::Lower;
 use crate::graph::{AttrKind, Eval, Gradient, Prim};
 use crate::ops::op::Op;
-use crate::ops::rules::extrema::{max_finite, nan_max};
+use crate::ops::rules::extrema::Extremum;
 use crate::ops::rules::segment_reduction::{
-    SegmentedRows, infer, reduce_rows, segment_extremum_vjp,
+    SegmentedRows, infer, reduce_extremum, segment_extremum_vjp,
 };
 use crate::ops::rules::{UNSORTED_SEGMENT, unsorted_segment};
 
@@ -16,14 +16,7 @@ pub(super) static OP: Op = Op {
     doc: "The greatest of what belongs to each segment; ids come in any order, negative ones are left out.",
     params: UNSORTED_SEGMENT,
     random: false,
-    lower: Lower::By(|l| {
-        let segmented = SegmentedRows::unsorted(l);
-        Ok(vec![
-            segmented
-                .rows
-                .segment_max(segmented.ids, segmented.segments),
-        ])
-    }),
+    lower: Lower::By(|l| Ok(vec![SegmentedRows::unsorted(l).max()])),
     infer: unsorted_segment,
 };
 
@@ -33,12 +26,5 @@ pub(crate) static PRIM: Prim = Prim {
     attrs: &[("segments", AttrKind::Size)],
     infer,
     gradient: Gradient::Each(&[Some(segment_extremum_vjp), None]),
-    eval: Eval::Tensors(|e| {
-        let dtype = e.results[0].dtype;
-        let (float, int) = match dtype.int_range() {
-            Some(range) => (0.0, range.0),
-            None => (-max_finite(dtype), 0),
-        };
-        reduce_rows(e, (float, nan_max), (int, i64::max))
-    }),
+    eval: Eval::Tensors(|e| reduce_extremum(e, Extremum::Max)),
 };

@@ -15,14 +15,7 @@ pub(super) static OP: Op = Op {
     doc: "The product of what belongs to each segment; ids come in any order, negative ones are left out.",
     params: UNSORTED_SEGMENT,
     random: false,
-    lower: Lower::By(|l| {
-        let segmented = SegmentedRows::unsorted(l);
-        Ok(vec![
-            segmented
-                .rows
-                .segment_prod(segmented.ids, segmented.segments),
-        ])
-    }),
+    lower: Lower::By(|l| Ok(vec![SegmentedRows::unsorted(l).prod()])),
     infer: unsorted_segment,
 };
 

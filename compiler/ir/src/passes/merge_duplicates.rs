@@ -4,9 +4,9 @@
 //! Leaves alone: inputs and reads, which differ by name, and large constants.
 
 use std::collections::HashMap;
-use std::fmt::Write;
 
 use crate::build::{Builder, Value};
+use crate::graph::identity::OpKey;
 use crate::graph::{Graph, Node, NodeKind, ValueId};
 use crate::passes::Pass;
 use crate::passes::rebuild::{Visit, in_loop_bodies, rebuild};
@@ -26,7 +26,8 @@ fn run(graph: Graph) -> Graph {
 
 #[derive(Default)]
 struct Merge {
-    seen: HashMap<String, Vec<ValueId>>,
+    /// The results of each operation on its operands.
+    seen: HashMap<(OpKey, Vec<ValueId>), Vec<ValueId>>,
 }
 
 impl Visit for Merge {
@@ -36,26 +37,15 @@ impl Visit for Merge {
         node: &Node,
         operands: &[Value<'g>],
     ) -> Option<Vec<Value<'g>>> {
-        let mut key = String::new();
-        let formatted = match &node.kind {
+        match &node.kind {
             NodeKind::Input(_) | NodeKind::Read(_) => return None,
             NodeKind::Const(tensor) if tensor.ty().elements() > MAX_COMPARED_ELEMENTS => {
                 return None;
             }
-            NodeKind::Const(tensor) => write!(key, "const {tensor} : {}", tensor.ty()),
-            NodeKind::Prim(prim, attrs) => write!(key, "{} {attrs:?}", prim.name),
-            NodeKind::Scan(scan) => {
-                write!(
-                    key,
-                    "scan {} {} {} {} {}",
-                    scan.length, scan.reverse, scan.captures, scan.carries, scan.body
-                )
-            }
-        };
-        formatted.expect("a string takes all that is written");
-        for operand in operands {
-            write!(key, " %{}", operand.id().0).expect("a string takes all that is written");
+            NodeKind::Const(_) | NodeKind::Prim(..) | NodeKind::Scan(_) => {}
         }
+        let operand_ids = operands.iter().map(|v| v.id()).collect();
+        let key = (OpKey::of(&node.kind), operand_ids);
         if let Some(ids) = self.seen.get(&key) {
             return Some(ids.iter().map(|id| b.value(*id)).collect());
         }
@@ -63,5 +53,32 @@ impl Visit for Merge {
         self.seen
             .insert(key, results.iter().map(|v| v.id()).collect());
         Some(results)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tensor::{Data, Tensor};
+
+    /// How many constants remain of two.
+    fn merged(a: Data, b: Data) -> usize {
+        let builder = Builder::new("constants");
+        builder.result("a", builder.constant(Tensor::of(&[1], a)));
+        builder.result("b", builder.constant(Tensor::of(&[1], b)));
+        run(builder.finish()).nodes.len()
+    }
+
+    #[test]
+    fn constants_are_merged_by_their_bits() {
+        let float = |x: f32| Data::F32(vec![x]);
+        assert_eq!(merged(float(1.5), float(1.5)), 1);
+        assert_eq!(merged(float(f32::NAN), float(f32::NAN)), 1);
+        assert_eq!(merged(float(0.0), float(-0.0)), 2);
+        assert_eq!(merged(float(1.0), Data::F64(vec![1.0])), 2);
+        let string = |byte: u8| Data::String(vec![vec![byte]]);
+        assert_eq!(merged(string(0xfe), string(0xfe)), 1);
+        // Neither is UTF-8, so both are printed as a replacement character.
+        assert_eq!(merged(string(0xfe), string(0xff)), 2);
     }
 }

@@ -13,7 +13,7 @@ pub use cost::Cost;
 
 use std::fmt;
 
-use crate::kernel::{BufferId, KernelKind, Kernels, Origin};
+use crate::kernel::{BufferId, Kernels, Origin};
 
 /// Kernels with allocations for their buffers.
 #[derive(Debug, Clone)]
@@ -170,25 +170,11 @@ impl fmt::Display for Program {
             all.flops
         )?;
         for (i, kernel) in self.kernels.kernels.iter().enumerate() {
-            let name = match &kernel.kind {
-                KernelKind::Map(map) => format!("map {:?} of {} steps", map.shape, map.body.len()),
-                KernelKind::Call {
-                    prim,
-                    epilogue: None,
-                    ..
-                } => format!("call {}", prim.name),
-                KernelKind::Call {
-                    prim,
-                    epilogue: Some(map),
-                    ..
-                } => format!(
-                    "call {} epilogue map {:?} of {} steps",
-                    prim.name,
-                    map.shape,
-                    map.body.len()
-                ),
-                KernelKind::Scan { length, .. } => format!("scan {length}"),
+            let steps = match kernel.kind.fused_loop() {
+                Some(map) => format!(" of {} steps", map.body.len()),
+                None => String::new(),
             };
+            let name = kernel.name() + &steps;
             let outputs: Vec<String> = kernel
                 .outputs
                 .iter()

@@ -4,7 +4,7 @@ use trainspec_ir::autodiff::{Cotangent, IndexedSlices, Request};
 use trainspec_ir::build::{Builder, CallArg, Value};
 use trainspec_ir::{DType, Tensor};
 
-use crate::graphs::{Feed, call, calls, counting, f64s, i32s, int, ints};
+use crate::support::graphs::{Feed, call, calls, counting, f64s, i32s, int, ints};
 
 const POISON: f64 = f64::NAN;
 

@@ -3,7 +3,7 @@
 use trainspec_ir::Tensor;
 use trainspec_ir::build::Builder;
 
-use crate::graphs::{Feed, call, calls, counting, i32s, int, ints};
+use crate::support::graphs::{Feed, call, calls, counting, i32s, int, ints};
 
 #[test]
 fn reading_out_of_range_is_an_error() {

@@ -6,7 +6,7 @@ use trainspec_ir::graph::Type;
 use trainspec_ir::ops::find;
 use trainspec_ir::{DType, Tensor};
 
-use crate::graphs::{
+use crate::support::graphs::{
     Feed, bools, call, calls, counting, f64s, gradient, i32s, int, ints, weighted_gradient,
 };
 

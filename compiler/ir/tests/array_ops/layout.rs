@@ -4,7 +4,7 @@ use trainspec_ir::build::{Builder, CallArg};
 use trainspec_ir::ops::Arg;
 use trainspec_ir::{DType, Tensor};
 
-use crate::graphs::{
+use crate::support::graphs::{
     Feed, bools, call, calls, counting, f64s, float, gradient, i32s, int, ints, pairs,
     weighted_gradient, word,
 };

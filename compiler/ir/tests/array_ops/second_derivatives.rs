@@ -2,7 +2,7 @@
 
 use trainspec_ir::build::{Builder, Value};
 
-use crate::graphs::{Feed, f64s, gradient, i32s, shaped};
+use crate::support::graphs::{Feed, f64s, gradient, i32s, shaped};
 
 /// For a linear map f: the gradient of Σ f(x)³ is fᵀ(3 f(x)²), and that of its inner product with v is fᵀ(6 f(x) f(v)).
 /// Both are compared with values computed by hand.
@@ -17,7 +17,7 @@ fn check(
     let y = map(x, indices);
     let grad = gradient(&b, y * y * y, x);
     assert_eq!(feed.f64s(&b, grad), once);
-    let v = b.constant(crate::graphs::counting(&x.shape()));
+    let v = b.constant(crate::support::graphs::counting(&x.shape()));
     let second = gradient(&b, grad * v, x);
     assert_eq!(feed.f64s(&b, second), twice);
 }

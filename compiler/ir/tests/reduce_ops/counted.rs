@@ -4,7 +4,7 @@ use trainspec_ir::autodiff::Request;
 use trainspec_ir::build::{Builder, CallArg, Value};
 use trainspec_ir::ops::Arg;
 
-use crate::graphs::{Feed, bools, call, f64s, i32s, int, ints, word};
+use crate::support::graphs::{Feed, bools, call, f64s, i32s, int, ints, word};
 
 const POISON: f64 = f64::NAN;
 

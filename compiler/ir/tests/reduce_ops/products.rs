@@ -4,8 +4,8 @@ use trainspec_ir::build::{Builder, CallArg, Value};
 use trainspec_ir::ops::{Arg, RuleErrorKind};
 use trainspec_ir::{DType, Tensor};
 
-use crate::gradcheck;
-use crate::graphs::{Feed, call, counting, f64s, gradient, int, ints, try_call, word};
+use crate::support::gradcheck;
+use crate::support::graphs::{Feed, call, counting, f64s, gradient, int, ints, try_call, word};
 
 fn flag<'g>(set: bool) -> CallArg<'g> {
     CallArg::Known(Arg::Bool(set))

@@ -5,8 +5,8 @@ use trainspec_ir::graph::Type;
 use trainspec_ir::ops::Arg;
 use trainspec_ir::{DType, Tensor};
 
-use crate::gradcheck;
-use crate::graphs::{
+use crate::support::gradcheck;
+use crate::support::graphs::{
     Feed, bools, call, counting, f64s, gradient, i32s, int, ints, weighted_gradient,
 };
 

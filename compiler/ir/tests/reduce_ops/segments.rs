@@ -3,8 +3,8 @@
 use trainspec_ir::build::{Builder, Value};
 use trainspec_ir::{DType, Tensor};
 
-use crate::gradcheck;
-use crate::graphs::{Feed, call, counting, f64s, i32s, int, weighted_gradient};
+use crate::support::gradcheck;
+use crate::support::graphs::{Feed, call, counting, f64s, i32s, int, weighted_gradient};
 
 const SORTED_OPS: [&str; 5] = [
     "segment_sum",

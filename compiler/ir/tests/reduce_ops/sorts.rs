@@ -3,8 +3,8 @@
 use trainspec_ir::build::{Builder, Value};
 use trainspec_ir::{DType, Tensor};
 
-use crate::gradcheck;
-use crate::graphs::{Feed, call, calls, f64s, int, weighted_gradient, word};
+use crate::support::gradcheck;
+use crate::support::graphs::{Feed, call, calls, f64s, int, weighted_gradient, word};
 
 const NAN: f64 = f64::NAN;
 const INF: f64 = f64::INFINITY;

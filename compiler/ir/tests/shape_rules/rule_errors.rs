@@ -2,7 +2,7 @@
 
 use trainspec_ir::ops::RuleErrorKind;
 
-use crate::calls::{infer, shown};
+use crate::support::calls::{infer, shown};
 
 #[track_caller]
 fn refuses(op: &str, args: &[&str], kind: RuleErrorKind, message: &str) {

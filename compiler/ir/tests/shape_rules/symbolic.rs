@@ -2,7 +2,7 @@
 
 use trainspec_ir::ops::RuleErrorKind;
 
-use crate::calls::{infer, shown};
+use crate::support::calls::{infer, shown};
 
 #[test]
 fn symbolic_dimensions_stay_symbolic() {

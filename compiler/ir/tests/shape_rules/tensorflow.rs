@@ -3,7 +3,7 @@
 use trainspec_ir::ops::TABLE;
 use trainspec_ir::{Dim, TensorType};
 
-use crate::calls::{infer, list, tensor};
+use crate::support::calls::{infer, list, tensor};
 
 const CASES: &str = include_str!("shapes.tsv");
 

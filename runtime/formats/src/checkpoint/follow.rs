@@ -1,42 +1,14 @@
 //! Waiting for checkpoints that another program writes (`tf.train.checkpoints_iterator`).
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::checkpoint::manage::latest_checkpoint;
+use crate::clock::Clock;
 use crate::error::Result;
 
 /// The interval at which a folder is polled.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
-
-/// A monotonic clock that can sleep. Tests pass a fake one.
-pub trait Clock {
-    /// The time since a fixed point.
-    fn now(&self) -> Duration;
-
-    /// Sleeps.
-    fn sleep(&self, time: Duration);
-}
-
-/// The system's monotonic clock.
-#[derive(Debug, Clone, Copy)]
-pub struct SystemClock(Instant);
-
-impl Default for SystemClock {
-    fn default() -> SystemClock {
-        SystemClock(Instant::now())
-    }
-}
-
-impl Clock for SystemClock {
-    fn now(&self) -> Duration {
-        self.0.elapsed()
-    }
-
-    fn sleep(&self, time: Duration) {
-        std::thread::sleep(time);
-    }
-}
 
 /// An iterator over the checkpoints of a folder as they appear.
 ///
@@ -60,7 +32,8 @@ pub struct Checkpoints<'a, C> {
 ///
 /// ```no_run
 /// use std::time::Duration;
-/// use trainspec_formats::checkpoint::{SystemClock, checkpoints_iterator};
+/// use trainspec_formats::checkpoint::checkpoints_iterator;
+/// use trainspec_formats::clock::SystemClock;
 ///
 /// let clock = SystemClock::default();
 /// for prefix in checkpoints_iterator("run".as_ref(), clock).timeout(Duration::from_secs(600)) {

@@ -19,7 +19,7 @@ mod text_format;
 pub mod v1;
 
 pub use bundle::{Bundle, BundleWriter};
-pub use follow::{Checkpoints, Clock, SystemClock, checkpoints_iterator};
+pub use follow::{Checkpoints, checkpoints_iterator};
 pub use manage::{
     CheckpointList, CheckpointLocation, PathStyle, STATE_FILE, Version, checkpoint_exists,
     generate_checkpoint_state_proto, get_checkpoint_mtimes, get_checkpoint_state,

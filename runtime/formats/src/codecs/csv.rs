@@ -1,7 +1,12 @@
 //! CSV decoding (`tf.io.decode_csv`).
 //!
-//! In: lines, each a record. Out: one column per field. The rules are those of RFC 4180 as TensorFlow reads them: spaces belong to a field,
-//! a field with quotes begins and ends with one, and a quote in it is written twice.
+//! In: lines, each a record, or a stream of bytes. Out: one column per field, or the fields of record after record. `fields.rs` has the
+//! rules.
+
+mod fields;
+mod records;
+
+pub use records::CsvReader;
 
 use crate::error::{FileKind, FormatError, Result};
 use crate::examples::BytesColumn;
@@ -84,18 +89,22 @@ pub fn decode_csv<'a>(
             "the selected fields must be in order, with a default for each".to_owned(),
         ));
     }
+    let required = match &options.select {
+        Some(select) => select.last().map_or(0, |last| last.saturating_add(1)),
+        None => defaults.len(),
+    };
+    let limit = match options.select {
+        Some(_) => required,
+        None => usize::MAX,
+    };
     let mut columns: Vec<CsvColumn> = defaults.iter().map(CsvColumn::new).collect();
     let mut fields = BytesColumn::default();
     for (record, line) in lines.into_iter().enumerate() {
-        split(line, options, &mut fields)
+        fields::split(line, options.delimiter, options.quotes, limit, &mut fields)
             .map_err(|cause| invalid(format!("record {record}: {cause}")))?;
         let place = |number: usize| match &options.select {
             Some(select) => select[number],
             None => number,
-        };
-        let required = match &options.select {
-            Some(select) => select.last().map_or(0, |last| last.saturating_add(1)),
-            None => defaults.len(),
         };
         let enough = match options.select {
             Some(_) => fields.len() >= required,
@@ -123,77 +132,6 @@ pub fn decode_csv<'a>(
 
 fn invalid(cause: String) -> FormatError {
     FormatError::invalid(FileKind::Example, cause)
-}
-
-/// Splits a line into fields.
-fn split(
-    line: &[u8],
-    options: &CsvOptions,
-    fields: &mut BytesColumn,
-) -> std::result::Result<(), &'static str> {
-    *fields = BytesColumn::default();
-    let delimiter = options.delimiter;
-    let mut field = Vec::new();
-    let mut rest = line;
-    // As in TensorFlow, the rest of the line after the last selected field is not checked.
-    let required = match &options.select {
-        Some(select) => select.last().map_or(0, |last| last.saturating_add(1)),
-        None => usize::MAX,
-    };
-    while fields.len() < required
-        && let [first, after @ ..] = rest
-    {
-        // As in TensorFlow, line ends before a field are ignored.
-        if let b'\n' | b'\r' = first {
-            rest = after;
-            continue;
-        }
-        field.clear();
-        if options.quotes && *first == b'"' {
-            rest = quoted(after, delimiter, &mut field)?;
-        } else {
-            let end = rest
-                .iter()
-                .position(|byte| *byte == delimiter)
-                .unwrap_or(rest.len());
-            let forbidden =
-                |byte: &u8| matches!(byte, b'\n' | b'\r') || (options.quotes && *byte == b'"');
-            if rest[..end].iter().any(forbidden) {
-                return Err("a field without quotes has a quote or a line end in it");
-            }
-            field.extend_from_slice(&rest[..end]);
-            rest = rest.get(end + 1..).unwrap_or_default();
-        }
-        fields.push(&field);
-    }
-    if line.last() == Some(&delimiter) && fields.len() < required {
-        fields.push(b"");
-    }
-    Ok(())
-}
-
-/// Reads a quoted field after its opening quote; returns the rest after its delimiter.
-fn quoted<'a>(
-    mut rest: &'a [u8],
-    delimiter: u8,
-    field: &mut Vec<u8>,
-) -> std::result::Result<&'a [u8], &'static str> {
-    loop {
-        match rest {
-            [] => return Err("a field with quotes does not end with one"),
-            [b'"'] => return Ok(&[]),
-            [b'"', next, after @ ..] if *next == delimiter => return Ok(after),
-            [b'"', b'"', after @ ..] => {
-                field.push(b'"');
-                rest = after;
-            }
-            [b'"', ..] => return Err("a quote inside a field is not written twice"),
-            [byte, after @ ..] => {
-                field.push(*byte);
-                rest = after;
-            }
-        }
-    }
 }
 
 impl CsvColumn {

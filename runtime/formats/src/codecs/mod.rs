@@ -7,6 +7,6 @@ mod csv;
 mod raw;
 mod tensor;
 
-pub use csv::{CsvColumn, CsvDefault, CsvOptions, decode_csv};
+pub use csv::{CsvColumn, CsvDefault, CsvOptions, CsvReader, decode_csv};
 pub use raw::{RawOptions, decode_raw};
 pub use tensor::{parse_tensor, serialize_tensor};

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use prost::Message;
 
+use crate::clock::Clock;
 use crate::error::{FileKind, FormatError, Result};
-use crate::events::writer::Clock;
 use crate::events::{VERSION_PREFIX, frames};
 use crate::proto::event::What;
 use crate::proto::{Event, SourceMetadata, Summary};
@@ -67,7 +67,7 @@ impl EventFile {
     }
 
     /// Appends an event to the buffer, which is flushed when it is full.
-    pub(super) fn append(&mut self, event: &Event, clock: &Clock) -> Result<()> {
+    pub(super) fn append(&mut self, event: &Event, clock: &dyn Clock) -> Result<()> {
         self.push(event);
         match self.buffer.len() >= FLUSH_THRESHOLD_BYTES {
             true => self.flush(clock),
@@ -88,9 +88,9 @@ impl EventFile {
     }
 
     /// Writes the buffer to the file. A file that was removed meanwhile is created again.
-    pub(super) fn flush(&mut self, clock: &Clock) -> Result<()> {
+    pub(super) fn flush(&mut self, clock: &dyn Clock) -> Result<()> {
         if !self.buffer.is_empty() && !self.path.exists() {
-            let seconds = clock.now();
+            let seconds = clock.unix_seconds();
             let (file, path) = create(&self.naming, seconds, Some(&self.path))?;
             (self.file, self.path, self.length) = (file, path, 0);
             self.tags.clear();

@@ -149,8 +149,8 @@ mod tests {
             self.0.lock().unwrap().length()
         }
 
-        fn read_exact_at(&self, position: u64, buffer: &mut [u8]) -> io::Result<()> {
-            self.0.lock().unwrap().read_exact_at(position, buffer)
+        fn read_at(&self, position: u64, buffer: &mut [u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().read_at(position, buffer)
         }
     }
 

@@ -37,7 +37,7 @@ pub use cache::SummaryWriterCache;
 pub use folder::{RunReader, is_event_file};
 pub use reader::{EventIterator, EventOffset, EventReader, ReaderOptions, summary_iterator};
 pub use run::{Kind, Point, Purge, Run, RunOptions, Series};
-pub use writer::{Clock, SummaryWriter, WriterOptions};
+pub use writer::{SummaryWriter, WriterOptions};
 
 /// The prefix of the file version in the first event of a file.
 const VERSION_PREFIX: &str = "brain.Event:";

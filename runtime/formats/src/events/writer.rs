@@ -9,11 +9,12 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use prost::Message;
 
 use crate::bounded::{DEFAULT_MEMORY_LIMIT, decode};
+use crate::clock::{Clock, SystemClock};
 use crate::error::{Code, FileKind, FormatError, Result};
 use crate::events::file::{EventFile, Naming, host};
 use crate::proto::event::What;
@@ -21,39 +22,8 @@ use crate::proto::{
     Event, GraphDef, MetaGraphDef, RunMetadata, SessionLog, Summary, TaggedRunMetadata,
 };
 
-/// A clock: seconds since the Unix epoch.
-#[derive(Clone)]
-pub struct Clock(Arc<dyn Fn() -> f64 + Send + Sync>);
-
-impl Clock {
-    /// The system clock.
-    pub fn system() -> Clock {
-        Clock::new(|| {
-            SystemTime::now()
-                .duration_since(UNIX_EPOCH)
-                .map_or(0.0, |since| since.as_secs_f64())
-        })
-    }
-
-    /// A custom clock.
-    pub fn new(seconds: impl Fn() -> f64 + Send + Sync + 'static) -> Clock {
-        Clock(Arc::new(seconds))
-    }
-
-    /// The current time.
-    pub fn now(&self) -> f64 {
-        (self.0)()
-    }
-}
-
-impl fmt::Debug for Clock {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Clock")
-    }
-}
-
 /// The options of a writer.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct WriterOptions {
     /// The capacity of the queue; 0 is unbounded.
     pub max_queue: usize,
@@ -64,7 +34,7 @@ pub struct WriterOptions {
     /// The host name in the file's name; `None` for this machine's.
     pub host: Option<String>,
     /// The clock of the events' times.
-    pub clock: Clock,
+    pub clock: Arc<dyn Clock + Send + Sync>,
 }
 
 impl Default for WriterOptions {
@@ -74,8 +44,19 @@ impl Default for WriterOptions {
             flush_every: Duration::from_secs(120),
             filename_suffix: String::new(),
             host: None,
-            clock: Clock::system(),
+            clock: Arc::new(SystemClock::default()),
         }
+    }
+}
+
+impl fmt::Debug for WriterOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WriterOptions")
+            .field("max_queue", &self.max_queue)
+            .field("flush_every", &self.flush_every)
+            .field("filename_suffix", &self.filename_suffix)
+            .field("host", &self.host)
+            .finish_non_exhaustive()
     }
 }
 
@@ -295,7 +276,7 @@ impl SummaryWriter {
 
     fn event(&self, what: What, step: i64) -> Event {
         Event {
-            wall_time: self.options.clock.now(),
+            wall_time: self.options.clock.unix_seconds(),
             step,
             what: Some(what),
             source_metadata: None,
@@ -316,7 +297,11 @@ impl SummaryWriter {
     fn start(&self, callers: &mut Callers) -> Result<()> {
         let mut state = lock(&self.shared.state);
         let previous = Some(&*state.path).filter(|path| !path.as_os_str().is_empty());
-        let file = EventFile::create(self.naming.clone(), self.options.clock.now(), previous)?;
+        let file = EventFile::create(
+            self.naming.clone(),
+            self.options.clock.unix_seconds(),
+            previous,
+        )?;
         *state = State {
             path: file.path().to_owned(),
             open: true,
@@ -333,7 +318,7 @@ impl SummaryWriter {
             .spawn(move || {
                 // However the thread ends, callers are notified.
                 let _last = ThreadEndGuard(&shared);
-                run(&shared, file, &clock, flush_every);
+                run(&shared, file, &*clock, flush_every);
             });
         match thread {
             Ok(thread) => callers.thread = Some(thread),
@@ -368,7 +353,7 @@ impl Drop for ThreadEndGuard<'_> {
 }
 
 /// The thread's loop: takes all queued events, writes them, and flushes when that is requested or the interval has passed.
-fn run(shared: &Shared, mut file: EventFile, clock: &Clock, flush_every: Duration) {
+fn run(shared: &Shared, mut file: EventFile, clock: &dyn Clock, flush_every: Duration) {
     // The first events are flushed at once.
     let mut due = Instant::now();
     let mut state = lock(&shared.state);

@@ -74,7 +74,8 @@ impl Values {
         self.truncate(0);
     }
 
-    pub(super) fn truncate(&mut self, count: usize) {
+    /// Keeps the first `count` strings.
+    pub(crate) fn truncate(&mut self, count: usize) {
         match self {
             Values::Float(values) => values.truncate(count),
             Values::Int64(values) => values.truncate(count),
@@ -207,7 +208,8 @@ impl BytesColumn {
         }
     }
 
-    pub(super) fn truncate(&mut self, count: usize) {
+    /// Keeps the first `count` strings.
+    pub(crate) fn truncate(&mut self, count: usize) {
         let end = match count {
             0 => 0,
             _ => self.end(count - 1).unwrap_or(self.data.len()),

@@ -24,7 +24,6 @@
 
 mod compression;
 pub(crate) mod frame;
-mod glob;
 mod index;
 mod multi_file;
 mod reader;

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::glob;
 use crate::error::{Code, FileKind, FormatError, Result};
+use crate::{files, glob};
 
 /// The maximum number of shards: five digits.
 const MAX_SHARDS: u32 = 99_999;
@@ -91,7 +91,7 @@ pub fn expand(pattern: &str) -> Result<Vec<PathBuf>> {
         return Ok(vec![PathBuf::from(pattern)]);
     }
     if glob::is_pattern(pattern) {
-        let found = glob::paths(pattern)?;
+        let found = glob::expand(Path::new(""), pattern, files::list)?;
         return match found.is_empty() {
             true => Err(FormatError::not_found(
                 FileKind::Record,

@@ -329,9 +329,9 @@ mod tests {
             self.bytes.length()
         }
 
-        fn read_exact_at(&self, position: u64, buffer: &mut [u8]) -> std::io::Result<()> {
+        fn read_at(&self, position: u64, buffer: &mut [u8]) -> std::io::Result<usize> {
             self.reads.fetch_add(1, Ordering::Relaxed);
-            self.bytes.read_exact_at(position, buffer)
+            self.bytes.read_at(position, buffer)
         }
     }
 

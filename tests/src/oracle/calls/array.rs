@@ -1,20 +1,20 @@
-//! Shapes, positions, order, segments.
+//! Shapes, indexing, sorts, segments.
 
 use trainspec_ir::DType;
 
-use super::asked::{Asked, Kind, applied, cast, ints, named, x};
+use super::request::{Kind, OpRequest, applied, cast, ints, named, x};
 use super::{Row, by, listed, same};
 
 const AXIS: &[(&str, Kind)] = &[("axis", Kind::Int)];
 const SCAN: &[(&str, Kind)] = &[
     ("axis", Kind::Int),
-    ("exclusive", Kind::Truth),
-    ("reverse", Kind::Truth),
+    ("exclusive", Kind::Bool),
+    ("reverse", Kind::Bool),
 ];
 const SORT: &[(&str, Kind)] = &[
     ("axis", Kind::Int),
     ("direction", Kind::Word),
-    // Sorting is stable here whether it is asked for or not.
+    // Sorting is stable here whether it is requested or not.
     ("stable", Kind::Ignored),
 ];
 const SEGMENTS: &[(&str, Kind)] = &[("num_segments", Kind::Int)];
@@ -45,7 +45,7 @@ pub(super) const ROWS: &[Row] = &[
             ("ellipsis_mask", Kind::Int),
             ("new_axis_mask", Kind::Int),
             ("shrink_axis_mask", Kind::Int),
-            // The same as Python has it.
+            // A list of Python.
             ("python", Kind::Ignored),
         ],
     ),
@@ -76,7 +76,7 @@ pub(super) const ROWS: &[Row] = &[
     by("range", range),
     same("linspace", 2, &[("num", Kind::Int)]),
     by("fill", fill),
-    same("top_k", 1, &[("k", Kind::Int), ("sorted", Kind::Truth)]),
+    same("top_k", 1, &[("k", Kind::Int), ("sorted", Kind::Bool)]),
     same("in_top_k", 2, &[("k", Kind::Int)]),
     same("sort", 1, SORT),
     same("argsort", 1, SORT),
@@ -115,12 +115,12 @@ pub(super) const ROWS: &[Row] = &[
     by("depth_to_space", block),
 ];
 
-/// Without `dtype` the values decide, which TensorFlow was given as tensors: the output tells.
-fn one_hot(asked: &Asked<'_>) -> Result<String, String> {
-    asked.arity(1)?;
-    let natural = asked.outputs.first().copied().unwrap_or(DType::F32);
-    let dtype = asked.dtype_arg("dtype")?.unwrap_or(natural);
-    let mut given = asked.arguments(&[
+/// Without `dtype` the values decide, which TensorFlow was given as tensors: the output says.
+fn one_hot(request: &OpRequest<'_>) -> Result<String, String> {
+    request.arity(1)?;
+    let natural = request.outputs.first().copied().unwrap_or(DType::F32);
+    let dtype = request.dtype_arg("dtype")?.unwrap_or(natural);
+    let mut given = request.arguments(&[
         ("depth", Kind::Int),
         ("on_value", Kind::Number),
         ("off_value", Kind::Number),
@@ -133,59 +133,60 @@ fn one_hot(asked: &Asked<'_>) -> Result<String, String> {
 }
 
 /// The numbers are known: they decide the shape.
-fn range(asked: &Asked<'_>) -> Result<String, String> {
-    if asked.inputs.is_empty() || asked.inputs.len() > 3 {
-        return Err(format!("has {} inputs", asked.inputs.len()));
+fn range(request: &OpRequest<'_>) -> Result<String, String> {
+    if request.inputs.is_empty() || request.inputs.len() > 3 {
+        return Err(format!("has {} inputs", request.inputs.len()));
     }
-    let numbers = (0..asked.inputs.len())
-        .map(|i| asked.known(i))
+    let numbers = (0..request.inputs.len())
+        .map(|i| request.known(i))
         .collect::<Result<Vec<String>, _>>()?;
-    let dtype = asked.dtype_arg("dtype")?.unwrap_or(asked.dtype(0));
+    let dtype = request.dtype_arg("dtype")?.unwrap_or(request.dtype(0));
     Ok(applied("range", numbers, [named("dtype", dtype)]))
 }
 
-fn fill(asked: &Asked<'_>) -> Result<String, String> {
-    asked.arity(1)?;
-    let dims = asked.ints("dims")?.ok_or("`dims` is not given")?;
+fn fill(request: &OpRequest<'_>) -> Result<String, String> {
+    request.arity(1)?;
+    let dims = request.ints("dims")?.ok_or("`dims` is not given")?;
     Ok(applied("fill", [ints(dims), x(0)], []))
 }
 
 /// Inputs are `indices0`, …, then `data0`, ….
-fn dynamic_stitch(asked: &Asked<'_>) -> Result<String, String> {
+fn dynamic_stitch(request: &OpRequest<'_>) -> Result<String, String> {
     let list = |prefix: &str| {
-        let places = (0..asked.inputs.len()).filter(|i| asked.inputs[*i].name.starts_with(prefix));
-        places.map(x).collect::<Vec<String>>()
+        let indices =
+            (0..request.inputs.len()).filter(|i| request.inputs[*i].name.starts_with(prefix));
+        indices.map(x).collect::<Vec<String>>()
     };
     let (indices, data) = (list("indices"), list("data"));
-    if indices.len() != data.len() || indices.len() + data.len() != asked.inputs.len() {
+    if indices.len() != data.len() || indices.len() + data.len() != request.inputs.len() {
         return Err("as many `indices` as `data` are needed, and nothing else".to_owned());
     }
     Ok(applied("dynamic_stitch", [ints(indices), ints(data)], []))
 }
 
-/// The positions are i32 unless `out_idx` says otherwise.
-fn unique(asked: &Asked<'_>) -> Result<String, String> {
-    asked.arity(1)?;
-    match asked.dtype_arg("out_idx")?.unwrap_or(DType::I32) {
+/// The indices are i32 unless `out_idx` says otherwise.
+fn unique(request: &OpRequest<'_>) -> Result<String, String> {
+    request.arity(1)?;
+    match request.dtype_arg("out_idx")?.unwrap_or(DType::I32) {
         DType::I32 => Ok("unique(x0)".to_owned()),
         to => Ok(format!("(unique(x0)[0], cast(unique(x0)[1], {to}))")),
     }
 }
 
 /// Without `maxlen` it is the largest length, which must be known.
-fn sequence_mask(asked: &Asked<'_>) -> Result<String, String> {
-    asked.arity(1)?;
-    let largest = || asked.inputs[0].value.to_i64s().into_iter().max();
-    let places = asked.int("maxlen")?.or_else(largest).unwrap_or(0);
-    let call = applied("sequence_mask", [x(0)], [named("maxlen", places)]);
-    let to = asked.dtype_arg("dtype")?.unwrap_or(DType::Bool);
+fn sequence_mask(request: &OpRequest<'_>) -> Result<String, String> {
+    request.arity(1)?;
+    let largest = || request.inputs[0].value.to_i64s().into_iter().max();
+    let maxlen = request.int("maxlen")?.or_else(largest).unwrap_or(0);
+    let call = applied("sequence_mask", [x(0)], [named("maxlen", maxlen)]);
+    let to = request.dtype_arg("dtype")?.unwrap_or(DType::Bool);
     Ok(cast(call, DType::Bool, to))
 }
 
-fn block(asked: &Asked<'_>) -> Result<String, String> {
-    asked.arity(1)?;
-    let layout = super::windows::Layout::of(asked)?;
-    let size = asked.arguments(&[("block_size", Kind::Int)])?;
-    let call = applied(asked.op, [layout.with_channels_last(x(0), 4)], size);
+fn block(request: &OpRequest<'_>) -> Result<String, String> {
+    request.arity(1)?;
+    let layout = super::windows::Layout::of(request)?;
+    let size = request.arguments(&[("block_size", Kind::Int)])?;
+    let call = applied(request.op, [layout.with_channels_last(x(0), 4)], size);
     Ok(layout.as_it_was(call, 4))
 }

@@ -1,11 +1,11 @@
-//! Several operations at once, told by a formula.
+//! Several operations at once, given by a formula.
 //!
 //! Some formulas are words around a function of the library; they are known by what they say. Others are arithmetic that
 //! the language can read once names stand for inputs and arguments.
 
 use trainspec_ir::ops;
 
-use super::asked::{Asked, Kind, applied, literal, named, x};
+use super::request::{Kind, OpRequest, applied, literal, named, x};
 use super::{Row, by};
 
 pub(super) const ROWS: &[Row] = &[by("composite", composite)];
@@ -14,7 +14,7 @@ pub(super) const ROWS: &[Row] = &[by("composite", composite)];
 struct Rule {
     says: &'static str,
     inputs: &'static [&'static str],
-    call: fn(&Asked<'_>, &str) -> Result<String, String>,
+    call: fn(&OpRequest<'_>, &str) -> Result<String, String>,
 }
 
 const RULES: &[Rule] = &[
@@ -43,7 +43,7 @@ const RULES: &[Rule] = &[
             "candidate_kernel",
             "candidate_bias",
         ],
-        call: |asked, _| Ok(applied("gru_step", asked.all(), [])),
+        call: |request, _| Ok(applied("gru_step", request.all(), [])),
     },
     Rule {
         says: "softmax(q @ k^T / sqrt(d) + (1 - mask) * -1e9) @ v",
@@ -52,40 +52,39 @@ const RULES: &[Rule] = &[
     },
 ];
 
-fn composite(asked: &Asked<'_>) -> Result<String, String> {
-    let formula = asked.formula.ok_or("a composite without a formula")?;
-    let names: Vec<&str> = asked.inputs.iter().map(|input| &*input.name).collect();
+fn composite(request: &OpRequest<'_>) -> Result<String, String> {
+    let formula = request.formula.ok_or("a composite without a formula")?;
+    let names: Vec<&str> = request.inputs.iter().map(|input| &*input.name).collect();
     let rule = RULES
         .iter()
         .find(|rule| formula.contains(rule.says) && rule.inputs == names);
     match rule {
-        Some(rule) => (rule.call)(asked, formula),
-        None => {
-            arithmetic(asked, formula).map_err(|wrong| format!("the formula `{formula}`: {wrong}"))
-        }
+        Some(rule) => (rule.call)(request, formula),
+        None => arithmetic(request, formula)
+            .map_err(|wrong| format!("the formula `{formula}`: {wrong}")),
     }
 }
 
-fn epsilon(asked: &Asked<'_>) -> Result<String, String> {
-    let epsilon = asked.argument("epsilon", Kind::Number)?;
+fn epsilon(request: &OpRequest<'_>) -> Result<String, String> {
+    let epsilon = request.argument("epsilon", Kind::Number)?;
     epsilon.ok_or_else(|| "`epsilon` is not given".to_owned())
 }
 
-fn layer_norm(asked: &Asked<'_>, _: &str) -> Result<String, String> {
-    let epsilon = epsilon(asked)?;
+fn layer_norm(request: &OpRequest<'_>, _: &str) -> Result<String, String> {
+    let epsilon = epsilon(request)?;
     let over = "axis: -1, keepdims: true";
     Ok(format!(
         "standardized(x0, mean(x0, {over}), reduce_variance(x0, {over}), {epsilon}) * x1 + x2"
     ))
 }
 
-fn batch_norm(asked: &Asked<'_>, formula: &str) -> Result<String, String> {
-    let (_, behind) = formula.split_once("over axis ").ok_or("no axis")?;
-    let end = behind
+fn batch_norm(request: &OpRequest<'_>, formula: &str) -> Result<String, String> {
+    let (_, after) = formula.split_once("over axis ").ok_or("no axis")?;
+    let end = after
         .find(|c: char| !c.is_ascii_digit())
-        .unwrap_or(behind.len());
-    let axis: usize = behind[..end].parse().map_err(|_| "no axis")?;
-    let epsilon = epsilon(asked)?;
+        .unwrap_or(after.len());
+    let axis: usize = after[..end].parse().map_err(|_| "no axis")?;
+    let epsilon = epsilon(request)?;
     let over = format!("axis: {axis}, keepdims: true");
     Ok(format!(
         "batch_normalization(x0, mean(x0, {over}), reduce_variance(x0, {over}), offset: x2, scale: x1, \
@@ -93,15 +92,15 @@ fn batch_norm(asked: &Asked<'_>, formula: &str) -> Result<String, String> {
     ))
 }
 
-fn lstm(asked: &Asked<'_>, _: &str) -> Result<String, String> {
-    let bias = asked.arguments(&[("forget_bias", Kind::Number)])?;
-    Ok(applied("lstm_step", asked.all(), bias))
+fn lstm(request: &OpRequest<'_>, _: &str) -> Result<String, String> {
+    let bias = request.arguments(&[("forget_bias", Kind::Number)])?;
+    Ok(applied("lstm_step", request.all(), bias))
 }
 
 /// The scale follows from the width of the queries.
-fn attention(asked: &Asked<'_>, _: &str) -> Result<String, String> {
-    let width = asked.shape(0).last().map(|n| *n as i64);
-    if asked.int("d")? != width {
+fn attention(request: &OpRequest<'_>, _: &str) -> Result<String, String> {
+    let width = request.shape(0).last().map(|n| *n as i64);
+    if request.int("d")? != width {
         return Err("`d` is not the width of the queries".to_owned());
     }
     let mask = named("mask", "x3 > 0");
@@ -114,7 +113,7 @@ fn attention(asked: &Asked<'_>, _: &str) -> Result<String, String> {
 
 /// An expression up to the first `,` or `;` outside of parentheses; what follows are words. `no gradient to NAME` among them
 /// makes a constant of an input.
-fn arithmetic(asked: &Asked<'_>, formula: &str) -> Result<String, String> {
+fn arithmetic(request: &OpRequest<'_>, formula: &str) -> Result<String, String> {
     let mut depth = 0;
     let end = formula.find(|c: char| {
         depth += match c {
@@ -128,19 +127,19 @@ fn arithmetic(asked: &Asked<'_>, formula: &str) -> Result<String, String> {
     let stopped: Vec<&str> = words
         .split("no gradient to ")
         .skip(1)
-        .filter_map(|behind| behind.split(|c: char| !is_part(c)).next())
+        .filter_map(|after| after.split(|c: char| !is_part(c)).next())
         .collect();
     let mut call = String::new();
     let mut rest = expression.trim();
     while let Some(c) = rest.chars().next() {
         if c.is_ascii_alphabetic() {
-            let (name, behind) = split_while(rest, is_part);
-            call += &meaning(asked, name, &stopped)?;
-            rest = behind;
+            let (name, after) = split_while(rest, is_part);
+            call += &meaning(request, name, &stopped)?;
+            rest = after;
         } else if c.is_ascii_digit() {
-            let (number, behind) = split_while(rest, |c| is_part(c) || c == '.');
+            let (number, after) = split_while(rest, |c| is_part(c) || c == '.');
             call += number;
-            rest = behind;
+            rest = after;
         } else if " +-*/@(),".contains(c) {
             call.push(c);
             rest = &rest[1..];
@@ -152,14 +151,14 @@ fn arithmetic(asked: &Asked<'_>, formula: &str) -> Result<String, String> {
 }
 
 /// An input, an argument, or an operation.
-fn meaning(asked: &Asked<'_>, name: &str, stopped: &[&str]) -> Result<String, String> {
-    if let Some(place) = asked.place(name) {
+fn meaning(request: &OpRequest<'_>, name: &str, stopped: &[&str]) -> Result<String, String> {
+    if let Some(index) = request.index(name) {
         return Ok(match stopped.contains(&name) {
-            true => format!("stop_gradient({})", x(place)),
-            false => x(place),
+            true => format!("stop_gradient({})", x(index)),
+            false => x(index),
         });
     }
-    if let Some(json) = asked.args.get(name) {
+    if let Some(json) = request.args.get(name) {
         return literal(json);
     }
     match ops::find(name) {

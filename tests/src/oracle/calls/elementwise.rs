@@ -2,7 +2,7 @@
 
 use trainspec_ir::DType;
 
-use super::asked::{Asked, Kind, applied, cast, ints, named, x};
+use super::request::{Kind, OpRequest, applied, cast, ints, named, x};
 use super::{Row, by, listed, same};
 
 pub(super) const ROWS: &[Row] = &[
@@ -23,7 +23,7 @@ pub(super) const ROWS: &[Row] = &[
     same("exp", 1, &[]),
     same("expm1", 1, &[]),
     same("floor", 1, &[]),
-    same("gelu", 1, &[("approximate", Kind::Truth)]),
+    same("gelu", 1, &[("approximate", Kind::Bool)]),
     same("gelu_exact", 1, &[]),
     same("gelu_tanh", 1, &[]),
     same("identity", 1, &[]),
@@ -99,10 +99,10 @@ pub(super) fn rounds_a_constant(op: &str) -> bool {
 }
 
 /// TensorFlow divides integers as floats: small ones as f32, i32 and i64 as f64.
-fn divide(asked: &Asked<'_>) -> Result<String, String> {
-    asked.arity(2)?;
+fn divide(request: &OpRequest<'_>) -> Result<String, String> {
+    request.arity(2)?;
     let operand = |i| {
-        let dtype = asked.dtype(i);
+        let dtype = request.dtype(i);
         let to = match dtype {
             DType::I8 | DType::I16 | DType::U8 => DType::F32,
             DType::I32 | DType::I64 => DType::F64,
@@ -115,13 +115,13 @@ fn divide(asked: &Asked<'_>) -> Result<String, String> {
     Ok(applied("divide", [operand(0), operand(1)], []))
 }
 
-/// A choice of three, or the positions of a condition alone: what a mask lets through of all positions.
-fn choice(asked: &Asked<'_>) -> Result<String, String> {
-    if asked.inputs.len() != 1 {
-        asked.arity(3)?;
-        return Ok(applied("where", asked.all(), []));
+/// A selection, or the indices where a condition holds: a boolean mask of all indices.
+fn choice(request: &OpRequest<'_>) -> Result<String, String> {
+    if request.inputs.len() != 1 {
+        request.arity(3)?;
+        return Ok(applied("where", request.all(), []));
     }
-    let shape = asked.shape(0);
+    let shape = request.shape(0);
     if shape.is_empty() {
         return Err("a condition without dimensions has no positions".to_owned());
     }
@@ -135,20 +135,20 @@ fn choice(asked: &Asked<'_>) -> Result<String, String> {
     Ok(format!("boolean_mask(stack({positions}, axis: -1), x0)"))
 }
 
-fn conversion(asked: &Asked<'_>) -> Result<String, String> {
-    asked.arity(1)?;
-    let dtype = asked.dtype_arg("dtype")?.ok_or("`dtype` is not given")?;
+fn conversion(request: &OpRequest<'_>) -> Result<String, String> {
+    request.arity(1)?;
+    let dtype = request.dtype_arg("dtype")?.ok_or("`dtype` is not given")?;
     Ok(applied("cast", [x(0), dtype.to_string()], []))
 }
 
 /// The bounds are numbers or inputs.
-fn clip_by_value(asked: &Asked<'_>) -> Result<String, String> {
-    asked.places(&["t", "clip_value_min?", "clip_value_max?"])?;
+fn clip_by_value(request: &OpRequest<'_>) -> Result<String, String> {
+    request.indices(&["t", "clip_value_min?", "clip_value_max?"])?;
     let mut bounds = Vec::new();
     for name in ["clip_value_min", "clip_value_max"] {
-        let bound = match asked.place(name) {
+        let bound = match request.index(name) {
             Some(input) => Some(x(input)),
-            None => asked.argument(name, Kind::Number)?,
+            None => request.argument(name, Kind::Number)?,
         };
         bounds.push(named(
             name,

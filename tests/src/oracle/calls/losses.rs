@@ -2,7 +2,7 @@
 
 use trainspec_ir::DType;
 
-use super::asked::{Asked, Kind, applied, cast, named, x};
+use super::request::{Kind, OpRequest, applied, cast, named, x};
 use super::{Row, by, same};
 
 pub(super) const ROWS: &[Row] = &[
@@ -70,52 +70,52 @@ pub(super) fn is_reduced(op: &str) -> bool {
 }
 
 /// The weight of positive labels is an input or an argument.
-fn weighted(asked: &Asked<'_>) -> Result<String, String> {
-    let weight = match asked.inputs.len() {
+fn weighted(request: &OpRequest<'_>) -> Result<String, String> {
+    let weight = match request.inputs.len() {
         3 => Some(x(2)),
         _ => {
-            asked.arity(2)?;
-            asked.argument("pos_weight", Kind::Number)?
+            request.arity(2)?;
+            request.argument("pos_weight", Kind::Number)?
         }
     };
     let weight = weight.ok_or("`pos_weight` is not given")?;
     Ok(applied(
-        asked.op,
+        request.op,
         [x(0), x(1)],
         [named("pos_weight", weight)],
     ))
 }
 
 /// A loss that is weighted and reduced.
-fn reduced(asked: &Asked<'_>, extra: &[(&str, Kind)]) -> Result<String, String> {
-    let mut call = operands(asked)?;
-    call.extend(asked.arguments(extra)?);
-    if let Some(word) = asked.word("reduction")? {
+fn reduced(request: &OpRequest<'_>, extra: &[(&str, Kind)]) -> Result<String, String> {
+    let mut call = operands(request)?;
+    call.extend(request.arguments(extra)?);
+    if let Some(word) = request.word("reduction")? {
         // TensorFlow's constants begin with `weighted_`, but for `none`.
         let word = word.strip_prefix("weighted_").unwrap_or(&word);
         call.push(named("reduction", format!("{word:?}")));
     }
-    Ok(applied(asked.op, call, []))
+    Ok(applied(request.op, call, []))
 }
 
-fn pairwise(asked: &Asked<'_>) -> Result<String, String> {
-    Ok(applied(asked.op, operands(asked)?, []))
+fn pairwise(request: &OpRequest<'_>) -> Result<String, String> {
+    Ok(applied(request.op, operands(request)?, []))
 }
 
 /// Labels, predictions and weights, converted as TensorFlow converts them.
-fn operands(asked: &Asked<'_>) -> Result<Vec<String>, String> {
-    let family = family(asked.op).ok_or("is no loss")?;
+fn operands(request: &OpRequest<'_>) -> Result<Vec<String>, String> {
+    let family = family(request.op).ok_or("is no loss")?;
     let tensors = match family {
         Family::OfLosses => 1,
         Family::Single | Family::OfLogits => 2,
     };
-    let count = asked.inputs.len();
+    let count = request.inputs.len();
     if count != tensors && count != tensors + 1 {
         return Err(format!(
             "has {count} inputs, expected {tensors} and weights"
         ));
     }
-    let all_double = asked
+    let all_double = request
         .inputs
         .iter()
         .all(|input| input.value.dtype() == DType::F64);
@@ -123,16 +123,16 @@ fn operands(asked: &Asked<'_>) -> Result<Vec<String>, String> {
         // f64 stays what it is: the language has no reason to narrow it.
         Family::Single if all_double => DType::F64,
         Family::Single => DType::F32,
-        Family::OfLogits | Family::OfLosses => asked.dtype(tensors - 1),
+        Family::OfLogits | Family::OfLosses => request.dtype(tensors - 1),
     };
-    let operand = |i: usize| match (asked.op, i) {
+    let operand = |i: usize| match (request.op, i) {
         ("sparse_softmax_cross_entropy", 0) => x(0),
-        _ => cast(x(i), asked.dtype(i), to),
+        _ => cast(x(i), request.dtype(i), to),
     };
     let mut operands: Vec<String> = (0..tensors).map(operand).collect();
     let weights = match count > tensors {
         true => Some(operand(tensors)),
-        false => asked.argument("weights", Kind::Number)?,
+        false => request.argument("weights", Kind::Number)?,
     };
     operands.extend(weights.map(|w| named("weights", w)));
     Ok(operands)

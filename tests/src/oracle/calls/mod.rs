@@ -5,19 +5,19 @@
 //! TensorFlow's default.
 
 mod array;
-mod asked;
 mod composite;
 mod elementwise;
 mod losses;
 mod nn;
 mod reduce;
+mod request;
 mod sparse;
 #[cfg(test)]
 mod tests;
 mod windows;
 
-pub use asked::{Asked, literal};
-use asked::{Kind, applied};
+use request::{Kind, applied};
+pub use request::{OpRequest, literal};
 use trainspec_ir::DType;
 
 use crate::oracle::compare::Tolerance;
@@ -44,13 +44,13 @@ pub enum Precision {
 
 impl Precision {
     /// Of an operation with these inputs.
-    fn of(asked: &Asked<'_>) -> Precision {
-        let mut dtypes = asked.inputs.iter().map(|input| input.value.dtype());
+    fn of(request: &OpRequest<'_>) -> Precision {
+        let mut dtypes = request.inputs.iter().map(|input| input.value.dtype());
         if !dtypes.any(|dtype| dtype == DType::F64) {
             Precision::Full
-        } else if losses::is_reduced(asked.op) {
+        } else if losses::is_reduced(request.op) {
             Precision::Single
-        } else if elementwise::rounds_a_constant(asked.op) {
+        } else if elementwise::rounds_a_constant(request.op) {
             Precision::RoundedConstant
         } else {
             Precision::Full
@@ -67,39 +67,39 @@ impl Precision {
     }
 }
 
-/// How an operation is called.
+/// An operation and the form of its call.
 struct Row {
     op: &'static str,
-    how: How,
+    form: CallForm,
 }
 
-enum How {
-    /// By its own name: so many inputs in order, then the arguments by name.
+enum CallForm {
+    /// By its own name: this many inputs in order, then the arguments by name.
     Same(usize, &'static [(&'static str, Kind)]),
-    /// The same, its inputs being one list.
+    /// By its own name, with its inputs as one list.
     Listed(&'static [(&'static str, Kind)]),
     /// As the function says.
-    By(fn(&Asked<'_>) -> Result<String, String>),
+    By(fn(&OpRequest<'_>) -> Result<String, String>),
 }
 
 const fn same(op: &'static str, inputs: usize, args: &'static [(&'static str, Kind)]) -> Row {
     Row {
         op,
-        how: How::Same(inputs, args),
+        form: CallForm::Same(inputs, args),
     }
 }
 
 const fn listed(op: &'static str, args: &'static [(&'static str, Kind)]) -> Row {
     Row {
         op,
-        how: How::Listed(args),
+        form: CallForm::Listed(args),
     }
 }
 
-const fn by(op: &'static str, call: fn(&Asked<'_>) -> Result<String, String>) -> Row {
+const fn by(op: &'static str, call: fn(&OpRequest<'_>) -> Result<String, String>) -> Row {
     Row {
         op,
-        how: How::By(call),
+        form: CallForm::By(call),
     }
 }
 
@@ -115,25 +115,25 @@ const TABLES: &[&[Row]] = &[
 ];
 
 /// The call of an operation; what is not known about it where there is none.
-pub fn call(asked: &Asked<'_>) -> Result<Call, String> {
+pub fn call(request: &OpRequest<'_>) -> Result<Call, String> {
     let mut rows = TABLES.iter().copied().flatten();
     let row = rows
-        .find(|row| row.op == asked.op)
+        .find(|row| row.op == request.op)
         .ok_or("the operation is not known")?;
-    let text = match row.how {
-        How::Same(inputs, args) => {
-            asked.arity(inputs)?;
-            applied(asked.op, asked.all(), asked.arguments(args)?)
+    let text = match row.form {
+        CallForm::Same(inputs, args) => {
+            request.arity(inputs)?;
+            applied(request.op, request.all(), request.arguments(args)?)
         }
-        How::Listed(args) => {
-            let list = format!("[{}]", asked.all().join(", "));
-            applied(asked.op, vec![list], asked.arguments(args)?)
+        CallForm::Listed(args) => {
+            let list = format!("[{}]", request.all().join(", "));
+            applied(request.op, vec![list], request.arguments(args)?)
         }
-        How::By(call) => call(asked)?,
+        CallForm::By(call) => call(request)?,
     };
-    asked.args.done("an argument")?;
+    request.args.done("an argument")?;
     Ok(Call {
         text,
-        precision: Precision::of(asked),
+        precision: Precision::of(request),
     })
 }

@@ -3,12 +3,12 @@
 use serde_json::Value as Json;
 use trainspec_ir::DType;
 
-use super::asked::{Asked, Kind, applied, cast, named, x};
+use super::request::{Kind, OpRequest, applied, cast, named, x};
 use super::{Row, by, same};
 use crate::oracle::fields::shortened;
-use crate::oracle::tensors::whole;
+use crate::oracle::tensors::integer;
 
-const AXES: &[(&str, Kind)] = &[("axis", Kind::Ints), ("keepdims", Kind::Truth)];
+const AXES: &[(&str, Kind)] = &[("axis", Kind::Ints), ("keepdims", Kind::Bool)];
 
 pub(super) const ROWS: &[Row] = &[
     by("matmul", matmul),
@@ -28,7 +28,7 @@ pub(super) const ROWS: &[Row] = &[
     same(
         "moments",
         1,
-        &[("axes", Kind::Ints), ("keepdims", Kind::Truth)],
+        &[("axes", Kind::Ints), ("keepdims", Kind::Bool)],
     ),
     same(
         "l2_normalize",
@@ -44,51 +44,55 @@ pub(super) const ROWS: &[Row] = &[
 ];
 
 /// Adjoint and transposed are one for real numbers.
-fn matmul(asked: &Asked<'_>) -> Result<String, String> {
-    asked.arity(2)?;
+fn matmul(request: &OpRequest<'_>) -> Result<String, String> {
+    request.arity(2)?;
     let mut flags = Vec::new();
     for side in ["a", "b"] {
         let transpose = format!("transpose_{side}");
-        let on = asked.truth(&transpose)? | asked.truth(&format!("adjoint_{side}"))?;
+        let on = request.boolean(&transpose)? | request.boolean(&format!("adjoint_{side}"))?;
         flags.push(named(&transpose, on));
     }
-    Ok(applied("matmul", asked.all(), flags))
+    Ok(applied("matmul", request.all(), flags))
 }
 
-fn einsum(asked: &Asked<'_>) -> Result<String, String> {
-    let equation = asked.argument("equation", Kind::String)?;
+fn einsum(request: &OpRequest<'_>) -> Result<String, String> {
+    let equation = request.argument("equation", Kind::String)?;
     let equation = equation.ok_or("`equation` is not given")?;
-    let inputs = format!("[{}]", asked.all().join(", "));
+    let inputs = format!("[{}]", request.all().join(", "));
     Ok(applied("einsum", [equation, inputs], []))
 }
 
 /// `axes` is a number, or for each side a number or a list.
-fn tensordot(asked: &Asked<'_>) -> Result<String, String> {
-    asked.arity(2)?;
+fn tensordot(request: &OpRequest<'_>) -> Result<String, String> {
+    request.arity(2)?;
     let side = |json: &Json| match json {
         Json::Array(list) => {
-            let axes: Result<Vec<i64>, String> = list.iter().map(whole).collect();
-            axes.map(super::asked::ints)
+            let axes: Result<Vec<i64>, String> = list.iter().map(integer).collect();
+            axes.map(super::request::ints)
         }
-        one => whole(one).map(|n| format!("[{n}]")),
+        one => integer(one).map(|n| format!("[{n}]")),
     };
-    let axes = match asked.args.need("axes")? {
+    let axes = match request.args.need("axes")? {
         Json::Array(sides) => match sides.as_slice() {
             [a, b] => vec![named("a_axes", side(a)?), named("b_axes", side(b)?)],
             _ => return Err(format!("`axes` has {} sides", sides.len())),
         },
         number => vec![named(
             "axes",
-            whole(number).map_err(|_| format!("`axes`: {}", shortened(number)))?,
+            integer(number).map_err(|_| format!("`axes`: {}", shortened(number)))?,
         )],
     };
-    Ok(applied("tensordot", asked.all(), axes))
+    Ok(applied("tensordot", request.all(), axes))
 }
 
-/// The positions are i64 unless `output_type` says otherwise.
-fn position(asked: &Asked<'_>) -> Result<String, String> {
-    asked.arity(1)?;
-    let call = applied(asked.op, [x(0)], asked.arguments(&[("axis", Kind::Int)])?);
-    let to = asked.dtype_arg("output_type")?.unwrap_or(DType::I64);
+/// The indices are i64 unless `output_type` says otherwise.
+fn position(request: &OpRequest<'_>) -> Result<String, String> {
+    request.arity(1)?;
+    let call = applied(
+        request.op,
+        [x(0)],
+        request.arguments(&[("axis", Kind::Int)])?,
+    );
+    let to = request.dtype_arg("output_type")?.unwrap_or(DType::I64);
     Ok(cast(call, DType::I64, to))
 }

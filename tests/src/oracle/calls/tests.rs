@@ -113,15 +113,15 @@ fn oracle_losses_take_weights_and_reductions_of_all_kinds() {
 }
 
 #[test]
-fn oracle_results_have_the_type_that_is_asked_for() {
+fn oracle_results_have_the_type_that_is_requested() {
     let args = json!({"axis": 1, "output_type": "int32"});
     assert_call(
         &case("argmax", args, X, 1),
         "cast(argmax(x0, axis: 1), i32)",
     );
-    let whole: &[(&str, &str, &[usize])] = &[("x", "int32", &[3]), ("y", "int32", &[3])];
+    let integers: &[(&str, &str, &[usize])] = &[("x", "int32", &[3]), ("y", "int32", &[3])];
     assert_call(
-        &case("divide", json!({}), whole, 1),
+        &case("divide", json!({}), integers, 1),
         "divide(cast(x0, f64), cast(x1, f64))",
     );
     assert_call(
@@ -131,7 +131,7 @@ fn oracle_results_have_the_type_that_is_asked_for() {
 }
 
 #[test]
-fn oracle_inputs_may_be_missing_and_parts_many() {
+fn oracle_inputs_may_be_missing_and_partitions_many() {
     let some: &[(&str, &str, &[usize])] = &[
         ("x", "float32", &[2, 3]),
         ("mean", "float32", &[3]),
@@ -169,7 +169,7 @@ fn oracle_formulas_are_read() {
 }
 
 #[test]
-fn oracle_tells_what_it_does_not_know() {
+fn oracle_reports_what_it_does_not_know() {
     assert_refused(
         &case("fft", json!({}), X, 1),
         "`fft`: the operation is not known",

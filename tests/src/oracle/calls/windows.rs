@@ -2,10 +2,10 @@
 
 use serde_json::Value as Json;
 
-use super::asked::{Asked, applied, ints, named, x};
+use super::request::{OpRequest, applied, ints, named, x};
 use super::{Row, by};
 use crate::oracle::fields::shortened;
-use crate::oracle::tensors::whole;
+use crate::oracle::tensors::integer;
 
 pub(super) const ROWS: &[Row] = &[
     by("conv2d", |a| conv2d(a, "nn.conv2d", 2)),
@@ -28,8 +28,8 @@ pub(super) enum Layout {
 
 impl Layout {
     /// What `data_format` says; channels are last if nothing is said.
-    pub(super) fn of(asked: &Asked<'_>) -> Result<Layout, String> {
-        match asked.word("data_format")?.as_deref() {
+    pub(super) fn of(request: &OpRequest<'_>) -> Result<Layout, String> {
+        match request.word("data_format")?.as_deref() {
             None | Some("nhwc" | "nwc" | "n...c" | "channels_last") => Ok(Layout::Last),
             Some("nchw" | "ncw" | "nc..." | "channels_first") => Ok(Layout::First),
             Some(other) => Err(format!("`data_format` \"{other}\" is not known")),
@@ -89,27 +89,27 @@ impl Layout {
     /// An argument of one number for each direction in space.
     fn numbers(
         self,
-        asked: &Asked<'_>,
+        request: &OpRequest<'_>,
         name: &str,
         space: usize,
     ) -> Result<Option<Vec<i64>>, String> {
-        let list = asked.ints(name)?;
+        let list = request.ints(name)?;
         list.map(|list| self.space(name, &list, space, &1))
             .transpose()
     }
 
     /// `padding`: a word, or explicit pairs, which the language calls `pads`.
-    fn padding(self, asked: &Asked<'_>) -> Result<String, String> {
-        let json = asked.args.need("padding")?;
+    fn padding(self, request: &OpRequest<'_>) -> Result<String, String> {
+        let json = request.args.need("padding")?;
         let Json::Array(list) = json else {
-            let word = asked.word("padding")?.unwrap_or_default();
+            let word = request.word("padding")?.unwrap_or_default();
             return match word.as_str() {
                 "same" | "valid" => Ok(named("padding", format!("{word:?}"))),
                 other => Err(format!("`padding` \"{other}\" is not known")),
             };
         };
         let pair = |json: &Json| match json.as_array().map(Vec::as_slice) {
-            Some([low, high]) => Ok([whole(low)?, whole(high)?]),
+            Some([low, high]) => Ok([integer(low)?, integer(high)?]),
             _ => Err(format!("`padding`: {} is no pair", shortened(json))),
         };
         let pairs = list.iter().map(pair).collect::<Result<Vec<_>, _>>()?;
@@ -118,33 +118,33 @@ impl Layout {
     }
 
     /// Strides, padding and dilations of a window over height and width.
-    fn window(self, asked: &Asked<'_>) -> Result<Vec<String>, String> {
-        let mut given = vec![self.padding(asked)?];
+    fn window(self, request: &OpRequest<'_>) -> Result<Vec<String>, String> {
+        let mut given = vec![self.padding(request)?];
         for name in ["strides", "dilations"] {
-            let pair = self.numbers(asked, name, 2)?;
+            let pair = self.numbers(request, name, 2)?;
             given.extend(pair.map(|pair| named(name, ints(pair))));
         }
         Ok(given)
     }
 }
 
-fn conv2d(asked: &Asked<'_>, name: &str, inputs: usize) -> Result<String, String> {
-    asked.arity(inputs)?;
-    let layout = Layout::of(asked)?;
+fn conv2d(request: &OpRequest<'_>, name: &str, inputs: usize) -> Result<String, String> {
+    request.arity(inputs)?;
+    let layout = Layout::of(request)?;
     let image = layout.with_channels_last(x(0), 4);
-    let call = applied(name, [image, x(1)], layout.window(asked)?);
+    let call = applied(name, [image, x(1)], layout.window(request)?);
     Ok(layout.as_it_was(call, 4))
 }
 
-fn separable_conv2d(asked: &Asked<'_>) -> Result<String, String> {
-    asked.arity(3)?;
-    let layout = Layout::of(asked)?;
+fn separable_conv2d(request: &OpRequest<'_>) -> Result<String, String> {
+    request.arity(3)?;
+    let layout = Layout::of(request)?;
     let image = layout.with_channels_last(x(0), 4);
-    let window = layout.window(asked)?;
+    let window = layout.window(request)?;
     let plain = |given: &String| given.starts_with("strides") || given.starts_with("padding");
     let call = match window.iter().all(plain) {
         true => applied("nn.separable_conv2d", [image, x(1), x(2)], window),
-        // The function takes neither dilations nor explicit padding: these are its two halves.
+        // The function takes neither dilations nor explicit padding: it is composed of these two.
         false => {
             let deep = applied("nn.depthwise_conv2d", [image, x(1)], window);
             applied("nn.conv2d", [deep, x(2)], [])
@@ -153,20 +153,20 @@ fn separable_conv2d(asked: &Asked<'_>) -> Result<String, String> {
     Ok(layout.as_it_was(call, 4))
 }
 
-fn conv2d_transpose(asked: &Asked<'_>) -> Result<String, String> {
-    asked.arity(2)?;
-    let layout = Layout::of(asked)?;
-    let mut given = vec![layout.padding(asked)?];
-    if let Some(strides) = layout.numbers(asked, "strides", 2)? {
+fn conv2d_transpose(request: &OpRequest<'_>) -> Result<String, String> {
+    request.arity(2)?;
+    let layout = Layout::of(request)?;
+    let mut given = vec![layout.padding(request)?];
+    if let Some(strides) = layout.numbers(request, "strides", 2)? {
         given.push(named("strides", ints(strides)));
     }
     if layout
-        .numbers(asked, "dilations", 2)?
+        .numbers(request, "dilations", 2)?
         .is_some_and(|pair| pair != [1, 1])
     {
         return Err("`dilations` are not known to the transpose".to_owned());
     }
-    if let Some(shape) = asked.ints("output_shape")? {
+    if let Some(shape) = request.ints("output_shape")? {
         let shape = match (layout, shape.as_slice()) {
             (Layout::First, &[n, c, h, w]) => vec![n, h, w, c],
             _ => shape,
@@ -181,12 +181,12 @@ fn conv2d_transpose(asked: &Asked<'_>) -> Result<String, String> {
     Ok(layout.as_it_was(call, 4))
 }
 
-fn conv1d(asked: &Asked<'_>) -> Result<String, String> {
-    asked.arity(2)?;
-    let layout = Layout::of(asked)?;
-    let mut given = vec![layout.padding(asked)?];
+fn conv1d(request: &OpRequest<'_>) -> Result<String, String> {
+    request.arity(2)?;
+    let layout = Layout::of(request)?;
+    let mut given = vec![layout.padding(request)?];
     for name in ["stride", "dilations"] {
-        let one = layout.numbers(asked, name, 1)?;
+        let one = layout.numbers(request, name, 1)?;
         given.extend(one.map(|one| named(name, one[0])));
     }
     let call = applied(
@@ -197,16 +197,16 @@ fn conv1d(asked: &Asked<'_>) -> Result<String, String> {
     Ok(layout.as_it_was(call, 3))
 }
 
-fn pool(asked: &Asked<'_>, name: &str) -> Result<String, String> {
-    asked.arity(1)?;
-    let layout = Layout::of(asked)?;
+fn pool(request: &OpRequest<'_>, name: &str) -> Result<String, String> {
+    request.arity(1)?;
+    let layout = Layout::of(request)?;
     let mut given = Vec::new();
     for size in ["ksize", "strides"] {
-        let pair = layout.numbers(asked, size, 2)?;
+        let pair = layout.numbers(request, size, 2)?;
         let pair = pair.ok_or_else(|| format!("`{size}` is not given"))?;
         given.push(named(size, ints(pair)));
     }
-    given.push(layout.padding(asked)?);
+    given.push(layout.padding(request)?);
     let call = applied(name, [layout.with_channels_last(x(0), 4)], given);
     Ok(layout.as_it_was(call, 4))
 }

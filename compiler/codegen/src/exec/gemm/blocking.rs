@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicUsize, Ordering::AcqRel};
 
 use super::microkernel::{self, MAX_MR, Tile, mr, nr};
 use super::pack::{self, MatrixPtr, padded, row_panels};
-use super::{Epilogue, GemmFloat, Matrix, Product, fallback, gemv, in_bounds, lanes};
+use super::{Epilogue, GemmFloat, Matrix, Product, gemv, in_bounds};
+use crate::cpu::Cpu;
 use crate::exec::pool::Pool;
 use crate::library::BufferPool;
 
@@ -53,6 +54,7 @@ const SPLIT_K_AT_B_MAX_ELEMENTS: usize = 1 << 17;
 
 /// A GEMM whose sizes were checked: y = a b, or y += a b, with m rows, n columns and k terms.
 pub(super) struct Gemm<'a, T> {
+    pub(super) cpu: Cpu,
     pub(super) m: usize,
     pub(super) n: usize,
     pub(super) k: usize,
@@ -90,7 +92,12 @@ enum Operand<T> {
 }
 
 impl<'a, T: GemmFloat> Gemm<'a, T> {
-    pub(super) fn new(y: Product<'a, T>, a: Matrix<'a, T>, b: Matrix<'a, T>) -> Gemm<'a, T> {
+    pub(super) fn new(
+        cpu: Cpu,
+        y: Product<'a, T>,
+        a: Matrix<'a, T>,
+        b: Matrix<'a, T>,
+    ) -> Gemm<'a, T> {
         let ((m, k), (l, n)) = (a.size, b.size);
         assert_eq!(k, l, "the inner sizes of a product");
         a.check();
@@ -99,16 +106,22 @@ impl<'a, T: GemmFloat> Gemm<'a, T> {
         let disjoint = m <= 1 || y.row_stride >= n;
         let fits = disjoint && in_bounds(y.data.len(), (m, n), (y.row_stride, 1));
         assert!(fits, "a product lies in its slice");
-        Gemm::unchecked(y, a, b)
+        Gemm::unchecked(cpu, y, a, b)
     }
 
     /// A GEMM whose slices are not checked, to compute sizes only.
-    pub(super) fn unchecked(y: Product<'a, T>, a: Matrix<'a, T>, b: Matrix<'a, T>) -> Gemm<'a, T> {
+    pub(super) fn unchecked(
+        cpu: Cpu,
+        y: Product<'a, T>,
+        a: Matrix<'a, T>,
+        b: Matrix<'a, T>,
+    ) -> Gemm<'a, T> {
         let source = |x: Matrix<'a, T>| MatrixPtr {
             data: x.data.as_ptr(),
             strides: x.strides,
         };
         Gemm {
+            cpu,
             m: a.size.0,
             n: b.size.1,
             k: a.size.1,
@@ -128,16 +141,15 @@ impl<'a, T: GemmFloat> Gemm<'a, T> {
         buffers: &BufferPool<T>,
         epilogue: Option<Epilogue<'_>>,
     ) {
-        if self.is_empty() || !lanes::has_avx2_fma() {
-            return self.run_fallback(pool, epilogue);
+        if self.is_empty() {
+            return self.run_empty(epilogue);
         }
         let done = || {
             if let Some(epilogue) = epilogue {
                 epilogue(0..self.m);
             }
         };
-        // SAFETY: `new` has checked that all elements are there, and `y` is borrowed for as long as `self` lives, which has one run; the
-        // machine has vectors.
+        // SAFETY: `new` has checked that all elements are there, and `y` is borrowed for as long as `self` lives, which has one run.
         unsafe {
             if self.m == 1 || self.n == 1 {
                 gemv::run(self, pool, epilogue);
@@ -158,12 +170,8 @@ impl<'a, T: GemmFloat> Gemm<'a, T> {
         }
     }
 
-    /// Computes the product by the crate `gemm`, on any machine.
-    pub(super) fn run_fallback(&self, pool: Option<&Pool>, epilogue: Option<Epilogue<'_>>) {
-        if !self.is_empty() {
-            // SAFETY: as in `run`.
-            return unsafe { fallback::run(self, pool, epilogue) };
-        }
+    /// Computes a product without elements or terms.
+    fn run_empty(&self, epilogue: Option<Epilogue<'_>>) {
         if !self.accumulate {
             self.fill_zero();
         }
@@ -179,7 +187,7 @@ impl<'a, T: GemmFloat> Gemm<'a, T> {
 
     /// How many elements of workspace a run on one thread takes.
     pub(super) fn workspace_len(&self) -> usize {
-        if self.m <= 1 || self.n <= 1 || !lanes::has_avx2_fma() {
+        if self.m <= 1 || self.n <= 1 {
             return 0;
         }
         let rows = self.serial_workspace_len();
@@ -215,7 +223,7 @@ impl<'a, T: GemmFloat> Gemm<'a, T> {
         if is_at_b && self.k >= SPLIT_K_AT_B_MIN_K && self.m * self.n <= SPLIT_K_AT_B_MAX_ELEMENTS {
             return (self.k / SPLIT_K_AT_B_TERMS).min(SPLIT_K_MAX_SLICES);
         }
-        let tiles = self.m.div_ceil(mr()) * self.n.div_ceil(nr::<T>());
+        let tiles = self.m.div_ceil(mr(self.cpu)) * self.n.div_ceil(nr::<T>(self.cpu));
         match tiles <= SPLIT_K_MAX_TILES {
             true => (self.k / SPLIT_K_MIN_TERMS).clamp(1, SPLIT_K_MAX_SLICES),
             false => 1,
@@ -229,12 +237,15 @@ impl<'a, T: GemmFloat> Gemm<'a, T> {
 
     /// Whether the right operand is packed: where its columns are not contiguous, or it is large and read often.
     fn packs_right(&self) -> bool {
-        self.b.strides.1 != 1 || (self.m > 2 * mr() && self.k * self.n > MAX_UNPACKED_ELEMENTS)
+        self.b.strides.1 != 1
+            || (self.m > 2 * mr(self.cpu) && self.k * self.n > MAX_UNPACKED_ELEMENTS)
     }
 
     /// Whether the left operand is packed: where its terms are not contiguous, and it is large and read often.
     fn packs_left(&self) -> bool {
-        self.a.strides.1 != 1 && self.n > 2 * nr::<T>() && self.m * self.k > MAX_UNPACKED_ELEMENTS
+        self.a.strides.1 != 1
+            && self.n > 2 * nr::<T>(self.cpu)
+            && self.m * self.k > MAX_UNPACKED_ELEMENTS
     }
 
     /// NC: how many columns of the right operand are packed at a time.
@@ -244,7 +255,7 @@ impl<'a, T: GemmFloat> Gemm<'a, T> {
                 let most = (MAX_PACKED_B_ELEMENTS / self.k.max(1)).max(1);
                 match self.n <= most {
                     true => self.n,
-                    false => (most / nr::<T>()).max(1) * nr::<T>(),
+                    false => (most / nr::<T>(self.cpu)).max(1) * nr::<T>(self.cpu),
                 }
             }
             false => self.n,
@@ -272,7 +283,7 @@ impl<'a, T: GemmFloat> Gemm<'a, T> {
     /// The rows and columns of a task's block. There are enough blocks for all threads where the work is, but a block has many rows, so that
     /// it reads the right operand seldom.
     fn block_size(&self, columns: usize) -> (usize, usize) {
-        let (tasks, panels) = (self.tasks(), columns.div_ceil(nr::<T>()));
+        let (tasks, panels) = (self.tasks(), columns.div_ceil(nr::<T>(self.cpu)));
         let min_down = self.m.div_ceil(MC);
         // Rows are packed once where no two blocks share them.
         let across = match self.packs_left() && self.m / MIN_TASK_ROWS >= 2 * tasks {
@@ -289,13 +300,14 @@ impl<'a, T: GemmFloat> Gemm<'a, T> {
         };
         (
             self.m.div_ceil(down).max(1),
-            panels.div_ceil(across) * nr::<T>(),
+            panels.div_ceil(across) * nr::<T>(self.cpu),
         )
     }
 
     /// Whether all blocks would have the same rows, so that no two of them read the same columns.
     fn is_one_row_block(&self) -> bool {
-        self.m < MIN_SPLIT_ROWS || (self.n > nr::<T>() && self.block_size(self.n).0 >= self.m)
+        self.m < MIN_SPLIT_ROWS
+            || (self.n > nr::<T>(self.cpu) && self.block_size(self.n).0 >= self.m)
     }
 
     /// Shares out the epilogue, where all rows are finished at once.
@@ -342,7 +354,9 @@ impl<'a, T: GemmFloat> Gemm<'a, T> {
                     let rows = i / blocks * size..self.m.min((i / blocks + 1) * size);
                     let terms = i % blocks * terms..self.k.min((i % blocks + 1) * terms);
                     // SAFETY: each task has `each` elements of its own for its rows and terms.
-                    unsafe { pack::pack_a(self.a, rows, terms, left.pointer().add(i * each)) };
+                    unsafe {
+                        pack::pack_a(self.cpu, self.a, rows, terms, left.pointer().add(i * each))
+                    };
                 });
             }
             for first in (0..self.n).step_by(nc) {
@@ -390,7 +404,7 @@ impl<'a, T: GemmFloat> Gemm<'a, T> {
         /// How many panels a task packs.
         const PANELS_PER_TASK: usize = 8;
         let (k, n, terms) = (self.k, columns.len(), self.kc());
-        let group = PANELS_PER_TASK * nr::<T>();
+        let group = PANELS_PER_TASK * nr::<T>(self.cpu);
         let (blocks, groups) = (k.div_ceil(terms), n.div_ceil(group));
         let task = |i: usize| {
             let (block, first) = (i / groups, i % groups * group);
@@ -400,7 +414,7 @@ impl<'a, T: GemmFloat> Gemm<'a, T> {
             // before `first`, which are full panels.
             unsafe {
                 let at = terms.start * padded::<T>(n) + first * terms.len();
-                pack::pack_b(self.b, terms, own, to.pointer().add(at));
+                pack::pack_b(self.cpu, self.b, terms, own, to.pointer().add(at));
             }
         };
         match pool {
@@ -440,7 +454,7 @@ impl<'a, T: GemmFloat> Gemm<'a, T> {
                 let left = match (self.packs_left(), packed) {
                     (true, Some(each)) => Operand::Packed(left.add(block * each).cast_const()),
                     (true, None) => {
-                        pack::pack_a(self.a, rows.clone(), terms.clone(), left);
+                        pack::pack_a(self.cpu, self.a, rows.clone(), terms.clone(), left);
                         Operand::Packed(left.cast_const())
                     }
                     (false, _) => Operand::Unpacked,
@@ -460,14 +474,14 @@ impl<'a, T: GemmFloat> Gemm<'a, T> {
         let (packs_left, packs_right, kc) = (self.packs_left(), self.packs_right(), self.kc());
         let left = if packs_left { self.m * self.k } else { 0 };
         // Columns of a task: those that the work is enough for, and not more than fit the L2 cache.
-        let units = self.n.div_ceil(nr::<T>());
+        let units = self.n.div_ceil(nr::<T>(self.cpu));
         let tasks = self.tasks().min(units).max(units.div_ceil(MC / T::WIDTH));
         let tasks = if tasks > 2 {
             tasks.next_multiple_of(4)
         } else {
             tasks
         };
-        let size = units.div_ceil(tasks) * nr::<T>();
+        let size = units.div_ceil(tasks) * nr::<T>(self.cpu);
         let right = if packs_right { kc * size } else { 0 };
         buffers.with_or_empty(left, |packed| {
             let packed = SharedPtr(packed.as_mut_ptr());
@@ -477,7 +491,7 @@ impl<'a, T: GemmFloat> Gemm<'a, T> {
                     // SAFETY: blocks of terms are packed one after another, and `packed` has the size of all of them.
                     unsafe {
                         let to = packed.pointer().add(self.m * terms.start);
-                        pack::pack_a(self.a, 0..self.m, terms, to);
+                        pack::pack_a(self.cpu, self.a, 0..self.m, terms, to);
                     }
                 });
             }
@@ -500,7 +514,13 @@ impl<'a, T: GemmFloat> Gemm<'a, T> {
                             let right = match packs_right {
                                 true => {
                                     let to = own.as_mut_ptr();
-                                    pack::pack_b(self.b, terms.clone(), columns.clone(), to);
+                                    pack::pack_b(
+                                        self.cpu,
+                                        self.b,
+                                        terms.clone(),
+                                        columns.clone(),
+                                        to,
+                                    );
                                     Operand::Packed(to.cast_const())
                                 }
                                 false => Operand::Unpacked,
@@ -533,6 +553,7 @@ impl<'a, T: GemmFloat> Gemm<'a, T> {
             // SAFETY: the terms are there.
             let (a, b) = unsafe { (self.a.at(0, terms.start), self.b.at(terms.start, 0)) };
             Gemm {
+                cpu: self.cpu,
                 m: self.m,
                 n: self.n,
                 k: terms.len(),
@@ -658,8 +679,8 @@ impl<'a, T: GemmFloat> Gemm<'a, T> {
             columns: 0,
             accumulate: self.accumulate || terms.start > 0,
         };
-        for first in (0..n).step_by(nr::<T>()) {
-            tile.columns = nr::<T>().min(n - first);
+        for first in (0..n).step_by(nr::<T>(self.cpu)) {
+            tile.columns = nr::<T>(self.cpu).min(n - first);
             let is_padded = matches!(right, Operand::Packed(_));
             // SAFETY: the panel begins at its first column times the terms, or is read from the matrix, whose columns are contiguous
             // then.
@@ -672,7 +693,7 @@ impl<'a, T: GemmFloat> Gemm<'a, T> {
                     ),
                 }
             };
-            for own in row_panels(rows.len()) {
+            for own in row_panels(self.cpu, rows.len()) {
                 // SAFETY: the rows and columns are there, and pointers for rows that the panel does not have are not used.
                 unsafe {
                     let (mut a, row_stride) = match left {
@@ -693,7 +714,7 @@ impl<'a, T: GemmFloat> Gemm<'a, T> {
                         a = a.wrapping_add(row_stride);
                         y = y.wrapping_add(self.row_stride);
                     }
-                    microkernel::compute(own.len(), is_padded, &tile);
+                    microkernel::compute(self.cpu, own.len(), is_padded, &tile);
                 }
             }
         }

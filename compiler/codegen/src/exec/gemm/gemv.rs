@@ -7,7 +7,8 @@ use super::blocking::{Gemm, SharedPtr};
 #[cfg(target_arch = "x86_64")]
 use super::lanes::Vectors;
 use super::pack::MatrixPtr;
-use super::{Epilogue, GemmFloat};
+use super::{Epilogue, GemmFloat, microkernel};
+use crate::cpu::Cpu;
 use crate::exec::pool::Pool;
 
 /// The least multiply-adds of a task, and the most tasks.
@@ -20,6 +21,7 @@ const TASK_ROW_MULTIPLE: usize = 32;
 /// A matrix times a vector `x` of stride `x_stride`: `rows` dot products of `terms` terms, which go to elements `y_stride` apart.
 #[derive(Clone, Copy)]
 struct Gemv<T> {
+    cpu: Cpu,
     rows: usize,
     terms: usize,
     a: MatrixPtr<T>,
@@ -37,7 +39,7 @@ unsafe impl<T: GemmFloat> Sync for Gemv<T> {}
 ///
 /// # Safety
 ///
-/// The machine has vectors, and nothing else uses the elements of `y`.
+/// Nothing else uses the elements of `y`.
 pub(super) unsafe fn run<T: GemmFloat>(
     gemm: &Gemm<'_, T>,
     pool: Option<&Pool>,
@@ -46,6 +48,7 @@ pub(super) unsafe fn run<T: GemmFloat>(
     let column = gemm.n == 1;
     let gemv = match column {
         true => Gemv {
+            cpu: gemm.cpu,
             rows: gemm.m,
             terms: gemm.k,
             a: gemm.a,
@@ -56,6 +59,7 @@ pub(super) unsafe fn run<T: GemmFloat>(
             accumulate: gemm.accumulate,
         },
         false => Gemv {
+            cpu: gemm.cpu,
             rows: gemm.n,
             terms: gemm.k,
             a: gemm.b.transposed(),
@@ -73,7 +77,7 @@ pub(super) unsafe fn run<T: GemmFloat>(
         .next_multiple_of(TASK_ROW_MULTIPLE);
     let task = |i: usize| {
         let rows = i * size..gemv.rows.min((i + 1) * size);
-        // SAFETY: the machine has vectors; the rows are there, and each task has its own.
+        // SAFETY: the rows are there, and each task has its own.
         unsafe { gemv.run_rows(rows.start, rows.end) };
         if let Some(epilogue) = epilogue.filter(|_| column) {
             epilogue(rows);
@@ -94,22 +98,41 @@ impl<T: GemmFloat> Gemv<T> {
     ///
     /// # Safety
     ///
-    /// The machine has vectors; the rows are there, and nothing else uses their sums.
+    /// The rows are there, and nothing else uses their sums.
     unsafe fn run_rows(&self, first: usize, end: usize) {
         // SAFETY: the caller's promise.
         unsafe {
             #[cfg(target_arch = "x86_64")]
-            if self.a.strides.1 == 1 && self.x_stride == 1 && self.terms >= T::WIDTH {
+            let has_vectors = self.cpu.has_avx2_fma();
+            #[cfg(target_arch = "x86_64")]
+            if has_vectors && self.a.strides.1 == 1 && self.x_stride == 1 && self.terms >= T::WIDTH
+            {
                 return self.dot_rows(first, end);
             }
             #[cfg(target_arch = "x86_64")]
-            if self.a.strides.0 == 1 {
+            if has_vectors && self.a.strides.0 == 1 {
                 return self.axpy_columns(first, end);
             }
+            match microkernel::is_portable_fused(self.cpu) {
+                true => self.portable_rows(first, end, T::fused_multiply_add),
+                false => self.portable_rows(first, end, T::multiply_add),
+            }
+        }
+    }
+
+    /// Computes some rows, one dot product after another.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Gemv::run_rows`].
+    #[inline(always)]
+    unsafe fn portable_rows(&self, first: usize, end: usize, multiply_add: impl Fn(T, T, T) -> T) {
+        // SAFETY: the caller's promise.
+        unsafe {
             for i in first..end {
                 let mut sum = T::ZERO;
                 for t in 0..self.terms {
-                    sum = (*self.a.at(i, t)).multiply_add(*self.x.add(t * self.x_stride), sum);
+                    sum = multiply_add(*self.a.at(i, t), *self.x.add(t * self.x_stride), sum);
                 }
                 self.write(i, sum);
             }
@@ -132,7 +155,7 @@ impl<T: GemmFloat> Gemv<T> {
     ///
     /// # Safety
     ///
-    /// As for [`Gemv::run_rows`].
+    /// As for [`Gemv::run_rows`], on a CPU with AVX2 and FMA.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,fma")]
     unsafe fn dot_rows(&self, first: usize, end: usize) {
@@ -194,7 +217,7 @@ impl<T: GemmFloat> Gemv<T> {
     ///
     /// # Safety
     ///
-    /// As for [`Gemv::run_rows`].
+    /// As for [`Gemv::run_rows`], on a CPU with AVX2 and FMA.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,fma")]
     unsafe fn axpy_columns(&self, first: usize, end: usize) {

@@ -8,6 +8,7 @@ use std::ops::Range;
 use super::microkernel::{self, MAX_MR, Tile, nr};
 use super::pack::{self, MatrixPtr, padded, row_panels};
 use super::{GemmFloat, Matrix};
+use crate::cpu::Cpu;
 
 /// A left operand: the term `t` of run `r` of row `i` is `data[row_offsets[i] + run_offsets[r] + t * stride]`.
 #[derive(Debug, Clone, Copy)]
@@ -34,7 +35,7 @@ pub fn packed_b_len<T: GemmFloat>(terms: usize, columns: usize) -> usize {
 /// # Panics
 ///
 /// When the matrix does not lie in its slice, or `to` has another size than [`packed_b_len`] says.
-pub fn pack_b<T: GemmFloat>(b: Matrix<'_, T>, to: &mut [T]) {
+pub fn pack_b<T: GemmFloat>(cpu: Cpu, b: Matrix<'_, T>, to: &mut [T]) {
     let (terms, columns) = b.size;
     b.check();
     assert_eq!(
@@ -47,15 +48,16 @@ pub fn pack_b<T: GemmFloat>(b: Matrix<'_, T>, to: &mut [T]) {
         strides: b.strides,
     };
     // SAFETY: all elements of the matrix are in its slice, and `to` has the size of the packed panels.
-    unsafe { pack::pack_b(from, 0..terms, 0..columns, to.as_mut_ptr()) }
+    unsafe { pack::pack_b(cpu, from, 0..terms, 0..columns, to.as_mut_ptr()) }
 }
 
-/// `y[output_offsets[i] + j]` = Σ a[i, t] b[t, j], or `+=` with `accumulate`, on this thread. `b` is packed from `columns` columns.
+/// `y[output_offsets[i] + j]` = Σ a[i, t] b[t, j], or `+=` with `accumulate`, on this thread. `b` is packed from `columns` columns, for the same `cpu`.
 ///
 /// # Panics
 ///
 /// When there are not as many output offsets as rows, or something lies outside its slice.
 pub fn multiply_indirect<T: GemmFloat>(
+    cpu: Cpu,
     y: &mut [T],
     output_offsets: &[usize],
     columns: usize,
@@ -109,7 +111,7 @@ pub fn multiply_indirect<T: GemmFloat>(
         accumulate,
     };
     let mut compute = |own: Range<usize>, first: usize| {
-        tile.columns = nr::<T>().min(columns - first);
+        tile.columns = nr::<T>(cpu).min(columns - first);
         tile.b_stride = padded::<T>(tile.columns);
         tile.b = b[first * terms..].as_ptr();
         for (i, row) in own.clone().enumerate() {
@@ -118,16 +120,16 @@ pub fn multiply_indirect<T: GemmFloat>(
         }
         // SAFETY: the terms and columns of all rows lie in their slices, which was checked above; `b` has a row for each term,
         // padded to full vectors. Pointers of other rows are not used.
-        unsafe { microkernel::compute(own.len(), true, &tile) };
+        unsafe { microkernel::compute(cpu, own.len(), true, &tile) };
     };
     // A strided `a` should stay in the L1 cache; else the panel of `b` should.
     match a.stride > 1 {
-        true => row_panels(output_offsets.len()).for_each(|own| {
-            let firsts = (0..columns).step_by(nr::<T>());
+        true => row_panels(cpu, output_offsets.len()).for_each(|own| {
+            let firsts = (0..columns).step_by(nr::<T>(cpu));
             firsts.for_each(|first| compute(own.clone(), first));
         }),
-        false => (0..columns).step_by(nr::<T>()).for_each(|first| {
-            row_panels(output_offsets.len()).for_each(|own| compute(own, first));
+        false => (0..columns).step_by(nr::<T>(cpu)).for_each(|first| {
+            row_panels(cpu, output_offsets.len()).for_each(|own| compute(own, first));
         }),
     }
 }

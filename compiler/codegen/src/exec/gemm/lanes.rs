@@ -8,32 +8,6 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 
-/// Whether this machine has AVX2 and FMA: vectors of 256 bits.
-#[inline]
-pub(super) fn has_avx2_fma() -> bool {
-    #[cfg(target_arch = "x86_64")]
-    {
-        is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    {
-        false
-    }
-}
-
-/// Whether this machine has AVX-512 too: vectors of 512 bits.
-#[inline]
-pub(super) fn has_avx512() -> bool {
-    #[cfg(target_arch = "x86_64")]
-    {
-        is_x86_feature_detected!("avx512f") && has_avx2_fma()
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    {
-        false
-    }
-}
-
 /// SIMD vectors of one width.
 ///
 /// # Safety
@@ -70,7 +44,7 @@ pub trait Vectors {
 ///
 /// # Safety
 ///
-/// As for [`Vectors`], on a machine for which [`has_avx2_fma`] is true.
+/// As for [`Vectors`], on a CPU with AVX2 and FMA.
 #[cfg(target_arch = "x86_64")]
 pub trait Lanes: Copy + Send + Sync + 'static {
     /// How many elements a vector of 256 bits has.

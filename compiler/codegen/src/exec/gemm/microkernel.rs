@@ -3,9 +3,10 @@
 //! Rows of the left operand are pointers that share one offset, so the same code reads packed panels, the rows or columns of an
 //! unpacked matrix, and the windows of an implicit-GEMM convolution, whose terms come in separate runs.
 
+use super::GemmFloat;
 #[cfg(target_arch = "x86_64")]
 use super::lanes::{Lanes, Vectors};
-use super::{GemmFloat, lanes};
+use crate::cpu::Cpu;
 
 /// MR with AVX-512: two vectors of each row, two of the right operand and a broadcast element fill 32 registers.
 const MR_AVX512: usize = 14;
@@ -19,20 +20,20 @@ pub(super) const MAX_MR: usize = MR_AVX512;
 /// NR in vectors: the most vectors of columns of a tile.
 const NR_VECTORS: usize = 2;
 
-/// MR: the most rows of a tile on this machine.
+/// MR: the most rows of a tile.
 #[inline]
-pub(super) fn mr() -> usize {
-    match lanes::has_avx512() {
+pub(super) fn mr(cpu: Cpu) -> usize {
+    match cpu.has_avx512() {
         true => MR_AVX512,
         false => MR_AVX2,
     }
 }
 
-/// NR: the most columns of a tile on this machine.
+/// NR: the most columns of a tile.
 #[inline]
-pub(super) fn nr<T: GemmFloat>() -> usize {
+pub(super) fn nr<T: GemmFloat>(cpu: Cpu) -> usize {
     #[cfg(target_arch = "x86_64")]
-    if lanes::has_avx512() {
+    if cpu.has_avx512() {
         return NR_VECTORS * T::V512::WIDTH;
     }
     NR_VECTORS * T::WIDTH
@@ -67,19 +68,35 @@ pub(super) struct Tile<'a, T> {
 /// `height` is from 1 to [`mr`], and that many pointers of `a` and `y` are used. All terms of these rows and of `b` can be read, and all
 /// columns of the rows of `y` be written. The tile has from 1 to [`nr`] columns.
 #[inline]
-pub(super) unsafe fn compute<T: GemmFloat>(height: usize, padded: bool, tile: &Tile<'_, T>) {
+pub(super) unsafe fn compute<T: GemmFloat>(
+    cpu: Cpu,
+    height: usize,
+    padded: bool,
+    tile: &Tile<'_, T>,
+) {
     #[cfg(target_arch = "x86_64")]
-    if lanes::has_avx512() {
+    if cpu.has_avx512() {
         // SAFETY: the machine has the vectors, and the rest is the caller's promise.
         return unsafe { avx512::compute(height, false, tile) };
-    } else if lanes::has_avx2_fma() {
+    } else if cpu.has_avx2_fma() {
         // SAFETY: as above.
         return unsafe { avx2::compute(height, padded, tile) };
     }
     // One element at a time reads nothing past the last column.
     let _ = padded;
     // SAFETY: the caller's promise.
-    unsafe { portable(height, tile) }
+    unsafe {
+        match is_portable_fused(cpu) {
+            true => portable(height, tile, T::fused_multiply_add),
+            false => portable(height, tile, T::multiply_add),
+        }
+    }
+}
+
+/// Whether the portable form uses fused multiply-add: where that is an instruction of the baseline, and `cpu` may use it.
+#[inline]
+pub(super) fn is_portable_fused(cpu: Cpu) -> bool {
+    cfg!(target_arch = "aarch64") && cpu.has_fma()
 }
 
 /// An optimisation barrier: returns `number`, of which the compiler then knows nothing. Else loop strength reduction would give each row an
@@ -209,37 +226,82 @@ microkernels!(avx2, "avx2,fma", V256, 1 2 3 4 5 6);
 #[cfg(target_arch = "x86_64")]
 microkernels!(avx512, "avx512f", V512, 1 2 3 4 5 6 7 8 9 10 11 12 13 14);
 
-/// The portable microkernel, for any machine.
+/// Columns of a block of the portable microkernel.
+const PORTABLE_COLUMNS: usize = 8;
+
+/// The portable microkernel, for any machine: blocks of columns by as many rows as 16 vector registers of 128 bits hold sums for.
+///
+/// Each element is one sum over the terms in order, whatever block it is in.
 ///
 /// # Safety
 ///
 /// As for [`compute`].
-unsafe fn portable<T: GemmFloat>(rows: usize, tile: &Tile<'_, T>) {
-    for (a, y) in tile.a.iter().zip(&tile.y).take(rows) {
-        // Two vectors of sixteen f32 are not more.
-        let mut sums = [T::ZERO; 32];
-        let sums = &mut sums[..tile.columns];
-        let mut term = 0;
-        for begin in tile.run_offsets {
-            for t in 0..tile.run_len {
-                // SAFETY: the caller's promise.
-                let (a, b) = unsafe {
-                    let row = tile.b.add(term * tile.b_stride);
-                    let b = std::slice::from_raw_parts(row, tile.columns);
-                    (*a.add(begin + t * tile.a_stride), b)
+#[inline(always)]
+unsafe fn portable<T: GemmFloat>(
+    height: usize,
+    tile: &Tile<'_, T>,
+    multiply_add: impl Fn(T, T, T) -> T + Copy,
+) {
+    let rows_per_block = if size_of::<T>() == 4 { 4 } else { 2 };
+    for first in (0..tile.columns).step_by(PORTABLE_COLUMNS) {
+        let columns = PORTABLE_COLUMNS.min(tile.columns - first);
+        let mut row = 0;
+        while row < height {
+            // SAFETY: the caller's promise: the rows and columns are there.
+            unsafe {
+                let block = (row, first, columns);
+                row += match (height - row, columns) {
+                    (4.., PORTABLE_COLUMNS) if rows_per_block == 4 => {
+                        portable_block::<T, 4>(tile, block, multiply_add)
+                    }
+                    (2.., PORTABLE_COLUMNS) => portable_block::<T, 2>(tile, block, multiply_add),
+                    _ => portable_block::<T, 1>(tile, block, multiply_add),
                 };
-                for (sum, b) in sums.iter_mut().zip(b) {
-                    *sum = a.multiply_add(*b, *sum);
-                }
-                term += 1;
             }
         }
-        // SAFETY: the caller's promise.
-        let y = unsafe { std::slice::from_raw_parts_mut(*y, tile.columns) };
+    }
+}
+
+/// Computes `R` rows of a block of columns, and gives `R`. Only a block of one row may have fewer columns than [`PORTABLE_COLUMNS`].
+///
+/// # Safety
+///
+/// As for [`compute`]; the tile has the rows and columns.
+#[inline(always)]
+unsafe fn portable_block<T: GemmFloat, const R: usize>(
+    tile: &Tile<'_, T>,
+    (row, first, columns): (usize, usize, usize),
+    multiply_add: impl Fn(T, T, T) -> T,
+) -> usize {
+    // The compiler then knows how many there are, and keeps the sums in registers.
+    let columns = if R > 1 { PORTABLE_COLUMNS } else { columns };
+    let mut sums = [[T::ZERO; PORTABLE_COLUMNS]; R];
+    let mut term = 0;
+    for begin in tile.run_offsets {
+        for t in 0..tile.run_len {
+            // SAFETY: the caller's promise.
+            let b = unsafe {
+                let b = tile.b.add(term * tile.b_stride + first);
+                std::slice::from_raw_parts(b, columns)
+            };
+            for (i, sums) in sums.iter_mut().enumerate() {
+                // SAFETY: as above.
+                let a = unsafe { *tile.a[row + i].add(begin + t * tile.a_stride) };
+                for (sum, b) in sums.iter_mut().zip(b) {
+                    *sum = multiply_add(a, *b, *sum);
+                }
+            }
+            term += 1;
+        }
+    }
+    for (i, sums) in sums.iter().enumerate() {
+        // SAFETY: as above.
+        let y = unsafe { std::slice::from_raw_parts_mut(tile.y[row + i].add(first), columns) };
         for (y, sum) in y.iter_mut().zip(sums) {
             *y = if tile.accumulate { y.plus(*sum) } else { *sum };
         }
     }
+    R
 }
 
 #[cfg(test)]
@@ -249,6 +311,7 @@ mod tests {
     /// Small integers, so that sums are exact in every order.
     fn agree<T: GemmFloat + PartialEq + std::fmt::Debug>(number: fn(i32) -> T) {
         const STRIDE: usize = 33;
+        let cpu = Cpu::host();
         let data: Vec<T> = (0..400).map(|i| number(i % 7 - 3)).collect();
         let b: Vec<T> = (0..40 * STRIDE as i32).map(|i| number(i % 5 - 2)).collect();
         let computed =
@@ -274,21 +337,18 @@ mod tests {
             };
         // The last term read is at 39 + 100 + 24, the rows are 33 long, and 39 of them are read.
         for height in 1..=MAX_MR {
-            for columns in 1..=nr::<T>() {
+            for columns in 1..=nr::<T>(cpu) {
                 for (padded, accumulate) in [(false, false), (false, true), (true, true)] {
                     // SAFETY: all that is read and written is there, as is said above.
-                    let plain = |t: &Tile<'_, T>| unsafe { portable(height, t) };
+                    let plain = |t: &Tile<'_, T>| unsafe { portable(height, t, T::multiply_add) };
                     let plain = computed(height, columns, accumulate, &plain);
-                    if height <= mr() {
+                    if height <= mr(cpu) {
                         // SAFETY: the same, and the machine has tiles of that many rows.
-                        let best = |t: &Tile<'_, T>| unsafe { compute(height, padded, t) };
+                        let best = |t: &Tile<'_, T>| unsafe { compute(cpu, height, padded, t) };
                         assert_eq!(plain, computed(height, columns, accumulate, &best));
                     }
                     #[cfg(target_arch = "x86_64")]
-                    if lanes::has_avx2_fma()
-                        && height <= MR_AVX2
-                        && columns <= NR_VECTORS * T::WIDTH
-                    {
+                    if cpu.has_avx2_fma() && height <= MR_AVX2 && columns <= NR_VECTORS * T::WIDTH {
                         // SAFETY: the same, and the machine has the vectors.
                         let narrow = |t: &Tile<'_, T>| unsafe { avx2::compute(height, padded, t) };
                         assert_eq!(plain, computed(height, columns, accumulate, &narrow));
@@ -300,6 +360,12 @@ mod tests {
 
     #[test]
     fn simd_and_portable_microkernels_agree() {
+        if !crate::cpu::Cpu::host().has_avx2_fma() {
+            println!("skipped: needs AVX2");
+        }
+        if !crate::cpu::Cpu::host().has_avx512() {
+            println!("skipped: needs AVX-512");
+        }
         agree(|n| n as f32);
         agree(f64::from);
     }

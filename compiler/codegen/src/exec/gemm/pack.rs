@@ -6,8 +6,9 @@ use std::ops::Range;
 
 use super::GemmFloat;
 #[cfg(target_arch = "x86_64")]
-use super::lanes::{self, Vectors};
+use super::lanes::Vectors;
 use super::microkernel::{mr, nr};
+use crate::cpu::Cpu;
 
 /// A strided matrix by pointer, without bounds: the element at (i, j) is at `data + strides.0 * i + strides.1 * j`.
 #[derive(Debug, Clone, Copy)]
@@ -39,8 +40,8 @@ impl<T> MatrixPtr<T> {
 
 /// Rows split into panels of at most MR rows and nearly equal height: two tiles of four rows are faster than one of six and one of two.
 #[inline]
-pub(super) fn row_panels(length: usize) -> impl Iterator<Item = Range<usize>> {
-    let count = length.div_ceil(mr()).max(1);
+pub(super) fn row_panels(cpu: Cpu, length: usize) -> impl Iterator<Item = Range<usize>> {
+    let count = length.div_ceil(mr(cpu)).max(1);
     let (height, more) = (length / count, length % count);
     let mut start = 0;
     (0..count).map(move |i| {
@@ -61,17 +62,18 @@ pub(super) fn padded<T: GemmFloat>(n: usize) -> usize {
 ///
 /// The matrix has all these rows and terms; `to` has `rows.len() * terms.len()` elements.
 pub(super) unsafe fn pack_a<T: GemmFloat>(
+    cpu: Cpu,
     from: MatrixPtr<T>,
     rows: Range<usize>,
     terms: Range<usize>,
     to: *mut T,
 ) {
     #[cfg(target_arch = "x86_64")]
-    if lanes::has_avx2_fma() && from.strides.0 == 1 {
+    if cpu.has_avx2_fma() && from.strides.0 == 1 {
         // SAFETY: the machine has the vectors, and the rest is the caller's promise.
-        return unsafe { pack_a_contiguous(from, rows, terms, to) };
+        return unsafe { pack_a_contiguous(cpu, from, rows, terms, to) };
     }
-    for own in row_panels(rows.len()) {
+    for own in row_panels(cpu, rows.len()) {
         for t in 0..terms.len() {
             for r in 0..own.len() {
                 // SAFETY: the panels before this one have taken `start * terms` elements.
@@ -92,6 +94,7 @@ pub(super) unsafe fn pack_a<T: GemmFloat>(
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
 unsafe fn pack_a_contiguous<T: GemmFloat>(
+    cpu: Cpu,
     from: MatrixPtr<T>,
     rows: Range<usize>,
     terms: Range<usize>,
@@ -103,7 +106,7 @@ unsafe fn pack_a_contiguous<T: GemmFloat>(
     let k = terms.len();
     for first in (0..k).step_by(TERMS_PER_BLOCK) {
         let last = k.min(first + TERMS_PER_BLOCK);
-        for own in row_panels(rows.len()) {
+        for own in row_panels(cpu, rows.len()) {
             let height = own.len();
             // SAFETY: the matrix has the rows and terms, and `to` is large enough for them; a panel begins at its first row times the terms.
             unsafe {
@@ -191,24 +194,25 @@ unsafe fn pack_panel_masked<T: GemmFloat>(
 ///
 /// The matrix has all these terms and columns; `to` has `terms.len() * padded(columns.len())` elements.
 pub(super) unsafe fn pack_b<T: GemmFloat>(
+    cpu: Cpu,
     from: MatrixPtr<T>,
     terms: Range<usize>,
     columns: Range<usize>,
     to: *mut T,
 ) {
     #[cfg(target_arch = "x86_64")]
-    if lanes::has_avx2_fma() {
+    if cpu.has_avx2_fma() {
         // SAFETY: the machine has the vectors, and the rest is the caller's promise.
         return unsafe {
             match from.strides {
-                (_, 1) => pack_b_row_major(from, terms, columns, to),
-                (1, _) => pack_b_column_major(from, terms, columns, to),
-                _ => pack_b_strided(from, terms, columns, to),
+                (_, 1) => pack_b_row_major(cpu, from, terms, columns, to),
+                (1, _) => pack_b_column_major(cpu, from, terms, columns, to),
+                _ => pack_b_strided(cpu, from, terms, columns, to),
             }
         };
     }
     // SAFETY: the caller's promise.
-    unsafe { pack_b_strided(from, terms, columns, to) }
+    unsafe { pack_b_strided(cpu, from, terms, columns, to) }
 }
 
 /// [`pack_b`] with any strides, one element at a time.
@@ -217,13 +221,14 @@ pub(super) unsafe fn pack_b<T: GemmFloat>(
 ///
 /// As for [`pack_b`].
 unsafe fn pack_b_strided<T: GemmFloat>(
+    cpu: Cpu,
     from: MatrixPtr<T>,
     terms: Range<usize>,
     columns: Range<usize>,
     to: *mut T,
 ) {
-    for first in (0..columns.len()).step_by(nr::<T>()) {
-        let own = nr::<T>().min(columns.len() - first);
+    for first in (0..columns.len()).step_by(nr::<T>(cpu)) {
+        let own = nr::<T>(cpu).min(columns.len() - first);
         let wide = padded::<T>(own);
         for t in 0..terms.len() {
             for j in 0..wide {
@@ -248,6 +253,7 @@ unsafe fn pack_b_strided<T: GemmFloat>(
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
 unsafe fn pack_b_row_major<T: GemmFloat>(
+    cpu: Cpu,
     from: MatrixPtr<T>,
     terms: Range<usize>,
     columns: Range<usize>,
@@ -258,7 +264,7 @@ unsafe fn pack_b_row_major<T: GemmFloat>(
     /// How many rows ahead the matrix is prefetched: the stride is too large for the hardware prefetcher.
     const PREFETCH_DISTANCE_ROWS: usize = 8;
     let (n, k) = (columns.len(), terms.len());
-    let group = PANELS_PER_GROUP * nr::<T>();
+    let group = PANELS_PER_GROUP * nr::<T>(cpu);
     for start in (0..n).step_by(group) {
         for t in 0..k {
             // SAFETY: of each row only the columns that are there are read; each vector that is written lies in its panel.
@@ -269,8 +275,8 @@ unsafe fn pack_b_row_major<T: GemmFloat>(
                     // A prefetch of an invalid address does not fault.
                     _mm_prefetch::<_MM_HINT_T0>(ahead.wrapping_add(at).cast());
                 }
-                for first in (start..n.min(start + group)).step_by(nr::<T>()) {
-                    let wide = padded::<T>(nr::<T>().min(n - first));
+                for first in (start..n.min(start + group)).step_by(nr::<T>(cpu)) {
+                    let wide = padded::<T>(nr::<T>(cpu).min(n - first));
                     let to = to.add(first * k + t * wide);
                     for at in (0..wide).step_by(T::WIDTH) {
                         let left = n - first - at;
@@ -294,14 +300,15 @@ unsafe fn pack_b_row_major<T: GemmFloat>(
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
 unsafe fn pack_b_column_major<T: GemmFloat>(
+    cpu: Cpu,
     from: MatrixPtr<T>,
     terms: Range<usize>,
     columns: Range<usize>,
     to: *mut T,
 ) {
     let (n, k) = (columns.len(), terms.len());
-    for first in (0..n).step_by(nr::<T>()) {
-        let wide = padded::<T>(nr::<T>().min(n - first));
+    for first in (0..n).step_by(nr::<T>(cpu)) {
+        let wide = padded::<T>(nr::<T>(cpu).min(n - first));
         for at in (0..wide).step_by(T::WIDTH) {
             let own = T::WIDTH.min(n - first - at);
             // SAFETY: only columns and terms that are there are read; what is written lies in the panel, or in a square of its own.

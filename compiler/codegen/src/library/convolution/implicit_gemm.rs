@@ -7,11 +7,13 @@
 use std::marker::PhantomData;
 use std::ops::Range;
 
+use trainspec_ir::window::WindowAxis;
+
 use super::{Convolution, ExecContext};
+use crate::cpu::Cpu;
 use crate::exec::gemm::{Indirect, KC, Matrix, multiply_indirect, pack_b, packed_b_len};
 use crate::exec::parallel;
 use crate::library::elements::Real;
-use crate::library::windows::Window1d;
 use crate::library::{GRAIN, Pooled};
 
 /// The most elements of a padded buffer.
@@ -45,7 +47,7 @@ struct Axis {
 
 impl Axis {
     /// The forward convolution.
-    fn forward(window: &Window1d) -> Axis {
+    fn forward(window: &WindowAxis) -> Axis {
         Axis {
             first_output: 0,
             output_step: 1,
@@ -60,8 +62,8 @@ impl Axis {
     }
 
     /// The gradient of the input, for the positions whose distance from the start of the padding is `remainder` modulo the stride.
-    fn backward(window: &Window1d, remainder: usize) -> Axis {
-        let Window1d {
+    fn backward(window: &WindowAxis, remainder: usize) -> Axis {
+        let WindowAxis {
             input,
             kernel,
             stride,
@@ -185,6 +187,7 @@ impl PaddedTile {
 /// An implicit GEMM: filters are a packed matrix for each pair of vertical and horizontal index maps, with a row for each tap and input
 /// channel and a column for each output channel.
 struct ImplicitGemm<'a, T> {
+    cpu: Cpu,
     /// Input and output channels, of one group and of all.
     from: (usize, usize),
     to: (usize, usize),
@@ -308,6 +311,7 @@ impl<T: Real> ImplicitGemm<'_, T> {
             for (block, runs) in runs.chunks(runs_per_block).enumerate() {
                 let (first, terms) = (block * runs_per_block * run, runs.len() * run);
                 multiply_indirect(
+                    self.cpu,
                     &mut y[output..],
                     outputs,
                     self.to.0,
@@ -389,6 +393,7 @@ impl Convolution {
         let (c_in, each) = self.channels();
         let (down, right) = ([Axis::forward(&self.down)], [Axis::forward(&self.right)]);
         let gemm = ImplicitGemm {
+            cpu: ctx.cpu,
             from: (c_in, self.x[3]),
             to: (each, self.filters[3]),
             groups: self.groups,
@@ -407,7 +412,7 @@ impl Convolution {
                     size: (self.window(), each),
                     strides: (self.filters[3], 1),
                 };
-                pack_blocks(filters, run * runs_per_block, to);
+                pack_blocks(ctx.cpu, filters, run * runs_per_block, to);
             }
             gemm.run(ctx, x, packed_filters, y);
         });
@@ -415,9 +420,9 @@ impl Convolution {
 
     /// Whether the gradient of the input decomposes into convolutions.
     pub(super) fn input_grad_suits_implicit_gemm(&self) -> bool {
-        let one = |a: &Window1d| a.stride == 1 || a.dilation == 1;
-        let bounded = |a: &Window1d| a.stride <= MAX_STRIDE;
-        let all = |f: &dyn Fn(&Window1d) -> bool| f(&self.down) && f(&self.right);
+        let one = |a: &WindowAxis| a.stride == 1 || a.dilation == 1;
+        let bounded = |a: &WindowAxis| a.stride <= MAX_STRIDE;
+        let all = |f: &dyn Fn(&WindowAxis) -> bool| f(&self.down) && f(&self.right);
         all(&one) && all(&bounded)
     }
 
@@ -429,7 +434,7 @@ impl Convolution {
         dx: &mut [T],
     ) {
         let ((c_in, each), c_out) = (self.channels(), self.filters[3]);
-        let backward = |a: &Window1d| {
+        let backward = |a: &WindowAxis| {
             let mut axes = [Axis::backward(a, 0); MAX_STRIDE];
             for (remainder, axis) in axes.iter_mut().enumerate().take(a.stride) {
                 *axis = Axis::backward(a, remainder);
@@ -439,6 +444,7 @@ impl Convolution {
         let (down, right) = (backward(&self.down), backward(&self.right));
         let (down, right) = (&down[..self.down.stride], &right[..self.right.stride]);
         let gemm = ImplicitGemm {
+            cpu: ctx.cpu,
             from: (each, c_out),
             to: (c_in, self.x[3]),
             groups: self.groups,
@@ -467,7 +473,7 @@ impl Convolution {
                             strides: (c_in, 1),
                         };
                         let (to, after) = rest.split_at_mut(gemm.filter_size(d, r));
-                        pack_blocks(matrix, run * runs_per_block, to);
+                        pack_blocks(ctx.cpu, matrix, run * runs_per_block, to);
                         rest = after;
                     }
                 }
@@ -537,6 +543,7 @@ impl Convolution {
                             for i in own {
                                 let first = i % each * step.rows;
                                 self.add_filter_grad(
+                                    ctx.cpu,
                                     i / each,
                                     first,
                                     &step,
@@ -594,6 +601,7 @@ impl Convolution {
     #[allow(clippy::too_many_arguments)] // three tensors, the rows, and buffers
     fn add_filter_grad<T: Real>(
         &self,
+        cpu: Cpu,
         image: usize,
         low: usize,
         step: &FilterGradStep,
@@ -632,6 +640,7 @@ impl Convolution {
         for group in 0..self.groups {
             let cotangents = &mut cotangents[..packed_b_len::<T>(outputs, each)];
             pack_b(
+                cpu,
                 Matrix {
                     data: &dy[group * each..],
                     size: (outputs, each),
@@ -640,6 +649,7 @@ impl Convolution {
                 cotangents,
             );
             multiply_indirect(
+                cpu,
                 &mut df[group * each..],
                 sums,
                 each,
@@ -691,13 +701,14 @@ fn add_partials<T: Real>(sums: &[T], size: usize, partials: usize, to: &mut [T])
 }
 
 /// Packs a matrix in blocks of `block_rows` rows.
-fn pack_blocks<T: Real>(matrix: Matrix<'_, T>, block_rows: usize, to: &mut [T]) {
+fn pack_blocks<T: Real>(cpu: Cpu, matrix: Matrix<'_, T>, block_rows: usize, to: &mut [T]) {
     let ((terms, columns), mut rest) = (matrix.size, to);
     for first in (0..terms).step_by(block_rows.max(1)) {
         let size = (block_rows.min(terms - first), columns);
         let (own, after) = rest.split_at_mut(packed_b_len::<T>(size.0, columns));
         let data = &matrix.data[first * matrix.strides.0..];
         pack_b(
+            cpu,
             Matrix {
                 data,
                 size,

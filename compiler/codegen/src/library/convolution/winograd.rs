@@ -13,10 +13,11 @@ mod transforms;
 use std::ops::Range;
 
 use super::{Convolution, ExecContext};
+use crate::cpu::Cpu;
 use crate::exec::gemm::{
     self, Indirect, Matrix, Product, multiply, multiply_indirect, pack_b, packed_b_len,
 };
-use crate::exec::multiversion::{FmaWork, Simd, dispatch_fma, has_fma};
+use crate::exec::multiversion::{FmaWork, Simd, dispatch_fma};
 use crate::exec::{parallel, pool::Pool};
 use crate::library::{BufferPool, Pooled};
 use transforms::{
@@ -52,12 +53,13 @@ struct Tiling {
 
 impl Convolution {
     /// The filter size, where Winograd is supported and profitable.
-    fn winograd_size(&self, tiling: &Tiling) -> Option<usize> {
+    fn winograd_size(&self, cpu: Cpu, tiling: &Tiling) -> Option<usize> {
         let [kh, kw, ..] = self.filters;
         let dense = [&self.down, &self.right]
             .iter()
             .all(|a| a.stride == 1 && a.dilation == 1 && a.pad_before < a.kernel);
-        let fits = has_fma() && self.groups == 1 && dense && kh == kw && [3, 5].contains(&kh);
+        let fits =
+            cpu.has_avx2_fma() && self.groups == 1 && dense && kh == kw && [3, 5].contains(&kh);
         Some(kh).filter(|size| fits && tiling.is_profitable(*size))
     }
 
@@ -81,7 +83,7 @@ impl Convolution {
         y: &mut [f32],
     ) -> bool {
         let tiling = self.tiling();
-        match self.winograd_size(&tiling) {
+        match self.winograd_size(ctx.cpu, &tiling) {
             Some(3) => convolve::<4, 3>(ctx, tiling, x, (filters, false), y),
             Some(_) => convolve::<2, 5>(ctx, tiling, x, (filters, false), y),
             None => return false,
@@ -107,7 +109,7 @@ impl Convolution {
             from: forward.to,
             to: forward.from,
         };
-        match self.winograd_size(&tiling) {
+        match self.winograd_size(ctx.cpu, &tiling) {
             Some(3) => convolve::<4, 3>(ctx, tiling, dy, (filters, true), dx),
             Some(_) => convolve::<2, 5>(ctx, tiling, dy, (filters, true), dx),
             None => return false,
@@ -124,7 +126,7 @@ impl Convolution {
         df: &mut [f32],
     ) -> bool {
         let tiling = self.tiling();
-        match self.winograd_size(&tiling) {
+        match self.winograd_size(ctx.cpu, &tiling) {
             Some(3) => filter_gradient::<4, 3>(ctx, tiling, x, dy, df),
             Some(_) => filter_gradient::<2, 5>(ctx, tiling, x, dy, df),
             None => return false,
@@ -139,19 +141,22 @@ fn is_finite(xs: &[f32]) -> bool {
 
 /// Transforms the filters: for each input channel, for each point, the output channels. With `flipped` they are rotated by 180° first.
 fn transform_filters<const R: usize>(
-    pool: &Pool,
+    (cpu, pool): (Cpu, &Pool),
     [c_in, c_out]: [usize; 2],
     filters: &[f32],
     flipped: bool,
     to: &mut [f32],
 ) {
     parallel::chunks_mut(pool, to, TILE_POINTS * c_out, |channel, to| {
-        dispatch_fma(TransformFilters::<R> {
-            filters: &filters[channel * c_out..],
-            size: (c_in * c_out, c_out),
-            flipped,
-            to,
-        });
+        dispatch_fma(
+            cpu,
+            TransformFilters::<R> {
+                filters: &filters[channel * c_out..],
+                size: (c_in * c_out, c_out),
+                flipped,
+                to,
+            },
+        );
     });
 }
 
@@ -385,7 +390,13 @@ fn convolve<const M: usize, const R: usize>(
     buffers.prepare(ctx.pool.threads() + 1, own);
     buffers.with(TILE_POINTS * (c_in * c_out + line), |buffer| {
         let (transformed, packed_filters) = buffer.split_at_mut(TILE_POINTS * c_in * c_out);
-        transform_filters::<R>(ctx.pool, [c_in, c_out], filters, flipped, transformed);
+        transform_filters::<R>(
+            (ctx.cpu, ctx.pool),
+            [c_in, c_out],
+            filters,
+            flipped,
+            transformed,
+        );
         parallel::chunks_mut(ctx.pool, packed_filters, line, |q, to| {
             let at_point = Matrix {
                 data: &transformed[q * c_out..],
@@ -393,6 +404,7 @@ fn convolve<const M: usize, const R: usize>(
                 strides: (TILE_POINTS * c_out, 1),
             };
             pack_b(
+                ctx.cpu,
                 if flipped {
                     at_point.transposed()
                 } else {
@@ -412,14 +424,17 @@ fn convolve<const M: usize, const R: usize>(
                 for begin in (0..count).step_by(block_tiles) {
                     let own = begin..count.min(begin + block_tiles);
                     let tile_at = |t: usize| (first + t / across, t % across);
-                    dispatch_fma(TransformInputs::<M> {
-                        tiling: &tiling,
-                        x,
-                        own: own.clone(),
-                        row: first,
-                        to: inputs,
-                        point_stride: block_tiles * from,
-                    });
+                    dispatch_fma(
+                        ctx.cpu,
+                        TransformInputs::<M> {
+                            tiling: &tiling,
+                            x,
+                            own: own.clone(),
+                            row: first,
+                            to: inputs,
+                            point_stride: block_tiles * from,
+                        },
+                    );
                     let starts: [usize; MAX_BLOCK_TILES] = std::array::from_fn(|i| i * from);
                     let offsets: [usize; MAX_BLOCK_TILES] = std::array::from_fn(|i| i * to);
                     for (q, b) in packed_filters.chunks_exact(line).enumerate() {
@@ -431,7 +446,7 @@ fn convolve<const M: usize, const R: usize>(
                             stride: 1,
                         };
                         let y = &mut products[q * block_tiles * to..][..block_tiles * to];
-                        multiply_indirect(y, &offsets[..own.len()], to, false, a, b);
+                        multiply_indirect(ctx.cpu, y, &offsets[..own.len()], to, false, a, b);
                     }
                     for (i, t) in own.enumerate() {
                         let products = &products[i * to..];
@@ -441,12 +456,15 @@ fn convolve<const M: usize, const R: usize>(
                             column: tile_at(t).1,
                             first: first * M,
                         };
-                        let finite = dispatch_fma(TransformOutputs {
-                            tile: &tile,
-                            products,
-                            point_stride: block_tiles * to,
-                            y: &mut *y,
-                        });
+                        let finite = dispatch_fma(
+                            ctx.cpu,
+                            TransformOutputs {
+                                tile: &tile,
+                                products,
+                                point_stride: block_tiles * to,
+                                y: &mut *y,
+                            },
+                        );
                         if !finite {
                             tile.write_direct::<R>(x, filters, flipped, y);
                         }
@@ -555,11 +573,11 @@ fn filter_gradient<const M: usize, const R: usize>(
     let share = rows.div_ceil(PARTIAL_SUMS).max(1);
     let partials = rows.div_ceil(share).max(1);
     let buffers = f32::buffers(ctx.scratch);
-    buffers.prepare(2 * ctx.pool.threads() + 1, block_elements(&tiling));
+    buffers.prepare(2 * ctx.pool.threads() + 1, block_elements(ctx.cpu, &tiling));
     buffers.with(partials * size, |sums| {
         parallel::chunks_mut(ctx.pool, sums, size, |i, sums| {
             let own = i * share * across..rows.min((i + 1) * share) * across;
-            add_tiles::<M>(&tiling, own, buffers, x, dy, sums);
+            add_tiles::<M>(ctx.cpu, &tiling, own, buffers, x, dy, sums);
         });
         // Partial sums are added and transformed to filters for each input channel.
         let (first, others) = sums.split_at_mut(size);
@@ -574,11 +592,14 @@ fn filter_gradient<const M: usize, const R: usize>(
         // As long as the gradient, but channel-major.
         buffers.with(R * R * from * to, |by_channel| {
             parallel::chunks_mut(ctx.pool, by_channel, R * R * to, |channel, by_channel| {
-                dispatch_fma(TransformFilterGrad::<R> {
-                    sums: &first[channel * to..],
-                    size: (from * to, to),
-                    to: by_channel,
-                });
+                dispatch_fma(
+                    ctx.cpu,
+                    TransformFilterGrad::<R> {
+                        sums: &first[channel * to..],
+                        size: (from * to, to),
+                        to: by_channel,
+                    },
+                );
             });
             for (i, df) in df.chunks_exact_mut(to).enumerate() {
                 let (tap, channel) = (i / from, i % from);
@@ -589,19 +610,23 @@ fn filter_gradient<const M: usize, const R: usize>(
 }
 
 /// Transformed elements of a block of tiles, or of the packing buffers of its GEMM.
-fn block_elements(tiling: &Tiling) -> usize {
+fn block_elements(cpu: Cpu, tiling: &Tiling) -> usize {
     let (block_tiles, Tiling { from, to, .. }) = (tiling.block_tiles(), *tiling);
     let matrix = |columns: usize| Matrix {
         data: &[] as &[f32],
         size: (block_tiles, columns),
         strides: (columns, 1),
     };
-    (TILE_POINTS * block_tiles * (from + to))
-        .max(gemm::workspace_len(&matrix(from).transposed(), &matrix(to)))
+    (TILE_POINTS * block_tiles * (from + to)).max(gemm::workspace_len(
+        cpu,
+        &matrix(from).transposed(),
+        &matrix(to),
+    ))
 }
 
 /// Accumulates the products of some tiles, counted over all images.
 fn add_tiles<const M: usize>(
+    cpu: Cpu,
     tiling: &Tiling,
     own: Range<usize>,
     buffers: &BufferPool<f32>,
@@ -616,15 +641,18 @@ fn add_tiles<const M: usize>(
         let begin = own.start;
         for first in own.clone().step_by(block_tiles) {
             let count = block_tiles.min(own.end - first);
-            dispatch_fma(TransformForFilterGrad::<M> {
-                tiling,
-                x,
-                dy,
-                own: first..first + count,
-                inputs,
-                cotangents,
-                block_tiles,
-            });
+            dispatch_fma(
+                cpu,
+                TransformForFilterGrad::<M> {
+                    tiling,
+                    x,
+                    dy,
+                    own: first..first + count,
+                    inputs,
+                    cotangents,
+                    block_tiles,
+                },
+            );
             for (q, sums) in sums.chunks_exact_mut(from * to).enumerate() {
                 let left = Matrix {
                     data: &inputs[q * block_tiles * from..],
@@ -641,7 +669,7 @@ fn add_tiles<const M: usize>(
                     row_stride: to,
                     accumulate: first > begin,
                 };
-                multiply(buffers, sum, left.transposed(), right);
+                multiply(cpu, buffers, sum, left.transposed(), right);
             }
         }
     });
@@ -737,6 +765,7 @@ mod tests {
         let scratch = crate::library::Scratch::default();
         let pool = Pool::new(2);
         let ctx = ExecContext {
+            cpu: Cpu::host(),
             pool: &pool,
             scratch: &scratch,
         };
@@ -766,7 +795,8 @@ mod tests {
 
     #[test]
     fn winograd_equals_direct_convolution() {
-        if !has_fma() {
+        if !Cpu::host().has_avx2_fma() {
+            println!("skipped: needs AVX2 (Winograd)");
             return;
         }
         for (images, input, pad_before, size) in [
@@ -794,8 +824,12 @@ mod tests {
 
     #[test]
     fn transforms_are_bit_equal_for_all_vector_widths() {
-        if !has_fma() {
+        if !Cpu::host().has_avx2_fma() {
+            println!("skipped: needs AVX2 (Winograd)");
             return;
+        }
+        if !Cpu::host().has_avx512() {
+            println!("skipped: needs AVX-512");
         }
         let tiling = Tiling {
             images: 1,
@@ -834,12 +868,12 @@ mod tests {
             };
             match i {
                 0 => {
-                    dispatch_fma(work);
-                    assert!(dispatch_fma(write));
+                    dispatch_fma(Cpu::host(), work);
+                    assert!(dispatch_fma(Cpu::host(), write));
                 }
                 _ => {
-                    dispatch_fma_256(work);
-                    assert!(dispatch_fma_256(write));
+                    dispatch_fma_256(Cpu::host(), work);
+                    assert!(dispatch_fma_256(Cpu::host(), write));
                 }
             }
         }

@@ -4,11 +4,13 @@
 
 use std::ops::Range;
 
+use trainspec_ir::window::WindowAxis;
+
 use super::{Pooling, is_greater};
+use crate::cpu::Cpu;
 use crate::exec::multiversion::{Work, dispatch};
 use crate::exec::parallel;
 use crate::library::elements::{Elem, Float};
-use crate::library::windows::Window1d;
 use crate::library::{GRAIN, Routine, y};
 
 /// Channels that are processed together.
@@ -17,7 +19,7 @@ const LANES: usize = 8;
 impl Pooling {
     /// Whether windows are 2 x 2 with stride 2 and without padding.
     pub(super) fn is_2x2(&self) -> bool {
-        let by_two = |a: &Window1d| {
+        let by_two = |a: &WindowAxis| {
             let own = a.kernel == 2 && a.stride == 2 && a.pad_before == 0;
             own && a.outputs <= a.input / 2
         };
@@ -36,6 +38,7 @@ impl Pooling {
             return;
         }
         let (c, row, image) = (self.x[3], self.row(), self.sizes().0);
+        let cpu = r.cpu;
         let output_row = self.right.outputs * c;
         let rows = (GRAIN / (4 * output_row)).max(1);
         parallel::chunks_mut(r.pool, y, rows * output_row, |i, part| {
@@ -45,12 +48,13 @@ impl Pooling {
                     (all / self.down.outputs, all % self.down.outputs)
                 };
                 let x = &x[number * image + 2 * output_y * row..][..2 * row];
-                dispatch(Forward {
+                let forward = Forward {
                     c,
                     x: x.split_at(row),
                     y,
                     larger: &larger,
-                });
+                };
+                dispatch(cpu, forward);
             }
         });
     }
@@ -58,6 +62,7 @@ impl Pooling {
     /// The gradient for input rows of an image, which begin at an even row.
     pub(super) fn max_2x2_grad<T: Float>(
         &self,
+        cpu: Cpu,
         rows: Range<usize>,
         x: &[T],
         dy: &[T],
@@ -71,12 +76,13 @@ impl Pooling {
                 sums.fill(T::Acc::default());
                 continue;
             }
-            dispatch(Backward {
+            let backward = Backward {
                 c,
                 x: x[2 * output_y * row..][..2 * row].split_at(row),
                 dy: &dy[output_y * output_row..][..output_row],
                 sums: sums.split_at_mut(row),
-            });
+            };
+            dispatch(cpu, backward);
         }
     }
 }

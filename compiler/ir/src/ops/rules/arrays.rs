@@ -1,8 +1,8 @@
 //! Reference evaluation of gathers and scatters: dispatch on element type, and index checks.
 
-use ndarray::{ArcArray, IxDyn};
+use ndarray::{ArcArray, ArrayD, Axis, IxDyn};
 
-use crate::interp::EvalError;
+use crate::interp::{Array, EvalError, Evaluation};
 
 /// Evaluates an expression for two arrays of one element type, whichever it is: `both!((x, y), (a, b) => a.len() + b.len())`.
 macro_rules! both {
@@ -16,6 +16,31 @@ macro_rules! both {
     };
 }
 pub(in crate::ops) use both;
+
+/// The targets of a scatter (`x`, `indices`, `rows`), and its rows, one for each.
+pub(in crate::ops) fn scatter_operands(
+    e: &Evaluation<'_>,
+) -> Result<(Vec<usize>, Array), EvalError> {
+    let x = &e.types[0].shape;
+    let targets = row_indices(e.x(1).int(), x[0])?;
+    let rows = e.x(2).reshaped(&[&[targets.len()], &x[1..]].concat());
+    Ok((targets, rows))
+}
+
+/// x after `update` of its rows at the targets with the rows, one after the other.
+pub(in crate::ops) fn scatter_rows<T: Clone>(
+    x: &ArcArray<T, IxDyn>,
+    targets: &[usize],
+    rows: &ArcArray<T, IxDyn>,
+    update: impl Fn(&mut T, &T),
+) -> ArrayD<T> {
+    let mut y = x.to_owned();
+    for (target, row) in targets.iter().zip(rows.outer_iter()) {
+        y.index_axis_mut(Axis(0), *target)
+            .zip_mut_with(&row, &update);
+    }
+    y
+}
 
 /// Row indices, checked to be below `length`.
 pub(in crate::ops) fn row_indices(

@@ -5,8 +5,9 @@ use crate::graph::{Attr, PrimCall, Type};
 use crate::interp::{Array, Evaluation};
 use crate::ops::rules::primitive::{arity, of_class};
 use crate::ops::rules::shapes;
-use crate::ops::rules::sliding_window::{SlidingWindow, WindowAxis, four};
+use crate::ops::rules::sliding_window::{SlidingWindow, four};
 use crate::types::Class;
+use crate::window::WindowAxis;
 
 /// The static geometry of a convolution of NHWC images with HWIO filters.
 #[derive(Debug)]
@@ -39,12 +40,9 @@ impl ConvGeometry {
         if !c_out.is_multiple_of(groups) {
             return Err(format!("{c_out} filters are no {groups} groups"));
         }
-        let window = SlidingWindow::new([0, 1].map(|i| WindowAxis {
-            input: x[1 + i],
-            kernel: filters[i],
-            stride: attrs.strides[i],
-            pads: attrs.pads[i],
-            dilation: attrs.dilations[i],
+        let window = SlidingWindow::new([0, 1].map(|i| {
+            let (stride, dilation) = (attrs.strides[i], attrs.dilations[i]);
+            WindowAxis::new(x[1 + i], filters[i], stride, attrs.pads[i], dilation)
         }))?;
         Ok(ConvGeometry {
             x,

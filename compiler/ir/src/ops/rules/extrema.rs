@@ -1,36 +1,114 @@
-//! Maximum and minimum: NaN-propagating comparison, finite limits of element types, and the VJP with ties.
-
-use half::{bf16, f16};
+//! Maximum and minimum: identity elements, comparison, evaluation, their indices (argmax, argmin), and the VJP with ties.
 
 use crate::autodiff::Backward;
-use crate::build::Value;
-use crate::ops::rules::along::broadcast_along;
+use crate::build::{Lowering, Value};
+use crate::interp::{Array, EvalError, Evaluation};
+use crate::ops::op::RuleError;
+use crate::ops::rules::along::{broadcast_along, reduce_axes, reduce_numbers};
+use crate::ops::rules::axes::axis;
 use crate::types::DType;
 
-/// The larger of two; NaN is propagated.
-pub(in crate::ops) fn nan_max(a: f64, b: f64) -> f64 {
-    if a.is_nan() || a > b { a } else { b }
+/// Maximum or minimum.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::ops) enum Extremum {
+    Max,
+    Min,
 }
 
-/// The smaller of two; NaN is propagated.
-pub(in crate::ops) fn nan_min(a: f64, b: f64) -> f64 {
-    if a.is_nan() || a < b { a } else { b }
-}
+impl Extremum {
+    /// The identity element among floats.
+    pub(in crate::ops) fn infinity(self) -> f64 {
+        match self {
+            Extremum::Max => f64::NEG_INFINITY,
+            Extremum::Min => f64::INFINITY,
+        }
+    }
 
-/// The largest finite number of a float type; the smallest is its negative.
-pub(in crate::ops) fn max_finite(dtype: DType) -> f64 {
-    match dtype {
-        DType::F16 => f16::MAX.to_f64(),
-        DType::Bf16 => bf16::MAX.to_f64(),
-        DType::F32 => f32::MAX.into(),
-        DType::F64 => f64::MAX,
-        DType::I8
-        | DType::I16
-        | DType::I32
-        | DType::I64
-        | DType::U8
-        | DType::Bool
-        | DType::String => panic!("{dtype} is no float"),
+    /// The identity element among the finite floats of a type, 0 for other types.
+    pub(in crate::ops) fn finite_identity(self, dtype: DType) -> f64 {
+        let max = dtype.max_finite().unwrap_or(0.0);
+        match self {
+            Extremum::Max => -max,
+            Extremum::Min => max,
+        }
+    }
+
+    /// The identity element among the integers of a type, 0 for other types.
+    pub(in crate::ops) fn int_identity(self, dtype: DType) -> i64 {
+        let (min, max) = dtype.int_range().unwrap_or((0, 0));
+        match self {
+            Extremum::Max => min,
+            Extremum::Min => max,
+        }
+    }
+
+    /// Whether `a` is more extreme than `b`; NaN never is.
+    pub(in crate::ops) fn is_better<T: PartialOrd>(self, a: T, b: T) -> bool {
+        match self {
+            Extremum::Max => a > b,
+            Extremum::Min => a < b,
+        }
+    }
+
+    /// The more extreme of two floats; NaN is propagated.
+    pub(in crate::ops) fn of_floats(self, a: f64, b: f64) -> f64 {
+        match a.is_nan() || self.is_better(a, b) {
+            true => a,
+            false => b,
+        }
+    }
+
+    /// The more extreme of two integers.
+    pub(in crate::ops) fn of_ints(self, a: i64, b: i64) -> i64 {
+        match self {
+            Extremum::Max => a.max(b),
+            Extremum::Min => a.min(b),
+        }
+    }
+
+    /// Evaluates the reduction over axes.
+    pub(in crate::ops) fn reduce(self, e: &Evaluation<'_>) -> Result<Vec<Array>, EvalError> {
+        let identity = self.int_identity(e.results[0].dtype);
+        let float = |xs: &[f64]| {
+            let xs = xs.iter().copied();
+            xs.fold(self.infinity(), |a, b| self.of_floats(a, b))
+        };
+        let int = |xs: &[i64]| xs.iter().fold(identity, |a, b| self.of_ints(a, *b));
+        reduce_numbers(e, float, int)
+    }
+
+    /// Lowers the index of the extremum along an axis; past a run-time count nothing is found.
+    pub(in crate::ops) fn lower_arg<'g>(
+        self,
+        l: &Lowering<'g, '_>,
+    ) -> Result<Vec<Value<'g>>, RuleError> {
+        let axis = axis("axis", l.call.int("axis")?, l.call.tensor("x").rank())?;
+        let x = l.masked("x", &[axis], self.infinity());
+        Ok(vec![match self {
+            Extremum::Max => x.argmax(axis),
+            Extremum::Min => x.argmin(axis),
+        }])
+    }
+
+    /// Evaluates the index of the first extremum along an axis. Where all elements are NaN, it is 0.
+    pub(in crate::ops) fn reduce_arg(self, e: &Evaluation<'_>) -> Result<Vec<Array>, EvalError> {
+        let axes = [e.size("axis")];
+        Ok(vec![match e.x(0) {
+            Array::Float(a) => reduce_axes(a, &axes, |xs| self.first(xs, self.infinity())).into(),
+            Array::Int(a) => reduce_axes(a, &axes, |xs| self.first(xs, xs[0])).into(),
+            Array::Bool(_) => panic!("`{}` takes numbers", e.prim.name),
+        }])
+    }
+
+    /// The index of the first extremum.
+    fn first<T: Copy + PartialOrd>(self, xs: &[T], start: T) -> i64 {
+        let mut best = (0, start);
+        for (i, x) in xs.iter().enumerate() {
+            if self.is_better(*x, best.1) {
+                best = (i as i64, *x);
+            }
+        }
+        best.0
     }
 }
 

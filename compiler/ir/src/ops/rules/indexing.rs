@@ -1,6 +1,6 @@
 //! Multi-dimensional indices, as `tf.gather_nd` and `tf.scatter_nd` take them: shape checks.
 
-use crate::ops::op::{RuleError, RuleErrorKind};
+use crate::ops::op::{Call, RuleError, RuleErrorKind};
 use crate::ops::rules::checks::{dimensions, exact_dim, same_dim};
 use crate::types::{Dim, TensorType};
 
@@ -61,4 +61,15 @@ pub(in crate::ops) fn scattered(
         )?;
     }
     Ok(())
+}
+
+/// Type inference of `tensor` with `updates` at `indices`.
+pub(in crate::ops) fn scattered_into_tensor(call: &Call<'_>) -> Result<Vec<TensorType>, RuleError> {
+    let tensor = call.tensor("tensor");
+    scattered(
+        call.tensor("indices"),
+        call.tensor("updates"),
+        &tensor.shape.0,
+    )?;
+    Ok(vec![tensor.clone()])
 }

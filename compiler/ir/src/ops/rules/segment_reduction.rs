@@ -6,6 +6,7 @@ use crate::autodiff::Backward;
 use crate::build::{Builder, Lowering, Value};
 use crate::graph::{PrimCall, Type};
 use crate::interp::{Array, EvalError, Evaluation};
+use crate::ops::rules::extrema::Extremum;
 use crate::ops::rules::primitive::{arity, of_class};
 use crate::ops::rules::shapes::one_result;
 use crate::types::{Class, DType};
@@ -75,6 +76,21 @@ impl<'g> SegmentedRows<'g> {
         self.sum_of(self.rows)
     }
 
+    /// The maximum of each segment; the lowest number of the type for an empty one.
+    pub(in crate::ops) fn max(&self) -> Value<'g> {
+        self.rows.segment_max(self.ids, self.segments)
+    }
+
+    /// The minimum of each segment; the highest number of the type for an empty one.
+    pub(in crate::ops) fn min(&self) -> Value<'g> {
+        self.rows.segment_min(self.ids, self.segments)
+    }
+
+    /// The product of each segment; 1 for an empty one.
+    pub(in crate::ops) fn prod(&self) -> Value<'g> {
+        self.rows.segment_prod(self.ids, self.segments)
+    }
+
     /// The number of rows of each segment, clamped to at least `min`, in a shape that broadcasts with the rows.
     pub(in crate::ops) fn sizes(&self, min: f64) -> Value<'g> {
         let ones = self.b().full(&self.ids.ty(), 1.0);
@@ -132,12 +148,27 @@ pub(in crate::ops) fn infer(call: &PrimCall<'_>) -> Result<Vec<Type>, String> {
     }
 }
 
+/// Evaluates the maximum or minimum of the rows of each segment; NaN is propagated.
+pub(in crate::ops) fn reduce_extremum(
+    e: &Evaluation<'_>,
+    extremum: Extremum,
+) -> Result<Vec<Array>, EvalError> {
+    let dtype = e.results[0].dtype;
+    reduce_rows(
+        e,
+        (extremum.finite_identity(dtype), |a, b| {
+            extremum.of_floats(a, b)
+        }),
+        (extremum.int_identity(dtype), |a, b| extremum.of_ints(a, b)),
+    )
+}
+
 /// Reduces the rows of each segment, starting from the identity element; `float` and `int` combine the accumulator with an
 /// element of one more row.
 pub(in crate::ops) fn reduce_rows(
     e: &Evaluation<'_>,
-    (float_identity, float): (f64, fn(f64, f64) -> f64),
-    (int_identity, int): (i64, fn(i64, i64) -> i64),
+    (float_identity, float): (f64, impl Fn(f64, f64) -> f64),
+    (int_identity, int): (i64, impl Fn(i64, i64) -> i64),
 ) -> Result<Vec<Array>, EvalError> {
     Ok(vec![match e.x(0) {
         Array::Float(rows) => e.floats(reduce(e, rows, float_identity, float)?),
@@ -150,7 +181,7 @@ fn reduce<T: Copy>(
     e: &Evaluation<'_>,
     rows: &ndarray::ArcArray<T, ndarray::IxDyn>,
     identity: T,
-    f: fn(T, T) -> T,
+    f: impl Fn(T, T) -> T,
 ) -> Result<ArrayD<T>, EvalError> {
     let segments = e.size("segments");
     let mut y = ArrayD::from_elem(e.shape(), identity);

@@ -55,7 +55,7 @@ pub(in crate::ops) fn distinct_axes(axes: &[usize], ty: &Type) -> Result<(), Str
     Ok(())
 }
 
-/// The shape of rows gathered at indices: that of the indices, then that of one row of `x`.
+/// The shape of a gather of rows: that of the indices, then that of one row of `x`.
 pub(in crate::ops) fn rows_at(x: &Type, indices: &Type) -> Result<Vec<usize>, String> {
     if !indices.dtype.is_int() {
         return Err(format!(

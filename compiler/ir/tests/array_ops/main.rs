@@ -1,8 +1,0 @@
-//! Array operations (reshape, slice, pad, gather, scatter, …): values, gradients, second derivatives and run-time errors.
-
-mod counted;
-mod errors;
-mod gather_scatter;
-mod graphs;
-mod layout;
-mod second_derivatives;

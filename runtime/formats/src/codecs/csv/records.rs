@@ -1,0 +1,253 @@
+//! The records of a CSV file, each with its line number.
+
+use std::io::{self, Read};
+
+use crate::codecs::csv::fields::split;
+use crate::error::{FileKind, FormatError, Result};
+use crate::examples::BytesColumn;
+
+/// The longest record that is accepted, in bytes; a quote that is never closed would extend it to the end of the file.
+const MAX_RECORD_BYTES: usize = 64 << 20;
+
+/// The byte order mark (BOM) of UTF-8.
+const BOM: &[u8] = "\u{feff}".as_bytes();
+
+/// Reads record after record, as TensorFlow's `CsvDataset`: a record ends with its line, except inside quotes.
+///
+/// A line ends in `\n`, `\r\n` or `\r`; empty lines are no records, and a byte order mark is no part of the first field.
+///
+/// ```
+/// use trainspec_formats::codecs::CsvReader;
+///
+/// # fn main() -> trainspec_formats::Result<()> {
+/// let mut reader = CsvReader::new(&b"1,\"a\nb\"\n2,c\n"[..], b',');
+/// assert!(reader.read()?);
+/// assert_eq!((reader.line(), &reader.fields()[1]), (1, &b"a\nb"[..]));
+/// assert!(reader.read()?);
+/// assert_eq!((reader.line(), &reader.fields()[1]), (3, &b"c"[..]));
+/// assert!(!reader.read()?);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct CsvReader<R> {
+    source: R,
+    delimiter: u8,
+    /// A read buffer, and the part of it that is not parsed yet.
+    buffer: Vec<u8>,
+    start: usize,
+    end: usize,
+    /// The fields of the current record.
+    fields: BytesColumn,
+    /// The line of the current record, and of the next.
+    line: u64,
+    next_line: u64,
+}
+
+impl<R: Read> CsvReader<R> {
+    /// A reader at the beginning of a file.
+    pub fn new(source: R, delimiter: u8) -> CsvReader<R> {
+        CsvReader {
+            source,
+            delimiter,
+            buffer: vec![0; 64 << 10],
+            start: 0,
+            end: 0,
+            fields: BytesColumn::default(),
+            line: 0,
+            next_line: 1,
+        }
+    }
+
+    /// The fields of the record that was read.
+    pub fn fields(&self) -> &BytesColumn {
+        &self.fields
+    }
+
+    /// The number of the line in which the record begins, counted from 1; after an error, that of the record at fault.
+    pub fn line(&self) -> u64 {
+        self.line
+    }
+
+    /// Reads the next record; false at the end.
+    pub fn read(&mut self) -> Result<bool> {
+        if self.line == 0 {
+            self.skip_byte_order_mark()?;
+        }
+        loop {
+            self.line = self.next_line;
+            let length = self.find_end()?;
+            let record = self.start..self.start + length;
+            let line_end = match record.end < self.end {
+                true => Some(self.buffer[record.end]),
+                false => None,
+            };
+            self.start = record.end + usize::from(line_end.is_some());
+            let record = &self.buffer[record];
+            self.next_line += u64::from(line_end == Some(b'\n'));
+            match (record.is_empty(), line_end) {
+                (true, None) => return Ok(false),
+                // Also the second half of `\r\n`.
+                (true, Some(_)) => continue,
+                (false, _) => {}
+            }
+            self.next_line += memchr::memchr_iter(b'\n', record).count() as u64;
+            let done = split(record, self.delimiter, true, usize::MAX, &mut self.fields);
+            done.map_err(|cause| FormatError::data_loss(FileKind::Other, cause))?;
+            return Ok(true);
+        }
+    }
+
+    /// The length of the next record: up to a line end outside of quotes, or to the end of the file.
+    fn find_end(&mut self) -> Result<usize> {
+        let (mut length, mut in_quotes) = (0, false);
+        loop {
+            let rest = &self.buffer[self.start + length..self.end];
+            // A quote that is written twice closes and opens.
+            let found = match in_quotes {
+                true => memchr::memchr(b'"', rest),
+                false => memchr::memchr3(b'"', b'\n', b'\r', rest),
+            };
+            match found {
+                Some(i) if rest[i] == b'"' => {
+                    in_quotes = !in_quotes;
+                    length += i + 1;
+                }
+                Some(i) => return Ok(length + i),
+                None => {
+                    length += rest.len();
+                    if self.fill()? == 0 {
+                        return Ok(length);
+                    }
+                }
+            }
+        }
+    }
+
+    fn skip_byte_order_mark(&mut self) -> Result<()> {
+        while self.end < BOM.len() && self.fill()? > 0 {}
+        if self.buffer[..self.end].starts_with(BOM) {
+            self.start = BOM.len();
+        }
+        Ok(())
+    }
+
+    /// Reads more after what is not parsed yet; returns the number of bytes, 0 at the end of the file.
+    fn fill(&mut self) -> Result<usize> {
+        self.buffer.copy_within(self.start..self.end, 0);
+        (self.start, self.end) = (0, self.end - self.start);
+        if self.end == self.buffer.len() {
+            if self.end >= MAX_RECORD_BYTES {
+                let cause = format!(
+                    "the record has more than {MAX_RECORD_BYTES} bytes; a closing quote may be missing"
+                );
+                return Err(FormatError::data_loss(FileKind::Other, cause));
+            }
+            self.buffer.resize(2 * self.end, 0);
+        }
+        loop {
+            match self.source.read(&mut self.buffer[self.end..]) {
+                Ok(n) => {
+                    self.end += n;
+                    return Ok(n);
+                }
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(FormatError::io(FileKind::Other, "read it", e)),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bytes whose reads give at most that many at once.
+    struct ShortReads<'a>(&'a [u8], usize);
+
+    impl Read for ShortReads<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            let n = self.1.min(buffer.len());
+            self.0.read(&mut buffer[..n])
+        }
+    }
+
+    fn numbered(
+        text: &str,
+        piece: usize,
+    ) -> std::result::Result<Vec<(u64, String)>, (u64, String)> {
+        let mut reader = CsvReader::new(ShortReads(text.as_bytes(), piece), b',');
+        let mut found = Vec::new();
+        while reader.read().map_err(|e| (reader.line(), e.cause))? {
+            let fields: Vec<&str> = (reader.fields().iter())
+                .map(|field| str::from_utf8(field).unwrap())
+                .collect();
+            found.push((reader.line(), fields.join("|")));
+        }
+        Ok(found)
+    }
+
+    #[test]
+    fn lines_are_counted_as_an_editor_does() {
+        for (text, expected) in [
+            ("a,b\nc,d\n", &[(1, "a|b"), (2, "c|d")][..]),
+            ("a,b\nc,d", &[(1, "a|b"), (2, "c|d")]),
+            ("a\r\nb\r\nc\r\n", &[(1, "a"), (2, "b"), (3, "c")]),
+            ("\n\na\n\n\nb\n\n", &[(3, "a"), (6, "b")]),
+            ("\r\n\r\na\r\n\r\nb", &[(3, "a"), (5, "b")]),
+            ("\"a\nb\",1\nc,2\n", &[(1, "a\nb|1"), (3, "c|2")]),
+            ("\"a\r\nb\",1\r\nc,2\r\n", &[(1, "a\r\nb|1"), (3, "c|2")]),
+            ("\"a\"\"b\",\"\"\n", &[(1, "a\"b|")]),
+            ("a\rb", &[(1, "a"), (1, "b")]),
+            ("", &[]),
+            ("\n\r\n", &[]),
+            ("\u{feff}a\n", &[(1, "a")]),
+            ("\u{feff}", &[]),
+            (",\n\"\"\n", &[(1, "|"), (2, "")]),
+        ] {
+            let expected: Vec<(u64, String)> = expected
+                .iter()
+                .map(|(n, s)| (*n, (*s).to_owned()))
+                .collect();
+            for piece in [1, 2, 3, 4, 5, 1000] {
+                let found = numbered(text, piece);
+                assert_eq!(found, Ok(expected.clone()), "{text:?} in pieces of {piece}");
+            }
+        }
+    }
+
+    #[test]
+    fn misplaced_quotes_are_errors_of_their_line() {
+        for (text, line, cause) in [
+            ("x\n\"a\n", 2, "a field with quotes does not end with one"),
+            (
+                "x\n\n\"a\nb",
+                3,
+                "a field with quotes does not end with one",
+            ),
+            (
+                "x\na\"b\"\n",
+                2,
+                "a field without quotes has a quote or a line end in it",
+            ),
+            ("\"a\"b\n", 1, "a quote inside a field is not written twice"),
+        ] {
+            for piece in [1, 3, 1000] {
+                let found = numbered(text, piece);
+                assert_eq!(found, Err((line, cause.to_owned())), "{text:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn long_records_and_many_fields_fit() {
+        let long = "7".repeat(100_000);
+        let found = numbered(&format!("{long},1\n"), 777);
+        assert_eq!(found, Ok(vec![(1, format!("{long}|1"))]));
+        let many = vec!["1"; 5000];
+        assert_eq!(
+            numbered(&many.join(","), 100),
+            Ok(vec![(1, many.join("|"))])
+        );
+    }
+}

@@ -1,0 +1,89 @@
+//! Positioned reads (`pread`).
+//!
+//! Nothing is memory-mapped: a mapped file that shrinks kills the process (SIGBUS).
+
+use std::fs::File;
+use std::io::{self, Read};
+
+/// Random access to bytes, by several threads at once (`RandomAccessFile`).
+pub trait ReadAt: Send + Sync {
+    /// The current number of bytes.
+    fn length(&self) -> io::Result<u64>;
+
+    /// Reads from a position on, perhaps fewer bytes than the buffer holds; 0 bytes at the end.
+    fn read_at(&self, position: u64, buffer: &mut [u8]) -> io::Result<usize>;
+
+    /// Fills the buffer from a position on, or fails.
+    fn read_exact_at(&self, position: u64, buffer: &mut [u8]) -> io::Result<()> {
+        let mut done = 0;
+        while done < buffer.len() {
+            match self.read_at(position.saturating_add(done as u64), &mut buffer[done..]) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(n) => done += n,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl ReadAt for File {
+    fn length(&self) -> io::Result<u64> {
+        Ok(self.metadata()?.len())
+    }
+
+    #[cfg(unix)]
+    fn read_at(&self, position: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        std::os::unix::fs::FileExt::read_at(self, buffer, position)
+    }
+
+    #[cfg(windows)]
+    fn read_at(&self, position: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        std::os::windows::fs::FileExt::seek_read(self, buffer, position)
+    }
+}
+
+impl ReadAt for [u8] {
+    fn length(&self) -> io::Result<u64> {
+        Ok(self.len() as u64)
+    }
+
+    fn read_at(&self, position: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let start = usize::try_from(position).map_or(self.len(), |start| start.min(self.len()));
+        let n = buffer.len().min(self.len() - start);
+        buffer[..n].copy_from_slice(&self[start..start + n]);
+        Ok(n)
+    }
+}
+
+impl ReadAt for Vec<u8> {
+    fn length(&self) -> io::Result<u64> {
+        self.as_slice().length()
+    }
+
+    fn read_at(&self, position: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        self.as_slice().read_at(position, buffer)
+    }
+}
+
+/// A file that is read from its beginning to its end.
+pub struct SequentialFile {
+    file: Box<dyn ReadAt>,
+    position: u64,
+}
+
+impl SequentialFile {
+    /// The file, at its beginning.
+    pub fn new(file: Box<dyn ReadAt>) -> SequentialFile {
+        SequentialFile { file, position: 0 }
+    }
+}
+
+impl Read for SequentialFile {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let n = self.file.read_at(self.position, buffer)?;
+        self.position += n as u64;
+        Ok(n)
+    }
+}
