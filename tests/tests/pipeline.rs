@@ -102,7 +102,7 @@ const SPECS: [&str; 3] = [
     "spec sparse;
      model (id: i64[6] in 0..10, y: f32[6]) {
          param table: f32[10, 3] = ones();
-         loss mean(square(sum(gather(table, id), axes: [1]) - y));
+         loss mean(square(sum(gather(table, id), axis: 1) - y));
      }
      train { optimizer ftrl(0.1); steps 2; }",
     "spec scaled;

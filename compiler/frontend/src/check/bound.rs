@@ -122,7 +122,7 @@ macro_rules! from_argument {
 from_argument! {
     i64: ArgumentValue::Int(n) => *n,
     bool: ArgumentValue::Bool(flag) => *flag,
-    Keyword: ArgumentValue::Keyword(word) => Keyword(*word),
+    Keyword: ArgumentValue::Keyword(word) => Keyword(word),
     Rate: ArgumentValue::Rate(rate) => *rate,
     Vec<i64>: ArgumentValue::Ints(list) => list.clone(),
     Vec<(String, Span)>: ArgumentValue::Strings(list) => list.clone(),
