@@ -2806,7 +2806,7 @@ impl ::prost::Name for RegisteredSaver {
         "/tensorflow.RegisteredSaver".into()
     }
 }
-/// A truth that may be absent.
+/// A bool that may be absent.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Flag {
     #[prost(bool, tag = "1")]
