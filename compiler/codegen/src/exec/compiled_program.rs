@@ -5,10 +5,12 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use trainspec_ir::Tensor;
 use trainspec_ir::graph::{State, Type};
-use trainspec_ir::kernel::{Buffer, BufferId, KernelKind, Map, Origin, View};
+use trainspec_ir::kernel::{
+    Buffer, BufferId, Combine, InstOp, KernelKind, Map, Origin, Store, View,
+};
 use trainspec_ir::plan::Program;
+use trainspec_ir::{DType, Tensor};
 
 use crate::cpu::{Cpu, Machine};
 use crate::exec::code::Code;
@@ -67,17 +69,29 @@ pub(super) struct EpilogueLoop {
     pub(super) rows_per_row: Option<usize>,
 }
 
-/// The loops to compile, deduplicated: equal loops share one function.
-#[derive(Default)]
-struct Maps<'a> {
-    unique: Vec<&'a Map>,
-    by_key: HashMap<String, usize>,
+/// What two loops must have in common to share code: all but the buffers themselves.
+#[derive(PartialEq, Eq, Hash)]
+struct MapKey<'a> {
+    shape: &'a [usize],
+    reduced_dims: usize,
+    /// Of each load its shape, its strides and its buffer, numbered by first use: which loads share one decides what may be reused.
+    loads: Vec<(usize, &'a [usize], &'a [usize])>,
+    body: Vec<(DType, OpKey<'a>)>,
+    stores: &'a [Store],
 }
 
-impl<'a> Maps<'a> {
-    /// The index of a loop among the unique ones. Loops with the same body, shapes, strides and sharing of
-    /// buffers among loads are one.
-    fn entry(&mut self, map: &'a Map) -> usize {
+/// An [`InstOp`] with constants by their bits.
+#[derive(PartialEq, Eq, Hash)]
+enum OpKey<'a> {
+    Load(usize),
+    Const(u64),
+    Int(i64),
+    Prim(&'static str, &'a [usize]),
+    Reduce(Combine, usize),
+}
+
+impl<'a> MapKey<'a> {
+    fn new(map: &'a Map) -> MapKey<'a> {
         let mut buffers: Vec<BufferId> = Vec::new();
         let mut number = |buffer: BufferId| match buffers.iter().position(|b| *b == buffer) {
             Some(known) => known,
@@ -86,17 +100,40 @@ impl<'a> Maps<'a> {
                 buffers.len() - 1
             }
         };
-        let loads: Vec<_> = map
-            .loads
-            .iter()
-            .map(|v| (number(v.buffer), &v.shape, &v.strides))
-            .collect();
-        let key = format!(
-            "{:?} {} {loads:?} {:?} {:?}",
-            map.shape, map.reduced_dims, map.body, map.stores
-        );
+        let loads = map.loads.iter();
+        let loads = loads.map(|v| (number(v.buffer), &v.shape[..], &v.strides[..]));
+        let body = map.body.iter().map(|inst| {
+            let op = match &inst.op {
+                InstOp::Load(load) => OpKey::Load(*load),
+                InstOp::Const(value) => OpKey::Const(value.to_bits()),
+                InstOp::Int(value) => OpKey::Int(*value),
+                InstOp::Prim(prim, args) => OpKey::Prim(prim.name, args),
+                InstOp::Reduce(combine, register) => OpKey::Reduce(*combine, *register),
+            };
+            (inst.dtype, op)
+        });
+        MapKey {
+            shape: &map.shape,
+            reduced_dims: map.reduced_dims,
+            loads: loads.collect(),
+            body: body.collect(),
+            stores: &map.stores,
+        }
+    }
+}
+
+/// The loops to compile, deduplicated: equal loops share one function.
+#[derive(Default)]
+struct Maps<'a> {
+    unique: Vec<&'a Map>,
+    by_key: HashMap<MapKey<'a>, usize>,
+}
+
+impl<'a> Maps<'a> {
+    /// The index of a loop among the unique ones.
+    fn entry(&mut self, map: &'a Map) -> usize {
         let next = self.unique.len();
-        let entry = *self.by_key.entry(key).or_insert(next);
+        let entry = *self.by_key.entry(MapKey::new(map)).or_insert(next);
         if entry == next {
             self.unique.push(map);
         }

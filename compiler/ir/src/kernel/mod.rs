@@ -145,7 +145,7 @@ pub struct Map {
 }
 
 /// A register that is stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Store {
     /// The register.
     pub register: usize,
@@ -154,7 +154,7 @@ pub struct Store {
 }
 
 /// The combiner of a reduction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(missing_docs)] // each is named after what it gives
 pub enum Combine {
     Sum,
