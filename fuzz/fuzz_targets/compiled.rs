@@ -1,5 +1,5 @@
-//! Any bytes: a step of training. Compiled, it computes what the interpreter says, however many threads there are and whatever is
-//! fetched.
+//! Differential fuzzing: any bytes generate a training step. Compiled, it computes what the interpreter does, on any number of threads
+//! and with any fetches.
 #![no_main]
 
 use std::sync::{Arc, LazyLock};
@@ -17,6 +17,7 @@ use trainspec_testing::compare::{Reference, RunOutcome, same_bits};
 use trainspec_testing::feeds::{Feeds, feeds};
 use trainspec_testing::mixed;
 use trainspec_testing::noise::with_every_value;
+use trainspec_testing::regression::Regression;
 
 static POOLS: LazyLock<[Arc<Pool>; 2]> =
     LazyLock::new(|| [1, 2].map(|n| Arc::new(Pool::exactly(n))));
@@ -31,13 +32,13 @@ fn run(graph: &Graph, threads: usize, fusion: bool, feeds: &Feeds) -> Result<Run
         .map(|(name, _)| InputView::from(&feeds.inputs[name]))
         .collect();
     let mut state = feeds.state.clone();
-    let places: Vec<usize> = (0..state.len()).collect();
-    let results = program.run(&inputs, &mut state, &places)?;
+    let indices: Vec<usize> = (0..state.len()).collect();
+    let results = program.run(&inputs, &mut state, &indices)?;
     Ok(RunOutcome { results, state })
 }
 
 fuzz_target!(|bytes: &[u8]| {
-    // The first byte decides what the graph is run on.
+    // The first byte is the seed of the feeds.
     let Some((seed, bytes)) = bytes.split_first() else {
         return;
     };
@@ -48,7 +49,12 @@ fuzz_target!(|bytes: &[u8]| {
     let reference = Reference::new(&graph, &fed);
     let agree = |which: &str, answer: Result<(), String>| {
         if let Err(why) = answer {
-            panic!("{which}: {why}\n{graph}");
+            let regression = Regression {
+                comment: format!("{which}: {why}"),
+                graph: graph.clone(),
+                feeds: fed.clone(),
+            };
+            panic!("{regression}");
         }
     };
     agree("compiled", reference.check(&found));

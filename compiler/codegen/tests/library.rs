@@ -8,11 +8,13 @@ use trainspec_codegen::exec::ftz::FtzGuard;
 use trainspec_codegen::exec::pool::Pool;
 use trainspec_codegen::library::{Routine, Scratch, Slice, SliceMut, find};
 use trainspec_ir::build::{Builder, Value};
-use trainspec_ir::graph::{Attr, AttrKind, Prim, PrimCall, Type};
+use trainspec_ir::graph::{Attr, Prim, PrimCall, Type};
 use trainspec_ir::interp::EvalError;
 use trainspec_ir::ops::{PRIMS, find_prim};
 use trainspec_ir::tensor::Data;
 use trainspec_ir::{DType, Tensor, interp};
+use trainspec_testing::prim_calls::random_call;
+use trainspec_testing::xorshift::XorShift;
 
 /// How many random calls of each primitive are tried; most are refused by its rule.
 const ROUNDS: usize = 4_000;
@@ -28,9 +30,9 @@ fn every_primitive_has_a_routine() {
 fn small_calls_agree_with_the_interpreter() {
     let mut bench = Bench::new();
     for prim in PRIMS {
-        let (mut draw, mut tried) = (Draw(11), 0);
+        let (mut draw, mut tried) = (XorShift::new(11), 0);
         for _ in 0..ROUNDS {
-            let (types, attrs) = call(&mut draw, prim, &[0, 1, 1, 2, 3, 4, 5]);
+            let (types, attrs) = random_call(&mut draw, prim, &[0, 1, 1, 2, 3, 4, 5]);
             if infer(prim, &types, &attrs).is_some() {
                 bench.agree(prim, &attrs, &draw.tensors(&types));
                 tried += 1;
@@ -46,7 +48,7 @@ fn small_calls_agree_with_the_interpreter() {
 fn large_elementwise_calls_agree() {
     let mut bench = Bench::new();
     for prim in PRIMS {
-        let mut draw = Draw(5);
+        let mut draw = XorShift::new(5);
         for dtype in DType::ALL {
             let types = vec![Type::new(dtype, &[3, 12_345]); 2];
             for operands in 1..=2 {
@@ -121,7 +123,7 @@ fn every_cast_agrees() {
 #[test]
 fn reductions_agree() {
     let mut bench = Bench::new();
-    let mut draw = Draw(3);
+    let mut draw = XorShift::new(3);
     let shapes: &[(&[usize], &[usize])] = &[
         (&[100_003], &[0]),
         (&[3, 10_007], &[1]),
@@ -162,7 +164,7 @@ fn reductions_agree() {
 #[test]
 fn matrix_products_agree() {
     let mut bench = Bench::new();
-    let mut draw = Draw(9);
+    let mut draw = XorShift::new(9);
     let sizes = [
         (vec![], 1, 1, 1),
         (vec![], 7, 5, 3),
@@ -205,10 +207,10 @@ fn matrix_products_agree() {
 #[test]
 fn convolutions_agree() {
     let mut bench = Bench::new();
-    let mut draw = Draw(17);
+    let mut draw = XorShift::new(17);
     for round in 0..160 {
         let groups = draw.pick(&[1, 1, 1, 2, 3]);
-        let depthwise = draw.below(4) == 0;
+        let depthwise = draw.index(4) == 0;
         let c_in = if depthwise {
             1
         } else {
@@ -225,7 +227,7 @@ fn convolutions_agree() {
         let [kh, kw] = [0, 1].map(|_| draw.pick(&[1, 1, 2, 3, 5]));
         let strides: Vec<usize> = (0..2).map(|_| draw.pick(&[1, 1, 2, 3])).collect();
         let dilations: Vec<usize> = (0..2).map(|_| draw.pick(&[1, 1, 1, 2])).collect();
-        let pads: Vec<(usize, usize)> = (0..2).map(|_| (draw.below(3), draw.below(3))).collect();
+        let pads: Vec<(usize, usize)> = (0..2).map(|_| (draw.index(3), draw.index(3))).collect();
         // Every few rounds images that are split into several tasks.
         let [h, w] = if round % 16 == 0 { [40, 30] } else { [h, w] };
         let window = [
@@ -249,13 +251,13 @@ fn winograd_convolutions_agree() {
         return;
     }
     let mut bench = Bench::new();
-    let mut draw = Draw(31);
+    let mut draw = XorShift::new(31);
     for round in 0..2 {
         let [c_in, c_out] = draw.pick(&[[64, 64], [48, 80], [96, 64]]);
         let size = [3, 5][round % 2];
         let n = draw.pick(&[4, 5]);
         let [h, w] = [0, 1].map(|_| draw.pick(&[23, 24, 26]));
-        let pads = (0..2).map(|_| (draw.below(size), draw.below(size)));
+        let pads = (0..2).map(|_| (draw.index(size), draw.index(size)));
         let window = [
             Attr::Sizes(vec![1, 1]),
             Attr::Pairs(pads.collect()),
@@ -272,12 +274,12 @@ fn winograd_convolutions_agree() {
 #[test]
 fn pools_agree() {
     let mut bench = Bench::new();
-    let mut draw = Draw(23);
+    let mut draw = XorShift::new(23);
     for _ in 0..120 {
         let shape = [[0, 1, 3], [1, 5, 9], [1, 6, 20], [1, 3, 70]].map(|sizes| draw.pick(&sizes));
         let [ksize, strides] = [[1, 2, 3], [1, 2, 2]]
             .map(|sizes| Attr::Sizes((0..2).map(|_| draw.pick(&sizes)).collect()));
-        let pads = (0..2).map(|_| (draw.below(3), draw.below(3)));
+        let pads = (0..2).map(|_| (draw.index(3), draw.index(3)));
         let window = [ksize, strides, Attr::Pairs(pads.collect())];
         bench.pool_agrees(&mut draw, &shape, &window);
     }
@@ -286,11 +288,11 @@ fn pools_agree() {
 #[test]
 fn pools_of_two_by_two_agree() {
     let mut bench = Bench::new();
-    let mut draw = Draw(24);
+    let mut draw = XorShift::new(24);
     let two = || Attr::Sizes(vec![2, 2]);
     for _ in 0..40 {
         let shape = [[0, 1, 3], [1, 5, 8], [2, 7, 20], [1, 11, 40]].map(|sizes| draw.pick(&sizes));
-        let pads = (0..2).map(|_| (0, draw.below(2)));
+        let pads = (0..2).map(|_| (0, draw.index(2)));
         let window = [two(), two(), Attr::Pairs(pads.collect())];
         bench.pool_agrees(&mut draw, &shape, &window);
     }
@@ -299,7 +301,7 @@ fn pools_of_two_by_two_agree() {
 #[test]
 fn pools_of_large_images_agree() {
     let mut bench = Bench::new();
-    let mut draw = Draw(25);
+    let mut draw = XorShift::new(25);
     for (size, stride, pad) in [(2, 2, 0), (3, 1, 1), (3, 2, 1), (2, 3, 1), (5, 2, 2)] {
         let window = [
             Attr::Sizes(vec![size; 2]),
@@ -312,7 +314,7 @@ fn pools_of_large_images_agree() {
 
 impl Bench {
     /// Compares all pools and their gradients on images of this shape.
-    fn pool_agrees(&mut self, draw: &mut Draw, shape: &[usize], window: &[Attr]) {
+    fn pool_agrees(&mut self, draw: &mut XorShift, shape: &[usize], window: &[Attr]) {
         for dtype in [
             DType::F32,
             DType::F64,
@@ -342,7 +344,7 @@ impl Bench {
 #[test]
 fn large_moves_agree() {
     let mut bench = Bench::new();
-    let mut draw = Draw(29);
+    let mut draw = XorShift::new(29);
     let sizes = |sizes: &[usize]| Attr::Sizes(sizes.to_vec());
     let shape = [6, 37, 50, 9];
     for dtype in [DType::F32, DType::F64, DType::Bf16, DType::U8, DType::Bool] {
@@ -402,7 +404,7 @@ fn large_moves_agree() {
 #[test]
 fn large_rows_and_orders_agree() {
     let mut bench = Bench::new();
-    let mut draw = Draw(31);
+    let mut draw = XorShift::new(31);
     for dtype in [
         DType::F32,
         DType::F64,
@@ -441,7 +443,7 @@ fn large_rows_and_orders_agree() {
         let x = Type::new(dtype, &[5, 701, 7]);
         for axis in 0..3 {
             let at = Attr::Size(axis);
-            let one = |draw: &mut Draw| draw.tensors(std::slice::from_ref(&x));
+            let one = |draw: &mut XorShift| draw.tensors(std::slice::from_ref(&x));
             bench.agree(prim("argmax"), std::slice::from_ref(&at), &one(&mut draw));
             bench.agree(prim("argmin"), std::slice::from_ref(&at), &one(&mut draw));
             for flag in [false, true] {
@@ -562,7 +564,7 @@ impl Bench {
     }
 
     /// A convolution and both its gradients.
-    fn convolution_agrees(&mut self, draw: &mut Draw, x: Type, filters: Type, window: &[Attr]) {
+    fn convolution_agrees(&mut self, draw: &mut XorShift, x: Type, filters: Type, window: &[Attr]) {
         let types = [x.clone(), filters.clone()];
         let made = infer(prim("conv2d"), &types, window);
         let y = made.expect("the sizes go together").remove(0);
@@ -791,74 +793,34 @@ fn compare(what: &str, expected: &Tensor, found: &Tensor, bounds: Option<&Vec<f6
     }
 }
 
-/// Operands, most often of one shape and type, and attributes.
-fn call(draw: &mut Draw, prim: &Prim, sizes: &[usize]) -> (Vec<Type>, Vec<Attr>) {
-    let shape = |draw: &mut Draw, most: usize| -> Vec<usize> {
-        (0..draw.below(most)).map(|_| draw.pick(sizes)).collect()
-    };
-    let (common, kind) = (shape(draw, 5), draw.pick(&DType::ALL));
-    let mut types = Vec::new();
-    for _ in 0..draw.below(4) {
-        let shape = match draw.below(4) {
-            0 => shape(draw, 3),
-            1 => Vec::new(),
-            _ => common.clone(),
-        };
-        let dtype = match draw.below(3) {
-            0 => draw.pick(&[DType::I32, DType::I64, DType::Bool, DType::F32]),
-            _ => kind,
-        };
-        types.push(Type::new(dtype, &shape));
-    }
-    let attrs = prim.attrs.iter().map(|(_, kind)| match kind {
-        AttrKind::Int => Attr::Int(draw.pick(&[0, 1, -1, 5, i64::MIN, i64::MAX])),
-        AttrKind::Size => Attr::Size(draw.pick(sizes)),
-        AttrKind::Sizes => match draw.below(4) {
-            0 => Attr::Sizes((0..common.len()).map(|_| draw.pick(sizes)).collect()),
-            1 => Attr::Sizes((0..common.len()).rev().collect()),
-            2 => Attr::Sizes((0..common.len()).filter(|_| draw.below(2) == 0).collect()),
-            _ => Attr::Sizes((0..draw.below(5)).map(|_| draw.pick(sizes)).collect()),
-        },
-        AttrKind::Pairs => Attr::Pairs((0..2).map(|_| (draw.below(3), draw.below(3))).collect()),
-        AttrKind::Flag => Attr::Flag(draw.below(2) == 0),
-        AttrKind::DType => Attr::DType(draw.pick(&DType::ALL)),
-        AttrKind::String => Attr::String("what".to_owned()),
-    });
-    let attrs = attrs.collect();
-    (types, attrs)
+/// Random tensors.
+trait RandomTensors {
+    /// A tensor of each type; one in four has infinities and NaNs among its floats.
+    fn tensors(&mut self, types: &[Type]) -> Vec<Tensor>;
+
+    /// A tensor of one type.
+    fn tensor(&mut self, ty: &Type) -> Tensor;
+
+    /// `n` positions in `low..high`.
+    fn positions(&mut self, dtype: DType, n: usize, low: i64, high: i64) -> Tensor;
 }
 
-/// A deterministic pseudorandom number generator (xorshift64*).
-struct Draw(u64);
-
-impl Draw {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) as usize % n
-    }
-
-    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
-        from[self.below(from.len())]
-    }
-
-    /// A tensor of each type; one in four has infinities and NaNs among its floats.
+impl RandomTensors for XorShift {
     fn tensors(&mut self, types: &[Type]) -> Vec<Tensor> {
         types.iter().map(|ty| self.tensor(ty)).collect()
     }
 
     fn tensor(&mut self, ty: &Type) -> Tensor {
         let special = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0, -0.0, 1.0];
-        let few = self.below(4) == 0;
+        let few = self.index(4) == 0;
         let rare = 2 + ty.elements() / 4;
         let numbers = [0, 1, 2, -1, 3, 1, 0, 2, 100, i64::MIN, i64::MAX];
         let n = ty.elements();
         match ty.dtype.is_float() {
             true => {
-                let mut float = || match few && self.below(rare) < 2 {
+                let mut float = || match few && self.index(rare) < 2 {
                     true => self.pick(&special),
-                    false => self.below(4001) as f64 / 1000.0 - 2.0,
+                    false => self.index(4001) as f64 / 1000.0 - 2.0,
                 };
                 Tensor::from_f64s(ty, (0..n).map(|_| float()))
             }
@@ -869,6 +831,6 @@ impl Draw {
     fn positions(&mut self, dtype: DType, n: usize, low: i64, high: i64) -> Tensor {
         let ty = Type::new(dtype, &[n]);
         let span = (high - low) as usize;
-        Tensor::from_i64s(&ty, (0..n).map(|_| low + self.below(span) as i64))
+        Tensor::from_i64s(&ty, (0..n).map(|_| low + self.index(span) as i64))
     }
 }

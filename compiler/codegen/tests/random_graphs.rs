@@ -1,18 +1,22 @@
 //! Differential fuzzing: random training steps, compiled against interpreted: with each pass off in turn, without fusion, vectors or fused
 //! multiply-add, on one to eight threads, with every value fetched.
 //!
-//! Each graph is compiled with the default options and compared with the interpreter; the other configurations take turns, so that each of them
-//! sees hundreds of graphs. `GRAPH_COUNT`, `GRAPH_SEED` and `GRAPH_FIRST` make a search longer, another, or go back to one graph.
+//! Each graph is compiled with the default options and compared with the interpreter; the other configurations take turns. Every run of
+//! the tests checks the same few hundred graphs, and those of `graphs/`, which failed once, in all configurations; `.ci/search` goes on
+//! with graphs of a fresh seed.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, LazyLock};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock, OnceLock};
+use std::time::{Duration, Instant};
 
 use trainspec_codegen::Options;
 use trainspec_codegen::cpu::Machine;
 use trainspec_codegen::exec::pool::Pool;
 use trainspec_codegen::exec::{CompiledProgram, Executable, InputView};
 use trainspec_ir::fuse::fuse;
-use trainspec_ir::graph::Graph;
+use trainspec_ir::graph::{Graph, verify};
 use trainspec_ir::interp::RunError;
 use trainspec_ir::kernel::{KernelKind, Kernels};
 use trainspec_ir::passes;
@@ -20,6 +24,7 @@ use trainspec_ir::plan::plan;
 use trainspec_testing::compare::{Reference, RunOutcome, same_bits};
 use trainspec_testing::feeds::Feeds;
 use trainspec_testing::noise::with_every_value;
+use trainspec_testing::regression::Regression;
 use trainspec_testing::search::Search;
 
 /// Thread pools are shared by all graphs.
@@ -72,6 +77,12 @@ impl Configuration {
             machine: Some(machine),
         };
         let host = Machine::host();
+        if !host.wide {
+            println!("skipped: needs AVX2 (256-bit vectors)");
+        }
+        if !host.fma {
+            println!("skipped: needs FMA");
+        }
         let one = |name: &str, options: Options, agreement| Configuration {
             name: name.to_owned(),
             options,
@@ -155,6 +166,7 @@ impl Configuration {
             true => with_every_value(&simple),
             false => simple,
         };
+        verify(&simple).map_err(|e| format!("{}: {e}\n{simple}", self.name))?;
         let compiled = CompiledProgram::compile(plan(fuse(&simple, self.fusion)), &self.options)
             .map_err(|e| format!("{}: {e}", self.name))?;
         Ok(Executable::new(compiled, pool(self.threads)))
@@ -225,74 +237,94 @@ fn check(graph: &Graph, feeds: &Feeds, others: &[&Configuration]) -> Result<(), 
     Ok(())
 }
 
-/// One of four quarters of the search, so that it can use several cores.
-fn search(quarter: u64) {
+/// The seed of the graphs that every run of the tests checks.
+const SEED: u64 = 20_260_101;
+
+/// How many graphs every run of the tests checks.
+const GRAPHS: u64 = 300;
+
+/// Checks the graphs of a seed on all cores, in order and while `goes_on` accepts their numbers; returns how many there were.
+///
+/// # Panics
+///
+/// When a graph fails; its `.graph` file is printed before.
+fn search(seed: u64, goes_on: impl Fn(u64) -> bool + Sync) -> u64 {
     let configurations = Configuration::others();
-    let all = Search::of(2_400);
-    let search = Search {
-        count: all.count.div_ceil(4),
-        first: all.first + quarter * all.count.div_ceil(4),
-        ..all
-    };
-    search.run("compiled against interpreted", |graph, feeds, number| {
-        // Two configurations for each graph: with 2,400 graphs each configuration sees hundreds.
+    let check_in_turn = |graph: &Graph, feeds: &Feeds, number: u64| {
+        // Two configurations for each graph, so that each of them sees dozens.
         let n = configurations.len();
-        let turn = number as usize * 2;
-        check(
-            graph,
-            feeds,
-            &[&configurations[turn % n], &configurations[(turn + 1) % n]],
-        )
+        let turn = (number % n as u64) as usize * 2;
+        let others = [&configurations[turn % n], &configurations[(turn + 1) % n]];
+        check(graph, feeds, &others)
+    };
+    let (next, checked) = (AtomicU64::new(0), AtomicU64::new(0));
+    let failure = OnceLock::new();
+    let worker = || {
+        while failure.get().is_none() {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            if !goes_on(number) {
+                break;
+            }
+            checked.fetch_add(1, Ordering::Relaxed);
+            let check = |graph: &Graph, feeds: &Feeds| check_in_turn(graph, feeds, number);
+            if let Some(found) = (Search { seed }).failure(number, check) {
+                let _ = failure.set(found);
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(worker);
+        }
     });
+    if let Some(found) = failure.into_inner() {
+        println!("{found}");
+        panic!(
+            "a graph fails; what is printed belongs into {}",
+            folder().display()
+        );
+    }
+    checked.into_inner()
 }
 
 #[test]
-fn compiled_equals_interpreted_first_quarter() {
-    search(0);
+fn compiled_equals_interpreted() {
+    assert_eq!(search(SEED, |number| number < GRAPHS), GRAPHS);
+}
+
+/// What `.ci/search` runs: graphs of the seed `SEARCH_SEED`, for `SEARCH_SECONDS`.
+#[test]
+#[ignore = "runs for as long as it is asked to: .ci/search"]
+fn fresh_graphs() {
+    let number = |name: &str| -> u64 {
+        let text = std::env::var(name).unwrap_or_else(|_| panic!("{name} is not set"));
+        text.parse()
+            .unwrap_or_else(|_| panic!("{name} must be a number, not `{text}`"))
+    };
+    let (seed, seconds) = (number("SEARCH_SEED"), number("SEARCH_SECONDS"));
+    let end = Instant::now() + Duration::from_secs(seconds);
+    let graphs = search(seed, |_| Instant::now() < end);
+    println!("{graphs} graphs of seed {seed} hold");
+}
+
+/// The folder of the graphs that failed once.
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/graphs")
 }
 
 #[test]
-fn compiled_equals_interpreted_second_quarter() {
-    search(1);
-}
-
-#[test]
-fn compiled_equals_interpreted_third_quarter() {
-    search(2);
-}
-
-#[test]
-fn compiled_equals_interpreted_fourth_quarter() {
-    search(3);
-}
-
-/// Regressions: graphs of other searches that failed once, in all configurations.
-#[test]
-fn graphs_that_failed_once_hold() {
-    let found = [
-        // A spilled value was overwritten before its last use.
-        (77_123, 5_577),
-        // Bool tail bytes were read in a second pass for which they had not been loaded.
-        (424_242, 4_955),
-        // Error bounds were shared by all iterations of a scan, so that those of one iteration hid those of another.
-        (77_123, 3_522),
-        (77_123, 7_665),
-        // The error bound of a sum came from the sum, not from its terms, which had both signs.
-        (77_123, 4_481),
-        // Dead code divided by zero, in the interpreter alone.
-        (5_150, 2_714),
-        // Denormal products of bf16 were not flushed to zero.
-        (31_337, 3_279),
-    ];
+fn graphs_that_failed_once_hold_in_all_configurations() {
     let configurations = Configuration::others();
-    for (seed, first) in found {
-        let search = Search {
-            seed,
-            first,
-            count: 1,
-        };
-        search.run("compiled against interpreted", |graph, feeds, _| {
-            check(graph, feeds, &configurations.iter().collect::<Vec<_>>())
-        });
+    let all: Vec<&Configuration> = configurations.iter().collect();
+    let mut files: Vec<PathBuf> = std::fs::read_dir(folder())
+        .expect("a readable folder")
+        .map(|entry| entry.expect("a readable entry").path())
+        .collect();
+    files.sort();
+    assert!(!files.is_empty());
+    for path in files {
+        let text = std::fs::read_to_string(&path).expect("a readable file");
+        let held = Regression::parse(&text).and_then(|r| check(&r.graph, &r.feeds, &all));
+        held.unwrap_or_else(|why| panic!("{}: {why}", path.display()));
     }
 }

@@ -123,12 +123,8 @@ const fn many(
     params: &'static [SettingParam],
 ) -> SettingSignature {
     SettingSignature {
-        section,
-        word,
-        doc,
-        params,
         repeats: true,
-        support: Support::Runs,
+        ..one(section, word, doc, params)
     }
 }
 

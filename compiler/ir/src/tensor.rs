@@ -290,12 +290,14 @@ impl Tensor {
     pub fn reshape(self, shape: &[usize]) -> Tensor {
         Tensor::of(shape, self.data)
     }
-}
 
-impl fmt::Display for Tensor {
-    /// The elements as the textual form of a graph has them: `1.5`, `[1, 2, 3]`, `true`.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = |i: usize| match &self.data {
+    /// The element at a flat index, as the textual form of a graph has it: `1.5`, `-3`, `true`.
+    ///
+    /// # Panics
+    ///
+    /// When there are fewer elements.
+    pub fn element_text(&self, i: usize) -> String {
+        match &self.data {
             Data::F16(v) => format!("{:?}", v[i].to_f64()),
             Data::Bf16(v) => format!("{:?}", v[i].to_f64()),
             Data::F32(v) => format!("{:?}", v[i]),
@@ -307,14 +309,20 @@ impl fmt::Display for Tensor {
             Data::U8(v) => v[i].to_string(),
             Data::Bool(v) => v[i].to_string(),
             Data::String(v) => format!("{:?}", String::from_utf8_lossy(&v[i])),
-        };
+        }
+    }
+}
+
+impl fmt::Display for Tensor {
+    /// The elements as the textual form of a graph has them: `1.5`, `[1, 2, 3]`, `true`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.shape.is_empty() {
-            return f.write_str(&text(0));
+            return f.write_str(&self.element_text(0));
         }
         f.write_str("[")?;
         for i in 0..self.data.len() {
             let comma = if i > 0 { ", " } else { "" };
-            write!(f, "{comma}{}", text(i))?;
+            write!(f, "{comma}{}", self.element_text(i))?;
         }
         f.write_str("]")
     }

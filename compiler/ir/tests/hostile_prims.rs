@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use trainspec_ir::build::{Builder, Value};
-use trainspec_ir::graph::{Attr, AttrKind, Eval, Prim, PrimCall, Type, verify};
+use trainspec_ir::graph::{Attr, Eval, Prim, PrimCall, Type, verify};
 use trainspec_ir::ops::PRIMS;
 use trainspec_ir::{DType, Tensor, interp};
+use trainspec_testing::prim_calls::random_call;
+use trainspec_testing::xorshift::XorShift;
 
 const ITERATIONS: usize = 10_000;
 
@@ -15,9 +17,9 @@ const ITERATIONS: usize = 10_000;
 fn type_inference_never_panics() {
     let sizes = [0, 1, 2, 3, 1 << 20, 1 << 40, usize::MAX / 2, usize::MAX];
     for prim in PRIMS {
-        let mut draw = XorShift(1);
+        let mut draw = XorShift::new(1);
         for _ in 0..ITERATIONS {
-            let (types, attrs) = call(&mut draw, prim, &sizes);
+            let (types, attrs) = random_call(&mut draw, prim, &sizes);
             let operands: Vec<&Type> = types.iter().collect();
             let call = PrimCall {
                 prim,
@@ -48,9 +50,9 @@ fn exists(ty: &Type) -> bool {
 #[test]
 fn what_type_inference_accepts_is_evaluated() {
     for prim in PRIMS {
-        let mut draw = XorShift(7);
+        let mut draw = XorShift::new(7);
         for _ in 0..ITERATIONS {
-            let (types, attrs) = call(&mut draw, prim, &[0, 1, 1, 2, 3, 4]);
+            let (types, attrs) = random_call(&mut draw, prim, &[0, 1, 1, 2, 3, 4]);
             let operands: Vec<&Type> = types.iter().collect();
             let call = PrimCall {
                 prim,
@@ -98,48 +100,6 @@ fn run(prim: &'static Prim, attrs: &[Attr], tensors: &[Tensor]) {
     }
 }
 
-/// Operands, most often of one shape and type, and attributes.
-fn call(draw: &mut XorShift, prim: &Prim, sizes: &[usize]) -> (Vec<Type>, Vec<Attr>) {
-    let shape = |draw: &mut XorShift| -> Vec<usize> {
-        let rank = draw.below(5);
-        (0..rank).map(|_| draw.pick(sizes)).collect()
-    };
-    let (common, kind) = (shape(draw), draw.pick(&DType::ALL));
-    let count = draw.below(4);
-    let mut types = Vec::new();
-    for _ in 0..count {
-        let shape = match draw.below(4) {
-            0 => shape(draw),
-            1 => Vec::new(),
-            _ => common.clone(),
-        };
-        let dtype = match draw.below(3) {
-            0 => draw.pick(&[DType::I32, DType::I64, DType::Bool, DType::F32]),
-            _ => kind,
-        };
-        types.push(Type::new(dtype, &shape));
-    }
-    let attrs = prim.attrs.iter().map(|(_, kind)| match kind {
-        AttrKind::Int => Attr::Int(draw.pick(&[0, 1, -1, 5, i64::MIN, i64::MAX])),
-        AttrKind::Size => Attr::Size(draw.pick(sizes)),
-        AttrKind::Sizes => match draw.below(3) {
-            0 => Attr::Sizes((0..common.len()).map(|_| draw.pick(sizes)).collect()),
-            1 => Attr::Sizes((0..common.len()).rev().collect()),
-            _ => Attr::Sizes((0..draw.below(5)).map(|_| draw.pick(sizes)).collect()),
-        },
-        AttrKind::Pairs => {
-            let n = draw.below(4);
-            let pair = |_| (draw.pick(sizes), draw.pick(sizes));
-            Attr::Pairs((0..n).map(pair).collect())
-        }
-        AttrKind::Flag => Attr::Flag(draw.below(2) == 0),
-        AttrKind::DType => Attr::DType(draw.pick(&DType::ALL)),
-        AttrKind::String => Attr::String("what".to_owned()),
-    });
-    let attrs = attrs.collect();
-    (types, attrs)
-}
-
 fn tensor(draw: &mut XorShift, ty: &Type) -> Tensor {
     let numbers = [0, 1, 2, -1, 3, 1, 0, 2, i64::MIN, i64::MAX];
     let floats = [0.0, -0.0, 1.0, 2.5, -3.0, f64::NAN, f64::INFINITY, 1e300];
@@ -147,21 +107,5 @@ fn tensor(draw: &mut XorShift, ty: &Type) -> Tensor {
     match ty.dtype.is_float() {
         true => Tensor::from_f64s(ty, (0..n).map(|_| draw.pick(&floats))),
         false => Tensor::from_i64s(ty, (0..n).map(|_| draw.pick(&numbers))),
-    }
-}
-
-/// A deterministic pseudorandom generator (xorshift64*).
-struct XorShift(u64);
-
-impl XorShift {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) as usize % n
-    }
-
-    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
-        from[self.below(from.len())]
     }
 }

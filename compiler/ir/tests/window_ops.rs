@@ -8,6 +8,7 @@ use trainspec_ir::build::{Builder, CallArg, Convolution, Pool, Value};
 use trainspec_ir::graph::{Attr, AttrKind, PrimCall, Type, verify};
 use trainspec_ir::ops::{self, Arg, RuleError, RuleErrorKind};
 use trainspec_ir::{Count, DType, Dim, Shape, Size, Tensor, TensorType, interp};
+use trainspec_testing::xorshift::XorShift;
 
 const CASES: &str = include_str!("window_ops.tsv");
 
@@ -207,12 +208,12 @@ fn functions() -> Vec<(&'static str, Vec<Vec<usize>>, Function)> {
 
 /// Values well apart from each other, so that small steps change no maximum.
 fn points(shapes: &[Vec<usize>]) -> Vec<Tensor> {
-    let mut draw = Draw(7);
+    let mut draw = XorShift::new(7);
     let tensor = |shape: &Vec<usize>| {
         let n: usize = shape.iter().product();
         let mut values: Vec<f64> = (0..n).map(|i| (i as f64 + 0.5) / n as f64 - 0.3).collect();
         for i in (1..n).rev() {
-            values.swap(i, draw.below(i + 1));
+            values.swap(i, draw.index(i + 1));
         }
         Tensor::new(shape, values)
     };
@@ -485,16 +486,16 @@ fn no_rule_panics_on_fuzzed_attributes() {
         "sum_pool2d_grad",
     ] {
         let prim = ops::PRIMS.iter().find(|p| p.name == name).expect(name);
-        let mut draw = Draw(3);
+        let mut draw = XorShift::new(3);
         let mut accepted = 0;
         for _ in 0..40_000 {
-            let mut types: Vec<Type> = (0..draw.below(4)).map(|_| draw.ty()).collect();
+            let mut types: Vec<Type> = (0..draw.index(4)).map(|_| random_type(&mut draw)).collect();
             let attrs: Vec<Attr> = prim
                 .attrs
                 .iter()
-                .map(|(_, kind)| draw.attr(*kind))
+                .map(|(_, kind)| random_attr(&mut draw, *kind))
                 .collect();
-            if types.len() == 2 && draw.below(2) == 0 {
+            if types.len() == 2 && draw.index(2) == 0 {
                 types[1] = types[0].clone();
             }
             let operands: Vec<&Type> = types.iter().collect();
@@ -520,39 +521,29 @@ fn no_rule_panics_on_fuzzed_attributes() {
     }
 }
 
-/// A pseudorandom generator.
-struct Draw(u64);
+fn random_size(draw: &mut XorShift) -> usize {
+    draw.pick(&[0, 1, 1, 1, 2, 2, 3, 1 << 20, 1 << 40, usize::MAX])
+}
 
-impl Draw {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
-        (self.0 >> 33) as usize % n
-    }
+fn random_type(draw: &mut XorShift) -> Type {
+    let dtype = draw.pick(&[DType::F32, DType::F32, DType::I32, DType::Bool]);
+    let rank = draw.pick(&[4, 4, 4, 4, 4, 4, 0, 3]);
+    let shape: Vec<usize> = (0..rank).map(|_| random_size(draw)).collect();
+    Type::new(dtype, &shape)
+}
 
-    fn size(&mut self) -> usize {
-        let sizes = [0, 1, 1, 1, 2, 2, 3, 1 << 20, 1 << 40, usize::MAX];
-        sizes[self.below(sizes.len())]
-    }
-
-    fn ty(&mut self) -> Type {
-        let dtype = [DType::F32, DType::F32, DType::I32, DType::Bool][self.below(4)];
-        let rank = [4, 4, 4, 4, 4, 4, 0, 3][self.below(8)];
-        let shape: Vec<usize> = (0..rank).map(|_| self.size()).collect();
-        Type::new(dtype, &shape)
-    }
-
-    fn attr(&mut self, kind: AttrKind) -> Attr {
-        let n = [2, 2, 2, 2, 4, 4, 0][self.below(7)];
-        match kind {
-            AttrKind::Size => Attr::Size(self.size()),
-            AttrKind::Sizes => Attr::Sizes((0..n).map(|_| self.size()).collect()),
-            AttrKind::Pairs => Attr::Pairs((0..n).map(|_| (self.size(), self.size())).collect()),
-            AttrKind::Int | AttrKind::Flag | AttrKind::DType | AttrKind::String => {
-                panic!("no window has an attribute {kind:?}")
-            }
+fn random_attr(draw: &mut XorShift, kind: AttrKind) -> Attr {
+    let n = draw.pick(&[2, 2, 2, 2, 4, 4, 0]);
+    match kind {
+        AttrKind::Size => Attr::Size(random_size(draw)),
+        AttrKind::Sizes => Attr::Sizes((0..n).map(|_| random_size(draw)).collect()),
+        AttrKind::Pairs => Attr::Pairs(
+            (0..n)
+                .map(|_| (random_size(draw), random_size(draw)))
+                .collect(),
+        ),
+        AttrKind::Int | AttrKind::Flag | AttrKind::DType | AttrKind::String => {
+            panic!("no window has an attribute {kind:?}")
         }
     }
 }

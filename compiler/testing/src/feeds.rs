@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use trainspec_ir::graph::{Graph, Type};
 use trainspec_ir::{DType, Tensor};
 
+use crate::xorshift::XorShift;
+
 /// The feeds of a run: inputs and initial state.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Feeds {
@@ -12,40 +14,6 @@ pub struct Feeds {
     pub inputs: BTreeMap<String, Tensor>,
     /// The state, in the order of the graph.
     pub state: Vec<Tensor>,
-}
-
-/// Marsaglia's xorshift64 pseudorandom generator.
-#[derive(Debug, Clone)]
-pub struct XorShift(u64);
-
-impl XorShift {
-    /// The generator of a seed.
-    pub fn new(seed: u64) -> XorShift {
-        let mut numbers = XorShift(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
-        // Warm-up: the first numbers of similar seeds are correlated.
-        for _ in 0..4 {
-            numbers.bits();
-        }
-        numbers
-    }
-
-    /// 64 random bits.
-    pub fn bits(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    /// A number uniform in [-1, 1).
-    pub fn unit(&mut self) -> f64 {
-        (self.bits() >> 11) as f64 / (1_u64 << 53) as f64 * 2.0 - 1.0
-    }
-
-    /// An integer below `n`.
-    pub fn below(&mut self, n: u64) -> u64 {
-        (self.bits() >> 16) % n.max(1)
-    }
 }
 
 /// The distribution of the fed values.

@@ -7,7 +7,7 @@
 use trainspec_ir::graph::{Attr, Eval, Graph, Node, NodeKind, Prim, Type, ValueId};
 use trainspec_ir::{DType, Tensor};
 
-use crate::feeds::XorShift;
+use crate::xorshift::XorShift;
 
 /// Machine epsilon: the distance from 1 to the next number of a float type.
 pub fn epsilon(dtype: DType) -> f64 {

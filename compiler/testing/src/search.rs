@@ -1,47 +1,22 @@
-//! Fuzzing driver: random graphs one after another, and a shrunk report of the first that fails.
+//! Fuzzing driver: random graphs by seed and number, and the shrunk form of one that fails.
 
-use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use trainspec_ir::graph::Graph;
 
-use crate::feeds::{Feeds, XorShift, feeds};
+use crate::feeds::{Feeds, feeds};
+use crate::regression::Regression;
+use crate::xorshift::XorShift;
 use crate::{mixed, shrink};
 
-/// The seed of searches without `GRAPH_SEED`.
-const DEFAULT_SEED: u64 = 20_260_101;
-
-/// A search for a graph that fails.
+/// An endless sequence of random graphs.
 #[derive(Debug, Clone, Copy)]
 pub struct Search {
-    /// The seed of all graphs; `GRAPH_SEED` sets it.
+    /// The seed of all graphs.
     pub seed: u64,
-    /// The number of graphs; `GRAPH_COUNT` sets it.
-    pub count: u64,
-    /// The first graph: a failure reports the number of its graph, and `GRAPH_FIRST` goes straight to it.
-    pub first: u64,
 }
 
 impl Search {
-    /// A search of `count` graphs, unless the environment says otherwise.
-    ///
-    /// # Panics
-    ///
-    /// When the environment has no number where there must be one.
-    pub fn of(count: u64) -> Search {
-        let number = |name: &str, default: u64| match std::env::var(name) {
-            Ok(text) => text
-                .parse()
-                .unwrap_or_else(|_| panic!("{name} must be a number, not `{text}`")),
-            Err(_) => default,
-        };
-        Search {
-            seed: number("GRAPH_SEED", DEFAULT_SEED),
-            count: number("GRAPH_COUNT", count),
-            first: number("GRAPH_FIRST", 0),
-        }
-    }
-
     /// The bytes of a graph.
     pub fn bytes(&self, number: u64) -> Vec<u8> {
         let mut numbers = XorShift::new(self.seed ^ number.wrapping_mul(0xD134_2543_DE82_EF95));
@@ -49,52 +24,41 @@ impl Search {
         (0..length).map(|_| numbers.below(256) as u8).collect()
     }
 
-    /// Checks every graph; `check` also gets the number of the graph, to alternate between what it checks.
-    ///
-    /// # Panics
-    ///
-    /// When a check fails or panics; the message has the shrunk graph, and how to reproduce it.
-    pub fn run(&self, name: &str, check: impl Fn(&Graph, &Feeds, u64) -> Result<(), String>) {
-        let judge = |graph: &Graph, fed: &Feeds, number: u64| {
-            catch_unwind(AssertUnwindSafe(|| check(graph, fed, number)))
+    /// Checks one graph. When the check fails or panics, the result is the shrunk graph as the text of a `.graph` file, whose comment
+    /// says why.
+    pub fn failure(
+        &self,
+        number: u64,
+        check: impl Fn(&Graph, &Feeds) -> Result<(), String>,
+    ) -> Option<String> {
+        let judge = |graph: &Graph, fed: &Feeds| {
+            catch_unwind(AssertUnwindSafe(|| check(graph, fed)))
                 .unwrap_or_else(|panic| Err(message(&*panic)))
         };
-        let generate = |bytes: &[u8], number: u64| {
+        let generate = |bytes: &[u8]| {
             let graph = catch_unwind(|| mixed::make(bytes)).map_err(|panic| message(&*panic))?;
             let fed = feeds(&graph, number);
             Ok((graph, fed))
         };
-        let outcome = |bytes: &[u8], number: u64| {
-            generate(bytes, number).and_then(|(graph, fed)| judge(&graph, &fed, number))
+        let outcome = |bytes: &[u8]| generate(bytes).and_then(|(graph, fed)| judge(&graph, &fed));
+        let bytes = self.bytes(number);
+        let first = outcome(&bytes).err()?;
+        let origin = format!("Graph {number} of seed {}: {first}", self.seed);
+        let bytes = shrink::bytes(&bytes, |bytes| outcome(bytes).is_err());
+        let Ok((graph, fed)) = generate(&bytes) else {
+            return Some(format!("{origin}\nthe generator fails on {bytes:?}"));
         };
-        for number in self.first..self.first + self.count {
-            let bytes = self.bytes(number);
-            let Err(first) = outcome(&bytes, number) else {
-                continue;
-            };
-            let bytes = shrink::bytes(&bytes, |bytes| outcome(bytes, number).is_err());
-            let mut report = format!(
-                "{name}: graph {number} of seed {} fails\n{first}\n\n\
-                 again: GRAPH_SEED={} GRAPH_FIRST={number} GRAPH_COUNT=1\nsmaller: {bytes:?}\n",
-                self.seed, self.seed
-            );
-            if let Ok((graph, fed)) = generate(&bytes, number) {
-                let (graph, fed) = shrink::graph(&graph, &fed, |graph, fed| {
-                    judge(graph, fed, number).is_err()
-                });
-                let why = judge(&graph, &fed, number).err().unwrap_or_default();
-                let _ = writeln!(report, "{why}\n{graph}");
-                for (name, tensor) in &fed.inputs {
-                    if graph.inputs().any(|(n, _)| n == name) {
-                        let _ = writeln!(report, "{name} = {:.400}", tensor.to_string());
-                    }
-                }
-                for (piece, tensor) in graph.state.iter().zip(&fed.state) {
-                    let _ = writeln!(report, "{} = {:.400}", piece.name, tensor.to_string());
-                }
-            }
-            panic!("{report}");
-        }
+        let (graph, feeds) = shrink::graph(&graph, &fed, |graph, fed| judge(graph, fed).is_err());
+        let comment = match judge(&graph, &feeds) {
+            Err(why) if why != first => format!("{origin}\nShrunk: {why}"),
+            _ => origin,
+        };
+        let regression = Regression {
+            comment,
+            graph,
+            feeds,
+        };
+        Some(regression.to_string())
     }
 }
 
@@ -102,4 +66,26 @@ fn message(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     format!("panics: {}", text.unwrap_or("without a message"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_is_reported_as_a_shrunk_regression() {
+        let search = Search { seed: 1 };
+        let has_exp = |graph: &Graph| graph.to_string().contains("exp(");
+        let check = |graph: &Graph, _: &Feeds| match has_exp(graph) {
+            true => panic!("an exponential"),
+            false => Ok(()),
+        };
+        let found: Vec<String> = (0..40).filter_map(|n| search.failure(n, check)).collect();
+        assert!(!found.is_empty() && found.len() < 40, "{}", found.len());
+        for text in found {
+            let regression = Regression::parse(&text).unwrap();
+            assert!(has_exp(&regression.graph), "{text}");
+            assert!(regression.comment.ends_with("panics: an exponential"));
+        }
+    }
 }

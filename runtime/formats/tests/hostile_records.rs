@@ -1,28 +1,17 @@
 //! Truncated, damaged and hostile record files.
 
 use trainspec_formats::records::{
-    Compression, Ending, ExpectedCompression, ReaderOptions, RecordReader, RecordWriter,
-    Recovering, WriterOptions,
+    Compression, Ending, ExpectedCompression, ReaderOptions, RecordReader, Recovering,
 };
 use trainspec_formats::{Code, FormatError};
+
+use crate::support::records::framed;
 
 fn samples() -> Vec<Vec<u8>> {
     let lengths = [0, 5, 40, 0, 200, 3];
     let record =
         |(i, length): (usize, usize)| (0..length).map(|j| (i * 31 + j * j) as u8).collect();
     lengths.into_iter().enumerate().map(record).collect()
-}
-
-fn framed(records: &[Vec<u8>], compression: Compression) -> Vec<u8> {
-    let options = WriterOptions {
-        compression,
-        ..Default::default()
-    };
-    let mut writer = RecordWriter::new(Vec::new(), &options);
-    records
-        .iter()
-        .for_each(|record| writer.write(record).unwrap());
-    writer.finish().unwrap()
 }
 
 /// The records before the end or an error, which must be those that were written.

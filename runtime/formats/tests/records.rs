@@ -12,6 +12,7 @@ use trainspec_formats::records::{
 use trainspec_formats::{Code, FormatError, Result};
 
 use crate::support::Folder;
+use crate::support::records::framed;
 
 const ALL: [Compression; 3] = [Compression::None, Compression::Gzip, Compression::Zlib];
 
@@ -21,18 +22,6 @@ fn samples() -> Vec<Vec<u8>> {
     let record =
         |(i, length): (usize, usize)| (0..length).map(|j| (i * 31 + j * 7) as u8).collect();
     lengths.into_iter().enumerate().map(record).collect()
-}
-
-fn framed(records: &[Vec<u8>], compression: Compression) -> Vec<u8> {
-    let options = WriterOptions {
-        compression,
-        ..Default::default()
-    };
-    let mut writer = RecordWriter::new(Vec::new(), &options);
-    records
-        .iter()
-        .for_each(|record| writer.write(record).unwrap());
-    writer.finish().unwrap()
 }
 
 #[test]

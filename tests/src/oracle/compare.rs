@@ -93,8 +93,8 @@ pub fn close(expected: &Tensor, found: &Tensor, tolerance: Tolerance) -> Result<
         wrong.len(),
         expected.data().len(),
         index(expected.shape(), *first),
-        element(expected, *first),
-        element(found, *first)
+        expected.element_text(*first),
+        found.element_text(*first)
     ))
 }
 
@@ -111,22 +111,6 @@ fn index(shape: &[usize], mut flat: usize) -> Vec<usize> {
         .collect();
     index.reverse();
     index
-}
-
-fn element(tensor: &Tensor, i: usize) -> String {
-    match tensor.data() {
-        Data::F16(v) => v[i].to_string(),
-        Data::Bf16(v) => v[i].to_string(),
-        Data::F32(v) => format!("{:?}", v[i]),
-        Data::F64(v) => format!("{:?}", v[i]),
-        Data::I8(v) => v[i].to_string(),
-        Data::I16(v) => v[i].to_string(),
-        Data::I32(v) => v[i].to_string(),
-        Data::I64(v) => v[i].to_string(),
-        Data::U8(v) => v[i].to_string(),
-        Data::Bool(v) => v[i].to_string(),
-        Data::String(v) => format!("{:?}", String::from_utf8_lossy(&v[i])),
-    }
 }
 
 #[cfg(test)]

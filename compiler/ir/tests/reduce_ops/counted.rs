@@ -1,25 +1,11 @@
 //! Counted (bounded dynamic) dimensions: elements past the count are never read, not even by gradients.
 
-use trainspec_ir::autodiff::Request;
-use trainspec_ir::build::{Builder, CallArg, Value};
+use trainspec_ir::build::{Builder, CallArg};
 use trainspec_ir::ops::Arg;
 
-use crate::support::graphs::{Feed, bools, call, f64s, i32s, int, ints, word};
+use crate::support::graphs::{Feed, bools, call, f64s, i32s, int, ints, seeded, word};
 
 const POISON: f64 = f64::NAN;
-
-/// The gradient of Σ w y, given w, with respect to x.
-fn seeded<'g>(b: &'g Builder, y: Value<'g>, x: Value<'g>, weights: &[f64]) -> Value<'g> {
-    let seed = b.constant(f64s(&y.shape(), weights));
-    let request = Request {
-        ys: vec![y],
-        xs: vec![x],
-        seeds: vec![Some(seed)],
-        stop_gradients: Vec::new(),
-    };
-    let gradient = b.differentiate(&request).remove(0);
-    gradient.expect("y depends on x").dense()
-}
 
 #[test]
 fn reductions_ignore_elements_past_the_count() {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use trainspec_ir::autodiff::Request;
 use trainspec_ir::build::{Builder, CallArg, Value};
 use trainspec_ir::graph::{Node, Type, ValueId, verify};
 use trainspec_ir::interp;
@@ -152,4 +153,17 @@ pub(crate) fn weighted_gradient<'g>(b: &'g Builder, y: Value<'g>, x: Value<'g>) 
 /// The type of a value of f64.
 pub(crate) fn shaped(shape: &[usize]) -> Type {
     Type::new(DType::F64, shape)
+}
+
+/// The gradient of Σ w y, given w, with respect to x.
+pub(crate) fn seeded<'g>(b: &'g Builder, y: Value<'g>, x: Value<'g>, weights: &[f64]) -> Value<'g> {
+    let seed = b.constant(f64s(&y.shape(), weights));
+    let request = Request {
+        ys: vec![y],
+        xs: vec![x],
+        seeds: vec![Some(seed)],
+        stop_gradients: Vec::new(),
+    };
+    let gradient = b.differentiate(&request).remove(0);
+    gradient.expect("y depends on x").dense()
 }

@@ -14,6 +14,7 @@ use serde_json::Value as Json;
 pub use trainspec_testing::folders::{Folder, oracle, root};
 
 pub mod messages;
+pub mod records;
 pub mod sha256;
 pub mod tensors;
 
