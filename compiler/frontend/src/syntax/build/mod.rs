@@ -71,7 +71,7 @@ pub(crate) fn lone_expr(
         text,
         comments: &scan.comments,
         ends: &scan.ends,
-        origin: Origin::Piece(0),
+        origin: Origin::Body(0),
         errors,
     };
     builder.expr(next(&mut children(root)))
@@ -82,8 +82,8 @@ pub(crate) fn lone_expr(
 enum Origin<'a> {
     /// The file without the bodies of its items.
     Outline(&'a Outline),
-    /// A piece of a body that begins here.
-    Piece(usize),
+    /// Statements of a body, whose first byte is here.
+    Body(usize),
 }
 
 struct Builder<'a> {
@@ -132,7 +132,7 @@ impl Builder<'_> {
     fn source_offset(&self, at: usize) -> usize {
         match self.origin {
             Origin::Outline(outline) => outline.source_offset(at),
-            Origin::Piece(start) => start + at,
+            Origin::Body(start) => start + at,
         }
     }
 
