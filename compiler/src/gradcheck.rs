@@ -83,11 +83,12 @@ impl From<RunError> for GradcheckError {
     }
 }
 
-/// The relative tolerance between gradient and central difference: the truncation error of a central difference in f64.
+/// The relative tolerance between gradient and central difference: far above the truncation and rounding errors of a central difference
+/// in f64, far below the error of a wrong gradient rule.
 const RELATIVE_TOLERANCE: f64 = 1e-5;
 
 /// Checks the gradients of all losses with respect to the parameters that are trained with them; empty where there is no loss or
-/// no parameter.
+/// no parameter. Fails where the spec cannot be lowered, or the model fails on the synthetic inputs.
 pub fn gradcheck(
     spec: &Spec,
     options: &GradcheckOptions,
@@ -120,7 +121,7 @@ pub fn gradcheck(
     for (loss, variable) in pairs {
         let name = &spec.variables[variable.0 as usize].name;
         let ty = spec.variables[variable.0 as usize].ty.to_string();
-        let mut one = GradcheckResult {
+        let mut result = GradcheckResult {
             loss: loss.clone(),
             parameter: name.clone(),
             ty,
@@ -141,12 +142,12 @@ pub fn gradcheck(
                     loss: Fetch::Loss(loss.clone()).to_string(),
                 };
                 for element in sampled_elements(gradient.to_f64s().len(), options, name) {
-                    probe.compare(&mut one, variable, element, &gradient)?;
+                    probe.compare(&mut result, variable, element, &gradient)?;
                 }
             }
-            _ => one.connected = false,
+            _ => result.connected = false,
         }
-        checked.push(one);
+        checked.push(result);
     }
     Ok(checked)
 }
@@ -200,9 +201,10 @@ impl Probe<'_> {
             .sum())
     }
 
+    /// Compares one element of a gradient with central differences of several steps, and adds the outcome to `result`.
     fn compare(
         &mut self,
-        one: &mut GradcheckResult,
+        result: &mut GradcheckResult,
         variable: usize,
         element: usize,
         gradient: &Tensor,
@@ -210,17 +212,19 @@ impl Probe<'_> {
         let x = self.state[variable].to_f64s()[element];
         let analytic = gradient.to_f64s()[element];
         let here = self.loss(variable, element, x)?;
-        one.compared += 1;
+        result.compared += 1;
         let mut best: Option<(f64, f64, f64)> = None;
-        let mut between = false;
+        let mut is_kink = false;
         // A smaller step gets closer to a kink than the first one, a larger one has less noise.
         for scale in [1.0, 0.1, 10.0, 0.01] {
+            // The cube root of the machine epsilon, where truncation and rounding errors balance.
             let h = 6e-6 * scale * x.abs().max(1.0);
             let (above, below) = (
                 self.loss(variable, element, x + h)?,
                 self.loss(variable, element, x - h)?,
             );
             let central = (above - below) / (2.0 * h);
+            // A few ULP of the loss, as rounding error of the difference.
             let noise = 1e-15 * here.abs().max(above.abs()) / h;
             let difference = (central - analytic).abs();
             let size = central.abs().max(analytic.abs()).max(1e-4);
@@ -229,26 +233,27 @@ impl Probe<'_> {
                 best = Some((relative, beyond, central));
             }
             if beyond <= RELATIVE_TOLERANCE {
-                between = false;
+                is_kink = false;
                 break;
             }
+            // The gradient at a kink may be any value between the one-sided derivatives.
             let (right, left) = ((above - here) / h, (here - below) / h);
             let (low, high) = (right.min(left), right.max(left));
             let apart = high - low > 1e-3 * high.abs().max(low.abs());
-            between |= apart && analytic >= low - noise && analytic <= high + noise;
+            is_kink |= apart && analytic >= low - noise && analytic <= high + noise;
         }
         let (relative, beyond, central) = best.expect("at least one step was tried");
-        if between {
-            one.kinks += 1;
-            one.compared -= 1;
+        if is_kink {
+            result.kinks += 1;
+            result.compared -= 1;
             return Ok(());
         }
         if beyond > RELATIVE_TOLERANCE || beyond.is_nan() {
-            one.wrong += 1;
+            result.wrong += 1;
         }
-        if one.at.is_none() || relative > one.worst || relative.is_nan() {
-            one.worst = relative;
-            one.at = Some((multi_index(gradient.shape(), element), analytic, central));
+        if result.at.is_none() || relative > result.worst || relative.is_nan() {
+            result.worst = relative;
+            result.at = Some((multi_index(gradient.shape(), element), analytic, central));
         }
         Ok(())
     }

@@ -35,7 +35,7 @@ impl<'a> From<&'a BTreeMap<String, Tensor>> for Feeds<'a> {
 }
 
 impl<'a> Feeds<'a> {
-    /// The value of that name.
+    /// The value of that name; fails where it is missing.
     fn get(&self, name: &str) -> Result<&'a Tensor, RunError> {
         let seed = self.seed.filter(|_| name == SEED);
         let value = seed.or_else(|| self.values.get(name));
@@ -202,9 +202,10 @@ impl Executable for Compiled {
     }
 }
 
+/// The kernels of a program, with their costs and compile times.
 fn kernels(program: &Program, compile: &[Duration]) -> Vec<Kernel> {
     let all = &program.kernels;
-    let one = |(kernel, compile): (&trainspec_compiler::ir::kernel::Kernel, &Duration)| {
+    let describe = |(kernel, compile): (&trainspec_compiler::ir::kernel::Kernel, &Duration)| {
         let mut operations = Vec::new();
         let body = kernel.kind.fused_loop().map(|map| map.body.as_slice());
         for inst in body.unwrap_or_default() {
@@ -233,7 +234,7 @@ fn kernels(program: &Program, compile: &[Duration]) -> Vec<Kernel> {
             span: kernel.span,
         }
     };
-    all.kernels.iter().zip(compile).map(one).collect()
+    all.kernels.iter().zip(compile).map(describe).collect()
 }
 
 fn missing(name: &str) -> RunError {

@@ -83,7 +83,7 @@ impl Size {
         }
     }
 
-    /// The sum.
+    /// The sum; `None` on overflow.
     pub fn add(&self, other: &Size) -> Option<Size> {
         if let (Repr::Fixed(a), Repr::Fixed(b)) = (&self.0, &other.0) {
             return a.checked_add(*b).map(Size::fixed);
@@ -100,12 +100,12 @@ impl Size {
         Some(Size::from_terms(terms))
     }
 
-    /// The difference.
+    /// The difference; `None` on overflow.
     pub fn sub(&self, other: &Size) -> Option<Size> {
         self.add(&other.mul(&Size::fixed(-1))?)
     }
 
-    /// The product.
+    /// The product; `None` on overflow.
     pub fn mul(&self, other: &Size) -> Option<Size> {
         if let (Repr::Fixed(a), Repr::Fixed(b)) = (&self.0, &other.0) {
             return a.checked_mul(*b).map(Size::fixed);
@@ -124,7 +124,7 @@ impl Size {
         Some(Size::from_terms(terms))
     }
 
-    /// The floor quotient; `None` for a division by zero.
+    /// The floor quotient; `None` for a division by zero, on overflow, or where the quotient is too long.
     pub fn floor_div(&self, other: &Size) -> Option<Size> {
         match (&self.0, &other.0) {
             (_, Repr::Fixed(0)) => None,
@@ -141,7 +141,7 @@ impl Size {
         }
     }
 
-    /// The ceiling quotient; `None` for a division by zero.
+    /// The ceiling quotient, for a positive divisor; `None` where [`Size::floor_div`] has none.
     pub fn ceil_div(&self, other: &Size) -> Option<Size> {
         self.add(other)?.sub(&Size::fixed(1))?.floor_div(other)
     }
@@ -176,7 +176,7 @@ impl Size {
         None
     }
 
-    /// The remainder of the floor division, where it has an answer.
+    /// The remainder of the floor division, with the sign of the divisor; `None` where [`Size::floor_div`] has none.
     pub fn rem(&self, other: &Size) -> Option<Size> {
         self.sub(&self.floor_div(other)?.mul(other)?)
     }
@@ -202,7 +202,8 @@ impl Size {
         names
     }
 
-    /// The size with every name replaced by what `bind` gives for it; names without a binding stay.
+    /// The size with every name replaced by what `bind` gives for it; names without a binding stay. `None` on overflow or where a
+    /// divisor becomes zero.
     pub fn substitute(&self, bind: &dyn Fn(&str) -> Option<Size>) -> Option<Size> {
         if let Repr::Fixed(_) = self.0 {
             return Some(self.clone());
@@ -270,6 +271,7 @@ impl From<i64> for Size {
     }
 }
 
+/// Adds a term in place; `None` on overflow or where the polynomial is too long.
 fn add_term(terms: &mut Terms, product: Monomial, coefficient: i64) -> Option<()> {
     let sum = terms
         .get(&product)
@@ -295,6 +297,7 @@ fn leading(terms: &Terms) -> Option<(&Monomial, &i64)> {
     })
 }
 
+/// The product of two monomials; `None` where its degree is too high.
 fn multiply(a: &Monomial, b: &Monomial) -> Option<Monomial> {
     let degree: u32 = a.iter().chain(b).map(|(_, power)| power).sum();
     if degree > MAX_DEGREE {
@@ -307,6 +310,7 @@ fn multiply(a: &Monomial, b: &Monomial) -> Option<Monomial> {
     Some(powers.into_iter().collect())
 }
 
+/// The quotient of two monomials, where `b` divides `a`.
 fn divide(a: &Monomial, b: &Monomial) -> Option<Monomial> {
     let mut powers: BTreeMap<Atom, u32> = a.iter().cloned().collect();
     for (atom, power) in b {
@@ -360,6 +364,7 @@ impl fmt::Display for Atom {
     }
 }
 
+/// A size as an operand of a quotient: a sum is in parentheses.
 struct Bracketed<'a>(&'a Size);
 
 impl fmt::Display for Bracketed<'_> {

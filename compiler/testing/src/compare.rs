@@ -68,7 +68,7 @@ fn without_dead_code(graph: &Graph) -> Graph {
 const NOISY_RUNS: [u64; 2] = [4, 40];
 
 impl<'a> Reference<'a> {
-    /// Runs a graph.
+    /// Runs a graph by the interpreter; where it fails, again without dead code.
     pub fn new(graph: &'a Graph, feeds: &'a Feeds) -> Reference<'a> {
         let mut graph = Cow::Borrowed(graph);
         let (mut expected, mut dead_code_error) = (interpreted(&graph, feeds), None);
@@ -86,12 +86,13 @@ impl<'a> Reference<'a> {
         }
     }
 
+    /// The outcomes of the noisy runs of an effort, which are made once.
     fn noisy(&self, effort: usize) -> &[Result<RunOutcome, RunError>] {
         let run = |seed| interpreted(&noisy(&self.graph, seed), self.feeds);
         self.noisy[effort].get_or_init(|| (1..=NOISY_RUNS[effort]).map(run).collect())
     }
 
-    /// Reports where another run differs by more than rounding.
+    /// Fails where another run differs by more than rounding, with the name and the index of the first element that does.
     pub fn check(&self, found: &Result<RunOutcome, RunError>) -> Result<(), String> {
         self.check_with(found, 0)
             .or_else(|_| self.check_with(found, 1))
@@ -149,6 +150,7 @@ impl<'a> Reference<'a> {
             .collect()
     }
 
+    /// The first integer or bool that differs and is the same in all noisy runs, and why.
     fn exact(
         &self,
         index: usize,
@@ -181,6 +183,7 @@ impl<'a> Reference<'a> {
         self.graph.nodes.iter().any(sums)
     }
 
+    /// The first float that differs by more than the spread of the noisy runs explains, and why.
     fn floats(
         &self,
         index: usize,
@@ -239,7 +242,7 @@ fn within_ulps(dtype: DType, a: f64, b: f64) -> bool {
         || (a - b).abs() <= ulps * epsilon(dtype) * a.abs().min(b.abs()) + 4.0 * tolerance
 }
 
-/// Reports where the bits of two runs differ; all NaNs are equal. Results are compared by name; those that only one has are
+/// Fails where the bits of two runs differ; all NaNs are equal. Results are compared by name; those that only one has are
 /// ignored.
 pub fn same_bits(
     a: &Result<RunOutcome, RunError>,
@@ -262,12 +265,11 @@ pub fn same_bits(
         }
         let (a, b) = (bits(a), bits(b));
         if let Some(i) = (0..a.len()).find(|i| a[*i] != b[*i]) {
-            let shown = |x: u64| f64::from_bits(x);
             return Err(format!(
                 "{name} has other bits at {i}: {:?} ({:#x}) and {:?} ({:#x})",
-                shown(a[i]),
+                f64::from_bits(a[i]),
                 a[i],
-                shown(b[i]),
+                f64::from_bits(b[i]),
                 b[i]
             ));
         }
@@ -275,12 +277,12 @@ pub fn same_bits(
     Ok(())
 }
 
-/// The elements as bits, with NaN canonicalized.
+/// The elements as bits, with NaN canonicalized: floats as the bits of their f64, integers sign-extended.
 pub fn bits(tensor: &Tensor) -> Vec<u64> {
     match tensor.dtype().is_float() {
         true => {
-            let one = |x: f64| if x.is_nan() { u64::MAX } else { x.to_bits() };
-            tensor.to_f64s().into_iter().map(one).collect()
+            let canonical = |x: f64| if x.is_nan() { u64::MAX } else { x.to_bits() };
+            tensor.to_f64s().into_iter().map(canonical).collect()
         }
         false => tensor.to_i64s().into_iter().map(|n| n as u64).collect(),
     }

@@ -104,6 +104,7 @@ struct Iterations {
 }
 
 impl Noise {
+    /// The graph with errors after each primitive that rounds; `iterations` where it is the body of a loop.
     fn graph(&mut self, graph: &Graph, iterations: Option<Iterations>) -> Graph {
         let mut out = Graph {
             nodes: Vec::with_capacity(graph.nodes.len() * 3),
@@ -112,9 +113,8 @@ impl Noise {
         out.nodes.clear();
         // The replacement of each value of the original graph.
         let mut replacement: Vec<ValueId> = (0..graph.types.len() as u32).map(ValueId).collect();
-        for node in &graph.nodes {
-            let before = node;
-            let mut node = node.clone();
+        for original in &graph.nodes {
+            let mut node = original.clone();
             for operand in &mut node.operands {
                 *operand = replacement[operand.index()];
             }
@@ -126,8 +126,9 @@ impl Noise {
                         amount = ulps(prim, dtype);
                     }
                     if amount > 0.0 && accumulates(prim) {
-                        // Rounding errors of equal terms are correlated: they all have one sign.
-                        amount += reduction_length(graph, before) / 16.0;
+                        // Rounding errors of equal terms are correlated (they all have one sign), so the bound grows with the number
+                        // of terms.
+                        amount += reduction_length(graph, original) / 16.0;
                     }
                     if amount > 0.0 && error_by_magnitudes(prim, dtype) {
                         // The error of a sum is small relative to the sum of the magnitudes of its terms, not to the sum.
@@ -184,7 +185,7 @@ impl Noise {
         push(out, sum.kind.clone(), operands, &ty)
     }
 
-    /// A value with a relative error of up to that many ULP, of either sign.
+    /// A value with a relative error of up to `ulps` ULP, of either sign.
     fn with_relative_error(
         &mut self,
         out: &mut Graph,
@@ -200,7 +201,7 @@ impl Noise {
         push(out, primitive("multiply", &[]), vec![v, factors], &ty)
     }
 
-    /// A value with an absolute error of up to that many ULP of another value.
+    /// A value with an absolute error of up to `ulps` ULP of `magnitudes`.
     fn with_absolute_error(
         &mut self,
         out: &mut Graph,
@@ -220,7 +221,7 @@ impl Noise {
         push(out, primitive("add", &[]), vec![v, errors], &ty)
     }
 
-    /// Errors of up to `ulps` ULP, around a number.
+    /// A constant of errors of up to `ulps` ULP, around a number; in a loop, those of the current iteration.
     fn errors(
         &mut self,
         out: &mut Graph,
@@ -233,12 +234,12 @@ impl Noise {
         if let Some(iterations) = iterations {
             all.shape.insert(0, iterations.length);
         }
-        let mut one = || around + (self.numbers.unit() * (ulps + 0.5)).round() * epsilon(ty.dtype);
+        let mut draw = || around + (self.numbers.unit() * (ulps + 0.5)).round() * epsilon(ty.dtype);
         let mut errors: Vec<f64> = Vec::with_capacity(all.elements());
         for _ in 0..iterations.map_or(1, |r| r.length) {
             match self.correlated {
-                true => errors.resize(errors.len() + ty.elements(), one()),
-                false => errors.extend((0..ty.elements()).map(|_| one())),
+                true => errors.resize(errors.len() + ty.elements(), draw()),
+                false => errors.extend((0..ty.elements()).map(|_| draw())),
             }
         }
         let errors = Tensor::from_f64s(&all, errors);
@@ -253,11 +254,13 @@ impl Noise {
     }
 }
 
+/// The primitive of that name, which must exist.
 fn primitive(name: &str, attrs: &[Attr]) -> NodeKind {
     let prim = trainspec_ir::ops::find_prim(name).expect("there is such a primitive");
     NodeKind::Prim(prim, attrs.to_vec().into())
 }
 
+/// Appends a node with one result; gives the result.
 fn push(out: &mut Graph, kind: NodeKind, operands: Vec<ValueId>, ty: &Type) -> ValueId {
     let id = ValueId(out.types.len() as u32);
     out.types.push(ty.clone());

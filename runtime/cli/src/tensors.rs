@@ -26,7 +26,7 @@ pub(crate) enum Number {
     Complex(f64, f64),
 }
 
-/// The value of the bytes of an element.
+/// The value of an element from its little-endian bytes. Panics for types that are no numbers.
 pub(crate) fn number(dtype: DType, bytes: &[u8]) -> Number {
     let integer = Number::Integer;
     match dtype {
@@ -200,11 +200,12 @@ pub(crate) fn real(value: f64) -> String {
     }
 }
 
-/// `float32 [3, 4]`
+/// A dtype and a shape as text: `float32 [3, 4]`.
 pub(crate) fn typed(dtype: DType, shape: &[usize]) -> String {
     format!("{dtype} {shape:?}")
 }
 
+/// Digits as JSON, which has neither NaN nor infinities.
 fn json_number(digits: &str) -> String {
     match digits {
         "nan" => "\"NaN\"".to_owned(),
@@ -214,6 +215,7 @@ fn json_number(digits: &str) -> String {
     }
 }
 
+/// The shortest round-trip digits of an f32.
 fn short(value: f32) -> String {
     match value.is_nan() {
         true => "nan".to_owned(),
@@ -237,7 +239,7 @@ fn digits(dtype: DType, bytes: &[u8]) -> Digits {
     })
 }
 
-/// The shortest round-trip digits of a value of at most 16 bits: nearer to it than to its neighbours in its type.
+/// The shortest round-trip digits of a float of at most 16 bits: nearer to it than to its neighbours in its type.
 fn short_digits(dtype: DType, bits: u16, value: f64) -> String {
     if !value.is_finite() || value == 0.0 {
         return real(value);
@@ -256,8 +258,8 @@ fn short_digits(dtype: DType, bits: u16, value: f64) -> String {
         false => size + (size - below),
     };
     let even = magnitude.is_multiple_of(2);
-    let means = |x: f64| (below < x && x < above) || (even && (x == below || x == above));
-    let parsed = |text: String| text.parse::<f64>().ok().filter(|&x| means(x));
+    let rounds_to_it = |x: f64| (below < x && x < above) || (even && (x == below || x == above));
+    let parsed = |text: String| text.parse::<f64>().ok().filter(|&x| rounds_to_it(x));
     for places in 0..17 {
         let text = format!("{size:.places$e}");
         // The interval above a power of two is wider than below it, so the next decimal may fit where the nearest does not.
@@ -282,7 +284,7 @@ fn sign_of(dtype: DType) -> u16 {
     }
 }
 
-/// The value of a number of at most 16 bits.
+/// The value of a float of at most 16 bits.
 fn short_real(dtype: DType, bits: u16) -> f64 {
     // Bits of the mantissa, bias of the exponent, and the magnitudes from which on values are infinite and NaN.
     let (fraction, bias, infinity, nan) = match dtype {
@@ -321,6 +323,7 @@ fn short_real(dtype: DType, bits: u16) -> f64 {
     }
 }
 
+/// The bits of an element of one or two bytes.
 fn bits(bytes: &[u8]) -> u16 {
     match *bytes {
         [low, high] => u16::from_le_bytes([low, high]),
@@ -328,12 +331,14 @@ fn bits(bytes: &[u8]) -> u16 {
     }
 }
 
+/// Bytes as an array; their number must be N.
 fn word<const N: usize>(bytes: &[u8]) -> [u8; N] {
     let mut word = [0; N];
     word.copy_from_slice(bytes);
     word
 }
 
+/// A string in quotes, escaped, cut after `longest` characters.
 fn readable(string: &[u8], longest: usize) -> String {
     let quoted = match std::str::from_utf8(string) {
         Ok(text) => format!("\"{}\"", text.escape_debug()),

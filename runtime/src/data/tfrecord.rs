@@ -64,7 +64,7 @@ impl<'a> Records<'a> {
         }
     }
 
-    /// The number of records, if the files are small and intact.
+    /// The number of records; `None` where the files are too large to be counted, or damaged.
     pub(super) fn count(&self) -> Option<u64> {
         paths::count_records(self.cx, &self.files, |file| {
             let mut reader = RecordReader::new(SequentialFile::new(file), &self.options).ok()?;
@@ -82,7 +82,7 @@ impl<'a> Records<'a> {
         RecordReader::new(SequentialFile::new(file), &self.options).map_err(|e| corrupt(e, path))
     }
 
-    /// Calls `work` with the next record; `None` after the last file.
+    /// Calls `work` with the next record, its file and its number there, from 1; `None` after the last file.
     fn read<R>(
         &mut self,
         work: impl FnOnce(&[Column<'a>], &[u8], &Arc<Path>, u64) -> Result<R, DataError>,
@@ -184,7 +184,8 @@ impl<'a> Column<'a> {
         }
     }
 
-    /// The tensor, padded to its capacity, and its length.
+    /// The tensor, padded to its capacity, and its length along the first dimension. Fails where the feature is missing and has no
+    /// default, or has another type or number of values than the schema.
     fn read(&self, example: &Example) -> Result<(Tensor, usize), DataError> {
         let key = &self.feature.key;
         let found = example.features.as_ref().and_then(|f| f.feature.get(key));
@@ -232,6 +233,7 @@ impl<'a> Column<'a> {
         Ok((tensor(&self.ty, values), length))
     }
 
+    /// The error for a feature that a record does not have.
     fn missing(&self, example: &Example) -> DataError {
         let key = &self.feature.key;
         let mut names: Vec<&str> = (example.features.iter())
@@ -256,7 +258,7 @@ impl<'a> Column<'a> {
             .help(help)
     }
 
-    /// The elements of a list, as the type of the feature has them.
+    /// The elements of a list, converted to the dtype of the feature; fails where the list has another kind, or an integer is out of range.
     fn values(&self, kind: &Kind) -> Result<Vec<Value>, DataError> {
         let dtype = self.ty.dtype;
         match (kind, dtype) {

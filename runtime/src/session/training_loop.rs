@@ -18,6 +18,8 @@ use crate::session::{
 use crate::{Cause, DataError, SessionError, State};
 
 /// Trains a spec from its first step to its end; gives the final state.
+///
+/// Fails before the first step where the spec has no `train`, `model` or data, or would train endlessly; later with the step in the error.
 pub fn train(
     spec: &Arc<Spec>,
     options: &Options,
@@ -70,7 +72,7 @@ pub fn train(
         env,
         observer,
     };
-    run.all(&mut data)?;
+    run.run_steps(&mut data)?;
     Ok(run.session.into_state())
 }
 
@@ -93,6 +95,7 @@ fn the_data<'a>(spec: &'a Spec, name: &str) -> Result<&'a DataSet, SessionError>
     })
 }
 
+/// The event before the first step.
 fn started(spec: &Spec, seed: i64, data: &Pipeline<'_>, evaluations: &[Evaluation<'_>]) -> Event {
     let mut sizes: Vec<DataSize> = Vec::new();
     for set in [data]
@@ -147,6 +150,7 @@ impl Limits {
     }
 }
 
+/// A training under way.
 struct Run<'a, 'o> {
     session: Session<'a>,
     hooks: Hooks<'a>,
@@ -157,7 +161,8 @@ struct Run<'a, 'o> {
 }
 
 impl Run<'_, '_> {
-    fn all(&mut self, data: &mut Pipeline<'_>) -> Result<(), SessionError> {
+    /// Runs steps until a limit, the end of the data or a NaN, with one batch of lookahead.
+    fn run_steps(&mut self, data: &mut Pipeline<'_>) -> Result<(), SessionError> {
         let mut next = data.next()?;
         let Some(first) = &next else {
             return Err(no_batch(data).into());
@@ -322,6 +327,7 @@ impl MicroBatchMean {
     }
 }
 
+/// The losses of a step, by name.
 fn losses_of(spec: &Spec, fetched: &Fetched) -> Vec<(String, f64)> {
     let losses = spec.model.iter().flat_map(|m| &m.train.losses);
     let value = |name: &String| {
@@ -336,6 +342,7 @@ fn losses_of(spec: &Spec, fetched: &Fetched) -> Vec<(String, f64)> {
         .collect()
 }
 
+/// The error of a data set without a first batch.
 fn no_batch(data: &Pipeline<'_>) -> DataError {
     let message = format!("the data set `{}` gives nothing to train on", data.name);
     let error = DataError::new(message);
@@ -374,12 +381,14 @@ impl<'a> Evaluation<'a> {
         })
     }
 
+    /// Whether the timer triggers at this step, and the evaluation has begun (`start_after`).
     fn triggers(&mut self, now: &Progress) -> bool {
         let timer = self.timer.as_mut();
         let triggered = timer.is_some_and(|timer| timer.triggers(now));
         triggered && self.eval.start_after.is_none_or(|after| now.reaches(after))
     }
 
+    /// Evaluates one pass over the data, or `steps` batches of it: the means of the metrics.
     fn run(&mut self, session: &mut Session<'_>, step: u64) -> Result<Event, SessionError> {
         self.data.rewind();
         let mut means = vec![Mean::default(); self.metrics.len()];
@@ -425,12 +434,12 @@ fn metrics<'a>(eval: &'a Eval, mode: &'a typed::Mode) -> Vec<Metric<'a>> {
         (true, true) => mode.losses.iter().map(|(n, _)| n).collect(),
     };
     let find = |name: &&'a String| {
-        let is_it = |(n, _): &&(String, _)| n == *name;
-        let metric = mode.metrics.iter().find(is_it);
+        let has_name = |(n, _): &&(String, _)| n == *name;
+        let metric = mode.metrics.iter().find(has_name);
         let (fetch, (name, value)) = match metric {
             Some(metric) => (Fetch::Metric(metric.0.clone()), metric),
             None => {
-                let loss = mode.losses.iter().find(is_it)?;
+                let loss = mode.losses.iter().find(has_name)?;
                 (Fetch::Loss(loss.0.clone()), loss)
             }
         };

@@ -24,7 +24,7 @@ pub struct Variable<'g> {
 }
 
 impl<'g> Variable<'g> {
-    /// A variable of that name and type.
+    /// A variable of that name and type: a read of state in the graph under construction.
     pub fn new(b: &'g Builder, name: &str, ty: &Type) -> Variable<'g> {
         Variable {
             name: name.to_owned(),
@@ -33,7 +33,7 @@ impl<'g> Variable<'g> {
     }
 }
 
-/// A gradient, where the loss depends on the variable, and the variable.
+/// A variable and the gradient of the loss with respect to it; `None` where the loss does not depend on it.
 pub type GradientAndVariable<'g> = (Option<Cotangent<'g>>, Variable<'g>);
 
 /// An optimizer of the library, or of one's own, for graphs that are built in Rust.
@@ -93,12 +93,12 @@ impl Default for Minimize<'_> {
 }
 
 impl Optimizer {
-    /// An optimizer of the library with its arguments: `adam(learning_rate: 1e-3)`.
+    /// An optimizer of the library with its arguments: `adam(learning_rate: 1e-3)`. Fails where the call has an error.
     pub fn new(call: &str) -> Result<Optimizer, SessionError> {
         Optimizer::with_definitions(call, "")
     }
 
-    /// An optimizer from `definitions` of one's own, which are items of the language.
+    /// An optimizer from `definitions` of one's own, which are items of the language. Fails where they or the call have an error.
     pub fn with_definitions(call: &str, definitions: &str) -> Result<Optimizer, SessionError> {
         let mut optimizer = Optimizer {
             call: call.to_owned(),
@@ -143,7 +143,7 @@ impl Optimizer {
         Ok(slots.iter().map(|slot| slot.name.clone()).collect())
     }
 
-    /// The name of the state that a slot of a variable is, as checkpoints have it.
+    /// The name of the state that a slot of a variable is, as checkpoints have it; `None` where there is no such slot.
     pub fn get_slot(&self, variable: &Variable<'_>, slot: &str) -> Option<String> {
         let spec = self.spec(&typed([variable].into_iter())).ok()?;
         let slots = &group_of(&spec).updates[0].slots;
@@ -151,7 +151,7 @@ impl Optimizer {
         Some(slot.state_name(&variable.name))
     }
 
-    /// The gradient of a loss with respect to each variable; `None` where it does not depend on it.
+    /// The gradient of a loss with respect to each variable; `None` where the loss does not depend on it. Fails without variables.
     pub fn compute_gradients<'g>(
         &self,
         loss: Value<'g>,
@@ -184,7 +184,8 @@ impl Optimizer {
     }
 
     /// Adds the updates of the variables that have gradients, of their slots, of the optimizer's scalars and of `global_step` to a
-    /// step.
+    /// step. Fails where no variable has a gradient, or where another optimizer of the step has a scalar of the same name
+    /// ([`Optimizer::beside`]).
     pub fn apply_gradients<'g>(
         &self,
         b: &'g Builder,
@@ -312,10 +313,12 @@ fn group_of(spec: &Spec) -> &Group {
     &spec.train.as_ref().expect("it was checked").groups[0]
 }
 
+/// The names and types of variables.
 fn typed<'a, 'g: 'a>(variables: impl Iterator<Item = &'a Variable<'g>>) -> Vec<(String, Type)> {
     variables.map(|v| (v.name.clone(), v.value.ty())).collect()
 }
 
+/// An error without a span: there is no source text.
 fn refused(message: &str) -> SessionError {
     Diagnostic::without_span(Code::BadValue, message).into()
 }

@@ -14,7 +14,7 @@ use crate::exec::pool::Pool;
 use crate::exec::workspace::Workspace;
 use crate::library::{self, Routine, Scratch, Slice, SliceMut};
 
-/// No primitive has more results.
+/// The most results of a primitive: an array of this length needs no allocation in a step.
 const MAX_RESULTS: usize = 4;
 
 /// A table of pointers that several threads read.
@@ -33,8 +33,9 @@ impl CompiledProgram {
     ///
     /// # Safety
     ///
-    /// `workspace` was made for this program. `inputs` and `state` hold the first byte of each input and each state variable of the program, in order. Each points at the elements
-    /// of its type, aligned for it and all initialised. The elements of a state variable overlap no other variable and no input.
+    /// `workspace` was made for this program. `inputs` and `state` hold the first byte of each input and each state variable of the
+    /// program, in order. Each points at the elements of its type, aligned for it and all initialised. The elements of a state variable
+    /// overlap no other variable and no input.
     ///
     /// Inputs are only read; nobody writes to them during the run. State is read, and written where the plan updates a variable in
     /// place (an output of a kernel whose allocation is [`Allocation::State`]): the pointers of `state` must be valid for writes, and
@@ -59,7 +60,7 @@ impl CompiledProgram {
                 Allocation::Arena(at) => unsafe { arena.add(*at) },
             });
         }
-        // The kernels before this one were run with the first of their wave.
+        // Kernels below this index have run, with the first kernel of their wave.
         let mut done = 0;
         for now in 0..self.steps.len() {
             if now < done {
@@ -259,6 +260,7 @@ fn is_in_place(operands: &[View], kernel: &Kernel, bases: &[*mut u8]) -> bool {
     bases[x.buffer.index()] == bases[y.index()]
 }
 
+/// The operands of a call or scan, or the loads of a loop.
 fn operands_of(kernel: &Kernel) -> &[View] {
     match &kernel.kind {
         KernelKind::Map(map) => &map.loads,

@@ -47,6 +47,7 @@ impl Carries {
     }
 }
 
+/// The size of an element of a view in bytes.
 fn bytes_of(program: &Program, view: &View) -> usize {
     program.kernels.buffers[view.buffer.index()]
         .ty
@@ -73,6 +74,7 @@ impl Scan {
         })
     }
 
+    /// The bytes of the arenas of the body.
     pub(super) fn bytes(&self) -> usize {
         self.body.bytes()
     }
@@ -82,7 +84,8 @@ impl Scan {
         self.body.compile_times().iter().sum()
     }
 
-    /// Runs all iterations.
+    /// Runs all iterations: copies the initial carried values in, runs the body once for each position, copies the final ones out. Fails
+    /// with the error of the first iteration that fails.
     ///
     /// # Safety
     ///

@@ -13,21 +13,21 @@ use crate::exec::pool::Pool;
 /// The most rows of a gather task.
 const MAX_TASK_ROWS: usize = 1 << 11;
 
-/// Gather: copies the rows at indices.
+/// Gather: copies the rows at indices. Fails with the first index that is out of range.
 pub(super) fn take(r: &mut Routine<'_>) -> Result<(), EvalError> {
     r.check();
     let shape = &r.types[0].shape;
     let (length, width) = (shape[0], shape[1..].iter().product::<usize>());
-    let lines = (GRAIN / width.max(1)).clamp(1, MAX_TASK_ROWS);
+    let task_rows = (GRAIN / width.max(1)).clamp(1, MAX_TASK_ROWS);
     // The first entry whose index is out of range.
-    let wrong = AtomicUsize::new(usize::MAX);
+    let first_bad = AtomicUsize::new(usize::MAX);
     any!(r.results[0].dtype, T => ints!(r.types[1].dtype, I => {
         let (x, row_indices) = (r.x::<T>(0), r.x::<I>(1));
         let y = y::<T>(&mut r.outputs[0]);
         let row_of = |number: usize| {
             let index = usize::try_from(row_indices[number].to_i64()).ok().filter(|p| *p < length);
             if index.is_none() {
-                wrong.fetch_min(number, Relaxed);
+                first_bad.fetch_min(number, Relaxed);
             }
             index
         };
@@ -37,27 +37,27 @@ pub(super) fn take(r: &mut Routine<'_>) -> Result<(), EvalError> {
             });
         }
         if width == 1 {
-            parallel::chunks_mut(r.pool, y, lines, |i, part| {
-                for (number, (y, index)) in part.iter_mut().zip(&row_indices[i * lines..]).enumerate() {
+            parallel::chunks_mut(r.pool, y, task_rows, |i, part| {
+                for (number, (y, index)) in part.iter_mut().zip(&row_indices[i * task_rows..]).enumerate() {
                     // A negative index is far beyond the last.
                     match x.get(index.to_i64() as usize) {
                         Some(x) => *y = *x,
                         None => {
-                            row_of(i * lines + number);
+                            row_of(i * task_rows + number);
                         }
                     }
                 }
             });
         } else {
-            parallel::chunks_mut(r.pool, y, lines * width.max(1), |i, part| {
+            parallel::chunks_mut(r.pool, y, task_rows * width.max(1), |i, part| {
                 for (number, row) in part.chunks_exact_mut(width.max(1)).enumerate() {
-                    if let Some(index) = row_of(i * lines + number) {
+                    if let Some(index) = row_of(i * task_rows + number) {
                         row.copy_from_slice(&x[index * width..][..width]);
                     }
                 }
             });
         }
-        match wrong.into_inner() {
+        match first_bad.into_inner() {
             usize::MAX => Ok(()),
             number => Err(out_of_range(row_indices[number].to_i64(), length)),
         }
@@ -74,7 +74,7 @@ pub(super) fn scatter_add(r: &mut Routine<'_>) -> Result<(), EvalError> {
     let dtype = r.results[0].dtype;
     match dtype.is_float() {
         true => floats!(dtype, T => add_floats::<T>(r)),
-        false => ints!(dtype, T => change(r, |at: &mut T, x: &T| {
+        false => ints!(dtype, T => scatter_with(r, |at: &mut T, x: &T| {
             *at = T::from_i64(at.to_i64().wrapping_add(x.to_i64()));
         })),
     }
@@ -84,7 +84,7 @@ pub(super) fn scatter_add(r: &mut Routine<'_>) -> Result<(), EvalError> {
 /// Scatter-set: replaces rows at indices; the last of equal indices wins.
 pub(super) fn scatter_set(r: &mut Routine<'_>) -> Result<(), EvalError> {
     prepare(r)?;
-    any!(r.results[0].dtype, T => change(r, |at: &mut T, x: &T| *at = *x));
+    any!(r.results[0].dtype, T => scatter_with(r, |at: &mut T, x: &T| *at = *x));
     Ok(())
 }
 
@@ -109,6 +109,7 @@ pub(super) fn put_rows(r: &mut Routine<'_>) -> Result<(), EvalError> {
     Ok(())
 }
 
+/// Checks the types, and the indices of a scatter, which go to `Scratch::row_indices`.
 fn prepare(r: &mut Routine<'_>) -> Result<(), EvalError> {
     r.check();
     let length = r.types[0].shape[0];
@@ -167,7 +168,8 @@ pub(super) fn with_accumulators<T: Float>(
     });
 }
 
-fn change<T: Elem>(r: &mut Routine<'_>, f: impl Fn(&mut T, &T) + Sync) {
+/// Scatter with any combining function `f(element, update)`, sequentially for equal indices.
+fn scatter_with<T: Elem>(r: &mut Routine<'_>, f: impl Fn(&mut T, &T) + Sync) {
     let (x, rows, width) = (r.x::<T>(0), r.x::<T>(2), width(r));
     let y = y::<T>(&mut r.outputs[0]);
     y.copy_from_slice(x);

@@ -82,14 +82,14 @@ reducer!(MinInt<T: Int>, i64, T::DTYPE.int_range().map_or(0, |r| r.1), T::to_i64
 reducer!(Any<T: Elem>, bool, false, |x: T| x.to_i64() != 0, |a, b| a | b, |b| T::from_i64(i64::from(b)));
 reducer!(All<T: Elem>, bool, true, |x: T| x.to_i64() != 0, |a, b| a & b, |b| T::from_i64(i64::from(b)));
 
-/// The maximum of two; propagates NaN.
+/// The maximum of two; propagates NaN (`maximum` of IEEE 754, but for the sign of zero).
 #[inline(always)]
 #[allow(clippy::eq_op)] // NaN differs from itself
 fn larger<T: PartialOrd>(a: T, b: T) -> T {
     if a != a || a > b { a } else { b }
 }
 
-/// The minimum of two; propagates NaN.
+/// The minimum of two; propagates NaN (`minimum` of IEEE 754, but for the sign of zero).
 #[inline(always)]
 #[allow(clippy::eq_op)] // NaN differs from itself
 fn smaller<T: PartialOrd>(a: T, b: T) -> T {
@@ -127,6 +127,7 @@ pub(super) fn reduce_all(r: &mut Routine<'_>) -> Result<(), EvalError> {
     Ok(())
 }
 
+/// Reduces the attribute `axes` of the operand: blocks of terms in parallel, then the blocks of each result pairwise.
 fn reduce<T: Elem, F: Reducer<T>>(r: &mut Routine<'_>) {
     r.check();
     let (x, axes) = (r.x::<T>(0), r.sizes("axes"));
@@ -167,7 +168,7 @@ fn reduce<T: Elem, F: Reducer<T>>(r: &mut Routine<'_>) {
     if adjacent > 1 {
         kept.pop();
     }
-    let work = Plan {
+    let plan = Plan {
         x,
         kept: &kept,
         reduced: &reduced,
@@ -179,14 +180,14 @@ fn reduce<T: Elem, F: Reducer<T>>(r: &mut Routine<'_>) {
     let results = y.len();
     // Tasks of full cache lines, where results are adjacent.
     let size = (GRAIN / terms.min(BLOCK)).max(adjacent.min(COLUMN_BLOCK));
-    F::Acc::buffers(r.scratch).with(results * work.blocks, |partial| {
+    F::Acc::buffers(r.scratch).with(results * plan.blocks, |partial| {
         parallel::chunks_mut(r.pool, partial, size, |i, part| {
-            work.part::<F>(i * size, part)
+            plan.partials::<F>(i * size, part)
         });
         for (i, y) in y.iter_mut().enumerate() {
-            let first = i / adjacent * work.blocks * adjacent + i % adjacent;
+            let first = i / adjacent * plan.blocks * adjacent + i % adjacent;
             let block = |b: usize| partial[first + b * adjacent];
-            *y = F::narrow(pairwise(work.blocks, block, F::combine));
+            *y = F::narrow(pairwise(plan.blocks, block, F::combine));
         }
     });
     (r.scratch.dims, r.scratch.reduced_dims) = (kept, reduced);
@@ -195,28 +196,32 @@ fn reduce<T: Elem, F: Reducer<T>>(r: &mut Routine<'_>) {
 /// A reduction. Partial results are indexed by kept dimensions, then block, then adjacent result.
 struct Plan<'a, T> {
     x: &'a [T],
+    /// The dimensions that stay, but for the adjacent results.
     kept: &'a [Dim],
     reduced: &'a [Dim],
+    /// The terms of a result.
     terms: usize,
+    /// The blocks of terms of a result.
     blocks: usize,
+    /// How many results have their terms side by side in memory; 1 where the terms of a result are.
     adjacent: usize,
     cpu: Cpu,
 }
 
 impl<T: Elem> Plan<'_, T> {
-    /// The partial results from index `first` on.
-    fn part<F: Reducer<T>>(&self, first: usize, part: &mut [F::Acc]) {
+    /// Computes the partial results from index `first` on.
+    fn partials<F: Reducer<T>>(&self, first: usize, part: &mut [F::Acc]) {
         let (mut group, mut column) = (first / self.adjacent, first % self.adjacent);
         let mut rest = part;
         while !rest.is_empty() {
             let length = (self.adjacent - column).min(rest.len()).min(COLUMN_BLOCK);
-            let (some, after) = rest.split_at_mut(length);
+            let (run, after) = rest.split_at_mut(length);
             let start = offset_of(self.kept, group / self.blocks) as usize + column;
             let first = group % self.blocks * BLOCK;
             let terms = first..self.terms.min(first + BLOCK);
             match self.adjacent {
-                1 => some[0] = self.line::<F>(start, terms),
-                _ => self.lines::<F>(start, terms, some),
+                1 => run[0] = self.reduce_block::<F>(start, terms),
+                _ => self.reduce_columns::<F>(start, terms, run),
             }
             rest = after;
             column += length;
@@ -226,8 +231,8 @@ impl<T: Elem> Plan<'_, T> {
         }
     }
 
-    /// One block of one result.
-    fn line<F: Reducer<T>>(&self, start: usize, terms: std::ops::Range<usize>) -> F::Acc {
+    /// One block of terms of one result, whose first term is at `start`.
+    fn reduce_block<F: Reducer<T>>(&self, start: usize, terms: std::ops::Range<usize>) -> F::Acc {
         let mut lanes = [F::identity(); LANES];
         if let [Dim { stride: 1, .. }] = self.reduced {
             let run = self.x[start..][terms].chunks_exact(LANES);
@@ -250,8 +255,8 @@ impl<T: Elem> Plan<'_, T> {
         lanes[0]
     }
 
-    /// One block of adjacent results.
-    fn lines<F: Reducer<T>>(
+    /// One block of terms of each of some adjacent results, the first of which begins at `start`.
+    fn reduce_columns<F: Reducer<T>>(
         &self,
         start: usize,
         terms: std::ops::Range<usize>,
@@ -260,7 +265,7 @@ impl<T: Elem> Plan<'_, T> {
         let mut lanes = [[F::identity(); COLUMN_BLOCK]; LANES];
         let n = out.len();
         let columns = Columns::<T, F> {
-            work: self,
+            plan: self,
             start,
             terms,
             n,
@@ -268,12 +273,12 @@ impl<T: Elem> Plan<'_, T> {
         };
         dispatch(self.cpu, columns);
         for (i, out) in out.iter_mut().enumerate() {
-            let mut line = [F::identity(); LANES];
-            for (to, lane) in line.iter_mut().zip(&lanes) {
+            let mut own = [F::identity(); LANES];
+            for (to, lane) in own.iter_mut().zip(&lanes) {
                 *to = lane[i];
             }
-            reduce_lanes(&mut line, F::combine);
-            *out = line[0];
+            reduce_lanes(&mut own, F::combine);
+            *out = own[0];
         }
     }
 }
@@ -283,7 +288,7 @@ const PREFETCH_DISTANCE_ROWS: usize = 16;
 
 /// The lane accumulators of adjacent results.
 struct Columns<'a, T, F: Reducer<T>> {
-    work: &'a Plan<'a, T>,
+    plan: &'a Plan<'a, T>,
     start: usize,
     terms: std::ops::Range<usize>,
     n: usize,
@@ -296,30 +301,32 @@ impl<T: Elem, F: Reducer<T>> multiversion::Work for Columns<'_, T, F> {
     /// Row by row: accumulators stay in the L1 cache, terms are read in contiguous runs.
     #[inline(always)]
     fn run(self) {
-        let line = |t: usize| {
-            let at = self.start + offset_of(self.work.reduced, t) as usize;
-            &self.work.x[at..][..self.n]
+        let row = |t: usize| {
+            let at = self.start + offset_of(self.plan.reduced, t) as usize;
+            &self.plan.x[at..][..self.n]
         };
         for t in self.terms.clone() {
             if t + PREFETCH_DISTANCE_ROWS < self.terms.end {
-                let later = line(t + PREFETCH_DISTANCE_ROWS);
-                let each = 64 / size_of::<T>();
+                let later = row(t + PREFETCH_DISTANCE_ROWS);
+                // One prefetch for each cache line of 64 bytes.
                 (0..self.n)
-                    .step_by(each)
+                    .step_by(64 / size_of::<T>())
                     .for_each(|i| simd::prefetch(later, i));
             }
             let lane = &mut self.lanes[t % LANES];
-            match <&[T; COLUMN_BLOCK]>::try_from(line(t)) {
-                Ok(line) => add_line::<T, F>(lane, line),
-                Err(_) => add_line::<T, F>(&mut lane[..self.n], line(t)),
+            // A full block has a constant length, which is unrolled.
+            match <&[T; COLUMN_BLOCK]>::try_from(row(t)) {
+                Ok(row) => accumulate_row::<T, F>(lane, row),
+                Err(_) => accumulate_row::<T, F>(&mut lane[..self.n], row(t)),
             }
         }
     }
 }
 
+/// Combines the terms of a row into the accumulators of its columns.
 #[inline(always)]
-fn add_line<T: Elem, F: Reducer<T>>(lane: &mut [F::Acc], line: &[T]) {
-    for (lane, x) in lane.iter_mut().zip(line) {
+fn accumulate_row<T: Elem, F: Reducer<T>>(lane: &mut [F::Acc], row: &[T]) {
+    for (lane, x) in lane.iter_mut().zip(row) {
         *lane = F::combine(*lane, F::widen(*x));
     }
 }

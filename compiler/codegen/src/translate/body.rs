@@ -40,7 +40,7 @@ impl Lanes {
 /// A row reduction: its instruction, the combining operation, the reduced register, and the stack slot of its accumulator lanes.
 struct Reduction {
     inst: usize,
-    how: Combine,
+    combine: Combine,
     register: usize,
     slot: StackSlot,
 }
@@ -74,7 +74,8 @@ fn flags() -> MemFlagsData {
 }
 
 impl Kernel<'_, '_> {
-    /// A counted_loop loop over `from..to` in steps, rotated (tested at the bottom), with loop-carried values.
+    /// A counted loop over `from..to` in steps of `step`, rotated (tested at the bottom). `iteration` gets the index and the loop-carried
+    /// values and returns the next ones; the result is those after the last iteration.
     pub(super) fn counted_loop(
         &mut self,
         from: Value,
@@ -97,8 +98,8 @@ impl Kernel<'_, '_> {
                 .collect::<Vec<BlockArg>>()
         };
         let (first, out) = (arguments(&[&[from], carried].concat()), arguments(carried));
-        let some = self.b.ins().icmp(IntCC::SignedLessThan, from, to);
-        self.b.ins().brif(some, body, &first, done, &out);
+        let is_nonempty = self.b.ins().icmp(IntCC::SignedLessThan, from, to);
+        self.b.ins().brif(is_nonempty, body, &first, done, &out);
         self.b.switch_to_block(body);
         let parameters = self.b.block_params(body).to_vec();
         let values = iteration(self, parameters[0], &parameters[1..]);
@@ -135,6 +136,7 @@ impl Kernel<'_, '_> {
             .body
             .iter()
             .find(|i| matches!(i.op, InstOp::Load(l) if l == access));
+        // The pointer of a load that no instruction reads is not used, whatever its size.
         load.map_or(4, |i| i.dtype.bytes())
     }
 
@@ -251,7 +253,7 @@ impl Kernel<'_, '_> {
     fn begin_reductions(&mut self, phase: usize) -> Vec<Reduction> {
         let mut reductions = Vec::new();
         for (i, inst) in self.map.body.iter().enumerate() {
-            let InstOp::Reduce(how, register) = inst.op else {
+            let InstOp::Reduce(combine, register) = inst.op else {
                 continue;
             };
             if self.phases.first[i] != phase + 1 {
@@ -259,11 +261,12 @@ impl Kernel<'_, '_> {
             }
             let bytes = inst.dtype.bytes();
             let size = (lanes_of(inst.dtype) * bytes) as u32;
+            // Aligned to 2^4 bytes: a vector.
             let slot = StackSlotData::new(StackSlotKind::ExplicitSlot, size, 4);
             let slot = self.b.create_sized_stack_slot(slot);
             let identity = match inst.dtype {
-                DType::F32 => self.b.ins().f32const(how.identity() as f32),
-                _ => self.b.ins().f64const(how.identity()),
+                DType::F32 => self.b.ins().f32const(combine.identity() as f32),
+                _ => self.b.ins().f64const(combine.identity()),
             };
             for lane in 0..lanes_of(inst.dtype) {
                 self.b
@@ -272,7 +275,7 @@ impl Kernel<'_, '_> {
             }
             reductions.push(Reduction {
                 inst: i,
-                how,
+                combine,
                 register,
                 slot,
             });
@@ -294,12 +297,13 @@ impl Kernel<'_, '_> {
         while row.len() > 1 {
             let half = row.len() / 2;
             row = (0..half)
-                .map(|i| self.combine(reduction.how, row[i], row[i + half]))
+                .map(|i| self.combine(reduction.combine, row[i], row[i + half]))
                 .collect();
         }
         row[0]
     }
 
+    /// The combining operation of a reduction, on vectors or scalars.
     fn combine(&mut self, how: Combine, x: Value, y: Value) -> Value {
         let ty = self.b.func.dfg.value_type(x);
         let mut clif = Clif::new(self.b, ty, self.machine.fma);
@@ -376,10 +380,13 @@ impl Kernel<'_, '_> {
                 let mut next = now.to_vec();
                 for half in 0..vectors {
                     let at = kernel.b.ins().iadd_imm_s(i, (half * lanes.count()) as i64);
-                    let made = kernel.element(phase, pointers, at, &splats, &needed, Some(lanes));
+                    let registers =
+                        kernel.element(phase, pointers, at, &splats, &needed, Some(lanes));
                     for (f, reduction) in reductions.iter().enumerate() {
-                        let x = made[reduction.register].expect("the reduced register is computed");
-                        next[2 * f + half] = kernel.combine(reduction.how, next[2 * f + half], x);
+                        let x = registers[reduction.register]
+                            .expect("the reduced register is computed");
+                        next[2 * f + half] =
+                            kernel.combine(reduction.combine, next[2 * f + half], x);
                     }
                 }
                 next
@@ -398,7 +405,7 @@ impl Kernel<'_, '_> {
             start = end;
         }
         self.counted_loop(start, to, 1, &[], |kernel, i, _| {
-            let made = kernel.element(phase, pointers, i, &invariant, &needed, None);
+            let registers = kernel.element(phase, pointers, i, &invariant, &needed, None);
             for reduction in reductions {
                 let dtype = kernel.map.body[reduction.inst].dtype;
                 let lane = kernel.b.ins().band_imm_s(i, lanes_of(dtype) as i64 - 1);
@@ -406,8 +413,8 @@ impl Kernel<'_, '_> {
                 let slot = kernel.b.ins().stack_addr(types::I64, reduction.slot, 0);
                 let at = kernel.b.ins().iadd(slot, offset);
                 let now = kernel.b.ins().load(scalar_type(dtype), flags(), at, 0);
-                let x = made[reduction.register].expect("the reduced register is computed");
-                let next = kernel.combine(reduction.how, now, x);
+                let x = registers[reduction.register].expect("the reduced register is computed");
+                let next = kernel.combine(reduction.combine, now, x);
                 kernel.b.ins().store(flags(), next, at, 0);
             }
             Vec::new()
@@ -493,6 +500,7 @@ impl Kernel<'_, '_> {
         vector
     }
 
+    /// A primitive on the values `x` of its operands: lane operations, integer instructions, or a call for each lane.
     fn prim(
         &mut self,
         prim: &'static Prim,
@@ -541,17 +549,17 @@ impl Kernel<'_, '_> {
         let (slow_path, done) = (self.b.create_block(), self.b.create_block());
         let ty = self.b.func.dfg.value_type(value);
         self.b.append_block_param(done, ty);
-        let some = match lanes {
+        let is_any = match lanes {
             Some(_) => self.b.ins().vany_true(out_of_range),
             None => out_of_range,
         };
         self.b
             .ins()
-            .brif(some, slow_path, &[], done, &[value.into()]);
+            .brif(is_any, slow_path, &[], done, &[value.into()]);
         self.b.switch_to_block(slow_path);
         let called = self.call_lanes(prim, x, dtype, dtype, lanes);
-        let both = Clif::new(self.b, ty, self.machine.fma).select(out_of_range, called, value);
-        self.b.ins().jump(done, &[both.into()]);
+        let blended = Clif::new(self.b, ty, self.machine.fma).select(out_of_range, called, value);
+        self.b.ins().jump(done, &[blended.into()]);
         self.b.switch_to_block(done);
         self.b.block_params(done)[0]
     }

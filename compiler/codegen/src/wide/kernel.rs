@@ -37,6 +37,7 @@ const PREFETCH_DISTANCE_BYTES: i32 = 512;
 /// The most accumulators of a pass; more would leave too few registers.
 const MAX_ACCUMULATORS: usize = 6;
 
+/// Compiles a fused loop; `None` where it has mixed element widths, too many accesses, or an operation that AVX2 code does not cover.
 pub(super) fn compile(map: &Map, space: &Space, listing: bool) -> Option<Wide> {
     let lane = lane_of(map)?;
     let phases = Phases::of(map);
@@ -149,6 +150,7 @@ fn row_bytes(space: &Space, lane: Lane) -> usize {
     (space.inner * lane.width() as usize / 8).next_multiple_of(32)
 }
 
+/// The frame of a loop: assigns pointer registers to accesses. `None` where a gather would have none, or a stride is too large.
 fn frame(map: &Map, space: &Space, lane: Lane) -> Option<Frame> {
     let accesses = map.loads.len() + map.stores.len();
     let mut bytes = vec![0; accesses];
@@ -171,10 +173,12 @@ fn frame(map: &Map, space: &Space, lane: Lane) -> Option<Frame> {
     for access in (0..accesses).filter(|a| strided(*a)) {
         pointers[access]?;
     }
-    for moves in space.loads.iter().chain(&space.stores) {
-        // Displacements and immediates have 32 bits.
-        let furthest = moves.inner.max(moves.outer.last().copied().unwrap_or(0));
-        i32::try_from(furthest.checked_mul(8 * 8)?).ok()?;
+    for strides in space.loads.iter().chain(&space.stores) {
+        // Displacements and immediates have 32 bits: up to 8 lanes of 8 bytes.
+        let largest = strides
+            .inner
+            .max(strides.outer.last().copied().unwrap_or(0));
+        i32::try_from(largest.checked_mul(8 * 8)?).ok()?;
     }
     Some(Frame {
         row_invariants: 0,
@@ -186,6 +190,7 @@ fn frame(map: &Map, space: &Space, lane: Lane) -> Option<Frame> {
     })
 }
 
+/// A function under construction.
 struct Kernel<'a> {
     map: &'a Map,
     space: &'a Space,
@@ -206,6 +211,7 @@ struct Values {
 }
 
 impl Kernel<'_> {
+    /// The lanes of a vector.
     fn lanes(&self) -> usize {
         256 / self.lane.width() as usize
     }
@@ -249,12 +255,12 @@ impl Kernel<'_> {
 
     /// Advances all pointers to the next row.
     fn next_row(&mut self) {
-        let moves = self.space.loads.iter().chain(&self.space.stores);
-        let steps: Vec<usize> = moves
-            .map(|m| m.outer.last().copied().unwrap_or(0))
+        let strides = self.space.loads.iter().chain(&self.space.stores);
+        let row_strides: Vec<usize> = strides
+            .map(|s| s.outer.last().copied().unwrap_or(0))
             .collect();
-        for (access, step) in steps.into_iter().enumerate() {
-            let bytes = step * self.frame.bytes[access] as usize;
+        for (access, stride) in row_strides.into_iter().enumerate() {
+            let bytes = stride * self.frame.bytes[access] as usize;
             let Ok(bytes) = i32::try_from(bytes) else {
                 unreachable!("rows with larger strides were refused");
             };
@@ -320,11 +326,11 @@ impl Kernel<'_> {
 
     /// The reductions that a pass accumulates.
     fn reductions(&self, phase: usize) -> Vec<usize> {
-        let is = |i: &usize| {
+        let is_reduced = |i: &usize| {
             matches!(self.map.body[*i].op, InstOp::Reduce(..))
                 && self.phases.first[*i] == phase.wrapping_add(1)
         };
-        (0..self.map.body.len()).filter(is).collect()
+        (0..self.map.body.len()).filter(is_reduced).collect()
     }
 
     /// One pass over a row: full vectors, then the masked tail.
@@ -341,6 +347,7 @@ impl Kernel<'_> {
         );
         let accumulators: Vec<u8> = (0..reductions.len()).map(|i| 15 - i as u8).collect();
         let body = self.body(phase, &reductions, false)?;
+        // In a loop of a few iterations the loads before it would cost more than they save.
         let hoisted = match flat || inner > 4 * self.lanes() {
             true => registers::hoist(&body.block, &accumulators),
             false => Default::default(),
@@ -362,19 +369,19 @@ impl Kernel<'_> {
         }
         self.asm.zero(RAX);
         if flat || inner >= self.lanes() {
-            let (again, done) = (self.asm.label(), self.asm.label());
+            let (loop_start, done) = (self.asm.label(), self.asm.label());
             self.asm.copy(RCX, RDX);
             self.asm.and(RCX, -lanes);
             if flat {
                 self.asm.jump(Condition::Zero, done);
             }
             registers::load_hoisted(&mut self.asm, &self.frame, self.lane, &pinned.hoisted);
-            self.asm.bind(again);
+            self.asm.bind(loop_start);
             self.prefetch(phase);
             registers::emit(&mut self.asm, &mut self.frame, &body.block, &pinned);
             self.asm.add(RAX, lanes);
             self.asm.compare(RAX, RCX);
-            self.asm.jump(Condition::Below, again);
+            self.asm.jump(Condition::Below, loop_start);
             self.asm.bind(done);
         }
         if has_tail {
@@ -433,11 +440,12 @@ impl Kernel<'_> {
             index: Some((RCX, self.lane.width() as u8 / 8)),
             disp: 0,
         };
-        let free = 0;
+        // No value is in a register between two blocks, but for accumulators, which are at the other end.
+        let scratch = 0;
         self.asm
-            .vector(VMOVUPS_LOAD, free, 0, Rm::Mem(window), None);
+            .vector(VMOVUPS_LOAD, scratch, 0, Rm::Mem(window), None);
         let mask = Rm::Mem(self.frame.mask());
-        self.asm.vector(VMOVUPS_STORE, free, 0, mask, None);
+        self.asm.vector(VMOVUPS_STORE, scratch, 0, mask, None);
         let body = self.body(phase, reductions, true)?;
         // Bool accesses of the body, which reads more than the stores of the pass need where it fills the row buffer.
         let bools = body.block.ops.iter().filter_map(|op| match op {
@@ -471,12 +479,16 @@ impl Kernel<'_> {
             Some(register) => self.asm.copy(R8, register),
             None => self.asm.load(R8, Mem::at(RDI, 8 * access as i32)),
         }
-        let there = Mem {
+        let buffer = Mem {
             base: R8,
             index: Some((RAX, 1)),
             disp: 0,
         };
-        let (source, target) = if from { (there, spare) } else { (spare, there) };
+        let (source, target) = if from {
+            (buffer, spare)
+        } else {
+            (spare, buffer)
+        };
         self.asm.address(RSI, source);
         self.asm.address(RDI, target);
         self.asm.copy(RCX, RDX);
@@ -586,6 +598,7 @@ impl Kernel<'_> {
         Some(v)
     }
 
+    /// A load by its stride: a broadcast, a vector or a gather. `None` for bools that are not contiguous.
     fn load(&self, block: &mut Block, load: usize, dtype: DType) -> Option<V> {
         Some(match (self.space.loads[load].inner, dtype) {
             (0, DType::Bool) => return None,
@@ -601,6 +614,7 @@ impl Kernel<'_> {
         })
     }
 
+    /// A primitive on the values of its operands; `None` where there are no vector instructions for it.
     fn compute(&self, values: &mut Values, register: usize, phase: usize) -> Option<V> {
         let inst = &self.map.body[register];
         let InstOp::Prim(prim, operands) = &inst.op else {

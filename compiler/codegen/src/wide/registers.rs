@@ -29,14 +29,17 @@ pub(super) struct Frame {
 }
 
 impl Frame {
+    /// A slot of 32 bytes at the stack pointer.
     pub(super) fn slot(index: usize) -> Mem {
         Mem::at(RSP, (32 * index) as i32)
     }
 
+    /// The mask of the tail: lanes inside the row have all bits set.
     pub(super) fn mask(&self) -> Mem {
         Frame::slot(self.row_invariants)
     }
 
+    /// The bool bytes of a masked tail.
     pub(super) fn bool_tail(&self) -> Mem {
         Frame::slot(self.row_invariants + 1)
     }
@@ -45,6 +48,7 @@ impl Frame {
         Frame::slot(self.row_invariants + 2 + index)
     }
 
+    /// The bytes of the frame.
     pub(super) fn size(&self) -> i32 {
         (32 * (self.row_invariants + 2 + self.spill_slots)) as i32
     }
@@ -62,6 +66,7 @@ pub(super) struct Pinned {
 }
 
 impl Pinned {
+    /// The registers that are not pinned, the lowest last, since allocation pops.
     fn free(&self) -> Vec<u8> {
         let taken = |r: &u8| self.accumulators.contains(r) || self.hoisted.values().any(|h| h == r);
         (0..16).rev().filter(|r| !taken(r)).collect()
@@ -115,7 +120,7 @@ pub(super) fn hoist(block: &Block, accumulators: &[u8]) -> HashMap<Op, u8> {
         live -= last_uses[i].min(live);
     }
     // Two more for operands that must be in a register.
-    let left = (16 - accumulators.len()).saturating_sub(max_live + 2);
+    let spare = (16 - accumulators.len()).saturating_sub(max_live + 2);
     let mut candidates: Vec<(usize, usize)> = (0..block.ops.len())
         .filter(|i| live_ops[*i] && matches!(block.ops[*i], Op::Const(_) | Op::RowInvariant(_)))
         .map(|i| (uses[i].len(), i))
@@ -124,7 +129,7 @@ pub(super) fn hoist(block: &Block, accumulators: &[u8]) -> HashMap<Op, u8> {
     let free = (0..16).filter(|r| !accumulators.contains(r));
     candidates
         .iter()
-        .take(left)
+        .take(spare)
         .zip(free)
         .map(|((_, i), r)| (block.ops[*i], r))
         .collect()
@@ -212,14 +217,15 @@ struct Allocator<'a> {
     occupants: [Option<V>; 16],
     /// Whether each spill slot is in use.
     slots_in_use: Vec<bool>,
-    /// Spill slots whose live range ends at this operation. The operation may still read them after its result was assigned a register, so they
-    /// are freed only after it.
+    /// Spill slots whose live range ends at this operation. The operation may still read them after its result was assigned a register,
+    /// so they are freed only after it.
     expired_slots: Vec<usize>,
     /// The index of the current operation.
     position: usize,
 }
 
 impl Allocator<'_> {
+    /// Whether lanes are f64, four to a vector; else there are eight of 32 bits.
     fn double(&self) -> bool {
         self.block.lane == Lane::F64
     }
@@ -229,6 +235,7 @@ impl Allocator<'_> {
         Vex::new(name, map, u8::from(self.double()), opcode)
     }
 
+    /// The position of the next operation that reads a value; `u32::MAX` after its last use.
     fn next_use(&self, v: V) -> u32 {
         self.uses[v.index()]
             .get(self.uses_done[v.index()])
@@ -337,6 +344,7 @@ impl Allocator<'_> {
         }
     }
 
+    /// The register that holds the pointer of an access; one without a register of its own is loaded from the table into R8.
     fn pointer(&mut self, access: usize) -> Gpr {
         match self.frame.pointers[access] {
             Some(r) => r,
@@ -367,6 +375,7 @@ impl Allocator<'_> {
         }
     }
 
+    /// Emits an operation, whose result is `v`.
     fn op(&mut self, v: V, op: Op) {
         let (operands, n) = op.operands();
         let operands = &operands[..n];
@@ -409,13 +418,13 @@ impl Allocator<'_> {
             }
             Op::Gather(access, stride) => self.gather(v, access, stride),
             Op::Binary(op, a, b) => self.binary(v, op, a, b),
-            Op::Compare(how, a, b) => {
+            Op::Compare(predicate, a, b) => {
                 let a = self.reg_operand(a, &[]);
                 let b = self.rm_operand(b);
                 self.release(operands);
                 let r = self.alloc_or_spill(&[]);
                 let vex = self.float("vcmpps", 1, 0xC2);
-                self.asm.vector(vex, r, a, b, Some(how));
+                self.asm.vector(vex, r, a, b, Some(predicate));
                 self.assign(v, r);
             }
             Op::Unary(op, a) => self.unary(v, op, a),
@@ -424,12 +433,13 @@ impl Allocator<'_> {
                 self.release(operands);
                 let r = self.alloc_or_spill(&[]);
                 let opcode = if self.double() { 0x73 } else { 0x72 };
-                let (which, name) = match shift {
+                // The opcode extension in ModRM.reg.
+                let (extension, name) = match shift {
                     Shift::Left => (6, "vpsll"),
                     Shift::Right => (2, "vpsrl"),
                 };
                 let vex = Vex::new(name, 1, 1, opcode).dest_in_vvvv();
-                self.asm.vector(vex, which, r, Rm::Reg(a), Some(by));
+                self.asm.vector(vex, extension, r, Rm::Reg(a), Some(by));
                 self.assign(v, r);
             }
             Op::Fma(fused, a, b, c) => self.fma(v, fused, [a, b, c]),
@@ -505,6 +515,7 @@ impl Allocator<'_> {
         }
     }
 
+    /// A load of a vector; in the masked tail only of the lanes inside the row, the others being zero.
     fn load(&mut self, v: V, at: Mem) {
         if !self.pinned.masked_tail {
             let r = self.alloc_or_spill(&[]);
@@ -528,6 +539,7 @@ impl Allocator<'_> {
         r
     }
 
+    /// A load of elements at a stride (`vgather`).
     fn gather(&mut self, v: V, access: usize, stride: usize) {
         let bytes = self.frame.bytes[access];
         let mut lanes = [0; 32];
@@ -639,6 +651,7 @@ impl Allocator<'_> {
         self.assign(v, r);
     }
 
+    /// Swaps the lower and the upper 128 bits of a vector.
     fn swap_128(&mut self, v: V, a: V) {
         let from = self.reg_operand(a, &[]);
         self.release(&[a]);
@@ -664,8 +677,8 @@ impl Allocator<'_> {
         }
         let bytes = pack("vpacksswb", 0x63);
         self.asm.vector(bytes, r, r, Rm::Reg(r), None);
-        let size = Vex::new("vpabsb", 2, 1, 0x1C).xmm().two();
-        self.asm.vector(size, r, 0, Rm::Reg(r), None);
+        let magnitude = Vex::new("vpabsb", 2, 1, 0x1C).xmm().two();
+        self.asm.vector(magnitude, r, 0, Rm::Reg(r), None);
         self.assign(v, r);
     }
 

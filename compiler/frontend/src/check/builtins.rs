@@ -219,14 +219,14 @@ impl Checker<'_> {
             },
             _ => None,
         };
-        let Some((name, place)) = name else {
+        let Some((name, name_span)) = name else {
             return self.fail(
                 Diagnostic::new(Code::TypeMismatch, span, "`old` takes the name of a state")
                     .help("write `old(moving_mean)`"),
             );
         };
         match self.frame().find(name) {
-            None => self.name(name, place),
+            None => self.name(name, name_span),
             Some(binding) => match (&binding.old, &binding.target) {
                 (Some(old), _) => {
                     let (old, declared) = (old.clone(), binding.span);
@@ -238,7 +238,7 @@ impl Checker<'_> {
                         "let" => format!("`{name}` is bound with `let`, and has no older value"),
                         what => format!("`{name}` is a {what}, which has no older value"),
                     };
-                    self.fail(Diagnostic::new(Code::WriteTarget, place, message).help(
+                    self.fail(Diagnostic::new(Code::WriteTarget, name_span, message).help(
                         "`old` reads a `state`, a `slot` or `param` as it was before this step",
                     ))
                 }

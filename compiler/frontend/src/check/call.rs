@@ -65,9 +65,9 @@ pub(crate) fn assign(
         if let Some(first) = slots[index] {
             let first: usize = first;
             let message = format!("`{}` is given twice", params[index]);
-            let place = argument.name.as_ref().map_or(argument.span, |n| n.span);
+            let argument_span = argument.name.as_ref().map_or(argument.span, |n| n.span);
             checker.report(
-                Diagnostic::new(Code::DuplicateArgument, place, message)
+                Diagnostic::new(Code::DuplicateArgument, argument_span, message)
                     .note_at(given[first].span, "given here first"),
             );
             fine = false;
@@ -274,7 +274,7 @@ impl Checker<'_> {
         bounds: &types::Bounds,
         span: Span,
     ) -> Option<Value> {
-        let (value, place) = match (given, &param.default) {
+        let (value, value_span) = match (given, &param.default) {
             (Some(given), _) => (given.value.clone(), given.span),
             (None, Some(default)) => (self.eval(default), default.span),
             (None, None) => {
@@ -296,19 +296,19 @@ impl Checker<'_> {
                 param.name.text
             );
             self.report(
-                Diagnostic::new(Code::NotConstant, place, message)
+                Diagnostic::new(Code::NotConstant, value_span, message)
                     .label(format!("this is `{}`, known at run time only", t.ty))
                     .note_at(param.span, "declared `const` here"),
             );
             return None;
         }
         let value = match &param.ty {
-            Some(ty) => self.match_type(param, ty, bounds, value, place),
+            Some(ty) => self.match_type(param, ty, bounds, value, value_span),
             None => value,
         };
         match (self.frame().arithmetic, &value) {
             (Some(dtype), Value::Float(number)) if !param.is_const => {
-                Some(self.known_scalar(*number, dtype, place))
+                Some(self.known_scalar(*number, dtype, value_span))
             }
             _ => Some(value),
         }

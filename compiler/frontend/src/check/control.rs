@@ -47,6 +47,7 @@ impl Checker<'_> {
         }
     }
 
+    /// A `for` or `scan`: evaluates what it loops over and the initial carried values, then the loop.
     pub(crate) fn eval_loop(&mut self, loop_expr: &Loop, span: Span) -> Value {
         let over = self.eval(&loop_expr.over);
         let starts: Vec<Value> = loop_expr
@@ -67,6 +68,7 @@ impl Checker<'_> {
         value
     }
 
+    /// Unrolls a `for`: the final carried values and the lists of what was yielded; without either, the list of the values of the body.
     fn for_loop(&mut self, loop_expr: &Loop, over: Value, mut carries: Vec<Value>) -> Value {
         let elements: Vec<Value> = match over {
             Value::Range(low, high) => {
@@ -183,6 +185,7 @@ impl Checker<'_> {
         }
     }
 
+    /// The next carried values from the value of a body; reports where their number is wrong.
     fn next_carries(&mut self, loop_expr: &Loop, value: Value, count: usize) -> Option<Vec<Value>> {
         let span = loop_expr
             .body
@@ -208,7 +211,7 @@ impl Checker<'_> {
                 );
                 return None;
             }
-            one if count == 1 => return Some(vec![one]),
+            single if count == 1 => return Some(vec![single]),
             Value::Tuple(list) if list.len() == count => return Some(list.to_vec()),
             Value::Tuple(list) => format!("a tuple of {}", list.len()),
             other => other.describe(),
@@ -229,6 +232,7 @@ impl Checker<'_> {
         None
     }
 
+    /// A `scan`: checks its body once, for symbolic elements and carried values, and emits a loop node.
     fn scan_loop(
         &mut self,
         loop_expr: &Loop,
@@ -236,7 +240,7 @@ impl Checker<'_> {
         starts: Vec<Value>,
         span: Span,
     ) -> Value {
-        let (tensors, several) = match over {
+        let (tensors, is_tuple) = match over {
             Value::Tensor(t) => (vec![t], false),
             Value::Tuple(list)
                 if list.iter().all(|v| matches!(v, Value::Tensor(_))) && !list.is_empty() =>
@@ -313,7 +317,7 @@ impl Checker<'_> {
 
         let outer = std::mem::take(&mut self.program.nodes);
         self.scan_depth += 1;
-        let element = match several {
+        let element = match is_tuple {
             true => Value::tuple(elements.iter().cloned().map(Value::Tensor).collect()),
             false => Value::Tensor(elements[0].clone()),
         };
@@ -329,7 +333,7 @@ impl Checker<'_> {
         if carries.is_empty() && !matches!(value, Value::None) {
             match value {
                 Value::Tuple(list) => yields.extend(list.iter().cloned()),
-                one => yields.push(one),
+                single => yields.push(single),
             }
         }
         let next_ids = nexts.and_then(|n| self.scan_nexts(loop_expr, n, &carries));
@@ -369,6 +373,7 @@ impl Checker<'_> {
         single_or_tuple(self.emit(NodeKind::Scan(Box::new(scan)), types, span))
     }
 
+    /// The next carried values as tensors; reports those that change their type.
     fn scan_nexts(
         &mut self,
         loop_expr: &Loop,
@@ -400,7 +405,7 @@ impl Checker<'_> {
         Some(ids)
     }
 
-    /// Binds the names of a pattern.
+    /// Binds the names of a pattern; `what` says in messages what they are.
     pub(crate) fn bind_pattern(
         &mut self,
         pattern: &Pattern,
@@ -411,7 +416,7 @@ impl Checker<'_> {
         match pattern {
             Pattern::Wildcard(_) => {}
             Pattern::Name(name) => self.bind(name, value, what),
-            Pattern::Tuple(patterns, place) => {
+            Pattern::Tuple(patterns, pattern_span) => {
                 let values = match value {
                     Value::Tuple(list) | Value::List(list) if list.len() == patterns.len() => {
                         list.to_vec()
@@ -420,7 +425,7 @@ impl Checker<'_> {
                     other => {
                         let message = format!("this pattern needs {} values", patterns.len());
                         self.report(
-                            Diagnostic::new(Code::PatternMismatch, *place, message)
+                            Diagnostic::new(Code::PatternMismatch, *pattern_span, message)
                                 .note_at(span, format!("the value is {}", other.describe())),
                         );
                         vec![Value::Poison; patterns.len()]
@@ -441,6 +446,7 @@ fn single_or_tuple(mut values: Vec<Value>) -> Value {
     }
 }
 
+/// The names of carried values, for messages.
 fn names(carries: &[(Name, Expr)]) -> String {
     let list: Vec<String> = carries
         .iter()

@@ -113,7 +113,7 @@ impl Checker<'_> {
     ) -> Option<String> {
         let bound = self.setting(section, setting)?;
         let name: String = bound.require("name");
-        let place = bound.span_of("name");
+        let name_span = bound.span_of("name");
         let declared = self
             .items
             .data
@@ -134,17 +134,17 @@ impl Checker<'_> {
                 None => Some("declare it: `data NAME { source ...; }`".to_owned()),
             };
             let message = format!("there is no data set `{name}`");
-            self.report(Diagnostic::new(Code::UnknownName, place, message).maybe_help(help));
+            self.report(Diagnostic::new(Code::UnknownName, name_span, message).maybe_help(help));
             return None;
         };
         self.mark_used(declared.span);
         if let (Some(model), Some(set)) = (model, data.iter().find(|d| d.name == name)) {
-            self.fit_features(model, set, place);
+            self.fit_features(model, set, name_span);
         }
         Some(name)
     }
 
-    fn fit_features(&mut self, model: &typed::Model, set: &DataSet, place: Span) {
+    fn fit_features(&mut self, model: &typed::Model, set: &DataSet, name_span: Span) {
         let mut sizes: BTreeMap<String, (Size, String)> = BTreeMap::new();
         for input in &model.inputs {
             let Some(found) = set.elements.get(&input.name) else {
@@ -162,7 +162,7 @@ impl Checker<'_> {
                 self.report(
                     Diagnostic::new(
                         Code::FeatureMismatch,
-                        place,
+                        name_span,
                         format!(
                             "the data set `{}` has no feature `{}`",
                             set.name, input.name
@@ -190,7 +190,7 @@ impl Checker<'_> {
                 self.report(
                     Diagnostic::new(
                         Code::FeatureMismatch,
-                        place,
+                        name_span,
                         format!("the feature `{}` is not what the model takes", input.name),
                     )
                     .label(format!("`{}` gives `{found}`", set.name))

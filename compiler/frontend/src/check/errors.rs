@@ -20,7 +20,7 @@ impl Checker<'_> {
         if diagnostic.code == Code::UnknownName && self.names_hidden {
             return;
         }
-        let diagnostic = self.place(diagnostic);
+        let diagnostic = self.with_call_site(diagnostic);
         let key = (diagnostic.code, diagnostic.span, diagnostic.message.clone());
         let reported = self
             .errors
@@ -53,7 +53,9 @@ impl Checker<'_> {
         self.sources.get(span.file).library
     }
 
-    fn place(&self, mut diagnostic: Diagnostic) -> Diagnostic {
+    /// Adds the call that a diagnostic is inside of: as a note to one in the user's definition; one in the library moves to the user's
+    /// call.
+    fn with_call_site(&self, mut diagnostic: Diagnostic) -> Diagnostic {
         let Some(span) = diagnostic.span else {
             return diagnostic;
         };

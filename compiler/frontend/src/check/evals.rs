@@ -101,13 +101,13 @@ impl Checker<'_> {
             return;
         }
         let setting = section.settings.iter().find(|s| s.word.text == "data");
-        let place = setting.map_or(section.keyword, |s| s.span);
+        let blamed = setting.map_or(section.keyword, |s| s.span);
         let message = format!(
             "the evaluation on `{}` never ends: it repeats indefinitely",
             eval.data
         );
         self.report(
-            Diagnostic::new(Code::MissingSetting, place, message)
+            Diagnostic::new(Code::MissingSetting, blamed, message)
                 .help("say how many batches are enough: `steps 20;` in `eval`"),
         );
     }

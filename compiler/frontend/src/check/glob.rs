@@ -20,9 +20,9 @@ pub(crate) fn check(pattern: &str) -> Result<(), BadGlob> {
 
 /// Whether a pattern matches a name.
 pub(crate) fn matches(pattern: &str, name: &str) -> bool {
-    let pattern: Vec<Piece> = pieces(pattern);
+    let pattern: Vec<Token> = tokens(pattern);
     let name: Vec<char> = name.chars().collect();
-    // `reach[j]`: the pieces so far can match the first j characters.
+    // `reach[j]`: the tokens so far can match the first j characters.
     let mut reach = vec![false; name.len() + 1];
     reach[0] = true;
     for piece in pattern {
@@ -31,13 +31,13 @@ pub(crate) fn matches(pattern: &str, name: &str) -> bool {
         for j in 0..=name.len() {
             let before = j.checked_sub(1).map(|i| (reach[i], name[i]));
             next[j] = match (piece, before) {
-                (Piece::Any, _) => reach[j] || (j > 0 && next[j - 1]),
-                (Piece::Star, Some((_, c))) => reach[j] || (c != '/' && next[j - 1]),
-                (Piece::Scopes, Some((_, c))) => reach[j] || (c == '/' && reached),
-                (Piece::Star | Piece::Scopes, None) => reach[j],
-                (Piece::One, Some((reachable, c))) => reachable && c != '/',
-                (Piece::Char(expected), Some((reachable, c))) => reachable && c == expected,
-                (Piece::One | Piece::Char(_), None) => false,
+                (Token::Any, _) => reach[j] || (j > 0 && next[j - 1]),
+                (Token::Star, Some((_, c))) => reach[j] || (c != '/' && next[j - 1]),
+                (Token::Scopes, Some((_, c))) => reach[j] || (c == '/' && reached),
+                (Token::Star | Token::Scopes, None) => reach[j],
+                (Token::One, Some((reachable, c))) => reachable && c != '/',
+                (Token::Char(expected), Some((reachable, c))) => reachable && c == expected,
+                (Token::One | Token::Char(_), None) => false,
             };
             reached |= reach[j];
         }
@@ -47,7 +47,7 @@ pub(crate) fn matches(pattern: &str, name: &str) -> bool {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Piece {
+enum Token {
     /// `**`
     Any,
     /// `**/`: any scopes, or none.
@@ -59,21 +59,21 @@ enum Piece {
     Char(char),
 }
 
-fn pieces(pattern: &str) -> Vec<Piece> {
-    let mut pieces = Vec::new();
+fn tokens(pattern: &str) -> Vec<Token> {
+    let mut tokens = Vec::new();
     let mut chars = pattern.chars().peekable();
     while let Some(c) = chars.next() {
-        pieces.push(match c {
+        tokens.push(match c {
             '*' if chars.next_if_eq(&'*').is_some() => match chars.next_if_eq(&'/') {
-                Some(_) => Piece::Scopes,
-                None => Piece::Any,
+                Some(_) => Token::Scopes,
+                None => Token::Any,
             },
-            '*' => Piece::Star,
-            '?' => Piece::One,
-            c => Piece::Char(c),
+            '*' => Token::Star,
+            '?' => Token::One,
+            c => Token::Char(c),
         });
     }
-    pieces
+    tokens
 }
 
 #[cfg(test)]

@@ -71,12 +71,12 @@ impl Checker<'_> {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => "define it: `optimizer NAME(learning_rate) { param <- param - learning_rate * grad; }`".to_owned(),
             };
-            let place = Span {
+            let name_span = Span {
                 end: span.start + name.len() as u32,
                 ..span
             };
             let message = format!("there is no optimizer `{name}`");
-            self.report(Diagnostic::new(Code::UnknownName, place, message).help(help));
+            self.report(Diagnostic::new(Code::UnknownName, name_span, message).help(help));
             return None;
         };
         let mut options = GroupOptions {
@@ -87,10 +87,10 @@ impl Checker<'_> {
         let mut own = Vec::new();
         let mut given: Vec<(&str, Span)> = Vec::new();
         for (i, argument) in arguments.into_iter().enumerate() {
-            let place = || def.ast.params.get(i).map(|p| p.name.text.as_str());
+            let positional_name = || def.ast.params.get(i).map(|p| p.name.text.as_str());
             let key = argument.name.as_ref().map(|n| n.text.as_str());
             // Of the positional arguments, only `lazy` can be both an option and a parameter.
-            let key = key.or_else(|| place().filter(|p| *p == "lazy"));
+            let key = key.or_else(|| positional_name().filter(|p| *p == "lazy"));
             let option = OPTIONS.into_iter().find(|name| Some(*name) == key);
             let declared = def
                 .ast
@@ -154,10 +154,10 @@ impl Checker<'_> {
         let Some(setting) = setting.filter(|_| train.accumulate > 1) else {
             return;
         };
-        for place in groups.iter().filter_map(|g| g.lazy) {
+        for lazy_span in groups.iter().filter_map(|g| g.lazy) {
             let message = "`lazy` updates rows that were read, and `accumulate` adds up all rows";
             self.report(
-                Diagnostic::new(Code::BadValue, place, message)
+                Diagnostic::new(Code::BadValue, lazy_span, message)
                     .note_at(setting.span, "gradients are added up here")
                     .help("leave one of them out; rows that were not read have a gradient of 0"),
             );
@@ -277,11 +277,11 @@ impl Checker<'_> {
                 n => format!(" (and {} more)", n - 1),
             };
             let section = self.items.train.clone();
-            let place = section.map_or(groups[0].span, |s| s.keyword);
+            let blamed = section.map_or(groups[0].span, |s| s.keyword);
             self.report(
                 Diagnostic::new(
                     Code::NoOptimizer,
-                    place,
+                    blamed,
                     format!("no optimizer trains the variable `{name}`{more}"),
                 )
                 .help(
@@ -346,10 +346,10 @@ impl Checker<'_> {
             own if own.iter().all(|v| frozen(v).is_some()) => {
                 let message = format!("`{name}` is left with no variable: all are frozen");
                 let mut error = Diagnostic::new(Code::GroupEmpty, group.span, message);
-                let mut places: Vec<Span> = own.iter().filter_map(frozen).map(|f| f.1).collect();
-                places.dedup();
-                for place in places {
-                    error = error.note_at(place, "this freezes them");
+                let mut spans: Vec<Span> = own.iter().filter_map(frozen).map(|f| f.1).collect();
+                spans.dedup();
+                for span in spans {
+                    error = error.note_at(span, "this freezes them");
                 }
                 error.help("freeze fewer variables")
             }

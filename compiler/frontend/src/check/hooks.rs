@@ -149,14 +149,14 @@ impl Checker<'_> {
     }
 
     fn stop_at(&mut self, bound: &Bound) -> Option<StopAt> {
-        let place = match (bound.get("last_step"), bound.get("num_steps")) {
+        let blamed = match (bound.get("last_step"), bound.get("num_steps")) {
             (Some(last), None) => return Some(StopAt::LastStep(last)),
             (None, Some(count)) => return Some(StopAt::NumSteps(count)),
             (None, None) => bound.span,
             (Some(_), Some(_)) => bound.span_of("num_steps"),
         };
         let message = "`stop_at` needs `last_step` or `num_steps`, and not both";
-        self.report(Diagnostic::new(Code::BadValue, place, message).help(
+        self.report(Diagnostic::new(Code::BadValue, blamed, message).help(
             "`last_step` counts from the beginning of all training, `num_steps` from the start of this run",
         ));
         None

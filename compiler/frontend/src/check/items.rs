@@ -128,18 +128,18 @@ impl Checker<'_> {
             .errors
             .iter()
             .any(|e| matches!(e.code, Code::Syntax | Code::ReservedWord));
-        let place = match (&self.items.model, &self.items.train) {
+        let needed_by = match (&self.items.model, &self.items.train) {
             _ if broken || !name.is_empty() => return,
             (Some((_, span)), _) => *span,
             (None, Some(train)) => train.keyword,
             (None, None) => return,
         };
-        if place.file == root {
+        if needed_by.file == root {
             let start = Span::new(root, 0, 0);
             self.report(
                 Diagnostic::new(Code::MissingItem, start, "the spec has no name")
                     .help("begin with `spec NAME, edition 1;`")
-                    .note_at(place, "needed because of this"),
+                    .note_at(needed_by, "needed because of this"),
             );
         }
     }
@@ -460,7 +460,7 @@ impl Checker<'_> {
     /// The value of a constant; `None` where there is none of that name.
     fn constant(&mut self, name: &str, used_at: Span) -> Option<Value> {
         let c = self.items.constants.get_mut(name)?;
-        let (expr, place) = (c.value.clone(), c.name.span);
+        let (expr, name_span) = (c.value.clone(), c.name.span);
         match c.state.clone() {
             ConstantState::Done(value) => return Some(value),
             ConstantState::Running => {
@@ -470,7 +470,7 @@ impl Checker<'_> {
                         used_at,
                         format!("the constant `{name}` depends on itself"),
                     )
-                    .note_at(place, "declared here"),
+                    .note_at(name_span, "declared here"),
                 );
                 return Some(Value::Poison);
             }
@@ -507,8 +507,8 @@ impl Checker<'_> {
         let library = self.is_library_file(span.file);
         if !library {
             if let Some(c) = self.items.constants.get(name) {
-                let place = c.name.span;
-                self.mark_used(place);
+                let name_span = c.name.span;
+                self.mark_used(name_span);
                 return self.constant(name, span);
             }
             for space in [Space::Blocks, Space::Functions] {

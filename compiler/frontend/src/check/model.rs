@@ -175,13 +175,13 @@ impl Checker<'_> {
             DefinitionKind::Init => FrameKind::Init,
         };
         let bounds = types::bounds_of(self, &def.ast.bounds);
-        let place = def.ast.name.span;
+        let name_span = def.ast.name.span;
         self.calls.push(crate::check::CallSite {
-            span: place,
+            span: name_span,
             def: def.clone(),
         });
         self.framed(Frame::new(kind, def.name().to_owned()), |c| {
-            c.bind_implicit_names(kind, place);
+            c.bind_implicit_names(kind, name_span);
             for param in &def.ast.params {
                 let value = c.sample(param, &bounds);
                 c.reject_duplicate(&param.name, "parameter");
@@ -201,7 +201,7 @@ impl Checker<'_> {
     }
 
     /// The names that a definition sees without declaring them, as samples.
-    fn bind_implicit_names(&mut self, kind: FrameKind, place: Span) {
+    fn bind_implicit_names(&mut self, kind: FrameKind, name_span: Span) {
         let sample = TensorType::new(
             DType::F32,
             trainspec_ir::Shape(vec![Dim::exact(Size::named("n"))]),
@@ -209,24 +209,24 @@ impl Checker<'_> {
         let fixed = Target::Fixed("part of every definition of its kind");
         match kind {
             FrameKind::Optimizer => {
-                let param = self.emit_one(NodeKind::Input(Input::Param), sample.clone(), place);
-                let grad = self.emit_one(NodeKind::Input(Input::Grad), sample.clone(), place);
+                let param = self.emit_one(NodeKind::Input(Input::Param), sample.clone(), name_span);
+                let grad = self.emit_one(NodeKind::Input(Input::Grad), sample.clone(), name_span);
                 self.store.update.param = Some(sample);
-                self.bind_implicit("param", place, param, Target::Slot);
-                self.bind_implicit("grad", place, grad, fixed.clone());
-                self.bind_implicit("T", place, Value::DType(DType::F32), fixed);
+                self.bind_implicit("param", name_span, param, Target::Slot);
+                self.bind_implicit("grad", name_span, grad, fixed.clone());
+                self.bind_implicit("T", name_span, Value::DType(DType::F32), fixed);
             }
             FrameKind::Init => {
                 let n = Value::Int(Size::named("n"));
                 self.bind_implicit(
                     "shape",
-                    place,
+                    name_span,
                     Value::list(vec![n.clone(), n.clone()]),
                     fixed.clone(),
                 );
-                self.bind_implicit("fan_in", place, n.clone(), fixed.clone());
-                self.bind_implicit("fan_out", place, n, fixed.clone());
-                self.bind_implicit("T", place, Value::DType(DType::F32), fixed);
+                self.bind_implicit("fan_in", name_span, n.clone(), fixed.clone());
+                self.bind_implicit("fan_out", name_span, n, fixed.clone());
+                self.bind_implicit("T", name_span, Value::DType(DType::F32), fixed);
             }
             _ => {}
         }

@@ -14,7 +14,8 @@ use crate::diag::{Code, Diagnostic, nearest, one_of};
 use crate::typed::{Const, NodeKind, Operand};
 
 impl Checker<'_> {
-    /// Applies an operation.
+    /// Applies an operation: binds its arguments, folds it where all are numbers, infers its types and emits a node. Errors are reported,
+    /// and the result is `Poison` then.
     pub(crate) fn apply_op(
         &mut self,
         op: &'static Op,
@@ -224,12 +225,13 @@ impl Checker<'_> {
                 let (class, variable) = match elements {
                     Elements::Only(dtype) if dtype == t.ty.dtype => continue,
                     Elements::Only(dtype) => {
-                        let message = format!("{} needs `{dtype}` elements", self.spoken(op, span));
-                        let shown = self.shown(given.span);
-                        let help = format!("convert it: `cast({shown}, {dtype})`");
+                        let message =
+                            format!("{} needs `{dtype}` elements", self.quoted_name(op, span));
+                        let snippet = self.snippet(given.span);
+                        let help = format!("convert it: `cast({snippet}, {dtype})`");
                         let help = match (dtype, t.ty.dtype) {
                             (DType::Bool, _) => {
-                                format!("compare it with something: `{shown} != 0`")
+                                format!("compare it with something: `{snippet} != 0`")
                             }
                             _ => help,
                         };
@@ -246,16 +248,16 @@ impl Checker<'_> {
                 if !class.contains(t.ty.dtype) {
                     let message = format!(
                         "{} needs {} elements",
-                        self.spoken(op, span),
+                        self.quoted_name(op, span),
                         class_name(class)
                     );
-                    let shown = self.shown(given.span);
+                    let snippet = self.snippet(given.span);
                     let help = match (class, t.ty.dtype) {
                         (_, DType::String) => None,
-                        (Class::Float, _) => Some(format!("convert it: `cast({shown}, f32)`")),
-                        (Class::Int, _) => Some(format!("convert it: `cast({shown}, i64)`")),
+                        (Class::Float, _) => Some(format!("convert it: `cast({snippet}, f32)`")),
+                        (Class::Int, _) => Some(format!("convert it: `cast({snippet}, i64)`")),
                         _ => Some(format!(
-                            "convert it: `cast({shown}, f32)` or `cast({shown}, i64)`"
+                            "convert it: `cast({snippet}, f32)` or `cast({snippet}, i64)`"
                         )),
                     };
                     self.report(
@@ -270,20 +272,21 @@ impl Checker<'_> {
                     None => variables.push((variable, t.ty.dtype, given.span, &*t.ty)),
                     Some((_, dtype, first_span, first)) if *dtype != t.ty.dtype => {
                         let message =
-                            format!("{} needs elements of one type", self.spoken(op, span));
+                            format!("{} needs elements of one type", self.quoted_name(op, span));
                         // The integer is cast to a float, never the float to an integer.
-                        let (place, expected) = match (dtype.is_float(), t.ty.dtype.is_float()) {
+                        let (cast_span, expected) = match (dtype.is_float(), t.ty.dtype.is_float())
+                        {
                             (false, true) => (*first_span, t.ty.dtype),
                             _ => (given.span, *dtype),
                         };
-                        let shown = match *first_span == given.span {
+                        let snippet = match *first_span == given.span {
                             true => "…".to_owned(),
-                            false => self.shown(place),
+                            false => self.snippet(cast_span),
                         };
                         let diagnostic = Diagnostic::new(Code::DtypeMismatch, span, message)
                             .label(format!("`{first}` and `{}`", t.ty))
                             .help(format!(
-                                "nothing is converted silently: write `cast({shown}, {expected})`"
+                                "nothing is converted silently: write `cast({snippet}, {expected})`"
                             ));
                         self.report(diagnostic);
                         return None;
@@ -294,7 +297,7 @@ impl Checker<'_> {
         }
         // A literal in a list of literals decides for its neighbours: [1, 0.5] are floats.
         let dtype_of = |name: &str| variables.iter().find(|(v, ..)| *v == name).map(|v| v.1);
-        let natural = |values: &[Option<&ArgValue>]| {
+        let common = |values: &[Option<&ArgValue>]| {
             Value::common_dtype(values.iter().flatten().map(|g| &g.value))
         };
         let mut dtypes = Vec::with_capacity(op.params.len());
@@ -302,7 +305,7 @@ impl Checker<'_> {
             dtypes.push(match param.kind {
                 Kind::Tensor(elements) | Kind::Tensors(elements) => match elements {
                     Elements::Only(dtype) => dtype,
-                    Elements::Of(class) => within(class, natural(&[*arg])),
+                    Elements::Of(class) => within(class, common(&[*arg])),
                     Elements::Same(name, class) => dtype_of(name).unwrap_or_else(|| {
                         let same: Vec<Option<&ArgValue>> = op
                             .params
@@ -315,7 +318,7 @@ impl Checker<'_> {
                             .collect();
                         match explicit_dtype(op, args) {
                             Some(dtype) if class.contains(dtype) => dtype,
-                            _ => within(class, natural(&same)),
+                            _ => within(class, common(&same)),
                         }
                     }),
                 },
@@ -459,6 +462,7 @@ impl Checker<'_> {
                 .map(|v| self.as_size(v.clone(), span, &what))
                 .collect(),
             Value::Range(a, b) => match a.value().zip(b.value()) {
+                // Axes and sizes: more would be a mistake.
                 Some((a, b)) if b.saturating_sub(a) <= 64 => {
                     Some((a..b).map(Size::fixed).collect())
                 }
@@ -629,16 +633,16 @@ impl Checker<'_> {
             .find(|n| *n == word)
     }
 
-    /// An operation as its user wrote it.
-    fn spoken(&self, op: &'static Op, span: Span) -> String {
+    /// The name or the operator by which the source calls an operation, in backticks.
+    fn quoted_name(&self, op: &'static Op, span: Span) -> String {
         match symbol(op.name) {
             Some(sign) => format!("`{sign}`"),
             None => format!("`{}`", self.written_name(op, span).unwrap_or(op.name)),
         }
     }
 
-    /// A short expression as it is written, for a help that shows what to type.
-    pub(crate) fn shown(&self, span: Span) -> String {
+    /// A short expression as it is written, for a help that shows what to type; `…` for a long one or one of the library.
+    pub(crate) fn snippet(&self, span: Span) -> String {
         match self.sources.slice(span) {
             text if text.len() <= 40
                 && !text.contains('\n')
@@ -658,7 +662,7 @@ impl Checker<'_> {
         let (Value::Tensor(a), Value::Tensor(b)) = (&left.value, &right.value) else {
             return None;
         };
-        let (short, long, place) = match a.ty.rank() < b.ty.rank() {
+        let (short, long, short_span) = match a.ty.rank() < b.ty.rank() {
             true => (a, b, left.span),
             false => (b, a, right.span),
         };
@@ -670,12 +674,12 @@ impl Checker<'_> {
         }
         Some(format!(
             "add the missing dimension: `expand_dims({}, axis: -1)`",
-            self.shown(place)
+            self.snippet(short_span)
         ))
     }
 }
 
-/// A size that is not a number and stands in two dimensions.
+/// A symbolic size that two dimensions have.
 fn repeated(ty: &TensorType) -> Option<&Size> {
     let named = |d: &&Dim| d.size.value().is_none();
     let dims = &ty.shape.0;
@@ -695,7 +699,7 @@ fn shared(ty: TensorType, args: &[Option<&ArgValue>]) -> Arc<TensorType> {
     same.unwrap_or_else(|| Arc::new(ty))
 }
 
-/// The dtype, or the usual one of the class where it does not belong to it.
+/// The dtype, or the default of the class where it does not belong to it.
 fn within(class: Class, dtype: DType) -> DType {
     match class {
         _ if class.contains(dtype) => dtype,
@@ -718,6 +722,7 @@ fn explicit_dtype(op: &Op, args: &[Option<&ArgValue>]) -> Option<DType> {
         })
 }
 
+/// Whether a value has an error that was reported, or an element that has.
 pub(crate) fn poisoned(value: &Value) -> bool {
     match value {
         Value::Poison => true,
@@ -726,6 +731,7 @@ pub(crate) fn poisoned(value: &Value) -> bool {
     }
 }
 
+/// A class of dtypes as messages name it: `… elements`.
 pub(crate) fn class_name(class: Class) -> &'static str {
     match class {
         Class::Float => "floating-point",

@@ -84,7 +84,7 @@ impl Checker<'_> {
         let def = group.def.clone();
         let ((), program) = self.in_program(|c| {
             let given = c.import(&group.given, ty.dtype);
-            let place = def.ast.name.span;
+            let name_span = def.ast.name.span;
             c.expand_with(
                 &def,
                 FrameKind::Optimizer,
@@ -94,11 +94,11 @@ impl Checker<'_> {
                 |c| {
                     c.frame_mut().arithmetic = arithmetic(ty.dtype);
                     let fixed = Target::Fixed("part of every optimizer");
-                    let param = c.emit_one(NodeKind::Input(Input::Param), ty.clone(), place);
-                    let grad = c.emit_one(NodeKind::Input(Input::Grad), ty.clone(), place);
-                    c.bind_implicit("param", place, param, Target::Slot);
-                    c.bind_implicit("grad", place, grad, fixed.clone());
-                    c.bind_implicit("T", place, Value::DType(ty.dtype), fixed);
+                    let param = c.emit_one(NodeKind::Input(Input::Param), ty.clone(), name_span);
+                    let grad = c.emit_one(NodeKind::Input(Input::Grad), ty.clone(), name_span);
+                    c.bind_implicit("param", name_span, param, Target::Slot);
+                    c.bind_implicit("grad", name_span, grad, fixed.clone());
+                    c.bind_implicit("T", name_span, Value::DType(ty.dtype), fixed);
                 },
             );
         });

@@ -151,14 +151,14 @@ impl Checker<'_> {
     pub(crate) fn reject_duplicate(&mut self, name: &Name, what: &str) {
         let scope = self.frame().scopes.last().expect("a frame has a scope");
         if let Some(older) = scope.get(&name.text) {
-            let place = older.span;
+            let older_span = older.span;
             self.report(
                 Diagnostic::new(
                     Code::DuplicateName,
                     name.span,
                     format!("the {what} `{}` is declared twice", name.text),
                 )
-                .note_at(place, "declared here first"),
+                .note_at(older_span, "declared here first"),
             );
         }
     }

@@ -332,7 +332,7 @@ impl Checker<'_> {
 
     fn add_batch(&mut self, pipeline: &mut Pipeline, span: Span, dim: Dim, pad: bool) {
         pipeline.batched.get_or_insert(span);
-        for (ty, place) in pipeline.elements.values_mut() {
+        for (ty, element_span) in pipeline.elements.values_mut() {
             let inner = ty.shape.0.iter().map(|d| match pad {
                 true => Dim::exact(d.size.clone()),
                 false => d.clone(),
@@ -340,7 +340,7 @@ impl Checker<'_> {
             let dims = [dim.clone()].into_iter().chain(inner).collect();
             *ty = TensorType::new(ty.dtype, Shape(dims));
             if ty.shape.elements().is_none() {
-                self.size_overflow(*place);
+                self.size_overflow(*element_span);
             }
         }
     }

@@ -112,7 +112,8 @@ impl Checker<'_> {
             self.unknown_target(target);
             return;
         };
-        let (place, kind, current) = (binding.span, binding.target.clone(), binding.value.clone());
+        let (declared_at, kind, current) =
+            (binding.span, binding.target.clone(), binding.value.clone());
         if let Target::Fixed(what) = kind {
             if current.is_poison() {
                 return;
@@ -139,7 +140,7 @@ impl Checker<'_> {
                         _ => format!("`{}` cannot be written: it is a {what}", target.text),
                     },
                 )
-                .note_at(place, "declared here")
+                .note_at(declared_at, "declared here")
                 .help(help),
             );
             return;
@@ -179,7 +180,10 @@ impl Checker<'_> {
                             format!("`{}` cannot take this value", target.text),
                         )
                         .label(format!("this is `{}`", tensor.ty))
-                        .note_at(place, format!("`{}` is `{}`", target.text, current.ty)),
+                        .note_at(
+                            declared_at,
+                            format!("`{}` is `{}`", target.text, current.ty),
+                        ),
                     );
                     return;
                 }
@@ -262,12 +266,12 @@ impl Checker<'_> {
             return;
         }
         let text = name.map_or("loss", |n| n.text.as_str()).to_owned();
-        let place = name.map_or(head(span, "loss"), |n| n.span);
+        let loss_span = name.map_or(head(span, "loss"), |n| n.span);
         if self.store.mode.losses.iter().any(|(n, _)| *n == text) {
             self.report(
                 Diagnostic::new(
                     Code::DuplicateName,
-                    place,
+                    loss_span,
                     match name {
                         Some(_) => format!("there is a second loss `{text}`"),
                         None => "there is a second loss without a name".to_owned(),

@@ -135,10 +135,10 @@ impl Checker<'_> {
                     && let Some(expr) = only_value(setting)
                     && let Some(patterns) = self.patterns(expr)
                 {
-                    for (pattern, place) in patterns {
-                        if let Some(vars) = self.matching(&pattern, place, "`freeze`") {
+                    for (pattern, pattern_span) in patterns {
+                        if let Some(vars) = self.matching(&pattern, pattern_span, "`freeze`") {
                             train.frozen.extend(&vars);
-                            settings.frozen.push((vars, place));
+                            settings.frozen.push((vars, pattern_span));
                         }
                     }
                     train.frozen.sort();
@@ -201,13 +201,13 @@ impl Checker<'_> {
         }
         let section = self.items.train.clone();
         let mut settings = section.iter().flat_map(|s| &s.settings);
-        let place = settings.find(|s| s.word.text == "data").map(|s| s.span);
+        let data_span = settings.find(|s| s.word.text == "data").map(|s| s.span);
         let message = format!(
             "the training does not end by itself: `{}` repeats indefinitely",
             set.name
         );
         self.report(
-            Diagnostic::new(Code::MissingSetting, place.unwrap_or_default(), message)
+            Diagnostic::new(Code::MissingSetting, data_span.unwrap_or_default(), message)
                 .as_warning()
                 .help("say `steps` or `epochs` in `train`, or run it with `--steps`"),
         );

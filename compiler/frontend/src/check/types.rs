@@ -222,7 +222,7 @@ impl Checker<'_> {
                     .label(format!("this is `{}`", tensor.ty))
                     .help(format!(
                         "nothing is converted silently: write `cast({}, {expected})`",
-                        self.shown(span)
+                        self.snippet(span)
                     ));
                 if let Some(origin) = origin {
                     error = error.note(origin);
@@ -232,7 +232,7 @@ impl Checker<'_> {
             TypeName::Variable(class) if !class.contains(found) => {
                 let message = format!("`{}` must have {} elements", name.text, class_name(class));
                 let cast = if class == Class::Int { "i64" } else { "f32" };
-                let shown = self.shown(span);
+                let shown = self.snippet(span);
                 let written = self.sources.slice(ty.span);
                 let declared = format!(
                     "`{}` is declared as `{written}` where `{}: {}`",

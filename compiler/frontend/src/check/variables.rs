@@ -30,7 +30,7 @@ pub(crate) struct Store {
     pub mode: typed::Mode,
     /// Whether a loss, metric or output has an error.
     pub broken_results: bool,
-    /// The types of the values of the program of rates.
+    /// The types of the values of `Train::rates`, the program of schedules and of scalars in settings.
     pub rates: Vec<TensorType>,
     /// The update being expanded, where there is one.
     pub update: Update,
@@ -58,7 +58,7 @@ pub(crate) struct Update {
     pub writes: Vec<(String, ValueId)>,
 }
 
-/// A `layer`.
+/// A `layer`: a block with its arguments, called later, perhaps more than once.
 #[derive(Debug)]
 struct Instance {
     def: Rc<Def>,
@@ -68,6 +68,7 @@ struct Instance {
     called: bool,
 }
 
+/// What a name in a scope means.
 #[derive(Debug, Clone, Copy)]
 enum Member {
     Variable(VarId),
@@ -162,6 +163,7 @@ impl Checker<'_> {
         }
     }
 
+    /// Declares a parameter or state variable, and binds its name to a read of it.
     fn model_variable(&mut self, variable: &ast::Variable, role: Role) {
         let value = self.declare(variable, role);
         let (value, target) = match value {
@@ -178,6 +180,7 @@ impl Checker<'_> {
         self.bind_with(&variable.name, value, target);
     }
 
+    /// The variable of a declaration: a new one, or that of an earlier call of the same layer. `None` after an error.
     fn declare(&mut self, variable: &ast::Variable, role: Role) -> Option<(VarId, TensorType)> {
         let word = variable.kind.word();
         let Some(ty) = &variable.ty else {
@@ -218,19 +221,19 @@ impl Checker<'_> {
         if let Some(id) = self.store.by_name.get(&name).copied() {
             let older = &self.store.variables[id.0 as usize];
             if older.span != variable.name.span || older.ty != declared {
-                let (place, older_ty) = (older.span, older.ty.clone());
-                let same_place = place == variable.name.span;
+                let (older_span, older_ty) = (older.span, older.ty.clone());
+                let is_same_declaration = older_span == variable.name.span;
                 let mut error = Diagnostic::new(
                     Code::VariableConflict,
                     variable.name.span,
                     format!("the variable `{name}` exists already"),
                 )
                 .label(format!("here it is `{declared}`"));
-                error = match same_place {
+                error = match is_same_declaration {
                     true => error
                         .note(format!("an earlier call of this layer made it `{older_ty}`"))
                         .help("a layer that is called twice must get inputs of the same size; make a second layer"),
-                    false => error.note_at(place, format!("declared here as `{older_ty}`")),
+                    false => error.note_at(older_span, format!("declared here as `{older_ty}`")),
                 };
                 self.report(error);
                 return None;
@@ -317,12 +320,12 @@ impl Checker<'_> {
             });
         }
         let (result, program) = self.in_program(|c| {
-            let mut made = Value::Init(source);
+            let mut value = Value::Init(source);
             // An initializer may evaluate to another one, up to a limit.
             let mut depth = 0;
-            while let Value::Init(init) = made {
+            while let Value::Init(init) = value {
                 depth += 1;
-                made = match &*init {
+                value = match &*init {
                     InitValue::Fill(number) => number.clone(),
                     InitValue::Def(def, ..) if depth > MAX_EXPANSION_DEPTH => {
                         let message = format!(
@@ -334,7 +337,7 @@ impl Checker<'_> {
                     InitValue::Def(def, given, _) => c.run_init(def, given.clone(), ty, name, span),
                 };
             }
-            c.filled(made, ty, span)
+            c.filled(value, ty, span)
         });
         Some(typed::Init {
             name: title,
@@ -343,6 +346,7 @@ impl Checker<'_> {
         })
     }
 
+    /// Expands an `init` definition, which sees `shape`, `fan_in`, `fan_out` and `T`.
     fn run_init(
         &mut self,
         def: &Rc<Def>,
@@ -356,20 +360,25 @@ impl Checker<'_> {
             return self.size_overflow(span);
         };
         let dtype = ty.dtype;
-        let place = def.ast.name.span;
+        let name_span = def.ast.name.span;
         let path = join(name, "init");
         self.expand_with(def, FrameKind::Init, given, span, Some(path), |c| {
             let implicit = Target::Fixed("part of every initializer");
-            c.bind_implicit("shape", place, Self::sizes_value(&sizes), implicit.clone());
-            c.bind_implicit("fan_in", place, Value::Int(fan_in), implicit.clone());
-            c.bind_implicit("fan_out", place, Value::Int(fan_out), implicit.clone());
-            c.bind_implicit("T", place, Value::DType(dtype), implicit);
+            c.bind_implicit(
+                "shape",
+                name_span,
+                Self::sizes_value(&sizes),
+                implicit.clone(),
+            );
+            c.bind_implicit("fan_in", name_span, Value::Int(fan_in), implicit.clone());
+            c.bind_implicit("fan_out", name_span, Value::Int(fan_out), implicit.clone());
+            c.bind_implicit("T", name_span, Value::DType(dtype), implicit);
         })
     }
 
-    /// A tensor of exactly that type; a number is broadcast.
-    fn filled(&mut self, made: Value, ty: &TensorType, span: Span) -> Option<ValueId> {
-        let tensor = self.as_tensor(&made, ty.dtype, span)?;
+    /// The initial value as a tensor of the type of the variable: a scalar is broadcast, any other type is an error.
+    fn filled(&mut self, value: Value, ty: &TensorType, span: Span) -> Option<ValueId> {
+        let tensor = self.as_tensor(&value, ty.dtype, span)?;
         if *tensor.ty == *ty {
             return Some(tensor.id);
         }
@@ -425,6 +434,7 @@ impl Checker<'_> {
         )
     }
 
+    /// Whether a block may be called here; reports it where not.
     fn blocks_allowed(&mut self, def: &Rc<Def>, span: Span) -> bool {
         let outside = self
             .frames
@@ -450,16 +460,16 @@ impl Checker<'_> {
 
     /// `layer NAME = block(...);`
     pub(crate) fn layer(&mut self, name: &Name, value: &Expr) {
-        let fine = self.only_in(
+        let is_allowed = self.only_in(
             &[FrameKind::Model, FrameKind::Block],
             "layer",
             value.span,
             "layers belong to models and blocks",
         );
-        if !fine {
+        if !is_allowed {
             return;
         }
-        let twice = self.frame().find(&name.text).is_some();
+        let is_duplicate = self.frame().find(&name.text).is_some();
         self.reject_duplicate(name, "layer");
         let (callee, given) = match &value.kind {
             ExprKind::Postfix(base, ops) => match ops.split_last() {
@@ -492,7 +502,7 @@ impl Checker<'_> {
         };
         let parent = self.frame().path.clone();
         let scope = self.store.unique(&parent, &name.text);
-        if scope != name.text && !twice {
+        if scope != name.text && !is_duplicate {
             self.report(
                 Diagnostic::new(
                     Code::VariableConflict,
@@ -554,8 +564,8 @@ impl Checker<'_> {
             .map(|p| p.name.text.as_str())
             .collect();
         // Arguments of the call may be named, and the declaration may name tensors.
-        let here: Vec<&str> = tensors.iter().chain(&others).copied().collect();
-        let there: Vec<&str> = others.iter().chain(&tensors).copied().collect();
+        let call_order: Vec<&str> = tensors.iter().chain(&others).copied().collect();
+        let declaration_order: Vec<&str> = others.iter().chain(&tensors).copied().collect();
         let positional = given.iter().filter(|g| g.name.is_none()).count();
         if positional > tensors.len() {
             let message = format!(
@@ -571,13 +581,13 @@ impl Checker<'_> {
             );
         }
         let (Some(a), Some(b)) = (
-            assign(self, &layer, &here, &given, span),
-            assign(self, def.name(), &there, &declared, span),
+            assign(self, &layer, &call_order, &given, span),
+            assign(self, def.name(), &declaration_order, &declared, span),
         ) else {
             return Value::Poison;
         };
         let mut all = Vec::new();
-        for (names, slots, list) in [(&there, b, &declared), (&here, a, &given)] {
+        for (names, slots, list) in [(&declaration_order, b, &declared), (&call_order, a, &given)] {
             for (name, slot) in names.iter().zip(slots) {
                 if let Some(i) = slot {
                     all.push(ArgValue {
@@ -596,7 +606,7 @@ impl Checker<'_> {
         self.expand(&def, FrameKind::Block, all, span, Some(path))
     }
 
-    /// `head.kernel`
+    /// A variable or layer of a layer that was called: `head.kernel`.
     pub(crate) fn instance_member(&mut self, index: usize, member: &Name) -> Value {
         let instance = &self.store.instances[index];
         if !instance.called {
@@ -642,7 +652,8 @@ impl Checker<'_> {
     }
 }
 
-/// Fan-in and fan-out of a kernel, from its shape.
+/// Fan-in and fan-out of a kernel of shape `[field.., inputs, outputs]`, as TensorFlow counts them: the size of the receptive field
+/// times inputs and outputs. `None` on overflow.
 fn fans(sizes: &[Size]) -> Option<(Size, Size)> {
     match sizes {
         [] => Some((Size::fixed(1), Size::fixed(1))),
@@ -657,6 +668,7 @@ fn fans(sizes: &[Size]) -> Option<(Size, Size)> {
     }
 }
 
+/// An initializer as the typed spec names it: `constant(value: 2)`.
 fn init_title(init: &InitValue) -> String {
     match init {
         InitValue::Fill(number) => plain(number),

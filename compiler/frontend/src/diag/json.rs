@@ -10,7 +10,7 @@ use crate::source::Sources;
 ///
 /// Positions are given as byte offsets and as lines and columns counted from 1.
 pub fn to_json(sources: &Sources, diagnostic: &Diagnostic) -> String {
-    let place = |span: Option<Span>| match span {
+    let location = |span: Option<Span>| match span {
         None => Value::Null,
         Some(span) => {
             let (line, column) = sources.line_column(span.file, span.start as usize);
@@ -29,14 +29,14 @@ pub fn to_json(sources: &Sources, diagnostic: &Diagnostic) -> String {
     let notes: Vec<Value> = diagnostic
         .notes
         .iter()
-        .map(|n| json!({ "message": n.message, "place": place(n.span) }))
+        .map(|n| json!({ "message": n.message, "place": location(n.span) }))
         .collect();
     json!({
         "severity": diagnostic.severity.name(),
         "code": diagnostic.code.name(),
         "message": diagnostic.message,
         "label": diagnostic.label,
-        "place": place(diagnostic.span),
+        "place": location(diagnostic.span),
         "notes": notes,
         "help": diagnostic.help,
     })

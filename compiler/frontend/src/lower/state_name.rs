@@ -7,7 +7,7 @@ use std::fmt;
 /// The name of the input that seeds random draws; no input of a model can have it.
 pub const SEED: &str = "#seed";
 
-/// The name of a piece of state that training keeps besides variables, scalars and averages, which have names of their own.
+/// The name of a state variable that training keeps besides variables, scalars and averages, which have names of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StateName<'a> {
     /// Counts completed updates.

@@ -26,6 +26,7 @@ mod row_wise;
 pub(crate) use row_wise::lazy_errors;
 
 /// Lowers a step of training. Besides the results of the model there are the schedules, and the gradients before they are clipped.
+/// Fails where the spec has no `train` or `model`, or where the loss of an optimizer depends on none of its variables.
 pub fn step(cx: &Context<'_>) -> Result<Lowered, Diagnostic> {
     let (graph, warnings) = step_graph(cx, the_train(cx)?, the_model(cx)?, false)?;
     Ok(Lowered { graph, warnings })
@@ -95,7 +96,7 @@ fn step_graph(
     Ok((b.finish(), warnings))
 }
 
-/// Schedules and the scalars that settings use.
+/// The values of `Train::rates`: schedules and the scalars that settings use.
 fn rates<'g>(cx: &Context<'_>, b: &'g Builder, train: &Train) -> Result<Values<'g>, Diagnostic> {
     let mut none = |input: &Input, _: &TensorType, span| Err(unknown_input(input, span));
     program::lower(cx, b, &train.rates, &mut none)
@@ -118,7 +119,7 @@ fn apply_all<'g>(
     let writer = process::Writer { b, finite };
     update(cx, &writer, train, rates, all)?;
     process::average(cx, &writer, train, rates, value)?;
-    count(&writer);
+    increment_global_step(&writer);
     process::next_scale(&writer, train, scale);
     Ok(())
 }
@@ -135,14 +136,21 @@ fn gradient_name(loss: &str, variable: &str, component: Component) -> String {
 /// computes, a parameter server applies. The two together write what a [`step`] writes, bit for bit.
 pub fn apply(cx: &Context<'_>) -> Result<Graph, Diagnostic> {
     let (train, model) = (the_train(cx)?, the_model(cx)?);
-    // The types of the gradients are those that differentiation gives.
-    let other = Builder::new("gradients");
-    let values = mode_values(cx, &other, model, &model.train)?;
-    let other_scale = process::loss_scale(cx, &other, train);
+    // Differentiated in a graph that is discarded, for the types of the gradients.
+    let discarded = Builder::new("gradients");
+    let values = mode_values(cx, &discarded, model, &model.train)?;
+    let discarded_scale = process::loss_scale(cx, &discarded, train);
     let b = Builder::new("apply");
     let mut all: Gradients<'_, '_> = Vec::new();
     for group in &train.groups {
-        let found = group_gradients(cx, &other, &model.train, &values, group, other_scale)?;
+        let found = group_gradients(
+            cx,
+            &discarded,
+            &model.train,
+            &values,
+            group,
+            discarded_scale,
+        )?;
         for (update, gradient) in group.updates.iter().zip(found) {
             let input = |component, like: Value<'_>| {
                 let name = gradient_name(&group.loss, name_of(cx, update.variable), component);
@@ -205,7 +213,7 @@ fn update<'g>(
 }
 
 /// Increments `global_step`.
-fn count(writer: &process::Writer<'_>) {
+fn increment_global_step(writer: &process::Writer<'_>) {
     let b = writer.b;
     b.at(Span::default());
     let one = b.int(DType::I64, 1);
@@ -213,7 +221,7 @@ fn count(writer: &process::Writer<'_>) {
 }
 
 /// Applies gradients (`apply_gradients` of TensorFlow's optimizers) in a graph that is built elsewhere, one gradient for
-/// each of the spec's updates in order: writes variables and slots, scalars, and `global_step` where the step counts.
+/// each of the spec's updates in order: writes variables and slots, scalars, and with `counts` `global_step`.
 pub fn apply_gradients<'g>(
     cx: &Context<'_>,
     b: &'g Builder,
@@ -231,7 +239,7 @@ pub fn apply_gradients<'g>(
     let writer = process::Writer { b, finite: None };
     update(cx, &writer, train, &rates, all.collect())?;
     if counts {
-        count(&writer);
+        increment_global_step(&writer);
     }
     Ok(())
 }
@@ -347,14 +355,14 @@ fn unconnected(
     group: &Group,
     gradients: &[Option<Cotangent<'_>>],
 ) -> Result<Vec<Diagnostic>, Diagnostic> {
-    let lost: Vec<VarId> = group
+    let variables: Vec<VarId> = group
         .updates
         .iter()
         .zip(gradients)
-        .filter(|(_, s)| s.is_none())
-        .map(|(u, _)| u.variable)
+        .filter(|(_, gradient)| gradient.is_none())
+        .map(|(update, _)| update.variable)
         .collect();
-    if !lost.is_empty() && lost.len() == group.updates.len() {
+    if !variables.is_empty() && variables.len() == group.updates.len() {
         let message = format!(
             "`{}` depends on no variable of this optimizer, so nothing can be learned",
             group.loss
@@ -371,7 +379,7 @@ fn unconnected(
         Diagnostic::new(Code::NoEffect, variable.span, message)
             .help(format!("`freeze \"{}\";` says so", variable.name))
     };
-    Ok(lost.iter().map(warning).collect())
+    Ok(variables.iter().map(warning).collect())
 }
 
 /// The value of an input of a program of an optimizer.

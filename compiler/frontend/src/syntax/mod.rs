@@ -59,10 +59,10 @@ pub fn parse(file: FileId, text: &str) -> (Parsed, Vec<Diagnostic>) {
             "this text has {} bytes; the limit is {MAX_SOURCE_BYTES}",
             text.len()
         );
-        let place = Span::new(file, 0, 0);
+        let file_start = Span::new(file, 0, 0);
         return (
             empty(),
-            vec![Diagnostic::new(Code::TextTooLong, place, message)],
+            vec![Diagnostic::new(Code::TextTooLong, file_start, message)],
         );
     }
     let scan = scan::scan(file, text);

@@ -91,8 +91,8 @@ pub(super) fn failure(file: FileId, text: &str, offset: usize, error: &Error<Rul
         expected.contains(&Rule::settings) && token.starts_with(|c: char| c.is_ascii_alphabetic());
     let at_end = new_line || next_setting || token.is_empty() || token == "}";
     if expression_ended && at_end && !before.is_empty() {
-        let place = Span::new(file, before.len(), before.len());
-        return Diagnostic::new(Code::Syntax, place, "a `;` is missing here");
+        let insertion = Span::new(file, before.len(), before.len());
+        return Diagnostic::new(Code::Syntax, insertion, "a `;` is missing here");
     }
     let found = match token {
         "" => "the end".to_owned(),

@@ -13,7 +13,7 @@ use crate::syntax::string;
 pub const MAX_BRACKET_DEPTH: usize = 100;
 /// The number of bytes a string may have.
 const MAX_STRING_BYTES: usize = 64 << 10;
-/// The number of errors after which the scan gives up.
+/// The number of errors after which the scan stops.
 const MAX_ERRORS: usize = 20;
 
 /// A `//` comment that is not documentation.
@@ -27,6 +27,7 @@ pub struct Comment {
     pub own_line: bool,
 }
 
+/// The result of the scan.
 pub(crate) struct Scan {
     pub comments: Vec<Comment>,
     pub errors: Vec<Diagnostic>,
@@ -40,6 +41,7 @@ pub(crate) struct Scan {
     pub bodies: Vec<(usize, usize)>,
 }
 
+/// Scans a text. It may be parsed unless `stop` is set, even where there are errors.
 pub(crate) fn scan(file: FileId, text: &str) -> Scan {
     let mut scanner = Scanner {
         file,
@@ -78,6 +80,7 @@ struct Scanner<'a> {
     file: FileId,
     text: &'a str,
     at: usize,
+    /// The brackets that are open, with their offsets.
     open: Vec<(char, usize)>,
     /// The state at the top level, outside of all brackets.
     item: Item,
@@ -103,7 +106,7 @@ impl Scanner<'_> {
             );
             self.blanks.push((0, 3));
         }
-        let mut returns = false;
+        let mut has_carriage_return = false;
         while let Some(c) = self.peek() {
             if self.out.stop || self.out.errors.len() >= MAX_ERRORS {
                 self.out.stop = true;
@@ -115,8 +118,8 @@ impl Scanner<'_> {
                 '\r' => {
                     self.at += 1;
                     self.blanks.push((start, self.at));
-                    if !returns {
-                        returns = true;
+                    if !has_carriage_return {
+                        has_carriage_return = true;
                         self.error(
                             Code::CarriageReturn,
                             start,
@@ -169,10 +172,10 @@ impl Scanner<'_> {
             if let Some(suspect) = self.suspect.filter(|s| *s > at)
                 && let Some(error) = self.out.errors.pop()
             {
-                let place = Span::new(self.file, suspect, suspect + 1);
+                let span = Span::new(self.file, suspect, suspect + 1);
                 let message =
                     "perhaps because of this one: the `}` that closes it stands further left";
-                self.out.errors.push(error.note_at(place, message));
+                self.out.errors.push(error.note_at(span, message));
             }
         }
     }
@@ -317,7 +320,7 @@ impl Scanner<'_> {
         rest.starts_with('"')
     }
 
-    /// Only macros write these, in place of doc comments.
+    /// A raw string: only macros write these, in place of doc comments.
     fn raw_string(&mut self) {
         let start = self.at;
         let rest = &self.rest()[1..];
@@ -526,14 +529,15 @@ impl Scanner<'_> {
         closed_at - before.len() < self.text.len() - line - indented.len()
     }
 
+    /// Reports a bracket, and stops: the grammar needs balanced brackets.
     fn unbalanced(&mut self, at: usize, message: String, opened: Option<(char, usize)>) {
         self.out.stop = true;
         let span = Span::new(self.file, at, at + 1);
         let mut error = Diagnostic::new(Code::UnbalancedBracket, span, message);
         if let Some((open, opened_at)) = opened {
-            let place = Span::new(self.file, opened_at, opened_at + 1);
+            let opened = Span::new(self.file, opened_at, opened_at + 1);
             error = error
-                .note_at(place, "opened here")
+                .note_at(opened, "opened here")
                 .help(format!("close it with `{}` first", closer(open)));
         }
         self.out.errors.push(error);
@@ -566,7 +570,7 @@ impl Outline {
     }
 
     /// The offset in the source text of a byte of the outline.
-    pub(crate) fn place(&self, at: usize) -> usize {
+    pub(crate) fn source_offset(&self, at: usize) -> usize {
         match self.gaps.partition_point(|(gap, _)| *gap < at) {
             0 => at,
             n => at + self.gaps[n - 1].1,

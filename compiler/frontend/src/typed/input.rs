@@ -21,7 +21,7 @@ pub enum Input {
     ClippedGrad(usize),
     /// In a moving average: the value that is averaged.
     Averaged,
-    /// In a moving average: a piece of its state, by its name in the library.
+    /// In a moving average: a state variable of it, by its name in the library.
     AverageState(&'static str),
     /// A value of the program of schedules and scalars that settings use.
     Rate(ValueId),

@@ -2,7 +2,7 @@
 //!
 //! The backward body carries the cotangents of the carried values and the sums of those of the captures. Its residuals (what it
 //! needs of the forward body) are yielded by the forward loop, which is extended for that, so memory grows with the number of
-//! iterations and nothing is computed twice.
+//! iterations and nothing but constants is computed twice (no gradient checkpointing).
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -149,6 +149,7 @@ struct BodyVjp {
     elements: Vec<ValueId>,
 }
 
+/// Appends the VJP of one iteration to the forward body in `joint`.
 fn body_vjp(
     joint: &Builder,
     scan: &Scan,
@@ -215,6 +216,7 @@ struct Residuals {
 }
 
 impl Residuals {
+    /// The values before node `forward` of the joint graph that the nodes from there on use, by how they are provided.
     fn find(scan: &Scan, joint: &Graph, forward: usize, body_vjp: &BodyVjp) -> Residuals {
         let inputs: Vec<ValueId> = scan.body.inputs().map(|(_, v)| v).collect();
         let mut def = HashMap::new();
@@ -281,7 +283,7 @@ fn backward_slice(
     }
 }
 
-/// The body of the backward loop.
+/// The body of the backward loop: the VJP of the joint graph, with the residuals and the cotangents as inputs.
 fn backward_body(
     joint: &Graph,
     forward: usize,
@@ -311,9 +313,9 @@ fn backward_body(
     for (i, value) in residuals.captures.iter().zip(&captures) {
         map.insert(residuals.inputs[*i], *value);
     }
-    let (walked, rest) = elements.split_at(residuals.elements.len());
+    let (forward_elements, rest) = elements.split_at(residuals.elements.len());
     let (saved, yield_cotangents) = rest.split_at(residuals.yielded.len());
-    for (i, value) in residuals.elements.iter().zip(walked) {
+    for (i, value) in residuals.elements.iter().zip(forward_elements) {
         map.insert(residuals.inputs[residuals.first_element + i], *value);
     }
     for (id, value) in residuals.yielded.iter().zip(saved) {

@@ -119,7 +119,7 @@ impl Fuser<'_> {
             .any(|(_, value, _)| self.written[value.index()]);
         for (register, value, row) in stored {
             loop_.map.stores.push(Store { register, row });
-            self.origin(value, Origin::Temp);
+            self.new_value(value, Origin::Temp);
             outputs.push(kernel::BufferId(self.out.buffers.len() as u32 - 1));
         }
         for (index, member) in &group.members {

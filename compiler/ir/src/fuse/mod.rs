@@ -73,7 +73,7 @@ fn order(graph: &Graph) -> Vec<usize> {
 enum Location {
     /// In memory: materialized.
     View(View),
-    /// A splat constant.
+    /// A splat constant: the scalar, and the shape.
     Splat(Tensor, Vec<usize>),
     /// In an open group, one number for each element.
     Open(usize),
@@ -88,7 +88,7 @@ struct Fuser<'a> {
     values: Vec<Option<Location>>,
     /// The nodes that read each value.
     readers: Vec<Vec<u32>>,
-    /// Values that are live at the end: results and state writes.
+    /// Values that are live out of the graph: results and state writes.
     live_out: Vec<bool>,
     /// Values that are written to state.
     written: Vec<bool>,
@@ -142,11 +142,12 @@ impl<'a> Fuser<'a> {
         }
     }
 
+    /// Lowers a node: to an input, a constant, a view, a member of a group, or a library call.
     fn node(&mut self, index: usize, node: &Node) {
         let result = node.results.first().copied();
         match &node.kind {
-            NodeKind::Input(name) => self.origin(node.results[0], Origin::Input(name.clone())),
-            NodeKind::Read(state) => self.origin(node.results[0], Origin::State(*state)),
+            NodeKind::Input(name) => self.new_value(node.results[0], Origin::Input(name.clone())),
+            NodeKind::Read(state) => self.new_value(node.results[0], Origin::State(*state)),
             NodeKind::Const(tensor) => {
                 let value = match tensor.splat() {
                     Some(_) => Location::Splat(first(tensor), tensor.shape().to_vec()),
@@ -211,6 +212,7 @@ impl<'a> Fuser<'a> {
         }
     }
 
+    /// Lowers a scan, whose body is fused on its own.
     fn scan(&mut self, node: &Node, scan: &Scan) {
         let mut operands = Vec::new();
         for v in &node.operands {
@@ -243,6 +245,7 @@ impl<'a> Fuser<'a> {
         self.out.kernels.push(kernel);
     }
 
+    /// Adds a buffer.
     fn buffer(&mut self, ty: &crate::graph::Type, origin: Origin) -> BufferId {
         self.out.buffers.push(Buffer {
             ty: ty.clone(),
@@ -251,7 +254,8 @@ impl<'a> Fuser<'a> {
         BufferId(self.out.buffers.len() as u32 - 1)
     }
 
-    fn origin(&mut self, value: ValueId, origin: Origin) {
+    /// Materializes a value in a new buffer of this origin.
+    fn new_value(&mut self, value: ValueId, origin: Origin) {
         let ty = self.graph.ty(value).clone();
         let buffer = self.buffer(&ty, origin);
         self.values[value.index()] = Some(Location::View(View::contiguous(buffer, &ty.shape)));
@@ -262,7 +266,7 @@ impl<'a> Fuser<'a> {
         node.results
             .iter()
             .map(|v| {
-                self.origin(*v, Origin::Temp);
+                self.new_value(*v, Origin::Temp);
                 BufferId(self.out.buffers.len() as u32 - 1)
             })
             .collect()
@@ -278,12 +282,12 @@ impl<'a> Fuser<'a> {
     fn materialized(&mut self, value: ValueId, reason: &'static str) -> View {
         match self.location(value).clone() {
             Location::View(view) => view,
-            Location::Splat(one, shape) => {
-                let key = TensorKey::of(&one);
+            Location::Splat(scalar, shape) => {
+                let key = TensorKey::of(&scalar);
                 let buffer = match self.splats.get(&key) {
                     Some(buffer) => *buffer,
                     None => {
-                        let buffer = self.buffer(&one.ty(), Origin::Const(one));
+                        let buffer = self.buffer(&scalar.ty(), Origin::Const(scalar));
                         self.splats.insert(key, buffer);
                         buffer
                     }
@@ -342,7 +346,7 @@ impl<'a> Fuser<'a> {
         };
         let shape = self.graph.ty(node.results[0]).shape.clone();
         let value = match self.location(node.operands[0]).clone() {
-            Location::Splat(one, _) => Location::Splat(one, shape),
+            Location::Splat(scalar, _) => Location::Splat(scalar, shape),
             Location::Row(group) if self.is_alias(group, node, prim) => {
                 let open = self.groups[group].as_mut().expect("it is open");
                 open.members.push((index, Member::Alias));
@@ -545,6 +549,7 @@ impl<'a> Fuser<'a> {
         self.groups[group].as_ref().map_or(0, Group::size)
     }
 
+    /// Merges two open groups that are [compatible](Fuser::compatible).
     fn merge(&mut self, into: usize, from: usize) {
         let group = self.groups[from].take().expect("it is open");
         for (index, _) in &group.members {
@@ -601,6 +606,7 @@ impl<'a> Fuser<'a> {
         }
     }
 
+    /// Closes all groups, and gives the kernels with their results and state writes.
     fn finish(mut self) -> Kernels {
         if self.fusion {
             self.fuse_siblings();

@@ -28,7 +28,7 @@ impl ValueId {
     }
 }
 
-/// The id of a piece of state (a variable) of a graph.
+/// The id of a state variable of a graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StateId(pub u32);
 
@@ -58,7 +58,7 @@ pub struct Graph {
     pub results: Vec<(String, ValueId)>,
 }
 
-/// A piece of state: a variable.
+/// A state variable.
 #[derive(Debug, Clone, PartialEq)]
 pub struct State {
     /// The name, as checkpoints have it.

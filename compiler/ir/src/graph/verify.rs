@@ -35,7 +35,7 @@ impl std::error::Error for VerifyError {}
 /// 5. A primitive has the attributes that it declares, and its results have the types that its type inference gives.
 /// 6. A scan has the operands and results that its body takes and gives; a body keeps all these invariants, its inputs come
 ///    first and in order, and it has no state.
-/// 7. State has names of its own. A write gives a value of the state's type, and each piece of state is written at most once.
+/// 7. State variables have different names. A write gives a value of the variable's type, and each variable is written at most once.
 /// 8. Results are values of the graph.
 pub fn verify(graph: &Graph) -> Result<(), VerifyError> {
     let mut defined = vec![false; graph.types.len()];

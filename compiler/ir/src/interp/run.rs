@@ -13,7 +13,7 @@ use crate::tensor::Tensor;
 pub struct Outcome {
     /// The results of the graph, in their order.
     pub results: Vec<Tensor>,
-    /// The state after the step, for each piece that was written: its index among the graph's state and its value.
+    /// The state after the step, for each variable that was written: its index among the graph's state and its value.
     pub writes: Vec<(usize, Tensor)>,
 }
 
@@ -36,7 +36,7 @@ impl std::error::Error for RunError {}
 
 /// Runs a graph once.
 ///
-/// `state` holds the value of each piece of the graph's state, in its order.
+/// `state` holds the value of each state variable of the graph, in order.
 ///
 /// ```
 /// use std::collections::BTreeMap;
@@ -72,17 +72,17 @@ pub fn run(
         }),
     };
     let mut before = Vec::with_capacity(graph.state.len());
-    for (i, piece) in graph.state.iter().enumerate() {
+    for (i, variable) in graph.state.iter().enumerate() {
         let Some(tensor) = state.get(i) else {
-            let message = format!("the value of `{}` is missing", piece.name);
+            let message = format!("the value of `{}` is missing", variable.name);
             return Err(RunError {
                 message,
                 span: Span::default(),
             });
         };
         before.push(check(
-            format!("`{}`", piece.name),
-            &piece.ty,
+            format!("`{}`", variable.name),
+            &variable.ty,
             tensor,
             Span::default(),
         )?);

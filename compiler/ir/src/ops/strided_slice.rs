@@ -339,12 +339,12 @@ impl Range<'_> {
                 self.end.map_or(Some(Size::fixed(-1)), bound)?,
             )
         };
-        let (way, step) = if forward {
+        let (distance, step) = if forward {
             (end.sub(&begin)?, self.stride)
         } else {
             (begin.sub(&end)?, self.stride.checked_neg()?)
         };
-        let extent = way.ceil_div(&Size::fixed(step))?;
+        let extent = distance.ceil_div(&Size::fixed(step))?;
         Some(if known_negative(&extent) {
             Size::fixed(0)
         } else {

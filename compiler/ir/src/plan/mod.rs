@@ -44,7 +44,7 @@ pub enum Allocation {
 /// The alignment of buffers, in bytes: a cache line.
 pub const ALIGNMENT: usize = 64;
 
-/// Allocates all buffers.
+/// Schedules kernels in waves and allocates all buffers.
 pub fn plan(kernels: Kernels) -> Program {
     let waves = waves::of(&kernels);
     let last_use = last_uses(&kernels);
@@ -124,8 +124,8 @@ fn first_fit(live: &[(usize, usize, usize)], size: usize) -> usize {
     from
 }
 
-/// The bytes of a buffer, rounded up to the alignment. Large ones get an odd number of cache lines, because streams whose starts differ
-/// by a power of two conflict in the cache sets.
+/// The bytes of a buffer, rounded up to the alignment. From a page of 64 lines on they are an odd number of cache lines, because streams
+/// whose starts differ by a power of two conflict in the cache sets.
 fn aligned_size(kernels: &Kernels, buffer: BufferId) -> usize {
     let ty = &kernels.buffers[buffer.index()].ty;
     let lines = (ty.elements() * ty.dtype.bytes())

@@ -27,7 +27,7 @@ impl Profile {
     }
 }
 
-/// All that was measured.
+/// The measurements of a benchmark.
 #[derive(Debug)]
 pub(super) struct Report<'a> {
     pub(super) name: &'a str,
@@ -41,7 +41,7 @@ pub(super) struct Report<'a> {
     pub(super) limits: Option<Limits>,
 }
 
-/// Equivalent kernels, added up.
+/// A row of the table: equivalent kernels, added up.
 struct Row<'a> {
     kernel: &'a Kernel,
     calls: usize,
@@ -103,14 +103,14 @@ impl Report<'_> {
         out
     }
 
-    /// The time of a step, by kernel.
+    /// The table of kernels by time, the slowest first.
     fn table(&self, out: &mut String, profile: &Profile) {
         let mut rows: Vec<Row<'_>> = Vec::new();
         for (kernel, seconds) in self.kernels.iter().zip(&profile.kernels) {
-            let known = rows
+            let row = rows
                 .iter_mut()
                 .find(|row| are_equivalent(row.kernel, kernel));
-            match known {
+            match row {
                 Some(row) => {
                     row.calls += 1;
                     row.seconds += seconds;
@@ -154,15 +154,15 @@ impl Report<'_> {
             );
         }
         let rest: f64 = rows.iter().skip(MAX_ROWS).map(|row| row.seconds).sum();
-        let mut more = |seconds: f64, what: String| {
+        let mut line = |seconds: f64, label: String| {
             let share = 100.0 * seconds / profile.step();
-            let _ = writeln!(out, "{:10.2} {share:5.1}% {what:>7}", seconds * 1e6);
+            let _ = writeln!(out, "{:10.2} {share:5.1}% {label}", seconds * 1e6);
         };
         if rows.len() > MAX_ROWS {
-            more(rest, format!("       {} others", rows.len() - MAX_ROWS));
+            line(rest, format!("       {} others", rows.len() - MAX_ROWS));
         }
         let overhead = "       besides kernels: checks, results, clocks";
-        more(profile.overhead, overhead.to_owned());
+        line(profile.overhead, overhead.to_owned());
     }
 
     /// The fraction of the roofline limit that was reached; above 1 where data was in a cache.
@@ -171,6 +171,7 @@ impl Report<'_> {
         Some(limits.seconds(cost.bytes(), cost.flops) / seconds.max(1e-12))
     }
 
+    /// A kernel in one line: its name, operations, outputs and source location.
     fn described(&self, kernel: &Kernel, calls: usize) -> String {
         let mut text = kernel.name.clone();
         if !kernel.operations.is_empty() {
@@ -208,6 +209,7 @@ impl Report<'_> {
         Some(format!("{file}:{line}"))
     }
 
+    /// The bytes and FLOPs of a step.
     fn cost(&self) -> Cost {
         let each = self.kernels.iter().map(|k| k.cost);
         each.fold(Cost::default(), |a, b| a + b)

@@ -18,9 +18,12 @@ const WINDOW_BYTES: usize = 256 << 10;
 /// The maximum length of a record that is recovered.
 const MAX_RECORD_BYTES: u64 = 1 << 30;
 
-/// How often, on average, a byte may be hashed in search of a record. A hostile file can have as many valid headers as bytes, each
-/// of which claims the rest as its data.
+/// How often, on average, a byte may be hashed in search of a record, which keeps the search linear. A hostile file can have as
+/// many valid headers as bytes, each of which claims the rest as its data.
 const MAX_HASHES_PER_BYTE: u64 = 16;
+
+/// The bytes that may be hashed in any case, even of a small file.
+const MIN_HASHED_BYTES: u64 = 1 << 20;
 
 /// A byte range that was skipped.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,7 +68,7 @@ enum Source<R> {
 }
 
 impl Recovering<File> {
-    /// Opens a file.
+    /// Opens a file, compressed or not. Fails where it cannot be opened or read.
     pub fn open(path: &Path) -> Result<Recovering<File>> {
         let options = ReaderOptions {
             compression: ExpectedCompression::Detect,
@@ -88,7 +91,7 @@ impl Recovering<File> {
 }
 
 impl<R: ReadAt> Recovering<R> {
-    /// Reads bytes that are not compressed.
+    /// Reads a source that is not compressed. Fails where its length cannot be read.
     pub fn new(file: R) -> Result<Recovering<R>> {
         let length = file
             .length()
@@ -102,7 +105,7 @@ impl<R: ReadAt> Recovering<R> {
                 window_at: 0,
                 hash_budget: length
                     .saturating_mul(MAX_HASHES_PER_BYTE)
-                    .saturating_add(1 << 20),
+                    .saturating_add(MIN_HASHED_BYTES),
             }),
             path: None,
             records: 0,
@@ -110,7 +113,8 @@ impl<R: ReadAt> Recovering<R> {
         })
     }
 
-    /// The next intact record; `None` at the end. Only the operating system can fail.
+    /// The next intact record; `None` at the end. Damage is no error but is listed in [`skipped`](Recovering::skipped): only reading
+    /// can fail.
     #[allow(clippy::should_implement_trait)] // it borrows, and can fail
     pub fn next(&mut self) -> Result<Option<&[u8]>> {
         let (skipped, path) = (&mut self.skipped, &self.path);
@@ -185,6 +189,7 @@ enum Probe {
 }
 
 impl<R: ReadAt> Plain<R> {
+    /// The data of the next intact record; lists what is skipped before it.
     fn next(&mut self, skipped: &mut Vec<Skipped>) -> Result<Option<&[u8]>> {
         if self.position == self.length {
             return Ok(None);
@@ -233,11 +238,11 @@ impl<R: ReadAt> Plain<R> {
             let candidate = window
                 .windows(HEADER_SIZE)
                 .position(|bytes| self.may_be_header(at, bytes));
-            let Some(place) = candidate else {
+            let Some(index) = candidate else {
                 at += (size - HEADER_SIZE + 1) as u64;
                 continue;
             };
-            at += place as u64;
+            at += index as u64;
             if let Probe::Intact(framed) = self.probe(at)? {
                 self.skip(at, cause, skipped);
                 return Ok(Some(framed));

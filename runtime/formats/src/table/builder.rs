@@ -1,4 +1,7 @@
 //! The SSTable builder (LevelDB's `TableBuilder`).
+//!
+//! In: keys and values in ascending order. Out: data blocks with prefix-compressed keys, an empty metaindex block, the index block and
+//! the footer, as LevelDB lays them out.
 
 use std::io::Write;
 
@@ -47,6 +50,7 @@ pub struct TableBuilder<W> {
     offset: u64,
     data: BlockBuilder,
     index: BlockBuilder,
+    /// The last key.
     last: Option<Vec<u8>>,
     /// The block that is not yet in the index: its index key is the shortest separator before the next key.
     pending: Option<BlockHandle>,
@@ -71,7 +75,7 @@ impl<W: Write> TableBuilder<W> {
         }
     }
 
-    /// Adds an entry. Its key must be above all before it.
+    /// Adds an entry. Fails where its key is not above all before it, where key or value have 4 GiB or more, or where writing fails.
     pub fn add(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         if let Some(last) = &self.last
             && key <= last.as_slice()
@@ -108,7 +112,7 @@ impl<W: Write> TableBuilder<W> {
         // A value that fills the block ends it, and is not copied.
         if value.len() >= self.options.block_size && self.options.compression == Compression::None {
             let (head, tail) = self.data.finish();
-            self.pending = Some(self.write_pieces(&[&head, value, &tail], NO_COMPRESSION)?);
+            self.pending = Some(self.write_raw_block(&[&head, value, &tail], NO_COMPRESSION)?);
             return Ok(());
         }
         self.data.bytes.extend_from_slice(value);
@@ -121,19 +125,20 @@ impl<W: Write> TableBuilder<W> {
     /// Writes what is left, the index and the footer, and gives the writer back.
     pub fn finish(mut self) -> Result<W> {
         self.flush()?;
-        let meta = self.block(BlockBuilder::new(1).finish())?;
+        let meta = self.write_block(BlockBuilder::new(1).finish())?;
         if let Some(handle) = self.pending.take() {
             let mut after = self.last.take().unwrap_or_default();
             short_successor(&mut after);
             self.add_to_index(&after, handle);
         }
         let index = self.index.finish();
-        let index = self.block(index)?;
+        let index = self.write_block(index)?;
         self.write(&Footer { meta, index }.encode())?;
         self.out.flush().map_err(failed)?;
         Ok(self.out)
     }
 
+    /// Adds a data block to the index, under a key that is not below its last one and below the first of the next.
     fn add_to_index(&mut self, key: &[u8], handle: BlockHandle) {
         let mut value = Vec::new();
         handle.encode(&mut value);
@@ -141,18 +146,20 @@ impl<W: Write> TableBuilder<W> {
         self.index.bytes.extend(value);
     }
 
+    /// Ends the data block, if it has entries.
     fn flush(&mut self) -> Result<()> {
         if self.data.is_empty() {
             return Ok(());
         }
         let block = self.data.finish();
-        self.pending = Some(self.block(block)?);
+        self.pending = Some(self.write_block(block)?);
         Ok(())
     }
 
-    fn block(&mut self, (head, tail): (Vec<u8>, Vec<u8>)) -> Result<BlockHandle> {
+    /// Writes a block of entries and restart array, compressed if that is asked for and pays (LevelDB's `WriteBlock`).
+    fn write_block(&mut self, (head, tail): (Vec<u8>, Vec<u8>)) -> Result<BlockHandle> {
         if self.options.compression == Compression::None {
-            return self.write_pieces(&[&head, &tail], NO_COMPRESSION);
+            return self.write_raw_block(&[&head, &tail], NO_COMPRESSION);
         }
         let bytes = [head, tail].concat();
         // A block that does not compress is stored as it is; so is one that is too long to be compressed.
@@ -161,21 +168,21 @@ impl<W: Write> TableBuilder<W> {
             .ok()
             .filter(|packed| packed.len() < bytes.len() - bytes.len() / 8);
         match packed {
-            Some(packed) => self.write_pieces(&[&packed], SNAPPY_COMPRESSION),
-            None => self.write_pieces(&[&bytes], NO_COMPRESSION),
+            Some(packed) => self.write_raw_block(&[&packed], SNAPPY_COMPRESSION),
+            None => self.write_raw_block(&[&bytes], NO_COMPRESSION),
         }
     }
 
-    /// Writes a block that is in several pieces.
-    fn write_pieces(&mut self, pieces: &[&[u8]], compression: u8) -> Result<BlockHandle> {
+    /// Writes the chunks of a block, then its trailer: the compression and the masked checksum (LevelDB's `WriteRawBlock`).
+    fn write_raw_block(&mut self, chunks: &[&[u8]], compression: u8) -> Result<BlockHandle> {
         let handle = BlockHandle {
             offset: self.offset,
-            size: pieces.iter().map(|piece| piece.len() as u64).sum(),
+            size: chunks.iter().map(|chunk| chunk.len() as u64).sum(),
         };
         let mut sum = 0;
-        for piece in pieces {
-            sum = crc::append(sum, piece);
-            self.write(piece)?;
+        for chunk in chunks {
+            sum = crc::append(sum, chunk);
+            self.write(chunk)?;
         }
         self.write(&[compression])?;
         self.write(&crc::mask(crc::append(sum, &[compression])).to_le_bytes())?;
@@ -197,6 +204,7 @@ fn failed(source: std::io::Error) -> FormatError {
 #[derive(Debug)]
 struct BlockBuilder {
     bytes: Vec<u8>,
+    /// The offsets of the entries whose keys are complete.
     restarts: Vec<u32>,
     interval: usize,
     since_restart: usize,
@@ -223,8 +231,8 @@ impl BlockBuilder {
         self.bytes.len() + 4 * self.restarts.len() + 4
     }
 
-    /// Adds an entry without its value, which must follow.
-    fn add_key(&mut self, key: &[u8], value: usize) {
+    /// Adds an entry without its value, whose `value_len` bytes must follow.
+    fn add_key(&mut self, key: &[u8], value_len: usize) {
         let shared = match self.since_restart < self.interval {
             true => shared_prefix(&self.last, key),
             false => {
@@ -236,7 +244,7 @@ impl BlockBuilder {
         };
         put_varint(&mut self.bytes, shared as u64);
         put_varint(&mut self.bytes, (key.len() - shared) as u64);
-        put_varint(&mut self.bytes, value as u64);
+        put_varint(&mut self.bytes, value_len as u64);
         self.bytes.extend_from_slice(&key[shared..]);
         self.last.truncate(shared);
         self.last.extend_from_slice(&key[shared..]);
@@ -256,7 +264,7 @@ fn shared_prefix(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
 
-/// The shortest separator from `limit` (`FindShortestSeparator`).
+/// Shortens `key` to a separator that is not below it and is below `limit` (LevelDB's `FindShortestSeparator`).
 fn shortest_separator(key: &mut Vec<u8>, limit: &[u8]) {
     let shared = shared_prefix(key, limit);
     if let (Some(&here), Some(&there)) = (key.get(shared), limit.get(shared))
@@ -268,7 +276,7 @@ fn shortest_separator(key: &mut Vec<u8>, limit: &[u8]) {
     }
 }
 
-/// The shortest key that is not below this one (`FindShortSuccessor`).
+/// Shortens `key` to one that is not below it (LevelDB's `FindShortSuccessor`).
 fn short_successor(key: &mut Vec<u8>) {
     if let Some(at) = key.iter().position(|&byte| byte != u8::MAX) {
         key.truncate(at + 1);

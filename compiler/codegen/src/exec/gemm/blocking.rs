@@ -252,10 +252,10 @@ impl<'a, T: GemmFloat> Gemm<'a, T> {
     fn nc(&self) -> usize {
         match self.packs_right() {
             true => {
-                let most = (MAX_PACKED_B_ELEMENTS / self.k.max(1)).max(1);
-                match self.n <= most {
+                let max = (MAX_PACKED_B_ELEMENTS / self.k.max(1)).max(1);
+                match self.n <= max {
                     true => self.n,
-                    false => (most / nr::<T>(self.cpu)).max(1) * nr::<T>(self.cpu),
+                    false => (max / nr::<T>(self.cpu)).max(1) * nr::<T>(self.cpu),
                 }
             }
             false => self.n,
@@ -275,13 +275,14 @@ impl<'a, T: GemmFloat> Gemm<'a, T> {
         (right, left)
     }
 
+    /// The elements of workspace of [`Gemm::run_serial`].
     fn serial_workspace_len(&self) -> usize {
         let (right, left) = self.packed_lens(even_split(self.m, MC));
         right + left
     }
 
-    /// The rows and columns of a task's block. There are enough blocks for all threads where the work is, but a block has many rows, so that
-    /// it reads the right operand seldom.
+    /// The rows and columns of a task's block. There are enough blocks for all threads where the work suffices, but a block has many rows,
+    /// so that it reads the right operand seldom.
     fn block_size(&self, columns: usize) -> (usize, usize) {
         let (tasks, panels) = (self.tasks(), columns.div_ceil(nr::<T>(self.cpu)));
         let min_down = self.m.div_ceil(MC);
@@ -334,13 +335,13 @@ impl<'a, T: GemmFloat> Gemm<'a, T> {
         epilogue: Option<Epilogue<'_>>,
     ) {
         let nc = self.nc();
-        let (size, across) = self.block_size(nc);
-        let (down, terms) = (self.m.div_ceil(size), self.kc());
-        let blocks = self.k.div_ceil(terms);
+        let (block_rows, block_columns) = self.block_size(nc);
+        let (row_blocks, kc) = (self.m.div_ceil(block_rows), self.kc());
+        let k_blocks = self.k.div_ceil(kc);
         // Where several blocks have the same rows, those are packed before; else each task packs its own.
-        let (right, each) = self.packed_lens(size);
-        let before = (across < nc).then_some(each);
-        let left = before.map_or(0, |each| down * blocks * each);
+        let (right, each) = self.packed_lens(block_rows);
+        let before = (block_columns < nc).then_some(each);
+        let left = before.map_or(0, |each| row_blocks * k_blocks * each);
         buffers.with_or_empty(right + left, |buffer| {
             // Only now, because the buffer just taken could have been one of those.
             if each > 0 && before.is_none() {
@@ -350,9 +351,10 @@ impl<'a, T: GemmFloat> Gemm<'a, T> {
             let packs_rows = !rows.is_empty();
             let (right, left) = (SharedPtr(right.as_mut_ptr()), SharedPtr(rows.as_mut_ptr()));
             if packs_rows {
-                pool.run(down * blocks, &|i| {
-                    let rows = i / blocks * size..self.m.min((i / blocks + 1) * size);
-                    let terms = i % blocks * terms..self.k.min((i % blocks + 1) * terms);
+                pool.run(row_blocks * k_blocks, &|i| {
+                    let (row_block, k_block) = (i / k_blocks, i % k_blocks);
+                    let rows = row_block * block_rows..self.m.min((row_block + 1) * block_rows);
+                    let terms = k_block * kc..self.k.min((k_block + 1) * kc);
                     // SAFETY: each task has `each` elements of its own for its rows and terms.
                     unsafe {
                         pack::pack_a(self.cpu, self.a, rows, terms, left.pointer().add(i * each))
@@ -365,16 +367,19 @@ impl<'a, T: GemmFloat> Gemm<'a, T> {
                     // SAFETY: `right` has the size of all terms of NC columns.
                     unsafe { self.pack_right(Some(pool), columns.clone(), &right) };
                 }
-                let count = columns.len().div_ceil(across);
+                let column_blocks = columns.len().div_ceil(block_columns);
                 let last = columns.end == self.n;
-                // How many blocks of each range of rows are done, where there are several.
+                // How many blocks of each range of rows are done, where there are several. There are at most `MAX_TASKS` ranges then
+                // (`block_size`).
                 let finished: [AtomicUsize; 2 * MAX_TASKS] = Default::default();
-                let finishes =
-                    |rows: usize| count == 1 || finished[rows].fetch_add(1, AcqRel) + 1 == count;
-                pool.run(down * count, &|i| {
-                    let (down, start) = (i / count, i % count * across);
-                    let rows = down * size..self.m.min((down + 1) * size);
-                    let end = columns.len().min(start + across);
+                let finishes = |row_block: usize| {
+                    column_blocks == 1
+                        || finished[row_block].fetch_add(1, AcqRel) + 1 == column_blocks
+                };
+                pool.run(row_blocks * column_blocks, &|i| {
+                    let (row_block, start) = (i / column_blocks, i % column_blocks * block_columns);
+                    let rows = row_block * block_rows..self.m.min((row_block + 1) * block_rows);
+                    let end = columns.len().min(start + block_columns);
                     let work = |to: *mut T| {
                         // SAFETY: the blocks do not overlap; the columns are packed, and the rows too or `to` is large enough for them.
                         unsafe {
@@ -383,11 +388,13 @@ impl<'a, T: GemmFloat> Gemm<'a, T> {
                         }
                     };
                     match before {
-                        // SAFETY: the blocks of these rows lie one after another.
-                        Some(each) => work(unsafe { left.pointer().add(down * blocks * each) }),
+                        Some(each) => {
+                            // SAFETY: the blocks of these rows lie one after another.
+                            work(unsafe { left.pointer().add(row_block * k_blocks * each) })
+                        }
                         None => buffers.with_or_empty(each, |own| work(own.as_mut_ptr())),
                     }
-                    if let Some(epilogue) = epilogue.filter(|_| last && finishes(down)) {
+                    if let Some(epilogue) = epilogue.filter(|_| last && finishes(row_block)) {
                         epilogue(rows);
                     }
                 });
@@ -418,13 +425,14 @@ impl<'a, T: GemmFloat> Gemm<'a, T> {
             }
         };
         match pool {
+            // Enough for two tasks, an element counted as eight multiply-adds.
             Some(pool) if k * n >= 2 * MIN_TASK_FMAS / 8 => pool.run(blocks * groups, &task),
             _ => (0..blocks * groups).for_each(task),
         }
     }
 
-    /// Computes the rows by the columns `own` of those packed in `right`, if the right operand is packed: loops over the KC blocks, and packs
-    /// the rows of each unless they are packed already, in which case the KC blocks lie `packed` elements apart in `left`.
+    /// Computes the rows by the columns `own` of those packed in `right`, if the right operand is packed: loops over the KC blocks, and
+    /// packs the rows of each unless they are packed already, in which case the KC blocks lie `packed` elements apart in `left`.
     ///
     /// # Safety
     ///
@@ -473,7 +481,8 @@ impl<'a, T: GemmFloat> Gemm<'a, T> {
     unsafe fn run_columns(&self, pool: &Pool, buffers: &BufferPool<T>) {
         let (packs_left, packs_right, kc) = (self.packs_left(), self.packs_right(), self.kc());
         let left = if packs_left { self.m * self.k } else { 0 };
-        // Columns of a task: those that the work is enough for, and not more than fit the L2 cache.
+        // Columns of a task: those that the work is enough for, and not more than fit the L2 cache. A multiple of four tasks divides
+        // evenly among two and four threads.
         let units = self.n.div_ceil(nr::<T>(self.cpu));
         let tasks = self.tasks().min(units).max(units.div_ceil(MC / T::WIDTH));
         let tasks = if tasks > 2 {
@@ -592,6 +601,7 @@ impl<'a, T: GemmFloat> Gemm<'a, T> {
                     epilogue(rows);
                 }
             };
+            // An addition counts as four multiply-adds.
             let size = (MIN_TASK_FMAS / 4 / (slices * self.n)).max(1);
             match pool {
                 Some(pool) => pool.run(self.m.div_ceil(size), &|i| {
@@ -721,7 +731,7 @@ impl<'a, T: GemmFloat> Gemm<'a, T> {
     }
 }
 
-/// The size of blocks of nearly equal size of at most `most`.
-fn even_split(length: usize, most: usize) -> usize {
-    length.div_ceil(length.div_ceil(most).max(1)).max(1)
+/// The block size that splits `length` into the fewest blocks of at most `max` elements, all of nearly the same size.
+fn even_split(length: usize, max: usize) -> usize {
+    length.div_ceil(length.div_ceil(max).max(1)).max(1)
 }

@@ -45,8 +45,9 @@ pub(super) unsafe fn run<T: GemmFloat>(
     pool: Option<&Pool>,
     epilogue: Option<Epilogue<'_>>,
 ) {
-    let column = gemm.n == 1;
-    let gemv = match column {
+    // The rows of the product are the rows of the GEMV only where it is a column.
+    let is_column = gemm.n == 1;
+    let gemv = match is_column {
         true => Gemv {
             cpu: gemm.cpu,
             rows: gemm.m,
@@ -79,7 +80,7 @@ pub(super) unsafe fn run<T: GemmFloat>(
         let rows = i * size..gemv.rows.min((i + 1) * size);
         // SAFETY: the rows are there, and each task has its own.
         unsafe { gemv.run_rows(rows.start, rows.end) };
-        if let Some(epilogue) = epilogue.filter(|_| column) {
+        if let Some(epilogue) = epilogue.filter(|_| is_column) {
             epilogue(rows);
         }
     };
@@ -88,7 +89,7 @@ pub(super) unsafe fn run<T: GemmFloat>(
         Some(pool) => pool.run(count, &task),
         None => (0..count).for_each(task),
     }
-    if let Some(epilogue) = epilogue.filter(|_| !column) {
+    if let Some(epilogue) = epilogue.filter(|_| !is_column) {
         epilogue(0..1);
     }
 }
@@ -139,6 +140,8 @@ impl<T: GemmFloat> Gemv<T> {
         }
     }
 
+    /// Stores the sum of a row, or adds it.
+    ///
     /// # Safety
     ///
     /// The row is there, and nothing else uses its sum.
@@ -200,12 +203,12 @@ impl<T: GemmFloat> Gemv<T> {
                 t += 2 * w;
             }
             while t < k {
-                let some = w.min(k - t);
-                let x = T::V256::load_masked(self.x.add(t), some);
+                let count = w.min(k - t);
+                let x = T::V256::load_masked(self.x.add(t), count);
                 for i in 0..R {
-                    even[i] = T::V256::fma(T::V256::load_masked(rows[i].add(t), some), x, even[i]);
+                    even[i] = T::V256::fma(T::V256::load_masked(rows[i].add(t), count), x, even[i]);
                 }
-                t += some;
+                t += count;
             }
             for i in 0..R {
                 self.write(row + i, T::reduce_add(T::V256::add(even[i], odd[i])));
@@ -226,11 +229,11 @@ impl<T: GemmFloat> Gemv<T> {
         let w = T::WIDTH;
         let mut row = first;
         while row < end {
-            let some = (end - row).min(V * w);
+            let count = (end - row).min(V * w);
             // SAFETY: of each vector only the rows that are there are read and written.
             unsafe {
                 let mut sums = [T::V256::zero(); V];
-                if some == V * w {
+                if count == V * w {
                     for t in 0..self.terms {
                         let x = T::V256::splat(self.x.add(t * self.x_stride));
                         let a = self.a.at(row, t);
@@ -239,8 +242,8 @@ impl<T: GemmFloat> Gemv<T> {
                         }
                     }
                 } else {
-                    for (v, sum) in sums.iter_mut().take(some.div_ceil(w)).enumerate() {
-                        let own = w.min(some - v * w);
+                    for (v, sum) in sums.iter_mut().take(count.div_ceil(w)).enumerate() {
+                        let own = w.min(count - v * w);
                         for t in 0..self.terms {
                             let x = T::V256::splat(self.x.add(t * self.x_stride));
                             let a = self.a.at(row, t).add(v * w);
@@ -252,11 +255,11 @@ impl<T: GemmFloat> Gemv<T> {
                 for (v, sum) in sums.iter().enumerate() {
                     T::V256::store(out.as_mut_ptr().add(v * w), *sum);
                 }
-                for (i, sum) in out.iter().take(some).enumerate() {
+                for (i, sum) in out.iter().take(count).enumerate() {
                     self.write(row + i, *sum);
                 }
             }
-            row += some;
+            row += count;
         }
     }
 }

@@ -154,6 +154,7 @@ impl PaddedTile {
         }
     }
 
+    /// The elements of the rectangle.
     fn elements(&self) -> usize {
         self.height * self.width * self.channels
     }
@@ -165,11 +166,11 @@ impl PaddedTile {
 
     /// Copies the rectangle from an image, zero-padded.
     fn fill<T: Real>(&self, x: &[T], h: usize, w: usize, to: &mut [T]) {
-        let (c, line) = (self.channels, self.width * self.channels);
+        let (c, row_len) = (self.channels, self.width * self.channels);
         let before = ((-self.left).max(0) as usize).min(self.width);
         let first = self.left.max(0) as usize;
         let inside = w.saturating_sub(first).min(self.width - before);
-        for (i, line) in to.chunks_exact_mut(line.max(1)).enumerate() {
+        for (i, line) in to.chunks_exact_mut(row_len.max(1)).enumerate() {
             let row = self.top + i as isize;
             if row < 0 || row >= h as isize || inside == 0 {
                 line.fill(T::ZERO);
@@ -222,8 +223,8 @@ impl<T: Real> ImplicitGemm<'_, T> {
         packed_b_len::<T>(down.taps * right.taps * self.from.0, self.to.0)
     }
 
-    /// Computes the output rows from `low` to `high`, which `y` holds. `padded` is the buffer for the padded input, `offsets` for the offsets of
-    /// rows and runs.
+    /// Computes the output rows from `low` to `high`, which `y` holds. `padded` is the buffer for the padded input, `offsets` for the
+    /// offsets of rows and runs.
     fn rows(
         &self,
         x: &[T],
@@ -359,22 +360,23 @@ impl<T: Real> ImplicitGemm<'_, T> {
     /// Computes all outputs. The filters are packed in blocks: for each vertical index map, horizontal index map and group.
     fn run(&self, ctx: ExecContext<'_>, x: &[T], filters: &[T], y: &mut [T]) {
         let [h, w] = self.output;
-        let (image, after) = (
+        let (input_size, output_size) = (
             self.input[0] * self.input[1] * self.from.1,
             h * w * self.to.1,
         );
         if y.is_empty() {
             return;
         }
-        let (rows, padded_size, offsets) = self.sizes(y.len() / after);
+        let (rows, padded_size, offsets) = self.sizes(y.len() / output_size);
         let (floats, indices) = (T::buffers(ctx.scratch), usize::buffers(ctx.scratch));
         floats.prepare(ctx.pool.threads(), padded_size);
         indices.prepare(ctx.pool.threads(), offsets);
-        parallel::grouped_chunks_mut(ctx.pool, y, after, rows * w * self.to.1, |i, part, y| {
-            let (low, high) = (part * rows, h.min((part + 1) * rows));
+        let band_size = rows * w * self.to.1;
+        parallel::grouped_chunks_mut(ctx.pool, y, output_size, band_size, |image, band, y| {
+            let (low, high) = (band * rows, h.min((band + 1) * rows));
             floats.with(padded_size, |padded| {
                 indices.with(offsets, |offsets| {
-                    let x = &x[i * image..][..image];
+                    let x = &x[image * input_size..][..input_size];
                     self.rows(x, filters, low..high, y, padded, offsets);
                 });
             });
@@ -383,6 +385,7 @@ impl<T: Real> ImplicitGemm<'_, T> {
 }
 
 impl Convolution {
+    /// Computes the convolution.
     pub(super) fn forward_implicit_gemm<T: Real>(
         &self,
         ctx: ExecContext<'_>,
@@ -420,12 +423,13 @@ impl Convolution {
 
     /// Whether the gradient of the input decomposes into convolutions.
     pub(super) fn input_grad_suits_implicit_gemm(&self) -> bool {
-        let one = |a: &WindowAxis| a.stride == 1 || a.dilation == 1;
+        let decomposes = |a: &WindowAxis| a.stride == 1 || a.dilation == 1;
         let bounded = |a: &WindowAxis| a.stride <= MAX_STRIDE;
         let all = |f: &dyn Fn(&WindowAxis) -> bool| f(&self.down) && f(&self.right);
-        all(&one) && all(&bounded)
+        all(&decomposes) && all(&bounded)
     }
 
+    /// Computes the gradient of the input, where [it suits](Convolution::input_grad_suits_implicit_gemm).
     pub(super) fn input_grad_implicit_gemm<T: Real>(
         &self,
         ctx: ExecContext<'_>,
@@ -557,9 +561,10 @@ impl Convolution {
                         });
                     }),
                     false => own.for_each(|i| {
-                        let (image, after) = self.sizes();
-                        let x = &x[i * image..][..image];
-                        self.add_filter_grad_direct(x, &dy[i * after..][..after], sums);
+                        let (input_size, output_size) = self.sizes();
+                        let x = &x[i * input_size..][..input_size];
+                        let dy = &dy[i * output_size..][..output_size];
+                        self.add_filter_grad_direct(x, dy, sums);
                     }),
                 }
             });
@@ -611,11 +616,12 @@ impl Convolution {
         offsets: &mut [usize],
         df: &mut [T],
     ) {
-        let ((before, after), c_out, w) = (self.sizes(), self.filters[3], self.right.outputs);
+        let ((input_size, output_size), c_out, w) =
+            (self.sizes(), self.filters[3], self.right.outputs);
         let ((c_in, each), c) = (self.channels(), self.x[3]);
         let high = self.down.outputs.min(low + step.rows);
-        let x = &x[image * before..][..before];
-        let dy = &dy[image * after..][low * w * c_out..high * w * c_out];
+        let x = &x[image * input_size..][..input_size];
+        let dy = &dy[image * output_size..][low * w * c_out..high * w * c_out];
         let (tile, outputs) = (self.padded_tile(low, high), (high - low) * w);
         if outputs == 0 {
             return;

@@ -33,7 +33,7 @@ const MAX_BLOCK_TILES: usize = 64;
 /// The most transformed elements of a block, which stay in the L2 cache.
 const MAX_BLOCK_ELEMENTS: usize = 3 << 16;
 
-/// Partial sums of the gradient of the filters (split-K).
+/// The number of partial sums of the gradient of the filters (split-K): fixed, so that results do not depend on the threads.
 const PARTIAL_SUMS: usize = 8;
 
 /// The geometry of a Winograd convolution.
@@ -46,13 +46,14 @@ struct Tiling {
     output: [usize; 2],
     /// The padding before the input.
     pad_before: [usize; 2],
-    /// Input and output channels.
+    /// Input channels.
     from: usize,
+    /// Output channels.
     to: usize,
 }
 
 impl Convolution {
-    /// The filter size, where Winograd is supported and profitable.
+    /// The filter size R, 3 or 5, where Winograd is supported and profitable.
     fn winograd_size(&self, cpu: Cpu, tiling: &Tiling) -> Option<usize> {
         let [kh, kw, ..] = self.filters;
         let dense = [&self.down, &self.right]
@@ -91,7 +92,8 @@ impl Convolution {
         true
     }
 
-    /// Computes the gradient of the input, a convolution with flipped and transposed filters, if Winograd is profitable.
+    /// Computes the gradient of the input, a convolution with flipped and transposed filters, if Winograd is profitable; returns whether
+    /// it did.
     pub(super) fn input_grad_winograd(
         &self,
         ctx: ExecContext<'_>,
@@ -135,6 +137,7 @@ impl Convolution {
     }
 }
 
+/// Whether all are finite: x · 0 is NaN for infinities and NaN. Without a branch, so that it is vectorized.
 fn is_finite(xs: &[f32]) -> bool {
     xs.iter().fold(true, |all, x| all & (*x * 0.0 == 0.0))
 }
@@ -235,12 +238,12 @@ impl<const M: usize> FmaWork for TransformForFilterGrad<'_, M> {
     fn run<S: Simd>(self, s: S) {
         let Tiling { from, to, .. } = *self.tiling;
         let (down, across) = self.tiling.counts(M);
-        let (image, output_size) = self.tiling.sizes();
+        let (input_size, output_size) = self.tiling.sizes();
         for (i, t) in self.own.enumerate() {
-            let (number, tile) = (t / (down * across), t % (down * across));
+            let (image, tile) = (t / (down * across), t % (down * across));
             let tile_at = (tile / across, tile % across);
-            let x = &self.x[number * image..][..image];
-            let dy = &self.dy[number * output_size..][..output_size];
+            let x = &self.x[image * input_size..][..input_size];
+            let dy = &self.dy[image * output_size..][..output_size];
             let inputs = &mut self.inputs[i * from..];
             let cotangents = &mut self.cotangents[i * to..];
             self.tiling
@@ -321,7 +324,7 @@ impl Tiling {
         is_blocked(from) && is_blocked(to) && winograd < 0.95 * direct
     }
 
-    /// The tiles of a block.
+    /// The tiles of a block: as many as fit the L2 cache, but at least the rows of a register tile of GEMM (MR of AVX-512).
     fn block_tiles(&self) -> usize {
         (MAX_BLOCK_ELEMENTS / (TILE_POINTS * (self.from + self.to))).clamp(14, MAX_BLOCK_TILES)
     }
@@ -377,18 +380,19 @@ fn convolve<const M: usize, const R: usize>(
     y: &mut [f32],
 ) {
     let Tiling { from, to, .. } = tiling;
+    // The channels of the filters as they are stored.
     let [c_in, c_out] = if flipped { [to, from] } else { [from, to] };
     let (down, across) = tiling.counts(M);
     let block_tiles = tiling.block_tiles();
-    let (image, output_size) = tiling.sizes();
+    let (input_size, output_size) = tiling.sizes();
     // Tile rows of a task, balanced.
     let rows = (block_tiles / across).clamp(1, down.max(1));
     let rows = down.div_ceil(down.div_ceil(rows).max(1)).max(1);
-    let line = packed_b_len::<f32>(from, to);
+    let packed_len = packed_b_len::<f32>(from, to);
     let buffers = f32::buffers(ctx.scratch);
-    let own = TILE_POINTS * block_tiles * (from + to);
-    buffers.prepare(ctx.pool.threads() + 1, own);
-    buffers.with(TILE_POINTS * (c_in * c_out + line), |buffer| {
+    let block_len = TILE_POINTS * block_tiles * (from + to);
+    buffers.prepare(ctx.pool.threads() + 1, block_len);
+    buffers.with(TILE_POINTS * (c_in * c_out + packed_len), |buffer| {
         let (transformed, packed_filters) = buffer.split_at_mut(TILE_POINTS * c_in * c_out);
         transform_filters::<R>(
             (ctx.cpu, ctx.pool),
@@ -397,7 +401,7 @@ fn convolve<const M: usize, const R: usize>(
             flipped,
             transformed,
         );
-        parallel::chunks_mut(ctx.pool, packed_filters, line, |q, to| {
+        parallel::chunks_mut(ctx.pool, packed_filters, packed_len, |q, to| {
             let at_point = Matrix {
                 data: &transformed[q * c_out..],
                 size: (c_in, c_out),
@@ -415,11 +419,11 @@ fn convolve<const M: usize, const R: usize>(
         });
         let packed_filters = &*packed_filters;
         let size = rows * M * tiling.output[1] * to;
-        parallel::grouped_chunks_mut(ctx.pool, y, output_size, size, |number, part, y| {
-            let x = &x[number * image..][..image];
-            let first = part * rows;
+        parallel::grouped_chunks_mut(ctx.pool, y, output_size, size, |image, band, y| {
+            let x = &x[image * input_size..][..input_size];
+            let first = band * rows;
             let count = (down - first).min(rows) * across;
-            buffers.with(own, |buffer| {
+            buffers.with(block_len, |buffer| {
                 let (inputs, products) = buffer.split_at_mut(TILE_POINTS * block_tiles * from);
                 for begin in (0..count).step_by(block_tiles) {
                     let own = begin..count.min(begin + block_tiles);
@@ -437,7 +441,7 @@ fn convolve<const M: usize, const R: usize>(
                     );
                     let starts: [usize; MAX_BLOCK_TILES] = std::array::from_fn(|i| i * from);
                     let offsets: [usize; MAX_BLOCK_TILES] = std::array::from_fn(|i| i * to);
-                    for (q, b) in packed_filters.chunks_exact(line).enumerate() {
+                    for (q, b) in packed_filters.chunks_exact(packed_len).enumerate() {
                         let a = Indirect {
                             data: &inputs[q * block_tiles * from..][..block_tiles * from],
                             row_offsets: &starts[..own.len()],
@@ -579,7 +583,7 @@ fn filter_gradient<const M: usize, const R: usize>(
             let own = i * share * across..rows.min((i + 1) * share) * across;
             add_tiles::<M>(ctx.cpu, &tiling, own, buffers, x, dy, sums);
         });
-        // Partial sums are added and transformed to filters for each input channel.
+        // Partial sums are added in order, each point in 8 chunks, and transformed to filters for each input channel.
         let (first, others) = sums.split_at_mut(size);
         let each = to * from.div_ceil(8);
         parallel::chunks_mut(ctx.pool, first, each, |i, sums| {
@@ -609,7 +613,7 @@ fn filter_gradient<const M: usize, const R: usize>(
     });
 }
 
-/// Transformed elements of a block of tiles, or of the packing buffers of its GEMM.
+/// The most elements of a buffer: the transformed elements of a block of tiles, or the packing workspace of its GEMM.
 fn block_elements(cpu: Cpu, tiling: &Tiling) -> usize {
     let (block_tiles, Tiling { from, to, .. }) = (tiling.block_tiles(), *tiling);
     let matrix = |columns: usize| Matrix {
@@ -769,8 +773,8 @@ mod tests {
             pool: &pool,
             scratch: &scratch,
         };
-        let (image, output_size) = tiling.sizes();
-        let mut x = numbers(tiling.images * image);
+        let (input_size, output_size) = tiling.sizes();
+        let mut x = numbers(tiling.images * input_size);
         let filters = numbers(R * R * tiling.from * tiling.to);
         if let Some(special) = special {
             let middle = x.len() / 2;

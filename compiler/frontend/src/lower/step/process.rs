@@ -51,8 +51,11 @@ pub(super) fn micro_step(b: &Builder) -> Value<'_> {
     b.read(MICRO_STEP, &Type::scalar(DType::I64))
 }
 
-/// Maps the values of a gradient, dense or sparse.
-fn each<'g>(gradient: Cotangent<'g>, f: impl FnOnce(Value<'g>) -> Value<'g>) -> Cotangent<'g> {
+/// Maps the values of a gradient: all of a dense one, the rows of a sparse one.
+fn map_values<'g>(
+    gradient: Cotangent<'g>,
+    f: impl FnOnce(Value<'g>) -> Value<'g>,
+) -> Cotangent<'g> {
     match gradient {
         Cotangent::Dense(dense) => Cotangent::Dense(f(dense)),
         Cotangent::Sparse(rows) => Cotangent::Sparse(IndexedSlices {
@@ -62,7 +65,7 @@ fn each<'g>(gradient: Cotangent<'g>, f: impl FnOnce(Value<'g>) -> Value<'g>) -> 
     }
 }
 
-/// The loss scale.
+/// The loss scale, a scalar; `None` where the spec scales no loss.
 pub(super) fn loss_scale<'g>(cx: &Context<'_>, b: &'g Builder, train: &Train) -> Option<Value<'g>> {
     let dtype = cx.dtype(DType::F32);
     Some(match train.loss_scale? {
@@ -73,7 +76,7 @@ pub(super) fn loss_scale<'g>(cx: &Context<'_>, b: &'g Builder, train: &Train) ->
 
 /// A gradient divided by the loss scale.
 pub(super) fn unscale<'g>(gradient: Cotangent<'g>, scale: Value<'g>) -> Cotangent<'g> {
-    each(gradient, |g| g / scale.cast(g.dtype()))
+    map_values(gradient, |g| g / scale.cast(g.dtype()))
 }
 
 /// Gradient accumulation: adds gradients to the accumulators, and takes the mean with the last micro-batch.
@@ -131,9 +134,9 @@ pub(super) fn clip<'g>(
             .map(|v| all.iter().position(|(_, update, _)| update.variable == *v))
             .collect();
         // The operands of the clip; a variable without a gradient has none.
-        let mut seen = Vec::new();
+        let mut operands = Vec::new();
         for position in &positions {
-            seen.push(position.map(|i| {
+            operands.push(position.map(|i| {
                 all[i].2 = prepared(clip, all[i].2);
                 match all[i].2 {
                     Cotangent::Dense(dense) => dense,
@@ -145,14 +148,14 @@ pub(super) fn clip<'g>(
             Input::Rate(rate) => Ok(rates.get(*rate)),
             Input::ClippedGrad(i) => {
                 let ty = Type::of(ty).expect("it is bound");
-                Ok(seen[*i].unwrap_or_else(|| b.full(&ty, 0.0)))
+                Ok(operands[*i].unwrap_or_else(|| b.full(&ty, 0.0)))
             }
             _ => Err(step::unknown_input(input, span)),
         };
         let values = program::lower(cx, b, &clip.program, &mut inputs)?;
         for (position, value) in positions.iter().zip(&clip.values) {
             if let Some(i) = position {
-                all[*i].2 = each(all[*i].2, |_| values.get(*value));
+                all[*i].2 = map_values(all[*i].2, |_| values.get(*value));
             }
         }
     }
@@ -204,7 +207,8 @@ pub(super) fn average<'g>(
     Ok(())
 }
 
-/// Dynamic loss scaling: shrinks the scale after a non-finite gradient, grows it after `growth_steps` finite ones.
+/// Dynamic loss scaling (TensorFlow's `DynamicLossScale`): divides the scale by `multiplier` after a non-finite gradient, but not
+/// below 1; multiplies it after `growth_steps` finite ones in a row.
 pub(super) fn next_scale<'g>(writer: &Writer<'g>, train: &Train, scale: Option<Value<'g>>) {
     let (
         Some(LossScale::Dynamic {
@@ -219,13 +223,13 @@ pub(super) fn next_scale<'g>(writer: &Writer<'g>, train: &Train, scale: Option<V
         return;
     };
     let b = writer.b;
-    let none = b.int(DType::I64, 0);
+    let zero = b.int(DType::I64, 0);
     let good = b.read(GOOD_STEPS, &Type::scalar(DType::I64)) + b.int(DType::I64, 1);
-    let enough = good.greater_equal(b.int(DType::I64, growth_steps));
+    let grows = good.greater_equal(b.int(DType::I64, growth_steps));
     let larger = scale * multiplier;
-    let grown = enough.logical_and(larger.is_finite()).select(larger, scale);
+    let grown = grows.logical_and(larger.is_finite()).select(larger, scale);
     let smaller = (scale / multiplier).maximum(scale.like(1.0));
     b.write(LOSS_SCALE, finite.select(grown, smaller));
-    let counted = enough.select(none, good);
-    b.write(GOOD_STEPS, finite.select(counted, none));
+    let counted = grows.select(zero, good);
+    b.write(GOOD_STEPS, finite.select(counted, zero));
 }

@@ -71,7 +71,7 @@ pub(crate) fn lone_expr(
         text,
         comments: &scan.comments,
         ends: &scan.ends,
-        origin: Origin::Piece(0),
+        origin: Origin::Body(0),
         errors,
     };
     builder.expr(next(&mut children(root)))
@@ -82,8 +82,8 @@ pub(crate) fn lone_expr(
 enum Origin<'a> {
     /// The file without the bodies of its items.
     Outline(&'a Outline),
-    /// A piece of a body that begins here.
-    Piece(usize),
+    /// Statements of a body, whose first byte is here.
+    Body(usize),
 }
 
 struct Builder<'a> {
@@ -121,15 +121,18 @@ fn optional<'i>(children: &mut Children<'i>, rule: Rule) -> Option<Pair<'i, Rule
 impl Builder<'_> {
     fn span(&self, pair: &Pair<'_, Rule>) -> Span {
         let span = pair.as_span();
-        let (start, end) = (self.place(span.start()), self.place(span.end()));
+        let (start, end) = (
+            self.source_offset(span.start()),
+            self.source_offset(span.end()),
+        );
         Span::new(self.id, start, self.last_token_end(start, end))
     }
 
     /// The offset in the source text of a position of a pair.
-    fn place(&self, at: usize) -> usize {
+    fn source_offset(&self, at: usize) -> usize {
         match self.origin {
-            Origin::Outline(outline) => outline.place(at),
-            Origin::Piece(start) => start + at,
+            Origin::Outline(outline) => outline.source_offset(at),
+            Origin::Body(start) => start + at,
         }
     }
 
@@ -199,7 +202,7 @@ impl Builder<'_> {
             .find(|p| p.as_rule() != Rule::outer_doc);
         match after {
             Some(first) => Span {
-                start: self.place(first.as_span().start()) as u32,
+                start: self.source_offset(first.as_span().start()) as u32,
                 ..whole
             },
             None => whole,

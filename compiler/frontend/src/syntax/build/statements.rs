@@ -38,7 +38,7 @@ impl Builder<'_> {
                     break;
                 }
             }
-            self.origin = Origin::Piece(start);
+            self.origin = Origin::Body(start);
             match Grammar::parse(Rule::statements, &self.text[start..stop]) {
                 Ok(mut pairs) => self.statements(next(&mut pairs), &mut statements),
                 Err(error) => self

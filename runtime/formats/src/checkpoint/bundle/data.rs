@@ -26,7 +26,7 @@ pub(super) fn read(jobs: Vec<ReadJob<'_>>, threads: usize) -> Vec<Result<u32>> {
     let total: usize = lengths.iter().sum();
     let threads = threads.min(total / MIN_PARALLEL_BYTES).max(1);
     if threads == 1 {
-        return jobs.into_iter().map(|job| piece(job)).collect();
+        return jobs.into_iter().map(|job| read_job(job)).collect();
     }
     // Every thread gets an equal share of the bytes, contiguous in the list.
     let share = total.div_ceil(threads);
@@ -58,7 +58,7 @@ pub(super) fn read(jobs: Vec<ReadJob<'_>>, threads: usize) -> Vec<Result<u32>> {
     let work = |share: Vec<(usize, ReadJob<'_>)>| -> Vec<(usize, usize, Result<u32>)> {
         let done = share.into_iter().map(|(which, job)| {
             let length = job.into.len();
-            (which, length, piece(job))
+            (which, length, read_job(job))
         });
         done.collect()
     };
@@ -83,7 +83,8 @@ pub(super) fn read(jobs: Vec<ReadJob<'_>>, threads: usize) -> Vec<Result<u32>> {
     sums
 }
 
-fn piece(job: ReadJob<'_>) -> Result<u32> {
+/// Reads the bytes of a job in chunks, and computes their checksum while they are in cache.
+fn read_job(job: ReadJob<'_>) -> Result<u32> {
     let mut sum = 0;
     let mut offset = job.offset;
     for chunk in job.into.chunks_mut(CHUNK_BYTES) {

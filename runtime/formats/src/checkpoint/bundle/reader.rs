@@ -16,7 +16,7 @@ use crate::files;
 use crate::files::ReadAt;
 use crate::tensor::{swap_bytes, zeros};
 
-/// An open checkpoint of the second version.
+/// An open V2 checkpoint.
 ///
 /// The index is read when it is opened, data files on demand. Everything that is read is checked against its CRC-32C.
 ///
@@ -37,7 +37,7 @@ pub struct Bundle {
 }
 
 impl Bundle {
-    /// Opens the checkpoint with this prefix.
+    /// Opens the checkpoint with this prefix: reads and checks the index. Fails where that is missing or damaged.
     pub fn open(prefix: &Path) -> Result<Bundle> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Ok(Bundle {
@@ -88,7 +88,7 @@ impl Bundle {
         self.index.get(&key::of_slice(name, slice))
     }
 
-    /// Reads a tensor; a partitioned one is assembled from its slices.
+    /// Reads a tensor; a partitioned one is assembled from its slices. Fails where it is missing, damaged or of an unsupported type.
     pub fn tensor(&self, name: &str) -> Result<Tensor> {
         let entry = self.find(name)?;
         if !entry.slices.is_empty() {
@@ -105,9 +105,11 @@ impl Bundle {
     }
 
     /// Reads several tensors into buffers at once, in parallel; faster than [`read_into`](Bundle::read_into) for each.
+    ///
+    /// Fails where a tensor is missing or damaged, has strings, or has another size than its buffer.
     pub fn read_all_into(&self, requests: Vec<(&str, &mut [u8])>) -> Result<()> {
         let mut files = Vec::new();
-        let mut pieces: Vec<(&str, &Entry, &mut [u8])> = Vec::new();
+        let mut unpartitioned: Vec<(&str, &Entry, &mut [u8])> = Vec::new();
         for (name, into) in requests {
             let entry = self.find(name)?;
             let size = entry.dtype.size().and(Some(entry.bytes()?));
@@ -125,18 +127,18 @@ impl Bundle {
             match entry.slices.is_empty() {
                 true => {
                     files.push(self.named(name, || self.checked_data_file(entry))?);
-                    pieces.push((name, entry, into));
+                    unpartitioned.push((name, entry, into));
                 }
                 false => {
-                    let whole = Slice::full(entry.shape.len()).region(&entry.shape)?;
+                    let full = Slice::full(entry.shape.len()).region(&entry.shape)?;
                     self.named(name, || {
-                        let plan = self.plan(name, entry, &whole)?;
-                        self.fill(entry.dtype, plan, &whole, into)
+                        let plan = self.plan(name, entry, &full)?;
+                        self.fill(entry.dtype, plan, &full, into)
                     })?;
                 }
             }
         }
-        let jobs = pieces
+        let jobs = unpartitioned
             .iter_mut()
             .zip(&files)
             .map(|((_, entry, into), (file, _))| ReadJob {
@@ -145,24 +147,25 @@ impl Bundle {
                 into,
             });
         let sums = read(jobs.collect(), self.threads);
-        for ((name, entry, into), sum) in pieces.into_iter().zip(sums) {
+        for ((name, entry, into), sum) in unpartitioned.into_iter().zip(sums) {
             let path = || data_path(&self.prefix, entry.shard as u32, self.index.header.shards);
             self.named(name, || {
                 let sum = sum.map_err(|e| e.in_file(path()))?;
                 self.check_crc(entry, sum)
             })?;
-            self.to_file_order(entry.dtype, into);
+            self.to_little_endian(entry.dtype, into);
         }
         Ok(())
     }
 
-    /// Reads a slice of a tensor, partitioned or not.
+    /// Reads a slice of a tensor, partitioned or not. Fails where the slice is outside the tensor, or as [`tensor`](Bundle::tensor) does.
     pub fn slice(&self, name: &str, slice: &Slice) -> Result<Tensor> {
         let entry = self.find(name)?;
         slice.region(&entry.shape)?;
         self.assemble(name, entry, slice)
     }
 
+    /// The index entry of a tensor, or the error why there is none.
     fn find(&self, name: &str) -> Result<&Entry> {
         self.entry(name).ok_or_else(|| {
             let error = match self.unsupported().find(|(other, _)| *other == name) {
@@ -192,10 +195,10 @@ impl Bundle {
             .ok()
             .filter(|&shard| shard < shards)
             .ok_or_else(|| wrong(format!("data file {} of {shards}", entry.shard)))?;
-        let place = u64::try_from(entry.offset)
+        let extent = u64::try_from(entry.offset)
             .ok()
             .zip(u64::try_from(entry.size).ok());
-        let Some((offset, size)) = place else {
+        let Some((offset, size)) = extent else {
             return Err(wrong(format!(
                 "{} bytes at byte {} of a data file",
                 entry.size, entry.offset
@@ -224,6 +227,7 @@ impl Bundle {
         }
     }
 
+    /// The data file of a shard, opened once.
     pub(super) fn data_file(&self, shard: u32) -> Result<Arc<File>> {
         // A thread that panicked left the list as it was.
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
@@ -257,7 +261,8 @@ impl Bundle {
         }
     }
 
-    fn to_file_order(&self, dtype: DType, bytes: &mut [u8]) {
+    /// Swaps the bytes of elements that were read from a big-endian checkpoint.
+    fn to_little_endian(&self, dtype: DType, bytes: &mut [u8]) {
         if self.index.header.endianness == Endianness::Big {
             swap_bytes(dtype, bytes);
         }
@@ -274,7 +279,7 @@ impl Bundle {
         }
         let (mut bytes, sum) = self.raw(entry)?;
         self.check_crc(entry, sum)?;
-        self.to_file_order(entry.dtype, &mut bytes);
+        self.to_little_endian(entry.dtype, &mut bytes);
         Tensor::new(entry.dtype, &entry.shape, bytes)
     }
 
@@ -301,12 +306,12 @@ impl Bundle {
             ));
         }
         let offset = entry.offset as u64;
-        let (made, sum) = decode(&bytes, entry.count()?, order).map_err(|e| {
+        let (elements, sum) = decode(&bytes, entry.count()?, order).map_err(|e| {
             let path = data_path(&self.prefix, entry.shard as u32, self.index.header.shards);
             e.shifted(offset).at(offset).in_file(path)
         })?;
         self.check_crc(entry, sum)?;
-        Ok(made)
+        Ok(elements)
     }
 
     /// The bytes of an entry, and their checksum.
@@ -354,6 +359,7 @@ impl Bundle {
         })
     }
 
+    /// Reads the requested region of a tensor of numbers from the entries of a plan.
     fn fill(
         &self,
         dtype: DType,
@@ -364,11 +370,11 @@ impl Bundle {
         for (entry, region) in plan {
             self.intersection_into(entry, &region, requested, into)?;
         }
-        self.to_file_order(dtype, into);
+        self.to_little_endian(dtype, into);
         Ok(())
     }
 
-    /// Whether a slice of a tensor can be read, by the index and the lengths of the files.
+    /// Fails where a slice of a tensor cannot be read, by the index and the lengths of the files alone.
     pub(super) fn plan_of(&self, name: &str, entry: &Entry, slice: &Slice) -> Result<()> {
         let requested = slice.region(&entry.shape)?;
         self.named(name, || self.plan(name, entry, &requested).map(drop))
@@ -400,41 +406,41 @@ impl Bundle {
             let region = slice.region(&entry.shape).map_err(|e| wrong(e.cause))?;
             regions.push(region);
         }
-        let met: Vec<usize> = (0..regions.len())
+        let intersecting: Vec<usize> = (0..regions.len())
             .filter(|&i| regions[i].intersect(requested).is_some())
             .collect();
         // Slices do not share bytes of a file, so they are not more than the file has.
         let mut used: BTreeMap<u32, u64> = BTreeMap::new();
-        let mut plan = Vec::with_capacity(met.len());
-        for &i in &met {
+        let mut plan = Vec::with_capacity(intersecting.len());
+        for &i in &intersecting {
             let slice = &entry.slices[i];
-            let part = self
+            let stored = self
                 .slice_entry(name, slice)
                 .ok_or_else(|| wrong(format!("the slice {slice} is missing")))?;
             let shape: Vec<usize> = regions[i].0.iter().map(|side| side.1).collect();
-            if part.dtype != entry.dtype || part.shape != shape || !part.slices.is_empty() {
+            if stored.dtype != entry.dtype || stored.shape != shape || !stored.slices.is_empty() {
                 return Err(wrong(format!(
                     "the slice {slice} is {} of shape {:?}",
-                    part.dtype, part.shape
+                    stored.dtype, stored.shape
                 )));
             }
-            let (file, shard) = self.checked_data_file(part)?;
+            let (file, shard) = self.checked_data_file(stored)?;
             let used = used.entry(shard).or_default();
-            *used = used.saturating_add(part.size as u64);
+            *used = used.saturating_add(stored.size as u64);
             if *used > file.length().unwrap_or(0) {
                 return Err(wrong(
                     "its slices are larger than the file they are in".into(),
                 ));
             }
-            if !holds_elements(part)? {
+            if !holds_elements(stored)? {
                 return Err(wrong(format!(
                     "the slice {slice} is too short for its elements"
                 )));
             }
-            plan.push((part, regions[i].clone()));
+            plan.push((stored, regions[i].clone()));
         }
-        let met: Vec<Region> = plan.iter().map(|(_, region)| region.clone()).collect();
-        match cover(&met, requested) {
+        let planned: Vec<Region> = plan.iter().map(|(_, region)| region.clone()).collect();
+        match cover(&planned, requested) {
             Ok(_) => Ok(plan),
             Err(CoverError::Missing) => Err(FormatError::invalid(
                 FileKind::Table,

@@ -16,6 +16,10 @@ const CENTRAL_HEADER_SIGNATURE: u32 = 0x0201_4b50;
 const EOCD_SIGNATURE: u32 = 0x0605_4b50;
 const ZIP64_EOCD_SIGNATURE: u32 = 0x0606_4b50;
 const ZIP64_LOCATOR_SIGNATURE: u32 = 0x0706_4b50;
+/// The version of the format that a reader needs for Zip64: 4.5.
+const ZIP64_VERSION: u16 = 45;
+/// The id of the Zip64 extra field.
+const ZIP64_EXTRA: u16 = 1;
 /// The maximum compression ratio of DEFLATE.
 const MAX_DEFLATE_RATIO: u64 = 1032;
 
@@ -44,7 +48,8 @@ pub(super) fn members(file: &File) -> Result<Vec<Member>> {
     let mut found = Vec::new();
     while !rest.bytes.is_empty() {
         let at = end - rest.bytes.len() as u64;
-        let entry = central(&mut rest).ok_or_else(|| loss("an entry of the directory").at(at))?;
+        let entry =
+            central_header(&mut rest).ok_or_else(|| loss("an entry of the directory").at(at))?;
         found.push(entry.map_err(|e| e.at(at))?);
     }
     if found.len() as u64 != count {
@@ -56,14 +61,14 @@ pub(super) fn members(file: &File) -> Result<Vec<Member>> {
     }
     // Besides its entry in the central directory, each has a local header before its bytes.
     found.sort_by_key(|member| member.offset);
-    let mut free = 0;
+    let mut previous_end = 0;
     for member in &mut found {
         let header = member.offset;
-        if header < free {
+        if header < previous_end {
             return Err(loss(format!("`{}` overlaps another", member.name)).at(header));
         }
         member.offset = data_offset(file, member, start)?;
-        free = member.offset + member.compressed_size;
+        previous_end = member.offset + member.compressed_size;
     }
     found.sort_by(|a, b| a.name.cmp(&b.name));
     if let Some(pair) = found.windows(2).find(|pair| pair[0].name == pair[1].name) {
@@ -134,6 +139,7 @@ impl Read for MemberReader {
     }
 }
 
+/// A reader of the bytes of a member as the archive has them.
 struct StoredBytes {
     file: Arc<File>,
     offset: u64,
@@ -152,6 +158,7 @@ impl Read for StoredBytes {
     }
 }
 
+/// A cursor over bytes, whose numbers are little-endian; `None` past their end.
 struct ByteCursor<'a> {
     bytes: &'a [u8],
 }
@@ -211,6 +218,7 @@ fn directory(file: &File, length: u64) -> Result<(u64, u64, u64)> {
     Ok((u64::from(start), u64::from(size), u64::from(count)))
 }
 
+/// What [`directory`] gives, from the Zip64 record before the end of the archive.
 fn directory_64(file: &File, end_at: u64) -> Result<(u64, u64, u64)> {
     let broken = || loss("the end of the large archive is broken").at(end_at);
     let locator_at = end_at.checked_sub(20).ok_or_else(broken)?;
@@ -237,8 +245,8 @@ fn directory_64(file: &File, end_at: u64) -> Result<(u64, u64, u64)> {
     found.ok_or_else(broken)
 }
 
-/// An entry of the central directory; its offset is still that of its local header. `None` if it is truncated.
-fn central(rest: &mut ByteCursor<'_>) -> Option<Result<Member>> {
+/// An entry of the central directory; its offset is still that of its local header. `None` if it is truncated or no entry.
+fn central_header(rest: &mut ByteCursor<'_>) -> Option<Result<Member>> {
     if rest.u32()? != CENTRAL_HEADER_SIGNATURE {
         return None;
     }
@@ -257,14 +265,14 @@ fn central(rest: &mut ByteCursor<'_>) -> Option<Result<Member>> {
     rest.take(usize::from(comment))?;
     while extra.bytes.len() >= 4 {
         let (kind, length) = (extra.u16()?, extra.u16()?);
-        let mut large = ByteCursor {
+        let mut field = ByteCursor {
             bytes: extra.take(usize::from(length))?,
         };
-        if kind == 1 {
+        if kind == ZIP64_EXTRA {
             // The Zip64 extra field has only the values that did not fit above.
             for value in [&mut size, &mut compressed_size, &mut offset] {
                 if *value == u64::from(u32::MAX) {
-                    *value = large.u64()?;
+                    *value = field.u64()?;
                 }
             }
         }
@@ -287,13 +295,13 @@ fn central(rest: &mut ByteCursor<'_>) -> Option<Result<Member>> {
         8 => true,
         other => return unknown(format!("`{name}` is compressed by method {other}")),
     };
-    let most = match deflated {
+    let max_size = match deflated {
         true => compressed_size
             .saturating_mul(MAX_DEFLATE_RATIO)
             .saturating_add(1024),
         false => compressed_size,
     };
-    if size > most || (!deflated && size != compressed_size) {
+    if size > max_size || (!deflated && size != compressed_size) {
         return Some(Err(loss(format!(
             "`{name}` cannot have {size} bytes in {compressed_size}"
         ))));
@@ -368,7 +376,7 @@ impl<'a> Archive<'a> {
         let method: u16 = if deflated { 8 } else { 0 };
         let start = self.offset;
         // Checksum and sizes are written into the local header when they are known.
-        self.write(&local(name, name_length, method, 0, 0, 0))?;
+        self.write(&local_header(name, name_length, method, 0, 0, 0))?;
         let mut counted = CountingWriter {
             out: io::BufWriter::with_capacity(256 * 1024, self.file),
             count: 0,
@@ -381,11 +389,11 @@ impl<'a> Archive<'a> {
             }
             true => {
                 let level = flate2::Compression::default();
-                let mut packer = flate2::write::DeflateEncoder::new(&mut counted, level);
-                let mut summed = Crc32Writer::new(&mut packer);
+                let mut encoder = flate2::write::DeflateEncoder::new(&mut counted, level);
+                let mut summed = Crc32Writer::new(&mut encoder);
                 put(&mut summed)?;
                 let end = summed.end();
-                packer.finish().map_err(unwritten)?;
+                encoder.finish().map_err(unwritten)?;
                 end
             }
         };
@@ -393,7 +401,7 @@ impl<'a> Archive<'a> {
         let compressed_size = counted.count;
         drop(counted);
         self.offset += compressed_size;
-        let header = local(name, name_length, method, crc, compressed_size, size);
+        let header = local_header(name, name_length, method, crc, compressed_size, size);
         let mut file = self.file;
         file.seek(SeekFrom::Start(start))
             .and_then(|_| file.write_all(&header))
@@ -401,7 +409,7 @@ impl<'a> Archive<'a> {
             .map_err(unwritten)?;
         let entry = &mut self.directory;
         entry.extend(CENTRAL_HEADER_SIGNATURE.to_le_bytes());
-        entry.extend(45_u16.to_le_bytes());
+        entry.extend(ZIP64_VERSION.to_le_bytes());
         entry.extend(&header[4..14]);
         entry.extend(crc.to_le_bytes());
         entry.extend([0xff; 8]);
@@ -425,7 +433,8 @@ impl<'a> Archive<'a> {
         let at = start + size;
         end.extend(ZIP64_EOCD_SIGNATURE.to_le_bytes());
         end.extend(44_u64.to_le_bytes());
-        end.extend([45, 0, 45, 0]);
+        end.extend(ZIP64_VERSION.to_le_bytes());
+        end.extend(ZIP64_VERSION.to_le_bytes());
         end.extend([0; 8]);
         for value in [self.count, self.count, size, start] {
             end.extend(value.to_le_bytes());
@@ -456,7 +465,7 @@ impl<'a> Archive<'a> {
 }
 
 /// The local header of a member. Sizes are always in the Zip64 extra field.
-fn local(
+fn local_header(
     name: &str,
     length: u16,
     method: u16,
@@ -465,7 +474,7 @@ fn local(
     size: u64,
 ) -> Vec<u8> {
     let mut out = LOCAL_HEADER_SIGNATURE.to_le_bytes().to_vec();
-    out.extend(45_u16.to_le_bytes());
+    out.extend(ZIP64_VERSION.to_le_bytes());
     // Names are UTF-8.
     out.extend(0x0800_u16.to_le_bytes());
     out.extend(method.to_le_bytes());
@@ -482,6 +491,7 @@ fn local(
     out
 }
 
+/// A writer that counts the bytes.
 struct CountingWriter<W> {
     out: W,
     count: u64,
@@ -499,6 +509,7 @@ impl<W: Write> Write for CountingWriter<W> {
     }
 }
 
+/// A writer that computes the CRC-32 of what it is given, and counts the bytes.
 struct Crc32Writer<W> {
     out: W,
     crc: Crc,

@@ -174,9 +174,9 @@ impl ObjectGraph {
                     Some(path.clone())
                 });
                 // A slot variable is no child of any object; its path is in the tensor's key.
-                let way = || value.key.split("/.ATTRIBUTES/").next().unwrap_or_default();
+                let key_path = || value.key.split("/.ATTRIBUTES/").next().unwrap_or_default();
                 found.push(Variable {
-                    path: path.unwrap_or_else(|| way().to_owned()),
+                    path: path.unwrap_or_else(|| key_path().to_owned()),
                     node,
                     value,
                 });

@@ -218,29 +218,30 @@ impl TableCheckpoint {
             // The strings are counted only when all are read: an empty string takes far more memory than bytes in the file.
             let read = covering.iter().map(|&i| Ok((i, read(i)?)));
             let read: Vec<(usize, Elements)> = read.collect::<Result<_>>()?;
-            let mut made = vec![Vec::new(); volume];
+            let mut strings = vec![Vec::new(); volume];
             for (i, elements) in read {
                 let Elements::Strings(mut from) = elements else {
                     continue;
                 };
                 for run in runs(&regions[i], requested) {
-                    made[run.to..][..run.length]
+                    strings[run.to..][..run.length]
                         .swap_with_slice(&mut from[run.from..][..run.length]);
                 }
             }
-            return Tensor::strings(&shape, made);
+            return Tensor::strings(&shape, strings);
         };
-        let mut made = zeros(FileKind::Table, volume.saturating_mul(size))?;
+        let mut bytes = zeros(FileKind::Table, volume.saturating_mul(size))?;
         for i in covering {
             let Elements::Bytes(from) = read(i)? else {
                 continue;
             };
             for run in runs(&regions[i], requested) {
                 let length = run.length * size;
-                made[run.to * size..][..length].copy_from_slice(&from[run.from * size..][..length]);
+                bytes[run.to * size..][..length]
+                    .copy_from_slice(&from[run.from * size..][..length]);
             }
         }
-        Tensor::new(stored.dtype, &shape, made)
+        Tensor::new(stored.dtype, &shape, bytes)
     }
 
     /// The elements of one stored slice.

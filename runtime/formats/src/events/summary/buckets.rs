@@ -62,8 +62,8 @@ fn rows(tag: &str, values: &[f64], buckets: usize) -> Result<Vec<[f64; 3]>> {
     let mut rows: Vec<[f64; 3]> = (0..buckets).map(|i| [edge(i), edge(i + 1), 0.0]).collect();
     for value in values {
         // The cast saturates.
-        let place = ((value - min) / width).floor() as usize;
-        rows[place.min(last)][2] += 1.0;
+        let bucket = ((value - min) / width).floor() as usize;
+        rows[bucket.min(last)][2] += 1.0;
     }
     Ok(rows)
 }
