@@ -11,6 +11,7 @@
 //! - `clif`, `asm`: its loops as Cranelift is given them, and as code of one certain machine
 //! - `pass NAME`: a graph after one pass; the input is a graph, in a file that ends in `.graph`
 //! - `error CODE`: the diagnostics, at least one of which has the code
+//! - `mistake`: the diagnostics of a typical mistake, or `accepted`
 //!
 //! Lines below the first may steer the run: `// set: NAME=VALUE` overrides a constant, `// dim: NAME=SIZE` gives a dimension,
 //! `// stage: NAME` lets an error come from a stage after the check, `// input: "text" * 3 + "more"`
@@ -33,6 +34,9 @@ use trainspec_compiler::source::{Sources, decode};
 use trainspec_compiler::{Compilation, EmitOptions, Options, Stage, fmt};
 
 pub use trainspec_testing::folders::root;
+
+/// The outcome of a mistake that goes unnoticed.
+pub const ACCEPTED: &str = "accepted";
 
 /// One golden.
 #[derive(Debug, Clone)]
@@ -239,6 +243,13 @@ impl Golden {
                     };
                 }
                 self.errors(&compilation.sources, &compilation.diagnostics)
+            }
+            "mistake" => {
+                let compilation = Compilation::check(&name, &text, &loader, &self.options());
+                Ok(match &compilation.diagnostics[..] {
+                    [] => ACCEPTED.to_owned(),
+                    list => drawn(&compilation.sources, list),
+                })
             }
             other => Err(format!("there is no kind of golden `{other}`")),
         }
