@@ -7,7 +7,7 @@ use pest::iterators::Pairs;
 use trainspec_compiler::diag::Code;
 use trainspec_compiler::ir::passes;
 use trainspec_grammar::{Grammar, Rule};
-use trainspec_tests::{folder, goldens};
+use trainspec_tests::{ACCEPTED, folder, goldens};
 
 #[test]
 fn goldens_hold() {
@@ -46,6 +46,29 @@ fn every_pass_has_a_golden_in_the_folder_of_its_name() {
             folder.display()
         );
     }
+}
+
+#[test]
+fn typical_mistakes_are_noticed_and_say_what_to_type() {
+    let goldens = goldens();
+    let mistakes: Vec<_> = goldens.iter().filter(|g| g.kind == "mistake").collect();
+    assert!(mistakes.len() >= 200, "{}", mistakes.len());
+    let named = |accepts: fn(&str) -> bool| -> Vec<String> {
+        let found = mistakes.iter().filter(|g| accepts(g.expected.trim_end()));
+        found.map(|g| g.path.display().to_string()).collect()
+    };
+    let silent = named(|expected| expected == ACCEPTED);
+    assert!(silent.is_empty(), "nothing is said about {silent:?}");
+    let unhelpful = named(|expected| {
+        let error = expected.split("\n\n").next().unwrap_or_default();
+        !error.contains("= help: ") && !error.contains("is missing here")
+    });
+    println!(
+        "{} of {} without help: {unhelpful:?}",
+        unhelpful.len(),
+        mistakes.len()
+    );
+    assert!(unhelpful.len() * 10 <= mistakes.len());
 }
 
 /// The rules of the grammar that leave no trace in a parse: silent ones.

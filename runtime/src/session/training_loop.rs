@@ -194,9 +194,13 @@ impl Run<'_, '_> {
                     accumulated.skip_update(&self.session).map_err(in_step)?;
                     end = stop.map(End::NotANumber);
                 }
-                next = data.next()?;
-                if next.is_none() && end.is_none() {
-                    end = Some(End::Data);
+                next = data.next().map_err(in_step)?;
+                end = end.or_else(|| self.limits.end(step, next.as_ref()));
+                if end.is_some() {
+                    self.note_partial_update(accumulated.count);
+                    let passes = next.as_ref().map_or(batch.pass + 1, |next| next.pass);
+                    self.evaluate(&self.progress(step, passes, start), true)
+                        .map_err(in_step)?;
                 }
                 continue;
             }
@@ -239,6 +243,18 @@ impl Run<'_, '_> {
         };
         self.observer.event(&ended);
         Ok(())
+    }
+
+    /// Reports micro-batches at the end that are too few for an update.
+    fn note_partial_update(&mut self, micro_batches: u64) {
+        if micro_batches > 0 {
+            let needed = self.session.micro_batches();
+            let message = format!(
+                "the training ended within an update: {micro_batches} of the {needed} micro-batches that `accumulate` asks for were \
+                 there, and they change nothing"
+            );
+            self.observer.event(&Event::Note(message));
+        }
     }
 
     /// Reports new specialisations.

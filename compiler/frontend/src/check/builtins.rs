@@ -26,15 +26,15 @@ impl Checker<'_> {
             Builtin::Len => &["list"],
             Builtin::Grad => &["y", "wrt", "seed"],
             Builtin::Hessian => &["y", "wrt"],
-            Builtin::Fail => &["message"],
+            Builtin::Fail => &["message", "help"],
         };
         let Some(slots) = assign(self, builtin.name(), params, &given, span) else {
             return Value::Poison;
         };
-        let required = if builtin == Builtin::Grad {
-            2
-        } else {
-            params.len()
+        let required = match builtin {
+            Builtin::Grad => 2,
+            Builtin::Fail => 1,
+            _ => params.len(),
         };
         for (slot, param) in slots.iter().zip(params).take(required) {
             if slot.is_none() {
@@ -59,8 +59,12 @@ impl Checker<'_> {
             Builtin::Fail => match &first.value {
                 Value::Str(text) => {
                     let message = text.to_string();
+                    let help = match args.get(1).copied().flatten().map(|help| &help.value) {
+                        Some(Value::Str(help)) => Some(help.to_string()),
+                        _ => None,
+                    };
                     self.gave_up = !self.calls.is_empty();
-                    self.fail(Diagnostic::new(Code::BadValue, span, message))
+                    self.fail(Diagnostic::new(Code::BadValue, span, message).maybe_help(help))
                 }
                 other => self.wrong_kind(first.span, "a string", &other.clone()),
             },

@@ -2,14 +2,14 @@
 
 use std::rc::Rc;
 
-use trainspec_ir::Span;
+use trainspec_ir::{Class, DType, Span};
 
 use crate::ast::{DefinitionBody, DefinitionKind, Param};
 use crate::check::ops::poisoned;
 use crate::check::scope::{Frame, FrameKind, Target};
 use crate::check::value::{ArgValue, Callable, Def, InitValue, Value};
 use crate::check::{CallSite, Checker, types};
-use crate::diag::{Code, Diagnostic, nearest, one_of};
+use crate::diag::{Code, Diagnostic, foreign, nearest, one_of};
 
 /// Finds the argument of each parameter; `None` (and an error) where they do not fit.
 pub(crate) fn assign(
@@ -29,6 +29,9 @@ pub(crate) fn assign(
                 None => {
                     let near = nearest(&name.text, params.iter().copied());
                     let help = match (near, params) {
+                        _ if let Some(help) = foreign::argument(callee, &name.text) => {
+                            help.to_owned()
+                        }
                         (Some(near), _) => format!("did you mean `{near}`?"),
                         (None, []) => "it takes no arguments".to_owned(),
                         (None, _) => format!(
@@ -86,6 +89,7 @@ pub(crate) fn missing(callee: &str, param: &str, span: Span) -> Diagnostic {
         span,
         format!("`{callee}` needs the argument `{param}`"),
     )
+    .help(format!("add it: `{param}: ...`"))
 }
 
 impl Checker<'_> {
@@ -111,9 +115,17 @@ impl Checker<'_> {
             Value::Poison => Value::Poison,
             other => {
                 let help = match &other {
-                    Value::Init(_) => "an initializer is called by the variable it begins",
-                    Value::Tensor(_) => "positions in a tensor are written in brackets: `x[0]`",
-                    _ => "functions, blocks and layers can be called",
+                    Value::Init(_) => {
+                        "an initializer is called by the variable it begins".to_owned()
+                    }
+                    Value::Tensor(_) => {
+                        "positions in a tensor are written in brackets: `x[0]`".to_owned()
+                    }
+                    Value::DType(dtype) => format!("elements are converted by `cast(x, {dtype})`"),
+                    Value::Str(name) if self.known_names().iter().any(|n| **n == **name) => {
+                        format!("write it without quotes: `{name}`")
+                    }
+                    _ => "functions, blocks and layers can be called".to_owned(),
                 };
                 let message = format!("{} cannot be called", other.describe());
                 self.fail(Diagnostic::new(Code::NotCallable, callee_span, message).help(help))
@@ -200,10 +212,7 @@ impl Checker<'_> {
             self.depth -= 1;
             return Value::Poison;
         };
-        self.calls.push(CallSite {
-            span,
-            def: def.clone(),
-        });
+        self.calls.push(CallSite::new(span, def, &slots, &given));
         let value = self.framed(Frame::new(kind, path), |c| {
             implicit(c);
             if !c.bind_params(def, &slots, &given, span) {
@@ -230,6 +239,30 @@ impl Checker<'_> {
     ) -> bool {
         let params = &def.ast.params;
         let bounds = types::bounds_of(self, &def.ast.bounds);
+        if let Some((a, b)) = self.swapped(def, slots, given, &bounds) {
+            let names = (&params[a].name.text, &params[b].name.text);
+            let [at_a, at_b] = [a, b].map(|i| slots[i].map_or(span, |slot| given[slot].span));
+            let message = format!("`{}` and `{}` are swapped", names.0, names.1);
+            let help = format!(
+                "write `{}: {}, {}: {}`",
+                names.0,
+                self.snippet(at_b),
+                names.1,
+                self.snippet(at_a)
+            );
+            let error = Diagnostic::new(Code::DtypeMismatch, at_a, message);
+            let described = |slot: Option<usize>| match slot {
+                Some(slot) => given[slot].value.describe(),
+                None => String::new(),
+            };
+            self.report(
+                error
+                    .label(format!("this is {}", described(slots[a])))
+                    .note_at(at_b, format!("this is {}", described(slots[b])))
+                    .help(help),
+            );
+            return false;
+        }
         let mut fine = true;
         let mut values: Vec<Option<Value>> = vec![None; params.len()];
         for (i, param) in params.iter().enumerate() {
@@ -264,6 +297,34 @@ impl Checker<'_> {
             self.bind_with(&param.name, value, Target::Fixed("parameter"));
         }
         fine
+    }
+
+    /// Two tensor parameters each of which has an argument of the other's class of elements, and not of its own.
+    fn swapped(
+        &mut self,
+        def: &Rc<Def>,
+        slots: &[Option<usize>],
+        given: &[ArgValue],
+        bounds: &types::Bounds,
+    ) -> Option<(usize, usize)> {
+        let mut classes = Vec::new();
+        for (i, param) in def.ast.params.iter().enumerate() {
+            if let (Some(slot), Some(ty)) = (slots[i], &param.ty)
+                && let Value::Tensor(tensor) = &given[slot].value
+                && let Some(class) = bounds.get(&ty.name.text)
+            {
+                classes.push((i, *class, tensor.ty.dtype));
+            }
+        }
+        let wrong = |(_, class, dtype): &&(usize, Class, DType)| !class.contains(*dtype);
+        match classes.iter().filter(wrong).collect::<Vec<_>>()[..] {
+            [(a, a_class, a_dtype), (b, b_class, b_dtype)]
+                if a_class.contains(*b_dtype) && b_class.contains(*a_dtype) =>
+            {
+                Some((*a, *b))
+            }
+            _ => None,
+        }
     }
 
     fn param_value(

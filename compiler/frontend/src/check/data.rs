@@ -45,6 +45,7 @@ impl Checker<'_> {
 
     fn data_settings(&mut self, section: &ast::Section, name: &Name) -> Option<DataSet> {
         let mut pipeline = Pipeline::default();
+        let errors_before = self.errors.len();
         let broken = section
             .settings
             .iter()
@@ -87,7 +88,11 @@ impl Checker<'_> {
                 .help("say where records come from: `source tfrecord(\"...\");` or `source csv(\"...\");`"),
             );
         }
-        if !pipeline.broken.is_empty() {
+        // What it gives is unknown, so nothing that follows from it is reported.
+        let has_error = self.errors[errors_before..]
+            .iter()
+            .any(Diagnostic::is_error);
+        if broken || has_error || !pipeline.broken.is_empty() {
             return None;
         }
         Some(DataSet {
@@ -148,15 +153,22 @@ impl Checker<'_> {
         let mut sizes: BTreeMap<String, (Size, String)> = BTreeMap::new();
         for input in &model.inputs {
             let Some(found) = set.elements.get(&input.name) else {
-                let near = nearest(&input.name, set.elements.keys().map(String::as_str));
+                // A feature that the model takes is not the one that is missing.
+                let taken = |name: &str| model.inputs.iter().any(|i| i.name == name);
+                let free = set.elements.keys().map(String::as_str);
+                let free: Vec<&str> = free.filter(|name| !taken(name)).collect();
+                let near = match free[..] {
+                    [only] => Some(only),
+                    _ => nearest(&input.name, free.iter().copied()),
+                };
                 let help = match near {
                     Some(near) => format!(
                         "it has `{near}`: rename one, or add `map {} = {near};`",
                         input.name
                     ),
                     None => format!(
-                        "add `feature {}: ...;` or `map {} = ...;`",
-                        input.name, input.name
+                        "add `feature {0}: {1};` or `map {0} = ...;`",
+                        input.name, input.ty.dtype
                     ),
                 };
                 self.report(

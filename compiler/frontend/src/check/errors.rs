@@ -3,7 +3,7 @@
 use trainspec_ir::Span;
 use trainspec_ir::ops::{RuleError, RuleErrorKind};
 
-use crate::check::value::Value;
+use crate::check::value::{Value, same};
 use crate::check::{Checker, MAX_REPORTED};
 use crate::diag::{Code, Diagnostic, Note};
 
@@ -85,9 +85,27 @@ impl Checker<'_> {
                 span: Some(span),
             };
             diagnostic.notes.insert(0, inner);
-            diagnostic.span = Some(call.span);
+            let argument = self.argument_at(span, &diagnostic);
+            diagnostic.span = Some(argument.unwrap_or(call.span));
         }
         diagnostic
+    }
+
+    /// The user's argument that an error inside the library is about: what stands at `span` is the name of a parameter, or the message
+    /// of a `fail` begins with one.
+    fn argument_at(&self, span: Span, diagnostic: &Diagnostic) -> Option<Span> {
+        let mut calls = self.calls.iter().rev();
+        let call = calls.next()?;
+        let mut argument = call.argument(self.sources.slice(span)).or_else(|| {
+            let (name, _) = diagnostic.message.strip_prefix('`')?.split_once('`')?;
+            let failed = diagnostic.code == Code::BadValue;
+            call.argument(name).filter(|_| failed)
+        })?;
+        // The library may have handed on a parameter of its own.
+        while self.is_library(argument) {
+            argument = calls.next()?.argument(self.sources.slice(argument))?;
+        }
+        Some(argument)
     }
 
     /// Reports an error, and gives [`Value::Poison`].
@@ -114,7 +132,27 @@ impl Checker<'_> {
             _ => Diagnostic::new(Code::TypeMismatch, span, format!("expected {expected}"))
                 .label(format!("this is {}", found.describe())),
         };
-        self.fail(diagnostic)
+        let number = ["an integer", "a number"]
+            .iter()
+            .any(|n| expected.starts_with(n));
+        let help = match found {
+            Value::Str(text) if number && text.trim().parse::<f64>().is_ok() => {
+                Some(format!("write it without quotes: `{text}`"))
+            }
+            Value::List(list) | Value::Tuple(list) if number => match &list[..] {
+                [first @ Value::Int(n), rest @ ..]
+                    if rest.iter().all(|v| same(v, first) == Some(true)) =>
+                {
+                    Some(format!("one number stands for all: `{n}`"))
+                }
+                _ => None,
+            },
+            Value::Tensor(_) if expected.starts_with("a list") => {
+                Some("write a list: `[a, b]`".to_owned())
+            }
+            _ => None,
+        };
+        self.fail(diagnostic.maybe_help(help))
     }
 
     pub(crate) fn size_overflow(&mut self, span: Span) -> Value {

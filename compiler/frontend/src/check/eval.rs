@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use trainspec_ir::{Size, Span, TensorType};
+use trainspec_ir::{DType, Size, Span, TensorType};
 
 use crate::ast::{Argument, Expr, ExprKind, InfixOp, Name, Postfix, PostfixKind};
 use crate::check::value::{ArgValue, Callable, Quantity, Tensor, Value};
 use crate::check::{Checker, MAX_EXPANSION_DEPTH};
-use crate::diag::{Code, Diagnostic, nearest};
+use crate::diag::{Code, Diagnostic, foreign, nearest};
 use crate::syntax;
 use crate::typed::{Node, NodeKind, Results, ValueId};
 
@@ -152,8 +152,10 @@ impl Checker<'_> {
 
     fn unknown_name(&mut self, name: &str, span: Span) -> Value {
         let known = self.known_names();
-        let near = nearest(name, known.iter().map(String::as_str)).map(str::to_owned);
+        let dtypes = DType::ALL.iter().map(|d| d.name());
+        let near = nearest(name, known.iter().map(String::as_str).chain(dtypes));
         let help = match (near, name) {
+            _ if let Some(help) = foreign::word(name) && name != "step" => Some(help.to_owned()),
             (Some(near), _) => Some(format!("did you mean `{near}`?")),
             (None, "step") => Some("`step` is known where training goes on: in models, schedules, optimizers and `train`".to_owned()),
             (None, name) if self.lookup_optimizer(name).is_some() => {
@@ -210,12 +212,15 @@ impl Checker<'_> {
                         format!("{what} must be an integer"),
                     )
                     .label(format!("this is {x:?}"))
-                    .help("`floordiv(a, b)` divides integers and rounds down"),
+                    .help(match x.fract() == 0.0 && x.abs() < 1e15 {
+                        true => format!("write `{x}`"),
+                        false => "`floordiv(a, b)` divides integers and rounds down".to_owned(),
+                    }),
                 );
                 None
             }
             other => {
-                self.wrong_kind(span, what, &other);
+                self.wrong_kind(span, &format!("an integer for {what}"), &other);
                 None
             }
         }
@@ -238,7 +243,7 @@ impl Checker<'_> {
                 None
             }
             other => {
-                self.wrong_kind(span, what, other);
+                self.wrong_kind(span, &format!("`true` or `false` for {what}"), other);
                 None
             }
         }
@@ -372,13 +377,33 @@ impl Checker<'_> {
             Value::Callable(Callable::Instance(instance)) => instance,
             Value::Poison => return Value::Poison,
             other => {
+                let known = self.known_names();
+                let exact = known
+                    .iter()
+                    .find(|n| **n == member.text)
+                    .map(String::as_str);
+                let own = exact.or_else(|| nearest(&member.text, known.iter().map(String::as_str)));
+                let help = match (&other, member.text.as_str(), own) {
+                    (Value::Tensor(_), "shape", _) => {
+                        "the sizes of a tensor are `shape_of(x)`".to_owned()
+                    }
+                    (Value::Tensor(_), "T", _) => {
+                        "a matrix is transposed by `transpose(x)`".to_owned()
+                    }
+                    (Value::Tensor(_), _, Some(own)) => {
+                        format!(
+                            "a tensor has no methods: write `{own}(x, ...)` or `x |> {own}(...)`"
+                        )
+                    }
+                    _ => "a dot reads a variable of a `layer`, as in `head.kernel`".to_owned(),
+                };
                 return self.fail(
                     Diagnostic::new(
                         Code::UnknownMember,
                         member.span,
                         format!("{} has no members", other.describe()),
                     )
-                    .help("a dot reads a variable of a `layer`, as in `head.kernel`"),
+                    .help(help),
                 );
             }
         };

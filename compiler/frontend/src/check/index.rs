@@ -118,9 +118,11 @@ impl Checker<'_> {
                 true => "`..` may stand in an index only once".to_owned(),
                 false => format!("there are {given} positions for {rank} dimensions"),
             };
+            let help = (rests <= 1).then(|| format!("leave out {}", given - rank));
             return self.fail(
                 Diagnostic::new(Code::RankMismatch, span, message)
-                    .label(format!("the tensor is `{}`", tensor.ty)),
+                    .label(format!("the tensor is `{}`", tensor.ty))
+                    .maybe_help(help),
             );
         }
         let mut slices = Slices::default();
@@ -169,6 +171,23 @@ impl Checker<'_> {
                                 Some(size) => *bound = Some(size),
                                 None => return Value::Poison,
                             }
+                        }
+                    }
+                    let axis = slices.begin.len();
+                    let length = tensor.ty.shape.0[axis].size.value();
+                    for (bound, expr) in bounds.iter().zip([start, end]) {
+                        if let (Some(bound), Some(expr), Some(length)) = (bound, expr, length)
+                            && let Some(n) = bound.value()
+                            && !(-length..=length).contains(&n)
+                        {
+                            let message = format!(
+                                "the slice goes beyond dimension {axis}, which has {length}"
+                            );
+                            return self.fail(
+                                Diagnostic::new(Code::IndexOutOfRange, expr.span, message)
+                                    .label(format!("the tensor is `{}`", tensor.ty))
+                                    .help(format!("use a bound from -{length} to {length}")),
+                            );
                         }
                     }
                     let [start, end, step] = bounds;

@@ -206,7 +206,8 @@ impl Checker<'_> {
                 span,
                 format!("there is a second `{what}`"),
             )
-            .note_at(first, "the first one is here"),
+            .note_at(first, "the first one is here")
+            .help("a spec has at most one: remove the other"),
         );
     }
 

@@ -170,6 +170,36 @@ pub(crate) struct Checker<'a> {
 pub(crate) struct CallSite {
     pub span: Span,
     pub def: Rc<value::Def>,
+    /// Of each parameter that has one, the span of its argument.
+    pub arguments: Vec<Option<Span>>,
+}
+
+impl CallSite {
+    /// The call of a definition whose parameters have the arguments at `slots`.
+    pub(crate) fn new(
+        span: Span,
+        def: &Rc<value::Def>,
+        slots: &[Option<usize>],
+        given: &[value::ArgValue],
+    ) -> CallSite {
+        let arguments = slots.iter().map(|slot| slot.map(|i| given[i].span));
+        CallSite {
+            span,
+            def: def.clone(),
+            arguments: arguments.collect(),
+        }
+    }
+
+    /// The span of the argument of a parameter.
+    fn argument(&self, param: &str) -> Option<Span> {
+        let index = self
+            .def
+            .ast
+            .params
+            .iter()
+            .position(|p| p.name.text == param)?;
+        *self.arguments.get(index)?
+    }
 }
 
 impl<'a> Checker<'a> {

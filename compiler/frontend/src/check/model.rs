@@ -176,10 +176,8 @@ impl Checker<'_> {
         };
         let bounds = types::bounds_of(self, &def.ast.bounds);
         let name_span = def.ast.name.span;
-        self.calls.push(crate::check::CallSite {
-            span: name_span,
-            def: def.clone(),
-        });
+        self.calls
+            .push(crate::check::CallSite::new(name_span, def, &[], &[]));
         self.framed(Frame::new(kind, def.name().to_owned()), |c| {
             c.bind_implicit_names(kind, name_span);
             for param in &def.ast.params {

@@ -280,10 +280,7 @@ impl Checker<'_> {
                         .map(|p| p.name.text.as_str())
                         .collect();
                     let slots = assign(c, def.name(), &names, &given, *span)?;
-                    c.calls.push(CallSite {
-                        span: *span,
-                        def: def.clone(),
-                    });
+                    c.calls.push(CallSite::new(*span, def, &slots, &given));
                     let bound = c.bind_params(def, &slots, &given, *span);
                     c.calls.pop();
                     if !bound {

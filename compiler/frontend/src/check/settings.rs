@@ -12,7 +12,7 @@ use crate::check::groups::Patterns;
 use crate::check::scope::{Frame, FrameKind};
 use crate::check::value::{Quantity, Value};
 use crate::check::{Checker, call};
-use crate::diag::{Code, Diagnostic, nearest, one_of};
+use crate::diag::{Code, Diagnostic, foreign, nearest, one_of};
 use crate::typed::{Interval, Named, NamedKind, Rate};
 
 impl Checker<'_> {
@@ -20,6 +20,7 @@ impl Checker<'_> {
     pub(crate) fn unknown_setting(&mut self, section: &str, section_name: &str, word: &ast::Name) {
         let known = words(section);
         let help = match nearest(&word.text, known.iter().copied()) {
+            _ if let Some(help) = foreign::setting(section, &word.text) => help.to_owned(),
             Some(near) => format!("did you mean `{near}`?"),
             None => format!(
                 "it knows {}",
@@ -440,6 +441,17 @@ impl Checker<'_> {
                 }
             }
             return Some(all);
+        }
+        if let ExprKind::Postfix(base, ops) = &expr.kind
+            && let ExprKind::Name(name) = &base.kind
+            && matches!(ops.last().map(|op| &op.kind), Some(PostfixKind::Member(_)))
+            && !self.known_names().contains(name)
+        {
+            let written = self.sources.slice(expr.span);
+            let help = format!("write it in quotes: \"{written}\"");
+            let message = format!("expected a string for {what}");
+            self.report(Diagnostic::new(Code::TypeMismatch, expr.span, message).help(help));
+            return None;
         }
         match self.eval(expr) {
             Value::Str(text) => Some(vec![(text.to_string(), expr.span)]),

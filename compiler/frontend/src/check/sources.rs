@@ -13,7 +13,15 @@ impl Checker<'_> {
     /// `source csv("x.csv")`, or a source that the Rust program registers.
     pub(super) fn source(&mut self, setting: &ast::Setting) -> Option<Source> {
         if let Some(registered) = self.registered(setting) {
-            return registered.map(Source::Registered);
+            let registered = registered?;
+            if let Some(reader) = reader_of(&registered.name) {
+                let message = "a source needs to know how the file is read";
+                let help = format!("write `source {reader}({:?});`", registered.name);
+                let error = Diagnostic::new(Code::BadValue, setting.span, message);
+                self.report(error.help(help));
+                return None;
+            }
+            return Some(Source::Registered(registered));
         }
         let bound = self.call_setting(setting)?;
         let span = bound.span;
@@ -133,4 +141,17 @@ impl Checker<'_> {
             }
         })
     }
+}
+
+/// The source that reads a path, by its ending; `None` where it is none.
+fn reader_of(path: &str) -> Option<&'static str> {
+    let (_, ending) = path.rsplit_once('.')?;
+    Some(match ending {
+        "csv" | "tsv" => "csv",
+        "tfrecord" | "tfrecords" | "record" => "tfrecord",
+        "npy" => "npy",
+        "npz" => "npz",
+        "txt" => "text",
+        _ => return None,
+    })
 }

@@ -332,6 +332,8 @@ impl Checker<'_> {
             ),
             None => Value::Poison,
         };
+        self.declared
+            .insert(name.span, ("schedule", name.text.clone()));
         self.bind_with(name, value, Target::Fixed("schedule"));
     }
 }

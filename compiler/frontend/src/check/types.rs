@@ -89,29 +89,13 @@ impl Checker<'_> {
             names.chain(KINDS).chain(bounds.keys().map(String::as_str)),
         );
         let short = name.text.len() == 1 && name.text.chars().all(|c| c.is_ascii_uppercase());
-        let help = match (near, name.text.as_str()) {
+        let help = match near {
             _ if short => format!(
                 "if `{0}` is to stand for any type, say `where {0}: float`",
                 name.text
             ),
-            (
-                _,
-                "float32" | "double" | "float64" | "half" | "bfloat16" | "int64" | "int32"
-                | "uint8" | "long",
-            ) => {
-                let dtype = match name.text.as_str() {
-                    "float32" => "f32",
-                    "double" | "float64" => "f64",
-                    "half" => "f16",
-                    "bfloat16" => "bf16",
-                    "int32" => "i32",
-                    "uint8" => "u8",
-                    _ => "i64",
-                };
-                format!("it is called `{dtype}` here")
-            }
-            (Some(near), _) => format!("did you mean `{near}`?"),
-            (None, _) => format!(
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!(
                 "the types are {}",
                 crate::diag::one_of(DType::ALL.map(DType::name))
             ),
@@ -297,7 +281,15 @@ impl Checker<'_> {
                 (true, 0) => Some(
                     "a scalar has no dimensions: `fill([n], x)` makes a vector of it".to_owned(),
                 ),
-                (true, _) => Some("`expand_dims(x, axis: 0)` adds a dimension".to_owned()),
+                (true, _) => {
+                    // A dimension of any size, as of a batch, is not the one that is missing.
+                    let has_batch = dims[0].size.value().is_none();
+                    let axis = if has_batch { -1 } else { 0 };
+                    let shown = self.snippet(span);
+                    Some(format!(
+                        "`expand_dims({shown}, axis: {axis})` adds a dimension"
+                    ))
+                }
                 _ if dims.len() > fixed => {
                     Some("`flatten(x)` or `reshape(x, [...])` joins dimensions".to_owned())
                 }
@@ -448,11 +440,13 @@ impl Checker<'_> {
             if let Some(n) = size.value()
                 && n < 0
             {
-                self.report(Diagnostic::new(
-                    Code::NegativeSize,
-                    dim.span,
-                    format!("a dimension cannot be {n}"),
-                ));
+                let message = format!("a dimension cannot be {n}");
+                let help = (n == -1).then(|| {
+                    "a dimension whose size varies has a name: `f32[batch, 4]`".to_owned()
+                });
+                self.report(
+                    Diagnostic::new(Code::NegativeSize, dim.span, message).maybe_help(help),
+                );
                 return None;
             }
             dims.push(match counted {

@@ -2,6 +2,7 @@
 
 mod code;
 mod explain;
+pub(crate) mod foreign;
 mod json;
 mod nearest;
 mod render;

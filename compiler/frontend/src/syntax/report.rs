@@ -5,7 +5,7 @@ use pest::error::{Error, ErrorVariant, InputLocation};
 use trainspec_grammar::{Grammar, Rule};
 use trainspec_ir::{FileId, Span};
 
-use crate::diag::{Code, Diagnostic};
+use crate::diag::{Code, Diagnostic, foreign, nearest};
 
 /// Keywords reserved for later editions.
 const FUTURE_KEYWORDS: [&str; 4] = ["cluster", "export", "precision", "quantize"];
@@ -84,6 +84,9 @@ pub(super) fn failure(file: FileId, text: &str, offset: usize, error: &Error<Rul
         let message = format!("this is not how `{token}` is written");
         return Diagnostic::new(Code::Syntax, span, message).help(format!("write `{form}`"));
     }
+    if let Some(error) = typical_mistake(file, text, at, token, expected) {
+        return error;
+    }
     let continues = [Rule::infix, Rule::semicolon];
     let expression_ended = expected.iter().any(|r| continues.contains(r));
     let new_line = text[before.len()..at].contains('\n');
@@ -102,12 +105,180 @@ pub(super) fn failure(file: FileId, text: &str, offset: usize, error: &Error<Rul
         Some(expected) => format!("expected {expected}, found {found}"),
         None => format!("{found} may not stand here"),
     };
-    let word_before = before
-        .rsplit(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
-        .next()
-        .unwrap_or_default();
+    let word_before = last_word(before);
     let help = advice(text, at, token).or_else(|| advice(text, at, word_before));
     Diagnostic::new(Code::Syntax, span, message).maybe_help(help)
+}
+
+/// The units of quantities.
+const UNITS: [&str; 9] = [
+    "step", "steps", "epoch", "epochs", "ms", "s", "min", "h", "d",
+];
+
+/// The words that begin items.
+const ITEMS: [&str; 13] = [
+    "use",
+    "const",
+    "data",
+    "model",
+    "train",
+    "eval",
+    "hooks",
+    "warm_start",
+    "fn",
+    "block",
+    "init",
+    "schedule",
+    "optimizer",
+];
+
+/// The name or number that a text ends in.
+fn last_word(text: &str) -> &str {
+    let word = text.rsplit(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+    word.into_iter().next().unwrap_or_default()
+}
+
+/// The diagnostic of a mistake that is known by what stands before and after the token, which no list of expected tokens explains.
+fn typical_mistake(
+    file: FileId,
+    text: &str,
+    at: usize,
+    token: &str,
+    expected: &[Rule],
+) -> Option<Diagnostic> {
+    let before = text[..at].trim_end();
+    let previous = last_word(before);
+    let span = Span::new(file, at, at + token.len());
+    let is_word = |word: &str| word.starts_with(|c: char| c.is_ascii_alphabetic());
+    let is_number = |word: &str| word.starts_with(|c: char| c.is_ascii_digit());
+    let error = |message: String, help: String| {
+        Some(Diagnostic::new(Code::Syntax, span, message).help(help))
+    };
+    // Where the statement, setting or item begins, and its first word.
+    let begin = before.rfind([';', '{', '}']).map_or(0, |i| i + 1);
+    let first = token_at(text, skip_space(text, begin.min(at)));
+    if is_number(previous)
+        && is_word(token)
+        && before.ends_with(previous)
+        && !text[before.len()..at].contains('\n')
+    {
+        let units = crate::diag::one_of(UNITS).replace(" or ", " and ");
+        let help = match nearest(token, UNITS) {
+            Some(unit) => format!("write `{previous} {unit}`; the units are {units}"),
+            None => format!("the units are {units}"),
+        };
+        return error(format!("`{token}` is no unit"), help);
+    }
+    let after = token_at(text, skip_space(text, at + token.len()));
+    if token == "," && is_number(previous) && after.len() == 3 && is_number(after) {
+        let help = format!("digits are grouped with `_`: `{previous}_{after}`");
+        return error("`,` may not stand inside a number".to_owned(), help);
+    }
+    if before.ends_with('%') && is_number(last_word(before[..before.len() - 1].trim_end())) {
+        let help =
+            "`%` is the remainder of a division and needs two operands; ten percent are `0.1`";
+        return error("there are no percentages".to_owned(), help.to_owned());
+    }
+    let in_settings = expected.contains(&Rule::settings);
+    if matches!(token, ":" | "=") && in_settings && is_word(previous) && previous == first {
+        let help = format!("a setting is followed by its value: `{first} {after}...;`");
+        return error(format!("a setting takes no `{token}`"), help);
+    }
+    if token == "=" && previous == first && is_word(first) {
+        return match form(first) {
+            Some(form) => error(
+                format!("this is not how `{first}` is written"),
+                format!("write `{form}`"),
+            ),
+            None => error(
+                "a statement cannot begin like this".to_owned(),
+                format!("a value is bound with `let`: `let {first} = ...;`"),
+            ),
+        };
+    }
+    if first != token && before.ends_with(first) && matches!(first, "metric" | "output") {
+        let form = form(first).unwrap_or_default();
+        return error(
+            format!("this is not how `{first}` is written"),
+            format!("write `{form}`"),
+        );
+    }
+    if first == "model" && before.ends_with("model") && is_word(token) {
+        return error(
+            "a model has no name: it is the model of its spec".to_owned(),
+            format!("write `{}`", form("model").unwrap_or_default()),
+        );
+    }
+    if token == "if" && !expected.contains(&Rule::expr) {
+        let help = "a choice is written `if a { b } else { c }`, or `where(a, b, c)` for tensors";
+        return error("`if` may not stand here".to_owned(), help.to_owned());
+    }
+    let opened = innermost_bracket(before);
+    if token == "(" && expected.contains(&Rule::kw_in) && is_word(previous) {
+        let help = format!("a shape stands in brackets: `{previous}[batch, 4]`");
+        return error("`(` may not stand here".to_owned(), help);
+    }
+    if opened == Some('[') && token == ":" {
+        let help = "`_` stands for a whole dimension and `1..3` for a part of it: `x[_, 1..3]`";
+        return error("`:` may not stand in an index".to_owned(), help.to_owned());
+    }
+    if opened == Some('[') && token == "." && before.ends_with("..") {
+        let help = "`..` stands for any number of whole dimensions: `x[.., 0]`";
+        return error("there are two dots in `..`".to_owned(), help.to_owned());
+    }
+    if opened == Some('[') && is_number(token) && previous == "by" {
+        let help = "a step follows a range with a start or an end: `x[_, 0.. by 2]`";
+        return error("a step needs a range".to_owned(), help.to_owned());
+    }
+    if token == ">" && before.ends_with('-') {
+        return error(
+            "`->` hands nothing on".to_owned(),
+            "write `|>`, as in `x |> dense(3)`".to_owned(),
+        );
+    }
+    if begin == 0 || before.ends_with([';', '}']) || before.is_empty() {
+        if expected.contains(&Rule::item) || expected.contains(&Rule::const_item) {
+            let items = "expected an item such as `const`, `data`, `model`, `train`";
+            if token == "let" {
+                let help = "outside of a model a value is a constant: `const NAME = value;`";
+                return error(format!("{items}, found `let`"), help.to_owned());
+            }
+            let near = nearest(token, ITEMS).filter(|_| foreign::word(token).is_none())?;
+            return error(
+                format!("{items}, found `{token}`"),
+                format!("did you mean `{near}`?"),
+            );
+        }
+        return None;
+    }
+    let ends_value = before.ends_with([')', ']', '"']) || is_word(previous) || is_number(previous);
+    if matches!(opened, Some('(' | '['))
+        && ends_value
+        && (is_number(token) || is_word(token) || token == "\"")
+        && expected.contains(&Rule::infix)
+        && foreign::word(token).is_none()
+        && foreign::word(previous).is_none()
+    {
+        return error(
+            format!("`{token}` may not stand here"),
+            "a `,` or an operator is missing before it".to_owned(),
+        );
+    }
+    None
+}
+
+/// The bracket that is open at the end of a text.
+fn innermost_bracket(text: &str) -> Option<char> {
+    let mut closed = 0;
+    for c in text.chars().rev() {
+        match c {
+            ')' | ']' | '}' => closed += 1,
+            '(' | '[' | '{' if closed == 0 => return Some(c),
+            '(' | '[' | '{' => closed -= 1,
+            _ => {}
+        }
+    }
+    None
 }
 
 /// The diagnostic of a statement that begins with a word of another language, where it is one.
@@ -234,18 +405,6 @@ fn advice(text: &str, at: usize, token: &str) -> Option<String> {
         "+=" | "-=" | "*=" | "/=" => "values do not change: use `let`, or `<-` for state",
         "**" => "powers are written `pow(x, y)`",
         "#" => "comments begin with `//`",
-        "and" => "write `&&`",
-        "or" => "write `||`",
-        "not" => "the negation of a bool is written `!a`",
-        "elif" => "write `else if`",
-        "def" | "function" | "func" => "a function is written `fn name(x) = value;`",
-        "class" | "struct" => "a part of a model with variables is a `block`",
-        "import" | "include" => "other files come in with `use \"file.trainspec\";`",
-        "while" => {
-            "loops are `for i in 0..n, value = start { ... }` and `scan x in xs, value = start { ... }`"
-        }
-        "return" => "the last expression of a block, without `;`, is its value",
-        "var" | "mut" => "values are bound with `let`; what changes is `state`",
         "." => "a number begins with a digit: `0.5`",
         "&" => "write `&&`",
         "|" => "write `||`, or `|>` to hand a value on",
@@ -253,7 +412,7 @@ fn advice(text: &str, at: usize, token: &str) -> Option<String> {
         _ if token.starts_with('/') && text[at..].starts_with("///") => {
             "a doc comment stands before what it documents; other comments begin with `//`"
         }
-        _ => return None,
+        _ => return foreign::word(token).map(str::to_owned),
     };
     Some(advice.to_owned())
 }

@@ -415,6 +415,12 @@ impl Scanner<'_> {
             }
             '^' => "powers are written `pow(x, y)`",
             '~' => "`!x` is the negation of a bool, `-x` of a number",
+            '−' | '–' | '—' => "the minus sign is `-`",
+            '×' | '·' => "products are written `a * b`",
+            '÷' => "quotients are written `a / b`",
+            '?' if self.rest().starts_with([',', ']']) => {
+                "a dimension whose size varies has a name: `f32[batch, 4]`"
+            }
             '?' => "a choice is written `if a { b } else { c }`, or `where(a, b, c)` for tensors",
             '\u{a0}' | '\u{2003}' | '\u{3000}' => "this is a special space; use an ordinary one",
             c if c.is_alphabetic() => "names are made of the letters a to z, digits and `_`",
@@ -533,14 +539,21 @@ impl Scanner<'_> {
     fn unbalanced(&mut self, at: usize, message: String, opened: Option<(char, usize)>) {
         self.out.stop = true;
         let span = Span::new(self.file, at, at + 1);
-        let mut error = Diagnostic::new(Code::UnbalancedBracket, span, message);
-        if let Some((open, opened_at)) = opened {
-            let opened = Span::new(self.file, opened_at, opened_at + 1);
-            error = error
-                .note_at(opened, "opened here")
-                .help(format!("close it with `{}` first", closer(open)));
-        }
-        self.out.errors.push(error);
+        let error = Diagnostic::new(Code::UnbalancedBracket, span, message);
+        self.out.errors.push(match opened {
+            Some((open, opened_at)) => {
+                let opened = Span::new(self.file, opened_at, opened_at + 1);
+                error
+                    .note_at(opened, "opened here")
+                    .help(format!("close it with `{}` first", closer(open)))
+            }
+            None => error.help(match self.text.as_bytes()[at] {
+                b'(' => "close it with `)`",
+                b'[' => "close it with `]`",
+                b'{' => "close it with `}`",
+                _ => "remove it, or open a bracket before it",
+            }),
+        });
     }
 }
 

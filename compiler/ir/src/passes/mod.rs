@@ -6,10 +6,13 @@
 mod drop_dead_nodes;
 mod drop_gradient_marks;
 mod fold_constants;
+mod freeze;
 mod merge_duplicates;
 mod rebuild;
 mod simplify_algebra;
 mod split_sums;
+
+pub use freeze::{Frozen, freeze};
 
 use std::collections::BTreeSet;
 
