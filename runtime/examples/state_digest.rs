@@ -84,7 +84,7 @@ fn train_on_synthetic_inputs(
     let dims = pipeline::dimensions(spec, &Binding::new()).map_err(|d| d.message)?;
     let step = pipeline::lower(&trainable, kind, &dims).map_err(|d| d.message)?;
     let inputs = synthetic::inputs(spec, &step.graph, 0);
-    let mut program = prepare(step.graph, &trainable.fetches(kind), &options, engine);
+    let mut program = prepare(step.graph, &trainable.fetches(kind), &options, engine)?;
     let mut state = State::initial(&trainable, 0, &options, engine)?;
     for _ in 0..steps {
         program.run(Feeds::from(&inputs), &mut state)?;

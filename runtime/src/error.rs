@@ -8,6 +8,8 @@ use trainspec_compiler::diag::{Code, Diagnostic};
 use trainspec_compiler::ir::Span;
 use trainspec_compiler::ir::interp::RunError;
 
+use crate::memory::readable;
+
 /// A failed run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SessionError {
@@ -38,10 +40,27 @@ pub enum Cause {
         /// The optimizer.
         span: Span,
     },
-    /// A checked value is NaN.
-    NotANumber {
+    /// The run needs more memory than there is.
+    OutOfMemory {
+        /// What needs it: the state, or a program.
+        what: String,
+        /// The bytes it needs.
+        needed: u64,
+        /// The bytes there are.
+        available: u64,
+        /// What bounds them.
+        limit: &'static str,
+        /// The largest buffers: what they are, and their bytes.
+        largest: Vec<(String, u64)>,
+    },
+    /// A checked value is NaN or infinite.
+    NotFinite {
         /// The name of the value.
         name: String,
+        /// The element that is not finite.
+        value: f64,
+        /// An input of the batch that is not finite either.
+        input: Option<String>,
         /// The expression it comes from.
         span: Span,
     },
@@ -183,8 +202,8 @@ impl SessionError {
     /// Whether the spec or the data are to blame, and not the computation.
     pub fn is_bad_input(&self) -> bool {
         match self.cause {
-            Cause::Spec(_) | Cause::Data(_) => true,
-            Cause::Run { .. } | Cause::NotANumber { .. } | Cause::Overflow { .. } => false,
+            Cause::Spec(_) | Cause::Data(_) | Cause::OutOfMemory { .. } => true,
+            Cause::Run { .. } | Cause::NotFinite { .. } | Cause::Overflow { .. } => false,
         }
     }
 
@@ -213,11 +232,48 @@ impl SessionError {
                 at_span(Some(*span), message)
                     .help("look for what overflows in the model or in its data")
             }
-            Cause::NotANumber { name, span } => {
+            Cause::OutOfMemory {
+                what,
+                needed,
+                available,
+                limit,
+                largest,
+            } => {
+                let message = format!(
+                    "{what} needs {} of memory, and there are {}: {limit}",
+                    readable(*needed),
+                    readable(*available)
+                );
+                let notes = largest.iter();
+                let notes = notes.map(|(name, bytes)| format!("{name}: {}", readable(*bytes)));
+                let diagnostic = Diagnostic::without_span(Code::SizeOverflow, message)
+                    .help("make the model or its batch smaller");
+                notes.fold(diagnostic, Diagnostic::note)
+            }
+            Cause::NotFinite {
+                name,
+                value,
+                input,
+                span,
+            } => {
                 let step = self.step.unwrap_or_default();
-                let message = format!("`{name}` is not a number in step {step}");
-                return at_span(Some(*span), message).help(format!(
-                    "a smaller learning rate may help; `nan ({name}, fail: false);` in `hooks` ends the run here without an error"
+                let what = match value.is_nan() {
+                    true => "not a number",
+                    false => "infinite",
+                };
+                let help = match input {
+                    Some(input) => format!(
+                        "the input `{input}` of this batch is not finite: look at the data, or replace such values with `map`"
+                    ),
+                    None if step <= 1 => "the model gives it with its initial values: look for a division by 0, for `log` or `sqrt` of \
+                         what is not positive, and for numbers too large for their type"
+                        .to_owned(),
+                    None => "it was finite in the steps before: a smaller learning rate or `clip global_norm(1.0);` may help"
+                        .to_owned(),
+                };
+                let message = format!("`{name}` is {what} in step {step}");
+                return at_span(Some(*span), message).help(help).note(format!(
+                    "`nan ({name}, fail: false);` in `hooks` ends the run here without an error"
                 ));
             }
         };
@@ -234,7 +290,7 @@ impl fmt::Display for SessionError {
         f.write_str(&diagnostic.message)?;
         match (&self.cause, self.step) {
             // It names the step itself.
-            (Cause::NotANumber { .. }, _) | (_, None) => Ok(()),
+            (Cause::NotFinite { .. }, _) | (_, None) => Ok(()),
             (_, Some(step)) => write!(f, " (in step {step})"),
         }
     }

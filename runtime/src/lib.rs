@@ -22,10 +22,12 @@ pub mod env;
 mod error;
 mod hooks;
 mod lru;
+mod memory;
 pub mod program;
 pub mod session;
 mod state;
 pub mod train;
 
 pub use error::{Cause, DataError, Position, SessionError, SourceLocation};
+pub use memory::readable as readable_bytes;
 pub use state::State;

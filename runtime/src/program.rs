@@ -17,7 +17,7 @@ use trainspec_compiler::ir::{Span, interp};
 use trainspec_compiler::lower::SEED;
 use trainspec_compiler::{Fetch, FetchSet, PipelineOptions, pipeline};
 
-use crate::{SessionError, State};
+use crate::{SessionError, State, memory};
 
 /// The feeds of a program, by reference: values by name, and the seed of random draws.
 #[derive(Debug, Clone, Copy)]
@@ -123,7 +123,8 @@ impl Engine {
     }
 }
 
-/// Prepares a graph for an engine: the stages of the compiler pipeline after lowering, for a fetch set.
+/// Prepares a graph for an engine: the stages of the compiler pipeline after lowering, for a fetch set. Fails where its buffers need
+/// more memory than there is.
 ///
 /// # Panics
 ///
@@ -133,13 +134,14 @@ pub fn prepare(
     fetches: &FetchSet,
     options: &PipelineOptions,
     engine: &Engine,
-) -> Box<dyn Executable> {
-    match engine {
+) -> Result<Box<dyn Executable>, SessionError> {
+    Ok(match engine {
         Engine::Interpreted => Box::new(Interpreted::new(pipeline::simplify(
             graph, fetches, options,
         ))),
         Engine::Compiled(pool) => {
             let program = pipeline::planned(graph, fetches, options);
+            memory::ensure_arena("the program", &program)?;
             let compiled = pipeline::compile(program, options)
                 .unwrap_or_else(|e| panic!("the compiler is wrong: {e}"));
             Box::new(Compiled {
@@ -147,7 +149,7 @@ pub fn prepare(
                 state_indices: None,
             })
         }
-    }
+    })
 }
 
 /// A graph compiled to machine code.

@@ -8,9 +8,9 @@ use trainspec_compiler::lower::{GLOBAL_STEP, MICRO_STEP, SEED};
 use trainspec_compiler::typed::{Averaged, Spec};
 use trainspec_compiler::{Binding, FetchSet, PipelineOptions, ProgramKind, Trainable, pipeline};
 
-use crate::SessionError;
 use crate::program::{Engine, Feeds, prepare};
 use crate::train::ExponentialMovingAverage;
+use crate::{SessionError, memory};
 
 /// All that outlives a step, by name and in one order: variables, slots and scalars of optimizers, `global_step`.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,7 +32,12 @@ impl State {
         let names: Vec<String> = graph.results.iter().map(|(name, _)| name.clone()).collect();
         let inputs = BTreeMap::from([(SEED.to_owned(), Tensor::scalar(seed))]);
         let mut empty = State::from_iter([]);
-        let mut program = prepare(graph, &FetchSet::All, options, engine);
+        let types = graph
+            .results
+            .iter()
+            .map(|(name, v)| memory::tensor(name, graph.ty(*v)));
+        memory::ensure("the state", types.collect())?;
+        let mut program = prepare(graph, &FetchSet::All, options, engine)?;
         let mut values = program.run(Feeds::from(&inputs), &mut empty)?.0;
         let value = |name: String| {
             let value = values.remove(&name).expect("state has one name each");

@@ -172,7 +172,7 @@ pub const SETTINGS: &[SettingSignature] = &[
     many("hooks", "checkpoint", "Saves the state of the training.", &[need("dir", Str), may("every", SettingKind::Interval), may("keep", Int), may("keep_every", Duration), may("basename", Str)]).noted(),
     many("hooks", "summary", "Writes event files.", &[may("every", SettingKind::Interval), may("dir", Str)]).noted(),
     many("hooks", "log", "Prints values.", &[need("names", Names), may("every", SettingKind::Interval), may("at_end", Bool)]),
-    many("hooks", "nan", "Stops when a value is not a number.", &[need("name", Name), may("fail", Bool)]),
+    many("hooks", "nan", "Stops when a value is NaN or infinite.", &[need("name", Name), may("fail", Bool)]),
     many("hooks", "step_counter", "Measures steps per second.", &[may("every", SettingKind::Interval), may("dir", Str)]).noted(),
     many("hooks", "stop_at", "Stops at a step.", &[may("last_step", Count), may("num_steps", Count)]),
     many("hooks", "profile", "Writes profiles.", &[may("every", SettingKind::Interval), may("dir", Str)]).noted(),

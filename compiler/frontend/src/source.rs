@@ -122,7 +122,7 @@ pub fn decode(name: &str, bytes: Vec<u8>) -> Result<String, Diagnostic> {
             format!("`{name}` has more than {MAX_SOURCE_BYTES} bytes, which no spec needs");
         return Err(Diagnostic::without_span(Code::TextTooLong, message));
     }
-    String::from_utf8(bytes).map_err(|error| {
+    let text = String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         let bytes = error.as_bytes();
         let line = bytes[..at].iter().filter(|b| **b == b'\n').count() + 1;
@@ -131,5 +131,10 @@ pub fn decode(name: &str, bytes: Vec<u8>) -> Result<String, Diagnostic> {
             bytes[at]
         );
         Diagnostic::without_span(Code::NotUtf8, message).help("save it as UTF-8")
+    })?;
+    // A spec is the same text, with the same hash, whatever its lines end in.
+    Ok(match text.contains("\r\n") {
+        true => text.replace("\r\n", "\n"),
+        false => text,
     })
 }

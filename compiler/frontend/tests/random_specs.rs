@@ -5,16 +5,14 @@ use crate::support::{generate, write};
 use proc_macro2::TokenStream;
 use proptest::collection::vec;
 use proptest::prelude::*;
-use trainspec_frontend::diag::Code;
 use trainspec_frontend::dump::dump_without_spans;
 use trainspec_frontend::syntax::{self, Parsed};
 use trainspec_frontend::{fmt, tokens};
 use trainspec_ir::FileId;
 
-/// The tree of a text that may have carriage returns and nothing else wrong with it.
+/// The tree of a text with nothing wrong.
 fn parse(text: &str) -> Parsed {
-    let (parsed, mut errors) = syntax::parse(FileId(0), text);
-    errors.retain(|e| e.code != Code::CarriageReturn);
+    let (parsed, errors) = syntax::parse(FileId(0), text);
     assert!(errors.is_empty(), "{errors:#?}\n{text}");
     parsed
 }

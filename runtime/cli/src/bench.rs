@@ -95,12 +95,16 @@ fn measure(
     let lowered = pipeline::lower(&trainable, kind, &dims).map_err(bad)?;
     let graph = lowered.graph;
     let lowering = start.elapsed();
+    let failed = |error: SessionError| match error.is_bad_input() {
+        true => Box::new((BAD_INPUT, error.diagnostic())),
+        false => Box::new((FAILED, error.diagnostic())),
+    };
+    let start = Instant::now();
+    let program = prepare(graph.clone(), &trainable.fetches(kind), &options, &engine);
+    let compile = lowering + start.elapsed();
+    let mut program = program.map_err(failed)?;
     let inputs = synthetic::inputs(spec, &graph, 0);
     let feeds = Feeds::from(&inputs);
-    let start = Instant::now();
-    let mut program = prepare(graph, &trainable.fetches(kind), &options, &engine);
-    let compile = lowering + start.elapsed();
-    let failed = |error: SessionError| Box::new((FAILED, error.diagnostic()));
     let mut state = State::initial(&trainable, 0, &options, &engine).map_err(failed)?;
     let program = program.as_mut();
     let (windows, profile) = match arguments.steps {

@@ -56,6 +56,7 @@ enum Command {
     /// Check the gradients of a spec's losses against central differences
     Gradcheck(gradcheck::Arguments),
     /// Train a spec
+    #[command(alias = "train")]
     Run(run::Arguments),
     /// Show what is in checkpoints, record files and event files
     Inspect(inspect::Arguments),

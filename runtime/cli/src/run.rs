@@ -7,10 +7,13 @@ use serde_json::{Value, json};
 use trainspec::env::System;
 use trainspec::program::Engine;
 use trainspec::session::{DataSize, End, Event, Mean, Options, Reading, train};
+use trainspec_compiler::diag::{Diagnostic, to_json};
+use trainspec_compiler::ir::Tensor;
+use trainspec_compiler::ir::tensor::Data;
 use trainspec_compiler::source::Sources;
 
 use crate::output::{count, diagnostics, note, print};
-use crate::{BAD_INPUT, FAILED, FINE, Format, files};
+use crate::{BAD_INPUT, FAILED, FINE, Format, files, tensors};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
@@ -53,7 +56,7 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
         Err(code) => return code,
     };
     let sources = &compilation.sources;
-    diagnostics(sources, &compilation.diagnostics, format);
+    report(sources, &compilation.diagnostics, format);
     let Some(spec) = &compilation.spec else {
         return BAD_INPUT;
     };
@@ -82,13 +85,31 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
     match trained {
         Ok(_) => FINE,
         Err(error) => {
-            diagnostics(sources, &[error.diagnostic()], format);
+            report(sources, &[error.diagnostic()], format);
             match error.is_bad_input() {
                 true => BAD_INPUT,
                 false => FAILED,
             }
         }
     }
+}
+
+/// Prints diagnostics; in JSON each is an event, as all lines of a run are.
+fn report(sources: &Sources, list: &[Diagnostic], format: Format) {
+    match format {
+        Format::Text => diagnostics(sources, list, format),
+        Format::Json => list
+            .iter()
+            .for_each(|diagnostic| print(diagnostic_event(sources, diagnostic))),
+    }
+}
+
+/// A diagnostic as an event: `error` or `warning`.
+fn diagnostic_event(sources: &Sources, diagnostic: &Diagnostic) -> Value {
+    let text = to_json(sources, diagnostic);
+    let mut object: Value = serde_json::from_str(&text).unwrap_or_else(|_| json!({}));
+    object["event"] = json!(diagnostic.severity.name());
+    object
 }
 
 /// The base folder of relative data paths.
@@ -219,7 +240,7 @@ impl Printer<'_> {
         match why {
             End::Steps | End::Epochs => {}
             End::Data => text += " (the data ended)",
-            End::NotANumber(name) => text += &format!(" (`{name}` is not a number)"),
+            End::NotFinite(name) => text += &format!(" (`{name}` is not finite)"),
         }
         text
     }
@@ -236,10 +257,7 @@ impl Printer<'_> {
                 let data: Vec<Value> = data.iter().map(size).collect();
                 json!({ "event": "start", "spec": spec, "parameters": parameters, "seed": seed, "data": data })
             }
-            Event::Warning(warning) => {
-                diagnostics(self.sources, std::slice::from_ref(warning), self.format);
-                return;
-            }
+            Event::Warning(warning) => diagnostic_event(self.sources, warning),
             Event::Note(message) => json!({ "event": "note", "message": message }),
             Event::Specialised(new) => json!({
                 "event": "compiled",
@@ -274,7 +292,7 @@ impl Printer<'_> {
                 losses,
                 seconds,
             } => {
-                let losses = losses.iter().map(|(n, x)| (n.clone(), json!(x)));
+                let losses = losses.iter().map(|(n, x)| (n.clone(), real_json(*x)));
                 let losses: serde_json::Map<String, Value> = losses.collect();
                 json!({ "event": "end", "step": step, "why": why.name(), "losses": losses, "seconds": seconds })
             }
@@ -307,11 +325,37 @@ fn reading_text(reading: &Reading) -> String {
 
 fn reading_json(reading: &Reading) -> Value {
     match reading {
-        Reading::Number(x) => json!(x),
+        Reading::Number(x) => real_json(*x),
         Reading::Mean(mean) => mean_json(*mean),
-        Reading::Tensor(tensor) => {
-            json!({ "type": tensor.ty().to_string(), "text": tensor.to_string() })
+        Reading::Tensor(tensor) => tensor_json(tensor),
+    }
+}
+
+/// A number; what is not finite as a string, since JSON has no such numbers.
+fn real_json(x: f64) -> Value {
+    serde_json::from_str(&tensors::json_real(x)).unwrap_or(Value::Null)
+}
+
+/// A tensor as nested arrays, a scalar as a number, a bool or a string.
+fn tensor_json(tensor: &Tensor) -> Value {
+    let element = |i: usize| match tensor.data() {
+        Data::Bool(values) => json!(values[i]),
+        Data::String(values) => tensors::json_bytes(&values[i]),
+        Data::I64(values) => json!(values[i]),
+        _ if tensor.dtype().is_int() => json!(tensor.to_f64s()[i] as i64),
+        _ => real_json(tensor.to_f64s()[i]),
+    };
+    nested(tensor.shape(), &mut 0, &element)
+}
+
+/// The elements from `next` on as arrays of a shape, row by row.
+fn nested(shape: &[usize], next: &mut usize, element: &impl Fn(usize) -> Value) -> Value {
+    match shape {
+        [] => {
+            *next += 1;
+            element(*next - 1)
         }
+        [n, inner @ ..] => (0..*n).map(|_| nested(inner, next, element)).collect(),
     }
 }
 
@@ -324,7 +368,7 @@ fn mean_text(mean: Mean) -> String {
 }
 
 fn mean_json(mean: Mean) -> Value {
-    json!({ "mean": mean.value(), "sum": mean.sum, "count": mean.count })
+    json!({ "mean": real_json(mean.value()), "sum": real_json(mean.sum), "count": mean.count })
 }
 
 /// A number with five significant digits.

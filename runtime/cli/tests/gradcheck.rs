@@ -46,10 +46,10 @@ fn the_gradients_of_every_example_are_right() {
 
 #[test]
 fn a_wrong_gradient_is_shown_with_both_numbers() {
-    // Rounding to levels has a straight-through gradient, which finite differences do not see.
+    // Rounding to levels has a straight-through gradient, which finite differences do not see inside a loop.
     let path = spec(
         "wrong",
-        "spec wrong; model (x: f32[batch]) { param w: f32[2] = ones(); loss sum(fake_quant_with_min_max_args(w, min: -3.0, max: 3.0)) + mean(x); }",
+        "spec wrong; model (x: f32[batch]) { param w: f32[2] = ones(); loss sum(scan v in w { fake_quant_with_min_max_args(v, min: -3.0, max: 3.0) }) + mean(x); }",
     );
     let output = trainspec(&["gradcheck", path.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(1));
@@ -222,4 +222,27 @@ fn machine_code_can_be_read() {
         assert_eq!(output.status.code(), Some(0), "{}", err(&output));
         assert!(out(&output).contains(part), "{stage}: {}", out(&output));
     }
+}
+
+#[test]
+fn gradients_beside_stop_gradient_are_right() {
+    let path = spec(
+        "stopped",
+        "spec stopped;
+         model (x: f32[batch, 4], y: f32[batch]) {
+             let h = dense(x, 8, activation: tanh);
+             let scaled = h / stop_gradient(norm(h));
+             let quantized = fake_quant_with_min_max_args(scaled, min: -1.0, max: 1.0);
+             loss mean(square(dense(scaled + quantized, 1)[_, 0] - y)) + mean(h * stop_gradient(h));
+         }
+         train { optimizer adam(1e-3); }",
+    );
+    let output = trainspec(&["gradcheck", path.to_str().unwrap()]);
+    assert_eq!(
+        output.status.code(),
+        Some(0),
+        "{}{}",
+        out(&output),
+        err(&output)
+    );
 }

@@ -37,6 +37,14 @@ fn plane() -> String {
     text
 }
 
+/// The numbers of nested arrays.
+fn flat(value: &Value) -> Vec<f64> {
+    match value {
+        Value::Array(values) => values.iter().flat_map(flat).collect(),
+        number => vec![number.as_f64().unwrap()],
+    }
+}
+
 const PLANE: &str = r#"
 spec plane;
 
@@ -129,8 +137,7 @@ fn linear_regression_reaches_the_least_squares() {
     let events = events(&output);
     let last = find(&events, "step").pop().unwrap();
     assert_eq!(last["step"], 1000);
-    let slopes: Vec<f64> =
-        serde_json::from_str(last["values"]["slopes"]["text"].as_str().unwrap()).unwrap();
+    let slopes: Vec<f64> = serde_json::from_value(last["values"]["slopes"].clone()).unwrap();
     // The solution of the normal equations.
     for (found, known) in slopes.iter().zip([-0.2073, 0.2228, 0.5241]) {
         assert!((found - known).abs() < 0.01, "{slopes:?}");
@@ -146,9 +153,7 @@ fn a_plane_is_fitted_exactly() {
     assert_eq!(code(&output), 0, "{}", err(&output));
     let events = events(&output);
     let last = find(&events, "step").pop().unwrap()["values"].clone();
-    let numbers = |name: &str| -> Vec<f64> {
-        serde_json::from_str(last[name]["text"].as_str().unwrap()).unwrap()
-    };
+    let numbers = |name: &str| flat(&last[name]);
     for (found, known) in numbers("slopes")
         .iter()
         .chain(&numbers("offset"))
@@ -312,7 +317,7 @@ fn bad_input_exits_with_2_and_says_where() {
 }
 
 #[test]
-fn a_loss_that_is_not_a_number_fails_the_run() {
+fn a_loss_that_is_not_finite_fails_the_run() {
     let folder = Folder::new();
     folder.write("points.csv", plane());
     let wild = PLANE.replace("gradient_descent(0.2)", "gradient_descent(1e6)");
@@ -320,7 +325,7 @@ fn a_loss_that_is_not_a_number_fails_the_run() {
     let output = folder.run(&["run", "wild.trainspec"]);
     assert_eq!(code(&output), 1);
     let text = err(&output);
-    assert!(text.contains("`loss` is not a number in step "), "{text}");
+    assert!(text.contains("`loss` is infinite in step "), "{text}");
     assert!(text.contains("loss mean(square(guess - y));"), "{text}");
     assert!(text.contains("nan (loss, fail: false)"), "{text}");
     folder.write(
@@ -330,7 +335,7 @@ fn a_loss_that_is_not_a_number_fails_the_run() {
     let output = folder.run(&["run", "calm.trainspec"]);
     assert_eq!(code(&output), 0, "{}", err(&output));
     assert!(
-        out(&output).contains("(`loss` is not a number)"),
+        out(&output).contains("(`loss` is not finite)"),
         "{}",
         out(&output)
     );
@@ -382,4 +387,116 @@ fn features_not_implemented_yet_are_reported() {
         text.contains("note: `step_counter` in `hooks` is not run yet"),
         "{text}"
     );
+}
+
+#[test]
+fn every_json_line_is_an_event_with_typed_values() {
+    let folder = Folder::new();
+    folder.write("points.csv", "1,2\n3,4\n");
+    folder.write(
+        "kinds.trainspec",
+        r#"spec kinds;
+        data points { source csv("points.csv"); feature a: i64; feature b: f32; batch 2; }
+        model (a: i64[batch], b: f32[batch]) {
+            param w: f32 = ones();
+            let large = b > 3.0;
+            let infinite = b / 0.0;
+            let first = a[0];
+            loss mean(square(w * b));
+        }
+        train { data points; optimizer gradient_descent(0.0); steps 5; }
+        hooks { log ([a, large, infinite, first, step], every: 1 step); }"#,
+    );
+    let output = folder.run(&["run", "kinds.trainspec", "--format", "json"]);
+    assert_eq!(code(&output), 0, "{}", err(&output));
+    let events = events(&output);
+    assert!(events.iter().all(|event| event["event"].is_string()));
+    let values = &find(&events, "step")[0]["values"];
+    assert_eq!(values["a"], serde_json::json!([1, 3]));
+    assert_eq!(values["large"], serde_json::json!([false, true]));
+    assert_eq!(
+        values["infinite"],
+        serde_json::json!(["Infinity", "Infinity"])
+    );
+    assert_eq!(values["first"], 1);
+    assert_eq!(values["step"], 1);
+}
+
+#[test]
+fn a_label_that_is_no_class_is_an_error() {
+    let folder = Folder::new();
+    folder.write("points.csv", "1,0\n2,7\n");
+    let spec = |bound: &str| {
+        format!(
+            r#"spec labels;
+            data points {{ source csv("points.csv"); feature x: f32; feature y: i64; map x = expand_dims(x, axis: 0); batch 2; }}
+            model (x: f32[batch, 1], y: i64[batch]{bound}) {{
+                loss sparse_softmax_cross_entropy(labels: y, logits: dense(x, 3));
+            }}
+            train {{ data points; optimizer gradient_descent(0.1); steps 5; }}"#
+        )
+    };
+    folder.write("open.trainspec", spec(""));
+    let output = folder.run(&["run", "open.trainspec"]);
+    assert_eq!(code(&output), 1);
+    assert!(
+        err(&output).contains("`labels`: 7 is not in 0..3"),
+        "{}",
+        err(&output)
+    );
+    folder.write("bound.trainspec", spec(" in 0..10"));
+    let output = folder.run(&["check", "bound.trainspec"]);
+    assert_eq!(code(&output), 2);
+    let text = err(&output);
+    assert!(
+        text.contains("these integers are in 0..10, and must be in 0..3"),
+        "{text}"
+    );
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_model_too_large_for_memory_is_refused() {
+    let folder = Folder::new();
+    folder.write("points.csv", "1,2\n");
+    let spec = |layers: &str| {
+        format!(
+            r#"spec large;
+            data points {{ source csv("points.csv"); feature x: f32; feature y: f32; map x = expand_dims(x, axis: 0); batch 1; }}
+            model (x: f32[batch, 1], y: f32[batch]) {{ loss mean(square((x |> {layers} |> dense(1))[_, 0] - y)); }}
+            train {{ data points; optimizer adam(0.1); steps 5; }}"#
+        )
+    };
+    folder.write(
+        "large.trainspec",
+        spec("dense(1_000_000) |> dense(1_000_000)"),
+    );
+    let output = folder.run(&["run", "large.trainspec"]);
+    assert_eq!(code(&output), 2, "{}", err(&output));
+    let text = err(&output);
+    assert!(
+        text.contains("the state needs 10.9 TiB of memory"),
+        "{text}"
+    );
+    assert!(
+        text.contains("`dense_1/kernel` (f32[1000000, 1000000]): 3.6 TiB"),
+        "{text}"
+    );
+    let output = folder.run(&["bench", "large.trainspec"]);
+    assert_eq!(code(&output), 2, "{}", err(&output));
+    assert!(
+        err(&output).contains("the program needs 3.6 TiB of memory"),
+        "{}",
+        err(&output)
+    );
+    // Within what the machine has, but beyond a limit of the process.
+    folder.write("limited.trainspec", spec("dense(10_000) |> dense(10_000)"));
+    let limited = "ulimit -v 800000; exec \"$0\" run limited.trainspec";
+    let output = std::process::Command::new("sh")
+        .args(["-c", limited, env!("CARGO_BIN_EXE_trainspec")])
+        .current_dir(folder.path(""))
+        .output()
+        .unwrap();
+    assert_eq!(code(&output), 2, "{}", err(&output));
+    assert!(err(&output).contains("(`ulimit -v`)"), "{}", err(&output));
 }

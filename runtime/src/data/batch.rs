@@ -13,6 +13,7 @@ use crate::{DataError, SessionError};
 pub(super) struct Batch<'a> {
     inner: Box<dyn Stage + 'a>,
     settings: &'a typed::Batch,
+    remainder: Remainder,
     size: usize,
     span: Span,
 }
@@ -21,11 +22,13 @@ impl<'a> Batch<'a> {
     pub(super) fn new(
         inner: Box<dyn Stage + 'a>,
         settings: &'a typed::Batch,
+        remainder: Remainder,
         span: Span,
     ) -> Batch<'a> {
         Batch {
             inner,
             settings,
+            remainder,
             size: usize::try_from(settings.size).unwrap_or(usize::MAX),
             span,
         }
@@ -79,7 +82,7 @@ impl Stage for Batch<'_> {
                 None => break,
             }
         }
-        match (rows.len(), self.settings.remainder) {
+        match (rows.len(), self.remainder) {
             (0, _) => Ok(None),
             (n, Remainder::Drop) if n < self.size => Ok(None),
             (n, Remainder::Error) if n < self.size => {

@@ -77,6 +77,12 @@ impl<'a> Csv<'a> {
         let file = self.cx.env.open(path);
         let file =
             file.map_err(|e| DataError::new(format!("cannot be read: {e}")).in_file(path))?;
+        let mut start = [0; 12];
+        let read = file.read_at(0, &mut start).unwrap_or(0);
+        if start[..read].contains(&0) {
+            let error = DataError::new("is not text: it has NUL bytes").in_file(path);
+            return Err(error.help("TFRecord files are read by `source tfrecord(\"...\");`"));
+        }
         let mut lines = CsvReader::new(SequentialFile::new(file), self.delimiter);
         if !self.header {
             let mut next = 0;
@@ -101,7 +107,8 @@ impl<'a> Csv<'a> {
         let names: Vec<String> = (lines.fields().iter())
             .map(|field| String::from_utf8_lossy(field).trim().to_owned())
             .collect();
-        let first_fields = self.columns.iter().map(|c| c.find(path, &names));
+        let first_fields = self.columns.iter();
+        let first_fields = first_fields.map(|c| c.find(path, &names, self.delimiter));
         Ok(Open {
             first_fields: first_fields.collect::<Result<_, _>>()?,
             width: Some((names.len(), lines.line())),
@@ -149,10 +156,19 @@ impl<'a> Csv<'a> {
             Some(_) => {}
             None => {
                 let required: usize = self.columns.iter().map(|c| c.ty.elements()).sum();
-                if found < required {
+                if found != required {
                     let message =
                         format!("there are {found} fields, but the features take {required}");
-                    return Err(DataError::new(message).in_file(&path).in_line(line));
+                    let error = DataError::new(message).in_file(&path).in_line(line);
+                    let fields = open.lines.fields();
+                    let help = match other_delimiter((found > 0).then(|| &fields[0]), self.delimiter) {
+                        Some(help) => help,
+                        None if found > required => "without a header the features are all columns in order: declare them all, and \
+                             `drop` what is not used, or say `header: true`"
+                            .to_owned(),
+                        None => return Err(error),
+                    };
+                    return Err(error.help(help));
                 }
                 open.width = Some((found, line));
             }
@@ -179,6 +195,16 @@ impl<'a> Csv<'a> {
             location: Some(SourceLocation::line(&path, line)),
         })
     }
+}
+
+/// The help for a line that is one field, and would be several with another delimiter.
+fn other_delimiter(field: Option<&[u8]>, delimiter: u8) -> Option<String> {
+    let found = |byte: &u8| *byte != delimiter && field.is_some_and(|f| f.contains(byte));
+    let other = b";\t|,".iter().find(|byte| found(byte))?;
+    let shown = (*other as char).escape_default();
+    Some(format!(
+        "the fields may be separated by another character: `delimiter: \"{shown}\"`"
+    ))
 }
 
 /// The error for a file that cannot be read, or a line of it that is no record.
@@ -213,7 +239,12 @@ impl Stage for Csv<'_> {
 
 impl Column<'_> {
     /// The first field of the feature, by the column names of a header.
-    fn find(&self, path: &Arc<Path>, names: &[String]) -> Result<Option<usize>, DataError> {
+    fn find(
+        &self,
+        path: &Arc<Path>,
+        names: &[String],
+        delimiter: u8,
+    ) -> Result<Option<usize>, DataError> {
         let key = &self.feature.key;
         let fail = |message: String| {
             DataError::new(message)
@@ -236,7 +267,10 @@ impl Column<'_> {
                 self.feature.name,
                 self.feature.ty
             );
-            return Err(fail(format!("there is no column `{key}`")).help(help));
+            let error = fail(format!("there is no column `{key}`"));
+            let only = names.first().filter(|_| names.len() == 1);
+            let other = only.and_then(|name| other_delimiter(Some(name.as_bytes()), delimiter));
+            return Err(error.help(other.unwrap_or(help)));
         };
         if found.next().is_some() {
             return Err(fail(format!("there are two columns `{key}`")));

@@ -44,7 +44,7 @@ impl<'a> Compute<'a> {
                 let cx = Context::new(self.cx.spec, &binding);
                 let graph = lower::map(&cx, self.program, self.value)?;
                 let engine = &Engine::Interpreted;
-                Ok(prepare(graph, &FetchSet::All, self.cx.pipeline, engine))
+                prepare(graph, &FetchSet::All, self.cx.pipeline, engine)
             })?;
         let mut state: State = [(GLOBAL_STEP.to_owned(), Tensor::scalar(self.position))]
             .into_iter()
@@ -61,9 +61,11 @@ impl<'a> Compute<'a> {
                 record: record
                     .or_else(|| element.location.clone().filter(|_| element.rows.is_none())),
             }),
-            Cause::Spec(_) | Cause::Data(_) | Cause::NotANumber { .. } | Cause::Overflow { .. } => {
-                error
-            }
+            Cause::Spec(_)
+            | Cause::Data(_)
+            | Cause::NotFinite { .. }
+            | Cause::OutOfMemory { .. }
+            | Cause::Overflow { .. } => error,
         })
     }
 }

@@ -21,7 +21,7 @@ use std::path::Path;
 use trainspec_compiler::PipelineOptions;
 use trainspec_compiler::ir::{CountName, Tensor};
 use trainspec_compiler::lower;
-use trainspec_compiler::typed::{self, DataSet, Source, Spec, StageKind};
+use trainspec_compiler::typed::{self, DataSet, Remainder, Source, Spec, StageKind};
 
 use crate::env::Env;
 use crate::{DataError, SessionError, SourceLocation};
@@ -69,6 +69,8 @@ pub struct DataContext<'a> {
     pub seed: i64,
     /// How the graphs of stages are compiled.
     pub pipeline: &'a PipelineOptions,
+    /// The policy for a last batch that is not full, where the spec has none.
+    pub remainder: Remainder,
 }
 
 /// An open input pipeline.
@@ -183,7 +185,8 @@ impl<'a> Pipeline<'a> {
             StageKind::Cache => Box::new(cache::Cache::new(inner)),
             StageKind::Batch(settings) => {
                 self.batch = Some(settings.size);
-                Box::new(batch::Batch::new(inner, settings, stage.span))
+                let remainder = settings.remainder.unwrap_or(cx.remainder);
+                Box::new(batch::Batch::new(inner, settings, remainder, stage.span))
             }
             // Preparing ahead changes no element.
             StageKind::Prefetch { .. } => inner,

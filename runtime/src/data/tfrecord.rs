@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use trainspec_compiler::ir::graph::Type;
-use trainspec_compiler::ir::{DType, Tensor, interp};
+use trainspec_compiler::ir::{DType, Tensor};
 use trainspec_compiler::typed::{self, Feature};
 use trainspec_formats::FormatError;
 use trainspec_formats::examples::{self, Example};
@@ -27,6 +27,8 @@ pub(super) struct Records<'a> {
     files: Vec<Arc<Path>>,
     options: ReaderOptions,
     columns: Vec<Column<'a>>,
+    /// Whether a record had the feature of each column so far.
+    found: Vec<bool>,
     /// The index of the current file.
     file: usize,
     open: Option<Open>,
@@ -59,6 +61,7 @@ impl<'a> Records<'a> {
                 ..ReaderOptions::default()
             },
             columns: features.iter().map(Column::new).collect(),
+            found: vec![false; features.len()],
             file: 0,
             open: None,
         }
@@ -79,7 +82,36 @@ impl<'a> Records<'a> {
     fn open_file(&self, path: &Arc<Path>) -> Result<RecordReader<SequentialFile>, DataError> {
         let failed = |e: io::Error| DataError::new(format!("cannot be read: {e}")).in_file(path);
         let file = self.cx.env.open(path).map_err(failed)?;
+        let mut start = [0; 12];
+        let read = file.read_at(0, &mut start).unwrap_or(0);
+        let is_text = |b: &u8| b.is_ascii_graphic() || b.is_ascii_whitespace();
+        if read == start.len() && start.iter().all(is_text) {
+            let error = DataError::new("is text, and no TFRecord file").in_file(path);
+            return Err(error.help("comma-separated values are read by `source csv(\"...\");`"));
+        }
         RecordReader::new(SequentialFile::new(file), &self.options).map_err(|e| corrupt(e, path))
+    }
+
+    /// Rejects a feature of varying length that no record of all files had: it is misspelt, not empty everywhere.
+    fn reject_missing_features(&self) -> Result<(), DataError> {
+        // Without a record, or with batches that were taken from the middle, nothing is known.
+        if !self.found.contains(&true) {
+            return Ok(());
+        }
+        let missing = self.columns.iter().zip(&self.found);
+        match missing.into_iter().find(|(c, found)| c.counted && !**found) {
+            Some((column, _)) => {
+                let key = &column.feature.key;
+                let error = DataError::new(format!("no record has a feature `{key}`"));
+                let path = self
+                    .files
+                    .first()
+                    .map_or_else(String::new, |p| p.display().to_string());
+                let help = format!("`trainspec inspect {path}` lists the features");
+                Err(error.at(column.feature.span).help(help))
+            }
+            None => Ok(()),
+        }
     }
 
     /// Calls `work` with the next record, its file and its number there, from 1; `None` after the last file.
@@ -119,13 +151,15 @@ fn decode(
     record: &[u8],
     path: &Arc<Path>,
     number: u64,
+    found: &mut [bool],
 ) -> Result<Element, DataError> {
     let here = |error: DataError| error.in_file(path).in_record(number);
     let example =
         examples::decode(record).map_err(|e| here(DataError::new(e.cause.to_string())))?;
     let mut values = BTreeMap::new();
-    for column in columns {
+    for (column, found) in columns.iter().zip(found) {
         let (tensor, count) = column.read(&example).map_err(here)?;
+        *found |= column.kind(&example).is_some();
         let name = &column.feature.name;
         if column.counted {
             let count_name = count_names(name, 1).swap_remove(0);
@@ -146,7 +180,18 @@ fn decode(
 
 impl Stage for Records<'_> {
     fn next(&mut self) -> Result<Option<Element>, SessionError> {
-        Ok(self.read(decode)?)
+        let mut found = std::mem::take(&mut self.found);
+        let element = self.read(|columns, record, path, number| {
+            decode(columns, record, path, number, &mut found)
+        });
+        self.found = found;
+        match element? {
+            Some(element) => Ok(Some(element)),
+            None => {
+                self.reject_missing_features()?;
+                Ok(None)
+            }
+        }
     }
 
     fn advance(&mut self) -> Result<bool, SessionError> {
@@ -184,13 +229,17 @@ impl<'a> Column<'a> {
         }
     }
 
+    /// What a record has of the feature.
+    fn kind<'e>(&self, example: &'e Example) -> Option<&'e Kind> {
+        let feature = example.features.as_ref()?.feature.get(&self.feature.key)?;
+        feature.kind.as_ref()
+    }
+
     /// The tensor, padded to its capacity, and its length along the first dimension. Fails where the feature is missing and has no
     /// default, or has another type or number of values than the schema.
     fn read(&self, example: &Example) -> Result<(Tensor, usize), DataError> {
         let key = &self.feature.key;
-        let found = example.features.as_ref().and_then(|f| f.feature.get(key));
-        let found = found.and_then(|feature| feature.kind.as_ref());
-        let mut values = match (found, &self.defaults) {
+        let mut values = match (self.kind(example), &self.defaults) {
             (Some(kind), _) if !(is_empty(kind) && self.defaults.is_some()) => self.values(kind)?,
             (_, Some(defaults)) => defaults.clone(),
             // A missing list of varying length is empty.
@@ -263,12 +312,7 @@ impl<'a> Column<'a> {
         let dtype = self.ty.dtype;
         match (kind, dtype) {
             (Kind::FloatList(list), DType::F16 | DType::Bf16 | DType::F32 | DType::F64) => {
-                let float = |x: &f32| {
-                    Value::Float(match dtype {
-                        DType::F16 => interp::round(dtype, f64::from(*x)),
-                        _ => f64::from(*x),
-                    })
-                };
+                let float = |x: &f32| Value::Float(f64::from(*x));
                 Ok(list.value.iter().map(float).collect())
             }
             (

@@ -1,7 +1,7 @@
 //! `log`: values at an interval (`tf.train.LoggingTensorHook`).
 
 use trainspec_compiler::Fetch;
-use trainspec_compiler::ir::{DType, Tensor};
+use trainspec_compiler::ir::Tensor;
 use trainspec_compiler::typed::{Interval, Mode, Spec};
 
 use crate::data::Element;
@@ -66,12 +66,12 @@ pub(super) fn read(
     }
     match batch.values.get(name) {
         Some(value) => Some(reading_of(value)),
-        None => (name == "step").then_some(Reading::Number(progress.step as f64)),
+        None => (name == "step").then(|| Reading::Tensor(Tensor::scalar(progress.step as i64))),
     }
 }
 
 fn reading_of(tensor: &Tensor) -> Reading {
-    match tensor.shape().is_empty() && tensor.dtype() != DType::String {
+    match tensor.shape().is_empty() && tensor.dtype().is_float() {
         true => Reading::Number(tensor.to_f64s()[0]),
         false => Reading::Tensor(tensor.clone()),
     }

@@ -122,14 +122,17 @@ impl<'a> Hooks<'a> {
         any.then(|| names.into_iter().filter_map(reading).collect())
     }
 
-    /// The first value with a NaN among those that `nan` hooks check; an error where the hook fails the run.
-    pub(crate) fn find_nan(
+    /// The first value that is not finite among those that `nan` hooks check; an error where the hook fails the run.
+    ///
+    /// Where the update was skipped infinities pass: the loss scale is about to shrink.
+    pub(crate) fn find_not_finite(
         &self,
         batch: &Element,
         fetched: &Fetched,
+        skipped: bool,
     ) -> Result<Option<String>, SessionError> {
         for hook in &self.nans {
-            if hook.finds(self.spec, batch, fetched)? {
+            if hook.finds(self.spec, batch, fetched, skipped)? {
                 return Ok(Some(hook.name.clone()));
             }
         }

@@ -1,4 +1,4 @@
-//! `nan`: stops or fails a run whose value is NaN (`tf.train.NanTensorHook`).
+//! `nan`: stops or fails a run whose value is NaN or infinite (`tf.train.NanTensorHook`, which lets infinities pass).
 
 use trainspec_compiler::Fetch;
 use trainspec_compiler::ir::{Span, Tensor};
@@ -13,36 +13,51 @@ use crate::{Cause, SessionError};
 pub(super) struct NanHook {
     /// The value that it checks.
     pub(super) name: String,
-    /// Whether a NaN is an error, not just the end of the run.
+    /// Whether it is an error, not just the end of the run.
     pub(super) fail: bool,
 }
 
 impl NanHook {
-    /// Whether the value has a NaN; an error where the hook fails the run.
+    /// Whether the value is not finite; an error where the hook fails the run.
     pub(super) fn finds(
         &self,
         spec: &Spec,
         batch: &Element,
         fetched: &Fetched,
+        skipped: bool,
     ) -> Result<bool, SessionError> {
         let value = match Fetch::find(spec, &self.name) {
             Some(fetch) => fetched.value(&fetch),
             None => batch.values.get(&self.name),
         };
-        match (value.is_some_and(has_nan), self.fail) {
-            (false, _) => Ok(false),
-            (true, false) => Ok(true),
-            (true, true) => Err(Cause::NotANumber {
-                name: self.name.clone(),
-                span: span_of(spec, &self.name),
+        let found = value.and_then(not_finite);
+        match (found.filter(|x| x.is_nan() || !skipped), self.fail) {
+            (None, _) => Ok(false),
+            (Some(_), false) => Ok(true),
+            (Some(value), true) => {
+                let mut inputs = batch.values.iter();
+                let input = inputs.find(|(_, tensor)| not_finite(tensor).is_some());
+                Err(Cause::NotFinite {
+                    name: self.name.clone(),
+                    value,
+                    input: input.map(|(name, _)| name.clone()),
+                    span: span_of(spec, &self.name),
+                }
+                .into())
             }
-            .into()),
         }
     }
 }
 
-fn has_nan(tensor: &Tensor) -> bool {
-    tensor.dtype().is_float() && tensor.to_f64s().iter().any(|x| x.is_nan())
+/// The first element that is NaN, else the first that is infinite.
+fn not_finite(tensor: &Tensor) -> Option<f64> {
+    if !tensor.dtype().is_float() {
+        return None;
+    }
+    let values = tensor.to_f64s();
+    let nan = values.iter().find(|x| x.is_nan());
+    nan.or_else(|| values.iter().find(|x| x.is_infinite()))
+        .copied()
 }
 
 /// The span of the expression that computes a result of the model.

@@ -84,7 +84,7 @@ pub struct DataSize {
 /// A value that is shown.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reading {
-    /// A number.
+    /// A floating-point number.
     Number(f64),
     /// A metric: the mean over the elements of one batch.
     Mean(Mean),
@@ -101,8 +101,8 @@ pub enum End {
     Epochs,
     /// There is no more data.
     Data,
-    /// A value is NaN, and its `nan` hook stops the run without an error.
-    NotANumber(String),
+    /// A value is NaN or infinite, and its `nan` hook stops the run without an error.
+    NotFinite(String),
 }
 
 impl End {
@@ -112,7 +112,7 @@ impl End {
             End::Steps => "steps",
             End::Epochs => "epochs",
             End::Data => "end-of-data",
-            End::NotANumber(_) => "not-a-number",
+            End::NotFinite(_) => "not-finite",
         }
     }
 }

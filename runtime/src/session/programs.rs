@@ -69,7 +69,7 @@ impl Programs {
                     }
                     let fetches = self.trainable.fetches(kind);
                     let graph = lowered.graph;
-                    Ok(prepare(graph, &fetches, &self.options, &self.engine))
+                    prepare(graph, &fetches, &self.options, &self.engine)
                 };
                 let program = compile(self.kind)?;
                 let micro_batch = match self.accumulates {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use trainspec_compiler::Fetch;
 use trainspec_compiler::diag::{Code, Diagnostic};
 use trainspec_compiler::ir::Tensor;
-use trainspec_compiler::typed::{self, DataSet, Eval, Model, Spec, Train, TrainEnd};
+use trainspec_compiler::typed::{self, DataSet, Eval, Model, Remainder, Spec, Train, TrainEnd};
 
 use crate::data::{DataContext, Element, Pipeline};
 use crate::env::Env;
@@ -34,6 +34,7 @@ pub fn train(
         folder: &options.folder,
         seed,
         pipeline: &options.pipeline,
+        remainder: Remainder::Drop,
     };
     let mut data = training_data(cx, train)?;
     let Some(model) = &spec.model else {
@@ -57,6 +58,11 @@ pub fn train(
     let mut evaluations = Vec::new();
     for eval in &spec.evals {
         evaluations.push(Evaluation::new(cx, eval, model)?);
+    }
+    // What cannot be read is an error before the first step, not after hours.
+    for evaluation in &mut evaluations {
+        evaluation.data.next()?;
+        evaluation.data.rewind();
     }
     let session = Session::new(spec, options)?;
     observer.event(&started(spec, seed, &data, &evaluations));
@@ -161,7 +167,7 @@ struct Run<'a, 'o> {
 }
 
 impl Run<'_, '_> {
-    /// Runs steps until a limit, the end of the data or a NaN, with one batch of lookahead.
+    /// Runs steps until a limit, the end of the data or a loss that is not finite, with one batch of lookahead.
     fn run_steps(&mut self, data: &mut Pipeline<'_>) -> Result<(), SessionError> {
         let mut next = data.next()?;
         let Some(first) = &next else {
@@ -190,9 +196,12 @@ impl Run<'_, '_> {
                 // Gradient accumulation goes on, or the update was skipped because gradients were not finite.
                 if accumulated.count >= self.session.micro_batches() {
                     let fetched = accumulated.take();
-                    let stop = self.hooks.find_nan(&batch, &fetched).map_err(in_step)?;
+                    let stop = self
+                        .hooks
+                        .find_not_finite(&batch, &fetched, true)
+                        .map_err(in_step)?;
                     accumulated.skip_update(&self.session).map_err(in_step)?;
-                    end = stop.map(End::NotANumber);
+                    end = stop.map(End::NotFinite);
                 }
                 next = data.next().map_err(in_step)?;
                 end = end.or_else(|| self.limits.end(step, next.as_ref()));
@@ -209,13 +218,16 @@ impl Run<'_, '_> {
             let fetched = accumulated.take();
             accumulated.skipped = 0;
             losses = losses_of(self.session.spec(), &fetched);
-            let stop = self.hooks.find_nan(&batch, &fetched).map_err(in_step)?;
+            let stop = self
+                .hooks
+                .find_not_finite(&batch, &fetched, false)
+                .map_err(in_step)?;
             // One batch of lookahead says whether this one was the last of its pass, or of all. An error in reading it belongs to
             // the next step.
             let goes_on = stop.is_none() && self.limits.steps.is_none_or(|n| step < n);
             let upcoming = if goes_on { data.next() } else { Ok(None) };
             end = match (stop, &upcoming) {
-                (Some(name), _) => Some(End::NotANumber(name)),
+                (Some(name), _) => Some(End::NotFinite(name)),
                 (None, Ok(next)) => self.limits.end(step, next.as_ref()),
                 (None, Err(_)) => None,
             };
@@ -234,6 +246,13 @@ impl Run<'_, '_> {
             }
             self.evaluate(&now, end.is_some()).map_err(in_step)?;
             next = upcoming.map_err(|error| error.in_step(step + 1))?;
+        }
+        if let (Some(End::Data), Some(steps)) = (&end, self.limits.steps) {
+            let message = format!(
+                "the data ended after {step} of {steps} steps: `repeat;` in the data set `{}` starts it over",
+                data.name
+            );
+            self.observer.event(&Event::Note(message));
         }
         let ended = Event::Ended {
             step,
@@ -388,7 +407,12 @@ struct Metric<'a> {
 
 impl<'a> Evaluation<'a> {
     fn new(cx: DataContext<'a>, eval: &'a Eval, model: &'a Model) -> Result<Self, SessionError> {
-        let data = Pipeline::open(cx, the_data(cx.spec, &eval.data)?)?;
+        let set = the_data(cx.spec, &eval.data)?;
+        let remainder = match set.keeps_remainder(model) {
+            true => Remainder::Keep,
+            false => Remainder::Drop,
+        };
+        let data = Pipeline::open(DataContext { remainder, ..cx }, set)?;
         Ok(Evaluation {
             eval,
             data,

@@ -227,7 +227,7 @@ fn metrics_of_an_evaluation_weigh_every_record_equally() {
         );
     }
     // What `drop` drops is not evaluated.
-    assert_eq!(eval("batch 5;")[0].1.count, 5.0);
+    assert_eq!(eval("batch (size: 5, remainder: drop);")[0].1.count, 5.0);
 }
 
 #[test]
@@ -338,7 +338,7 @@ fn values_are_shown_when_the_log_hook_says() {
     };
     let names: Vec<&str> = values.iter().map(|(n, _)| n.as_str()).collect();
     assert_eq!(names, ["step", "rate", "guess", "x", "close"]);
-    assert_eq!(values[0].1, Reading::Number(1.0));
+    assert_eq!(values[0].1, Reading::Tensor(Tensor::scalar(1_i64)));
     assert_eq!(values[1].1, Reading::Number(0.5));
     assert_eq!(
         values[3].1,
@@ -367,21 +367,25 @@ fn hooks_that_are_not_run_are_reported_once() {
 }
 
 #[test]
-fn a_loss_that_is_not_a_number_ends_the_run() {
+fn a_loss_that_is_not_finite_ends_the_run() {
     let diverging = |hooks: &str| {
         let text = line("repeat; batch 8;", "steps 5000;", hooks);
         text.replace("gradient_descent(0.1)", "gradient_descent(100.0)")
     };
     let (outcome, events) = run(&env(), &diverging(""), &Options::default());
     let error = outcome.unwrap_err();
-    let Cause::NotANumber { name, span } = &error.cause else {
+    let Cause::NotFinite {
+        name, span, value, ..
+    } = &error.cause
+    else {
         panic!("{error:?}")
     };
+    assert_eq!(*value, f64::INFINITY);
     let step = error.step.unwrap();
     assert_eq!(name, "loss");
     assert_eq!(
         error.to_string(),
-        format!("`loss` is not a number in step {step}")
+        format!("`loss` is infinite in step {step}")
     );
     let text = diverging("");
     assert_eq!(&text[span.range()], "mean(square(guess - y))");
@@ -393,7 +397,23 @@ fn a_loss_that_is_not_a_number_ends_the_run() {
         &Options::default(),
     );
     outcome.unwrap();
-    assert_eq!(end(&events), (step, End::NotANumber("loss".to_owned())));
+    assert_eq!(end(&events), (step, End::NotFinite("loss".to_owned())));
+}
+
+#[test]
+fn a_loss_that_is_not_finite_names_the_likely_cause() {
+    let help = |env: &MemoryEnv, text: &str| {
+        let (outcome, _) = run(env, text, &Options::default());
+        outcome.unwrap_err().diagnostic().help.join(" ")
+    };
+    let nan = MemoryEnv::new(&[("line.csv", b"0,1\nnan,3\n")]);
+    let text = line("batch 2;", "", "");
+    assert!(help(&nan, &text).contains("the input `x` of this batch is not finite"));
+    let log = text.replace("mean(square(guess - y))", "mean(log(guess - guess - 1.0))");
+    assert!(help(&env(), &log).contains("with its initial values"));
+    let wild = line("repeat; batch 8;", "steps 5000;", "");
+    let wild = wild.replace("gradient_descent(0.1)", "gradient_descent(100.0)");
+    assert!(help(&env(), &wild).contains("a smaller learning rate"));
 }
 
 #[test]
@@ -526,4 +546,90 @@ fn data_sets_report_their_sizes() {
         .map(|d| (d.name.as_str(), d.records, d.batch))
         .collect();
     assert_eq!(sizes, [("d", Some(6), Some(2)), ("e", None, Some(2))]);
+}
+
+#[test]
+fn an_evaluation_keeps_a_short_last_batch() {
+    let counted = |batch: &str, model: &str| {
+        let rest = format!(
+            "data e {{ source csv(\"line.csv\"); feature x: f32; feature y: f32; {batch} }}
+             eval {{ data e; metrics [close]; }}"
+        );
+        let text = line("batch 4;", "", &rest).replace("f32[batch]", model);
+        let (_, events) = trained(&text);
+        let count = |e: &Event| match e {
+            Event::Evaluated { metrics, .. } => Some(metrics[0].1.count),
+            _ => None,
+        };
+        events.iter().find_map(count).unwrap()
+    };
+    assert_eq!(counted("batch 3;", "f32[batch]"), 8.0);
+    assert_eq!(
+        counted("batch (size: 3, remainder: drop);", "f32[batch]"),
+        6.0
+    );
+    // The model takes full batches only.
+    assert_eq!(counted("take 6; batch 4;", "f32[4]"), 4.0);
+}
+
+#[test]
+fn a_training_that_ends_within_an_update_says_so_and_evaluates() {
+    let text = line("take 5; batch 1;", "accumulate 2;", "eval { data d; }");
+    let (state, events) = trained(&text);
+    assert_eq!((state.step(), end(&events)), (2, (2, End::Data)));
+    let note = "1 of the 2 micro-batches that `accumulate` asks for were there";
+    let is_note = |e: &Event| matches!(e, Event::Note(text) if text.contains(note));
+    assert!(events.iter().any(is_note), "{events:?}");
+    assert_eq!(evaluated(&events), [2]);
+    // An epoch that ends within an update does not take batches of the next one.
+    let text = line("take 5; batch 1;", "accumulate 2; epochs 1;", "");
+    assert_eq!(end(&trained(&text).1), (2, End::Epochs));
+}
+
+#[test]
+fn data_that_ends_before_the_steps_is_noted() {
+    let (_, events) = trained(&line("batch 2;", "steps 10;", ""));
+    let note = "the data ended after 4 of 10 steps: `repeat;` in the data set `d` starts it over";
+    assert!(events.contains(&Event::Note(note.to_owned())), "{events:?}");
+}
+
+#[test]
+fn data_of_an_evaluation_is_opened_before_the_first_step() {
+    let rest = "data e { source csv(\"gone.csv\"); feature x: f32; feature y: f32; batch 2; }
+                eval { data e; every 1000 steps; }";
+    let (outcome, events) = run(&env(), &line("batch 2;", "", rest), &Options::default());
+    assert!(outcome.unwrap_err().to_string().contains("gone.csv"));
+    assert!(logged(&events).is_empty());
+}
+
+#[test]
+fn files_of_another_kind_are_named() {
+    let csv = |name: &str, bytes: &[u8], options: &str| {
+        let env = MemoryEnv::new(&[(name, bytes)]);
+        let text =
+            line("batch 2;", "", "").replace("\"line.csv\"", &format!("\"{name}\"{options}"));
+        let (outcome, _) = run(&env, &text, &Options::default());
+        let error = outcome.unwrap_err().diagnostic();
+        format!("{} {}", error.message, error.help.join(" "))
+    };
+    let records = csv("d", b"\x05\0\0\0\0\0\0\0abcd", "");
+    assert!(records.contains("source tfrecord("), "{records}");
+    let semicolons = csv("d", b"x;y\n1;2\n", ", header: true");
+    assert!(semicolons.contains("delimiter: \";\""), "{semicolons}");
+    let semicolons = csv("d", b"1;2\n3;4\n", "");
+    assert!(semicolons.contains("delimiter: \";\""), "{semicolons}");
+    let wide = csv("d", b"1,2,3\n", "");
+    assert!(
+        wide.contains("there are 3 fields, but the features take 2"),
+        "{wide}"
+    );
+    let missing = csv("d", b"1,NA\n", "");
+    assert!(missing.contains("leave the field empty"), "{missing}");
+    let env = MemoryEnv::new(&[("d", b"x,y\n1,2\n3,4\n")]);
+    let text = line("batch 2;", "", "").replace("csv(\"line.csv\")", "tfrecord(\"d\")");
+    let error = run(&env, &text, &Options::default()).0.unwrap_err();
+    assert!(
+        error.diagnostic().help.join(" ").contains("source csv("),
+        "{error}"
+    );
 }

@@ -147,7 +147,7 @@ fn a_nan_loss_stops_a_training_whose_step_is_skipped() {
     let Some(Event::Ended { step, why, .. }) = events.last() else {
         panic!("{events:?}");
     };
-    assert_eq!((*step, why), (0, &End::NotANumber("loss".to_owned())));
+    assert_eq!((*step, why), (0, &End::NotFinite("loss".to_owned())));
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn gradients_that_are_never_finite_end_the_training() {
     let train = "optimizer gradient_descent(0.1); steps 3; loss_scale dynamic();";
     let (ended, _) = run(&env, &spec("line.csv", 1, train), &Options::default());
     let error = ended.unwrap_err();
-    assert!(matches!(error.cause, Cause::NotANumber { .. }), "{error}");
+    assert!(matches!(error.cause, Cause::NotFinite { .. }), "{error}");
 }
 
 #[test]

@@ -142,6 +142,7 @@ pub(crate) fn read_seeded(
         folder: Path::new(""),
         seed,
         pipeline: &pipeline,
+        remainder: trainspec_compiler::typed::Remainder::Drop,
     };
     let mut data = Pipeline::open(cx, &spec.data[0])?;
     let mut elements = Vec::new();

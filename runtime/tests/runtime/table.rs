@@ -126,6 +126,7 @@ fn run(signature: &SettingSignature, spec: &Arc<Spec>) -> Result<Vec<Event>, Str
         folder: Path::new(""),
         seed: 0,
         pipeline: &pipeline,
+        remainder: trainspec_compiler::typed::Remainder::Drop,
     };
     Pipeline::open(cx, &spec.data[0]).map_err(|e| e.to_string())?;
     let mut events = Vec::new();

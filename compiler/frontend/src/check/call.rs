@@ -286,7 +286,10 @@ impl Checker<'_> {
                 Some(value) => value,
                 None => {
                     match self.param_value(def, param, slots[i].map(|s| &given[s]), &bounds, span) {
-                        Some(value) => value,
+                        Some(value) => {
+                            fine &= !value.is_poison();
+                            value
+                        }
                         None => {
                             fine = false;
                             Value::Poison

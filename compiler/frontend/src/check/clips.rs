@@ -157,16 +157,35 @@ impl Checker<'_> {
             let ty = self.store.variables[var.0 as usize].ty.clone();
             grads.push(self.emit_one(NodeKind::Input(Input::ClippedGrad(i)), ty, span));
         }
-        let first = self.store.variables[variables[0].0 as usize].ty.dtype;
+        let dtypes: Vec<DType> = variables
+            .iter()
+            .map(|var| self.store.variables[var.0 as usize].ty.dtype)
+            .collect();
+        // A norm over variables of several element types has the widest of them.
+        let wide = dtypes.iter().copied().max_by_key(|dtype| dtype.bytes());
+        let wide = wide.expect("a clip has a variable");
         let subject = match setting.input {
             ClipInput::Each { .. } => grads.remove(0),
-            ClipInput::All => Value::list(grads),
+            ClipInput::All => {
+                let grads = grads.into_iter().zip(&dtypes);
+                let wide_grads = grads.map(|(grad, dtype)| match *dtype == wide {
+                    true => grad,
+                    false => self.cast(grad, wide, span),
+                });
+                Value::list(wide_grads.collect())
+            }
         };
         let mut given = vec![(subject, span)];
         for (argument, span) in &setting.arguments {
             let value = match argument {
                 ClipArgument::None => Value::None,
-                ClipArgument::Rate(rate) => self.rate_value(*rate, first, *span),
+                // A norm that is given takes the place of one that is computed.
+                ClipArgument::Rate(Rate::Number(x))
+                    if given.len() == 2 && matches!(setting.input, ClipInput::All) =>
+                {
+                    Value::Tensor(self.as_tensor(&Value::Float(*x), wide, *span)?)
+                }
+                ClipArgument::Rate(rate) => self.rate_value(*rate, wide, *span),
                 ClipArgument::Ints(list) => {
                     Value::list(list.iter().map(|n| Value::int(*n)).collect())
                 }
@@ -181,7 +200,14 @@ impl Checker<'_> {
         match (setting.input, &value) {
             (ClipInput::Each { .. }, value) => Some(vec![tensor(value)?]),
             (ClipInput::All, Value::Tuple(batches)) => match batches.first()? {
-                Value::List(list) => list.iter().map(tensor).collect(),
+                Value::List(list) => {
+                    let clipped = list.iter().zip(&dtypes);
+                    let narrow = clipped.map(|(value, dtype)| match *dtype == wide {
+                        true => tensor(value),
+                        false => tensor(&self.cast(value.clone(), *dtype, span)),
+                    });
+                    narrow.collect()
+                }
                 _ => None,
             },
             (ClipInput::All, _) => None,

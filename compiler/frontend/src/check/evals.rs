@@ -89,6 +89,7 @@ impl Checker<'_> {
         }
         eval.data = used?;
         self.reject_endless_evaluation(section, &eval, data);
+        self.warn_dropped_remainder(section, &eval, model, data);
         Some(eval)
     }
 
@@ -109,6 +110,36 @@ impl Checker<'_> {
         self.report(
             Diagnostic::new(Code::MissingSetting, blamed, message)
                 .help("say how many batches are enough: `steps 20;` in `eval`"),
+        );
+    }
+
+    /// Warns where the last records of a set may be left out of an evaluation, because the model takes full batches only.
+    fn warn_dropped_remainder(
+        &mut self,
+        section: &ast::Section,
+        eval: &Eval,
+        model: Option<&typed::Model>,
+        data: &[DataSet],
+    ) {
+        let (Some(model), Some(set)) = (model, data.iter().find(|d| d.name == eval.data)) else {
+            return;
+        };
+        let Some(batch) = set.batch() else {
+            return;
+        };
+        if batch.remainder.is_some() || batch.size == 1 || set.keeps_remainder(model) {
+            return;
+        }
+        let setting = section.settings.iter().find(|s| s.word.text == "data");
+        let blamed = setting.map_or(section.keyword, |s| s.span);
+        let message = format!(
+            "records of `{}` that fill no batch of {} are not evaluated",
+            set.name, batch.size
+        );
+        self.report(
+            Diagnostic::new(Code::FeatureMismatch, blamed, message)
+                .as_warning()
+                .help("leave the size open: `f32[batch, ...]` in the model; `remainder: drop` says that it is meant"),
         );
     }
 

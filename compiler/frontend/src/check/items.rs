@@ -25,6 +25,8 @@ pub(crate) struct Items {
     constants: BTreeMap<String, Constant>,
     constant_order: Vec<String>,
     definitions: HashMap<(Space, String), Rc<Def>>,
+    /// The file that is checked, not one that it uses.
+    root: Option<FileId>,
     /// Names of definitions that do not parse: no error is reported for their uses.
     broken: HashMap<String, Span>,
     pub data: Vec<Rc<ast::Section>>,
@@ -89,6 +91,7 @@ impl Space {
 impl Checker<'_> {
     /// Parses the root and all files it uses; gives the name and the edition.
     pub(crate) fn collect(&mut self, root: FileId, loader: &dyn Loader) -> Option<(String, i64)> {
+        self.items.root = Some(root);
         let (parsed, errors) = syntax::parse(root, &self.sources.get(root).text.clone());
         let broken = !errors.is_empty();
         for error in errors {
@@ -265,8 +268,11 @@ impl Checker<'_> {
             self.duplicate_name("constant", &c.name, first);
             return;
         }
-        self.declared
-            .insert(c.name.span, ("constant", c.name.text.clone()));
+        // A file that several specs use may declare more than one of them needs.
+        if self.items.root == Some(c.name.span.file) {
+            self.declared
+                .insert(c.name.span, ("constant", c.name.text.clone()));
+        }
         self.items.constant_order.push(c.name.text.clone());
         self.items.constants.insert(
             c.name.text.clone(),

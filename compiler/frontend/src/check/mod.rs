@@ -161,6 +161,8 @@ pub(crate) struct Checker<'a> {
     counted: BTreeMap<String, String>,
     /// Values of the program that are narrowing conversions of other values.
     shortened: BTreeMap<typed::ValueId, Tensor>,
+    /// Inputs of the program with declared bounds, `in low..high`.
+    ranges: BTreeMap<typed::ValueId, (i64, i64)>,
     /// Scalars of the program whose numbers are known: arguments of an optimizer, and what is computed from them alone.
     known: BTreeMap<typed::ValueId, KnownScalar>,
 }
@@ -231,6 +233,7 @@ impl<'a> Checker<'a> {
             counts: 0,
             counted: BTreeMap::new(),
             shortened: BTreeMap::new(),
+            ranges: BTreeMap::new(),
             known: BTreeMap::new(),
         }
     }
@@ -276,10 +279,12 @@ impl Checker<'_> {
         let outer = std::mem::take(&mut self.program);
         let counted = std::mem::take(&mut self.counted);
         let shortened = std::mem::take(&mut self.shortened);
+        let ranges = std::mem::take(&mut self.ranges);
         let known = std::mem::take(&mut self.known);
         let result = build(self);
         self.counted = counted;
         self.shortened = shortened;
+        self.ranges = ranges;
         self.known = known;
         let program = std::mem::replace(&mut self.program, outer);
         (result, program)

@@ -95,6 +95,11 @@ impl Checker<'_> {
             ),
             None => Value::Poison,
         };
+        if let (Value::Tensor(input), Some(bounds)) =
+            (&value, feature.as_ref().and_then(|f| f.bounds))
+        {
+            self.ranges.insert(input.id, bounds);
+        }
         self.bind_with(&param.name, value, Target::Fixed("input"));
         if !param.name.text.starts_with('_') {
             self.declared

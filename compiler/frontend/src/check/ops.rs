@@ -53,6 +53,9 @@ impl Checker<'_> {
         if let Some(value) = self.fold_op(op, &args, span) {
             return value;
         }
+        if op.name == "assert_in_range" && !self.fits_range(&args) {
+            return Value::Poison;
+        }
         let Some(dtypes) = self.dtypes_of(op, &args, span) else {
             return Value::Poison;
         };
@@ -565,6 +568,34 @@ impl Checker<'_> {
     }
 
     /// Reports a violated rule, with the types of the tensors involved.
+    /// Whether an input with declared bounds can be in the range that is asserted of it.
+    fn fits_range(&mut self, args: &[Option<&ArgValue>]) -> bool {
+        let [Some(x), Some(low), Some(high), ..] = args else {
+            return true;
+        };
+        let (Value::Tensor(tensor), Value::Int(low), Value::Int(high)) =
+            (&x.value, &low.value, &high.value)
+        else {
+            return true;
+        };
+        let declared = self.ranges.get(&tensor.id).copied();
+        let (Some((first, end)), Some(low), Some(high)) = (declared, low.value(), high.value())
+        else {
+            return true;
+        };
+        if first >= low && end <= high {
+            return true;
+        }
+        let message = format!("these integers are in {first}..{end}, and must be in {low}..{high}");
+        self.report(
+            Diagnostic::new(Code::BoundMismatch, x.span, message).help(format!(
+                "there are {} classes: change the bound, or their number",
+                high - low
+            )),
+        );
+        false
+    }
+
     fn broken_rule(
         &mut self,
         op: &'static Op,

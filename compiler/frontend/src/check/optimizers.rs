@@ -147,7 +147,7 @@ impl Checker<'_> {
         self.cast(input, dtype, span)
     }
 
-    fn cast(&mut self, value: Value, dtype: DType, span: Span) -> Value {
+    pub(crate) fn cast(&mut self, value: Value, dtype: DType, span: Span) -> Value {
         match &value {
             Value::Tensor(t)
                 if t.ty.dtype != dtype && t.ty.dtype.is_float() && dtype.is_float() =>

@@ -254,15 +254,13 @@ impl Checker<'_> {
         let size: i64 = bound.require("size");
         let batch = Batch {
             size: bound.require("size"),
-            remainder: bound
-                .keyword("remainder", &remainders)
-                .unwrap_or(Remainder::Drop),
+            remainder: bound.keyword("remainder", &remainders),
             pad: bound.get("pad").unwrap_or(false),
             counted: pipeline.elements.iter().filter_map(counted).collect(),
         };
         let dim = match batch.remainder {
-            Remainder::Keep => Size::named("batch"),
-            Remainder::Drop | Remainder::Error => Size::fixed(size),
+            Some(Remainder::Keep) => Size::named("batch"),
+            Some(Remainder::Drop | Remainder::Error) | None => Size::fixed(size),
         };
         self.add_batch(pipeline, bound.span, Dim::exact(dim), batch.pad);
         batch

@@ -54,7 +54,6 @@ codes! {
     BoundMismatch "bound-mismatch",
     BroadcastWidens "broadcast-widens",
     ByteOrderMark "byte-order-mark",
-    CarriageReturn "carriage-return",
     CarryMismatch "carry-mismatch",
     CountMismatch "count-mismatch",
     DtypeMismatch "dtype-mismatch",

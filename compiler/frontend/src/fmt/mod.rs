@@ -28,7 +28,7 @@ use trivia::{Trivia, TriviaReader};
 /// ```
 pub fn format(text: &str) -> Result<String, Vec<Diagnostic>> {
     let (parsed, mut errors) = syntax::parse(FileId(0), text);
-    errors.retain(|e| !matches!(e.code, Code::ByteOrderMark | Code::CarriageReturn));
+    errors.retain(|e| e.code != Code::ByteOrderMark);
     if !errors.is_empty() {
         return Err(errors);
     }

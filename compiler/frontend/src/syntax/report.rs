@@ -181,7 +181,8 @@ fn typical_mistake(
     }
     let in_settings = expected.contains(&Rule::settings);
     if matches!(token, ":" | "=") && in_settings && is_word(previous) && previous == first {
-        let help = format!("a setting is followed by its value: `{first} {after}...;`");
+        let rest = if is_number(after) { "" } else { "(...)" };
+        let help = format!("a setting is followed by its value: `{first} {after}{rest};`");
         return error(format!("a setting takes no `{token}`"), help);
     }
     if token == "=" && previous == first && is_word(first) {

@@ -106,7 +106,6 @@ impl Scanner<'_> {
             );
             self.blanks.push((0, 3));
         }
-        let mut has_carriage_return = false;
         while let Some(c) = self.peek() {
             if self.out.stop || self.out.errors.len() >= MAX_ERRORS {
                 self.out.stop = true;
@@ -118,16 +117,6 @@ impl Scanner<'_> {
                 '\r' => {
                     self.at += 1;
                     self.blanks.push((start, self.at));
-                    if !has_carriage_return {
-                        has_carriage_return = true;
-                        self.error(
-                            Code::CarriageReturn,
-                            start,
-                            start,
-                            "lines end in carriage returns",
-                            "end lines in a line feed alone; `trainspec fmt` rewrites the file so",
-                        );
-                    }
                 }
                 '/' if self.rest().starts_with("//") => self.line_comment(),
                 '/' if self.rest().starts_with("/*") => self.block_comment(),

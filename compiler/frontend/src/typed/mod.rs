@@ -205,6 +205,28 @@ pub struct Feature {
 }
 
 impl DataSet {
+    /// Its `batch` stage.
+    pub fn batch(&self) -> Option<&Batch> {
+        self.stages.iter().find_map(|stage| match &stage.kind {
+            StageKind::Batch(batch) => Some(batch),
+            _ => None,
+        })
+    }
+
+    /// Whether an evaluation of the model takes a last batch that is not full, where the set does not say: the model leaves the size of
+    /// a batch open, and nothing is computed of batches before.
+    pub fn keeps_remainder(&self, model: &Model) -> bool {
+        let is_batch = |stage: &Stage| matches!(stage.kind, StageKind::Batch(_));
+        let computes =
+            |stage: &Stage| matches!(stage.kind, StageKind::Map { .. } | StageKind::Filter { .. });
+        let mut after = self.stages.iter().skip_while(|stage| !is_batch(stage));
+        let fixed = |input: &Feature| {
+            let first = input.ty.shape.0.first();
+            first.is_some_and(|dim| dim.size.value().is_some())
+        };
+        !after.any(computes) && !model.inputs.iter().any(fixed)
+    }
+
     /// Whether it has no last record: nothing bounds it after a `repeat`.
     pub fn is_endless(&self) -> bool {
         self.stages

@@ -101,9 +101,10 @@ pub(super) fn write_plain_stage(f: &mut Formatter<'_>, stage: &StageKind) -> fmt
         StageKind::Repeat => write_setting(f, "repeat", &[]),
         StageKind::Batch(batch) => {
             let remainder = match batch.remainder {
-                Remainder::Drop => "drop",
-                Remainder::Keep => "keep",
-                Remainder::Error => "error",
+                None => "none",
+                Some(Remainder::Drop) => "drop",
+                Some(Remainder::Keep) => "keep",
+                Some(Remainder::Error) => "error",
             };
             let arguments = [
                 ("size", shown(batch.size)),

@@ -103,8 +103,8 @@ pub enum FeatureDefault {
 pub struct Batch {
     /// The number of records, at least 1.
     pub size: u64,
-    /// The policy for a last batch that is not full.
-    pub remainder: Remainder,
+    /// The policy for a last batch that is not full; `None` where none is written: a training drops it, an evaluation keeps it.
+    pub remainder: Option<Remainder>,
     /// Whether features of varying length are padded to their capacity.
     pub pad: bool,
     /// The features that have run-time counts.

@@ -3,9 +3,9 @@
 use crate::ops::op::Op;
 use crate::ops::{
     abs, acos, acosh, add, add_n, argmax, argmin, argsort, asin, asinh, atan, atan2, atanh,
-    avg_pool2d, boolean_mask, broadcast_to, cast, ceil, concat, conv2d, conv2d_transpose, cos,
-    cosh, count, cumprod, cumsum, depthwise_conv2d, diag_part, digamma, divide, dynamic_partition,
-    dynamic_stitch, einsum, equal, erf, erfc, exp, expand_dims, expm1,
+    avg_pool2d, boolean_mask, bounded, broadcast_to, cast, ceil, concat, conv2d, conv2d_transpose,
+    cos, cosh, count, cumprod, cumsum, depthwise_conv2d, diag_part, digamma, divide,
+    dynamic_partition, dynamic_stitch, einsum, equal, erf, erfc, exp, expand_dims, expm1,
     fake_quant_with_min_max_args, fake_quant_with_min_max_vars,
     fake_quant_with_min_max_vars_per_channel, fill, floor, floordiv, floormod, gather, gather_nd,
     greater, greater_equal, identity, is_finite, is_nan, less, less_equal, lgamma, log, log1p,
@@ -32,6 +32,7 @@ pub static TABLE: &[&Op] = &[
     &argsort::OP,
     &asin::OP,
     &asinh::OP,
+    &bounded::OP,
     &atan::OP,
     &atan2::OP,
     &atanh::OP,

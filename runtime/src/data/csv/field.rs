@@ -60,7 +60,17 @@ impl Column<'_> {
             );
             return Err(DataError::new("the value is missing").help(help));
         }
-        let wrong = || DataError::new(format!("{} is no {dtype}", shown(field)));
+        let wrong = || {
+            let error = DataError::new(format!("{} is no {dtype}", shown(field)));
+            let missing = ["na", "n/a", "null", "none", "-", "?"];
+            match missing.iter().any(|word| text.eq_ignore_ascii_case(word)) {
+                true => error.help(format!(
+                    "if it stands for a missing value, leave the field empty and give a default: `feature {}: {} = 0;`",
+                    self.feature.name, self.ty
+                )),
+                false => error,
+            }
+        };
         let out_of_range = || DataError::new(format!("{} is too large for {dtype}", shown(field)));
         let value = match dtype {
             DType::F16 | DType::Bf16 | DType::F32 | DType::F64 => Value::Float(
