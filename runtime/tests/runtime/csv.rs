@@ -32,7 +32,7 @@ fn columns_are_found_by_name() {
 #[test]
 fn without_a_header_columns_come_in_order_and_tensors_take_several() {
     let env = MemoryEnv::new(&[("a.csv", b"1;2;3;4;5\r\n6;7;8;9;10\r\n")]);
-    let settings = "source csv(\"a.csv\", delimiter: \";\"); feature x: f64[3]; feature n: u8; ";
+    let settings = "source csv(\"a.csv\", delimiter: \";\"); feature x: f64[3]; feature n: u8; feature last: f32;";
     let found = read(&env, settings, 9).unwrap();
     assert_eq!(found[1].values["x"], Tensor::new(&[3], vec![6.0, 7.0, 8.0]));
     assert_eq!(found[1].values["n"], Tensor::scalar(9_u8));
@@ -232,8 +232,8 @@ fn lines_without_a_header_have_one_width() {
         "a.csv:1: there are 1 fields, but the features take 2"
     );
     assert_eq!(
-        error(b"1,2,3\n1,2\n", settings),
-        "a.csv:2: there are 2 fields, but the first line (line 1) has 3"
+        error(b"1,2\n1,2,3\n", settings),
+        "a.csv:2: there are 3 fields, but the first line (line 1) has 2"
     );
 }
 
