@@ -8,11 +8,11 @@ use std::time::Duration;
 use trainspec_compiler::codegen;
 use trainspec_compiler::codegen::exec::InputView;
 use trainspec_compiler::codegen::exec::pool::Pool;
-use trainspec_compiler::ir::Tensor;
 use trainspec_compiler::ir::graph::{self, Graph, Type};
 use trainspec_compiler::ir::interp::RunError;
 use trainspec_compiler::ir::kernel::InstOp;
 use trainspec_compiler::ir::plan::{Allocation, Cost, Program};
+use trainspec_compiler::ir::{CountName, DType, Tensor, TensorType};
 use trainspec_compiler::ir::{Span, interp};
 use trainspec_compiler::lower::SEED;
 use trainspec_compiler::{Fetch, FetchSet, PipelineOptions, pipeline};
@@ -56,6 +56,49 @@ impl Fetched {
     /// The value of a fetch.
     pub fn value(&self, fetch: &Fetch) -> Option<&Tensor> {
         self.0.get(&fetch.to_string())
+    }
+
+    /// The axes of a value that have run-time counts, each with its count.
+    pub(crate) fn counts(&self, fetch: &Fetch, ty: &TensorType) -> Vec<(usize, usize)> {
+        let axes = (0..ty.rank()).filter(|i| ty.shape.0[*i].count.is_some());
+        let axes: Vec<usize> = axes.collect();
+        let name = fetch.to_string();
+        let counts = CountName::all(&name, axes.len()).map(|count| {
+            let count = self.get(&count.to_string());
+            count.map_or(usize::MAX, |n| n.to_i64s()[0].max(0) as usize)
+        });
+        axes.iter().copied().zip(counts).collect()
+    }
+
+    /// The value of a fetch without the padding past its run-time counts.
+    pub(crate) fn without_padding(&self, fetch: &Fetch, ty: &TensorType) -> Option<Tensor> {
+        let tensor = self.value(fetch)?;
+        let counts = self.counts(fetch, ty);
+        if counts.is_empty() || tensor.dtype() == DType::String {
+            return Some(tensor.clone());
+        }
+        let (shape, mut cut) = (tensor.shape(), tensor.shape().to_vec());
+        for (axis, count) in &counts {
+            cut[*axis] = cut[*axis].min(*count);
+        }
+        let inside = |i: &usize| {
+            counts.iter().all(|(axis, count)| {
+                let stride: usize = shape[axis + 1..].iter().product();
+                (i / stride) % shape[*axis] < *count
+            })
+        };
+        let kept = (0..shape.iter().product::<usize>()).filter(inside);
+        let ty = Type::new(tensor.dtype(), &cut);
+        Some(match tensor.dtype().is_float() {
+            true => {
+                let values = tensor.to_f64s();
+                Tensor::from_f64s(&ty, kept.map(|i| values[i]))
+            }
+            false => {
+                let values = tensor.to_i64s();
+                Tensor::from_i64s(&ty, kept.map(|i| values[i]))
+            }
+        })
     }
 }
 

@@ -9,11 +9,11 @@ mod stop_at;
 
 use trainspec_compiler::typed::{HookKind, Mode, NamedKind, Spec};
 
-use crate::SessionError;
 use crate::data::Element;
 use crate::program::Fetched;
 use crate::session::{Progress, Reading};
-use log::LogHook;
+use crate::{SessionError, State};
+use log::{LogHook, Logged};
 use nan::NanHook;
 
 /// The hooks of a run.
@@ -62,14 +62,17 @@ impl<'a> Hooks<'a> {
                 every,
                 at_end,
             } => {
-                let mut values = Vec::new();
+                let mut logged = Vec::new();
                 for named in names {
                     match &named.kind {
-                        NamedKind::Value(name) => values.push(name.clone()),
-                        NamedKind::Variables(_) => self.ignore("log of variables"),
+                        NamedKind::Value(name) => logged.push(Logged::Value(name.clone())),
+                        NamedKind::Variables(pattern) => {
+                            let variables = self.spec.variables_matching(pattern);
+                            logged.extend(variables.map(|v| Logged::Variable(v.name.clone())));
+                        }
                     }
                 }
-                self.logs.push(LogHook::new(values, *every, *at_end));
+                self.logs.push(LogHook::new(logged, *every, *at_end));
             }
             HookKind::Nan { name, fail } => self.nans.push(NanHook {
                 name: name.clone(),
@@ -103,21 +106,25 @@ impl<'a> Hooks<'a> {
         last: bool,
         batch: &Element,
         fetched: &Fetched,
+        state: &State,
     ) -> Option<Vec<(String, Reading)>> {
-        let mut names: Vec<&str> = Vec::new();
+        let mut names: Vec<&Logged> = Vec::new();
         let mut any = false;
         for log in &mut self.logs {
             if log.triggers(progress, last) {
                 any = true;
-                let new = log.names.iter().map(String::as_str);
-                let new: Vec<&str> = new.filter(|name| !names.contains(name)).collect();
+                let new = log.names.iter();
+                let new: Vec<&Logged> = new.filter(|name| !names.contains(name)).collect();
                 names.extend(new);
             }
         }
         let spec = self.spec;
-        let reading = |name: &str| {
-            let value = log::read(spec, progress, batch, fetched, name)?;
-            Some((name.to_owned(), value))
+        let reading = |logged: &Logged| match logged {
+            Logged::Value(name) => {
+                let value = log::read(spec, progress, batch, fetched, name)?;
+                Some((name.clone(), value))
+            }
+            Logged::Variable(name) => Some((name.clone(), log::reading_of(state.get(name)?))),
         };
         any.then(|| names.into_iter().filter_map(reading).collect())
     }

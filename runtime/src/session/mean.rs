@@ -1,7 +1,7 @@
 //! Streaming means: sum and count over the elements of many tensors (`tf.metrics.mean`).
 
 use trainspec_compiler::Fetch;
-use trainspec_compiler::ir::{CountName, DType, Tensor, TensorType};
+use trainspec_compiler::ir::{DType, Tensor, TensorType};
 
 use crate::program::Fetched;
 
@@ -40,16 +40,8 @@ impl Mean {
 
     /// The elements of a result, without the padding past its run-time counts.
     pub(crate) fn of(fetched: &Fetched, fetch: &Fetch, ty: &TensorType) -> Option<Mean> {
-        let name = fetch.to_string();
-        let tensor = fetched.get(&name)?;
-        let axes = (0..ty.rank()).filter(|i| ty.shape.0[*i].count.is_some());
-        let axes: Vec<usize> = axes.collect();
-        let counts = CountName::all(&name, axes.len()).map(|count| {
-            let count = fetched.get(&count.to_string());
-            count.map_or(usize::MAX, |n| n.to_i64s()[0].max(0) as usize)
-        });
-        let limits: Vec<(usize, usize)> = axes.iter().copied().zip(counts).collect();
-        Some(Mean::elements(tensor, &limits))
+        let tensor = fetched.value(fetch)?;
+        Some(Mean::elements(tensor, &fetched.counts(fetch, ty)))
     }
 
     /// The elements of a tensor whose index is below the limit of every limited axis.

@@ -236,7 +236,10 @@ impl Run<'_, '_> {
                 Ok(None) | Err(_) => batch.pass + u64::from(end == Some(End::Data)),
             };
             let now = self.progress(step, passes, start);
-            let logged = self.hooks.logged(&now, end.is_some(), &batch, &fetched);
+            let state = self.session.state();
+            let logged = self
+                .hooks
+                .logged(&now, end.is_some(), &batch, &fetched, state);
             if let Some(values) = logged {
                 self.observer.event(&Event::Step {
                     step,

@@ -633,3 +633,36 @@ fn files_of_another_kind_are_named() {
         "{error}"
     );
 }
+
+#[test]
+fn variables_are_logged_after_the_step() {
+    let text = line(
+        "batch 8;",
+        "steps 1;",
+        "hooks { log ([\"*\", loss], every: 1 step); }",
+    );
+    let (state, events) = trained(&text);
+    let Some(Event::Step { values, .. }) = events.iter().find(|e| matches!(e, Event::Step { .. }))
+    else {
+        panic!("{events:?}")
+    };
+    let names: Vec<&str> = values.iter().map(|(n, _)| n.as_str()).collect();
+    assert_eq!(names, ["a", "b", "loss"]);
+    assert_eq!(values[0].1, Reading::Number(number(&state, "a")));
+}
+
+#[test]
+fn values_are_shown_without_their_padding() {
+    let rest = "hooks { log ([large], every: 1 step); }";
+    let text = line("batch 8;", "steps 1;", rest).replace(
+        "let guess",
+        "let large = boolean_mask(x, x > 1.0); let guess",
+    );
+    let (_, events) = trained(&text);
+    let Some(Event::Step { values, .. }) = events.iter().find(|e| matches!(e, Event::Step { .. }))
+    else {
+        panic!("{events:?}")
+    };
+    let expected = Tensor::new(&[3], vec![2.0_f32, 3.0, 1.5]);
+    assert_eq!(values[0].1, Reading::Tensor(expected));
+}

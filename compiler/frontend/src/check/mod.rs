@@ -45,6 +45,8 @@ mod variables;
 
 pub use standalone::optimizer;
 
+pub(crate) use glob::matches;
+
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::rc::Rc;
 

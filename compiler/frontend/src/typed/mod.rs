@@ -204,6 +204,14 @@ pub struct Feature {
     pub span: Span,
 }
 
+impl Spec {
+    /// The variables whose names a pattern matches (`*`, `**`, `?`, `[a-c]`), in order.
+    pub fn variables_matching(&self, pattern: &str) -> impl Iterator<Item = &Variable> {
+        let matching = move |v: &&Variable| crate::check::matches(pattern, &v.name);
+        self.variables.iter().filter(matching)
+    }
+}
+
 impl DataSet {
     /// Its `batch` stage.
     pub fn batch(&self) -> Option<&Batch> {
