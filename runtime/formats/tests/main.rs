@@ -12,6 +12,8 @@ mod generated;
 mod hostile_checkpoints;
 mod hostile_events;
 mod hostile_records;
+#[cfg(target_os = "linux")]
+mod memory_limits;
 mod merge_checkpoints;
 mod numpy_files;
 mod oracle_checkpoint_helpers;

@@ -194,8 +194,8 @@ impl CheckpointReader {
             return Ok(None);
         }
         match self.get_tensor(OBJECT_GRAPH_KEY)?.into_elements() {
-            Elements::Strings(mut strings) if strings.len() == 1 => {
-                Ok(Some(ObjectGraph::decode(&strings.remove(0))?))
+            Elements::Strings(strings) if strings.len() == 1 => {
+                Ok(Some(ObjectGraph::decode(&strings[0])?))
             }
             _ => Err(FormatError::data_loss(
                 FileKind::CheckpointData,

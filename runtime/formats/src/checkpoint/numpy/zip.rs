@@ -9,7 +9,7 @@ use flate2::read::DeflateDecoder;
 
 use crate::error::{Code, FileKind, FormatError, Result};
 use crate::files::ReadAt;
-use crate::tensor::zeros;
+use crate::memory::zeros;
 
 const LOCAL_HEADER_SIGNATURE: u32 = 0x0403_4b50;
 const CENTRAL_HEADER_SIGNATURE: u32 = 0x0201_4b50;
