@@ -5,6 +5,7 @@
 mod checkpoint_damage;
 mod checkpoint_lists;
 mod checkpoint_write;
+mod damage;
 mod event_runs;
 mod event_writer;
 mod examples;
