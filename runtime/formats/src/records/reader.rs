@@ -266,6 +266,7 @@ impl<R: Read> RecordReader<R> {
     }
 
     /// The length that the next header states; `None` at the end.
+    #[inline]
     pub(super) fn next_length(&mut self) -> Result<Option<u64>> {
         if !self.has_next()? {
             return Ok(None);

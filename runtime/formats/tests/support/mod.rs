@@ -43,12 +43,12 @@ pub fn peak() -> u64 {
 }
 
 /// The environment variable of a child process with limited memory.
-const LIMITED: &str = "TRAINSPEC_LIMITED_MEMORY";
+const LIMITED_MEMORY_VARIABLE: &str = "TRAINSPEC_LIMITED_MEMORY";
 
 /// Runs a test of this executable in a child process whose address space has that many MiB; in the child process, and there alone,
 /// calls `inside`.
 pub fn limited(test: &str, mib: u64, environment: &[(&str, String)], inside: impl FnOnce()) {
-    if std::env::var_os(LIMITED).is_some() {
+    if std::env::var_os(LIMITED_MEMORY_VARIABLE).is_some() {
         return inside();
     }
     if test.is_empty() {
@@ -59,7 +59,7 @@ pub fn limited(test: &str, mib: u64, environment: &[(&str, String)], inside: imp
         .arg((mib << 10).to_string())
         .arg(std::env::current_exe().expect("a path"))
         .args(["--exact", test, "--nocapture", "--test-threads=1"])
-        .env(LIMITED, "1")
+        .env(LIMITED_MEMORY_VARIABLE, "1")
         // The text of a backtrace takes more memory than there is.
         .env("RUST_BACKTRACE", "0")
         .envs(environment.iter().map(|(name, value)| (name, value)))
