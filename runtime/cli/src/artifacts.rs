@@ -5,7 +5,9 @@ mod folder;
 use std::path::{Path, PathBuf};
 
 use trainspec_formats::checkpoint::bundle::{data_files, index_path};
-use trainspec_formats::checkpoint::{CheckpointReader, get_checkpoint_mtimes, latest_checkpoint};
+use trainspec_formats::checkpoint::{
+    CheckpointReader, Latest, STATE_FILE, find_latest, get_checkpoint_mtimes,
+};
 use trainspec_formats::events::is_event_file;
 use trainspec_formats::files::{self, ReadAt};
 use trainspec_formats::records::{Compression, ReaderOptions, RecordReader};
@@ -104,19 +106,47 @@ pub(crate) fn open(path: &Path) -> Result<CheckpointReader, FormatError> {
 
 /// The newest checkpoint of a folder: the one that its list names, or, with a note, the one of the highest step, the latest among equals.
 fn newest(folder: &Path) -> Result<Option<PathBuf>, FormatError> {
-    if let Some(newest) = latest_checkpoint(folder, None)? {
-        return Ok(Some(newest));
+    let list = folder.join(STATE_FILE);
+    let (why, beside) = match find_latest(folder) {
+        Latest::Listed(newest) => return Ok(Some(newest)),
+        Latest::Missing { listed, beside } => {
+            let why = format!(
+                "{}: it lists `{listed}`, which is not there",
+                list.display()
+            );
+            (why, beside)
+        }
+        // A path that leads out of the folder may be meant: it is not replaced by a guess.
+        Latest::Broken(e) if e.code == Code::InvalidArgument => return Err(e),
+        Latest::Broken(e) => (e.to_string(), None),
+        Latest::Unlisted => {
+            let why = "no list says which checkpoint is the newest";
+            (format!("{}: {why}", folder.display()), None)
+        }
+    };
+    if let Some(beside) = beside {
+        note(plain(format_args!(
+            "{why}; taking {}, of that name beside it",
+            beside.display()
+        )));
+        return Ok(Some(beside));
     }
+    // Archives of other programs are exports: one may be newer than the checkpoint that it is of.
     let order = |prefix: &PathBuf| {
         let name = prefix.file_name().unwrap_or_default().to_string_lossy();
         let times = get_checkpoint_mtimes(&[prefix]).unwrap_or_default();
-        (step(&name), times.first().copied(), prefix.clone())
+        let is_checkpoint = !has_tensor_name(&name);
+        (
+            is_checkpoint,
+            step(&name),
+            times.first().copied(),
+            prefix.clone(),
+        )
     };
     let newest = folder::checkpoints(folder).into_iter().max_by_key(order);
     if let Some(newest) = &newest {
         note(plain(format_args!(
-            "{}: no list says which checkpoint is the newest; taking {}, by its step and time",
-            folder.display(),
+            "{why}; taking {}, by its step and time",
             newest.display()
         )));
     }

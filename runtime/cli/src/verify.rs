@@ -6,7 +6,7 @@ use serde_json::json;
 use trainspec_formats::checkpoint::{
     self, CheckpointLocation, CheckpointReader, CheckpointState, locate_checkpoint,
 };
-use trainspec_formats::events::{EventReader, ReaderOptions as EventOptions, is_event_file};
+use trainspec_formats::events::{EventReader, ReaderOptions as EventOptions, Tail, is_event_file};
 use trainspec_formats::records::Recovering;
 use trainspec_formats::{Code, FileKind, FormatError};
 
@@ -133,7 +133,7 @@ fn list(path: &Path) -> Result<Vec<FormatError>, FormatError> {
 fn records(path: &Path) -> Result<Vec<FormatError>, FormatError> {
     let mut reader = Recovering::open(path)?;
     let progress = Progress::of_file(path);
-    while reader.next()?.is_some() {
+    while reader.check_next()?.is_some() {
         progress.to(reader.bytes_read());
     }
     let error = |skipped: &trainspec_formats::records::Skipped| {
@@ -169,7 +169,7 @@ fn folder(path: &Path) -> Result<Vec<FormatError>, FormatError> {
     Ok(damage)
 }
 
-/// The damage of an event file. Unlike a reader that follows a run, a truncated last event counts.
+/// The damage of an event file. Unlike a reader that follows a run, a truncated last event counts, unless it is being written.
 fn events(path: &Path) -> Vec<FormatError> {
     let mut damage = Vec::new();
     let mut read = || -> Result<(), FormatError> {
@@ -187,11 +187,11 @@ fn events(path: &Path) -> Vec<FormatError> {
                 Err(e) => return Err(e),
             }
         }
-        match reader.rest()? {
-            0 => Ok(()),
-            rest => {
+        match reader.tail()? {
+            Tail::Complete | Tail::BeingWritten { .. } => Ok(()),
+            Tail::Torn { bytes } => {
                 let cause =
-                    format!("the file ends inside an event, of which {rest} bytes are there");
+                    format!("the file ends inside an event, of which {bytes} bytes are there");
                 let error = FormatError::new(Code::DataLoss, FileKind::Events, cause);
                 Err(error.at(reader.position()).in_file(path))
             }

@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 
 use crate::support::{Folder, code, command, err, out, root, trainspec};
 use trainspec_formats::checkpoint::{BundleWriter, TableCheckpointWriter, Tensor, numpy};
+use trainspec_formats::events::SummaryWriter;
 use trainspec_formats::files::Durability;
 use trainspec_formats::records::RecordWriter;
 
@@ -240,6 +241,73 @@ fn without_a_list_the_highest_step_is_the_newest() {
     file.unwrap().set_modified(later).unwrap();
     let output = trainspec(&["cat", &folder.path("tie"), "w"]);
     assert!(err(&output).contains("tie/a-5"), "{}", err(&output));
+}
+
+#[test]
+fn a_list_of_a_moved_folder_means_the_checkpoint_beside_it() {
+    let folder = Folder::new();
+    for step in [7, 9] {
+        bundle(&folder.path(&format!("run/model-{step}")));
+    }
+    let listed = "model_checkpoint_path: \"/nowhere/run/model-7\"\n";
+    folder.write("run/checkpoint", listed);
+    let run = folder.path("run");
+    let output = trainspec(&["cat", &run, "w"]);
+    assert_eq!(code(&output), 0, "{}", err(&output));
+    let beside = folder.path("run/model-7");
+    let expected = format!(
+        "it lists `/nowhere/run/model-7`, which is not there; taking {beside}, of that name"
+    );
+    assert!(err(&output).contains(&expected), "{}", err(&output));
+    // A list that is cut off.
+    folder.write("run/checkpoint", &listed[..30]);
+    let output = trainspec(&["cat", &run, "w"]);
+    assert_eq!(code(&output), 0, "{}", err(&output));
+    let expected = format!("{}: at byte ", folder.path("run/checkpoint"));
+    assert!(err(&output).contains(&expected), "{}", err(&output));
+    assert!(
+        err(&output).contains("run/model-9, by its step"),
+        "{}",
+        err(&output)
+    );
+}
+
+#[test]
+fn an_export_is_not_newer_than_a_checkpoint() {
+    let folder = Folder::new();
+    bundle(&folder.path("run/model-7"));
+    let tensor = tensor();
+    let path = folder.path("run/model-9.npz");
+    let arrays = [("w", tensor.view())];
+    numpy::write_npz(
+        path.as_ref(),
+        &arrays,
+        Default::default(),
+        Default::default(),
+    )
+    .unwrap();
+    let output = trainspec(&["cat", &folder.path("run"), "w"]);
+    assert!(err(&output).contains("run/model-7,"), "{}", err(&output));
+}
+
+#[test]
+fn an_event_file_that_is_being_written_is_intact() {
+    let folder = Folder::new();
+    let writer = SummaryWriter::open(folder.path("run"), Default::default()).unwrap();
+    let path = writer.path();
+    let mut file = std::fs::File::options().append(true).open(&path).unwrap();
+    // The beginning of a record.
+    file.write_all(&[7; 9]).unwrap();
+    let path = path.to_str().unwrap();
+    assert_eq!(code(&trainspec(&["verify", path])), 0);
+    writer.close().unwrap();
+    let output = trainspec(&["verify", path]);
+    assert_eq!(code(&output), 2);
+    assert!(
+        err(&output).contains("9 bytes are there"),
+        "{}",
+        err(&output)
+    );
 }
 
 #[test]

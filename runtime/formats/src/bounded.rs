@@ -6,6 +6,7 @@
 use prost::{Message, Name};
 
 use crate::error::{Code, FileKind, FormatError, Result};
+use crate::memory;
 use crate::wire::{Value, WireError, WireReader};
 
 include!("proto/shapes.rs");
@@ -77,6 +78,7 @@ pub fn decode<M: Message + Name + Default>(kind: FileKind, bytes: &[u8], limit: 
             return Err(FormatError::data_loss(kind, cause));
         }
     }
+    memory::check(kind, usize::try_from(limit - left).unwrap_or(usize::MAX))?;
     M::decode(bytes)
         .map_err(|e| FormatError::data_loss(kind, format!("a message cannot be read: {e}")))
 }

@@ -153,6 +153,12 @@ impl FormatError {
         self
     }
 
+    /// Puts before the cause what it is about: a tensor, a feature, a record.
+    pub(crate) fn about(mut self, subject: impl fmt::Display) -> FormatError {
+        self.cause = format!("{subject}: {}", self.cause);
+        self
+    }
+
     /// Adds `by` to the offset, for offsets that were counted from that byte of the file.
     pub fn shifted(mut self, by: u64) -> FormatError {
         self.offset = self.offset.map(|offset| offset.saturating_add(by));

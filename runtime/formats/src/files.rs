@@ -3,7 +3,7 @@
 mod read_at;
 
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
 use std::path::{Component, Path, PathBuf};
 
@@ -40,6 +40,21 @@ pub fn list(folder: &Path) -> io::Result<Vec<OsString>> {
     let mut names = names.collect::<io::Result<Vec<OsString>>>()?;
     names.sort();
     Ok(names)
+}
+
+/// Marks a file as being written, as long as it is open (an advisory lock). Where there are no such locks, it is not marked.
+pub(crate) fn lock(file: &File) {
+    // Elsewhere, a lock keeps others from reading.
+    if cfg!(unix) {
+        let _ = file.try_lock();
+    }
+}
+
+/// Whether someone on this machine has a file open that is [locked](lock).
+pub(crate) fn is_locked(path: &Path) -> bool {
+    cfg!(unix)
+        && File::open(path)
+            .is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
 /// A temporary file that replaces another by a rename when it is complete, so that a failure leaves what was there before.

@@ -14,6 +14,7 @@ pub mod events;
 pub mod examples;
 pub mod files;
 pub mod glob;
+mod memory;
 pub mod proto;
 pub mod records;
 pub mod table;

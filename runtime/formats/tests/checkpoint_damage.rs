@@ -57,7 +57,9 @@ fn damage(
         }
         assert!(!lost || !found.is_empty(), "{what}: lost and not found");
         if summed {
-            assert_eq!(values.len(), whole.len(), "{what}");
+            // A type that is damaged may be one that is not supported.
+            let is_whole = values.len() == whole.len();
+            assert!(is_whole || !found.is_empty(), "{what}");
         }
     };
     let mut count = 0;
@@ -173,22 +175,8 @@ fn archives_of_numpy_are_checked() {
         for (name, tensor) in &tensors {
             assert_eq!(whole[*name].as_ref(), Some(tensor));
         }
-        let bytes = fs::read(&path).unwrap();
-        // The names in the central directory have no checksum, so a tensor may get another name; its value stays.
-        for length in 0..bytes.len() {
-            fs::write(&path, &bytes[..length]).unwrap();
-            assert!(values(&path).is_none(), "cut to {length}");
-        }
-        for at in 0..bytes.len() {
-            let mut changed = bytes.clone();
-            changed[at] ^= 0x11;
-            fs::write(&path, &changed).unwrap();
-            for (name, value) in values(&path).unwrap_or_default() {
-                if let (Some(found), Some(Some(known))) = (&value, whole.get(&name)) {
-                    assert_eq!(found, known, "byte {at}");
-                }
-            }
-        }
+        // Names, sizes and checksums stand twice, in the directory and before the bytes.
+        damage(&path, &path, &whole, true);
     }
     let path = folder.file("a.npy");
     for (_, tensor) in &tensors {

@@ -6,8 +6,9 @@ use std::path::Path;
 use crate::support::Folder;
 use trainspec_formats::Code;
 use trainspec_formats::checkpoint::{
-    BundleWriter, CheckpointList, CheckpointReader, PathStyle, Tensor, Version, checkpoint_exists,
-    get_checkpoint_state, latest_checkpoint, remove_checkpoint, update_checkpoint_state,
+    BundleWriter, CheckpointList, CheckpointReader, Latest, PathStyle, Tensor, Version,
+    checkpoint_exists, find_latest, get_checkpoint_state, latest_checkpoint, remove_checkpoint,
+    update_checkpoint_state,
 };
 use trainspec_formats::files::Durability;
 
@@ -117,4 +118,51 @@ fn a_folder_whose_name_is_not_utf8_has_checkpoints_too() {
     remove_checkpoint(&prefix, Version::V2, "meta").unwrap();
     assert!(!checkpoint_exists(&prefix));
     assert_eq!(fs::read_dir(&odd).unwrap().count(), 1);
+}
+
+#[test]
+fn a_list_that_names_no_checkpoint_says_why() {
+    let folder = Folder::new();
+    let run = folder.file("run");
+    save(&run.join("model.ckpt-7"));
+    assert!(matches!(find_latest(&run), Latest::Unlisted));
+    let error = || CheckpointReader::open(&run).unwrap_err();
+    assert_eq!(error().code, Code::NotFound);
+    list(&run, "model.ckpt-7", PathStyle::Relative);
+    assert!(matches!(find_latest(&run), Latest::Listed(_)));
+    // The folder was moved, and the list has absolute paths.
+    let state = run.join("checkpoint");
+    fs::write(
+        &state,
+        "model_checkpoint_path: \"/nowhere/run/model.ckpt-7\"\n",
+    )
+    .unwrap();
+    match find_latest(&run) {
+        Latest::Missing { listed, beside } => {
+            assert_eq!(listed, "/nowhere/run/model.ckpt-7");
+            assert_eq!(beside, Some(run.join("model.ckpt-7")));
+        }
+        other => panic!("{other:?}"),
+    }
+    let cause = error().cause;
+    assert!(
+        cause.contains("`/nowhere/run/model.ckpt-7`, which is not there"),
+        "{cause}"
+    );
+    assert!(
+        cause.contains(run.join("model.ckpt-7").to_str().unwrap()),
+        "{cause}"
+    );
+    fs::write(&state, "model_checkpoint_path: \"model.ckpt-8\"\n").unwrap();
+    assert!(matches!(
+        find_latest(&run),
+        Latest::Missing { beside: None, .. }
+    ));
+    assert_eq!(error().code, Code::NotFound);
+    // It is cut off.
+    fs::write(&state, "model_checkpoint_path: \"model.ckp").unwrap();
+    assert!(matches!(find_latest(&run), Latest::Broken(_)));
+    let error = error();
+    assert_eq!((error.code, error.path), (Code::DataLoss, Some(state)));
+    assert!(error.offset.is_some());
 }

@@ -9,7 +9,7 @@ use trainspec_formats::Code;
 use trainspec_formats::clock::FixedClock;
 use trainspec_formats::events::summary::DisplayMetadata;
 use trainspec_formats::events::{
-    EventReader, ReaderOptions, SummaryWriter, SummaryWriterCache, WriterOptions, summary,
+    EventReader, ReaderOptions, SummaryWriter, SummaryWriterCache, Tail, WriterOptions, summary,
     summary_iterator,
 };
 use trainspec_formats::proto::event::What;
@@ -448,4 +448,32 @@ fn closing_and_opening_from_several_threads_never_deadlocks() {
         }
     });
     writer.close().unwrap();
+}
+
+#[cfg(unix)]
+#[test]
+fn an_event_that_is_being_written_is_not_torn() {
+    use std::io::Write;
+    let folder = Folder::new();
+    let writer = SummaryWriter::open(&folder.0, fixed()).unwrap();
+    writer.add_summary(summary::scalar("a", 1.0), 1).unwrap();
+    writer.flush().unwrap();
+    let path = writer.path();
+    let mut reader = EventReader::open(&path, ReaderOptions::default()).unwrap();
+    while reader.poll().unwrap().is_some() {}
+    assert_eq!(reader.tail().unwrap(), Tail::Complete);
+    // As a reader may see it while the writer is in the middle of a write.
+    let mut file = fs::File::options().append(true).open(&path).unwrap();
+    file.write_all(&[7; 5]).unwrap();
+    assert!(reader.poll().unwrap().is_none());
+    assert_eq!(reader.tail().unwrap(), Tail::BeingWritten { bytes: 5 });
+    writer.close().unwrap();
+    assert_eq!(reader.tail().unwrap(), Tail::Torn { bytes: 5 });
+    // What was written since the last poll is not torn.
+    file.set_len(reader.position()).unwrap();
+    let whole = fs::read(&path).unwrap();
+    file.write_all(&whole).unwrap();
+    assert!(matches!(reader.tail().unwrap(), Tail::BeingWritten { .. }));
+    while reader.poll().unwrap().is_some() {}
+    assert_eq!(reader.tail().unwrap(), Tail::Complete);
 }

@@ -165,8 +165,8 @@ fn shapes_have_as_many_dimensions_as_a_tensor_can_have() {
         let (metadata, durability) = (Default::default(), Default::default());
         let written = safetensors::write_each(&path, entries, &metadata, durability, |_| value());
         assert_eq!(written.is_ok(), fits);
-        let written = v1::write_each(&path, entries, durability, |_| value());
-        assert_eq!(written.is_ok(), fits);
+        // TensorFlow reads no more than eight in the first version.
+        assert!(v1::write_each(&path, entries, durability, |_| value()).is_err());
     }
 }
 

@@ -44,6 +44,37 @@ fn files_of_gigabytes_take_little_memory() {
     assert!(more < tensor + 16);
 }
 
+/// Records of more than 1 GiB are recovered, also of a compressed file.
+#[test]
+#[ignore = "takes 4 GB of memory and minutes"]
+fn records_of_more_than_a_gibibyte_are_recovered() {
+    use trainspec_formats::records::{Compression, WriterOptions};
+    let folder = support::Folder::new();
+    let path = folder.file("long.tfrecord");
+    let record = vec![0; (1 << 30) + 5];
+    for compression in [Compression::None, Compression::Gzip] {
+        let options = WriterOptions {
+            compression,
+            level: Some(1),
+            ..Default::default()
+        };
+        let mut writer = RecordWriter::create(&path, &options).unwrap();
+        for record in [&b"first"[..], &record, b"last"] {
+            writer.write(record).unwrap();
+        }
+        writer.close(Durability::Unsynced).unwrap();
+        let mut recovering = Recovering::open(&path).unwrap();
+        let mut lengths = Vec::new();
+        while let Some(record) = recovering.next().unwrap() {
+            lengths.push(record.len());
+        }
+        assert_eq!(lengths, [5, record.len(), 4]);
+        let mut recovering = Recovering::open(&path).unwrap();
+        while recovering.check_next().unwrap().is_some() {}
+        assert_eq!((recovering.records(), recovering.skipped()), (3, &[][..]));
+    }
+}
+
 fn records(path: &Path) {
     let mut image = vec![0_u8; IMAGE];
     let mut writer = RecordWriter::create(path, &Default::default()).unwrap();

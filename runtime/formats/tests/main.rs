@@ -5,6 +5,7 @@
 mod checkpoint_damage;
 mod checkpoint_lists;
 mod checkpoint_write;
+mod damage;
 mod event_runs;
 mod event_writer;
 mod examples;
@@ -12,6 +13,8 @@ mod generated;
 mod hostile_checkpoints;
 mod hostile_events;
 mod hostile_records;
+#[cfg(target_os = "linux")]
+mod memory_limits;
 mod merge_checkpoints;
 mod numpy_files;
 mod oracle_checkpoint_helpers;

@@ -95,26 +95,44 @@ fn archives_are_read() {
 
 /// An archive of stored members.
 fn archive(members: &[(&str, Vec<u8>)]) -> Vec<u8> {
+    flagged_archive(0, members)
+}
+
+/// An archive of stored members with these flags. With bit 3, checksum and sizes follow the bytes.
+fn flagged_archive(flags: u16, members: &[(&str, Vec<u8>)]) -> Vec<u8> {
     let (mut out, mut directory) = (Vec::new(), Vec::new());
     for (name, bytes) in members {
+        // One byte for each character, as code pages have.
+        let name: Vec<u8> = match flags & 0x800 {
+            0 => name.chars().map(|c| c as u8).collect(),
+            _ => name.as_bytes().to_vec(),
+        };
         let start = out.len() as u32;
         let mut crc = flate2::Crc::new();
         crc.update(bytes);
-        let mut fields = vec![20, 0, 0, 0, 0, 0, 0, 0, 0x21, 0];
-        fields.extend(crc.sum().to_le_bytes());
-        fields.extend((bytes.len() as u32).to_le_bytes());
-        fields.extend((bytes.len() as u32).to_le_bytes());
+        let [low, high] = flags.to_le_bytes();
+        let mut fields = vec![20, 0, low, high, 0, 0, 0, 0, 0x21, 0];
+        let mut sizes = crc.sum().to_le_bytes().to_vec();
+        sizes.extend((bytes.len() as u32).to_le_bytes());
+        sizes.extend((bytes.len() as u32).to_le_bytes());
+        fields.extend(&sizes);
         fields.extend((name.len() as u16).to_le_bytes());
         fields.extend([0, 0]);
         out.extend(b"PK\x03\x04");
         out.extend(&fields);
-        out.extend(name.bytes());
+        out.extend(&name);
         out.extend(bytes);
+        if flags & 8 != 0 {
+            let at = start as usize + 14;
+            out[at..at + 12].fill(0);
+            out.extend(b"PK\x07\x08");
+            out.extend(&sizes);
+        }
         directory.extend(b"PK\x01\x02\x14\x00");
         directory.extend(fields);
         directory.extend([0; 10]);
         directory.extend(start.to_le_bytes());
-        directory.extend(name.bytes());
+        directory.extend(&name);
     }
     let count = (members.len() as u16).to_le_bytes();
     let (start, size) = (out.len() as u32, directory.len() as u32);
@@ -218,5 +236,103 @@ fn what_an_array_cannot_hold_is_known_before_it_is_written() {
         if let Err(error) = checked {
             assert_eq!(error.code, Code::InvalidArgument);
         }
+    }
+}
+
+const NUMBERS: &str = "{'descr': '|u1', 'fortran_order': False, 'shape': (2,), }";
+
+#[test]
+fn members_without_the_ending_are_listed() {
+    let folder = Folder::new();
+    let path = folder.file("a.npz");
+    // As NumPy does, `plain` is read as an array, and `note` is bytes.
+    let members = [
+        ("a.npy", member(NUMBERS, &[7, 8])),
+        ("folder/", Vec::new()),
+        ("note", b"hi".to_vec()),
+        ("plain", member(NUMBERS, &[1, 2])),
+    ];
+    std::fs::write(&path, archive(&members)).unwrap();
+    let reader = CheckpointReader::open(&path).unwrap();
+    assert_eq!(reader.names(), ["a", "plain"]);
+    let expected = Tensor::from_values(&[2], &[1_u8, 2]).unwrap();
+    assert_eq!(reader.get_tensor("plain").unwrap(), expected);
+    let others = reader.unsupported();
+    assert_eq!(others.len(), 1);
+    assert_eq!(others[0].0, "note");
+    assert_eq!(others[0].1.cause, "array `note`: it is no array");
+    assert!(reader.verify().is_empty());
+    // Two arrays of one name.
+    let members = [
+        ("a", member(NUMBERS, &[7, 8])),
+        ("a.npy", member(NUMBERS, &[1, 2])),
+    ];
+    std::fs::write(&path, archive(&members)).unwrap();
+    let error = CheckpointReader::open(&path).unwrap_err();
+    assert_eq!(error.code, Code::DataLoss);
+    std::fs::write(&path, archive(&members[..0])).unwrap();
+    assert!(CheckpointReader::open(&path).unwrap().names().is_empty());
+    std::fs::write(&path, archive(&[("note", b"hi".to_vec())])).unwrap();
+    let error = CheckpointReader::open(&path).unwrap_err();
+    assert_eq!(error.code, Code::InvalidArgument);
+}
+
+#[test]
+fn a_directory_that_disagrees_with_the_members_is_damaged() {
+    let folder = Folder::new();
+    let path = folder.file("a.npz");
+    for flags in [0, 8, 0x800] {
+        let whole = flagged_archive(flags, &[("a.npy", member(NUMBERS, &[7, 8]))]);
+        std::fs::write(&path, &whole).unwrap();
+        let reader = CheckpointReader::open(&path).unwrap();
+        let expected = Tensor::from_values(&[2], &[7_u8, 8]).unwrap();
+        assert_eq!(reader.get_tensor("a").unwrap(), expected);
+        assert!(reader.verify().is_empty());
+        let directory = whole.windows(4).position(|bytes| bytes == b"PK\x01\x02");
+        let directory = directory.unwrap();
+        // The flags, the method, the checksum, both sizes and the name.
+        for at in [8, 10, 16, 20, 24, 46, 48, 50] {
+            let mut changed = whole.clone();
+            changed[directory + at] ^= 8;
+            std::fs::write(&path, &changed).unwrap();
+            let damage = trainspec_formats::checkpoint::verify(&path);
+            assert!(!damage.is_empty(), "{flags:#x} {at}");
+            assert_eq!(damage[0].path.as_deref(), Some(path.as_path()));
+        }
+    }
+}
+
+#[test]
+fn names_are_read_in_their_code_page() {
+    let folder = Folder::new();
+    let path = folder.file("a.npz");
+    for (flags, name, expected) in [
+        (0, "\u{82}t\u{82}.npy", "été"),
+        (0x800, "été.npy", "été"),
+        (0, "a.npy", "a"),
+    ] {
+        let bytes = flagged_archive(flags, &[(name, member(NUMBERS, &[7, 8]))]);
+        std::fs::write(&path, bytes).unwrap();
+        let reader = CheckpointReader::open(&path).unwrap();
+        assert_eq!(reader.names(), [expected]);
+    }
+}
+
+#[test]
+fn an_empty_archive_begins_as_numpy_expects() {
+    let folder = Folder::new();
+    let path = folder.file("a.npz");
+    numpy::write_npz(&path, &[], Default::default(), Default::default()).unwrap();
+    let bytes = std::fs::read(&path).unwrap();
+    assert!(bytes.starts_with(b"PK\x05\x06"));
+    assert_eq!(bytes.len(), 22);
+    assert!(CheckpointReader::open(&path).unwrap().names().is_empty());
+}
+
+#[test]
+fn an_array_has_as_many_dimensions_as_numpy_allows() {
+    for (rank, held) in [(64, true), (65, false)] {
+        let tensor = Tensor::from_values(&vec![1; rank], &[1.5_f32]).unwrap();
+        assert_eq!(numpy::check(tensor.view()).is_ok(), held);
     }
 }

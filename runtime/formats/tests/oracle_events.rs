@@ -312,7 +312,7 @@ fn oracle_summaries_of_the_constants_of_a_graph_are_the_same() {
     };
     let note: Vec<String> = note
         .into_iter()
-        .map(|s| String::from_utf8(s).unwrap())
+        .map(|s| String::from_utf8(s.to_vec()).unwrap())
         .collect();
     let ours = summary::merge([
         picture("pic", "Const_1", 3),

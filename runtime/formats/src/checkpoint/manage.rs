@@ -11,7 +11,7 @@ use std::time::SystemTime;
 use crate::checkpoint::bundle::{data_files, index_path, with_suffix};
 use crate::checkpoint::paths::{matching, relative_to};
 use crate::checkpoint::{CheckpointReader, CheckpointState, Tensor};
-use crate::error::{FileKind, FormatError, Result};
+use crate::error::{Code, FileKind, FormatError, Result};
 use crate::files::{self, Durability};
 
 /// The name of the file that lists the checkpoints of a folder, where no other is given.
@@ -175,16 +175,64 @@ pub fn latest_checkpoint(folder: &Path, file: Option<&str>) -> Result<Option<Pat
     Ok(newest.filter(|prefix| checkpoint_exists(prefix)))
 }
 
+/// What the `checkpoint` file of a folder says about its newest checkpoint.
+#[derive(Debug)]
+pub enum Latest {
+    /// It names one that is there.
+    Listed(PathBuf),
+    /// It names one that is not there.
+    Missing {
+        /// The path as the file has it.
+        listed: String,
+        /// The checkpoint of this name beside the file, if there is one: paths are absolute, and the folder was moved.
+        beside: Option<PathBuf>,
+    },
+    /// It cannot be read, names no checkpoint, or one outside of the folder.
+    Broken(FormatError),
+    /// There is no such file.
+    Unlisted,
+}
+
+/// The newest checkpoint of a folder by its `checkpoint` file, or why that names none that is there. [`latest_checkpoint`] is TensorFlow's
+/// form of it, which does not say why.
+pub fn find_latest(folder: &Path) -> Latest {
+    let path = folder.join(STATE_FILE);
+    let state = match CheckpointState::read(&path) {
+        Ok(state) => state,
+        Err(e) if e.code == Code::NotFound => return Latest::Unlisted,
+        Err(e) => return Latest::Broken(e),
+    };
+    let state = match followed(folder, &path, state) {
+        Ok(state) => state,
+        Err(e) => return Latest::Broken(e),
+    };
+    let listed = state.model_checkpoint_path;
+    let prefix = folder.join(&listed);
+    if checkpoint_exists(&prefix) {
+        return Latest::Listed(prefix);
+    }
+    let beside = prefix.file_name().map(|name| folder.join(name));
+    Latest::Missing {
+        listed,
+        beside: beside.filter(|prefix| checkpoint_exists(prefix)),
+    }
+}
+
 /// The `CheckpointState` of a folder, with paths as they are written; it has a newest one, which does not lead out of the folder.
 fn read_state(folder: &Path, file: Option<&str>) -> Result<Option<CheckpointState>> {
     let path = folder.join(file.unwrap_or(STATE_FILE));
-    let Ok(state) = CheckpointState::read(&path) else {
-        return Ok(None);
-    };
+    match CheckpointState::read(&path) {
+        Ok(state) => followed(folder, &path, state).map(Some),
+        Err(_) => Ok(None),
+    }
+}
+
+/// A `CheckpointState` whose newest checkpoint may be followed; else why not.
+fn followed(folder: &Path, path: &Path, state: CheckpointState) -> Result<CheckpointState> {
     let newest = &state.model_checkpoint_path;
     let cause = match newest.is_empty() {
         true => "it does not say which checkpoint is the newest".to_owned(),
-        false if is_followed(folder, newest) => return Ok(Some(state)),
+        false if is_followed(folder, newest) => return Ok(state),
         false => format!("the path `{newest}` leads out of the folder"),
     };
     Err(FormatError::invalid(FileKind::CheckpointState, cause).in_file(path))

@@ -21,8 +21,8 @@ pub mod v1;
 pub use bundle::{Bundle, BundleWriter};
 pub use follow::{Checkpoints, checkpoints_iterator};
 pub use manage::{
-    CheckpointList, CheckpointLocation, PathStyle, STATE_FILE, Version, checkpoint_exists,
-    generate_checkpoint_state_proto, get_checkpoint_mtimes, get_checkpoint_state,
+    CheckpointList, CheckpointLocation, Latest, PathStyle, STATE_FILE, Version, checkpoint_exists,
+    find_latest, generate_checkpoint_state_proto, get_checkpoint_mtimes, get_checkpoint_state,
     latest_checkpoint, list_variables, load_checkpoint, load_variable, locate_checkpoint,
     new_checkpoint_reader, remove_checkpoint, update_checkpoint_state,
 };
@@ -34,4 +34,4 @@ pub use slice::{Extent, Slice};
 pub use state::CheckpointState;
 pub use v1::{TableCheckpoint, TableCheckpointWriter};
 
-pub use crate::tensor::{DType, Element, Elements, ElementsView, Tensor, TensorView};
+pub use crate::tensor::{BytesColumn, DType, Element, Elements, ElementsView, Tensor, TensorView};

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::checkpoint::bundle::{data_files, index_damage, index_path};
-use crate::checkpoint::manage::latest_checkpoint;
+use crate::checkpoint::manage::{Latest, STATE_FILE, find_latest};
 use crate::checkpoint::object::{OBJECT_GRAPH_KEY, ObjectGraph};
 use crate::checkpoint::{
     Bundle, DType, Elements, Npz, Safetensors, Slice, TableCheckpoint, Tensor,
@@ -47,13 +47,29 @@ impl CheckpointReader {
         if !path.is_dir() || index_path(path).is_file() {
             return CheckpointReader::open_prefix(path);
         }
-        match latest_checkpoint(path, None)? {
-            Some(prefix) => CheckpointReader::open_prefix(&prefix),
-            None => Err(FormatError::not_found(
-                FileKind::CheckpointState,
-                "the folder has no checkpoint",
-            )
-            .in_file(path)),
+        let not_found = |cause: String| {
+            let error = FormatError::not_found(FileKind::CheckpointState, cause);
+            Err(error.in_file(path.join(STATE_FILE)))
+        };
+        match find_latest(path) {
+            Latest::Listed(prefix) => CheckpointReader::open_prefix(&prefix),
+            Latest::Missing {
+                listed,
+                beside: Some(prefix),
+            } => not_found(format!(
+                "the newest checkpoint is listed as `{listed}`, which is not there; the folder may have been moved: open `{}`",
+                prefix.display()
+            )),
+            Latest::Missing {
+                listed,
+                beside: None,
+            } => not_found(format!(
+                "the newest checkpoint is listed as `{listed}`, which is not there"
+            )),
+            Latest::Broken(e) => Err(e),
+            Latest::Unlisted => not_found(
+                "there is no such file that says which checkpoint is the newest; open one by its prefix".to_owned(),
+            ),
         }
     }
 
@@ -158,8 +174,20 @@ impl CheckpointReader {
             CheckpointReader::Bundle(bundle) => bundle.slice(name, slice),
             CheckpointReader::Table(table) => table.slice(name, slice),
             CheckpointReader::Safetensors(_) | CheckpointReader::Npz(_) => {
-                crate::checkpoint::slice::extract(&self.get_tensor(name)?, slice)
+                let tensor = self.get_tensor(name)?;
+                crate::checkpoint::slice::extract(&tensor, slice)
+                    .map_err(|e| self.located(e.about(format_args!("tensor `{name}`"))))
             }
+        }
+    }
+
+    /// Adds the file to an error that has none.
+    fn located(&self, error: FormatError) -> FormatError {
+        match self {
+            CheckpointReader::Bundle(bundle) => error.in_file(index_path(bundle.prefix())),
+            CheckpointReader::Table(table) => error.in_file(table.path()),
+            CheckpointReader::Safetensors(file) => error.in_file(file.path()),
+            CheckpointReader::Npz(archive) => error.in_file(archive.path()),
         }
     }
 
@@ -168,6 +196,7 @@ impl CheckpointReader {
         match self {
             CheckpointReader::Bundle(bundle) => return bundle.read_into(name, into),
             CheckpointReader::Safetensors(file) => return file.read_into(name, into),
+            CheckpointReader::Npz(archive) if archive.read_into(name, into)? => return Ok(()),
             CheckpointReader::Table(_) | CheckpointReader::Npz(_) => {}
         }
         let tensor = self.get_tensor(name)?;
@@ -176,7 +205,7 @@ impl CheckpointReader {
                 into.copy_from_slice(bytes);
                 Ok(())
             }
-            _ => Err(FormatError::invalid(
+            _ => Err(self.located(FormatError::invalid(
                 FileKind::Other,
                 format!(
                     "`{name}` is {} of shape {:?} and does not fill {} bytes",
@@ -184,7 +213,7 @@ impl CheckpointReader {
                     tensor.shape(),
                     into.len()
                 ),
-            )),
+            ))),
         }
     }
 
@@ -194,13 +223,14 @@ impl CheckpointReader {
             return Ok(None);
         }
         match self.get_tensor(OBJECT_GRAPH_KEY)?.into_elements() {
-            Elements::Strings(mut strings) if strings.len() == 1 => {
-                Ok(Some(ObjectGraph::decode(&strings.remove(0))?))
+            Elements::Strings(strings) if strings.len() == 1 => {
+                let graph = ObjectGraph::decode(&strings[0]);
+                graph.map(Some).map_err(|e| self.located(e))
             }
-            _ => Err(FormatError::data_loss(
+            _ => Err(self.located(FormatError::data_loss(
                 FileKind::CheckpointData,
                 "the graph of objects is not one string",
-            )),
+            ))),
         }
     }
 
@@ -219,11 +249,11 @@ impl CheckpointReader {
         match graph.named(name)[..] {
             [value] => self.get_tensor(&value.key),
             [] => self.get_tensor(name),
-            ref several => Err(FormatError::new(
+            ref several => Err(self.located(FormatError::new(
                 Code::InvalidArgument,
                 FileKind::CheckpointData,
                 format!("{} variables are called `{name}`", several.len()),
-            )),
+            ))),
         }
     }
 

@@ -13,7 +13,8 @@ use serde_json::{Map, Value as Json, json};
 use crate::checkpoint::{DType, Tensor};
 use crate::error::{Code, FileKind, FormatError, Result};
 use crate::files::{self, Durability, ReadAt, Replacement};
-use crate::tensor::{ElementsView, TensorView, count, rank_error, zeros};
+use crate::memory::{self, zeros};
+use crate::tensor::{ElementsView, TensorView, count, rank_error};
 
 /// The maximum size of a header that readers accept.
 const MAX_HEADER_BYTES: u64 = 100_000_000;
@@ -77,6 +78,11 @@ impl Safetensors {
             metadata: header.metadata,
             length,
         })
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// The free-form metadata of the header (`__metadata__`).
@@ -196,6 +202,19 @@ pub fn write_each<T>(
     entries: &[(&str, DType, &[usize])],
     metadata: &BTreeMap<String, String>,
     durability: Durability,
+    tensor: impl FnMut(&str) -> Result<T>,
+) -> Result<()>
+where
+    for<'t> TensorView<'t>: From<&'t T>,
+{
+    put_each(path, entries, metadata, durability, tensor).map_err(|e| e.in_file(path))
+}
+
+fn put_each<T>(
+    path: &Path,
+    entries: &[(&str, DType, &[usize])],
+    metadata: &BTreeMap<String, String>,
+    durability: Durability,
     mut tensor: impl FnMut(&str) -> Result<T>,
 ) -> Result<()>
 where
@@ -270,17 +289,30 @@ fn header(file: &impl ReadAt, length: u64) -> Result<Header> {
     let Some(rest) = length.checked_sub(8) else {
         return Err(loss(format!("it has {length} bytes, which is no header")).at(0));
     };
-    file.read_exact_at(0, &mut size).map_err(failed)?;
+    file.read_exact_at(0, &mut size)
+        .map_err(|e| failed(e).at(0))?;
     let size = u64::from_le_bytes(size);
     if size > rest || size > MAX_HEADER_BYTES {
         return Err(loss(format!("a header of {size} bytes in a file of {length}")).at(0));
     }
-    let mut text = vec![0; size as usize];
-    file.read_exact_at(8, &mut text).map_err(failed)?;
+    let mut text = zeros(FileKind::Safetensors, size as usize).map_err(|e| e.at(8))?;
+    file.read_exact_at(8, &mut text)
+        .map_err(|e| failed(e).at(8))?;
+    memory::check(FileKind::Safetensors, parsed_size(&text)).map_err(|e| e.at(8))?;
     let json: Json = serde_json::from_slice(&text)
         .map_err(|e| loss(format!("the header is no JSON: {e}")).at(8))?;
     let start = 8 + size;
     parse(json, start, rest - size).map_err(|e| e.at(8))
+}
+
+/// An upper bound of the memory of parsed JSON: an object with one field takes a node for eleven.
+fn parsed_size(text: &[u8]) -> usize {
+    let size = |byte: &u8| match byte {
+        b'{' => 1024,
+        b'[' | b',' => 192,
+        _ => 2,
+    };
+    text.iter().map(size).sum()
 }
 
 fn parse(json: Json, start: u64, bytes: u64) -> Result<Header> {

@@ -4,8 +4,9 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::error::{FileKind, FormatError, Result};
+use crate::memory;
 use crate::proto::{TensorSliceProto, tensor_slice_proto};
-use crate::tensor::{Elements, Tensor, count};
+use crate::tensor::{BytesColumn, Elements, Tensor, count};
 
 /// A slice (rectangular region) of a tensor: one extent for each dimension.
 ///
@@ -168,16 +169,20 @@ pub(crate) fn extract(tensor: &Tensor, slice: &Slice) -> Result<Tensor> {
     match tensor.elements() {
         Elements::Bytes(bytes) => {
             let size = tensor.dtype().size().unwrap_or(1);
-            let mut out = Vec::with_capacity(requested.volume().unwrap_or(0) * size);
+            let mut out = Vec::new();
+            let volume = requested.volume().unwrap_or(0);
+            memory::reserve(FileKind::Other, &mut out, volume * size)?;
             for run in runs(&whole, &requested) {
                 out.extend_from_slice(&bytes[run.from * size..(run.from + run.length) * size]);
             }
             Tensor::new(tensor.dtype(), &shape, out)
         }
         Elements::Strings(strings) => {
-            let mut out = Vec::new();
+            let mut out = BytesColumn::default();
             for run in runs(&whole, &requested) {
-                out.extend_from_slice(&strings[run.from..run.from + run.length]);
+                for i in run.from..run.from + run.length {
+                    out.try_push(FileKind::Other, &strings[i])?;
+                }
             }
             Tensor::of_strings(tensor.dtype(), &shape, out)
         }
@@ -202,37 +207,62 @@ pub(crate) fn cover(
     if total < needed {
         return Err(CoverError::Missing);
     }
-    if total > needed || overlap(&met, requested) {
+    if total > needed || overlap(&met, requested).map_err(CoverError::Memory)? {
         return Err(CoverError::Overlap);
     }
     Ok(met.into_iter().map(|(i, _)| i).collect())
 }
 
 /// Why stored regions do not cover the requested one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) enum CoverError {
     Missing,
     Overlap,
+    /// There is no memory to find out.
+    Memory(FormatError),
+}
+
+/// Joins the strings of stored regions, which cover the requested one exactly.
+pub(crate) fn join_strings(
+    kind: FileKind,
+    stored: &[(Region, BytesColumn)],
+    requested: &Region,
+) -> Result<BytesColumn> {
+    let mut pieces: Vec<(Run, usize)> = Vec::new();
+    for (which, (region, _)) in stored.iter().enumerate() {
+        for run in runs(region, requested) {
+            memory::push(kind, &mut pieces, (run, which))?;
+        }
+    }
+    pieces.sort_unstable_by_key(|(run, _)| run.to);
+    let mut out = BytesColumn::default();
+    for (run, which) in pieces {
+        for i in run.from..run.from + run.length {
+            out.try_push(kind, &stored[which].1[i])?;
+        }
+    }
+    Ok(out)
 }
 
 /// Whether two of the regions, which together are as large as `frame` and inside it, have an element in common.
-fn overlap(met: &[(usize, Region)], frame: &Region) -> bool {
+fn overlap(met: &[(usize, Region)], frame: &Region) -> Result<bool> {
     // A few are compared in pairs; for many, a bitmap of elements is filled, so that the time is linear.
     if met.len() <= 4096 {
-        return met
-            .iter()
-            .enumerate()
-            .any(|(i, (_, a))| met[..i].iter().any(|(_, b)| a.intersect(b).is_some()));
+        let mut regions = met.iter().enumerate();
+        let meets = |(i, (_, a)): (usize, &(usize, Region))| {
+            met[..i].iter().any(|(_, b)| a.intersect(b).is_some())
+        };
+        return Ok(regions.any(meets));
     }
-    let mut seen = vec![false; frame.volume().unwrap_or(0)];
-    met.iter().any(|(_, region)| {
+    let mut seen = memory::zeros(FileKind::Other, frame.volume().unwrap_or(0))?;
+    Ok(met.iter().any(|(_, region)| {
         runs(region, frame).any(|run| {
             let cells = &mut seen[run.to..run.to + run.length];
-            let taken = cells.contains(&true);
-            cells.fill(true);
+            let taken = cells.contains(&1);
+            cells.fill(1);
             taken
         })
-    })
+    }))
 }
 
 /// A run of elements that is contiguous both in the source and in the destination.
@@ -358,10 +388,11 @@ mod tests {
                 }
             }
             assert!(made.iter().enumerate().all(|(i, &e)| i == e));
-            assert_eq!(cover(&parts, &whole), Ok((0..8).collect()));
-            assert_eq!(cover(&parts[1..], &whole), Err(CoverError::Missing));
+            assert!(cover(&parts, &whole).unwrap().into_iter().eq(0..8));
+            let missing = cover(&parts[1..], &whole);
+            assert!(matches!(missing, Err(CoverError::Missing)));
             parts.push(parts[0].clone());
-            assert_eq!(cover(&parts, &whole), Err(CoverError::Overlap));
+            assert!(matches!(cover(&parts, &whole), Err(CoverError::Overlap)));
         }
     }
 
@@ -369,9 +400,9 @@ mod tests {
     fn many_slices_are_checked_too() {
         let mut parts: Vec<Region> = (0..5000).map(|i| region(&[(i, 1)])).collect();
         let whole = region(&[(0, 5000)]);
-        assert_eq!(cover(&parts, &whole), Ok((0..5000).collect()));
+        assert!(cover(&parts, &whole).unwrap().into_iter().eq(0..5000));
         parts[7] = region(&[(8, 1)]);
-        assert_eq!(cover(&parts, &whole), Err(CoverError::Overlap));
+        assert!(matches!(cover(&parts, &whole), Err(CoverError::Overlap)));
     }
 
     #[test]

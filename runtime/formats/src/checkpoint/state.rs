@@ -6,6 +6,7 @@ use crate::checkpoint::text_format::{self, Kind, Value};
 use crate::error::{FileKind, FormatError, Result};
 use crate::files;
 use crate::files::ReadAt;
+use crate::memory;
 pub use crate::proto::CheckpointState;
 
 /// The maximum size of a `checkpoint` file.
@@ -61,7 +62,10 @@ impl CheckpointState {
                     .in_file(path),
             );
         }
-        let mut bytes = vec![0; length as usize];
+        // A path takes three bytes and more in the file, and a string in memory.
+        let size = length as usize;
+        let bytes = memory::check(kind, 24 * size).and_then(|()| memory::zeros(kind, size));
+        let mut bytes = bytes.map_err(|e| e.in_file(path))?;
         file.read_exact_at(0, &mut bytes)
             .map_err(|e| FormatError::io(kind, "read it", e).in_file(path))?;
         let text = String::from_utf8(bytes)

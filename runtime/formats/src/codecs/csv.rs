@@ -9,7 +9,7 @@ mod records;
 pub use records::CsvReader;
 
 use crate::error::{FileKind, FormatError, Result};
-use crate::examples::BytesColumn;
+use crate::tensor::BytesColumn;
 
 /// How lines are read.
 #[derive(Debug, Clone, PartialEq, Eq)]

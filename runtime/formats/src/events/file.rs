@@ -11,6 +11,7 @@ use prost::Message;
 use crate::clock::Clock;
 use crate::error::{FileKind, FormatError, Result};
 use crate::events::{VERSION_PREFIX, frames};
+use crate::files;
 use crate::proto::event::What;
 use crate::proto::{Event, SourceMetadata, Summary};
 
@@ -157,7 +158,10 @@ fn create(naming: &Naming, seconds: f64, previous: Option<&Path>) -> Result<(Fil
             continue;
         }
         match File::options().write(true).create_new(true).open(&path) {
-            Ok(file) => return Ok((file, path)),
+            Ok(file) => {
+                files::lock(&file);
+                return Ok((file, path));
+            }
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
             Err(e) => return Err(FormatError::io(FileKind::Events, "create it", e).in_file(path)),
         }

@@ -8,6 +8,7 @@ use std::io;
 
 use crate::error::{Code, FileKind, FormatError, Result};
 use crate::files::ReadAt;
+use crate::memory;
 use crate::records::frame::{self, FOOTER_SIZE, HEADER_SIZE};
 
 /// The bytes of one read.
@@ -92,6 +93,14 @@ impl FrameReader {
         Ok(Some((at, &self.buffer[from + HEADER_SIZE..from + end])))
     }
 
+    /// Whether a complete record follows, which [`next`](FrameReader::next) returns.
+    pub(super) fn has_next(&mut self) -> Result<bool> {
+        let at = self.position;
+        let found = self.next(u64::MAX)?.is_some();
+        self.position = at;
+        Ok(found)
+    }
+
     /// The next `count` bytes, if the file has as many; nothing is allocated for bytes that it does not have.
     fn peek(&mut self, count: u64) -> Result<Option<&[u8]>> {
         let from = self.position - self.start;
@@ -108,7 +117,8 @@ impl FrameReader {
             let size = usize::try_from(count.max(left.min(CHUNK_BYTES as u64)))
                 .map_err(|_| FormatError::data_loss(FileKind::Events, "a record does not fit"))?;
             // All of it is read again, also what was there before: it may have been incomplete.
-            self.buffer.resize(size, 0);
+            memory::resize(FileKind::Events, &mut self.buffer, size)
+                .map_err(|e| e.at(self.position))?;
             self.start = self.position;
             if let Err(e) = self.source.read_exact_at(self.start, &mut self.buffer) {
                 self.buffer.clear();

@@ -35,7 +35,7 @@ mod writer;
 
 pub use cache::SummaryWriterCache;
 pub use folder::{RunReader, is_event_file};
-pub use reader::{EventIterator, EventOffset, EventReader, ReaderOptions, summary_iterator};
+pub use reader::{EventIterator, EventOffset, EventReader, ReaderOptions, Tail, summary_iterator};
 pub use run::{Kind, Point, Purge, Run, RunOptions, Series};
 pub use writer::{SummaryWriter, WriterOptions};
 

@@ -108,12 +108,56 @@ impl EventReader {
         self.frames.rest().map_err(|e| self.located(e))
     }
 
+    /// How the file ends after the last event that was read; [`poll`](EventReader::poll) returned `None` before.
+    ///
+    /// ```
+    /// use trainspec_formats::events::{EventReader, SummaryWriter, Tail};
+    ///
+    /// # let folder = std::env::temp_dir().join(format!("trainspec-doc-tail-{}", std::process::id()));
+    /// let writer = SummaryWriter::open(&folder, Default::default())?;
+    /// let mut reader = EventReader::open(&writer.path(), Default::default())?;
+    /// while reader.poll()?.is_some() {}
+    /// assert_eq!(reader.tail()?, Tail::Complete);
+    /// # writer.close()?;
+    /// # std::fs::remove_dir_all(folder).unwrap();
+    /// # Ok::<(), trainspec_formats::FormatError>(())
+    /// ```
+    pub fn tail(&mut self) -> Result<Tail> {
+        // Before the end is read: a writer that ends meanwhile leaves complete events.
+        let mut is_written = self.path.as_deref().is_some_and(files::is_locked);
+        is_written |= self.frames.has_next().map_err(|e| self.located(e))?;
+        Ok(match (self.rest()?, is_written) {
+            (0, _) => Tail::Complete,
+            (bytes, true) => Tail::BeingWritten { bytes },
+            (bytes, false) => Tail::Torn { bytes },
+        })
+    }
+
     fn located(&self, error: FormatError) -> FormatError {
         match &self.path {
             Some(path) => error.in_file(path),
             None => error,
         }
     }
+}
+
+/// How an event file ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Tail {
+    /// With a complete event.
+    Complete,
+    /// After the events that were read, while a [`SummaryWriter`](crate::events::SummaryWriter) has the file open, or had until now: the
+    /// rest may follow.
+    BeingWritten {
+        /// The bytes that are there.
+        bytes: u64,
+    },
+    /// Inside an event, and no [`SummaryWriter`](crate::events::SummaryWriter) on this machine writes the rest. Of TensorFlow's writers
+    /// it is not known whether they still run.
+    Torn {
+        /// The bytes of the event that are there.
+        bytes: u64,
+    },
 }
 
 /// The events of a file (`tf.compat.v1.train.summary_iterator`). At the end of the file it returns `None`, and resumes with what was

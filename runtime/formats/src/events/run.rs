@@ -6,11 +6,14 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use prost::{Message, Name};
+
 use crate::bounded;
 use crate::error::{Code, FileKind, FormatError, Result};
 use crate::events::VERSION_PREFIX;
 use crate::events::folder::RunReader;
 use crate::events::reader::{EventOffset, ReaderOptions};
+use crate::memory::{self, Headroom};
 use crate::proto::event::What;
 use crate::proto::session_log::SessionStatus;
 use crate::proto::summary::Value;
@@ -129,7 +132,11 @@ pub struct Run {
     latest_step: i64,
     /// Restarts since the last purge, of one tag or of all.
     restarts: Vec<(Option<String>, Restart)>,
+    headroom: Headroom,
 }
+
+/// The memory of a tag without its points: an entry of a map, and its first points.
+const SERIES_BYTES: usize = 1024;
 
 /// A restart: values before this offset with this step or a later one are orphaned.
 #[derive(Debug, Clone, Copy)]
@@ -155,6 +162,7 @@ impl Run {
             version: None,
             latest_step: -1,
             restarts: Vec::new(),
+            headroom: Headroom::new(FileKind::Events),
         };
         run.update()?;
         Ok(run)
@@ -165,7 +173,12 @@ impl Run {
         let before = self.events;
         let end = loop {
             match self.reader.poll() {
-                Ok(Some((file, offset, event))) => self.take(file as u32, offset, event),
+                Ok(Some((file, offset, event))) => {
+                    if let Err(e) = self.take(file as u32, offset, event) {
+                        let path = self.reader.files()[file].clone();
+                        break Err(e.at(offset).in_file(path));
+                    }
+                }
                 Ok(None) => break Ok(()),
                 Err(e) if matches!(e.code, Code::DataLoss | Code::ResourceExhausted) => {
                     self.damage.push(e);
@@ -197,10 +210,7 @@ impl Run {
     pub fn graph(&self) -> Result<Option<GraphDef>> {
         if let Some(point) = &self.graph {
             return match self.event(point)?.what {
-                Some(What::GraphDef(bytes)) => {
-                    bounded::decode(FileKind::Events, &bytes, bounded::DEFAULT_MEMORY_LIMIT)
-                        .map(Some)
-                }
+                Some(What::GraphDef(bytes)) => self.decode(point, &bytes).map(Some),
                 _ => Err(self.missing(point)),
             };
         }
@@ -213,9 +223,7 @@ impl Run {
             return Ok(None);
         };
         match self.event(point)?.what {
-            Some(What::MetaGraphDef(bytes)) => {
-                bounded::decode(FileKind::Events, &bytes, bounded::DEFAULT_MEMORY_LIMIT).map(Some)
-            }
+            Some(What::MetaGraphDef(bytes)) => self.decode(point, &bytes).map(Some),
             _ => Err(self.missing(point)),
         }
     }
@@ -225,15 +233,25 @@ impl Run {
         self.reader.event_at(point.file as usize, point.offset)
     }
 
+    /// Decodes the message that an event holds.
+    fn decode<M: Message + Name + Default>(&self, point: &Point, bytes: &[u8]) -> Result<M> {
+        bounded::decode(FileKind::Events, bytes, bounded::DEFAULT_MEMORY_LIMIT)
+            .map_err(|e| self.located(point, e))
+    }
+
     fn missing(&self, point: &Point) -> FormatError {
         let error = FormatError::not_found(FileKind::Events, "the value is no longer there");
+        self.located(point, error)
+    }
+
+    fn located(&self, point: &Point, error: FormatError) -> FormatError {
         match self.reader.files().get(point.file as usize) {
             Some(path) => error.at(point.offset).in_file(path),
             None => error,
         }
     }
 
-    fn take(&mut self, file: u32, offset: EventOffset, event: Event) {
+    fn take(&mut self, file: u32, offset: EventOffset, event: Event) -> Result<()> {
         self.events += 1;
         self.record_restart(file, offset, &event);
         let point = Point {
@@ -252,26 +270,34 @@ impl Run {
             Some(What::Summary(summary)) => {
                 for (index, value) in summary.value.into_iter().enumerate() {
                     let index = index as u32;
-                    self.take_value(Point { index, ..point }, value);
+                    self.take_value(Point { index, ..point }, value)?;
                 }
             }
             Some(What::GraphDef(_)) => self.graph = Some(point),
             Some(What::MetaGraphDef(_)) => self.meta_graph = Some(point),
-            Some(What::SessionLog(log)) => self.sessions.push((event.step, event.wall_time, log)),
+            Some(What::SessionLog(log)) => {
+                let session = (event.step, event.wall_time, log);
+                memory::push(FileKind::Events, &mut self.sessions, session)?;
+            }
             Some(What::TaggedRunMetadata(tagged)) => {
+                self.headroom.take(SERIES_BYTES + tagged.tag.len())?;
                 self.run_metadata.insert(tagged.tag, point);
             }
             Some(What::LogMessage(_)) | None => {}
         }
+        Ok(())
     }
 
-    fn take_value(&mut self, mut point: Point, value: Value) {
+    fn take_value(&mut self, mut point: Point, value: Value) -> Result<()> {
         let Value {
             tag,
             metadata,
             value,
             ..
         } = value;
+        if !self.series.contains_key(&tag) {
+            self.headroom.take(SERIES_BYTES + tag.len())?;
+        }
         let series = self.series.entry(tag).or_insert_with(|| Series {
             kind: kind(value.as_ref(), metadata.as_ref()),
             metadata: None,
@@ -292,7 +318,7 @@ impl Run {
             Some(Field::Tensor(tensor)) if series.kind == Kind::Scalar => scalar_of(tensor),
             _ => None,
         };
-        series.points.push(point);
+        memory::push(FileKind::Events, &mut series.points, point)
     }
 
     /// Records an event that orphans earlier values.

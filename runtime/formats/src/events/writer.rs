@@ -122,8 +122,9 @@ impl SummaryWriter {
         let folder = folder.into();
         let naming = Naming {
             // An absolute path: the process may change its working folder.
-            folder: std::path::absolute(&folder)
-                .map_err(|e| FormatError::io(FileKind::Events, "find the folder", e))?,
+            folder: std::path::absolute(&folder).map_err(|e| {
+                FormatError::io(FileKind::Events, "find the folder", e).in_file(&folder)
+            })?,
             host: options.host.clone().unwrap_or_else(host),
             suffix: options.filename_suffix.clone(),
         };
@@ -324,7 +325,8 @@ impl SummaryWriter {
             Ok(thread) => callers.thread = Some(thread),
             Err(e) => {
                 lock(&self.shared.state).open = false;
-                return Err(FormatError::io(FileKind::Events, "start a thread", e));
+                let error = FormatError::io(FileKind::Events, "start a thread", e);
+                return Err(error.in_file(self.path()));
             }
         }
         Ok(())

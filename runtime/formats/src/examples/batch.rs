@@ -317,6 +317,15 @@ pub(super) fn pad(
             error.cause,
         ));
     }
+    let bytes = rows.clone().map(|row| {
+        let padding = match padding {
+            Some(padding) => padding.string_bytes(0..padding.len().min(1)),
+            None => 0,
+        };
+        from.string_bytes(row.clone()) + padding * (padded_length - row.len())
+    });
+    let reserved = into.try_reserve(padded_length * count, bytes.sum());
+    reserved.map_err(|e| e.about(format_args!("feature `{name}`")))?;
     for row in rows {
         let missing = padded_length - row.len();
         into.extend(from, row);

@@ -1,7 +1,10 @@
 //! Decoding of one `Feature`: its `FloatList`, `Int64List` or `BytesList` is appended to a column.
 
 use super::schema::Dtype;
-use super::values::{BytesColumn, Values};
+use super::values::Values;
+use crate::error::{FileKind, FormatError};
+use crate::memory;
+use crate::tensor::BytesColumn;
 use crate::wire::{Value, WireError, WireReader};
 
 /// The result of decoding a feature.
@@ -13,6 +16,20 @@ pub(super) enum DecodedList {
     Values(usize),
     /// A list of another type.
     OtherType(Dtype),
+}
+
+/// Why a list cannot be decoded.
+#[derive(Debug)]
+pub(super) enum ListError {
+    Wire(WireError),
+    /// There is no memory for its values.
+    Memory(FormatError),
+}
+
+impl From<WireError> for ListError {
+    fn from(error: WireError) -> ListError {
+        ListError::Wire(error)
+    }
 }
 
 /// Fast path: appends the values of a feature in the common encoding, which is one list in one piece of the column's type, with lengths
@@ -65,7 +82,7 @@ pub(super) fn append(
     feature: &[u8],
     into: &mut Values,
     limit: usize,
-) -> Result<DecodedList, WireError> {
+) -> Result<DecodedList, ListError> {
     // The common encoding is one list: `tag length list`.
     let (dtype, lists) = match feature {
         [] => return Ok(DecodedList::Absent),
@@ -101,7 +118,7 @@ fn append_general(
     feature: &[u8],
     into: &mut Values,
     limit: usize,
-) -> Result<DecodedList, WireError> {
+) -> Result<DecodedList, ListError> {
     // Of several lists the last decides; its pieces begin after the last list of another type.
     let mut wire = WireReader::new(feature);
     let mut last: Option<(u32, usize)> = None;
@@ -125,11 +142,12 @@ fn append_general(
         _ => Dtype::Int64,
     };
     let fields = &feature[start..];
-    append_lists(dtype, ListPieces::Pieces { number, fields }, into, limit).map_err(|broken| {
-        WireError {
+    append_lists(dtype, ListPieces::Pieces { number, fields }, into, limit).map_err(|e| match e {
+        ListError::Wire(broken) => ListError::Wire(WireError {
             at: broken.at + start,
             ..broken
-        }
+        }),
+        ListError::Memory(e) => ListError::Memory(e),
     })
 }
 
@@ -139,7 +157,7 @@ fn append_lists(
     lists: ListPieces<'_>,
     into: &mut Values,
     limit: usize,
-) -> Result<DecodedList, WireError> {
+) -> Result<DecodedList, ListError> {
     let full = into.len().saturating_add(limit);
     let count = match (into, dtype) {
         (Values::Float(into), Dtype::Float) => each(lists, |list| floats(list, into, full))?,
@@ -156,8 +174,8 @@ fn append_lists(
 #[inline]
 fn each(
     lists: ListPieces<'_>,
-    mut append: impl FnMut(&[u8]) -> Result<usize, WireError>,
-) -> Result<usize, WireError> {
+    mut append: impl FnMut(&[u8]) -> Result<usize, ListError>,
+) -> Result<usize, ListError> {
     match lists {
         ListPieces::One(list) => append(list),
         ListPieces::Pieces { number, fields } => {
@@ -177,7 +195,7 @@ fn each(
 
 /// Appends floats until the column is full, and counts them all.
 #[inline]
-fn floats(list: &[u8], into: &mut Vec<f32>, full: usize) -> Result<usize, WireError> {
+fn floats(list: &[u8], into: &mut Vec<f32>, full: usize) -> Result<usize, ListError> {
     // Most often there is one.
     if let [0x0a, 4, a, b, c, d] = list {
         if into.len() < full {
@@ -194,9 +212,10 @@ fn floats(list: &[u8], into: &mut Vec<f32>, full: usize) -> Result<usize, WireEr
                 if !rest.is_empty() {
                     let at = wire.position() - rest.len();
                     let cause = "a list of floats ends inside one";
-                    return Err(WireError { at, cause });
+                    return Err(WireError { at, cause }.into());
                 }
                 let taken = values.len().min(full - into.len());
+                reserve(into, taken)?;
                 into.extend(
                     values[..taken]
                         .iter()
@@ -206,6 +225,7 @@ fn floats(list: &[u8], into: &mut Vec<f32>, full: usize) -> Result<usize, WireEr
             }
             (1, Value::Fixed32(value)) => {
                 if into.len() < full {
+                    reserve(into, 1)?;
                     into.push(f32::from_bits(value));
                 }
                 count += 1;
@@ -218,7 +238,7 @@ fn floats(list: &[u8], into: &mut Vec<f32>, full: usize) -> Result<usize, WireEr
 
 /// Appends integers until the column is full, and counts them all.
 #[inline]
-fn int64s(list: &[u8], into: &mut Vec<i64>, full: usize) -> Result<usize, WireError> {
+fn int64s(list: &[u8], into: &mut Vec<i64>, full: usize) -> Result<usize, ListError> {
     // Most often there is one, and it is small.
     if let [0x0a, 1, value @ 0..0x80] = list {
         if into.len() < full {
@@ -242,12 +262,20 @@ fn int64s(list: &[u8], into: &mut Vec<i64>, full: usize) -> Result<usize, WireEr
                     at: broken.at + start,
                     ..broken
                 };
+                // A number takes a byte or more, and ends with one below 128.
+                if packed.len() > into.capacity() - into.len() {
+                    let numbers = packed.iter().filter(|byte| **byte < 0x80).count();
+                    reserve(into, numbers.min(full - into.len()))?;
+                }
                 let mut numbers = WireReader::new(packed);
                 while !numbers.is_empty() {
                     add(numbers.varint().map_err(moved)?, into);
                 }
             }
-            (1, Value::Varint(value)) => add(value, into),
+            (1, Value::Varint(value)) => {
+                reserve(into, 1)?;
+                add(value, into);
+            }
             _ => {}
         }
     }
@@ -256,14 +284,15 @@ fn int64s(list: &[u8], into: &mut Vec<i64>, full: usize) -> Result<usize, WireEr
 
 /// Appends strings until the column is full, and counts them all.
 #[inline]
-fn strings(list: &[u8], into: &mut BytesColumn, full: usize) -> Result<usize, WireError> {
+fn strings(list: &[u8], into: &mut BytesColumn, full: usize) -> Result<usize, ListError> {
     // Most often there is one, and it is short.
     if let [0x0a, length, value @ ..] = list
         && *length < 0x80
         && value.len() == *length as usize
     {
         if into.len() < full {
-            into.push(value);
+            into.try_push(FileKind::Example, value)
+                .map_err(ListError::Memory)?;
         }
         return Ok(1);
     }
@@ -272,10 +301,15 @@ fn strings(list: &[u8], into: &mut BytesColumn, full: usize) -> Result<usize, Wi
     while let Some((number, value)) = wire.field()? {
         if let (1, Value::Bytes(value)) = (number, value) {
             if into.len() < full {
-                into.push(value);
+                into.try_push(FileKind::Example, value)
+                    .map_err(ListError::Memory)?;
             }
             count += 1;
         }
     }
     Ok(count)
+}
+
+fn reserve<T>(into: &mut Vec<T>, additional: usize) -> Result<(), ListError> {
+    memory::reserve(FileKind::Example, into, additional).map_err(ListError::Memory)
 }

@@ -4,8 +4,8 @@
 //! feature, with all rows concatenated, as TensorFlow's `parse_example` gives it; and messages made of Rust values. Leaves
 //! alone: features that the schema does not name, which are skipped without decoding.
 //!
-//! The wire format decides what a message says: a later entry of the same key wins, lists in several pieces are concatenated. TensorFlow
-//! reads the first piece alone.
+//! The wire format decides what a message says: a later entry of the same key wins, lists in several pieces are concatenated. Where
+//! TensorFlow's own parser differs stands in `docs/files.md`.
 //!
 //! ```
 //! use trainspec_formats::examples::{Column, Dtype, ExampleParser, FeatureSpec, Schema, encode, example};
@@ -40,6 +40,7 @@ mod sequence;
 mod sparse;
 mod values;
 
+pub use crate::tensor::BytesColumn;
 pub use batch::{Batch, Column, Dense, VarLen};
 pub use build::{example, sequence_example};
 pub use decode::{MAX_DECODED_BYTES, decode, decode_sequence};
@@ -49,7 +50,7 @@ pub use ragged::{Level, Ragged};
 pub use schema::{Dtype, FeatureSpec, Partition, Schema};
 pub use sequence::{ListColumn, SequenceBatch, SequenceParser, SequenceSchema, Steps, VarLenSteps};
 pub use sparse::Sparse;
-pub use values::{BytesColumn, Values};
+pub use values::Values;
 
 pub use crate::proto::{
     BytesList, Example, Feature, FeatureList, FeatureLists, Features, FloatList, Int64List,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::batch::{Batch, SlotColumn};
 use super::entries::{FeatureFinder, Span};
-use super::list::{DecodedList, append, append_short_list};
+use super::list::{DecodedList, ListError, append, append_short_list};
 use super::schema::{Schema, Slot, SlotKind};
 use crate::error::{FileKind, FormatError, Result};
 use crate::wire::WireError;
@@ -173,7 +173,7 @@ fn decode(
         None => DecodedList::Absent,
         Some(span) => match append(span.of(record), &mut column.values, most) {
             Ok(held) => held,
-            Err(broken) => return Err(unreadable(row, slot, span, broken)),
+            Err(failed) => return Err(unreadable(row, slot, span, failed)),
         },
     };
     match (&slot.kind, held) {
@@ -213,9 +213,16 @@ pub(super) fn no_example(row: usize, broken: WireError) -> FormatError {
 }
 
 #[cold]
-fn unreadable(row: usize, slot: &Slot, span: Span, broken: WireError) -> FormatError {
-    let cause = format!("record {row}: feature `{}`: {}", slot.key, broken.cause);
-    FormatError::invalid(FileKind::Example, cause).at((span.start() + broken.at) as u64)
+fn unreadable(row: usize, slot: &Slot, span: Span, failed: ListError) -> FormatError {
+    let (error, at) = match failed {
+        ListError::Wire(broken) => {
+            let error = FormatError::invalid(FileKind::Example, broken.cause);
+            (error, broken.at)
+        }
+        ListError::Memory(error) => (error, 0),
+    };
+    let place = format!("record {row}: feature `{}`", slot.key);
+    error.about(place).at((span.start() + at) as u64)
 }
 
 #[cold]

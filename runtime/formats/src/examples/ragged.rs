@@ -3,7 +3,8 @@
 use super::batch::SlotColumn;
 use super::schema::{Partition, about};
 use super::values::Values;
-use crate::error::Result;
+use crate::error::{FileKind, Result};
+use crate::memory;
 
 /// A ragged column.
 ///
@@ -51,6 +52,13 @@ pub(super) fn levels(
 ) -> Result<()> {
     levels.clear();
     inner.clear();
+    // Each level takes at most the splits of its rows and of their parts, twice while it grows.
+    let parts = cuts.iter().filter_map(|cut| Some(cut.column?.values.len()));
+    let splits_bytes = parts
+        .fold(ends.len(), usize::saturating_add)
+        .saturating_mul(48);
+    memory::check(FileKind::Example, splits_bytes)
+        .map_err(|e| e.about(format_args!("feature `{name}`")))?;
     levels.push(Level::Splits(splits(ends)));
     // From the innermost to the outermost: each partitions the rows of the batch, and the levels so far are inside.
     for cut in cuts.iter().rev() {

@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use super::batch::{self, Batch, SlotColumn};
 use super::entries::FeatureFinder;
-use super::list::{DecodedList, append};
+use super::list::{DecodedList, ListError, append};
 use super::parse::{ExampleParser, no_example};
 use super::ragged::{self, Level, Ragged, RowPartition};
 use super::schema::{Family, FeatureSpec, Output, Plan, Schema, Slot, SlotKind, about};
 use super::values::Values;
 use crate::error::{FileKind, FormatError, Result};
+use crate::memory;
 use crate::wire::{Value, WireError, WireReader};
 
 /// The requested features of a sequence example.
@@ -411,12 +412,16 @@ fn add_step(
         true => multiple,
         false => usize::MAX,
     };
-    let held = append(feature, &mut column.values, most).map_err(|broken| {
-        let cause = format!(
-            "record {row}: list `{}`: step {step}: {}",
-            slot.key, broken.cause
-        );
-        FormatError::invalid(FileKind::Example, cause).at(broken.at as u64)
+    let held = append(feature, &mut column.values, most).map_err(|failed| {
+        let (error, at) = match failed {
+            ListError::Wire(broken) => {
+                let error = FormatError::invalid(FileKind::Example, broken.cause);
+                (error, broken.at)
+            }
+            ListError::Memory(error) => (error, 0),
+        };
+        let place = format!("record {row}: list `{}`: step {step}", slot.key);
+        error.about(place).at(at as u64)
     })?;
     let fail = |cause: String| Err(wrong(row, slot, &cause).at(0));
     match held {
@@ -438,8 +443,7 @@ fn add_step(
         }
         DecodedList::Values(_) | DecodedList::Absent => {}
     }
-    column.ends.push(column.values.len());
-    Ok(())
+    memory::push(FileKind::Example, &mut column.ends, column.values.len())
 }
 
 fn wrong(row: usize, slot: &Slot, cause: &str) -> FormatError {

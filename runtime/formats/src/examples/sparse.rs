@@ -3,7 +3,8 @@
 use super::batch::SlotColumn;
 use super::schema::about;
 use super::values::Values;
-use crate::error::Result;
+use crate::error::{FileKind, Result};
+use crate::memory;
 
 /// A sparse column (`tf.sparse.SparseTensor`, COO): each value with its row and its indices.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,6 +48,14 @@ impl Sparse {
         self.dense_shape.clear();
         self.dense_shape.push(values.ends.len() as i64);
         self.dense_shape.extend_from_slice(sizes);
+        let count = values.values.len();
+        let bytes = values.values.string_bytes(0..count);
+        let reserved = self.values.try_reserve(count, bytes).and_then(|()| {
+            let numbers = count.saturating_mul(1 + indices.len());
+            memory::reserve(FileKind::Example, &mut self.indices, numbers)?;
+            memory::reserve(FileKind::Example, &mut self.order, count)
+        });
+        reserved.map_err(|e| e.about(format_args!("feature `{name}`")))?;
         for row in 0..values.ends.len() {
             let range = values.range(row);
             for column in indices {

@@ -1,6 +1,9 @@
 //! Columns of values in contiguous memory.
 
 use super::schema::Dtype;
+use crate::error::{FileKind, Result};
+use crate::memory;
+use crate::tensor::BytesColumn;
 
 /// Values of one type.
 #[derive(Debug, Clone, PartialEq)]
@@ -83,6 +86,29 @@ impl Values {
         }
     }
 
+    /// Reserves memory for `count` more values; strings have `bytes` bytes together.
+    pub(super) fn try_reserve(&mut self, count: usize, bytes: usize) -> Result<()> {
+        match self {
+            Values::Float(values) => memory::reserve(FileKind::Example, values, count),
+            Values::Int64(values) => memory::reserve(FileKind::Example, values, count),
+            Values::Bytes(values) => values.try_reserve(FileKind::Example, count, bytes),
+        }
+    }
+
+    /// The bytes of the strings in a range; 0 for numbers.
+    pub(super) fn string_bytes(&self, range: std::ops::Range<usize>) -> usize {
+        match self {
+            Values::Float(_) | Values::Int64(_) => 0,
+            Values::Bytes(values) => {
+                let end = |count: usize| match count {
+                    0 => 0,
+                    _ => values.end(count - 1).unwrap_or(0),
+                };
+                end(range.end) - end(range.start)
+            }
+        }
+    }
+
     /// Appends a range of values of another column of the same type.
     pub(super) fn extend(&mut self, from: &Values, range: std::ops::Range<usize>) {
         match (self, from) {
@@ -136,108 +162,4 @@ from! {
     Vec<f32> => |values| Values::Float(values),
     Vec<i64> => |values| Values::Int64(values),
     BytesColumn => |values| Values::Bytes(values),
-}
-
-/// Byte strings in one buffer, with their ends.
-///
-/// ```
-/// use trainspec_formats::examples::BytesColumn;
-///
-/// let column: BytesColumn = ["a", "bc"].into_iter().collect();
-/// assert_eq!(column.len(), 2);
-/// assert_eq!(&column[1], b"bc");
-/// ```
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct BytesColumn {
-    data: Vec<u8>,
-    /// The end of each, as long as it fits into 32 bits,
-    ends: Vec<u32>,
-    /// and the ends of the rest.
-    wide_ends: Vec<u64>,
-}
-
-impl BytesColumn {
-    /// The number of values.
-    pub fn len(&self) -> usize {
-        self.ends.len() + self.wide_ends.len()
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// The concatenation of all strings.
-    pub fn data(&self) -> &[u8] {
-        &self.data
-    }
-
-    /// The string at an index.
-    pub fn get(&self, index: usize) -> Option<&[u8]> {
-        let end = self.end(index)?;
-        let start = match index {
-            0 => 0,
-            _ => self.end(index - 1)?,
-        };
-        self.data.get(start..end)
-    }
-
-    /// All strings, in order.
-    pub fn iter(&self) -> impl Iterator<Item = &[u8]> + '_ {
-        (0..self.len()).map(|index| &self[index])
-    }
-
-    /// Appends a string.
-    #[inline]
-    pub fn push(&mut self, value: &[u8]) {
-        self.data.extend_from_slice(value);
-        match u32::try_from(self.data.len()) {
-            Ok(end) => self.ends.push(end),
-            Err(_) => self.wide_ends.push(self.data.len() as u64),
-        }
-    }
-
-    /// The end of a string in the buffer.
-    pub fn end(&self, index: usize) -> Option<usize> {
-        match self.ends.get(index) {
-            Some(end) => Some(*end as usize),
-            None => {
-                let far = self.wide_ends.get(index.checked_sub(self.ends.len())?);
-                far.map(|end| *end as usize)
-            }
-        }
-    }
-
-    /// Keeps the first `count` strings.
-    pub(crate) fn truncate(&mut self, count: usize) {
-        let end = match count {
-            0 => 0,
-            _ => self.end(count - 1).unwrap_or(self.data.len()),
-        };
-        self.data.truncate(end);
-        self.wide_ends
-            .truncate(count.saturating_sub(self.ends.len()));
-        self.ends.truncate(count);
-    }
-}
-
-impl std::ops::Index<usize> for BytesColumn {
-    type Output = [u8];
-
-    fn index(&self, index: usize) -> &[u8] {
-        match self.get(index) {
-            Some(value) => value,
-            None => panic!("there are {} strings, and no number {index}", self.len()),
-        }
-    }
-}
-
-impl<T: AsRef<[u8]>> FromIterator<T> for BytesColumn {
-    fn from_iter<I: IntoIterator<Item = T>>(values: I) -> BytesColumn {
-        let mut column = BytesColumn::default();
-        values
-            .into_iter()
-            .for_each(|value| column.push(value.as_ref()));
-        column
-    }
 }

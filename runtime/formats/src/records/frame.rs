@@ -38,5 +38,11 @@ pub(crate) fn length(header: &[u8; HEADER_SIZE]) -> Option<u64> {
 /// Whether the checksum in the footer is that of the data.
 #[inline]
 pub(crate) fn is_intact(data: &[u8], footer: &[u8; FOOTER_SIZE]) -> bool {
-    crc::masked(data) == u32::from_le_bytes(*footer)
+    is_checksum(crc::of(data), footer)
+}
+
+/// Whether the footer has this CRC-32C.
+#[inline]
+pub(crate) fn is_checksum(sum: u32, footer: &[u8; FOOTER_SIZE]) -> bool {
+    crc::mask(sum) == u32::from_le_bytes(*footer)
 }

@@ -13,6 +13,7 @@ use super::reader::{ReaderOptions, RecordReader};
 use crate::crc;
 use crate::error::{Code, FileKind, FormatError, Result};
 use crate::files::{self, Durability, ReadAt};
+use crate::memory;
 use crate::wire::{WireReader, put_varint};
 
 /// The magic number of an index file.
@@ -68,8 +69,10 @@ impl RecordIndex {
                 };
                 let mut reader = RecordReader::open(path, &options)?;
                 let mut bounds = vec![0];
-                while reader.next()?.is_some() {
-                    bounds.push(reader.position());
+                while reader.check_next()?.is_some() {
+                    let at = reader.position();
+                    let pushed = memory::push(FileKind::Record, &mut bounds, at);
+                    pushed.map_err(|e| e.at(at).in_file(path))?;
                 }
                 Ok(RecordIndex {
                     bounds,
@@ -116,7 +119,7 @@ impl RecordIndex {
                 return Err(damaged(&cause));
             };
             (at, last) = (at + framed, data);
-            bounds.push(at);
+            memory::push(FileKind::Record, &mut bounds, at).map_err(|e| e.at(at))?;
         }
         Ok(RecordIndex {
             bounds,
@@ -184,8 +187,11 @@ impl RecordIndex {
     /// Loads a saved index. If the file of records has another length or was modified since, it is refused as
     /// [`FailedPrecondition`](Code::FailedPrecondition).
     pub fn load(path: &Path, records: &Path) -> Result<RecordIndex> {
-        let bytes = fs::read(path)
-            .map_err(|e| FormatError::io(FileKind::Record, "read it", e).in_file(path))?;
+        let file = files::open(FileKind::Record, path)?;
+        let failed = |e| FormatError::io(FileKind::Record, "read it", e).in_file(path);
+        let length = usize::try_from(file.length().map_err(failed)?).unwrap_or(usize::MAX);
+        let mut bytes = memory::zeros(FileKind::Record, length).map_err(|e| e.in_file(path))?;
+        file.read_exact_at(0, &mut bytes).map_err(failed)?;
         let index = decode(&bytes).map_err(|e| e.in_file(path))?;
         let now = file_stamp(records)?;
         if index.stamp != Some(now) {
@@ -296,7 +302,7 @@ impl<R: ReadAt> IndexedRecords<R> {
             let error = FormatError::new(Code::ResourceExhausted, FileKind::Record, cause);
             return Err(fail(error));
         }
-        buffer.resize(framed, 0);
+        memory::resize(FileKind::Record, buffer, framed).map_err(fail)?;
         self.file
             .read_exact_at(at, buffer)
             .map_err(|e| fail(FormatError::io(FileKind::Record, "read it", e)))?;
@@ -373,7 +379,8 @@ fn decode(bytes: &[u8]) -> Result<RecordIndex> {
             "the index says that it has more records than it has",
         ));
     }
-    let mut bounds = Vec::with_capacity(count as usize + 1);
+    let mut bounds = Vec::new();
+    memory::reserve(FileKind::Record, &mut bounds, count as usize + 1)?;
     bounds.push(0);
     let mut wire = WireReader::new(rest);
     let mut at = 0_u64;

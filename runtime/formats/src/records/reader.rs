@@ -8,8 +8,10 @@ use std::path::{Path, PathBuf};
 
 use super::compression::{Compression, ExpectedCompression, Source};
 use super::frame::{self, FOOTER_SIZE, HEADER_SIZE};
+use crate::crc;
 use crate::error::{Code, FileKind, FormatError, Result};
 use crate::files;
+use crate::memory;
 
 /// The options of a reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,7 +78,7 @@ pub struct RecordReader<R> {
     path: Option<PathBuf>,
     /// The length of the file when it was opened, if it is not compressed.
     length: Option<u64>,
-    max_length: u64,
+    pub(super) max_length: u64,
     min_buffer: usize,
     ending: Ending,
     buffer: Vec<u8>,
@@ -182,25 +184,98 @@ impl<R: Read> RecordReader<R> {
 
     /// Reads and checks the next record without consuming it; returns the size of its frame, or `None` at the end.
     pub(super) fn peek(&mut self) -> Result<Option<usize>> {
-        if !self.has_next()? {
+        let Some(length) = self.next_length()? else {
             return Ok(None);
-        }
-        let waiting = &self.buffer[self.start..self.end];
-        let header = waiting.first_chunk().expect("there are as many");
-        let Some(length) = frame::length(header) else {
-            return Err(self.damaged("the checksum of the length is wrong"));
         };
         let Some(framed) = self.framed(length)? else {
-            return Err(self.cut(length));
+            return Err(self.cut(length, (self.end - self.start) as u64));
         };
         if self.end - self.start < framed && !self.ensure(framed)? {
-            return Err(self.cut(length));
+            return Err(self.cut(length, (self.end - self.start) as u64));
         }
         let frame = &self.buffer[self.start + HEADER_SIZE..self.start + framed];
         let (data, footer) = frame.split_last_chunk().expect("a checksum follows");
         match frame::is_intact(data, footer) {
             true => Ok(Some(framed)),
             false => Err(self.damaged("the checksum of the data is wrong")),
+        }
+    }
+
+    /// Checks the next record without holding it, whatever its length; returns that length, or `None` at the end.
+    ///
+    /// ```
+    /// use trainspec_formats::records::{ReaderOptions, RecordReader, RecordWriter};
+    ///
+    /// # fn main() -> trainspec_formats::Result<()> {
+    /// let mut writer = RecordWriter::new(Vec::new(), &Default::default());
+    /// writer.write(b"first")?;
+    /// let bytes = writer.finish()?;
+    /// let options = ReaderOptions { max_length: 4, ..Default::default() };
+    /// let mut reader = RecordReader::new(bytes.as_slice(), &options)?;
+    /// assert!(reader.next().is_err());
+    /// assert_eq!(reader.check_next()?, Some(5));
+    /// assert_eq!(reader.check_next()?, None);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn check_next(&mut self) -> Result<Option<u64>> {
+        let Some(length) = self.next_length()? else {
+            return Ok(None);
+        };
+        let left_of_file = self.length.map(|all| all.saturating_sub(self.position));
+        let framed = frame::framed_length(length)
+            .filter(|framed| left_of_file.is_none_or(|left| *framed <= left))
+            .ok_or_else(|| self.cut(length, (self.end - self.start) as u64))?;
+        self.start += HEADER_SIZE;
+        let checked = self.check_data(length);
+        if let Err(e) = checked {
+            // The next record is not known.
+            (self.start, self.end) = (0, 0);
+            self.stopped.get_or_insert_with(|| e.cause.clone());
+            return Err(e);
+        }
+        self.position += framed;
+        self.records += 1;
+        Ok(Some(length))
+    }
+
+    /// Reads the data of a record and its checksum, and compares them.
+    fn check_data(&mut self, length: u64) -> Result<()> {
+        let there = |left: u64| HEADER_SIZE as u64 + length - left;
+        let (mut left, mut sum) = (length, 0);
+        while left > 0 {
+            if self.start == self.end && !self.ensure(1)? {
+                return Err(self.cut(length, there(left)));
+            }
+            let count = left.min((self.end - self.start) as u64) as usize;
+            sum = crc::append(sum, &self.buffer[self.start..self.start + count]);
+            self.start += count;
+            left -= count as u64;
+        }
+        if self.end - self.start < FOOTER_SIZE && !self.ensure(FOOTER_SIZE)? {
+            let held = there(0) + (self.end - self.start) as u64;
+            return Err(self.cut(length, held));
+        }
+        let footer = self.buffer[self.start..].first_chunk();
+        let is_intact = frame::is_checksum(sum, footer.expect("there are as many"));
+        self.start += FOOTER_SIZE;
+        match is_intact {
+            true => Ok(()),
+            false => Err(self.damaged("the checksum of the data is wrong")),
+        }
+    }
+
+    /// The length that the next header states; `None` at the end.
+    #[inline]
+    pub(super) fn next_length(&mut self) -> Result<Option<u64>> {
+        if !self.has_next()? {
+            return Ok(None);
+        }
+        let waiting = &self.buffer[self.start..self.end];
+        let header = waiting.first_chunk().expect("there are as many");
+        match frame::length(header) {
+            Some(length) => Ok(Some(length)),
+            None => Err(self.damaged("the checksum of the length is wrong")),
         }
     }
 
@@ -300,7 +375,8 @@ impl<R: Read> RecordReader<R> {
                     .saturating_mul(2)
                     .min(count)
                     .max(self.min_buffer);
-                self.buffer.resize(size, 0);
+                let resized = memory::resize(FileKind::Record, &mut self.buffer, size);
+                resized.map_err(|e| self.located(e))?;
             }
             match self.source.read(&mut self.buffer[self.end..]) {
                 Ok(0) => return Ok(false),
@@ -335,10 +411,9 @@ impl<R: Read> RecordReader<R> {
         self.located(failure)
     }
 
-    fn cut(&self, length: u64) -> FormatError {
+    fn cut(&self, length: u64, there: u64) -> FormatError {
         self.damaged(format!(
-            "the file ends inside a record of {length} bytes; {} bytes of its frame are there",
-            self.end - self.start
+            "the file ends inside a record of {length} bytes; {there} bytes of its frame are there"
         ))
     }
 
@@ -346,8 +421,13 @@ impl<R: Read> RecordReader<R> {
         self.located(FormatError::data_loss(FileKind::Record, cause))
     }
 
-    fn located(&self, error: FormatError) -> FormatError {
-        let error = error.at(self.position);
+    fn located(&self, mut error: FormatError) -> FormatError {
+        if error.offset.is_none() {
+            error.offset = Some(self.position);
+            if self.compression() != Compression::None {
+                error.cause += " (the offset is that of the decompressed stream)";
+            }
+        }
         match &self.path {
             Some(path) => error.in_file(path),
             None => error,

@@ -1,6 +1,6 @@
 //! Recovery of damaged record files: resynchronization at the next frame with two valid checksums.
 //!
-//! In: a file. Out: every record that is intact, and what was skipped. After damage, reading resumes at the next offset where both
+//! In: a file. Out: every record that is intact, of any length, and what was skipped. After damage, reading resumes at the next offset where both
 //! checksums of a record are right. Leaves alone: compressed files after the first damage, which cannot be resynchronized.
 
 use std::fs::File;
@@ -9,14 +9,13 @@ use std::path::{Path, PathBuf};
 use super::compression::{Compression, ExpectedCompression};
 use super::frame::{self, FOOTER_SIZE, HEADER_SIZE};
 use super::reader::{Ending, ReaderOptions, RecordReader};
+use crate::crc;
 use crate::error::{Code, FileKind, FormatError, Result};
 use crate::files::{self, ReadAt};
+use crate::memory;
 
 /// The bytes of one read.
 const WINDOW_BYTES: usize = 256 << 10;
-
-/// The maximum length of a record that is recovered.
-const MAX_RECORD_BYTES: u64 = 1 << 30;
 
 /// How often, on average, a byte may be hashed in search of a record, which keeps the search linear. A hostile file can have as
 /// many valid headers as bytes, each of which claims the rest as its data.
@@ -63,23 +62,23 @@ pub struct Recovering<R = File> {
 #[derive(Debug)]
 enum Source<R> {
     Plain(Plain<R>),
-    Compressed(Box<RecordReader<File>>),
+    Compressed(Box<Compressed>),
     Ended,
 }
 
 impl Recovering<File> {
     /// Opens a file, compressed or not. Fails where it cannot be opened or read.
     pub fn open(path: &Path) -> Result<Recovering<File>> {
-        let options = ReaderOptions {
-            compression: ExpectedCompression::Detect,
-            ending: Ending::Strict,
-            ..ReaderOptions::default()
-        };
-        let reader = RecordReader::open(path, &options)?;
+        let reader = RecordReader::open(path, &options())?;
         let mut recovering = match reader.compression() {
             Compression::None => Recovering::new(files::open(FileKind::Record, path)?)?,
             Compression::Gzip | Compression::Zlib => Recovering {
-                source: Source::Compressed(Box::new(reader)),
+                source: Source::Compressed(Box::new(Compressed {
+                    reader,
+                    ahead: None,
+                    path: path.to_owned(),
+                    checked: 0,
+                })),
                 path: None,
                 records: 0,
                 skipped: Vec::new(),
@@ -101,6 +100,7 @@ impl<R: ReadAt> Recovering<R> {
                 file,
                 length,
                 position: 0,
+                framed: 0,
                 window: Vec::new(),
                 window_at: 0,
                 hash_budget: length
@@ -114,36 +114,61 @@ impl<R: ReadAt> Recovering<R> {
     }
 
     /// The next intact record; `None` at the end. Damage is no error but is listed in [`skipped`](Recovering::skipped): only reading
-    /// can fail.
+    /// can fail, and memory for a record can be short.
     #[allow(clippy::should_implement_trait)] // it borrows, and can fail
     pub fn next(&mut self) -> Result<Option<&[u8]>> {
-        let (skipped, path) = (&mut self.skipped, &self.path);
-        if let Source::Compressed(reader) = &mut self.source {
-            // An intact record stays in the buffer of the reader and is returned below.
-            match reader.peek() {
-                Ok(Some(_)) => {}
-                Ok(None) => self.source = Source::Ended,
-                Err(e) if matches!(e.code, Code::DataLoss | Code::ResourceExhausted) => {
+        if !self.find_next(Hold::Data)? {
+            return Ok(None);
+        }
+        match &mut self.source {
+            Source::Plain(plain) => plain.take().map(Some),
+            Source::Compressed(compressed) => compressed.reader.next(),
+            Source::Ended => Ok(None),
+        }
+        .map_err(|e| match &self.path {
+            Some(path) => e.in_file(path),
+            None => e,
+        })
+    }
+
+    /// Checks the next intact record without holding it, whatever its length; returns that length, or `None` at the end.
+    pub fn check_next(&mut self) -> Result<Option<u64>> {
+        if !self.find_next(Hold::Nothing)? {
+            return Ok(None);
+        }
+        Ok(match &mut self.source {
+            Source::Plain(plain) => Some(plain.pass()),
+            Source::Compressed(compressed) => Some(compressed.checked),
+            Source::Ended => None,
+        })
+    }
+
+    /// Goes to the next intact record and lists what is skipped before it; false at the end.
+    fn find_next(&mut self, hold: Hold) -> Result<bool> {
+        let skipped = &mut self.skipped;
+        let found = match &mut self.source {
+            Source::Plain(plain) => plain.find_next(skipped),
+            Source::Compressed(compressed) => match compressed.find_next(hold) {
+                // The rest of a compressed stream cannot be read.
+                Err(e) if e.code == Code::DataLoss => {
                     skipped.push(Skipped {
-                        from: reader.position(),
+                        from: compressed.reader.position(),
                         to: None,
                         cause: e.cause,
                     });
                     self.source = Source::Ended;
+                    Ok(false)
                 }
-                Err(e) => return Err(e),
-            }
-        }
-        let record = match &mut self.source {
-            Source::Plain(plain) => plain.next(skipped).map_err(|e| match path {
-                Some(path) => e.in_file(path),
-                None => e,
-            })?,
-            Source::Compressed(reader) => reader.next()?,
-            Source::Ended => None,
+                found => found,
+            },
+            Source::Ended => Ok(false),
         };
-        self.records += u64::from(record.is_some());
-        Ok(record)
+        let found = found.map_err(|e| match &self.path {
+            Some(path) => e.in_file(path),
+            None => e,
+        })?;
+        self.records += u64::from(found);
+        Ok(found)
     }
 
     /// The ranges skipped so far, in order.
@@ -155,7 +180,7 @@ impl<R: ReadAt> Recovering<R> {
     pub fn bytes_read(&self) -> u64 {
         match &self.source {
             Source::Plain(plain) => plain.position,
-            Source::Compressed(reader) => reader.bytes_read(),
+            Source::Compressed(compressed) => compressed.reader.bytes_read(),
             Source::Ended => 0,
         }
     }
@@ -166,12 +191,66 @@ impl<R: ReadAt> Recovering<R> {
     }
 }
 
+/// Whether the data of a record are needed, or only whether they are intact.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Hold {
+    Data,
+    Nothing,
+}
+
+/// A compressed file.
+#[derive(Debug)]
+struct Compressed {
+    reader: RecordReader<File>,
+    /// Another reader of the file, which checks a record that is longer than usual before the first one holds it: a few compressed
+    /// bytes may become any number.
+    ahead: Option<RecordReader<File>>,
+    path: PathBuf,
+    /// The length of the last record that was checked.
+    checked: u64,
+}
+
+impl Compressed {
+    /// Whether there is a next record; damage is an error. If its data are to be held, it is left to the reader.
+    fn find_next(&mut self, hold: Hold) -> Result<bool> {
+        if hold == Hold::Nothing {
+            let found = self.reader.check_next()?;
+            self.checked = found.unwrap_or(0);
+            return Ok(found.is_some());
+        }
+        let Some(length) = self.reader.next_length()? else {
+            return Ok(false);
+        };
+        if length > self.reader.max_length {
+            if self.ahead.is_none() {
+                self.ahead = Some(RecordReader::open(&self.path, &options())?);
+            }
+            let ahead = self.ahead.as_mut().expect("it was opened");
+            while ahead.records() <= self.reader.records() {
+                ahead.check_next()?;
+            }
+            self.reader.max_length = length;
+        }
+        Ok(self.reader.peek()?.is_some())
+    }
+}
+
+fn options() -> ReaderOptions {
+    ReaderOptions {
+        compression: ExpectedCompression::Detect,
+        ending: Ending::Strict,
+        ..ReaderOptions::default()
+    }
+}
+
 /// A file that is not compressed, with a window of it in memory.
 #[derive(Debug)]
 struct Plain<R> {
     file: R,
     length: u64,
     position: u64,
+    /// The size of the frame of the record that was found.
+    framed: u64,
     window: Vec<u8>,
     window_at: u64,
     /// The number of bytes that may still be hashed in search of records.
@@ -181,7 +260,7 @@ struct Plain<R> {
 /// The result of probing an offset for a frame.
 enum Probe {
     /// An intact record, whose frame takes this many bytes.
-    Intact(usize),
+    Intact(u64),
     /// A frame with a valid header whose data are damaged; it ends at this byte.
     BadData(u64),
     /// No frame, and why.
@@ -189,12 +268,12 @@ enum Probe {
 }
 
 impl<R: ReadAt> Plain<R> {
-    /// The data of the next intact record; lists what is skipped before it.
-    fn next(&mut self, skipped: &mut Vec<Skipped>) -> Result<Option<&[u8]>> {
+    /// Goes to the next intact record and lists what is skipped before it; false at the end.
+    fn find_next(&mut self, skipped: &mut Vec<Skipped>) -> Result<bool> {
         if self.position == self.length {
-            return Ok(None);
+            return Ok(false);
         }
-        let framed = loop {
+        self.framed = loop {
             let (from, cause) = match self.probe(self.position)? {
                 Probe::Intact(framed) => break framed,
                 Probe::NoFrame(cause) => (self.position + 1, cause),
@@ -204,7 +283,7 @@ impl<R: ReadAt> Plain<R> {
                     if end == self.length || !matches!(self.probe(end)?, Probe::NoFrame(_)) {
                         self.skip(end, cause, skipped);
                         if end == self.length {
-                            return Ok(None);
+                            return Ok(false);
                         }
                         continue;
                     }
@@ -213,14 +292,26 @@ impl<R: ReadAt> Plain<R> {
             };
             match self.resume(from, cause, skipped)? {
                 Some(framed) => break framed,
-                None => return Ok(None),
+                None => return Ok(false),
             }
         };
-        let start = self.load(self.position, framed)?;
-        self.position += framed as u64;
-        Ok(Some(
-            &self.window[start + HEADER_SIZE..start + framed - FOOTER_SIZE],
-        ))
+        Ok(true)
+    }
+
+    /// The data of the record that was found.
+    fn take(&mut self) -> Result<&[u8]> {
+        let at = self.position;
+        let framed = usize::try_from(self.framed)
+            .map_err(|_| memory::exhausted(FileKind::Record, usize::MAX).at(at))?;
+        let start = self.load(at, framed)?;
+        self.pass();
+        Ok(&self.window[start + HEADER_SIZE..start + framed - FOOTER_SIZE])
+    }
+
+    /// Goes past the record that was found; returns the length of its data.
+    fn pass(&mut self) -> u64 {
+        self.position += self.framed;
+        self.framed - (HEADER_SIZE + FOOTER_SIZE) as u64
     }
 
     /// Searches for an intact record from an offset on, and moves there, or to the end.
@@ -229,7 +320,7 @@ impl<R: ReadAt> Plain<R> {
         from: u64,
         cause: &str,
         skipped: &mut Vec<Skipped>,
-    ) -> Result<Option<usize>> {
+    ) -> Result<Option<u64>> {
         let mut at = from;
         while self.length - at >= (HEADER_SIZE + FOOTER_SIZE) as u64 {
             let size = (self.length - at).min(WINDOW_BYTES as u64) as usize;
@@ -282,22 +373,27 @@ impl<R: ReadAt> Plain<R> {
         let Some(length) = frame::length(header) else {
             return Ok(Probe::NoFrame("the checksum of the length is wrong"));
         };
-        if length > MAX_RECORD_BYTES {
-            return Ok(Probe::NoFrame(
-                "the record is longer than any that is recovered",
-            ));
-        }
-        let framed = frame::framed_length(length).filter(|framed| *framed <= left);
-        let Some(framed) = framed.and_then(|framed| usize::try_from(framed).ok()) else {
+        let Some(framed) = frame::framed_length(length).filter(|framed| *framed <= left) else {
             return Ok(Probe::NoFrame("the file ends inside the record"));
         };
-        self.hash_budget = self.hash_budget.saturating_sub(framed as u64);
-        let start = self.load(at, framed)?;
-        let frame = &self.window[start + HEADER_SIZE..start + framed];
-        let (data, footer) = frame.split_last_chunk().expect("a checksum follows");
-        Ok(match frame::is_intact(data, footer) {
+        self.hash_budget = self.hash_budget.saturating_sub(framed);
+        if framed <= WINDOW_BYTES as u64 {
+            self.load(at, framed as usize)?;
+        }
+        // A long record is not held before it is known to be intact.
+        let (mut from, mut sum) = (at + HEADER_SIZE as u64, 0);
+        let end = at + framed - FOOTER_SIZE as u64;
+        while from < end {
+            let size = (end - from).min(WINDOW_BYTES as u64) as usize;
+            let start = self.load(from, size)?;
+            sum = crc::append(sum, &self.window[start..start + size]);
+            from += size as u64;
+        }
+        let start = self.load(end, FOOTER_SIZE)?;
+        let footer = self.window[start..].first_chunk().expect("it was loaded");
+        Ok(match frame::is_checksum(sum, footer) {
             true => Probe::Intact(framed),
-            false => Probe::BadData(at + framed as u64),
+            false => Probe::BadData(at + framed),
         })
     }
 
@@ -317,7 +413,7 @@ impl<R: ReadAt> Plain<R> {
         let loaded = self.window_at..self.window_at + self.window.len() as u64;
         if at < loaded.start || end > loaded.end {
             let size = (self.length - at).min(WINDOW_BYTES.max(count) as u64) as usize;
-            self.window.resize(size, 0);
+            memory::resize(FileKind::Record, &mut self.window, size).map_err(|e| e.at(at))?;
             self.window_at = at;
             if let Err(e) = self.file.read_exact_at(at, &mut self.window) {
                 self.window.clear();

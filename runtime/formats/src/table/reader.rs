@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::crc;
 use crate::error::{Code, FileKind, FormatError, Result};
 use crate::files::ReadAt;
+use crate::memory::zeros;
 use crate::table::block::{Block, Entries};
 use crate::table::layout::{
     BlockHandle, FOOTER_SIZE, Footer, NO_COMPRESSION, SNAPPY_COMPRESSION, TRAILER_SIZE, loss,
 };
-use crate::tensor::zeros;
 use crate::wire::WireReader;
 
 /// The maximum compression ratio of Snappy: three bytes stand for at most 64.
@@ -150,7 +150,10 @@ impl<R: ReadAt> Table<R> {
         bytes.truncate(size);
         match compression {
             NO_COMPRESSION => Block::new(bytes, handle.offset),
-            SNAPPY_COMPRESSION => Block::new(decompress(&bytes).map_err(fail)?, handle.offset),
+            SNAPPY_COMPRESSION => {
+                let bytes = decompress(&bytes).map_err(|e| e.at(handle.offset))?;
+                Block::new(bytes, handle.offset)
+            }
             other => Err(FormatError::new(
                 Code::Unimplemented,
                 FileKind::Table,
@@ -166,17 +169,19 @@ fn read(file: &impl ReadAt, at: u64, bytes: &mut [u8]) -> Result<()> {
         .map_err(|e| FormatError::io(FileKind::Table, "read it", e).at(at))
 }
 
-fn decompress(bytes: &[u8]) -> std::result::Result<Vec<u8>, String> {
-    let length = snap::raw::decompress_len(bytes).map_err(|e| e.to_string())?;
+fn decompress(bytes: &[u8]) -> Result<Vec<u8>> {
+    let broken = |e: snap::Error| loss(format!("a compressed block: {e}"));
+    let length = snap::raw::decompress_len(bytes).map_err(broken)?;
     if length > bytes.len().saturating_mul(MAX_SNAPPY_RATIO) {
-        return Err(format!(
+        return Err(loss(format!(
             "{} compressed bytes cannot hold {length}",
             bytes.len()
-        ));
+        )));
     }
-    snap::raw::Decoder::new()
-        .decompress_vec(bytes)
-        .map_err(|e| e.to_string())
+    let mut out = zeros(FileKind::Table, length)?;
+    let written = snap::raw::Decoder::new().decompress(bytes, &mut out);
+    out.truncate(written.map_err(broken)?);
+    Ok(out)
 }
 
 /// A cursor over the entries of a table. It starts before the first entry.

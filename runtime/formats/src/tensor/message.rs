@@ -4,9 +4,10 @@
 //! `int_val`, ...). Packed and unpacked fields decode alike.
 
 use crate::error::{Code, FileKind, FormatError, Result};
+use crate::memory;
 use crate::proto::tensor_shape_proto::Dim;
 use crate::proto::{TensorProto, TensorShapeProto};
-use crate::tensor::{DType, Elements, Tensor};
+use crate::tensor::{BytesColumn, DType, Elements, Tensor};
 use crate::wire::WireReader;
 
 /// The maximum size of a tensor whose message has fewer elements than its shape.
@@ -73,7 +74,14 @@ impl Tensor {
         };
         let (content, strings) = match self.into_elements() {
             Elements::Bytes(bytes) => (bytes, Vec::new()),
-            Elements::Strings(strings) => (Vec::new(), strings),
+            Elements::Strings(strings) => {
+                let overhead = strings.len().saturating_mul(size_of::<Vec<u8>>() + 16);
+                memory::check(
+                    FileKind::Other,
+                    overhead.saturating_add(strings.data().len()),
+                )?;
+                (Vec::new(), strings.iter().map(<[u8]>::to_vec).collect())
+            }
         };
         Ok(TensorProto {
             dtype: dtype.number(),
@@ -99,40 +107,60 @@ fn extents(message: &TensorProto) -> Result<Vec<usize>> {
         .map_err(|_| invalid("an extent of its shape is not known".to_owned()))
 }
 
-fn strings(message: TensorProto, count: usize) -> Result<Vec<Vec<u8>>> {
+fn strings(message: TensorProto, count: usize) -> Result<BytesColumn> {
     if !message.tensor_content.is_empty() {
-        return joined_strings(&message.tensor_content, count)
+        return joined_strings(&message.tensor_content, count)?
             .ok_or_else(|| invalid(format!("its bytes are not those of {count} strings")));
     }
-    let mut strings = message.string_val;
-    if strings.len() > count {
-        return Err(too_many(strings.len(), count));
+    let listed = &message.string_val;
+    if listed.len() > count {
+        return Err(too_many(listed.len(), count));
     }
-    if strings.len() < count {
-        let last = strings.last().cloned().unwrap_or_default();
-        check_filled_size(count - strings.len(), size_of::<Vec<u8>>() + last.len())?;
-        strings.resize(count, last);
+    let last = listed.last().map_or(&b""[..], Vec::as_slice);
+    let missing = count - listed.len();
+    if missing > 0 {
+        check_filled_size(missing, size_of::<u64>() + last.len())?;
+    }
+    let mut strings = BytesColumn::default();
+    let bytes: usize = listed.iter().map(Vec::len).sum();
+    strings.try_reserve(FileKind::Other, count, bytes + missing * last.len())?;
+    let filled = std::iter::repeat_n(last, missing);
+    for string in listed.iter().map(Vec::as_slice).chain(filled) {
+        strings.try_push(FileKind::Other, string)?;
     }
     Ok(strings)
 }
 
-/// Strings in `tensor_content`: the lengths as varints, then the bytes.
-fn joined_strings(bytes: &[u8], count: usize) -> Option<Vec<Vec<u8>>> {
+/// Strings in `tensor_content`: the lengths as varints, then the bytes. `None` where the bytes are others.
+fn joined_strings(bytes: &[u8], count: usize) -> Result<Option<BytesColumn>> {
     // Each length takes a byte or more.
     if count > bytes.len() {
-        return None;
+        return Ok(None);
     }
     let mut wire = WireReader::new(bytes);
-    let lengths = (0..count).map(|_| u32::try_from(wire.varint().ok()?).ok());
-    let lengths: Vec<u32> = lengths.collect::<Option<_>>()?;
+    for _ in 0..count {
+        if wire.varint().is_err() {
+            return Ok(None);
+        }
+    }
     let mut rest = &bytes[wire.position()..];
-    let mut strings = Vec::with_capacity(count);
-    for length in lengths {
-        let (string, tail) = rest.split_at_checked(length as usize)?;
-        strings.push(string.to_vec());
+    let mut strings = BytesColumn::default();
+    strings.try_reserve(FileKind::Other, count, rest.len())?;
+    // Lengths are decoded a second time with the strings, which takes no memory.
+    let mut lengths = WireReader::new(bytes);
+    for _ in 0..count {
+        let length = lengths
+            .varint()
+            .ok()
+            .and_then(|length| u32::try_from(length).ok());
+        let Some((string, tail)) = length.and_then(|length| rest.split_at_checked(length as usize))
+        else {
+            return Ok(None);
+        };
+        strings.try_push(FileKind::Other, string)?;
         rest = tail;
     }
-    rest.is_empty().then_some(strings)
+    Ok(rest.is_empty().then_some(strings))
 }
 
 fn numbers(message: TensorProto, dtype: DType, size: usize, count: usize) -> Result<Vec<u8>> {
@@ -145,7 +173,7 @@ fn numbers(message: TensorProto, dtype: DType, size: usize, count: usize) -> Res
             ))),
         };
     }
-    let mut bytes = list(message, dtype, size);
+    let mut bytes = list(message, dtype, size)?;
     let found = bytes.len() / size;
     if !bytes.len().is_multiple_of(size) || found > count {
         return Err(too_many(found, count));
@@ -156,16 +184,19 @@ fn numbers(message: TensorProto, dtype: DType, size: usize, count: usize) -> Res
             Some(start) => bytes[start..].to_vec(),
             None => vec![0; size],
         };
-        bytes.reserve_exact((count - found) * size);
+        memory::reserve(FileKind::Other, &mut bytes, (count - found) * size)?;
         (found..count).for_each(|_| bytes.extend_from_slice(&last));
     }
     Ok(bytes)
 }
 
 /// The repeated field of a type, as bytes.
-fn list(message: TensorProto, dtype: DType, size: usize) -> Vec<u8> {
-    fn all<const N: usize, T: Copy>(values: &[T], bytes: impl Fn(T) -> [u8; N]) -> Vec<u8> {
-        values.iter().flat_map(|value| bytes(*value)).collect()
+fn list(message: TensorProto, dtype: DType, size: usize) -> Result<Vec<u8>> {
+    fn all<const N: usize, T: Copy>(values: &[T], bytes: impl Fn(T) -> [u8; N]) -> Result<Vec<u8>> {
+        let mut out = Vec::new();
+        memory::reserve(FileKind::Other, &mut out, N * values.len())?;
+        values.iter().for_each(|value| out.extend(bytes(*value)));
+        Ok(out)
     }
     match dtype {
         DType::Float32 => all(&message.float_val, f32::to_le_bytes),
@@ -182,7 +213,7 @@ fn list(message: TensorProto, dtype: DType, size: usize) -> Vec<u8> {
         | DType::Float8E4M3Fnuz
         | DType::Float8E4M3B11Fnuz
         | DType::Float8E5M2Fnuz
-        | DType::Float4E2M1Fn => message.float8_val,
+        | DType::Float4E2M1Fn => Ok(message.float8_val),
         DType::Int32
         | DType::UInt8
         | DType::Int16
@@ -197,16 +228,18 @@ fn list(message: TensorProto, dtype: DType, size: usize) -> Vec<u8> {
         | DType::UInt4
         | DType::Int2
         | DType::UInt2 => low_bytes(&message.int_val, size),
-        DType::String | DType::Resource | DType::Variant => Vec::new(),
+        DType::String | DType::Resource | DType::Variant => Ok(Vec::new()),
     }
 }
 
 /// Integers truncated to their low bytes.
-fn low_bytes(values: &[i32], size: usize) -> Vec<u8> {
-    let bytes = values.iter().map(|value| value.to_le_bytes());
-    bytes
-        .flat_map(|bytes| bytes.into_iter().take(size))
-        .collect()
+fn low_bytes(values: &[i32], size: usize) -> Result<Vec<u8>> {
+    let mut out = Vec::new();
+    memory::reserve(FileKind::Other, &mut out, size * values.len())?;
+    for value in values {
+        out.extend_from_slice(&value.to_le_bytes()[..size]);
+    }
+    Ok(out)
 }
 
 /// Bounds the filling up.
@@ -351,7 +384,7 @@ mod tests {
         for dtype in [DType::Resource, DType::Variant] {
             assert_eq!(code(&message(dtype, 0)), Code::InvalidArgument);
         }
-        let variant = Tensor::of_strings(DType::Variant, &[1], vec![Vec::new()]).unwrap();
+        let variant = Tensor::of_strings(DType::Variant, &[1], vec![Vec::new()].into()).unwrap();
         assert_eq!(
             variant.into_message().unwrap_err().code,
             Code::InvalidArgument

@@ -4,13 +4,13 @@
 //! Out: a [`Tensor`], which has one; and the reverse. Checkpoints, events and examples all use these. Leaves alone: resources and
 //! variants in messages, which mean something only inside a program.
 
-mod alloc;
+mod bytes_column;
 mod dtype;
 mod message;
 mod value;
 
+pub use bytes_column::{BytesColumn, BytesIter};
 pub use dtype::DType;
 pub use value::{Element, Elements, ElementsView, Tensor, TensorView};
 
-pub(crate) use alloc::zeros;
 pub(crate) use value::{MAX_RANK, count, rank_error, swap_bytes};

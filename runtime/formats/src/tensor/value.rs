@@ -4,7 +4,7 @@ use bytemuck::{CheckedBitPattern, NoUninit};
 use half::{bf16, f16};
 
 use crate::error::{Code, FileKind, FormatError, Result};
-use crate::tensor::DType;
+use crate::tensor::{BytesColumn, DType};
 
 /// A tensor with its elements, row-major and little-endian.
 ///
@@ -30,7 +30,7 @@ pub enum Elements {
     /// Numbers, as in a file: row-major and little-endian.
     Bytes(Vec<u8>),
     /// Strings, or serialized variants.
-    Strings(Vec<Vec<u8>>),
+    Strings(BytesColumn),
 }
 
 /// A borrowed tensor.
@@ -47,7 +47,7 @@ pub enum ElementsView<'a> {
     /// Numbers, as in a file: row-major and little-endian.
     Bytes(&'a [u8]),
     /// Strings, or serialized variants.
-    Strings(&'a [Vec<u8>]),
+    Strings(&'a BytesColumn),
 }
 
 /// A Rust type that is an element type.
@@ -83,15 +83,15 @@ impl Tensor {
     }
 
     /// A tensor of strings, as many as the shape requires.
-    pub fn strings(shape: &[usize], strings: Vec<Vec<u8>>) -> Result<Tensor> {
-        Tensor::of_strings(DType::String, shape, strings)
+    pub fn strings(shape: &[usize], strings: impl Into<BytesColumn>) -> Result<Tensor> {
+        Tensor::of_strings(DType::String, shape, strings.into())
     }
 
     /// A tensor of strings or of serialized variants.
     pub(crate) fn of_strings(
         dtype: DType,
         shape: &[usize],
-        strings: Vec<Vec<u8>>,
+        strings: BytesColumn,
     ) -> Result<Tensor> {
         TensorView::of_strings(dtype, shape, &strings)?;
         Ok(Tensor {
@@ -259,14 +259,14 @@ impl<'a> TensorView<'a> {
     }
 
     /// A tensor of strings, as many as the shape requires.
-    pub fn strings(shape: &'a [usize], strings: &'a [Vec<u8>]) -> Result<TensorView<'a>> {
+    pub fn strings(shape: &'a [usize], strings: &'a BytesColumn) -> Result<TensorView<'a>> {
         TensorView::of_strings(DType::String, shape, strings)
     }
 
     pub(crate) fn of_strings(
         dtype: DType,
         shape: &'a [usize],
-        strings: &'a [Vec<u8>],
+        strings: &'a BytesColumn,
     ) -> Result<TensorView<'a>> {
         rank_error(shape.len()).map_or(Ok(()), |cause| Err(invalid(cause)))?;
         match count(shape) == Some(strings.len()) {
@@ -310,7 +310,7 @@ impl<'a> TensorView<'a> {
             shape: self.shape.to_vec(),
             elements: match self.elements {
                 ElementsView::Bytes(bytes) => Elements::Bytes(bytes.to_vec()),
-                ElementsView::Strings(strings) => Elements::Strings(strings.to_vec()),
+                ElementsView::Strings(strings) => Elements::Strings(strings.clone()),
             },
         }
     }

@@ -41,3 +41,32 @@ pub fn peak() -> u64 {
     let kib = line.and_then(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok());
     kib.expect("a number") >> 10
 }
+
+/// The environment variable of a child process with limited memory.
+const LIMITED_MEMORY_VARIABLE: &str = "TRAINSPEC_LIMITED_MEMORY";
+
+/// Runs a test of this executable in a child process whose address space has that many MiB; in the child process, and there alone,
+/// calls `inside`.
+pub fn limited(test: &str, mib: u64, environment: &[(&str, String)], inside: impl FnOnce()) {
+    if std::env::var_os(LIMITED_MEMORY_VARIABLE).is_some() {
+        return inside();
+    }
+    if test.is_empty() {
+        return;
+    }
+    let child = std::process::Command::new("sh")
+        .args(["-c", "ulimit -v \"$0\" && exec \"$@\""])
+        .arg((mib << 10).to_string())
+        .arg(std::env::current_exe().expect("a path"))
+        .args(["--exact", test, "--nocapture", "--test-threads=1"])
+        .env(LIMITED_MEMORY_VARIABLE, "1")
+        // The text of a backtrace takes more memory than there is.
+        .env("RUST_BACKTRACE", "0")
+        .envs(environment.iter().map(|(name, value)| (name, value)))
+        .output()
+        .expect("a shell");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let (out, error) = (text(&child.stdout), text(&child.stderr));
+    assert!(child.status.success(), "{}\n{out}{error}", child.status);
+    assert!(out.contains("1 passed"), "{out}");
+}

@@ -2,7 +2,7 @@
 
 use half::{bf16, f16};
 use serde_json::Value as Json;
-use trainspec_formats::tensor::{DType, Tensor};
+use trainspec_formats::tensor::{BytesColumn, DType, Tensor};
 
 /// The fields of an object, each of which must be taken.
 pub struct Fields<'a> {
@@ -71,7 +71,8 @@ pub fn tensor(what: &str, json: &Json) -> Tensor {
     let made = match dtype {
         DType::String => {
             let strings = fields.need("data_hex").as_array().expect("strings");
-            Tensor::strings(&shape, strings.iter().map(crate::support::bytes).collect())
+            let strings: BytesColumn = strings.iter().map(crate::support::bytes).collect();
+            Tensor::strings(&shape, strings)
         }
         _ => {
             let data = fields.need("data").as_array().expect("elements");

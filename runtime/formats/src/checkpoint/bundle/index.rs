@@ -9,6 +9,7 @@ use crate::checkpoint::slice::{Extent, Slice};
 use crate::checkpoint::{DType, key};
 use crate::error::{Code, FileKind, FormatError, Result};
 use crate::files::{self, ReadAt};
+use crate::memory::{self, Headroom};
 use crate::proto::{
     BundleEntryProto, BundleHeaderProto, TensorShapeProto, VersionDef, bundle_header_proto,
     tensor_shape_proto,
@@ -22,6 +23,8 @@ pub(crate) const VERSION: i32 = 1;
 /// The maximum memory of keys and slice lists, as a multiple of the file's size. A writer with a restart point every 16 keys stays below
 /// 16 for the keys, and slice lists take 12 times their bytes.
 const MAX_INDEX_EXPANSION: u64 = 64;
+/// The memory of an entry besides its key and slices: its shape, as a message and decoded, and the headers of allocations.
+const ENTRY_OVERHEAD_BYTES: usize = 256;
 
 /// The header of a bundle (`BundleHeaderProto`).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,11 +98,15 @@ impl Index {
         let header = header(cursor.value()).map_err(|e| e.at(cursor.offset()))?;
         let (mut entries, mut others) = (Vec::new(), Vec::new());
         let mut taken = 0_u64;
+        let mut headroom = Headroom::new(FileKind::Table);
         // The keys of slices sort before all names, so that all slices are known where they are listed.
         let mut unlisted = 0;
         while cursor.advance()? {
+            headroom.take(ENTRY_OVERHEAD_BYTES + cursor.key().len() + cursor.value().len())?;
             let key = cursor.key().to_vec();
             let entry = slice_counts(cursor.value()).and_then(|found| {
+                // While it is decoded, a slice is there as a message too.
+                headroom.take(usize::try_from(3 * found.bytes()).unwrap_or(usize::MAX))?;
                 taken = taken.saturating_add(key.len() as u64 + found.bytes());
                 if taken > length.saturating_mul(MAX_INDEX_EXPANSION) {
                     return Err(loss("the names and slices are more than the file can hold"));
@@ -120,10 +127,11 @@ impl Index {
                 e.at(cursor.offset())
             });
             match entry {
-                Ok(entry) => entries.push((key, entry)),
+                Ok(entry) => memory::push(FileKind::Table, &mut entries, (key, entry))?,
                 // An unsupported tensor does not hide the others.
                 Err(e) if e.code == Code::Unimplemented && !key::is_slice(&key) => {
-                    others.push((String::from_utf8_lossy(&key).into_owned(), e));
+                    let name = String::from_utf8_lossy(&key).into_owned();
+                    memory::push(FileKind::Table, &mut others, (name, e))?;
                 }
                 Err(e) => return Err(e),
             }

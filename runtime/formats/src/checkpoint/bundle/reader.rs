@@ -8,13 +8,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::checkpoint::bundle::data::{CHUNK_BYTES, ReadJob, read, read_exact};
 use crate::checkpoint::bundle::index::Index;
 use crate::checkpoint::bundle::{Endianness, Entry, Header, data_path, index_path, strings};
-use crate::checkpoint::slice::{CoverError, Region, Run, Slice, cover, runs};
+use crate::checkpoint::slice::{CoverError, Region, Run, Slice, cover, join_strings, runs};
 use crate::checkpoint::{DType, Elements, Tensor, key};
 use crate::crc;
 use crate::error::{Code, FileKind, FormatError, Result};
 use crate::files;
 use crate::files::ReadAt;
-use crate::tensor::{swap_bytes, zeros};
+use crate::memory::zeros;
+use crate::tensor::swap_bytes;
 
 /// An open V2 checkpoint.
 ///
@@ -112,7 +113,8 @@ impl Bundle {
         let mut unpartitioned: Vec<(&str, &Entry, &mut [u8])> = Vec::new();
         for (name, into) in requests {
             let entry = self.find(name)?;
-            let size = entry.dtype.size().and(Some(entry.bytes()?));
+            let bytes = self.named(name, || entry.bytes())?;
+            let size = entry.dtype.size().and(Some(bytes));
             if size != Some(into.len()) {
                 return Err(FormatError::invalid(
                     FileKind::CheckpointData,
@@ -122,7 +124,8 @@ impl Bundle {
                         entry.shape,
                         into.len()
                     ),
-                ));
+                )
+                .in_file(index_path(&self.prefix)));
             }
             match entry.slices.is_empty() {
                 true => {
@@ -161,7 +164,7 @@ impl Bundle {
     /// Reads a slice of a tensor, partitioned or not. Fails where the slice is outside the tensor, or as [`tensor`](Bundle::tensor) does.
     pub fn slice(&self, name: &str, slice: &Slice) -> Result<Tensor> {
         let entry = self.find(name)?;
-        slice.region(&entry.shape)?;
+        self.named(name, || slice.region(&entry.shape))?;
         self.assemble(name, entry, slice)
     }
 
@@ -337,24 +340,20 @@ impl Bundle {
         let shape: Vec<usize> = requested.0.iter().map(|side| side.1).collect();
         self.named(name, || {
             let plan = self.plan(name, entry, &requested)?;
-            // What the plan covers is in the files, so its size is plausible.
-            let volume = requested.volume().unwrap_or(0);
             if let Some(size) = entry.dtype.size() {
+                // What the plan covers is in the files, so its size is plausible.
+                let volume = requested.volume().unwrap_or(0);
                 let mut bytes = zeros(FileKind::CheckpointData, volume * size)?;
                 self.fill(entry.dtype, plan, &requested, &mut bytes)?;
                 return Tensor::new(entry.dtype, &shape, bytes);
             }
-            let mut strings = vec![Vec::new(); volume];
+            let mut stored = Vec::new();
             for (entry, region) in plan {
-                let Elements::Strings(mut from) = self.read_entry(entry)?.into_elements() else {
-                    continue;
-                };
-                for run in runs(&region, &requested) {
-                    for i in 0..run.length {
-                        strings[run.to + i] = std::mem::take(&mut from[run.from + i]);
-                    }
+                if let Elements::Strings(from) = self.read_entry(entry)?.into_elements() {
+                    stored.push((region, from));
                 }
             }
+            let strings = join_strings(FileKind::CheckpointData, &stored, &requested)?;
             Tensor::of_strings(entry.dtype, &shape, strings)
         })
     }
@@ -447,6 +446,7 @@ impl Bundle {
                 "the stored slices do not cover the requested one",
             )),
             Err(CoverError::Overlap) => Err(wrong("its slices overlap".into())),
+            Err(CoverError::Memory(e)) => Err(e),
         }
     }
 

@@ -7,6 +7,7 @@
 use crate::checkpoint::bundle::Endianness;
 use crate::crc;
 use crate::error::{FileKind, FormatError, Result};
+use crate::tensor::BytesColumn;
 use crate::wire::{WireError, WireReader, put_varint};
 
 /// Encoded strings and their checksum.
@@ -19,7 +20,7 @@ pub(super) struct EncodedStrings {
 }
 
 /// Encodes strings: the head, after which the strings follow unchanged.
-pub(super) fn encode(strings: &[Vec<u8>]) -> EncodedStrings {
+pub(super) fn encode(strings: &BytesColumn) -> EncodedStrings {
     let mut coded = EncodedStrings {
         head: Vec::with_capacity(strings.len() + 4),
         crc: 0,
@@ -38,7 +39,7 @@ pub(super) fn encode(strings: &[Vec<u8>]) -> EncodedStrings {
 }
 
 /// Encodes variants completely.
-pub(super) fn encode_variants(variants: &[Vec<u8>]) -> EncodedStrings {
+pub(super) fn encode_variants(variants: &BytesColumn) -> EncodedStrings {
     let mut coded = EncodedStrings::default();
     for variant in variants {
         let length = variant.len() as u64;
@@ -54,9 +55,16 @@ pub(super) fn encode_variants(variants: &[Vec<u8>]) -> EncodedStrings {
 }
 
 /// Decodes strings and computes their checksum. Offsets of errors count from the first byte.
-pub(super) fn decode(bytes: &[u8], count: usize, order: Endianness) -> Result<(Vec<Vec<u8>>, u32)> {
-    let mut strings = Vec::with_capacity(count.min(bytes.len()));
-    let crc = walk(bytes, count, order, |string| strings.push(string.to_vec()))?;
+pub(super) fn decode(bytes: &[u8], count: usize, order: Endianness) -> Result<(BytesColumn, u32)> {
+    let mut strings = BytesColumn::default();
+    // Each string has a byte or more for its length.
+    let kind = FileKind::CheckpointData;
+    strings.try_reserve(
+        kind,
+        count.min(bytes.len()),
+        bytes.len().saturating_sub(count),
+    )?;
+    let crc = walk(bytes, count, order, |string| strings.try_push(kind, string))?;
     Ok((strings, crc))
 }
 
@@ -65,7 +73,7 @@ pub(super) fn walk(
     bytes: &[u8],
     count: usize,
     order: Endianness,
-    mut each: impl FnMut(&[u8]),
+    mut each: impl FnMut(&[u8]) -> Result<()>,
 ) -> Result<u32> {
     // An empty tensor may have no bytes at all.
     if bytes.is_empty() && count == 0 {
@@ -93,16 +101,17 @@ pub(super) fn walk(
         let length = usize::try_from(length).unwrap_or(usize::MAX);
         let string = wire.take(length).map_err(broken)?;
         crc = crc::append(crc, string);
-        each(string);
+        each(string)?;
     }
     ended(&wire)?;
     Ok(crc)
 }
 
 /// Decodes variants and computes their checksum.
-pub(super) fn decode_variants(bytes: &[u8], count: usize) -> Result<(Vec<Vec<u8>>, u32)> {
-    let mut variants = Vec::with_capacity(count.min(bytes.len()));
-    let crc = walk_variants(bytes, count, |variant| variants.push(variant.to_vec()))?;
+pub(super) fn decode_variants(bytes: &[u8], count: usize) -> Result<(BytesColumn, u32)> {
+    let mut variants = BytesColumn::default();
+    let kind = FileKind::CheckpointData;
+    let crc = walk_variants(bytes, count, |variant| variants.try_push(kind, variant))?;
     Ok((variants, crc))
 }
 
@@ -110,7 +119,7 @@ pub(super) fn decode_variants(bytes: &[u8], count: usize) -> Result<(Vec<Vec<u8>
 pub(super) fn walk_variants(
     bytes: &[u8],
     count: usize,
-    mut each: impl FnMut(&[u8]),
+    mut each: impl FnMut(&[u8]) -> Result<()>,
 ) -> Result<u32> {
     if count > bytes.len() {
         return Err(loss(format!(
@@ -130,7 +139,7 @@ pub(super) fn walk_variants(
         let stored = wire.take(4).map_err(broken)?;
         check(stored, crc, Endianness::Little, "a variant").map_err(|e| e.at(at))?;
         crc = crc::append(crc, stored);
-        each(variant);
+        each(variant)?;
     }
     ended(&wire)?;
     Ok(crc)

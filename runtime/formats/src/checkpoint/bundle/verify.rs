@@ -48,8 +48,8 @@ impl Bundle {
         if entry.dtype.size().is_none() {
             return self.strings(entry, |bytes, count, order| {
                 let sum = match entry.dtype {
-                    DType::Variant => strings::walk_variants(bytes, count, |_| {}),
-                    _ => strings::walk(bytes, count, order, |_| {}),
+                    DType::Variant => strings::walk_variants(bytes, count, |_| Ok(())),
+                    _ => strings::walk(bytes, count, order, |_| Ok(())),
                 };
                 sum.map(|sum| ((), sum))
             });

@@ -102,7 +102,8 @@ impl BundleWriter {
     /// Starts a checkpoint. The folder of the prefix is made if it is not there.
     pub fn create(prefix: &Path, options: Options) -> Result<BundleWriter> {
         if options.shards == 0 || options.alignment == 0 {
-            return Err(invalid("a checkpoint needs a data file and an alignment"));
+            let cause = "a checkpoint needs a data file and an alignment";
+            return Err(invalid(cause).in_file(prefix));
         }
         make_folder(prefix)?;
         let count = count_for(prefix, options.shards, options.replace)?;
@@ -138,8 +139,9 @@ impl BundleWriter {
         name: &str,
         tensor: impl Into<TensorView<'a>>,
     ) -> Result<()> {
-        check_name(name)?;
-        self.put(shard, name.as_bytes().to_vec(), tensor.into())
+        let added = check_name(name)
+            .and_then(|()| self.put(shard, name.as_bytes().to_vec(), tensor.into()));
+        added.map_err(|e| e.in_file(&self.prefix))
     }
 
     /// Writes a slice of a partitioned tensor of some shape to one of the data files. A slice that is all of it makes an ordinary tensor.
@@ -151,8 +153,19 @@ impl BundleWriter {
         slice: &Slice,
         tensor: impl Into<TensorView<'a>>,
     ) -> Result<()> {
+        self.put_slice(shard, name, whole, slice, tensor.into())
+            .map_err(|e| e.in_file(&self.prefix))
+    }
+
+    fn put_slice(
+        &mut self,
+        shard: u32,
+        name: &str,
+        whole: &[usize],
+        slice: &Slice,
+        tensor: TensorView<'_>,
+    ) -> Result<()> {
         check_name(name)?;
-        let tensor = tensor.into();
         let shape = slice.shape(whole)?;
         if shape != tensor.shape() {
             return Err(invalid(format!(

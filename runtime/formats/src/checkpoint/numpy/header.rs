@@ -67,6 +67,21 @@ impl Header {
         parse(&text, before + size)
     }
 
+    /// Reads the header of a member of `size` bytes that may be no array: to NumPy it is one if it begins with the magic number.
+    pub(super) fn read_if_array(from: &mut impl Read, size: u64) -> Result<Header> {
+        let mut start = [0; MAGIC.len()];
+        let known = MAGIC.len().min(usize::try_from(size).unwrap_or(usize::MAX));
+        fill(from, &mut start[..known])?;
+        match start == *MAGIC {
+            true => Header::read(&mut (&start[..]).chain(from)),
+            false => Err(FormatError::new(
+                Code::Unimplemented,
+                FileKind::Numpy,
+                "it is no array",
+            )),
+        }
+    }
+
     /// The dtype of the tensor that the array becomes.
     pub(super) fn dtype(&self) -> DType {
         match self.form {

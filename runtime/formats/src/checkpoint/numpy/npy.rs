@@ -1,14 +1,15 @@
 //! `npy` files: one array.
 
 use std::fs::File;
-use std::io::{BufReader, Read, Write};
+use std::io::{self, BufReader, Read, Write};
 use std::path::Path;
 
 use crate::checkpoint::numpy::header::{Form, Header, name_of};
 use crate::error::{FileKind, FormatError, Result};
 use crate::files::{self, Durability, ReadAt, Replacement};
+use crate::memory::{exhausted, zeros};
 use crate::tensor::DType;
-use crate::tensor::{ElementsView, Tensor, TensorView, swap_bytes, zeros};
+use crate::tensor::{BytesColumn, ElementsView, Tensor, TensorView, swap_bytes};
 
 /// Reads an array.
 pub fn read(path: &Path) -> Result<Tensor> {
@@ -42,41 +43,72 @@ pub fn write(path: &Path, tensor: TensorView<'_>, durability: Durability) -> Res
 /// Reads the elements that follow a header; `length` is the size of the file.
 pub(super) fn array(header: &Header, from: &mut impl Read, length: u64) -> Result<Tensor> {
     let size = checked_size(header, length)?;
-    let mut bytes = zeros(FileKind::Numpy, size).map_err(|e| e.at(header.length as u64))?;
+    let at = |e: FormatError| e.at(header.length as u64);
+    let mut bytes = zeros(FileKind::Numpy, size).map_err(at)?;
     from.read_exact(&mut bytes)
-        .map_err(|e| FormatError::io(FileKind::Numpy, "read it", e).at(header.length as u64))?;
-    let shape = &header.shape;
+        .map_err(|e| at(FormatError::io(FileKind::Numpy, "read it", e)))?;
     match header.form {
         Form::Number { dtype, swapped } => {
             if swapped {
                 swap_bytes(dtype, &mut bytes);
             }
-            let element = dtype.size().unwrap_or(1);
-            let row_major = match header.transposed() {
+            let bytes = match header.transposed() {
                 true => {
-                    let elements: Vec<&[u8]> = bytes.chunks_exact(element).collect();
-                    Some(to_row_major(shape, &elements).concat())
+                    let element = dtype.size().unwrap_or(1);
+                    let mut sorted = zeros(FileKind::Numpy, size).map_err(at)?;
+                    let into = sorted.chunks_exact_mut(element);
+                    for (into, from) in into.zip(row_major(header)) {
+                        into.copy_from_slice(&bytes[from * element..][..element]);
+                    }
+                    sorted
                 }
-                false => None,
+                false => bytes,
             };
-            Tensor::new(dtype, shape, row_major.unwrap_or(bytes))
-        }
-        Form::Bytes(0) | Form::Characters { count: 0, .. } => {
-            Tensor::strings(shape, vec![Vec::new(); header.elements()])
+            Tensor::new(dtype, &header.shape, bytes)
         }
         Form::Bytes(element) => {
-            let strings: Vec<Vec<u8>> = bytes.chunks_exact(element).map(trimmed).collect();
-            Tensor::strings(shape, strings_in_row_major(header, strings))
+            let mut strings = BytesColumn::default();
+            let reserved = strings.try_reserve(FileKind::Numpy, header.elements(), 0);
+            reserved.map_err(at)?;
+            for from in row_major(header) {
+                let string = trimmed(&bytes[from * element..][..element]);
+                strings.try_push(FileKind::Numpy, string).map_err(at)?;
+            }
+            Tensor::strings(&header.shape, strings)
         }
         Form::Characters { count, swapped } => {
-            let text = |bytes: &[u8]| decode_utf32(bytes, swapped);
-            let strings: Vec<Vec<u8>> = bytes
-                .chunks_exact(4 * count)
-                .map(text)
-                .collect::<Result<_>>()?;
-            Tensor::strings(shape, strings_in_row_major(header, strings))
+            let mut strings = BytesColumn::default();
+            let mut text = String::new();
+            for from in row_major(header) {
+                decode_utf32(&bytes[from * 4 * count..][..4 * count], swapped, &mut text)?;
+                strings
+                    .try_push(FileKind::Numpy, text.as_bytes())
+                    .map_err(at)?;
+            }
+            Tensor::strings(&header.shape, strings)
         }
     }
+}
+
+/// Reads the numbers that follow a header into a buffer of exactly their size; false where they must be sorted or are strings.
+pub(super) fn read_into(
+    header: &Header,
+    from: &mut impl Read,
+    length: u64,
+    into: &mut [u8],
+) -> Result<bool> {
+    let Form::Number { dtype, swapped } = header.form else {
+        return Ok(false);
+    };
+    if header.transposed() || checked_size(header, length)? != into.len() {
+        return Ok(false);
+    }
+    from.read_exact(into)
+        .map_err(|e| FormatError::io(FileKind::Numpy, "read it", e).at(header.length as u64))?;
+    if swapped {
+        swap_bytes(dtype, into);
+    }
+    Ok(true)
 }
 
 /// The size of the elements in bytes, which with the header must be that of the file.
@@ -100,7 +132,7 @@ pub(super) fn checked_size(header: &Header, length: u64) -> Result<usize> {
 }
 
 /// Checks that a tensor can be an array, before anything is written. Types that [`holds`](super::holds) allows can, except a string
-/// that ends in a zero: to NumPy, such zeros are padding.
+/// that ends in a zero: to NumPy, such zeros are padding; and an array has at most 64 dimensions.
 ///
 /// ```
 /// use trainspec_formats::checkpoint::{Tensor, numpy};
@@ -114,8 +146,17 @@ pub fn check(tensor: TensorView<'_>) -> Result<()> {
     form_of(tensor).map(drop)
 }
 
+/// The maximum rank of an array (`NPY_MAXDIMS`).
+const MAX_RANK: usize = 64;
+
 /// NumPy's `descr` of a tensor, and the length of each element, if it is a string.
 fn form_of(tensor: TensorView<'_>) -> Result<(String, usize)> {
+    let rank = tensor.shape().len();
+    if rank > MAX_RANK {
+        return Err(invalid(format!(
+            "it has {rank} dimensions, and an array at most {MAX_RANK}"
+        )));
+    }
     match tensor.elements() {
         ElementsView::Bytes(_) => match name_of(tensor.dtype()) {
             Some(name) => Ok((name.to_owned(), 0)),
@@ -128,7 +169,7 @@ fn form_of(tensor: TensorView<'_>) -> Result<(String, usize)> {
             if strings.iter().any(|string| string.last() == Some(&0)) {
                 return Err(invalid("a string with a zero at its end would lose it"));
             }
-            let longest = strings.iter().map(Vec::len).max().unwrap_or(0).max(1);
+            let longest = strings.iter().map(<[u8]>::len).max().unwrap_or(0).max(1);
             Ok((format!("|S{longest}"), longest))
         }
         ElementsView::Strings(_) => Err(invalid("NumPy has no variants")),
@@ -144,9 +185,10 @@ pub fn put(tensor: TensorView<'_>, out: &mut impl Write) -> Result<()> {
     match tensor.elements() {
         ElementsView::Bytes(bytes) => out.write_all(bytes).map_err(failed),
         ElementsView::Strings(strings) => strings.iter().try_for_each(|string| {
-            let mut padded = string.clone();
-            padded.resize(longest, 0);
-            out.write_all(&padded).map_err(failed)
+            out.write_all(string).map_err(failed)?;
+            let padding = (longest - string.len()) as u64;
+            io::copy(&mut io::repeat(0).take(padding), out).map_err(failed)?;
+            Ok(())
         }),
     }
 }
@@ -161,46 +203,51 @@ impl Header {
     }
 }
 
-fn strings_in_row_major(header: &Header, strings: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
-    match header.transposed() {
-        true => to_row_major(&header.shape, &strings),
-        false => strings,
-    }
-}
-
-/// Converts elements from column-major to row-major order.
-fn to_row_major<T: Clone>(shape: &[usize], elements: &[T]) -> Vec<T> {
-    // Without elements, the other dimensions may be of any size.
-    if elements.is_empty() {
-        return Vec::new();
-    }
+/// The index in the file of each element, in row-major order.
+fn row_major(header: &Header) -> impl Iterator<Item = usize> {
+    let shape = &header.shape;
     let mut strides = vec![1; shape.len()];
-    for d in 1..shape.len() {
-        strides[d] = strides[d - 1] * shape[d - 1];
+    match header.transposed() {
+        true => {
+            for d in 1..shape.len() {
+                strides[d] = usize::saturating_mul(strides[d - 1], shape[d - 1]);
+            }
+        }
+        false => {
+            for d in (1..shape.len()).rev() {
+                strides[d - 1] = usize::saturating_mul(strides[d], shape[d]);
+            }
+        }
     }
     let mut index = vec![0; shape.len()];
-    let mut out = Vec::with_capacity(elements.len());
-    for _ in 0..elements.len() {
-        let at: usize = index.iter().zip(&strides).map(|(i, s)| i * s).sum();
-        out.push(elements[at].clone());
+    let mut next = 0;
+    // Without elements, the strides may be of any size, and there is no index.
+    (0..header.elements()).map(move |_| {
+        let at = next;
         for d in (0..shape.len()).rev() {
             index[d] += 1;
+            next += strides[d];
             if index[d] < shape[d] {
                 break;
             }
+            next -= index[d] * strides[d];
             index[d] = 0;
         }
-    }
-    out
+        at
+    })
 }
 
-fn trimmed(bytes: &[u8]) -> Vec<u8> {
+fn trimmed(bytes: &[u8]) -> &[u8] {
     let end = bytes.iter().rposition(|&b| b != 0).map_or(0, |at| at + 1);
-    bytes[..end].to_vec()
+    &bytes[..end]
 }
 
-fn decode_utf32(bytes: &[u8], swapped: bool) -> Result<Vec<u8>> {
-    let mut text = String::new();
+/// Decodes a string of four-byte characters, without the zeros that pad it.
+fn decode_utf32(bytes: &[u8], swapped: bool, text: &mut String) -> Result<()> {
+    text.clear();
+    // A character takes at most four bytes in UTF-8 too.
+    text.try_reserve(bytes.len())
+        .map_err(|_| exhausted(FileKind::Numpy, bytes.len()))?;
     let mut zeros = 0;
     for four in bytes.chunks_exact(4) {
         let four: [u8; 4] = std::array::from_fn(|i| four[i]);
@@ -216,7 +263,7 @@ fn decode_utf32(bytes: &[u8], swapped: bool) -> Result<Vec<u8>> {
         text.extend(std::iter::repeat_n('\0', std::mem::take(&mut zeros)));
         text.push(char::from_u32(code).ok_or_else(|| loss("there is no such character"))?);
     }
-    Ok(text.into_bytes())
+    Ok(())
 }
 
 fn loss(cause: impl Into<String>) -> FormatError {

@@ -35,45 +35,62 @@ pub struct Npz {
 }
 
 impl Npz {
-    /// Opens an archive and reads the headers of its arrays. Members that do not end in `.npy` are skipped; an archive that has no others
-    /// is refused.
+    /// Opens an archive and reads the headers of its arrays. As in NumPy, an array's name is that of its member without `.npy`.
     ///
     /// Arrays of unsupported types, such as Python objects, do not keep the others from being read: they are not among the
-    /// [`entries`](Npz::entries), but [`unsupported`](Npz::unsupported) lists them. A header that is damaged is an error.
+    /// [`entries`](Npz::entries), but [`unsupported`](Npz::unsupported) lists them, and members that are no arrays. An archive that has
+    /// only those is refused. A header that is damaged is an error.
     pub fn open(path: &Path) -> Result<Npz> {
         let file = Arc::new(files::open(FileKind::Numpy, path)?);
-        let (mut arrays, mut others) = (BTreeMap::new(), BTreeMap::new());
-        let members = zip::members(&file).map_err(|e| e.in_file(path))?;
-        let count = members.len();
-        for member in members {
-            let Some(name) = member.name.strip_suffix(".npy") else {
-                continue;
-            };
-            let name = name.to_owned();
-            let header = Header::read(&mut zip::open(&file, &member))
-                .map_err(|e| named(e, &name, &member, path));
-            match header {
-                Ok(header) => {
-                    arrays.insert(name, (header, member));
-                }
-                Err(e) if e.code == Code::Unimplemented => {
-                    others.insert(name, (e, member));
-                }
-                Err(e) => return Err(e),
-            }
-        }
-        if count > 0 && arrays.is_empty() && others.is_empty() {
-            let cause = format!(
-                "none of the {count} members of this archive is an array, which ends in `.npy`"
-            );
-            return Err(FormatError::invalid(FileKind::Numpy, cause).in_file(path));
-        }
-        Ok(Npz {
+        let mut npz = Npz {
             path: path.to_owned(),
             file,
-            arrays,
-            others,
-        })
+            arrays: BTreeMap::new(),
+            others: BTreeMap::new(),
+        };
+        let members = zip::members(&npz.file).map_err(|e| e.in_file(path))?;
+        let count = members.len();
+        let mut arrays = 0;
+        for member in members {
+            // The entry of a folder has no bytes.
+            if member.name.ends_with('/') && member.size == 0 {
+                continue;
+            }
+            let name = member.name.strip_suffix(".npy").unwrap_or(&member.name);
+            let name = name.to_owned();
+            if npz.arrays.contains_key(&name) || npz.others.contains_key(&name) {
+                let cause = format!("two members are called `{name}`, with `.npy` and without");
+                let error = FormatError::data_loss(FileKind::Numpy, cause);
+                return Err(error.at(member.offset).in_file(path));
+            }
+            let contents = &mut zip::open(&npz.file, &member);
+            let header = match name == member.name {
+                false => Header::read(contents),
+                true => Header::read_if_array(contents, member.size),
+            };
+            match header {
+                Ok(header) => {
+                    npz.arrays.insert(name, (header, member));
+                    arrays += 1;
+                }
+                Err(e) if e.code == Code::Unimplemented => {
+                    arrays += usize::from(name != member.name);
+                    let e = named(e, &name, &member, path);
+                    npz.others.insert(name, (e, member));
+                }
+                Err(e) => return Err(named(e, &name, &member, path)),
+            }
+        }
+        if count > 0 && arrays == 0 {
+            let cause = format!("none of the {count} members of this archive is an array");
+            return Err(FormatError::invalid(FileKind::Numpy, cause).in_file(path));
+        }
+        Ok(npz)
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// The names, types and shapes of all arrays, by name.
@@ -107,6 +124,18 @@ impl Npz {
         let mut contents = zip::open(&self.file, member);
         let read = Header::read(&mut contents)
             .and_then(|header| npy::array(&header, &mut contents, member.size));
+        read.map_err(|e| named(e, name, member, &self.path))
+    }
+
+    /// Reads the numbers of an array straight into a buffer of exactly its size, in little-endian order; false where their order in the
+    /// file is another, so that [`tensor`](Npz::tensor) reads them.
+    pub(crate) fn read_into(&self, name: &str, into: &mut [u8]) -> Result<bool> {
+        let Some((header, member)) = self.arrays.get(name) else {
+            return Ok(false);
+        };
+        let mut contents = zip::open(&self.file, member);
+        let read = Header::read(&mut contents)
+            .and_then(|_| npy::read_into(header, &mut contents, member.size, into));
         read.map_err(|e| named(e, name, member, &self.path))
     }
 
@@ -180,10 +209,8 @@ where
 {
     let different: BTreeSet<&str> = names.iter().copied().collect();
     if different.len() != names.len() {
-        return Err(FormatError::invalid(
-            FileKind::Numpy,
-            "two arrays have the same name",
-        ));
+        let error = FormatError::invalid(FileKind::Numpy, "two arrays have the same name");
+        return Err(error.in_file(path));
     }
     let file = Replacement::create(FileKind::Numpy, path)?;
     let mut archive = Archive::new(file.file());

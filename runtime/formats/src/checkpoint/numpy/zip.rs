@@ -1,4 +1,7 @@
 //! Zip archives (APPNOTE.TXT, with Zip64), as far as `npz` needs them: members that are stored or deflated, of any size.
+//!
+//! Everything an archive says of a member twice, in the central directory and in its local header, must agree: nothing else protects
+//! the directory, and a flipped bit in it would rename an array.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -9,7 +12,7 @@ use flate2::read::DeflateDecoder;
 
 use crate::error::{Code, FileKind, FormatError, Result};
 use crate::files::ReadAt;
-use crate::tensor::zeros;
+use crate::memory::{self, Headroom, zeros};
 
 const LOCAL_HEADER_SIGNATURE: u32 = 0x0403_4b50;
 const CENTRAL_HEADER_SIGNATURE: u32 = 0x0201_4b50;
@@ -20,6 +23,14 @@ const ZIP64_LOCATOR_SIGNATURE: u32 = 0x0706_4b50;
 const ZIP64_VERSION: u16 = 45;
 /// The id of the Zip64 extra field.
 const ZIP64_EXTRA: u16 = 1;
+/// The flags (general purpose bits) of encryption, of sizes that follow the data, and of names in UTF-8.
+const ENCRYPTED: u16 = 1;
+const SIZES_FOLLOW: u16 = 1 << 3;
+const UTF8_NAME: u16 = 1 << 11;
+/// The memory of a member in the directory and in the lists made of it, besides its name.
+const MEMBER_BYTES: usize = 1024;
+/// The characters 128 to 255 of code page 437, in which names are without [`UTF8_NAME`].
+const CODE_PAGE_437: &str = "ÇüéâäàåçêëèïîìÄÅÉæÆôöòûùÿÖÜ¢£¥₧ƒáíóúñÑªº¿⌐¬½¼¡«»░▒▓│┤╡╢╖╕╣║╗╝╜╛┐└┴┬├─┼╞╟╚╔╩╦╠═╬╧╨╤╥╙╘╒╓╫╪┘┌█▄▌▐▀αßΓπΣσµτΦΘΩδ∞φε∩≡±≥≤⌠⌡÷≈°∙·√ⁿ²■\u{a0}";
 /// The maximum compression ratio of DEFLATE.
 const MAX_DEFLATE_RATIO: u64 = 1032;
 
@@ -27,6 +38,9 @@ const MAX_DEFLATE_RATIO: u64 = 1032;
 #[derive(Debug, Clone)]
 pub(super) struct Member {
     pub(super) name: String,
+    /// The bytes of the name, as the local header has them too.
+    stored_name: Vec<u8>,
+    flags: u16,
     deflated: bool,
     crc: u32,
     compressed_size: u64,
@@ -43,14 +57,19 @@ pub(super) fn members(file: &File) -> Result<Vec<Member>> {
     let end = start.checked_add(size).filter(|&end| end <= length);
     let end = end.ok_or_else(|| loss("the directory is outside the archive").at(start))?;
     let mut bytes = zeros(FileKind::Numpy, size as usize).map_err(|e| e.at(start))?;
-    file.read_exact_at(start, &mut bytes).map_err(failed)?;
+    file.read_exact_at(start, &mut bytes)
+        .map_err(|e| failed(e).at(start))?;
     let mut rest = ByteCursor { bytes: &bytes };
     let mut found = Vec::new();
+    let mut headroom = Headroom::new(FileKind::Numpy);
     while !rest.bytes.is_empty() {
         let at = end - rest.bytes.len() as u64;
-        let entry =
-            central_header(&mut rest).ok_or_else(|| loss("an entry of the directory").at(at))?;
-        found.push(entry.map_err(|e| e.at(at))?);
+        headroom.take(MEMBER_BYTES).map_err(|e| e.at(at))?;
+        let entry = central_header(&mut rest)
+            .ok_or_else(|| loss("an entry of the directory is broken").at(at))?;
+        let entry = entry.map_err(|e| e.at(at))?;
+        headroom.take(4 * entry.name.len()).map_err(|e| e.at(at))?;
+        memory::push(FileKind::Numpy, &mut found, entry).map_err(|e| e.at(at))?;
     }
     if found.len() as u64 != count {
         return Err(loss(format!(
@@ -125,17 +144,34 @@ impl Read for MemberReader {
         self.crc.update(&into[..read]);
         self.left -= read as u64;
         // The last bytes are only returned once the checksum is right.
-        if self.left == 0 && read > 0 && self.crc.sum() != self.expected {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidData,
-                format!(
-                    "the checksum is {:#010x} instead of {:#010x}",
-                    self.crc.sum(),
-                    self.expected
-                ),
-            ));
+        if self.left == 0 && read > 0 {
+            self.check_end()?;
         }
         Ok(read)
+    }
+}
+
+impl MemberReader {
+    /// Checks the CRC-32, and that the compressed bytes end with the member.
+    fn check_end(&mut self) -> io::Result<()> {
+        let damaged = |cause: String| Err(io::Error::new(io::ErrorKind::InvalidData, cause));
+        let (found, expected) = (self.crc.sum(), self.expected);
+        if found != expected {
+            return damaged(format!(
+                "the checksum is {found:#010x} instead of {expected:#010x}"
+            ));
+        }
+        if let Source::Deflated(source) = &mut self.source {
+            if source.read(&mut [0])? != 0 {
+                return damaged("the compressed bytes hold more than its size".to_owned());
+            }
+            let rest = source.get_ref();
+            let unused = rest.buffer().len() as u64 + rest.get_ref().left;
+            if unused > 0 {
+                return damaged(format!("{unused} bytes follow the compressed stream"));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -189,13 +225,14 @@ fn directory(file: &File, length: u64) -> Result<(u64, u64, u64)> {
     let tail = length.min(22 + 65_535);
     let mut bytes = vec![0; tail as usize];
     file.read_exact_at(length - tail, &mut bytes)
-        .map_err(failed)?;
+        .map_err(|e| failed(e).at(length - tail))?;
     let found = (0..bytes.len().saturating_sub(21)).rev().find(|&at| {
         bytes[at..].starts_with(&EOCD_SIGNATURE.to_le_bytes())
             && usize::from(u16::from_le_bytes([bytes[at + 20], bytes[at + 21]]))
                 == bytes.len() - at - 22
     });
-    let at = found.ok_or_else(|| loss("it has no directory, so it is no archive"))?;
+    let none = || loss("no directory ends here, so that it is no archive, or cut off").at(length);
+    let at = found.ok_or_else(none)?;
     let end_at = length - tail + at as u64;
     let parsed = (|| {
         let mut end = ByteCursor {
@@ -223,7 +260,8 @@ fn directory_64(file: &File, end_at: u64) -> Result<(u64, u64, u64)> {
     let broken = || loss("the end of the large archive is broken").at(end_at);
     let locator_at = end_at.checked_sub(20).ok_or_else(broken)?;
     let mut bytes = [0; 20];
-    file.read_exact_at(locator_at, &mut bytes).map_err(failed)?;
+    file.read_exact_at(locator_at, &mut bytes)
+        .map_err(|e| failed(e).at(locator_at))?;
     let mut locator = ByteCursor { bytes: &bytes };
     let found = (|| {
         let known = locator.u32()? == ZIP64_LOCATOR_SIGNATURE && locator.u32()? == 0;
@@ -232,7 +270,8 @@ fn directory_64(file: &File, end_at: u64) -> Result<(u64, u64, u64)> {
     })();
     let at = found.ok_or_else(broken)?;
     let mut bytes = [0; 56];
-    file.read_exact_at(at, &mut bytes).map_err(failed)?;
+    file.read_exact_at(at, &mut bytes)
+        .map_err(|e| failed(e).at(at))?;
     let mut end = ByteCursor { bytes: &bytes };
     let found = (|| {
         let known = end.u32()? == ZIP64_EOCD_SIGNATURE;
@@ -258,25 +297,10 @@ fn central_header(rest: &mut ByteCursor<'_>) -> Option<Result<Member>> {
     let (name, extra, comment) = (rest.u16()?, rest.u16()?, rest.u16()?);
     rest.take(8)?;
     let mut offset = u64::from(rest.u32()?);
-    let name = rest.take(usize::from(name))?;
-    let mut extra = ByteCursor {
-        bytes: rest.take(usize::from(extra))?,
-    };
+    let stored_name = rest.take(usize::from(name))?;
+    let extra = rest.take(usize::from(extra))?;
     rest.take(usize::from(comment))?;
-    while extra.bytes.len() >= 4 {
-        let (kind, length) = (extra.u16()?, extra.u16()?);
-        let mut field = ByteCursor {
-            bytes: extra.take(usize::from(length))?,
-        };
-        if kind == ZIP64_EXTRA {
-            // The Zip64 extra field has only the values that did not fit above.
-            for value in [&mut size, &mut compressed_size, &mut offset] {
-                if *value == u64::from(u32::MAX) {
-                    *value = field.u64()?;
-                }
-            }
-        }
-    }
+    zip64_extra(extra, [&mut size, &mut compressed_size, &mut offset])?;
     let unknown = |cause: String| {
         Some(Err(FormatError::new(
             Code::Unimplemented,
@@ -284,10 +308,10 @@ fn central_header(rest: &mut ByteCursor<'_>) -> Option<Result<Member>> {
             cause,
         )))
     };
-    let Ok(name) = std::str::from_utf8(name) else {
+    let Some(name) = decode_name(stored_name, flags) else {
         return Some(Err(loss("a name in the archive is not UTF-8")));
     };
-    if flags & 1 != 0 {
+    if flags & ENCRYPTED != 0 {
         return unknown(format!("`{name}` is encrypted"));
     }
     let deflated = match method {
@@ -307,7 +331,9 @@ fn central_header(rest: &mut ByteCursor<'_>) -> Option<Result<Member>> {
         ))));
     }
     Some(Ok(Member {
-        name: name.to_owned(),
+        name,
+        stored_name: stored_name.to_vec(),
+        flags,
         deflated,
         crc,
         compressed_size,
@@ -316,32 +342,112 @@ fn central_header(rest: &mut ByteCursor<'_>) -> Option<Result<Member>> {
     }))
 }
 
-/// The offset of a member's bytes, after its local header.
-fn data_offset(file: &File, member: &Member, directory: u64) -> Result<u64> {
-    let broken = || loss(format!("the header of `{}`", member.name)).at(member.offset);
-    if member
-        .offset
-        .checked_add(30)
-        .is_none_or(|end| end > directory)
-    {
-        return Err(broken());
+/// Reads the Zip64 extra field: it has the values that did not fit their fields, in this order. `None` if it is truncated.
+fn zip64_extra<const N: usize>(extra: &[u8], values: [&mut u64; N]) -> Option<()> {
+    let mut extra = ByteCursor { bytes: extra };
+    let mut values = values.into_iter();
+    while extra.bytes.len() >= 4 {
+        let (kind, length) = (extra.u16()?, extra.u16()?);
+        let mut field = ByteCursor {
+            bytes: extra.take(usize::from(length))?,
+        };
+        if kind == ZIP64_EXTRA {
+            for value in values.by_ref() {
+                if *value == u64::from(u32::MAX) {
+                    *value = field.u64()?;
+                }
+            }
+        }
     }
+    Some(())
+}
+
+/// A name as text; `None` if it is not what its flag says.
+fn decode_name(name: &[u8], flags: u16) -> Option<String> {
+    if flags & UTF8_NAME != 0 || name.is_ascii() {
+        return std::str::from_utf8(name).ok().map(str::to_owned);
+    }
+    let character = |&byte: &u8| match byte {
+        0..0x80 => Some(char::from(byte)),
+        _ => CODE_PAGE_437.chars().nth(usize::from(byte) - 0x80),
+    };
+    name.iter().map(character).collect()
+}
+
+/// The offset of a member's bytes, after its local header, which must agree with the directory.
+fn data_offset(file: &File, member: &Member, directory: u64) -> Result<u64> {
+    let at = member.offset;
+    let broken = |cause: &str| loss(format!("the header of `{}` {cause}", member.name)).at(at);
+    let outside = || broken("is outside the archive");
+    let fixed_end = at.checked_add(30).filter(|&end| end <= directory);
+    let fixed_end = fixed_end.ok_or_else(outside)?;
     let mut bytes = [0; 30];
-    file.read_exact_at(member.offset, &mut bytes)
-        .map_err(failed)?;
-    let mut header = ByteCursor { bytes: &bytes };
-    let lengths = (|| {
-        let known = header.u32()? == LOCAL_HEADER_SIGNATURE;
-        header.take(22)?;
-        let (name, extra) = (header.u16()?, header.u16()?);
-        known.then_some((u64::from(name), u64::from(extra)))
-    })();
-    let (name, extra) = lengths.ok_or_else(broken)?;
-    let start = member.offset + 30 + name + extra;
+    file.read_exact_at(at, &mut bytes)
+        .map_err(|e| failed(e).at(at))?;
+    let header = LocalHeader::decode(&bytes).ok_or_else(|| broken("is no header of a member"))?;
+    let rest = header.name + header.extra;
+    let start = fixed_end + rest as u64;
     let end = start.checked_add(member.compressed_size);
-    match end.is_some_and(|end| end <= directory) && name == member.name.len() as u64 {
+    if end.is_none_or(|end| end > directory) {
+        return Err(outside());
+    }
+    let mut bytes = vec![0; rest];
+    file.read_exact_at(fixed_end, &mut bytes)
+        .map_err(|e| failed(e).at(fixed_end))?;
+    let (name, extra) = bytes.split_at(header.name);
+    if name != member.stored_name {
+        let other = String::from_utf8_lossy(name);
+        return Err(broken(&format!("says that it is `{other}`")));
+    }
+    let flags = ENCRYPTED | SIZES_FOLLOW | UTF8_NAME;
+    let method = if member.deflated { 8 } else { 0 };
+    if header.flags & flags != member.flags & flags || header.method != method {
+        return Err(broken(
+            "has other flags than the directory, or another method",
+        ));
+    }
+    // Where the sizes follow the data, the header may have zeros.
+    let zeros = (0, 0, 0);
+    let (mut size, mut compressed_size) = (header.size, header.compressed_size);
+    zip64_extra(extra, [&mut size, &mut compressed_size]).ok_or_else(|| broken("is cut off"))?;
+    let found = (header.crc, compressed_size, size);
+    let follows = header.flags & SIZES_FOLLOW != 0 && found == zeros;
+    match follows || found == (member.crc, member.compressed_size, member.size) {
         true => Ok(start),
-        false => Err(broken()),
+        false => Err(broken("has another checksum or size than the directory")),
+    }
+}
+
+/// The fixed part of a local header.
+struct LocalHeader {
+    flags: u16,
+    method: u16,
+    crc: u32,
+    compressed_size: u64,
+    size: u64,
+    /// The lengths of the name and of the extra fields.
+    name: usize,
+    extra: usize,
+}
+
+impl LocalHeader {
+    fn decode(bytes: &[u8; 30]) -> Option<LocalHeader> {
+        let mut header = ByteCursor { bytes };
+        if header.u32()? != LOCAL_HEADER_SIGNATURE {
+            return None;
+        }
+        header.u16()?;
+        let (flags, method) = (header.u16()?, header.u16()?);
+        header.take(4)?;
+        Some(LocalHeader {
+            flags,
+            method,
+            crc: header.u32()?,
+            compressed_size: header.u32()?.into(),
+            size: header.u32()?.into(),
+            name: header.u16()?.into(),
+            extra: header.u16()?.into(),
+        })
     }
 }
 
@@ -430,19 +536,22 @@ impl<'a> Archive<'a> {
     pub(super) fn finish(mut self) -> Result<()> {
         let (start, size) = (self.offset, self.directory.len() as u64);
         let mut end = std::mem::take(&mut self.directory);
-        let at = start + size;
-        end.extend(ZIP64_EOCD_SIGNATURE.to_le_bytes());
-        end.extend(44_u64.to_le_bytes());
-        end.extend(ZIP64_VERSION.to_le_bytes());
-        end.extend(ZIP64_VERSION.to_le_bytes());
-        end.extend([0; 8]);
-        for value in [self.count, self.count, size, start] {
-            end.extend(value.to_le_bytes());
+        // An empty archive begins with its short record: NumPy knows it by that.
+        if self.count > 0 {
+            let at = start + size;
+            end.extend(ZIP64_EOCD_SIGNATURE.to_le_bytes());
+            end.extend(44_u64.to_le_bytes());
+            end.extend(ZIP64_VERSION.to_le_bytes());
+            end.extend(ZIP64_VERSION.to_le_bytes());
+            end.extend([0; 8]);
+            for value in [self.count, self.count, size, start] {
+                end.extend(value.to_le_bytes());
+            }
+            end.extend(ZIP64_LOCATOR_SIGNATURE.to_le_bytes());
+            end.extend(0_u32.to_le_bytes());
+            end.extend(at.to_le_bytes());
+            end.extend(1_u32.to_le_bytes());
         }
-        end.extend(ZIP64_LOCATOR_SIGNATURE.to_le_bytes());
-        end.extend(0_u32.to_le_bytes());
-        end.extend(at.to_le_bytes());
-        end.extend(1_u32.to_le_bytes());
         end.extend(EOCD_SIGNATURE.to_le_bytes());
         end.extend([0; 4]);
         // Where the values fit, the short record has them as well, for readers without Zip64.

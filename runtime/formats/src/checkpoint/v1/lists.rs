@@ -5,8 +5,9 @@
 //! [`Tensor::from_message`](crate::tensor::Tensor::from_message): a list is as long as its slice, never filled up, and
 //! never `tensor_content`.
 
-use crate::tensor::DType;
-use crate::tensor::{ElementsView, TensorView};
+use crate::error::{FileKind, FormatError, Result};
+use crate::memory;
+use crate::tensor::{BytesColumn, DType, ElementsView, TensorView};
 use crate::wire::{Value, WireError, WireReader, put_varint};
 
 /// The wire encoding of a list.
@@ -40,9 +41,25 @@ fn list_of(dtype: DType) -> Option<(u32, Form)> {
     })
 }
 
-/// Whether the format can hold a type.
-pub(super) fn holds(dtype: DType) -> bool {
+/// Whether elements of a type can be read.
+pub(super) fn reads(dtype: DType) -> bool {
     list_of(dtype).is_some()
+}
+
+/// Whether elements of a type are written: TensorFlow reads no quantized integers of sixteen bits, although it has a list for them.
+pub(super) fn holds(dtype: DType) -> bool {
+    reads(dtype) && !matches!(dtype, DType::QInt16 | DType::QUInt16)
+}
+
+/// The minimum encoded size of a list of `count` elements, whatever they are: that of fixed-width numbers is exact.
+pub(super) fn min_length(dtype: DType, count: usize) -> usize {
+    match list_of(dtype) {
+        Some((_, Form::Fixed32 | Form::Fixed64)) => count.saturating_mul(dtype.size().unwrap_or(1)),
+        Some((_, Form::Varint(_))) => count,
+        // A tag and a length for each.
+        Some((_, Form::Strings)) => count.saturating_mul(2),
+        None => 0,
+    }
 }
 
 /// The list of a tensor with its encoded size, before it is encoded.
@@ -56,7 +73,7 @@ pub(super) struct List<'a> {
 }
 
 impl<'a> List<'a> {
-    /// Computes the encoded size of a tensor's list. Its type must be one that [`holds`] allows.
+    /// Computes the encoded size of a tensor's list. Its type must be one that [`reads`] allows.
     pub(super) fn new(tensor: TensorView<'a>) -> List<'a> {
         let packed = match (list_of(tensor.dtype()), tensor.elements()) {
             (Some((_, Form::Varint(size))), ElementsView::Bytes(bytes)) => {
@@ -111,11 +128,32 @@ impl<'a> List<'a> {
     }
 }
 
+/// Why a list cannot be read.
+#[derive(Debug)]
+pub(super) enum ListError {
+    Wire(WireError),
+    /// There is no memory for it.
+    Memory(FormatError),
+}
+
+impl From<WireError> for ListError {
+    fn from(error: WireError) -> ListError {
+        ListError::Wire(error)
+    }
+}
+
 /// The numbers of a `TensorProto` as bytes, at most `limit` of them.
-pub(super) fn numbers(message: &[u8], dtype: DType, limit: usize) -> Result<Vec<u8>, WireError> {
+pub(super) fn numbers(
+    message: &[u8],
+    dtype: DType,
+    limit: usize,
+) -> std::result::Result<Vec<u8>, ListError> {
     let mut out = Vec::new();
     let Some((number, form)) = list_of(dtype) else {
         return Ok(out);
+    };
+    let reserve = |out: &mut Vec<u8>, size| {
+        memory::reserve(FileKind::Table, out, size).map_err(ListError::Memory)
     };
     let mut wire = WireReader::new(message);
     while let Some((field, value)) = wire.field()? {
@@ -123,22 +161,34 @@ pub(super) fn numbers(message: &[u8], dtype: DType, limit: usize) -> Result<Vec<
             continue;
         }
         let at = wire.position();
-        let wrong = |cause| WireError { at, cause };
+        let wrong = |cause| ListError::Wire(WireError { at, cause });
         match (form, value) {
-            (Form::Fixed32, Value::Fixed32(value)) => out.extend(value.to_le_bytes()),
-            (Form::Fixed64, Value::Fixed64(value)) => out.extend(value.to_le_bytes()),
+            (Form::Fixed32, Value::Fixed32(value)) => {
+                reserve(&mut out, 4)?;
+                out.extend(value.to_le_bytes());
+            }
+            (Form::Fixed64, Value::Fixed64(value)) => {
+                reserve(&mut out, 8)?;
+                out.extend(value.to_le_bytes());
+            }
             (Form::Varint(size), Value::Varint(value)) => {
+                reserve(&mut out, size)?;
                 out.extend(&value.to_le_bytes()[..size]);
             }
             (Form::Fixed32, Value::Bytes(list)) if list.len() % 4 == 0 => {
-                out.reserve_exact(list.len());
+                reserve(&mut out, list.len())?;
                 out.extend_from_slice(list);
             }
             (Form::Fixed64, Value::Bytes(list)) if list.len() % 8 == 0 => {
-                out.reserve_exact(list.len());
+                reserve(&mut out, list.len())?;
                 out.extend_from_slice(list);
             }
             (Form::Varint(size), Value::Bytes(list)) => {
+                let count = list.iter().filter(|byte| **byte < 0x80).count();
+                reserve(
+                    &mut out,
+                    count.saturating_mul(size).min(limit.saturating_add(8)),
+                )?;
                 let mut list = WireReader::new(list);
                 while !list.is_empty() && out.len() <= limit {
                     let value = list.varint()?;
@@ -155,18 +205,19 @@ pub(super) fn numbers(message: &[u8], dtype: DType, limit: usize) -> Result<Vec<
 }
 
 /// The strings of a `TensorProto`, at most `limit` of them.
-pub(super) fn strings(message: &[u8], limit: usize) -> Result<Vec<Vec<u8>>, WireError> {
-    let mut out = Vec::new();
+pub(super) fn strings(message: &[u8], limit: usize) -> std::result::Result<BytesColumn, ListError> {
+    let mut out = BytesColumn::default();
     let mut wire = WireReader::new(message);
     while let Some((field, value)) = wire.field()? {
         let at = wire.position();
         match (field, value) {
-            (8, Value::Bytes(string)) if out.len() < limit => out.push(string.to_vec()),
+            (8, Value::Bytes(string)) if out.len() < limit => {
+                let pushed: Result<()> = out.try_push(FileKind::Table, string);
+                pushed.map_err(ListError::Memory)?;
+            }
             (8, _) => {
-                return Err(WireError {
-                    at,
-                    cause: "a list has more elements than the tensor",
-                });
+                let cause = "a list has more elements than the tensor";
+                return Err(WireError { at, cause }.into());
             }
             _ => {}
         }
@@ -214,7 +265,7 @@ mod tests {
     #[test]
     fn every_type_round_trips() {
         let bytes: Vec<u8> = (0..=255).map(|i: u8| i.wrapping_mul(37)).collect();
-        for dtype in DType::all().filter(|&d| holds(d) && d.size().is_some()) {
+        for dtype in DType::all().filter(|&d| reads(d) && d.size().is_some()) {
             let bytes = match dtype {
                 DType::Bool => bytes.iter().map(|b| b & 1).collect(),
                 _ => bytes.clone(),

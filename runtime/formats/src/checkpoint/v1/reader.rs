@@ -7,15 +7,16 @@ use std::path::{Path, PathBuf};
 use crate::bounded::{DEFAULT_MEMORY_LIMIT, decode};
 use crate::checkpoint::bundle::{check_version, dtype_from_number, shape_from_proto};
 use crate::checkpoint::paths::matching;
-use crate::checkpoint::slice::{CoverError, Region, Slice, cover, runs};
-use crate::checkpoint::v1::lists;
+use crate::checkpoint::slice::{CoverError, Region, Slice, cover, join_strings, runs};
+use crate::checkpoint::v1::lists::{self, ListError};
 use crate::checkpoint::v1::writer::shard_path;
 use crate::checkpoint::{DType, Elements, Tensor, key};
 use crate::error::{Code, FileKind, FormatError, Result};
 use crate::files::{self, ReadAt};
+use crate::memory::zeros;
 use crate::proto::SavedTensorSlices;
 use crate::table::Table;
-use crate::tensor::{count, zeros};
+use crate::tensor::count;
 use crate::wire::{Value, WireError, WireReader};
 
 /// An open checkpoint of the first version.
@@ -124,6 +125,11 @@ impl TableCheckpoint {
         Ok(())
     }
 
+    /// Its file, or the first of several.
+    pub fn path(&self) -> &Path {
+        &self.tables[0].0
+    }
+
     /// The tensors, in the order of their names.
     pub fn entries(&self) -> impl Iterator<Item = (&str, DType, &[usize])> {
         self.tensors
@@ -181,8 +187,9 @@ impl TableCheckpoint {
     }
 
     fn read_slice(&self, name: &str, stored: &Stored, slice: &Slice) -> Result<Tensor> {
-        let requested = slice.region(&stored.shape)?;
-        self.assemble(name, stored, &requested).map_err(|mut e| {
+        let requested = slice.region(&stored.shape);
+        let read = requested.and_then(|requested| self.assemble(name, stored, &requested));
+        read.map_err(|mut e| {
             e.cause = format!("tensor `{name}`: {}", e.cause);
             e.in_file(&self.tables[0].0)
         })
@@ -202,6 +209,7 @@ impl TableCheckpoint {
                 "the stored slices do not cover the requested one",
             ),
             CoverError::Overlap => loss("its slices overlap"),
+            CoverError::Memory(e) => e,
         })?;
         let shape: Vec<usize> = requested.0.iter().map(|side| side.1).collect();
         let read = |i: usize| {
@@ -215,19 +223,13 @@ impl TableCheckpoint {
             return tensor_of(stored.dtype, &shape, read(only)?);
         }
         let Some(size) = stored.dtype.size() else {
-            // The strings are counted only when all are read: an empty string takes far more memory than bytes in the file.
-            let read = covering.iter().map(|&i| Ok((i, read(i)?)));
-            let read: Vec<(usize, Elements)> = read.collect::<Result<_>>()?;
-            let mut strings = vec![Vec::new(); volume];
-            for (i, elements) in read {
-                let Elements::Strings(mut from) = elements else {
-                    continue;
-                };
-                for run in runs(&regions[i], requested) {
-                    strings[run.to..][..run.length]
-                        .swap_with_slice(&mut from[run.from..][..run.length]);
+            let mut stored = Vec::new();
+            for i in covering {
+                if let Elements::Strings(from) = read(i)? {
+                    stored.push((regions[i].clone(), from));
                 }
             }
+            let strings = join_strings(FileKind::Table, &stored, requested)?;
             return Tensor::strings(&shape, strings);
         };
         let mut bytes = zeros(FileKind::Table, volume.saturating_mul(size))?;
@@ -253,7 +255,7 @@ impl TableCheckpoint {
         region: &Region,
         which: usize,
     ) -> Result<Elements> {
-        if !lists::holds(stored.dtype) {
+        if !lists::reads(stored.dtype) {
             return Err(FormatError::new(
                 Code::Unimplemented,
                 FileKind::Table,
@@ -270,8 +272,11 @@ impl TableCheckpoint {
             return Err(loss(format!("the slice {slice} is missing")));
         }
         let at = cursor.offset();
-        let broken = |b: WireError| loss(format!("the slice {slice}: {}", b.cause)).at(at);
-        let message = elements(cursor.value()).map_err(broken)?;
+        let broken = |b: ListError| match b {
+            ListError::Wire(b) => loss(format!("the slice {slice}: {}", b.cause)).at(at),
+            ListError::Memory(e) => e.at(at),
+        };
+        let message = elements(cursor.value()).map_err(|b| broken(b.into()))?;
         let (found, elements) = match stored.dtype.size() {
             Some(size) => {
                 let bytes = lists::numbers(message, stored.dtype, expected.saturating_mul(size))

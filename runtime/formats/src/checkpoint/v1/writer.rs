@@ -10,11 +10,11 @@ use crate::checkpoint::bundle::shape_to_proto;
 use crate::checkpoint::slice::Slice;
 use crate::checkpoint::v1::lists::{self, List, field_length, put_head};
 use crate::checkpoint::{DType, key};
-use crate::error::{Code, FileKind, FormatError, Result};
+use crate::error::{FileKind, FormatError, Result};
 use crate::files::{Durability, Replacement};
 use crate::proto::{SavedSliceMeta, SavedTensorSliceMeta, SavedTensorSlices, VersionDef};
 use crate::table::TableBuilder;
-use crate::tensor::{TensorView, rank_error};
+use crate::tensor::{TensorView, count};
 
 /// Writes a checkpoint of the first version. The tensors are encoded only in [`write`](TableCheckpointWriter::write), one after the other.
 ///
@@ -70,9 +70,7 @@ impl<'a> TableCheckpointWriter<'a> {
         tensor: impl Into<TensorView<'a>>,
     ) -> Result<()> {
         let tensor = tensor.into();
-        if !lists::holds(tensor.dtype()) {
-            return Err(unsupported_type(name, tensor.dtype()));
-        }
+        check(name, tensor.dtype(), whole)?;
         let shape = slice.shape(whole)?;
         if shape != tensor.shape() {
             return Err(invalid(format!(
@@ -105,6 +103,7 @@ impl<'a> TableCheckpointWriter<'a> {
             slice: slice.clone(),
             tensor,
         };
+        stored.length(&List::new(tensor), stored.slice.to_proto().encoded_len())?;
         self.slices.insert(key, stored);
         Ok(())
     }
@@ -119,7 +118,9 @@ impl<'a> TableCheckpointWriter<'a> {
     }
 }
 
-/// Writes tensors atomically, with one at a time in memory: `tensor` is called for each in order.
+/// Writes tensors atomically, with one at a time in memory: `tensor` is called for each in order. What the format cannot hold is refused
+/// before the first call, by types and shapes; of integers and strings, whose size follows from their values, the limit of 2 GiB may be
+/// found later.
 ///
 /// ```
 /// use trainspec_formats::checkpoint::{DType, TableCheckpoint, Tensor, v1};
@@ -143,11 +144,10 @@ where
     let mut meta = SavedTensorSliceMeta::default();
     let mut order = BTreeMap::new();
     for &(name, dtype, shape) in entries {
-        if !lists::holds(dtype) {
-            return Err(unsupported_type(name, dtype));
-        }
-        if let Some(cause) = rank_error(shape.len()) {
-            return Err(invalid(format!("`{name}`: {cause}")));
+        check(name, dtype, shape).map_err(|e| e.in_file(path))?;
+        let min_length = count(shape).map(|count| lists::min_length(dtype, count));
+        if min_length.is_none_or(|length| length > MAX_MESSAGE_BYTES) {
+            return Err(too_large(name).in_file(path));
         }
         let slice = Slice::full(shape.len());
         let key = key::of_slice(name, &slice);
@@ -177,7 +177,27 @@ where
     put_table(path, durability, meta, values)
 }
 
-/// Whether the format can hold a type.
+/// The maximum size of a serialized message: 2 GiB.
+const MAX_MESSAGE_BYTES: usize = i32::MAX as usize;
+
+/// The maximum rank: TensorFlow aborts when it reads a tensor of a higher one.
+const MAX_RANK: usize = 8;
+
+/// Checks that TensorFlow can read a tensor, before anything is written.
+fn check(name: &str, dtype: DType, shape: &[usize]) -> Result<()> {
+    if !lists::holds(dtype) {
+        return Err(unsupported_type(name, dtype));
+    }
+    let rank = shape.len();
+    match rank > MAX_RANK {
+        true => Err(invalid(format!(
+            "`{name}` has {rank} dimensions, and a tensor in a checkpoint of the first version at most {MAX_RANK}"
+        ))),
+        false => Ok(()),
+    }
+}
+
+/// Whether the format can hold a type, so that TensorFlow reads it.
 pub fn holds(dtype: DType) -> bool {
     lists::holds(dtype)
 }
@@ -202,7 +222,7 @@ fn put_table<'k>(
     };
     table.add(b"", &list.encode_to_vec()).map_err(in_file)?;
     for value in values {
-        let (key, value) = value?;
+        let (key, value) = value.map_err(in_file)?;
         table.add(key, &value).map_err(in_file)?;
     }
     let out = table.finish().map_err(in_file)?;
@@ -213,23 +233,21 @@ fn put_table<'k>(
 }
 
 impl StoredSlice<'_> {
+    /// The size of the message with the slice's name, its slice, and its elements.
+    fn length(&self, list: &List<'_>, slice: usize) -> Result<usize> {
+        let length =
+            field_length(self.name.len()) + field_length(slice) + field_length(list.length);
+        match field_length(length) > MAX_MESSAGE_BYTES {
+            true => Err(too_large(&self.name)),
+            false => Ok(length),
+        }
+    }
+
     /// The value of the slice's key: its name, its slice, and its elements as a list.
     fn encode(&self) -> Result<Vec<u8>> {
         let list = List::new(self.tensor);
         let slice = self.slice.to_proto().encode_to_vec();
-        let length =
-            field_length(self.name.len()) + field_length(slice.len()) + field_length(list.length);
-        // The maximum size of a serialized message is 2 GiB.
-        if field_length(length) > i32::MAX as usize {
-            return Err(FormatError::new(
-                Code::InvalidArgument,
-                FileKind::Table,
-                format!(
-                    "`{}` is too large for a checkpoint of the first version",
-                    self.name
-                ),
-            ));
-        }
+        let length = self.length(&list, slice.len())?;
         let mut value = Vec::with_capacity(field_length(length));
         put_head(&mut value, 2, length);
         put_head(&mut value, 1, self.name.len());
@@ -252,6 +270,12 @@ impl StoredSlice<'_> {
 /// ```
 pub fn shard_path(prefix: &Path, shard: u32, shards: u32) -> PathBuf {
     crate::checkpoint::bundle::with_suffix(prefix, &format!("-{shard:05}-of-{shards:05}"))
+}
+
+fn too_large(name: &str) -> FormatError {
+    invalid(format!(
+        "`{name}` is too large for a checkpoint of the first version, where a tensor has at most 2 GiB"
+    ))
 }
 
 fn unsupported_type(name: &str, dtype: DType) -> FormatError {

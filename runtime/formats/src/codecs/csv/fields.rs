@@ -3,7 +3,7 @@
 //! The rules are those of RFC 4180 as TensorFlow reads them: spaces belong to a field, a field with quotes begins and ends with one,
 //! and a quote in it is written twice.
 
-use crate::examples::BytesColumn;
+use crate::tensor::BytesColumn;
 
 /// Splits a record into fields, at most `limit` of them; as in TensorFlow, the rest after the last is not checked.
 pub(super) fn split(

@@ -4,7 +4,8 @@ use std::io::{self, Read};
 
 use crate::codecs::csv::fields::split;
 use crate::error::{FileKind, FormatError, Result};
-use crate::examples::BytesColumn;
+use crate::memory;
+use crate::tensor::BytesColumn;
 
 /// The longest record that is accepted, in bytes; a quote that is never closed would extend it to the end of the file.
 const MAX_RECORD_BYTES: usize = 64 << 20;
@@ -92,6 +93,8 @@ impl<R: Read> CsvReader<R> {
                 (false, _) => {}
             }
             self.next_line += memchr::memchr_iter(b'\n', record).count() as u64;
+            // A field takes a byte or more, and four for its end.
+            memory::check(FileKind::Other, record.len().saturating_mul(8))?;
             let done = split(record, self.delimiter, true, usize::MAX, &mut self.fields);
             done.map_err(|cause| FormatError::data_loss(FileKind::Other, cause))?;
             return Ok(true);
@@ -143,7 +146,7 @@ impl<R: Read> CsvReader<R> {
                 );
                 return Err(FormatError::data_loss(FileKind::Other, cause));
             }
-            self.buffer.resize(2 * self.end, 0);
+            memory::resize(FileKind::Other, &mut self.buffer, 2 * self.end)?;
         }
         loop {
             match self.source.read(&mut self.buffer[self.end..]) {

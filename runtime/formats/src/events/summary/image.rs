@@ -6,6 +6,7 @@ use crate::error::{Code, FileKind, FormatError, Result};
 use crate::events::summary::{
     DisplayMetadata, MAX_OUTPUTS, batch_tag, clean_tag, count, of_plugin, refused,
 };
+use crate::memory::zeros;
 use crate::proto::Summary;
 use crate::proto::summary::Image;
 use crate::proto::summary::Value;
@@ -152,7 +153,7 @@ pub fn decode_png(bytes: &[u8], limit: usize) -> Result<([usize; 3], Vec<u8>)> {
     let Some(size) = size else {
         return Err(damaged(png::DecodingError::LimitsExceeded));
     };
-    let mut pixels = vec![0; size];
+    let mut pixels = zeros(FileKind::Events, size)?;
     let info = reader.next_frame(&mut pixels).map_err(damaged)?;
     pixels.truncate(info.buffer_size());
     let extents = [

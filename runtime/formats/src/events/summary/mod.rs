@@ -34,7 +34,7 @@ use crate::proto::summary::Value;
 use crate::proto::summary::value::Value as Kind;
 use crate::proto::summary_metadata::PluginData;
 use crate::proto::{Summary, SummaryMetadata, TensorProto};
-use crate::tensor::{Element, Tensor, count};
+use crate::tensor::{BytesColumn, Element, Tensor, count};
 
 /// The default number of images or audio clips of a batch that are kept.
 pub const MAX_OUTPUTS: usize = 3;
@@ -69,8 +69,8 @@ pub fn text(
         let cause = format!("{} strings do not have shape {shape:?}", strings.len());
         return Err(refused(cause));
     }
-    let strings = strings.iter().map(|s| s.as_ref().as_bytes().to_vec());
-    let value = Tensor::strings(shape, strings.collect())?;
+    let strings: BytesColumn = strings.iter().map(|s| s.as_ref().as_bytes()).collect();
+    let value = Tensor::strings(shape, strings)?;
     Ok(of_plugin(
         tag,
         value.into_message()?,
