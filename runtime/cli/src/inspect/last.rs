@@ -9,7 +9,7 @@ use trainspec_formats::proto::summary::value::Value as Field;
 use trainspec_formats::{FileKind, bounded};
 
 use crate::columns;
-use crate::tensors::{Number, json_of, typed};
+use crate::tensors::{Number, json_bytes, json_of, typed};
 
 /// The most characters of a string that are shown.
 const MAX_CHARS: usize = 40;
@@ -25,7 +25,7 @@ pub(super) fn value(run: &Run, series: &Series) -> Option<(String, Json)> {
     }
     match run.value(point).ok()?.value? {
         Field::SimpleValue(_) | Field::ObsoleteOldStyleHistogram(_) => None,
-        Field::Histo(h) => Some(histogram(h.num, h.min, h.max)),
+        Field::Histo(h) => Some(histogram(h.num, (h.num != 0.0).then_some((h.min, h.max)))),
         Field::Image(image) => Some(picture(image.width.into(), image.height.into())),
         Field::Audio(sound) => {
             let text = format!("{} frames at {} Hz", sound.length_frames, sound.sample_rate);
@@ -39,10 +39,11 @@ pub(super) fn value(run: &Run, series: &Series) -> Option<(String, Json)> {
 fn tensor(kind: &Kind, tensor: &Tensor) -> Option<(String, Json)> {
     match (kind, tensor.elements()) {
         (Kind::Text, Elements::Strings(strings)) => {
-            let text = String::from_utf8_lossy(strings.first()?).into_owned();
+            let string = strings.first()?;
+            let text = String::from_utf8_lossy(string);
             let short: String = text.chars().take(MAX_CHARS).collect();
             let more = if short.len() < text.len() { "..." } else { "" };
-            Some((format!("{short:?}{more}"), json!(text)))
+            Some((format!("{short:?}{more}"), json_bytes(string)))
         }
         (Kind::Image, Elements::Strings(strings)) => {
             let number = |i: usize| -> Option<i64> {
@@ -57,12 +58,14 @@ fn tensor(kind: &Kind, tensor: &Tensor) -> Option<(String, Json)> {
         (Kind::Histogram, Elements::Bytes(_)) => {
             let numbers = tensor.to_f64s().ok()?;
             let (buckets, _) = numbers.as_chunks::<3>();
-            let mut filled = buckets.iter().filter(|[_, _, count]| *count > 0.0);
+            // The limits are those of filled buckets. TensorFlow counts nothing where a value is NaN, and makes all limits NaN.
+            let is_bound = |b: &&[f64; 3]| b[2] != 0.0 || b[0].is_nan() || b[1].is_nan();
+            let mut filled = buckets.iter().filter(is_bound);
             let count = buckets.iter().map(|[_, _, count]| count).sum();
             let first = filled.next();
             let last = filled.next_back().or(first);
-            let (min, max) = (first.map_or(0.0, |b| b[0]), last.map_or(0.0, |b| b[1]));
-            Some(histogram(count, min, max))
+            let bounds = first.zip(last).map(|(first, last)| (first[0], last[1]));
+            Some(histogram(count, bounds))
         }
         _ => {
             let (dtype, shape) = (tensor.dtype(), tensor.shape());
@@ -72,18 +75,24 @@ fn tensor(kind: &Kind, tensor: &Tensor) -> Option<(String, Json)> {
     }
 }
 
-fn histogram(count: f64, min: f64, max: f64) -> (String, Json) {
-    let text = match count > 0.0 {
-        true => format!(
+/// A histogram by the number of its values, and the least and greatest of them, if there are any.
+fn histogram(count: f64, bounds: Option<(f64, f64)>) -> (String, Json) {
+    let number = |x: f64| json_of(Number::Real(x));
+    let text = match bounds {
+        Some((min, max)) if count == 0.0 && (min.is_nan() || max.is_nan()) => "NaN".to_owned(),
+        Some((min, max)) => format!(
             "{} from {} to {}",
             columns::number(count),
             columns::number(min),
             columns::number(max)
         ),
-        false => "empty".to_owned(),
+        None => "empty".to_owned(),
     };
-    let number = |x: f64| json_of(Number::Real(x));
-    let about = json!({ "count": number(count), "min": number(min), "max": number(max) });
+    let about = json!({
+        "count": number(count),
+        "min": bounds.map(|(min, _)| number(min)),
+        "max": bounds.map(|(_, max)| number(max)),
+    });
     (text, about)
 }
 
