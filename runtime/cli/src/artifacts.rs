@@ -5,18 +5,17 @@
 
 mod folder;
 mod foreign;
+mod pattern;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use trainspec_formats::checkpoint::bundle::{data_files, index_path};
-use trainspec_formats::checkpoint::{
-    CheckpointReader, TableCheckpoint, get_checkpoint_mtimes, latest_checkpoint,
-};
+use trainspec_formats::checkpoint::{CheckpointReader, get_checkpoint_mtimes, latest_checkpoint};
 use trainspec_formats::events::is_event_file;
 use trainspec_formats::files::{self, ReadAt};
-use trainspec_formats::records::{self, Compression, ReaderOptions, RecordReader, ShardedName};
-use trainspec_formats::{Code, FileKind, FormatError, bounded, crc, glob, table};
+use trainspec_formats::records::{Compression, ReaderOptions, RecordReader};
+use trainspec_formats::{Code, FileKind, FormatError, bounded, crc, table};
 
 use crate::output::{note, plain};
 
@@ -61,8 +60,8 @@ pub(crate) fn kind_of(reader: &CheckpointReader) -> &'static str {
 
 /// The artifacts that `inspect` shows for a path: of every folder the newest checkpoint, and the event and record files.
 pub(crate) fn shown(path: &Path) -> Result<SearchResult, FormatError> {
-    if let Some(pattern) = pattern(path) {
-        return matching(pattern, shown);
+    if let Some(pattern) = pattern::of_path(path) {
+        return pattern::matching(pattern, shown);
     }
     let mut found = all(path)?;
     if !is_folder(path) {
@@ -95,62 +94,12 @@ pub(crate) fn all(path: &Path) -> Result<SearchResult, FormatError> {
     if is_folder(path) {
         return Ok(folder::search(path));
     }
-    match pattern(path) {
-        Some(pattern) => matching(pattern, all),
+    match pattern::of_path(path) {
+        Some(pattern) => pattern::matching(pattern, all),
         None => Ok(SearchResult {
             artifacts: vec![of_file(path)?],
             ..SearchResult::default()
         }),
-    }
-}
-
-/// The path as a glob pattern or as a set of shards (`name@5`), if it is neither a file nor the prefix of a checkpoint.
-fn pattern(path: &Path) -> Option<&str> {
-    let pattern = path.to_str()?;
-    let is_pattern = glob::is_pattern(pattern) || ShardedName::parse(pattern).is_some();
-    let is_there = path.exists() || index_path(path).is_file() || !data_files(path).is_empty();
-    (is_pattern && !is_there).then_some(pattern)
-}
-
-/// The artifacts that match a pattern, in the order of names; `search` gives those of a folder that matches.
-fn matching(
-    pattern: &str,
-    search: impl Fn(&Path) -> Result<SearchResult, FormatError>,
-) -> Result<SearchResult, FormatError> {
-    let mut found = SearchResult::default();
-    for path in records::expand(pattern)? {
-        // The graph beside a checkpoint matches what the checkpoint matches.
-        if path.extension().is_some_and(|ending| ending == "meta") {
-            continue;
-        }
-        if is_folder(&path) {
-            match search(&path) {
-                Ok(inside) => found.extend(inside),
-                Err(e) => found.damaged.push(e),
-            }
-            continue;
-        }
-        match of_file(&path) {
-            Ok(Artifact::Checkpoint(prefix)) if prefix == path => {
-                let set = folder::of_shard(&path);
-                found.artifacts.push(Artifact::Checkpoint(set));
-            }
-            Ok(artifact) => found.artifacts.push(artifact),
-            Err(e) => found.damaged.push(e),
-        }
-    }
-    // All files of a checkpoint are one artifact.
-    found.artifacts.dedup();
-    // As in TensorFlow, tables of any names may be one checkpoint.
-    if found.artifacts.len() > 1 && TableCheckpoint::open(Path::new(pattern)).is_ok() {
-        found.artifacts = vec![Artifact::Checkpoint(PathBuf::from(pattern))];
-    }
-    match found.artifacts.is_empty() && found.damaged.is_empty() {
-        true => {
-            let cause = format!("no checkpoint, event file or record file matches `{pattern}`");
-            Err(FormatError::not_found(FileKind::Other, cause))
-        }
-        false => Ok(found),
     }
 }
 

@@ -1,13 +1,14 @@
 //! `trainspec diff`: two checkpoints, tensor by tensor, with tolerances (`numpy.isclose`).
 
 mod compare;
+mod contents;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use serde_json::{Value as Json, json};
 use trainspec_formats::FormatError;
-use trainspec_formats::checkpoint::{CheckpointReader, DType, Tensor};
+use trainspec_formats::checkpoint::{DType, Tensor};
 
 use crate::artifacts;
 use crate::failure::Failure;
@@ -16,6 +17,7 @@ use crate::progress::Progress;
 use crate::tensors::{FormattedElements, json_real, real, size, typed};
 use crate::{BAD_INPUT, FAILED, FINE, Format};
 use compare::{Difference, Extreme, Tolerance};
+use contents::Contents;
 
 const HELP: &str = "\
 Elements are equal if |a - b| <= atol + rtol * |b|; NaN equals NaN, and its difference from a number is infinite.
@@ -176,37 +178,6 @@ fn diff(arguments: &Arguments) -> Result<CheckpointDiff, Failure> {
         }
     }
     Ok(found)
-}
-
-/// The tensors of a checkpoint, those of unsupported types included.
-struct Contents<'a> {
-    reader: &'a CheckpointReader,
-    unsupported: BTreeSet<&'a str>,
-}
-
-/// The type and the shape of a tensor, unless its type is unsupported.
-type Entry<'a> = Result<(DType, &'a [usize]), Unsupported>;
-
-struct Unsupported;
-
-impl<'a> Contents<'a> {
-    fn new(reader: &'a CheckpointReader) -> Contents<'a> {
-        let unsupported = reader.unsupported().into_iter().map(|(name, _)| name);
-        Contents {
-            reader,
-            unsupported: unsupported.collect(),
-        }
-    }
-
-    fn names(&self) -> impl Iterator<Item = &'a str> {
-        let entries = self.reader.entries().map(|(name, _, _)| name);
-        entries.chain(self.unsupported.iter().copied())
-    }
-
-    fn get(&self, name: &str) -> Option<Entry<'a>> {
-        let unsupported = self.unsupported.contains(name).then_some(Err(Unsupported));
-        self.reader.entry(name).map(Ok).or(unsupported)
-    }
 }
 
 impl TensorDiff {

@@ -6,7 +6,7 @@ use trainspec_formats::events::{Kind, Run, Series};
 use trainspec_formats::proto::hparams::h_params_plugin_data::Data;
 use trainspec_formats::proto::hparams::{HParamsPluginData, Value, value};
 use trainspec_formats::proto::summary::value::Value as Field;
-use trainspec_formats::{FileKind, bounded};
+use trainspec_formats::{FileKind, FormatError, bounded};
 
 use crate::columns;
 use crate::tensors::{Number, json_bytes, json_of, typed};
@@ -23,7 +23,11 @@ pub(super) fn value(run: &Run, series: &Series) -> Option<(String, Json)> {
     if let Some(number) = point.scalar {
         return Some((columns::number(number), json_of(Number::Real(number))));
     }
-    match run.value(point).ok()?.value? {
+    let value = match run.value(point) {
+        Ok(value) => value.value?,
+        Err(e) => return Some(unreadable(&e)),
+    };
+    match value {
         Field::SimpleValue(_) | Field::ObsoleteOldStyleHistogram(_) => None,
         Field::Histo(h) => Some(histogram(h.num, (h.num != 0.0).then_some((h.min, h.max)))),
         Field::Image(image) => Some(picture(image.width.into(), image.height.into())),
@@ -32,8 +36,17 @@ pub(super) fn value(run: &Run, series: &Series) -> Option<(String, Json)> {
             let (frames, rate) = (sound.length_frames, sound.sample_rate);
             Some((text, json!({ "frames": frames, "rate": rate })))
         }
-        Field::Tensor(message) => tensor(&series.kind, &Tensor::from_message(message).ok()?),
+        Field::Tensor(message) => match Tensor::from_message(message) {
+            Ok(value) => tensor(&series.kind, &value),
+            Err(e) => Some(unreadable(&e)),
+        },
     }
+}
+
+/// A value that cannot be read, with the reason in JSON.
+fn unreadable(error: &FormatError) -> (String, Json) {
+    let text = "unreadable".to_owned();
+    (text, json!({ "error": error.to_string() }))
 }
 
 fn tensor(kind: &Kind, tensor: &Tensor) -> Option<(String, Json)> {
@@ -109,21 +122,60 @@ fn hparams(series: &Series) -> Option<(String, Json)> {
     let Data::SessionStartInfo(info) = message.data? else {
         return None;
     };
-    let simple = |value: &Value| match &value.kind {
-        Some(value::Kind::NumberValue(x)) => json_of(Number::Real(*x)),
-        Some(value::Kind::StringValue(string)) => json!(string),
-        Some(value::Kind::BoolValue(flag)) => json!(flag),
-        _ => Json::Null,
-    };
     let mut named: Vec<_> = info.hparams.iter().collect();
     named.sort_by_key(|(name, _)| *name);
     let all: Map<String, Json> = named
         .into_iter()
-        .map(|(name, value)| (name.clone(), simple(value)))
+        .map(|(name, value)| (name.clone(), json_value(value)))
         .collect();
     let words = all.iter().map(|(name, value)| format!("{name}={value}"));
     let text = words.collect::<Vec<_>>().join(" ");
     let short: String = text.chars().take(MAX_CHARS).collect();
     let more = if short.len() < text.len() { "..." } else { "" };
     Some((format!("{short}{more}"), all.into()))
+}
+
+/// A JSON-like value as JSON (`google.protobuf.Value`).
+fn json_value(value: &Value) -> Json {
+    match &value.kind {
+        Some(value::Kind::NumberValue(x)) => json_of(Number::Real(*x)),
+        Some(value::Kind::StringValue(string)) => json!(string),
+        Some(value::Kind::BoolValue(flag)) => json!(flag),
+        Some(value::Kind::ListValue(list)) => list.values.iter().map(json_value).collect(),
+        Some(value::Kind::StructValue(all)) => {
+            let fields = all.fields.iter();
+            let fields = fields.map(|(name, value)| (name.clone(), json_value(value)));
+            fields.collect::<Map<_, _>>().into()
+        }
+        Some(value::Kind::NullValue(_)) | None => Json::Null,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use trainspec_formats::proto::hparams::{ListValue, Struct};
+
+    #[test]
+    fn hyperparameters_may_be_lists_and_structures() {
+        let of = |kind| Value { kind: Some(kind) };
+        let number = of(value::Kind::NumberValue(f64::NAN));
+        let list = ListValue {
+            values: vec![number, of(value::Kind::BoolValue(true)), Value::default()],
+        };
+        let fields = [("a\u{7f}".to_owned(), of(value::Kind::ListValue(list)))];
+        let all = of(value::Kind::StructValue(Struct {
+            fields: fields.into(),
+        }));
+        assert_eq!(json_value(&all), json!({ "a\u{7f}": ["NaN", true, null] }));
+    }
+
+    #[test]
+    fn histograms_without_values_are_empty() {
+        assert_eq!(histogram(0.0, None).0, "empty");
+        let (text, object) = histogram(f64::NAN, Some((f64::NAN, f64::NAN)));
+        assert_eq!(text, "NaN from NaN to NaN");
+        assert_eq!(object["count"], "NaN");
+        assert_eq!(histogram(3.0, Some((0.5, 2.0))).0, "3 from 0.5 to 2");
+    }
 }
