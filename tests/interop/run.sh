@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# TensorFlow and TensorBoard read what we write: TFRecords, checkpoints, event files. Installs both into a virtualenv of its own, which is
+# TensorFlow and TensorBoard read what we write, TFRecords, checkpoints, event files, and our command reads what they write. Installs both into a virtualenv of its own, which is
 # kept in the user's cache folder under a key of the versions, or below `target` where there is none, or in INTEROP_VENV; fails where that
 # is not possible.
 set -euo pipefail
@@ -16,7 +16,7 @@ else
 fi
 venv=${INTEROP_VENV:-$venv}
 written=$target/interop/written
-if ! "$venv/bin/python" -c 'import tensorflow, tensorboard, safetensors' 2> "/dev/null"; then
+if ! "$venv/bin/python" -c 'import tensorflow, tensorboard, safetensors, tensorboardX' 2> "/dev/null"; then
     python3 -m venv "$venv"
     "$venv/bin/pip" install --quiet --disable-pip-version-check --requirement "$requirements"
 fi
@@ -24,7 +24,7 @@ fi
 rm -rf "$written"
 mkdir -p "$written"
 # Of the whole workspace, so that the tests have built them already.
-cargo build --quiet --locked --workspace --example write_records --example write_checkpoints --example write_events
+cargo build --quiet --locked --workspace --bin trainspec --example write_records --example write_checkpoints --example write_events
 "$target/debug/examples/write_records" "$written/records"
 "$target/debug/examples/write_checkpoints" "$written/checkpoints"
 "$target/debug/examples/write_events" "$written/events" tests/oracle/checkpoints/*/*.meta
@@ -33,3 +33,5 @@ for kind in records checkpoints events; do
     "$venv/bin/python" "tests/interop/$kind.py" "$written/$kind"
 done
 rm -rf "$written"
+printf -- '-- %s\n' "fresh files"
+"$venv/bin/python" tests/interop/fresh_files.py "$target/debug/trainspec" --seed 1

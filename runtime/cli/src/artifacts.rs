@@ -1,7 +1,13 @@
 //! File type detection: whether a path is a TFRecord file, a checkpoint, event files, or a folder of these.
+//!
+//! In: a path, a glob pattern, or a set of shards (`name@5`). Out: the artifacts it means. A file of another program is an error that says
+//! what it is.
 
 mod folder;
+mod foreign;
+mod pattern;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use trainspec_formats::checkpoint::bundle::{data_files, index_path};
@@ -54,19 +60,30 @@ pub(crate) fn kind_of(reader: &CheckpointReader) -> &'static str {
     }
 }
 
-/// The artifacts that `inspect` shows for a path: of a folder the newest checkpoint, and the event and record files in it and below it.
+/// The artifacts that `inspect` shows for a path: of every folder the newest checkpoint, and the event and record files.
 pub(crate) fn shown(path: &Path) -> Result<SearchResult, FormatError> {
+    if let Some(pattern) = pattern::of_path(path) {
+        return pattern::matching(pattern, shown);
+    }
     let mut found = all(path)?;
     if !is_folder(path) {
         return Ok(found);
     }
     let all = std::mem::take(&mut found.artifacts);
-    match newest(path)? {
-        Some(newest) => found.artifacts.push(Artifact::Checkpoint(newest)),
-        // A list whose files are missing is shown itself.
-        None => {
-            let list = all.iter().find(|a| matches!(a, Artifact::State(_)));
-            found.artifacts.extend(list.cloned());
+    let has_checkpoints = |a: &&Artifact| matches!(a, Artifact::Checkpoint(_) | Artifact::State(_));
+    let parents = all.iter().filter(has_checkpoints);
+    let folders: BTreeSet<&Path> = parents.filter_map(|a| a.path().parent()).collect();
+    for folder in folders {
+        match newest(folder) {
+            Ok(Some(newest)) => found.artifacts.push(Artifact::Checkpoint(newest)),
+            // A list whose files are missing is shown itself.
+            Ok(None) => {
+                let is_list = |a: &&Artifact| {
+                    matches!(a, Artifact::State(_)) && a.path().parent() == Some(folder)
+                };
+                found.artifacts.extend(all.iter().find(is_list).cloned());
+            }
+            Err(e) => found.damaged.push(e),
         }
     }
     let rest = |a: &Artifact| matches!(a, Artifact::Events(_) | Artifact::Records(_));
@@ -74,34 +91,63 @@ pub(crate) fn shown(path: &Path) -> Result<SearchResult, FormatError> {
     Ok(found)
 }
 
-/// All artifacts of a path: of a folder those in it and below it, in the order of names.
+/// All artifacts of a path: of a folder those in it and below it, of a pattern those that match, in the order of names.
 pub(crate) fn all(path: &Path) -> Result<SearchResult, FormatError> {
     if is_folder(path) {
         return Ok(folder::search(path));
     }
-    Ok(SearchResult {
-        artifacts: vec![of_file(path)?],
-        ..SearchResult::default()
-    })
+    match pattern::of_path(path) {
+        Some(pattern) => pattern::matching(pattern, all),
+        None => Ok(SearchResult {
+            artifacts: vec![of_file(path)?],
+            ..SearchResult::default()
+        }),
+    }
 }
 
-/// Opens the checkpoint at a path, of a folder the newest.
+/// Opens the checkpoint at a path: of a folder the newest, of a pattern the only one that matches.
 pub(crate) fn open(path: &Path) -> Result<CheckpointReader, FormatError> {
     if is_folder(path) {
-        let Some(newest) = newest(path)? else {
-            let cause = "there is no checkpoint in this folder";
-            return Err(FormatError::not_found(FileKind::Other, cause).in_file(path));
-        };
-        return CheckpointReader::open_prefix(&newest);
+        return CheckpointReader::open_prefix(&in_folder(path)?);
     }
-    let other = match of_file(path) {
-        Ok(Artifact::Records(_)) => "a record file",
-        Ok(Artifact::Events(_)) => "an event file",
-        Ok(Artifact::State(_)) => "a list of checkpoints",
-        Ok(Artifact::Checkpoint(_)) | Err(_) => return CheckpointReader::open_prefix(path),
+    let mut found = all(path)?;
+    if let Some(error) = found.damaged.pop() {
+        return Err(error);
+    }
+    let other = match &found.artifacts[..] {
+        [Artifact::Checkpoint(path)] => return CheckpointReader::open_prefix(path),
+        [Artifact::Records(_)] => "this is a record file, and no checkpoint".to_owned(),
+        [Artifact::Events(_)] => "this is an event file, and no checkpoint".to_owned(),
+        [Artifact::State(_)] => "this is a list of checkpoints, and no checkpoint".to_owned(),
+        several => format!("this means {} files; name one checkpoint", several.len()),
     };
-    let cause = format!("this is {other}, and no checkpoint");
-    Err(FormatError::invalid(FileKind::Other, cause).in_file(path))
+    Err(FormatError::invalid(FileKind::Other, other).in_file(path))
+}
+
+/// The newest checkpoint of a folder, or the variables of a SavedModel; an error says what is below it instead.
+fn in_folder(folder: &Path) -> Result<PathBuf, FormatError> {
+    if let Some(newest) = newest(folder)? {
+        return Ok(newest);
+    }
+    let variables = folder.join("variables/variables");
+    if folder.join(foreign::SAVED_MODEL).is_file() && index_path(&variables).is_file() {
+        return Ok(variables);
+    }
+    let below = folder::search(folder).artifacts;
+    let checkpoints = below.iter().filter_map(|artifact| match artifact {
+        Artifact::Checkpoint(path) => Some(path.display().to_string()),
+        Artifact::Records(_) | Artifact::State(_) | Artifact::Events(_) => None,
+    });
+    let checkpoints: Vec<String> = checkpoints.collect();
+    let cause = match &checkpoints[..] {
+        [] => "there is no checkpoint in this folder".to_owned(),
+        [only] => format!("there is no checkpoint in this folder, but below it: {only}"),
+        [first, rest @ ..] => format!(
+            "there is no checkpoint in this folder, but below it: {first} and {} more",
+            rest.len()
+        ),
+    };
+    Err(FormatError::not_found(FileKind::Other, cause).in_file(folder))
 }
 
 /// The newest checkpoint of a folder: the one that its list names, or, with a note, the one of the highest step, the latest among equals.
@@ -172,15 +218,19 @@ fn is_folder(path: &Path) -> bool {
 /// The artifact of a file, or the checkpoint that has the path as its prefix.
 fn of_file(path: &Path) -> Result<Artifact, FormatError> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let is_pattern = name.contains(['?', '*']) && !path.exists();
     let is_prefix = || !path.exists() && !data_files(path).is_empty();
-    if index_path(path).is_file() || is_pattern || is_prefix() {
+    if index_path(path).is_file() || is_prefix() {
         return Ok(Artifact::Checkpoint(path.to_owned()));
     }
     if name.ends_with(".index") || is_data_file(&name) {
         return Ok(Artifact::Checkpoint(path.with_extension("")));
     }
-    recognised(path)?.ok_or_else(|| unrecognised(path))
+    let found = recognised(path)?;
+    let may_be_foreign = matches!(found, Some(Artifact::Checkpoint(_)) | None);
+    match foreign::of_file(path).filter(|_| may_be_foreign) {
+        Some(foreign) => Err(foreign.error(path)),
+        None => found.ok_or_else(|| unrecognised(path)),
+    }
 }
 
 /// The artifact of a file by its name and its magic bytes, if the format is known.

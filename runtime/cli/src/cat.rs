@@ -12,11 +12,13 @@ use trainspec_formats::{Code, FileKind, FormatError};
 
 use crate::artifacts;
 use crate::failure::Failure;
-use crate::output::plain;
+use crate::output::{escape_controls, plain};
 use crate::tensors::FormattedElements;
 use crate::{FINE, Format};
 
 const HELP: &str = "\
+Numbers have the fewest digits that read back as the same number of their type. CSV and JSON have the exact values of types below 32 bits, with \
+the fewest digits that read back as the same float64.
 JSON is one object: `name`, `dtype`, `shape` and `values`, all elements in row-major order; a complex number is a \
 pair, and what JSON has no number for is the string NaN, Infinity or -Infinity; a string that is no UTF-8 is an object with `hex`. After a \
 failure it is `error` and `help`.
@@ -87,10 +89,13 @@ fn cat(arguments: &Arguments) -> Result<(), Failure> {
     let reader = artifacts::open(&arguments.checkpoint)?;
     let tensor = find(&reader, arguments)?;
     if form == Form::Npy && arguments.format == Format::Text && !numpy::holds(tensor.dtype()) {
-        return Err(
-            Failure::input(format!("NumPy has no type for {}", tensor.dtype()))
-                .help("`--as csv` writes its numbers as text"),
-        );
+        return Err(Failure::input(format!(
+            "{}: `{}` is {}, for which NumPy has no type",
+            arguments.checkpoint.display(),
+            arguments.name,
+            tensor.dtype()
+        ))
+        .help("`--as csv` writes its numbers as text"));
     }
     let is_seen = arguments.output.is_none() && io::stdout().is_terminal();
     let write = |out: &mut dyn Write| -> io::Result<()> {
@@ -128,16 +133,17 @@ fn form_of(arguments: &Arguments) -> Form {
 /// The tensor, or an error with the nearest names.
 fn find(reader: &CheckpointReader, arguments: &Arguments) -> Result<Tensor, Failure> {
     let (name, path) = (arguments.name.as_str(), arguments.checkpoint.display());
+    let in_file = |error: FormatError| error.in_file(&arguments.checkpoint);
     let error = match reader.get_variable(name) {
         Ok(tensor) => return Ok(tensor),
-        Err(error) => error,
+        Err(error) => in_file(error),
     };
     // Of a tensor that is there, a data file may be missing.
     if error.code != Code::NotFound || reader.has_tensor(name) {
         return Err(error.into());
     }
     let mut names: Vec<String> = reader.names().into_iter().map(str::to_owned).collect();
-    if let Some(graph) = reader.object_graph()? {
+    if let Some(graph) = reader.object_graph().map_err(in_file)? {
         if graph.value_at(name).is_some() || !graph.named(name).is_empty() {
             return Err(error.into());
         }
@@ -208,8 +214,9 @@ fn csv(tensor: &Tensor, is_seen: bool, out: &mut dyn Write) -> io::Result<()> {
 fn json(name: &str, tensor: &Tensor, out: &mut dyn Write) -> io::Result<()> {
     let elements = FormattedElements::new(tensor);
     let (name, shape) = (serde_json::json!(name), serde_json::json!(tensor.shape()));
-    let dtype = tensor.dtype();
-    // Numbers keep their shortest digits: a `float32` widened to `float64` would get insignificant ones.
+    let (name, dtype) = (name.to_string(), tensor.dtype());
+    let name = escape_controls(&name);
+    // Numbers are written as they are formatted: a `float32` widened to `float64` would get insignificant digits.
     write!(
         out,
         "{{\"name\":{name},\"dtype\":\"{dtype}\",\"shape\":{shape},\"values\":["

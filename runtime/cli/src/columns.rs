@@ -1,5 +1,6 @@
 //! Human-readable tables, byte counts and numbers.
 
+use std::borrow::Cow;
 use std::io::IsTerminal;
 
 /// The alignment of a column.
@@ -14,25 +15,32 @@ pub(crate) enum Align {
 /// The least width that names are truncated to, in characters.
 const MIN_NAME_WIDTH: usize = 20;
 
+/// The most characters of a cell; longer ones are truncated in the middle, so that one name of a megabyte does not widen every line.
+const MAX_CELL_CHARS: usize = 256;
+
 /// The lines of a table, its columns as wide as their cells, two spaces apart. On a narrower terminal the names in the first column are
 /// truncated in the middle.
-pub(crate) fn lines(columns: &[(&str, Align)], rows: &[Vec<String>]) -> Vec<String> {
+pub(crate) fn lines<'a>(
+    columns: &'a [(&'a str, Align)],
+    rows: &'a [Vec<String>],
+) -> impl Iterator<Item = String> + 'a {
     let is_seen = std::io::stdout().is_terminal();
     let terminal = is_seen.then(terminal_size::terminal_size).flatten();
-    match terminal {
-        Some((width, _)) => within(usize::from(width.0), columns, rows),
-        None => within(usize::MAX, columns, rows),
-    }
+    let max_width = terminal.map_or(usize::MAX, |(width, _)| usize::from(width.0));
+    within(max_width, columns, rows)
 }
 
 /// The lines of a table, at most `max_width` characters wide where truncating the first column suffices.
-fn within(max_width: usize, columns: &[(&str, Align)], rows: &[Vec<String>]) -> Vec<String> {
+fn within<'a>(
+    max_width: usize,
+    columns: &'a [(&'a str, Align)],
+    rows: &'a [Vec<String>],
+) -> impl Iterator<Item = String> + 'a {
     let width = |i: usize| {
-        let cells = rows.iter().map(|row| row[i].chars().count());
-        cells
-            .chain([columns[i].0.chars().count()])
-            .max()
-            .unwrap_or(0)
+        let cells = rows.iter().map(|row| row[i].as_str());
+        let cells = cells.chain([columns[i].0]);
+        let widths = cells.map(|cell| cell.chars().take(MAX_CELL_CHARS).count());
+        widths.max().unwrap_or(0)
     };
     let mut widths: Vec<usize> = (0..columns.len()).map(width).collect();
     let all = widths.iter().sum::<usize>() + 2 * columns.len().saturating_sub(1);
@@ -40,40 +48,36 @@ fn within(max_width: usize, columns: &[(&str, Align)], rows: &[Vec<String>]) -> 
         let cut = first.saturating_sub(all.saturating_sub(max_width));
         *first = cut.max(MIN_NAME_WIDTH.min(*first));
     }
-    let line = |cells: &mut dyn Iterator<Item = &str>| {
+    let line = move |cells: &mut dyn Iterator<Item = &str>| {
         let padded = cells
             .zip(&widths)
             .zip(columns)
-            .map(|((cell, width), (_, side))| match side {
-                Align::Left => format!("{cell:<width$}"),
-                Align::Right => format!("{cell:>width$}"),
+            .map(|((cell, &width), (_, side))| {
+                let cell = truncated(cell, width);
+                let blank = " ".repeat(width.saturating_sub(cell.chars().count()));
+                match side {
+                    Align::Left => format!("{cell}{blank}"),
+                    Align::Right => format!("{blank}{cell}"),
+                }
             });
         padded.collect::<Vec<_>>().join("  ").trim_end().to_owned()
     };
     let head = line(&mut columns.iter().map(|(name, _)| *name));
-    let body = rows.iter().map(|row| match row.split_first() {
-        Some((name, rest)) => {
-            let name = truncated(name, widths[0]);
-            line(&mut std::iter::once(name.as_str()).chain(rest.iter().map(String::as_str)))
-        }
-        None => String::new(),
-    });
-    std::iter::once(head).chain(body).collect()
+    let body = rows
+        .iter()
+        .map(move |row| line(&mut row.iter().map(String::as_str)));
+    std::iter::once(head).chain(body)
 }
 
 /// A name truncated in the middle to `max_width` characters.
-fn truncated(name: &str, max_width: usize) -> String {
-    let letters: Vec<char> = name.chars().collect();
-    if letters.len() <= max_width {
-        return name.to_owned();
-    }
+fn truncated(name: &str, max_width: usize) -> Cow<'_, str> {
+    let Some(cut) = name.chars().count().checked_sub(max_width + 1) else {
+        return Cow::Borrowed(name);
+    };
     let start = max_width.saturating_sub(1) / 2;
-    let end = letters.len() - max_width.saturating_sub(1 + start);
-    letters[..start]
-        .iter()
-        .chain(&['…'])
-        .chain(&letters[end..])
-        .collect()
+    let head = name.chars().take(start);
+    let tail = name.chars().skip(start + cut + 2);
+    Cow::Owned(head.chain(['…']).chain(tail).collect())
 }
 
 /// `48 B`, `1.2 KB`, `3.0 GB`: powers of a thousand, as `bench` has them.
@@ -91,10 +95,13 @@ pub(crate) fn bytes(count: u64) -> String {
     format!("{value:.1} TB")
 }
 
-/// A number with six significant digits: `0.25`, `1.23457e-7`.
+/// Integers up to this magnitude are shown with all their digits; each is an `f64`.
+const MAX_EXACT_INTEGER: f64 = 1e15;
+
+/// A number with six significant digits: `0.25`, `1.23457e-7`; an integer, such as a step, with all of them.
 pub(crate) fn number(x: f64) -> String {
     let size = x.abs();
-    if x == 0.0 || !x.is_finite() {
+    if x == 0.0 || !x.is_finite() || (x.fract() == 0.0 && size <= MAX_EXACT_INTEGER) {
         return format!("{x}");
     }
     if !(1e-4..1e7).contains(&size) {
@@ -119,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_have_six_significant_digits() {
+    fn numbers_have_six_significant_digits_and_integers_all() {
         for (x, text) in [
             (0.25, "0.25"),
             (-1.0, "-1"),
@@ -128,7 +135,10 @@ mod tests {
             (1.5e-7, "1.5e-7"),
             (f64::NAN, "NaN"),
             (0.0, "0"),
-            (1e10, "1e10"),
+            (1e10, "10000000000"),
+            (-12345678.0, "-12345678"),
+            (12345678.5, "1.23457e7"),
+            (1e16, "1e16"),
             (1234.5678, "1234.57"),
         ] {
             assert_eq!(number(x), text);
@@ -153,7 +163,8 @@ mod tests {
             vec!["a".to_owned(), "10".to_owned()],
             vec!["long".to_owned(), "7".to_owned()],
         ];
-        let table = lines(&[("name", Align::Left), ("n", Align::Right)], &rows);
+        let head = [("name", Align::Left), ("n", Align::Right)];
+        let table: Vec<String> = lines(&head, &rows).collect();
         assert_eq!(table, ["name   n", "a     10", "long   7"]);
     }
 
@@ -162,10 +173,19 @@ mod tests {
         let name = format!("begin/{}/end", "x".repeat(100));
         let rows = [vec![name.clone(), "7".to_owned()]];
         let head = [("name", Align::Left), ("n", Align::Right)];
-        let table = within(30, &head, &rows);
-        assert_eq!(table[1], "begin/xxxxxxx…xxxxxxxxx/end  7");
-        assert_eq!(table[1].chars().count(), 30);
-        assert!(within(5, &head, &rows)[1].chars().count() == 23);
-        assert_eq!(within(usize::MAX, &head, &rows)[1], format!("{name}  7"));
+        let second = |max_width| within(max_width, &head, &rows).nth(1).unwrap();
+        assert_eq!(second(30), "begin/xxxxxxx…xxxxxxxxx/end  7");
+        assert_eq!(second(30).chars().count(), 30);
+        assert_eq!(second(5).chars().count(), 23);
+        assert_eq!(second(usize::MAX), format!("{name}  7"));
+    }
+
+    #[test]
+    fn cells_of_any_length_are_truncated() {
+        let rows = [vec!["é".repeat(100_000), "x".repeat(70_000)]];
+        let head = [("name", Align::Left), ("n", Align::Right)];
+        let line = within(usize::MAX, &head, &rows).nth(1).unwrap();
+        assert_eq!(line.chars().count(), 2 * MAX_CELL_CHARS + 2);
+        assert_eq!(line.matches('…').count(), 2);
     }
 }

@@ -91,7 +91,7 @@ fn convert(arguments: &Arguments) -> Result<(), Failure> {
     };
     let reader = artifacts::open(&arguments.input)?;
     let plan = Plan::new(
-        &reader,
+        (&arguments.input, &reader),
         kind,
         arguments.bfloat16_as,
         arguments.skip_unsupported,
@@ -106,7 +106,7 @@ fn convert(arguments: &Arguments) -> Result<(), Failure> {
             ))
         })?;
     }
-    let bytes = write(&reader, &plan, kind, &output)?;
+    let bytes = write((&arguments.input, &reader), &plan, kind, &output)?;
     let seconds = start.elapsed().as_secs_f64();
     let output = output.display();
     match arguments.format {
@@ -219,7 +219,7 @@ fn output_path(path: &Path, kind: Kind, force: bool) -> Result<PathBuf, Failure>
 
 /// Writes all tensors; gives the bytes of their elements.
 fn write(
-    reader: &CheckpointReader,
+    (input, reader): (&Path, &CheckpointReader),
     plan: &Plan<'_>,
     kind: Kind,
     path: &Path,
@@ -257,8 +257,8 @@ fn write(
     };
     match (written, read_failed.get()) {
         (Ok(()), _) => Ok(bytes.get()),
-        (Err(e), true) => Err(Failure::input(e)),
-        (Err(e), false) => Err(Failure::output(e)),
+        (Err(e), true) => Err(Failure::input(e.in_file(input))),
+        (Err(e), false) => Err(Failure::output(e.in_file(path))),
     }
 }
 

@@ -1,11 +1,13 @@
 //! `trainspec diff`: two checkpoints, tensor by tensor, with tolerances (`numpy.isclose`).
 
 mod compare;
+mod contents;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use serde_json::{Value as Json, json};
+use trainspec_formats::FormatError;
 use trainspec_formats::checkpoint::{DType, Tensor};
 
 use crate::artifacts;
@@ -13,16 +15,19 @@ use crate::failure::Failure;
 use crate::output::{count, print, say};
 use crate::progress::Progress;
 use crate::tensors::{FormattedElements, json_real, real, size, typed};
-use crate::{FAILED, FINE, Format};
+use crate::{BAD_INPUT, FAILED, FINE, Format};
 use compare::{Difference, Extreme, Tolerance};
+use contents::Contents;
 
 const HELP: &str = "\
 Elements are equal if |a - b| <= atol + rtol * |b|; NaN equals NaN, and its difference from a number is infinite.
-JSON is one object: `equal`; `tensors`, how many both have; `only_in_a` and `only_in_b`, with `name`, `dtype` and `shape`; `other_type`, with \
-`name`, `a` and `b`; and `differing`, with `name`, `dtype`, `shape`, `elements`, `differing` (how many of them), and for numbers `absolute` and \
+A tensor that cannot be read is not compared, and nothing is equal then, whatever the others are.
+JSON is one object: `equal`; `tensors`, how many both have; `only_in_a` and `only_in_b`, with `name`, `dtype` and `shape` (null if they are not \
+known); `other_type`, with `name`, `a` and `b`; `not_compared`, with `name`, and `a` and `b`, the cause of the failure to read it there, or null; \
+and `differing`, with `name`, `dtype`, `shape`, `elements`, `differing` (how many of them), and for numbers `absolute` and \
 `relative`, the largest differences: `value`, `at`, `a`, `b`, and for strings `first` instead: `at`, `a`, `b`. After a failure it is `error` and \
 `help`.
-Exit codes: 0 equal; 1 different; 2 bad input.";
+Exit codes: 0 equal; 1 different; 2 bad input, or a tensor could not be compared.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
@@ -58,14 +63,18 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
         Format::Text => found.text(arguments),
         Format::Json => print(found.json()),
     }
-    match found.equal() {
-        true => FINE,
-        false => FAILED,
+    match (found.not_compared.is_empty(), found.equal()) {
+        (false, _) => BAD_INPUT,
+        (true, true) => FINE,
+        (true, false) => FAILED,
     }
 }
 
 /// The type and the shape of a tensor.
 type Described = (DType, Vec<usize>);
+
+/// A tensor that one checkpoint has; of unsupported ones, neither type nor shape is known.
+type OnlyInOne = (String, Option<Described>);
 
 /// The differences of two checkpoints.
 #[derive(Debug, Default)]
@@ -74,10 +83,12 @@ struct CheckpointDiff {
     common: usize,
     /// The number of elements compared.
     elements: usize,
-    only_a: Vec<(String, DType, Vec<usize>)>,
-    only_b: Vec<(String, DType, Vec<usize>)>,
+    only_a: Vec<OnlyInOne>,
+    only_b: Vec<OnlyInOne>,
     other_type: Vec<(String, [Described; 2])>,
     differing: Vec<TensorDiff>,
+    /// The tensors that both have and one or both of which cannot be read, and why.
+    not_compared: Vec<(String, [Option<FormatError>; 2])>,
 }
 
 /// A tensor whose elements differ.
@@ -121,30 +132,45 @@ fn diff(arguments: &Arguments) -> Result<CheckpointDiff, Failure> {
     };
     let mut found = CheckpointDiff::default();
     let progress = Progress::of_tensors(&a);
-    let names: BTreeSet<&str> = a.names().into_iter().chain(b.names()).collect();
+    let (contents_a, contents_b) = (Contents::new(&a), Contents::new(&b));
+    let names: BTreeSet<&str> = contents_a.names().chain(contents_b.names()).collect();
+    let described = |(dtype, shape): (DType, &[usize])| (dtype, shape.to_vec());
     for name in names {
-        let (in_a, in_b) = match (a.entry(name), b.entry(name)) {
+        let (in_a, in_b) = match (contents_a.get(name), contents_b.get(name)) {
             (Some(in_a), Some(in_b)) => (in_a, in_b),
-            (Some((dtype, shape)), None) => {
-                found.only_a.push((name.to_owned(), dtype, shape.to_vec()));
+            (in_a, in_b) => {
+                let only = match in_a.is_some() {
+                    true => &mut found.only_a,
+                    false => &mut found.only_b,
+                };
+                let known = in_a.or(in_b).and_then(Result::ok);
+                only.push((name.to_owned(), known.map(described)));
                 continue;
             }
-            (None, Some((dtype, shape))) => {
-                found.only_b.push((name.to_owned(), dtype, shape.to_vec()));
-                continue;
-            }
-            (None, None) => continue,
         };
         found.common += 1;
-        if in_a != in_b {
-            let both = [in_a, in_b].map(|(dtype, shape)| (dtype, shape.to_vec()));
+        if let (Ok(in_a), Ok(in_b)) = (&in_a, &in_b)
+            && in_a != in_b
+        {
+            let both = [*in_a, *in_b].map(described);
             found.other_type.push((name.to_owned(), both));
             continue;
         }
-        // Streamed: only two tensors are in memory.
-        let (in_a, in_b) = (a.get_tensor(name)?, b.get_tensor(name)?);
+        if let Ok((dtype, shape)) = in_a {
+            progress.add(size(dtype, shape).unwrap_or(0));
+        }
+        // Streamed: only two tensors are in memory. One that is unsupported fails here, with the reason.
+        let in_a = a.get_tensor(name).map_err(|e| e.in_file(&arguments.a));
+        let in_b = b.get_tensor(name).map_err(|e| e.in_file(&arguments.b));
+        let (in_a, in_b) = match (in_a, in_b) {
+            (Ok(in_a), Ok(in_b)) => (in_a, in_b),
+            (in_a, in_b) => {
+                let causes = [in_a.err(), in_b.err()];
+                found.not_compared.push((name.to_owned(), causes));
+                continue;
+            }
+        };
         found.elements += FormattedElements::new(&in_a).count();
-        progress.add(size(in_a.dtype(), in_a.shape()).unwrap_or(0));
         if let Some(difference) = compare::tensors(&in_a, &in_b, allowed) {
             found
                 .differing
@@ -205,11 +231,18 @@ fn multi_index(shape: &[usize], mut index: usize) -> Vec<usize> {
 }
 
 impl CheckpointDiff {
-    fn equal(&self) -> bool {
-        self.only_a.is_empty()
+    /// Whether a difference was found.
+    fn differs(&self) -> bool {
+        let is_same = self.only_a.is_empty()
             && self.only_b.is_empty()
             && self.other_type.is_empty()
-            && self.differing.is_empty()
+            && self.differing.is_empty();
+        !is_same
+    }
+
+    /// Whether all tensors were compared, and no difference was found.
+    fn equal(&self) -> bool {
+        !self.differs() && self.not_compared.is_empty()
     }
 
     fn text(&self, arguments: &Arguments) {
@@ -225,12 +258,14 @@ impl CheckpointDiff {
         }
         let sides = [(&arguments.a, &self.only_a), (&arguments.b, &self.only_b)];
         for (path, only) in sides {
-            for (name, dtype, shape) in only {
+            for (name, described) in only {
                 let path = path.display();
-                say(format_args!(
-                    "{name}: {}, only in {path}",
-                    typed(*dtype, shape)
-                ));
+                let described = described
+                    .as_ref()
+                    .map_or("of an unsupported type".to_owned(), |(dtype, shape)| {
+                        typed(*dtype, shape)
+                    });
+                say(format_args!("{name}: {described}, only in {path}"));
             }
         }
         for (name, [a, b]) in &self.other_type {
@@ -243,28 +278,42 @@ impl CheckpointDiff {
         for differing in &self.differing {
             say(differing.text());
         }
+        for (name, causes) in &self.not_compared {
+            let causes = causes.iter().flatten().map(ToString::to_string);
+            let causes = causes.collect::<Vec<_>>().join("; ");
+            say(format_args!("{name}: not compared: {causes}"));
+        }
         let only = self.only_a.len() + self.only_b.len();
         let counts = [
             (only, "only in one"),
             (self.other_type.len(), "of another type or shape"),
             (self.differing.len(), "with other elements"),
+            (self.not_compared.len(), "not compared"),
         ];
         let counts: Vec<String> = counts
             .iter()
             .filter(|(n, _)| *n > 0)
             .map(|(n, what)| format!("{n} {what}"))
             .collect();
+        let verdict = match self.differs() {
+            true => "different",
+            false => "not known to be equal",
+        };
         say(format_args!(
-            "different{within}: {tensors} in both; {}",
+            "{verdict}{within}: {tensors} in both; {}",
             counts.join(", ")
         ));
     }
 
     fn json(&self) -> Json {
-        let only = |list: &[(String, DType, Vec<usize>)]| -> Json {
-            list.iter()
-                .map(|(name, dtype, shape)| json!({ "name": name, "dtype": dtype.name(), "shape": shape }))
-                .collect()
+        let only = |list: &[OnlyInOne]| -> Json {
+            let one = |(name, described): &OnlyInOne| match described {
+                Some((dtype, shape)) => {
+                    json!({ "name": name, "dtype": dtype.name(), "shape": shape })
+                }
+                None => json!({ "name": name, "dtype": null, "shape": null }),
+            };
+            list.iter().map(one).collect()
         };
         let side =
             |(dtype, shape): &(DType, Vec<usize>)| json!({ "dtype": dtype.name(), "shape": shape });
@@ -274,9 +323,15 @@ impl CheckpointDiff {
             .map(|(name, [a, b])| json!({ "name": name, "a": side(a), "b": side(b) }))
             .collect();
         let differing: Json = self.differing.iter().map(TensorDiff::json).collect();
+        let cause = |error: &Option<FormatError>| error.as_ref().map(ToString::to_string);
+        let not_compared: Json = self
+            .not_compared
+            .iter()
+            .map(|(name, [a, b])| json!({ "name": name, "a": cause(a), "b": cause(b) }))
+            .collect();
         json!({
             "equal": self.equal(), "tensors": self.common, "only_in_a": only(&self.only_a), "only_in_b": only(&self.only_b),
-            "other_type": other, "differing": differing,
+            "other_type": other, "differing": differing, "not_compared": not_compared,
         })
     }
 }

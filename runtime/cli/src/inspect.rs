@@ -18,8 +18,10 @@ use trainspec_formats::FormatError;
 
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "A folder shows its newest checkpoint, and the event and record files in it and below it. A line of\n\
-                  JSON is one checkpoint, record file, log directory or list of checkpoints; `kind` says which."
+    after_help = "A folder shows the newest checkpoint of every folder in it, and its event and record files. A glob\n\
+                  pattern, or `name@5` for `name-00000-of-00005` and so on, shows what it matches. A line of JSON is\n\
+                  one checkpoint, record file, record, log directory or list of checkpoints; `kind` says which. Names\n\
+                  of more than 256 characters are cut in tables, not in JSON."
 )]
 pub(crate) struct Arguments {
     /// A checkpoint (its prefix or its folder), a record file, an event file, a log directory, a safetensors or npz file
@@ -27,7 +29,7 @@ pub(crate) struct Arguments {
     paths: Vec<PathBuf>,
     /// Show at most this many records of a record file
     #[arg(long, value_name = "N", default_value_t = 3)]
-    records: usize,
+    records: u64,
     /// Do not read the tensors of a checkpoint, only what its index says of them
     #[arg(long)]
     no_values: bool,
@@ -55,7 +57,8 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
             if !std::mem::take(&mut is_first) && arguments.format == Format::Text {
                 print("");
             }
-            if let Err(e) = show(arguments, &artifact) {
+            for e in show(arguments, &artifact) {
+                let e = e.in_file(artifact.path());
                 code = Failure::from(e).report(arguments.format);
             }
         }
@@ -63,12 +66,14 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
     code
 }
 
-fn show(arguments: &Arguments, artifact: &Artifact) -> Result<(), FormatError> {
+/// Shows an artifact; gives its damage.
+fn show(arguments: &Arguments, artifact: &Artifact) -> Vec<FormatError> {
     let format = arguments.format;
+    let first = |shown: Result<(), FormatError>| shown.err().into_iter().collect();
     match artifact {
-        Artifact::Checkpoint(path) => tensors::show(path, !arguments.no_values, format),
-        Artifact::Records(path) => records::show(path, arguments.records, format),
-        Artifact::Events(path) => events::show(path, format),
-        Artifact::State(path) => list::show(path, format),
+        Artifact::Checkpoint(path) => first(tensors::show(path, !arguments.no_values, format)),
+        Artifact::Records(path) => first(records::show(path, arguments.records, format)),
+        Artifact::Events(path) => events::show(path, format).unwrap_or_else(|e| vec![e]),
+        Artifact::State(path) => first(list::show(path, format)),
     }
 }

@@ -1,5 +1,6 @@
 //! Printing: results to standard output, diagnostics and failures to standard error.
 
+use std::borrow::Cow;
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,14 +13,35 @@ use crate::Format;
 /// Whether writing a result to standard output failed.
 static WRITE_FAILED: AtomicBool = AtomicBool::new(false);
 
-/// Prints a result.
+/// Prints a result, with control characters other than line ends and tabs escaped as in JSON, whose values they leave as they are.
 pub(crate) fn print(text: impl Display) {
-    check_write(writeln!(anstream::stdout(), "{text}"));
+    let text = text.to_string();
+    check_write(writeln!(io::stdout(), "{}", escape_controls(&text)));
 }
 
-/// Prints a result without a line end of its own.
+/// Prints a result as it is, without a line end of its own.
 pub(crate) fn print_raw(text: &str) {
-    check_write(anstream::stdout().write_all(text.as_bytes()));
+    let mut out = io::stdout();
+    check_write(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
+}
+
+/// The text with control characters and bidirectional overrides escaped as in JSON, except for line ends and tabs.
+///
+/// JSON text means the same afterwards: it has such characters in strings alone. A terminal may act on them (U+007F to U+009F), and
+/// JSON does not require that they are escaped.
+pub(crate) fn escape_controls(text: &str) -> Cow<'_, str> {
+    let is_escaped = |c: char| is_control(c) && c != '\n' && c != '\t';
+    match text.contains(is_escaped) {
+        false => Cow::Borrowed(text),
+        true => Cow::Owned(
+            text.chars()
+                .map(|c| match is_escaped(c) {
+                    true => format!("\\u{:04x}", u32::from(c)),
+                    false => c.to_string(),
+                })
+                .collect(),
+        ),
+    }
 }
 
 /// Prints a line about a file, with control characters escaped: whatever its names contain, it stays one line and changes no colour.
@@ -27,10 +49,13 @@ pub(crate) fn say(text: impl Display) {
     print(plain(text));
 }
 
+/// Whether a terminal may act on a character instead of showing it.
+fn is_control(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
 /// The text with control characters and bidirectional overrides escaped.
 pub(crate) fn plain(text: impl Display) -> String {
-    let is_control =
-        |c: char| c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     let text = text.to_string();
     match text.contains(is_control) {
         false => text,
@@ -89,6 +114,20 @@ pub(crate) fn count(n: usize, what: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn escapes_in_json_text_keep_its_values() {
+        let all: String = (0..0x3000).filter_map(char::from_u32).collect();
+        let value = serde_json::json!({ all.as_str(): all });
+        let text = value.to_string();
+        let escaped = escape_controls(&text);
+        assert!(!escaped.contains(is_control), "{escaped}");
+        assert_eq!(
+            serde_json::from_str::<serde_json::Value>(&escaped).unwrap(),
+            value
+        );
+        assert!(matches!(escape_controls("a\n\tb"), Cow::Borrowed(_)));
+    }
 
     #[test]
     fn control_characters_are_escaped() {

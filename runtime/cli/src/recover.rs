@@ -14,8 +14,10 @@ use crate::{FINE, Format};
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "After damage, reading resumes at the next offset where both checksums of a record are right. Of a\n\
-                  compressed file, what is before the first damage is saved. Exit codes: 0 done; 1 nothing can be\n\
-                  saved, or it could not be written; 2 bad input."
+                  compressed file, what is before the first damage is saved, and offsets count the bytes after\n\
+                  decompression. JSON is one object: `input`, `output` (null if nothing is written), `records`, and\n\
+                  `skipped` with `from`, `to` (null in a compressed file) and `cause` of each damaged part. Exit codes:\n\
+                  0 done; 1 nothing can be saved, or it could not be written; 2 bad input."
 )]
 pub(crate) struct Arguments {
     /// The record file that may be damaged; it is not changed
@@ -39,6 +41,9 @@ enum OutputCompression {
     Gzip,
     Zlib,
 }
+
+/// What an offset in a compressed file counts.
+pub(crate) const AFTER_DECOMPRESSION: &str = " (the offset counts bytes after decompression)";
 
 pub(crate) fn run(arguments: &Arguments) -> u8 {
     match recover(arguments) {
@@ -88,17 +93,18 @@ fn recover(arguments: &Arguments) -> Result<(), Failure> {
     match arguments.format {
         Format::Text => {
             for skipped in reader.skipped() {
-                let to = skipped
-                    .to
-                    .map_or_else(|| "the end".to_owned(), |to| to.to_string());
-                say(format_args!(
-                    "passed over {} to {to}: {}",
-                    skipped.from, skipped.cause
-                ));
+                let (from, cause) = (skipped.from, &skipped.cause);
+                match skipped.to {
+                    Some(to) => say(format_args!("skipped {from} to {to}: {cause}")),
+                    // The rest of a compressed file.
+                    None => say(format_args!(
+                        "skipped {from} to the end: {cause}{AFTER_DECOMPRESSION}"
+                    )),
+                }
             }
             if is_written {
                 say(format_args!(
-                    "{}: {} saved, {} passed over",
+                    "{}: {} saved, {} skipped",
                     arguments.output.display(),
                     count(saved as usize, "record"),
                     count(reader.skipped().len(), "damaged part")

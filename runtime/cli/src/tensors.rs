@@ -1,11 +1,14 @@
 //! Elements of tensors, decoded by their dtype and formatted with the shortest round-trip digits.
 //!
-//! In: tensors of files. Out: numbers to compare, and elements formatted as text, CSV and JSON with the fewest digits that identify a value
-//! in its type. Leaves alone: the layout of a page.
+//! In: tensors of files. Out: numbers to compare, and elements formatted as text, CSV and JSON. Numbers have the fewest digits that identify
+//! them in their type; but few readers know the types below 32 bits, so CSV and JSON have their exact values, with the fewest digits
+//! that identify an `f64`. Leaves alone: the layout of a page.
 
 use half::{bf16, f16};
 use serde_json::{Value as Json, json};
 use trainspec_formats::checkpoint::{DType, Elements, Tensor};
+
+use crate::output::escape_controls;
 
 /// The number of elements of a shape, saturating.
 pub(crate) fn elements(shape: &[usize]) -> u64 {
@@ -60,7 +63,7 @@ pub(crate) fn number(dtype: DType, bytes: &[u8]) -> Number {
         | DType::Float8E4M3Fnuz
         | DType::Float8E4M3B11Fnuz
         | DType::Float8E5M2Fnuz
-        | DType::Float4E2M1Fn => Number::Real(short_real(dtype, bits(bytes))),
+        | DType::Float4E2M1Fn => Number::Real(narrow_real(dtype, bits(bytes))),
         DType::String | DType::Variant | DType::Resource => {
             unreachable!("elements of {dtype} are no numbers")
         }
@@ -107,10 +110,10 @@ impl<'a> FormattedElements<'a> {
         }
     }
 
-    /// An element as a field of CSV.
+    /// An element as a field of CSV, a number with its exact value.
     pub(crate) fn csv(&self, i: usize) -> Vec<u8> {
         let Elements::Strings(strings) = self.tensor.elements() else {
-            return self.digits(i).joined().into_bytes();
+            return self.exact_digits(i).joined().into_bytes();
         };
         let mut field = vec![b'"'];
         for &byte in &strings[i] {
@@ -123,13 +126,13 @@ impl<'a> FormattedElements<'a> {
         field
     }
 
-    /// An element as JSON: a number, a bool, a pair for a complex number, or a string. NaN and infinities are the strings `NaN`,
-    /// `Infinity` and `-Infinity`; a string that is not UTF-8 is an object with `hex`.
+    /// An element as JSON: a number with its exact value, a bool, a pair for a complex number, or a string. NaN and infinities are the
+    /// strings `NaN`, `Infinity` and `-Infinity`; a string that is not UTF-8 is an object with `hex`.
     pub(crate) fn json(&self, i: usize) -> String {
         if let Elements::Strings(strings) = self.tensor.elements() {
-            return json_bytes(&strings[i]).to_string();
+            return escape_controls(&json_bytes(&strings[i]).to_string()).into_owned();
         }
-        match self.digits(i) {
+        match self.exact_digits(i) {
             Digits::One(digits) => json_number(&digits),
             Digits::Complex(real, imaginary) => {
                 format!("[{},{}]", json_number(&real), json_number(&imaginary))
@@ -142,6 +145,18 @@ impl<'a> FormattedElements<'a> {
         match dtype.size().unwrap_or(1) {
             1 => self.table[usize::from(bytes[i])].clone(),
             size => digits(dtype, &bytes[i * size..][..size]),
+        }
+    }
+
+    /// The digits for a reader that does not know the type: those of `float16` and `bfloat16` are exact, as all others are already.
+    fn exact_digits(&self, i: usize) -> Digits {
+        let dtype = self.tensor.dtype();
+        match (dtype, dtype.size()) {
+            (DType::Float16 | DType::BFloat16, Some(size)) => {
+                let bits = bits(&self.tensor.bytes()[i * size..][..size]);
+                Digits::One(real(narrow_real(dtype, bits)))
+            }
+            _ => self.digits(i),
         }
     }
 }
@@ -234,23 +249,26 @@ fn digits(dtype: DType, bytes: &[u8]) -> Digits {
         }
         (_, Number::Complex(a, b)) => return Digits::Complex(real(a), real(b)),
         (DType::Float32, Number::Real(value)) => short(value as f32),
-        (DType::Float64, Number::Real(value)) => real(value),
-        (_, Number::Real(value)) => short_digits(dtype, bits(bytes), value),
+        (DType::Float16 | DType::BFloat16, Number::Real(value)) => {
+            half_digits(dtype, bits(bytes), value)
+        }
+        // Of the types of eight bits and fewer, too, for which the shortest digits would be far off: 60000 for 57344.
+        (_, Number::Real(value)) => real(value),
     })
 }
 
-/// The shortest round-trip digits of a float of at most 16 bits: nearer to it than to its neighbours in its type.
-fn short_digits(dtype: DType, bits: u16, value: f64) -> String {
+/// The shortest round-trip digits of a float of 16 bits: nearer to it than to its neighbours in its type.
+fn half_digits(dtype: DType, bits: u16, value: f64) -> String {
     if !value.is_finite() || value == 0.0 {
         return real(value);
     }
     let sign = sign_of(dtype);
     let magnitude = bits & (sign - 1);
     let size = value.abs();
-    let below = (short_real(dtype, magnitude - 1) + size) / 2.0;
+    let below = (narrow_real(dtype, magnitude - 1) + size) / 2.0;
     let next = magnitude + 1;
     let above = match next < sign {
-        true => short_real(dtype, next),
+        true => narrow_real(dtype, next),
         false => f64::NAN,
     };
     let above = match above.is_finite() {
@@ -285,7 +303,7 @@ fn sign_of(dtype: DType) -> u16 {
 }
 
 /// The value of a float of at most 16 bits.
-fn short_real(dtype: DType, bits: u16) -> f64 {
+fn narrow_real(dtype: DType, bits: u16) -> f64 {
     // Bits of the mantissa, bias of the exponent, and the magnitudes from which on values are infinite and NaN.
     let (fraction, bias, infinity, nan) = match dtype {
         DType::Float16 => return f16::from_bits(bits).to_f64(),
@@ -296,7 +314,7 @@ fn short_real(dtype: DType, bits: u16) -> f64 {
         DType::Float8E4M3B11Fnuz => (3, 11, 0x100, 0x100),
         DType::Float8E5M2Fnuz => (2, 16, 0x100, 0x100),
         DType::Float4E2M1Fn => (1, 1, 0x100, 0x100),
-        other => unreachable!("{other} is no short float"),
+        other => unreachable!("{other} is no narrow float"),
     };
     let sign = sign_of(dtype);
     let magnitude = bits & (sign - 1);
@@ -373,9 +391,39 @@ mod tests {
         }
     }
 
+    #[test]
+    fn csv_and_json_have_the_exact_values_of_narrow_floats() {
+        for dtype in [
+            DType::Float16,
+            DType::BFloat16,
+            DType::Float8E5M2,
+            DType::Float8E4M3Fn,
+            DType::Float8E4M3Fnuz,
+            DType::Float8E4M3B11Fnuz,
+            DType::Float8E5M2Fnuz,
+            DType::Float4E2M1Fn,
+        ] {
+            let size = dtype.size().unwrap();
+            let count = if size == 1 { 1 << 8 } else { 1 << 16 };
+            let bytes = (0..count).flat_map(|bits: u32| bits.to_le_bytes()[..size].to_vec());
+            let bytes: Vec<u8> = bytes.collect();
+            let tensor = Tensor::new(dtype, &[count as usize], bytes.clone()).unwrap();
+            let elements = FormattedElements::new(&tensor);
+            for (i, bytes) in bytes.chunks(size).enumerate() {
+                let Number::Real(value) = number(dtype, bytes) else {
+                    panic!("{dtype} is a float");
+                };
+                let csv: f64 = str::from_utf8(&elements.csv(i)).unwrap().parse().unwrap();
+                let is_same = csv.to_bits() == value.to_bits() || csv.is_nan() && value.is_nan();
+                assert!(is_same, "{dtype} {i}: {csv} and {value}");
+                assert_eq!(elements.json(i), json_real(value));
+            }
+        }
+    }
+
     // What `str(numpy.float16(x))` and `str(ml_dtypes.bfloat16(x))` name, with as few digits.
     #[test]
-    fn short_floats_have_few_digits() {
+    fn floats_of_sixteen_bits_have_few_digits() {
         assert_eq!(text(DType::Float16, f16::from_f64(0.1).to_bits()), "0.1");
         assert_eq!(text(DType::Float16, 1), "6e-8");
         assert_eq!(text(DType::Float16, 0x7bff), "65500.0");
@@ -399,9 +447,10 @@ mod tests {
             (DType::Float8E5M2Fnuz, (0x7f, 57344.0), 2.0_f64.powi(-17)),
             (DType::Float4E2M1Fn, (0x7, 6.0), 0.5),
         ] {
-            assert_eq!(short_real(dtype, largest.0), largest.1, "{dtype}");
-            assert_eq!(short_real(dtype, 1), smallest, "{dtype}");
+            assert_eq!(narrow_real(dtype, largest.0), largest.1, "{dtype}");
+            assert_eq!(narrow_real(dtype, 1), smallest, "{dtype}");
         }
+        assert_eq!(text(DType::Float8E5M2, 0x7b), "57344.0");
         assert_eq!(text(DType::Float8E5M2, 0xfc), "-inf");
         assert_eq!(text(DType::Float8E4M3Fn, 0xff), "nan");
         assert_eq!(text(DType::Float8E4M3Fnuz, 0x80), "nan");

@@ -14,6 +14,7 @@ use crate::artifacts::{Artifact, CHECKPOINT_LIST, all, kind_of};
 use crate::failure::Failure;
 use crate::output::{note, plain, print, say};
 use crate::progress::{Progress, Spinner};
+use crate::recover::AFTER_DECOMPRESSION;
 use crate::{BAD_INPUT, FINE, Format};
 
 #[derive(Debug, clap::Args)]
@@ -21,7 +22,8 @@ use crate::{BAD_INPUT, FINE, Format};
     after_help = "Reads everything and compares every checksum. Of a folder, all checkpoints, record files and event\n\
                   files in it and below it are checked; a file that is not of the format its name implies is damaged. Exit\n\
                   code 2 if anything is damaged. A line of JSON is one file or checkpoint: `path`, `kind`, and\n\
-                  `damage` with file, offset and cause of each; or `path` and `passed_over`, where it is no file."
+                  `damage` with file, offset and cause of each; or `path` and `skipped`, where it is no file or the\n\
+                  model of another program. In a compressed file, offsets count the bytes after decompression."
 )]
 pub(crate) struct Arguments {
     /// Checkpoints, record files, event files, or folders of them
@@ -54,6 +56,8 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
         }
         for artifact in found.artifacts {
             let (kind, damage) = check(&artifact);
+            let damage = damage.into_iter().map(|e| e.in_file(artifact.path()));
+            let damage: Vec<FormatError> = damage.collect();
             checked += 1;
             damaged += usize::from(!damage.is_empty());
             report(arguments, artifact.path(), kind, &damage);
@@ -101,7 +105,7 @@ fn check(artifact: &Artifact) -> (&'static str, Vec<FormatError>) {
     match artifact {
         Artifact::Checkpoint(path) => {
             let _spinner = Spinner::new("verifying", path);
-            match CheckpointReader::open(path) {
+            match CheckpointReader::open_prefix(path) {
                 Ok(reader) => (kind_of(&reader), reader.verify()),
                 Err(_) => ("checkpoint", checkpoint::verify(path)),
             }
@@ -143,7 +147,8 @@ fn records(path: &Path) -> Result<Vec<FormatError>, FormatError> {
                 skipped.cause,
                 to.saturating_sub(skipped.from)
             ),
-            None => skipped.cause.clone(),
+            // The rest of a compressed file.
+            None => format!("{}{AFTER_DECOMPRESSION}", skipped.cause),
         };
         FormatError::data_loss(FileKind::Record, cause)
             .at(skipped.from)

@@ -97,8 +97,12 @@ fn shards_of_the_first_version_are_one_checkpoint() {
         text.contains("m-?????-of-00002: checkpoint, intact"),
         "{text}"
     );
-    let (code, text) = output_of(&["inspect", &folder.path("m-?????-of-00002")]);
-    assert_eq!((code, text.contains("[2, 2]")), (0, true), "{text}");
+    for pattern in ["m-?????-of-00002", "m@2", "m-*", "m-0000[01]-of-00002"] {
+        let (code, text) = output_of(&["inspect", &folder.path(pattern)]);
+        assert_eq!((code, text.contains("[2, 2]")), (0, true), "{text}");
+        let (code, text) = output_of(&["cat", &folder.path(pattern), "w"]);
+        assert_eq!((code, text.contains("[2, 2]")), (0, true), "{text}");
+    }
 }
 
 #[test]
@@ -171,4 +175,22 @@ fn a_result_that_cannot_be_printed_is_a_failure() {
             .unwrap();
         assert_eq!(status.code(), Some(1), "{verb}");
     }
+}
+
+#[test]
+fn slices_of_partitioned_tensors_are_named() {
+    let folder = Folder::new();
+    let from = root().join("tests/oracle/checkpoints/partitioned");
+    for ending in ["index", "data-00000-of-00001"] {
+        let name = format!("model.ckpt.{ending}");
+        std::fs::copy(from.join(&name), folder.path(&name)).unwrap();
+    }
+    let data = folder.path("model.ckpt.data-00000-of-00001");
+    let mut bytes = std::fs::read(&data).unwrap();
+    bytes.iter_mut().for_each(|byte| *byte ^= 1);
+    std::fs::write(&data, bytes).unwrap();
+    let (code, text) = output_of(&["verify", &folder.path("model.ckpt")]);
+    assert_eq!(code, 2, "{text}");
+    assert!(text.contains("tensor `emb/rows, slice 0,"), "{text}");
+    assert!(!text.contains("\\x"), "{text}");
 }

@@ -3,10 +3,12 @@
 use crate::support::{Folder, code, err, out, trainspec};
 use serde_json::{Value as Json, json};
 use trainspec_formats::checkpoint::{BundleWriter, Tensor};
-use trainspec_formats::events::{SummaryWriter, summary};
+use trainspec_formats::events::SummaryWriter;
+use trainspec_formats::events::summary::{self, DisplayMetadata};
 use trainspec_formats::examples::{encode, encode_sequence, example, sequence_example};
 use trainspec_formats::files::Durability;
-use trainspec_formats::records::RecordWriter;
+use trainspec_formats::proto::summary::value::Value;
+use trainspec_formats::records::{Compression, RecordWriter, WriterOptions};
 
 fn records(path: &str, all: &[&[u8]]) {
     let mut writer = RecordWriter::create(path.as_ref(), &Default::default()).unwrap();
@@ -23,6 +25,173 @@ fn shown(path: &str) -> (String, Json) {
     let line = out(&output);
     let first = line.lines().next().unwrap();
     (text, serde_json::from_str(first).unwrap())
+}
+
+/// The lines of JSON for the first records.
+fn record_lines(path: &str) -> Vec<Json> {
+    let output = trainspec(&["inspect", "--format", "json", path]);
+    let lines = out(&output);
+    let lines = lines.lines().skip(1);
+    let lines = lines.map(|line| serde_json::from_str(line).unwrap());
+    let lines: Vec<Json> = lines.collect();
+    assert!(lines.iter().all(|line| line["kind"] == "record"));
+    lines
+}
+
+#[test]
+fn records_are_lines_of_json_after_the_file() {
+    let folder = Folder::new();
+    let path = folder.path("a.tfrecord");
+    let all: Vec<Vec<u8>> = (0..1200_i64)
+        .map(|i| encode(&example([("i", i.into())])))
+        .collect();
+    let borrowed: Vec<&[u8]> = all.iter().map(Vec::as_slice).collect();
+    records(&path, &borrowed);
+    let output = trainspec(&["inspect", "--format", "json", "--records", "1100", &path]);
+    let text = out(&output);
+    let lines: Vec<Json> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(lines.len(), 1 + 1100);
+    assert_eq!(lines[0]["records"], 1200);
+    assert_eq!(lines[0]["scanned"], 1000);
+    assert_eq!(lines[0]["features"][0]["records"], 1000);
+    for (i, line) in lines[1..].iter().enumerate() {
+        let expected = json!({
+            "kind": "record", "path": path, "record": i, "bytes": all[i].len(), "features": { "i": [i] },
+        });
+        assert_eq!(*line, expected);
+    }
+    // Statistics of a part are not taken for those of all.
+    let (text, _) = shown(&path);
+    assert!(
+        text.contains("\nfeatures of the first 1000 records, not of all 1200:\n"),
+        "{text}"
+    );
+    records(&path, &borrowed[..1000]);
+    let (text, _) = shown(&path);
+    assert!(!text.contains("not of all"), "{text}");
+}
+
+#[test]
+fn offsets_in_compressed_files_say_what_they_count() {
+    let folder = Folder::new();
+    let path = folder.path("a.tfrecord");
+    let options = WriterOptions {
+        compression: Compression::Gzip,
+        ..WriterOptions::default()
+    };
+    let mut writer = RecordWriter::create(path.as_ref(), &options).unwrap();
+    for i in 0..100_u32 {
+        writer.write(&i.to_le_bytes().repeat(50)).unwrap();
+    }
+    writer.close(Durability::Unsynced).unwrap();
+    let intact = std::fs::read(&path).unwrap();
+    std::fs::write(&path, &intact[..intact.len() / 2]).unwrap();
+    let saved = folder.path("b.tfrecord");
+    for arguments in [
+        &["inspect", &path][..],
+        &["verify", &path],
+        &["recover", &path, &saved],
+    ] {
+        let output = trainspec(arguments);
+        let text = out(&output) + &err(&output);
+        assert!(text.contains("after decompression"), "{text}");
+    }
+}
+
+#[test]
+fn integers_have_all_their_digits() {
+    let folder = Folder::new();
+    let prefix = folder.path("ckpt");
+    let mut writer = BundleWriter::create(prefix.as_ref(), Default::default()).unwrap();
+    let step = Tensor::scalar(12_345_678_i64);
+    let ends = Tensor::from_values(&[2], &[i64::MIN, i64::MAX]).unwrap();
+    writer.add("ends", &ends).unwrap();
+    writer.add("global_step", &step).unwrap();
+    writer.finish().unwrap();
+    let (text, _) = shown(&prefix);
+    assert_eq!(text.matches(" 12345678 ").count(), 3, "{text}");
+    assert!(
+        text.contains("-9223372036854775808") && text.contains(" 9223372036854775807 "),
+        "{text}"
+    );
+}
+
+#[test]
+fn histograms_of_nan_are_not_empty() {
+    let folder = Folder::new();
+    let logs = folder.path("logs");
+    let writer = SummaryWriter::open(&logs, Default::default()).unwrap();
+    let mut summary = summary::histogram_tensor("nan", &[], 2, DisplayMetadata::default()).unwrap();
+    // What TensorFlow writes of NaN: buckets without limits, and nothing in them.
+    let nan = f64::NAN;
+    let buckets = Tensor::from_values(&[2, 3], &[nan, nan, 0.0, nan, nan, 0.0]).unwrap();
+    summary.value[0].value = Some(Value::Tensor(buckets.into_message().unwrap()));
+    writer.add_summary(summary, 1).unwrap();
+    writer.close().unwrap();
+    let (text, object) = shown(&logs);
+    assert!(text.contains("NaN") && !text.contains("empty"), "{text}");
+    assert_eq!(object["tags"][0]["last_value"]["min"], "NaN");
+}
+
+#[test]
+fn names_of_any_length_are_cut_in_tables_alone() {
+    let folder = Folder::new();
+    let prefix = folder.path("ckpt");
+    let name = "n".repeat(70_000);
+    let mut writer = BundleWriter::create(prefix.as_ref(), Default::default()).unwrap();
+    writer.add(&name, &Tensor::scalar(1.0_f32)).unwrap();
+    writer.add("w", &Tensor::scalar(1.0_f32)).unwrap();
+    writer.finish().unwrap();
+    let output = trainspec(&["inspect", &prefix]);
+    assert_eq!(code(&output), 0, "{}", err(&output));
+    let (text, object) = shown(&prefix);
+    assert!(text.lines().all(|line| line.len() < 400), "{text}");
+    assert_eq!(object["tensors"][0]["name"], name);
+    let path = folder.path("a.tfrecord");
+    records(&path, &[&encode(&example([(name.as_str(), 1_i64.into())]))]);
+    let output = trainspec(&["inspect", &path]);
+    assert_eq!(code(&output), 0, "{}", err(&output));
+    let logs = folder.path("logs");
+    let writer = SummaryWriter::open(&logs, Default::default()).unwrap();
+    writer.add_summary(summary::scalar(&name, 1.0), 1).unwrap();
+    writer.close().unwrap();
+    let output = trainspec(&["inspect", &logs]);
+    assert_eq!(code(&output), 0, "{}", err(&output));
+}
+
+#[test]
+fn control_characters_are_not_lost_in_json_and_csv() {
+    let folder = Folder::new();
+    let all: String = (0..0x300)
+        .chain(0x2020..0x2070)
+        .filter_map(char::from_u32)
+        .filter(|c| *c != '\0')
+        .collect();
+    let prefix = folder.path("ckpt");
+    let mut writer = BundleWriter::create(prefix.as_ref(), Default::default()).unwrap();
+    let strings = Tensor::strings(&[1], vec![all.clone().into_bytes()]).unwrap();
+    writer.add(&all, &strings).unwrap();
+    writer.finish().unwrap();
+    let (_, object) = shown(&prefix);
+    assert_eq!(object["tensors"][0]["name"], all);
+    let output = trainspec(&["cat", "--format", "json", &prefix, &all]);
+    let object: Json = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(object["name"], all);
+    assert_eq!(object["values"][0], all);
+    let output = trainspec(&["cat", "--as", "csv", &prefix, &all]);
+    let quoted = format!("\"{}\"\n", all.replace('"', "\"\""));
+    assert_eq!(out(&output), quoted);
+
+    let path = folder.path("a.tfrecord");
+    records(
+        &path,
+        &[&encode(&example([(all.as_str(), all.as_str().into())]))],
+    );
+    assert_eq!(shown(&path).1["features"][0]["name"], all);
+    assert_eq!(record_lines(&path)[0]["features"][&all], json!([all]));
 }
 
 #[test]
@@ -43,7 +212,7 @@ fn sequence_examples_have_a_context_and_lists() {
         "name": "tokens", "kind": "int64", "steps": [2, 2], "values": [1, 2], "lengths": null, "records": 1,
     });
     assert_eq!(object["feature_lists"], json!([list]));
-    let first = &object["first"][0];
+    let first = &record_lines(&path)[0];
     assert_eq!(first["features"], json!({ "id": [78] }));
     assert_eq!(first["feature_lists"], json!({ "tokens": [[1, 2], [3]] }));
 }
@@ -59,11 +228,10 @@ fn values_are_values_for_programs() {
         ("t", "word".into()),
     ]);
     records(&path, &[&encode(&message)]);
-    let (_, object) = shown(&path);
     let expected = json!({
         "f": [0.1, "NaN", "Infinity"], "i": [i64::MAX], "s": [{ "hex": "ff00" }], "t": ["word"],
     });
-    assert_eq!(object["first"][0]["features"], expected);
+    assert_eq!(record_lines(&path)[0]["features"], expected);
 
     let prefix = folder.path("ckpt");
     let mut writer = BundleWriter::create(prefix.as_ref(), Default::default()).unwrap();
@@ -116,11 +284,12 @@ fn records_that_are_no_examples_show_their_beginning() {
     let folder = Folder::new();
     let path = folder.path("a.tfrecord");
     records(&path, &["a line of text".as_bytes(), b"\xfe\xff\0"]);
-    let (text, object) = shown(&path);
+    let (text, _) = shown(&path);
     assert!(text.contains("begins with \"a line of text\""), "{text}");
     assert!(text.contains("begins with the bytes fe ff 00"), "{text}");
-    assert_eq!(object["first"][0]["start"], "a line of text");
-    assert_eq!(object["first"][1]["start"], json!({ "hex": "feff00" }));
+    let lines = record_lines(&path);
+    assert_eq!(lines[0]["start"], "a line of text");
+    assert_eq!(lines[1]["start"], json!({ "hex": "feff00" }));
 }
 
 #[test]

@@ -112,12 +112,13 @@ fn names_that_imply_no_format_are_left_alone() {
     let (verdict, text) = verified(&folder);
     assert_eq!(verdict, 0, "{text}");
     assert!(text.contains("2 checked: 2 intact"), "{text}");
+    assert!(text.contains("model.keras: a Keras model"), "{text}");
 
     for verb in ["verify", "inspect"] {
         let output = trainspec(&[verb, &folder.path("model.keras")]);
         let text = out(&output) + &err(&output);
         assert_eq!(code(&output), 2, "{text}");
-        assert!(text.contains("is an array"), "{text}");
+        assert!(text.contains("this is a Keras model"), "{text}");
     }
 }
 
@@ -135,12 +136,12 @@ fn pipes_in_folders_are_skipped_and_reported() {
         assert_eq!(code(&output), 0, "{}", err(&output));
         let text = err(&output);
         for name in ["b.tfrecord", "events.out.tfevents.7", "c"] {
-            let line = format!("passed over {}: no regular file\n", folder.path(name));
+            let line = format!("skipped {}: no regular file\n", folder.path(name));
             assert!(text.contains(&line), "{text}");
         }
         assert!(text.contains("circle: a link to a folder"), "{text}");
         let output = trainspec(&[verb, "--format", "json", &folder.path("")]);
-        assert!(out(&output).contains("\"passed_over\":\"no regular file\""));
+        assert!(out(&output).contains("\"skipped\":\"no regular file\""));
     }
 }
 
@@ -319,4 +320,147 @@ fn what_is_no_checkpoint_is_called_by_its_name() {
     let stderr = err(&output);
     assert_eq!(code(&output), 2, "{stderr}");
     assert!(stderr.contains("this is a record file"), "{stderr}");
+}
+
+#[test]
+fn models_of_other_programs_are_called_by_their_names() {
+    let folder = Folder::new();
+    let member = |name: &str| {
+        let mut bytes = b"PK\x03\x04".to_vec();
+        bytes.resize(26, 0);
+        bytes.extend_from_slice(&(name.len() as u16).to_le_bytes());
+        bytes.extend_from_slice(&[0, 0]);
+        bytes.extend_from_slice(name.as_bytes());
+        bytes.resize(300, 0);
+        bytes
+    };
+    let files: [(&str, Vec<u8>, &str); 12] = [
+        ("a", member("model/data.pkl"), "a PyTorch checkpoint"),
+        ("a.pt", member("model/version"), "a PyTorch checkpoint"),
+        ("b.pt", b"\x80\x02}q\0.".to_vec(), "a Python pickle"),
+        ("a.keras", member("metadata.json"), "a Keras model"),
+        ("a.h5", b"\x89HDF\r\n\x1a\n\0".to_vec(), "an HDF5 file"),
+        ("saved_model.pb", b"\x08\x01".to_vec(), "a SavedModel"),
+        ("frozen.pb", b"\x0a\x01".to_vec(), "a TensorFlow graph"),
+        ("m.ckpt.meta", b"\x0a\x01".to_vec(), "MetaGraphDef"),
+        ("a.npy", b"\x93NUMPY\x01\0".to_vec(), "a single NumPy array"),
+        ("a.onnx", b"\x08\x07".to_vec(), "an ONNX model"),
+        (
+            "a.tflite",
+            b"\x1c\0\0\0TFL3".to_vec(),
+            "a TensorFlow Lite model",
+        ),
+        ("a.gguf", b"GGUF\x03\0\0\0".to_vec(), "a GGUF model"),
+    ];
+    for (name, bytes, expected) in &files {
+        let path = folder.write(name, bytes);
+        let path = path.to_str().unwrap();
+        let out_path = folder.path("out.npz");
+        for arguments in [
+            &["inspect", path][..],
+            &["verify", path],
+            &["cat", path, "w"],
+            &["diff", path, path],
+            &["convert", path, &out_path],
+        ] {
+            let output = trainspec(arguments);
+            let text = err(&output);
+            assert_eq!(code(&output), 2, "{text}");
+            assert!(
+                text.starts_with(&format!("error: {path}: this is ")),
+                "{text}"
+            );
+            assert!(text.contains(expected), "{text}");
+        }
+    }
+    // In a folder they are skipped, and reported.
+    let output = trainspec(&["inspect", &folder.path("")]);
+    let text = err(&output);
+    assert_eq!(code(&output), 2, "{text}");
+    assert!(text.contains("there is no checkpoint"), "{text}");
+    for name in ["a", "a.pt", "b.pt", "a.keras", "a.h5", "saved_model.pb"] {
+        let line = format!("skipped {}: a", folder.path(name));
+        let graph = format!("skipped {}: the graph", folder.path(name));
+        assert!(
+            text.contains(&line) || text.contains(&graph),
+            "{name}: {text}"
+        );
+    }
+}
+
+#[test]
+fn folders_show_the_checkpoints_below_them() {
+    let folder = Folder::new();
+    // A SavedModel, and runs in folders of their own.
+    folder.write("export/saved_model.pb", b"\x08\x01");
+    bundle(&folder.path("export/variables/variables"));
+    for step in [7, 12] {
+        bundle(&folder.path(&format!("runs/a/model-{step}")));
+    }
+    bundle(&folder.path("runs/b/model-3"));
+    let shown = |path: &str| {
+        let output = trainspec(&["inspect", &folder.path(path)]);
+        assert_eq!(code(&output), 0, "{}", err(&output));
+        out(&output)
+    };
+    assert!(shown("export").contains("export/variables/variables: checkpoint"));
+    let text = shown("runs");
+    assert!(text.contains("runs/a/model-12: checkpoint"), "{text}");
+    assert!(!text.contains("model-7"), "{text}");
+    assert!(text.contains("runs/b/model-3: checkpoint"), "{text}");
+    assert_eq!(shown("runs/*"), text);
+    assert_eq!(shown("").matches(": checkpoint").count(), 3);
+
+    // The variables of a SavedModel are its checkpoint; a folder of runs has none itself.
+    let output = trainspec(&["cat", &folder.path("export"), "w"]);
+    assert_eq!(code(&output), 0, "{}", err(&output));
+    let output = trainspec(&["cat", &folder.path("runs"), "w"]);
+    let text = err(&output);
+    assert_eq!(code(&output), 2, "{text}");
+    assert!(
+        text.contains("but below it: ") && text.contains("runs/a/model-12 and 2 more"),
+        "{text}"
+    );
+}
+
+#[test]
+fn patterns_and_shard_counts_mean_files() {
+    let folder = Folder::new();
+    for shard in 0..3 {
+        records(&folder.path(&format!("data-{shard:05}-of-00003")));
+        records(&folder.path(&format!("rec-{shard}.tfrecord")));
+    }
+    for pattern in ["data@3", "data-*", "data-?????-of-00003", "rec-*.tfrecord"] {
+        for verb in ["inspect", "verify"] {
+            let output = trainspec(&[verb, &folder.path(pattern)]);
+            let text = out(&output);
+            assert_eq!(code(&output), 0, "{pattern}: {}", err(&output));
+            assert_eq!(text.matches(": records").count(), 3, "{text}");
+        }
+    }
+    std::fs::remove_file(folder.path("data-00001-of-00003")).unwrap();
+    let output = trainspec(&["verify", &folder.path("data@3")]);
+    let text = err(&output);
+    assert_eq!(code(&output), 2, "{text}");
+    assert!(
+        text.contains("data-00001-of-00003: 1 of the 3 shards"),
+        "{text}"
+    );
+    let output = trainspec(&["inspect", &folder.path("none-*")]);
+    let text = err(&output);
+    assert_eq!(code(&output), 2, "{text}");
+    assert!(text.contains("no file matches"), "{text}");
+
+    // All files of a checkpoint are one.
+    bundle(&folder.path("model-1"));
+    let output = trainspec(&["inspect", &folder.path("model-*")]);
+    assert_eq!(code(&output), 0, "{}", err(&output));
+    assert_eq!(out(&output).matches(": checkpoint").count(), 1);
+    let output = trainspec(&["cat", &folder.path("model-*"), "w"]);
+    assert_eq!(code(&output), 0, "{}", err(&output));
+    bundle(&folder.path("model-2"));
+    let output = trainspec(&["cat", &folder.path("model-*"), "w"]);
+    let text = err(&output);
+    assert_eq!(code(&output), 2, "{text}");
+    assert!(text.contains("this means 2 files"), "{text}");
 }

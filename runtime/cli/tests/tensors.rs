@@ -201,7 +201,10 @@ fn cat_writes_npy_files() {
     assert_eq!(tensor.shape(), [3, 4]);
     assert_eq!(tensor.to_vec::<f32>().unwrap()[..2], [4.617, 2.6269999]);
     let error = output_of(2, &["cat", &prefix("dtypes"), "v_bfloat16", "--as", "npy"]);
-    assert!(error.contains("NumPy has no type for bfloat16"), "{error}");
+    assert!(
+        error.contains("`v_bfloat16` is bfloat16, for which NumPy has no type"),
+        "{error}"
+    );
     assert!(error.contains("help: `--as csv`"), "{error}");
 }
 
@@ -347,6 +350,125 @@ fn differences_are_reported_with_their_indices() {
     let near = json(&["diff", &a, &b, "--rtol", "0.5", "--format", "json"]);
     assert_eq!(near["differing"][1]["differing"], 1);
     output_of(2, &["diff", &a, &b, "--atol", "-1"]);
+}
+
+#[test]
+fn tensors_that_cannot_be_read_are_never_equal() {
+    let folder = Folder::new();
+    let write = |name: &str, unknown: &str, value: u8| {
+        let header = format!(
+            r#"{{"{unknown}":{{"dtype":"F4","shape":[4],"data_offsets":[0,2]}},"b":{{"dtype":"U8","shape":[2],"data_offsets":[2,4]}}}}"#
+        );
+        let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
+        bytes.extend_from_slice(header.as_bytes());
+        bytes.extend_from_slice(&[0, 0, value, 4]);
+        let path = folder.write(name, bytes);
+        path.to_str().unwrap().to_owned()
+    };
+    let a = write("a.safetensors", "a", 3);
+    let output = trainspec(&["diff", &a, &a]);
+    let text = out(&output);
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    let expected = format!("a: not compared: {a}: tensor `a`: the type `F4`");
+    assert!(text.starts_with(&expected), "{text}");
+    assert!(
+        text.ends_with("not known to be equal: 2 tensors in both; 1 not compared\n"),
+        "{text}"
+    );
+    let object = json(&["diff", &a, &a, "--format", "json"]);
+    assert_eq!(object["equal"], false);
+    assert_eq!(object["not_compared"][0]["name"], "a");
+    assert!(object["not_compared"][0]["b"].is_string(), "{object}");
+
+    // What is found all the same is reported.
+    let b = write("b.safetensors", "a", 9);
+    let output = trainspec(&["diff", &a, &b]);
+    let text = out(&output);
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    assert!(
+        text.ends_with("different: 2 tensors in both; 1 with other elements, 1 not compared\n"),
+        "{text}"
+    );
+
+    // On one side only, it is a difference.
+    let c = write("c.safetensors", "c", 3);
+    let text = output_of(1, &["diff", &a, &c]);
+    let expected = format!(
+        "a: of an unsupported type, only in {a}\n\
+         c: of an unsupported type, only in {c}\n\
+         different: 1 tensor in both; 2 only in one\n"
+    );
+    assert_eq!(text, expected);
+    let object = json(&["diff", &a, &c, "--format", "json"]);
+    assert_eq!(
+        object["only_in_b"],
+        serde_json::json!([{ "name": "c", "dtype": null, "shape": null }])
+    );
+}
+
+#[test]
+fn a_damaged_tensor_does_not_hide_the_comparison_of_others() {
+    let damaged = prefix_of_damaged("damaged_flipped_data");
+    let output = trainspec(&["diff", &prefix("single"), &damaged]);
+    let text = out(&output);
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    assert!(
+        text.contains("layer1/w: not compared: ") && text.contains("at byte 40: "),
+        "{text}"
+    );
+    assert!(
+        text.contains("not known to be equal: 4 tensors in both; 1 not compared"),
+        "{text}"
+    );
+}
+
+#[test]
+fn narrow_floats_are_exact_for_programs() {
+    use trainspec_formats::checkpoint::{BundleWriter, DType, Tensor};
+    let folder = Folder::new();
+    let write = |name: &str, bytes: [u8; 4]| {
+        let path = folder.path(name);
+        let mut writer = BundleWriter::create(path.as_ref(), Default::default()).unwrap();
+        let tensor = |dtype: DType, bytes: &[u8]| {
+            let count = bytes.len() / dtype.size().unwrap();
+            Tensor::new(dtype, &[count], bytes.to_vec()).unwrap()
+        };
+        writer.add("bf", &tensor(DType::BFloat16, &bytes)).unwrap();
+        writer
+            .add("f8", &tensor(DType::Float8E5M2, &bytes))
+            .unwrap();
+        writer.add("h", &tensor(DType::Float16, &bytes)).unwrap();
+        writer.finish().unwrap();
+        path
+    };
+    // The largest finite numbers of float8_e5m2 and float16, and a bfloat16 next to 0.1.
+    let a = write("a", [0x7b, 0x7b, 0xcd, 0x3d]);
+    let values = |name: &str| json(&["cat", &a, name, "--format", "json"])["values"].clone();
+    assert_eq!(
+        values("f8"),
+        serde_json::json!([57344.0, 57344.0, -20.0, 1.25])
+    );
+    assert_eq!(
+        values("bf"),
+        serde_json::json!([1.3032665114922417e36, 0.10009765625])
+    );
+    assert_eq!(values("h"), serde_json::json!([61280.0, 1.4501953125]));
+    let csv = |name: &str| output_of(0, &["cat", &a, name, "--as", "csv"]);
+    assert_eq!(csv("f8"), "57344.0,57344.0,-20.0,1.25\n");
+    assert_eq!(csv("h"), "61280.0,1.4501953125\n");
+    let text = output_of(0, &["cat", &a, "f8"]);
+    assert!(text.contains("57344.0"), "{text}");
+
+    let b = write("b", [0, 0x7b, 0xcd, 0x3d]);
+    let object = json(&["diff", &a, &b, "--format", "json"]);
+    let named = |name: &str| {
+        let all = object["differing"].as_array().unwrap();
+        let found = all.iter().find(|tensor| tensor["name"] == name);
+        found.unwrap()["absolute"].clone()
+    };
+    assert_eq!(named("f8")["a"], 57344.0);
+    assert_eq!(named("h")["a"], 61280.0);
+    assert_eq!(named("h")["b"], 57344.0);
 }
 
 #[test]

@@ -20,7 +20,8 @@ use crate::Format;
 use crate::output::{note, plain, print};
 
 use super::{
-    Artifact, has_record_name, has_tensor_name, is_data_file, is_table, recognised, unrecognised,
+    Artifact, foreign, has_record_name, has_tensor_name, is_data_file, is_table, recognised,
+    unrecognised,
 };
 
 /// The result of a search, in the order of names.
@@ -29,7 +30,7 @@ pub(crate) struct SearchResult {
     pub(crate) artifacts: Vec<Artifact>,
     /// Files that cannot be opened, or are not of the format that their name implies.
     pub(crate) damaged: Vec<FormatError>,
-    /// Paths that are no regular files, and what they are.
+    /// Paths that are no regular files, and models of other programs, and what they are.
     pub(crate) skipped: Vec<(PathBuf, &'static str)>,
 }
 
@@ -66,13 +67,20 @@ fn listed(folder: &Path) -> io::Result<Vec<DirEntry>> {
 }
 
 impl SearchResult {
-    /// Reports what was skipped: a note as text, a line with `path` and `passed_over` as JSON.
+    /// Adds the result of another search.
+    pub(super) fn extend(&mut self, other: SearchResult) {
+        self.artifacts.extend(other.artifacts);
+        self.damaged.extend(other.damaged);
+        self.skipped.extend(other.skipped);
+    }
+
+    /// Reports what was skipped: a note as text, a line with `path` and `skipped` as JSON.
     pub(crate) fn report_skipped(&self, format: Format) {
         for (path, what) in &self.skipped {
             let path = path.display();
             match format {
-                Format::Text => note(plain(format_args!("passed over {path}: {what}"))),
-                Format::Json => print(json!({ "path": path.to_string(), "passed_over": what })),
+                Format::Text => note(plain(format_args!("skipped {path}: {what}"))),
+                Format::Json => print(json!({ "path": path.to_string(), "skipped": what })),
             }
         }
     }
@@ -115,15 +123,20 @@ impl SearchResult {
             match artifact_of(&path, &name, &named) {
                 Ok(Some(artifact)) => {
                     let has_tensors = matches!(artifact, Artifact::Checkpoint(_));
-                    let of_set = set.as_ref().filter(|_| has_tensors);
-
-                    self.artifacts.push(match of_set {
-                        Some(set) => Artifact::Checkpoint(path.with_file_name(set)),
-                        None => artifact,
+                    self.artifacts.push(match artifact {
+                        Artifact::Checkpoint(found) if found == path => {
+                            Artifact::Checkpoint(of_shard(&path))
+                        }
+                        other => other,
                     });
                     sets.extend(set.map(|set| (set, has_tensors)));
                 }
-                Ok(None) => unknown.extend(set.map(|set| (set, path))),
+                Ok(None) => {
+                    if let Some(foreign) = foreign::model_in_folder(&path, &name) {
+                        self.skipped.push((path.clone(), foreign.name));
+                    }
+                    unknown.extend(set.map(|set| (set, path)));
+                }
                 Err(e) => self.damaged.push(e),
             }
         }
@@ -253,6 +266,15 @@ fn implies_format(name: &str) -> bool {
         || has_record_name(name)
         || has_tensor_name(name)
         || is_shard
+}
+
+/// The path of the shard set that a checkpoint's path belongs to, or else the path itself.
+pub(super) fn of_shard(path: &Path) -> PathBuf {
+    let name = path.file_name().and_then(|name| name.to_str());
+    match name.and_then(shard_set) {
+        Some(set) => path.with_file_name(set),
+        None => path.to_owned(),
+    }
 }
 
 /// The glob pattern of the shard set of `X-00000-of-00002`. Data files are found by their index instead.

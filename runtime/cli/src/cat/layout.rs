@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use trainspec_formats::checkpoint::{DType, Tensor};
 
+use crate::output::plain;
 use crate::tensors::{FormattedElements, typed};
 
 /// Tensors of more elements are summarized (NumPy's `threshold`).
@@ -18,7 +19,7 @@ const LINE_WIDTH: usize = 80;
 /// Writes a line with name, type and shape, and then the elements.
 pub(super) fn put(name: &str, tensor: &Tensor, all: bool, out: &mut dyn Write) -> io::Result<()> {
     let shape = tensor.shape();
-    writeln!(out, "{name}: {}", typed(tensor.dtype(), shape))?;
+    writeln!(out, "{}: {}", plain(name), typed(tensor.dtype(), shape))?;
     let elements = FormattedElements::new(tensor);
     if elements.count() == 0 {
         return writeln!(out, "[]");

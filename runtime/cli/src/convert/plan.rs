@@ -1,5 +1,7 @@
 //! The conversion plan: the output type of each tensor, decided before anything is written.
 
+use std::path::Path;
+
 use half::bf16;
 use trainspec_formats::Result as FormatResult;
 use trainspec_formats::checkpoint::{CheckpointReader, DType, Tensor, numpy};
@@ -34,7 +36,7 @@ pub(super) struct Entry<'a> {
 impl<'a> Plan<'a> {
     /// Fails if there are tensors that the kind cannot hold, unless they are to be skipped.
     pub(super) fn new(
-        reader: &'a CheckpointReader,
+        (input, reader): (&Path, &'a CheckpointReader),
         kind: Kind,
         bfloat16: Option<Bfloat16As>,
         skip: bool,
@@ -44,6 +46,7 @@ impl<'a> Plan<'a> {
             skipped: Vec::new(),
             bytes: 0,
         };
+        let read = |name: &str| reader.get_tensor(name).map_err(|e| e.in_file(input));
         let unreadable = reader.unsupported().into_iter();
         let mut refused: Vec<(&str, String)> = unreadable
             .map(|(name, why)| (name, format!("cannot be read: {}", why.cause)))
@@ -60,7 +63,7 @@ impl<'a> Plan<'a> {
             // Whether NumPy can hold strings depends on their bytes.
             if kind == Kind::Npz
                 && stored == DType::String
-                && let Err(e) = numpy::check(reader.get_tensor(name)?.view())
+                && let Err(e) = numpy::check(read(name)?.view())
             {
                 refused.push((name, format!("cannot be one: {}", e.cause)));
                 continue;
@@ -82,7 +85,7 @@ impl<'a> Plan<'a> {
                 plan.skipped = refused.into_iter().map(|(name, _)| name).collect();
                 Ok(plan)
             }
-            false => Err(unsupported(kind, &refused)),
+            false => Err(unsupported(input, kind, &refused)),
         }
     }
 
@@ -93,7 +96,7 @@ impl<'a> Plan<'a> {
     }
 }
 
-fn unsupported(kind: Kind, refused: &[(&str, String)]) -> Failure {
+fn unsupported(input: &Path, kind: Kind, refused: &[(&str, String)]) -> Failure {
     let named: Vec<String> = refused
         .iter()
         .take(MAX_NAMED)
@@ -104,7 +107,8 @@ fn unsupported(kind: Kind, refused: &[(&str, String)]) -> Failure {
         n => format!(", and {n} more"),
     };
     let message = format!(
-        "{} cannot hold all tensors: {}{more}",
+        "{}: {} cannot hold all tensors: {}{more}",
+        input.display(),
         kind.name(),
         named.join(", ")
     );

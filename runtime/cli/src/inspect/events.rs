@@ -13,7 +13,8 @@ use crate::columns::{self, Align};
 use crate::output::{count, print, say};
 use crate::progress::Spinner;
 
-pub(crate) fn show(path: &Path, format: Format) -> Result<(), FormatError> {
+/// Shows a run; gives its damage.
+pub(crate) fn show(path: &Path, format: Format) -> Result<Vec<FormatError>, FormatError> {
     let spinner = Spinner::new("reading", path);
     let run = Run::read(path, RunOptions::default());
     drop(spinner);
@@ -23,7 +24,7 @@ pub(crate) fn show(path: &Path, format: Format) -> Result<(), FormatError> {
         Format::Text => text(path, &run)?,
         Format::Json => print(to_json(path, &run)?),
     }
-    damage.into_iter().next().map_or(Ok(()), Err)
+    Ok(damage)
 }
 
 fn text(path: &Path, run: &Run) -> Result<(), FormatError> {
@@ -48,7 +49,7 @@ fn text(path: &Path, run: &Run) -> Result<(), FormatError> {
             .iter()
             .map(|(tag, series)| cells(run, tag, series))
             .collect();
-        columns::lines(&head, &rows).into_iter().for_each(say);
+        columns::lines(&head, &rows).for_each(say);
     }
     if let Some(graph) = run.graph()? {
         say(format_args!("graph: {}", count(graph.node.len(), "node")));

@@ -118,6 +118,10 @@ impl Content {
 }
 
 impl Table {
+    pub(super) fn is_empty(&self) -> bool {
+        self.features.is_empty() && self.lists.is_empty()
+    }
+
     pub(super) fn add(&mut self, content: &Content) {
         let (features, lists) = match content {
             Content::Example(features) => (features, None),

@@ -40,7 +40,7 @@ pub(crate) fn show(path: &Path, format: Format) -> Result<(), FormatError> {
                 ("files", Align::Left),
                 ("", Align::Left),
             ];
-            columns::lines(&head, &rows).into_iter().for_each(say);
+            columns::lines(&head, &rows).for_each(say);
         }
         Format::Json => {
             let of = |status: CheckpointLocation| -> Vec<&str> {

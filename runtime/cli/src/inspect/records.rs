@@ -12,18 +12,20 @@ use crate::Format;
 use crate::columns;
 use crate::output::{count, print, say};
 use crate::progress::Progress;
+use crate::recover::AFTER_DECOMPRESSION;
 
 /// The most records whose features are decoded for statistics.
 const MAX_SCANNED_RECORDS: u64 = 1000;
 
-pub(crate) fn show(path: &Path, first: usize, format: Format) -> Result<(), FormatError> {
+/// Shows the file, then each of its first records. It is read twice up to the last of them, so that none is held.
+pub(crate) fn show(path: &Path, first: u64, format: Format) -> Result<(), FormatError> {
     // A truncated file is damaged, however little is missing.
     let options = ReaderOptions {
         ending: Ending::Strict,
         ..ReaderOptions::default()
     };
     let mut reader = RecordReader::open(path, &options)?;
-    let (mut table, mut shown) = (Table::default(), Vec::new());
+    let mut table = Table::default();
     let mut bytes = 0;
     let progress = Progress::of_file(path);
     let damage = loop {
@@ -32,16 +34,11 @@ pub(crate) fn show(path: &Path, first: usize, format: Format) -> Result<(), Form
         let record = match reader.next() {
             Ok(Some(record)) => record,
             Ok(None) => break None,
-            Err(e) => break Some(e),
+            Err(e) => break Some(located(e, reader.compression())),
         };
         bytes += record.len() as u64;
-        if number >= MAX_SCANNED_RECORDS.max(first as u64) {
-            continue;
-        }
-        let content = Content::of(record);
-        table.add(&content);
-        if shown.len() < first {
-            shown.push((record.len(), content));
+        if number < MAX_SCANNED_RECORDS {
+            table.add(&Content::of(record));
         }
     };
     drop(progress);
@@ -50,6 +47,7 @@ pub(crate) fn show(path: &Path, first: usize, format: Format) -> Result<(), Form
         Compression::Gzip => "GZIP",
         Compression::Zlib => "ZLIB",
     };
+    let (records, scanned) = (reader.records(), reader.records().min(MAX_SCANNED_RECORDS));
     match format {
         Format::Text => {
             let end = match &damage {
@@ -59,41 +57,65 @@ pub(crate) fn show(path: &Path, first: usize, format: Format) -> Result<(), Form
             say(format_args!(
                 "{}: records, {compression}, {} of {}{end}",
                 path.display(),
-                count(reader.records() as usize, "record"),
+                count(records as usize, "record"),
                 columns::bytes(bytes)
             ));
-            let scanned = reader.records().min(MAX_SCANNED_RECORDS.max(first as u64));
+            if scanned < records && !table.is_empty() {
+                say(format_args!(
+                    "features of the first {scanned} records, not of all {records}:"
+                ));
+            }
             rows("feature", &table.features, scanned);
             rows("feature list", &table.lists, scanned);
-            for (number, (length, content)) in shown.iter().enumerate() {
-                say(format_args!("record {number}, {length} bytes"));
-                content.lines().into_iter().for_each(say);
-            }
         }
         Format::Json => {
             let statistics = |all: &BTreeMap<String, FeatureStatistics>| -> serde_json::Value {
                 let each = |(name, one): (&String, &FeatureStatistics)| one.json(name);
                 all.iter().map(each).collect()
             };
-            let first = shown.iter().map(|(length, content)| {
-                let mut record = content.json();
-                record["bytes"] = json!(length);
-                record
-            });
             print(json!({
                 "kind": "records",
                 "path": path.display().to_string(),
                 "compression": compression,
-                "records": reader.records(),
+                "records": records,
                 "bytes": bytes,
                 "damage": damage.as_ref().map(|e| json!({ "offset": e.offset, "cause": e.cause })),
+                "scanned": scanned,
                 "features": statistics(&table.features),
                 "feature_lists": statistics(&table.lists),
-                "first": first.collect::<Vec<_>>(),
             }));
         }
     }
+    let mut reader = RecordReader::open(path, &options)?;
+    for number in 0..first.min(records) {
+        let Some(record) = reader.next()? else {
+            break;
+        };
+        let (content, bytes) = (Content::of(record), record.len());
+        match format {
+            Format::Text => {
+                say(format_args!("record {number}, {bytes} bytes"));
+                content.lines().into_iter().for_each(say);
+            }
+            Format::Json => {
+                let mut record = content.json();
+                record["kind"] = json!("record");
+                record["path"] = json!(path.display().to_string());
+                record["record"] = json!(number);
+                record["bytes"] = json!(bytes);
+                print(record);
+            }
+        }
+    }
     damage.map_or(Ok(()), Err)
+}
+
+/// An error of a compressed file says what its offset counts.
+fn located(mut error: FormatError, compression: Compression) -> FormatError {
+    if compression != Compression::None && error.offset.is_some() {
+        error.cause += AFTER_DECOMPRESSION;
+    }
+    error
 }
 
 /// A table of features, without empty columns.
@@ -113,5 +135,5 @@ fn rows(name: &'static str, all: &BTreeMap<String, FeatureStatistics>, scanned: 
         .into_iter()
         .map(|row| used.iter().map(|&i| row[i].clone()).collect())
         .collect();
-    columns::lines(&head, &cells).into_iter().for_each(say);
+    columns::lines(&head, &cells).for_each(say);
 }

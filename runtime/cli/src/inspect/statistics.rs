@@ -166,7 +166,7 @@ fn exact<T: Element + Ord + Copy + Into<i128>>(
 }
 
 /// A number that is not complex, rounded to `f64`.
-pub(crate) fn real(number: Number) -> f64 {
+fn real(number: Number) -> f64 {
     match number {
         Number::Integer(n) => n as f64,
         Number::Real(x) => x,

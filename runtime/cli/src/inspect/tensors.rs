@@ -8,7 +8,7 @@ use trainspec_formats::checkpoint::object::OBJECT_GRAPH_KEY;
 use trainspec_formats::checkpoint::{CheckpointReader, Elements};
 use trainspec_formats::{Code, FormatError};
 
-use super::statistics::{Statistics, real};
+use super::statistics::Statistics;
 use crate::Format;
 use crate::artifacts::kind_of;
 use crate::columns::{self, Align};
@@ -25,12 +25,12 @@ struct Row {
     shape: Vec<usize>,
     bytes: Option<u64>,
     statistics: Option<Statistics>,
-    /// Why it could not be read.
-    unread: Option<&'static str>,
+    /// Why it could not be read: in a word or two, and in full.
+    unread: Option<(&'static str, String)>,
 }
 
 pub(crate) fn show(path: &Path, values: bool, format: Format) -> Result<(), FormatError> {
-    let reader = CheckpointReader::open(path)?;
+    let reader = CheckpointReader::open_prefix(path)?;
     let kind = kind_of(&reader);
     let about = match &reader {
         CheckpointReader::Bundle(bundle) => {
@@ -48,12 +48,13 @@ pub(crate) fn show(path: &Path, values: bool, format: Format) -> Result<(), Form
         false => BTreeMap::new(),
     };
     let (mut rows, mut damage) = (Vec::new(), None);
+    let in_file = |e: FormatError| e.in_file(path);
     let progress = Progress::of_tensors(&reader);
     for (name, dtype, shape) in reader.entries() {
         let (mut bytes, mut statistics) = (size(dtype, shape), None);
         let mut unread = None;
         if values {
-            let read = reader.get_tensor(name).and_then(|tensor| {
+            let read = reader.get_tensor(name).map_err(in_file).and_then(|tensor| {
                 let statistics = Statistics::of(&tensor).map_err(|e| FormatError {
                     cause: format!("tensor `{name}`: {}", e.cause),
                     ..e.in_file(path)
@@ -68,7 +69,7 @@ pub(crate) fn show(path: &Path, values: bool, format: Format) -> Result<(), Form
                     }
                 }
                 Err(e) => {
-                    unread = Some(why(&e));
+                    unread = Some((why(&e), e.to_string()));
                     damage.get_or_insert(e);
                 }
             }
@@ -183,15 +184,15 @@ fn text(path: &Path, about: &str, rows: &[Row], values: bool) {
             cells.insert(1, row.variable.clone());
         }
         if values {
-            cells.extend(match (row.statistics, row.unread) {
+            cells.extend(match (row.statistics, &row.unread) {
                 (Some(s), _) => {
                     let [min, mean, max] = match s.range {
-                        Some(r) => [real(r.min), r.mean, real(r.max)].map(columns::number),
+                        Some(r) => [r.min, Number::Real(r.mean), r.max].map(cell),
                         None => [const { String::new() }; 3],
                     };
                     [min, mean, max, s.nan.to_string()]
                 }
-                (None, Some(why)) => [why, "", "", ""].map(str::to_owned),
+                (None, Some((why, _))) => [*why, "", "", ""].map(str::to_owned),
                 (None, None) => [const { String::new() }; 4],
             });
         }
@@ -202,18 +203,29 @@ fn text(path: &Path, about: &str, rows: &[Row], values: bool) {
     }
 }
 
+/// A bound or a mean; integers have all their digits.
+fn cell(number: Number) -> String {
+    match number {
+        Number::Integer(n) => n.to_string(),
+        Number::Real(x) => columns::number(x),
+        Number::Complex(..) => String::new(),
+    }
+}
+
 fn to_json(path: &Path, kind: &str, about: &str, rows: &[Row]) -> serde_json::Value {
     let tensors: Vec<_> = rows
         .iter()
         .map(|row| {
             let mut tensor = json!({
-                "name": row.name, "dtype": row.dtype, "shape": row.shape, "bytes": row.bytes, "damaged": row.unread == Some(DAMAGED),
+                "name": row.name, "dtype": row.dtype, "shape": row.shape, "bytes": row.bytes,
+                "damaged": row.unread.as_ref().is_some_and(|(why, _)| *why == DAMAGED),
             });
             if !row.variable.is_empty() {
                 tensor["variable"] = json!(row.variable);
             }
-            if let Some(why) = row.unread {
+            if let Some((why, cause)) = &row.unread {
                 tensor["unread"] = json!(why);
+                tensor["cause"] = json!(cause);
             }
             if let Some(s) = row.statistics {
                 if let Some(range) = s.range {

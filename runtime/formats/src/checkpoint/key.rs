@@ -27,6 +27,68 @@ pub(crate) fn is_slice(key: &[u8]) -> bool {
     key.first() == Some(&0)
 }
 
+/// A key for people: the name of a tensor, or a name and a slice, `w, slice 0,3:-`. What is neither is escaped.
+pub(crate) fn readable(key: &[u8]) -> String {
+    match decode(key) {
+        Some((name, slice)) => format!("{}, slice {slice}", name.escape_ascii()),
+        None => key.escape_ascii().to_string(),
+    }
+}
+
+/// The name and the slice of a key of a slice; `None` if it is none.
+fn decode(key: &[u8]) -> Option<(Vec<u8>, Slice)> {
+    let (mut rest, mut name) = (key.strip_prefix(&[0])?, Vec::new());
+    loop {
+        let (byte, taken) = match rest {
+            [0, 1, ..] => break,
+            [0, 0xff, ..] => (0, 2),
+            [0xff, 0, ..] => (0xff, 2),
+            [0 | 0xff, ..] | [] => return None,
+            [byte, ..] => (*byte, 1),
+        };
+        name.push(byte);
+        rest = &rest[taken..];
+    }
+    let (&length, digits) = rest[2..].split_first()?;
+    let (rank, mut rest) = digits.split_at_checked(length.into())?;
+    let rank = rank.iter().try_fold(0_usize, |rank, digit| {
+        rank.checked_mul(256)?.checked_add((*digit).into())
+    })?;
+    let mut extents = Vec::new();
+    while !rest.is_empty() {
+        let start = read_signed_num_increasing(&mut rest)?;
+        let length = read_signed_num_increasing(&mut rest)?;
+        extents.push(match length {
+            -1 => Extent::Full,
+            _ => Extent::Part {
+                start: start.try_into().ok()?,
+                length: length.try_into().ok()?,
+            },
+        });
+    }
+    (extents.len() == rank).then_some((name, Slice(extents)))
+}
+
+/// The number at the start of the bytes, which it is taken from.
+fn read_signed_num_increasing(bytes: &mut &[u8]) -> Option<i64> {
+    // The leading bits are as many as there are bytes; at most two bytes have some.
+    let leading = u16::from_be_bytes([*bytes.first()?, bytes.get(1).copied().unwrap_or(0)]);
+    let is_negative = leading & 0x8000 == 0;
+    let length = match is_negative {
+        true => leading.leading_zeros(),
+        false => leading.leading_ones(),
+    };
+    let (coded, rest) = bytes.split_at_checked(length as usize)?;
+    let mut wide = if is_negative { [0xff; 16] } else { [0; 16] };
+    let start = wide.len() - coded.len();
+    wide[start..].copy_from_slice(coded);
+    for bit in 0..coded.len() {
+        wide[start + bit / 8] ^= 0x80 >> (bit % 8);
+    }
+    *bytes = rest;
+    i64::try_from(i128::from_be_bytes(wide)).ok()
+}
+
 /// `OrderedCode::WriteString`: the bytes 0 and 255 are escaped by another one after them; 0 and 1 are the end.
 fn write_string(out: &mut Vec<u8>, string: &[u8]) {
     for &byte in string {
@@ -104,6 +166,30 @@ mod tests {
             })
             .collect();
         assert!(coded.windows(2).all(|pair| pair[0] < pair[1]));
+    }
+
+    #[test]
+    fn numbers_and_keys_are_read_back() {
+        let powers = (0..63).map(|bit| 1_i64 << bit);
+        let numbers = powers.flat_map(|power| [power - 1, power, -power, !power]);
+        for number in numbers.chain([i64::MAX, i64::MIN]) {
+            let mut coded = Vec::new();
+            write_signed_num_increasing(&mut coded, number);
+            coded.push(7);
+            let mut rest = &coded[..];
+            assert_eq!(read_signed_num_increasing(&mut rest), Some(number));
+            assert_eq!(rest, [7]);
+        }
+        let slice: Slice = "3,2:-:100000,7".parse().unwrap();
+        let key = of_slice("a/b", &slice);
+        assert_eq!(readable(&key), "a/b, slice 3,2:-:100000,7");
+        assert_eq!(readable(&of_slice("a", &Slice(Vec::new()))), "a, slice ");
+        assert_eq!(decode(&of_slice("a\0\u{ff}b", &slice)).unwrap().1, slice);
+        for end in 0..key.len() {
+            assert_eq!(decode(&key[..end]), None, "{end}");
+        }
+        assert_eq!(readable(b"a/b"), "a/b");
+        assert_eq!(readable(b"\0a"), "\\x00a");
     }
 
     #[test]

@@ -123,7 +123,7 @@ impl Index {
                 Entry::decode(cursor.value())
             });
             let entry = entry.map_err(|mut e| {
-                e.cause = format!("the entry `{}`: {}", key.escape_ascii(), e.cause);
+                e.cause = format!("the entry `{}`: {}", key::readable(&key), e.cause);
                 e.at(cursor.offset())
             });
             match entry {

@@ -26,7 +26,7 @@ impl Bundle {
             .collect();
         let is_reported = |e: &FormatError| closed.iter().any(|closed| closed.path == e.path);
         for (key, entry) in &self.index.entries {
-            let name = key.escape_ascii().to_string();
+            let name = key::readable(key);
             let checked = match entry.slices.is_empty() {
                 true => self.named(&name, || self.check(entry)),
                 // The slices have entries of their own; here they must only cover the tensor.
