@@ -103,11 +103,19 @@ fn names_that_imply_no_format_are_left_alone() {
         Default::default(),
     )
     .unwrap();
-    // An equal archive, whose member is no array by its name.
-    let mut other = std::fs::read(&archive).unwrap();
-    while let Some(at) = other.windows(5).position(|name| name == b"w.npy") {
-        other[at..at + 5].copy_from_slice(b"w.txt");
-    }
+    // An archive whose only member, which is empty, is no array.
+    let fields = b"\x14\0\0\0\0\0\0\0\x21\0\0\0\0\0\0\0\0\0\0\0\0\0\x05\0\0\0";
+    let other = [
+        &b"PK\x03\x04"[..],
+        fields,
+        b"w.txt",
+        b"PK\x01\x02\x14\0",
+        fields,
+        &[0; 14],
+        b"w.txt",
+        b"PK\x05\x06\0\0\0\0\x01\0\x01\0\x33\0\0\0\x23\0\0\0\0\0",
+    ]
+    .concat();
     folder.write("model.keras", &other);
     let (verdict, text) = verified(&folder);
     assert_eq!(verdict, 0, "{text}");
