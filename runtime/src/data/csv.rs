@@ -77,9 +77,9 @@ impl<'a> Csv<'a> {
         let file = self.cx.env.open(path);
         let file =
             file.map_err(|e| DataError::new(format!("cannot be read: {e}")).in_file(path))?;
-        let mut start = [0; 12];
-        let read = file.read_at(0, &mut start).unwrap_or(0);
-        if start[..read].contains(&0) {
+        let mut start = [0; 8];
+        // A length of a record has zeros.
+        if file.read_exact_at(0, &mut start).is_ok() && start.contains(&0) {
             let error = DataError::new("is not text: it has NUL bytes").in_file(path);
             return Err(error.help("TFRecord files are read by `source tfrecord(\"...\");`"));
         }

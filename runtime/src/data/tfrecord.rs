@@ -83,9 +83,9 @@ impl<'a> Records<'a> {
         let failed = |e: io::Error| DataError::new(format!("cannot be read: {e}")).in_file(path);
         let file = self.cx.env.open(path).map_err(failed)?;
         let mut start = [0; 12];
-        let read = file.read_at(0, &mut start).unwrap_or(0);
+        let has_start = file.read_exact_at(0, &mut start).is_ok();
         let is_text = |b: &u8| b.is_ascii_graphic() || b.is_ascii_whitespace();
-        if read == start.len() && start.iter().all(is_text) {
+        if has_start && start.iter().all(is_text) {
             let error = DataError::new("is text, and no TFRecord file").in_file(path);
             return Err(error.help("comma-separated values are read by `source csv(\"...\");`"));
         }

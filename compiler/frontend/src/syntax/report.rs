@@ -110,6 +110,9 @@ pub(super) fn failure(file: FileId, text: &str, offset: usize, error: &Error<Rul
     Diagnostic::new(Code::Syntax, span, message).maybe_help(help)
 }
 
+/// How far back a bracket that is open is looked for, in characters.
+const MAX_STATEMENT_LENGTH: usize = 2_000;
+
 /// The units of quantities.
 const UNITS: [&str; 9] = [
     "step", "steps", "epoch", "epochs", "ms", "s", "min", "h", "d",
@@ -268,11 +271,12 @@ fn typical_mistake(
     None
 }
 
-/// The bracket that is open at the end of a text.
+/// The bracket that is open at the end of a text, within its last statement.
 fn innermost_bracket(text: &str) -> Option<char> {
     let mut closed = 0;
-    for c in text.chars().rev() {
+    for c in text.chars().rev().take(MAX_STATEMENT_LENGTH) {
         match c {
+            ';' if closed == 0 => return None,
             ')' | ']' | '}' => closed += 1,
             '(' | '[' | '{' if closed == 0 => return Some(c),
             '(' | '[' | '{' => closed -= 1,
