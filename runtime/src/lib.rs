@@ -29,5 +29,4 @@ mod state;
 pub mod train;
 
 pub use error::{Cause, DataError, Position, SessionError, SourceLocation};
-pub use memory::readable as readable_bytes;
 pub use state::State;

@@ -63,7 +63,7 @@ pub(crate) fn ensure_arena(what: &str, program: &Program) -> Result<(), SessionE
 }
 
 /// Bytes for people: `1.5 GiB`.
-pub fn readable(bytes: u64) -> String {
+pub(crate) fn readable(bytes: u64) -> String {
     const UNITS: [&str; 6] = ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB"];
     let mut size = bytes as f64;
     let mut unit = 0;

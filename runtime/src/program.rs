@@ -1,5 +1,6 @@
 //! The [`Executable`] interface of a program, and its two engines: the interpreter and machine code.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -59,7 +60,7 @@ impl Fetched {
     }
 
     /// The axes of a value that have run-time counts, each with its count.
-    pub(crate) fn counts(&self, fetch: &Fetch, ty: &TensorType) -> Vec<(usize, usize)> {
+    fn counts(&self, fetch: &Fetch, ty: &TensorType) -> Vec<(usize, usize)> {
         let axes = (0..ty.rank()).filter(|i| ty.shape.0[*i].count.is_some());
         let axes: Vec<usize> = axes.collect();
         let name = fetch.to_string();
@@ -71,34 +72,43 @@ impl Fetched {
     }
 
     /// The value of a fetch without the padding past its run-time counts.
-    pub(crate) fn without_padding(&self, fetch: &Fetch, ty: &TensorType) -> Option<Tensor> {
+    pub(crate) fn without_padding(
+        &self,
+        fetch: &Fetch,
+        ty: &TensorType,
+    ) -> Option<Cow<'_, Tensor>> {
         let tensor = self.value(fetch)?;
         let counts = self.counts(fetch, ty);
         if counts.is_empty() || tensor.dtype() == DType::String {
-            return Some(tensor.clone());
+            return Some(Cow::Borrowed(tensor));
         }
-        let (shape, mut cut) = (tensor.shape(), tensor.shape().to_vec());
-        for (axis, count) in &counts {
-            cut[*axis] = cut[*axis].min(*count);
-        }
-        let inside = |i: &usize| {
-            counts.iter().all(|(axis, count)| {
-                let stride: usize = shape[axis + 1..].iter().product();
-                (i / stride) % shape[*axis] < *count
-            })
-        };
-        let kept = (0..shape.iter().product::<usize>()).filter(inside);
-        let ty = Type::new(tensor.dtype(), &cut);
-        Some(match tensor.dtype().is_float() {
-            true => {
-                let values = tensor.to_f64s();
-                Tensor::from_f64s(&ty, kept.map(|i| values[i]))
-            }
-            false => {
-                let values = tensor.to_i64s();
-                Tensor::from_i64s(&ty, kept.map(|i| values[i]))
-            }
+        Some(Cow::Owned(below_counts(tensor, &counts)))
+    }
+}
+
+/// The elements of a tensor of numbers whose index is below the count of every counted axis.
+fn below_counts(tensor: &Tensor, counts: &[(usize, usize)]) -> Tensor {
+    let (shape, mut cut) = (tensor.shape(), tensor.shape().to_vec());
+    for (axis, count) in counts {
+        cut[*axis] = cut[*axis].min(*count);
+    }
+    let is_below = |i: &usize| {
+        counts.iter().all(|(axis, count)| {
+            let stride: usize = shape[axis + 1..].iter().product();
+            (i / stride) % shape[*axis] < *count
         })
+    };
+    let kept = (0..shape.iter().product::<usize>()).filter(is_below);
+    let ty = Type::new(tensor.dtype(), &cut);
+    match tensor.dtype().is_float() {
+        true => {
+            let values = tensor.to_f64s();
+            Tensor::from_f64s(&ty, kept.map(|i| values[i]))
+        }
+        false => {
+            let values = tensor.to_i64s();
+            Tensor::from_i64s(&ty, kept.map(|i| values[i]))
+        }
     }
 }
 
@@ -355,5 +365,25 @@ impl Executable for Interpreted {
         }
         let names = self.graph.results.iter().map(|(name, _)| name.clone());
         Ok(Fetched(names.zip(outcome.results).collect()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn padding_past_a_count_is_left_out() {
+        let tensor = Tensor::new(&[2, 3], vec![1.0_f32, 2.0, 90.0, 3.0, 4.0, 90.0]);
+        let rows = Tensor::new(&[2, 2], vec![1.0_f32, 2.0, 3.0, 4.0]);
+        assert_eq!(below_counts(&tensor, &[(1, 2)]), rows);
+        let row = Tensor::new(&[1, 2], vec![1.0_f32, 2.0]);
+        assert_eq!(below_counts(&tensor, &[(0, 1), (1, 2)]), row);
+        assert_eq!(below_counts(&tensor, &[(1, 0)]).shape(), [2, 0]);
+        let bools = Tensor::new(&[3], vec![true, false, true]);
+        assert_eq!(
+            below_counts(&bools, &[(0, 2)]),
+            Tensor::new(&[2], vec![true, false])
+        );
     }
 }

@@ -40,19 +40,12 @@ impl Mean {
 
     /// The elements of a result, without the padding past its run-time counts.
     pub(crate) fn of(fetched: &Fetched, fetch: &Fetch, ty: &TensorType) -> Option<Mean> {
-        let tensor = fetched.value(fetch)?;
-        Some(Mean::elements(tensor, &fetched.counts(fetch, ty)))
+        let tensor = fetched.without_padding(fetch, ty)?;
+        Some(Mean::elements(&tensor))
     }
 
-    /// The elements of a tensor whose index is below the limit of every limited axis.
-    fn elements(tensor: &Tensor, limits: &[(usize, usize)]) -> Mean {
-        let shape = tensor.shape();
-        let inside = |element: usize| {
-            limits.iter().all(|(axis, used)| {
-                let stride: usize = shape[axis + 1..].iter().product();
-                (element / stride) % shape[*axis] < *used
-            })
-        };
+    /// The elements of a tensor; none of strings.
+    fn elements(tensor: &Tensor) -> Mean {
         let mut mean = Mean {
             is_bool: tensor.dtype() == DType::Bool,
             ..Mean::default()
@@ -60,11 +53,9 @@ impl Mean {
         if tensor.dtype() == DType::String {
             return mean;
         }
-        for (i, x) in tensor.to_f64s().into_iter().enumerate() {
-            if limits.is_empty() || inside(i) {
-                mean.sum += x;
-                mean.count += 1.0;
-            }
+        for x in tensor.to_f64s() {
+            mean.sum += x;
+            mean.count += 1.0;
         }
         mean
     }
@@ -75,23 +66,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn padding_past_a_count_is_left_out() {
-        let tensor = Tensor::new(&[2, 3], vec![1.0_f32, 2.0, 90.0, 3.0, 4.0, 90.0]);
-        let mean = Mean::elements(&tensor, &[(1, 2)]);
-        assert_eq!((mean.sum, mean.count), (10.0, 4.0));
-        let mean = Mean::elements(&tensor, &[(0, 1), (1, 2)]);
-        assert_eq!((mean.sum, mean.count), (3.0, 2.0));
-        assert!(Mean::elements(&tensor, &[(1, 0)]).value().is_nan());
-    }
-
-    #[test]
     fn batches_count_by_their_elements() {
         let mut mean = Mean::default();
-        mean.add(Mean::elements(
-            &Tensor::new(&[3], vec![true, true, false]),
-            &[],
-        ));
-        mean.add(Mean::elements(&Tensor::new(&[1], vec![false]), &[]));
+        mean.add(Mean::elements(&Tensor::new(&[3], vec![true, true, false])));
+        mean.add(Mean::elements(&Tensor::new(&[1], vec![false])));
         assert_eq!((mean.value(), mean.is_bool), (0.5, true));
         assert_eq!(mean.with_weight(8.0).sum, 4.0);
     }

@@ -172,17 +172,17 @@ const ENDINGS: [&str; 6] = ["optimizer", "layer", "loss", "hook", "schedule", "d
 
 /// What a name of another framework is called here, where that is one of the candidates.
 pub(super) fn own_name<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
-    let plain = plain(word);
-    let named = |plain: &str| {
-        let (_, own) = NAMES.iter().find(|(foreign, _)| *foreign == plain)?;
+    let word = plain(word);
+    let named = |word: &str| {
+        let (_, own) = NAMES.iter().find(|(foreign, _)| *foreign == word)?;
         own.iter()
             .find_map(|own| candidates.iter().find(|c| *c == own).copied())
     };
-    named(&plain).or_else(|| {
+    named(&word).or_else(|| {
         let stem = ENDINGS
             .iter()
-            .find_map(|ending| plain.strip_suffix(ending))?;
-        let same = candidates.iter().find(|c| super::foreign::plain(c) == stem);
+            .find_map(|ending| word.strip_suffix(ending))?;
+        let same = candidates.iter().find(|c| plain(c) == stem);
         same.copied().or_else(|| named(stem))
     })
 }
