@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::codegen::exec::copy_on_huge_pages;
 use crate::ir::graph::{Graph, Type};
 use crate::ir::philox::Key;
 use crate::ir::{CountName, Tensor};
@@ -39,11 +40,11 @@ pub fn inputs(spec: &Spec, graph: &Graph, seed: i64) -> BTreeMap<String, Tensor>
             Tensor::scalar(capacity.div_ceil(2) as i64)
         } else {
             let feature = features.iter().find(|f| f.name == name);
-            synthetic(
+            copy_on_huge_pages(&synthetic(
                 ty,
                 feature.and_then(|f| f.bounds),
                 &uniform(seed, &format!("input/{name}"), ty.elements()),
-            )
+            ))
         };
         inputs.insert(name.to_owned(), tensor);
     }

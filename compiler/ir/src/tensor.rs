@@ -182,12 +182,22 @@ impl Tensor {
     ///
     /// When the type is `string`.
     pub fn zeros(ty: &Type) -> Tensor {
-        match ty.dtype {
-            // Zeroed allocations (`calloc`) are not written.
-            DType::F32 => Tensor::of(&ty.shape, Data::F32(vec![0.0; ty.elements()])),
-            DType::F64 => Tensor::of(&ty.shape, Data::F64(vec![0.0; ty.elements()])),
-            _ => Tensor::from_i64s(ty, std::iter::repeat_n(0, ty.elements())),
-        }
+        let n = ty.elements();
+        // Zeroed allocations (`calloc`) are not written.
+        let data = match ty.dtype {
+            DType::F16 => Data::F16(vec![f16::ZERO; n]),
+            DType::Bf16 => Data::Bf16(vec![bf16::ZERO; n]),
+            DType::F32 => Data::F32(vec![0.0; n]),
+            DType::F64 => Data::F64(vec![0.0; n]),
+            DType::I8 => Data::I8(vec![0; n]),
+            DType::I16 => Data::I16(vec![0; n]),
+            DType::I32 => Data::I32(vec![0; n]),
+            DType::I64 => Data::I64(vec![0; n]),
+            DType::U8 => Data::U8(vec![0; n]),
+            DType::Bool => Data::Bool(vec![false; n]),
+            DType::String => panic!("strings are not zero"),
+        };
+        Tensor::of(&ty.shape, data)
     }
 
     /// The type.

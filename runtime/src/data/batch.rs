@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use trainspec_compiler::codegen::exec::vec_on_huge_pages;
 use trainspec_compiler::ir::tensor::Data;
 use trainspec_compiler::ir::{DType, Span, Tensor};
 use trainspec_compiler::typed::{self, CountedFeature, Remainder};
@@ -167,7 +168,7 @@ pub(super) fn stack(tensors: &[&Tensor]) -> Tensor {
         .copied()
         .collect();
     let data = each_data!(first.data(), values => {
-        let mut all = Vec::with_capacity(values.len() * tensors.len());
+        let mut all = vec_on_huge_pages(values.len() * tensors.len());
         for tensor in tensors {
             assert_eq!(tensor.shape(), first.shape(), "records have one shape");
             let own = tensor.values().expect("records have one element type");

@@ -13,6 +13,7 @@ use trainspec_ir::span::Span;
 
 use crate::exec::compiled_program::CompiledProgram;
 use crate::exec::ftz::FtzGuard;
+use crate::exec::huge_pages::{self, Collapse};
 use crate::exec::input::InputView;
 use crate::exec::memory::{self, Arena};
 use crate::exec::pool::Pool;
@@ -35,6 +36,8 @@ pub struct Executable {
     pointers: (Pointers, Pointers),
     /// The places of state variables that were last checked to be distinct.
     places: Vec<usize>,
+    /// The pages of the state variables that are not huge pages yet.
+    collapse: Collapse,
 }
 
 impl Executable {
@@ -61,6 +64,7 @@ impl Executable {
             scratch: Scratch::default(),
             pointers: Default::default(),
             places: Vec::new(),
+            collapse: Collapse::default(),
             compiled,
         }
     }
@@ -97,8 +101,7 @@ impl Executable {
         let kernels = &self.program().kernels;
         let empty = |(name, view): &(String, View)| {
             let ty = &kernels.buffers[view.buffer.index()].ty;
-            let mut tensor = Tensor::zeros(&ty.with_shape(&view.shape));
-            memory::advise_huge_pages_of(&mut tensor);
+            let tensor = huge_pages::zeros_on_huge_pages(&ty.with_shape(&view.shape));
             (name.clone(), tensor)
         };
         kernels.results.iter().map(empty).collect()
@@ -191,9 +194,19 @@ impl Executable {
                 }
             });
         }
-        before.0.clear();
-        for place in places {
-            before.0.push(memory::pointer_mut(&mut state[*place]));
+        let mut moved = before.0.len() != places.len();
+        before.0.resize(places.len(), std::ptr::null_mut());
+        for (pointer, place) in before.0.iter_mut().zip(places) {
+            let now = memory::pointer_mut(&mut state[*place]);
+            moved |= std::mem::replace(pointer, now) != now;
+        }
+        match moved {
+            // A program may run once only, so pages are not collapsed yet.
+            true => {
+                let bytes = places.iter().map(|place| memory::bytes_of(&state[*place]));
+                self.collapse = Collapse::of(before.0.iter().copied().zip(bytes));
+            }
+            false => self.collapse.one(),
         }
         // SAFETY: the workspace was made for this program. The tensors have the types that the program requires, as was just checked.
         // Inputs are borrowed for the run, or copies of such; state is borrowed exclusively, and its variables are different tensors, because `places` are

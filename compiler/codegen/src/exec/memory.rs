@@ -1,16 +1,11 @@
-//! Raw memory: the buffer arena, huge pages (`madvise`), pointers to tensors, copies of strided views.
+//! Raw memory: the buffer arena, pointers to tensors, copies of strided views.
 
 use trainspec_ir::DType;
 use trainspec_ir::Tensor;
 use trainspec_ir::kernel::View;
 
+use crate::exec::huge_pages::{self, HUGE_PAGE_BYTES, MIN_ADVISED_BYTES};
 use crate::library::{Slice, SliceMut};
-
-/// The bytes of a huge page (2 MiB).
-const HUGE_PAGE_BYTES: usize = 2 << 20;
-
-/// The least bytes that huge pages are advised for.
-const MIN_ADVISED_BYTES: usize = HUGE_PAGE_BYTES / 2;
 
 /// The arena of a program's buffers: zeroed bytes, aligned to a cache line, and to a huge page where they are as many.
 #[derive(Debug)]
@@ -46,32 +41,8 @@ pub(crate) fn zeroed_aligned<T: Copy + Default>(count: usize) -> (Vec<T>, usize)
     let mut zeros = vec![T::default(); count + alignment / size_of::<T>()];
     let first = zeros.as_ptr().align_offset(alignment);
     assert!(first + count <= zeros.len(), "the list has room to align");
-    advise_huge_pages(zeros[first..].as_mut_ptr().cast(), bytes);
+    huge_pages::advise(zeros[first..].as_mut_ptr().cast(), bytes);
     (zeros, first)
-}
-
-/// Asks for huge pages under a tensor that is about to be used for the first time.
-pub(super) fn advise_huge_pages_of(tensor: &mut Tensor) {
-    let bytes = tensor.data().len() * tensor.dtype().bytes();
-    advise_huge_pages(pointer_mut(tensor), bytes);
-}
-
-/// Asks for huge pages (`MADV_HUGEPAGE`) under some bytes: a large buffer then takes few TLB entries and, where it is not used yet, few page
-/// faults. Few bytes are left alone. It is advice; nothing is lost where it is not taken.
-///
-/// The pages may hold what belongs to others, too. Advice does not change what is in a page.
-fn advise_huge_pages(start: *mut u8, bytes: usize) {
-    #[cfg(target_os = "linux")]
-    if bytes >= MIN_ADVISED_BYTES {
-        let before = start.addr() % HUGE_PAGE_BYTES;
-        let length = (before + bytes).next_multiple_of(HUGE_PAGE_BYTES);
-        let first = start.wrapping_sub(before);
-        // SAFETY: nothing is read or written through the pointer, and the advice neither changes nor frees what is in the pages; what
-        // is not mapped is passed over.
-        unsafe { libc::madvise(first.cast(), length, libc::MADV_HUGEPAGE) };
-    }
-    #[cfg(not(target_os = "linux"))]
-    let _ = (start, bytes);
 }
 
 macro_rules! each_type {
@@ -91,6 +62,11 @@ macro_rules! each_type {
         }
         .expect("the dtype was matched")
     };
+}
+
+/// The bytes of a tensor.
+pub(super) fn bytes_of(tensor: &Tensor) -> usize {
+    tensor.data().len() * tensor.dtype().bytes()
 }
 
 /// A pointer to the first element of a tensor, to read it.

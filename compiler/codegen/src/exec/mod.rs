@@ -7,6 +7,7 @@ mod dispatch;
 mod executable;
 pub mod ftz;
 pub mod gemm;
+mod huge_pages;
 mod input;
 mod loop_nest;
 pub(crate) mod memory;
@@ -19,4 +20,5 @@ mod workspace;
 
 pub use compiled_program::CompiledProgram;
 pub use executable::Executable;
+pub use huge_pages::{copy_on_huge_pages, vec_on_huge_pages};
 pub use input::{InputElement, InputView};
