@@ -195,32 +195,11 @@ impl Stage {
         }
         let fetches = match &options.fetches {
             Some(fetches) => {
-                check_fetches(&graph, kind, fetches)?;
+                pipeline::check_fetches(&graph, kind, fetches)?;
                 fetches.clone()
             }
             None => trainable.fetches(kind),
         };
         Ok(pipeline::simplify(graph, &fetches, &options.pipeline))
-    }
-}
-
-/// An error where a program does not give what is to be fetched.
-fn check_fetches(graph: &Graph, kind: ProgramKind, fetches: &FetchSet) -> Result<(), Diagnostic> {
-    let FetchSet::Only(fetches) = fetches else {
-        return Ok(());
-    };
-    let names: Vec<&str> = graph
-        .results
-        .iter()
-        .map(|(name, _)| name.as_str())
-        .collect();
-    let mut requested = fetches.iter().map(|fetch| fetch.to_string());
-    match requested.find(|name| !names.contains(&name.as_str())) {
-        None => Ok(()),
-        Some(name) => {
-            let message = format!("the program `{kind}` has no result `{name}`");
-            Err(Diagnostic::without_span(Code::UnknownName, message)
-                .help(format!("it has {}", names.join(", "))))
-        }
     }
 }

@@ -49,6 +49,31 @@ pub fn lower(
     trainable.lower(kind, dims)
 }
 
+/// Fails where a program does not give what is to be fetched.
+pub fn check_fetches(
+    graph: &Graph,
+    kind: ProgramKind,
+    fetches: &FetchSet,
+) -> Result<(), Diagnostic> {
+    let FetchSet::Only(fetches) = fetches else {
+        return Ok(());
+    };
+    let names: Vec<&str> = graph
+        .results
+        .iter()
+        .map(|(name, _)| name.as_str())
+        .collect();
+    let mut requested = fetches.iter().map(|fetch| fetch.to_string());
+    match requested.find(|name| !names.contains(&name.as_str())) {
+        None => Ok(()),
+        Some(name) => {
+            let message = format!("the program `{kind}` has no result `{name}`");
+            Err(Diagnostic::without_span(Code::UnknownName, message)
+                .help(format!("it has {}", names.join(", "))))
+        }
+    }
+}
+
 /// Stage 2: the graph restricted to a fetch set and simplified by all passes.
 pub fn simplify(mut graph: Graph, fetches: &FetchSet, options: &PipelineOptions) -> Graph {
     fetches.restrict(&mut graph);

@@ -31,8 +31,16 @@ pub enum Code {
     PermissionDenied,
     /// A timeout expired.
     DeadlineExceeded,
-    /// The operating system failed in another way.
+    /// It was cancelled, usually by the caller.
+    Cancelled,
+    /// It was aborted, usually by a restart elsewhere: it may be tried again from an earlier point.
+    Aborted,
+    /// A service cannot be reached at the moment: it may be tried again.
+    Unavailable,
+    /// The operating system failed in another way, or an invariant is broken.
     Internal,
+    /// An error of no known class, such as one of a user's hook.
+    Unknown,
 }
 
 /// The format of a file.
