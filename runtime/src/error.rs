@@ -1,18 +1,33 @@
-//! Errors of a run: with the step, and the location in the spec or in the data.
+//! Errors of a run: a code as TensorFlow has them (`tf.errors`), the step, and the location in the spec or in the data.
 
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use trainspec_compiler::diag::{Code, Diagnostic};
+use trainspec_compiler::diag::{self, Diagnostic};
 use trainspec_compiler::ir::Span;
 use trainspec_compiler::ir::interp::RunError;
+use trainspec_formats::FormatError;
 
 use crate::memory::readable;
 
-/// A failed run.
-#[derive(Debug, Clone, PartialEq)]
-pub struct SessionError {
+pub use trainspec_formats::Code;
+
+/// A failed run, or something that could not be done.
+///
+/// ```
+/// use trainspec::{Code, Error};
+///
+/// let error = Error::new(Code::Aborted, "the worker was preempted").in_step(7);
+/// assert_eq!(error.code(), Code::Aborted);
+/// assert_eq!(error.to_string(), "the worker was preempted (in step 7)");
+/// // A hook may fail with an error of its own, which is kept as the source.
+/// let own = Error::other(std::io::Error::other("the sensor is unplugged"));
+/// assert_eq!(own.code(), Code::Unknown);
+/// assert!(std::error::Error::source(&own).is_some());
+/// ```
+#[derive(Debug, Clone)]
+pub struct Error {
     /// The step in which it failed, counted from 1; `None` where it failed before the first.
     pub step: Option<u64>,
     /// The cause.
@@ -20,8 +35,29 @@ pub struct SessionError {
 }
 
 /// The cause of a failed run.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
+#[non_exhaustive]
 pub enum Cause {
+    /// Something was asked for that cannot be done, or a hook ended the run.
+    Message {
+        /// The class of the failure.
+        code: Code,
+        /// The fact.
+        message: String,
+        /// What to do.
+        help: Option<String>,
+    },
+    /// A file could not be read or written.
+    File(Arc<FormatError>),
+    /// An error of a program's own hook, source or closure.
+    Other {
+        /// The class of the failure; [`Code::Unknown`] unless the program says more.
+        code: Code,
+        /// The error.
+        source: Arc<dyn std::error::Error + Send + Sync>,
+    },
+    /// A loop ends without a failure (Python's `StopIteration`).
+    StopIteration,
     /// The spec cannot be run as it is.
     Spec(Box<Diagnostic>),
     /// The data cannot be read, or is not what the spec says.
@@ -192,9 +228,66 @@ impl fmt::Display for DataError {
 
 impl std::error::Error for DataError {}
 
-impl SessionError {
+impl Error {
+    /// An error of a class, with the fact.
+    pub fn new(code: Code, message: impl Into<String>) -> Error {
+        Cause::Message {
+            code,
+            message: message.into(),
+            help: None,
+        }
+        .into()
+    }
+
+    /// An error of a program's own, with itself as the source.
+    pub fn other(source: impl std::error::Error + Send + Sync + 'static) -> Error {
+        Cause::Other {
+            code: Code::Unknown,
+            source: Arc::new(source),
+        }
+        .into()
+    }
+
+    /// The end of a loop that is no failure: the session ends as it does at the end of the input.
+    pub fn stop_iteration() -> Error {
+        Cause::StopIteration.into()
+    }
+
+    /// Another class for an error of a program's own: one that is [`Code::Aborted`] or [`Code::Unavailable`] is recovered from.
+    pub fn with_code(mut self, class: Code) -> Error {
+        if let Cause::Message { code, .. } | Cause::Other { code, .. } = &mut self.cause {
+            *code = class;
+        }
+        self
+    }
+
+    /// Adds what to do, where the cause is a message without one.
+    pub fn help(mut self, advice: impl Into<String>) -> Error {
+        if let Cause::Message { help, .. } = &mut self.cause {
+            help.get_or_insert(advice.into());
+        }
+        self
+    }
+
+    /// The class of the failure, as `tf.errors` has them.
+    pub fn code(&self) -> Code {
+        match &self.cause {
+            Cause::Message { code, .. } | Cause::Other { code, .. } => *code,
+            Cause::File(error) => error.code,
+            Cause::StopIteration => Code::OutOfRange,
+            Cause::Spec(_) | Cause::Data(_) | Cause::Run { .. } => Code::InvalidArgument,
+            Cause::Overflow { .. } | Cause::NotFinite { .. } => Code::FailedPrecondition,
+            Cause::OutOfMemory { .. } => Code::ResourceExhausted,
+        }
+    }
+
+    /// Whether a loop ends here without a failure: the input is exhausted, or a hook ended it ([`Error::stop_iteration`]).
+    pub fn is_end_of_input(&self) -> bool {
+        self.code() == Code::OutOfRange
+    }
+
     /// Adds the step, unless the error already has one.
-    pub fn in_step(mut self, step: u64) -> SessionError {
+    pub fn in_step(mut self, step: u64) -> Error {
         self.step.get_or_insert(step);
         self
     }
@@ -203,7 +296,13 @@ impl SessionError {
     pub fn is_bad_input(&self) -> bool {
         match self.cause {
             Cause::Spec(_) | Cause::Data(_) | Cause::OutOfMemory { .. } => true,
-            Cause::Run { .. } | Cause::NotFinite { .. } | Cause::Overflow { .. } => false,
+            Cause::Message { code, .. } => is_of_input(code),
+            Cause::File(ref error) => is_of_input(error.code),
+            Cause::Run { .. }
+            | Cause::NotFinite { .. }
+            | Cause::Overflow { .. }
+            | Cause::Other { .. }
+            | Cause::StopIteration => false,
         }
     }
 
@@ -211,10 +310,18 @@ impl SessionError {
     pub fn diagnostic(&self) -> Diagnostic {
         let at_span = |span: Option<Span>, message: String| match span {
             // Synthetic nodes, which stand for no source text, have an empty span.
-            Some(span) if span != Span::default() => Diagnostic::new(Code::BadValue, span, message),
-            _ => Diagnostic::without_span(Code::BadValue, message),
+            Some(span) if span != Span::default() => {
+                Diagnostic::new(diag::Code::BadValue, span, message)
+            }
+            _ => Diagnostic::without_span(diag::Code::BadValue, message),
         };
         let diagnostic = match &self.cause {
+            Cause::Message { message, help, .. } => {
+                at_span(None, message.clone()).maybe_help(help.clone())
+            }
+            Cause::File(error) => at_span(None, error.to_string()),
+            Cause::Other { source, .. } => at_span(None, source.to_string()),
+            Cause::StopIteration => at_span(None, "the loop was ended".to_owned()),
             Cause::Spec(diagnostic) => (**diagnostic).clone(),
             Cause::Data(error) => at_span(error.span, error.to_string())
                 .maybe_help(error.help.as_deref().map(str::to_owned)),
@@ -246,7 +353,7 @@ impl SessionError {
                 );
                 let notes = largest.iter();
                 let notes = notes.map(|(name, bytes)| format!("{name}: {}", readable(*bytes)));
-                let diagnostic = Diagnostic::without_span(Code::SizeOverflow, message)
+                let diagnostic = Diagnostic::without_span(diag::Code::SizeOverflow, message)
                     .help("make the model or its batch smaller");
                 notes.fold(diagnostic, Diagnostic::note)
             }
@@ -284,7 +391,7 @@ impl SessionError {
     }
 }
 
-impl fmt::Display for SessionError {
+impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let diagnostic = self.diagnostic();
         f.write_str(&diagnostic.message)?;
@@ -296,28 +403,57 @@ impl fmt::Display for SessionError {
     }
 }
 
-impl std::error::Error for SessionError {}
-
-impl From<Cause> for SessionError {
-    fn from(cause: Cause) -> SessionError {
-        SessionError { step: None, cause }
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match &self.cause {
+            Cause::Other { source, .. } => Some(source.as_ref()),
+            Cause::File(error) => Some(error.as_ref()),
+            Cause::Data(error) => Some(error.as_ref()),
+            _ => None,
+        }
     }
 }
 
-impl From<Diagnostic> for SessionError {
-    fn from(diagnostic: Diagnostic) -> SessionError {
+/// Whether a class of failures is one of what was given, and not of the computation or the machine.
+fn is_of_input(code: Code) -> bool {
+    matches!(
+        code,
+        Code::NotFound
+            | Code::InvalidArgument
+            | Code::FailedPrecondition
+            | Code::AlreadyExists
+            | Code::PermissionDenied
+            | Code::Unimplemented
+            | Code::DataLoss
+    )
+}
+
+impl From<FormatError> for Error {
+    fn from(error: FormatError) -> Error {
+        Cause::File(Arc::new(error)).into()
+    }
+}
+
+impl From<Cause> for Error {
+    fn from(cause: Cause) -> Error {
+        Error { step: None, cause }
+    }
+}
+
+impl From<Diagnostic> for Error {
+    fn from(diagnostic: Diagnostic) -> Error {
         Cause::Spec(Box::new(diagnostic)).into()
     }
 }
 
-impl From<DataError> for SessionError {
-    fn from(error: DataError) -> SessionError {
+impl From<DataError> for Error {
+    fn from(error: DataError) -> Error {
         Cause::Data(Box::new(error)).into()
     }
 }
 
-impl From<RunError> for SessionError {
-    fn from(error: RunError) -> SessionError {
+impl From<RunError> for Error {
+    fn from(error: RunError) -> Error {
         Cause::Run {
             error,
             record: None,

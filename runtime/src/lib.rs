@@ -28,5 +28,5 @@ pub mod session;
 mod state;
 pub mod train;
 
-pub use error::{Cause, DataError, Position, SessionError, SourceLocation};
+pub use error::{Cause, Code, DataError, Error, Position, SourceLocation};
 pub use state::State;

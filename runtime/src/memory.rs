@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use trainspec_compiler::ir::graph::Type;
 use trainspec_compiler::ir::plan::{Allocation, Program};
 
-use crate::{Cause, SessionError};
+use crate::{Cause, Error};
 
 /// How many of the largest buffers an error names.
 const NAMED_BUFFERS: usize = 3;
@@ -26,7 +26,7 @@ pub(crate) fn tensor(name: &str, ty: &Type) -> Buffer {
 }
 
 /// Fails where the buffers of `what` need more memory than there is, with their sizes.
-pub(crate) fn ensure(what: &str, mut buffers: Vec<Buffer>) -> Result<(), SessionError> {
+pub(crate) fn ensure(what: &str, mut buffers: Vec<Buffer>) -> Result<(), Error> {
     let needed = buffers
         .iter()
         .fold(0_u64, |all, (_, bytes)| all.saturating_add(*bytes));
@@ -46,7 +46,7 @@ pub(crate) fn ensure(what: &str, mut buffers: Vec<Buffer>) -> Result<(), Session
 }
 
 /// Fails where the arena of a planned program does not fit.
-pub(crate) fn ensure_arena(what: &str, program: &Program) -> Result<(), SessionError> {
+pub(crate) fn ensure_arena(what: &str, program: &Program) -> Result<(), Error> {
     let buffers = program.kernels.buffers.iter().zip(&program.allocations);
     let temporaries = buffers.filter(|(_, at)| matches!(at, Allocation::Arena(_)));
     let mut named: Vec<Buffer> = temporaries
@@ -180,6 +180,6 @@ mod tests {
             error.message
         );
         assert!(format!("{error:?}").contains("`kernel`"));
-        assert_eq!(ensure("the state", vec![("`small`".to_owned(), 4)]), Ok(()));
+        assert!(ensure("the state", vec![("`small`".to_owned(), 4)]).is_ok());
     }
 }

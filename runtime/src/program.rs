@@ -18,7 +18,7 @@ use trainspec_compiler::ir::{Span, interp};
 use trainspec_compiler::lower::SEED;
 use trainspec_compiler::{Fetch, FetchSet, PipelineOptions, pipeline};
 
-use crate::{SessionError, State, memory};
+use crate::{Error, State, memory};
 
 /// The feeds of a program, by reference: values by name, and the seed of random draws.
 #[derive(Debug, Clone, Copy)]
@@ -133,7 +133,7 @@ pub trait Executable: Debug {
     fn profile(&mut self, on: bool) -> Vec<Duration>;
 
     /// Runs once. State writes are atomic: after an error all state has its old value. Inputs that it does not take are ignored.
-    fn run(&mut self, feeds: Feeds<'_>, state: &mut State) -> Result<Fetched, SessionError>;
+    fn run(&mut self, feeds: Feeds<'_>, state: &mut State) -> Result<Fetched, Error>;
 }
 
 /// A kernel with its cost, for profiles.
@@ -187,7 +187,7 @@ pub fn prepare(
     fetches: &FetchSet,
     options: &PipelineOptions,
     engine: &Engine,
-) -> Result<Box<dyn Executable>, SessionError> {
+) -> Result<Box<dyn Executable>, Error> {
     Ok(match engine {
         Engine::Interpreted => Box::new(Interpreted::new(pipeline::simplify(
             graph, fetches, options,
@@ -239,7 +239,7 @@ impl Executable for Compiled {
         self.executable.profile(on)
     }
 
-    fn run(&mut self, feeds: Feeds<'_>, state: &mut State) -> Result<Fetched, SessionError> {
+    fn run(&mut self, feeds: Feeds<'_>, state: &mut State) -> Result<Fetched, Error> {
         // Looking up names takes longer than a small step.
         let names = state.shared_names();
         let cached = self.state_indices.as_ref();
@@ -352,7 +352,7 @@ impl Executable for Interpreted {
         Vec::new()
     }
 
-    fn run(&mut self, feeds: Feeds<'_>, state: &mut State) -> Result<Fetched, SessionError> {
+    fn run(&mut self, feeds: Feeds<'_>, state: &mut State) -> Result<Fetched, Error> {
         let indices = state_indices(&self.graph.state, state);
         let before: Vec<Tensor> = indices.iter().map(|i| state.values()[*i].clone()).collect();
         let mut inputs = BTreeMap::new();

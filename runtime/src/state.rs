@@ -10,7 +10,7 @@ use trainspec_compiler::{Binding, FetchSet, PipelineOptions, ProgramKind, Traina
 
 use crate::program::{Engine, Feeds, prepare};
 use crate::train::ExponentialMovingAverage;
-use crate::{SessionError, memory};
+use crate::{Error, memory};
 
 /// All that outlives a step, by name and in one order: variables, slots and scalars of optimizers, `global_step`.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,7 +27,7 @@ impl State {
         seed: i64,
         options: &PipelineOptions,
         engine: &Engine,
-    ) -> Result<State, SessionError> {
+    ) -> Result<State, Error> {
         let graph = pipeline::lower(trainable, ProgramKind::Initial, &Binding::new())?.graph;
         let names: Vec<String> = graph.results.iter().map(|(name, _)| name.clone()).collect();
         let inputs = BTreeMap::from([(SEED.to_owned(), Tensor::scalar(seed))]);

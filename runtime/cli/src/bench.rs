@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use trainspec::program::{Engine, Executable, Feeds, prepare};
-use trainspec::{SessionError, State};
+use trainspec::{Error, State};
 use trainspec_compiler::codegen::simd::limits::Limits;
 use trainspec_compiler::diag::Diagnostic;
 use trainspec_compiler::typed::Spec;
@@ -103,7 +103,7 @@ fn measure(
     let graph = lowered.graph;
     pipeline::check_fetches(&graph, ProgramKind::Step, &fetches).map_err(bad)?;
     let lowering = start.elapsed();
-    let failed = |error: SessionError| match error.is_bad_input() {
+    let failed = |error: Error| match error.is_bad_input() {
         true => Box::new((BAD_INPUT, error.diagnostic())),
         false => Box::new((FAILED, error.diagnostic())),
     };
@@ -171,7 +171,7 @@ fn timed(
     feeds: Feeds<'_>,
     state: &mut State,
     steps: u64,
-) -> Result<Duration, SessionError> {
+) -> Result<Duration, Error> {
     let start = Instant::now();
     for _ in 0..steps {
         program.run(feeds, state)?;
@@ -186,7 +186,7 @@ fn windows(
     feeds: Feeds<'_>,
     state: &mut State,
     seconds: f64,
-) -> Result<Windows, SessionError> {
+) -> Result<Windows, Error> {
     // The first steps find cold caches and memory that is not there yet: the fastest of a few says how many are in a window.
     let mut fastest = Duration::MAX;
     for _ in 0..WARM_UP_STEPS {
@@ -216,7 +216,7 @@ fn profile(
     state: &mut State,
     seconds: f64,
     rate: f64,
-) -> Result<Profile, SessionError> {
+) -> Result<Profile, Error> {
     let each = ((rate * WINDOW_SECONDS / 16.0) as u64).max(1);
     let start = Instant::now();
     let mut best = Profile {

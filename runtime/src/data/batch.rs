@@ -8,7 +8,7 @@ use trainspec_compiler::ir::{DType, Span, Tensor};
 use trainspec_compiler::typed::{self, CountedFeature, Remainder};
 
 use crate::data::{Element, Stage, count_names};
-use crate::{DataError, SessionError};
+use crate::{DataError, Error};
 
 /// Consecutive records as batches.
 pub(super) struct Batch<'a> {
@@ -35,7 +35,7 @@ impl<'a> Batch<'a> {
         }
     }
 
-    fn join(&self, mut rows: Vec<Element>) -> Result<Element, SessionError> {
+    fn join(&self, mut rows: Vec<Element>) -> Result<Element, Error> {
         let mut values = BTreeMap::new();
         for CountedFeature { name, axes } in &self.settings.counted {
             let counts = count_names(name, axes.len());
@@ -75,7 +75,7 @@ impl<'a> Batch<'a> {
 }
 
 impl Stage for Batch<'_> {
-    fn next(&mut self) -> Result<Option<Element>, SessionError> {
+    fn next(&mut self) -> Result<Option<Element>, Error> {
         let mut rows = Vec::new();
         while rows.len() < self.size {
             match self.inner.next()? {

@@ -1,6 +1,6 @@
 //! `cache`: the elements of the first epoch in memory (`Dataset.cache`).
 
-use crate::SessionError;
+use crate::Error;
 use crate::data::{Element, Stage};
 
 /// Replays the elements of the first epoch in every later one.
@@ -23,7 +23,7 @@ impl<'a> Cache<'a> {
 }
 
 impl Stage for Cache<'_> {
-    fn next(&mut self) -> Result<Option<Element>, SessionError> {
+    fn next(&mut self) -> Result<Option<Element>, Error> {
         if self.position == self.cached.len() && !self.complete {
             match self.inner.next()? {
                 Some(element) => self.cached.push(element),

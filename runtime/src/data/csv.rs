@@ -15,7 +15,7 @@ use trainspec_formats::codecs::CsvReader;
 use trainspec_formats::files::SequentialFile;
 
 use crate::data::{DataContext, Element, Stage, paths, values};
-use crate::{DataError, SessionError, SourceLocation};
+use crate::{DataError, Error, SourceLocation};
 
 use field::Column;
 
@@ -216,14 +216,14 @@ fn malformed(error: FormatError, path: &Arc<Path>, line: u64) -> DataError {
 }
 
 impl Stage for Csv<'_> {
-    fn next(&mut self) -> Result<Option<Element>, SessionError> {
+    fn next(&mut self) -> Result<Option<Element>, Error> {
         match self.read()? {
             true => Ok(Some(self.decode()?)),
             false => Ok(None),
         }
     }
 
-    fn advance(&mut self) -> Result<bool, SessionError> {
+    fn advance(&mut self) -> Result<bool, Error> {
         Ok(self.read()?)
     }
 

@@ -7,7 +7,7 @@ use trainspec_compiler::typed::{Program, ValueId};
 use crate::data::{DataContext, Element, Stage, binding, is_count_of};
 use crate::lru::LruCache;
 use crate::program::{Engine, Executable, Feeds, Fetched, prepare};
-use crate::{Cause, SessionError, State};
+use crate::{Cause, Error, State};
 
 /// The capacity of the program cache of a stage, in batch sizes.
 const MAX_CACHED_PROGRAMS: usize = 8;
@@ -36,16 +36,14 @@ impl<'a> Compute<'a> {
         }
     }
 
-    fn run(&mut self, element: &Element) -> Result<Fetched, SessionError> {
+    fn run(&mut self, element: &Element) -> Result<Fetched, Error> {
         let binding = binding(element);
-        let executable = self
-            .cache
-            .get_or_insert(&binding, || -> Result<_, SessionError> {
-                let cx = Context::new(self.cx.spec, &binding);
-                let graph = lower::map(&cx, self.program, self.value)?;
-                let engine = &Engine::Interpreted;
-                prepare(graph, &FetchSet::All, self.cx.pipeline, engine)
-            })?;
+        let executable = self.cache.get_or_insert(&binding, || -> Result<_, Error> {
+            let cx = Context::new(self.cx.spec, &binding);
+            let graph = lower::map(&cx, self.program, self.value)?;
+            let engine = &Engine::Interpreted;
+            prepare(graph, &FetchSet::All, self.cx.pipeline, engine)
+        })?;
         let mut state: State = [(GLOBAL_STEP.to_owned(), Tensor::scalar(self.position))]
             .into_iter()
             .collect();
@@ -56,16 +54,12 @@ impl<'a> Compute<'a> {
         };
         let run = executable.run(feeds, &mut state);
         run.map_err(|error| match error.cause {
-            Cause::Run { error, record } => SessionError::from(Cause::Run {
+            Cause::Run { error, record } => Error::from(Cause::Run {
                 error,
                 record: record
                     .or_else(|| element.location.clone().filter(|_| element.rows.is_none())),
             }),
-            Cause::Spec(_)
-            | Cause::Data(_)
-            | Cause::NotFinite { .. }
-            | Cause::OutOfMemory { .. }
-            | Cause::Overflow { .. } => error,
+            _ => error,
         })
     }
 }
@@ -94,7 +88,7 @@ impl<'a> Map<'a> {
 }
 
 impl Stage for Map<'_> {
-    fn next(&mut self) -> Result<Option<Element>, SessionError> {
+    fn next(&mut self) -> Result<Option<Element>, Error> {
         let Some(mut element) = self.inner.next()? else {
             return Ok(None);
         };
@@ -110,7 +104,7 @@ impl Stage for Map<'_> {
         Ok(Some(element))
     }
 
-    fn advance(&mut self) -> Result<bool, SessionError> {
+    fn advance(&mut self) -> Result<bool, Error> {
         let advanced = self.inner.advance()?;
         self.compute.position += i64::from(advanced);
         Ok(advanced)
@@ -147,7 +141,7 @@ impl<'a> Filter<'a> {
 }
 
 impl Stage for Filter<'_> {
-    fn next(&mut self) -> Result<Option<Element>, SessionError> {
+    fn next(&mut self) -> Result<Option<Element>, Error> {
         while let Some(element) = self.inner.next()? {
             let predicate = self.compute.run(&element)?;
             if predicate
@@ -183,7 +177,7 @@ impl<'a> DropFeature<'a> {
 }
 
 impl Stage for DropFeature<'_> {
-    fn next(&mut self) -> Result<Option<Element>, SessionError> {
+    fn next(&mut self) -> Result<Option<Element>, Error> {
         let mut element = self.inner.next()?;
         if let Some(element) = &mut element {
             element
@@ -193,7 +187,7 @@ impl Stage for DropFeature<'_> {
         Ok(element)
     }
 
-    fn advance(&mut self) -> Result<bool, SessionError> {
+    fn advance(&mut self) -> Result<bool, Error> {
         self.inner.advance()
     }
 

@@ -24,7 +24,7 @@ use trainspec_compiler::lower;
 use trainspec_compiler::typed::{self, DataSet, Remainder, Source, Spec, StageKind};
 
 use crate::env::Env;
-use crate::{DataError, SessionError, SourceLocation};
+use crate::{DataError, Error, SourceLocation};
 
 /// A record, or a batch of them.
 #[derive(Debug, Clone, PartialEq)]
@@ -42,10 +42,10 @@ pub struct Element {
 /// One stage of an input pipeline: an iterator over the stage before it.
 pub trait Stage {
     /// The next element; `None` at the end, and from then on.
-    fn next(&mut self) -> Result<Option<Element>, SessionError>;
+    fn next(&mut self) -> Result<Option<Element>, Error>;
 
     /// Skips the next element, where possible without computing it; false at the end.
-    fn advance(&mut self) -> Result<bool, SessionError> {
+    fn advance(&mut self) -> Result<bool, Error> {
         Ok(self.next()?.is_some())
     }
 
@@ -90,7 +90,7 @@ pub struct Pipeline<'a> {
 
 impl<'a> Pipeline<'a> {
     /// Opens a data set of the spec.
-    pub fn open(cx: DataContext<'a>, set: &'a DataSet) -> Result<Pipeline<'a>, SessionError> {
+    pub fn open(cx: DataContext<'a>, set: &'a DataSet) -> Result<Pipeline<'a>, Error> {
         let (stage, records) = source(cx, set)?;
         let mut pipeline = Pipeline {
             stage,
@@ -108,7 +108,7 @@ impl<'a> Pipeline<'a> {
 
     /// The next element.
     #[allow(clippy::should_implement_trait)] // it can fail
-    pub fn next(&mut self) -> Result<Option<Element>, SessionError> {
+    pub fn next(&mut self) -> Result<Option<Element>, Error> {
         self.stage.next()
     }
 
@@ -125,11 +125,7 @@ impl<'a> Pipeline<'a> {
     }
 
     /// Adds a stage.
-    fn add(
-        mut self,
-        cx: DataContext<'a>,
-        stage: &'a typed::Stage,
-    ) -> Result<Pipeline<'a>, SessionError> {
+    fn add(mut self, cx: DataContext<'a>, stage: &'a typed::Stage) -> Result<Pipeline<'a>, Error> {
         let inner = self.stage;
         // The cardinality is not tracked through stages that select batches, or records of several epochs.
         let records = self
@@ -205,7 +201,7 @@ impl std::fmt::Debug for Pipeline<'_> {
 fn source<'a>(
     cx: DataContext<'a>,
     set: &'a DataSet,
-) -> Result<(Box<dyn Stage + 'a>, Option<u64>), SessionError> {
+) -> Result<(Box<dyn Stage + 'a>, Option<u64>), Error> {
     match &set.source {
         Source::Csv {
             files,

@@ -1,6 +1,6 @@
 //! `epochs` and `repeat`: N epochs in a row, or endless ones (`Dataset.repeat`).
 
-use crate::SessionError;
+use crate::Error;
 use crate::data::{Element, Stage};
 
 /// The elements of `count` epochs, or of epochs without end.
@@ -38,7 +38,7 @@ impl<'a> Repeat<'a> {
 }
 
 impl Stage for Repeat<'_> {
-    fn next(&mut self) -> Result<Option<Element>, SessionError> {
+    fn next(&mut self) -> Result<Option<Element>, Error> {
         while !self.ended {
             if let Some(mut element) = self.inner.next()? {
                 self.any = true;

@@ -1,6 +1,6 @@
 //! `take`, `skip` and `shard`: selection of elements by position (`Dataset.take`, `skip`, `shard`).
 
-use crate::SessionError;
+use crate::Error;
 use crate::data::{Element, Stage};
 
 /// The first `count` elements.
@@ -21,7 +21,7 @@ impl<'a> Take<'a> {
 }
 
 impl Stage for Take<'_> {
-    fn next(&mut self) -> Result<Option<Element>, SessionError> {
+    fn next(&mut self) -> Result<Option<Element>, Error> {
         if self.taken == self.count {
             return Ok(None);
         }
@@ -29,7 +29,7 @@ impl Stage for Take<'_> {
         self.inner.next()
     }
 
-    fn advance(&mut self) -> Result<bool, SessionError> {
+    fn advance(&mut self) -> Result<bool, Error> {
         if self.taken == self.count {
             return Ok(false);
         }
@@ -64,7 +64,7 @@ impl<'a> Skip<'a> {
         }
     }
 
-    fn skip(&mut self) -> Result<(), SessionError> {
+    fn skip(&mut self) -> Result<(), Error> {
         while self.skipped < self.count && self.inner.advance()? {
             self.skipped += 1;
         }
@@ -73,12 +73,12 @@ impl<'a> Skip<'a> {
 }
 
 impl Stage for Skip<'_> {
-    fn next(&mut self) -> Result<Option<Element>, SessionError> {
+    fn next(&mut self) -> Result<Option<Element>, Error> {
         self.skip()?;
         self.inner.next()
     }
 
-    fn advance(&mut self) -> Result<bool, SessionError> {
+    fn advance(&mut self) -> Result<bool, Error> {
         self.skip()?;
         self.inner.advance()
     }
@@ -113,7 +113,7 @@ impl<'a> Shard<'a> {
     }
 
     /// Advances to the next element of this shard; false at the end.
-    fn reach(&mut self) -> Result<bool, SessionError> {
+    fn reach(&mut self) -> Result<bool, Error> {
         while self.position % self.count != self.index {
             if !self.inner.advance()? {
                 return Ok(false);
@@ -125,7 +125,7 @@ impl<'a> Shard<'a> {
 }
 
 impl Stage for Shard<'_> {
-    fn next(&mut self) -> Result<Option<Element>, SessionError> {
+    fn next(&mut self) -> Result<Option<Element>, Error> {
         if !self.reach()? {
             return Ok(None);
         }

@@ -2,7 +2,7 @@
 
 use trainspec_compiler::ir::philox::Key;
 
-use crate::SessionError;
+use crate::Error;
 use crate::data::{Element, Stage, draw};
 
 /// Elements drawn uniformly from a buffer of `size`, which the stage before it refills.
@@ -38,7 +38,7 @@ impl<'a> Shuffle<'a> {
 }
 
 impl Stage for Shuffle<'_> {
-    fn next(&mut self) -> Result<Option<Element>, SessionError> {
+    fn next(&mut self) -> Result<Option<Element>, Error> {
         while !self.ended && self.buffer.len() < self.size {
             match self.inner.next()? {
                 Some(element) => self.buffer.push(element),

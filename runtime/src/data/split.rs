@@ -4,7 +4,7 @@ use trainspec_compiler::ir::philox::Key;
 use trainspec_compiler::typed::{self, Holdout, Part};
 
 use crate::data::{Element, Stage, draw};
-use crate::{DataError, SessionError};
+use crate::{DataError, Error};
 
 /// The records of one side of the split, in the order of the stage before it.
 ///
@@ -38,7 +38,7 @@ impl<'a> Split<'a> {
     }
 
     /// The size of this side, of `records` in total.
-    pub(super) fn size_of(&self, records: u64) -> Result<u64, SessionError> {
+    pub(super) fn size_of(&self, records: u64) -> Result<u64, Error> {
         let held = match self.settings.holdout {
             Holdout::Records(n) if n > records => {
                 let message = format!("`holdout` is {n}, but there are {records} records");
@@ -56,7 +56,7 @@ impl<'a> Split<'a> {
     }
 
     /// Draws which records are held out.
-    fn choose(&mut self) -> Result<(), SessionError> {
+    fn choose(&mut self) -> Result<(), Error> {
         if self.held.is_some() {
             return Ok(());
         }
@@ -87,7 +87,7 @@ impl<'a> Split<'a> {
     }
 
     /// Advances to the next record of this side; false at the end.
-    fn reach(&mut self) -> Result<bool, SessionError> {
+    fn reach(&mut self) -> Result<bool, Error> {
         self.choose()?;
         let held = self.held.as_ref().expect("it was drawn");
         while let Some(holds) = held.get(self.position) {
@@ -104,7 +104,7 @@ impl<'a> Split<'a> {
 }
 
 impl Stage for Split<'_> {
-    fn next(&mut self) -> Result<Option<Element>, SessionError> {
+    fn next(&mut self) -> Result<Option<Element>, Error> {
         if !self.reach()? {
             return Ok(None);
         }
@@ -112,7 +112,7 @@ impl Stage for Split<'_> {
         self.inner.next()
     }
 
-    fn advance(&mut self) -> Result<bool, SessionError> {
+    fn advance(&mut self) -> Result<bool, Error> {
         if !self.reach()? {
             return Ok(false);
         }

@@ -19,7 +19,7 @@ use trainspec_formats::records::{Compression, ExpectedCompression, ReaderOptions
 
 use crate::data::values::{Value, bounded, defaults, tensor};
 use crate::data::{DataContext, Element, Stage, count_names, paths};
-use crate::{DataError, Position, SessionError, SourceLocation};
+use crate::{DataError, Error, Position, SourceLocation};
 
 /// The records of TFRecord files.
 pub(super) struct Records<'a> {
@@ -179,7 +179,7 @@ fn decode(
 }
 
 impl Stage for Records<'_> {
-    fn next(&mut self) -> Result<Option<Element>, SessionError> {
+    fn next(&mut self) -> Result<Option<Element>, Error> {
         let mut found = std::mem::take(&mut self.found);
         let element = self.read(|columns, record, path, number| {
             decode(columns, record, path, number, &mut found)
@@ -194,7 +194,7 @@ impl Stage for Records<'_> {
         }
     }
 
-    fn advance(&mut self) -> Result<bool, SessionError> {
+    fn advance(&mut self) -> Result<bool, Error> {
         Ok(self.read(|_, _, _, _| Ok(()))?.is_some())
     }
 

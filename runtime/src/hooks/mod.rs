@@ -12,7 +12,7 @@ use trainspec_compiler::typed::{HookKind, Mode, NamedKind, Spec};
 use crate::data::Element;
 use crate::program::Fetched;
 use crate::session::{Progress, Reading};
-use crate::{SessionError, State};
+use crate::{Error, State};
 use log::{LogHook, Logged};
 use nan::NanHook;
 
@@ -137,7 +137,7 @@ impl<'a> Hooks<'a> {
         batch: &Element,
         fetched: &Fetched,
         skipped: bool,
-    ) -> Result<Option<String>, SessionError> {
+    ) -> Result<Option<String>, Error> {
         for hook in &self.nans {
             if hook.finds(self.spec, batch, fetched, skipped)? {
                 return Ok(Some(hook.name.clone()));

@@ -6,7 +6,7 @@ use trainspec_compiler::typed::Spec;
 
 use crate::data::Element;
 use crate::program::Fetched;
-use crate::{Cause, SessionError};
+use crate::{Cause, Error};
 
 /// A `nan` hook.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ impl NanHook {
         batch: &Element,
         fetched: &Fetched,
         skipped: bool,
-    ) -> Result<bool, SessionError> {
+    ) -> Result<bool, Error> {
         let value = match Fetch::find(spec, &self.name) {
             Some(fetch) => fetched.value(&fetch),
             None => batch.values.get(&self.name),

@@ -6,13 +6,10 @@ use trainspec_compiler::ir::{Size, Tensor};
 use trainspec_compiler::lower::Binding;
 use trainspec_compiler::typed::{Feature, Model};
 
-use crate::{DataError, SessionError};
+use crate::{DataError, Error};
 
 /// Unifies the declared shapes of a model's inputs with the shapes of values: names are bound, all other dimensions must be equal.
-pub(super) fn bind(
-    model: &Model,
-    values: &BTreeMap<String, Tensor>,
-) -> Result<Binding, SessionError> {
+pub(super) fn bind(model: &Model, values: &BTreeMap<String, Tensor>) -> Result<Binding, Error> {
     let mut sizes = Binding::new();
     let mut fed = Vec::new();
     for input in &model.inputs {
@@ -43,7 +40,7 @@ pub(super) fn bind(
     Ok(sizes)
 }
 
-fn misfit(input: &Feature, value: &Tensor, sizes: &Binding) -> SessionError {
+fn misfit(input: &Feature, value: &Tensor, sizes: &Binding) -> Error {
     let known: Vec<String> = sizes
         .iter()
         .map(|(name, n)| format!("{name} = {n}"))

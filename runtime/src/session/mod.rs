@@ -23,7 +23,7 @@ use trainspec_compiler::{PipelineOptions, ProgramKind, Trainable};
 
 use crate::data::Element;
 use crate::program::{Engine, Feeds, Fetched};
-use crate::{SessionError, State};
+use crate::{Error, State};
 use programs::Programs;
 
 /// The options of a run: what is given besides its spec.
@@ -57,7 +57,7 @@ pub struct Session<'a> {
 
 impl<'a> Session<'a> {
     /// A session before its first step.
-    pub fn new(spec: &'a Arc<Spec>, options: &Options) -> Result<Session<'a>, SessionError> {
+    pub fn new(spec: &'a Arc<Spec>, options: &Options) -> Result<Session<'a>, Error> {
         let train = the_train(spec)?;
         let Some(model) = &spec.model else {
             let message = "the spec has no `model`";
@@ -99,7 +99,7 @@ impl<'a> Session<'a> {
 
     /// Compiles a step for batches of this shape, so that errors of the spec are reported before the first step; gives its
     /// warnings.
-    pub fn prepare(&mut self, batch: &Element) -> Result<Vec<Diagnostic>, SessionError> {
+    pub fn prepare(&mut self, batch: &Element) -> Result<Vec<Diagnostic>, Error> {
         let sizes = binding::bind(self.model, &batch.values)?;
         self.steps.get(&sizes)?;
         Ok(self.steps.warnings.clone())
@@ -114,7 +114,7 @@ impl<'a> Session<'a> {
 
     /// One update; with `accumulate` one micro-batch, of which the last applies the accumulated gradients. [`State::step`] says
     /// whether it did.
-    pub fn step(&mut self, batch: &Element) -> Result<Fetched, SessionError> {
+    pub fn step(&mut self, batch: &Element) -> Result<Fetched, Error> {
         let sizes = binding::bind(self.model, &batch.values)?;
         let last = self.state.micro_batch() + 1 >= self.micro_batches;
         let step = self.steps.get(&sizes)?;
@@ -131,7 +131,7 @@ impl<'a> Session<'a> {
     }
 
     /// The model in evaluation mode on a batch; no state is written. With `averages` the moving averages replace their variables.
-    pub fn evaluate(&mut self, batch: &Element, averages: bool) -> Result<Fetched, SessionError> {
+    pub fn evaluate(&mut self, batch: &Element, averages: bool) -> Result<Fetched, Error> {
         let sizes = binding::bind(self.model, &batch.values)?;
         let program = &mut self.evaluations.get(&sizes)?.program;
         // An evaluation has no writes, so averages that change places with their variables come back as they were.
@@ -165,7 +165,7 @@ pub fn parameters(spec: &Spec) -> u64 {
     sizes.map(|n| n as u64).sum()
 }
 
-fn the_train(spec: &Spec) -> Result<&Train, SessionError> {
+fn the_train(spec: &Spec) -> Result<&Train, Error> {
     spec.train.as_ref().ok_or_else(|| {
         Diagnostic::without_span(Code::MissingItem, "the spec has no `train`")
             .help(

@@ -3,7 +3,7 @@
 use trainspec_compiler::diag::Diagnostic;
 use trainspec_compiler::{Binding, PipelineOptions, ProgramKind, Trainable, pipeline};
 
-use crate::SessionError;
+use crate::Error;
 use crate::lru::LruCache;
 use crate::program::{Engine, Executable, prepare};
 use crate::session::Specialisation;
@@ -59,36 +59,35 @@ impl Programs {
     }
 
     /// The program for these sizes, from the cache or compiled now.
-    pub(super) fn get(&mut self, sizes: &Binding) -> Result<&mut CompiledStep, SessionError> {
-        self.cache
-            .get_or_insert(sizes, || -> Result<_, SessionError> {
-                let mut compile = |kind| -> Result<Box<dyn Executable>, SessionError> {
-                    let lowered = pipeline::lower(&self.trainable, kind, sizes)?;
-                    if kind == ProgramKind::Step {
-                        self.warnings = lowered.warnings;
-                    }
-                    let fetches = self.trainable.fetches(kind);
-                    let graph = lowered.graph;
-                    prepare(graph, &fetches, &self.options, &self.engine)
-                };
-                let program = compile(self.kind)?;
-                let micro_batch = match self.accumulates {
-                    true => Some(compile(ProgramKind::MicroBatch)?),
-                    false => None,
-                };
-                let micro_bytes = micro_batch.as_ref().map_or(0, |m| m.bytes());
-                self.specialisations.push(Specialisation {
-                    training: self.kind == ProgramKind::Step,
-                    again: self.has_specialised,
-                    sizes: sizes.clone(),
-                    bytes: program.bytes() + micro_bytes,
-                });
-                self.has_specialised = true;
-                Ok(CompiledStep {
-                    program,
-                    micro_batch,
-                })
+    pub(super) fn get(&mut self, sizes: &Binding) -> Result<&mut CompiledStep, Error> {
+        self.cache.get_or_insert(sizes, || -> Result<_, Error> {
+            let mut compile = |kind| -> Result<Box<dyn Executable>, Error> {
+                let lowered = pipeline::lower(&self.trainable, kind, sizes)?;
+                if kind == ProgramKind::Step {
+                    self.warnings = lowered.warnings;
+                }
+                let fetches = self.trainable.fetches(kind);
+                let graph = lowered.graph;
+                prepare(graph, &fetches, &self.options, &self.engine)
+            };
+            let program = compile(self.kind)?;
+            let micro_batch = match self.accumulates {
+                true => Some(compile(ProgramKind::MicroBatch)?),
+                false => None,
+            };
+            let micro_bytes = micro_batch.as_ref().map_or(0, |m| m.bytes());
+            self.specialisations.push(Specialisation {
+                training: self.kind == ProgramKind::Step,
+                again: self.has_specialised,
+                sizes: sizes.clone(),
+                bytes: program.bytes() + micro_bytes,
+            });
+            self.has_specialised = true;
+            Ok(CompiledStep {
+                program,
+                micro_batch,
             })
+        })
     }
 
     /// The program that was used last.

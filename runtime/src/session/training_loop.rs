@@ -15,7 +15,7 @@ use crate::program::Fetched;
 use crate::session::{
     DataSize, End, Event, Mean, Observer, Options, Progress, Session, Timer, parameters, the_train,
 };
-use crate::{Cause, DataError, SessionError, State};
+use crate::{Cause, DataError, Error, State};
 
 /// Trains a spec from its first step to its end; gives the final state.
 ///
@@ -25,7 +25,7 @@ pub fn train(
     options: &Options,
     env: &dyn Env,
     observer: &mut dyn Observer,
-) -> Result<State, SessionError> {
+) -> Result<State, Error> {
     let train = the_train(spec)?;
     let seed = options.seed.unwrap_or(train.seed);
     let cx = DataContext {
@@ -82,7 +82,7 @@ pub fn train(
     Ok(run.session.into_state())
 }
 
-fn training_data<'a>(cx: DataContext<'a>, train: &'a Train) -> Result<Pipeline<'a>, SessionError> {
+fn training_data<'a>(cx: DataContext<'a>, train: &'a Train) -> Result<Pipeline<'a>, Error> {
     match &train.data {
         Some(name) => Pipeline::open(cx, the_data(cx.spec, name)?),
         None => Err(Diagnostic::without_span(
@@ -94,7 +94,7 @@ fn training_data<'a>(cx: DataContext<'a>, train: &'a Train) -> Result<Pipeline<'
     }
 }
 
-fn the_data<'a>(spec: &'a Spec, name: &str) -> Result<&'a DataSet, SessionError> {
+fn the_data<'a>(spec: &'a Spec, name: &str) -> Result<&'a DataSet, Error> {
     spec.data.iter().find(|d| d.name == name).ok_or_else(|| {
         let message = format!("there is no data set `{name}`");
         Diagnostic::without_span(Code::UnknownName, message).into()
@@ -168,7 +168,7 @@ struct Run<'a, 'o> {
 
 impl Run<'_, '_> {
     /// Runs steps until a limit, the end of the data or a loss that is not finite, with one batch of lookahead.
-    fn run_steps(&mut self, data: &mut Pipeline<'_>) -> Result<(), SessionError> {
+    fn run_steps(&mut self, data: &mut Pipeline<'_>) -> Result<(), Error> {
         let mut next = data.next()?;
         let Some(first) = &next else {
             return Err(no_batch(data).into());
@@ -188,7 +188,7 @@ impl Run<'_, '_> {
         while end.is_none()
             && let Some(batch) = next.take()
         {
-            let in_step = |error: SessionError| error.in_step(step + 1);
+            let in_step = |error: Error| error.in_step(step + 1);
             let fetched = self.session.step(&batch).map_err(in_step)?;
             self.specialised();
             accumulated.add(fetched);
@@ -214,7 +214,7 @@ impl Run<'_, '_> {
                 continue;
             }
             step += 1;
-            let in_step = |error: SessionError| error.in_step(step);
+            let in_step = |error: Error| error.in_step(step);
             let fetched = accumulated.take();
             accumulated.skipped = 0;
             losses = losses_of(self.session.spec(), &fetched);
@@ -295,7 +295,7 @@ impl Run<'_, '_> {
     }
 
     /// Runs the evaluations whose timers trigger, or all of them after the last step.
-    fn evaluate(&mut self, now: &Progress, last: bool) -> Result<(), SessionError> {
+    fn evaluate(&mut self, now: &Progress, last: bool) -> Result<(), Error> {
         for evaluation in &mut self.evaluations {
             if evaluation.triggers(now) || last {
                 let event = evaluation.run(&mut self.session, now.step)?;
@@ -351,7 +351,7 @@ impl MicroBatchMean {
     }
 
     /// Counts a skipped update; [`MAX_SKIPPED_UPDATES`] in a row are an error.
-    fn skip_update(&mut self, session: &Session<'_>) -> Result<(), SessionError> {
+    fn skip_update(&mut self, session: &Session<'_>) -> Result<(), Error> {
         self.skipped += 1;
         if self.skipped < MAX_SKIPPED_UPDATES {
             return Ok(());
@@ -409,7 +409,7 @@ struct Metric<'a> {
 }
 
 impl<'a> Evaluation<'a> {
-    fn new(cx: DataContext<'a>, eval: &'a Eval, model: &'a Model) -> Result<Self, SessionError> {
+    fn new(cx: DataContext<'a>, eval: &'a Eval, model: &'a Model) -> Result<Self, Error> {
         let set = the_data(cx.spec, &eval.data)?;
         let remainder = match set.keeps_remainder(model) {
             true => Remainder::Keep,
@@ -432,7 +432,7 @@ impl<'a> Evaluation<'a> {
     }
 
     /// Evaluates one pass over the data, or `steps` batches of it: the means of the metrics.
-    fn run(&mut self, session: &mut Session<'_>, step: u64) -> Result<Event, SessionError> {
+    fn run(&mut self, session: &mut Session<'_>, step: u64) -> Result<Event, Error> {
         self.data.rewind();
         let mut means = vec![Mean::default(); self.metrics.len()];
         let mut batches = 0;

@@ -63,7 +63,7 @@ impl ExponentialMovingAverage {
     /// Optimizer::new("gradient_descent(0.1)")?.minimize(loss, &[w.clone()])?;
     /// ExponentialMovingAverage::default().apply(&b, &[w], 0.99, None);
     /// assert!(b.written("w/ExponentialMovingAverage").is_some());
-    /// # Ok::<(), trainspec::SessionError>(())
+    /// # Ok::<(), trainspec::Error>(())
     /// ```
     pub fn apply<'g>(
         &self,

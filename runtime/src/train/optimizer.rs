@@ -12,7 +12,7 @@ use trainspec_compiler::ir::{DType, Tensor, TensorType};
 use trainspec_compiler::lower::{self, Binding, Context, GLOBAL_STEP, SEED};
 use trainspec_compiler::typed::{Group, Spec};
 
-use crate::SessionError;
+use crate::Error;
 
 /// A variable of a graph: state that is trained.
 #[derive(Debug, Clone)]
@@ -63,7 +63,7 @@ pub type GradientAndVariable<'g> = (Option<Cotangent<'g>>, Variable<'g>);
 /// assert_eq!(optimizer.get_name(), "Momentum");
 /// assert_eq!(optimizer.get_slot(&w, "accumulation").unwrap(), "w/Momentum");
 /// assert_eq!(b.finish().writes.len(), 3); // w, its slot, global_step
-/// # Ok::<(), trainspec::SessionError>(())
+/// # Ok::<(), trainspec::Error>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct Optimizer {
@@ -94,12 +94,12 @@ impl Default for Minimize<'_> {
 
 impl Optimizer {
     /// An optimizer of the library with its arguments: `adam(learning_rate: 1e-3)`. Fails where the call has an error.
-    pub fn new(call: &str) -> Result<Optimizer, SessionError> {
+    pub fn new(call: &str) -> Result<Optimizer, Error> {
         Optimizer::with_definitions(call, "")
     }
 
     /// An optimizer from `definitions` of one's own, which are items of the language. Fails where they or the call have an error.
-    pub fn with_definitions(call: &str, definitions: &str) -> Result<Optimizer, SessionError> {
+    pub fn with_definitions(call: &str, definitions: &str) -> Result<Optimizer, Error> {
         let mut optimizer = Optimizer {
             call: call.to_owned(),
             definitions: definitions.to_owned(),
@@ -137,7 +137,7 @@ impl Optimizer {
     }
 
     /// The names of the slots of a variable, as the definition has them.
-    pub fn get_slot_names(&self, variable: &Variable<'_>) -> Result<Vec<String>, SessionError> {
+    pub fn get_slot_names(&self, variable: &Variable<'_>) -> Result<Vec<String>, Error> {
         let spec = self.spec(&typed([variable].into_iter()))?;
         let slots = &group_of(&spec).updates[0].slots;
         Ok(slots.iter().map(|slot| slot.name.clone()).collect())
@@ -156,7 +156,7 @@ impl Optimizer {
         &self,
         loss: Value<'g>,
         var_list: &[Variable<'g>],
-    ) -> Result<Vec<GradientAndVariable<'g>>, SessionError> {
+    ) -> Result<Vec<GradientAndVariable<'g>>, Error> {
         self.compute_gradients_with(loss, var_list, None)
     }
 
@@ -166,7 +166,7 @@ impl Optimizer {
         loss: Value<'g>,
         var_list: &[Variable<'g>],
         grad_loss: Option<Value<'g>>,
-    ) -> Result<Vec<GradientAndVariable<'g>>, SessionError> {
+    ) -> Result<Vec<GradientAndVariable<'g>>, Error> {
         if var_list.is_empty() {
             return Err(refused("there are no variables to optimize"));
         }
@@ -190,7 +190,7 @@ impl Optimizer {
         &self,
         b: &'g Builder,
         grads_and_vars: &[GradientAndVariable<'g>],
-    ) -> Result<(), SessionError> {
+    ) -> Result<(), Error> {
         self.apply_gradients_with(b, grads_and_vars, true)
     }
 
@@ -200,7 +200,7 @@ impl Optimizer {
         b: &'g Builder,
         grads_and_vars: &[GradientAndVariable<'g>],
         counts: bool,
-    ) -> Result<(), SessionError> {
+    ) -> Result<(), Error> {
         if grads_and_vars.is_empty() {
             return Err(refused("there are no variables to optimize"));
         }
@@ -233,11 +233,7 @@ impl Optimizer {
     }
 
     /// [`Optimizer::compute_gradients`] and [`Optimizer::apply_gradients`].
-    pub fn minimize<'g>(
-        &self,
-        loss: Value<'g>,
-        var_list: &[Variable<'g>],
-    ) -> Result<(), SessionError> {
+    pub fn minimize<'g>(&self, loss: Value<'g>, var_list: &[Variable<'g>]) -> Result<(), Error> {
         self.minimize_with(loss, var_list, Minimize::default())
     }
 
@@ -247,16 +243,13 @@ impl Optimizer {
         loss: Value<'g>,
         var_list: &[Variable<'g>],
         options: Minimize<'g>,
-    ) -> Result<(), SessionError> {
+    ) -> Result<(), Error> {
         let gradients = self.compute_gradients_with(loss, var_list, options.grad_loss)?;
         self.apply_gradients_with(loss.builder(), &gradients, options.counts)
     }
 
     /// The initial values of the slots and scalars for these variables, and of `global_step`.
-    pub fn initial(
-        &self,
-        variables: &[Variable<'_>],
-    ) -> Result<BTreeMap<String, Tensor>, SessionError> {
+    pub fn initial(&self, variables: &[Variable<'_>]) -> Result<BTreeMap<String, Tensor>, Error> {
         let variables = typed(variables.iter());
         let spec = self.spec(&variables)?;
         let binding = Binding::new();
@@ -269,7 +262,7 @@ impl Optimizer {
     }
 
     /// Specs with one variable each, of different ranks; an error where the definition is not for that rank.
-    fn samples(&self) -> Vec<Result<Spec, SessionError>> {
+    fn samples(&self) -> Vec<Result<Spec, Error>> {
         let shapes: [&[usize]; 4] = [&[2], &[2, 3], &[], &[2, 2, 2]];
         let sample = |shape: &[usize]| {
             let ty = Type::new(DType::F32, shape);
@@ -279,7 +272,7 @@ impl Optimizer {
     }
 
     /// A spec with only these variables and the optimizer.
-    fn spec(&self, variables: &[(String, Type)]) -> Result<Spec, SessionError> {
+    fn spec(&self, variables: &[(String, Type)]) -> Result<Spec, Error> {
         let symbolic = |(name, ty): &(String, Type)| (name.clone(), ty.tensor_type());
         let variables: Vec<(String, TensorType)> = variables.iter().map(symbolic).collect();
         let spec = check::optimizer(&self.call, &self.definitions, &variables, &self.reserved);
@@ -319,6 +312,6 @@ fn typed<'a, 'g: 'a>(variables: impl Iterator<Item = &'a Variable<'g>>) -> Vec<(
 }
 
 /// An error without a span: there is no source text.
-fn refused(message: &str) -> SessionError {
+fn refused(message: &str) -> Error {
     Diagnostic::without_span(Code::BadValue, message).into()
 }

@@ -154,7 +154,7 @@ fn a_variable_cannot_be_called_as_what_an_optimizer_keeps() {
 
 #[test]
 fn what_cannot_be_optimized_is_refused() {
-    let message = |result: Result<(), trainspec::SessionError>| result.unwrap_err().to_string();
+    let message = |result: Result<(), trainspec::Error>| result.unwrap_err().to_string();
     let wrong = Optimizer::new("adam(-1.0)").map(drop);
     assert!(message(wrong).contains("must not be negative"));
     let unknown = Optimizer::new("adem(0.1)").map(drop);

@@ -11,7 +11,7 @@ use std::time::Duration;
 use trainspec::data::{DataContext, Element, Pipeline};
 use trainspec::env::{Clock, Env, ReadAt};
 use trainspec::session::{Event, Options, train};
-use trainspec::{SessionError, State};
+use trainspec::{Error, State};
 use trainspec_compiler::Compilation;
 use trainspec_compiler::diag::Diagnostic;
 use trainspec_compiler::source::NoFiles;
@@ -119,11 +119,7 @@ fn check(text: &str) -> (Option<Arc<Spec>>, Vec<String>, Vec<String>) {
 }
 
 /// The first `limit` elements of a data set with those settings.
-pub(crate) fn read(
-    env: &MemoryEnv,
-    settings: &str,
-    limit: usize,
-) -> Result<Vec<Element>, SessionError> {
+pub(crate) fn read(env: &MemoryEnv, settings: &str, limit: usize) -> Result<Vec<Element>, Error> {
     read_seeded(env, settings, limit, 0)
 }
 
@@ -133,7 +129,7 @@ pub(crate) fn read_seeded(
     settings: &str,
     limit: usize,
     seed: i64,
-) -> Result<Vec<Element>, SessionError> {
+) -> Result<Vec<Element>, Error> {
     let spec = spec(&format!("spec test; data d {{ {settings} }}"));
     let pipeline = Default::default();
     let cx = DataContext {
@@ -177,7 +173,7 @@ pub(crate) fn run(
     env: &MemoryEnv,
     text: &str,
     options: &Options,
-) -> (Result<State, SessionError>, Vec<Event>) {
+) -> (Result<State, Error>, Vec<Event>) {
     let spec = spec(text);
     let mut events = Vec::new();
     let outcome = train(&spec, options, env, &mut |event: &Event| {
