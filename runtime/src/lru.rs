@@ -40,6 +40,16 @@ impl<K: PartialEq + Clone, V> LruCache<K, V> {
         Ok(value)
     }
 
+    /// The key that was used last.
+    pub(crate) fn last_key(&self) -> Option<&K> {
+        self.entries.last().map(|(key, _)| key)
+    }
+
+    /// The value that was used last, mutable.
+    pub(crate) fn last_mut(&mut self) -> Option<&mut V> {
+        self.entries.last_mut().map(|(_, value)| value)
+    }
+
     /// The value that was used last.
     pub(crate) fn last(&self) -> Option<&V> {
         self.entries.last().map(|(_, value)| value)

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use trainspec_compiler::codegen;
-use trainspec_compiler::codegen::exec::InputView;
 use trainspec_compiler::codegen::exec::pool::Pool;
 use trainspec_compiler::ir::graph::{self, Graph, Type};
 use trainspec_compiler::ir::interp::RunError;
@@ -18,13 +17,55 @@ use trainspec_compiler::ir::{Span, interp};
 use trainspec_compiler::lower::SEED;
 use trainspec_compiler::{Fetch, FetchSet, PipelineOptions, pipeline};
 
+pub use trainspec_compiler::codegen::exec::{InputElement, InputView};
+
 use crate::{Error, State, memory};
 
+/// What a program is fed, by name (`feed_dict`): tensors, ndarray views, slices. Nothing is copied where the elements lie in order.
+///
+/// ```
+/// use ndarray::array;
+/// use trainspec::program::{FeedDict, InputView};
+///
+/// let x = array![[1.0_f32, 2.0], [3.0, 4.0]];
+/// let feeds = [("x", InputView::from(&x)), ("y", InputView::new(&[2], &[0_i64, 1]))];
+/// assert_eq!(feeds.feed("x").unwrap().shape(), [2, 2]);
+/// assert!(feeds.feed("z").is_none());
+/// ```
+pub trait FeedDict {
+    /// The value of that name.
+    fn feed(&self, name: &str) -> Option<InputView<'_>>;
+}
+
+impl FeedDict for BTreeMap<String, Tensor> {
+    fn feed(&self, name: &str) -> Option<InputView<'_>> {
+        self.get(name).map(InputView::from)
+    }
+}
+
+impl FeedDict for [(&str, InputView<'_>)] {
+    fn feed(&self, name: &str) -> Option<InputView<'_>> {
+        self.iter().find(|(n, _)| *n == name).map(|(_, view)| *view)
+    }
+}
+
+impl<const N: usize> FeedDict for [(&str, InputView<'_>); N] {
+    fn feed(&self, name: &str) -> Option<InputView<'_>> {
+        self.as_slice().feed(name)
+    }
+}
+
+impl FeedDict for Vec<(&str, InputView<'_>)> {
+    fn feed(&self, name: &str) -> Option<InputView<'_>> {
+        self.as_slice().feed(name)
+    }
+}
+
 /// The feeds of a program, by reference: values by name, and the seed of random draws.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct Feeds<'a> {
     /// The values by name; those that a program does not take are left alone.
-    pub values: &'a BTreeMap<String, Tensor>,
+    pub values: &'a dyn FeedDict,
     /// The seed, for programs that draw random numbers; `None` where it is among the values.
     pub seed: Option<&'a Tensor>,
 }
@@ -37,26 +78,26 @@ impl<'a> From<&'a BTreeMap<String, Tensor>> for Feeds<'a> {
 
 impl<'a> Feeds<'a> {
     /// The value of that name; fails where it is missing.
-    fn get(&self, name: &str) -> Result<&'a Tensor, RunError> {
-        let seed = self.seed.filter(|_| name == SEED);
-        let value = seed.or_else(|| self.values.get(name));
+    fn get(&self, name: &str) -> Result<InputView<'a>, RunError> {
+        let seed = self.seed.filter(|_| name == SEED).map(InputView::from);
+        let value = seed.or_else(|| self.values.feed(name));
         value.ok_or_else(|| missing(name))
     }
 }
 
-/// The fetched results of a run, by name.
+/// The fetched results of a run, by name, in the order of the program.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Fetched(pub BTreeMap<String, Tensor>);
+pub struct Fetched(pub Vec<(String, Tensor)>);
 
 impl Fetched {
     /// The result of that name, as the lowering calls it.
     pub fn get(&self, name: &str) -> Option<&Tensor> {
-        self.0.get(name)
+        self.0.iter().find(|(n, _)| n == name).map(|(_, t)| t)
     }
 
     /// The value of a fetch.
     pub fn value(&self, fetch: &Fetch) -> Option<&Tensor> {
-        self.0.get(&fetch.to_string())
+        self.get(&fetch.to_string())
     }
 
     /// The axes of a value that have run-time counts, each with its count.
@@ -113,7 +154,7 @@ fn below_counts(tensor: &Tensor, counts: &[(usize, usize)]) -> Tensor {
 }
 
 /// A program that runs over a state.
-pub trait Executable: Debug {
+pub trait Executable: Debug + Send {
     /// Its inputs, with their types.
     fn inputs(&self) -> &[(String, Type)];
 
@@ -132,8 +173,24 @@ pub trait Executable: Debug {
     /// Switches the per-kernel profiler on or off; gives the times accumulated so far, one per kernel.
     fn profile(&mut self, on: bool) -> Vec<Duration>;
 
-    /// Runs once. State writes are atomic: after an error all state has its old value. Inputs that it does not take are ignored.
-    fn run(&mut self, feeds: Feeds<'_>, state: &mut State) -> Result<Fetched, Error>;
+    /// Buffers for its results, as [`Executable::run_into`] takes them.
+    fn results(&self) -> Fetched;
+
+    /// Runs once, into buffers that [`Executable::results`] made: nothing is allocated from the second run on. State writes are atomic:
+    /// after an error all state has its old value. Inputs that it does not take are ignored.
+    fn run_into(
+        &mut self,
+        feeds: Feeds<'_>,
+        state: &mut State,
+        results: &mut Fetched,
+    ) -> Result<(), Error>;
+
+    /// Runs once, and gives the results in buffers of their own.
+    fn run(&mut self, feeds: Feeds<'_>, state: &mut State) -> Result<Fetched, Error> {
+        let mut results = self.results();
+        self.run_into(feeds, state, &mut results)?;
+        Ok(results)
+    }
 }
 
 /// A kernel with its cost, for profiles.
@@ -205,6 +262,9 @@ pub fn prepare(
     })
 }
 
+/// The inputs of a program whose views lie on the stack in a run.
+const MAX_STACK_INPUTS: usize = 16;
+
 /// A graph compiled to machine code.
 #[derive(Debug)]
 struct Compiled {
@@ -239,7 +299,16 @@ impl Executable for Compiled {
         self.executable.profile(on)
     }
 
-    fn run(&mut self, feeds: Feeds<'_>, state: &mut State) -> Result<Fetched, Error> {
+    fn results(&self) -> Fetched {
+        Fetched(self.executable.results())
+    }
+
+    fn run_into(
+        &mut self,
+        feeds: Feeds<'_>,
+        state: &mut State,
+        results: &mut Fetched,
+    ) -> Result<(), Error> {
         // Looking up names takes longer than a small step.
         let names = state.shared_names();
         let cached = self.state_indices.as_ref();
@@ -248,12 +317,24 @@ impl Executable for Compiled {
             self.state_indices = Some((names.clone(), indices));
         }
         let (_, indices) = self.state_indices.as_ref().expect("it was just set");
-        let mut inputs = Vec::with_capacity(self.executable.inputs().len());
-        for (name, _) in self.executable.inputs() {
-            inputs.push(InputView::from(feeds.get(name)?));
+        let inputs = self.executable.inputs();
+        let values = state.values_mut();
+        // Few inputs lie on the stack, so that a step allocates nothing.
+        let mut few = [InputView::new::<f32>(&[0], &[]); MAX_STACK_INPUTS];
+        let mut many = Vec::new();
+        let views = match inputs.len() {
+            n if n <= MAX_STACK_INPUTS => &mut few[..n],
+            n => {
+                many.resize(n, few[0]);
+                &mut many[..]
+            }
+        };
+        for (view, (name, _)) in views.iter_mut().zip(inputs) {
+            *view = feeds.get(name)?;
         }
-        let results = self.executable.run(&inputs, state.values_mut(), indices)?;
-        Ok(Fetched(results.into_iter().collect()))
+        Ok(self
+            .executable
+            .step(views, values, indices, &mut results.0)?)
     }
 }
 
@@ -352,19 +433,29 @@ impl Executable for Interpreted {
         Vec::new()
     }
 
-    fn run(&mut self, feeds: Feeds<'_>, state: &mut State) -> Result<Fetched, Error> {
+    fn results(&self) -> Fetched {
+        Fetched::default()
+    }
+
+    fn run_into(
+        &mut self,
+        feeds: Feeds<'_>,
+        state: &mut State,
+        results: &mut Fetched,
+    ) -> Result<(), Error> {
         let indices = state_indices(&self.graph.state, state);
         let before: Vec<Tensor> = indices.iter().map(|i| state.values()[*i].clone()).collect();
         let mut inputs = BTreeMap::new();
         for (name, _) in &self.inputs {
-            inputs.insert(name.clone(), feeds.get(name)?.clone());
+            inputs.insert(name.clone(), feeds.get(name)?.to_tensor());
         }
         let outcome = interp::run(&self.graph, &inputs, &before)?;
         for (variable, value) in outcome.writes {
             state.set(indices[variable], value);
         }
         let names = self.graph.results.iter().map(|(name, _)| name.clone());
-        Ok(Fetched(names.zip(outcome.results).collect()))
+        results.0 = names.zip(outcome.results).collect();
+        Ok(())
     }
 }
 

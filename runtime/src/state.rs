@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use trainspec_compiler::ir::Tensor;
-use trainspec_compiler::lower::{GLOBAL_STEP, MICRO_STEP, SEED};
+use trainspec_compiler::lower::{GLOBAL_STEP, SEED};
 use trainspec_compiler::typed::{Averaged, Spec};
 use trainspec_compiler::{Binding, FetchSet, PipelineOptions, ProgramKind, Trainable, pipeline};
 
@@ -38,12 +38,9 @@ impl State {
             .map(|(name, v)| memory::tensor(name, graph.ty(*v)));
         memory::ensure("the state", types.collect())?;
         let mut program = prepare(graph, &FetchSet::All, options, engine)?;
-        let mut values = program.run(Feeds::from(&inputs), &mut empty)?.0;
-        let value = |name: String| {
-            let value = values.remove(&name).expect("state has one name each");
-            (name, value)
-        };
-        Ok(names.into_iter().map(value).collect())
+        let values = program.run(Feeds::from(&inputs), &mut empty)?;
+        debug_assert!(values.0.iter().map(|(name, _)| name).eq(&names));
+        Ok(values.0.into_iter().collect())
     }
 
     /// The names, in order.
@@ -98,10 +95,12 @@ impl State {
         step.map_or(0, |s| s[0].max(0) as u64)
     }
 
-    /// The number of micro-batches accumulated for the next update.
-    pub(crate) fn micro_batch(&self) -> u64 {
-        let micro_batch = self.get(MICRO_STEP).map(Tensor::to_i64s);
-        micro_batch.map_or(0, |s| s[0].max(0) as u64)
+    /// Forgets the micro-batches that were accumulated for an update that is not completed: their count and their sums are 0 again.
+    pub(crate) fn discard_micro_batches(&mut self) {
+        let scratch = self.names.iter().zip(&mut self.values);
+        for (_, value) in scratch.filter(|(name, _)| name.starts_with('#')) {
+            *value = Tensor::zeros(&value.ty());
+        }
     }
 
     /// Lets the moving averages that a spec keeps change places with their variables; a second call undoes the first. False where it

@@ -1,148 +1,190 @@
-//! Session hooks of the training loop: one file per hook, and [`Hooks`], which holds those of a spec.
+//! Session hooks (`tf.train.SessionRunHook`): code that runs around every step of a monitored session, one hook per file.
 //!
-//! In: the hooks of a spec, and after each step its progress, batch and fetched results. Out: values to show, a reason to stop, or an
-//! error. Leaves alone: hooks that are not run yet, which are listed in [`Hooks::ignored`].
+//! In: the session, what was asked for, and after a run its results. Out: more to fetch or feed, a request to stop, or an error. The hooks
+//! that a spec names are built in [`crate::trainer`]; a program adds its own.
 
+mod eval;
 mod log;
 mod nan;
-mod stop_at;
+mod overflow;
+mod progress;
+mod stop_at_step;
 
-use trainspec_compiler::typed::{HookKind, Mode, NamedKind, Spec};
+pub(crate) use eval::EvalHook;
+pub(crate) use log::LogHook;
+pub(crate) use nan::NanHook;
+pub(crate) use overflow::OverflowHook;
+pub(crate) use progress::ProgressHook;
+pub use stop_at_step::StopAtStepHook;
 
-use crate::data::Element;
-use crate::program::Fetched;
-use crate::session::{Progress, Reading};
-use crate::{Error, State};
-use log::{LogHook, Logged};
-use nan::NanHook;
+use trainspec_compiler::ir::Tensor;
 
-/// The hooks of a run.
-#[derive(Debug)]
-pub(crate) struct Hooks<'a> {
-    spec: &'a Spec,
-    logs: Vec<LogHook>,
-    nans: Vec<NanHook>,
-    /// The last step that the `stop_at` hooks allow.
-    pub(crate) last_step: Option<u64>,
-    /// Hooks that are not run, each once.
-    pub(crate) ignored: Vec<String>,
+use crate::Error;
+use crate::coordinator::Coordinator;
+use crate::monitored::Collections;
+use crate::program::FeedDict;
+use crate::session::{Session, Target};
+
+/// Code around the runs of a [`MonitoredSession`](crate::MonitoredSession).
+///
+/// For each session: `begin`, then `after_create_session` once it is initialized or restored (again after a recovery), `before_run` and
+/// `after_run` around every run, and `end` where the session ends without a failure.
+///
+/// ```
+/// use trainspec::hooks::{SessionRunContext, SessionRunHook, SessionRunValues};
+/// use trainspec::Error;
+///
+/// /// Stops after N runs.
+/// struct StopAfter(u64);
+///
+/// impl SessionRunHook for StopAfter {
+///     fn after_run(&mut self, context: &mut SessionRunContext<'_>, _: &SessionRunValues) -> Result<(), Error> {
+///         self.0 -= 1;
+///         if self.0 == 0 {
+///             context.request_stop();
+///         }
+///         Ok(())
+///     }
+/// }
+/// ```
+pub trait SessionRunHook: Send {
+    /// Called once, before the session is created: the place to declare what will be fetched.
+    fn begin(&mut self, collections: &mut Collections) -> Result<(), Error> {
+        let _ = collections;
+        Ok(())
+    }
+
+    /// Called when a session is ready: at the start, and again after each recovery.
+    fn after_create_session(
+        &mut self,
+        session: &mut Session,
+        coordinator: &Coordinator,
+    ) -> Result<(), Error> {
+        let _ = (session, coordinator);
+        Ok(())
+    }
+
+    /// Called before each run; gives what the hook wants fetched and fed besides.
+    fn before_run(
+        &mut self,
+        context: &mut SessionRunContext<'_>,
+    ) -> Result<Option<SessionRunArgs>, Error> {
+        let _ = context;
+        Ok(None)
+    }
+
+    /// Called after each run that did not fail, with the values of what the hook asked for.
+    fn after_run(
+        &mut self,
+        context: &mut SessionRunContext<'_>,
+        values: &SessionRunValues,
+    ) -> Result<(), Error> {
+        let _ = (context, values);
+        Ok(())
+    }
+
+    /// Called at the end, unless the session failed. The session can still run, without hooks.
+    fn end(&mut self, session: &mut Session) -> Result<(), Error> {
+        let _ = session;
+        Ok(())
+    }
 }
 
-impl<'a> Hooks<'a> {
-    /// The hooks of a spec. Without a `log` hook all losses and metrics are logged; every loss has a `nan` hook.
-    pub(crate) fn new(spec: &'a Spec, mode: &Mode) -> Hooks<'a> {
-        let mut hooks = Hooks {
-            spec,
-            logs: Vec::new(),
-            nans: Vec::new(),
-            last_step: None,
-            ignored: Vec::new(),
-        };
-        for hook in &spec.hooks {
-            hooks.add(&hook.kind);
-        }
-        if hooks.logs.is_empty() {
-            hooks.logs.push(LogHook::default_of(mode));
-        }
-        for (loss, _) in &mode.losses {
-            if !hooks.nans.iter().any(|nan| nan.name == *loss) {
-                hooks.nans.push(NanHook {
-                    name: loss.clone(),
-                    fail: true,
-                });
-            }
-        }
-        hooks
-    }
+/// What a hook or a caller wants of a run (`tf.train.SessionRunArgs`).
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct SessionRunArgs {
+    /// What is fetched, in order.
+    pub fetches: Vec<Target>,
+    /// What is fed, by name.
+    pub feeds: Vec<(String, Tensor)>,
+    /// How it is run.
+    pub options: RunOptions,
+}
 
-    fn add(&mut self, hook: &HookKind) {
-        match hook {
-            HookKind::Log {
-                names,
-                every,
-                at_end,
-            } => {
-                let mut logged = Vec::new();
-                for named in names {
-                    match &named.kind {
-                        NamedKind::Value(name) => logged.push(Logged::Value(name.clone())),
-                        NamedKind::Variables(pattern) => {
-                            let variables = self.spec.variables_matching(pattern);
-                            logged.extend(variables.map(|v| Logged::Variable(v.name.clone())));
-                        }
-                    }
-                }
-                self.logs.push(LogHook::new(logged, *every, *at_end));
-            }
-            HookKind::Nan { name, fail } => self.nans.push(NanHook {
-                name: name.clone(),
-                fail: *fail,
-            }),
-            HookKind::StopAt(bound) => {
-                let last = stop_at::last_step(*bound);
-                self.last_step = Some(self.last_step.map_or(last, |n| n.min(last)));
-            }
-            HookKind::Checkpoint { .. }
-            | HookKind::Summary { .. }
-            | HookKind::StepCounter { .. }
-            | HookKind::Profile { .. }
-            | HookKind::WaitForStep { .. }
-            | HookKind::FinalOps { .. }
-            | HookKind::Registered(_)
-            | HookKind::Feed(_) => self.ignore(hook.word()),
+impl SessionRunArgs {
+    /// Fetches these, and feeds nothing.
+    pub fn fetch(fetches: impl IntoIterator<Item = Target>) -> SessionRunArgs {
+        SessionRunArgs {
+            fetches: fetches.into_iter().collect(),
+            ..SessionRunArgs::default()
         }
     }
+}
 
-    fn ignore(&mut self, hook: &str) {
-        if !self.ignored.iter().any(|known| known == hook) {
-            self.ignored.push(hook.to_owned());
+/// How a run is made (`tf.RunOptions`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RunOptions {
+    /// Whether the time of every kernel is measured, for [`RunMetadata`]; the schedule stays as it is.
+    pub trace: bool,
+}
+
+impl RunOptions {
+    /// Both together: what either asks for.
+    pub fn merge(self, other: RunOptions) -> RunOptions {
+        RunOptions {
+            trace: self.trace || other.trace,
+        }
+    }
+}
+
+/// The values of what a hook asked for (`tf.train.SessionRunValues`).
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct SessionRunValues {
+    /// One for each fetch, in order; `None` where the hook asked for nothing. An operation has no value.
+    pub results: Option<Vec<Option<Tensor>>>,
+    /// How the run was made, with what all hooks asked for.
+    pub options: RunOptions,
+}
+
+impl SessionRunValues {
+    /// The value of the `i`-th fetch of the hook; `None` where it is an operation, or was not asked for.
+    pub fn get(&self, i: usize) -> Option<&Tensor> {
+        self.results.as_ref()?.get(i)?.as_ref()
+    }
+}
+
+/// A run, as hooks see it (`tf.train.SessionRunContext`).
+pub struct SessionRunContext<'a> {
+    /// The session, without hooks.
+    pub session: &'a mut Session,
+    /// What the caller asked for, without what hooks add.
+    pub original_args: &'a [Target],
+    /// What the caller feeds: the micro-batches of an update.
+    pub batches: &'a [&'a dyn FeedDict],
+    stop_requested: &'a mut bool,
+}
+
+impl<'a> SessionRunContext<'a> {
+    pub(crate) fn new(
+        session: &'a mut Session,
+        original_args: &'a [Target],
+        batches: &'a [&'a dyn FeedDict],
+        stop_requested: &'a mut bool,
+    ) -> SessionRunContext<'a> {
+        SessionRunContext {
+            session,
+            original_args,
+            batches,
+            stop_requested,
         }
     }
 
-    /// The values that are shown after a step; `None` where no `log` hook triggers.
-    pub(crate) fn logged(
-        &mut self,
-        progress: &Progress,
-        last: bool,
-        batch: &Element,
-        fetched: &Fetched,
-        state: &State,
-    ) -> Option<Vec<(String, Reading)>> {
-        let mut names: Vec<&Logged> = Vec::new();
-        let mut any = false;
-        for log in &mut self.logs {
-            if log.triggers(progress, last) {
-                any = true;
-                let new = log.names.iter();
-                let new: Vec<&Logged> = new.filter(|name| !names.contains(name)).collect();
-                names.extend(new);
-            }
-        }
-        let spec = self.spec;
-        let reading = |logged: &Logged| match logged {
-            Logged::Value(name) => {
-                let value = log::read(spec, progress, batch, fetched, name)?;
-                Some((name.clone(), value))
-            }
-            Logged::Variable(name) => Some((name.clone(), log::reading_of(state.get(name)?))),
-        };
-        any.then(|| names.into_iter().filter_map(reading).collect())
+    /// Asks the session to stop after this run.
+    pub fn request_stop(&mut self) {
+        *self.stop_requested = true;
     }
 
-    /// The first value that is not finite among those that `nan` hooks check; an error where the hook fails the run.
-    ///
-    /// Where the update was skipped infinities pass: the loss scale is about to shrink.
-    pub(crate) fn find_not_finite(
-        &self,
-        batch: &Element,
-        fetched: &Fetched,
-        skipped: bool,
-    ) -> Result<Option<String>, Error> {
-        for hook in &self.nans {
-            if hook.finds(self.spec, batch, fetched, skipped)? {
-                return Ok(Some(hook.name.clone()));
-            }
-        }
-        Ok(None)
+    /// Whether a hook asked to stop.
+    pub fn stop_requested(&self) -> bool {
+        *self.stop_requested
+    }
+}
+
+impl std::fmt::Debug for SessionRunContext<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SessionRunContext")
+            .field("original_args", &self.original_args)
+            .field("stop_requested", &self.stop_requested)
+            .finish_non_exhaustive()
     }
 }

@@ -1,24 +1,63 @@
 //! Shape unification: binds a model's named dimensions to the sizes of the values it is fed.
 
-use std::collections::BTreeMap;
-
-use trainspec_compiler::ir::{Size, Tensor};
+use trainspec_compiler::ir::{DType, Size};
 use trainspec_compiler::lower::Binding;
 use trainspec_compiler::typed::{Feature, Model};
 
+use crate::program::{FeedDict, InputView};
 use crate::{DataError, Error};
 
+/// The binding of the feeds of the run before, with their shapes: a run with the same shapes has the same binding.
+#[derive(Debug, Default)]
+pub(super) struct BindingCache {
+    shapes: Vec<(DType, Vec<usize>)>,
+    sizes: Binding,
+}
+
+impl BindingCache {
+    /// The binding of these feeds.
+    pub(super) fn bind(&mut self, model: &Model, feeds: &dyn FeedDict) -> Result<&Binding, Error> {
+        let same = self.shapes.len() == model.inputs.len() && {
+            let mut known = model.inputs.iter().zip(&self.shapes);
+            known.all(|(input, (dtype, shape))| {
+                feeds
+                    .feed(&input.name)
+                    .is_some_and(|fed| fed.dtype() == *dtype && fed.shape() == shape)
+            })
+        };
+        if !same {
+            self.shapes.clear();
+            self.sizes = bind(model, feeds)?;
+            let shape = |input: &Feature| {
+                let fed = feeds.feed(&input.name).expect("it was just bound");
+                (fed.dtype(), fed.shape().to_vec())
+            };
+            self.shapes.extend(model.inputs.iter().map(shape));
+        }
+        Ok(&self.sizes)
+    }
+}
+
 /// Unifies the declared shapes of a model's inputs with the shapes of values: names are bound, all other dimensions must be equal.
-pub(super) fn bind(model: &Model, values: &BTreeMap<String, Tensor>) -> Result<Binding, Error> {
+fn bind(model: &Model, feeds: &dyn FeedDict) -> Result<Binding, Error> {
+    let missing = |input: &&Feature| feeds.feed(&input.name).is_none();
+    if let Some(input) = model.inputs.iter().find(missing) {
+        let message = format!("the data has no `{}`", input.name);
+        return Err(DataError::new(message).at(input.span).into());
+    }
+    bind_given(model, feeds)
+}
+
+/// As [`bind`], with those inputs alone that are fed.
+pub(super) fn bind_given(model: &Model, feeds: &dyn FeedDict) -> Result<Binding, Error> {
     let mut sizes = Binding::new();
     let mut fed = Vec::new();
     for input in &model.inputs {
-        let Some(value) = values.get(&input.name) else {
-            let message = format!("the data has no `{}`", input.name);
-            return Err(DataError::new(message).at(input.span).into());
+        let Some(value) = feeds.feed(&input.name) else {
+            continue;
         };
         if value.dtype() != input.ty.dtype || value.shape().len() != input.ty.rank() {
-            return Err(misfit(input, value, &sizes));
+            return Err(misfit(input, &value, &sizes));
         }
         for (dim, n) in input.ty.shape.0.iter().zip(value.shape()) {
             if let Some(name) = dim.size.as_name() {
@@ -33,14 +72,14 @@ pub(super) fn bind(model: &Model, values: &BTreeMap<String, Tensor>) -> Result<B
                 .size
                 .substitute(&|name| sizes.get(name).map(|n| Size::fixed(*n)));
             if bound.and_then(|s| s.value()) != Some(*n as i64) {
-                return Err(misfit(input, value, &sizes));
+                return Err(misfit(input, &value, &sizes));
             }
         }
     }
     Ok(sizes)
 }
 
-fn misfit(input: &Feature, value: &Tensor, sizes: &Binding) -> Error {
+fn misfit(input: &Feature, value: &InputView<'_>, sizes: &Binding) -> Error {
     let known: Vec<String> = sizes
         .iter()
         .map(|(name, n)| format!("{name} = {n}"))
@@ -60,6 +99,9 @@ fn misfit(input: &Feature, value: &Tensor, sizes: &Binding) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use trainspec_compiler::ir::Tensor;
     use trainspec_compiler::source::NoFiles;
     use trainspec_compiler::{Compilation, Options};
 

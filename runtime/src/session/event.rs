@@ -1,5 +1,7 @@
 //! Events of a run, and the observer that receives them.
 
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
 use trainspec_compiler::diag::Diagnostic;
 use trainspec_compiler::ir::Tensor;
 
@@ -14,6 +16,42 @@ pub trait Observer {
 impl<F: FnMut(&Event)> Observer for F {
     fn event(&mut self, event: &Event) {
         self(event);
+    }
+}
+
+/// The events that hooks have made and the observer has not received yet, and why the run ends. Clones share one queue.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct EventQueue(Arc<Mutex<Queue>>);
+
+#[derive(Debug, Default)]
+struct Queue {
+    events: Vec<Event>,
+    end: Option<End>,
+}
+
+impl EventQueue {
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds an event.
+    pub(crate) fn push(&self, event: Event) {
+        self.queue().events.push(event);
+    }
+
+    /// Says why the run ends; the first reason counts.
+    pub(crate) fn end(&self, why: End) {
+        self.queue().end.get_or_insert(why);
+    }
+
+    /// Why the run ends, if a hook said so.
+    pub(crate) fn why(&self) -> Option<End> {
+        self.queue().end.clone()
+    }
+
+    /// Takes the events.
+    pub(crate) fn take(&self) -> Vec<Event> {
+        std::mem::take(&mut self.queue().events)
     }
 }
 
@@ -124,6 +162,8 @@ pub struct Specialisation {
     pub training: bool,
     /// Whether another binding was specialised before.
     pub again: bool,
+    /// What it gives besides what every run gives, by name.
+    pub fetches: Vec<String>,
     /// The sizes.
     pub sizes: std::collections::BTreeMap<String, i64>,
     /// The size of its arena, in bytes.

@@ -1,29 +1,34 @@
-//! Sessions: a checked spec, its state, and the compiled steps and evaluations that run over it.
+//! Sessions (`tf.Session`): a checked spec, its state, and the compiled steps, evaluations and predictions that run over it.
 
 mod binding;
 mod event;
+mod fetches;
 mod mean;
+mod micro_batches;
 mod programs;
 mod timer;
-mod training_loop;
 
+pub(crate) use event::EventQueue;
 pub use event::{DataSize, End, Event, Observer, Reading, Specialisation};
+pub use fetches::{FetchShape, Request, TRAIN_OP, Target};
 pub use mean::Mean;
 pub(crate) use timer::{Progress, Timer};
-pub use training_loop::train;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
-use trainspec_compiler::diag::{Code, Diagnostic};
+use trainspec_compiler::diag::{self, Diagnostic};
 use trainspec_compiler::ir::Tensor;
 use trainspec_compiler::ir::plan::Program;
 use trainspec_compiler::typed::{Model, Spec, Train};
-use trainspec_compiler::{PipelineOptions, ProgramKind, Trainable};
+use trainspec_compiler::{Fetch, PipelineOptions, ProgramKind, Trainable};
 
-use crate::data::Element;
-use crate::program::{Engine, Feeds, Fetched};
-use crate::{Error, State};
+use crate::program::{Engine, FeedDict, Feeds, Fetched};
+use crate::{Code, Error, State};
+use binding::BindingCache;
+use micro_batches::MicroBatchMean;
 use programs::Programs;
 
 /// The options of a run: what is given besides its spec.
@@ -42,34 +47,62 @@ pub struct Options {
 }
 
 /// A spec in training: its state, and its programs, specialised for the sizes of named dimensions.
+///
+/// ```
+/// use ndarray::array;
+/// use trainspec::program::InputView;
+/// use trainspec::session::{Options, Session};
+/// use trainspec_compiler::{Compilation, source::NoFiles};
+///
+/// let text = "
+///     spec line;
+///     model (x: f32[batch], y: f32[batch]) { param a: f32 = zeros(); loss mean(square(a * x - y)); }
+///     train { optimizer gradient_descent(0.1); }
+/// ";
+/// let spec = Compilation::check("line", text, &NoFiles, &Default::default()).spec.unwrap();
+/// let mut session = Session::new(&spec, &Options::default())?;
+/// let (x, y) = (array![1.0_f32, 2.0], array![2.0_f32, 4.0]);
+/// let feeds = [("x", InputView::from(&x)), ("y", InputView::from(&y))];
+/// let (_, loss, a) = session.run(("train_op", "loss", "a"), &feeds)?;
+/// // The loss is from before the update, the variable from after it.
+/// assert_eq!(loss.unwrap().to_f64s(), [10.0]);
+/// assert_eq!(a.unwrap().to_f64s(), [1.0]);
+/// assert_eq!(session.global_step(), 1);
+/// # Ok::<(), trainspec::Error>(())
+/// ```
 #[derive(Debug)]
-pub struct Session<'a> {
-    spec: &'a Spec,
-    model: &'a Model,
+pub struct Session {
+    spec: Arc<Spec>,
     /// The seed of random draws, as programs take it.
     seed: Tensor,
     /// Micro-batches per update (gradient accumulation).
-    micro_batches: u64,
+    micro_batches: usize,
     state: State,
     steps: Programs,
     evaluations: Programs,
+    predictions: Programs,
+    step_binding: BindingCache,
+    evaluation_binding: BindingCache,
+    /// The results of an update of several micro-batches.
+    mean: MicroBatchMean,
+    last: LastRun,
+    status: Status,
+    /// What a resumed run needs besides the state, by name: the input position, the state of hooks.
+    records: BTreeMap<String, String>,
 }
 
-impl<'a> Session<'a> {
-    /// A session before its first step.
-    pub fn new(spec: &'a Arc<Spec>, options: &Options) -> Result<Session<'a>, Error> {
+impl Session {
+    /// A session with the initial values of its state.
+    pub fn new(spec: &Arc<Spec>, options: &Options) -> Result<Session, Error> {
         let train = the_train(spec)?;
-        let Some(model) = &spec.model else {
-            let message = "the spec has no `model`";
-            return Err(Diagnostic::without_span(Code::MissingItem, message).into());
-        };
+        the_model(spec)?;
         let seed = options.seed.unwrap_or(train.seed);
-        let micro_batches = train.accumulate.max(1) as u64;
+        let micro_batches = train.accumulate.max(1) as usize;
         let (compile, engine) = (&options.pipeline, &options.engine);
+        let trainable = Trainable::from(spec.clone());
         let programs = |kind, accumulates| {
-            let trainable = Trainable::from(spec.clone());
             Programs::new(
-                trainable,
+                trainable.clone(),
                 kind,
                 accumulates,
                 compile.clone(),
@@ -77,14 +110,208 @@ impl<'a> Session<'a> {
             )
         };
         Ok(Session {
-            spec,
-            model,
+            spec: spec.clone(),
             seed: Tensor::scalar(seed),
             micro_batches,
-            state: State::initial(&Trainable::from(spec.clone()), seed, compile, engine)?,
+            state: State::initial(&trainable, seed, compile, engine)?,
             steps: programs(ProgramKind::Step, micro_batches > 1),
             evaluations: programs(ProgramKind::Evaluate, false),
+            predictions: programs(ProgramKind::Predict, false),
+            step_binding: BindingCache::default(),
+            evaluation_binding: BindingCache::default(),
+            mean: MicroBatchMean::default(),
+            last: LastRun::default(),
+            status: Status::default(),
+            records: BTreeMap::new(),
         })
+    }
+
+    /// Runs once and gives what is asked for, in the shape of the question. Where `train_op` is fetched, it is one update; else the model
+    /// is evaluated, and no state is written. A run that fetches variables alone computes nothing and needs no feeds.
+    pub fn run<F: FetchShape>(
+        &mut self,
+        fetches: F,
+        feeds: &dyn FeedDict,
+    ) -> Result<F::Output, Error> {
+        let mut targets = Vec::new();
+        fetches.targets(self, &mut targets)?;
+        let mut request = Request::default();
+        targets.iter().for_each(|target| request.add(target));
+        self.run_request(&request, &[feeds])?;
+        let values = targets.iter().map(|target| self.value(target));
+        let values = values.collect::<Result<Vec<_>, Error>>()?;
+        Ok(fetches.shape(&mut values.into_iter()))
+    }
+
+    /// Runs once; [`Session::value`] then gives the values. `batches` are the micro-batches of an update, or the one batch of an
+    /// evaluation.
+    pub(crate) fn run_request(
+        &mut self,
+        request: &Request,
+        batches: &[&dyn FeedDict],
+    ) -> Result<(), Error> {
+        if request.train {
+            return self.update(batches, &request.values);
+        }
+        match (request.values.is_empty(), batches.first()) {
+            (true, _) => {
+                self.last = LastRun::Nothing;
+                Ok(())
+            }
+            (false, Some(batch)) => self.evaluate(*batch, &request.values, false),
+            (false, None) => Err(Error::new(
+                Code::InvalidArgument,
+                "a run that computes values must be fed",
+            )),
+        }
+    }
+
+    /// The value of a target after a run; `None` for the training step.
+    pub(crate) fn value(&self, target: &Target) -> Result<Option<Tensor>, Error> {
+        target.value(self.results(), &self.state)
+    }
+
+    /// One update, with the micro-batches that `accumulate` asks for; computes `more` besides losses, metrics and schedules. After an
+    /// error the state is as it was.
+    ///
+    /// Where gradients are not finite and the loss is scaled, the update is skipped: [`Session::global_step`] stays.
+    pub(crate) fn update(
+        &mut self,
+        batches: &[&dyn FeedDict],
+        more: &BTreeSet<Fetch>,
+    ) -> Result<(), Error> {
+        if batches.len() != self.micro_batches {
+            let message = format!(
+                "an update takes {} micro-batches, and is given {}",
+                self.micro_batches,
+                batches.len()
+            );
+            return Err(Error::new(Code::InvalidArgument, message));
+        }
+        let [batch] = batches else {
+            let updated = self.accumulate(batches, more);
+            if updated.is_err() {
+                self.state.discard_micro_batches();
+            }
+            return updated;
+        };
+        let model = self.spec.model.as_ref().expect("a session has a model");
+        let sizes = self.step_binding.bind(model, *batch)?;
+        let step = self.steps.get(more, sizes)?;
+        let feeds = feeds(&self.seed, *batch);
+        step.program
+            .run_into(feeds, &mut self.state, &mut step.results)?;
+        self.last = LastRun::Step;
+        Ok(())
+    }
+
+    /// An update of several micro-batches (gradient accumulation).
+    fn accumulate(
+        &mut self,
+        batches: &[&dyn FeedDict],
+        more: &BTreeSet<Fetch>,
+    ) -> Result<(), Error> {
+        self.mean.begin();
+        for (i, batch) in batches.iter().enumerate() {
+            let model = self.spec.model.as_ref().expect("a session has a model");
+            let sizes = self.step_binding.bind(model, *batch)?;
+            let step = self.steps.get(more, sizes)?;
+            let feeds = feeds(&self.seed, *batch);
+            let (program, results) = match &mut step.micro_batch {
+                Some(micro_batch) if i + 1 < batches.len() => {
+                    (micro_batch, &mut step.micro_results)
+                }
+                _ => (&mut step.program, &mut step.results),
+            };
+            program.run_into(feeds, &mut self.state, results)?;
+            self.mean.add(results);
+        }
+        self.mean.finish();
+        self.last = LastRun::Accumulated;
+        Ok(())
+    }
+
+    /// One update over one batch, with losses, metrics and schedules as results.
+    pub fn step(&mut self, feeds: &dyn FeedDict) -> Result<&Fetched, Error> {
+        self.update(&[feeds], &BTreeSet::new())?;
+        Ok(self.results())
+    }
+
+    /// The model in evaluation mode on a batch: losses and metrics, and `more` besides. No state is written. With `averages` the moving
+    /// averages replace their variables.
+    pub(crate) fn evaluate(
+        &mut self,
+        batch: &dyn FeedDict,
+        more: &BTreeSet<Fetch>,
+        averages: bool,
+    ) -> Result<(), Error> {
+        let model = self.spec.model.as_ref().expect("a session has a model");
+        let sizes = self.evaluation_binding.bind(model, batch)?;
+        let evaluation = self.evaluations.get(more, sizes)?;
+        // An evaluation has no writes, so averages that change places with their variables come back as they were.
+        if averages && !self.state.swap_averages(&self.spec) {
+            let message = "there are no averages to evaluate with";
+            return Err(Diagnostic::without_span(diag::Code::MissingSetting, message).into());
+        }
+        let feeds = feeds(&self.seed, batch);
+        let run = evaluation
+            .program
+            .run_into(feeds, &mut self.state, &mut evaluation.results);
+        if averages {
+            self.state.swap_averages(&self.spec);
+        }
+        self.last = LastRun::Evaluation;
+        run
+    }
+
+    /// The losses and metrics of the model in evaluation mode on a batch; no state is written.
+    pub fn eval(&mut self, feeds: &dyn FeedDict) -> Result<&Fetched, Error> {
+        self.evaluate(feeds, &BTreeSet::new(), false)?;
+        Ok(self.results())
+    }
+
+    /// The outputs of the model in evaluation mode. Only the inputs that they depend on are fed; no state is written.
+    pub fn predict(&mut self, feeds: &dyn FeedDict) -> Result<&Fetched, Error> {
+        let model = self.spec.model.as_ref().expect("a session has a model");
+        let sizes = binding::bind_given(model, feeds)?;
+        let prediction = self.predictions.get(&BTreeSet::new(), &sizes)?;
+        let fed = self::feeds(&self.seed, feeds);
+        prediction
+            .program
+            .run_into(fed, &mut self.state, &mut prediction.results)?;
+        self.last = LastRun::Prediction;
+        Ok(self.results())
+    }
+
+    /// The results of the last run; they are overwritten by the next one.
+    pub(crate) fn results(&self) -> &Fetched {
+        static NOTHING: Fetched = Fetched(Vec::new());
+        let programs = match self.last {
+            LastRun::Nothing => return &NOTHING,
+            LastRun::Accumulated => return self.mean.results(),
+            LastRun::Step => &self.steps,
+            LastRun::Evaluation => &self.evaluations,
+            LastRun::Prediction => &self.predictions,
+        };
+        programs.last().map_or(&NOTHING, |program| &program.results)
+    }
+
+    /// The results of the last update, whatever was evaluated since.
+    pub(crate) fn step_results(&self) -> &Fetched {
+        static NOTHING: Fetched = Fetched(Vec::new());
+        match self.micro_batches > 1 {
+            true => self.mean.results(),
+            false => self.steps.last().map_or(&NOTHING, |step| &step.results),
+        }
+    }
+
+    /// Compiles a step for batches of this shape, so that errors of the spec are reported before the first step; gives its
+    /// warnings.
+    pub fn prepare(&mut self, batch: &dyn FeedDict) -> Result<Vec<Diagnostic>, Error> {
+        let model = self.spec.model.as_ref().expect("a session has a model");
+        let sizes = self.step_binding.bind(model, batch)?;
+        self.steps.get(&BTreeSet::new(), sizes)?;
+        Ok(self.steps.warnings.clone())
     }
 
     /// The program of the last step, as the planner left it; `None` before the first, or where steps are interpreted.
@@ -92,58 +319,59 @@ impl<'a> Session<'a> {
         self.steps.last()?.program.planned()
     }
 
-    /// The state after the last step.
-    pub fn state(&self) -> &State {
-        &self.state
-    }
-
-    /// Compiles a step for batches of this shape, so that errors of the spec are reported before the first step; gives its
-    /// warnings.
-    pub fn prepare(&mut self, batch: &Element) -> Result<Vec<Diagnostic>, Error> {
-        let sizes = binding::bind(self.model, &batch.values)?;
-        self.steps.get(&sizes)?;
-        Ok(self.steps.warnings.clone())
-    }
-
     /// The specialisations that were compiled since the last call.
     pub fn specialised(&mut self) -> Vec<Specialisation> {
         let mut new = std::mem::take(&mut self.steps.specialisations);
         new.append(&mut self.evaluations.specialisations);
+        new.append(&mut self.predictions.specialisations);
         new
     }
 
-    /// One update; with `accumulate` one micro-batch, of which the last applies the accumulated gradients. [`State::step`] says
-    /// whether it did.
-    pub fn step(&mut self, batch: &Element) -> Result<Fetched, Error> {
-        let sizes = binding::bind(self.model, &batch.values)?;
-        let last = self.state.micro_batch() + 1 >= self.micro_batches;
-        let step = self.steps.get(&sizes)?;
-        let program = match &mut step.micro_batch {
-            Some(micro_batch) if !last => micro_batch,
-            _ => &mut step.program,
-        };
-        program.run(feeds(&self.seed, batch), &mut self.state)
+    /// The number of updates so far.
+    pub fn global_step(&self) -> u64 {
+        self.state.step()
+    }
+
+    /// The progress after the last run.
+    pub(crate) fn progress(&self) -> Progress {
+        Progress {
+            step: self.global_step(),
+            passes: self.status.passes,
+            time: self.status.time,
+        }
+    }
+
+    pub(crate) fn status(&self) -> &Status {
+        &self.status
+    }
+
+    pub(crate) fn status_mut(&mut self) -> &mut Status {
+        &mut self.status
     }
 
     /// Micro-batches per update (gradient accumulation).
-    pub fn micro_batches(&self) -> u64 {
+    pub fn micro_batches(&self) -> usize {
         self.micro_batches
     }
 
-    /// The model in evaluation mode on a batch; no state is written. With `averages` the moving averages replace their variables.
-    pub fn evaluate(&mut self, batch: &Element, averages: bool) -> Result<Fetched, Error> {
-        let sizes = binding::bind(self.model, &batch.values)?;
-        let program = &mut self.evaluations.get(&sizes)?.program;
-        // An evaluation has no writes, so averages that change places with their variables come back as they were.
-        if averages && !self.state.swap_averages(self.spec) {
-            let message = "there are no averages to evaluate with";
-            return Err(Diagnostic::without_span(Code::MissingSetting, message).into());
-        }
-        let fetched = program.run(feeds(&self.seed, batch), &mut self.state);
-        if averages {
-            self.state.swap_averages(self.spec);
-        }
-        fetched
+    /// The state after the last run.
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// The state, to be changed between two runs: by a restore, or by an initializer of a program's own.
+    pub fn state_mut(&mut self) -> &mut State {
+        &mut self.state
+    }
+
+    /// What a resumed run needs besides the state, by name. Checkpoints hold it.
+    pub fn records(&self) -> &BTreeMap<String, String> {
+        &self.records
+    }
+
+    /// The records, to be changed by whoever owns one.
+    pub fn records_mut(&mut self) -> &mut BTreeMap<String, String> {
+        &mut self.records
     }
 
     /// The state, when the session is over.
@@ -152,9 +380,33 @@ impl<'a> Session<'a> {
     }
 
     /// The spec.
-    pub fn spec(&self) -> &'a Spec {
-        self.spec
+    pub fn spec(&self) -> &Arc<Spec> {
+        &self.spec
     }
+}
+
+/// Where a training is besides its step.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Status {
+    /// Epochs that have ended after the current batch.
+    pub(crate) passes: u64,
+    /// Whether the current update is the last, as far as is known before it.
+    pub(crate) last: bool,
+    /// The time since the start.
+    pub(crate) time: Duration,
+}
+
+/// Which program ran last: where the results are.
+#[derive(Debug, Clone, Copy, Default)]
+enum LastRun {
+    /// None, or one that fetched variables alone.
+    #[default]
+    Nothing,
+    Step,
+    /// A step of several micro-batches.
+    Accumulated,
+    Evaluation,
+    Prediction,
 }
 
 /// The number of trainable parameters.
@@ -165,9 +417,10 @@ pub fn parameters(spec: &Spec) -> u64 {
     sizes.map(|n| n as u64).sum()
 }
 
-fn the_train(spec: &Spec) -> Result<&Train, Error> {
+/// The `train` of a spec; fails where it has none.
+pub(crate) fn the_train(spec: &Spec) -> Result<&Train, Error> {
     spec.train.as_ref().ok_or_else(|| {
-        Diagnostic::without_span(Code::MissingItem, "the spec has no `train`")
+        Diagnostic::without_span(diag::Code::MissingItem, "the spec has no `train`")
             .help(
                 "say how it is trained: `train { data NAME; optimizer adam(1e-3); steps 1_000; }`",
             )
@@ -175,10 +428,17 @@ fn the_train(spec: &Spec) -> Result<&Train, Error> {
     })
 }
 
+/// The `model` of a spec; fails where it has none.
+pub(crate) fn the_model(spec: &Spec) -> Result<&Model, Error> {
+    spec.model.as_ref().ok_or_else(|| {
+        Diagnostic::without_span(diag::Code::MissingItem, "the spec has no `model`").into()
+    })
+}
+
 /// The feeds of a program: a batch, by reference, and the seed.
-fn feeds<'a>(seed: &'a Tensor, batch: &'a Element) -> Feeds<'a> {
+fn feeds<'a>(seed: &'a Tensor, batch: &'a dyn FeedDict) -> Feeds<'a> {
     Feeds {
-        values: &batch.values,
+        values: batch,
         seed: Some(seed),
     }
 }

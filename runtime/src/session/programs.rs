@@ -1,17 +1,21 @@
-//! The cache of compiled programs: one specialisation for each binding of the named dimensions, evicted least recently used (LRU).
+//! The cache of compiled programs: one specialisation for each fetch set and binding of the named dimensions, evicted least recently used (LRU).
+
+use std::collections::BTreeSet;
 
 use trainspec_compiler::diag::Diagnostic;
-use trainspec_compiler::{Binding, PipelineOptions, ProgramKind, Trainable, pipeline};
+use trainspec_compiler::{
+    Binding, Fetch, FetchSet, PipelineOptions, ProgramKind, Trainable, pipeline,
+};
 
 use crate::Error;
 use crate::lru::LruCache;
-use crate::program::{Engine, Executable, prepare};
+use crate::program::{Engine, Executable, Fetched, prepare};
 use crate::session::Specialisation;
 
 /// The capacity of the cache, in specialisations.
 const MAX_CACHED_PROGRAMS: usize = 16;
 
-/// The specialisations of one program.
+/// The specialisations of one kind of program.
 #[derive(Debug)]
 pub(super) struct Programs {
     trainable: Trainable,
@@ -20,7 +24,9 @@ pub(super) struct Programs {
     engine: Engine,
     /// Whether an update takes several micro-batches.
     accumulates: bool,
-    cache: LruCache<Binding, CompiledStep>,
+    /// What every run fetches.
+    always: FetchSet,
+    cache: LruCache<(BTreeSet<Fetch>, Binding), CompiledStep>,
     /// Specialisations that were compiled and not reported yet.
     pub(super) specialisations: Vec<Specialisation>,
     has_specialised: bool,
@@ -28,13 +34,17 @@ pub(super) struct Programs {
     pub(super) warnings: Vec<Diagnostic>,
 }
 
-/// A step or an evaluation, specialised for one binding of the named dimensions.
+/// A step or an evaluation, specialised for one fetch set and one binding of the named dimensions.
 #[derive(Debug)]
 pub(super) struct CompiledStep {
     /// The step that updates, or the evaluation.
     pub(super) program: Box<dyn Executable>,
     /// Gradient accumulation alone: runs on every micro-batch of an update but the last.
     pub(super) micro_batch: Option<Box<dyn Executable>>,
+    /// The buffers of the results, reused by every run.
+    pub(super) results: Fetched,
+    /// Those of a micro-batch.
+    pub(super) micro_results: Fetched,
 }
 
 impl Programs {
@@ -46,6 +56,7 @@ impl Programs {
         engine: Engine,
     ) -> Programs {
         Programs {
+            always: trainable.fetches(kind),
             trainable,
             kind,
             options,
@@ -58,17 +69,33 @@ impl Programs {
         }
     }
 
-    /// The program for these sizes, from the cache or compiled now.
-    pub(super) fn get(&mut self, sizes: &Binding) -> Result<&mut CompiledStep, Error> {
-        self.cache.get_or_insert(sizes, || -> Result<_, Error> {
+    /// The program for these sizes that gives what every run fetches and `more` besides, from the cache or compiled now.
+    pub(super) fn get(
+        &mut self,
+        more: &BTreeSet<Fetch>,
+        sizes: &Binding,
+    ) -> Result<&mut CompiledStep, Error> {
+        // A step asks for nothing else, so that nothing is allocated for the key.
+        let is_last = self.cache.last_key().is_some_and(|(fetches, known)| {
+            known == sizes && more.iter().all(|fetch| self.has(fetch)) && fetches.is_empty()
+        });
+        if is_last {
+            return Ok(self.cache.last_mut().expect("there is a last one"));
+        }
+        let more: BTreeSet<Fetch> = (more.iter().filter(|f| !self.has(f))).cloned().collect();
+        let fetches = match &self.always {
+            FetchSet::All => FetchSet::All,
+            FetchSet::Only(always) => FetchSet::Only(always.union(&more).cloned().collect()),
+        };
+        let key = (more, sizes.clone());
+        self.cache.get_or_insert(&key, || -> Result<_, Error> {
             let mut compile = |kind| -> Result<Box<dyn Executable>, Error> {
                 let lowered = pipeline::lower(&self.trainable, kind, sizes)?;
                 if kind == ProgramKind::Step {
                     self.warnings = lowered.warnings;
                 }
-                let fetches = self.trainable.fetches(kind);
-                let graph = lowered.graph;
-                prepare(graph, &fetches, &self.options, &self.engine)
+                pipeline::check_fetches(&lowered.graph, kind, &FetchSet::Only(key.0.clone()))?;
+                prepare(lowered.graph, &fetches, &self.options, &self.engine)
             };
             let program = compile(self.kind)?;
             let micro_batch = match self.accumulates {
@@ -80,14 +107,28 @@ impl Programs {
                 training: self.kind == ProgramKind::Step,
                 again: self.has_specialised,
                 sizes: sizes.clone(),
+                fetches: key.0.iter().map(ToString::to_string).collect(),
                 bytes: program.bytes() + micro_bytes,
             });
             self.has_specialised = true;
             Ok(CompiledStep {
+                results: program.results(),
+                micro_results: micro_batch
+                    .as_ref()
+                    .map(|m| m.results())
+                    .unwrap_or_default(),
                 program,
                 micro_batch,
             })
         })
+    }
+
+    /// Whether every run fetches this anyway.
+    fn has(&self, fetch: &Fetch) -> bool {
+        match &self.always {
+            FetchSet::All => true,
+            FetchSet::Only(always) => always.contains(fetch),
+        }
     }
 
     /// The program that was used last.

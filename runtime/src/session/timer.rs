@@ -30,6 +30,8 @@ impl Progress {
 #[derive(Debug, Clone)]
 pub(crate) struct Timer {
     interval: Interval,
+    /// The step when it was last asked.
+    step: u64,
     /// The passes when it was last asked.
     passes: u64,
     /// The seconds when it last triggered.
@@ -40,13 +42,25 @@ impl Timer {
     pub(crate) fn every(interval: Interval) -> Timer {
         Timer {
             interval,
+            step: 0,
             passes: 0,
             time: 0.0,
         }
     }
 
-    /// Whether it triggers; asked once after each step.
+    /// Goes on from here: what was due up to now does not trigger again after a resume.
+    pub(crate) fn begin(&mut self, now: &Progress) {
+        (self.step, self.passes) = (now.step, now.passes);
+        self.time = now.time.as_secs_f64();
+    }
+
+    /// Whether it triggers; asked once after each step. It does not where the step is the one it was last asked for, since the update was
+    /// skipped.
     pub(crate) fn triggers(&mut self, now: &Progress) -> bool {
+        if now.step <= self.step {
+            return false;
+        }
+        self.step = now.step;
         match self.interval {
             Interval::Steps(n) => now.step.is_multiple_of(n.max(1) as u64),
             Interval::Epochs(n) => {
@@ -91,7 +105,8 @@ mod tests {
         let passes = [0, 1, 1, 2, 2, 3, 6, 6, 7];
         let found: Vec<bool> = passes
             .iter()
-            .map(|p| timer.triggers(&at(1, *p, 0)))
+            .zip(1..)
+            .map(|(p, step)| timer.triggers(&at(step, *p, 0)))
             .collect();
         assert_eq!(
             found,
@@ -104,7 +119,7 @@ mod tests {
         let mut timer = Timer::every(Interval::Seconds(10.0));
         let found: Vec<u64> = [5, 11, 15, 20, 21, 40]
             .into_iter()
-            .filter(|s| timer.triggers(&at(1, 0, *s)))
+            .filter(|s| timer.triggers(&at(*s, 0, *s)))
             .collect();
         assert_eq!(found, [11, 21, 40]);
     }

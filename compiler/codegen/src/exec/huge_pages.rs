@@ -14,7 +14,7 @@ pub(super) const HUGE_PAGE_BYTES: usize = 2 << 20;
 /// The least bytes that huge pages are advised for.
 pub(super) const MIN_ADVISED_BYTES: usize = HUGE_PAGE_BYTES / 2;
 
-/// An empty list for so many elements, on huge pages where they are many.
+/// An empty list with a capacity, on huge pages where it is large.
 pub fn vec_on_huge_pages<T>(capacity: usize) -> Vec<T> {
     let mut list: Vec<T> = Vec::with_capacity(capacity);
     advise(list.as_mut_ptr().cast(), capacity * size_of::<T>());

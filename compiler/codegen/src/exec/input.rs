@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use half::{bf16, f16};
 use ndarray::{ArrayBase, Dimension};
 use trainspec_ir::graph::Type;
-use trainspec_ir::tensor::Element;
+use trainspec_ir::tensor::{Data, Element};
 use trainspec_ir::{DType, Tensor};
 
 use crate::exec::memory;
@@ -113,6 +113,18 @@ impl<'a> InputView<'a> {
             }
         }
         true
+    }
+
+    /// A copy of the elements as a tensor; an empty string for each of a view of strings, which nothing computes with.
+    pub fn to_tensor(&self) -> Tensor {
+        if self.dtype == DType::String {
+            let n = self.shape.iter().product();
+            return Tensor::of(self.shape, Data::String(vec![Default::default(); n]));
+        }
+        let mut tensor = Tensor::zeros(&self.ty());
+        // SAFETY: the tensor was just made with the type of the view.
+        unsafe { self.copy_to(memory::pointer_mut(&mut tensor)) };
+        tensor
     }
 
     /// The first element, by index.

@@ -10,7 +10,8 @@ mod render;
 pub use code::{Code, Severity};
 pub use explain::explain;
 pub use json::to_json;
-pub(crate) use nearest::{nearest, one_of};
+pub use nearest::nearest;
+pub(crate) use nearest::one_of;
 pub use render::{Style, render};
 
 use trainspec_ir::Span;

@@ -6,7 +6,7 @@ use crate::diag::foreign;
 const MAX_WORD_LENGTH: usize = 100;
 
 /// The candidate that `word` was most likely meant to be, where one is near enough.
-pub(crate) fn nearest<'a>(
+pub fn nearest<'a>(
     word: &str,
     candidates: impl IntoIterator<Item = &'a str>,
 ) -> Option<&'a str> {

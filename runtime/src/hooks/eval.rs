@@ -1,0 +1,153 @@
+//! `eval`: evaluations of a spec at an interval and at the end, each over a data set of its own.
+
+use std::collections::BTreeSet;
+
+use trainspec_compiler::Fetch;
+use trainspec_compiler::ir::TensorType;
+use trainspec_compiler::typed::{self, Eval, Spec};
+
+use crate::coordinator::Coordinator;
+use crate::data::Pipeline;
+use crate::hooks::{SessionRunContext, SessionRunHook, SessionRunValues};
+use crate::session::{Event, EventQueue, Mean, Session, Timer};
+use crate::{DataError, Error};
+
+/// An evaluation of a spec.
+pub(crate) struct EvalHook {
+    eval: Eval,
+    data: Pipeline,
+    metrics: Vec<Metric>,
+    timer: Option<Timer>,
+    events: EventQueue,
+    evaluated_step: Option<u64>,
+}
+
+/// A metric or loss, averaged over the batches of an evaluation.
+struct Metric {
+    name: String,
+    /// Its result.
+    fetch: Fetch,
+    ty: TensorType,
+}
+
+impl EvalHook {
+    pub(crate) fn new(
+        spec: &Spec,
+        eval: &Eval,
+        data: Pipeline,
+        events: EventQueue,
+    ) -> EvalHook {
+        let metrics = spec.model.as_ref().map(|model| metrics(eval, &model.eval));
+        EvalHook {
+            timer: eval.every.map(Timer::every),
+            eval: eval.clone(),
+            data,
+            metrics: metrics.unwrap_or_default(),
+            events,
+            evaluated_step: None,
+        }
+    }
+
+    /// Evaluates one pass over the data, or `steps` batches of it: the means of the metrics.
+    fn evaluate(&mut self, session: &mut Session) -> Result<(), Error> {
+        let step = session.global_step();
+        self.evaluated_step = Some(step);
+        self.data.rewind();
+        let mut means = vec![Mean::default(); self.metrics.len()];
+        let mut batches = 0;
+        while self.eval.steps.is_none_or(|n| batches < n)
+            && let Some(batch) = self.data.next()?
+        {
+            batches += 1;
+            session.evaluate(&batch, &BTreeSet::new(), self.eval.with_ema)?;
+            for (metric, mean) in self.metrics.iter().zip(&mut means) {
+                let Some(own) = Mean::of(session.results(), &metric.fetch, &metric.ty) else {
+                    continue;
+                };
+                mean.add(match metric.fetch {
+                    // One number for a batch, weighted by the records of the batch.
+                    Fetch::Loss(_) => own.with_weight(batch.rows.unwrap_or(1) as f64),
+                    _ => own,
+                });
+            }
+        }
+        if batches == 0 {
+            let message = format!(
+                "the data set `{}` gives nothing to evaluate on",
+                self.data.name
+            );
+            return Err(DataError::new(message).into());
+        }
+        for new in session.specialised() {
+            self.events.push(Event::Specialised(new));
+        }
+        let names = self.metrics.iter().map(|m| m.name.clone());
+        self.events.push(Event::Evaluated {
+            name: self.eval.name.clone(),
+            data: self.data.name.to_owned(),
+            step,
+            metrics: names.zip(means).collect(),
+        });
+        Ok(())
+    }
+}
+
+impl SessionRunHook for EvalHook {
+    fn after_create_session(
+        &mut self,
+        session: &mut Session,
+        _: &Coordinator,
+    ) -> Result<(), Error> {
+        if let Some(timer) = &mut self.timer {
+            timer.begin(&session.progress());
+        }
+        Ok(())
+    }
+
+    fn after_run(
+        &mut self,
+        context: &mut SessionRunContext<'_>,
+        _: &SessionRunValues,
+    ) -> Result<(), Error> {
+        let now = context.session.progress();
+        let triggered = self.timer.as_mut().is_some_and(|t| t.triggers(&now));
+        let begun = self.eval.start_after.is_none_or(|after| now.reaches(after));
+        match triggered && begun {
+            true => self.evaluate(context.session),
+            false => Ok(()),
+        }
+    }
+
+    fn end(&mut self, session: &mut Session) -> Result<(), Error> {
+        match self.evaluated_step == Some(session.global_step()) {
+            true => Ok(()),
+            false => self.evaluate(session),
+        }
+    }
+}
+
+/// The metrics of an evaluation: those it names, else all metrics, else the losses.
+fn metrics(eval: &Eval, mode: &typed::Mode) -> Vec<Metric> {
+    let named: Vec<&String> = match (eval.metrics.is_empty(), mode.metrics.is_empty()) {
+        (false, _) => eval.metrics.iter().collect(),
+        (true, false) => mode.metrics.iter().map(|(n, _)| n).collect(),
+        (true, true) => mode.losses.iter().map(|(n, _)| n).collect(),
+    };
+    let find = |name: &&String| {
+        let has_name = |(n, _): &&(String, _)| n == *name;
+        let metric = mode.metrics.iter().find(has_name);
+        let (fetch, (name, value)) = match metric {
+            Some(metric) => (Fetch::Metric(metric.0.clone()), metric),
+            None => {
+                let loss = mode.losses.iter().find(has_name)?;
+                (Fetch::Loss(loss.0.clone()), loss)
+            }
+        };
+        Some(Metric {
+            name: name.clone(),
+            fetch,
+            ty: mode.program.values[value.0 as usize].clone(),
+        })
+    };
+    named.iter().filter_map(find).collect()
+}

@@ -1,0 +1,41 @@
+//! The progress of a run: reads the clock once after each step, for the timers of all hooks after it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::Error;
+use crate::coordinator::Coordinator;
+use crate::env::Env;
+use crate::hooks::{SessionRunContext, SessionRunHook, SessionRunValues};
+use crate::session::Session;
+
+/// Keeps the time since the first session was ready.
+#[derive(Debug)]
+pub(crate) struct ProgressHook {
+    env: Arc<dyn Env>,
+    start: Option<Duration>,
+}
+
+impl ProgressHook {
+    pub(crate) fn new(env: Arc<dyn Env>) -> ProgressHook {
+        ProgressHook { env, start: None }
+    }
+}
+
+impl SessionRunHook for ProgressHook {
+    fn after_create_session(&mut self, _: &mut Session, _: &Coordinator) -> Result<(), Error> {
+        self.start.get_or_insert_with(|| self.env.clock().now());
+        Ok(())
+    }
+
+    fn after_run(
+        &mut self,
+        context: &mut SessionRunContext<'_>,
+        _: &SessionRunValues,
+    ) -> Result<(), Error> {
+        let now = self.env.clock().now();
+        let start = *self.start.get_or_insert(now);
+        context.session.status_mut().time = now.saturating_sub(start);
+        Ok(())
+    }
+}
