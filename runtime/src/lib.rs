@@ -1,7 +1,8 @@
 //! The runtime: data pipelines, the training loop, hooks and evaluations of a checked spec.
 //!
 //! ```
-//! use trainspec::env::System;
+//! use std::sync::Arc;
+//! use trainspec::env::{Env, System};
 //! use trainspec::session::{Event, Options, train};
 //! use trainspec_compiler::{Compilation, source::NoFiles};
 //!
@@ -13,7 +14,8 @@
 //! "#;
 //! let compilation = Compilation::check("missing", text, &NoFiles, &Default::default());
 //! let spec = compilation.spec.expect("it is a good spec");
-//! let ended = train(&spec, &Options::default(), &System::default(), &mut |_: &Event| {});
+//! let env: Arc<dyn Env> = Arc::new(System::default());
+//! let ended = train(&spec, &Options::default(), &env, &mut |_: &Event| {});
 //! assert!(ended.unwrap_err().to_string().contains("no-such-file.csv"));
 //! ```
 

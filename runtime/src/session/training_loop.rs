@@ -23,20 +23,20 @@ use crate::{Cause, DataError, Error, State};
 pub fn train(
     spec: &Arc<Spec>,
     options: &Options,
-    env: &dyn Env,
+    env: &Arc<dyn Env>,
     observer: &mut dyn Observer,
 ) -> Result<State, Error> {
     let train = the_train(spec)?;
     let seed = options.seed.unwrap_or(train.seed);
     let cx = DataContext {
-        spec,
-        env,
-        folder: &options.folder,
+        spec: spec.clone(),
+        env: env.clone(),
+        folder: options.folder.as_path().into(),
         seed,
-        pipeline: &options.pipeline,
+        pipeline: options.pipeline.clone(),
         remainder: Remainder::Drop,
     };
-    let mut data = training_data(cx, train)?;
+    let mut data = training_data(&cx, train)?;
     let Some(model) = &spec.model else {
         let message = "the spec has no `model`";
         return Err(Diagnostic::without_span(Code::MissingItem, message).into());
@@ -57,7 +57,7 @@ pub fn train(
     }
     let mut evaluations = Vec::new();
     for eval in &spec.evals {
-        evaluations.push(Evaluation::new(cx, eval, model)?);
+        evaluations.push(Evaluation::new(&cx, eval, model)?);
     }
     // What cannot be read is an error before the first step, not after hours.
     for evaluation in &mut evaluations {
@@ -75,16 +75,16 @@ pub fn train(
         hooks,
         limits,
         evaluations,
-        env,
+        env: &**env,
         observer,
     };
     run.run_steps(&mut data)?;
     Ok(run.session.into_state())
 }
 
-fn training_data<'a>(cx: DataContext<'a>, train: &'a Train) -> Result<Pipeline<'a>, Error> {
+fn training_data(cx: &DataContext, train: &Train) -> Result<Pipeline, Error> {
     match &train.data {
-        Some(name) => Pipeline::open(cx, the_data(cx.spec, name)?),
+        Some(name) => Pipeline::open(cx, the_data(&cx.spec, name)?),
         None => Err(Diagnostic::without_span(
             Code::MissingSetting,
             "`train` has no data, so a program must feed it",
@@ -102,7 +102,7 @@ fn the_data<'a>(spec: &'a Spec, name: &str) -> Result<&'a DataSet, Error> {
 }
 
 /// The event before the first step.
-fn started(spec: &Spec, seed: i64, data: &Pipeline<'_>, evaluations: &[Evaluation<'_>]) -> Event {
+fn started(spec: &Spec, seed: i64, data: &Pipeline, evaluations: &[Evaluation<'_>]) -> Event {
     let mut sizes: Vec<DataSize> = Vec::new();
     for set in [data]
         .into_iter()
@@ -168,7 +168,7 @@ struct Run<'a, 'o> {
 
 impl Run<'_, '_> {
     /// Runs steps until a limit, the end of the data or a loss that is not finite, with one batch of lookahead.
-    fn run_steps(&mut self, data: &mut Pipeline<'_>) -> Result<(), Error> {
+    fn run_steps(&mut self, data: &mut Pipeline) -> Result<(), Error> {
         let mut next = data.next()?;
         let Some(first) = &next else {
             return Err(no_batch(data).into());
@@ -381,7 +381,7 @@ fn losses_of(spec: &Spec, fetched: &Fetched) -> Vec<(String, f64)> {
 }
 
 /// The error of a data set without a first batch.
-fn no_batch(data: &Pipeline<'_>) -> DataError {
+fn no_batch(data: &Pipeline) -> DataError {
     let message = format!("the data set `{}` gives nothing to train on", data.name);
     let error = DataError::new(message);
     match (data.records, data.batch) {
@@ -395,7 +395,7 @@ fn no_batch(data: &Pipeline<'_>) -> DataError {
 /// An evaluation of the spec.
 struct Evaluation<'a> {
     eval: &'a Eval,
-    data: Pipeline<'a>,
+    data: Pipeline,
     metrics: Vec<Metric<'a>>,
     timer: Option<Timer>,
 }
@@ -409,13 +409,19 @@ struct Metric<'a> {
 }
 
 impl<'a> Evaluation<'a> {
-    fn new(cx: DataContext<'a>, eval: &'a Eval, model: &'a Model) -> Result<Self, Error> {
-        let set = the_data(cx.spec, &eval.data)?;
+    fn new(cx: &DataContext, eval: &'a Eval, model: &'a Model) -> Result<Self, Error> {
+        let set = the_data(&cx.spec, &eval.data)?;
         let remainder = match set.keeps_remainder(model) {
             true => Remainder::Keep,
             false => Remainder::Drop,
         };
-        let data = Pipeline::open(DataContext { remainder, ..cx }, set)?;
+        let data = Pipeline::open(
+            &DataContext {
+                remainder,
+                ..cx.clone()
+            },
+            set,
+        )?;
         Ok(Evaluation {
             eval,
             data,
