@@ -12,12 +12,14 @@
 //! ```
 
 mod emit;
+mod identity;
 pub mod gradcheck;
 pub mod pipeline;
 pub mod synthetic;
 mod trainable;
 
 pub use emit::{EmitOptions, Stage};
+pub use identity::Identity;
 pub use pipeline::PipelineOptions;
 pub use trainable::Trainable;
 pub use trainspec_codegen as codegen;

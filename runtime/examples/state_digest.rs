@@ -10,9 +10,10 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use trainspec::State;
-use trainspec::env::System;
+use trainspec::env::{Env, System};
 use trainspec::program::{Engine, Feeds, prepare};
-use trainspec::session::{Event, Options, train};
+use trainspec::session::{Event, Options};
+use trainspec::trainer::train;
 use trainspec_compiler::ir::Tensor;
 use trainspec_compiler::ir::tensor::Data;
 use trainspec_compiler::lower::{Binding, ProgramKind};
@@ -51,7 +52,8 @@ fn run(path: &Path, steps: &str, threads: &str) -> Result<(), Box<dyn Error>> {
                 engine,
                 ..Options::default()
             };
-            train(&spec, &options, &System::default(), &mut |_: &Event| {})?
+            let env: Arc<dyn Env> = Arc::new(System::default());
+            train(&spec, &options, &env, &mut |_: &Event| {})?
         }
         false => train_on_synthetic_inputs(&spec, steps, &engine)?,
     };

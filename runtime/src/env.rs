@@ -3,6 +3,7 @@
 //! Nothing else in this crate touches either, so that a test can pass an environment of its own.
 
 use std::ffi::OsString;
+use std::fmt::Debug;
 use std::fs::File;
 use std::io;
 use std::path::Path;
@@ -13,8 +14,8 @@ use trainspec_formats::files;
 pub use trainspec_formats::clock::Clock;
 pub use trainspec_formats::files::ReadAt;
 
-/// The file system and the clock.
-pub trait Env {
+/// The file system and the clock; several threads may use it at once.
+pub trait Env: Debug + Send + Sync {
     /// Opens a file for reading.
     fn open(&self, path: &Path) -> io::Result<Box<dyn ReadAt>>;
 

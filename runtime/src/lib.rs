@@ -1,8 +1,10 @@
 //! The runtime: data pipelines, the training loop, hooks and evaluations of a checked spec.
 //!
 //! ```
-//! use trainspec::env::System;
-//! use trainspec::session::{Event, Options, train};
+//! use std::sync::Arc;
+//! use trainspec::env::{Env, System};
+//! use trainspec::session::{Event, Options};
+//! use trainspec::trainer::train;
 //! use trainspec_compiler::{Compilation, source::NoFiles};
 //!
 //! let text = r#"
@@ -13,20 +15,28 @@
 //! "#;
 //! let compilation = Compilation::check("missing", text, &NoFiles, &Default::default());
 //! let spec = compilation.spec.expect("it is a good spec");
-//! let ended = train(&spec, &Options::default(), &System::default(), &mut |_: &Event| {});
+//! let env: Arc<dyn Env> = Arc::new(System::default());
+//! let ended = train(&spec, &Options::default(), &env, &mut |_: &Event| {});
 //! assert!(ended.unwrap_err().to_string().contains("no-such-file.csv"));
 //! ```
 
+mod coordinator;
 pub mod data;
 pub mod env;
 mod error;
-mod hooks;
+pub mod hooks;
 mod lru;
 mod memory;
+pub mod monitored;
 pub mod program;
 pub mod session;
 mod state;
 pub mod train;
+pub mod trainer;
 
 pub use error::{Cause, Code, DataError, Error, Position, SourceLocation};
+pub use coordinator::{Coordinator, LooperThread, STOP_GRACE_PERIOD, Thread};
+pub use monitored::MonitoredSession;
+pub use session::Session;
 pub use state::State;
+pub use trainspec_compiler::ir::Tensor;

@@ -1,21 +1,23 @@
-//! The training loop: steps over batches, with gradient accumulation, evaluations, hooks and events.
+//! The training of a spec: its data, its hooks and its evaluations around a monitored session.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use trainspec_compiler::Fetch;
 use trainspec_compiler::diag::{Code, Diagnostic};
-use trainspec_compiler::ir::Tensor;
-use trainspec_compiler::typed::{self, DataSet, Eval, Model, Remainder, Spec, Train, TrainEnd};
+use trainspec_compiler::typed::{DataSet, HookKind, Model, Remainder, Spec, Train, TrainEnd};
 
-use crate::data::{DataContext, Element, Pipeline};
+use crate::data::{Batch, DataContext, Input, Pipeline};
 use crate::env::Env;
-use crate::hooks::Hooks;
-use crate::program::Fetched;
-use crate::session::{
-    DataSize, End, Event, Mean, Observer, Options, Progress, Session, Timer, parameters, the_train,
+use crate::hooks::{
+    EvalHook, LogHook, NanHook, OverflowHook, ProgressHook, SessionRunHook, StopAtStepHook,
 };
-use crate::{Cause, DataError, Error, State};
+use crate::monitored::{InitialSession, MonitoredSession};
+use crate::program::{FeedDict, Fetched};
+use crate::session::{
+    DataSize, End, Event, EventQueue, Observer, Options, Session, Target, parameters, the_model,
+    the_train,
+};
+use crate::{DataError, Error, State};
 
 /// Trains a spec from its first step to its end; gives the final state.
 ///
@@ -23,68 +25,272 @@ use crate::{Cause, DataError, Error, State};
 pub fn train(
     spec: &Arc<Spec>,
     options: &Options,
-    env: &dyn Env,
+    env: &Arc<dyn Env>,
     observer: &mut dyn Observer,
 ) -> Result<State, Error> {
-    let train = the_train(spec)?;
-    let seed = options.seed.unwrap_or(train.seed);
-    let cx = DataContext {
-        spec,
-        env,
-        folder: &options.folder,
-        seed,
-        pipeline: &options.pipeline,
-        remainder: Remainder::Drop,
-    };
-    let mut data = training_data(cx, train)?;
-    let Some(model) = &spec.model else {
-        let message = "the spec has no `model`";
-        return Err(Diagnostic::without_span(Code::MissingItem, message).into());
-    };
-    let hooks = Hooks::new(spec, &model.train);
-    let limits = Limits::new(train, options, &hooks);
-    if limits.epochs.is_some() {
-        data = data.repeated();
+    let mut run = Run::open(spec, options, env, observer)?;
+    let mut end = run.begin()?;
+    while end.is_none() {
+        end = match run.next_update()? {
+            Update::Complete(batches) => run.update(&batches)?,
+            Update::Cut { batches, why } => run.cut(&batches, why),
+        };
     }
-    if data.endless && limits.steps.is_none() && limits.epochs.is_none() {
-        let message = format!(
-            "the training never ends: `{}` repeats indefinitely",
-            data.name
-        );
-        return Err(Diagnostic::without_span(Code::MissingSetting, message)
-            .help("say `steps` or `epochs` in `train`")
-            .into());
-    }
-    let mut evaluations = Vec::new();
-    for eval in &spec.evals {
-        evaluations.push(Evaluation::new(cx, eval, model)?);
-    }
-    // What cannot be read is an error before the first step, not after hours.
-    for evaluation in &mut evaluations {
-        evaluation.data.next()?;
-        evaluation.data.rewind();
-    }
-    let session = Session::new(spec, options)?;
-    observer.event(&started(spec, seed, &data, &evaluations));
-    for hook in &hooks.ignored {
-        let message = format!("`{hook}` in `hooks` is not run yet");
-        observer.event(&Event::Note(message));
-    }
-    let mut run = Run {
-        session,
-        hooks,
-        limits,
-        evaluations,
-        env,
-        observer,
-    };
-    run.run_steps(&mut data)?;
-    Ok(run.session.into_state())
+    run.close(end)
 }
 
-fn training_data<'a>(cx: DataContext<'a>, train: &'a Train) -> Result<Pipeline<'a>, Error> {
+/// The micro-batches of an update.
+enum Update {
+    Complete(Vec<Batch>),
+    /// The training ends before there are enough.
+    Cut {
+        batches: Vec<Batch>,
+        why: End,
+    },
+}
+
+/// A training under way.
+struct Run<'o> {
+    session: MonitoredSession,
+    input: Input,
+    limits: Limits,
+    events: EventQueue,
+    observer: &'o mut dyn Observer,
+    losses: Vec<(String, f64)>,
+}
+
+impl<'o> Run<'o> {
+    /// Opens the data of the training and of all evaluations, and creates the session with its hooks.
+    fn open(
+        spec: &Arc<Spec>,
+        options: &Options,
+        env: &Arc<dyn Env>,
+        observer: &'o mut dyn Observer,
+    ) -> Result<Run<'o>, Error> {
+        let train = the_train(spec)?;
+        let model = the_model(spec)?;
+        let seed = options.seed.unwrap_or(train.seed);
+        let cx = DataContext {
+            spec: spec.clone(),
+            env: env.clone(),
+            folder: options.folder.as_path().into(),
+            seed,
+            pipeline: options.pipeline.clone(),
+            remainder: Remainder::Drop,
+        };
+        let mut data = training_data(&cx, train)?;
+        let limits = Limits::new(spec, train, options);
+        if limits.epochs.is_some() {
+            data = data.repeated();
+        }
+        limits.ensure_end(&data)?;
+        let mut sizes = vec![size_of(&data)];
+        let events = EventQueue::default();
+        let mut evaluations = Vec::new();
+        for eval in &spec.evals {
+            let mut data = evaluation_data(&cx, the_data(spec, &eval.data)?, model)?;
+            // What cannot be read is an error before the first step, not after hours.
+            data.next()?;
+            data.rewind();
+            if !sizes.iter().any(|size| size.name == data.name) {
+                sizes.push(size_of(&data));
+            }
+            evaluations.push(EvalHook::new(spec, eval, data, events.clone()));
+        }
+        let hooks = hooks(spec, model, env, &events, evaluations);
+        let creator = InitialSession {
+            spec: spec.clone(),
+            options: options.clone(),
+        };
+        let session = MonitoredSession::new(Box::new(creator), hooks)?;
+        observer.event(&Event::Started {
+            spec: spec.name.clone(),
+            parameters: parameters(spec),
+            data: sizes,
+            seed,
+        });
+        for hook in ignored(spec) {
+            let message = format!("`{hook}` in `hooks` is not run yet");
+            observer.event(&Event::Note(message));
+        }
+        Ok(Run {
+            session,
+            input: Input::new(data),
+            limits,
+            events,
+            observer,
+            losses: Vec::new(),
+        })
+    }
+
+    fn session(&mut self) -> &mut Session {
+        let session = self.session.raw_session();
+        session.expect("a training has a session until it is closed")
+    }
+
+    /// Compiles the step for the first batch, so that errors of the spec are reported before it; why the training ends before the first
+    /// step, if it does.
+    fn begin(&mut self) -> Result<Option<End>, Error> {
+        let Some(first) = self.input.peek()? else {
+            return Err(no_batch(&self.input).into());
+        };
+        let first = first.clone();
+        for warning in self.session().prepare(&first)? {
+            self.observer.event(&Event::Warning(warning));
+        }
+        self.report();
+        let step = self.session().global_step();
+        Ok(self.limits.end(step, first.pass, false))
+    }
+
+    /// Draws the micro-batches of the next update.
+    fn next_update(&mut self) -> Result<Update, Error> {
+        let step = self.session().global_step();
+        let count = self.session().micro_batches();
+        let mut batches: Vec<Batch> = Vec::with_capacity(count);
+        while batches.len() < count {
+            let ended = batches
+                .last()
+                .and_then(|batch| self.limits.end(step, batch.passes, batch.last));
+            if let Some(why) = ended {
+                return Ok(Update::Cut { batches, why });
+            }
+            match self.input.next().map_err(|e| e.in_step(step + 1))? {
+                Some(batch) => batches.push(batch),
+                None => {
+                    let why = End::Data;
+                    return Ok(Update::Cut { batches, why });
+                }
+            }
+        }
+        Ok(Update::Complete(batches))
+    }
+
+    /// One update with all hooks; why the training ends after it, if it does.
+    fn update(&mut self, batches: &[Batch]) -> Result<Option<End>, Error> {
+        let step = self.session().global_step();
+        let (passes, last) = batches.last().map_or((0, true), |b| (b.passes, b.last));
+        let end = self.limits.end(step + 1, passes, last);
+        let status = self.session().status_mut();
+        (status.passes, status.last) = (passes, end.is_some());
+        let feeds: Vec<&dyn FeedDict> = batches.iter().map(|b| &b.element as _).collect();
+        let ran = self.session.run_targets(&[Target::TrainOp], &feeds);
+        self.report();
+        ran.map_err(|error| error.in_step(step + 1))?;
+        let now = self.session().global_step();
+        if now > step {
+            self.losses = losses_of(self.session());
+        }
+        // Where the update was skipped, the step is still to be made.
+        let end = self.limits.end(now, passes, last);
+        Ok(match self.session.should_stop() {
+            true => Some(self.events.why().unwrap_or(End::Steps)),
+            false => end,
+        })
+    }
+
+    /// The training ends within an update: its micro-batches change nothing.
+    fn cut(&mut self, batches: &[Batch], why: End) -> Option<End> {
+        if let Some(batch) = batches.last() {
+            let needed = self.session().micro_batches();
+            self.session().status_mut().passes = batch.passes;
+            let message = format!(
+                "the training ended within an update: {} of the {needed} micro-batches that `accumulate` asks for were there, and they \
+                 change nothing",
+                batches.len()
+            );
+            self.observer.event(&Event::Note(message));
+        }
+        Some(why)
+    }
+
+    /// Passes on what hooks reported.
+    fn report(&mut self) {
+        for new in self.session().specialised() {
+            self.observer.event(&Event::Specialised(new));
+        }
+        for event in self.events.take() {
+            self.observer.event(&event);
+        }
+    }
+
+    /// Ends the training: the last evaluations, and the event that says why.
+    fn close(mut self, end: Option<End>) -> Result<State, Error> {
+        let step = self.session().global_step();
+        let state = self.session().state().clone();
+        let seconds = self.session().status().time.as_secs_f64();
+        let closed = self.session.close();
+        for event in self.events.take() {
+            self.observer.event(&event);
+        }
+        closed.map_err(|error| error.in_step(step))?;
+        let why = end.unwrap_or(End::Data);
+        if let (End::Data, Some(steps)) = (&why, self.limits.steps) {
+            let message = format!(
+                "the data ended after {step} of {steps} steps: `repeat;` in the data set `{}` starts it over",
+                self.input.name()
+            );
+            self.observer.event(&Event::Note(message));
+        }
+        self.observer.event(&Event::Ended {
+            step,
+            why,
+            losses: self.losses,
+            seconds,
+        });
+        Ok(state)
+    }
+}
+
+/// The hooks of a spec, in the order in which they act at one step: log, evaluations; and those that always watch.
+fn hooks(
+    spec: &Arc<Spec>,
+    model: &Model,
+    env: &Arc<dyn Env>,
+    events: &EventQueue,
+    evaluations: Vec<EvalHook>,
+) -> Vec<Box<dyn SessionRunHook>> {
+    let mut log = LogHook::new(events.clone());
+    let mut nan = NanHook::new(events.clone());
+    let mut stops: Vec<Box<dyn SessionRunHook>> = Vec::new();
+    for hook in &spec.hooks {
+        match &hook.kind {
+            HookKind::Log {
+                names,
+                every,
+                at_end,
+            } => log.add(spec, names, *every, *at_end),
+            HookKind::Nan { name, fail } => nan.add(name, *fail),
+            HookKind::StopAt(bound) => stops.push(Box::new(StopAtStepHook::new(*bound))),
+            _ => {}
+        }
+    }
+    let mut hooks: Vec<Box<dyn SessionRunHook>> = vec![
+        Box::new(ProgressHook::new(env.clone())),
+        Box::new(OverflowHook::default()),
+        Box::new(nan.with_losses(spec)),
+    ];
+    hooks.append(&mut stops);
+    hooks.push(Box::new(log.or_default(&model.train)));
+    hooks.extend(evaluations.into_iter().map(|eval| Box::new(eval) as _));
+    hooks
+}
+
+/// The hooks that are not run yet, each once.
+fn ignored(spec: &Spec) -> Vec<&'static str> {
+    let mut ignored = Vec::new();
+    for hook in &spec.hooks {
+        let word = hook.kind.word();
+        if !matches!(word, "log" | "nan" | "stop_at") && !ignored.contains(&word) {
+            ignored.push(word);
+        }
+    }
+    ignored
+}
+
+fn training_data(cx: &DataContext, train: &Train) -> Result<Pipeline, Error> {
     match &train.data {
-        Some(name) => Pipeline::open(cx, the_data(cx.spec, name)?),
+        Some(name) => Pipeline::open(cx, the_data(&cx.spec, name)?),
         None => Err(Diagnostic::without_span(
             Code::MissingSetting,
             "`train` has no data, so a program must feed it",
@@ -94,6 +300,19 @@ fn training_data<'a>(cx: DataContext<'a>, train: &'a Train) -> Result<Pipeline<'
     }
 }
 
+/// The data of an evaluation, with a short last batch where the model takes it.
+fn evaluation_data(cx: &DataContext, set: &DataSet, model: &Model) -> Result<Pipeline, Error> {
+    let remainder = match set.keeps_remainder(model) {
+        true => Remainder::Keep,
+        false => Remainder::Drop,
+    };
+    let cx = DataContext {
+        remainder,
+        ..cx.clone()
+    };
+    Pipeline::open(&cx, set)
+}
+
 fn the_data<'a>(spec: &'a Spec, name: &str) -> Result<&'a DataSet, Error> {
     spec.data.iter().find(|d| d.name == name).ok_or_else(|| {
         let message = format!("there is no data set `{name}`");
@@ -101,26 +320,11 @@ fn the_data<'a>(spec: &'a Spec, name: &str) -> Result<&'a DataSet, Error> {
     })
 }
 
-/// The event before the first step.
-fn started(spec: &Spec, seed: i64, data: &Pipeline<'_>, evaluations: &[Evaluation<'_>]) -> Event {
-    let mut sizes: Vec<DataSize> = Vec::new();
-    for set in [data]
-        .into_iter()
-        .chain(evaluations.iter().map(|e| &e.data))
-    {
-        if !sizes.iter().any(|s| s.name == set.name) {
-            sizes.push(DataSize {
-                name: set.name.to_owned(),
-                records: set.records,
-                batch: set.batch,
-            });
-        }
-    }
-    Event::Started {
-        spec: spec.name.clone(),
-        parameters: parameters(spec),
-        data: sizes,
-        seed,
+fn size_of(data: &Pipeline) -> DataSize {
+    DataSize {
+        name: data.name.clone(),
+        records: data.records,
+        batch: data.batch,
     }
 }
 
@@ -128,252 +332,63 @@ fn started(spec: &Spec, seed: i64, data: &Pipeline<'_>, evaluations: &[Evaluatio
 struct Limits {
     steps: Option<u64>,
     epochs: Option<u64>,
+    /// Whether a hook ends it.
+    is_stopped: bool,
 }
 
 impl Limits {
-    fn new(train: &Train, options: &Options, hooks: &Hooks<'_>) -> Limits {
+    fn new(spec: &Spec, train: &Train, options: &Options) -> Limits {
         let (steps, epochs) = match (options.steps, train.until) {
             (Some(n), _) => (Some(n), None),
             (None, Some(TrainEnd::Steps(n))) => (Some(n), None),
             (None, Some(TrainEnd::Epochs(n))) => (None, Some(n)),
             (None, None) => (None, None),
         };
-        let steps = match (steps, hooks.last_step) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        };
-        Limits { steps, epochs }
-    }
-
-    /// Why the training ends before the next batch, if it does.
-    fn end(&self, step: u64, next: Option<&Element>) -> Option<End> {
-        match next {
-            _ if self.steps.is_some_and(|n| step >= n) => Some(End::Steps),
-            None => Some(End::Data),
-            Some(batch) if self.epochs.is_some_and(|n| batch.pass >= n) => Some(End::Epochs),
-            Some(_) => None,
-        }
-    }
-}
-
-/// A training under way.
-struct Run<'a, 'o> {
-    session: Session<'a>,
-    hooks: Hooks<'a>,
-    limits: Limits,
-    evaluations: Vec<Evaluation<'a>>,
-    env: &'o dyn Env,
-    observer: &'o mut dyn Observer,
-}
-
-impl Run<'_, '_> {
-    /// Runs steps until a limit, the end of the data or a loss that is not finite, with one batch of lookahead.
-    fn run_steps(&mut self, data: &mut Pipeline<'_>) -> Result<(), Error> {
-        let mut next = data.next()?;
-        let Some(first) = &next else {
-            return Err(no_batch(data).into());
-        };
-        for warning in self.session.prepare(first)? {
-            self.observer.event(&Event::Warning(warning));
-        }
-        self.specialised();
-        let start = self.env.clock().now();
-        let mut step = self.session.state().step();
-        let mut losses = Vec::new();
-        let mut accumulated = MicroBatchMean::default();
-        let mut end = self.limits.end(step, next.as_ref());
-        if end.is_some() {
-            self.evaluate(&self.progress(step, 0, start), true)?;
-        }
-        while end.is_none()
-            && let Some(batch) = next.take()
-        {
-            let in_step = |error: Error| error.in_step(step + 1);
-            let fetched = self.session.step(&batch).map_err(in_step)?;
-            self.specialised();
-            accumulated.add(fetched);
-            if self.session.state().step() == step {
-                // Gradient accumulation goes on, or the update was skipped because gradients were not finite.
-                if accumulated.count >= self.session.micro_batches() {
-                    let fetched = accumulated.take();
-                    let stop = self
-                        .hooks
-                        .find_not_finite(&batch, &fetched, true)
-                        .map_err(in_step)?;
-                    accumulated.skip_update(&self.session).map_err(in_step)?;
-                    end = stop.map(End::NotFinite);
-                }
-                next = data.next().map_err(in_step)?;
-                end = end.or_else(|| self.limits.end(step, next.as_ref()));
-                if end.is_some() {
-                    self.note_partial_update(accumulated.count);
-                    let passes = next.as_ref().map_or(batch.pass + 1, |next| next.pass);
-                    self.evaluate(&self.progress(step, passes, start), true)
-                        .map_err(in_step)?;
-                }
-                continue;
-            }
-            step += 1;
-            let in_step = |error: Error| error.in_step(step);
-            let fetched = accumulated.take();
-            accumulated.skipped = 0;
-            losses = losses_of(self.session.spec(), &fetched);
-            let stop = self
-                .hooks
-                .find_not_finite(&batch, &fetched, false)
-                .map_err(in_step)?;
-            // One batch of lookahead says whether this one was the last of its pass, or of all. An error in reading it belongs to
-            // the next step.
-            let goes_on = stop.is_none() && self.limits.steps.is_none_or(|n| step < n);
-            let upcoming = if goes_on { data.next() } else { Ok(None) };
-            end = match (stop, &upcoming) {
-                (Some(name), _) => Some(End::NotFinite(name)),
-                (None, Ok(next)) => self.limits.end(step, next.as_ref()),
-                (None, Err(_)) => None,
-            };
-            let passes = match &upcoming {
-                Ok(Some(next)) => next.pass,
-                Ok(None) | Err(_) => batch.pass + u64::from(end == Some(End::Data)),
-            };
-            let now = self.progress(step, passes, start);
-            let state = self.session.state();
-            let logged = self
-                .hooks
-                .logged(&now, end.is_some(), &batch, &fetched, state);
-            if let Some(values) = logged {
-                self.observer.event(&Event::Step {
-                    step,
-                    values,
-                    seconds: now.time.as_secs_f64(),
-                });
-            }
-            self.evaluate(&now, end.is_some()).map_err(in_step)?;
-            next = upcoming.map_err(|error| error.in_step(step + 1))?;
-        }
-        if let (Some(End::Data), Some(steps)) = (&end, self.limits.steps) {
-            let message = format!(
-                "the data ended after {step} of {steps} steps: `repeat;` in the data set `{}` starts it over",
-                data.name
-            );
-            self.observer.event(&Event::Note(message));
-        }
-        let ended = Event::Ended {
-            step,
-            why: end.unwrap_or(End::Data),
-            losses,
-            seconds: self.progress(step, 0, start).time.as_secs_f64(),
-        };
-        self.observer.event(&ended);
-        Ok(())
-    }
-
-    /// Reports micro-batches at the end that are too few for an update.
-    fn note_partial_update(&mut self, micro_batches: u64) {
-        if micro_batches > 0 {
-            let needed = self.session.micro_batches();
-            let message = format!(
-                "the training ended within an update: {micro_batches} of the {needed} micro-batches that `accumulate` asks for were \
-                 there, and they change nothing"
-            );
-            self.observer.event(&Event::Note(message));
+        // A hook that stops at a step of the whole training is a limit that is known before.
+        let stops = spec.hooks.iter().filter_map(|hook| match hook.kind {
+            HookKind::StopAt(trainspec_compiler::typed::StopAt::LastStep(last)) => Some(last),
+            _ => None,
+        });
+        Limits {
+            steps: stops.chain(steps).min(),
+            epochs,
+            is_stopped: (spec.hooks.iter()).any(|h| matches!(h.kind, HookKind::StopAt(_))),
         }
     }
 
-    /// Reports new specialisations.
-    fn specialised(&mut self) {
-        for new in self.session.specialised() {
-            self.observer.event(&Event::Specialised(new));
-        }
-    }
-
-    fn progress(&self, step: u64, passes: u64, start: Duration) -> Progress {
-        Progress {
-            step,
-            passes,
-            time: self.env.clock().now().saturating_sub(start),
-        }
-    }
-
-    /// Runs the evaluations whose timers trigger, or all of them after the last step.
-    fn evaluate(&mut self, now: &Progress, last: bool) -> Result<(), Error> {
-        for evaluation in &mut self.evaluations {
-            if evaluation.triggers(now) || last {
-                let event = evaluation.run(&mut self.session, now.step)?;
-                for new in self.session.specialised() {
-                    self.observer.event(&Event::Specialised(new));
-                }
-                self.observer.event(&event);
-            }
-        }
-        Ok(())
-    }
-}
-
-/// The results of one update: their means over its micro-batches (gradient accumulation).
-#[derive(Default)]
-struct MicroBatchMean {
-    count: u64,
-    sum: Fetched,
-    /// Updates in a row that were skipped because gradients were not finite.
-    skipped: u64,
-}
-
-/// Skipped updates in a row after which a run fails: a loss scale of 2^127, halved each time, is down to 1 by then.
-const MAX_SKIPPED_UPDATES: u64 = 256;
-
-impl MicroBatchMean {
-    /// Adds the results of a micro-batch: float scalars are averaged, of all else the last value stays.
-    fn add(&mut self, fetched: Fetched) {
-        self.count += 1;
-        for (name, value) in fetched.0 {
-            let value = match self.sum.get(&name) {
-                Some(sum) if value.shape().is_empty() && value.dtype().is_float() => {
-                    Tensor::from_f64s(&value.ty(), [sum.to_f64s()[0] + value.to_f64s()[0]])
-                }
-                _ => value,
-            };
-            self.sum.0.insert(name, value);
-        }
-    }
-
-    /// The means; resets the sums.
-    fn take(&mut self) -> Fetched {
-        let count = std::mem::take(&mut self.count);
-        let mut fetched = std::mem::take(&mut self.sum);
-        if count > 1 {
-            for value in fetched.0.values_mut() {
-                if value.shape().is_empty() && value.dtype().is_float() {
-                    *value = Tensor::from_f64s(&value.ty(), [value.to_f64s()[0] / count as f64]);
-                }
-            }
-        }
-        fetched
-    }
-
-    /// Counts a skipped update; [`MAX_SKIPPED_UPDATES`] in a row are an error.
-    fn skip_update(&mut self, session: &Session<'_>) -> Result<(), Error> {
-        self.skipped += 1;
-        if self.skipped < MAX_SKIPPED_UPDATES {
+    /// Fails where nothing ends the training.
+    fn ensure_end(&self, data: &Pipeline) -> Result<(), Error> {
+        let ends = self.steps.is_some() || self.epochs.is_some() || self.is_stopped;
+        if ends || !data.endless {
             return Ok(());
         }
-        let groups = session.spec().train.iter().flat_map(|t| &t.groups);
-        Err(Cause::Overflow {
-            times: MAX_SKIPPED_UPDATES,
-            span: groups.map(|g| g.span).next().unwrap_or_default(),
+        let message = format!(
+            "the training never ends: `{}` repeats indefinitely",
+            data.name
+        );
+        Err(Diagnostic::without_span(Code::MissingSetting, message)
+            .help("say `steps` or `epochs` in `train`")
+            .into())
+    }
+
+    /// Why the training ends after a step, if it does: `passes` have ended, and with `last` the data has.
+    fn end(&self, step: u64, passes: u64, last: bool) -> Option<End> {
+        match () {
+            () if self.steps.is_some_and(|n| step >= n) => Some(End::Steps),
+            () if last => Some(End::Data),
+            () if self.epochs.is_some_and(|n| passes >= n) => Some(End::Epochs),
+            () => None,
         }
-        .into())
     }
 }
 
-/// The losses of a step, by name.
-fn losses_of(spec: &Spec, fetched: &Fetched) -> Vec<(String, f64)> {
-    let losses = spec.model.iter().flat_map(|m| &m.train.losses);
+/// The losses of the last update, by name.
+fn losses_of(session: &Session) -> Vec<(String, f64)> {
+    let losses = session.spec().model.iter().flat_map(|m| &m.train.losses);
+    let fetched: &Fetched = session.step_results();
     let value = |name: &String| {
-        fetched
-            .value(&Fetch::Loss(name.clone()))?
-            .to_f64s()
-            .first()
-            .copied()
+        let value = fetched.value(&Fetch::Loss(name.clone()))?;
+        value.to_f64s().first().copied()
     };
     losses
         .filter_map(|(name, _)| Some((name.clone(), value(name)?)))
@@ -381,116 +396,13 @@ fn losses_of(spec: &Spec, fetched: &Fetched) -> Vec<(String, f64)> {
 }
 
 /// The error of a data set without a first batch.
-fn no_batch(data: &Pipeline<'_>) -> DataError {
-    let message = format!("the data set `{}` gives nothing to train on", data.name);
+fn no_batch(data: &Input) -> DataError {
+    let message = format!("the data set `{}` gives nothing to train on", data.name());
     let error = DataError::new(message);
-    match (data.records, data.batch) {
+    match (data.records(), data.batch()) {
         (Some(records), Some(batch)) if records > 0 && records < batch => error.help(format!(
             "it has {records} records, and a batch takes {batch}; `remainder: keep` takes what there is"
         )),
         _ => error,
     }
-}
-
-/// An evaluation of the spec.
-struct Evaluation<'a> {
-    eval: &'a Eval,
-    data: Pipeline<'a>,
-    metrics: Vec<Metric<'a>>,
-    timer: Option<Timer>,
-}
-
-/// A metric or loss, averaged over the batches of an evaluation.
-struct Metric<'a> {
-    name: &'a str,
-    /// Its result.
-    fetch: Fetch,
-    ty: &'a trainspec_compiler::ir::TensorType,
-}
-
-impl<'a> Evaluation<'a> {
-    fn new(cx: DataContext<'a>, eval: &'a Eval, model: &'a Model) -> Result<Self, Error> {
-        let set = the_data(cx.spec, &eval.data)?;
-        let remainder = match set.keeps_remainder(model) {
-            true => Remainder::Keep,
-            false => Remainder::Drop,
-        };
-        let data = Pipeline::open(DataContext { remainder, ..cx }, set)?;
-        Ok(Evaluation {
-            eval,
-            data,
-            metrics: metrics(eval, &model.eval),
-            timer: eval.every.map(Timer::every),
-        })
-    }
-
-    /// Whether the timer triggers at this step, and the evaluation has begun (`start_after`).
-    fn triggers(&mut self, now: &Progress) -> bool {
-        let timer = self.timer.as_mut();
-        let triggered = timer.is_some_and(|timer| timer.triggers(now));
-        triggered && self.eval.start_after.is_none_or(|after| now.reaches(after))
-    }
-
-    /// Evaluates one pass over the data, or `steps` batches of it: the means of the metrics.
-    fn run(&mut self, session: &mut Session<'_>, step: u64) -> Result<Event, Error> {
-        self.data.rewind();
-        let mut means = vec![Mean::default(); self.metrics.len()];
-        let mut batches = 0;
-        while self.eval.steps.is_none_or(|n| batches < n)
-            && let Some(batch) = self.data.next()?
-        {
-            batches += 1;
-            let fetched = session.evaluate(&batch, self.eval.with_ema)?;
-            for (metric, mean) in self.metrics.iter().zip(&mut means) {
-                let Some(own) = Mean::of(&fetched, &metric.fetch, metric.ty) else {
-                    continue;
-                };
-                mean.add(match metric.fetch {
-                    // One number for a batch, weighted by the records of the batch.
-                    Fetch::Loss(_) => own.with_weight(batch.rows.unwrap_or(1) as f64),
-                    _ => own,
-                });
-            }
-        }
-        if batches == 0 {
-            let message = format!(
-                "the data set `{}` gives nothing to evaluate on",
-                self.data.name
-            );
-            return Err(DataError::new(message).into());
-        }
-        let names = self.metrics.iter().map(|m| m.name.to_owned());
-        Ok(Event::Evaluated {
-            name: self.eval.name.clone(),
-            data: self.data.name.to_owned(),
-            step,
-            metrics: names.zip(means).collect(),
-        })
-    }
-}
-
-/// The metrics of an evaluation: those it names, else all metrics, else the losses.
-fn metrics<'a>(eval: &'a Eval, mode: &'a typed::Mode) -> Vec<Metric<'a>> {
-    let named: Vec<&String> = match (eval.metrics.is_empty(), mode.metrics.is_empty()) {
-        (false, _) => eval.metrics.iter().collect(),
-        (true, false) => mode.metrics.iter().map(|(n, _)| n).collect(),
-        (true, true) => mode.losses.iter().map(|(n, _)| n).collect(),
-    };
-    let find = |name: &&'a String| {
-        let has_name = |(n, _): &&(String, _)| n == *name;
-        let metric = mode.metrics.iter().find(has_name);
-        let (fetch, (name, value)) = match metric {
-            Some(metric) => (Fetch::Metric(metric.0.clone()), metric),
-            None => {
-                let loss = mode.losses.iter().find(has_name)?;
-                (Fetch::Loss(loss.0.clone()), loss)
-            }
-        };
-        Some(Metric {
-            name,
-            fetch,
-            ty: &mode.program.values[value.0 as usize],
-        })
-    };
-    named.iter().filter_map(find).collect()
 }

@@ -2,11 +2,13 @@
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde_json::{Value, json};
-use trainspec::env::System;
+use trainspec::env::{Env, System};
 use trainspec::program::Engine;
-use trainspec::session::{DataSize, End, Event, Mean, Options, Reading, train};
+use trainspec::session::{DataSize, End, Event, Mean, Options, Reading};
+use trainspec::trainer::train;
 use trainspec_compiler::diag::{Diagnostic, to_json};
 use trainspec_compiler::ir::Tensor;
 use trainspec_compiler::ir::tensor::Data;
@@ -79,7 +81,8 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
         evaluations: Vec::new(),
         last: None,
     };
-    let trained = train(spec, &options, &System::default(), &mut |event: &Event| {
+    let env: Arc<dyn Env> = Arc::new(System::default());
+    let trained = train(spec, &options, &env, &mut |event: &Event| {
         printer.event(event);
     });
     match trained {

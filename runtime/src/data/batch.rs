@@ -7,30 +7,30 @@ use trainspec_compiler::ir::tensor::Data;
 use trainspec_compiler::ir::{DType, Span, Tensor};
 use trainspec_compiler::typed::{self, CountedFeature, Remainder};
 
-use crate::data::{Element, Stage, count_names};
+use crate::data::{Element, Position, Records, Stage, count_names};
 use crate::{DataError, Error};
 
 /// Consecutive records as batches.
-pub(super) struct Batch<'a> {
-    inner: Box<dyn Stage + 'a>,
-    settings: &'a typed::Batch,
+pub(super) struct Batch {
+    inner: Box<dyn Stage>,
+    settings: typed::Batch,
     remainder: Remainder,
     size: usize,
     span: Span,
 }
 
-impl<'a> Batch<'a> {
+impl Batch {
     pub(super) fn new(
-        inner: Box<dyn Stage + 'a>,
-        settings: &'a typed::Batch,
+        inner: Box<dyn Stage>,
+        settings: typed::Batch,
         remainder: Remainder,
         span: Span,
-    ) -> Batch<'a> {
+    ) -> Batch {
         Batch {
             inner,
+            size: usize::try_from(settings.size).unwrap_or(usize::MAX),
             settings,
             remainder,
-            size: usize::try_from(settings.size).unwrap_or(usize::MAX),
             span,
         }
     }
@@ -74,7 +74,7 @@ impl<'a> Batch<'a> {
     }
 }
 
-impl Stage for Batch<'_> {
+impl Stage for Batch {
     fn next(&mut self) -> Result<Option<Element>, Error> {
         let mut rows = Vec::new();
         while rows.len() < self.size {
@@ -103,6 +103,14 @@ impl Stage for Batch<'_> {
 
     fn rewind(&mut self) {
         self.inner.rewind();
+    }
+
+    fn position(&self, at: &mut Position) {
+        self.inner.position(at);
+    }
+
+    fn seek(&mut self, at: &mut Records<'_>) -> Result<(), Error> {
+        self.inner.seek(at)
     }
 }
 

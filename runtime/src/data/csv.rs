@@ -14,18 +14,20 @@ use trainspec_formats::FormatError;
 use trainspec_formats::codecs::CsvReader;
 use trainspec_formats::files::SequentialFile;
 
-use crate::data::{DataContext, Element, Stage, paths, values};
+use crate::data::position::damaged;
+use crate::data::{DataContext, Element, Position, Records, Stage, paths, values};
+use crate::env::Env;
 use crate::{DataError, Error, SourceLocation};
 
 use field::Column;
 
 /// The records of CSV files.
-pub(super) struct Csv<'a> {
-    cx: DataContext<'a>,
+pub(super) struct Csv {
+    env: Arc<dyn Env>,
     files: Vec<Arc<Path>>,
     delimiter: u8,
     header: bool,
-    columns: Vec<Column<'a>>,
+    columns: Vec<Column>,
     /// The index of the current file.
     file: usize,
     open: Option<Open>,
@@ -33,6 +35,8 @@ pub(super) struct Csv<'a> {
 
 /// A file that is being read.
 struct Open {
+    /// The number of records read from it.
+    number: u64,
     lines: CsvReader<SequentialFile>,
     /// The first field of each feature; `None` where the file has no such column and the default is used.
     first_fields: Vec<Option<usize>>,
@@ -40,16 +44,19 @@ struct Open {
     width: Option<(usize, u64)>,
 }
 
-impl<'a> Csv<'a> {
+const WORD: &str = "csv";
+const VERSION: u32 = 1;
+
+impl Csv {
     pub(super) fn new(
-        cx: DataContext<'a>,
+        cx: &DataContext,
         files: Vec<Arc<Path>>,
         delimiter: u8,
         header: bool,
-        features: &'a [Feature],
-    ) -> Csv<'a> {
+        features: &[Feature],
+    ) -> Csv {
         Csv {
-            cx,
+            env: cx.env.clone(),
             files,
             delimiter,
             header,
@@ -61,7 +68,7 @@ impl<'a> Csv<'a> {
 
     /// The number of records, if the files are small and readable.
     pub(super) fn count(&self) -> Option<u64> {
-        paths::count_records(self.cx, &self.files, |file| {
+        paths::count_records(&*self.env, &self.files, |file| {
             let mut lines = CsvReader::new(SequentialFile::new(file), self.delimiter);
             let mut count = 0_u64;
             while lines.read().ok()? {
@@ -74,7 +81,7 @@ impl<'a> Csv<'a> {
     /// Opens the current file and reads its header.
     fn open_file(&self) -> Result<Open, DataError> {
         let path = &self.files[self.file];
-        let file = self.cx.env.open(path);
+        let file = self.env.open(path);
         let file =
             file.map_err(|e| DataError::new(format!("cannot be read: {e}")).in_file(path))?;
         let mut start = [0; 8];
@@ -92,6 +99,7 @@ impl<'a> Csv<'a> {
                 next += column.ty.elements();
             }
             return Ok(Open {
+                number: 0,
                 lines,
                 first_fields,
                 width: None,
@@ -110,10 +118,22 @@ impl<'a> Csv<'a> {
         let first_fields = self.columns.iter();
         let first_fields = first_fields.map(|c| c.find(path, &names, self.delimiter));
         Ok(Open {
+            number: 0,
             first_fields: first_fields.collect::<Result<_, _>>()?,
             width: Some((names.len(), lines.line())),
             lines,
         })
+    }
+
+    /// Whether a line, or the file, ends before that byte.
+    fn ends_line(&self, path: &Path, byte: u64) -> bool {
+        let Ok(file) = self.env.open(path) else {
+            return false;
+        };
+        let mut last = [0];
+        let before = byte.checked_sub(1);
+        let ends = before.is_some_and(|at| file.read_exact_at(at, &mut last).is_ok());
+        ends && (matches!(last, [b'\n' | b'\r']) || file.length().is_ok_and(|all| all == byte))
     }
 
     /// Reads the next line; false after the last file.
@@ -129,6 +149,7 @@ impl<'a> Csv<'a> {
             let read = open.lines.read();
             let path = &self.files[self.file];
             if read.map_err(|e| malformed(e, path, open.lines.line()))? {
+                open.number += 1;
                 return Ok(true);
             }
             self.open = None;
@@ -215,7 +236,7 @@ fn malformed(error: FormatError, path: &Arc<Path>, line: u64) -> DataError {
     }
 }
 
-impl Stage for Csv<'_> {
+impl Stage for Csv {
     fn next(&mut self) -> Result<Option<Element>, Error> {
         match self.read()? {
             true => Ok(Some(self.decode()?)),
@@ -235,9 +256,46 @@ impl Stage for Csv<'_> {
     fn rewind(&mut self) {
         self.restart();
     }
+
+    /// The file, the records read of it, the byte and the line after them, and the first line, which the others are compared with.
+    fn position(&self, at: &mut Position) {
+        let mut numbers = [self.file as u64, 0, 0, 0, 0];
+        if let Some(open) = &self.open {
+            let first_line = open.width.map_or(0, |(_, line)| line);
+            let (byte, line) = (open.lines.position(), open.lines.next_line());
+            numbers[1..].copy_from_slice(&[open.number, byte, line, first_line]);
+        }
+        at.push(WORD, VERSION, &numbers);
+    }
+
+    fn seek(&mut self, at: &mut Records<'_>) -> Result<(), Error> {
+        let [file, number, byte, line, first_line] = at.pop(WORD, VERSION)?;
+        self.file = paths::check_index(WORD, file, &self.files)?;
+        self.open = None;
+        if number == 0 {
+            return Ok(());
+        }
+        let Some(path) = self.files.get(self.file) else {
+            return Err(damaged(WORD, "has read records after the last file"));
+        };
+        let mut open = self.open_file()?;
+        let rest = paths::open_at(&*self.env, path, byte)?;
+        if !self.ends_line(path, byte) {
+            let message = format!("has no line that ends at byte {byte}, where the position is");
+            return Err(paths::changed(DataError::new(message), path).into());
+        }
+        open.lines = CsvReader::resume(rest, self.delimiter, byte, line);
+        open.number = number;
+        if !self.header && first_line > 0 {
+            let width = self.columns.iter().map(|c| c.ty.elements()).sum();
+            open.width = Some((width, first_line));
+        }
+        self.open = Some(open);
+        Ok(())
+    }
 }
 
-impl Column<'_> {
+impl Column {
     /// The first field of the feature, by the column names of a header.
     fn find(
         &self,
@@ -288,11 +346,11 @@ impl Column<'_> {
     }
 }
 
-impl<'a> Column<'a> {
-    fn new(feature: &'a Feature) -> Column<'a> {
+impl Column {
+    fn new(feature: &Feature) -> Column {
         let ty = Type::of(&feature.ty).expect("the sizes of features are known");
         Column {
-            feature,
+            feature: feature.clone(),
             defaults: values::defaults(feature, &ty),
             ty,
         }

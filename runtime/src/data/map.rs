@@ -1,53 +1,56 @@
 //! `map`, `filter` and `drop`: elementwise transformations of an input pipeline (`Dataset.map`, `Dataset.filter`).
 
 use trainspec_compiler::ir::Tensor;
-use trainspec_compiler::lower::{self, Binding, Context, FetchSet, GLOBAL_STEP};
+use trainspec_compiler::lower::{self, Binding, Context, GLOBAL_STEP};
 use trainspec_compiler::typed::{Program, ValueId};
+use trainspec_compiler::{FetchSet, pipeline};
 
-use crate::data::{DataContext, Element, Stage, binding, is_count_of};
+use crate::data::{DataContext, Element, Position, Records, Stage, binding, is_count_of};
 use crate::lru::LruCache;
-use crate::program::{Engine, Executable, Feeds, Fetched, prepare};
+use crate::program::{Executable, Feeds, Fetched, Interpreted};
 use crate::{Cause, Error, State};
 
 /// The capacity of the program cache of a stage, in batch sizes.
 const MAX_CACHED_PROGRAMS: usize = 8;
 
 /// A program over the features of an element.
-struct Compute<'a> {
-    cx: DataContext<'a>,
-    program: &'a Program,
+struct Compute {
+    cx: DataContext,
+    program: Program,
     value: ValueId,
     seed: Tensor,
     /// One program for each batch size.
-    cache: LruCache<Binding, Box<dyn Executable>>,
+    cache: LruCache<Binding, Interpreted>,
     /// The index of the next element: it keys random draws, as the step does in a model.
-    position: i64,
+    next: i64,
 }
 
-impl<'a> Compute<'a> {
-    fn new(cx: DataContext<'a>, program: &'a Program, value: ValueId) -> Compute<'a> {
+const VERSION: u32 = 1;
+
+impl Compute {
+    fn new(cx: &DataContext, program: &Program, value: ValueId) -> Compute {
         Compute {
-            cx,
-            program,
+            cx: cx.clone(),
+            program: program.clone(),
             value,
             seed: Tensor::scalar(cx.seed),
             cache: LruCache::new(MAX_CACHED_PROGRAMS),
-            position: 0,
+            next: 0,
         }
     }
 
     fn run(&mut self, element: &Element) -> Result<Fetched, Error> {
         let binding = binding(element);
         let executable = self.cache.get_or_insert(&binding, || -> Result<_, Error> {
-            let cx = Context::new(self.cx.spec, &binding);
-            let graph = lower::map(&cx, self.program, self.value)?;
-            let engine = &Engine::Interpreted;
-            prepare(graph, &FetchSet::All, self.cx.pipeline, engine)
+            let cx = Context::new(&self.cx.spec, &binding);
+            let graph = lower::map(&cx, &self.program, self.value)?;
+            let graph = pipeline::simplify(graph, &FetchSet::All, &self.cx.pipeline);
+            Ok(Interpreted::new(graph))
         })?;
-        let mut state: State = [(GLOBAL_STEP.to_owned(), Tensor::scalar(self.position))]
+        let mut state: State = [(GLOBAL_STEP.to_owned(), Tensor::scalar(self.next))]
             .into_iter()
             .collect();
-        self.position += 1;
+        self.next += 1;
         let feeds = Feeds {
             values: &element.values,
             seed: Some(&self.seed),
@@ -65,35 +68,37 @@ impl<'a> Compute<'a> {
 }
 
 /// Sets a feature to a computed value.
-pub(super) struct Map<'a> {
-    inner: Box<dyn Stage + 'a>,
-    name: &'a str,
-    compute: Compute<'a>,
+pub(super) struct Map {
+    inner: Box<dyn Stage>,
+    name: String,
+    compute: Compute,
 }
 
-impl<'a> Map<'a> {
+impl Map {
     pub(super) fn new(
-        cx: DataContext<'a>,
-        inner: Box<dyn Stage + 'a>,
-        name: &'a str,
-        program: &'a Program,
+        cx: &DataContext,
+        inner: Box<dyn Stage>,
+        name: &str,
+        program: &Program,
         value: ValueId,
-    ) -> Map<'a> {
+    ) -> Map {
         Map {
             inner,
-            name,
+            name: name.to_owned(),
             compute: Compute::new(cx, program, value),
         }
     }
 }
 
-impl Stage for Map<'_> {
+impl Stage for Map {
     fn next(&mut self) -> Result<Option<Element>, Error> {
         let Some(mut element) = self.inner.next()? else {
             return Ok(None);
         };
         let fetched = self.compute.run(&element)?;
-        element.values.retain(|key, _| !is_count_of(key, self.name));
+        element
+            .values
+            .retain(|key, _| !is_count_of(key, &self.name));
         for (key, value) in fetched.0 {
             // `value` and, where it has one, `value#count`.
             let count = key.strip_prefix("value").unwrap_or_default();
@@ -106,7 +111,7 @@ impl Stage for Map<'_> {
 
     fn advance(&mut self) -> Result<bool, Error> {
         let advanced = self.inner.advance()?;
-        self.compute.position += i64::from(advanced);
+        self.compute.next += i64::from(advanced);
         Ok(advanced)
     }
 
@@ -115,24 +120,36 @@ impl Stage for Map<'_> {
     }
 
     fn rewind(&mut self) {
-        self.compute.position = 0;
+        self.compute.next = 0;
         self.inner.rewind();
+    }
+
+    fn position(&self, at: &mut Position) {
+        self.inner.position(at);
+        at.push("map", VERSION, &[self.compute.next as u64]);
+    }
+
+    fn seek(&mut self, at: &mut Records<'_>) -> Result<(), Error> {
+        let [next] = at.pop("map", VERSION)?;
+        self.inner.seek(at)?;
+        self.compute.next = next as i64;
+        Ok(())
     }
 }
 
 /// Keeps the records for which a predicate holds.
-pub(super) struct Filter<'a> {
-    inner: Box<dyn Stage + 'a>,
-    compute: Compute<'a>,
+pub(super) struct Filter {
+    inner: Box<dyn Stage>,
+    compute: Compute,
 }
 
-impl<'a> Filter<'a> {
+impl Filter {
     pub(super) fn new(
-        cx: DataContext<'a>,
-        inner: Box<dyn Stage + 'a>,
-        program: &'a Program,
+        cx: &DataContext,
+        inner: Box<dyn Stage>,
+        program: &Program,
         value: ValueId,
-    ) -> Filter<'a> {
+    ) -> Filter {
         Filter {
             inner,
             compute: Compute::new(cx, program, value),
@@ -140,7 +157,7 @@ impl<'a> Filter<'a> {
     }
 }
 
-impl Stage for Filter<'_> {
+impl Stage for Filter {
     fn next(&mut self) -> Result<Option<Element>, Error> {
         while let Some(element) = self.inner.next()? {
             let predicate = self.compute.run(&element)?;
@@ -159,30 +176,45 @@ impl Stage for Filter<'_> {
     }
 
     fn rewind(&mut self) {
-        self.compute.position = 0;
+        self.compute.next = 0;
         self.inner.rewind();
+    }
+
+    fn position(&self, at: &mut Position) {
+        self.inner.position(at);
+        at.push("filter", VERSION, &[self.compute.next as u64]);
+    }
+
+    fn seek(&mut self, at: &mut Records<'_>) -> Result<(), Error> {
+        let [next] = at.pop("filter", VERSION)?;
+        self.inner.seek(at)?;
+        self.compute.next = next as i64;
+        Ok(())
     }
 }
 
 /// Removes a feature.
-pub(super) struct DropFeature<'a> {
-    inner: Box<dyn Stage + 'a>,
-    name: &'a str,
+pub(super) struct DropFeature {
+    inner: Box<dyn Stage>,
+    name: String,
 }
 
-impl<'a> DropFeature<'a> {
-    pub(super) fn new(inner: Box<dyn Stage + 'a>, name: &'a str) -> DropFeature<'a> {
-        DropFeature { inner, name }
+impl DropFeature {
+    pub(super) fn new(inner: Box<dyn Stage>, name: &str) -> DropFeature {
+        DropFeature {
+            inner,
+            name: name.to_owned(),
+        }
     }
 }
 
-impl Stage for DropFeature<'_> {
+impl Stage for DropFeature {
     fn next(&mut self) -> Result<Option<Element>, Error> {
         let mut element = self.inner.next()?;
         if let Some(element) = &mut element {
             element
                 .values
-                .retain(|key, _| key != self.name && !is_count_of(key, self.name));
+                .retain(|key, _| *key != self.name && !is_count_of(key, &self.name));
         }
         Ok(element)
     }
@@ -197,5 +229,13 @@ impl Stage for DropFeature<'_> {
 
     fn rewind(&mut self) {
         self.inner.rewind();
+    }
+
+    fn position(&self, at: &mut Position) {
+        self.inner.position(at);
+    }
+
+    fn seek(&mut self, at: &mut Records<'_>) -> Result<(), Error> {
+        self.inner.seek(at)
     }
 }

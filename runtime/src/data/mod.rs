@@ -1,13 +1,16 @@
 //! The input pipeline (`tf.data`): a source, then stages in the order written, to batches.
 //!
 //! In: a checked data set and the environment. Out: a stream of elements. It is deterministic: it depends on the spec, the seed and
-//! the files alone, never on threads, the clock or hash order, and the position of a stage is a few integers.
+//! the files alone, never on threads, the clock or hash order, and its [`Position`] is a few integers: a pipeline that seeks there goes
+//! on with the same elements.
 
 mod batch;
 mod cache;
 mod csv;
+mod input;
 mod map;
 mod paths;
+mod position;
 mod repeat;
 mod select;
 mod shuffle;
@@ -16,7 +19,8 @@ mod tfrecord;
 mod values;
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use trainspec_compiler::PipelineOptions;
 use trainspec_compiler::ir::{CountName, Tensor};
@@ -24,7 +28,11 @@ use trainspec_compiler::lower;
 use trainspec_compiler::typed::{self, DataSet, Remainder, Source, Spec, StageKind};
 
 use crate::env::Env;
+use crate::program::{FeedDict, InputView};
 use crate::{DataError, Error, SourceLocation};
+
+pub use input::{Batch, Input};
+pub use position::{Position, Records};
 
 /// A record, or a batch of them.
 #[derive(Debug, Clone, PartialEq)]
@@ -39,8 +47,14 @@ pub struct Element {
     pub location: Option<SourceLocation>,
 }
 
+impl FeedDict for Element {
+    fn feed(&self, name: &str) -> Option<InputView<'_>> {
+        self.values.feed(name)
+    }
+}
+
 /// One stage of an input pipeline: an iterator over the stage before it.
-pub trait Stage {
+pub trait Stage: Send {
     /// The next element; `None` at the end, and from then on.
     fn next(&mut self) -> Result<Option<Element>, Error>;
 
@@ -54,30 +68,38 @@ pub trait Stage {
 
     /// Goes back to the beginning of the first epoch, with its random draws.
     fn rewind(&mut self);
+
+    /// Appends its position: that of the stage before it, then its own record, where it has state.
+    fn position(&self, at: &mut Position);
+
+    /// Goes to a position: takes its own record from the end, then lets the stage before it seek. From then on it gives what it
+    /// gave after that position was taken, in all later epochs too.
+    fn seek(&mut self, at: &mut Records<'_>) -> Result<(), Error>;
 }
 
 /// The context in which data sets are opened.
-#[derive(Clone, Copy)]
-pub struct DataContext<'a> {
+#[derive(Debug, Clone)]
+pub struct DataContext {
     /// The spec.
-    pub spec: &'a Spec,
+    pub spec: Arc<Spec>,
     /// Files and clock.
-    pub env: &'a dyn Env,
+    pub env: Arc<dyn Env>,
     /// The base of relative paths.
-    pub folder: &'a Path,
+    pub folder: Arc<Path>,
     /// The seed of stages that are random and have none of their own, and of random operations in `map`.
     pub seed: i64,
     /// How the graphs of stages are compiled.
-    pub pipeline: &'a PipelineOptions,
+    pub pipeline: PipelineOptions,
     /// The policy for a last batch that is not full, where the spec has none.
     pub remainder: Remainder,
 }
 
 /// An open input pipeline.
-pub struct Pipeline<'a> {
-    stage: Box<dyn Stage + 'a>,
+pub struct Pipeline {
+    stage: Box<dyn Stage>,
+    files: Vec<Arc<Path>>,
     /// Its name.
-    pub name: &'a str,
+    pub name: String,
     /// Whether it repeats indefinitely.
     pub endless: bool,
     /// Whether records come more than once.
@@ -88,13 +110,14 @@ pub struct Pipeline<'a> {
     pub batch: Option<u64>,
 }
 
-impl<'a> Pipeline<'a> {
+impl Pipeline {
     /// Opens a data set of the spec.
-    pub fn open(cx: DataContext<'a>, set: &'a DataSet) -> Result<Pipeline<'a>, Error> {
-        let (stage, records) = source(cx, set)?;
+    pub fn open(cx: &DataContext, set: &DataSet) -> Result<Pipeline, Error> {
+        let (stage, files, records) = source(cx, set)?;
         let mut pipeline = Pipeline {
             stage,
-            name: &set.name,
+            files,
+            name: set.name.clone(),
             endless: set.is_endless(),
             repeats: false,
             records,
@@ -117,15 +140,41 @@ impl<'a> Pipeline<'a> {
         self.stage.rewind();
     }
 
+    /// The position after the last element.
+    pub fn position(&self) -> Position {
+        let mut position = Position::default();
+        self.stage.position(&mut position);
+        position
+    }
+
+    /// Goes to a position that a pipeline of the same data set had; gives how many records had to be read again. After an error it
+    /// is at the first element.
+    pub fn seek(&mut self, position: &Position) -> Result<u64, Error> {
+        let mut records = Records::new(position);
+        let sought = self.stage.seek(&mut records);
+        match sought.and_then(|()| records.finish()) {
+            Ok(()) => Ok(records.reread),
+            Err(error) => {
+                self.stage.rewind();
+                Err(error)
+            }
+        }
+    }
+
+    /// The data files that it reads, in order.
+    pub fn files(&self) -> Vec<PathBuf> {
+        self.files.iter().map(|path| path.to_path_buf()).collect()
+    }
+
     /// This data set, repeated indefinitely.
-    pub fn repeated(mut self) -> Pipeline<'a> {
+    pub fn repeated(mut self) -> Pipeline {
         self.stage = Box::new(repeat::Repeat::new(self.stage, None));
         (self.endless, self.repeats) = (true, true);
         self
     }
 
     /// Adds a stage.
-    fn add(mut self, cx: DataContext<'a>, stage: &'a typed::Stage) -> Result<Pipeline<'a>, Error> {
+    fn add(mut self, cx: &DataContext, stage: &typed::Stage) -> Result<Pipeline, Error> {
         let inner = self.stage;
         // The cardinality is not tracked through stages that select batches, or records of several epochs.
         let records = self
@@ -171,7 +220,7 @@ impl<'a> Pipeline<'a> {
                 Box::new(select::Shard::new(inner, *index, *count))
             }
             StageKind::Split(settings) => {
-                let split = split::Split::new(inner, settings, records);
+                let split = split::Split::new(inner, settings.clone(), records);
                 self.records = match records {
                     Some(n) => Some(split.size_of(n)?),
                     None => None,
@@ -182,7 +231,12 @@ impl<'a> Pipeline<'a> {
             StageKind::Batch(settings) => {
                 self.batch = Some(settings.size);
                 let remainder = settings.remainder.unwrap_or(cx.remainder);
-                Box::new(batch::Batch::new(inner, settings, remainder, stage.span))
+                Box::new(batch::Batch::new(
+                    inner,
+                    settings.clone(),
+                    remainder,
+                    stage.span,
+                ))
             }
             // Preparing ahead changes no element.
             StageKind::Prefetch { .. } => inner,
@@ -191,17 +245,17 @@ impl<'a> Pipeline<'a> {
     }
 }
 
-impl std::fmt::Debug for Pipeline<'_> {
+impl std::fmt::Debug for Pipeline {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "data set {}", self.name)
     }
 }
 
-/// The source of a data set, and its number of records.
-fn source<'a>(
-    cx: DataContext<'a>,
-    set: &'a DataSet,
-) -> Result<(Box<dyn Stage + 'a>, Option<u64>), Error> {
+/// A source, its files, and its number of records where it is known.
+type OpenSource = (Box<dyn Stage>, Vec<Arc<Path>>, Option<u64>);
+
+/// Opens the source of a data set.
+fn source(cx: &DataContext, set: &DataSet) -> Result<OpenSource, Error> {
     match &set.source {
         Source::Csv {
             files,
@@ -210,17 +264,17 @@ fn source<'a>(
             ..
         } => {
             let files = paths::files(cx, files)?;
-            let csv = csv::Csv::new(cx, files, *delimiter, *header, &set.features);
+            let csv = csv::Csv::new(cx, files.clone(), *delimiter, *header, &set.features);
             let records = csv.count();
-            Ok((Box::new(csv), records))
+            Ok((Box::new(csv), files, records))
         }
         Source::TfRecord {
             files, compression, ..
         } => {
             let files = paths::files(cx, files)?;
-            let records = tfrecord::Records::new(cx, files, *compression, &set.features);
-            let count = records.count();
-            Ok((Box::new(records), count))
+            let source = tfrecord::TfRecord::new(cx, files.clone(), *compression, &set.features);
+            let records = source.count();
+            Ok((Box::new(source), files, records))
         }
         Source::Registered(source) => {
             let name = &source.name;

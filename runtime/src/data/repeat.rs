@@ -1,11 +1,12 @@
 //! `epochs` and `repeat`: N epochs in a row, or endless ones (`Dataset.repeat`).
 
 use crate::Error;
-use crate::data::{Element, Stage};
+use crate::data::position::{damaged, flag};
+use crate::data::{Element, Position, Records, Stage};
 
 /// The elements of `count` epochs, or of epochs without end.
-pub(super) struct Repeat<'a> {
-    inner: Box<dyn Stage + 'a>,
+pub(super) struct Repeat {
+    inner: Box<dyn Stage>,
     count: Option<u64>,
     /// Epochs that have ended.
     done: u64,
@@ -18,8 +19,10 @@ pub(super) struct Repeat<'a> {
     ended: bool,
 }
 
-impl<'a> Repeat<'a> {
-    pub(super) fn new(inner: Box<dyn Stage + 'a>, count: Option<u64>) -> Repeat<'a> {
+const VERSION: u32 = 1;
+
+impl Repeat {
+    pub(super) fn new(inner: Box<dyn Stage>, count: Option<u64>) -> Repeat {
         Repeat {
             inner,
             count,
@@ -31,13 +34,33 @@ impl<'a> Repeat<'a> {
         }
     }
 
+    /// The word of the setting.
+    fn word(&self) -> &'static str {
+        match self.count {
+            Some(_) => "epochs",
+            None => "repeat",
+        }
+    }
+
+    /// Whether an epoch comes after those that have ended. Another epoch of an empty data set would be empty too.
+    fn has_next(&self) -> bool {
+        self.any && self.count.is_none_or(|count| self.done < count)
+    }
+
+    /// Begins the next epoch.
+    fn next_epoch(&mut self) {
+        self.first = self.last + 1;
+        (self.any, self.ended) = (false, false);
+        self.inner.restart();
+    }
+
     fn begin(&mut self) {
         (self.done, self.first, self.last) = (0, 0, 0);
         (self.any, self.ended) = (false, false);
     }
 }
 
-impl Stage for Repeat<'_> {
+impl Stage for Repeat {
     fn next(&mut self) -> Result<Option<Element>, Error> {
         while !self.ended {
             if let Some(mut element) = self.inner.next()? {
@@ -47,12 +70,9 @@ impl Stage for Repeat<'_> {
                 return Ok(Some(element));
             }
             self.done += 1;
-            // Another epoch of an empty data set would be empty too.
-            self.ended = !self.any || self.count == Some(self.done);
-            if !self.ended {
-                self.first = self.last + 1;
-                self.any = false;
-                self.inner.restart();
+            match self.has_next() {
+                true => self.next_epoch(),
+                false => self.ended = true,
             }
         }
         Ok(None)
@@ -66,5 +86,31 @@ impl Stage for Repeat<'_> {
     fn rewind(&mut self) {
         self.begin();
         self.inner.rewind();
+    }
+
+    fn position(&self, at: &mut Position) {
+        self.inner.position(at);
+        let flags = [self.any, self.ended].map(u64::from);
+        let numbers = [self.done, self.first, self.last, flags[0], flags[1]];
+        at.push(self.word(), VERSION, &numbers);
+    }
+
+    /// A data set that had ended goes on where there are more epochs now.
+    fn seek(&mut self, at: &mut Records<'_>) -> Result<(), Error> {
+        let word = self.word();
+        let [done, first, last, any, ended] = at.pop(word, VERSION)?;
+        let (any, ended) = (flag(word, any)?, flag(word, ended)?);
+        if first > last + 1 {
+            let fact = format!("is in epoch {first}, after epoch {last}");
+            return Err(damaged(word, fact));
+        }
+        self.inner.seek(at)?;
+        (self.done, self.first, self.last) = (done, first, last);
+        (self.any, self.ended) = (any, ended);
+        match ended {
+            true if self.has_next() => self.next_epoch(),
+            _ => self.ended |= self.count.is_some_and(|count| done >= count),
+        }
+        Ok(())
     }
 }

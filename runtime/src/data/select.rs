@@ -1,17 +1,19 @@
 //! `take`, `skip` and `shard`: selection of elements by position (`Dataset.take`, `skip`, `shard`).
 
 use crate::Error;
-use crate::data::{Element, Stage};
+use crate::data::{Element, Position, Records, Stage};
+
+const VERSION: u32 = 1;
 
 /// The first `count` elements.
-pub(super) struct Take<'a> {
-    inner: Box<dyn Stage + 'a>,
+pub(super) struct Take {
+    inner: Box<dyn Stage>,
     count: u64,
     taken: u64,
 }
 
-impl<'a> Take<'a> {
-    pub(super) fn new(inner: Box<dyn Stage + 'a>, count: u64) -> Take<'a> {
+impl Take {
+    pub(super) fn new(inner: Box<dyn Stage>, count: u64) -> Take {
         Take {
             inner,
             count,
@@ -20,9 +22,9 @@ impl<'a> Take<'a> {
     }
 }
 
-impl Stage for Take<'_> {
+impl Stage for Take {
     fn next(&mut self) -> Result<Option<Element>, Error> {
-        if self.taken == self.count {
+        if self.taken >= self.count {
             return Ok(None);
         }
         self.taken += 1;
@@ -30,7 +32,7 @@ impl Stage for Take<'_> {
     }
 
     fn advance(&mut self) -> Result<bool, Error> {
-        if self.taken == self.count {
+        if self.taken >= self.count {
             return Ok(false);
         }
         self.taken += 1;
@@ -46,17 +48,29 @@ impl Stage for Take<'_> {
         self.taken = 0;
         self.inner.rewind();
     }
+
+    fn position(&self, at: &mut Position) {
+        self.inner.position(at);
+        at.push("take", VERSION, &[self.taken]);
+    }
+
+    fn seek(&mut self, at: &mut Records<'_>) -> Result<(), Error> {
+        let [taken] = at.pop("take", VERSION)?;
+        self.inner.seek(at)?;
+        self.taken = taken;
+        Ok(())
+    }
 }
 
 /// All but the first `count` elements.
-pub(super) struct Skip<'a> {
-    inner: Box<dyn Stage + 'a>,
+pub(super) struct Skip {
+    inner: Box<dyn Stage>,
     count: u64,
     skipped: u64,
 }
 
-impl<'a> Skip<'a> {
-    pub(super) fn new(inner: Box<dyn Stage + 'a>, count: u64) -> Skip<'a> {
+impl Skip {
+    pub(super) fn new(inner: Box<dyn Stage>, count: u64) -> Skip {
         Skip {
             inner,
             count,
@@ -72,7 +86,7 @@ impl<'a> Skip<'a> {
     }
 }
 
-impl Stage for Skip<'_> {
+impl Stage for Skip {
     fn next(&mut self) -> Result<Option<Element>, Error> {
         self.skip()?;
         self.inner.next()
@@ -92,55 +106,80 @@ impl Stage for Skip<'_> {
         self.skipped = 0;
         self.inner.rewind();
     }
+
+    fn position(&self, at: &mut Position) {
+        self.inner.position(at);
+        at.push("skip", VERSION, &[self.skipped]);
+    }
+
+    fn seek(&mut self, at: &mut Records<'_>) -> Result<(), Error> {
+        let [skipped] = at.pop("skip", VERSION)?;
+        self.inner.seek(at)?;
+        self.skipped = skipped;
+        Ok(())
+    }
 }
 
 /// Every `count`-th element, from `index` on.
-pub(super) struct Shard<'a> {
-    inner: Box<dyn Stage + 'a>,
+pub(super) struct Shard {
+    inner: Box<dyn Stage>,
     index: u64,
     count: u64,
-    position: u64,
+    /// The index of the next element of the stage before it.
+    next: u64,
 }
 
-impl<'a> Shard<'a> {
-    pub(super) fn new(inner: Box<dyn Stage + 'a>, index: u64, count: u64) -> Shard<'a> {
+impl Shard {
+    pub(super) fn new(inner: Box<dyn Stage>, index: u64, count: u64) -> Shard {
         Shard {
             inner,
             index,
             count,
-            position: 0,
+            next: 0,
         }
     }
 
     /// Advances to the next element of this shard; false at the end.
     fn reach(&mut self) -> Result<bool, Error> {
-        while self.position % self.count != self.index {
+        while self.next % self.count != self.index {
             if !self.inner.advance()? {
                 return Ok(false);
             }
-            self.position += 1;
+            self.next += 1;
         }
         Ok(true)
     }
 }
 
-impl Stage for Shard<'_> {
+impl Stage for Shard {
     fn next(&mut self) -> Result<Option<Element>, Error> {
         if !self.reach()? {
             return Ok(None);
         }
         let element = self.inner.next()?;
-        self.position += u64::from(element.is_some());
+        self.next += u64::from(element.is_some());
         Ok(element)
     }
 
     fn restart(&mut self) {
-        self.position = 0;
+        self.next = 0;
         self.inner.restart();
     }
 
     fn rewind(&mut self) {
-        self.position = 0;
+        self.next = 0;
         self.inner.rewind();
+    }
+
+    fn position(&self, at: &mut Position) {
+        self.inner.position(at);
+        at.push("shard", VERSION, &[self.next]);
+    }
+
+    fn seek(&mut self, at: &mut Records<'_>) -> Result<(), Error> {
+        let [next] = at.pop("shard", VERSION)?;
+        self.inner.seek(at)?;
+        self.next = next;
+        Ok(())
     }
 }

@@ -1,47 +1,113 @@
 //! `shuffle`: a shuffle buffer, reshuffled in every epoch (`Dataset.shuffle`).
+//!
+//! Its position has no elements: the position of the stage before it at the beginning of the epoch, and how far the epoch is. To
+//! seek, the draws are simulated on the ordinals of the elements, and those whose ordinals are in the buffer are read again.
 
 use trainspec_compiler::ir::philox::Key;
 
 use crate::Error;
-use crate::data::{Element, Stage, draw};
+use crate::data::position::{damaged, flag};
+use crate::data::{Element, Position, Records, Stage, draw};
 
 /// Elements drawn uniformly from a buffer of `size`, which the stage before it refills.
-pub(super) struct Shuffle<'a> {
-    inner: Box<dyn Stage + 'a>,
+pub(super) struct Shuffle {
+    inner: Box<dyn Stage>,
     size: usize,
     key: Key,
     pass: i64,
     drawn: u64,
+    /// How many elements of this epoch the buffer has had.
+    pulled: u64,
     buffer: Vec<Element>,
     ended: bool,
+    /// The position of the stage before it at the beginning of this epoch; `None` before the first element.
+    start: Option<Position>,
 }
 
-impl<'a> Shuffle<'a> {
-    pub(super) fn new(inner: Box<dyn Stage + 'a>, size: usize, seed: i64) -> Shuffle<'a> {
+const WORD: &str = "shuffle";
+const VERSION: u32 = 1;
+
+impl Shuffle {
+    pub(super) fn new(inner: Box<dyn Stage>, size: usize, seed: i64) -> Shuffle {
         Shuffle {
             inner,
             size,
             key: Key::new(seed, "shuffle"),
             pass: 0,
             drawn: 0,
+            pulled: 0,
             buffer: Vec::new(),
             ended: false,
+            start: None,
         }
     }
 
     fn begin(&mut self, pass: i64) {
         self.pass = pass;
-        self.drawn = 0;
+        (self.drawn, self.pulled) = (0, 0);
         self.buffer.clear();
         self.ended = false;
+        self.start = None;
+    }
+
+    /// The position of the stage before it, where it is now.
+    fn inner_position(&self) -> Position {
+        let mut position = Position::default();
+        self.inner.position(&mut position);
+        position
+    }
+
+    /// The ordinals of the elements that are in the buffer after `drawn` draws from `pulled` elements, in its order.
+    fn simulate(&self, pass: i64, drawn: u64, pulled: u64) -> Vec<u64> {
+        let key = self.key.fold(pass);
+        let (mut buffer, mut next) = (Vec::new(), 0);
+        for i in 0..drawn {
+            while buffer.len() < self.size && next < pulled {
+                buffer.push(next);
+                next += 1;
+            }
+            buffer.swap_remove(draw(key, i, buffer.len()));
+        }
+        buffer
+    }
+
+    /// Fills the buffer as it was after `drawn` draws of the epoch that begins here.
+    fn refill(&mut self, drawn: u64, pulled: u64) -> Result<(), Error> {
+        let ordinals = self.simulate(self.pass, drawn, pulled);
+        let mut wanted: Vec<(u64, usize)> = ordinals.iter().copied().zip(0..).collect();
+        wanted.sort_unstable();
+        let mut wanted = wanted.into_iter().peekable();
+        let mut buffer: Vec<Option<Element>> = vec![None; ordinals.len()];
+        for ordinal in 0..pulled {
+            let there = match wanted.next_if(|(own, _)| *own == ordinal) {
+                Some((_, index)) => {
+                    buffer[index] = self.inner.next()?;
+                    buffer[index].is_some()
+                }
+                None => self.inner.advance()?,
+            };
+            if !there {
+                let fact = format!("is after {pulled} elements, and there are {ordinal}");
+                return Err(damaged(WORD, fact).help("the data files may have changed since"));
+            }
+        }
+        self.buffer = buffer.into_iter().flatten().collect();
+        (self.drawn, self.pulled) = (drawn, pulled);
+        Ok(())
     }
 }
 
-impl Stage for Shuffle<'_> {
+impl Stage for Shuffle {
     fn next(&mut self) -> Result<Option<Element>, Error> {
+        if self.start.is_none() {
+            self.start = Some(self.inner_position());
+        }
         while !self.ended && self.buffer.len() < self.size {
             match self.inner.next()? {
-                Some(element) => self.buffer.push(element),
+                Some(element) => {
+                    self.buffer.push(element);
+                    self.pulled += 1;
+                }
                 None => self.ended = true,
             }
         }
@@ -61,5 +127,47 @@ impl Stage for Shuffle<'_> {
     fn rewind(&mut self) {
         self.begin(0);
         self.inner.rewind();
+    }
+
+    fn position(&self, at: &mut Position) {
+        match &self.start {
+            Some(start) => at.append(start),
+            None => self.inner.position(at),
+        }
+        let ended = u64::from(self.ended);
+        let numbers = [self.pass as u64, self.drawn, self.pulled, ended];
+        at.push(WORD, VERSION, &numbers);
+    }
+
+    fn seek(&mut self, at: &mut Records<'_>) -> Result<(), Error> {
+        let [pass, drawn, pulled, ended] = at.pop(WORD, VERSION)?;
+        let ended = flag(WORD, ended)?;
+        // Before each draw the buffer is filled, unless the epoch has ended.
+        let size = self.size as u64;
+        let is_possible = match (ended, drawn) {
+            (true, _) => drawn <= pulled && pulled - drawn < size,
+            (false, 0) => pulled == 0,
+            (false, _) => pulled - drawn.min(pulled) == size - 1 && drawn <= pulled,
+        };
+        if !is_possible {
+            let fact =
+                format!("has drawn {drawn} of {pulled} elements, which a buffer of {size} cannot");
+            return Err(damaged(WORD, fact));
+        }
+        self.inner.seek(at)?;
+        self.begin(pass as i64);
+        if pulled == 0 && !ended {
+            return Ok(());
+        }
+        self.start = Some(self.inner_position());
+        self.refill(drawn, pulled)?;
+        at.reread += pulled;
+        // The end was seen, so the stage before it is past it.
+        if ended && self.inner.next()?.is_some() {
+            let fact = format!("ends after {pulled} elements, and there are more");
+            return Err(damaged(WORD, fact).help("the data files may have changed since"));
+        }
+        self.ended = ended;
+        Ok(())
     }
 }

@@ -3,37 +3,43 @@
 use trainspec_compiler::ir::philox::Key;
 use trainspec_compiler::typed::{self, Holdout, Part};
 
-use crate::data::{Element, Stage, draw};
+use crate::data::position::damaged;
+use crate::data::{Element, Position, Records, Stage, draw};
 use crate::{DataError, Error};
 
 /// The records of one side of the split, in the order of the stage before it.
 ///
 /// The side of a record depends on its position in the first epoch, the number of records and the seed alone, so the two sides are
 /// disjoint and complete. The stage before it is rewound in every epoch, so that no reshuffling moves a record to the other side.
-pub(super) struct Split<'a> {
-    inner: Box<dyn Stage + 'a>,
-    settings: &'a typed::Split,
+pub(super) struct Split {
+    inner: Box<dyn Stage>,
+    settings: typed::Split,
     keeps_holdout: bool,
     /// The number of records, where it is known.
     records: Option<u64>,
     /// Whether the record at each position is held out.
     held: Option<Vec<bool>>,
-    position: usize,
+    /// The index of the next record of the stage before it.
+    next: usize,
 }
 
-impl<'a> Split<'a> {
+const WORD: &str = "split";
+const VERSION: u32 = 1;
+
+impl Split {
     pub(super) fn new(
-        inner: Box<dyn Stage + 'a>,
-        settings: &'a typed::Split,
+        inner: Box<dyn Stage>,
+        settings: typed::Split,
         records: Option<u64>,
-    ) -> Split<'a> {
+    ) -> Split {
+        let keeps_holdout = settings.part == Part::Holdout;
         Split {
             inner,
             settings,
-            keeps_holdout: settings.part == Part::Holdout,
+            keeps_holdout,
             records,
             held: None,
-            position: 0,
+            next: 0,
         }
     }
 
@@ -55,20 +61,20 @@ impl<'a> Split<'a> {
         })
     }
 
-    /// Draws which records are held out.
-    fn choose(&mut self) -> Result<(), Error> {
+    /// Draws which records are held out; gives how many were read to count them.
+    fn choose(&mut self) -> Result<u64, Error> {
         if self.held.is_some() {
-            return Ok(());
+            return Ok(0);
         }
+        let mut counted = 0;
         let records = match self.records {
             Some(n) => n,
             None => {
-                let mut n = 0;
                 while self.inner.advance()? {
-                    n += 1;
+                    counted += 1;
                 }
                 self.inner.rewind();
-                n
+                counted
             }
         };
         let own = self.size_of(records)? as usize;
@@ -83,32 +89,32 @@ impl<'a> Split<'a> {
             held[order[i]] = true;
         }
         self.held = Some(held);
-        Ok(())
+        Ok(counted)
     }
 
     /// Advances to the next record of this side; false at the end.
     fn reach(&mut self) -> Result<bool, Error> {
         self.choose()?;
         let held = self.held.as_ref().expect("it was drawn");
-        while let Some(holds) = held.get(self.position) {
+        while let Some(holds) = held.get(self.next) {
             if *holds == self.keeps_holdout {
                 return Ok(true);
             }
             if !self.inner.advance()? {
                 break;
             }
-            self.position += 1;
+            self.next += 1;
         }
         Ok(false)
     }
 }
 
-impl Stage for Split<'_> {
+impl Stage for Split {
     fn next(&mut self) -> Result<Option<Element>, Error> {
         if !self.reach()? {
             return Ok(None);
         }
-        self.position += 1;
+        self.next += 1;
         self.inner.next()
     }
 
@@ -116,7 +122,7 @@ impl Stage for Split<'_> {
         if !self.reach()? {
             return Ok(false);
         }
-        self.position += 1;
+        self.next += 1;
         self.inner.advance()
     }
 
@@ -125,7 +131,30 @@ impl Stage for Split<'_> {
     }
 
     fn rewind(&mut self) {
-        self.position = 0;
+        self.next = 0;
         self.inner.rewind();
+    }
+
+    fn position(&self, at: &mut Position) {
+        self.inner.position(at);
+        at.push(WORD, VERSION, &[self.next as u64]);
+    }
+
+    fn seek(&mut self, at: &mut Records<'_>) -> Result<(), Error> {
+        let [next] = at.pop(WORD, VERSION)?;
+        // The choice comes first: it may have to count the records, which moves the stage before this one.
+        if self.held.is_none() {
+            self.inner.rewind();
+            let counted = self.choose()?;
+            at.reread += counted;
+        }
+        let records = self.held.as_ref().map_or(0, Vec::len);
+        if next > records as u64 {
+            let fact = format!("is at record {next}, and there are {records}");
+            return Err(damaged(WORD, fact).help("the data files may have changed since"));
+        }
+        self.inner.seek(at)?;
+        self.next = next as usize;
+        Ok(())
     }
 }

@@ -17,18 +17,22 @@ use trainspec_formats::files::SequentialFile;
 use trainspec_formats::proto::feature::Kind;
 use trainspec_formats::records::{Compression, ExpectedCompression, ReaderOptions, RecordReader};
 
+use crate::data::position::damaged;
 use crate::data::values::{Value, bounded, defaults, tensor};
-use crate::data::{DataContext, Element, Stage, count_names, paths};
-use crate::{DataError, Error, Position, SourceLocation};
+use crate::data::{DataContext, Element, Position, Records, Stage, count_names, paths};
+use crate::env::Env;
+use crate::{self as runtime, DataError, Error, SourceLocation};
 
 /// The records of TFRecord files.
-pub(super) struct Records<'a> {
-    cx: DataContext<'a>,
+pub(super) struct TfRecord {
+    env: Arc<dyn Env>,
     files: Vec<Arc<Path>>,
     options: ReaderOptions,
-    columns: Vec<Column<'a>>,
+    columns: Vec<Column>,
     /// Whether a record had the feature of each column so far.
     found: Vec<bool>,
+    /// Whether this epoch was begun in its middle, so that nothing is known of the records before.
+    resumed: bool,
     /// The index of the current file.
     file: usize,
     open: Option<Open>,
@@ -40,21 +44,24 @@ struct Open {
     number: u64,
 }
 
-impl<'a> Records<'a> {
+const WORD: &str = "tfrecord";
+const VERSION: u32 = 1;
+
+impl TfRecord {
     pub(super) fn new(
-        cx: DataContext<'a>,
+        cx: &DataContext,
         files: Vec<Arc<Path>>,
         compression: typed::Compression,
-        features: &'a [Feature],
-    ) -> Records<'a> {
+        features: &[Feature],
+    ) -> TfRecord {
         let compression = match compression {
             typed::Compression::Auto => ExpectedCompression::Detect,
             typed::Compression::None => ExpectedCompression::Is(Compression::None),
             typed::Compression::Gzip => ExpectedCompression::Is(Compression::Gzip),
             typed::Compression::Zlib => ExpectedCompression::Is(Compression::Zlib),
         };
-        Records {
-            cx,
+        TfRecord {
+            env: cx.env.clone(),
             files,
             options: ReaderOptions {
                 compression,
@@ -62,6 +69,7 @@ impl<'a> Records<'a> {
             },
             columns: features.iter().map(Column::new).collect(),
             found: vec![false; features.len()],
+            resumed: false,
             file: 0,
             open: None,
         }
@@ -69,7 +77,7 @@ impl<'a> Records<'a> {
 
     /// The number of records; `None` where the files are too large to be counted, or damaged.
     pub(super) fn count(&self) -> Option<u64> {
-        paths::count_records(self.cx, &self.files, |file| {
+        paths::count_records(&*self.env, &self.files, |file| {
             let mut reader = RecordReader::new(SequentialFile::new(file), &self.options).ok()?;
             let mut count = 0;
             while reader.next().ok()?.is_some() {
@@ -81,7 +89,7 @@ impl<'a> Records<'a> {
 
     fn open_file(&self, path: &Arc<Path>) -> Result<RecordReader<SequentialFile>, DataError> {
         let failed = |e: io::Error| DataError::new(format!("cannot be read: {e}")).in_file(path);
-        let file = self.cx.env.open(path).map_err(failed)?;
+        let file = self.env.open(path).map_err(failed)?;
         let mut start = [0; 12];
         let has_start = file.read_exact_at(0, &mut start).is_ok();
         let is_text = |b: &u8| b.is_ascii_graphic() || b.is_ascii_whitespace();
@@ -94,8 +102,8 @@ impl<'a> Records<'a> {
 
     /// Rejects a feature of varying length that no record of all files had: it is misspelt, not empty everywhere.
     fn reject_missing_features(&self) -> Result<(), DataError> {
-        // Without a record, or with batches that were taken from the middle, nothing is known.
-        if !self.found.contains(&true) {
+        // Without a record, or from the middle of an epoch on, nothing is known.
+        if self.resumed || !self.found.contains(&true) {
             return Ok(());
         }
         let missing = self.columns.iter().zip(&self.found);
@@ -117,7 +125,7 @@ impl<'a> Records<'a> {
     /// Calls `work` with the next record, its file and its number there, from 1; `None` after the last file.
     fn read<R>(
         &mut self,
-        work: impl FnOnce(&[Column<'a>], &[u8], &Arc<Path>, u64) -> Result<R, DataError>,
+        work: impl FnOnce(&[Column], &[u8], &Arc<Path>, u64) -> Result<R, DataError>,
     ) -> Result<Option<R>, DataError> {
         while let Some(path) = self.files.get(self.file).cloned() {
             if self.open.is_none() {
@@ -136,6 +144,21 @@ impl<'a> Records<'a> {
     }
 }
 
+/// Skips the first `number` records of a file; gives how many they are.
+fn skip(
+    reader: &mut RecordReader<SequentialFile>,
+    number: u64,
+    path: &Arc<Path>,
+) -> Result<u64, DataError> {
+    for read in 0..number {
+        if reader.next().map_err(|e| corrupt(e, path))?.is_none() {
+            let message = format!("has {read} records, and the position is after {number}");
+            return Err(paths::changed(DataError::new(message), path));
+        }
+    }
+    Ok(number)
+}
+
 /// The error for a corrupt file.
 fn corrupt(error: FormatError, path: &Arc<Path>) -> DataError {
     let help = format!(
@@ -147,7 +170,7 @@ fn corrupt(error: FormatError, path: &Arc<Path>) -> DataError {
 
 /// The features of a record.
 fn decode(
-    columns: &[Column<'_>],
+    columns: &[Column],
     record: &[u8],
     path: &Arc<Path>,
     number: u64,
@@ -173,12 +196,12 @@ fn decode(
         pass: 0,
         location: Some(SourceLocation {
             path: path.clone(),
-            position: Position::Record(number),
+            position: runtime::Position::Record(number),
         }),
     })
 }
 
-impl Stage for Records<'_> {
+impl Stage for TfRecord {
     fn next(&mut self) -> Result<Option<Element>, Error> {
         let mut found = std::mem::take(&mut self.found);
         let element = self.read(|columns, record, path, number| {
@@ -201,16 +224,54 @@ impl Stage for Records<'_> {
     fn restart(&mut self) {
         self.file = 0;
         self.open = None;
+        self.resumed = false;
     }
 
     fn rewind(&mut self) {
         self.restart();
     }
+
+    /// The file, the records read of it, and the byte after them, after decompression.
+    fn position(&self, at: &mut Position) {
+        let open = self.open.as_ref();
+        let (number, byte) = open.map_or((0, 0), |open| (open.number, open.reader.position()));
+        at.push(WORD, VERSION, &[self.file as u64, number, byte]);
+    }
+
+    /// A compressed file is read again up to the position.
+    fn seek(&mut self, at: &mut Records<'_>) -> Result<(), Error> {
+        let [file, number, byte] = at.pop(WORD, VERSION)?;
+        self.file = paths::check_index(WORD, file, &self.files)?;
+        (self.open, self.resumed) = (None, true);
+        if number == 0 {
+            return Ok(());
+        }
+        let Some(path) = self.files.get(self.file) else {
+            return Err(damaged(WORD, "has read records after the last file"));
+        };
+        let mut reader = self.open_file(path)?;
+        if reader.compression() == Compression::None {
+            let rest = paths::open_at(&*self.env, path, byte)?;
+            let resumed = RecordReader::resume(rest, byte, number, &self.options);
+            reader = resumed.map_err(|e| corrupt(e, path))?;
+        } else {
+            at.reread += skip(&mut reader, number, path)?;
+            if reader.position() != byte {
+                let found = reader.position();
+                let message = format!(
+                    "record {number} ends at byte {found}, and the position is after {byte}"
+                );
+                return Err(paths::changed(DataError::new(message), path).into());
+            }
+        }
+        self.open = Some(Open { reader, number });
+        Ok(())
+    }
 }
 
 /// A feature and its schema.
-struct Column<'a> {
-    feature: &'a Feature,
+struct Column {
+    feature: Feature,
     /// The type, at its full capacity.
     ty: Type,
     /// Whether its length varies from record to record.
@@ -218,11 +279,11 @@ struct Column<'a> {
     defaults: Option<Vec<Value>>,
 }
 
-impl<'a> Column<'a> {
-    fn new(feature: &'a Feature) -> Column<'a> {
+impl Column {
+    fn new(feature: &Feature) -> Column {
         let ty = Type::of(&feature.ty).expect("the sizes of features are known");
         Column {
-            feature,
+            feature: feature.clone(),
             counted: feature.ty.shape.is_counted(),
             defaults: defaults(feature, &ty),
             ty,
@@ -247,7 +308,7 @@ impl<'a> Column<'a> {
             (_, None) => return Err(self.missing(example)),
         };
         for value in &mut values {
-            *value = bounded(self.feature, std::mem::replace(value, Value::Int(0)))?;
+            *value = bounded(&self.feature, std::mem::replace(value, Value::Int(0)))?;
         }
         let (found, capacity) = (values.len(), self.ty.elements());
         let fits = match self.counted {

@@ -1,6 +1,7 @@
 //! `eval`: evaluations of a spec at an interval and at the end, each over a data set of its own.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use trainspec_compiler::Fetch;
 use trainspec_compiler::ir::TensorType;
@@ -27,7 +28,7 @@ struct Metric {
     name: String,
     /// Its result.
     fetch: Fetch,
-    ty: TensorType,
+    ty: Arc<TensorType>,
 }
 
 impl EvalHook {

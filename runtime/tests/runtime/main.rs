@@ -2,6 +2,7 @@
 
 mod csv;
 mod optimizer;
+mod positions;
 mod session;
 mod settings;
 mod stages;

@@ -1,16 +1,17 @@
 //! An in-memory environment (a fake [`Env`]), and helpers that run data sets and specs in it.
 
-use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use trainspec::data::{DataContext, Element, Pipeline};
 use trainspec::env::{Clock, Env, ReadAt};
-use trainspec::session::{Event, Options, train};
+use trainspec::session::{Event, Options};
+use trainspec::trainer::train;
 use trainspec::{Error, State};
 use trainspec_compiler::Compilation;
 use trainspec_compiler::diag::Diagnostic;
@@ -18,20 +19,19 @@ use trainspec_compiler::source::NoFiles;
 use trainspec_compiler::typed::Spec;
 
 /// Files by path, and a fake clock.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct MemoryEnv {
-    files: BTreeMap<PathBuf, Vec<u8>>,
-    clock: TickingClock,
+    files: Arc<BTreeMap<PathBuf, Vec<u8>>>,
+    clock: Arc<TickingClock>,
 }
 
 /// A fake clock that advances a second per reading.
 #[derive(Debug, Default)]
-struct TickingClock(Cell<u64>);
+struct TickingClock(AtomicU64);
 
 impl Clock for TickingClock {
     fn now(&self) -> Duration {
-        self.0.set(self.0.get() + 1);
-        Duration::from_secs(self.0.get())
+        Duration::from_secs(self.0.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
     fn unix_seconds(&self) -> f64 {
@@ -39,7 +39,7 @@ impl Clock for TickingClock {
     }
 
     fn sleep(&self, time: Duration) {
-        self.0.set(self.0.get() + time.as_secs());
+        self.0.fetch_add(time.as_secs(), Ordering::Relaxed);
     }
 }
 
@@ -47,8 +47,8 @@ impl MemoryEnv {
     pub(crate) fn new(files: &[(&str, &[u8])]) -> MemoryEnv {
         let file = |(path, bytes): &(&str, &[u8])| (PathBuf::from(path), bytes.to_vec());
         MemoryEnv {
-            files: files.iter().map(file).collect(),
-            clock: TickingClock::default(),
+            files: Arc::new(files.iter().map(file).collect()),
+            clock: Arc::default(),
         }
     }
 }
@@ -70,7 +70,7 @@ impl Env for MemoryEnv {
     }
 
     fn clock(&self) -> &dyn Clock {
-        &self.clock
+        &*self.clock
     }
 }
 
@@ -130,17 +130,7 @@ pub(crate) fn read_seeded(
     limit: usize,
     seed: i64,
 ) -> Result<Vec<Element>, Error> {
-    let spec = spec(&format!("spec test; data d {{ {settings} }}"));
-    let pipeline = Default::default();
-    let cx = DataContext {
-        spec: &spec,
-        env,
-        folder: Path::new(""),
-        seed,
-        pipeline: &pipeline,
-        remainder: trainspec_compiler::typed::Remainder::Drop,
-    };
-    let mut data = Pipeline::open(cx, &spec.data[0])?;
+    let mut data = open(env, settings, seed)?;
     let mut elements = Vec::new();
     while elements.len() < limit
         && let Some(element) = data.next()?
@@ -148,6 +138,24 @@ pub(crate) fn read_seeded(
         elements.push(element);
     }
     Ok(elements)
+}
+
+/// A data set with those settings, and a seed.
+pub(crate) fn open(env: &MemoryEnv, settings: &str, seed: i64) -> Result<Pipeline, Error> {
+    let spec = spec(&format!("spec test; data d {{ {settings} }}"));
+    Pipeline::open(&context(env, &spec, seed), &spec.data[0])
+}
+
+/// The context of the data sets of a spec.
+pub(crate) fn context(env: &MemoryEnv, spec: &Arc<Spec>, seed: i64) -> DataContext {
+    DataContext {
+        spec: spec.clone(),
+        env: Arc::new(env.clone()),
+        folder: Path::new("").into(),
+        seed,
+        pipeline: Default::default(),
+        remainder: trainspec_compiler::typed::Remainder::Drop,
+    }
 }
 
 /// The integers of a feature, of all elements in a row.
@@ -176,7 +184,8 @@ pub(crate) fn run(
 ) -> (Result<State, Error>, Vec<Event>) {
     let spec = spec(text);
     let mut events = Vec::new();
-    let outcome = train(&spec, options, env, &mut |event: &Event| {
+    let env: Arc<dyn Env> = Arc::new(env.clone());
+    let outcome = train(&spec, options, &env, &mut |event: &Event| {
         events.push(event.clone());
     });
     (outcome, events)

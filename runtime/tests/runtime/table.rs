@@ -1,17 +1,18 @@
 //! The table of settings: what `check` accepts, a run accepts too.
 
-use std::path::Path;
 use std::sync::Arc;
 
-use trainspec::data::{DataContext, Pipeline};
-use trainspec::session::{Event, Options, train};
+use trainspec::data::Pipeline;
+use trainspec::env::Env;
+use trainspec::session::{Event, Options};
+use trainspec::trainer::train;
 use trainspec_compiler::source::NoFiles;
 use trainspec_compiler::typed::Spec;
 use trainspec_compiler::{
     Compilation, SETTINGS, SettingKind, SettingParam, SettingSignature, Support,
 };
 
-use crate::support::MemoryEnv;
+use crate::support::{MemoryEnv, context};
 
 /// y = 2 x + 1 at eight points.
 const LINE: &[u8] = b"0,1\n1,3\n2,5\n3,7\n-1,-1\n-2,-3\n0.5,2\n1.5,4\n";
@@ -119,16 +120,8 @@ fn spec_with(signature: &SettingSignature, arguments: &str) -> String {
 /// Opens the data of a spec, and trains it; whether the files of a source have what its arguments say is another matter.
 fn run(signature: &SettingSignature, spec: &Arc<Spec>) -> Result<Vec<Event>, String> {
     let env = MemoryEnv::new(&[("line.csv", LINE)]);
-    let pipeline = Default::default();
-    let cx = DataContext {
-        spec,
-        env: &env,
-        folder: Path::new(""),
-        seed: 0,
-        pipeline: &pipeline,
-        remainder: trainspec_compiler::typed::Remainder::Drop,
-    };
-    Pipeline::open(cx, &spec.data[0]).map_err(|e| e.to_string())?;
+    Pipeline::open(&context(&env, spec, 0), &spec.data[0]).map_err(|e| e.to_string())?;
+    let env: Arc<dyn Env> = Arc::new(env);
     let mut events = Vec::new();
     if signature.section != "source" {
         let mut observer = |event: &Event| events.push(event.clone());

@@ -7,7 +7,7 @@ use trainspec_formats::proto::feature::Kind;
 use trainspec_formats::proto::{BytesList, FloatList, Int64List};
 use trainspec_formats::records::{Compression, RecordWriter, WriterOptions};
 
-fn int64s(value: &[i64]) -> Feature {
+pub(crate) fn int64s(value: &[i64]) -> Feature {
     let value = value.to_vec();
     Feature {
         kind: Some(Kind::Int64List(Int64List { value })),
@@ -29,7 +29,7 @@ fn strings(value: &[&[u8]]) -> Feature {
 }
 
 /// A file of records.
-fn file(compression: Compression, records: &[Vec<(&str, Feature)>]) -> Vec<u8> {
+pub(crate) fn file(compression: Compression, records: &[Vec<(&str, Feature)>]) -> Vec<u8> {
     let options = WriterOptions {
         compression,
         ..WriterOptions::default()

@@ -67,7 +67,7 @@ impl ReadAt for Vec<u8> {
     }
 }
 
-/// A file that is read from its beginning to its end.
+/// A file that is read in order, to its end.
 pub struct SequentialFile {
     file: Box<dyn ReadAt>,
     position: u64,
@@ -76,7 +76,12 @@ pub struct SequentialFile {
 impl SequentialFile {
     /// The file, at its beginning.
     pub fn new(file: Box<dyn ReadAt>) -> SequentialFile {
-        SequentialFile { file, position: 0 }
+        SequentialFile::at(file, 0)
+    }
+
+    /// The file, from a byte offset on.
+    pub fn at(file: Box<dyn ReadAt>, position: u64) -> SequentialFile {
+        SequentialFile { file, position }
     }
 }
 

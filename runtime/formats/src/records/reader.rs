@@ -169,6 +169,22 @@ impl<R: Read> RecordReader<R> {
         })
     }
 
+    /// Reads records from a stream that is not compressed and begins at a byte offset of its file, after as many records.
+    pub fn resume(
+        inner: R,
+        position: u64,
+        records: u64,
+        options: &ReaderOptions,
+    ) -> Result<RecordReader<R>> {
+        let options = ReaderOptions {
+            compression: ExpectedCompression::Is(Compression::None),
+            ..*options
+        };
+        let mut reader = RecordReader::new(inner, &options)?;
+        (reader.position, reader.records) = (position, records);
+        Ok(reader)
+    }
+
     /// The next record; `None` at the end.
     #[allow(clippy::should_implement_trait)] // it borrows, and can fail
     pub fn next(&mut self) -> Result<Option<&[u8]>> {

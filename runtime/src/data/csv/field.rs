@@ -8,14 +8,14 @@ use crate::DataError;
 use crate::data::values::{Value, bounded, tensor};
 
 /// A feature and its columns.
-pub(super) struct Column<'a> {
-    pub(super) feature: &'a Feature,
+pub(super) struct Column {
+    pub(super) feature: Feature,
     pub(super) ty: Type,
     /// The default of each element.
     pub(super) defaults: Option<Vec<Value>>,
 }
 
-impl Column<'_> {
+impl Column {
     pub(super) fn has_default(&self) -> bool {
         self.defaults.is_some()
     }
@@ -45,7 +45,7 @@ impl Column<'_> {
     fn element(&self, i: usize, field: &[u8]) -> Result<Value, DataError> {
         let dtype = self.ty.dtype;
         if let (true, Some(defaults)) = (field.trim_ascii().is_empty(), &self.defaults) {
-            return bounded(self.feature, defaults[i].clone());
+            return bounded(&self.feature, defaults[i].clone());
         }
         if dtype == DType::String {
             return Ok(Value::Bytes(field.to_owned()));
@@ -100,7 +100,7 @@ impl Column<'_> {
             },
             DType::String => unreachable!("strings are taken as they are"),
         };
-        bounded(self.feature, value)
+        bounded(&self.feature, value)
     }
 }
 

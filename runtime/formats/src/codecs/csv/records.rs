@@ -43,6 +43,8 @@ pub struct CsvReader<R> {
     /// The line of the current record, and of the next.
     line: u64,
     next_line: u64,
+    /// The offset of `start` in the file.
+    position: u64,
 }
 
 impl<R: Read> CsvReader<R> {
@@ -57,7 +59,45 @@ impl<R: Read> CsvReader<R> {
             fields: BytesColumn::default(),
             line: 0,
             next_line: 1,
+            position: 0,
         }
+    }
+
+    /// A reader that goes on where another one was: the source begins at its [`position`](CsvReader::position), in the line
+    /// [`next_line`](CsvReader::next_line).
+    ///
+    /// ```
+    /// use trainspec_formats::codecs::CsvReader;
+    ///
+    /// # fn main() -> trainspec_formats::Result<()> {
+    /// let text = b"1,a\n\n2,b\n";
+    /// let mut first = CsvReader::new(&text[..], b',');
+    /// assert!(first.read()?);
+    /// let rest = &text[first.position() as usize..];
+    /// let mut second = CsvReader::resume(rest, b',', first.position(), first.next_line());
+    /// assert!(second.read()?);
+    /// assert_eq!((second.line(), second.position()), (3, 9));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn resume(source: R, delimiter: u8, position: u64, next_line: u64) -> CsvReader<R> {
+        CsvReader {
+            // A byte order mark is skipped before the first line alone.
+            line: next_line.max(1),
+            next_line: next_line.max(1),
+            position,
+            ..CsvReader::new(source, delimiter)
+        }
+    }
+
+    /// The byte offset after the record that was read.
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// The number of the line at [`position`](CsvReader::position), counted from 1.
+    pub fn next_line(&self) -> u64 {
+        self.next_line
     }
 
     /// The fields of the record that was read.
@@ -83,7 +123,9 @@ impl<R: Read> CsvReader<R> {
                 true => Some(self.buffer[record.end]),
                 false => None,
             };
-            self.start = record.end + usize::from(line_end.is_some());
+            let next = record.end + usize::from(line_end.is_some());
+            self.position += (next - self.start) as u64;
+            self.start = next;
             let record = &self.buffer[record];
             self.next_line += u64::from(line_end == Some(b'\n'));
             match (record.is_empty(), line_end) {
@@ -131,6 +173,7 @@ impl<R: Read> CsvReader<R> {
         while self.end < BOM.len() && self.fill()? > 0 {}
         if self.buffer[..self.end].starts_with(BOM) {
             self.start = BOM.len();
+            self.position = BOM.len() as u64;
         }
         Ok(())
     }
@@ -215,6 +258,34 @@ mod tests {
             for piece in [1, 2, 3, 4, 5, 1000] {
                 let found = numbered(text, piece);
                 assert_eq!(found, Ok(expected.clone()), "{text:?} in pieces of {piece}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_resumed_reader_reads_the_same_records_of_the_same_lines() {
+        for text in [
+            "a,b\nc,d\n",
+            "a\r\nb\r\nc",
+            "\n\na\n\n\nb\n\n",
+            "\"a\r\nb\",1\r\nc,2\r\n\"\n\n\",3\n4,4",
+            "\u{feff}a\n\u{feff}b\nc",
+        ] {
+            let all = numbered(text, 3).unwrap();
+            let mut reader = CsvReader::new(text.as_bytes(), b',');
+            for read in 1..=all.len() {
+                assert!(reader.read().unwrap());
+                let at = reader.position();
+                let rest = &text.as_bytes()[at as usize..];
+                let mut resumed = CsvReader::resume(rest, b',', at, reader.next_line());
+                for (line, fields) in &all[read..] {
+                    assert!(resumed.read().unwrap());
+                    let found = resumed.fields().iter().map(String::from_utf8_lossy);
+                    let found: Vec<_> = found.collect();
+                    assert_eq!((resumed.line(), found.join("|")), (*line, fields.clone()));
+                }
+                assert!(!resumed.read().unwrap());
+                assert_eq!(resumed.position(), text.len() as u64);
             }
         }
     }
