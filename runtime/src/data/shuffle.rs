@@ -6,7 +6,7 @@
 use trainspec_compiler::ir::philox::Key;
 
 use crate::Error;
-use crate::data::position::{damaged, flag};
+use crate::data::position::{CHANGED, damaged, flag};
 use crate::data::{Element, Position, Records, Stage, draw};
 
 /// Elements drawn uniformly from a buffer of `size`, which the stage before it refills.
@@ -88,7 +88,7 @@ impl Shuffle {
             };
             if !there {
                 let fact = format!("is after {pulled} elements, and there are {ordinal}");
-                return Err(damaged(WORD, fact).help("the data files may have changed since"));
+                return Err(damaged(WORD, fact).help(CHANGED));
             }
         }
         self.buffer = buffer.into_iter().flatten().collect();
@@ -165,7 +165,7 @@ impl Stage for Shuffle {
         // The end was seen, so the stage before it is past it.
         if ended && self.inner.next()?.is_some() {
             let fact = format!("ends after {pulled} elements, and there are more");
-            return Err(damaged(WORD, fact).help("the data files may have changed since"));
+            return Err(damaged(WORD, fact).help(CHANGED));
         }
         self.ended = ended;
         Ok(())
