@@ -302,19 +302,12 @@ fn no_numbers_make_a_seek_panic() {
         let (batches, _) = run(&mut input, 10);
         for batch in &batches {
             let text = batch.position.to_string();
-            let mut words: Vec<&str> = text.split_inclusive([' ', '\n']).collect();
-            let i = draws.int(0, words.len() as u64) as usize;
-            let other = draws.of(&["0", "1", "2", "7", "40", "1152921504606846976"]);
-            let changed = match words[i].trim_end_matches([' ', '\n']).parse::<u64>() {
-                Ok(_) => words[i].replace(char::is_numeric, "") + other,
-                Err(_) => continue,
-            };
-            let changed: String = match changed.strip_prefix([' ', '\n']) {
-                Some(_) => format!("{}{}", other, &changed[..1]),
-                None => changed,
-            };
-            words[i] = &changed;
-            if input.seek(&words.concat().parse().unwrap()).is_ok() {
+            let mut lines: Vec<Vec<&str>> = text.lines().map(|l| l.split(' ').collect()).collect();
+            let line = draws.int(0, lines.len() as u64) as usize;
+            let number = draws.int(1, lines[line].len() as u64) as usize;
+            lines[line][number] = draws.of(&["0", "1", "2", "7", "40", "1152921504606846976"]);
+            let lines: Vec<String> = lines.iter().map(|l| l.join(" ")).collect();
+            if input.seek(&lines.join("\n").parse().unwrap()).is_ok() {
                 let _ = run(&mut input, 10);
             }
         }
@@ -496,7 +489,7 @@ fn more_epochs_continue_a_data_set_that_had_ended() {
     longer.seek(&at).unwrap();
     let next = longer.next().unwrap().unwrap();
     assert_eq!(
-        (ints(&[next.clone()], "x"), next.pass),
+        (ints(std::slice::from_ref(&next), "x"), next.pass),
         (vec![0, 1, 2, 3], 2)
     );
     let mut shorter = open(&env, &with(1), 0).unwrap();
