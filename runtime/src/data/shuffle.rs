@@ -74,12 +74,12 @@ impl Shuffle {
     /// Fills the buffer as it was after `drawn` draws of the epoch that begins here.
     fn refill(&mut self, drawn: u64, pulled: u64) -> Result<(), Error> {
         let ordinals = self.simulate(self.pass, drawn, pulled);
-        let mut wanted: Vec<(u64, usize)> = ordinals.iter().copied().zip(0..).collect();
-        wanted.sort_unstable();
-        let mut wanted = wanted.into_iter().peekable();
+        let mut in_buffer: Vec<(u64, usize)> = ordinals.iter().copied().zip(0..).collect();
+        in_buffer.sort_unstable();
+        let mut in_buffer = in_buffer.into_iter().peekable();
         let mut buffer: Vec<Option<Element>> = vec![None; ordinals.len()];
         for ordinal in 0..pulled {
-            let there = match wanted.next_if(|(own, _)| *own == ordinal) {
+            let there = match in_buffer.next_if(|(own, _)| *own == ordinal) {
                 Some((_, index)) => {
                     buffer[index] = self.inner.next()?;
                     buffer[index].is_some()
