@@ -1,7 +1,7 @@
 //! `cache`: the elements of the first epoch in memory (`Dataset.cache`).
 
 use crate::Error;
-use crate::data::position::{damaged, flag};
+use crate::data::position::{CHANGED, damaged, flag};
 use crate::data::{Element, Position, Records, Stage};
 
 /// Replays the elements of the first epoch in every later one.
@@ -11,6 +11,8 @@ pub(super) struct Cache {
     /// The index of the next element.
     next: usize,
     complete: bool,
+    /// The position of the stage before it when it was opened.
+    start: Position,
 }
 
 const WORD: &str = "cache";
@@ -18,8 +20,11 @@ const VERSION: u32 = 1;
 
 impl Cache {
     pub(super) fn new(inner: Box<dyn Stage>) -> Cache {
+        let mut start = Position::default();
+        inner.position(&mut start);
         Cache {
             inner,
+            start,
             cached: Vec::new(),
             next: 0,
             complete: false,
@@ -33,6 +38,31 @@ impl Cache {
                 Some(element) => self.cached.push(element),
                 None => self.complete = true,
             }
+        }
+        Ok(())
+    }
+
+    fn inner_position(&self) -> Position {
+        let mut position = Position::default();
+        self.inner.position(&mut position);
+        position
+    }
+
+    /// Reads the first `cached` elements of the first epoch, and to its end where they are `complete`.
+    fn read_again(&mut self, cached: u64, complete: bool) -> Result<(), Error> {
+        self.cached.clear();
+        (self.next, self.complete) = (0, false);
+        // A rewind would leave what the stages before it have cached.
+        self.inner.seek(&mut Records::new(&self.start))?;
+        while (self.cached.len() as u64) < cached && self.advance()? {}
+        let read = self.cached.len();
+        if (read as u64) < cached {
+            let fact = format!("has {cached} cached elements, and there are {read}");
+            return Err(damaged(WORD, fact).help(CHANGED));
+        }
+        if complete && self.advance()? {
+            let fact = format!("ends after {cached} elements, and there are more");
+            return Err(damaged(WORD, fact).help(CHANGED));
         }
         Ok(())
     }
@@ -76,32 +106,12 @@ impl Stage for Cache {
             let fact = format!("is at element {next}, and {cached} are cached");
             return Err(damaged(WORD, fact));
         }
-        if self.cached.len() as u64 != cached || self.complete != complete {
-            self.inner.rewind();
-            self.cached.clear();
-            (self.next, self.complete) = (0, false);
-            while (self.cached.len() as u64) < cached {
-                self.next = self.cached.len();
-                self.fill()?;
-                if self.complete {
-                    let read = self.cached.len();
-                    let fact = format!("has {cached} cached elements, and there are {read}");
-                    return Err(damaged(WORD, fact));
-                }
-            }
+        let is_same = self.cached.len() as u64 == cached && self.complete == complete;
+        if !(is_same && at.expect(&self.inner_position()).is_ok()) {
+            self.read_again(cached, complete)?;
             at.reread += cached;
-            if complete {
-                self.next = self.cached.len();
-                self.fill()?;
-                if !self.complete {
-                    let fact = format!("has {cached} elements, and there are more");
-                    return Err(damaged(WORD, fact));
-                }
-            }
+            at.expect(&self.inner_position())?;
         }
-        let mut found = Position::default();
-        self.inner.position(&mut found);
-        at.expect(&found)?;
         self.next = next as usize;
         Ok(())
     }

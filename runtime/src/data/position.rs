@@ -234,7 +234,7 @@ impl<'a> Records<'a> {
             one_line(found),
             one_line(&expected)
         );
-        Err(Error::new(Code::DataLoss, message).help("the data files may have changed since"))
+        Err(Error::new(Code::DataLoss, message).help(CHANGED))
     }
 
     /// Checks that all records were taken.
@@ -255,6 +255,9 @@ impl<'a> Records<'a> {
 fn one_line(position: &Position) -> String {
     position.to_string().replace('\n', ", ")
 }
+
+/// The help where the data is not as the position says.
+pub(super) const CHANGED: &str = "the data files may have changed since the position was taken";
 
 /// The error for a record of a position that cannot be one of its stage.
 pub(super) fn damaged(word: &str, fact: impl fmt::Display) -> Error {

@@ -6,7 +6,7 @@
 use trainspec_compiler::ir::philox::Key;
 
 use crate::Error;
-use crate::data::position::{damaged, flag};
+use crate::data::position::{CHANGED, damaged, flag};
 use crate::data::{Element, Position, Records, Stage, draw};
 
 /// Elements drawn uniformly from a buffer of `size`, which the stage before it refills.
@@ -74,12 +74,12 @@ impl Shuffle {
     /// Fills the buffer as it was after `drawn` draws of the epoch that begins here.
     fn refill(&mut self, drawn: u64, pulled: u64) -> Result<(), Error> {
         let ordinals = self.simulate(self.pass, drawn, pulled);
-        let mut wanted: Vec<(u64, usize)> = ordinals.iter().copied().zip(0..).collect();
-        wanted.sort_unstable();
-        let mut wanted = wanted.into_iter().peekable();
+        let mut in_buffer: Vec<(u64, usize)> = ordinals.iter().copied().zip(0..).collect();
+        in_buffer.sort_unstable();
+        let mut in_buffer = in_buffer.into_iter().peekable();
         let mut buffer: Vec<Option<Element>> = vec![None; ordinals.len()];
         for ordinal in 0..pulled {
-            let there = match wanted.next_if(|(own, _)| *own == ordinal) {
+            let there = match in_buffer.next_if(|(own, _)| *own == ordinal) {
                 Some((_, index)) => {
                     buffer[index] = self.inner.next()?;
                     buffer[index].is_some()
@@ -88,7 +88,7 @@ impl Shuffle {
             };
             if !there {
                 let fact = format!("is after {pulled} elements, and there are {ordinal}");
-                return Err(damaged(WORD, fact).help("the data files may have changed since"));
+                return Err(damaged(WORD, fact).help(CHANGED));
             }
         }
         self.buffer = buffer.into_iter().flatten().collect();
@@ -165,7 +165,7 @@ impl Stage for Shuffle {
         // The end was seen, so the stage before it is past it.
         if ended && self.inner.next()?.is_some() {
             let fact = format!("ends after {pulled} elements, and there are more");
-            return Err(damaged(WORD, fact).help("the data files may have changed since"));
+            return Err(damaged(WORD, fact).help(CHANGED));
         }
         self.ended = ended;
         Ok(())

@@ -3,7 +3,7 @@
 use trainspec_compiler::ir::philox::Key;
 use trainspec_compiler::typed::{self, Holdout, Part};
 
-use crate::data::position::damaged;
+use crate::data::position::{CHANGED, damaged, flag};
 use crate::data::{Element, Position, Records, Stage, draw};
 use crate::{DataError, Error};
 
@@ -137,13 +137,16 @@ impl Stage for Split {
 
     fn position(&self, at: &mut Position) {
         self.inner.position(at);
-        at.push(WORD, VERSION, &[self.next as u64]);
+        let chosen = u64::from(self.held.is_some());
+        at.push(WORD, VERSION, &[self.next as u64, chosen]);
     }
 
     fn seek(&mut self, at: &mut Records<'_>) -> Result<(), Error> {
-        let [next] = at.pop(WORD, VERSION)?;
+        let [next, chosen] = at.pop(WORD, VERSION)?;
         // The choice comes first: it may have to count the records, which moves the stage before this one.
-        if self.held.is_none() {
+        if !flag(WORD, chosen)? {
+            self.held = None;
+        } else if self.held.is_none() {
             self.inner.rewind();
             let counted = self.choose()?;
             at.reread += counted;
@@ -151,7 +154,7 @@ impl Stage for Split {
         let records = self.held.as_ref().map_or(0, Vec::len);
         if next > records as u64 {
             let fact = format!("is at record {next}, and there are {records}");
-            return Err(damaged(WORD, fact).help("the data files may have changed since"));
+            return Err(damaged(WORD, fact).help(CHANGED));
         }
         self.inner.seek(at)?;
         self.next = next as usize;
