@@ -1,4 +1,4 @@
-//! Fault injection, for tests: a storage that fails, tears a write, or kills the process at the n-th operation.
+//! Deterministic fault injection, for tests: a storage that fails, tears a write, or kills the process at the n-th operation.
 //!
 //! In: another storage, and a plan. Out: the same storage, with one fault. Whatever changes files is an operation and is counted from 1;
 //! reads are counted apart and fail only on request. Leaves alone: what a power failure loses, since files live in the other storage.
