@@ -202,7 +202,7 @@ fn fingerprints(
         let mut sum = 0;
         for start in [0, (length - block) / 2, length - block] {
             file.read_exact_at(start, &mut bytes).map_err(unreadable)?;
-            sum = crc::extend(sum, &bytes);
+            sum = crc::append(sum, &bytes);
         }
         let fingerprint = json!({ "bytes": length, "crc32c": format!("{sum:08x}") });
         all.insert(path.display().to_string(), fingerprint);

@@ -3,69 +3,57 @@
 mod read_at;
 
 use std::ffi::OsString;
-use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::{FileKind, FormatError, Result};
+use crate::storage::{self, FileType, Storage, WriteFile};
 
 pub use read_at::{ReadAt, SequentialFile};
 
-/// Opens a file for random access. What is no regular file is refused: a folder opens on some systems and fails later, and a pipe has
-/// no length and cannot be read twice.
-pub fn open(kind: FileKind, path: &Path) -> Result<File> {
-    let failed = |e| FormatError::io(kind, "open it", e).in_file(path);
-    let refused = |about: fs::Metadata| match about {
-        about if about.is_file() => Ok(()),
-        about if about.is_dir() => Err(failed(io::ErrorKind::IsADirectory.into())),
-        _ => {
-            let cause = "this is no regular file, and only those can be read at any place";
-            Err(FormatError::invalid(kind, cause).in_file(path))
-        }
-    };
-    // Before it is opened, since opening a pipe waits for its writer.
-    refused(fs::metadata(path).map_err(failed)?)?;
-    let file = File::open(path).map_err(failed)?;
-    refused(file.metadata().map_err(failed)?)?;
-    Ok(file)
+/// Opens a file for random access; only regular files are.
+pub fn open(kind: FileKind, path: &Path) -> Result<Box<dyn ReadAt>> {
+    open_in(&storage::local(), kind, path)
 }
 
-/// The names of a folder's entries, sorted; the empty path is the working directory.
+/// [`open`] in any storage.
+pub fn open_in(storage: &Arc<dyn Storage>, kind: FileKind, path: &Path) -> Result<Box<dyn ReadAt>> {
+    let opened = storage.open(path);
+    opened.map_err(|e| FormatError::io(kind, "open it", e).in_file(path))
+}
+
+/// The names of a folder's entries, sorted; the empty path is the working directory. In another storage it is [`Storage::list`].
 pub fn list(folder: &Path) -> io::Result<Vec<OsString>> {
-    let folder = match folder.as_os_str().is_empty() {
-        true => Path::new("."),
-        false => folder,
-    };
-    let names = fs::read_dir(folder)?.map(|entry| Ok(entry?.file_name()));
-    let mut names = names.collect::<io::Result<Vec<OsString>>>()?;
-    names.sort();
-    Ok(names)
-}
-
-/// Marks a file as being written, as long as it is open (an advisory lock). Where there are no such locks, it is not marked.
-pub(crate) fn lock(file: &File) {
-    // Elsewhere, a lock keeps others from reading.
-    if cfg!(unix) {
-        let _ = file.try_lock();
-    }
-}
-
-/// Whether someone on this machine has a file open that is [locked](lock).
-pub(crate) fn is_locked(path: &Path) -> bool {
-    cfg!(unix)
-        && File::open(path)
-            .is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+    storage::local().list(folder)
 }
 
 /// A temporary file that replaces another by a rename when it is complete, so that a failure leaves what was there before.
 ///
 /// Dropping it without [`commit`](Replacement::commit) removes what was written.
+///
+/// ```
+/// use std::io::Write;
+/// use trainspec_formats::FileKind;
+/// use trainspec_formats::files::{Durability, Replacement};
+///
+/// # let path = &std::env::temp_dir().join(format!("trainspec-doc-replacement-{}", std::process::id()));
+/// let mut file = Replacement::create(FileKind::Other, path)?;
+/// file.write_all(b"complete").unwrap();
+/// assert!(!path.exists());
+/// file.commit(Durability::Synced)?;
+/// assert_eq!(std::fs::read(path).unwrap(), b"complete");
+/// # std::fs::remove_file(path).unwrap();
+/// # Ok::<(), trainspec_formats::FormatError>(())
+/// ```
 #[derive(Debug)]
 pub struct Replacement {
+    storage: Arc<dyn Storage>,
     kind: FileKind,
     path: PathBuf,
     temporary: PathBuf,
-    file: Option<File>,
+    file: Option<Box<dyn WriteFile>>,
 }
 
 /// Whether a file is synced to the disk (`fsync`) before it counts as written.
@@ -81,10 +69,19 @@ pub enum Durability {
 impl Replacement {
     /// Creates a temporary file beside the one it replaces.
     pub fn create(kind: FileKind, path: &Path) -> Result<Replacement> {
-        use std::sync::atomic::{AtomicU64, Ordering};
+        Replacement::create_in(&storage::local(), kind, path)
+    }
+
+    /// [`create`](Replacement::create) in any storage.
+    pub fn create_in(
+        storage: &Arc<dyn Storage>,
+        kind: FileKind,
+        path: &Path,
+    ) -> Result<Replacement> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         // A device or another special file must not be replaced.
-        if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+        let found = storage.metadata(path);
+        if found.is_ok_and(|found| found.file_type != FileType::File) {
             let cause = "this is not a file that could be replaced";
             return Err(FormatError::invalid(kind, cause).in_file(path));
         }
@@ -94,13 +91,10 @@ impl Replacement {
             name.push(format!(".tmp-{}-{unique}", std::process::id()));
             let temporary = path.with_file_name(name);
             // Another machine that shares the folder may have a process of this id.
-            let file = File::options()
-                .write(true)
-                .create_new(true)
-                .open(&temporary);
-            match file {
+            match storage.create_new(&temporary) {
                 Ok(file) => {
                     return Ok(Replacement {
+                        storage: Arc::clone(storage),
                         kind,
                         path: path.to_owned(),
                         temporary,
@@ -113,41 +107,44 @@ impl Replacement {
         }
     }
 
-    /// The temporary file.
-    pub fn file(&self) -> &File {
-        self.file.as_ref().expect("it is taken by `commit` alone")
-    }
-
     /// The path of the temporary file.
     pub fn temporary(&self) -> &Path {
         &self.temporary
     }
 
+    /// The temporary file.
+    pub(crate) fn file(&mut self) -> &mut dyn WriteFile {
+        &mut **self.file.as_mut().expect("it is taken by `rename` alone")
+    }
+
     /// Renames the temporary file to its final name.
-    pub fn commit(mut self, durability: Durability) -> Result<()> {
-        let file = self.file.take().expect("it is taken here alone");
-        let fail = |e| FormatError::io(self.kind, "write it", e).in_file(&self.path);
-        let done = match durability {
-            Durability::Synced => file.sync_all(),
+    pub fn commit(self, durability: Durability) -> Result<()> {
+        let (storage, kind, path) = (Arc::clone(&self.storage), self.kind, self.path.clone());
+        self.rename(durability)?;
+        sync_name(&storage, kind, &path, durability)
+    }
+
+    /// Syncs the temporary file and renames it to its final name, which is durable after [`sync_name`]. After an error, what was there
+    /// before is there.
+    pub(crate) fn rename(mut self, durability: Durability) -> Result<()> {
+        let mut file = self.file.take().expect("it is taken here alone");
+        let synced = match durability {
+            Durability::Synced => file.sync(),
             Durability::Unsynced => Ok(()),
         };
         drop(file);
-        let renamed = done.and_then(|()| fs::rename(&self.temporary, &self.path));
-        if renamed.is_err() {
-            let _ = fs::remove_file(&self.temporary);
-        }
-        renamed.map_err(fail)?;
-        if durability == Durability::Synced {
-            sync_folder(&self.path).map_err(fail)?;
-        }
-        Ok(())
+        let renamed = synced.and_then(|()| self.storage.rename(&self.temporary, &self.path));
+        renamed.map_err(|e| {
+            let _ = self.storage.remove_file(&self.temporary);
+            FormatError::io(self.kind, "write it", e).in_file(&self.path)
+        })
     }
 }
 
 impl Drop for Replacement {
     fn drop(&mut self) {
         if self.file.take().is_some() {
-            let _ = fs::remove_file(&self.temporary);
+            let _ = self.storage.remove_file(&self.temporary);
         }
     }
 }
@@ -163,21 +160,33 @@ impl Write for Replacement {
 }
 
 /// Syncs the folder of a file, so that its name is durable.
-fn sync_folder(path: &Path) -> io::Result<()> {
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
+pub(crate) fn sync_name(
+    storage: &Arc<dyn Storage>,
+    kind: FileKind,
+    path: &Path,
+    durability: Durability,
+) -> Result<()> {
+    let synced = match durability {
+        Durability::Synced => storage.sync(path.parent().unwrap_or(Path::new(""))),
+        Durability::Unsynced => Ok(()),
     };
-    match cfg!(unix) {
-        true => File::open(folder)?.sync_all(),
-        // On other systems a folder cannot be opened; a rename is as durable as the system makes it.
-        false => Ok(()),
-    }
+    synced.map_err(|e| FormatError::io(kind, "write it", e).in_file(path))
 }
 
 /// Replaces the contents of a file atomically.
 pub fn replace(kind: FileKind, path: &Path, bytes: &[u8], durability: Durability) -> Result<()> {
-    let mut file = Replacement::create(kind, path)?;
+    replace_in(&storage::local(), kind, path, bytes, durability)
+}
+
+/// [`replace`] in any storage.
+pub fn replace_in(
+    storage: &Arc<dyn Storage>,
+    kind: FileKind,
+    path: &Path,
+    bytes: &[u8],
+    durability: Durability,
+) -> Result<()> {
+    let mut file = Replacement::create_in(storage, kind, path)?;
     file.write_all(bytes)
         .map_err(|e| FormatError::io(kind, "write it", e).in_file(path))?;
     file.commit(durability)
@@ -185,6 +194,11 @@ pub fn replace(kind: FileKind, path: &Path, bytes: &[u8], durability: Durability
 
 /// Whether a relative path stays below its folder (no path traversal): lexically, and by the symbolic links on its way.
 pub fn stays_inside(folder: &Path, path: &Path) -> bool {
+    stays_inside_in(&storage::local(), folder, path)
+}
+
+/// [`stays_inside`] in any storage.
+pub fn stays_inside_in(storage: &Arc<dyn Storage>, folder: &Path, path: &Path) -> bool {
     let mut depth = 0_usize;
     let by_text = path.components().all(|part| match part {
         Component::Normal(_) => {
@@ -198,21 +212,17 @@ pub fn stays_inside(folder: &Path, path: &Path) -> bool {
         }
         Component::RootDir | Component::Prefix(_) => false,
     });
-    by_text && leads_inside(folder, path)
+    by_text && leads_inside(&**storage, folder, path)
 }
 
 /// Whether the existing part of a path is in the folder, with symbolic links resolved.
-fn leads_inside(folder: &Path, path: &Path) -> bool {
-    let here = match folder.as_os_str().is_empty() {
-        true => Path::new("."),
-        false => folder,
-    };
-    let Ok(root) = here.canonicalize() else {
+fn leads_inside(storage: &dyn Storage, folder: &Path, path: &Path) -> bool {
+    let Ok(root) = storage.canonicalize(folder) else {
         return true;
     };
     // The last component may be a prefix of file names and not a file.
-    let whole = here.join(path);
-    let mut found = whole.ancestors().map(Path::canonicalize);
+    let full = folder.join(path);
+    let mut found = full.ancestors().map(|path| storage.canonicalize(path));
     found
         .find_map(io::Result::ok)
         .is_none_or(|real| real.starts_with(root))
@@ -220,6 +230,8 @@ fn leads_inside(folder: &Path, path: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

@@ -17,6 +17,7 @@ pub mod glob;
 mod memory;
 pub mod proto;
 pub mod records;
+pub mod storage;
 pub mod table;
 pub mod tensor;
 pub mod wire;

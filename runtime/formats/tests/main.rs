@@ -9,6 +9,7 @@ mod damage;
 mod event_runs;
 mod event_writer;
 mod examples;
+mod faults;
 mod generated;
 mod hostile_checkpoints;
 mod hostile_events;

@@ -1,11 +1,13 @@
 //! Waiting for checkpoints that another program writes (`tf.train.checkpoints_iterator`).
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
-use crate::checkpoint::manage::latest_checkpoint;
+use crate::checkpoint::manage::latest_checkpoint_in;
 use crate::clock::Clock;
 use crate::error::Result;
+use crate::storage::{self, Storage};
 
 /// The interval at which a folder is polled.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
@@ -14,6 +16,7 @@ const POLL_INTERVAL: Duration = Duration::from_secs(1);
 ///
 /// A checkpoint that is replaced by a newer one between two polls is missed. The iterator ends after an error.
 pub struct Checkpoints<'a, C> {
+    storage: Arc<dyn Storage>,
     folder: PathBuf,
     clock: C,
     /// The minimum interval between two checkpoints.
@@ -43,6 +46,7 @@ pub struct Checkpoints<'a, C> {
 /// ```
 pub fn checkpoints_iterator<'a, C: Clock>(folder: &Path, clock: C) -> Checkpoints<'a, C> {
     Checkpoints {
+        storage: storage::local(),
         folder: folder.to_owned(),
         clock,
         min_interval: Duration::ZERO,
@@ -55,6 +59,12 @@ pub fn checkpoints_iterator<'a, C: Clock>(folder: &Path, clock: C) -> Checkpoint
 }
 
 impl<'a, C: Clock> Checkpoints<'a, C> {
+    /// Sets the storage that the folder is in.
+    pub fn storage(mut self, storage: &Arc<dyn Storage>) -> Self {
+        self.storage = Arc::clone(storage);
+        self
+    }
+
     /// Sets the minimum interval between two checkpoints.
     pub fn min_interval(mut self, time: Duration) -> Self {
         self.min_interval = time;
@@ -80,7 +90,7 @@ impl<'a, C: Clock> Checkpoints<'a, C> {
             .timeout
             .and_then(|timeout| self.clock.now().checked_add(timeout));
         loop {
-            let found = latest_checkpoint(&self.folder, None)?;
+            let found = latest_checkpoint_in(&self.storage, &self.folder, None)?;
             if found.is_some() && found != self.last {
                 return Ok(found);
             }

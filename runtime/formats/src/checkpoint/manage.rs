@@ -4,15 +4,17 @@
 //! names do, except that a `checkpoint` file cannot lead out of its folder by a relative path: such paths are written as absolute ones, and
 //! are not followed where others wrote them (path traversal).
 
-use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::SystemTime;
 
-use crate::checkpoint::bundle::{data_files, index_path, with_suffix};
+use crate::checkpoint::bundle::{data_files_in, index_path, with_suffix};
 use crate::checkpoint::paths::{matching, relative_to};
 use crate::checkpoint::{CheckpointReader, CheckpointState, Tensor};
 use crate::error::{Code, FileKind, FormatError, Result};
 use crate::files::{self, Durability};
+use crate::storage::{self, Storage};
 
 /// The name of the file that lists the checkpoints of a folder, where no other is given.
 pub const STATE_FILE: &str = "checkpoint";
@@ -99,8 +101,20 @@ pub fn update_checkpoint_state(
     style: PathStyle,
     durability: Durability,
 ) -> Result<()> {
+    update_checkpoint_state_in(&storage::local(), folder, listed, file, style, durability)
+}
+
+/// [`update_checkpoint_state`] in any storage.
+pub fn update_checkpoint_state_in(
+    storage: &Arc<dyn Storage>,
+    folder: &Path,
+    listed: &CheckpointList<'_>,
+    file: Option<&str>,
+    style: PathStyle,
+    durability: Durability,
+) -> Result<()> {
     let path = folder.join(file.unwrap_or(STATE_FILE));
-    let state = state_of(listed, |path| stored_path(folder, path, style))?;
+    let state = state_of(listed, |path| stored_path(storage, folder, path, style))?;
     if path == Path::new(&state.model_checkpoint_path) {
         return Err(FormatError::invalid(
             FileKind::CheckpointState,
@@ -109,7 +123,8 @@ pub fn update_checkpoint_state(
         .in_file(path));
     }
     let text = state.to_text();
-    files::replace(
+    files::replace_in(
+        storage,
         FileKind::CheckpointState,
         &path,
         text.as_bytes(),
@@ -118,14 +133,19 @@ pub fn update_checkpoint_state(
 }
 
 /// A path as the `checkpoint` file of a folder has it.
-fn stored_path(folder: &Path, path: &str, style: PathStyle) -> Result<String> {
+fn stored_path(
+    storage: &Arc<dyn Storage>,
+    folder: &Path,
+    path: &str,
+    style: PathStyle,
+) -> Result<String> {
     let given = Path::new(path);
     let seen = match (given.is_absolute(), folder.is_absolute()) {
         (true, _) if style == PathStyle::AsGiven => return Ok(path.to_owned()),
         (false, true) => given.to_owned(),
         (true, _) | (false, false) => relative_to(given, folder),
     };
-    if files::stays_inside(folder, &seen) {
+    if files::stays_inside_in(storage, folder, &seen) {
         return utf8_path(seen);
     }
     // As it was given, and not normalized: a symbolic link may lead elsewhere.
@@ -147,7 +167,16 @@ fn stored_path(folder: &Path, path: &str, style: PathStyle) -> Result<String> {
 /// newest a relative path that leads out of the folder, is an error; others that lead out are dropped, with their timestamps. Paths are
 /// UTF-8 strings here: where the name of the folder is not, [`latest_checkpoint`] still finds the newest.
 pub fn get_checkpoint_state(folder: &Path, file: Option<&str>) -> Result<Option<CheckpointState>> {
-    let Some(mut state) = read_state(folder, file)? else {
+    get_checkpoint_state_in(&storage::local(), folder, file)
+}
+
+/// [`get_checkpoint_state`] in any storage.
+pub fn get_checkpoint_state_in(
+    storage: &Arc<dyn Storage>,
+    folder: &Path,
+    file: Option<&str>,
+) -> Result<Option<CheckpointState>> {
+    let Some(mut state) = read_state(storage, folder, file)? else {
         return Ok(None);
     };
     let whole = |path: &str| folder.join(path).to_string_lossy().into_owned();
@@ -155,7 +184,7 @@ pub fn get_checkpoint_state(folder: &Path, file: Option<&str>) -> Result<Option<
     let inside: Vec<bool> = state
         .all_model_checkpoint_paths
         .iter()
-        .map(|path| is_followed(folder, path))
+        .map(|path| is_followed(storage, folder, path))
         .collect();
     if state.all_model_checkpoint_timestamps.len() == inside.len() {
         let mut kept = inside.iter();
@@ -170,9 +199,18 @@ pub fn get_checkpoint_state(folder: &Path, file: Option<&str>) -> Result<Option<
 
 /// The prefix of the newest checkpoint in a folder, if its files are there (`tf.train.latest_checkpoint`).
 pub fn latest_checkpoint(folder: &Path, file: Option<&str>) -> Result<Option<PathBuf>> {
-    let state = read_state(folder, file)?;
+    latest_checkpoint_in(&storage::local(), folder, file)
+}
+
+/// [`latest_checkpoint`] in any storage.
+pub fn latest_checkpoint_in(
+    storage: &Arc<dyn Storage>,
+    folder: &Path,
+    file: Option<&str>,
+) -> Result<Option<PathBuf>> {
+    let state = read_state(storage, folder, file)?;
     let newest = state.map(|state| folder.join(state.model_checkpoint_path));
-    Ok(newest.filter(|prefix| checkpoint_exists(prefix)))
+    Ok(newest.filter(|prefix| checkpoint_exists_in(storage, prefix)))
 }
 
 /// What the `checkpoint` file of a folder says about its newest checkpoint.
@@ -196,52 +234,66 @@ pub enum Latest {
 /// The newest checkpoint of a folder by its `checkpoint` file, or why that names none that is there. [`latest_checkpoint`] is TensorFlow's
 /// form of it, which does not say why.
 pub fn find_latest(folder: &Path) -> Latest {
+    find_latest_in(&storage::local(), folder)
+}
+
+/// [`find_latest`] in any storage.
+pub fn find_latest_in(storage: &Arc<dyn Storage>, folder: &Path) -> Latest {
     let path = folder.join(STATE_FILE);
-    let state = match CheckpointState::read(&path) {
+    let state = match CheckpointState::read_in(storage, &path) {
         Ok(state) => state,
         Err(e) if e.code == Code::NotFound => return Latest::Unlisted,
         Err(e) => return Latest::Broken(e),
     };
-    let state = match followed(folder, &path, state) {
+    let state = match followed(storage, folder, &path, state) {
         Ok(state) => state,
         Err(e) => return Latest::Broken(e),
     };
     let listed = state.model_checkpoint_path;
     let prefix = folder.join(&listed);
-    if checkpoint_exists(&prefix) {
+    if checkpoint_exists_in(storage, &prefix) {
         return Latest::Listed(prefix);
     }
     let beside = prefix.file_name().map(|name| folder.join(name));
     Latest::Missing {
         listed,
-        beside: beside.filter(|prefix| checkpoint_exists(prefix)),
+        beside: beside.filter(|prefix| checkpoint_exists_in(storage, prefix)),
     }
 }
 
 /// The `CheckpointState` of a folder, with paths as they are written; it has a newest one, which does not lead out of the folder.
-fn read_state(folder: &Path, file: Option<&str>) -> Result<Option<CheckpointState>> {
+fn read_state(
+    storage: &Arc<dyn Storage>,
+    folder: &Path,
+    file: Option<&str>,
+) -> Result<Option<CheckpointState>> {
     let path = folder.join(file.unwrap_or(STATE_FILE));
-    match CheckpointState::read(&path) {
-        Ok(state) => followed(folder, &path, state).map(Some),
+    match CheckpointState::read_in(storage, &path) {
+        Ok(state) => followed(storage, folder, &path, state).map(Some),
         Err(_) => Ok(None),
     }
 }
 
 /// A `CheckpointState` whose newest checkpoint may be followed; else why not.
-fn followed(folder: &Path, path: &Path, state: CheckpointState) -> Result<CheckpointState> {
+fn followed(
+    storage: &Arc<dyn Storage>,
+    folder: &Path,
+    path: &Path,
+    state: CheckpointState,
+) -> Result<CheckpointState> {
     let newest = &state.model_checkpoint_path;
     let cause = match newest.is_empty() {
         true => "it does not say which checkpoint is the newest".to_owned(),
-        false if is_followed(folder, newest) => return Ok(state),
+        false if is_followed(storage, folder, newest) => return Ok(state),
         false => format!("the path `{newest}` leads out of the folder"),
     };
     Err(FormatError::invalid(FileKind::CheckpointState, cause).in_file(path))
 }
 
 /// Whether a path in a `checkpoint` file is followed: it is absolute, or stays in the folder.
-fn is_followed(folder: &Path, path: &str) -> bool {
+fn is_followed(storage: &Arc<dyn Storage>, folder: &Path, path: &str) -> bool {
     let path = Path::new(path);
-    path.is_absolute() || files::stays_inside(folder, path)
+    path.is_absolute() || files::stays_inside_in(storage, folder, path)
 }
 
 /// Where a checkpoint named by a `checkpoint` file is.
@@ -257,25 +309,50 @@ pub enum CheckpointLocation {
 
 /// Locates a checkpoint named by the `checkpoint` file of a folder.
 pub fn locate_checkpoint(folder: &Path, prefix: &str) -> CheckpointLocation {
-    match is_followed(folder, prefix) {
+    locate_checkpoint_in(&storage::local(), folder, prefix)
+}
+
+/// [`locate_checkpoint`] in any storage.
+pub fn locate_checkpoint_in(
+    storage: &Arc<dyn Storage>,
+    folder: &Path,
+    prefix: &str,
+) -> CheckpointLocation {
+    match is_followed(storage, folder, prefix) {
         false => CheckpointLocation::Outside,
-        true if checkpoint_exists(&folder.join(prefix)) => CheckpointLocation::Present,
+        true if checkpoint_exists_in(storage, &folder.join(prefix)) => CheckpointLocation::Present,
         true => CheckpointLocation::Missing,
     }
 }
 
 /// Whether there is a checkpoint with this prefix, of either version (`tf.compat.v1.train.checkpoint_exists`).
 pub fn checkpoint_exists(prefix: &Path) -> bool {
-    file_of(prefix).is_some()
+    checkpoint_exists_in(&storage::local(), prefix)
+}
+
+/// [`checkpoint_exists`] in any storage.
+pub fn checkpoint_exists_in(storage: &Arc<dyn Storage>, prefix: &Path) -> bool {
+    file_of(&**storage, prefix).is_some()
 }
 
 /// When each checkpoint was written, of those that exist (`tf.compat.v1.train.get_checkpoint_mtimes`).
 pub fn get_checkpoint_mtimes<P: AsRef<Path>>(prefixes: &[P]) -> Result<Vec<SystemTime>> {
-    let found = prefixes.iter().filter_map(|p| file_of(p.as_ref()));
+    get_checkpoint_mtimes_in(&storage::local(), prefixes)
+}
+
+/// [`get_checkpoint_mtimes`] in any storage.
+pub fn get_checkpoint_mtimes_in<P: AsRef<Path>>(
+    storage: &Arc<dyn Storage>,
+    prefixes: &[P],
+) -> Result<Vec<SystemTime>> {
+    let found = prefixes
+        .iter()
+        .filter_map(|prefix| file_of(&**storage, prefix.as_ref()));
     found
         .map(|path| {
-            fs::metadata(&path)
-                .and_then(|found| found.modified())
+            let found = storage.metadata(&path);
+            found
+                .and_then(|found| found.modified.ok_or(io::ErrorKind::Unsupported.into()))
                 .map_err(|e| FormatError::io(FileKind::Other, "find its time", e).in_file(&path))
         })
         .collect()
@@ -294,6 +371,16 @@ pub enum Version {
 /// Removes the files of a checkpoint, and its meta graph, whose suffix is usually `.meta`
 /// (`tf.compat.v1.train.remove_checkpoint`). Files that do not exist are no error.
 pub fn remove_checkpoint(prefix: &Path, version: Version, graph_suffix: &str) -> Result<()> {
+    remove_checkpoint_in(&storage::local(), prefix, version, graph_suffix)
+}
+
+/// [`remove_checkpoint`] in any storage.
+pub fn remove_checkpoint_in(
+    storage: &Arc<dyn Storage>,
+    prefix: &Path,
+    version: Version,
+    graph_suffix: &str,
+) -> Result<()> {
     let graph = match prefix.file_name().and_then(|name| name.to_str()) {
         Some(name) => prefix.with_file_name(without_shards(name)),
         None => prefix.to_owned(),
@@ -303,15 +390,19 @@ pub fn remove_checkpoint(prefix: &Path, version: Version, graph_suffix: &str) ->
         // The index goes first: without it, the rest is no checkpoint. Names are compared literally, so that nothing else is removed.
         Version::V2 => {
             let mut paths = vec![index_path(prefix)];
-            paths.extend(data_files(prefix).into_iter().map(|(path, _)| path));
+            paths.extend(
+                data_files_in(storage, prefix)
+                    .into_iter()
+                    .map(|(path, _)| path),
+            );
             paths
         }
-        Version::V1 => matching(prefix),
+        Version::V1 => matching(&**storage, prefix),
     };
     paths.push(graph);
     for path in paths {
-        match fs::remove_file(&path) {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+        match storage.remove_file(&path) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => {
                 return Err(FormatError::io(FileKind::Other, "remove it", e).in_file(path));
             }
             _ => {}
@@ -346,10 +437,10 @@ pub fn list_variables(path: &Path) -> Result<Vec<(String, Vec<usize>)>> {
 }
 
 /// The file whose existence shows that a checkpoint exists.
-fn file_of(prefix: &Path) -> Option<PathBuf> {
-    let index = matching(&index_path(prefix));
+fn file_of(storage: &dyn Storage, prefix: &Path) -> Option<PathBuf> {
+    let index = matching(storage, &index_path(prefix));
     let mut found = match index.is_empty() {
-        true => matching(prefix),
+        true => matching(storage, prefix),
         false => index,
     };
     (!found.is_empty()).then(|| found.swap_remove(0))

@@ -22,13 +22,15 @@ pub use bundle::{Bundle, BundleWriter};
 pub use follow::{Checkpoints, checkpoints_iterator};
 pub use manage::{
     CheckpointList, CheckpointLocation, Latest, PathStyle, STATE_FILE, Version, checkpoint_exists,
-    find_latest, generate_checkpoint_state_proto, get_checkpoint_mtimes, get_checkpoint_state,
-    latest_checkpoint, list_variables, load_checkpoint, load_variable, locate_checkpoint,
-    new_checkpoint_reader, remove_checkpoint, update_checkpoint_state,
+    checkpoint_exists_in, find_latest, find_latest_in, generate_checkpoint_state_proto,
+    get_checkpoint_mtimes, get_checkpoint_mtimes_in, get_checkpoint_state, get_checkpoint_state_in,
+    latest_checkpoint, latest_checkpoint_in, list_variables, load_checkpoint, load_variable,
+    locate_checkpoint, locate_checkpoint_in, new_checkpoint_reader, remove_checkpoint,
+    remove_checkpoint_in, update_checkpoint_state, update_checkpoint_state_in,
 };
 pub use numpy::Npz;
 pub use object::{ObjectGraph, ObjectWriter};
-pub use reader::{CheckpointReader, verify};
+pub use reader::{CheckpointReader, verify, verify_in};
 pub use safetensors::Safetensors;
 pub use slice::{Extent, Slice};
 pub use state::CheckpointState;

@@ -1,13 +1,14 @@
 //! Paths of checkpoints: glob patterns and relative paths.
 
-use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-use crate::{files, glob};
+use crate::glob;
+use crate::storage::{FileType, Storage};
 
 /// The files that a path means, sorted by name: itself, or where its last component is a [`glob`] pattern, all matches in the folder.
-pub(crate) fn matching(pattern: &Path) -> Vec<PathBuf> {
-    if fs::metadata(pattern).is_ok_and(|found| !found.is_dir()) {
+pub(crate) fn matching(storage: &dyn Storage, pattern: &Path) -> Vec<PathBuf> {
+    let found = storage.metadata(pattern);
+    if found.is_ok_and(|found| found.file_type != FileType::Dir) {
         return vec![pattern.to_owned()];
     }
     let Some(name) = pattern.file_name().and_then(|name| name.to_str()) else {
@@ -17,11 +18,11 @@ pub(crate) fn matching(pattern: &Path) -> Vec<PathBuf> {
         return Vec::new();
     }
     let folder = pattern.parent().unwrap_or(Path::new(""));
-    // `files::list` sorts by name.
-    let found = files::list(folder).into_iter().flatten();
+    // They are sorted by name.
+    let found = storage.list(folder).into_iter().flatten();
     let found = found.filter(|file| glob::matches(name, &file.to_string_lossy()));
     let paths = found.map(|file| folder.join(file));
-    paths.filter(|path| !path.is_dir()).collect()
+    paths.filter(|path| !storage.is_dir(path)).collect()
 }
 
 /// A path without `.` and `..`, normalized lexically.

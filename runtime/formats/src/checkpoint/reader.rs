@@ -1,15 +1,17 @@
 //! `CheckpointReader`: one reader for all file formats of named tensors.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use crate::checkpoint::bundle::{data_files, index_damage, index_path};
-use crate::checkpoint::manage::{Latest, STATE_FILE, find_latest};
+use crate::checkpoint::bundle::{data_files_in, index_damage, index_path};
+use crate::checkpoint::manage::{Latest, STATE_FILE, find_latest_in};
 use crate::checkpoint::object::{OBJECT_GRAPH_KEY, ObjectGraph};
 use crate::checkpoint::{
     Bundle, DType, Elements, Npz, Safetensors, Slice, TableCheckpoint, Tensor,
 };
 use crate::error::{Code, FileKind, FormatError, Result};
-use crate::files::{self, ReadAt};
+use crate::files;
+use crate::storage::{self, Storage};
 use crate::table;
 
 /// An open file of named tensors: a checkpoint of either version, or an archive of another program.
@@ -44,15 +46,20 @@ pub enum CheckpointReader {
 impl CheckpointReader {
     /// Opens a checkpoint by its prefix, a file by its path, or the newest checkpoint of a folder.
     pub fn open(path: &Path) -> Result<CheckpointReader> {
-        if !path.is_dir() || index_path(path).is_file() {
-            return CheckpointReader::open_prefix(path);
+        CheckpointReader::open_in(&storage::local(), path)
+    }
+
+    /// [`open`](CheckpointReader::open) in any storage.
+    pub fn open_in(storage: &Arc<dyn Storage>, path: &Path) -> Result<CheckpointReader> {
+        if !storage.is_dir(path) || storage.is_file(&index_path(path)) {
+            return CheckpointReader::open_prefix_in(storage, path);
         }
         let not_found = |cause: String| {
             let error = FormatError::not_found(FileKind::CheckpointState, cause);
             Err(error.in_file(path.join(STATE_FILE)))
         };
-        match find_latest(path) {
-            Latest::Listed(prefix) => CheckpointReader::open_prefix(&prefix),
+        match find_latest_in(storage, path) {
+            Latest::Listed(prefix) => CheckpointReader::open_prefix_in(storage, &prefix),
             Latest::Missing {
                 listed,
                 beside: Some(prefix),
@@ -75,22 +82,29 @@ impl CheckpointReader {
 
     /// Opens a checkpoint by its prefix, or a file by its path.
     pub fn open_prefix(path: &Path) -> Result<CheckpointReader> {
-        if let Some(prefix) = prefix_of(path) {
-            return Ok(CheckpointReader::Bundle(Bundle::open(&prefix)?));
+        CheckpointReader::open_prefix_in(&storage::local(), path)
+    }
+
+    /// [`open_prefix`](CheckpointReader::open_prefix) in any storage.
+    pub fn open_prefix_in(storage: &Arc<dyn Storage>, path: &Path) -> Result<CheckpointReader> {
+        if let Some(prefix) = prefix_of(&**storage, path) {
+            let bundle = Bundle::open_in(storage, &prefix)?;
+            return Ok(CheckpointReader::Bundle(bundle));
         }
-        if !path.is_file() {
-            if !path.exists() && !data_files(path).is_empty() {
+        let as_table = || TableCheckpoint::open_in(storage, path).map(CheckpointReader::Table);
+        if !storage.is_file(path) {
+            if !storage.exists(path) && !data_files_in(storage, path).is_empty() {
                 let cause = "it is missing, though data files of this checkpoint are there";
                 let error = FormatError::not_found(FileKind::Table, cause);
                 return Err(error.in_file(index_path(path)));
             }
             // A pattern of several tables, or nothing.
-            return Ok(CheckpointReader::Table(TableCheckpoint::open(path)?));
+            return as_table();
         }
-        let file = files::open(FileKind::Other, path)?;
+        let file = files::open_in(storage, FileKind::Other, path)?;
         let failed = |e| FormatError::io(FileKind::Other, "read it", e).in_file(path);
         if table::is_table(&file).map_err(failed)? {
-            return Ok(CheckpointReader::Table(TableCheckpoint::open(path)?));
+            return as_table();
         }
         let length = file.length().map_err(failed)?;
         let mut head = [0; 9];
@@ -98,16 +112,17 @@ impl CheckpointReader {
             .len()
             .min(usize::try_from(length).unwrap_or(usize::MAX));
         file.read_exact_at(0, &mut head[..known]).map_err(failed)?;
+        let as_safetensors =
+            || Safetensors::open_in(storage, path).map(CheckpointReader::Safetensors);
+        let as_npz = || Npz::open_in(storage, path).map(CheckpointReader::Npz);
         let ending = path.extension().and_then(|ending| ending.to_str());
         match head {
-            _ if ending == Some("safetensors") => {
-                Ok(CheckpointReader::Safetensors(Safetensors::open(path)?))
-            }
-            _ if ending == Some("npz") => Ok(CheckpointReader::Npz(Npz::open(path)?)),
-            [b'P', b'K', ..] => Ok(CheckpointReader::Npz(Npz::open(path)?)),
-            [.., b'{'] => Ok(CheckpointReader::Safetensors(Safetensors::open(path)?)),
+            _ if ending == Some("safetensors") => as_safetensors(),
+            _ if ending == Some("npz") => as_npz(),
+            [b'P', b'K', ..] => as_npz(),
+            [.., b'{'] => as_safetensors(),
             // Anything else is taken for a truncated table.
-            _ => Ok(CheckpointReader::Table(TableCheckpoint::open(path)?)),
+            _ => as_table(),
         }
     }
 
@@ -270,11 +285,16 @@ impl CheckpointReader {
 
 /// Returns all damage of a checkpoint, even where it cannot be opened.
 pub fn verify(path: &Path) -> Vec<FormatError> {
-    match CheckpointReader::open(path) {
+    verify_in(&storage::local(), path)
+}
+
+/// [`verify`] in any storage.
+pub fn verify_in(storage: &Arc<dyn Storage>, path: &Path) -> Vec<FormatError> {
+    match CheckpointReader::open_in(storage, path) {
         Ok(reader) => reader.verify(),
         Err(e) => {
             // The index may be wrong in more than one place.
-            let damage = prefix_of(path).map(|prefix| index_damage(&prefix));
+            let damage = prefix_of(&**storage, path).map(|prefix| index_damage(storage, &prefix));
             match damage.filter(|damage| !damage.is_empty()) {
                 Some(damage) => damage,
                 None => vec![e],
@@ -284,10 +304,10 @@ pub fn verify(path: &Path) -> Vec<FormatError> {
 }
 
 /// The prefix of the bundle that a path means, if it means one.
-fn prefix_of(path: &Path) -> Option<PathBuf> {
-    if index_path(path).is_file() {
+fn prefix_of(storage: &dyn Storage, path: &Path) -> Option<PathBuf> {
+    if storage.is_file(&index_path(path)) {
         return Some(path.to_owned());
     }
     let is_index = path.extension().is_some_and(|ending| ending == "index");
-    (is_index && path.is_file()).then(|| path.with_extension(""))
+    (is_index && storage.is_file(path)).then(|| path.with_extension(""))
 }

@@ -4,9 +4,9 @@
 //! alone: strings and quantized types, which the format does not have. It has no checksums either.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde_json::{Map, Value as Json, json};
 
@@ -14,6 +14,7 @@ use crate::checkpoint::{DType, Tensor};
 use crate::error::{Code, FileKind, FormatError, Result};
 use crate::files::{self, Durability, ReadAt, Replacement};
 use crate::memory::{self, zeros};
+use crate::storage::{self, Storage};
 use crate::tensor::{ElementsView, TensorView, count, rank_error};
 
 /// The maximum size of a header that readers accept.
@@ -45,7 +46,7 @@ const TYPES: [(DType, &str); 18] = [
 #[derive(Debug)]
 pub struct Safetensors {
     path: PathBuf,
-    file: File,
+    file: Box<dyn ReadAt>,
     tensors: BTreeMap<String, Stored>,
     /// Tensors of unsupported types, and the reason.
     others: BTreeMap<String, FormatError>,
@@ -67,7 +68,12 @@ impl Safetensors {
     ///
     /// Tensors of unknown types do not keep the others from being read: [`unsupported`](Safetensors::unsupported) lists them.
     pub fn open(path: &Path) -> Result<Safetensors> {
-        let file = files::open(FileKind::Safetensors, path)?;
+        Safetensors::open_in(&storage::local(), path)
+    }
+
+    /// [`open`](Safetensors::open) in any storage.
+    pub fn open_in(storage: &Arc<dyn Storage>, path: &Path) -> Result<Safetensors> {
+        let file = files::open_in(storage, FileKind::Safetensors, path)?;
         let length = file.length().map_err(|e| failed(e).in_file(path))?;
         let header = header(&file, length).map_err(|e| e.in_file(path))?;
         Ok(Safetensors {
@@ -188,12 +194,24 @@ pub fn write(
     metadata: &BTreeMap<String, String>,
     durability: Durability,
 ) -> Result<()> {
+    write_in(&storage::local(), path, tensors, metadata, durability)
+}
+
+/// [`write`] in any storage.
+pub fn write_in(
+    storage: &Arc<dyn Storage>,
+    path: &Path,
+    tensors: &[(&str, TensorView<'_>)],
+    metadata: &BTreeMap<String, String>,
+    durability: Durability,
+) -> Result<()> {
     let entries: Vec<(&str, DType, &[usize])> = tensors
         .iter()
         .map(|(name, tensor)| (*name, tensor.dtype(), tensor.shape()))
         .collect();
     let views: BTreeMap<&str, TensorView<'_>> = tensors.iter().copied().collect();
-    write_each(path, &entries, metadata, durability, |name| Ok(views[name]))
+    let view = |name: &str| Ok(views[name]);
+    write_each_in(storage, path, &entries, metadata, durability, view)
 }
 
 /// Writes a `safetensors` file with one tensor at a time in memory: `tensor` is called for each in order.
@@ -207,10 +225,27 @@ pub fn write_each<T>(
 where
     for<'t> TensorView<'t>: From<&'t T>,
 {
-    put_each(path, entries, metadata, durability, tensor).map_err(|e| e.in_file(path))
+    let storage = storage::local();
+    write_each_in(&storage, path, entries, metadata, durability, tensor)
+}
+
+/// [`write_each`] in any storage.
+pub fn write_each_in<T>(
+    storage: &Arc<dyn Storage>,
+    path: &Path,
+    entries: &[(&str, DType, &[usize])],
+    metadata: &BTreeMap<String, String>,
+    durability: Durability,
+    tensor: impl FnMut(&str) -> Result<T>,
+) -> Result<()>
+where
+    for<'t> TensorView<'t>: From<&'t T>,
+{
+    put_each(storage, path, entries, metadata, durability, tensor).map_err(|e| e.in_file(path))
 }
 
 fn put_each<T>(
+    storage: &Arc<dyn Storage>,
     path: &Path,
     entries: &[(&str, DType, &[usize])],
     metadata: &BTreeMap<String, String>,
@@ -252,7 +287,7 @@ where
     if text.len() as u64 > MAX_HEADER_BYTES {
         return Err(invalid("the header is too long"));
     }
-    let mut out = Replacement::create(FileKind::Safetensors, path)?;
+    let mut out = Replacement::create_in(storage, FileKind::Safetensors, path)?;
     let mut put = |bytes: &[u8]| {
         out.write_all(bytes)
             .map_err(|e| FormatError::io(FileKind::Safetensors, "write it", e).in_file(path))

@@ -1,13 +1,14 @@
 //! The `checkpoint` file of a folder: `CheckpointState` in protocol-buffer text format.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::checkpoint::text_format::{self, Kind, Value};
 use crate::error::{FileKind, FormatError, Result};
 use crate::files;
-use crate::files::ReadAt;
 use crate::memory;
 pub use crate::proto::CheckpointState;
+use crate::storage::{self, Storage};
 
 /// The maximum size of a `checkpoint` file.
 const MAX_STATE_FILE_BYTES: u64 = 64 << 20;
@@ -51,8 +52,13 @@ impl CheckpointState {
 
     /// Reads a file; paths are not joined to its folder.
     pub fn read(path: &Path) -> Result<CheckpointState> {
+        CheckpointState::read_in(&storage::local(), path)
+    }
+
+    /// [`read`](CheckpointState::read) in any storage.
+    pub fn read_in(storage: &Arc<dyn Storage>, path: &Path) -> Result<CheckpointState> {
         let kind = FileKind::CheckpointState;
-        let file = files::open(kind, path)?;
+        let file = files::open_in(storage, kind, path)?;
         let length = file
             .length()
             .map_err(|e| FormatError::io(kind, "find its length", e).in_file(path))?;

@@ -1,7 +1,6 @@
 //! A cache of writers by folder (`tf.compat.v1.summary.FileWriterCache`).
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -41,8 +40,13 @@ impl SummaryWriterCache {
     pub fn get(&self, folder: &Path) -> Result<Arc<SummaryWriter>> {
         let failed = |doing: &str, e| FormatError::io(FileKind::Events, doing, e).in_file(folder);
         let mut writers = self.writers.lock().unwrap_or_else(PoisonError::into_inner);
-        fs::create_dir_all(folder).map_err(|e| failed("create the folder", e))?;
-        let key = fs::canonicalize(folder).map_err(|e| failed("find the folder", e))?;
+        let storage = &self.options.storage;
+        storage
+            .create_dir_all(folder)
+            .map_err(|e| failed("create the folder", e))?;
+        let key = storage
+            .canonicalize(folder)
+            .map_err(|e| failed("find the folder", e))?;
         if let Some(writer) = writers.get(&key) {
             return Ok(Arc::clone(writer));
         }

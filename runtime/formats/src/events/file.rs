@@ -1,9 +1,9 @@
 //! One event file that is being written (`EventsWriter`): its name, its version event, and complete records after it.
 
 use std::collections::HashSet;
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use prost::Message;
@@ -11,16 +11,17 @@ use prost::Message;
 use crate::clock::Clock;
 use crate::error::{FileKind, FormatError, Result};
 use crate::events::{VERSION_PREFIX, frames};
-use crate::files;
 use crate::proto::event::What;
 use crate::proto::{Event, SourceMetadata, Summary};
+use crate::storage::{Lock, Storage, WriteFile};
 
 /// The buffered bytes at which the buffer is flushed.
 const FLUSH_THRESHOLD_BYTES: usize = 1 << 18;
 
-/// The folder and the name components of event files.
+/// Where event files are, and the components of their names.
 #[derive(Debug, Clone)]
 pub(super) struct Naming {
+    pub(super) storage: Arc<dyn Storage>,
     pub(super) folder: PathBuf,
     pub(super) host: String,
     pub(super) suffix: String,
@@ -29,7 +30,9 @@ pub(super) struct Naming {
 /// An open event file, which has its version event.
 #[derive(Debug)]
 pub(super) struct EventFile {
-    file: File,
+    file: Box<dyn WriteFile>,
+    /// Marks the file as being written, as long as it is open.
+    lock: Option<Box<dyn Lock>>,
     path: PathBuf,
     naming: Naming,
     /// Complete records that are not written yet.
@@ -45,6 +48,7 @@ impl EventFile {
     pub(super) fn create(naming: Naming, seconds: f64, previous: Option<&Path>) -> Result<Self> {
         let (file, path) = create(&naming, seconds, previous)?;
         let mut file = EventFile {
+            lock: lock(&*naming.storage, &path),
             file,
             path,
             naming,
@@ -90,9 +94,10 @@ impl EventFile {
 
     /// Writes the buffer to the file. A file that was removed meanwhile is created again.
     pub(super) fn flush(&mut self, clock: &dyn Clock) -> Result<()> {
-        if !self.buffer.is_empty() && !self.path.exists() {
+        if !self.buffer.is_empty() && !self.naming.storage.exists(&self.path) {
             let seconds = clock.unix_seconds();
             let (file, path) = create(&self.naming, seconds, Some(&self.path))?;
+            self.lock = lock(&*self.naming.storage, &path);
             (self.file, self.path, self.length) = (file, path, 0);
             self.tags.clear();
             let held = std::mem::take(&mut self.buffer);
@@ -110,8 +115,11 @@ impl EventFile {
 
     fn write(&mut self) -> Result<()> {
         if let Err(e) = self.file.write_all(&self.buffer) {
-            // A partial record would hide the ones after it from readers.
-            let _ = self.file.set_len(self.length);
+            // A partial record would hide the ones after it from readers, and a file without any means nothing.
+            let _ = match self.length {
+                0 => self.naming.storage.remove_file(&self.path),
+                complete => self.file.truncate(complete),
+            };
             return Err(FormatError::io(FileKind::Events, "write it", e)
                 .at(self.length)
                 .in_file(&self.path));
@@ -140,10 +148,15 @@ fn first_event(seconds: f64) -> Event {
 ///
 /// Readers take the files of a folder in the order of their names, so the seconds are incremented until the name sorts after the
 /// previous one, and a file is never overwritten.
-fn create(naming: &Naming, seconds: f64, previous: Option<&Path>) -> Result<(File, PathBuf)> {
+fn create(
+    naming: &Naming,
+    seconds: f64,
+    previous: Option<&Path>,
+) -> Result<(Box<dyn WriteFile>, PathBuf)> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let folder = &naming.folder;
-    fs::create_dir_all(folder)
+    (naming.storage)
+        .create_dir_all(folder)
         .map_err(|e| FormatError::io(FileKind::Events, "create the folder", e).in_file(folder))?;
     let process = std::process::id();
     // The cast saturates negative and huge times.
@@ -157,28 +170,19 @@ fn create(naming: &Naming, seconds: f64, previous: Option<&Path>) -> Result<(Fil
             second = second.saturating_add(1);
             continue;
         }
-        match File::options().write(true).create_new(true).open(&path) {
-            Ok(file) => {
-                files::lock(&file);
-                return Ok((file, path));
-            }
+        match naming.storage.create_new(&path) {
+            Ok(file) => return Ok((file, path)),
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
             Err(e) => return Err(FormatError::io(FileKind::Events, "create it", e).in_file(path)),
         }
     }
 }
 
-/// The host name from the kernel's or the system's files, or the environment.
-pub(super) fn host() -> String {
-    let known = fs::read_to_string("/proc/sys/kernel/hostname")
-        .or_else(|_| fs::read_to_string("/etc/hostname"))
-        .ok()
-        .or_else(|| std::env::var("HOSTNAME").ok())
-        .or_else(|| std::env::var("COMPUTERNAME").ok());
-    let name = known.unwrap_or_default();
-    match name.trim() {
-        "" => "localhost".to_owned(),
-        name => name.to_owned(),
+/// Locks a file that is being written. Where there are no such locks, it is not marked; outside of Unix, one keeps others from reading.
+fn lock(storage: &dyn Storage, path: &Path) -> Option<Box<dyn Lock>> {
+    match cfg!(unix) {
+        true => storage.try_lock(path).ok().flatten(),
+        false => None,
     }
 }
 
@@ -190,6 +194,7 @@ mod tests {
     fn a_later_file_has_a_later_name() {
         let folder = std::env::temp_dir().join(format!("trainspec-names-{}", std::process::id()));
         let naming = Naming {
+            storage: crate::storage::local(),
             folder: folder.clone(),
             host: "h".to_owned(),
             suffix: ".x".to_owned(),
@@ -204,6 +209,6 @@ mod tests {
         let name = name.to_str().unwrap();
         assert!(name.starts_with("events.out.tfevents.00000000"), "{name}");
         assert!(name.ends_with(".x"), "{name}");
-        fs::remove_dir_all(folder).unwrap();
+        std::fs::remove_dir_all(folder).unwrap();
     }
 }

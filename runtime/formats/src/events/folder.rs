@@ -3,12 +3,13 @@
 //! In: a folder. Out: the events of its files, in the order of their names, each file until its end. Leaves alone: subfolders,
 //! which are runs of their own.
 
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::error::{Code, FileKind, FormatError, Result};
 use crate::events::reader::{EventOffset, EventReader, ReaderOptions};
 use crate::proto::Event;
+use crate::storage::{self, Storage};
 
 /// Whether a name is that of an event file, as TensorBoard sees it.
 pub fn is_event_file(name: &str) -> bool {
@@ -20,6 +21,7 @@ pub fn is_event_file(name: &str) -> bool {
 /// As in TensorBoard, a file is taken to be complete once there is a later one.
 #[derive(Debug)]
 pub struct RunReader {
+    storage: Arc<dyn Storage>,
     folder: PathBuf,
     /// The single file that is read, if it is not the folder.
     only: Option<std::ffi::OsString>,
@@ -35,14 +37,24 @@ pub struct RunReader {
 impl RunReader {
     /// Starts with the first file of a folder, or reads one file alone.
     pub fn open(path: &Path, options: ReaderOptions) -> Result<RunReader> {
+        RunReader::open_in(&storage::local(), path, options)
+    }
+
+    /// [`open`](RunReader::open) in any storage.
+    pub fn open_in(
+        storage: &Arc<dyn Storage>,
+        path: &Path,
+        options: ReaderOptions,
+    ) -> Result<RunReader> {
         let (folder, only) = match path.parent() {
-            Some(parent) if path.is_file() && parent.as_os_str().is_empty() => {
+            Some(parent) if storage.is_file(path) && parent.as_os_str().is_empty() => {
                 (Path::new("."), path.file_name())
             }
-            Some(parent) if path.is_file() => (parent, path.file_name()),
+            Some(parent) if storage.is_file(path) => (parent, path.file_name()),
             _ => (path, None),
         };
         let mut reader = RunReader {
+            storage: Arc::clone(storage),
             folder: folder.to_owned(),
             only: only.map(ToOwned::to_owned),
             options,
@@ -83,7 +95,7 @@ impl RunReader {
                 }
             }
             if let Some(path) = later.take() {
-                self.reader = Some(EventReader::open(&path, self.options)?);
+                self.reader = Some(EventReader::open_in(&self.storage, &path, self.options)?);
                 self.files.push(path);
                 self.damaged = false;
                 continue;
@@ -99,7 +111,7 @@ impl RunReader {
     pub fn event_at(&self, file: usize, offset: EventOffset) -> Result<Event> {
         let missing = || FormatError::not_found(FileKind::Events, "there is no such event");
         let path = self.files.get(file).ok_or_else(missing)?;
-        match EventReader::open_at(path, offset, self.options)?.poll()? {
+        match EventReader::open_at_in(&self.storage, path, offset, self.options)?.poll()? {
             Some((_, event)) => Ok(event),
             None => Err(missing().at(offset).in_file(path)),
         }
@@ -118,24 +130,18 @@ impl RunReader {
             |e| FormatError::io(FileKind::Events, "list the folder", e).in_file(&self.folder);
         let last = self.files.last().and_then(|path| path.file_name());
         let mut names = Vec::new();
-        for entry in fs::read_dir(&self.folder).map_err(failed)? {
-            let entry = entry.map_err(failed)?;
-            let name = entry.file_name();
+        for name in self.storage.list(&self.folder).map_err(failed)? {
             let is_later = last.is_none_or(|last| *name > *last);
             let is_selected = match &self.only {
                 Some(only) => name == *only,
                 None => is_event_file(&name.to_string_lossy()),
             };
-            if is_later && is_selected && is_file(&entry) {
+            if is_later && is_selected && self.storage.is_file(&self.folder.join(&name)) {
                 names.push(name);
             }
         }
-        names.sort_by(|a, b| b.cmp(a));
+        names.reverse();
         self.waiting = names;
         Ok(())
     }
-}
-
-fn is_file(entry: &fs::DirEntry) -> bool {
-    fs::metadata(entry.path()).is_ok_and(|found| found.is_file())
 }

@@ -3,6 +3,7 @@
 //! In: a file. Out: events in order, each with its offset. Memory holds one record at a time.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::bounded::{DEFAULT_MEMORY_LIMIT, decode};
 use crate::error::{FileKind, FormatError, Result};
@@ -10,6 +11,7 @@ use crate::events::frames::FrameReader;
 use crate::files::{self, ReadAt};
 use crate::proto::Event;
 use crate::records;
+use crate::storage::{self, Storage};
 
 /// The size of a record's header in bytes.
 const HEADER_SIZE: u64 = records::HEADER_SIZE as u64;
@@ -49,6 +51,7 @@ pub type EventOffset = u64;
 #[derive(Debug)]
 pub struct EventReader {
     frames: FrameReader,
+    storage: Arc<dyn Storage>,
     path: Option<PathBuf>,
     options: ReaderOptions,
 }
@@ -59,15 +62,35 @@ impl EventReader {
         EventReader::open_at(path, 0, options)
     }
 
+    /// [`open`](EventReader::open) in any storage.
+    pub fn open_in(
+        storage: &Arc<dyn Storage>,
+        path: &Path,
+        options: ReaderOptions,
+    ) -> Result<EventReader> {
+        EventReader::open_at_in(storage, path, 0, options)
+    }
+
     /// Opens a file at the offset of an event.
     pub fn open_at(
         path: &Path,
         offset: EventOffset,
         options: ReaderOptions,
     ) -> Result<EventReader> {
-        let file = files::open(FileKind::Events, path)?;
+        EventReader::open_at_in(&storage::local(), path, offset, options)
+    }
+
+    /// [`open_at`](EventReader::open_at) in any storage.
+    pub fn open_at_in(
+        storage: &Arc<dyn Storage>,
+        path: &Path,
+        offset: EventOffset,
+        options: ReaderOptions,
+    ) -> Result<EventReader> {
+        let file = files::open_in(storage, FileKind::Events, path)?;
         Ok(EventReader {
-            frames: FrameReader::new(Box::new(file), offset),
+            frames: FrameReader::new(file, offset),
+            storage: Arc::clone(storage),
             path: Some(path.to_owned()),
             options,
         })
@@ -77,6 +100,7 @@ impl EventReader {
     pub fn new(source: impl ReadAt + 'static, options: ReaderOptions) -> EventReader {
         EventReader {
             frames: FrameReader::new(Box::new(source), 0),
+            storage: storage::local(),
             path: None,
             options,
         }
@@ -124,7 +148,8 @@ impl EventReader {
     /// ```
     pub fn tail(&mut self) -> Result<Tail> {
         // Before the end is read: a writer that ends meanwhile leaves complete events.
-        let mut is_written = self.path.as_deref().is_some_and(files::is_locked);
+        let is_locked = |path: &Path| cfg!(unix) && self.storage.is_locked(path);
+        let mut is_written = self.path.as_deref().is_some_and(is_locked);
         is_written |= self.frames.has_next().map_err(|e| self.located(e))?;
         Ok(match (self.rest()?, is_written) {
             (0, _) => Tail::Complete,

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use prost::{Message, Name};
 
@@ -21,6 +22,7 @@ use crate::proto::summary::value::Value as Field;
 use crate::proto::{
     DataType, Event, GraphDef, MetaGraphDef, SessionLog, Summary, SummaryMetadata, TensorProto,
 };
+use crate::storage::{self, Storage};
 use crate::tensor::Tensor;
 
 /// Purging of orphaned values from before a restart (`purge_orphaned_data`).
@@ -149,13 +151,18 @@ struct Restart {
 impl Run {
     /// Reads all files of a folder as they are now, or one file.
     pub fn read(path: &Path, options: RunOptions) -> Result<Run> {
+        Run::read_in(&storage::local(), path, options)
+    }
+
+    /// [`read`](Run::read) in any storage.
+    pub fn read_in(storage: &Arc<dyn Storage>, path: &Path, options: RunOptions) -> Result<Run> {
         let mut run = Run {
             series: BTreeMap::new(),
             run_metadata: BTreeMap::new(),
             sessions: Vec::new(),
             events: 0,
             damage: Vec::new(),
-            reader: RunReader::open(path, options.reader)?,
+            reader: RunReader::open_in(storage, path, options.reader)?,
             purge: options.purge,
             graph: None,
             meta_graph: None,

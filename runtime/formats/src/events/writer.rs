@@ -16,11 +16,12 @@ use prost::Message;
 use crate::bounded::{DEFAULT_MEMORY_LIMIT, decode};
 use crate::clock::{Clock, SystemClock};
 use crate::error::{Code, FileKind, FormatError, Result};
-use crate::events::file::{EventFile, Naming, host};
+use crate::events::file::{EventFile, Naming};
 use crate::proto::event::What;
 use crate::proto::{
     Event, GraphDef, MetaGraphDef, RunMetadata, SessionLog, Summary, TaggedRunMetadata,
 };
+use crate::storage::{self, Storage};
 
 /// The options of a writer.
 #[derive(Clone)]
@@ -35,6 +36,8 @@ pub struct WriterOptions {
     pub host: Option<String>,
     /// The clock of the events' times.
     pub clock: Arc<dyn Clock + Send + Sync>,
+    /// The storage of the folder.
+    pub storage: Arc<dyn Storage>,
 }
 
 impl Default for WriterOptions {
@@ -45,6 +48,7 @@ impl Default for WriterOptions {
             filename_suffix: String::new(),
             host: None,
             clock: Arc::new(SystemClock::default()),
+            storage: storage::local(),
         }
     }
 }
@@ -56,6 +60,7 @@ impl fmt::Debug for WriterOptions {
             .field("flush_every", &self.flush_every)
             .field("filename_suffix", &self.filename_suffix)
             .field("host", &self.host)
+            .field("storage", &self.storage)
             .finish_non_exhaustive()
     }
 }
@@ -121,11 +126,12 @@ impl SummaryWriter {
     pub fn open(folder: impl Into<PathBuf>, options: WriterOptions) -> Result<SummaryWriter> {
         let folder = folder.into();
         let naming = Naming {
+            storage: Arc::clone(&options.storage),
             // An absolute path: the process may change its working folder.
             folder: std::path::absolute(&folder).map_err(|e| {
                 FormatError::io(FileKind::Events, "find the folder", e).in_file(&folder)
             })?,
-            host: options.host.clone().unwrap_or_else(host),
+            host: options.host.clone().unwrap_or_else(storage::host_name),
             suffix: options.filename_suffix.clone(),
         };
         for part in [&naming.host, &naming.suffix] {

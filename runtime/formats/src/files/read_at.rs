@@ -2,6 +2,7 @@
 //!
 //! Nothing is memory-mapped: a mapped file that shrinks kills the process (SIGBUS).
 
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 
@@ -25,6 +26,22 @@ pub trait ReadAt: Send + Sync {
             }
         }
         Ok(())
+    }
+}
+
+impl fmt::Debug for dyn ReadAt + '_ {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReadAt").finish_non_exhaustive()
+    }
+}
+
+impl<R: ReadAt + ?Sized> ReadAt for Box<R> {
+    fn length(&self) -> io::Result<u64> {
+        (**self).length()
+    }
+
+    fn read_at(&self, position: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        (**self).read_at(position, buffer)
     }
 }
 
@@ -68,6 +85,7 @@ impl ReadAt for Vec<u8> {
 }
 
 /// A file that is read in order, to its end.
+#[derive(Debug)]
 pub struct SequentialFile {
     file: Box<dyn ReadAt>,
     position: u64,

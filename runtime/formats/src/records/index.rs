@@ -3,8 +3,8 @@
 //! In: a file that is not compressed. Out: the offsets of its records; records by number. An index can be saved in a file of its own,
 //! which is refused once the records have changed.
 
-use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
 use super::compression::{Compression, ExpectedCompression};
@@ -14,6 +14,7 @@ use crate::crc;
 use crate::error::{Code, FileKind, FormatError, Result};
 use crate::files::{self, Durability, ReadAt};
 use crate::memory;
+use crate::storage::{self, Storage};
 use crate::wire::{WireReader, put_varint};
 
 /// The magic number of an index file.
@@ -54,11 +55,16 @@ impl Eq for RecordIndex {}
 impl RecordIndex {
     /// Builds the index of a file.
     pub fn build(path: &Path, check: Check) -> Result<RecordIndex> {
-        check_uncompressed(path)?;
-        let stamp = Some(file_stamp(path)?);
+        RecordIndex::build_in(&storage::local(), path, check)
+    }
+
+    /// [`build`](RecordIndex::build) in any storage.
+    pub fn build_in(storage: &Arc<dyn Storage>, path: &Path, check: Check) -> Result<RecordIndex> {
+        check_uncompressed(storage, path)?;
+        let stamp = Some(file_stamp(&**storage, path)?);
         match check {
             Check::Headers => {
-                let file = files::open(FileKind::Record, path)?;
+                let file = files::open_in(storage, FileKind::Record, path)?;
                 let index = RecordIndex::from_headers(&file).map_err(|e| e.in_file(path))?;
                 Ok(RecordIndex { stamp, ..index })
             }
@@ -67,7 +73,7 @@ impl RecordIndex {
                     compression: ExpectedCompression::Is(Compression::None),
                     ..ReaderOptions::default()
                 };
-                let mut reader = RecordReader::open(path, &options)?;
+                let mut reader = RecordReader::open_in(storage, path, &options)?;
                 let mut bounds = vec![0];
                 while reader.check_next()?.is_some() {
                     let at = reader.position();
@@ -158,18 +164,26 @@ impl RecordIndex {
 
     /// Saves the index to a file, which is created, or replaced if it is an index of records.
     pub fn save(&self, path: &Path, records: &Path) -> Result<()> {
-        let begins = |file: File| {
+        self.save_in(&storage::local(), path, records)
+    }
+
+    /// [`save`](RecordIndex::save) in any storage.
+    pub fn save_in(&self, storage: &Arc<dyn Storage>, path: &Path, records: &Path) -> Result<()> {
+        let begins = |file: Box<dyn ReadAt>| {
             let mut start = [0; 7];
             file.read_exact_at(0, &mut start).is_ok() && MAGIC.starts_with(&start)
         };
-        if File::open(path).is_ok_and(|there| !begins(there)) {
+        if storage.open(path).is_ok_and(|there| !begins(there)) {
             let cause = "this file is no index of records and is not replaced by one";
             let error = FormatError::new(Code::FailedPrecondition, FileKind::Record, cause);
             return Err(error.in_file(path));
         }
         let mut bytes = MAGIC.to_vec();
         // Records written while the index was built are not in it: the stamp from before makes it stale.
-        for number in self.stamp.map_or_else(|| file_stamp(records), Ok)? {
+        for number in self
+            .stamp
+            .map_or_else(|| file_stamp(&**storage, records), Ok)?
+        {
             bytes.extend(number.to_le_bytes());
         }
         bytes.extend((self.checked as u64).to_le_bytes());
@@ -181,19 +195,30 @@ impl RecordIndex {
             );
         }
         bytes.extend(crc::masked(&bytes).to_le_bytes());
-        files::replace(FileKind::Record, path, &bytes, Durability::Unsynced)
+        files::replace_in(
+            storage,
+            FileKind::Record,
+            path,
+            &bytes,
+            Durability::Unsynced,
+        )
     }
 
     /// Loads a saved index. If the file of records has another length or was modified since, it is refused as
     /// [`FailedPrecondition`](Code::FailedPrecondition).
     pub fn load(path: &Path, records: &Path) -> Result<RecordIndex> {
-        let file = files::open(FileKind::Record, path)?;
+        RecordIndex::load_in(&storage::local(), path, records)
+    }
+
+    /// [`load`](RecordIndex::load) in any storage.
+    pub fn load_in(storage: &Arc<dyn Storage>, path: &Path, records: &Path) -> Result<RecordIndex> {
+        let file = files::open_in(storage, FileKind::Record, path)?;
         let failed = |e| FormatError::io(FileKind::Record, "read it", e).in_file(path);
         let length = usize::try_from(file.length().map_err(failed)?).unwrap_or(usize::MAX);
         let mut bytes = memory::zeros(FileKind::Record, length).map_err(|e| e.in_file(path))?;
         file.read_exact_at(0, &mut bytes).map_err(failed)?;
         let index = decode(&bytes).map_err(|e| e.in_file(path))?;
-        let now = file_stamp(records)?;
+        let now = file_stamp(&**storage, records)?;
         if index.stamp != Some(now) {
             let cause = "the records have changed since this index of them was made";
             let error = FormatError::new(Code::FailedPrecondition, FileKind::Record, cause);
@@ -211,14 +236,23 @@ impl RecordIndex {
 
     /// Loads the index beside a file; builds and saves it if there is none that is valid. A failure to save is ignored.
     pub fn load_or_build(records: &Path, check: Check) -> Result<RecordIndex> {
+        RecordIndex::load_or_build_in(&storage::local(), records, check)
+    }
+
+    /// [`load_or_build`](RecordIndex::load_or_build) in any storage.
+    pub fn load_or_build_in(
+        storage: &Arc<dyn Storage>,
+        records: &Path,
+        check: Check,
+    ) -> Result<RecordIndex> {
         let beside = RecordIndex::beside(records);
-        if let Ok(index) = RecordIndex::load(&beside, records)
+        if let Ok(index) = RecordIndex::load_in(storage, &beside, records)
             && (index.checked == Check::All || check == Check::Headers)
         {
             return Ok(index);
         }
-        let index = RecordIndex::build(records, check)?;
-        let _ = index.save(&beside, records);
+        let index = RecordIndex::build_in(storage, records, check)?;
+        let _ = index.save_in(storage, &beside, records);
         Ok(index)
     }
 }
@@ -241,7 +275,7 @@ impl RecordIndex {
 /// # }
 /// ```
 #[derive(Debug)]
-pub struct IndexedRecords<R = File> {
+pub struct IndexedRecords<R = Box<dyn ReadAt>> {
     file: R,
     path: Option<PathBuf>,
     /// The offsets of the records.
@@ -250,11 +284,20 @@ pub struct IndexedRecords<R = File> {
     pub max_length: u64,
 }
 
-impl IndexedRecords<File> {
+impl IndexedRecords {
     /// Opens a file with the index beside it, which is built if necessary.
-    pub fn open(path: &Path, check: Check) -> Result<IndexedRecords<File>> {
-        let index = RecordIndex::load_or_build(path, check)?;
-        let file = files::open(FileKind::Record, path)?;
+    pub fn open(path: &Path, check: Check) -> Result<IndexedRecords> {
+        IndexedRecords::open_in(&storage::local(), path, check)
+    }
+
+    /// [`open`](IndexedRecords::open) in any storage.
+    pub fn open_in(
+        storage: &Arc<dyn Storage>,
+        path: &Path,
+        check: Check,
+    ) -> Result<IndexedRecords> {
+        let index = RecordIndex::load_or_build_in(storage, path, check)?;
+        let file = files::open_in(storage, FileKind::Record, path)?;
         Ok(IndexedRecords {
             path: Some(path.to_owned()),
             ..IndexedRecords::new(file, index)
@@ -327,8 +370,9 @@ impl<R: ReadAt> IndexedRecords<R> {
 }
 
 /// Refuses a file that is compressed.
-fn check_uncompressed(path: &Path) -> Result<()> {
-    match RecordReader::open(path, &ReaderOptions::default())?.compression() {
+fn check_uncompressed(storage: &Arc<dyn Storage>, path: &Path) -> Result<()> {
+    let reader = RecordReader::open_in(storage, path, &ReaderOptions::default())?;
+    match reader.compression() {
         Compression::None => Ok(()),
         Compression::Gzip | Compression::Zlib => {
             let cause = "the records of a compressed file can only be read in order";
@@ -337,16 +381,16 @@ fn check_uncompressed(path: &Path) -> Result<()> {
     }
 }
 
-fn file_stamp(path: &Path) -> Result<FileStamp> {
-    let about = fs::metadata(path)
+fn file_stamp(storage: &dyn Storage, path: &Path) -> Result<FileStamp> {
+    let about = storage
+        .metadata(path)
         .map_err(|e| FormatError::io(FileKind::Record, "read it", e).in_file(path))?;
     let written = about
-        .modified()
-        .ok()
+        .modified
         .and_then(|at| at.duration_since(UNIX_EPOCH).ok())
         .unwrap_or_default();
     Ok([
-        about.len(),
+        about.length,
         written.as_secs(),
         u64::from(written.subsec_nanos()),
     ])

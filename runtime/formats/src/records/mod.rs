@@ -38,6 +38,6 @@ pub use index::{Check, IndexedRecords, RecordIndex};
 pub use multi_file::{MultiFileReader, ResumePoint};
 pub use reader::{Ending, Position, ReaderOptions, RecordReader};
 pub use recover::{Recovering, Skipped};
-pub use shards::{ShardedName, expand};
+pub use shards::{ShardedName, expand, expand_in};
 pub use shuffle::Permutation;
 pub use writer::{RecordWriter, WriterOptions};

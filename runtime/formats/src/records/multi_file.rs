@@ -1,11 +1,13 @@
 //! A sequential reader of several record files (shards), resumable at any record.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::reader::{Position, ReaderOptions, RecordReader};
 use super::shards;
 use crate::error::{Code, FileKind, FormatError, Result};
+use crate::files::SequentialFile;
+use crate::storage::{self, Storage};
 
 /// The position of a [`MultiFileReader`], to resume from later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -23,10 +25,11 @@ pub struct ResumePoint {
 /// A file is opened when it is reached. After a failure, every further call fails in the same way.
 #[derive(Debug)]
 pub struct MultiFileReader {
+    storage: Arc<dyn Storage>,
     files: Vec<PathBuf>,
     options: ReaderOptions,
     file: usize,
-    open: Option<RecordReader<File>>,
+    open: Option<RecordReader<SequentialFile>>,
     /// The position at which the next file is opened.
     entry: ResumePoint,
 }
@@ -34,7 +37,17 @@ pub struct MultiFileReader {
 impl MultiFileReader {
     /// Reads these files.
     pub fn new(files: Vec<PathBuf>, options: &ReaderOptions) -> MultiFileReader {
+        MultiFileReader::new_in(&storage::local(), files, options)
+    }
+
+    /// [`new`](MultiFileReader::new) in any storage.
+    pub fn new_in(
+        storage: &Arc<dyn Storage>,
+        files: Vec<PathBuf>,
+        options: &ReaderOptions,
+    ) -> MultiFileReader {
         MultiFileReader {
+            storage: Arc::clone(storage),
             files,
             options: *options,
             file: 0,
@@ -45,11 +58,20 @@ impl MultiFileReader {
 
     /// Reads the files that names, shard specs and glob patterns expand to, in this order; see [`expand`](super::expand).
     pub fn expand(names: &[&str], options: &ReaderOptions) -> Result<MultiFileReader> {
+        MultiFileReader::expand_in(&storage::local(), names, options)
+    }
+
+    /// [`expand`](MultiFileReader::expand) in any storage.
+    pub fn expand_in(
+        storage: &Arc<dyn Storage>,
+        names: &[&str],
+        options: &ReaderOptions,
+    ) -> Result<MultiFileReader> {
         let mut files = Vec::new();
         for name in names {
-            files.extend(shards::expand(name)?);
+            files.extend(shards::expand_in(storage, name)?);
         }
-        Ok(MultiFileReader::new(files, options))
+        Ok(MultiFileReader::new_in(storage, files, options))
     }
 
     /// The files.
@@ -118,8 +140,8 @@ impl MultiFileReader {
     }
 
     /// Opens the next file at its position.
-    fn begin(&mut self) -> Result<RecordReader<File>> {
-        let path = &self.files[self.file];
+    fn begin(&mut self) -> Result<RecordReader<SequentialFile>> {
+        let (storage, path) = (&self.storage, &self.files[self.file]);
         match self.entry {
             ResumePoint { byte: Some(0), .. }
             | ResumePoint {
@@ -128,14 +150,15 @@ impl MultiFileReader {
                 ..
             } => {
                 self.entry.records = 0;
-                RecordReader::open(path, &self.options)
+                RecordReader::open_in(storage, path, &self.options)
             }
             ResumePoint {
                 byte: Some(byte), ..
-            } => RecordReader::open_at(path, Position::Byte(byte), &self.options),
+            } => RecordReader::open_at_in(storage, path, Position::Byte(byte), &self.options),
             ResumePoint { records, .. } => {
                 // These are counted by the reader itself.
-                let reader = RecordReader::open_at(path, Position::Record(records), &self.options)?;
+                let position = Position::Record(records);
+                let reader = RecordReader::open_at_in(storage, path, position, &self.options)?;
                 self.entry.records = 0;
                 Ok(reader)
             }

@@ -2,16 +2,17 @@
 //!
 //! In: any byte stream. Out: records borrowed from one buffer, which grows only as bytes really arrive.
 
-use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::compression::{Compression, ExpectedCompression, Source};
 use super::frame::{self, FOOTER_SIZE, HEADER_SIZE};
 use crate::crc;
 use crate::error::{Code, FileKind, FormatError, Result};
-use crate::files;
+use crate::files::{self, SequentialFile};
 use crate::memory;
+use crate::storage::{self, Storage};
 
 /// The options of a reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,10 +96,19 @@ pub struct RecordReader<R> {
     stopped: Option<String>,
 }
 
-impl RecordReader<File> {
+impl RecordReader<SequentialFile> {
     /// Opens a file.
-    pub fn open(path: &Path, options: &ReaderOptions) -> Result<RecordReader<File>> {
-        RecordReader::over(files::open(FileKind::Record, path)?, path, options)
+    pub fn open(path: &Path, options: &ReaderOptions) -> Result<RecordReader<SequentialFile>> {
+        RecordReader::open_in(&storage::local(), path, options)
+    }
+
+    /// [`open`](RecordReader::open) in any storage.
+    pub fn open_in(
+        storage: &Arc<dyn Storage>,
+        path: &Path,
+        options: &ReaderOptions,
+    ) -> Result<RecordReader<SequentialFile>> {
+        RecordReader::from_byte(storage, path, 0, options)
     }
 
     /// Opens a file at a position to resume from.
@@ -106,16 +116,26 @@ impl RecordReader<File> {
         path: &Path,
         position: Position,
         options: &ReaderOptions,
-    ) -> Result<RecordReader<File>> {
+    ) -> Result<RecordReader<SequentialFile>> {
+        RecordReader::open_at_in(&storage::local(), path, position, options)
+    }
+
+    /// [`open_at`](RecordReader::open_at) in any storage.
+    pub fn open_at_in(
+        storage: &Arc<dyn Storage>,
+        path: &Path,
+        position: Position,
+        options: &ReaderOptions,
+    ) -> Result<RecordReader<SequentialFile>> {
         let byte = match position {
             Position::Record(count) => {
-                let mut reader = RecordReader::open(path, options)?;
+                let mut reader = RecordReader::open_in(storage, path, options)?;
                 reader.skip(count)?;
                 return Ok(reader);
             }
             Position::Byte(byte) => byte,
         };
-        let reader = RecordReader::open(path, options)?;
+        let reader = RecordReader::open_in(storage, path, options)?;
         if reader.compression() != Compression::None {
             let cause = "a compressed file is resumed after a number of records, not at a byte";
             return Err(FormatError::invalid(FileKind::Record, cause).in_file(path));
@@ -125,24 +145,27 @@ impl RecordReader<File> {
             let error = FormatError::new(Code::OutOfRange, FileKind::Record, cause);
             return Err(error.at(byte).in_file(path));
         }
-        let mut file = files::open(FileKind::Record, path)?;
-        file.seek(SeekFrom::Start(byte))
-            .map_err(|e| FormatError::io(FileKind::Record, "read it", e).in_file(path))?;
         let options = ReaderOptions {
             compression: ExpectedCompression::Is(Compression::None),
             ..*options
         };
-        let mut reader = RecordReader::over(file, path, &options)?;
-        reader.position = byte;
-        Ok(reader)
+        RecordReader::from_byte(storage, path, byte, &options)
     }
 
-    fn over(file: File, path: &Path, options: &ReaderOptions) -> Result<RecordReader<File>> {
-        let length = file.metadata().ok().filter(|about| about.is_file());
+    fn from_byte(
+        storage: &Arc<dyn Storage>,
+        path: &Path,
+        byte: u64,
+        options: &ReaderOptions,
+    ) -> Result<RecordReader<SequentialFile>> {
+        let file = files::open_in(storage, FileKind::Record, path)?;
+        let length = file.length().ok();
+        let file = SequentialFile::at(file, byte);
         let mut reader = RecordReader::new(file, options).map_err(|e| e.in_file(path))?;
         if reader.compression() == Compression::None {
-            reader.length = length.map(|about| about.len());
+            reader.length = length;
         }
+        reader.position = byte;
         reader.path = Some(path.to_owned());
         Ok(reader)
     }

@@ -3,16 +3,17 @@
 //! In: a file. Out: every record that is intact, of any length, and what was skipped. After damage, reading resumes at the next offset where both
 //! checksums of a record are right. Leaves alone: compressed files after the first damage, which cannot be resynchronized.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::compression::{Compression, ExpectedCompression};
 use super::frame::{self, FOOTER_SIZE, HEADER_SIZE};
 use super::reader::{Ending, ReaderOptions, RecordReader};
 use crate::crc;
 use crate::error::{Code, FileKind, FormatError, Result};
-use crate::files::{self, ReadAt};
+use crate::files::{self, ReadAt, SequentialFile};
 use crate::memory;
+use crate::storage::{self, Storage};
 
 /// The bytes of one read.
 const WINDOW_BYTES: usize = 256 << 10;
@@ -52,7 +53,7 @@ pub struct Skipped {
 /// # }
 /// ```
 #[derive(Debug)]
-pub struct Recovering<R = File> {
+pub struct Recovering<R = Box<dyn ReadAt>> {
     source: Source<R>,
     path: Option<PathBuf>,
     records: u64,
@@ -66,16 +67,22 @@ enum Source<R> {
     Ended,
 }
 
-impl Recovering<File> {
+impl Recovering {
     /// Opens a file, compressed or not. Fails where it cannot be opened or read.
-    pub fn open(path: &Path) -> Result<Recovering<File>> {
-        let reader = RecordReader::open(path, &options())?;
+    pub fn open(path: &Path) -> Result<Recovering> {
+        Recovering::open_in(&storage::local(), path)
+    }
+
+    /// [`open`](Recovering::open) in any storage.
+    pub fn open_in(storage: &Arc<dyn Storage>, path: &Path) -> Result<Recovering> {
+        let reader = RecordReader::open_in(storage, path, &options())?;
         let mut recovering = match reader.compression() {
-            Compression::None => Recovering::new(files::open(FileKind::Record, path)?)?,
+            Compression::None => Recovering::new(files::open_in(storage, FileKind::Record, path)?)?,
             Compression::Gzip | Compression::Zlib => Recovering {
                 source: Source::Compressed(Box::new(Compressed {
                     reader,
                     ahead: None,
+                    storage: Arc::clone(storage),
                     path: path.to_owned(),
                     checked: 0,
                 })),
@@ -201,10 +208,11 @@ enum Hold {
 /// A compressed file.
 #[derive(Debug)]
 struct Compressed {
-    reader: RecordReader<File>,
+    reader: RecordReader<SequentialFile>,
     /// Another reader of the file, which checks a record that is longer than usual before the first one holds it: a few compressed
     /// bytes may become any number.
-    ahead: Option<RecordReader<File>>,
+    ahead: Option<RecordReader<SequentialFile>>,
+    storage: Arc<dyn Storage>,
     path: PathBuf,
     /// The length of the last record that was checked.
     checked: u64,
@@ -223,7 +231,8 @@ impl Compressed {
         };
         if length > self.reader.max_length {
             if self.ahead.is_none() {
-                self.ahead = Some(RecordReader::open(&self.path, &options())?);
+                let ahead = RecordReader::open_in(&self.storage, &self.path, &options())?;
+                self.ahead = Some(ahead);
             }
             let ahead = self.ahead.as_mut().expect("it was opened");
             while ahead.records() <= self.reader.records() {

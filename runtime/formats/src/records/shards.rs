@@ -1,9 +1,11 @@
 //! Sharded file names (`name@10`, `name-00000-of-00010`) and their expansion.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::error::{Code, FileKind, FormatError, Result};
-use crate::{files, glob};
+use crate::glob;
+use crate::storage::{self, Storage};
 
 /// The maximum number of shards: five digits.
 const MAX_SHARDS: u32 = 99_999;
@@ -86,12 +88,17 @@ impl ShardedName {
 /// The files that a name expands to, in order: those of a set of shards (`name@10`), the sorted matches of a glob pattern, or the file
 /// of this name. It is an error if a shard is missing, or if nothing matches.
 pub fn expand(pattern: &str) -> Result<Vec<PathBuf>> {
+    expand_in(&storage::local(), pattern)
+}
+
+/// [`expand`] in any storage.
+pub fn expand_in(storage: &Arc<dyn Storage>, pattern: &str) -> Result<Vec<PathBuf>> {
     // A file whose name looks like something else is still a file.
-    if Path::new(pattern).exists() {
+    if storage.exists(Path::new(pattern)) {
         return Ok(vec![PathBuf::from(pattern)]);
     }
     if glob::is_pattern(pattern) {
-        let found = glob::expand(Path::new(""), pattern, files::list)?;
+        let found = glob::expand(Path::new(""), pattern, |folder| storage.list(folder))?;
         return match found.is_empty() {
             true => Err(FormatError::not_found(
                 FileKind::Record,
@@ -105,7 +112,7 @@ pub fn expand(pattern: &str) -> Result<Vec<PathBuf>> {
         return Err(error.in_file(pattern));
     };
     let shards: Vec<PathBuf> = set.shards().collect();
-    let missing: Vec<&PathBuf> = shards.iter().filter(|path| !path.exists()).collect();
+    let missing: Vec<&PathBuf> = shards.iter().filter(|path| !storage.exists(path)).collect();
     match missing.first() {
         None => Ok(shards),
         Some(first) => Err(FormatError::new(

@@ -2,9 +2,9 @@
 //!
 //! In: the bytes of records. Out: a file that is written as it goes, or one that replaces another when it is complete.
 
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use flate2::write::{GzEncoder, ZlibEncoder};
 
@@ -12,6 +12,7 @@ use super::compression::Compression;
 use super::frame;
 use crate::error::{Code, FileKind, FormatError, Result};
 use crate::files::{Durability, Replacement};
+use crate::storage::{self, Storage, WriteFile};
 
 /// The options of a writer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,10 +67,23 @@ enum Sink<W: Write> {
     Zlib(ZlibEncoder<BufWriter<W>>),
 }
 
-impl RecordWriter<File> {
+impl RecordWriter<Box<dyn WriteFile>> {
     /// Creates or truncates a file. What is written and flushed is in it, whatever happens later.
-    pub fn create(path: &Path, options: &WriterOptions) -> Result<RecordWriter<File>> {
-        let file = File::create(path)
+    pub fn create(
+        path: &Path,
+        options: &WriterOptions,
+    ) -> Result<RecordWriter<Box<dyn WriteFile>>> {
+        RecordWriter::create_in(&storage::local(), path, options)
+    }
+
+    /// [`create`](RecordWriter::create) in any storage.
+    pub fn create_in(
+        storage: &Arc<dyn Storage>,
+        path: &Path,
+        options: &WriterOptions,
+    ) -> Result<RecordWriter<Box<dyn WriteFile>>> {
+        let file = storage
+            .create(path)
             .map_err(|e| FormatError::io(FileKind::Record, "create it", e).in_file(path))?;
         Ok(RecordWriter {
             path: Some(path.to_owned()),
@@ -80,17 +94,17 @@ impl RecordWriter<File> {
     /// Flushes the buffer and syncs the file to the disk.
     pub fn sync(&mut self) -> Result<()> {
         self.flush()?;
-        let synced = self.sink.inner().sync_data();
+        let synced = self.sink.inner_mut().sync();
         self.checked_io("write it", synced)
     }
 
     /// Completes the file.
     pub fn close(self, durability: Durability) -> Result<()> {
         let path = self.path.clone().unwrap_or_default();
-        let file = self.finish()?;
+        let mut file = self.finish()?;
         match durability {
             Durability::Synced => file
-                .sync_all()
+                .sync()
                 .map_err(|e| FormatError::io(FileKind::Record, "write it", e).in_file(path)),
             Durability::Unsynced => Ok(()),
         }
@@ -100,9 +114,19 @@ impl RecordWriter<File> {
 impl RecordWriter<Replacement> {
     /// Starts a file that replaces another when it is complete; until then, what is there stays.
     pub fn replacing(path: &Path, options: &WriterOptions) -> Result<RecordWriter<Replacement>> {
+        RecordWriter::replacing_in(&storage::local(), path, options)
+    }
+
+    /// [`replacing`](RecordWriter::replacing) in any storage.
+    pub fn replacing_in(
+        storage: &Arc<dyn Storage>,
+        path: &Path,
+        options: &WriterOptions,
+    ) -> Result<RecordWriter<Replacement>> {
+        let file = Replacement::create_in(storage, FileKind::Record, path)?;
         Ok(RecordWriter {
             path: Some(path.to_owned()),
-            ..RecordWriter::new(Replacement::create(FileKind::Record, path)?, options)
+            ..RecordWriter::new(file, options)
         })
     }
 
@@ -222,11 +246,11 @@ impl<W: Write> Sink<W> {
         }
     }
 
-    fn inner(&self) -> &W {
+    fn inner_mut(&mut self) -> &mut W {
         match self {
-            Sink::Plain(inner) => inner.get_ref(),
-            Sink::Gzip(inner) => inner.get_ref().get_ref(),
-            Sink::Zlib(inner) => inner.get_ref().get_ref(),
+            Sink::Plain(inner) => inner.get_mut(),
+            Sink::Gzip(inner) => inner.get_mut().get_mut(),
+            Sink::Zlib(inner) => inner.get_mut().get_mut(),
         }
     }
 }

@@ -1,6 +1,5 @@
 //! Parallel reads of data files, with the CRC-32C of each chunk computed while it is in the cache.
 
-use std::fs::File;
 use std::thread;
 
 use crate::crc;
@@ -15,7 +14,7 @@ const MIN_PARALLEL_BYTES: usize = 2 * 1024 * 1024;
 /// A byte range of a file and its destination buffer.
 #[derive(Debug)]
 pub(super) struct ReadJob<'a> {
-    pub(super) file: &'a File,
+    pub(super) file: &'a dyn ReadAt,
     pub(super) offset: u64,
     pub(super) into: &'a mut [u8],
 }
@@ -96,7 +95,7 @@ fn read_job(job: ReadJob<'_>) -> Result<u32> {
 }
 
 /// Reads a byte range of a data file. A file that ends before it is `OutOfRange`, as in TensorFlow.
-pub(super) fn read_exact(file: &File, offset: u64, into: &mut [u8]) -> Result<()> {
+pub(super) fn read_exact(file: &dyn ReadAt, offset: u64, into: &mut [u8]) -> Result<()> {
     file.read_exact_at(offset, into).map_err(|e| {
         let ended = e.kind() == std::io::ErrorKind::UnexpectedEof;
         let mut error = FormatError::io(FileKind::CheckpointData, "read it", e).at(offset);

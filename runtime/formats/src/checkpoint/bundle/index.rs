@@ -1,6 +1,7 @@
 //! The index of a tensor bundle: `BundleHeaderProto` and one `BundleEntryProto` per tensor, in a sorted string table (SSTable).
 
 use std::path::Path;
+use std::sync::Arc;
 
 use prost::Message;
 
@@ -14,6 +15,7 @@ use crate::proto::{
     BundleEntryProto, BundleHeaderProto, TensorShapeProto, VersionDef, bundle_header_proto,
     tensor_shape_proto,
 };
+use crate::storage::Storage;
 use crate::table::Table;
 use crate::tensor::{MAX_RANK, count, rank_error};
 use crate::wire::{Value, WireError, WireReader};
@@ -79,9 +81,9 @@ pub(crate) struct Index {
 
 impl Index {
     /// Reads the index of a checkpoint.
-    pub(crate) fn open(prefix: &Path) -> Result<Index> {
+    pub(crate) fn open(storage: &Arc<dyn Storage>, prefix: &Path) -> Result<Index> {
         let path = index_path(prefix);
-        let file = files::open(FileKind::Table, &path)?;
+        let file = files::open_in(storage, FileKind::Table, &path)?;
         Index::read(file).map_err(|e| e.in_file(&path))
     }
 

@@ -1,17 +1,18 @@
 //! Bundle merge (`MergeBundles`): several bundles, such as one per worker, become one that keeps their data files.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::checkpoint::bundle::index::{Index, VERSION};
 use crate::checkpoint::bundle::writer::{
-    Options, count_for, data_files, folder_of, make_folder, remove_others, write_index,
+    Options, count_for, data_files_in, folder_of, make_folder, remove_others, write_index,
 };
 use crate::checkpoint::bundle::{Endianness, Entry, Header, Replace, data_path, index_path};
 use crate::checkpoint::key;
 use crate::error::{FileKind, FormatError, Result};
 use crate::files::{self, Durability, Replacement};
+use crate::storage::{self, Storage};
 
 /// The entries of an index by key.
 type Entries = BTreeMap<Vec<u8>, Entry>;
@@ -22,16 +23,26 @@ type Entries = BTreeMap<Vec<u8>, Entry>;
 /// A tensor may be in one of them only, except where each has other slices of it. `shards` of the options is not used. `merged` may be
 /// one of the inputs; then its data files get new names, as with [`Replace::Atomic`].
 pub fn merge(parts: &[&Path], merged: &Path, options: Options) -> Result<()> {
-    let (entries, files) = collect_entries(parts)?;
+    merge_in(&storage::local(), parts, merged, options)
+}
+
+/// [`merge`] in any storage.
+pub fn merge_in(
+    storage: &Arc<dyn Storage>,
+    parts: &[&Path],
+    merged: &Path,
+    options: Options,
+) -> Result<()> {
+    let (entries, files) = collect_entries(storage, parts)?;
     // All must be there before the first gets another name.
     for file in &files {
-        sync_data_file(file, options.durability)?;
+        sync_data_file(storage, file, options.durability)?;
     }
-    make_folder(merged)?;
+    make_folder(&**storage, merged)?;
     let others: Vec<&Path> = parts
         .iter()
         .copied()
-        .filter(|part| !same(part, merged))
+        .filter(|part| !same(&**storage, part, merged))
         .collect();
     // A file of an input must not take the name of one that is not renamed yet.
     let replace = match others.len() == parts.len() {
@@ -40,9 +51,13 @@ pub fn merge(parts: &[&Path], merged: &Path, options: Options) -> Result<()> {
     };
     let requested =
         u32::try_from(files.len().max(1)).map_err(|_| invalid("too many data files"))?;
-    let count = count_for(merged, requested, replace)?;
-    let index = write_index(merged, &Header::new(count), &entries)?;
-    let mut moved = RenameGuard::default();
+    let count = count_for(storage, merged, requested, replace)?;
+    let index = write_index(storage, merged, &Header::new(count), &entries)?;
+    let mut moved = RenameGuard {
+        storage,
+        renamed: Vec::new(),
+        created: Vec::new(),
+    };
     for (shard, from) in files.into_iter().enumerate() {
         moved.rename(from, data_path(merged, shard as u32, count))?;
     }
@@ -50,26 +65,32 @@ pub fn merge(parts: &[&Path], merged: &Path, options: Options) -> Result<()> {
     for shard in moved.renamed.len() as u32..count {
         moved.create(data_path(merged, shard, count), options.durability)?;
     }
-    index.commit(options.durability)?;
+    // An index that is durable lists data files that are.
+    let data = data_path(merged, 0, count);
+    let kind = FileKind::CheckpointData;
+    files::sync_name(storage, kind, &data, options.durability)?;
+    index.rename(options.durability)?;
     moved.keep();
+    let (kind, index) = (FileKind::Table, index_path(merged));
+    files::sync_name(storage, kind, &index, options.durability)?;
     if replace == Replace::Atomic {
-        remove_others(merged, count);
+        remove_others(storage, merged, count);
     }
     for part in others {
-        let _ = fs::remove_file(index_path(part));
-        for (file, _) in data_files(part) {
-            let _ = fs::remove_file(file);
+        let _ = storage.remove_file(&index_path(part));
+        for (file, _) in data_files_in(storage, part) {
+            let _ = storage.remove_file(&file);
         }
     }
     Ok(())
 }
 
 /// The merged entries of all inputs, and the current paths of their data files.
-fn collect_entries(parts: &[&Path]) -> Result<(Entries, Vec<PathBuf>)> {
+fn collect_entries(storage: &Arc<dyn Storage>, parts: &[&Path]) -> Result<(Entries, Vec<PathBuf>)> {
     let mut entries: Entries = BTreeMap::new();
     let mut files: Vec<PathBuf> = Vec::new();
     for &prefix in parts {
-        let index = Index::open(prefix)?;
+        let index = Index::open(storage, prefix)?;
         let in_index = |e: FormatError| e.in_file(index_path(prefix));
         if let Some((_, why)) = index.others.into_iter().next() {
             return Err(in_index(why));
@@ -132,32 +153,33 @@ fn add_slices(entries: &mut Entries, name: Vec<u8>, entry: Entry) -> Result<()> 
 }
 
 /// Checks that a data file exists, and syncs it if the durability says so.
-fn sync_data_file(file: &Path, durability: Durability) -> Result<()> {
-    let opened = files::open(FileKind::CheckpointData, file)?;
+fn sync_data_file(storage: &Arc<dyn Storage>, file: &Path, durability: Durability) -> Result<()> {
+    files::open_in(storage, FileKind::CheckpointData, file)?;
     match durability {
-        Durability::Synced => opened
-            .sync_all()
+        Durability::Synced => storage
+            .sync(file)
             .map_err(|e| FormatError::io(FileKind::CheckpointData, "write it", e).in_file(file)),
         Durability::Unsynced => Ok(()),
     }
 }
 
 /// Whether two prefixes mean the same files, however they are spelled.
-fn same(a: &Path, b: &Path) -> bool {
-    let folder = |prefix: &Path| fs::canonicalize(folder_of(prefix)).ok();
+fn same(storage: &dyn Storage, a: &Path, b: &Path) -> bool {
+    let folder = |prefix: &Path| storage.canonicalize(&folder_of(prefix)).ok();
     a == b || a.file_name() == b.file_name() && folder(a).is_some_and(|f| Some(f) == folder(b))
 }
 
 /// Rollback guard for renames: dropped without [`keep`](RenameGuard::keep), data files get their old names back.
-#[derive(Debug, Default)]
-struct RenameGuard {
+#[derive(Debug)]
+struct RenameGuard<'a> {
+    storage: &'a Arc<dyn Storage>,
     renamed: Vec<(PathBuf, PathBuf)>,
     created: Vec<PathBuf>,
 }
 
-impl RenameGuard {
+impl RenameGuard<'_> {
     fn rename(&mut self, from: PathBuf, to: PathBuf) -> Result<()> {
-        fs::rename(&from, &to).map_err(|e| {
+        self.storage.rename(&from, &to).map_err(|e| {
             FormatError::io(FileKind::CheckpointData, "rename it", e).in_file(&from)
         })?;
         self.renamed.push((from, to));
@@ -166,7 +188,8 @@ impl RenameGuard {
 
     /// Makes an empty file.
     fn create(&mut self, path: PathBuf, durability: Durability) -> Result<()> {
-        Replacement::create(FileKind::CheckpointData, &path)?.commit(durability)?;
+        let kind = FileKind::CheckpointData;
+        Replacement::create_in(self.storage, kind, &path)?.rename(durability)?;
         self.created.push(path);
         Ok(())
     }
@@ -177,13 +200,13 @@ impl RenameGuard {
     }
 }
 
-impl Drop for RenameGuard {
+impl Drop for RenameGuard<'_> {
     fn drop(&mut self) {
         for (from, to) in self.renamed.drain(..).rev() {
-            let _ = fs::rename(to, from);
+            let _ = self.storage.rename(&to, &from);
         }
         for path in self.created.drain(..) {
-            let _ = fs::remove_file(path);
+            let _ = self.storage.remove_file(&path);
         }
     }
 }

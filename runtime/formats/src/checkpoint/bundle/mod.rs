@@ -16,10 +16,10 @@ use std::path::{Path, PathBuf};
 
 pub use index::{Endianness, Entry, Header};
 pub(crate) use index::{check_version, dtype_from_number, shape_from_proto, shape_to_proto};
-pub use merge::merge;
+pub use merge::{merge, merge_in};
 pub use reader::Bundle;
 pub(crate) use verify::index_damage;
-pub use writer::{BundleWriter, Options, Replace, data_files};
+pub use writer::{BundleWriter, Options, Replace, data_files, data_files_in};
 
 /// The file that lists the tensors of a checkpoint.
 pub fn index_path(prefix: &Path) -> PathBuf {

@@ -1,7 +1,6 @@
 //! The reader of tensor bundles (`BundleReader`).
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -15,6 +14,7 @@ use crate::error::{Code, FileKind, FormatError, Result};
 use crate::files;
 use crate::files::ReadAt;
 use crate::memory::zeros;
+use crate::storage::{self, Storage};
 use crate::tensor::swap_bytes;
 
 /// An open V2 checkpoint.
@@ -31,19 +31,26 @@ use crate::tensor::swap_bytes;
 /// ```
 #[derive(Debug)]
 pub struct Bundle {
+    pub(super) storage: Arc<dyn Storage>,
     prefix: PathBuf,
     pub(super) index: Index,
     threads: usize,
-    open: Mutex<BTreeMap<u32, Arc<File>>>,
+    open: Mutex<BTreeMap<u32, Arc<dyn ReadAt>>>,
 }
 
 impl Bundle {
     /// Opens the checkpoint with this prefix: reads and checks the index. Fails where that is missing or damaged.
     pub fn open(prefix: &Path) -> Result<Bundle> {
+        Bundle::open_in(&storage::local(), prefix)
+    }
+
+    /// [`open`](Bundle::open) in any storage.
+    pub fn open_in(storage: &Arc<dyn Storage>, prefix: &Path) -> Result<Bundle> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Ok(Bundle {
+            storage: Arc::clone(storage),
             prefix: prefix.to_owned(),
-            index: Index::open(prefix)?,
+            index: Index::open(storage, prefix)?,
             threads: cores.min(4),
             open: Mutex::new(BTreeMap::new()),
         })
@@ -145,7 +152,7 @@ impl Bundle {
             .iter_mut()
             .zip(&files)
             .map(|((_, entry, into), (file, _))| ReadJob {
-                file,
+                file: &**file,
                 offset: entry.offset as u64,
                 into,
             });
@@ -191,7 +198,7 @@ impl Bundle {
     }
 
     /// The data file that holds all of an entry's bytes, and its shard index.
-    pub(super) fn checked_data_file(&self, entry: &Entry) -> Result<(Arc<File>, u32)> {
+    pub(super) fn checked_data_file(&self, entry: &Entry) -> Result<(Arc<dyn ReadAt>, u32)> {
         let wrong = |cause: String| FormatError::data_loss(FileKind::Table, cause);
         let shards = self.index.header.shards;
         let shard = u32::try_from(entry.shard)
@@ -231,14 +238,15 @@ impl Bundle {
     }
 
     /// The data file of a shard, opened once.
-    pub(super) fn data_file(&self, shard: u32) -> Result<Arc<File>> {
+    pub(super) fn data_file(&self, shard: u32) -> Result<Arc<dyn ReadAt>> {
         // A thread that panicked left the list as it was.
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(file) = open.get(&shard) {
             return Ok(file.clone());
         }
         let path = data_path(&self.prefix, shard, self.index.header.shards);
-        let file = Arc::new(files::open(FileKind::CheckpointData, &path)?);
+        let file = files::open_in(&self.storage, FileKind::CheckpointData, &path)?;
+        let file: Arc<dyn ReadAt> = Arc::from(file);
         open.insert(shard, file.clone());
         Ok(file)
     }
@@ -326,7 +334,7 @@ impl Bundle {
         let bytes = zeros(FileKind::CheckpointData, entry.size as usize);
         let mut bytes = bytes.map_err(|e| in_file(e.at(offset)))?;
         let job = ReadJob {
-            file: &file,
+            file: &*file,
             offset,
             into: &mut bytes,
         };
@@ -473,7 +481,7 @@ impl Bundle {
             && run.length == total
         {
             let job = ReadJob {
-                file: &file,
+                file: &*file,
                 offset: entry.offset as u64,
                 into: &mut into[run.to..run.to + run.length],
             };
@@ -484,7 +492,7 @@ impl Bundle {
         let (mut start, mut sum) = (0, 0);
         while start < total {
             let chunk = &mut buffer[..(total - start).min(CHUNK_BYTES)];
-            read_exact(&file, entry.offset as u64 + start as u64, chunk).map_err(in_file)?;
+            read_exact(&*file, entry.offset as u64 + start as u64, chunk).map_err(in_file)?;
             sum = crc::append(sum, chunk);
             let end = start + chunk.len();
             // Runs come in the order of the bytes; one that crosses the end of the chunk continues in the next.

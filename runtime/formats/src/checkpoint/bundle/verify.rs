@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::checkpoint::bundle::data::{CHUNK_BYTES, read_exact};
 use crate::checkpoint::bundle::{Bundle, Entry, data_path, index_path, strings};
@@ -9,12 +10,13 @@ use crate::checkpoint::{DType, Slice, key};
 use crate::crc;
 use crate::error::{FileKind, FormatError, Result};
 use crate::files;
+use crate::storage::Storage;
 use crate::table::Table;
 
 impl Bundle {
     /// Reads everything and returns all damage; the list is empty if there is none.
     pub fn verify(&self) -> Vec<FormatError> {
-        let mut damage = index_damage(self.prefix());
+        let mut damage = index_damage(&self.storage, self.prefix());
         let shards = self.header().shards;
         let entries = self.index.entries.iter();
         let used: BTreeSet<u32> = entries.filter_map(|(_, entry)| shard(entry)).collect();
@@ -59,7 +61,7 @@ impl Bundle {
         let (mut sum, mut left, mut offset) = (0, entry.size as usize, entry.offset as u64);
         while left > 0 {
             let chunk = &mut buffer[..left.min(CHUNK_BYTES)];
-            read_exact(&file, offset, chunk)
+            read_exact(&*file, offset, chunk)
                 .map_err(|e| e.in_file(data_path(self.prefix(), shard, self.header().shards)))?;
             sum = crc::append(sum, chunk);
             left -= chunk.len();
@@ -89,10 +91,10 @@ fn shard(entry: &Entry) -> Option<u32> {
 }
 
 /// The damage of the index itself.
-pub(crate) fn index_damage(prefix: &Path) -> Vec<FormatError> {
+pub(crate) fn index_damage(storage: &Arc<dyn Storage>, prefix: &Path) -> Vec<FormatError> {
     let path = index_path(prefix);
     let mut damage = Vec::new();
-    let opened = files::open(FileKind::Table, &path).and_then(Table::open);
+    let opened = files::open_in(storage, FileKind::Table, &path).and_then(Table::open);
     match opened {
         Ok(table) => table.verify(&mut |e| damage.push(e.in_file(&path))),
         Err(e) => damage.push(e.in_file(&path)),

@@ -1,9 +1,9 @@
 //! The writer of tensor bundles (`BundleWriter`): tensors stream into temporary data files, which are renamed when all is written.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::thread;
 
 use crate::checkpoint::bundle::data::CHUNK_BYTES;
@@ -13,7 +13,8 @@ use crate::checkpoint::slice::Slice;
 use crate::checkpoint::{DType, key};
 use crate::crc;
 use crate::error::{Code, FileKind, FormatError, Result};
-use crate::files::{Durability, Replacement};
+use crate::files::{Durability, Replacement, sync_name};
+use crate::storage::{self, Storage};
 use crate::table::TableBuilder;
 use crate::tensor::{ElementsView, TensorView};
 
@@ -79,6 +80,7 @@ pub enum Replace {
 /// ```
 #[derive(Debug)]
 pub struct BundleWriter {
+    storage: Arc<dyn Storage>,
     prefix: PathBuf,
     options: Options,
     /// The shard count in the names of data files.
@@ -101,23 +103,33 @@ struct Shard {
 impl BundleWriter {
     /// Starts a checkpoint. The folder of the prefix is made if it is not there.
     pub fn create(prefix: &Path, options: Options) -> Result<BundleWriter> {
+        BundleWriter::create_in(&storage::local(), prefix, options)
+    }
+
+    /// [`create`](BundleWriter::create) in any storage.
+    pub fn create_in(
+        storage: &Arc<dyn Storage>,
+        prefix: &Path,
+        options: Options,
+    ) -> Result<BundleWriter> {
         if options.shards == 0 || options.alignment == 0 {
             let cause = "a checkpoint needs a data file and an alignment";
             return Err(invalid(cause).in_file(prefix));
         }
-        make_folder(prefix)?;
-        let count = count_for(prefix, options.shards, options.replace)?;
+        make_folder(&**storage, prefix)?;
+        let count = count_for(storage, prefix, options.shards, options.replace)?;
         let shards = (0..count)
             .map(|shard| {
                 let path = data_path(prefix, shard, count);
                 Ok(Shard {
-                    file: Replacement::create(FileKind::CheckpointData, &path)?,
+                    file: Replacement::create_in(storage, FileKind::CheckpointData, &path)?,
                     buffer: Vec::new(),
                     size: 0,
                 })
             })
             .collect::<Result<_>>()?;
         Ok(BundleWriter {
+            storage: Arc::clone(storage),
             prefix: prefix.to_owned(),
             options,
             count,
@@ -207,13 +219,29 @@ impl BundleWriter {
         for shard in &mut self.shards {
             shard.flush()?;
         }
-        let index = write_index(&self.prefix, &Header::new(self.count), &self.entries)?;
-        for shard in self.shards.drain(..) {
-            shard.file.commit(durability)?;
+        let (storage, header) = (&self.storage, Header::new(self.count));
+        let index = write_index(storage, &self.prefix, &header, &self.entries)?;
+        let mut unlisted = UnlistedFiles {
+            storage,
+            paths: Vec::new(),
+        };
+        for (shard, file) in self.shards.drain(..).enumerate() {
+            file.file.rename(durability)?;
+            // Files that were overwritten are not there any more, whatever happens.
+            if self.options.replace == Replace::Atomic {
+                let path = data_path(&self.prefix, shard as u32, self.count);
+                unlisted.paths.push(path);
+            }
         }
-        index.commit(durability)?;
+        // An index that is durable lists data files that are.
+        let data = data_path(&self.prefix, 0, self.count);
+        sync_name(storage, FileKind::CheckpointData, &data, durability)?;
+        index.rename(durability)?;
+        unlisted.paths.clear();
+        let index = index_path(&self.prefix);
+        sync_name(storage, FileKind::Table, &index, durability)?;
         if self.options.replace == Replace::Atomic {
-            remove_others(&self.prefix, self.count);
+            remove_others(storage, &self.prefix, self.count);
         }
         Ok(())
     }
@@ -264,6 +292,20 @@ impl BundleWriter {
             },
         );
         Ok(())
+    }
+}
+
+/// Data files that no index lists yet; they are removed where writing fails before one does.
+struct UnlistedFiles<'a> {
+    storage: &'a Arc<dyn Storage>,
+    paths: Vec<PathBuf>,
+}
+
+impl Drop for UnlistedFiles<'_> {
+    fn drop(&mut self) {
+        for path in &self.paths {
+            let _ = self.storage.remove_file(path);
+        }
     }
 }
 
@@ -352,13 +394,14 @@ impl Shard {
 
 /// Writes an index to a temporary file.
 pub(super) fn write_index(
+    storage: &Arc<dyn Storage>,
     prefix: &Path,
     header: &Header,
     entries: &BTreeMap<Vec<u8>, Entry>,
 ) -> Result<Replacement> {
     debug_assert_eq!(header.producer, VERSION);
     let path = index_path(prefix);
-    let file = Replacement::create(FileKind::Table, &path)?;
+    let file = Replacement::create_in(storage, FileKind::Table, &path)?;
     let mut table = TableBuilder::new(std::io::BufWriter::new(file));
     let written = (|| {
         table.add(b"", &header.encode())?;
@@ -373,35 +416,46 @@ pub(super) fn write_index(
 }
 
 /// The shard count of a checkpoint, so that no data file has the name of one that is in use.
-pub(super) fn count_for(prefix: &Path, requested: u32, replace: Replace) -> Result<u32> {
+pub(super) fn count_for(
+    storage: &Arc<dyn Storage>,
+    prefix: &Path,
+    requested: u32,
+    replace: Replace,
+) -> Result<u32> {
     if replace == Replace::SameNames {
         return Ok(requested);
     }
-    match Index::open(prefix) {
+    match Index::open(storage, prefix) {
         Ok(old) if old.header.shards == requested => Ok(requested + 1),
         Ok(_) => Ok(requested),
+        // Another attempt may read it.
+        Err(e) if e.code == Code::Internal => Err(e),
         // An unreadable checkpoint needs no protection.
         Err(_) => Ok(requested),
     }
 }
 
 /// Removes the data files of earlier checkpoints with this prefix. Files that cannot be removed stay: nothing refers to them.
-pub(super) fn remove_others(prefix: &Path, count: u32) {
-    for (path, shards) in data_files(prefix) {
+pub(super) fn remove_others(storage: &Arc<dyn Storage>, prefix: &Path, count: u32) {
+    for (path, shards) in data_files_in(storage, prefix) {
         if shards != count {
-            let _ = fs::remove_file(path);
+            let _ = storage.remove_file(&path);
         }
     }
 }
 
 /// The data files with a prefix, each with the shard count in its name; whether or not there is an index.
 pub fn data_files(prefix: &Path) -> Vec<(PathBuf, u32)> {
+    data_files_in(&storage::local(), prefix)
+}
+
+/// [`data_files`] in any storage.
+pub fn data_files_in(storage: &Arc<dyn Storage>, prefix: &Path) -> Vec<(PathBuf, u32)> {
     let name = prefix.file_name().and_then(|name| name.to_str());
-    let Some((name, names)) = name.zip(fs::read_dir(folder_of(prefix)).ok()) else {
+    let Some((name, names)) = name.zip(storage.list(&folder_of(prefix)).ok()) else {
         return Vec::new();
     };
-    let found = names.flatten().filter_map(|entry| {
-        let file = entry.file_name();
+    let found = names.into_iter().filter_map(|file| {
         let shards = shards_of(file.to_str()?.strip_prefix(name)?)?;
         Some((prefix.with_file_name(file), shards))
     });
@@ -419,9 +473,10 @@ fn shards_of(ending: &str) -> Option<u32> {
     number(count)
 }
 
-pub(super) fn make_folder(prefix: &Path) -> Result<()> {
+pub(super) fn make_folder(storage: &dyn Storage, prefix: &Path) -> Result<()> {
     let folder = folder_of(prefix);
-    fs::create_dir_all(&folder)
+    storage
+        .create_dir_all(&folder)
         .map_err(|e| FormatError::io(FileKind::Other, "make the folder", e).in_file(&folder))
 }
 

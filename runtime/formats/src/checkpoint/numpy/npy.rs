@@ -1,23 +1,22 @@
 //! `npy` files: one array.
 
-use std::fs::File;
 use std::io::{self, BufReader, Read, Write};
 use std::path::Path;
 
 use crate::checkpoint::numpy::header::{Form, Header, name_of};
 use crate::error::{FileKind, FormatError, Result};
-use crate::files::{self, Durability, ReadAt, Replacement};
+use crate::files::{self, Durability, Replacement, SequentialFile};
 use crate::memory::{exhausted, zeros};
 use crate::tensor::DType;
 use crate::tensor::{BytesColumn, ElementsView, Tensor, TensorView, swap_bytes};
 
 /// Reads an array.
 pub fn read(path: &Path) -> Result<Tensor> {
-    let file: File = files::open(FileKind::Numpy, path)?;
+    let file = files::open(FileKind::Numpy, path)?;
     let length = file
         .length()
         .map_err(|e| FormatError::io(FileKind::Numpy, "find its length", e).in_file(path))?;
-    let mut file = BufReader::new(file);
+    let mut file = BufReader::new(SequentialFile::new(file));
     let read = Header::read(&mut file).and_then(|header| array(&header, &mut file, length));
     read.map_err(|e| e.in_file(path))
 }

@@ -1,7 +1,6 @@
 //! `npz` files: a zip archive of `npy` arrays.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,7 +10,8 @@ use crate::checkpoint::numpy::npy;
 use crate::checkpoint::numpy::zip::{self, Archive, Member};
 use crate::checkpoint::{DType, Tensor};
 use crate::error::{Code, FileKind, FormatError, Result};
-use crate::files::{self, Durability, Replacement};
+use crate::files::{self, Durability, ReadAt, Replacement};
+use crate::storage::{self, Storage};
 use crate::tensor::TensorView;
 
 /// Whether the arrays of an archive are compressed.
@@ -28,7 +28,7 @@ pub enum Compression {
 #[derive(Debug)]
 pub struct Npz {
     path: PathBuf,
-    file: Arc<File>,
+    file: Arc<dyn ReadAt>,
     arrays: BTreeMap<String, (Header, Member)>,
     /// Arrays of unsupported types, and the reason.
     others: BTreeMap<String, (FormatError, Member)>,
@@ -41,14 +41,19 @@ impl Npz {
     /// [`entries`](Npz::entries), but [`unsupported`](Npz::unsupported) lists them, and members that are no arrays. An archive that has
     /// only those is refused. A header that is damaged is an error.
     pub fn open(path: &Path) -> Result<Npz> {
-        let file = Arc::new(files::open(FileKind::Numpy, path)?);
+        Npz::open_in(&storage::local(), path)
+    }
+
+    /// [`open`](Npz::open) in any storage.
+    pub fn open_in(storage: &Arc<dyn Storage>, path: &Path) -> Result<Npz> {
+        let file: Arc<dyn ReadAt> = Arc::from(files::open_in(storage, FileKind::Numpy, path)?);
         let mut npz = Npz {
             path: path.to_owned(),
             file,
             arrays: BTreeMap::new(),
             others: BTreeMap::new(),
         };
-        let members = zip::members(&npz.file).map_err(|e| e.in_file(path))?;
+        let members = zip::members(&*npz.file).map_err(|e| e.in_file(path))?;
         let count = members.len();
         let mut arrays = 0;
         for member in members {
@@ -212,7 +217,7 @@ where
         let error = FormatError::invalid(FileKind::Numpy, "two arrays have the same name");
         return Err(error.in_file(path));
     }
-    let file = Replacement::create(FileKind::Numpy, path)?;
+    let mut file = Replacement::create(FileKind::Numpy, path)?;
     let mut archive = Archive::new(file.file());
     let written = names.iter().try_for_each(|name| {
         let deflated = compression == Compression::Deflated;

@@ -3,8 +3,7 @@
 //! Everything an archive says of a member twice, in the central directory and in its local header, must agree: nothing else protects
 //! the directory, and a flipped bit in it would rename an array.
 
-use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Read, Write};
 use std::sync::Arc;
 
 use flate2::Crc;
@@ -13,6 +12,7 @@ use flate2::read::DeflateDecoder;
 use crate::error::{Code, FileKind, FormatError, Result};
 use crate::files::ReadAt;
 use crate::memory::{self, Headroom, zeros};
+use crate::storage::WriteFile;
 
 const LOCAL_HEADER_SIGNATURE: u32 = 0x0403_4b50;
 const CENTRAL_HEADER_SIGNATURE: u32 = 0x0201_4b50;
@@ -51,7 +51,7 @@ pub(super) struct Member {
 }
 
 /// Reads the central directory of an archive. No two members share bytes, and none is larger than its compressed bytes allow.
-pub(super) fn members(file: &File) -> Result<Vec<Member>> {
+pub(super) fn members(file: &dyn ReadAt) -> Result<Vec<Member>> {
     let length = file.length().map_err(failed)?;
     let (start, size, count) = directory(file, length)?;
     let end = start.checked_add(size).filter(|&end| end <= length);
@@ -97,7 +97,7 @@ pub(super) fn members(file: &File) -> Result<Vec<Member>> {
 }
 
 /// Opens a member; its CRC-32 is compared at the end.
-pub(super) fn open(file: &Arc<File>, member: &Member) -> MemberReader {
+pub(super) fn open(file: &Arc<dyn ReadAt>, member: &Member) -> MemberReader {
     let stored = StoredBytes {
         file: file.clone(),
         offset: member.offset,
@@ -177,7 +177,7 @@ impl MemberReader {
 
 /// A reader of the bytes of a member as the archive has them.
 struct StoredBytes {
-    file: Arc<File>,
+    file: Arc<dyn ReadAt>,
     offset: u64,
     left: u64,
 }
@@ -220,7 +220,7 @@ impl<'a> ByteCursor<'a> {
 }
 
 /// The offset and size of the central directory, and its number of entries.
-fn directory(file: &File, length: u64) -> Result<(u64, u64, u64)> {
+fn directory(file: &dyn ReadAt, length: u64) -> Result<(u64, u64, u64)> {
     // The end-of-central-directory record has 22 bytes and a comment of up to 65535.
     let tail = length.min(22 + 65_535);
     let mut bytes = vec![0; tail as usize];
@@ -256,7 +256,7 @@ fn directory(file: &File, length: u64) -> Result<(u64, u64, u64)> {
 }
 
 /// What [`directory`] gives, from the Zip64 record before the end of the archive.
-fn directory_64(file: &File, end_at: u64) -> Result<(u64, u64, u64)> {
+fn directory_64(file: &dyn ReadAt, end_at: u64) -> Result<(u64, u64, u64)> {
     let broken = || loss("the end of the large archive is broken").at(end_at);
     let locator_at = end_at.checked_sub(20).ok_or_else(broken)?;
     let mut bytes = [0; 20];
@@ -375,7 +375,7 @@ fn decode_name(name: &[u8], flags: u16) -> Option<String> {
 }
 
 /// The offset of a member's bytes, after its local header, which must agree with the directory.
-fn data_offset(file: &File, member: &Member, directory: u64) -> Result<u64> {
+fn data_offset(file: &dyn ReadAt, member: &Member, directory: u64) -> Result<u64> {
     let at = member.offset;
     let broken = |cause: &str| loss(format!("the header of `{}` {cause}", member.name)).at(at);
     let outside = || broken("is outside the archive");
@@ -453,14 +453,14 @@ impl LocalHeader {
 
 /// Writes an archive to a file, member by member.
 pub(super) struct Archive<'a> {
-    file: &'a File,
+    file: &'a mut dyn WriteFile,
     offset: u64,
     directory: Vec<u8>,
     count: u64,
 }
 
 impl<'a> Archive<'a> {
-    pub(super) fn new(file: &'a File) -> Archive<'a> {
+    pub(super) fn new(file: &'a mut dyn WriteFile) -> Archive<'a> {
         Archive {
             file,
             offset: 0,
@@ -484,7 +484,7 @@ impl<'a> Archive<'a> {
         // Checksum and sizes are written into the local header when they are known.
         self.write(&local_header(name, name_length, method, 0, 0, 0))?;
         let mut counted = CountingWriter {
-            out: io::BufWriter::with_capacity(256 * 1024, self.file),
+            out: io::BufWriter::with_capacity(256 * 1024, &mut *self.file),
             count: 0,
         };
         let (crc, size) = match deflated {
@@ -508,11 +508,7 @@ impl<'a> Archive<'a> {
         drop(counted);
         self.offset += compressed_size;
         let header = local_header(name, name_length, method, crc, compressed_size, size);
-        let mut file = self.file;
-        file.seek(SeekFrom::Start(start))
-            .and_then(|_| file.write_all(&header))
-            .and_then(|()| file.seek(SeekFrom::Start(self.offset)).map(drop))
-            .map_err(unwritten)?;
+        self.file.overwrite(start, &header).map_err(unwritten)?;
         let entry = &mut self.directory;
         entry.extend(CENTRAL_HEADER_SIGNATURE.to_le_bytes());
         entry.extend(ZIP64_VERSION.to_le_bytes());
@@ -566,8 +562,7 @@ impl<'a> Archive<'a> {
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        let mut file = self.file;
-        file.write_all(bytes).map_err(unwritten)?;
+        self.file.write_all(bytes).map_err(unwritten)?;
         self.offset += bytes.len() as u64;
         Ok(())
     }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::checkpoint::bundle::{BundleWriter, Options};
 use crate::checkpoint::object::{
@@ -10,6 +11,7 @@ use crate::checkpoint::object::{
 };
 use crate::checkpoint::{Tensor, TensorView};
 use crate::error::{FileKind, FormatError, Result};
+use crate::storage::{self, Storage};
 
 /// Writes a checkpoint that `tf.train.Checkpoint(...).restore(...)` reads into objects of the same names.
 ///
@@ -45,8 +47,17 @@ pub struct ObjectWriter {
 impl ObjectWriter {
     /// Starts a checkpoint.
     pub fn create(prefix: &Path, options: Options) -> Result<ObjectWriter> {
+        ObjectWriter::create_in(&storage::local(), prefix, options)
+    }
+
+    /// [`create`](ObjectWriter::create) in any storage.
+    pub fn create_in(
+        storage: &Arc<dyn Storage>,
+        prefix: &Path,
+        options: Options,
+    ) -> Result<ObjectWriter> {
         Ok(ObjectWriter {
-            bundle: BundleWriter::create(prefix, options)?,
+            bundle: BundleWriter::create_in(storage, prefix, options)?,
             nodes: vec![Node::default()],
             slots: Vec::new(),
             children: vec![BTreeMap::new()],

@@ -1,8 +1,8 @@
 //! The reader of checkpoints of the first version (`TensorSliceReader`).
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::bounded::{DEFAULT_MEMORY_LIMIT, decode};
 use crate::checkpoint::bundle::{check_version, dtype_from_number, shape_from_proto};
@@ -15,6 +15,7 @@ use crate::error::{Code, FileKind, FormatError, Result};
 use crate::files::{self, ReadAt};
 use crate::memory::zeros;
 use crate::proto::SavedTensorSlices;
+use crate::storage::{self, Storage};
 use crate::table::Table;
 use crate::tensor::count;
 use crate::wire::{Value, WireError, WireReader};
@@ -32,7 +33,7 @@ use crate::wire::{Value, WireError, WireReader};
 /// ```
 #[derive(Debug)]
 pub struct TableCheckpoint {
-    tables: Vec<(PathBuf, Table<File>)>,
+    tables: Vec<(PathBuf, Table<Box<dyn ReadAt>>)>,
     tensors: BTreeMap<String, Stored>,
     /// The maximum number of elements that the files can hold.
     limit: u64,
@@ -49,7 +50,12 @@ struct Stored {
 impl TableCheckpoint {
     /// Opens a file, or all files that match a pattern. Where their names say how many there are, none may be missing.
     pub fn open(pattern: &Path) -> Result<TableCheckpoint> {
-        let paths = matching(pattern);
+        TableCheckpoint::open_in(&storage::local(), pattern)
+    }
+
+    /// [`open`](TableCheckpoint::open) in any storage.
+    pub fn open_in(storage: &Arc<dyn Storage>, pattern: &Path) -> Result<TableCheckpoint> {
+        let paths = matching(&**storage, pattern);
         if paths.is_empty() {
             return Err(
                 FormatError::not_found(FileKind::Table, "there is no such file").in_file(pattern),
@@ -57,7 +63,9 @@ impl TableCheckpoint {
         }
         // A shard that is named itself may be opened without the others.
         if paths != [pattern]
-            && let Some(missing) = paths.iter().find_map(|path| missing_beside(path))
+            && let Some(missing) = paths
+                .iter()
+                .find_map(|path| missing_beside(&**storage, path))
         {
             let cause = "it is missing, and the files beside it need it";
             return Err(FormatError::not_found(FileKind::Table, cause).in_file(missing));
@@ -68,14 +76,14 @@ impl TableCheckpoint {
             limit: 0,
         };
         for path in paths {
-            let file = files::open(FileKind::Table, &path)?;
+            let file = files::open_in(storage, FileKind::Table, &path)?;
             let added = checkpoint.add(&path, file);
             added.map_err(|e| e.in_file(&path))?;
         }
         Ok(checkpoint)
     }
 
-    fn add(&mut self, path: &Path, file: File) -> Result<()> {
+    fn add(&mut self, path: &Path, file: Box<dyn ReadAt>) -> Result<()> {
         let length = file
             .length()
             .map_err(|e| FormatError::io(FileKind::Table, "find its length", e))?;
@@ -299,7 +307,7 @@ impl TableCheckpoint {
 }
 
 /// The first missing shard of the set that a file's name belongs to: `model.ckpt-00000-of-00002` is one of two.
-fn missing_beside(path: &Path) -> Option<PathBuf> {
+fn missing_beside(storage: &dyn Storage, path: &Path) -> Option<PathBuf> {
     let name = path.file_name()?.to_str()?;
     let (front, count) = name.rsplit_once("-of-")?;
     let (prefix, shard) = front.rsplit_once('-')?;
@@ -312,7 +320,7 @@ fn missing_beside(path: &Path) -> Option<PathBuf> {
     let prefix = path.with_file_name(prefix);
     (0..count)
         .map(|shard| shard_path(&prefix, shard, count))
-        .find(|path| !path.exists())
+        .find(|path| !storage.exists(path))
 }
 
 fn tensor_of(dtype: DType, shape: &[usize], elements: Elements) -> Result<Tensor> {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use prost::Message;
 
@@ -13,6 +14,7 @@ use crate::checkpoint::{DType, key};
 use crate::error::{FileKind, FormatError, Result};
 use crate::files::{Durability, Replacement};
 use crate::proto::{SavedSliceMeta, SavedTensorSliceMeta, SavedTensorSlices, VersionDef};
+use crate::storage::{self, Storage};
 use crate::table::TableBuilder;
 use crate::tensor::{TensorView, count};
 
@@ -110,11 +112,21 @@ impl<'a> TableCheckpointWriter<'a> {
 
     /// Writes the file atomically.
     pub fn write(self, path: &Path, durability: Durability) -> Result<()> {
+        self.write_in(&storage::local(), path, durability)
+    }
+
+    /// [`write`](TableCheckpointWriter::write) in any storage.
+    pub fn write_in(
+        self,
+        storage: &Arc<dyn Storage>,
+        path: &Path,
+        durability: Durability,
+    ) -> Result<()> {
         let values = self
             .slices
             .iter()
             .map(|(key, stored)| Ok((key.as_slice(), stored.encode()?)));
-        put_table(path, durability, self.meta, values)
+        put_table(storage, path, durability, self.meta, values)
     }
 }
 
@@ -174,7 +186,7 @@ where
         };
         Ok((key.as_slice(), stored.encode()?))
     });
-    put_table(path, durability, meta, values)
+    put_table(&storage::local(), path, durability, meta, values)
 }
 
 /// The maximum size of a serialized message: 2 GiB.
@@ -204,6 +216,7 @@ pub fn holds(dtype: DType) -> bool {
 
 /// Writes the list of tensors and then their slices, sorted by key.
 fn put_table<'k>(
+    storage: &Arc<dyn Storage>,
     path: &Path,
     durability: Durability,
     mut meta: SavedTensorSliceMeta,
@@ -213,7 +226,7 @@ fn put_table<'k>(
         producer: 1,
         ..VersionDef::default()
     });
-    let file = Replacement::create(FileKind::Table, path)?;
+    let file = Replacement::create_in(storage, FileKind::Table, path)?;
     let in_file = |e: FormatError| e.in_file(path);
     let mut table = TableBuilder::new(BufWriter::new(file));
     let list = SavedTensorSlices {
