@@ -46,7 +46,8 @@ impl Identity {
         core.constants.clear();
         core.evals.clear();
         core.hooks.clear();
-        core.data.retain(|data| Some(&data.name) == trained.as_ref());
+        core.data
+            .retain(|data| Some(&data.name) == trained.as_ref());
         if let Some(train) = &mut core.train {
             train.until = None;
         }

@@ -12,8 +12,8 @@
 //! ```
 
 mod emit;
-mod identity;
 pub mod gradcheck;
+mod identity;
 pub mod pipeline;
 pub mod synthetic;
 mod trainable;

@@ -63,7 +63,9 @@ impl RunFolder {
             // Whoever runs there is asked first.
             drop(lock(storage, path)?);
             let aside = free_name(storage, path);
-            storage.rename(path, &aside).map_err(|e| failed(path, "move it aside", e))?;
+            storage
+                .rename(path, &aside)
+                .map_err(|e| failed(path, "move it aside", e))?;
             notes.push(format!(
                 "the run that was in {} is in {} now",
                 path.display(),
@@ -99,7 +101,13 @@ impl RunFolder {
             "canonical": run.identity.canonical,
         });
         let text = format!("{description:#}\n");
-        files::replace_in(storage, FileKind::Other, &file, text.as_bytes(), Durability::Synced)?;
+        files::replace_in(
+            storage,
+            FileKind::Other,
+            &file,
+            text.as_bytes(),
+            Durability::Synced,
+        )?;
         Ok(RunFolder {
             path: path.to_owned(),
             notes,
@@ -143,9 +151,8 @@ fn compare(
 ) -> Result<Vec<String>, Error> {
     let refused = |what: String| {
         let message = format!("{} belongs to another run: {what}", path.display());
-        Err(Error::new(Code::FailedPrecondition, message).help(
-            "`--fresh` moves that run aside and starts over; another `dir` keeps both",
-        ))
+        Err(Error::new(Code::FailedPrecondition, message)
+            .help("`--fresh` moves that run aside and starts over; another `dir` keeps both"))
     };
     if known["format"] != json!(FORMAT) {
         return refused(format!(
@@ -162,7 +169,10 @@ fn compare(
         });
     }
     if known["seed"] != json!(run.seed) {
-        return refused(format!("its seed is {}, and not {}", known["seed"], run.seed));
+        return refused(format!(
+            "its seed is {}, and not {}",
+            known["seed"], run.seed
+        ));
     }
     let empty = Map::new();
     let before = known["data"].as_object().unwrap_or(&empty);

@@ -1,23 +1,28 @@
 //! The training of a spec: its data, its hooks and its evaluations around a monitored session.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use trainspec_compiler::Fetch;
+use trainspec_compiler::codegen::cpu::Cpu;
 use trainspec_compiler::diag::{Code, Diagnostic};
 use trainspec_compiler::typed::{DataSet, HookKind, Model, Remainder, Spec, Train, TrainEnd};
+use trainspec_compiler::{Fetch, Identity};
 
-use crate::data::{Batch, DataContext, Input, Pipeline};
-use crate::env::Env;
+use crate::data::{Batch, DataContext, Input, Pipeline, Position};
+use crate::env::{Env, Storage};
 use crate::hooks::{
-    EvalHook, LogHook, NanHook, OverflowHook, ProgressHook, SessionRunHook, StopAtStepHook,
+    CheckpointHook, EvalHook, LogHook, NanHook, OverflowHook, ProgressHook, SessionRunHook,
+    StopAtStepHook, StopHook,
 };
-use crate::monitored::{InitialSession, MonitoredSession};
-use crate::program::{FeedDict, Fetched};
+use crate::monitored::{InitialSession, MonitoredSession, SessionCreator};
+use crate::program::{Engine, FeedDict, Fetched};
+use crate::run_folder::{RunDescription, RunFolder};
+use crate::saver::{NewestCheckpoint, RestoreOptions, Saver, SaverOptions, Strictness, restore_in};
 use crate::session::{
-    DataSize, End, Event, EventQueue, Observer, Options, Session, Target, parameters, the_model,
-    the_train,
+    DataSize, End, Event, EventQueue, Observer, Options, PASSES_RECORD, POSITION_RECORD, Session,
+    Target, parameters, the_model, the_train,
 };
-use crate::{DataError, Error, State};
+use crate::{DataError, Error, State, StopToken};
 
 /// Trains a spec from its first step to its end; gives the final state.
 ///
@@ -32,7 +37,7 @@ pub fn train(
     let mut end = run.begin()?;
     while end.is_none() {
         end = match run.next_update()? {
-            Update::Complete(batches) => run.update(&batches)?,
+            Update::Complete(batches) => run.update(batches)?,
             Update::Cut { batches, why } => run.cut(&batches, why),
         };
     }
@@ -57,6 +62,9 @@ struct Run<'o> {
     events: EventQueue,
     observer: &'o mut dyn Observer,
     losses: Vec<(String, f64)>,
+    stop: StopToken,
+    /// The folder of the run, locked until it is over.
+    _folder: Option<RunFolder>,
 }
 
 impl<'o> Run<'o> {
@@ -97,12 +105,38 @@ impl<'o> Run<'o> {
             }
             evaluations.push(EvalHook::new(spec, eval, data, events.clone()));
         }
-        let hooks = hooks(spec, model, env, &events, evaluations);
-        let creator = InitialSession {
-            spec: spec.clone(),
-            options: options.clone(),
+        let mut input = Input::new(data);
+        let folder = match run_dir(spec, options) {
+            Some(dir) => {
+                let run = RunDescription {
+                    spec: spec.name.clone(),
+                    identity: Identity::of(spec)?,
+                    seed,
+                    files: input.files(),
+                    machine: machine(&options.engine),
+                };
+                Some(RunFolder::open(&env.storage(), &dir, &run, options.fresh)?)
+            }
+            None => None,
         };
-        let session = MonitoredSession::new(Box::new(creator), hooks)?;
+        let (saver, newest) = match &folder {
+            Some(folder) => {
+                let (saver, newest) = the_saver(spec, env, &folder.path)?;
+                (Some(saver), Some(newest))
+            }
+            None => (None, None),
+        };
+        let hooks = hooks(spec, model, options, env, &events, evaluations, saver)?;
+        let checkpoint = newest.as_ref().and_then(|newest| newest.path.clone());
+        let creator = RestoredSession {
+            initial: InitialSession {
+                spec: spec.clone(),
+                options: options.clone(),
+            },
+            checkpoint: checkpoint.clone(),
+            storage: env.storage(),
+        };
+        let mut session = MonitoredSession::singular(Box::new(creator), hooks)?;
         observer.event(&Event::Started {
             spec: spec.name.clone(),
             parameters: parameters(spec),
@@ -113,13 +147,24 @@ impl<'o> Run<'o> {
             let message = format!("`{hook}` in `hooks` is not run yet");
             observer.event(&Event::Note(message));
         }
+        for note in folder.iter().flat_map(|folder| &folder.notes) {
+            observer.event(&Event::Note(note.clone()));
+        }
+        for skipped in newest.iter().flat_map(|newest| &newest.skipped) {
+            observer.event(&Event::Note(skipped.to_string()));
+        }
+        if let Some(path) = checkpoint {
+            resume(session.raw_session()?, &mut input, path, observer)?;
+        }
         Ok(Run {
             session,
-            input: Input::new(data),
+            input,
             limits,
             events,
             observer,
             losses: Vec::new(),
+            stop: options.stop.clone(),
+            _folder: folder,
         })
     }
 
@@ -131,16 +176,28 @@ impl<'o> Run<'o> {
     /// Compiles the step for the first batch, so that errors of the spec are reported before it; why the training ends before the first
     /// step, if it does.
     fn begin(&mut self) -> Result<Option<End>, Error> {
+        let step = self.session().global_step();
         let Some(first) = self.input.peek()? else {
-            return Err(no_batch(&self.input).into());
+            return match step {
+                0 => Err(no_batch(&self.input).into()),
+                _ => Ok(Some(End::Data)),
+            };
         };
         let first = first.clone();
         for warning in self.session().prepare(&first)? {
             self.observer.event(&Event::Warning(warning));
         }
         self.report();
-        let step = self.session().global_step();
-        Ok(self.limits.end(step, first.pass, false))
+        let passes = first.pass.max(self.session().status().passes);
+        let end = self.limits.end(step, passes, false);
+        if end.is_some() && step > 0 {
+            let message = format!(
+                "this run has finished: step {step}; a larger `steps` continues it, `--fresh` starts over"
+            );
+            self.observer.event(&Event::Note(message));
+        }
+        let stopped = self.stop.should_stop().then_some(End::Stopped);
+        Ok(end.or(stopped))
     }
 
     /// Draws the micro-batches of the next update.
@@ -167,11 +224,14 @@ impl<'o> Run<'o> {
     }
 
     /// One update with all hooks; why the training ends after it, if it does.
-    fn update(&mut self, batches: &[Batch]) -> Result<Option<End>, Error> {
+    fn update(&mut self, mut batches: Vec<Batch>) -> Result<Option<End>, Error> {
         let step = self.session().global_step();
-        let (passes, last) = batches.last().map_or((0, true), |b| (b.passes, b.last));
+        let newest = batches.last_mut().expect("an update has a micro-batch");
+        let (passes, last) = (newest.passes, newest.last);
+        let position = std::mem::take(&mut newest.position);
         let end = self.limits.end(step + 1, passes, last);
         let status = self.session().status_mut();
+        status.position = Some(position);
         (status.passes, status.last) = (passes, end.is_some());
         let feeds: Vec<&dyn FeedDict> = batches.iter().map(|b| &b.element as _).collect();
         let ran = self.session.run_targets(&[Target::TrainOp], &feeds);
@@ -242,17 +302,136 @@ impl<'o> Run<'o> {
     }
 }
 
-/// The hooks of a spec, in the order in which they act at one step: log, evaluations; and those that always watch.
+/// Creates sessions from a checkpoint, where there is one.
+struct RestoredSession {
+    initial: InitialSession,
+    checkpoint: Option<PathBuf>,
+    storage: Arc<dyn Storage>,
+}
+
+impl SessionCreator for RestoredSession {
+    fn create_session(&mut self) -> Result<Session, Error> {
+        let mut session = self.initial.create_session()?;
+        if let Some(path) = &self.checkpoint {
+            let options = RestoreOptions {
+                strictness: Strictness::Strict,
+                ..RestoreOptions::default()
+            };
+            let restored = restore_in(&self.storage, session.state_mut(), path, &options)?;
+            *session.records_mut() = restored.records;
+            let passes = session.records().get(PASSES_RECORD);
+            let passes = passes.and_then(|passes| passes.parse().ok()).unwrap_or(0);
+            session.status_mut().passes = passes;
+        }
+        Ok(session)
+    }
+}
+
+/// Goes to the position of the input that a checkpoint holds.
+fn resume(
+    session: &mut Session,
+    input: &mut Input,
+    path: PathBuf,
+    observer: &mut dyn Observer,
+) -> Result<(), Error> {
+    let step = session.global_step();
+    let reread = match session.records().get(POSITION_RECORD) {
+        Some(text) => {
+            let position: Position = text.parse()?;
+            let reread = input.seek(&position)?;
+            session.status_mut().position = Some(position);
+            reread
+        }
+        None => {
+            let message = format!(
+                "{} holds no position of the input, so the input starts over",
+                path.display()
+            );
+            observer.event(&Event::Note(message));
+            0
+        }
+    };
+    observer.event(&Event::Resumed { step, path, reread });
+    Ok(())
+}
+
+/// The folder of the run: the one that is given, or that of the `checkpoint` hook.
+fn run_dir(spec: &Spec, options: &Options) -> Option<PathBuf> {
+    let mut hooks = spec.hooks.iter();
+    let dir = hooks.find_map(|hook| match &hook.kind {
+        HookKind::Checkpoint { dir, .. } => Some(PathBuf::from(dir)),
+        _ => None,
+    });
+    match dir {
+        Some(dir) => Some(options.dir.clone().unwrap_or(dir)),
+        None => None,
+    }
+}
+
+/// What the bits of a run depend on besides its spec, seed and data.
+fn machine(engine: &Engine) -> String {
+    match engine {
+        Engine::Interpreted => "the interpreter".to_owned(),
+        Engine::Compiled(_) => {
+            let cpu = Cpu::host();
+            let features = [
+                ("AVX-512", cpu.has_avx512()),
+                ("AVX2", cpu.has_avx2()),
+                ("FMA", cpu.has_fma()),
+            ];
+            let names: Vec<&str> = (features.iter().filter(|(_, has)| *has))
+                .map(|(name, _)| *name)
+                .collect();
+            format!("{} with {}", std::env::consts::ARCH, names.join(", "))
+        }
+    }
+}
+
+/// The saver of the `checkpoint` hook, which goes on with the list of the folder, and the newest complete checkpoint there.
+fn the_saver(
+    spec: &Spec,
+    env: &Arc<dyn Env>,
+    folder: &Path,
+) -> Result<(Saver, NewestCheckpoint), Error> {
+    let mut options = SaverOptions {
+        save_relative_paths: true,
+        create_folder: true,
+        ..SaverOptions::default()
+    };
+    for hook in &spec.hooks {
+        if let HookKind::Checkpoint {
+            keep, keep_every, ..
+        } = &hook.kind
+        {
+            options.max_to_keep = u32::try_from(*keep).ok();
+            if let Some(seconds) = keep_every {
+                options.keep_checkpoint_every_n_hours = seconds / 3600.0;
+            }
+        }
+    }
+    let mut saver = Saver::new_in(&env.storage(), options)?;
+    let newest = NewestCheckpoint::find_in(&env.storage(), folder, None)?;
+    saver.recover_folder(folder, &newest)?;
+    Ok((saver, newest))
+}
+
+/// The hooks of a spec, in the order in which they act at one step: log, evaluations, checkpoint; and those that always watch.
 fn hooks(
     spec: &Arc<Spec>,
     model: &Model,
+    options: &Options,
     env: &Arc<dyn Env>,
     events: &EventQueue,
     evaluations: Vec<EvalHook>,
-) -> Vec<Box<dyn SessionRunHook>> {
+    mut saver: Option<Saver>,
+) -> Result<Vec<Box<dyn SessionRunHook>>, Error> {
     let mut log = LogHook::new(events.clone());
     let mut nan = NanHook::new(events.clone());
-    let mut stops: Vec<Box<dyn SessionRunHook>> = Vec::new();
+    let mut stops: Vec<Box<dyn SessionRunHook>> = vec![Box::new(StopHook::new(
+        options.stop.clone(),
+        events.clone(),
+    ))];
+    let mut last: Vec<Box<dyn SessionRunHook>> = Vec::new();
     for hook in &spec.hooks {
         match &hook.kind {
             HookKind::Log {
@@ -262,6 +441,19 @@ fn hooks(
             } => log.add(spec, names, *every, *at_end),
             HookKind::Nan { name, fail } => nan.add(name, *fail),
             HookKind::StopAt(bound) => stops.push(Box::new(StopAtStepHook::new(*bound))),
+            HookKind::Checkpoint {
+                dir,
+                every,
+                basename,
+                ..
+            } => {
+                if let Some(saver) = saver.take() {
+                    let dir = options.dir.clone().unwrap_or_else(|| PathBuf::from(dir));
+                    let prefix = dir.join(basename);
+                    let hook = CheckpointHook::new(saver, prefix, *every, events.clone());
+                    last.push(Box::new(hook));
+                }
+            }
             _ => {}
         }
     }
@@ -273,7 +465,8 @@ fn hooks(
     hooks.append(&mut stops);
     hooks.push(Box::new(log.or_default(&model.train)));
     hooks.extend(evaluations.into_iter().map(|eval| Box::new(eval) as _));
-    hooks
+    hooks.append(&mut last);
+    Ok(hooks)
 }
 
 /// The hooks that are not run yet, each once.
@@ -281,7 +474,7 @@ fn ignored(spec: &Spec) -> Vec<&'static str> {
     let mut ignored = Vec::new();
     for hook in &spec.hooks {
         let word = hook.kind.word();
-        if !matches!(word, "log" | "nan" | "stop_at") && !ignored.contains(&word) {
+        if !matches!(word, "log" | "nan" | "stop_at" | "checkpoint") && !ignored.contains(&word) {
             ignored.push(word);
         }
     }

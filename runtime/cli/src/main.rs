@@ -19,6 +19,7 @@ mod output;
 mod progress;
 mod recover;
 mod run;
+mod signals;
 mod tensors;
 mod verify;
 

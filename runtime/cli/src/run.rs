@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use trainspec::StopToken;
 use trainspec::env::{Env, System};
 use trainspec::program::Engine;
 use trainspec::session::{DataSize, End, Event, Mean, Options, Reading};
@@ -15,6 +16,7 @@ use trainspec_compiler::ir::tensor::Data;
 use trainspec_compiler::source::Sources;
 
 use crate::output::{count, diagnostics, note, print};
+use crate::signals::Signals;
 use crate::{BAD_INPUT, FAILED, FINE, Format, files, tensors};
 
 #[derive(Debug, clap::Args)]
@@ -33,6 +35,12 @@ pub(crate) struct Arguments {
     /// The base folder of relative data paths [default: the folder of the spec]
     #[arg(long, value_name = "FOLDER")]
     data_dir: Option<PathBuf>,
+    /// The folder of the run, instead of the `dir` of its `checkpoint` hook
+    #[arg(long, value_name = "FOLDER")]
+    dir: Option<PathBuf>,
+    /// Start over: a run that is in the folder already is moved aside, not resumed
+    #[arg(long)]
+    fresh: bool,
     /// How progress is printed
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
@@ -62,6 +70,8 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
     let Some(spec) = &compilation.spec else {
         return BAD_INPUT;
     };
+    let stop = StopToken::default();
+    let signals = Signals::install(&stop);
     let options = Options {
         seed: arguments.seed,
         steps: arguments.steps,
@@ -72,6 +82,9 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
             (false, Some(threads)) => Engine::compiled(threads),
             (false, None) => Engine::default(),
         },
+        dir: arguments.dir.clone(),
+        fresh: arguments.fresh,
+        stop: stop.clone(),
     };
     let mut printer = Printer {
         sources,
@@ -80,13 +93,23 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
         terminal: std::io::stdout().is_terminal(),
         evaluations: Vec::new(),
         last: None,
+        stopped: false,
     };
     let env: Arc<dyn Env> = Arc::new(System::default());
     let trained = train(spec, &options, &env, &mut |event: &Event| {
         printer.event(event);
     });
     match trained {
-        Ok(_) => FINE,
+        Ok(_) => match signals.exit_code().filter(|_| printer.stopped) {
+            Some(code) => {
+                note(format_args!(
+                    "stopped; `trainspec run {}` goes on from here",
+                    path.display()
+                ));
+                code
+            }
+            None => FINE,
+        },
         Err(error) => {
             report(sources, &[error.diagnostic()], format);
             match error.is_bad_input() {
@@ -135,10 +158,19 @@ struct Printer<'a> {
     evaluations: Vec<(String, String)>,
     /// Step and time of the line before.
     last: Option<(u64, f64)>,
+    /// Whether the run was asked to stop.
+    stopped: bool,
 }
 
 impl Printer<'_> {
     fn event(&mut self, event: &Event) {
+        self.stopped |= matches!(
+            event,
+            Event::Ended {
+                why: End::Stopped,
+                ..
+            }
+        );
         match self.format {
             Format::Text => self.text(event),
             Format::Json => self.json(event),
@@ -200,6 +232,20 @@ impl Printer<'_> {
                 self.evaluations.retain(|(known, _)| *known != name);
                 self.evaluations.push((name, shown));
             }
+            Event::Resumed { step, path, reread } => {
+                let again = match reread {
+                    0 => String::new(),
+                    n => format!(" ({} read again)", count(*n as usize, "record")),
+                };
+                self.last = Some((*step, 0.0));
+                self.line(format!(
+                    "resumed from {} at step {step}{again}",
+                    path.display()
+                ));
+            }
+            Event::Saved { step, path } => {
+                self.line(format!("saved {} at step {step}", path.display()));
+            }
             Event::Ended {
                 step,
                 why,
@@ -243,6 +289,7 @@ impl Printer<'_> {
         match why {
             End::Steps | End::Epochs => {}
             End::Data => text += " (the data ended)",
+            End::Stopped => text += " (stopped)",
             End::NotFinite(name) => text += &format!(" (`{name}` is not finite)"),
         }
         text
@@ -289,6 +336,17 @@ impl Printer<'_> {
                 let metrics: serde_json::Map<String, Value> = metrics.collect();
                 json!({ "event": "eval", "name": name, "data": data, "step": step, "metrics": metrics })
             }
+            Event::Resumed { step, path, reread } => json!({
+                "event": "resume",
+                "step": step,
+                "path": path.display().to_string(),
+                "reread": reread,
+            }),
+            Event::Saved { step, path } => json!({
+                "event": "checkpoint",
+                "step": step,
+                "path": path.display().to_string(),
+            }),
             Event::Ended {
                 step,
                 why,

@@ -32,12 +32,7 @@ struct Metric {
 }
 
 impl EvalHook {
-    pub(crate) fn new(
-        spec: &Spec,
-        eval: &Eval,
-        data: Pipeline,
-        events: EventQueue,
-    ) -> EvalHook {
+    pub(crate) fn new(spec: &Spec, eval: &Eval, data: Pipeline, events: EventQueue) -> EvalHook {
         let metrics = spec.model.as_ref().map(|model| metrics(eval, &model.eval));
         EvalHook {
             timer: eval.every.map(Timer::every),

@@ -3,18 +3,22 @@
 //! In: the session, what was asked for, and after a run its results. Out: more to fetch or feed, a request to stop, or an error. The hooks
 //! that a spec names are built in [`crate::trainer`]; a program adds its own.
 
+mod checkpoint;
 mod eval;
 mod log;
 mod nan;
 mod overflow;
 mod progress;
+mod stop;
 mod stop_at_step;
 
+pub(crate) use checkpoint::CheckpointHook;
 pub(crate) use eval::EvalHook;
 pub(crate) use log::LogHook;
 pub(crate) use nan::NanHook;
 pub(crate) use overflow::OverflowHook;
 pub(crate) use progress::ProgressHook;
+pub(crate) use stop::StopHook;
 pub use stop_at_step::StopAtStepHook;
 
 use trainspec_compiler::ir::Tensor;

@@ -31,7 +31,11 @@ impl SessionRunHook for OverflowHook {
         _: &SessionRunValues,
     ) -> Result<(), Error> {
         let step = context.session.global_step();
-        self.skipped = if step == self.step { self.skipped + 1 } else { 0 };
+        self.skipped = if step == self.step {
+            self.skipped + 1
+        } else {
+            0
+        };
         self.step = step;
         if self.skipped < MAX_SKIPPED_UPDATES {
             return Ok(());

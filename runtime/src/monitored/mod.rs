@@ -12,7 +12,9 @@ use trainspec_compiler::ir::Tensor;
 use trainspec_compiler::typed::Spec;
 
 use crate::coordinator::Coordinator;
-use crate::hooks::{RunOptions, SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues};
+use crate::hooks::{
+    RunOptions, SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues,
+};
 use crate::program::{FeedDict, InputView};
 use crate::session::{FetchShape, Options, Request, Session, Target};
 use crate::{Code, Error};
@@ -378,7 +380,8 @@ impl<'a> AddedFeeds<'a> {
             let twice = added.iter().any(|(known, _)| known == name)
                 || batches.iter().any(|batch| batch.feed(name).is_some());
             if twice {
-                let message = format!("`{name}` is fed twice: by a hook and by another one or the caller");
+                let message =
+                    format!("`{name}` is fed twice: by a hook and by another one or the caller");
                 return Err(Error::new(Code::FailedPrecondition, message));
             }
             added.push((name, value));

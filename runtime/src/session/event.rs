@@ -1,5 +1,6 @@
 //! Events of a run, and the observer that receives them.
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use trainspec_compiler::diag::Diagnostic;
@@ -95,6 +96,22 @@ pub enum Event {
         /// The means over all batches.
         metrics: Vec<(String, Mean)>,
     },
+    /// The run goes on from a checkpoint.
+    Resumed {
+        /// The step of the checkpoint.
+        step: u64,
+        /// Its prefix.
+        path: PathBuf,
+        /// The records that were read again to find the position of the input.
+        reread: u64,
+    },
+    /// A checkpoint is complete.
+    Saved {
+        /// The step.
+        step: u64,
+        /// Its prefix.
+        path: PathBuf,
+    },
     /// The training is over.
     Ended {
         /// After how many steps.
@@ -139,6 +156,8 @@ pub enum End {
     Epochs,
     /// There is no more data.
     Data,
+    /// The stop token was set.
+    Stopped,
     /// A value is NaN or infinite, and its `nan` hook stops the run without an error.
     NotFinite(String),
 }
@@ -150,6 +169,7 @@ impl End {
             End::Steps => "steps",
             End::Epochs => "epochs",
             End::Data => "end-of-data",
+            End::Stopped => "stopped",
             End::NotFinite(_) => "not-finite",
         }
     }

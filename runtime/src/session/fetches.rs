@@ -69,11 +69,7 @@ impl Target {
     }
 
     /// The value after a run; `None` for the training step.
-    pub(crate) fn value(
-        &self,
-        fetched: &Fetched,
-        state: &State,
-    ) -> Result<Option<Tensor>, Error> {
+    pub(crate) fn value(&self, fetched: &Fetched, state: &State) -> Result<Option<Tensor>, Error> {
         let (value, name) = match self {
             Target::TrainOp => return Ok(None),
             Target::Value(fetch) => (fetched.value(fetch), fetch.to_string()),

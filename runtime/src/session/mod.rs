@@ -14,7 +14,7 @@ pub use fetches::{FetchShape, Request, TRAIN_OP, Target};
 pub use mean::Mean;
 pub(crate) use timer::{Progress, Timer};
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,8 +25,10 @@ use trainspec_compiler::ir::plan::Program;
 use trainspec_compiler::typed::{Model, Spec, Train};
 use trainspec_compiler::{Fetch, PipelineOptions, ProgramKind, Trainable};
 
+use crate::data::Position;
 use crate::program::{Engine, FeedDict, Feeds, Fetched};
-use crate::{Code, Error, State};
+use crate::saver::Records;
+use crate::{Code, Error, State, StopToken};
 use binding::BindingCache;
 use micro_batches::MicroBatchMean;
 use programs::Programs;
@@ -44,6 +46,12 @@ pub struct Options {
     pub pipeline: PipelineOptions,
     /// The engine that runs the programs.
     pub engine: Engine,
+    /// The folder of the run, instead of that of the `checkpoint` hook.
+    pub dir: Option<PathBuf>,
+    /// Whether a run that is in the folder already is moved aside, and not resumed.
+    pub fresh: bool,
+    /// Ends the run after the current step.
+    pub stop: StopToken,
 }
 
 /// A spec in training: its state, and its programs, specialised for the sizes of named dimensions.
@@ -88,7 +96,7 @@ pub struct Session {
     last: LastRun,
     status: Status,
     /// What a resumed run needs besides the state, by name: the input position, the state of hooks.
-    records: BTreeMap<String, String>,
+    records: Records,
 }
 
 impl Session {
@@ -122,7 +130,7 @@ impl Session {
             mean: MicroBatchMean::default(),
             last: LastRun::default(),
             status: Status::default(),
-            records: BTreeMap::new(),
+            records: Records::default(),
         })
     }
 
@@ -365,13 +373,22 @@ impl Session {
     }
 
     /// What a resumed run needs besides the state, by name. Checkpoints hold it.
-    pub fn records(&self) -> &BTreeMap<String, String> {
+    pub fn records(&self) -> &Records {
         &self.records
     }
 
     /// The records, to be changed by whoever owns one.
-    pub fn records_mut(&mut self) -> &mut BTreeMap<String, String> {
+    pub fn records_mut(&mut self) -> &mut Records {
         &mut self.records
+    }
+
+    /// Writes the position of the input and the epochs into the records, before a save.
+    pub(crate) fn keep_position(&mut self) {
+        if let Some(position) = &self.status.position {
+            self.records.insert(POSITION_RECORD, position.to_string());
+        }
+        let passes = self.status.passes.to_string();
+        self.records.insert(PASSES_RECORD, passes);
     }
 
     /// The state, when the session is over.
@@ -385,9 +402,16 @@ impl Session {
     }
 }
 
+/// The record of the position of the input after the last batch that was consumed.
+pub(crate) const POSITION_RECORD: &str = "input/1";
+/// The record of the epochs that have ended.
+pub(crate) const PASSES_RECORD: &str = "passes/1";
+
 /// Where a training is besides its step.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Status {
+    /// The position of the input after the last batch that was consumed.
+    pub(crate) position: Option<Position>,
     /// Epochs that have ended after the current batch.
     pub(crate) passes: u64,
     /// Whether the current update is the last, as far as is known before it.

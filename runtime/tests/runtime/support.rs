@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use trainspec::data::{DataContext, Element, Pipeline};
-use trainspec::env::{Clock, Env, ReadAt};
+use trainspec::env::{Clock, Env, ReadAt, Storage};
 use trainspec::session::{Event, Options};
 use trainspec::trainer::train;
 use trainspec::{Error, State};
@@ -67,6 +67,10 @@ impl Env for MemoryEnv {
             .filter_map(|p| Some(p.components().next()?.as_os_str().to_owned()))
             .collect();
         Ok(names.into_iter().collect())
+    }
+
+    fn storage(&self) -> Arc<dyn Storage> {
+        trainspec_formats::storage::local()
     }
 
     fn clock(&self) -> &dyn Clock {

@@ -6,10 +6,7 @@ use crate::diag::foreign;
 const MAX_WORD_LENGTH: usize = 100;
 
 /// The candidate that `word` was most likely meant to be, where one is near enough.
-pub fn nearest<'a>(
-    word: &str,
-    candidates: impl IntoIterator<Item = &'a str>,
-) -> Option<&'a str> {
+pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if word.len() > MAX_WORD_LENGTH {
         return None;
     }

@@ -1,0 +1,42 @@
+//! SIGINT and SIGTERM: the first ends the run after its step, the second ends the process at once.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use trainspec::StopToken;
+
+/// Which signal asked the run to stop.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Signals(Arc<AtomicUsize>);
+
+impl Signals {
+    /// Lets signals set a stop token. A second signal exits with its code; what was saved stays.
+    pub(crate) fn install(token: &StopToken) -> Signals {
+        let signals = Signals::default();
+        #[cfg(unix)]
+        {
+            use signal_hook::consts::{SIGINT, SIGTERM};
+            use signal_hook::flag;
+            for signal in [SIGINT, SIGTERM] {
+                // In the order of registration: the second signal finds the flag that the first one set.
+                let at_once =
+                    flag::register_conditional_shutdown(signal, 128 + signal, token.flag());
+                let number = flag::register_usize(signal, signals.0.clone(), signal as usize);
+                let stop = flag::register(signal, token.flag());
+                // Without handlers a signal ends the process, as it does any other.
+                let _ = (at_once, number, stop);
+            }
+        }
+        #[cfg(not(unix))]
+        let _ = token;
+        signals
+    }
+
+    /// The exit code of a run that a signal stopped, as shells give it: 130 for SIGINT, 143 for SIGTERM.
+    pub(crate) fn exit_code(&self) -> Option<u8> {
+        match self.0.load(Ordering::Relaxed) {
+            0 => None,
+            signal => u8::try_from(128 + signal).ok(),
+        }
+    }
+}
