@@ -24,6 +24,7 @@ mod hooks;
 mod lru;
 mod memory;
 pub mod program;
+pub mod saver;
 pub mod session;
 mod state;
 pub mod train;

@@ -2,9 +2,11 @@
 
 mod csv;
 mod optimizer;
+mod saver;
 mod session;
 mod settings;
 mod stages;
 mod support;
 mod table;
 mod tfrecord;
+mod warm_start;
