@@ -9,3 +9,4 @@ mod stages;
 mod support;
 mod table;
 mod tfrecord;
+mod warm_start;
