@@ -13,6 +13,7 @@ use trainspec_formats::crc;
 use trainspec_formats::files::{self, Durability};
 use trainspec_formats::storage::{Lock, Storage};
 
+use crate::env::Env;
 use crate::{Code, Error};
 
 /// The file that says which training a folder belongs to.
@@ -53,11 +54,12 @@ impl RunFolder {
     /// Takes the folder for a run: creates it, or checks that what is there belongs to this training. With `fresh` what is there is moved
     /// aside.
     pub(crate) fn open(
-        storage: &Arc<dyn Storage>,
+        env: &Arc<dyn Env>,
         path: &Path,
         run: &RunDescription,
         fresh: bool,
     ) -> Result<RunFolder, Error> {
+        let storage = &env.storage();
         let mut notes = Vec::new();
         if fresh && storage.exists(&path.join(RUN_FILE)) {
             // Whoever runs there is asked first.
@@ -77,7 +79,7 @@ impl RunFolder {
             .map_err(|e| failed(path, "create the folder", e))?;
         let lock = lock(storage, path)?;
         let file = path.join(RUN_FILE);
-        let fingerprints = fingerprints(storage, &run.files)?;
+        let fingerprints = fingerprints(env, &run.files)?;
         match storage.read(&file) {
             Ok(bytes) => {
                 let known = serde_json::from_slice(&bytes).map_err(|e| {
@@ -199,13 +201,13 @@ fn compare(
 
 /// The length of each file and a checksum of three blocks of it: its start, middle and end.
 fn fingerprints(
-    storage: &Arc<dyn Storage>,
+    env: &Arc<dyn Env>,
     paths: &[PathBuf],
 ) -> Result<Map<String, Value>, Error> {
     let mut all = Map::new();
     for path in paths {
         let unreadable = |e| failed(path, "read it", e);
-        let file = storage.open(path).map_err(unreadable)?;
+        let file = env.open(path).map_err(unreadable)?;
         let length = file.length().map_err(unreadable)?;
         let block = length.min(SAMPLED_BYTES as u64);
         let mut bytes = vec![0; block as usize];

@@ -115,7 +115,7 @@ impl<'o> Run<'o> {
                     files: input.files(),
                     machine: machine(&options.engine),
                 };
-                Some(RunFolder::open(&env.storage(), &dir, &run, options.fresh)?)
+                Some(RunFolder::open(env, &dir, &run, options.fresh)?)
             }
             None => None,
         };

@@ -3,6 +3,8 @@
 mod csv;
 mod optimizer;
 mod positions;
+mod resume;
+mod saver;
 mod session;
 mod settings;
 mod stages;

@@ -1048,6 +1048,15 @@ fn state_of(reader: &CheckpointReader) -> State {
 }
 
 /// The numbers of a tensor of the reference data.
+/// Integers and bools, exactly.
+fn integers(json: &Json) -> Vec<i64> {
+    let integer = |one: &Json| match one {
+        Json::Bool(one) => i64::from(*one),
+        other => other.as_i64().unwrap(),
+    };
+    json["data"].as_array().unwrap().iter().map(integer).collect()
+}
+
 fn numbers(json: &Json) -> Vec<f64> {
     let number = |one: &Json| match one {
         Json::Bool(one) => f64::from(u8::from(*one)),
@@ -1090,7 +1099,10 @@ fn oracle_checkpoints_of_tensorflow_are_restored() {
             let Some(expected) = tensor.get("value") else {
                 continue;
             };
-            let expected = Tensor::from_f64s(&found.ty(), numbers(expected));
+            let expected = match found.dtype().is_float() {
+                true => Tensor::from_f64s(&found.ty(), numbers(expected)),
+                false => Tensor::from_i64s(&found.ty(), integers(expected)),
+            };
             let at = format!("{name}: {variable}");
             assert_eq!(format!("{found:?}"), format!("{expected:?}"), "{at}");
             compared += 1;

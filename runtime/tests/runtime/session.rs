@@ -348,7 +348,7 @@ fn values_are_shown_when_the_log_hook_says() {
 
 #[test]
 fn hooks_that_are_not_run_are_reported_once() {
-    let hooks = "hooks { checkpoint (dir: \"a\"); checkpoint (dir: \"b\"); summary (every: 1 steps) { scalar loss; } }";
+    let hooks = "hooks { profile (every: 1 s); summary (every: 1 steps) { scalar loss; } summary (every: 2 steps) { scalar loss; } }";
     let (_, events) = trained(&line("batch 2;", "", hooks));
     let notes: Vec<&str> = events
         .iter()
@@ -360,7 +360,7 @@ fn hooks_that_are_not_run_are_reported_once() {
     assert_eq!(
         notes,
         [
-            "`checkpoint` in `hooks` is not run yet",
+            "`profile` in `hooks` is not run yet",
             "`summary` in `hooks` is not run yet"
         ]
     );

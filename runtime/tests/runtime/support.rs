@@ -189,8 +189,31 @@ pub(crate) fn run(
     let spec = spec(text);
     let mut events = Vec::new();
     let env: Arc<dyn Env> = Arc::new(env.clone());
-    let outcome = train(&spec, options, &env, &mut |event: &Event| {
+    let folder = RunDir::new();
+    let options = Options {
+        dir: Some(folder.0.clone()),
+        ..options.clone()
+    };
+    let outcome = train(&spec, &options, &env, &mut |event: &Event| {
         events.push(event.clone());
     });
     (outcome, events)
+}
+
+/// A folder for the checkpoints of a run, removed at its end.
+pub(crate) struct RunDir(pub(crate) PathBuf);
+
+impl RunDir {
+    pub(crate) fn new() -> RunDir {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("trainspec-run-{}-{count}", std::process::id());
+        RunDir(std::env::temp_dir().join(name))
+    }
+}
+
+impl Drop for RunDir {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
 }

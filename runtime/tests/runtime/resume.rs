@@ -1,0 +1,289 @@
+//! Exact resume: a run that is interrupted in any way and started again ends with the bits of one that never was.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use trainspec::env::{Env, Storage, System};
+use trainspec::session::{End, Event, Options};
+use trainspec::trainer::train;
+use trainspec::{Code, Error, State, StopToken};
+use trainspec_compiler::typed::Spec;
+use trainspec_formats::storage;
+use trainspec_formats::storage::faulty::{Effect, Fault, FaultyStorage};
+
+use crate::support::spec;
+
+/// A folder for one test, removed at its end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let folder = format!("trainspec-resume-{name}-{}", std::process::id());
+        let folder = std::env::temp_dir().join(folder);
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).unwrap();
+        let rows = (0..23).map(|i| format!("{},{}\n", f64::from(i) / 7.0, i % 5));
+        fs::write(folder.join("points.csv"), rows.collect::<String>()).unwrap();
+        Folder(folder)
+    }
+
+    fn run(&self) -> PathBuf {
+        self.0.join("run")
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Shuffled data with random maps, a filter and epochs, dropout, Adam with a schedule, averages and accumulation.
+fn training(steps: u64, learning_rate: f64) -> Arc<Spec> {
+    spec(&format!(
+        r#"
+        spec resumed;
+        data points {{
+            source  csv("points.csv");
+            feature x: f32;
+            feature y: f32;
+            filter  y < 4.0;
+            map     x = x + 0.1 * random_normal([]);
+            shuffle (buffer: 7, seed: 3);
+            repeat;
+            batch   2;
+        }}
+        model (x: f32[batch], y: f32[batch]) {{
+            let h = expand_dims(x, axis: 1) |> dense(4) |> tanh |> dropout(0.25);
+            let guess = dense(h, 1)[_, 0];
+            loss mean(square(guess - y));
+        }}
+        train {{
+            data       points;
+            schedule   lr = exponential_decay({learning_rate}, decay_steps: 5, decay_rate: 0.9);
+            optimizer  adam(learning_rate: lr);
+            clip       global_norm(1.0);
+            ema        (decay: 0.9, num_updates: step);
+            accumulate 2;
+            steps      {steps};
+        }}
+        hooks {{
+            checkpoint (dir: "unused", every: 3 steps, keep: 2);
+            log        ([loss], every: 100 steps, at_end: false);
+        }}
+        "#
+    ))
+}
+
+fn options(folder: &Folder) -> Options {
+    Options {
+        folder: folder.0.clone(),
+        dir: Some(folder.run()),
+        ..Options::default()
+    }
+}
+
+fn run_in(
+    storage: Arc<dyn Storage>,
+    spec: &Arc<Spec>,
+    options: &Options,
+) -> (Result<State, Error>, Vec<Event>) {
+    let env: Arc<dyn Env> = Arc::new(System::with_storage(storage));
+    let mut events = Vec::new();
+    let trained = train(spec, options, &env, &mut |event: &Event| events.push(event.clone()));
+    (trained, events)
+}
+
+fn run(spec: &Arc<Spec>, options: &Options) -> (State, Vec<Event>) {
+    let (trained, events) = run_in(storage::local(), spec, options);
+    (trained.unwrap_or_else(|e| panic!("{e}")), events)
+}
+
+/// The bits of all state.
+fn bits(state: &State) -> Vec<(String, Vec<u64>)> {
+    let names = state.names().iter().zip(state.values());
+    let bits = |tensor: &trainspec::Tensor| match tensor.dtype().is_float() {
+        true => tensor.to_f64s().iter().map(|x| x.to_bits()).collect(),
+        false => tensor.to_i64s().iter().map(|n| *n as u64).collect(),
+    };
+    names.map(|(name, t)| (name.clone(), bits(t))).collect()
+}
+
+fn resumed_at(events: &[Event]) -> Option<u64> {
+    events.iter().find_map(|event| match event {
+        Event::Resumed { step, .. } => Some(*step),
+        _ => None,
+    })
+}
+
+/// The state of a run of 13 steps that nothing interrupted.
+fn uninterrupted() -> Vec<(String, Vec<u64>)> {
+    let folder = Folder::new(&format!("straight-{:?}", std::thread::current().id()));
+    bits(&run(&training(13, 0.05), &options(&folder)).0)
+}
+
+#[test]
+fn a_run_in_pieces_has_the_bits_of_one() {
+    let straight = uninterrupted();
+    let folder = Folder::new("pieces");
+    for (steps, from) in [(1, None), (4, Some(1)), (5, Some(4)), (13, Some(5))] {
+        let (state, events) = run(&training(steps, 0.05), &options(&folder));
+        assert_eq!(resumed_at(&events), from, "{events:?}");
+        assert_eq!(state.step(), steps);
+        if steps == 13 {
+            assert_eq!(bits(&state), straight);
+        }
+    }
+}
+
+#[test]
+fn a_finished_run_says_so_and_changes_nothing() {
+    let folder = Folder::new("finished");
+    let (first, _) = run(&training(4, 0.05), &options(&folder));
+    let (again, events) = run(&training(4, 0.05), &options(&folder));
+    assert_eq!(bits(&first), bits(&again));
+    let says = |event: &Event| matches!(event, Event::Note(text) if text.contains("has finished"));
+    assert!(events.iter().any(says), "{events:?}");
+    assert!(!events.iter().any(|e| matches!(e, Event::Saved { .. })));
+}
+
+#[test]
+fn every_failing_operation_leaves_a_run_that_resumes_to_the_same_bits() {
+    let straight = uninterrupted();
+    let effects = [
+        Effect::Fail(std::io::ErrorKind::StorageFull),
+        Effect::Tear(std::io::ErrorKind::StorageFull),
+    ];
+    let mut failures = 0;
+    for effect in effects {
+        for n in 1.. {
+            let folder = Folder::new(&format!("fail-{n}"));
+            let faulty = Arc::new(FaultyStorage::new(storage::local()));
+            faulty.inject(Fault::at(n, effect).sticky());
+            let spec = training(13, 0.05);
+            let (failed, _) = run_in(faulty.clone(), &spec, &options(&folder));
+            if !faulty.has_fired() {
+                assert!(n > 20, "a run has more than {n} operations");
+                break;
+            }
+            if let Err(error) = failed {
+                failures += 1;
+                assert!(
+                    matches!(error.code(), Code::ResourceExhausted | Code::Internal),
+                    "operation {n}: {error}"
+                );
+            }
+            let (state, _) = run(&spec, &options(&folder));
+            assert_eq!(bits(&state), straight, "operation {n}");
+        }
+    }
+    assert!(failures > 40, "{failures}");
+}
+
+#[test]
+fn a_stop_token_ends_a_run_that_goes_on_later() {
+    let straight = uninterrupted();
+    let folder = Folder::new("stop");
+    let stop = StopToken::default();
+    let stopped = Options {
+        stop: stop.clone(),
+        ..options(&folder)
+    };
+    let env: Arc<dyn Env> = Arc::new(System::default());
+    let mut end = None;
+    let spec = training(13, 0.05);
+    let state = train(&spec, &stopped, &env, &mut |event: &Event| match event {
+        Event::Saved { step: 6, .. } => stop.request_stop(),
+        Event::Ended { step, why, .. } => end = Some((*step, why.clone())),
+        _ => {}
+    });
+    let (step, why) = end.unwrap();
+    assert_eq!(why, End::Stopped);
+    assert!((6..13).contains(&step), "{step}");
+    assert_eq!(state.unwrap().step(), step);
+    let (state, events) = run(&spec, &options(&folder));
+    assert_eq!(resumed_at(&events), Some(step));
+    assert_eq!(bits(&state), straight);
+}
+
+#[test]
+fn another_training_in_the_folder_is_refused_with_what_differs() {
+    let folder = Folder::new("other");
+    run(&training(4, 0.05), &options(&folder));
+    let refused = |spec: &Arc<Spec>, options: &Options| {
+        let (refused, _) = run_in(storage::local(), spec, options);
+        let error = refused.unwrap_err();
+        assert_eq!(error.code(), Code::FailedPrecondition, "{error}");
+        let help = format!("{:?}", error.diagnostic());
+        assert!(help.contains("--fresh"), "{help}");
+        error.to_string()
+    };
+    let message = refused(&training(4, 0.06), &options(&folder));
+    assert!(message.contains("0.06") && message.contains("0.05"), "{message}");
+    let seeded = Options {
+        seed: Some(9),
+        ..options(&folder)
+    };
+    let message = refused(&training(4, 0.05), &seeded);
+    assert!(message.contains("seed is 0, and not 9"), "{message}");
+    let mut data = fs::read(folder.0.join("points.csv")).unwrap();
+    data[0] = b'1';
+    fs::write(folder.0.join("points.csv"), data).unwrap();
+    let message = refused(&training(4, 0.05), &options(&folder));
+    assert!(message.contains("points.csv has changed"), "{message}");
+    // A fresh run moves the old one aside.
+    let fresh = Options {
+        fresh: true,
+        ..options(&folder)
+    };
+    let (_, events) = run(&training(4, 0.06), &fresh);
+    assert_eq!(resumed_at(&events), None);
+    assert!(folder.0.join("run.1").join("checkpoint").exists());
+}
+
+#[test]
+fn a_damaged_newest_checkpoint_is_passed_over_aloud() {
+    let straight = uninterrupted();
+    let folder = Folder::new("damaged");
+    run(&training(7, 0.05), &options(&folder));
+    let data = |step: u64| folder.run().join(format!("model.ckpt-{step}.data-00000-of-00001"));
+    let mut bytes = fs::read(data(7)).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(data(7), bytes).unwrap();
+    let (state, events) = run(&training(13, 0.05), &options(&folder));
+    assert_eq!(resumed_at(&events), Some(6), "{events:?}");
+    let says = |event: &Event| matches!(event, Event::Note(text) if text.contains("model.ckpt-7"));
+    assert!(events.iter().any(says), "{events:?}");
+    assert_eq!(bits(&state), straight);
+}
+
+#[test]
+fn a_folder_in_use_is_refused() {
+    let folder = Folder::new("lock");
+    fs::create_dir_all(folder.run()).unwrap();
+    let mut lock = storage::local()
+        .try_lock(&folder.run().join("run.lock"))
+        .unwrap()
+        .unwrap();
+    lock.write("4711").unwrap();
+    let (refused, _) = run_in(storage::local(), &training(4, 0.05), &options(&folder));
+    let message = refused.unwrap_err().to_string();
+    assert!(message.contains("in use") && message.contains("4711"), "{message}");
+}
+
+#[test]
+fn retention_goes_on_after_a_resume() {
+    let folder = Folder::new("keep");
+    run(&training(6, 0.05), &options(&folder));
+    run(&training(13, 0.05), &options(&folder));
+    let index = |name: &Path| name.extension().is_some_and(|e| e == "index");
+    let names = fs::read_dir(folder.run()).unwrap().map(|e| e.unwrap().path());
+    let mut kept: Vec<String> = names
+        .filter(|name| index(name))
+        .map(|name| name.file_stem().unwrap().to_string_lossy().into_owned())
+        .collect();
+    kept.sort();
+    assert_eq!(kept, ["model.ckpt-12", "model.ckpt-13"]);
+}
