@@ -42,7 +42,15 @@ pub struct NewestCheckpoint {
     pub skipped: Vec<Skipped>,
 }
 
-/// A checkpoint or a state file that was passed over.
+/// A checkpoint or a state file that was passed over, or that could not be deleted.
+///
+/// ```
+/// use trainspec::saver::Skipped;
+/// use trainspec::{Code, Error};
+///
+/// let one = Skipped { path: "run/model-7".into(), reason: Error::new(Code::DataLoss, "a checksum is wrong") };
+/// assert_eq!(one.to_string(), "run/model-7: a checksum is wrong");
+/// ```
 #[derive(Debug, Clone)]
 pub struct Skipped {
     /// Its prefix, or the path of the file.
@@ -53,7 +61,7 @@ pub struct Skipped {
 
 impl fmt::Display for Skipped {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "skipped {}: {}", self.path.display(), self.reason)
+        write!(f, "{}: {}", self.path.display(), self.reason)
     }
 }
 

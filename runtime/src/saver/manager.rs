@@ -96,6 +96,18 @@ struct List {
 }
 
 /// What a manager restored.
+///
+/// ```
+/// use trainspec::saver::ManagerRestored;
+///
+/// fn report(restored: &ManagerRestored) {
+///     for one in &restored.skipped {
+///         eprintln!("warning: skipped {one}");
+///     }
+///     println!("{}", restored.status);
+/// }
+/// # let _ = report;
+/// ```
 #[derive(Debug, Clone)]
 pub struct ManagerRestored {
     /// The checkpoint.

@@ -50,6 +50,15 @@ use files::{Files, Named, StateTimes, folder_of};
 use tensors::Stored;
 
 /// A clock that a saver may take to another thread.
+///
+/// ```
+/// use std::sync::Arc;
+/// use trainspec::saver::{Saver, SaverOptions, SharedClock};
+/// use trainspec_formats::clock::FixedClock;
+///
+/// let clock: SharedClock = Arc::new(FixedClock { unix_seconds: 1.5e9 });
+/// assert!(Saver::with_clock(SaverOptions::default(), clock).is_ok());
+/// ```
 pub type SharedClock = Arc<dyn Clock + Send + Sync>;
 
 /// Saves and restores a state by names (`tf.compat.v1.train.Saver`).

@@ -10,6 +10,13 @@ use crate::saver::{Saver, VarList};
 use crate::{Code, Error};
 
 /// The file format of a checkpoint.
+///
+/// ```
+/// use trainspec::saver::{Format, SaverOptions};
+///
+/// let options = SaverOptions { format: Format::Safetensors, ..SaverOptions::default() };
+/// assert_ne!(options.format, Format::default());
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Format {
     /// An index and data files, a tensor bundle (`SaverDef.V2`).

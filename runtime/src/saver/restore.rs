@@ -24,6 +24,12 @@ use crate::{Code, Error, State};
 const MAX_SUGGESTIONS: usize = 16;
 
 /// Whether a variable may be missing in the checkpoint, or changed.
+///
+/// ```
+/// use trainspec::saver::Strictness;
+///
+/// assert_eq!(Strictness::default(), Strictness::Strict);
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Strictness {
     /// All variables are restored, or none.
@@ -60,6 +66,13 @@ pub struct RestoreOptions {
 }
 
 /// A variable and the key of its value.
+///
+/// ```
+/// use trainspec::saver::Assignment;
+///
+/// let average = Assignment { variable: "w".into(), key: "w/ExponentialMovingAverage".into() };
+/// assert_ne!(average.variable, average.key);
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assignment {
     /// The name in the state.
@@ -69,6 +82,13 @@ pub struct Assignment {
 }
 
 /// A variable without a value in the checkpoint.
+///
+/// ```
+/// use trainspec::saver::MissingKey;
+///
+/// let one = MissingKey { variable: "kernal".into(), key: "kernal".into(), nearest: Some("kernel".into()) };
+/// assert_eq!(one.to_string(), "`kernal` is not in the checkpoint; the nearest name there is `kernel`");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MissingKey {
     /// The name in the state.
@@ -80,6 +100,13 @@ pub struct MissingKey {
 }
 
 /// A variable whose value in the checkpoint has another shape or element type.
+///
+/// ```
+/// use trainspec::saver::ChangedType;
+///
+/// let one = ChangedType { variable: "b".into(), key: "b".into(), here: "f32[2]".into(), stored: "f32[3]".into() };
+/// assert_eq!(one.to_string(), "`b` is f32[2], and in the checkpoint f32[3]");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangedType {
     /// The name in the state.
@@ -395,28 +422,21 @@ impl<'a> Keys<'a> {
         let names = reader.names().into_iter().map(str::to_owned);
         let all = names.filter(|name| !internal.contains(name)).collect();
         let by_name = reader.object_graph()?.map(|graph| {
-            let mut by_name = BTreeMap::new();
-            let mut ambiguous = BTreeSet::new();
-            for variable in graph.variables() {
-                by_name.insert(variable.path.clone(), variable.value.key.clone());
+            let variables = graph.variables();
+            let mut times: BTreeMap<&str, usize> = BTreeMap::new();
+            for variable in &variables {
+                *times.entry(&variable.value.full_name).or_default() += 1;
             }
-            // A name in a graph is what TensorFlow goes by; several objects may have the same.
-            for variable in graph.variables() {
-                let name = &variable.value.full_name;
-                let key = &variable.value.key;
-                match by_name.get(name) {
-                    _ if name.is_empty() => {}
-                    Some(other) if ambiguous.contains(name) && other != key => {
-                        by_name.remove(name);
-                    }
-                    _ => {
-                        by_name.insert(name.clone(), key.clone());
-                        ambiguous.insert(name.clone());
-                    }
-                }
-            }
-            by_name.retain(|_, key| reader.has_tensor(key));
-            by_name
+            let paths = variables.iter().map(|one| (one.path.as_str(), one));
+            // A name in a graph is what TensorFlow goes by, unless several objects have the same.
+            let names = variables
+                .iter()
+                .map(|one| (one.value.full_name.as_str(), one));
+            let names = names.filter(|(name, _)| !name.is_empty() && times[name] == 1);
+            let keys = paths.chain(names);
+            let keys = keys.filter(|(_, one)| reader.has_tensor(&one.value.key));
+            keys.map(|(name, one)| (name.to_owned(), one.value.key.clone()))
+                .collect()
         });
         Ok(Keys {
             reader,

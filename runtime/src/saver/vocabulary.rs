@@ -28,6 +28,12 @@ pub enum Vocabulary {
 }
 
 /// The value of a row or column that the old vocabulary does not have (`backup_initializer`).
+///
+/// ```
+/// use trainspec::saver::Backup;
+///
+/// assert_eq!(Backup::default(), Backup::Constant(0.0));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Backup {
     /// All its elements are this number.

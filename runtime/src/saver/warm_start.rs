@@ -63,6 +63,13 @@ pub struct WarmStart {
 }
 
 /// What was warm-started.
+///
+/// ```
+/// use trainspec::saver::WarmStarted;
+///
+/// let warm = WarmStarted { variables: vec![("w".to_owned(), "old/w".to_owned())] };
+/// assert_eq!(warm.to_string(), "warm-started 1 variables\n  w from old/w");
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WarmStarted {
     /// Each variable with its name in the checkpoint, in the order of the state.
