@@ -1,4 +1,4 @@
-//! Storage: the file system behind a trait, the one door to files of this crate and of a training runtime.
+//! Storage: the file system as a trait, the one door to files of this crate and of a training runtime.
 //!
 //! In: paths and bytes. Out: files for positioned reads, files to write, and what a folder holds. [`LocalStorage`] is the file system of
 //! this machine; [`faulty`] wraps any other and injects faults, for tests. Functions without a storage use [`local`]; beside each there is

@@ -237,7 +237,7 @@ fn a_short_write_at_any_operation_changes_nothing() {
 }
 
 #[test]
-fn a_failed_read_never_makes_a_save_overwrite_data_in_use() {
+fn a_failed_read_at_any_place_leaves_a_readable_checkpoint() {
     for at in 1.. {
         let folder = Folder::new();
         let faulty = Arc::new(FaultyStorage::new(storage::local()));
@@ -251,6 +251,40 @@ fn a_failed_read_never_makes_a_save_overwrite_data_in_use() {
             return result.unwrap();
         }
     }
+}
+
+/// A save that cannot read the old index must not take the names of the data files that it lists: a later failure would leave that index
+/// with other data.
+#[test]
+fn a_failed_read_and_a_failed_write_together_leave_what_was_there() {
+    let mut pairs = 0;
+    for read in 1.. {
+        let mut has_read = false;
+        for write in 1.. {
+            let folder = Folder::new();
+            let prefix = folder.file("model.ckpt-1");
+            save(&storage::local(), &prefix, 1.0).unwrap();
+            list(&storage::local(), &folder.0, prefix.to_str().unwrap()).unwrap();
+            let faulty = Arc::new(FaultyStorage::new(storage::local()));
+            faulty.inject_read(Fault::at(read, Effect::Fail(ErrorKind::Other)));
+            faulty.inject(Fault::at(write, Effect::Fail(ErrorKind::StorageFull)));
+            let storage: Arc<dyn Storage> = faulty.clone();
+            let result = save(&storage, &prefix, 2.0);
+            let found = newest(&folder.0);
+            let what = format!("read {read}, write {write}: {:?}", faulty.log().last());
+            assert!(found == Some(1.0) || found == Some(2.0), "{what}");
+            assert!(result.is_err() || found == Some(2.0), "{what}");
+            pairs += 1;
+            has_read |= faulty.reads() >= read;
+            if faulty.operations() < write {
+                break;
+            }
+        }
+        if !has_read {
+            break;
+        }
+    }
+    assert!(pairs > 50, "{pairs}");
 }
 
 /// The folder and the operation of a child process that is killed.

@@ -3,7 +3,6 @@
 //! Nothing is memory-mapped: a mapped file that shrinks kills the process (SIGBUS).
 
 use std::fmt;
-use std::fs::File;
 use std::io::{self, Read};
 
 /// Random access to bytes, by several threads at once (`RandomAccessFile`).
@@ -42,22 +41,6 @@ impl<R: ReadAt + ?Sized> ReadAt for Box<R> {
 
     fn read_at(&self, position: u64, buffer: &mut [u8]) -> io::Result<usize> {
         (**self).read_at(position, buffer)
-    }
-}
-
-impl ReadAt for File {
-    fn length(&self) -> io::Result<u64> {
-        Ok(self.metadata()?.len())
-    }
-
-    #[cfg(unix)]
-    fn read_at(&self, position: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        std::os::unix::fs::FileExt::read_at(self, buffer, position)
-    }
-
-    #[cfg(windows)]
-    fn read_at(&self, position: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        std::os::windows::fs::FileExt::seek_read(self, buffer, position)
     }
 }
 

@@ -99,7 +99,7 @@ impl Fault {
         }
     }
 
-    /// The same, with every later operation failing too.
+    /// This fault, with every later operation failing too.
     pub fn sticky(self) -> Fault {
         Fault {
             sticky: true,

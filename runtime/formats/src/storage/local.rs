@@ -99,6 +99,22 @@ impl Storage for LocalStorage {
     }
 }
 
+impl ReadAt for File {
+    fn length(&self) -> io::Result<u64> {
+        Ok(self.metadata()?.len())
+    }
+
+    #[cfg(unix)]
+    fn read_at(&self, position: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        std::os::unix::fs::FileExt::read_at(self, buffer, position)
+    }
+
+    #[cfg(windows)]
+    fn read_at(&self, position: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        std::os::windows::fs::FileExt::seek_read(self, buffer, position)
+    }
+}
+
 /// The host name from the kernel's or the system's files, or the environment.
 pub(crate) fn host_name() -> String {
     let known = fs::read_to_string("/proc/sys/kernel/hostname")
