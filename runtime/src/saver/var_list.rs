@@ -46,10 +46,12 @@ impl VarList {
             VarList::Map(map) => map.iter().map(|(k, v)| (k.clone(), v.clone())).collect(),
         };
         for (key, variable) in &mut pairs {
-            // As a tensor of TensorFlow is called.
-            for name in [&mut *key, &mut *variable] {
-                if let Some(bare) = name.strip_suffix(":0") {
-                    *name = bare.to_owned();
+            if *self != VarList::All {
+                // As TensorFlow calls the output of a variable.
+                for name in [&mut *key, &mut *variable] {
+                    if let Some(bare) = name.strip_suffix(":0") {
+                        *name = bare.to_owned();
+                    }
                 }
             }
             check(state, variable)?;

@@ -214,7 +214,7 @@ fn with_strings() -> State {
     named.chain([("words".to_owned(), strings)]).collect()
 }
 
-/// The same names and types, with other values.
+/// A state with the names and types of another, and with zeros or empty strings as values.
 fn blank(state: &State) -> State {
     let blank = |tensor: &Tensor| match tensor.data() {
         Data::String(strings) => Tensor::of(

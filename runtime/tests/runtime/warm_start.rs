@@ -179,16 +179,23 @@ fn oracle_init_from_checkpoint_assigns_as_tensorflow_does() {
 }
 
 #[test]
-fn a_restore_after_it_wins() {
+fn a_later_restore_replaces_what_was_initialized() {
     let folder = Folder::new();
     let path = save(&folder, &state([("w", vector(&[1.0]))]));
-    let mut own = state([("w", vector(&[0.0]))]);
+    let mut own = state([("w", vector(&[0.0])), ("v", vector(&[0.0]))]);
+    // The initial values are in the state already: they are replaced, and a checkpoint of the run replaces them again.
     let map = [("w".to_owned(), "w".to_owned())].into();
-    assert_eq!(
-        init_from_checkpoint(&mut own, &[], &path, &map).unwrap(),
-        ["w"]
-    );
+    let assigned = init_from_checkpoint(&mut own, &[], &path, &map).unwrap();
+    assert_eq!(assigned, ["w"]);
     assert_eq!(own.get("w"), Some(&vector(&[1.0])));
+    assert_eq!(own.get("v"), Some(&vector(&[0.0])));
+    let run = state([("w", vector(&[2.0])), ("v", vector(&[3.0]))]);
+    let mut saver = Saver::new(SaverOptions::default()).unwrap();
+    let path = saver
+        .save(&run, &Records::default(), &folder.file("run"), Some(1))
+        .unwrap();
+    saver.restore(&mut own, &path).unwrap();
+    assert_eq!(own, run);
 }
 
 #[test]
