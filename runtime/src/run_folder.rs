@@ -200,10 +200,7 @@ fn compare(
 }
 
 /// The length of each file and a checksum of three blocks of it: its start, middle and end.
-fn fingerprints(
-    env: &Arc<dyn Env>,
-    paths: &[PathBuf],
-) -> Result<Map<String, Value>, Error> {
+fn fingerprints(env: &Arc<dyn Env>, paths: &[PathBuf]) -> Result<Map<String, Value>, Error> {
     let mut all = Map::new();
     for path in paths {
         let unreadable = |e| failed(path, "read it", e);

@@ -169,7 +169,7 @@ pub const SETTINGS: &[SettingSignature] = &[
     one("eval", "metrics", "Which metrics; all where left out.", &[need("names", Names)]),
     one("eval", "steps", "How many batches at the most.", &[need("count", Count)]),
     one("eval", "start_after", "Not before.", &[need("interval", SettingKind::Interval)]),
-    many("hooks", "checkpoint", "Saves the state of the training.", &[need("dir", Str), may("every", SettingKind::Interval), may("keep", Int), may("keep_every", Duration), may("basename", Str)]),
+    one("hooks", "checkpoint", "Saves the state of the training.", &[need("dir", Str), may("every", SettingKind::Interval), may("keep", Int), may("keep_every", Duration), may("basename", Str)]),
     many("hooks", "summary", "Writes event files.", &[may("every", SettingKind::Interval), may("dir", Str)]).noted(),
     many("hooks", "log", "Prints values.", &[need("names", Names), may("every", SettingKind::Interval), may("at_end", Bool)]),
     many("hooks", "nan", "Stops when a value is NaN or infinite.", &[need("name", Name), may("fail", Bool)]),

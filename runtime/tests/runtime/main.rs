@@ -1,6 +1,7 @@
 //! The runtime in an in-memory environment: input pipelines, optimizers and end-to-end trainings.
 
 mod csv;
+mod monitored;
 mod optimizer;
 mod positions;
 mod resume;

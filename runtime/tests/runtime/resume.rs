@@ -91,7 +91,9 @@ fn run_in(
 ) -> (Result<State, Error>, Vec<Event>) {
     let env: Arc<dyn Env> = Arc::new(System::with_storage(storage));
     let mut events = Vec::new();
-    let trained = train(spec, options, &env, &mut |event: &Event| events.push(event.clone()));
+    let trained = train(spec, options, &env, &mut |event: &Event| {
+        events.push(event.clone())
+    });
     (trained, events)
 }
 
@@ -220,7 +222,10 @@ fn another_training_in_the_folder_is_refused_with_what_differs() {
         error.to_string()
     };
     let message = refused(&training(4, 0.06), &options(&folder));
-    assert!(message.contains("0.06") && message.contains("0.05"), "{message}");
+    assert!(
+        message.contains("0.06") && message.contains("0.05"),
+        "{message}"
+    );
     let seeded = Options {
         seed: Some(9),
         ..options(&folder)
@@ -247,7 +252,11 @@ fn a_damaged_newest_checkpoint_is_passed_over_aloud() {
     let straight = uninterrupted();
     let folder = Folder::new("damaged");
     run(&training(7, 0.05), &options(&folder));
-    let data = |step: u64| folder.run().join(format!("model.ckpt-{step}.data-00000-of-00001"));
+    let data = |step: u64| {
+        folder
+            .run()
+            .join(format!("model.ckpt-{step}.data-00000-of-00001"))
+    };
     let mut bytes = fs::read(data(7)).unwrap();
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
@@ -270,7 +279,10 @@ fn a_folder_in_use_is_refused() {
     lock.write("4711").unwrap();
     let (refused, _) = run_in(storage::local(), &training(4, 0.05), &options(&folder));
     let message = refused.unwrap_err().to_string();
-    assert!(message.contains("in use") && message.contains("4711"), "{message}");
+    assert!(
+        message.contains("in use") && message.contains("4711"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -279,7 +291,9 @@ fn retention_goes_on_after_a_resume() {
     run(&training(6, 0.05), &options(&folder));
     run(&training(13, 0.05), &options(&folder));
     let index = |name: &Path| name.extension().is_some_and(|e| e == "index");
-    let names = fs::read_dir(folder.run()).unwrap().map(|e| e.unwrap().path());
+    let names = fs::read_dir(folder.run())
+        .unwrap()
+        .map(|e| e.unwrap().path());
     let mut kept: Vec<String> = names
         .filter(|name| index(name))
         .map(|name| name.file_stem().unwrap().to_string_lossy().into_owned())

@@ -12,7 +12,7 @@ use trainspec_compiler::{
     Compilation, SETTINGS, SettingKind, SettingParam, SettingSignature, Support,
 };
 
-use crate::support::{MemoryEnv, context};
+use crate::support::{MemoryEnv, RunDir, context};
 
 /// y = 2 x + 1 at eight points.
 const LINE: &[u8] = b"0,1\n1,3\n2,5\n3,7\n-1,-1\n-2,-3\n0.5,2\n1.5,4\n";
@@ -125,7 +125,12 @@ fn run(signature: &SettingSignature, spec: &Arc<Spec>) -> Result<Vec<Event>, Str
     let mut events = Vec::new();
     if signature.section != "source" {
         let mut observer = |event: &Event| events.push(event.clone());
-        train(spec, &Options::default(), &env, &mut observer).map_err(|e| e.to_string())?;
+        let folder = RunDir::new();
+        let options = Options {
+            dir: Some(folder.0.clone()),
+            ..Options::default()
+        };
+        train(spec, &options, &env, &mut observer).map_err(|e| e.to_string())?;
     }
     Ok(events)
 }
