@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use trainspec_compiler::Identity;
@@ -24,6 +25,11 @@ const LOCK_FILE: &str = "run.lock";
 const FORMAT: u64 = 1;
 /// The bytes of each of the blocks that a fingerprint samples.
 const SAMPLED_BYTES: usize = 64 << 10;
+
+/// How often a lock that is held is tried again.
+const LOCK_RETRIES: u32 = 25;
+/// The pause before each try.
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
 /// What a run is: what must be equal where it is resumed.
 #[derive(Debug, Clone)]
@@ -63,7 +69,7 @@ impl RunFolder {
         let mut notes = Vec::new();
         if fresh && storage.exists(&path.join(RUN_FILE)) {
             // Whoever runs there is asked first.
-            drop(lock(storage, path)?);
+            drop(lock(env, path)?);
             let aside = free_name(storage, path);
             storage
                 .rename(path, &aside)
@@ -77,7 +83,7 @@ impl RunFolder {
         storage
             .create_dir_all(path)
             .map_err(|e| failed(path, "create the folder", e))?;
-        let lock = lock(storage, path)?;
+        let lock = lock(env, path)?;
         let file = path.join(RUN_FILE);
         let fingerprints = fingerprints(env, &run.files)?;
         match storage.read(&file) {
@@ -119,11 +125,20 @@ impl RunFolder {
 }
 
 /// Locks a folder, with the id of this process in the lock; fails where another one has it.
-fn lock(storage: &Arc<dyn Storage>, path: &Path) -> Result<Box<dyn Lock>, Error> {
-    let file = path.join(LOCK_FILE);
-    let lock = storage
-        .try_lock(&file)
-        .map_err(|e| failed(&file, "lock it", e))?;
+fn lock(env: &Arc<dyn Env>, path: &Path) -> Result<Box<dyn Lock>, Error> {
+    let (storage, file) = (env.storage(), path.join(LOCK_FILE));
+    let try_lock = || {
+        let lock = storage.try_lock(&file);
+        lock.map_err(|e| failed(&file, "lock it", e))
+    };
+    let mut lock = try_lock()?;
+    // A process that has just ended may have left the lock to a child that is not started yet.
+    for _ in 0..LOCK_RETRIES {
+        if lock.is_none() {
+            env.clock().sleep(LOCK_PAUSE);
+            lock = try_lock()?;
+        }
+    }
     match lock {
         Some(mut lock) => {
             let id = std::process::id().to_string();

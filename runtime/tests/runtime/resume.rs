@@ -183,6 +183,65 @@ fn every_failing_operation_leaves_a_run_that_resumes_to_the_same_bits() {
     assert!(failures > 40, "{failures}");
 }
 
+/// The variables that tell a child process of a test what to do: the operation at which it is killed, and the folder.
+const KILL_AT: &str = "TRAINSPEC_TEST_KILL_AT";
+const KILL_FOLDER: &str = "TRAINSPEC_TEST_KILL_FOLDER";
+
+/// The process that [`a_process_killed_at_every_operation_resumes_to_the_same_bits`] starts: it trains until its storage kills it.
+#[test]
+fn child_that_is_killed() {
+    let (Ok(at), Ok(folder)) = (std::env::var(KILL_AT), std::env::var(KILL_FOLDER)) else {
+        return;
+    };
+    let faulty = Arc::new(FaultyStorage::new(storage::local()));
+    faulty.inject(Fault::at(at.parse().unwrap(), Effect::Kill));
+    let folder = std::mem::ManuallyDrop::new(Folder(folder.into()));
+    let (trained, _) = run_in(faulty, &training(13, 0.05), &options(&folder));
+    trained.unwrap();
+}
+
+/// Starts a process that trains in a folder and is killed by SIGKILL at an operation; whether it was.
+fn killed_at(n: u64, folder: &Folder) -> bool {
+    let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+    child
+        .args(["--exact", "resume::child_that_is_killed"])
+        .env(KILL_AT, n.to_string())
+        .env(KILL_FOLDER, &folder.0)
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null());
+    let status = child.status().unwrap();
+    #[cfg(unix)]
+    {
+        use std::os::unix::process::ExitStatusExt;
+        let killed = status.signal() == Some(9);
+        assert!(killed || status.success(), "operation {n}: {status}");
+        killed
+    }
+    #[cfg(not(unix))]
+    !status.success()
+}
+
+#[test]
+fn a_process_killed_at_every_operation_resumes_to_the_same_bits() {
+    let straight = uninterrupted();
+    for n in 1.. {
+        let folder = Folder::new(&format!("kill-{n}"));
+        if !killed_at(n, &folder) {
+            assert!(n > 20, "a run has more than {n} operations");
+            break;
+        }
+        let (state, _) = run(&training(13, 0.05), &options(&folder));
+        assert_eq!(bits(&state), straight, "operation {n}");
+        let names = fs::read_dir(folder.run()).unwrap();
+        let left = names.filter(|e| {
+            let name = e.as_ref().unwrap().file_name();
+            name.to_string_lossy().contains(".tmp-")
+        });
+        // What a killed process left behind is not taken for a checkpoint, and may stay.
+        assert!(left.count() <= 3, "operation {n}");
+    }
+}
+
 #[test]
 fn a_stop_token_ends_a_run_that_goes_on_later() {
     let straight = uninterrupted();
