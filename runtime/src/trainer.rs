@@ -11,8 +11,8 @@ use trainspec_compiler::{Fetch, Identity};
 use crate::data::{Batch, DataContext, Input, Pipeline, Position};
 use crate::env::{Env, Storage};
 use crate::hooks::{
-    CheckpointHook, EvalHook, LogHook, NanHook, OverflowHook, ProgressHook, SessionRunHook,
-    StopAtStepHook, StopHook,
+    CheckpointHook, EvalHook, EventFiles, LogHook, NanHook, OverflowHook, ProgressHook,
+    SessionRunHook, StepCounterHook, StopAtStepHook, StopHook, SummaryHook,
 };
 use crate::monitored::{InitialSession, MonitoredSession, SessionCreator};
 use crate::program::{Engine, FeedDict, Fetched};
@@ -126,7 +126,7 @@ impl<'o> Run<'o> {
             }
             None => (None, None),
         };
-        let hooks = hooks(spec, model, options, env, &events, evaluations, saver)?;
+        let hooks = hooks(spec, model, options, env, &events, evaluations, saver);
         let checkpoint = newest.as_ref().and_then(|newest| newest.path.clone());
         let creator = RestoredSession {
             initial: InitialSession {
@@ -415,7 +415,7 @@ fn the_saver(
     Ok((saver, newest))
 }
 
-/// The hooks of a spec, in the order in which they act at one step: log, evaluations, checkpoint; and those that always watch.
+/// The hooks of a spec, in the order in which they act at one step: log, summary, evaluations, checkpoint; and those that always watch.
 fn hooks(
     spec: &Arc<Spec>,
     model: &Model,
@@ -424,7 +424,17 @@ fn hooks(
     events: &EventQueue,
     evaluations: Vec<EvalHook>,
     mut saver: Option<Saver>,
-) -> Result<Vec<Box<dyn SessionRunHook>>, Error> {
+) -> Vec<Box<dyn SessionRunHook>> {
+    let files = EventFiles::new(env.storage(), events.clone());
+    let run_dir = run_dir(spec, options);
+    // `check` demands a folder where there is none for checkpoints.
+    let folder = |dir: &Option<String>| match (&options.dir, dir, &run_dir) {
+        (Some(dir), _, _) => dir.clone(),
+        (None, Some(dir), _) => PathBuf::from(dir),
+        (None, None, dir) => dir.clone().unwrap_or_default(),
+    };
+    let mut summaries: Vec<Box<dyn SessionRunHook>> = Vec::new();
+    let mut evaluations = evaluations;
     let mut log = LogHook::new(events.clone());
     let mut nan = NanHook::new(events.clone());
     let mut stops: Vec<Box<dyn SessionRunHook>> = vec![Box::new(StopHook::new(
@@ -441,6 +451,18 @@ fn hooks(
             } => log.add(spec, names, *every, *at_end),
             HookKind::Nan { name, fail } => nan.add(name, *fail),
             HookKind::StopAt(bound) => stops.push(Box::new(StopAtStepHook::new(*bound))),
+            HookKind::Summary { every, dir, values } => {
+                let folder = folder(dir);
+                for evaluation in &mut evaluations {
+                    evaluation.write_to(&files, &folder);
+                }
+                let hook = SummaryHook::new(files.clone(), folder, values, *every);
+                summaries.push(Box::new(hook));
+            }
+            HookKind::StepCounter { every, dir } => {
+                let hook = StepCounterHook::new(files.clone(), folder(dir), *every);
+                summaries.push(Box::new(hook));
+            }
             HookKind::Checkpoint {
                 dir,
                 every,
@@ -464,17 +486,28 @@ fn hooks(
     ];
     hooks.append(&mut stops);
     hooks.push(Box::new(log.or_default(&model.train)));
+    hooks.append(&mut summaries);
     hooks.extend(evaluations.into_iter().map(|eval| Box::new(eval) as _));
     hooks.append(&mut last);
-    Ok(hooks)
+    hooks
 }
+
+/// The words of hooks that are run.
+const RUN_HOOKS: [&str; 6] = [
+    "log",
+    "nan",
+    "stop_at",
+    "checkpoint",
+    "summary",
+    "step_counter",
+];
 
 /// The hooks that are not run yet, each once.
 fn ignored(spec: &Spec) -> Vec<&'static str> {
     let mut ignored = Vec::new();
     for hook in &spec.hooks {
         let word = hook.kind.word();
-        if !matches!(word, "log" | "nan" | "stop_at" | "checkpoint") && !ignored.contains(&word) {
+        if !RUN_HOOKS.contains(&word) && !ignored.contains(&word) {
             ignored.push(word);
         }
     }

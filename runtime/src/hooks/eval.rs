@@ -1,14 +1,18 @@
 //! `eval`: evaluations of a spec at an interval and at the end, each over a data set of its own.
 
 use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use trainspec_compiler::Fetch;
 use trainspec_compiler::ir::TensorType;
 use trainspec_compiler::typed::{self, Eval, Spec};
+use trainspec_formats::events::summary::scalar;
+use trainspec_formats::proto::Summary;
 
 use crate::coordinator::Coordinator;
 use crate::data::Pipeline;
+use crate::hooks::event_files::EventFiles;
 use crate::hooks::{SessionRunContext, SessionRunHook, SessionRunValues};
 use crate::session::{Event, EventQueue, Mean, Session, Timer};
 use crate::{DataError, Error};
@@ -20,6 +24,8 @@ pub(crate) struct EvalHook {
     metrics: Vec<Metric>,
     timer: Option<Timer>,
     events: EventQueue,
+    /// Where the metrics are written to: a run of their own in TensorBoard.
+    files: Option<(EventFiles, PathBuf)>,
     evaluated_step: Option<u64>,
 }
 
@@ -40,8 +46,18 @@ impl EvalHook {
             data,
             metrics: metrics.unwrap_or_default(),
             events,
+            files: None,
             evaluated_step: None,
         }
+    }
+
+    /// Writes the metrics into event files below a folder: `eval`, or `eval_NAME` where the evaluation has a name.
+    pub(crate) fn write_to(&mut self, files: &EventFiles, folder: &Path) {
+        let name = match &self.eval.name {
+            Some(name) => format!("eval_{name}"),
+            None => "eval".to_owned(),
+        };
+        self.files = Some((files.clone(), folder.join(name)));
     }
 
     /// Evaluates one pass over the data, or `steps` batches of it: the means of the metrics.
@@ -76,6 +92,13 @@ impl EvalHook {
         }
         for new in session.specialised() {
             self.events.push(Event::Specialised(new));
+        }
+        if let Some((files, folder)) = &self.files {
+            let scalars = self.metrics.iter().zip(&means);
+            let scalars = scalars.map(|(m, mean)| scalar(&m.name, mean.value() as f32));
+            let value = scalars.flat_map(|summary| summary.value).collect();
+            files.add(folder, Summary { value }, step);
+            files.flush();
         }
         let names = self.metrics.iter().map(|m| m.name.clone());
         self.events.push(Event::Evaluated {

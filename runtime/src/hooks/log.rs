@@ -186,7 +186,7 @@ fn read(session: &Session, batch: Option<&dyn FeedDict>, name: &str) -> Option<R
 }
 
 /// The type of a value of the model in the spec, which says what has run-time counts.
-fn type_of<'a>(spec: &'a Spec, fetch: &Fetch) -> Option<&'a TensorType> {
+pub(super) fn type_of<'a>(spec: &'a Spec, fetch: &Fetch) -> Option<&'a TensorType> {
     let mode = &spec.model.as_ref()?.train;
     let (list, name) = match fetch {
         Fetch::Loss(name) => (&mode.losses, name),

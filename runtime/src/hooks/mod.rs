@@ -5,21 +5,27 @@
 
 mod checkpoint;
 mod eval;
+mod event_files;
 mod log;
 mod nan;
 mod overflow;
 mod progress;
+mod step_counter;
 mod stop;
 mod stop_at_step;
+mod summary;
 
 pub(crate) use checkpoint::CheckpointHook;
 pub(crate) use eval::EvalHook;
+pub(crate) use event_files::EventFiles;
 pub(crate) use log::LogHook;
 pub(crate) use nan::NanHook;
 pub(crate) use overflow::OverflowHook;
 pub(crate) use progress::ProgressHook;
+pub(crate) use step_counter::StepCounterHook;
 pub(crate) use stop::StopHook;
 pub use stop_at_step::StopAtStepHook;
+pub(crate) use summary::SummaryHook;
 
 use trainspec_compiler::ir::Tensor;
 

@@ -45,7 +45,10 @@ struct TracingHook {
 
 impl TracingHook {
     fn called(&mut self, call: Call, text: String) -> Result<bool, Error> {
-        self.trace.lock().unwrap().push(format!("{}.{text}", self.name));
+        self.trace
+            .lock()
+            .unwrap()
+            .push(format!("{}.{text}", self.name));
         self.calls.push(call);
         let count = self.calls.iter().filter(|c| **c == call).count();
         match &self.acts {
@@ -228,7 +231,7 @@ fn line() -> Arc<trainspec_compiler::typed::Spec> {
 
 /// The scenario of a case of the oracle; `None` where it needs more than hooks.
 fn scenario(name: &str) -> Option<Scenario> {
-    use Call::{AfterCreate, AfterRun, Begin, BeforeRun, End};
+    use Call::{AfterCreate, AfterRun, BeforeRun, Begin, End};
     let fail = |code: Code, message: &str| Act::Fail(Error::new(code, message));
     let boom = || fail(Code::InvalidArgument, "boom");
     let aborted = || fail(Code::Aborted, "preempted");
@@ -238,28 +241,32 @@ fn scenario(name: &str) -> Option<Scenario> {
             let stop = StopAtStepHook::last_step(3);
             Scenario::new(5).hook("A").stop(stop).hook("B")
         }
-        "hooks_stop_at_num_steps" => {
-            Scenario::new(5).hook("A").stop(StopAtStepHook::num_steps(2))
-        }
-        "hooks_request_stop_before_run" => {
-            Scenario::new(5).acting("A", BeforeRun, 2, Act::Stop).hook("B")
-        }
-        "hooks_request_stop_after_run" => {
-            Scenario::new(5).acting("A", AfterRun, 2, Act::Stop).hook("B")
-        }
+        "hooks_stop_at_num_steps" => Scenario::new(5)
+            .hook("A")
+            .stop(StopAtStepHook::num_steps(2)),
+        "hooks_request_stop_before_run" => Scenario::new(5)
+            .acting("A", BeforeRun, 2, Act::Stop)
+            .hook("B"),
+        "hooks_request_stop_after_run" => Scenario::new(5)
+            .acting("A", AfterRun, 2, Act::Stop)
+            .hook("B"),
         "hooks_aborted_before_run" => {
-            Scenario::new(3).hook("A").acting("B", BeforeRun, 2, aborted())
+            Scenario::new(3)
+                .hook("A")
+                .acting("B", BeforeRun, 2, aborted())
         }
-        "hooks_aborted_after_run" => {
-            Scenario::new(3).acting("A", AfterRun, 2, aborted()).stepping("B")
-        }
+        "hooks_aborted_after_run" => Scenario::new(3)
+            .acting("A", AfterRun, 2, aborted())
+            .stepping("B"),
         "hooks_unavailable" => {
             let unavailable = fail(Code::Unavailable, "gone");
-            Scenario::new(3).acting("A", BeforeRun, 2, unavailable).hook("B")
+            Scenario::new(3)
+                .acting("A", BeforeRun, 2, unavailable)
+                .hook("B")
         }
-        "hooks_aborted_in_after_create_session" => {
-            Scenario::new(2).acting("A", AfterCreate, 1, aborted()).hook("B")
-        }
+        "hooks_aborted_in_after_create_session" => Scenario::new(2)
+            .acting("A", AfterCreate, 1, aborted())
+            .hook("B"),
         "hooks_out_of_range_by_hook" => {
             let end = fail(Code::OutOfRange, "end");
             Scenario::new(3).acting("A", AfterRun, 2, end).hook("B")
@@ -271,9 +278,7 @@ fn scenario(name: &str) -> Option<Scenario> {
         "hooks_exception_before_run" => {
             Scenario::new(3).acting("A", BeforeRun, 2, boom()).hook("B")
         }
-        "hooks_exception_after_run" => {
-            Scenario::new(3).acting("A", AfterRun, 2, boom()).hook("B")
-        }
+        "hooks_exception_after_run" => Scenario::new(3).acting("A", AfterRun, 2, boom()).hook("B"),
         "hooks_exception_in_begin" => Scenario::new(3).acting("A", Begin, 1, boom()).hook("B"),
         "hooks_exception_in_end" => Scenario::new(2).acting("A", End, 1, boom()).hook("B"),
         "hooks_exception_in_block" => Scenario {
@@ -420,9 +425,15 @@ fn coordinate(name: &str) -> Option<(Vec<Json>, Result<(), Error>)> {
     let own = coordinator.clone();
     let joined = match name {
         "coordinator_stop" => {
-            trace.push(serde_json::json!(["should_stop", coordinator.should_stop()]));
+            trace.push(serde_json::json!([
+                "should_stop",
+                coordinator.should_stop()
+            ]));
             coordinator.request_stop(None).unwrap();
-            trace.push(serde_json::json!(["should_stop", coordinator.should_stop()]));
+            trace.push(serde_json::json!([
+                "should_stop",
+                coordinator.should_stop()
+            ]));
             let stopped = coordinator.wait_for_stop(Some(Duration::ZERO));
             trace.push(serde_json::json!(["wait_for_stop(0)", stopped]));
             let joined = coordinator.join(Vec::new());
@@ -434,7 +445,8 @@ fn coordinate(name: &str) -> Option<(Vec<Json>, Result<(), Error>)> {
             trace.push(serde_json::json!(["joined after clear_stop", again]));
             joined
         }
-        "coordinator_exception" | "coordinator_clean_exception"
+        "coordinator_exception"
+        | "coordinator_clean_exception"
         | "coordinator_out_of_range_default" => {
             let failure = match name {
                 "coordinator_out_of_range_default" => error(Code::OutOfRange, "end"),
@@ -443,7 +455,10 @@ fn coordinate(name: &str) -> Option<(Vec<Json>, Result<(), Error>)> {
             let work = move || own.stop_on_error(|| Err(failure));
             let thread = spawn("worker", Box::new(work));
             coordinator.wait_for_stop(None);
-            trace.push(serde_json::json!(["should_stop", coordinator.should_stop()]));
+            trace.push(serde_json::json!([
+                "should_stop",
+                coordinator.should_stop()
+            ]));
             let joined = coordinator.join(vec![thread]);
             if joined.is_ok() {
                 trace.push(serde_json::json!(["joined", coordinator.joined()]));
@@ -500,7 +515,11 @@ fn oracle_coordinators_stop_as_those_of_tensorflow() {
         match (&case["outcome"], joined) {
             (Json::String(none), Ok(())) if none == "none" => {}
             (outcome, Err(error)) => {
-                assert_eq!(outcome["message"].as_str(), Some(&*error.to_string()), "{name}");
+                assert_eq!(
+                    outcome["message"].as_str(),
+                    Some(&*error.to_string()),
+                    "{name}"
+                );
             }
             (outcome, Ok(())) => panic!("{name}: {outcome}"),
         }

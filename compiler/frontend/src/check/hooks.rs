@@ -29,10 +29,31 @@ impl Checker<'_> {
                 for setting in &section.settings {
                     hooks.extend(c.hook(setting, &names));
                 }
+                c.require_folders(&hooks);
                 hooks
             })
         });
         hooks
+    }
+
+    /// Reports hooks that write files and have no folder.
+    fn require_folders(&mut self, hooks: &[Hook]) {
+        let saves = |hook: &Hook| matches!(hook.kind, HookKind::Checkpoint { .. });
+        if hooks.iter().any(saves) {
+            return;
+        }
+        for hook in hooks {
+            if let HookKind::Summary { dir: None, .. } | HookKind::StepCounter { dir: None, .. } =
+                &hook.kind
+            {
+                let word = hook.kind.word();
+                let message = format!("`{word}` has no folder to write to");
+                let help = format!(
+                    "say `{word} (dir: \"runs/NAME\", ...)`, or add a `checkpoint` hook, whose folder it shares"
+                );
+                self.report(Diagnostic::new(Code::MissingArgument, hook.span, message).help(help));
+            }
+        }
     }
 
     fn hook(&mut self, setting: &ast::Setting, names: &Fetchable) -> Option<Hook> {
