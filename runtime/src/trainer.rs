@@ -362,10 +362,7 @@ fn run_dir(spec: &Spec, options: &Options) -> Option<PathBuf> {
         HookKind::Checkpoint { dir, .. } => Some(PathBuf::from(dir)),
         _ => None,
     });
-    match dir {
-        Some(dir) => Some(options.dir.clone().unwrap_or(dir)),
-        None => None,
-    }
+    dir.map(|dir| options.dir.clone().unwrap_or(dir))
 }
 
 /// What the bits of a run depend on besides its spec, seed and data.

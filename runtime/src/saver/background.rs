@@ -11,8 +11,11 @@ use crate::{Code, Error, State};
 pub(crate) struct BackgroundSaver {
     /// The saver while no thread has it.
     idle: Option<Saver>,
-    thread: Option<JoinHandle<(Saver, Result<(u64, PathBuf), Error>)>>,
+    thread: Option<JoinHandle<(Saver, Saved)>>,
 }
+
+/// The step and the path of a checkpoint, or why it was not saved.
+type Saved = Result<(u64, PathBuf), Error>;
 
 impl BackgroundSaver {
     pub(crate) fn new(saver: Saver) -> BackgroundSaver {
@@ -49,7 +52,7 @@ impl BackgroundSaver {
     }
 
     /// Waits for the save that is under way: its step and path, or why it failed. `None` where there is none.
-    pub(crate) fn wait(&mut self) -> Option<Result<(u64, PathBuf), Error>> {
+    pub(crate) fn wait(&mut self) -> Option<Saved> {
         match self.thread.take()?.join() {
             Ok((saver, saved)) => {
                 self.idle = Some(saver);

@@ -9,6 +9,7 @@ use trainspec::session::{End, Event, Options};
 use trainspec::trainer::train;
 use trainspec::{Code, Error, State, StopToken};
 use trainspec_compiler::typed::Spec;
+use trainspec_formats::events::{Run, RunOptions};
 use trainspec_formats::storage;
 use trainspec_formats::storage::faulty::{Effect, Fault, FaultyStorage};
 
@@ -70,6 +71,7 @@ fn training(steps: u64, learning_rate: f64) -> Arc<Spec> {
         }}
         hooks {{
             checkpoint (dir: "unused", every: 3 steps, keep: 2);
+            summary    (every: 2 steps) {{ scalar [loss, lr]; histogram "**/kernel"; }}
             log        ([loss], every: 100 steps, at_end: false);
         }}
         "#
@@ -342,6 +344,25 @@ fn a_folder_in_use_is_refused() {
         message.contains("in use") && message.contains("4711"),
         "{message}"
     );
+}
+
+#[test]
+fn a_resumed_run_is_one_curve() {
+    let folder = Folder::new("curve");
+    // Killed after step 10 was written and before it was saved: the steps from 10 on are made again.
+    run(&training(9, 0.05), &options(&folder));
+    run(&training(11, 0.05), &options(&folder));
+    fs::remove_file(folder.run().join("model.ckpt-11.index")).unwrap();
+    let (_, events) = run(&training(13, 0.05), &options(&folder));
+    assert_eq!(resumed_at(&events), Some(9), "{events:?}");
+    let read = Run::read(&folder.run(), RunOptions::default()).unwrap();
+    let steps = |tag: &str| -> Vec<i64> {
+        let series = read.series.get(tag).unwrap_or_else(|| panic!("no {tag}"));
+        series.points.iter().map(|point| point.step).collect()
+    };
+    for tag in ["loss", "lr", "dense/kernel"] {
+        assert_eq!(steps(tag), [2, 4, 6, 8, 10, 12], "{tag}");
+    }
 }
 
 #[test]
