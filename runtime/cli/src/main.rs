@@ -22,6 +22,7 @@ mod run;
 mod signals;
 mod tensors;
 mod verify;
+mod verify_resume;
 
 use std::process::ExitCode;
 
@@ -63,6 +64,8 @@ enum Command {
     Inspect(inspect::Arguments),
     /// Check every checksum of checkpoints, record files and event files
     Verify(verify::Arguments),
+    /// Show that a run of a spec that is killed and resumed ends with the same bits
+    VerifyResume(verify_resume::Arguments),
     /// Save the intact records of a damaged record file
     Recover(recover::Arguments),
     /// Print a tensor of a checkpoint
@@ -104,6 +107,7 @@ fn main() -> ExitCode {
         Command::Run(arguments) => run::run(&arguments),
         Command::Inspect(arguments) => inspect::run(&arguments),
         Command::Verify(arguments) => verify::run(&arguments),
+        Command::VerifyResume(arguments) => verify_resume::run(&arguments),
         Command::Recover(arguments) => recover::run(&arguments),
         Command::Cat(arguments) => cat::run(&arguments),
         Command::Diff(arguments) => diff::run(&arguments),

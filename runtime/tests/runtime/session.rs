@@ -348,7 +348,7 @@ fn values_are_shown_when_the_log_hook_says() {
 
 #[test]
 fn hooks_that_are_not_run_are_reported_once() {
-    let hooks = "hooks { profile (every: 1 s); summary (every: 1 steps) { scalar loss; } summary (every: 2 steps) { scalar loss; } }";
+    let hooks = "hooks { profile (every: 1 s); profile (every: 2 s); final_ops [loss]; }";
     let (_, events) = trained(&line("batch 2;", "", hooks));
     let notes: Vec<&str> = events
         .iter()
@@ -361,7 +361,7 @@ fn hooks_that_are_not_run_are_reported_once() {
         notes,
         [
             "`profile` in `hooks` is not run yet",
-            "`summary` in `hooks` is not run yet"
+            "`final_ops` in `hooks` is not run yet"
         ]
     );
 }
