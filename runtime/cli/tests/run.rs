@@ -8,7 +8,10 @@ use serde_json::Value;
 /// Runs an example of the repository.
 fn example(name: &str, arguments: &[&str]) -> Output {
     let path = root().join("examples").join(name);
+    // Runs are written into the working folder.
+    let folder = Folder::new();
     command(&[&["run", path.to_str().unwrap()], arguments].concat())
+        .current_dir(&folder.0)
         .output()
         .unwrap()
 }
@@ -371,20 +374,17 @@ fn features_not_implemented_yet_are_reported() {
     folder.write("points.csv", plane());
     folder.write(
         "hooks.trainspec",
-        PLANE.replace(
-            "hooks {",
-            "hooks { checkpoint (dir: \"runs\"); step_counter;",
-        ),
+        PLANE.replace("hooks {", "hooks { final_ops [loss]; profile;"),
     );
     let output = folder.run(&["run", "hooks.trainspec", "--steps", "1"]);
     assert_eq!(code(&output), 0);
     let text = err(&output);
     assert!(
-        text.contains("note: `checkpoint` in `hooks` is not run yet"),
+        text.contains("note: `final_ops` in `hooks` is not run yet"),
         "{text}"
     );
     assert!(
-        text.contains("note: `step_counter` in `hooks` is not run yet"),
+        text.contains("note: `profile` in `hooks` is not run yet"),
         "{text}"
     );
 }

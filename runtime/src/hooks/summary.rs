@@ -16,6 +16,7 @@ use crate::coordinator::Coordinator;
 use crate::hooks::event_files::EventFiles;
 use crate::hooks::log::type_of;
 use crate::hooks::{SessionRunContext, SessionRunHook, SessionRunValues};
+use crate::program::FeedDict;
 use crate::session::{Mean, Session, Timer};
 use crate::{Code, Error};
 
@@ -44,14 +45,16 @@ impl SummaryHook {
     }
 
     /// One summary of all values.
-    fn summary(&self, session: &Session) -> Result<Summary, Error> {
+    fn summary(&self, session: &Session, batch: Option<&dyn FeedDict>) -> Result<Summary, Error> {
         let mut all = Summary::default();
         for summary in &self.values {
             for named in &summary.names {
                 match &named.kind {
                     NamedKind::Value(name) => {
-                        let value = value_of(session, name, summary.kind);
-                        let Some(value) = value else { continue };
+                        let value = value_of(session, batch, name, summary.kind);
+                        let value = value.ok_or_else(|| {
+                            Error::new(Code::NotFound, format!("the step gives no `{name}`"))
+                        })?;
                         append(&mut all, name, &value, summary.kind)?;
                     }
                     NamedKind::Variables(pattern) => {
@@ -86,7 +89,8 @@ impl SessionRunHook for SummaryHook {
     ) -> Result<(), Error> {
         let now = context.session.progress();
         if self.timer.triggers(&now) {
-            let summary = self.summary(context.session)?;
+            let batch = context.batches.last().copied();
+            let summary = self.summary(context.session, batch)?;
             self.files.add(&self.folder, summary, now.step);
         }
         Ok(())
@@ -98,10 +102,19 @@ impl SessionRunHook for SummaryHook {
     }
 }
 
-/// The value of a result of the last step, without padding; as a scalar the mean of a metric.
-fn value_of(session: &Session, name: &str, kind: SummaryKind) -> Option<Tensor> {
+/// The value of a result of the last step, without padding, as a scalar the mean of a metric; or an input, or the step.
+fn value_of(
+    session: &Session,
+    batch: Option<&dyn FeedDict>,
+    name: &str,
+    kind: SummaryKind,
+) -> Option<Tensor> {
     let spec = session.spec();
-    let fetch = Fetch::find(spec, name)?;
+    let Some(fetch) = Fetch::find(spec, name) else {
+        let fed = batch.and_then(|batch| batch.feed(name));
+        let step = || (name == "step").then(|| Tensor::scalar(session.global_step() as i64));
+        return fed.map(|view| view.to_tensor()).or_else(step);
+    };
     let fetched = session.step_results();
     let Some(ty) = type_of(spec, &fetch) else {
         return fetched.value(&fetch).cloned();

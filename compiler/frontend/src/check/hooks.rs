@@ -1,6 +1,6 @@
 //! Hooks: their arguments, and whether the names they fetch exist.
 
-use trainspec_ir::Span;
+use trainspec_ir::{Span, TensorType};
 
 use crate::ast::{self, SettingValue};
 use crate::check::bound::Bound;
@@ -207,11 +207,44 @@ impl Checker<'_> {
             "text" => SummaryKind::Text,
             other => unreachable!("the summary `{other}` is refused, or converted here"),
         };
+        let fetched = self.fetches(&bound, names);
+        self.check_summarized(kind, &fetched, names);
         Some(Summary {
             kind,
-            names: self.fetches(&bound, names),
+            names: fetched,
             span: bound.span,
         })
+    }
+
+    /// Reports values that are no images or sounds by their shapes.
+    fn check_summarized(&mut self, kind: SummaryKind, fetched: &[Named], names: &Fetchable) {
+        let (what, shape, ranks) = match kind {
+            SummaryKind::Image { .. } => ("an image", "[batch, height, width, channels]", [4, 4]),
+            SummaryKind::Audio { .. } => ("sound", "[batch, frames, channels]", [2, 3]),
+            SummaryKind::Scalar | SummaryKind::Histogram | SummaryKind::Text => return,
+        };
+        let mut wrong = Vec::new();
+        for named in fetched {
+            let types: Vec<(&String, &TensorType)> = match &named.kind {
+                NamedKind::Value(name) => {
+                    let known = names.types.iter().filter(|(n, _)| n == name);
+                    known.map(|(n, ty)| (n, ty)).collect()
+                }
+                NamedKind::Variables(pattern) => {
+                    let variables = self.store.variables.iter();
+                    let matching = variables.filter(|v| glob::matches(pattern, &v.name));
+                    matching.map(|v| (&v.name, &v.ty)).collect()
+                }
+            };
+            let unfit = types.iter().find(|(_, ty)| !ranks.contains(&ty.rank()));
+            if let Some((name, ty)) = unfit {
+                let message = format!("`{name}` is `{ty}`, and {what} has the shape {shape}");
+                wrong.push(Diagnostic::new(Code::ShapeMismatch, named.span, message));
+            }
+        }
+        wrong
+            .into_iter()
+            .for_each(|diagnostic| self.report(diagnostic));
     }
 
     /// The `names` of a hook: each must be a value that a step computes, each pattern must match a variable.
@@ -266,16 +299,18 @@ impl Checker<'_> {
 /// The values that hooks can fetch by name.
 struct Fetchable {
     known: Vec<String>,
+    /// The types of values and inputs of the model.
+    types: Vec<(String, TensorType)>,
     /// Whether the list is complete; it is not without a model.
     complete: bool,
 }
 
 impl Fetchable {
     fn of(model: Option<&typed::Model>, train: Option<&Train>) -> Fetchable {
-        let mut known = Vec::new();
+        let (mut known, mut types) = (Vec::new(), Vec::new());
         if let Some(model) = model {
             let mode = &model.train;
-            for (name, _) in mode
+            for (name, value) in mode
                 .losses
                 .iter()
                 .chain(&mode.metrics)
@@ -283,7 +318,10 @@ impl Fetchable {
                 .chain(&mode.lets)
             {
                 known.push(name.clone());
+                let ty = TensorType::clone(&mode.program.values[value.0 as usize]);
+                types.push((name.clone(), ty));
             }
+            types.extend(model.inputs.iter().map(|i| (i.name.clone(), i.ty.clone())));
             known.extend(model.inputs.iter().map(|i| i.name.clone()));
         }
         if let Some(train) = train {
@@ -293,6 +331,7 @@ impl Fetchable {
         known.dedup();
         Fetchable {
             known,
+            types,
             complete: model.is_some(),
         }
     }
