@@ -81,8 +81,8 @@ fn json_is_one_object_a_line() {
         .collect();
     assert_eq!(lines.len(), 3);
     assert_eq!(lines[0]["code"], "shape-mismatch");
-    assert_eq!(lines[0]["place"]["line"], 3);
-    assert_eq!(lines[0]["place"]["column"], 15);
+    assert_eq!(lines[0]["location"]["line"], 3);
+    assert_eq!(lines[0]["location"]["column"], 15);
     assert_eq!(lines[2]["errors"], 2);
     assert_eq!(err(&output), "");
 }
