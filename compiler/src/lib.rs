@@ -12,12 +12,14 @@
 //! ```
 
 mod emit;
+mod footprint;
 pub mod gradcheck;
 pub mod pipeline;
 pub mod synthetic;
 mod trainable;
 
 pub use emit::{EmitOptions, Stage};
+pub use footprint::{Footprint, readable_bytes, state_bytes};
 pub use pipeline::PipelineOptions;
 pub use trainable::Trainable;
 pub use trainspec_codegen as codegen;

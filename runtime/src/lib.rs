@@ -22,7 +22,7 @@ pub mod env;
 mod error;
 mod hooks;
 mod lru;
-mod memory;
+pub mod memory;
 pub mod program;
 pub mod session;
 mod state;

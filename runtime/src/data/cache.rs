@@ -2,11 +2,13 @@
 
 use crate::Error;
 use crate::data::{Element, Stage};
+use crate::memory::Growth;
 
 /// Replays the elements of the first epoch in every later one.
 pub(super) struct Cache<'a> {
     inner: Box<dyn Stage + 'a>,
     cached: Vec<Element>,
+    growth: Growth,
     position: usize,
     complete: bool,
 }
@@ -16,6 +18,11 @@ impl<'a> Cache<'a> {
         Cache {
             inner,
             cached: Vec::new(),
+            growth: Growth::new(
+                "`cache`",
+                0,
+                "remove `cache`, or cache before what makes the records larger",
+            ),
             position: 0,
             complete: false,
         }
@@ -26,7 +33,10 @@ impl Stage for Cache<'_> {
     fn next(&mut self) -> Result<Option<Element>, Error> {
         if self.position == self.cached.len() && !self.complete {
             match self.inner.next()? {
-                Some(element) => self.cached.push(element),
+                Some(element) => {
+                    self.growth.add(&element)?;
+                    self.cached.push(element);
+                }
                 None => self.complete = true,
             }
         }

@@ -19,12 +19,13 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use trainspec_compiler::PipelineOptions;
-use trainspec_compiler::ir::{CountName, Tensor};
+use trainspec_compiler::ir::graph::Type;
+use trainspec_compiler::ir::{CountName, DType, Tensor};
 use trainspec_compiler::lower;
 use trainspec_compiler::typed::{self, DataSet, Remainder, Source, Spec, StageKind};
 
 use crate::env::Env;
-use crate::{DataError, Error, SourceLocation};
+use crate::{DataError, Error, SourceLocation, memory};
 
 /// A record, or a batch of them.
 #[derive(Debug, Clone, PartialEq)]
@@ -202,6 +203,7 @@ fn source<'a>(
     cx: DataContext<'a>,
     set: &'a DataSet,
 ) -> Result<(Box<dyn Stage + 'a>, Option<u64>), Error> {
+    ensure_record(set)?;
     match &set.source {
         Source::Csv {
             files,
@@ -229,6 +231,19 @@ fn source<'a>(
                 .into())
         }
     }
+}
+
+/// Fails where one record of a data set needs more memory than there is.
+fn ensure_record(set: &DataSet) -> Result<(), Error> {
+    let features = set.features.iter().filter_map(|feature| {
+        let ty = Type::of(&feature.ty)?;
+        let (name, bytes) = memory::tensor(&feature.name, &ty);
+        // Its elements are decoded one by one before they are a tensor.
+        let elements = ty.with_dtype(DType::U8).bytes();
+        let decoded = elements.saturating_mul(size_of::<values::Value>() as u64);
+        Some((name, bytes.saturating_add(decoded)))
+    });
+    memory::ensure(&format!("a record of `{}`", set.name), features.collect())
 }
 
 /// The names of a feature's `n` run-time counts.

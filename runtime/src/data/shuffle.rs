@@ -4,6 +4,7 @@ use trainspec_compiler::ir::philox::Key;
 
 use crate::Error;
 use crate::data::{Element, Stage, draw};
+use crate::memory::Growth;
 
 /// Elements drawn uniformly from a buffer of `size`, which the stage before it refills.
 pub(super) struct Shuffle<'a> {
@@ -13,6 +14,7 @@ pub(super) struct Shuffle<'a> {
     pass: i64,
     drawn: u64,
     buffer: Vec<Element>,
+    growth: Growth,
     ended: bool,
 }
 
@@ -25,6 +27,11 @@ impl<'a> Shuffle<'a> {
             pass: 0,
             drawn: 0,
             buffer: Vec::new(),
+            growth: Growth::new(
+                "the buffer of `shuffle`",
+                0,
+                "make the buffer smaller: `shuffle (buffer: 1_000);`",
+            ),
             ended: false,
         }
     }
@@ -33,6 +40,7 @@ impl<'a> Shuffle<'a> {
         self.pass = pass;
         self.drawn = 0;
         self.buffer.clear();
+        self.growth.clear();
         self.ended = false;
     }
 }
@@ -41,7 +49,10 @@ impl Stage for Shuffle<'_> {
     fn next(&mut self) -> Result<Option<Element>, Error> {
         while !self.ended && self.buffer.len() < self.size {
             match self.inner.next()? {
-                Some(element) => self.buffer.push(element),
+                Some(element) => {
+                    self.growth.add(&element)?;
+                    self.buffer.push(element);
+                }
                 None => self.ended = true,
             }
         }
@@ -50,7 +61,9 @@ impl Stage for Shuffle<'_> {
         }
         let index = draw(self.key.fold(self.pass), self.drawn, self.buffer.len());
         self.drawn += 1;
-        Ok(Some(self.buffer.swap_remove(index)))
+        let element = self.buffer.swap_remove(index);
+        self.growth.remove(&element);
+        Ok(Some(element))
     }
 
     fn restart(&mut self) {
