@@ -1,12 +1,14 @@
 //! Sessions: a checked spec, its state, and the compiled steps and evaluations that run over it.
 
 mod binding;
+mod dry_run;
 mod event;
 mod mean;
 mod programs;
 mod timer;
 mod training_loop;
 
+pub use dry_run::{DryRun, dry_run};
 pub use event::{DataSize, End, Event, Observer, Reading, Specialisation};
 pub use mean::Mean;
 pub(crate) use timer::{Progress, Timer};

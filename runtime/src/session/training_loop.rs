@@ -46,15 +46,7 @@ pub fn train(
     if limits.epochs.is_some() {
         data = data.repeated();
     }
-    if data.endless && limits.steps.is_none() && limits.epochs.is_none() {
-        let message = format!(
-            "the training never ends: `{}` repeats indefinitely",
-            data.name
-        );
-        return Err(Diagnostic::without_span(Code::MissingSetting, message)
-            .help("say `steps` or `epochs` in `train`")
-            .into());
-    }
+    limits.ensure_end(&data)?;
     let mut evaluations = Vec::new();
     for eval in &spec.evals {
         evaluations.push(Evaluation::new(cx, eval, model)?);
@@ -82,7 +74,10 @@ pub fn train(
     Ok(run.session.into_state())
 }
 
-fn training_data<'a>(cx: DataContext<'a>, train: &'a Train) -> Result<Pipeline<'a>, Error> {
+pub(super) fn training_data<'a>(
+    cx: DataContext<'a>,
+    train: &'a Train,
+) -> Result<Pipeline<'a>, Error> {
     match &train.data {
         Some(name) => Pipeline::open(cx, the_data(cx.spec, name)?),
         None => Err(Diagnostic::without_span(
@@ -94,7 +89,7 @@ fn training_data<'a>(cx: DataContext<'a>, train: &'a Train) -> Result<Pipeline<'
     }
 }
 
-fn the_data<'a>(spec: &'a Spec, name: &str) -> Result<&'a DataSet, Error> {
+pub(super) fn the_data<'a>(spec: &'a Spec, name: &str) -> Result<&'a DataSet, Error> {
     spec.data.iter().find(|d| d.name == name).ok_or_else(|| {
         let message = format!("there is no data set `{name}`");
         Diagnostic::without_span(Code::UnknownName, message).into()
@@ -125,13 +120,13 @@ fn started(spec: &Spec, seed: i64, data: &Pipeline<'_>, evaluations: &[Evaluatio
 }
 
 /// The bounds of a training, besides the end of its data.
-struct Limits {
+pub(super) struct Limits {
     steps: Option<u64>,
     epochs: Option<u64>,
 }
 
 impl Limits {
-    fn new(train: &Train, options: &Options, hooks: &Hooks<'_>) -> Limits {
+    pub(super) fn new(train: &Train, options: &Options, hooks: &Hooks<'_>) -> Limits {
         let (steps, epochs) = match (options.steps, train.until) {
             (Some(n), _) => (Some(n), None),
             (None, Some(TrainEnd::Steps(n))) => (Some(n), None),
@@ -143,6 +138,20 @@ impl Limits {
             (a, b) => a.or(b),
         };
         Limits { steps, epochs }
+    }
+
+    /// Fails where the training would never end.
+    pub(super) fn ensure_end(&self, data: &Pipeline<'_>) -> Result<(), Error> {
+        if !data.endless || self.steps.is_some() || self.epochs.is_some() {
+            return Ok(());
+        }
+        let message = format!(
+            "the training never ends: `{}` repeats indefinitely",
+            data.name
+        );
+        Err(Diagnostic::without_span(Code::MissingSetting, message)
+            .help("say `steps` or `epochs` in `train`")
+            .into())
     }
 
     /// Why the training ends before the next batch, if it does.
@@ -381,7 +390,7 @@ fn losses_of(spec: &Spec, fetched: &Fetched) -> Vec<(String, f64)> {
 }
 
 /// The error of a data set without a first batch.
-fn no_batch(data: &Pipeline<'_>) -> DataError {
+pub(super) fn no_batch(data: &Pipeline<'_>) -> DataError {
     let message = format!("the data set `{}` gives nothing to train on", data.name);
     let error = DataError::new(message);
     match (data.records, data.batch) {
