@@ -16,7 +16,8 @@ use crate::ir::{DType, Tensor};
 use crate::lower::{self, Binding, Context, GLOBAL_STEP, SEED};
 use crate::lower::{Fetch, FetchSet, ProgramKind};
 use crate::pipeline::{self, PipelineOptions};
-use crate::synthetic::{inputs, uniform};
+use crate::readable_bytes;
+use crate::synthetic::{self, inputs, uniform};
 use crate::typed::Spec;
 
 /// The options of a gradient check.
@@ -28,6 +29,8 @@ pub struct GradcheckOptions {
     pub elements: usize,
     /// The seed of inputs, of random draws, and of the sampled elements.
     pub seed: i64,
+    /// The bytes that may be allocated; `None` where nothing bounds them.
+    pub memory: Option<u64>,
 }
 
 impl Default for GradcheckOptions {
@@ -36,6 +39,7 @@ impl Default for GradcheckOptions {
             dims: Binding::new(),
             elements: 8,
             seed: 0,
+            memory: None,
         }
     }
 }
@@ -119,6 +123,7 @@ pub fn gradcheck(
     let Frozen { observed, frozen } = freeze(&losses);
     let gradients = pipeline::simplify(lowered, &FetchSet::All, &compile);
     let losses = pipeline::simplify(frozen, &FetchSet::All, &compile);
+    ensure_memory(&cx, &[&gradients, &observed, &losses], options)?;
     let mut inputs = inputs(spec, &gradients, options.seed);
     let state = perturbed_state(&cx, &gradients, options.seed)?;
     let results = interp::run(&gradients, &inputs, &state)?.results;
@@ -160,6 +165,41 @@ pub fn gradcheck(
         checked.push(result);
     }
     Ok(checked)
+}
+
+/// Fails where the interpreter needs more memory than there is.
+fn ensure_memory(
+    cx: &Context<'_>,
+    graphs: &[&Graph],
+    options: &GradcheckOptions,
+) -> Result<(), Diagnostic> {
+    let Some(available) = options.memory else {
+        return Ok(());
+    };
+    let initial = lower::initial(cx)?;
+    let types = initial.results.iter().map(|(_, v)| initial.ty(*v));
+    let state = types.fold(0_u64, |all, ty| all.saturating_add(ty.bytes()));
+    let graph_inputs = graphs[0].inputs().map(|(_, v)| graphs[0].ty(v));
+    let fed = graph_inputs.fold(0_u64, |all, ty| {
+        all.saturating_add(synthetic::peak_bytes(ty))
+    });
+    let peaks = graphs.iter().copied().chain([&initial]);
+    let peak = peaks.map(interp::peak_bytes).max().unwrap_or(0);
+    // The state, a copy of it that is perturbed, and one variable in it as it was; the gradients, and their elements as f64.
+    let held = state.saturating_mul(6).saturating_add(fed);
+    let needed = peak.saturating_add(held);
+    match needed > available {
+        false => Ok(()),
+        true => {
+            let message = format!(
+                "the gradient check needs {} of memory, and there are {}",
+                readable_bytes(needed),
+                readable_bytes(available)
+            );
+            Err(Diagnostic::without_span(Code::SizeOverflow, message)
+                .help("make the model smaller: `--set NAME=VALUE` overrides a constant, `--dim NAME=SIZE` a named dimension"))
+        }
+    }
 }
 
 /// Values of the results of a graph, by name.

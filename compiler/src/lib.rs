@@ -12,6 +12,7 @@
 //! ```
 
 mod emit;
+mod footprint;
 pub mod gradcheck;
 mod identity;
 pub mod pipeline;
@@ -19,6 +20,7 @@ pub mod synthetic;
 mod trainable;
 
 pub use emit::{EmitOptions, Stage};
+pub use footprint::{Footprint, readable_bytes, state_bytes};
 pub use identity::Identity;
 pub use pipeline::PipelineOptions;
 pub use trainable::Trainable;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::codegen::exec::copy_on_huge_pages;
 use crate::ir::graph::{Graph, Type};
 use crate::ir::philox::Key;
-use crate::ir::{CountName, Tensor};
+use crate::ir::{CountName, DType, Tensor};
 use crate::lower::SEED;
 use crate::typed::{Feature, Spec};
 
@@ -21,6 +21,13 @@ pub(crate) fn uniform(seed: i64, name: &str, n: usize) -> Vec<f64> {
     }
     numbers.truncate(n);
     numbers
+}
+
+/// The most bytes that a synthetic value of that type takes while it is made: uniform numbers in f64, a tensor, and its copy on huge
+/// pages, which stays.
+pub fn peak_bytes(ty: &Type) -> u64 {
+    let uniform = ty.with_dtype(DType::F64).bytes();
+    uniform.saturating_add(ty.bytes().saturating_mul(2))
 }
 
 /// Synthetic values for all inputs of the graph.

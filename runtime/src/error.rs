@@ -7,9 +7,8 @@ use std::sync::Arc;
 use trainspec_compiler::diag::{self, Diagnostic};
 use trainspec_compiler::ir::Span;
 use trainspec_compiler::ir::interp::RunError;
+use trainspec_compiler::readable_bytes;
 use trainspec_formats::FormatError;
-
-use crate::memory::readable;
 
 pub use trainspec_formats::Code;
 
@@ -88,6 +87,8 @@ pub enum Cause {
         limit: &'static str,
         /// The largest buffers: what they are, and their bytes.
         largest: Vec<(String, u64)>,
+        /// What to do.
+        help: &'static str,
     },
     /// A checked value is NaN or infinite.
     NotFinite {
@@ -345,16 +346,18 @@ impl Error {
                 available,
                 limit,
                 largest,
+                help,
             } => {
                 let message = format!(
                     "{what} needs {} of memory, and there are {}: {limit}",
-                    readable(*needed),
-                    readable(*available)
+                    readable_bytes(*needed),
+                    readable_bytes(*available)
                 );
                 let notes = largest.iter();
-                let notes = notes.map(|(name, bytes)| format!("{name}: {}", readable(*bytes)));
-                let diagnostic = Diagnostic::without_span(diag::Code::SizeOverflow, message)
-                    .help("make the model or its batch smaller");
+                let notes =
+                    notes.map(|(name, bytes)| format!("{name}: {}", readable_bytes(*bytes)));
+                let diagnostic =
+                    Diagnostic::without_span(diag::Code::SizeOverflow, message).help(*help);
                 notes.fold(diagnostic, Diagnostic::note)
             }
             Cause::NotFinite {

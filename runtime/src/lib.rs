@@ -22,11 +22,12 @@
 
 mod coordinator;
 pub mod data;
+mod dry_run;
 pub mod env;
 mod error;
 pub mod hooks;
 mod lru;
-mod memory;
+pub mod memory;
 pub mod monitored;
 pub mod program;
 mod run_folder;
@@ -38,6 +39,7 @@ pub mod train;
 pub mod trainer;
 
 pub use coordinator::{Coordinator, LooperThread, STOP_GRACE_PERIOD, Thread};
+pub use dry_run::{DryRun, dry_run};
 pub use error::{Cause, Code, DataError, Error, Position, SourceLocation};
 pub use monitored::MonitoredSession;
 pub use session::Session;

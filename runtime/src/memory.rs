@@ -1,35 +1,53 @@
 //! Memory limits: what a run needs against what the process may still allocate.
 //!
-//! A failed allocation aborts the process, so the sizes that a spec asks for are compared before anything is allocated.
+//! A failed allocation aborts the process, so the sizes that a spec asks for are compared before anything is allocated, and what grows
+//! with the data while it grows ([`Growth`]).
 
 use std::path::{Path, PathBuf};
 
-use trainspec_compiler::ir::graph::Type;
+use trainspec_compiler::ir::graph::{Graph, Type};
 use trainspec_compiler::ir::plan::{Allocation, Program};
+use trainspec_compiler::ir::tensor::Data;
+use trainspec_compiler::ir::{Tensor, interp};
 
+use crate::data::Element;
 use crate::{Cause, Error};
 
 /// How many of the largest buffers an error names.
 const NAMED_BUFFERS: usize = 3;
 
+/// The least need that is compared: below it reading the limits takes longer than the allocation.
+const MIN_COMPARED_BYTES: u64 = 1 << 20;
+
+/// The part of the address space that is left to code, threads and small allocations.
+const RESERVED_BYTES: u64 = 64 << 20;
+
+/// The growth after which [`Growth`] compares with the limits again; what is smaller may double first.
+const GROWTH_BYTES: u64 = 32 << 20;
+
+const SMALLER_MODEL: &str = "make the model or its batch smaller";
+
 /// A buffer that is about to be allocated: what it is called, and its bytes.
-pub(crate) type Buffer = (String, u64);
+pub type Buffer = (String, u64);
 
 /// A tensor as a buffer.
-pub(crate) fn tensor(name: &str, ty: &Type) -> Buffer {
-    let elements = ty
-        .shape
-        .iter()
-        .fold(1_u64, |all, n| all.saturating_mul(*n as u64));
-    let bytes = elements.saturating_mul(ty.dtype.bytes() as u64);
-    (format!("`{name}` ({ty})"), bytes)
+pub fn tensor(name: &str, ty: &Type) -> Buffer {
+    (format!("`{name}` ({ty})"), ty.bytes())
+}
+
+/// The bytes that this process can still allocate; `None` where the system tells no limit.
+pub fn available() -> Option<u64> {
+    Limit::lowest().map(|limit| limit.bytes)
 }
 
 /// Fails where the buffers of `what` need more memory than there is, with their sizes.
-pub(crate) fn ensure(what: &str, mut buffers: Vec<Buffer>) -> Result<(), Error> {
+pub fn ensure(what: &str, mut buffers: Vec<Buffer>) -> Result<(), Error> {
     let needed = buffers
         .iter()
         .fold(0_u64, |all, (_, bytes)| all.saturating_add(*bytes));
+    if needed < MIN_COMPARED_BYTES {
+        return Ok(());
+    }
     let Some(limit) = Limit::lowest().filter(|limit| needed > limit.bytes) else {
         return Ok(());
     };
@@ -41,39 +59,146 @@ pub(crate) fn ensure(what: &str, mut buffers: Vec<Buffer>) -> Result<(), Error> 
         available: limit.bytes,
         limit: limit.what,
         largest: largest.collect(),
+        help: SMALLER_MODEL,
     }
     .into())
 }
 
-/// Fails where the arena of a planned program does not fit.
-pub(crate) fn ensure_arena(what: &str, program: &Program) -> Result<(), Error> {
-    let buffers = program.kernels.buffers.iter().zip(&program.allocations);
+/// The buffers of a planned program: the temporaries in its arena, `more` bytes besides (the bodies of scans), new values of state that
+/// wait in a staging buffer, and its results.
+pub(crate) fn program_buffers(program: &Program, more: usize) -> Vec<Buffer> {
+    let kernels = &program.kernels;
+    let buffers = kernels.buffers.iter().zip(&program.allocations);
     let temporaries = buffers.filter(|(_, at)| matches!(at, Allocation::Arena(_)));
-    let mut named: Vec<Buffer> = temporaries
-        .map(|(buffer, _)| tensor("temporary", &buffer.ty))
-        .collect();
-    named.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
-    // Buffers share memory, so their sum says nothing.
-    let mut rest = program.arena as u64;
-    for (_, bytes) in &mut named {
+    let temporaries = temporaries.map(|(buffer, _)| tensor("temporary", &buffer.ty));
+    let mut named = capped(temporaries.collect(), program.arena as u64);
+    named.push(("the bodies of scans".to_owned(), more as u64));
+    named.extend(kernels.writes.iter().filter_map(|(state, value)| {
+        let ty = program.staged(*state, value)?;
+        Some(tensor(&kernels.state[state.index()].name, &ty))
+    }));
+    named.extend(kernels.results.iter().map(|(name, view)| {
+        let ty = &kernels.buffers[view.buffer.index()].ty;
+        tensor(name, &ty.with_shape(&view.shape))
+    }));
+    named
+}
+
+/// The buffers of a graph that is interpreted: its values at their peak, and copies of its inputs and state.
+pub(crate) fn interpreted_buffers(graph: &Graph) -> Vec<Buffer> {
+    let values = graph.nodes.iter().flat_map(|node| &node.results);
+    let values = values.map(|v| tensor("value", graph.ty(*v))).collect();
+    let mut named = capped(values, interp::peak_bytes(graph));
+    let inputs = graph.inputs().map(|(name, v)| tensor(name, graph.ty(v)));
+    named.extend(
+        inputs.chain(
+            graph
+                .state
+                .iter()
+                .map(|state| tensor(&state.name, &state.ty)),
+        ),
+    );
+    named
+}
+
+/// The largest buffers, cut where they add up to `total`: buffers share memory, so their sum says nothing.
+fn capped(mut buffers: Vec<Buffer>, total: u64) -> Vec<Buffer> {
+    buffers.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
+    let mut rest = total;
+    for (_, bytes) in &mut buffers {
         *bytes = (*bytes).min(rest);
         rest -= *bytes;
     }
-    ensure(what, named)
+    buffers.push(("other temporaries".to_owned(), rest));
+    buffers
 }
 
-/// Bytes for people: `1.5 GiB`.
-pub(crate) fn readable(bytes: u64) -> String {
-    const UNITS: [&str; 6] = ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB"];
-    let mut size = bytes as f64;
-    let mut unit = 0;
-    while size >= 1024.0 && unit + 1 < UNITS.len() {
-        size /= 1024.0;
-        unit += 1;
+/// Memory that grows with the data: compared with the limits whenever it has doubled, or grown by [`GROWTH_BYTES`].
+#[derive(Debug)]
+pub(crate) struct Growth {
+    /// What grows.
+    what: &'static str,
+    /// What to do where it grows too large.
+    help: &'static str,
+    /// How many copies of all of it are made when it is complete.
+    copies: u64,
+    bytes: u64,
+    /// The bytes up to which the limits allow it.
+    allowed: u64,
+}
+
+impl Growth {
+    pub(crate) fn new(what: &'static str, copies: u64, help: &'static str) -> Growth {
+        Growth {
+            what,
+            help,
+            copies,
+            bytes: 0,
+            allowed: 0,
+        }
     }
-    match unit {
-        0 => format!("{bytes} bytes"),
-        _ => format!("{size:.1} {}", UNITS[unit]),
+
+    /// Adds an element that is about to be kept; fails where there is no memory for more.
+    pub(crate) fn add(&mut self, element: &Element) -> Result<(), Error> {
+        self.bytes = self.bytes.saturating_add(element_bytes(element));
+        if self.bytes <= self.allowed || self.bytes < MIN_COMPARED_BYTES {
+            return Ok(());
+        }
+        // What is small is not refused for what it could become.
+        let step = self.bytes.min(GROWTH_BYTES);
+        self.allowed = self.bytes.saturating_add(step);
+        let copies = self.allowed.saturating_mul(self.copies);
+        let growth = step.saturating_add(copies);
+        let Some(limit) = Limit::lowest().filter(|limit| growth > limit.bytes) else {
+            return Ok(());
+        };
+        Err(Cause::OutOfMemory {
+            what: self.what.to_owned(),
+            needed: self.allowed.saturating_add(copies),
+            available: limit.bytes.saturating_add(self.bytes),
+            limit: limit.what,
+            largest: Vec::new(),
+            help: self.help,
+        }
+        .into())
+    }
+
+    /// Removes an element.
+    pub(crate) fn remove(&mut self, element: &Element) {
+        self.bytes = self.bytes.saturating_sub(element_bytes(element));
+    }
+
+    /// Starts over, with nothing kept.
+    pub(crate) fn clear(&mut self) {
+        self.bytes = 0;
+    }
+}
+
+/// An estimate of the bytes that an element takes in memory, with the nodes of its map and its place in a list that may have grown to
+/// twice its length.
+pub(crate) fn element_bytes(element: &Element) -> u64 {
+    /// The entries of a node of a B-tree.
+    const NODE_ENTRIES: usize = 11;
+    /// An allocation beside what it holds.
+    const ALLOCATION_BYTES: usize = 16;
+    let entry = size_of::<String>() + size_of::<Tensor>();
+    let nodes = element.values.len().div_ceil(NODE_ENTRIES / 2) * NODE_ENTRIES * entry;
+    let values = element.values.iter().map(|(name, value)| {
+        let shape = size_of_val(value.shape());
+        tensor_bytes(value) + (name.len() + shape + 3 * ALLOCATION_BYTES) as u64
+    });
+    let fixed = 2 * size_of::<Element>() + nodes;
+    values.fold(fixed as u64, u64::saturating_add)
+}
+
+/// The bytes of the elements of a tensor.
+pub(crate) fn tensor_bytes(tensor: &Tensor) -> u64 {
+    let elements = tensor.ty().bytes();
+    match tensor.data() {
+        Data::String(values) => values
+            .iter()
+            .fold(elements, |all, text| all.saturating_add(text.len() as u64)),
+        _ => elements,
     }
 }
 
@@ -94,8 +219,9 @@ impl Limit {
         let address_space =
             limit_of(&read("/proc/self/limits")?, "Max address space").map(|most| {
                 let used = kibibytes(&read("/proc/self/status").unwrap_or_default(), "VmSize:");
+                let used = used.unwrap_or(0).saturating_add(RESERVED_BYTES);
                 Limit {
-                    bytes: most.saturating_sub(used.unwrap_or(0)),
+                    bytes: most.saturating_sub(used),
                     what: "the limit of the address space (`ulimit -v`)",
                 }
             });
@@ -162,12 +288,6 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_readable() {
-        assert_eq!(readable(800), "800 bytes");
-        assert_eq!(readable(4 << 40), "4.0 TiB");
-    }
-
-    #[test]
     fn what_does_not_fit_is_refused_with_its_largest_buffers() {
         let buffers = vec![
             ("`small`".to_owned(), 4),
@@ -181,5 +301,22 @@ mod tests {
         );
         assert!(format!("{error:?}").contains("`kernel`"));
         assert!(ensure("the state", vec![("`small`".to_owned(), 4)]).is_ok());
+    }
+
+    #[test]
+    fn what_grows_with_the_data_is_refused_before_it_does_not_fit() {
+        let element = Element {
+            values: [("x".to_owned(), Tensor::new(&[1 << 20], vec![0_u8; 1 << 20]))].into(),
+            rows: None,
+            pass: 0,
+            location: None,
+        };
+        // More copies than there is memory for.
+        let mut growth = Growth::new("a batch", 1 << 50, "take a smaller batch");
+        let error = growth.add(&element).unwrap_err().diagnostic();
+        assert!(error.message.starts_with("a batch needs"), "{error:?}");
+        assert_eq!(error.help, ["take a smaller batch"]);
+        let mut growth = Growth::new("a batch", 1, "take a smaller batch");
+        assert!(growth.add(&element).is_ok());
     }
 }

@@ -246,16 +246,19 @@ pub fn prepare(
     engine: &Engine,
 ) -> Result<Box<dyn Executable>, Error> {
     Ok(match engine {
-        Engine::Interpreted => Box::new(Interpreted::new(pipeline::simplify(
-            graph, fetches, options,
-        ))),
+        Engine::Interpreted => {
+            let graph = pipeline::simplify(graph, fetches, options);
+            memory::ensure("the program", memory::interpreted_buffers(&graph))?;
+            Box::new(Interpreted::new(graph))
+        }
         Engine::Compiled(pool) => {
             let program = pipeline::planned(graph, fetches, options);
-            memory::ensure_arena("the program", &program)?;
-            let compiled = pipeline::compile(program, options)
-                .unwrap_or_else(|e| panic!("the compiler is wrong: {e}"));
+            memory::ensure("the program", memory::program_buffers(&program, 0))?;
             Box::new(Compiled {
-                executable: codegen::exec::Executable::new(compiled, pool.clone()),
+                executable: codegen::exec::Executable::new(
+                    compile(program, options)?,
+                    pool.clone(),
+                ),
                 state_indices: None,
             })
         }
@@ -264,6 +267,24 @@ pub fn prepare(
 
 /// The inputs of a program whose views lie on the stack in a run.
 const MAX_STACK_INPUTS: usize = 16;
+
+/// Compiles a planned program. Fails where its arena and those of its scans, which are planned here, do not fit.
+///
+/// # Panics
+///
+/// When it cannot be compiled, which is a bug in the compiler.
+pub(crate) fn compile(
+    program: Program,
+    options: &PipelineOptions,
+) -> Result<Arc<codegen::exec::CompiledProgram>, Error> {
+    let compiled = pipeline::compile(program, options)
+        .unwrap_or_else(|e| panic!("the compiler is wrong: {e}"));
+    // Compared again: code takes memory, too, and the arenas are allocated next.
+    let program = compiled.program();
+    let scans = compiled.bytes().saturating_sub(program.arena);
+    memory::ensure("the program", memory::program_buffers(program, scans))?;
+    Ok(compiled)
+}
 
 /// A graph compiled to machine code.
 #[derive(Debug)]

@@ -511,7 +511,7 @@ fn ignored(spec: &Spec) -> Vec<&'static str> {
     ignored
 }
 
-fn training_data(cx: &DataContext, train: &Train) -> Result<Pipeline, Error> {
+pub(crate) fn training_data(cx: &DataContext, train: &Train) -> Result<Pipeline, Error> {
     match &train.data {
         Some(name) => Pipeline::open(cx, the_data(&cx.spec, name)?),
         None => Err(Diagnostic::without_span(
@@ -524,7 +524,11 @@ fn training_data(cx: &DataContext, train: &Train) -> Result<Pipeline, Error> {
 }
 
 /// The data of an evaluation, with a short last batch where the model takes it.
-fn evaluation_data(cx: &DataContext, set: &DataSet, model: &Model) -> Result<Pipeline, Error> {
+pub(crate) fn evaluation_data(
+    cx: &DataContext,
+    set: &DataSet,
+    model: &Model,
+) -> Result<Pipeline, Error> {
     let remainder = match set.keeps_remainder(model) {
         true => Remainder::Keep,
         false => Remainder::Drop,
@@ -536,14 +540,14 @@ fn evaluation_data(cx: &DataContext, set: &DataSet, model: &Model) -> Result<Pip
     Pipeline::open(&cx, set)
 }
 
-fn the_data<'a>(spec: &'a Spec, name: &str) -> Result<&'a DataSet, Error> {
+pub(crate) fn the_data<'a>(spec: &'a Spec, name: &str) -> Result<&'a DataSet, Error> {
     spec.data.iter().find(|d| d.name == name).ok_or_else(|| {
         let message = format!("there is no data set `{name}`");
         Diagnostic::without_span(Code::UnknownName, message).into()
     })
 }
 
-fn size_of(data: &Pipeline) -> DataSize {
+pub(crate) fn size_of(data: &Pipeline) -> DataSize {
     DataSize {
         name: data.name.clone(),
         records: data.records,
@@ -552,7 +556,7 @@ fn size_of(data: &Pipeline) -> DataSize {
 }
 
 /// The bounds of a training, besides the end of its data.
-struct Limits {
+pub(crate) struct Limits {
     steps: Option<u64>,
     epochs: Option<u64>,
     /// Whether a hook ends it.
@@ -560,7 +564,7 @@ struct Limits {
 }
 
 impl Limits {
-    fn new(spec: &Spec, train: &Train, options: &Options) -> Limits {
+    pub(crate) fn new(spec: &Spec, train: &Train, options: &Options) -> Limits {
         let (steps, epochs) = match (options.steps, train.until) {
             (Some(n), _) => (Some(n), None),
             (None, Some(TrainEnd::Steps(n))) => (Some(n), None),
@@ -580,7 +584,7 @@ impl Limits {
     }
 
     /// Fails where nothing ends the training.
-    fn ensure_end(&self, data: &Pipeline) -> Result<(), Error> {
+    pub(crate) fn ensure_end(&self, data: &Pipeline) -> Result<(), Error> {
         let ends = self.steps.is_some() || self.epochs.is_some() || self.is_stopped;
         if ends || !data.endless {
             return Ok(());
@@ -619,7 +623,7 @@ fn losses_of(session: &Session) -> Vec<(String, f64)> {
 }
 
 /// The error of a data set without a first batch.
-fn no_batch(data: &Input) -> DataError {
+pub(crate) fn no_batch(data: &Input) -> DataError {
     let message = format!("the data set `{}` gives nothing to train on", data.name());
     let error = DataError::new(message);
     match (data.records(), data.batch()) {

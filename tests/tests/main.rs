@@ -4,6 +4,7 @@
 
 mod architecture;
 mod arrows;
+mod attention;
 mod docs;
 mod explain;
 mod fetches;

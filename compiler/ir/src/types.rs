@@ -104,6 +104,23 @@ impl DType {
         }
     }
 
+    /// The smallest positive normal number of a float type; what is below is denormal, and flushed to zero in computations.
+    pub fn min_normal(self) -> Option<f64> {
+        match self {
+            DType::F16 => Some(f16::MIN_POSITIVE.to_f64()),
+            DType::Bf16 => Some(bf16::MIN_POSITIVE.to_f64()),
+            DType::F32 => Some(f32::MIN_POSITIVE.into()),
+            DType::F64 => Some(f64::MIN_POSITIVE),
+            DType::I8
+            | DType::I16
+            | DType::I32
+            | DType::I64
+            | DType::U8
+            | DType::Bool
+            | DType::String => None,
+        }
+    }
+
     /// The minimum and maximum of an integer type.
     pub fn int_range(self) -> Option<(i64, i64)> {
         match self {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use trainspec::program::{Engine, Executable, Feeds, prepare};
-use trainspec::{Error, State};
+use trainspec::{Error, State, memory};
 use trainspec_compiler::codegen::simd::limits::Limits;
 use trainspec_compiler::diag::Diagnostic;
 use trainspec_compiler::typed::Spec;
@@ -111,6 +111,11 @@ fn measure(
     let program = prepare(graph.clone(), &fetches, &options, &engine);
     let compile = lowering + start.elapsed();
     let mut program = program.map_err(failed)?;
+    let needed = graph.inputs().map(|(name, value)| {
+        let (name, _) = memory::tensor(name, graph.ty(value));
+        (name, synthetic::peak_bytes(graph.ty(value)))
+    });
+    memory::ensure("the synthetic data", needed.collect()).map_err(failed)?;
     let inputs = synthetic::inputs(spec, &graph, 0);
     let feeds = Feeds::from(&inputs);
     let mut state = State::initial(&trainable, 0, &options, &engine).map_err(failed)?;

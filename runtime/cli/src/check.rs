@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use serde_json::json;
 use trainspec_compiler::source::Sources;
-use trainspec_compiler::{Compilation, MAX_REPORTED};
+use trainspec_compiler::{Binding, Compilation, Footprint, MAX_REPORTED, readable_bytes};
 
 use crate::output::{count, diagnostics, note, print};
 use crate::{BAD_INPUT, FINE, Format, files};
@@ -36,6 +36,7 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
     let start = Instant::now();
     let (mut errors, mut warnings) = (0, 0);
     let mut cut = false;
+    let mut memory = Vec::new();
     for path in &specs {
         let (sources, list) = match files::read(path) {
             Err(diagnostic) => (Sources::default(), vec![diagnostic]),
@@ -44,6 +45,11 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
                 let name = path.display().to_string();
                 let compilation =
                     Compilation::check(&name, &text, &loader, &files::options(&arguments.set));
+                let footprint = compilation.spec.as_ref().and_then(|spec| {
+                    let footprint = Footprint::of(spec, &Binding::new())?;
+                    Some((name, footprint)).filter(|_| footprint.state > 0)
+                });
+                memory.extend(footprint);
                 (compilation.sources, compilation.diagnostics)
             }
         };
@@ -62,7 +68,15 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
     let what = count(specs.len(), "spec");
     match arguments.format {
         Format::Json => {
-            print(json!({ "checked": specs.len(), "errors": errors, "warnings": warnings }))
+            let memory = memory.iter().map(|(name, footprint)| {
+                json!({ "spec": name, "state_bytes": footprint.state, "step_bytes": footprint.step })
+            });
+            print(json!({
+                "checked": specs.len(),
+                "errors": errors,
+                "warnings": warnings,
+                "memory": memory.collect::<Vec<_>>(),
+            }))
         }
         Format::Text if failed || warnings > 0 => {
             note(format_args!(
@@ -74,6 +88,17 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
         Format::Text => {
             let time = start.elapsed().as_secs_f64() * 1e3;
             print(format_args!("{what} checked, no errors ({time:.1} ms)"));
+        }
+    }
+    if arguments.format == Format::Text {
+        for (name, Footprint { state, step }) in &memory {
+            let step = step.map_or_else(String::new, |step| {
+                format!(", a step {}", readable_bytes(step))
+            });
+            print(format_args!(
+                "{name}: state {}{step}",
+                readable_bytes(*state)
+            ));
         }
     }
     if failed { BAD_INPUT } else { FINE }

@@ -5,14 +5,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use trainspec::StopToken;
 use trainspec::env::{Env, System};
 use trainspec::program::Engine;
 use trainspec::session::{DataSize, End, Event, Mean, Options, Reading};
 use trainspec::trainer::train;
+use trainspec::{DryRun, Error, StopToken, dry_run};
 use trainspec_compiler::diag::{Diagnostic, to_json};
 use trainspec_compiler::ir::Tensor;
 use trainspec_compiler::ir::tensor::Data;
+use trainspec_compiler::readable_bytes;
 use trainspec_compiler::source::Sources;
 
 use crate::output::{count, diagnostics, note, print};
@@ -41,6 +42,9 @@ pub(crate) struct Arguments {
     /// Start over: a run that is in the folder already is moved aside, not resumed
     #[arg(long)]
     fresh: bool,
+    /// Check that the training can begin: open the data, compile the step and compare memory, but train and write nothing
+    #[arg(long)]
+    dry_run: bool,
     /// How progress is printed
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
@@ -86,6 +90,24 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
         fresh: arguments.fresh,
         stop: stop.clone(),
     };
+    let code = |error: Error| {
+        report(sources, &[error.diagnostic()], format);
+        match error.is_bad_input() {
+            true => BAD_INPUT,
+            false => FAILED,
+        }
+    };
+    let env: Arc<dyn Env> = Arc::new(System::default());
+    if arguments.dry_run {
+        return match dry_run(spec, &options, &env) {
+            Ok(sizes) => {
+                report(sources, &sizes.warnings, format);
+                print_dry_run(&sizes, format);
+                FINE
+            }
+            Err(error) => code(error),
+        };
+    }
     let mut printer = Printer {
         sources,
         format,
@@ -95,7 +117,6 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
         last: None,
         stopped: false,
     };
-    let env: Arc<dyn Env> = Arc::new(System::default());
     let trained = train(spec, &options, &env, &mut |event: &Event| {
         printer.event(event);
     });
@@ -110,13 +131,34 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
             }
             None => FINE,
         },
-        Err(error) => {
-            report(sources, &[error.diagnostic()], format);
-            match error.is_bad_input() {
-                true => BAD_INPUT,
-                false => FAILED,
-            }
+        Err(error) => code(error),
+    }
+}
+
+/// Prints the sizes that a dry run found.
+fn print_dry_run(sizes: &DryRun, format: Format) {
+    match format {
+        Format::Text => {
+            print(started_text(&sizes.spec, sizes.parameters, sizes.seed));
+            sizes.data.iter().for_each(|size| print(data_size(size)));
+            print(format_args!(
+                "memory: state {}, step {}, batch {}",
+                readable_bytes(sizes.state_bytes),
+                readable_bytes(sizes.step_bytes),
+                readable_bytes(sizes.batch_bytes)
+            ));
+            print("the training can begin; this was a dry run");
         }
+        Format::Json => print(json!({
+            "event": "dry_run",
+            "spec": sizes.spec,
+            "parameters": sizes.parameters,
+            "seed": sizes.seed,
+            "data": sizes.data.iter().map(data_size_json).collect::<Vec<_>>(),
+            "state_bytes": sizes.state_bytes,
+            "step_bytes": sizes.step_bytes,
+            "batch_bytes": sizes.batch_bytes,
+        })),
     }
 }
 
@@ -185,10 +227,7 @@ impl Printer<'_> {
                 data,
                 seed,
             } => {
-                self.line(format!(
-                    "{spec}: {}, seed {seed}",
-                    count(*parameters as usize, "parameter")
-                ));
+                self.line(started_text(spec, *parameters, *seed));
                 data.iter().for_each(|size| self.line(data_size(size)));
             }
             Event::Warning(warning) => {
@@ -303,8 +342,7 @@ impl Printer<'_> {
                 data,
                 seed,
             } => {
-                let size = |d: &DataSize| json!({ "name": d.name, "records": d.records, "batch": d.batch });
-                let data: Vec<Value> = data.iter().map(size).collect();
+                let data: Vec<Value> = data.iter().map(data_size_json).collect();
                 json!({ "event": "start", "spec": spec, "parameters": parameters, "seed": seed, "data": data })
             }
             Event::Warning(warning) => diagnostic_event(self.sources, warning),
@@ -362,6 +400,16 @@ impl Printer<'_> {
             print(object);
         }
     }
+}
+
+/// The first line of a run.
+fn started_text(spec: &str, parameters: u64, seed: i64) -> String {
+    let parameters = count(parameters as usize, "parameter");
+    format!("{spec}: {parameters}, seed {seed}")
+}
+
+fn data_size_json(size: &DataSize) -> Value {
+    json!({ "name": size.name, "records": size.records, "batch": size.batch })
 }
 
 fn data_size(size: &DataSize) -> String {

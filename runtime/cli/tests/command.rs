@@ -31,6 +31,49 @@ fn check_says_that_all_is_well() {
 }
 
 #[test]
+fn check_says_how_much_memory_state_and_step_take() {
+    let folder = Folder::new();
+    let spec = |data: &str| {
+        format!(
+            r#"spec small;
+            data points {{ source csv("points.csv"); feature x: f32[4]; batch 8; }}
+            model (x: f32[batch, 4]) {{ loss mean(square(dense(x, 2))); }}
+            train {{ {data} optimizer adam(); steps 1; }}"#
+        )
+    };
+    folder.write("fed.trainspec", spec("data points;"));
+    folder.write("open.trainspec", spec(""));
+    // Kernel and bias with two slots each, two powers, and the step.
+    let state = 3 * 4 * (4 * 2 + 2) + 2 * 4 + 8;
+    let output = folder.run(&["check", "fed.trainspec"]);
+    let text = out(&output);
+    let line = text.lines().nth(1).unwrap_or_default();
+    let begin = format!("fed.trainspec: state {state} bytes, a step ");
+    assert!(line.starts_with(&begin), "{text}");
+    let output = folder.run(&[
+        "check",
+        "--format",
+        "json",
+        "fed.trainspec",
+        "open.trainspec",
+    ]);
+    let text = out(&output);
+    let summary = text.lines().last().unwrap();
+    let summary: serde_json::Value = serde_json::from_str(summary).unwrap();
+    let memory = &summary["memory"];
+    assert_eq!(memory[0]["spec"], "fed.trainspec");
+    assert_eq!(memory[0]["state_bytes"], state);
+    assert_eq!(memory[1]["state_bytes"], state);
+    // The batch of 8 rows of 2 is somewhere.
+    assert!(
+        memory[0]["step_bytes"].as_u64().unwrap() >= 8 * 2 * 4,
+        "{text}"
+    );
+    // Nothing says how large a batch is.
+    assert_eq!(memory[1]["step_bytes"], serde_json::Value::Null);
+}
+
+#[test]
 fn check_reports_every_error_and_exits_with_2() {
     let folder = Folder::new();
     folder.write("bad.trainspec", BAD);
@@ -81,8 +124,8 @@ fn json_is_one_object_a_line() {
         .collect();
     assert_eq!(lines.len(), 3);
     assert_eq!(lines[0]["code"], "shape-mismatch");
-    assert_eq!(lines[0]["place"]["line"], 3);
-    assert_eq!(lines[0]["place"]["column"], 15);
+    assert_eq!(lines[0]["location"]["line"], 3);
+    assert_eq!(lines[0]["location"]["column"], 15);
     assert_eq!(lines[2]["errors"], 2);
     assert_eq!(err(&output), "");
 }

@@ -454,6 +454,68 @@ fn a_label_that_is_no_class_is_an_error() {
     );
 }
 
+#[test]
+fn a_dry_run_says_what_a_training_needs_and_trains_nothing() {
+    let folder = Folder::new();
+    folder.write("points.csv", plane());
+    folder.write("plane.trainspec", PLANE);
+    let before = folder.files();
+    let output = folder.run(&["run", "--dry-run", "plane.trainspec"]);
+    assert_eq!(code(&output), 0, "{}", err(&output));
+    let text = out(&output);
+    assert!(text.starts_with("plane: 3 parameters, seed "), "{text}");
+    assert!(
+        text.contains("\ndata points: 40 records in batches of 20\n"),
+        "{text}"
+    );
+    assert!(text.contains("\nmemory: state "), "{text}");
+    assert!(!text.contains("step 1"), "{text}");
+    let output = folder.run(&["run", "--dry-run", "--format", "json", "plane.trainspec"]);
+    let events = events(&output);
+    let [event] = events.as_slice() else {
+        panic!("{events:?}");
+    };
+    assert_eq!(event["event"], "dry_run");
+    assert_eq!(event["parameters"], 3);
+    // Of each record a, b, y and x, which is both.
+    assert_eq!(event["batch_bytes"], 20 * 5 * 4);
+    assert!(event["state_bytes"].as_u64().unwrap() >= 3 * 4 + 8);
+    assert!(event["step_bytes"].as_u64().unwrap() > 0);
+    assert_eq!(folder.files(), before);
+    for engine in ["--interpret", "--threads=1"] {
+        let output = folder.run(&["run", "--dry-run", engine, "plane.trainspec"]);
+        assert_eq!(code(&output), 0, "{}", err(&output));
+    }
+}
+
+#[test]
+fn a_dry_run_fails_as_a_run_does() {
+    let folder = Folder::new();
+    let unused = "data other { source csv(\"other.csv\"); feature z: f32; batch 1; }\n";
+    for (spec, points, part) in [
+        (PLANE.to_owned(), None, "points.csv"),
+        (
+            PLANE.to_owned(),
+            Some("a,b,y\n1,2,x\n".to_owned()),
+            "points.csv:2",
+        ),
+        // A run would not open it.
+        (
+            PLANE.replace("model (", &format!("{unused}model (")),
+            Some(plane()),
+            "other.csv",
+        ),
+    ] {
+        if let Some(points) = points {
+            folder.write("points.csv", points);
+        }
+        folder.write("plane.trainspec", &spec);
+        let output = folder.run(&["run", "--dry-run", "plane.trainspec"]);
+        assert_eq!(code(&output), 2, "{}", out(&output));
+        assert!(err(&output).contains(part), "{}", err(&output));
+    }
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn a_model_too_large_for_memory_is_refused() {

@@ -8,6 +8,7 @@ use trainspec_compiler::ir::{DType, Span, Tensor};
 use trainspec_compiler::typed::{self, CountedFeature, Remainder};
 
 use crate::data::{Element, Position, Records, Stage, count_names};
+use crate::memory::Growth;
 use crate::{DataError, Error};
 
 /// Consecutive records as batches.
@@ -77,9 +78,14 @@ impl Batch {
 impl Stage for Batch {
     fn next(&mut self) -> Result<Option<Element>, Error> {
         let mut rows = Vec::new();
+        // The records, and the tensors that they are stacked into.
+        let mut growth = Growth::new("a batch", 1, "make the batch smaller");
         while rows.len() < self.size {
             match self.inner.next()? {
-                Some(row) => rows.push(row),
+                Some(row) => {
+                    growth.add(&row)?;
+                    rows.push(row);
+                }
                 None => break,
             }
         }

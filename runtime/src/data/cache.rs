@@ -3,6 +3,7 @@
 use crate::Error;
 use crate::data::position::{CHANGED, damaged, flag};
 use crate::data::{Element, Position, Records, Stage};
+use crate::memory::Growth;
 
 /// Replays the elements of the first epoch in every later one.
 pub(super) struct Cache {
@@ -10,6 +11,7 @@ pub(super) struct Cache {
     cached: Vec<Element>,
     /// The index of the next element.
     next: usize,
+    growth: Growth,
     complete: bool,
     /// The position of the stage before it when it was opened.
     start: Position,
@@ -27,6 +29,11 @@ impl Cache {
             start,
             cached: Vec::new(),
             next: 0,
+            growth: Growth::new(
+                "`cache`",
+                0,
+                "remove `cache`, or cache before what makes the records larger",
+            ),
             complete: false,
         }
     }
@@ -35,7 +42,10 @@ impl Cache {
     fn fill(&mut self) -> Result<(), Error> {
         if self.next == self.cached.len() && !self.complete {
             match self.inner.next()? {
-                Some(element) => self.cached.push(element),
+                Some(element) => {
+                    self.growth.add(&element)?;
+                    self.cached.push(element);
+                }
                 None => self.complete = true,
             }
         }

@@ -23,13 +23,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use trainspec_compiler::PipelineOptions;
-use trainspec_compiler::ir::{CountName, Tensor};
+use trainspec_compiler::ir::graph::Type;
+use trainspec_compiler::ir::{CountName, DType, Tensor};
 use trainspec_compiler::lower;
 use trainspec_compiler::typed::{self, DataSet, Remainder, Source, Spec, StageKind};
 
 use crate::env::Env;
 use crate::program::{FeedDict, InputView};
-use crate::{DataError, Error, SourceLocation};
+use crate::{DataError, Error, SourceLocation, memory};
 
 pub use input::{Batch, Input};
 pub use position::{Position, Records};
@@ -256,6 +257,7 @@ type OpenSource = (Box<dyn Stage>, Vec<Arc<Path>>, Option<u64>);
 
 /// Opens the source of a data set.
 fn source(cx: &DataContext, set: &DataSet) -> Result<OpenSource, Error> {
+    ensure_record(set)?;
     match &set.source {
         Source::Csv {
             files,
@@ -283,6 +285,19 @@ fn source(cx: &DataContext, set: &DataSet) -> Result<OpenSource, Error> {
                 .into())
         }
     }
+}
+
+/// Fails where one record of a data set needs more memory than there is.
+fn ensure_record(set: &DataSet) -> Result<(), Error> {
+    let features = set.features.iter().filter_map(|feature| {
+        let ty = Type::of(&feature.ty)?;
+        let (name, bytes) = memory::tensor(&feature.name, &ty);
+        // Its elements are decoded one by one before they are a tensor.
+        let elements = ty.with_dtype(DType::U8).bytes();
+        let decoded = elements.saturating_mul(size_of::<values::Value>() as u64);
+        Some((name, bytes.saturating_add(decoded)))
+    });
+    memory::ensure(&format!("a record of `{}`", set.name), features.collect())
 }
 
 /// The names of a feature's `n` run-time counts.

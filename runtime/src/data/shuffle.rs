@@ -8,6 +8,7 @@ use trainspec_compiler::ir::philox::Key;
 use crate::Error;
 use crate::data::position::{CHANGED, damaged, flag};
 use crate::data::{Element, Position, Records, Stage, draw};
+use crate::memory::Growth;
 
 /// Elements drawn uniformly from a buffer of `size`, which the stage before it refills.
 pub(super) struct Shuffle {
@@ -19,6 +20,7 @@ pub(super) struct Shuffle {
     /// How many elements of this epoch the buffer has had.
     pulled: u64,
     buffer: Vec<Element>,
+    growth: Growth,
     ended: bool,
     /// The position of the stage before it at the beginning of this epoch; `None` before the first element.
     start: Option<Position>,
@@ -37,6 +39,11 @@ impl Shuffle {
             drawn: 0,
             pulled: 0,
             buffer: Vec::new(),
+            growth: Growth::new(
+                "the buffer of `shuffle`",
+                0,
+                "make the buffer smaller: `shuffle (buffer: 1_000);`",
+            ),
             ended: false,
             start: None,
         }
@@ -46,6 +53,7 @@ impl Shuffle {
         self.pass = pass;
         (self.drawn, self.pulled) = (0, 0);
         self.buffer.clear();
+        self.growth.clear();
         self.ended = false;
         self.start = None;
     }
@@ -105,6 +113,7 @@ impl Stage for Shuffle {
         while !self.ended && self.buffer.len() < self.size {
             match self.inner.next()? {
                 Some(element) => {
+                    self.growth.add(&element)?;
                     self.buffer.push(element);
                     self.pulled += 1;
                 }
@@ -116,7 +125,9 @@ impl Stage for Shuffle {
         }
         let index = draw(self.key.fold(self.pass), self.drawn, self.buffer.len());
         self.drawn += 1;
-        Ok(Some(self.buffer.swap_remove(index)))
+        let element = self.buffer.swap_remove(index);
+        self.growth.remove(&element);
+        Ok(Some(element))
     }
 
     fn restart(&mut self) {

@@ -39,7 +39,7 @@ impl BindingCache {
 }
 
 /// Unifies the declared shapes of a model's inputs with the shapes of values: names are bound, all other dimensions must be equal.
-fn bind(model: &Model, feeds: &dyn FeedDict) -> Result<Binding, Error> {
+pub(crate) fn bind(model: &Model, feeds: &dyn FeedDict) -> Result<Binding, Error> {
     let missing = |input: &&Feature| feeds.feed(&input.name).is_none();
     if let Some(input) = model.inputs.iter().find(missing) {
         let message = format!("the data has no `{}`", input.name);

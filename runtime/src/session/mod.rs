@@ -8,6 +8,7 @@ mod micro_batches;
 mod programs;
 mod timer;
 
+pub(crate) use binding::bind;
 pub(crate) use event::EventQueue;
 pub use event::{DataSize, End, Event, Observer, Reading, Specialisation};
 pub use fetches::{FetchShape, Request, TRAIN_OP, Target};

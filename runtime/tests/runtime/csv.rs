@@ -107,6 +107,42 @@ fn a_class_in_a_pattern_matches_one_character_and_an_existing_name_is_itself() {
     }
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_record_that_does_not_fit_in_memory_is_refused() {
+    let settings = "csv(\"a.csv\"); feature x: f32[1_000_000_000_000];";
+    let found = error(b"1,2\n", settings);
+    assert!(found.starts_with("a record of `"), "{found}");
+    assert!(found.contains("TiB of memory, and there are"), "{found}");
+}
+
+#[test]
+fn an_unclosed_quote_is_reported_at_the_line_where_it_opens() {
+    let lines = |plain: &str, third: &str| {
+        let line = |n| match n {
+            1 => "x,y\n".to_owned(),
+            3 => format!("{third}\n"),
+            _ => format!("{plain}\n"),
+        };
+        (1..=1000).map(line).collect::<String>()
+    };
+    for (plain, third, cause) in [
+        ("1,2", "\"1,2", "a field with quotes does not end with one"),
+        (
+            "\"1\",\"2\"",
+            "\"1\",\"2",
+            "a quote inside a field is not written twice",
+        ),
+    ] {
+        let found = error(lines(plain, third).as_bytes(), XY);
+        assert_eq!(found, format!("a.csv:3: {cause}"));
+    }
+    // The quote opens on line 3 of a record that begins on line 2.
+    let text = format!("x,y\n\"1\n\",\"2\n{}", "1,2\n".repeat(997));
+    let cause = "a field with quotes does not end with one";
+    assert_eq!(error(text.as_bytes(), XY), format!("a.csv:3: {cause}"));
+}
+
 #[test]
 fn misplaced_quotes_are_errors() {
     for (bytes, message) in [

@@ -8,7 +8,7 @@ use trainspec_ir::Tensor;
 use trainspec_ir::graph::{State, StateId, Type};
 use trainspec_ir::interp::RunError;
 use trainspec_ir::kernel::{BufferId, View};
-use trainspec_ir::plan::{Allocation, Program};
+use trainspec_ir::plan::Program;
 use trainspec_ir::span::Span;
 
 use crate::exec::compiled_program::CompiledProgram;
@@ -44,17 +44,9 @@ impl Executable {
     /// Allocates what a program needs to run on the threads of a pool.
     pub fn new(compiled: Arc<CompiledProgram>, pool: Arc<Pool>) -> Executable {
         let program = compiled.program();
-        let stage = |(state, view): &(StateId, View)| match program.allocations[view.buffer.index()]
-        {
-            Allocation::Arena(_) => None,
-            Allocation::State(own) if own == state.index() => None,
-            Allocation::Input(_) | Allocation::Const(_) | Allocation::State(_) => {
-                let bytes = program.kernels.buffers[view.buffer.index()]
-                    .ty
-                    .dtype
-                    .bytes();
-                Some(Arena::new(view.elements() * bytes))
-            }
+        let stage = |(state, view): &(StateId, View)| {
+            let ty = program.staged(*state, view)?;
+            Some(Arena::new(ty.elements() * ty.dtype.bytes()))
         };
         Executable {
             staged: program.kernels.writes.iter().map(stage).collect(),

@@ -370,6 +370,10 @@ impl Checker<'_> {
             Some(ty) => self.match_type(param, ty, bounds, value, value_span),
             None => value,
         };
+        if !param.is_const {
+            let at = given.map_or(span, |given| given.span);
+            self.warn_not_normal(&param.name.text, &value, at);
+        }
         match (self.frame().arithmetic, &value) {
             (Some(dtype), Value::Float(number)) if !param.is_const => {
                 Some(self.known_scalar(*number, dtype, value_span))

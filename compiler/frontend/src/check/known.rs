@@ -11,7 +11,9 @@ use trainspec_ir::{DType, Span};
 use crate::ast::InfixOp;
 use crate::check::Checker;
 use crate::check::fold::{self, FoldResult};
+use crate::check::scope::FrameKind;
 use crate::check::value::{ArgValue, Value};
+use crate::diag::{Code, Diagnostic};
 
 /// The number of a scalar tensor.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -51,6 +53,48 @@ impl Checker<'_> {
             self.known.insert(t.id, known);
         }
         value
+    }
+
+    /// Warns of an argument of an optimizer that is no normal number in the dtype of its arithmetic: too small, it is zero there (the
+    /// epsilon 1e-8 of Adam in `f16`), too large, it is infinite.
+    pub(crate) fn warn_not_normal(&mut self, name: &str, value: &Value, span: Span) {
+        let (FrameKind::Optimizer, Some(variable)) = (self.frame().kind, &self.store.update.param)
+        else {
+            return;
+        };
+        let dtype = self.frame().arithmetic.unwrap_or(variable.dtype);
+        let number = match value {
+            Value::Float(number) => *number,
+            Value::Int(n) => match n.value() {
+                Some(n) => n as f64,
+                None => return,
+            },
+            _ => return,
+        };
+        let (Some(smallest), Some(largest)) = (dtype.min_normal(), dtype.max_finite()) else {
+            return;
+        };
+        let size = number.abs();
+        // 0 and infinity are what is meant.
+        let (bound, exponent) = if size > 0.0 && size < smallest {
+            let bound =
+                format!("less than the smallest normal number of `{dtype}`, {smallest:.2e}");
+            (bound, smallest.log10().ceil() as i32)
+        } else if size > largest && size.is_finite() {
+            let bound = format!("more than the largest number of `{dtype}`, {largest:.2e}");
+            (bound, largest.log10().floor() as i32)
+        } else {
+            return;
+        };
+        let optimizer = self.store.update.optimizer.as_ref();
+        let optimizer = optimizer.map_or("this optimizer", |(def, ..)| def.name());
+        let message = format!("`{name}` of `{optimizer}` is {number:e}, {bound}");
+        let sign = if number < 0.0 { "-" } else { "" };
+        let mut help = format!("write `{name}: {sign}1e{exponent}`");
+        if arithmetic(dtype).is_none() {
+            help += ", or keep the variable in `f32`";
+        }
+        self.report(Diagnostic::new(Code::NotNormal, span, message).help(help));
     }
 
     /// The value with numbers in the place of scalars of known number.

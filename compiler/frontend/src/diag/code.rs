@@ -78,6 +78,7 @@ codes! {
     NotCalled "not-called",
     NotConstant "not-constant",
     NotDifferentiable "not-differentiable",
+    NotNormal "not-normal",
     NotUtf8 "not-utf8",
     NumberOverflow "number-overflow",
     NumberSuffix "number-suffix",
@@ -121,7 +122,9 @@ impl Code {
     /// The severity.
     pub fn severity(self) -> Severity {
         match self {
-            Code::BroadcastWidens | Code::NoEffect | Code::Unused => Severity::Warning,
+            Code::BroadcastWidens | Code::NoEffect | Code::NotNormal | Code::Unused => {
+                Severity::Warning
+            }
             _ => Severity::Error,
         }
     }

@@ -29,14 +29,14 @@ pub fn to_json(sources: &Sources, diagnostic: &Diagnostic) -> String {
     let notes: Vec<Value> = diagnostic
         .notes
         .iter()
-        .map(|n| json!({ "message": n.message, "place": location(n.span) }))
+        .map(|n| json!({ "message": n.message, "location": location(n.span) }))
         .collect();
     json!({
         "severity": diagnostic.severity.name(),
         "code": diagnostic.code.name(),
         "message": diagnostic.message,
         "label": diagnostic.label,
-        "place": location(diagnostic.span),
+        "location": location(diagnostic.span),
         "notes": notes,
         "help": diagnostic.help,
     })

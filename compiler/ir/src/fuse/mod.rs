@@ -26,6 +26,7 @@ use crate::kernel::{
 };
 use crate::ops::prims;
 use crate::tensor::Tensor;
+use crate::types::DType;
 use group::{Group, Member};
 
 /// The maximal number of instructions of a group: code size and register pressure grow with it.
@@ -426,16 +427,12 @@ impl<'a> Fuser<'a> {
             let group = *group;
             match own {
                 Some(first) if first == group => {}
-                Some(first) => {
-                    match self.size(first) + self.size(group) < MAX_GROUP_SIZE
-                        && self.compatible(first, group)
-                    {
-                        true => self.merge(first, group),
-                        false => self.close(group, "it has the maximal size"),
-                    }
-                }
+                Some(first) => match self.merge_barrier(first, group) {
+                    None => self.merge(first, group),
+                    Some(reason) => self.close(group, reason),
+                },
                 None if self.size(group) < MAX_GROUP_SIZE => own = Some(group),
-                None => self.close(group, "it has the maximal size"),
+                None => self.close(group, MAXIMAL_SIZE),
             }
         }
         let group = own.unwrap_or_else(|| {
@@ -521,12 +518,16 @@ impl<'a> Fuser<'a> {
             Location::View(_) | Location::Splat(..) | Location::Row(_) => None,
         };
         let rows = Some((reduced_dims, self.graph.ty(operand).dtype));
-        let open = open.filter(|group| {
-            let group = self.groups[*group].as_ref().expect("it is open");
-            group.size() < MAX_GROUP_SIZE && (group.rows.is_none() || group.rows == rows)
+        let barrier = open.and_then(|group| {
+            let group = self.groups[group].as_ref().expect("it is open");
+            match group.size() < MAX_GROUP_SIZE {
+                true => rows_barrier(group.rows, rows),
+                false => Some(MAXIMAL_SIZE),
+            }
         });
+        let open = open.filter(|_| barrier.is_none());
         if open.is_none() {
-            self.materialized(operand, "it is reduced along other dimensions");
+            self.materialized(operand, barrier.unwrap_or(OTHER_DIMENSIONS));
         }
         let group = open.unwrap_or_else(|| {
             self.groups.push(Some(Group::new(shape)));
@@ -538,18 +539,20 @@ impl<'a> Fuser<'a> {
         self.values[node.results[0].index()] = Some(Location::Row(group));
     }
 
-    /// Whether two groups can be merged: they reduce the same dimensions in one type, or one reduces none.
-    fn compatible(&self, a: usize, b: usize) -> bool {
+    /// Why two groups cannot be merged; `None` where they can.
+    fn merge_barrier(&self, a: usize, b: usize) -> Option<&'static str> {
         let group = |i: usize| self.groups[i].as_ref().expect("it is open");
-        let (a, b) = (group(a), group(b));
-        a.rows.is_none() || b.rows.is_none() || a.rows == b.rows
+        match self.size(a) + self.size(b) < MAX_GROUP_SIZE {
+            true => rows_barrier(group(a).rows, group(b).rows),
+            false => Some(MAXIMAL_SIZE),
+        }
     }
 
     fn size(&self, group: usize) -> usize {
         self.groups[group].as_ref().map_or(0, Group::size)
     }
 
-    /// Merges two open groups that are [compatible](Fuser::compatible).
+    /// Merges two open groups that are without a [barrier](Fuser::merge_barrier).
     fn merge(&mut self, into: usize, from: usize) {
         let group = self.groups[from].take().expect("it is open");
         for (index, _) in &group.members {
@@ -591,10 +594,7 @@ impl<'a> Fuser<'a> {
                 .cloned()
                 .collect();
             let other = views.iter().find_map(|view| readers.get(view)).copied();
-            let fits = |other: &usize| {
-                self.size(*other) + self.size(group) < MAX_GROUP_SIZE
-                    && self.compatible(*other, group)
-            };
+            let fits = |other: &usize| self.merge_barrier(*other, group).is_none();
             let own = match other.filter(fits) {
                 Some(other) => {
                     self.merge(other, group);
@@ -625,6 +625,21 @@ impl<'a> Fuser<'a> {
             self.out.results.push((name.clone(), view));
         }
         self.out
+    }
+}
+
+/// The fusion barrier of a group that no more operations fit in.
+const MAXIMAL_SIZE: &str = "it has the maximal size";
+
+/// The fusion barrier of rows of other dimensions.
+const OTHER_DIMENSIONS: &str = "it is reduced along other dimensions";
+
+/// Why row reductions, given by the number of their dimensions and their dtype, cannot be in one loop; `None` where they can.
+fn rows_barrier(a: Option<(usize, DType)>, b: Option<(usize, DType)>) -> Option<&'static str> {
+    match (a?, b?) {
+        ((a, _), (b, _)) if a != b => Some(OTHER_DIMENSIONS),
+        ((_, a), (_, b)) if a != b => Some("it is reduced in another dtype"),
+        _ => None,
     }
 }
 

@@ -47,6 +47,16 @@ impl Type {
         self.shape.iter().product()
     }
 
+    /// How many bytes its elements take, `u64::MAX` where they are more; a string counts as its header alone.
+    pub fn bytes(&self) -> u64 {
+        let width = match self.dtype {
+            DType::String => size_of::<Vec<u8>>(),
+            dtype => dtype.bytes(),
+        };
+        let sizes = self.shape.iter();
+        sizes.fold(width as u64, |all, n| all.saturating_mul(*n as u64))
+    }
+
     /// This shape with another element type.
     pub fn with_dtype(&self, dtype: DType) -> Type {
         Type::new(dtype, &self.shape)

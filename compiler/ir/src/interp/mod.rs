@@ -6,9 +6,11 @@
 
 mod array;
 mod evaluate;
+mod footprint;
 mod run;
 
 pub(crate) use array::each;
 pub use array::{Array, round, wrap};
 pub use evaluate::{EvalError, Evaluation};
+pub use footprint::peak_bytes;
 pub use run::{Outcome, RunError, run};

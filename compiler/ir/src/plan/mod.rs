@@ -13,7 +13,8 @@ pub use cost::Cost;
 
 use std::fmt;
 
-use crate::kernel::{BufferId, Kernels, Origin};
+use crate::graph::{StateId, Type};
+use crate::kernel::{BufferId, Kernels, Origin, View};
 
 /// Kernels with allocations for their buffers.
 #[derive(Debug, Clone)]
@@ -158,12 +159,34 @@ fn last_uses(kernels: &Kernels) -> Vec<usize> {
     last
 }
 
+impl Program {
+    /// The bytes of the state that it reads or writes.
+    pub fn state_bytes(&self) -> u64 {
+        let types = self.kernels.state.iter().map(|state| &state.ty);
+        types.fold(0, |all, ty| all.saturating_add(ty.bytes()))
+    }
+
+    /// The type of the staging buffer through which a state variable is written: one whose new value lies in an input, a constant or
+    /// another variable, which may change before it is read. `None` where there is none.
+    pub fn staged(&self, state: StateId, value: &View) -> Option<Type> {
+        match self.allocations[value.buffer.index()] {
+            Allocation::Arena(_) => None,
+            Allocation::State(own) if own == state.index() => None,
+            Allocation::Input(_) | Allocation::Const(_) | Allocation::State(_) => {
+                let ty = &self.kernels.buffers[value.buffer.index()].ty;
+                Some(ty.with_shape(&value.shape))
+            }
+        }
+    }
+}
+
 impl fmt::Display for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let all = Cost::of_all(&self.kernels);
         writeln!(
             f,
-            "arena {} bytes at the peak, {} kernels; a step moves {} bytes for {} FLOPs",
+            "state {} bytes; arena {} bytes at the peak, {} kernels; a step moves {} bytes for {} FLOPs",
+            self.state_bytes(),
             self.arena,
             self.kernels.kernels.len(),
             all.bytes(),

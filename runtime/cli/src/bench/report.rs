@@ -230,8 +230,8 @@ impl Report<'_> {
             json!({
                 "name": kernel.name,
                 "operations": kernel.operations,
-                "makes": outputs.collect::<Vec<_>>(),
-                "place": self.location(kernel.span),
+                "outputs": outputs.collect::<Vec<_>>(),
+                "location": self.location(kernel.span),
                 "bytes_read": kernel.cost.read,
                 "bytes_written": kernel.cost.written,
                 "flops": kernel.cost.flops,

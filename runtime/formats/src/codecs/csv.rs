@@ -101,7 +101,7 @@ pub fn decode_csv<'a>(
     let mut fields = BytesColumn::default();
     for (record, line) in lines.into_iter().enumerate() {
         fields::split(line, options.delimiter, options.quotes, limit, &mut fields)
-            .map_err(|cause| invalid(format!("record {record}: {cause}")))?;
+            .map_err(|bad| invalid(format!("record {record}: {}", bad.cause)))?;
         let place = |number: usize| match &options.select {
             Some(select) => select[number],
             None => number,

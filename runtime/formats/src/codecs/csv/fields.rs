@@ -5,6 +5,15 @@
 
 use crate::tensor::BytesColumn;
 
+/// A field that cannot be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct BadField {
+    /// The fact.
+    pub(super) cause: &'static str,
+    /// The offset in the record at which the field begins: of a quoted one, its opening quote.
+    pub(super) start: usize,
+}
+
 /// Splits a record into fields, at most `limit` of them; as in TensorFlow, the rest after the last is not checked.
 pub(super) fn split(
     record: &[u8],
@@ -12,7 +21,7 @@ pub(super) fn split(
     quotes: bool,
     limit: usize,
     fields: &mut BytesColumn,
-) -> std::result::Result<(), &'static str> {
+) -> std::result::Result<(), BadField> {
     fields.truncate(0);
     let mut field = Vec::new();
     let mut rest = record;
@@ -24,9 +33,11 @@ pub(super) fn split(
             rest = after;
             continue;
         }
+        let start = record.len() - rest.len();
+        let bad = |cause| BadField { cause, start };
         if quotes && *first == b'"' {
             field.clear();
-            rest = quoted(after, delimiter, &mut field)?;
+            rest = quoted(after, delimiter, &mut field).map_err(bad)?;
             fields.push(&field);
         } else {
             let end = rest
@@ -35,7 +46,9 @@ pub(super) fn split(
                 .unwrap_or(rest.len());
             let forbidden = |byte: &u8| matches!(byte, b'\n' | b'\r') || (quotes && *byte == b'"');
             if rest[..end].iter().any(forbidden) {
-                return Err("a field without quotes has a quote or a line end in it");
+                return Err(bad(
+                    "a field without quotes has a quote or a line end in it",
+                ));
             }
             fields.push(&rest[..end]);
             rest = rest.get(end + 1..).unwrap_or_default();

@@ -105,7 +105,8 @@ impl<R: Read> CsvReader<R> {
         &self.fields
     }
 
-    /// The number of the line in which the record begins, counted from 1; after an error, that of the record at fault.
+    /// The number of the line in which the record begins, counted from 1; after an error, the line in which the field at fault
+    /// begins: of one with quotes, the line of its opening quote.
     pub fn line(&self) -> u64 {
         self.line
     }
@@ -134,18 +135,25 @@ impl<R: Read> CsvReader<R> {
                 (true, Some(_)) => continue,
                 (false, _) => {}
             }
-            self.next_line += memchr::memchr_iter(b'\n', record).count() as u64;
+            self.next_line += line_ends(record);
             // A field takes a byte or more, and four for its end.
             memory::check(FileKind::Other, record.len().saturating_mul(8))?;
             let done = split(record, self.delimiter, true, usize::MAX, &mut self.fields);
-            done.map_err(|cause| FormatError::data_loss(FileKind::Other, cause))?;
-            return Ok(true);
+            return match done {
+                Ok(()) => Ok(true),
+                Err(bad) => {
+                    self.line += line_ends(&record[..bad.start]);
+                    Err(FormatError::data_loss(FileKind::Other, bad.cause))
+                }
+            };
         }
     }
 
     /// The length of the next record: up to a line end outside of quotes, or to the end of the file.
     fn find_end(&mut self) -> Result<usize> {
         let (mut length, mut in_quotes) = (0, false);
+        // The offset of the quote that opened last.
+        let mut opening = 0;
         loop {
             let rest = &self.buffer[self.start + length..self.end];
             // A quote that is written twice closes and opens.
@@ -156,11 +164,22 @@ impl<R: Read> CsvReader<R> {
             match found {
                 Some(i) if rest[i] == b'"' => {
                     in_quotes = !in_quotes;
+                    if in_quotes {
+                        opening = length + i;
+                    }
                     length += i + 1;
                 }
                 Some(i) => return Ok(length + i),
                 None => {
                     length += rest.len();
+                    if length >= MAX_RECORD_BYTES {
+                        let before = &self.buffer[self.start..self.start + opening];
+                        self.line += line_ends(before);
+                        let cause = format!(
+                            "the record has more than {MAX_RECORD_BYTES} bytes; a closing quote may be missing"
+                        );
+                        return Err(FormatError::data_loss(FileKind::Other, cause));
+                    }
                     if self.fill()? == 0 {
                         return Ok(length);
                     }
@@ -183,12 +202,6 @@ impl<R: Read> CsvReader<R> {
         self.buffer.copy_within(self.start..self.end, 0);
         (self.start, self.end) = (0, self.end - self.start);
         if self.end == self.buffer.len() {
-            if self.end >= MAX_RECORD_BYTES {
-                let cause = format!(
-                    "the record has more than {MAX_RECORD_BYTES} bytes; a closing quote may be missing"
-                );
-                return Err(FormatError::data_loss(FileKind::Other, cause));
-            }
             memory::resize(FileKind::Other, &mut self.buffer, 2 * self.end)?;
         }
         loop {
@@ -202,6 +215,10 @@ impl<R: Read> CsvReader<R> {
             }
         }
     }
+}
+
+fn line_ends(bytes: &[u8]) -> u64 {
+    memchr::memchr_iter(b'\n', bytes).count() as u64
 }
 
 #[cfg(test)]
@@ -305,6 +322,18 @@ mod tests {
                 "a field without quotes has a quote or a line end in it",
             ),
             ("\"a\"b\n", 1, "a quote inside a field is not written twice"),
+            // The record begins before the line whose quote is not closed.
+            (
+                "\"a\nb\nc\",\"d\n1,2\n",
+                3,
+                "a field with quotes does not end with one",
+            ),
+            // The quotes of later lines pair up with it.
+            (
+                "\"a\nb\",\"c\n\"d\"\n",
+                2,
+                "a quote inside a field is not written twice",
+            ),
         ] {
             for piece in [1, 3, 1000] {
                 let found = numbered(text, piece);

@@ -1,0 +1,142 @@
+//! A dry run: what a run does before its first step, and nothing after.
+//!
+//! In: a checked spec and the options of a run. Out: its sizes, or the error with which the run would end. Leaves alone: the state, which
+//! is not computed, and files, none of which is written.
+
+use std::sync::Arc;
+
+use trainspec_compiler::diag::Diagnostic;
+use trainspec_compiler::lower::Binding;
+use trainspec_compiler::typed::{Remainder, Spec};
+use trainspec_compiler::{ProgramKind, Trainable, pipeline, state_bytes};
+
+use crate::data::{DataContext, Element, Input, Pipeline};
+use crate::env::Env;
+use crate::memory::{self, Buffer};
+use crate::program::{self, Engine};
+use crate::session::{DataSize, Options, bind, parameters, the_model, the_train};
+use crate::trainer::{Limits, evaluation_data, no_batch, size_of, the_data, training_data};
+use crate::{DataError, Error};
+
+/// The sizes of a training, from its first batches.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DryRun {
+    /// The name of the spec.
+    pub spec: String,
+    /// The number of trainable parameters.
+    pub parameters: u64,
+    /// The seed.
+    pub seed: i64,
+    /// All data sets of the spec; of each, one batch was read.
+    pub data: Vec<DataSize>,
+    /// The bytes of the state: variables, slots and averages.
+    pub state_bytes: u64,
+    /// The bytes of the temporaries and results of a step; of a micro-batch, where one takes more.
+    pub step_bytes: u64,
+    /// The bytes of the first batch.
+    pub batch_bytes: u64,
+    /// The warnings of the step.
+    pub warnings: Vec<Diagnostic>,
+}
+
+/// Checks that a training can begin: opens every data set and reads a batch of it, compiles the step and the evaluations, and compares
+/// what state, step and batch need with the memory there is.
+///
+/// Fails as [`train`](crate::trainer::train) does before its first step.
+pub fn dry_run(spec: &Arc<Spec>, options: &Options, env: &Arc<dyn Env>) -> Result<DryRun, Error> {
+    let train = the_train(spec)?;
+    let seed = options.seed.unwrap_or(train.seed);
+    let cx = DataContext {
+        spec: spec.clone(),
+        env: env.clone(),
+        folder: options.folder.as_path().into(),
+        seed,
+        pipeline: options.pipeline.clone(),
+        remainder: Remainder::Drop,
+    };
+    let training = training_data(&cx, train)?;
+    let model = the_model(spec)?;
+    Limits::new(spec, train, options).ensure_end(&training)?;
+    let mut data = vec![size_of(&training)];
+    let mut training = Input::new(training);
+    let Some(batch) = training.peek()?.cloned() else {
+        return Err(no_batch(&training).into());
+    };
+    let sizes = bind(model, &batch)?;
+    let mut evaluated: Vec<Binding> = Vec::new();
+    for eval in &spec.evals {
+        let set = the_data(spec, &eval.data)?;
+        let mut opened = evaluation_data(&cx, set, model)?;
+        let Some(batch) = opened.next()? else {
+            let message = format!("the data set `{}` gives nothing to evaluate on", set.name);
+            return Err(DataError::new(message).into());
+        };
+        let sizes = bind(model, &batch)?;
+        if !evaluated.contains(&sizes) {
+            evaluated.push(sizes);
+        }
+        data.push(size_of(&opened));
+    }
+    for set in &spec.data {
+        if !data.iter().any(|size| size.name == set.name) {
+            let mut opened = Pipeline::open(&cx, set)?;
+            opened.next()?;
+            data.push(size_of(&opened));
+        }
+    }
+    data.dedup_by(|a, b| a.name == b.name);
+    let trainable = Trainable::from(spec.clone());
+    let state = trainable.state()?;
+    let held: Vec<Buffer> = (state.iter().map(|s| memory::tensor(&s.name, &s.ty)))
+        .chain([("the batch".to_owned(), batch_bytes(&batch))])
+        .collect();
+    let mut report = DryRun {
+        spec: spec.name.clone(),
+        parameters: parameters(spec),
+        seed,
+        data,
+        state_bytes: state_bytes(&state),
+        step_bytes: 0,
+        batch_bytes: batch_bytes(&batch),
+        warnings: Vec::new(),
+    };
+    let mut steps = vec![(ProgramKind::Step, &sizes)];
+    if train.accumulate > 1 {
+        steps.push((ProgramKind::MicroBatch, &sizes));
+    }
+    let evaluations = evaluated.iter().map(|sizes| (ProgramKind::Evaluate, sizes));
+    for (kind, sizes) in steps.into_iter().chain(evaluations) {
+        let lowered = pipeline::lower(&trainable, kind, sizes)?;
+        let fetches = trainable.fetches(kind);
+        let mut needed = held.clone();
+        let (own, planned) = match &options.engine {
+            Engine::Interpreted => {
+                let graph = pipeline::simplify(lowered.graph, &fetches, &options.pipeline);
+                (memory::interpreted_buffers(&graph), None)
+            }
+            Engine::Compiled(_) => {
+                let program = pipeline::planned(lowered.graph, &fetches, &options.pipeline);
+                (memory::program_buffers(&program, 0), Some(program))
+            }
+        };
+        let bytes = own.iter().map(|(_, bytes)| bytes).sum();
+        needed.extend(own);
+        memory::ensure("the training", needed)?;
+        if let Some(program) = planned {
+            program::compile(program, &options.pipeline)?;
+        }
+        match kind {
+            ProgramKind::Step => {
+                report.step_bytes = bytes;
+                report.warnings = lowered.warnings;
+            }
+            ProgramKind::MicroBatch => report.step_bytes = report.step_bytes.max(bytes),
+            _ => {}
+        }
+    }
+    Ok(report)
+}
+
+fn batch_bytes(batch: &Element) -> u64 {
+    batch.values.values().map(memory::tensor_bytes).sum()
+}
