@@ -1,13 +1,13 @@
 //! `map`, `filter` and `drop`: elementwise transformations of an input pipeline (`Dataset.map`, `Dataset.filter`).
 
+use trainspec_compiler::FetchSet;
 use trainspec_compiler::ir::Tensor;
 use trainspec_compiler::lower::{self, Binding, Context, GLOBAL_STEP};
 use trainspec_compiler::typed::{Program, ValueId};
-use trainspec_compiler::{FetchSet, pipeline};
 
 use crate::data::{DataContext, Element, Position, Records, Stage, binding, is_count_of};
 use crate::lru::LruCache;
-use crate::program::{Executable, Feeds, Fetched, Interpreted};
+use crate::program::{Engine, Executable, Feeds, Fetched, prepare};
 use crate::{Cause, Error, State};
 
 /// The capacity of the program cache of a stage, in batch sizes.
@@ -20,7 +20,7 @@ struct Compute {
     value: ValueId,
     seed: Tensor,
     /// One program for each batch size.
-    cache: LruCache<Binding, Interpreted>,
+    cache: LruCache<Binding, Box<dyn Executable>>,
     /// The index of the next element: it keys random draws, as the step does in a model.
     next: i64,
 }
@@ -44,8 +44,8 @@ impl Compute {
         let executable = self.cache.get_or_insert(&binding, || -> Result<_, Error> {
             let cx = Context::new(&self.cx.spec, &binding);
             let graph = lower::map(&cx, &self.program, self.value)?;
-            let graph = pipeline::simplify(graph, &FetchSet::All, &self.cx.pipeline);
-            Ok(Interpreted::new(graph))
+            let engine = &Engine::Interpreted;
+            prepare(graph, &FetchSet::All, &self.cx.pipeline, engine)
         })?;
         let mut state: State = [(GLOBAL_STEP.to_owned(), Tensor::scalar(self.next))]
             .into_iter()

@@ -74,7 +74,7 @@ pub trait SessionRunHook: Send {
         Ok(())
     }
 
-    /// Called before each run; gives what the hook wants fetched and fed besides.
+    /// Called before each run; gives what the hook requests and feeds besides.
     fn before_run(
         &mut self,
         context: &mut SessionRunContext<'_>,
@@ -100,7 +100,7 @@ pub trait SessionRunHook: Send {
     }
 }
 
-/// What a hook or a caller wants of a run (`tf.train.SessionRunArgs`).
+/// What a hook or a caller requests of a run (`tf.train.SessionRunArgs`).
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SessionRunArgs {
     /// What is fetched, in order.

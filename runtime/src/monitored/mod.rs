@@ -19,7 +19,7 @@ use crate::program::{FeedDict, InputView};
 use crate::session::{FetchShape, Options, Request, Session, Target};
 use crate::{Code, Error};
 
-/// Creates the session of a monitored one, and creates it anew after a recovery (`tf.train.SessionCreator`).
+/// Creates the session of a monitored one, and creates it again after a recovery (`tf.train.SessionCreator`).
 pub trait SessionCreator: Send {
     /// A session that is initialized or restored.
     fn create_session(&mut self) -> Result<Session, Error>;

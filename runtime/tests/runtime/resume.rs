@@ -239,7 +239,7 @@ fn a_process_killed_at_every_operation_resumes_to_the_same_bits() {
             let name = e.as_ref().unwrap().file_name();
             name.to_string_lossy().contains(".tmp-")
         });
-        // What a killed process left behind is not taken for a checkpoint, and may stay.
+        // Temporary files of a killed process are not taken for a checkpoint, and may stay.
         assert!(left.count() <= 3, "operation {n}");
     }
 }
