@@ -203,6 +203,9 @@ fn bench_reports_the_time_of_each_kernel() {
     for kernel in line["kernels"].as_array().unwrap() {
         assert!(kernel["seconds"].as_f64().unwrap() >= 0.0, "{kernel}");
         assert!(kernel["of_limit"].is_number(), "{kernel}");
+        assert!(kernel["outputs"][0]["type"].is_string(), "{kernel}");
+        assert!(kernel["location"].is_string() || kernel["location"].is_null());
+        assert!(kernel.get("location").is_some(), "{kernel}");
     }
 }
 
