@@ -45,10 +45,11 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
                 let name = path.display().to_string();
                 let compilation =
                     Compilation::check(&name, &text, &loader, &files::options(&arguments.set));
-                let footprint = compilation.spec.as_ref().and_then(|spec| {
-                    let footprint = Footprint::of(spec, &Binding::new())?;
-                    Some((name, footprint)).filter(|_| footprint.state > 0)
-                });
+                // A library of definitions takes no memory.
+                let models = compilation.spec.as_ref();
+                let models = models.filter(|spec| !spec.variables.is_empty());
+                let footprint =
+                    models.and_then(|spec| Some((name, Footprint::of(spec, &Binding::new())?)));
                 memory.extend(footprint);
                 (compilation.sources, compilation.diagnostics)
             }
