@@ -21,6 +21,7 @@ impl Checker<'_> {
         let Some(section) = self.items.hooks.clone() else {
             return Vec::new();
         };
+        self.reject_repeated(&section.settings, "hooks");
         let names = Fetchable::of(model, train);
         let frame = Frame::new(FrameKind::Train, String::new());
         let (hooks, _) = self.in_program(|c| {
