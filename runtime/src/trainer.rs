@@ -277,13 +277,12 @@ impl<'o> Run<'o> {
     /// Ends the training: the last evaluations, and the event that says why.
     fn close(mut self, end: Option<End>) -> Result<State, Error> {
         let step = self.session().global_step();
-        let state = self.session().state().clone();
         let seconds = self.session().status().time.as_secs_f64();
-        let closed = self.session.close();
+        let closed = self.session.finish();
         for event in self.events.take() {
             self.observer.event(&event);
         }
-        closed.map_err(|error| error.in_step(step))?;
+        let session = closed.map_err(|error| error.in_step(step))?;
         let why = end.unwrap_or(End::Data);
         if let (End::Data, Some(steps)) = (&why, self.limits.steps) {
             let message = format!(
@@ -298,7 +297,7 @@ impl<'o> Run<'o> {
             losses: self.losses,
             seconds,
         });
-        Ok(state)
+        Ok(session.into_state())
     }
 }
 

@@ -308,25 +308,29 @@ impl MonitoredSession {
     /// Ends the session after an error of the loop that used it: `end` of hooks is called only where the error is the end of the input,
     /// which is then no error. Gives back every other.
     pub fn close_after(&mut self, error: Option<Error>) -> Result<(), Error> {
-        let failed = error.filter(|error| !error.is_end_of_input());
-        let ended = match (&failed, &mut self.session) {
-            (Some(_), _) => Ok(()),
-            (None, Some(session)) => self.hooks.iter_mut().try_for_each(|hook| hook.end(session)),
-            (None, None) => {
-                // TensorFlow's hooks hear of the second end too; here there is no session left to hand them.
-                Err(Error::new(
-                    Code::FailedPrecondition,
-                    "Session is already closed.",
-                ))
+        match error.filter(|error| !error.is_end_of_input()) {
+            None => self.finish().map(drop),
+            Some(failed) => {
+                let _ = self.coordinator.request_stop(None);
+                self.session = None;
+                self.stop_requested = true;
+                Err(failed)
             }
-        };
-        let _ = self.coordinator.request_stop(None);
-        self.session = None;
-        self.stop_requested = true;
-        match failed {
-            Some(error) => Err(error),
-            None => ended,
         }
+    }
+
+    /// Ends the session as [`MonitoredSession::close`] does, and gives it back with its state.
+    pub(crate) fn finish(&mut self) -> Result<Session, Error> {
+        let _ = self.coordinator.request_stop(None);
+        self.stop_requested = true;
+        let Some(mut session) = self.session.take() else {
+            // TensorFlow's hooks hear of the second end too; here there is no session left to hand them.
+            let message = "Session is already closed.";
+            return Err(Error::new(Code::FailedPrecondition, message));
+        };
+        let mut hooks = self.hooks.iter_mut();
+        hooks.try_for_each(|hook| hook.end(&mut session))?;
+        Ok(session)
     }
 }
 
