@@ -31,7 +31,6 @@ use trainspec_compiler::ir::Tensor;
 
 use crate::Error;
 use crate::coordinator::Coordinator;
-use crate::monitored::Collections;
 use crate::program::FeedDict;
 use crate::session::{Session, Target};
 
@@ -58,9 +57,8 @@ use crate::session::{Session, Target};
 /// }
 /// ```
 pub trait SessionRunHook: Send {
-    /// Called once, before the session is created: the place to declare what will be fetched.
-    fn begin(&mut self, collections: &mut Collections) -> Result<(), Error> {
-        let _ = collections;
+    /// Called once, before the session is created.
+    fn begin(&mut self) -> Result<(), Error> {
         Ok(())
     }
 
@@ -107,8 +105,6 @@ pub struct SessionRunArgs {
     pub fetches: Vec<Target>,
     /// What is fed, by name.
     pub feeds: Vec<(String, Tensor)>,
-    /// How it is run.
-    pub options: RunOptions,
 }
 
 impl SessionRunArgs {
@@ -121,29 +117,11 @@ impl SessionRunArgs {
     }
 }
 
-/// How a run is made (`tf.RunOptions`).
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct RunOptions {
-    /// Whether the time of every kernel is measured, for [`RunMetadata`]; the schedule stays as it is.
-    pub trace: bool,
-}
-
-impl RunOptions {
-    /// Both together: what either asks for.
-    pub fn merge(self, other: RunOptions) -> RunOptions {
-        RunOptions {
-            trace: self.trace || other.trace,
-        }
-    }
-}
-
 /// The values of what a hook asked for (`tf.train.SessionRunValues`).
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SessionRunValues {
     /// One for each fetch, in order; `None` where the hook asked for nothing. An operation has no value.
     pub results: Option<Vec<Option<Tensor>>>,
-    /// How the run was made, with what all hooks asked for.
-    pub options: RunOptions,
 }
 
 impl SessionRunValues {

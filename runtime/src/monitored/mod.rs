@@ -4,17 +4,13 @@
 //! `after_create_session`, then `before_run`, the run and `after_run`, in the end `end`. A run that fails because something elsewhere was
 //! preempted ([`Code::Aborted`], [`Code::Unavailable`]) is repeated with a new session.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use trainspec_compiler::Fetch;
 use trainspec_compiler::ir::Tensor;
 use trainspec_compiler::typed::Spec;
 
 use crate::coordinator::Coordinator;
-use crate::hooks::{
-    RunOptions, SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues,
-};
+use crate::hooks::{SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues};
 use crate::program::{FeedDict, InputView};
 use crate::session::{FetchShape, Options, Request, Session, Target};
 use crate::{Code, Error};
@@ -44,13 +40,6 @@ impl SessionCreator for InitialSession {
     fn create_session(&mut self) -> Result<Session, Error> {
         Session::new(&self.spec, &self.options)
     }
-}
-
-/// What hooks share before a session is created: the collections of a TensorFlow graph.
-#[derive(Debug, Default)]
-pub struct Collections {
-    /// What hooks will fetch from steps: programs that give them are compiled before the first.
-    pub fetches: BTreeSet<Fetch>,
 }
 
 /// A session with hooks.
@@ -138,9 +127,8 @@ impl MonitoredSession {
             stop_requested: false,
             recovers,
         };
-        let mut collections = Collections::default();
         for hook in &mut session.hooks {
-            hook.begin(&mut collections)?;
+            hook.begin()?;
         }
         session.create()?;
         Ok(session)
@@ -223,14 +211,12 @@ impl MonitoredSession {
         self.request.values.clear();
         targets.iter().for_each(|target| self.request.add(target));
         let mut stop = false;
-        let mut options = RunOptions::default();
         let mut feeds = false;
         for (hook, asked) in self.hooks.iter_mut().zip(&mut self.asked) {
             let mut context = SessionRunContext::new(session, targets, batches, &mut stop);
             *asked = hook.before_run(&mut context)?;
             if let Some(args) = asked {
                 args.fetches.iter().for_each(|t| self.request.add(t));
-                options = options.merge(args.options);
                 feeds |= !args.feeds.is_empty();
             }
         }
@@ -257,7 +243,7 @@ impl MonitoredSession {
                     Some(values.collect::<Result<Vec<_>, Error>>()?)
                 }
             };
-            let values = SessionRunValues { results, options };
+            let values = SessionRunValues { results };
             let mut context = SessionRunContext::new(session, targets, batches, &mut stop);
             hook.after_run(&mut context, &values)?;
         }

@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 use trainspec::hooks::{
     SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues, StopAtStepHook,
 };
-use trainspec::monitored::{Collections, InitialSession, MonitoredSession};
+use trainspec::monitored::{InitialSession, MonitoredSession};
 use trainspec::program::InputView;
 use trainspec::session::{Options, Session, Target};
 use trainspec::{Cause, Code, Coordinator, Error, LooperThread};
@@ -62,7 +62,7 @@ impl TracingHook {
 }
 
 impl SessionRunHook for TracingHook {
-    fn begin(&mut self, _: &mut Collections) -> Result<(), Error> {
+    fn begin(&mut self) -> Result<(), Error> {
         self.called(Call::Begin, "begin".into()).map(drop)
     }
 
