@@ -638,7 +638,10 @@ fn interpreted(
     }
     match interp::run(&b.finish(), &fed, &[]) {
         Ok(outcome) => Ok(outcome.results),
-        Err(error) => Err(EvalError(error.message)),
+        Err(error) => Err(EvalError {
+            message: error.message,
+            not_finite: error.not_finite,
+        }),
     }
 }
 

@@ -82,3 +82,38 @@ fn code_outlives_the_executables_that_run_it() {
     // The first executable was dropped; a new one begins with a workspace of its own.
     assert_eq!(first, train(&compiled, &pool, 0.25));
 }
+
+#[test]
+fn a_trace_has_every_kernel_and_changes_no_bit() {
+    let compiled = CompiledProgram::compile(plan(fuse(&step(), true)), &Options::default());
+    let compiled = compiled.expect("it compiles");
+    let x = Tensor::new(&[64, 31], vec![0.25_f32; 64 * 31]);
+    let weights = || [Tensor::new(&[31, 9], vec![0.05_f32; 31 * 9])];
+    for threads in 1..=3 {
+        let pool = Arc::new(Pool::exactly(threads));
+        let mut program = Executable::new(Arc::clone(&compiled), pool);
+        let mut run = |traced: bool| {
+            program.trace(traced);
+            let mut state = weights();
+            let results = program.run(&[(&x).into()], &mut state, &[0]);
+            let loss = results.expect("it runs")[0].1.clone();
+            (loss, state, program.trace(false))
+        };
+        let (loss, state, none) = run(false);
+        let (traced_loss, traced_state, spans) = run(true);
+        assert!(none.is_empty());
+        assert_eq!((traced_loss, traced_state), (loss, state), "{threads}");
+        let kernels = compiled.program().kernels.kernels.len();
+        for kernel in 0..kernels {
+            assert!(
+                spans.iter().any(|s| s.kernel == kernel),
+                "{kernel}: {spans:?}"
+            );
+        }
+        for span in &spans {
+            assert!(span.kernel < kernels && span.thread < threads, "{span:?}");
+            assert!(span.start <= span.end, "{span:?}");
+        }
+        assert!(spans.is_sorted_by_key(|span| span.start));
+    }
+}

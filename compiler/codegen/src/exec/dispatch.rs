@@ -66,15 +66,15 @@ impl CompiledProgram {
             if now < done {
                 continue;
             }
-            // Profiling runs the kernels of a wave one by one, to time each.
-            if let (Some(wave), None) = (&self.waves[now], &workspace.kernel_times) {
+            // Adding up times runs the kernels of a wave one by one, to time each.
+            if let (Some(wave), false) = (&self.waves[now], workspace.profile.is_serial()) {
                 done = now + wave.loops.len();
                 // SAFETY: the caller's promise, and the buffers were placed for kernels of one wave to run at once.
                 unsafe { self.run_wave(workspace, now, pool) };
                 continue;
             }
             let (kernel, step) = (&program.kernels.kernels[now], &self.steps[now]);
-            let start = workspace.kernel_times.as_ref().map(|_| Instant::now());
+            let begun = workspace.profile.begin(now);
             let bases = &workspace.bases.0;
             let at = |view: &View| {
                 let bytes = program.kernels.buffers[view.buffer.index()]
@@ -86,9 +86,6 @@ impl CompiledProgram {
             };
             match (step, &kernel.kind) {
                 (Step::Map { entry, nest }, KernelKind::Map(map)) => {
-                    if map.shape.contains(&0) {
-                        continue;
-                    }
                     let table = &mut workspace.table.0;
                     table.clear();
                     table.extend(map.loads.iter().map(at));
@@ -96,12 +93,15 @@ impl CompiledProgram {
                     let table = Table(table);
                     let table = &table;
                     let entry = self.code.entry(*entry);
-                    nest.run_tasks(pool, &|from, to| {
+                    let rows = |from: usize, to: usize| {
                         // SAFETY: the code was compiled for this loop: it reads the loads and writes the rows `from..to` of the outputs
                         // alone, all of which are where the plan put them; tasks have different rows. What the plan lets a
                         // kernel write where it also reads, it reads and writes at the same element.
                         unsafe { nest.run(entry, table.pointers(), from, to) };
-                    });
+                    };
+                    if !map.shape.contains(&0) {
+                        nest.run_tasks(pool, &rows);
+                    }
                 }
                 (
                     Step::Call(call),
@@ -184,10 +184,7 @@ impl CompiledProgram {
                         }
                     };
                     workspace.arguments = arguments.recycled();
-                    done.map_err(|error| RunError {
-                        message: error.0,
-                        span: kernel.span,
-                    })?;
+                    done.map_err(|error| RunError::of(error, kernel.span))?;
                 }
                 (Step::Scan { scan, number }, KernelKind::Scan { .. }) => {
                     let table = &mut workspace.table.0;
@@ -201,9 +198,7 @@ impl CompiledProgram {
                 }
                 _ => unreachable!("steps follow their kernels"),
             }
-            if let (Some(start), Some(times)) = (start, &mut workspace.kernel_times) {
-                times[now] += start.elapsed();
-            }
+            workspace.profile.end(now, begun);
         }
         Ok(())
     }
@@ -215,6 +210,7 @@ impl CompiledProgram {
     /// As for [`CompiledProgram::run`], which has set the bases.
     unsafe fn run_wave(&self, workspace: &mut Workspace, first: usize, pool: &Pool) {
         let (program, bases) = (self.program(), &workspace.bases.0);
+        let recorder = workspace.profile.recorder();
         let wave = self.waves[first].as_ref().expect("a wave begins here");
         let table = &mut workspace.table.0;
         table.clear();
@@ -241,12 +237,22 @@ impl CompiledProgram {
             let (entry, nest) = &wave.loops[own];
             let pointers = &table.pointers()[wave.tables[own]..wave.tables[own + 1]];
             let (from, to) = nest.rows_of(task - wave.tasks[own]);
+            let start = recorder.map(|_| Instant::now());
             // SAFETY: as for a loop that runs alone; loops of one wave write nothing that another of them reads or writes.
             unsafe { nest.run(entries[*entry], pointers, from, to) };
+            if let (Some(recorder), Some(start)) = (recorder, start) {
+                recorder.add(first + own, start);
+            }
         };
         match wave.is_serial {
             true => (0..tasks).for_each(work),
             false => pool.run(tasks, &work),
+        }
+        // A loop without elements has no task, and yet it is a kernel of the trace.
+        let empty = |own: &usize| wave.tasks[*own] == wave.tasks[own + 1];
+        if let Some(recorder) = recorder {
+            let empty = (0..wave.loops.len()).filter(empty);
+            empty.for_each(|own| recorder.add(first + own, Instant::now()));
         }
     }
 }

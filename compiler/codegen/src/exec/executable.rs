@@ -17,6 +17,7 @@ use crate::exec::huge_pages::{self, Collapse};
 use crate::exec::input::InputView;
 use crate::exec::memory::{self, Arena};
 use crate::exec::pool::Pool;
+use crate::exec::trace::{KernelSpan, Profile};
 use crate::exec::workspace::{Pointers, Workspace};
 use crate::library::Scratch;
 
@@ -84,8 +85,27 @@ impl Executable {
     /// Turns profiling by kernel on or off, and gives the time of each kernel that was added up so far. Timing costs some time itself, so
     /// the steps of a measurement run without.
     pub fn profile(&mut self, on: bool) -> Vec<Duration> {
-        let fresh = on.then(|| vec![Duration::ZERO; self.program().kernels.kernels.len()]);
-        std::mem::replace(&mut self.workspace.kernel_times, fresh).unwrap_or_default()
+        let fresh = match on {
+            true => Profile::Times(vec![Duration::ZERO; self.program().kernels.kernels.len()]),
+            false => Profile::Off,
+        };
+        match std::mem::replace(&mut self.workspace.profile, fresh) {
+            Profile::Times(times) => times,
+            Profile::Off | Profile::Spans(_) => Vec::new(),
+        }
+    }
+
+    /// Turns the trace on or off, and gives the spans of all kernels that ran while it was on, sorted by their start. The schedule is that of
+    /// a run without, and so are all results.
+    pub fn trace(&mut self, on: bool) -> Vec<KernelSpan> {
+        let fresh = match on {
+            true => Profile::Spans(Arc::default()),
+            false => Profile::Off,
+        };
+        match std::mem::replace(&mut self.workspace.profile, fresh) {
+            Profile::Spans(recorder) => recorder.take(),
+            Profile::Off | Profile::Times(_) => Vec::new(),
+        }
     }
 
     /// Zeroed tensors for the results of a run, by name, as [`Executable::step`] takes them.
@@ -121,12 +141,7 @@ impl Executable {
         places: &[usize],
         results: &mut [(String, Tensor)],
     ) -> Result<(), RunError> {
-        let wrong = |message: String| {
-            Err(RunError {
-                message,
-                span: Span::default(),
-            })
-        };
+        let wrong = |message: String| Err(RunError::new(message, Span::default()));
         if inputs.len() != self.inputs().len() || places.len() != self.state().len() {
             return wrong(format!(
                 "a run takes {} inputs and {} state variables",

@@ -3,6 +3,7 @@
 
 mod code;
 mod compiled_program;
+mod copy;
 mod dispatch;
 mod executable;
 pub mod ftz;
@@ -15,10 +16,13 @@ pub mod multiversion;
 pub mod parallel;
 pub mod pool;
 mod scan;
+mod trace;
 mod wave;
 mod workspace;
 
 pub use compiled_program::CompiledProgram;
+pub use copy::copy_into;
 pub use executable::Executable;
 pub use huge_pages::{copy_on_huge_pages, vec_on_huge_pages};
 pub use input::{InputElement, InputView};
+pub use trace::KernelSpan;

@@ -23,6 +23,7 @@ use std::thread::{self, Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 use crate::exec::ftz::FtzGuard;
+use crate::exec::trace;
 use adaptive_spin::AdaptiveSpin;
 
 /// The most threads a pool may have: the counts in the state word are ten bits wide.
@@ -86,15 +87,17 @@ impl Pool {
                 "{tasks} tasks are too many to count"
             ),
         }
-        let job = Job::new(tasks, self.threads(), work);
-        if self.workers.is_empty() || self.shared.busy.swap(true, Acquire) {
-            job.run_tasks(0);
-        } else {
-            self.shared.share(&job, self.workers.len());
-        }
-        if let Some((_, payload)) = unpoisoned(job.panic.into_inner()) {
-            resume_unwind(payload);
-        }
+        trace::traced(work, |work| {
+            let job = Job::new(tasks, self.threads(), work);
+            if self.workers.is_empty() || self.shared.busy.swap(true, Acquire) {
+                job.run_tasks(0);
+            } else {
+                self.shared.share(&job, self.workers.len());
+            }
+            if let Some((_, payload)) = unpoisoned(job.panic.into_inner()) {
+                resume_unwind(payload);
+            }
+        });
     }
 
     fn alone() -> Pool {
@@ -302,6 +305,7 @@ impl Shared {
     fn serve(&self, number: usize) {
         // As on the thread that runs a program.
         let _ftz = FtzGuard::enable();
+        trace::set_thread(number);
         let state = &self.gate.state;
         let mut spin = AdaptiveSpin::START;
         let mut seen = 0;

@@ -1,13 +1,12 @@
 //! The workspace of a run: the memory that a compiled program needs beside inputs, state and constants. Each thread that runs a program at the
 //! same time has its own.
 
-use std::time::Duration;
-
 use trainspec_ir::graph::Type;
 
 use crate::exec::compiled_program::CompiledProgram;
 use crate::exec::memory::Arena;
 use crate::exec::scan::Carries;
+use crate::exec::trace::Profile;
 use crate::library::Slice;
 
 /// The memory of one runner of a [`CompiledProgram`].
@@ -22,8 +21,8 @@ pub(super) struct Workspace {
     pub(super) arguments: Arguments<'static>,
     /// The carried values of each scan, and the workspace of its body.
     pub(super) scans: Vec<Carries>,
-    /// The time spent in each kernel, while profiling is on.
-    pub(super) kernel_times: Option<Vec<Duration>>,
+    /// What is measured.
+    pub(super) profile: Profile,
 }
 
 impl Workspace {
@@ -35,7 +34,7 @@ impl Workspace {
             table: Pointers::default(),
             arguments: Arguments::default(),
             scans: compiled.scans().map(Carries::new).collect(),
-            kernel_times: None,
+            profile: Profile::Off,
         }
     }
 }

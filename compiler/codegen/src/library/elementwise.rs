@@ -80,7 +80,7 @@ fn int2<T: Elem>(r: &mut Routine<'_>, f: fn(i64, i64) -> Option<i64>) -> Result<
     });
     match bad.into_inner().checked_sub(1) {
         None => Ok(()),
-        Some(at) => Err(EvalError(format!(
+        Some(at) => Err(EvalError::new(format!(
             "`{}` of {} and {} has no answer in integers",
             r.prim.name,
             a[at].to_i64(),

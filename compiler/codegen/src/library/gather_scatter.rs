@@ -65,7 +65,7 @@ pub(super) fn take(r: &mut Routine<'_>) -> Result<(), EvalError> {
 }
 
 pub(super) fn out_of_range(index: i64, length: usize) -> EvalError {
-    EvalError(format!("index {index} is out of range 0..{length}"))
+    EvalError::new(format!("index {index} is out of range 0..{length}"))
 }
 
 /// Scatter-add: adds rows at indices, sequentially for equal indices.

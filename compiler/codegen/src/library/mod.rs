@@ -74,6 +74,7 @@ pub fn find(prim: &Prim) -> Option<Run> {
         "bounded" => sets::bounded,
         "broadcast" => strided::broadcast,
         "cast" => cast::cast,
+        "check_finite" => sets::check_finite,
         "compact" => sets::compact,
         "concat" => concat::concat,
         "conv2d" => convolution::conv2d,

@@ -71,7 +71,7 @@ fn prepare(r: &mut Routine<'_>) -> Result<(), EvalError> {
                 Err(_) => segments_of_rows.push(usize::MAX),
                 Ok(_) => {
                     let message = format!("segment id {id} is out of range 0..{segments}");
-                    return Err(EvalError(message));
+                    return Err(EvalError::new(message));
                 }
             }
         }

@@ -1,9 +1,9 @@
-//! Compaction of a boolean mask (tf.where), unique elements (tf.unique, by a hash table), and range checks.
+//! Compaction of a boolean mask (tf.where), unique elements (tf.unique, by a hash table), range checks and checks for finite numbers.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
-use trainspec_ir::interp::EvalError;
+use trainspec_ir::interp::{EvalError, NotFinite};
 
 use super::elements::{Elem, any, floats, ints};
 use super::{Routine, y};
@@ -46,9 +46,22 @@ pub(super) fn bounded(r: &mut Routine<'_>) -> Result<(), EvalError> {
         if wrong.into_inner() {
             let n = x.iter().find(|n| outside(n)).expect("there is one");
             let (what, low, high) = (r.string("what"), range.start, range.end);
-            return Err(EvalError(format!("`{what}`: {n} is not in {low}..{high}")));
+            return Err(EvalError::new(format!("`{what}`: {n} is not in {low}..{high}")));
         }
     });
+    Ok(())
+}
+
+/// Check for NaN and infinities: true, or an error for an element that is not finite.
+pub(super) fn check_finite(r: &mut Routine<'_>) -> Result<(), EvalError> {
+    r.check();
+    floats!(r.types[0].dtype, T => {
+        let x = r.x::<T>(0);
+        if let Some(found) = NotFinite::find(r.string("name"), x.iter().map(|x| x.to_f64())) {
+            return Err(EvalError::not_finite(found));
+        }
+    });
+    y::<bool>(&mut r.outputs[0])[0] = true;
     Ok(())
 }
 

@@ -62,6 +62,8 @@ pub struct Builder {
     writes: RefCell<HashMap<StateId, usize>>,
     /// The reads of state so far.
     reads: RefCell<HashMap<String, ValueId>>,
+    /// The state that is trained, in the order of its declaration.
+    trainable: RefCell<Vec<(String, ValueId)>>,
 }
 
 /// A handle to a value of a graph under construction.
@@ -182,6 +184,22 @@ impl Builder {
         let value = self.push(NodeKind::Read(state), Vec::new(), vec![ty.clone()])[0];
         self.reads.borrow_mut().insert(name.to_owned(), value.id);
         value
+    }
+
+    /// Adds state to what is trained (`TRAINABLE_VARIABLES`); once, however often it is added.
+    pub fn add_trainable(&self, name: &str, value: Value<'_>) {
+        let mut all = self.trainable.borrow_mut();
+        if !all.iter().any(|(known, _)| known == name) {
+            all.push((name.to_owned(), value.id));
+        }
+    }
+
+    /// The state that is trained, and its values before the step, in the order of its declaration.
+    pub fn trainable(&self) -> Vec<(String, Value<'_>)> {
+        let all = self.trainable.borrow();
+        all.iter()
+            .map(|(name, id)| (name.clone(), self.value(*id)))
+            .collect()
     }
 
     /// Lets reads of a name give this value: a loop body has no state, but may have captured it.

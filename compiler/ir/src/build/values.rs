@@ -250,6 +250,26 @@ impl<'g> Value<'g> {
         self.builder.prim(&prims::BOUNDED, &[self], attrs)[0]
     }
 
+    /// True, a scalar, if all elements of this tensor of floats are finite; else the run fails, and the error has the name. Elements
+    /// past a run-time count are not checked.
+    pub fn check_finite(self, name: &str) -> Value<'g> {
+        let b = self.builder;
+        let mut checked = self;
+        let counts = b.counts_of(self).into_iter().flatten().enumerate();
+        for (axis, count) in counts.filter_map(|(axis, count)| Some((axis, count?))) {
+            let shape = self.shape();
+            let mut along = vec![1; shape.len()];
+            along[axis] = shape[axis];
+            let valid = b.iota(shape[axis]).less(count).reshape(&along);
+            checked = valid.select(checked, checked.like(0.0));
+        }
+        b.prim(
+            &prims::CHECK_FINITE,
+            &[checked],
+            vec![Attr::String(name.to_owned())],
+        )[0]
+    }
+
     /// Repeated along dimensions of size 1 and along new leading ones, to the shape.
     pub fn broadcast(self, shape: &[usize]) -> Value<'g> {
         if self.shape() == shape {

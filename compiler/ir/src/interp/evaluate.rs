@@ -1,5 +1,7 @@
 //! Reference evaluation of one primitive on arrays.
 
+use std::fmt;
+
 use ndarray::{ArrayD, IxDyn, Zip};
 
 use crate::DType;
@@ -23,7 +25,72 @@ pub struct Evaluation<'a> {
 
 /// Why an evaluation has no answer, such as an index that is out of range.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EvalError(pub String);
+pub struct EvalError {
+    /// The fact.
+    pub message: String,
+    /// The value that is not finite, where that was checked.
+    pub not_finite: Option<NotFinite>,
+}
+
+impl EvalError {
+    /// An error with its fact.
+    pub fn new(message: impl Into<String>) -> EvalError {
+        EvalError {
+            message: message.into(),
+            not_finite: None,
+        }
+    }
+
+    /// The error of a check for finite values.
+    pub fn not_finite(found: NotFinite) -> EvalError {
+        EvalError {
+            message: found.to_string(),
+            not_finite: Some(found),
+        }
+    }
+}
+
+/// A checked value that is NaN or infinite.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotFinite {
+    /// The name of the value.
+    pub name: String,
+    /// Whether an element is NaN; else one is infinite.
+    pub is_nan: bool,
+}
+
+impl NotFinite {
+    /// What is wrong with a value of that name; `None` where all its elements are finite.
+    ///
+    /// ```
+    /// use trainspec_ir::interp::NotFinite;
+    ///
+    /// let found = NotFinite::find("loss", [1.0, f64::INFINITY, f64::NAN]).unwrap();
+    /// assert_eq!(found.to_string(), "`loss` is not a number");
+    /// assert_eq!(NotFinite::find("loss", [1.0, -2.0]), None);
+    /// ```
+    pub fn find(name: &str, elements: impl IntoIterator<Item = f64>) -> Option<NotFinite> {
+        let (mut any, mut is_nan) = (false, false);
+        for x in elements {
+            any |= !x.is_finite();
+            is_nan |= x.is_nan();
+        }
+        any.then(|| NotFinite {
+            name: name.to_owned(),
+            is_nan,
+        })
+    }
+}
+
+impl fmt::Display for NotFinite {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = match self.is_nan {
+            true => "not a number",
+            false => "infinite",
+        };
+        write!(f, "`{}` is {what}", self.name)
+    }
+}
 
 impl Evaluation<'_> {
     /// An operand.
@@ -113,7 +180,7 @@ impl Evaluation<'_> {
             })
         });
         match bad {
-            Some((a, b)) => Err(EvalError(format!(
+            Some((a, b)) => Err(EvalError::new(format!(
                 "`{}` of {a} and {b} has no answer in integers",
                 self.prim.name
             ))),

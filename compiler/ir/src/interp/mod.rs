@@ -8,9 +8,11 @@ mod array;
 mod evaluate;
 mod footprint;
 mod run;
+mod trace;
 
 pub(crate) use array::each;
 pub use array::{Array, round, wrap};
-pub use evaluate::{EvalError, Evaluation};
+pub use evaluate::{EvalError, Evaluation, NotFinite};
 pub use footprint::peak_bytes;
 pub use run::{Outcome, RunError, run};
+pub use trace::{FirstNotFinite, Flaw, FlawSource, FlawedRows, checked_part, first_not_finite};

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::graph::{Graph, Node, NodeKind, Scan, Type, ValueId};
-use crate::interp::{Array, EvalError, Evaluation};
+use crate::interp::trace::Trace;
+use crate::interp::{Array, EvalError, Evaluation, NotFinite};
 use crate::span::Span;
 use crate::tensor::Tensor;
 
@@ -24,6 +25,24 @@ pub struct RunError {
     pub message: String,
     /// The expression it comes from.
     pub span: Span,
+    /// The value that is not finite, where that was checked.
+    pub not_finite: Option<NotFinite>,
+}
+
+impl RunError {
+    /// An error with its fact and the expression it comes from.
+    pub fn new(message: impl Into<String>, span: Span) -> RunError {
+        RunError::of(EvalError::new(message), span)
+    }
+
+    /// The error of an evaluation, with the expression it comes from.
+    pub fn of(error: EvalError, span: Span) -> RunError {
+        RunError {
+            message: error.message,
+            span,
+            not_finite: error.not_finite,
+        }
+    }
 }
 
 impl fmt::Display for RunError {
@@ -56,29 +75,33 @@ pub fn run(
     inputs: &BTreeMap<String, Tensor>,
     state: &[Tensor],
 ) -> Result<Outcome, RunError> {
+    run_traced(graph, inputs, state, None)
+}
+
+/// Runs a graph once, with a trace of the values that are not finite.
+pub(super) fn run_traced(
+    graph: &Graph,
+    inputs: &BTreeMap<String, Tensor>,
+    state: &[Tensor],
+    trace: Option<&mut Trace>,
+) -> Result<Outcome, RunError> {
     let check =
         |kind: String, expected: &Type, found: &Tensor, span: Span| match found.ty() == *expected {
             true => Ok(Array::of(found)),
-            false => Err(RunError {
-                message: format!("{kind} must be {expected}, but is {}", found.ty()),
+            false => Err(RunError::new(
+                format!("{kind} must be {expected}, but is {}", found.ty()),
                 span,
-            }),
+            )),
         };
     let input = |name: &str, expected: &Type, span: Span| match inputs.get(name) {
         Some(tensor) => check(format!("input `{name}`"), expected, tensor, span),
-        None => Err(RunError {
-            message: format!("input `{name}` is missing"),
-            span,
-        }),
+        None => Err(RunError::new(format!("input `{name}` is missing"), span)),
     };
     let mut before = Vec::with_capacity(graph.state.len());
     for (i, variable) in graph.state.iter().enumerate() {
         let Some(tensor) = state.get(i) else {
             let message = format!("the value of `{}` is missing", variable.name);
-            return Err(RunError {
-                message,
-                span: Span::default(),
-            });
+            return Err(RunError::new(message, Span::default()));
         };
         before.push(check(
             format!("`{}`", variable.name),
@@ -87,7 +110,7 @@ pub fn run(
             Span::default(),
         )?);
     }
-    let values = interpret(graph, &input, &before)?;
+    let values = interpret(graph, &input, &before, trace)?;
     let value = |v: ValueId| {
         let array = values[v.index()].as_ref().expect("results live to the end");
         array.tensor(graph.ty(v).dtype)
@@ -117,10 +140,7 @@ fn check_size(graph: &Graph, node: &Node) -> Result<(), RunError> {
         Some(ty) => {
             let message =
                 format!("a tensor of {ty} is too large for the interpreter (2^31 elements)");
-            Err(RunError {
-                message,
-                span: node.span,
-            })
+            Err(RunError::new(message, node.span))
         }
     }
 }
@@ -133,7 +153,16 @@ fn interpret(
     graph: &Graph,
     inputs: &Inputs<'_>,
     state: &[Array],
+    mut trace: Option<&mut Trace>,
 ) -> Result<Vec<Option<Array>>, RunError> {
+    let mut flawed = vec![
+        false;
+        if trace.is_some() {
+            graph.types.len()
+        } else {
+            0
+        }
+    ];
     let mut uses = vec![0_u32; graph.types.len()];
     let outputs = graph
         .results
@@ -151,20 +180,23 @@ fn interpret(
     let mut values: Vec<Option<Array>> = vec![None; graph.types.len()];
     for node in &graph.nodes {
         check_size(graph, node)?;
+        let operand = |v: &ValueId| {
+            let value = values[v.index()].clone();
+            value.expect("operands come before their uses")
+        };
+        let operands: Vec<Array> = node.operands.iter().map(operand).collect();
         let results = match &node.kind {
             NodeKind::Input(name) => vec![inputs(name, graph.ty(node.results[0]), node.span)?],
             NodeKind::Const(tensor) => vec![Array::of(tensor)],
             NodeKind::Read(id) => vec![state[id.index()].clone()],
             NodeKind::Prim(..) | NodeKind::Scan(_) => {
-                let operand = |v: &ValueId| {
-                    values[v.index()]
-                        .clone()
-                        .expect("operands come before their uses")
-                };
-                let operands: Vec<Array> = node.operands.iter().map(operand).collect();
-                evaluate(graph, node, &operands)?
+                evaluate(graph, node, &operands, trace.as_deref_mut())?
             }
         };
+        if let Some(trace) = &mut trace {
+            trace.node(graph, node, &operands, &results, &mut flawed);
+        }
+        drop(operands);
         for (id, value) in node.results.iter().zip(results) {
             debug_assert_eq!(
                 value.shape(),
@@ -186,7 +218,12 @@ fn interpret(
     Ok(values)
 }
 
-fn evaluate(graph: &Graph, node: &Node, operands: &[Array]) -> Result<Vec<Array>, RunError> {
+fn evaluate(
+    graph: &Graph,
+    node: &Node,
+    operands: &[Array],
+    trace: Option<&mut Trace>,
+) -> Result<Vec<Array>, RunError> {
     let results: Vec<Type> = node.results.iter().map(|v| graph.ty(*v).clone()).collect();
     match &node.kind {
         NodeKind::Prim(prim, attrs) => {
@@ -198,12 +235,10 @@ fn evaluate(graph: &Graph, node: &Node, operands: &[Array]) -> Result<Vec<Array>
                 results: &results,
                 attrs,
             };
-            call.evaluate().map_err(|EvalError(message)| RunError {
-                message,
-                span: node.span,
-            })
+            let results = call.evaluate();
+            results.map_err(|error| RunError::of(error, node.span))
         }
-        NodeKind::Scan(scan) => run_scan(scan, operands, &results),
+        NodeKind::Scan(scan) => run_scan(scan, operands, &results, trace),
         NodeKind::Input(_) | NodeKind::Const(_) | NodeKind::Read(_) => {
             unreachable!("these have no operands")
         }
@@ -211,7 +246,15 @@ fn evaluate(graph: &Graph, node: &Node, operands: &[Array]) -> Result<Vec<Array>
 }
 
 /// Runs the iterations of a scan.
-fn run_scan(scan: &Scan, operands: &[Array], results: &[Type]) -> Result<Vec<Array>, RunError> {
+fn run_scan(
+    scan: &Scan,
+    operands: &[Array],
+    results: &[Type],
+    mut trace: Option<&mut Trace>,
+) -> Result<Vec<Array>, RunError> {
+    if let Some(trace) = &mut trace {
+        trace.depth += 1;
+    }
     let (captures, rest) = operands.split_at(scan.captures);
     let (starts, over) = rest.split_at(scan.carries);
     let mut carried = starts.to_vec();
@@ -234,7 +277,7 @@ fn run_scan(scan: &Scan, operands: &[Array], results: &[Type]) -> Result<Vec<Arr
                 .next()
                 .expect("a body has as many inputs as its loop gives"))
         };
-        let values = interpret(&scan.body, &next, &[])?;
+        let values = interpret(&scan.body, &next, &[], trace.as_deref_mut())?;
         let mut outcome = scan
             .body
             .results
@@ -244,6 +287,9 @@ fn run_scan(scan: &Scan, operands: &[Array], results: &[Type]) -> Result<Vec<Arr
         for (all, one) in yielded.iter_mut().zip(outcome) {
             all.push(one);
         }
+    }
+    if let Some(trace) = &mut trace {
+        trace.depth -= 1;
     }
     if scan.reverse {
         yielded.iter_mut().for_each(|all| all.reverse());

@@ -57,7 +57,7 @@ fn infer(call: &PrimCall<'_>) -> Result<Vec<Type>, String> {
 fn eval(e: &Evaluation<'_>) -> Result<Vec<Array>, EvalError> {
     let range = e.int("low")..e.int("high");
     match e.x(0).int().iter().find(|n| !range.contains(n)) {
-        Some(n) => Err(EvalError(format!(
+        Some(n) => Err(EvalError::new(format!(
             "`{}`: {n} is not in {}..{}",
             e.string("what"),
             range.start,

@@ -23,6 +23,7 @@ mod bounded;
 mod broadcast_to;
 mod cast;
 mod ceil;
+mod check_finite;
 mod compact;
 mod concat;
 mod conv2d;

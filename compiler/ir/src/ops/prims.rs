@@ -21,6 +21,7 @@ pub(crate) use crate::ops::bounded::PRIM as BOUNDED;
 pub(crate) use crate::ops::broadcast_to::PRIM as BROADCAST;
 pub(crate) use crate::ops::cast::PRIM as CAST;
 pub(crate) use crate::ops::ceil::PRIM as CEIL;
+pub(crate) use crate::ops::check_finite::PRIM as CHECK_FINITE;
 pub(crate) use crate::ops::compact::PRIM as COMPACT;
 pub(crate) use crate::ops::concat::PRIM as CONCAT;
 pub(crate) use crate::ops::conv2d::PRIM as CONV2D;
@@ -125,6 +126,7 @@ pub static PRIMS: &[&Prim] = &[
     &BROADCAST,
     &CAST,
     &CEIL,
+    &CHECK_FINITE,
     &COMPACT,
     &CONCAT,
     &CONV2D,

@@ -39,12 +39,7 @@ pub(super) fn find(
     last_use: &[usize],
     readers: &HashMap<(usize, BufferId), usize>,
 ) -> Vec<(BufferId, StateId)> {
-    let deduplicated = deduplicated_indices(kernels);
-    let fails = kernels
-        .kernels
-        .iter()
-        .rposition(|k| may_fail(&deduplicated, k));
-    let safe = fails.map_or(0, |i| i + 1);
+    let safe = last_fallible(kernels).map_or(0, |i| i + 1);
     let mut old_buffers: BTreeMap<StateId, BufferId> = BTreeMap::new();
     for (i, buffer) in kernels.buffers.iter().enumerate() {
         if let Origin::State(state) = buffer.origin {
@@ -119,6 +114,18 @@ fn deduplicated_indices(kernels: &Kernels) -> HashMap<BufferId, usize> {
         _ => None,
     };
     kernels.kernels.iter().filter_map(indices).collect()
+}
+
+/// Which kernels may fail at run time.
+pub(super) fn fallible(kernels: &Kernels) -> Vec<bool> {
+    let deduplicated = deduplicated_indices(kernels);
+    let all = kernels.kernels.iter();
+    all.map(|kernel| may_fail(&deduplicated, kernel)).collect()
+}
+
+/// The last kernel that may fail at run time.
+pub(super) fn last_fallible(kernels: &Kernels) -> Option<usize> {
+    fallible(kernels).iter().rposition(|fails| *fails)
 }
 
 /// Whether a kernel may fail at run time.

@@ -8,6 +8,7 @@ mod cost;
 mod in_place;
 mod reuse;
 mod waves;
+mod writes_last;
 
 pub use cost::Cost;
 
@@ -46,7 +47,8 @@ pub enum Allocation {
 pub const ALIGNMENT: usize = 64;
 
 /// Schedules kernels in waves and allocates all buffers.
-pub fn plan(kernels: Kernels) -> Program {
+pub fn plan(mut kernels: Kernels) -> Program {
+    writes_last::reorder(&mut kernels);
     let waves = waves::of(&kernels);
     let last_use = last_uses(&kernels);
     let (mut inputs, mut constants) = (0, 0);

@@ -75,7 +75,15 @@ impl<'g> Mixer<'g, '_> {
             }
             7 => {
                 let ids = self.positions(3, &[rows]).cast(DType::I64);
-                let x = if x.dtype().is_float() { x.tanh() } else { x };
+                let x = match x.dtype().is_float() {
+                    // Not a number now and then, which all runs must report.
+                    true => {
+                        let x = x.tanh();
+                        let finite = x.check_finite("a factor");
+                        finite.broadcast(&x.shape()).select(x, -x)
+                    }
+                    false => x,
+                };
                 x.segment_prod(ids, 3)
             }
             _ => {

@@ -49,7 +49,7 @@ pub(in crate::ops) fn row_indices(
 ) -> Result<Vec<usize>, EvalError> {
     let checked = |index: &i64| match usize::try_from(*index) {
         Ok(row) if row < length => Ok(row),
-        _ => Err(EvalError(format!(
+        _ => Err(EvalError::new(format!(
             "index {index} is out of range 0..{length}"
         ))),
     };

@@ -196,7 +196,7 @@ fn reduce<T: Copy>(
             }
             _ => {
                 let message = format!("segment id {id} is out of range 0..{segments}");
-                return Err(EvalError(message));
+                return Err(EvalError::new(message));
             }
         }
     }
