@@ -15,7 +15,8 @@ use crate::typed::Spec;
 pub struct Footprint {
     /// Variables, slots and averages, and whatever else outlives a step.
     pub state: u64,
-    /// The arena of a step: its temporaries at their peak. `None` where the sizes of named dimensions are not known, or nothing is trained.
+    /// The arena of a step: its temporaries at their peak. With `accumulate` also that of a micro-batch, whose program is another; the
+    /// partial sums of gradients are state. `None` where the sizes of named dimensions are not known, or nothing is trained.
     pub step: Option<u64>,
 }
 
@@ -71,12 +72,17 @@ pub fn readable_bytes(bytes: u64) -> String {
 }
 
 fn step_bytes(spec: &Spec, trainable: &Trainable, given: &Binding) -> Option<u64> {
-    spec.train.as_ref()?;
+    let train = spec.train.as_ref()?;
     let dims = pipeline::dimensions(spec, given).ok()?;
-    let graph = pipeline::lower(trainable, ProgramKind::Step, &dims)
-        .ok()?
-        .graph;
-    let fetches = trainable.fetches(ProgramKind::Step);
-    let program = pipeline::planned(graph, &fetches, &PipelineOptions::default());
-    Some(program.arena as u64)
+    let arena = |kind| {
+        let graph = pipeline::lower(trainable, kind, &dims).ok()?.graph;
+        let program =
+            pipeline::planned(graph, &trainable.fetches(kind), &PipelineOptions::default());
+        Some(program.arena as u64)
+    };
+    let step = arena(ProgramKind::Step)?;
+    match train.accumulate {
+        1 => Some(step),
+        _ => Some(step.saturating_add(arena(ProgramKind::MicroBatch)?)),
+    }
 }

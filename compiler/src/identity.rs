@@ -1,7 +1,7 @@
 //! The identity of a training: a hash (FNV-1a) of the canonical typed form of data, model and train.
 //!
 //! In: a checked spec. Out: the same text for all specs that train alike. Leaves out: comments and layout, evaluations and hooks, data sets
-//! of evaluations alone, names of constants, and when the training ends.
+//! of evaluations alone, names of constants, when the training ends, and the warm start, which counts at a first start alone.
 
 use std::sync::Arc;
 
@@ -46,6 +46,7 @@ impl Identity {
         core.constants.clear();
         core.evals.clear();
         core.hooks.clear();
+        core.warm_start = None;
         core.data
             .retain(|data| Some(&data.name) == trained.as_ref());
         if let Some(train) = &mut core.train {

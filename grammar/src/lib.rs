@@ -34,6 +34,7 @@ impl Rule {
         matches!(
             self,
             kw_as
+                | kw_called
                 | kw_block
                 | kw_by
                 | kw_const

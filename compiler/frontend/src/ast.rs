@@ -432,6 +432,8 @@ pub struct Variable {
     pub kind: VariableKind,
     /// The name.
     pub name: Name,
+    /// What `get_slot` calls a slot.
+    pub called: Option<StrLit>,
     /// The type; a slot without one is like its parameter.
     pub ty: Option<Type>,
     /// The name that checkpoints know.

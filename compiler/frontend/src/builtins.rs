@@ -27,8 +27,14 @@ pub enum SettingKind {
     Name,
     /// A name or a list of names, or a pattern over variable names.
     Names,
-    /// A list of pairs (or triples) of strings.
-    StrTuples,
+    /// A list of pairs of strings.
+    StrPairs,
+    /// A pattern over variable names, a list of them, or `none`.
+    Patterns,
+    /// Calls of the settings of a section: one, or a list.
+    Calls(&'static str),
+    /// An initializer.
+    Init,
     /// A list of integers.
     Ints,
 }
@@ -82,18 +88,11 @@ pub struct SettingSignature {
 pub enum Support {
     /// It is run.
     Runs,
-    /// A hook that is accepted, and that a run says it leaves out.
-    Noted,
     /// It cannot be run yet: an error.
     Refused,
 }
 
 impl SettingSignature {
-    const fn noted(mut self) -> SettingSignature {
-        self.support = Support::Noted;
-        self
-    }
-
     const fn refused(mut self) -> SettingSignature {
         self.support = Support::Refused;
         self
@@ -169,21 +168,23 @@ pub const SETTINGS: &[SettingSignature] = &[
     one("eval", "metrics", "Which metrics; all where left out.", &[need("names", Names)]),
     one("eval", "steps", "How many batches at the most.", &[need("count", Count)]),
     one("eval", "start_after", "Not before.", &[need("interval", SettingKind::Interval)]),
-    one("hooks", "checkpoint", "Saves the state of the training.", &[need("dir", Str), may("every", SettingKind::Interval), may("keep", Int), may("keep_every", Duration), may("basename", Str)]),
+    one("hooks", "checkpoint", "Saves the state of the training.", &[need("dir", Str), may("every", SettingKind::Interval), may("keep", Int), may("keep_every", Duration), may("basename", Str), may("format", Keyword(&["bundle", "safetensors"])), may("vars", StrList), may("best", Name), may("mode", Keyword(&["min", "max"])), may("eval", Name)]),
     many("hooks", "summary", "Writes event files.", &[may("every", SettingKind::Interval), may("dir", Str)]),
     many("hooks", "log", "Prints values.", &[need("names", Names), may("every", SettingKind::Interval), may("at_end", Bool)]),
     many("hooks", "nan", "Stops when a value is NaN or infinite.", &[need("name", Name), may("fail", Bool)]),
     many("hooks", "step_counter", "Measures steps per second.", &[may("every", SettingKind::Interval), may("dir", Str)]),
     many("hooks", "stop_at", "Stops at a step.", &[may("last_step", Count), may("num_steps", Count)]),
-    many("hooks", "profile", "Writes profiles.", &[may("every", SettingKind::Interval), may("dir", Str)]).noted(),
-    many("hooks", "wait_for_step", "Waits until the global step has reached a value.", &[need("step", Count)]).noted(),
-    many("hooks", "final_ops", "Computes values at the end.", &[need("names", Names)]).noted(),
+    many("hooks", "early_stop", "Stops when a metric of an evaluation no longer improves.", &[need("metric", Name), need("patience", Count), may("min_delta", Number), may("goal", Keyword(&["min", "max"])), may("eval", Name)]),
+    many("hooks", "profile", "Writes traces of steps.", &[may("every", SettingKind::Interval), may("dir", Str), may("show_dataflow", Bool), may("show_memory", Bool)]),
+    many("hooks", "wait_for_step", "Waits before the first step until another run has reached a step.", &[need("step", Count), need("dir", Str)]),
+    many("hooks", "final_ops", "Computes values at the end.", &[need("names", Names)]),
     many("summary", "scalar", "Numbers.", &[need("names", Names)]),
     many("summary", "histogram", "Distributions.", &[need("names", Names)]),
     many("summary", "image", "Pictures.", &[need("names", Names), may("max_outputs", Count)]),
     many("summary", "audio", "Sound.", &[need("names", Names), need("sample_rate", Count), may("max_outputs", Count)]),
     many("summary", "text", "Strings.", &[need("names", Names)]),
-    one("warm_start", "warm_start", "Takes variables from an older checkpoint.", &[need("checkpoint", Str), may("vars", StrList), may("rename", StrTuples), may("vocab", StrTuples)]).refused(),
+    one("warm_start", "warm_start", "Takes variables from an older checkpoint.", &[need("checkpoint", Str), may("vars", Patterns), may("rename", StrPairs), may("vocab", Calls("vocab")), may("assign", StrPairs)]),
+    many("vocab", "vocabulary", "How the vocabulary of a variable changed.", &[need("variable", Str), need("new_vocab", Str), need("old_vocab", Str), may("new_vocab_size", Count), may("num_oov_buckets", Int), may("old_vocab_size", Int), may("backup_initializer", Init), may("axis", Int)]),
 ];
 
 /// The signature of a word.

@@ -268,6 +268,9 @@ impl Dumper {
                     d.expr(value);
                 }
                 StatementKind::Variable(variable) => {
+                    if let Some(called) = &variable.called {
+                        d.leaf(&format!("called {:?}", called.value), Some(called.span));
+                    }
                     d.ty(variable.ty.as_ref());
                     d.alias(variable.alias.as_ref());
                     d.expr(&variable.init);

@@ -3,10 +3,12 @@
 use trainspec_ir::Span;
 
 use crate::builtins::SettingSignature;
-use crate::typed::{Interval, Named, Rate};
+use crate::check::value::Value;
+use crate::check::warm_start::StrPairs;
+use crate::typed::{Interval, Named, Rate, WarmStartVars};
 
 /// A setting with its arguments.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Bound {
     pub signature: &'static SettingSignature,
     /// The given arguments, all required ones among them.
@@ -16,7 +18,7 @@ pub(crate) struct Bound {
 }
 
 /// An argument of a setting.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct BoundArgument {
     pub name: &'static str,
     pub value: ArgumentValue,
@@ -39,6 +41,10 @@ pub(crate) enum ArgumentValue {
     Interval(Interval),
     Name(String),
     Names(Vec<Named>),
+    Pairs(StrPairs),
+    Vars(WarmStartVars),
+    Calls(Vec<Bound>),
+    Init(Value),
 }
 
 impl Bound {
@@ -60,6 +66,11 @@ impl Bound {
                 panic!("`{name}` of `{}` has another kind", self.signature.word)
             }),
         )
+    }
+
+    /// Whether an argument is given.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.find(name).is_some()
     }
 
     /// An argument that is required.
@@ -128,6 +139,10 @@ from_argument! {
     Vec<(String, Span)>: ArgumentValue::Strings(list) => list.clone(),
     Interval: ArgumentValue::Interval(interval) => *interval,
     Vec<Named>: ArgumentValue::Names(names) => names.clone(),
+    StrPairs: ArgumentValue::Pairs(pairs) => pairs.clone(),
+    WarmStartVars: ArgumentValue::Vars(vars) => vars.clone(),
+    Vec<Bound>: ArgumentValue::Calls(calls) => calls.clone(),
+    Value: ArgumentValue::Init(value) => value.clone(),
 }
 
 /// A count, which is at least 1.

@@ -150,9 +150,15 @@ impl Checker<'_> {
     }
 
     fn fit_features(&mut self, model: &typed::Model, set: &DataSet, name_span: Span) {
+        // What the data lacks a feed may give, which only the program knows.
+        let hooks = self.items.hooks.iter().flat_map(|hooks| &hooks.settings);
+        let has_feed = hooks.into_iter().any(|hook| hook.word.text == "feed");
         let mut sizes: BTreeMap<String, (Size, String)> = BTreeMap::new();
         for input in &model.inputs {
             let Some(found) = set.elements.get(&input.name) else {
+                if has_feed {
+                    continue;
+                }
                 // A feature that the model takes is not the one that is missing.
                 let taken = |name: &str| model.inputs.iter().any(|i| i.name == name);
                 let free = set.elements.keys().map(String::as_str);

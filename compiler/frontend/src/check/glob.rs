@@ -18,8 +18,15 @@ pub(crate) fn check(pattern: &str) -> Result<(), BadGlob> {
     }
 }
 
-/// Whether a pattern matches a name.
-pub(crate) fn matches(pattern: &str, name: &str) -> bool {
+/// Whether a pattern over names of variables matches a name.
+///
+/// ```
+/// use trainspec_frontend::check::matches;
+///
+/// assert!(matches("head/*", "head/kernel") && !matches("head/*", "head/a/kernel"));
+/// assert!(matches("**/kernel", "head/a/kernel") && matches("**", "global_step"));
+/// ```
+pub fn matches(pattern: &str, name: &str) -> bool {
     let pattern: Vec<Token> = tokens(pattern);
     let name: Vec<char> = name.chars().collect();
     // `reach[j]`: the tokens so far can match the first j characters.

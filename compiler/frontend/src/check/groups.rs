@@ -8,7 +8,7 @@ use crate::ast::{self, Clause, Expr, ExprKind, PostfixKind, SettingValue};
 use crate::check::Checker;
 use crate::check::glob;
 use crate::check::train::Settings;
-use crate::check::value::{ArgValue, Def};
+use crate::check::value::{ArgValue, Def, Value};
 use crate::diag::{Code, Diagnostic, nearest};
 use crate::typed::{self, Aggregate, Gate, GroupOptions, Lazy, Role, Train, VarId};
 
@@ -20,6 +20,8 @@ pub(crate) struct GroupSetting {
     pub def: Rc<Def>,
     pub given: Vec<ArgValue>,
     pub options: GroupOptions,
+    /// `name: "Own"`: what slots are called after instead of the optimizer.
+    pub name: Option<String>,
     /// The span of `lazy: true`, where the setting itself says so.
     pub lazy: Option<Span>,
     pub patterns: Option<Patterns>,
@@ -28,7 +30,14 @@ pub(crate) struct GroupSetting {
 }
 
 /// Arguments that every optimizer takes.
-const OPTIONS: [&str; 3] = ["lazy", "gate", "aggregate"];
+const OPTIONS: [&str; 6] = [
+    "lazy",
+    "name",
+    "gate",
+    "aggregate",
+    "use_locking",
+    "colocate_gradients_with_ops",
+];
 
 const GATES: [(&str, Gate); 3] = [
     ("none", Gate::None),
@@ -84,6 +93,7 @@ impl Checker<'_> {
             gate: Gate::Op,
             aggregate: Aggregate::AddN,
         };
+        let mut group_name = None;
         let mut own = Vec::new();
         let mut given: Vec<(&str, Span)> = Vec::new();
         for (i, argument) in arguments.into_iter().enumerate() {
@@ -112,6 +122,12 @@ impl Checker<'_> {
                 }
                 match name {
                     "lazy" => options.lazy = Some(self.lazy(value, value.span)?),
+                    "name" => group_name = Some(self.group_name(value)?),
+                    // Every result is deterministic, so there is nothing to lock and no device to choose.
+                    "use_locking" | "colocate_gradients_with_ops" => {
+                        let on = self.eval(value);
+                        self.as_bool(&on, value.span, &format!("`{name}`"))?;
+                    }
                     "gate" => options.gate = self.option(name, &GATES, value)?,
                     "aggregate" => options.aggregate = self.option(name, &AGGREGATES, value)?,
                     other => unreachable!("`{other}` is no option"),
@@ -133,6 +149,7 @@ impl Checker<'_> {
             given: self.arguments(&own),
             def,
             options,
+            name: group_name,
             lazy,
             patterns,
             loss,
@@ -181,6 +198,25 @@ impl Checker<'_> {
         let value = self.eval(expr);
         let on = self.as_bool(&value, expr.span, "`lazy`")?;
         Some(Lazy { on, span })
+    }
+
+    /// `name: "Own"`
+    fn group_name(&mut self, expr: &Expr) -> Option<String> {
+        let name = match self.eval(expr) {
+            Value::Str(name) => name.to_string(),
+            other => {
+                self.wrong_kind(expr.span, "a string for `name`", &other);
+                return None;
+            }
+        };
+        let is_char = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
+        if name.starts_with(|c: char| c.is_ascii_alphanumeric()) && name.chars().all(is_char) {
+            return Some(name);
+        }
+        let message = format!("`{name}` is no name of an optimizer");
+        let help = "it begins with a letter or digit; then also `_`, `.` and `-` may come";
+        self.report(Diagnostic::new(Code::BadValue, expr.span, message).help(help));
+        None
     }
 
     fn option<T: Copy>(&mut self, name: &str, values: &[(&str, T)], expr: &Expr) -> Option<T> {

@@ -4,12 +4,13 @@ use trainspec_ir::{Span, TensorType};
 
 use crate::ast::{self, SettingValue};
 use crate::check::bound::Bound;
+use crate::check::checkpoint::{Measured, slot_names};
 use crate::check::scope::{Frame, FrameKind};
 use crate::check::{Checker, glob};
 use crate::diag::{Code, Diagnostic, nearest, one_of};
 use crate::typed::{
-    self, Hook, HookKind, Interval, Named, NamedKind, Registered, StopAt, Summary, SummaryKind,
-    Train,
+    self, Eval, Hook, HookKind, Interval, Mode, Named, NamedKind, Registered, StopAt, Summary,
+    SummaryKind, Train,
 };
 
 impl Checker<'_> {
@@ -17,18 +18,27 @@ impl Checker<'_> {
         &mut self,
         model: Option<&typed::Model>,
         train: Option<&Train>,
+        evals: &[Eval],
     ) -> Vec<Hook> {
         let Some(section) = self.items.hooks.clone() else {
             return Vec::new();
         };
         self.reject_repeated(&section.settings, "hooks");
-        let names = Fetchable::of(model, train);
+        let mut names = Fetchable::of(model.map(|model| (model, &model.train)), train);
+        names.slots = slot_names(&self.store.variables, train);
+        names.measured = model.map(|m| evals.iter().map(|e| Measured::of(e, m)).collect());
+        let context = HookContext {
+            model,
+            evals,
+            names,
+            evaluated: Fetchable::of(model.map(|model| (model, &model.eval)), train),
+        };
         let frame = Frame::new(FrameKind::Train, String::new());
         let (hooks, _) = self.in_program(|c| {
             c.framed(frame, |c| {
                 let mut hooks = Vec::new();
                 for setting in &section.settings {
-                    hooks.extend(c.hook(setting, &names));
+                    hooks.extend(c.hook(setting, &context));
                 }
                 c.require_folders(&hooks);
                 hooks
@@ -44,8 +54,9 @@ impl Checker<'_> {
             return;
         }
         for hook in hooks {
-            if let HookKind::Summary { dir: None, .. } | HookKind::StepCounter { dir: None, .. } =
-                &hook.kind
+            if let HookKind::Summary { dir: None, .. }
+            | HookKind::StepCounter { dir: None, .. }
+            | HookKind::Profile { dir: None, .. } = &hook.kind
             {
                 let word = hook.kind.word();
                 let message = format!("`{word}` has no folder to write to");
@@ -57,7 +68,7 @@ impl Checker<'_> {
         }
     }
 
-    fn hook(&mut self, setting: &ast::Setting, names: &Fetchable) -> Option<Hook> {
+    fn hook(&mut self, setting: &ast::Setting, context: &HookContext<'_>) -> Option<Hook> {
         if setting.value == SettingValue::Bad {
             return None;
         }
@@ -72,7 +83,7 @@ impl Checker<'_> {
             "feed" => HookKind::Feed(self.registered_hook(setting)?),
             _ if crate::builtins::find("hooks", word).is_some() => {
                 let bound = self.setting("hooks", setting)?;
-                self.hook_kind(&bound, setting, names)?
+                self.hook_kind(&bound, setting, context)?
             }
             _ => {
                 self.unknown_setting("hooks", "`hooks`", &setting.word);
@@ -106,27 +117,14 @@ impl Checker<'_> {
         &mut self,
         bound: &Bound,
         setting: &ast::Setting,
-        names: &Fetchable,
+        context: &HookContext<'_>,
     ) -> Option<HookKind> {
+        let names = &context.names;
         let every = |otherwise: Interval| bound.get("every").unwrap_or(otherwise);
         let steps = Interval::Steps(100);
         let seconds = Interval::Seconds(600.0);
         Some(match bound.signature.word {
-            "checkpoint" => HookKind::Checkpoint {
-                dir: bound.require("dir"),
-                every: every(seconds),
-                keep: bound.get("keep").unwrap_or(5),
-                keep_every: match bound.get("keep_every") {
-                    Some(Interval::Seconds(seconds)) => Some(seconds),
-                    Some(Interval::Steps(_) | Interval::Epochs(_)) => {
-                        unreachable!("`keep_every` is a duration")
-                    }
-                    None => None,
-                },
-                basename: bound
-                    .get("basename")
-                    .unwrap_or_else(|| "model.ckpt".to_owned()),
-            },
+            "checkpoint" => self.checkpoint(bound, names)?,
             "summary" => {
                 let mut values = Vec::new();
                 for inner in setting.body.iter().flatten() {
@@ -159,12 +157,18 @@ impl Checker<'_> {
             "profile" => HookKind::Profile {
                 every: every(seconds),
                 dir: bound.get("dir"),
+                show_dataflow: bound.get("show_dataflow").unwrap_or(true),
+                show_memory: bound.get("show_memory").unwrap_or(false),
             },
+            "early_stop" => {
+                HookKind::EarlyStop(self.early_stop(bound, context.model, context.evals)?)
+            }
             "wait_for_step" => HookKind::WaitForStep {
                 step: bound.require("step"),
+                dir: bound.require("dir"),
             },
             "final_ops" => HookKind::FinalOps {
-                names: self.fetches(bound, names),
+                names: self.fetches(bound, &context.evaluated),
             },
             other => unreachable!("the hook `{other}` is refused, or converted here"),
         })
@@ -297,20 +301,33 @@ impl Checker<'_> {
     }
 }
 
+/// What hooks are checked against.
+struct HookContext<'a> {
+    model: Option<&'a typed::Model>,
+    evals: &'a [Eval],
+    /// The values of a step.
+    names: Fetchable,
+    /// The values of an evaluation.
+    evaluated: Fetchable,
+}
+
 /// The values that hooks can fetch by name.
-struct Fetchable {
+pub(super) struct Fetchable {
     known: Vec<String>,
     /// The types of values and inputs of the model.
     types: Vec<(String, TensorType)>,
     /// Whether the list is complete; it is not without a model.
-    complete: bool,
+    pub(super) complete: bool,
+    /// The names of the state besides variables.
+    pub(super) slots: Vec<String>,
+    /// What the evaluations measure; `None` without a model.
+    pub(super) measured: Option<Vec<Measured>>,
 }
 
 impl Fetchable {
-    fn of(model: Option<&typed::Model>, train: Option<&Train>) -> Fetchable {
+    fn of(model: Option<(&typed::Model, &Mode)>, train: Option<&Train>) -> Fetchable {
         let (mut known, mut types) = (Vec::new(), Vec::new());
-        if let Some(model) = model {
-            let mode = &model.train;
+        if let Some((model, mode)) = model {
             for (name, value) in mode
                 .losses
                 .iter()
@@ -334,6 +351,8 @@ impl Fetchable {
             known,
             types,
             complete: model.is_some(),
+            slots: Vec::new(),
+            measured: None,
         }
     }
 }

@@ -12,9 +12,11 @@ mod averages;
 mod bound;
 mod builtins;
 mod call;
+mod checkpoint;
 mod clips;
 mod control;
 mod data;
+mod early_stop;
 mod errors;
 mod eval;
 mod evals;
@@ -42,10 +44,11 @@ mod train;
 mod types;
 mod value;
 mod variables;
+mod warm_start;
 
 pub use standalone::optimizer;
 
-pub(crate) use glob::matches;
+pub use glob::matches;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::rc::Rc;
@@ -256,8 +259,8 @@ impl Checker<'_> {
         let train = self.train(model.as_ref(), &data);
         self.reject_shared_state(train.as_ref());
         let evals = self.evals(model.as_ref(), train.as_ref(), &data);
-        let hooks = self.hooks(model.as_ref(), train.as_ref());
-        self.warm_start();
+        let hooks = self.hooks(model.as_ref(), train.as_ref(), &evals);
+        let warm_start = self.warm_start(train.as_ref());
         if let Some(train) = &train {
             self.warn_endless(train, &data, &hooks);
         }
@@ -266,11 +269,13 @@ impl Checker<'_> {
         Some(typed::Spec {
             name: header.0,
             edition: header.1,
+            text: self.sources.get(root).text.clone(),
             constants: self.printed_constants(),
             data,
             model,
             variables: std::mem::take(&mut self.store.variables),
             train,
+            warm_start,
             evals,
             hooks,
         })

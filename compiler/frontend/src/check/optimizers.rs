@@ -10,7 +10,7 @@ use crate::check::groups::GroupSetting;
 use crate::check::known::arithmetic;
 use crate::check::scope::{Frame, FrameKind, Target};
 use crate::check::types::Bounds;
-use crate::check::value::{ArgValue, Tensor, Value};
+use crate::check::value::{ArgValue, Def, Tensor, Value};
 use crate::check::variables::Update;
 use crate::check::{CallSite, Checker};
 use crate::diag::{Code, Diagnostic};
@@ -26,15 +26,13 @@ impl Checker<'_> {
         vars: &[VarId],
         taken: &mut BTreeSet<String>,
     ) -> Group {
-        let alias = group
-            .def
-            .ast
-            .alias
-            .as_ref()
-            .map_or(group.def.name(), |a| a.value.as_str());
         let mut typed = Group {
             optimizer: group.def.name().to_owned(),
-            alias: alias.to_owned(),
+            alias: group
+                .name
+                .as_deref()
+                .unwrap_or(alias(&group.def))
+                .to_owned(),
             loss,
             options: group.options,
             scalars: Vec::new(),
@@ -77,6 +75,7 @@ impl Checker<'_> {
             Update {
                 optimizer: Some((group.def.clone(), group.given.clone(), group.span)),
                 variable: variable.name.clone(),
+                name: group.name.clone(),
                 param: Some(ty.clone()),
                 ..Update::default()
             },
@@ -183,15 +182,29 @@ impl Checker<'_> {
             .alias
             .as_ref()
             .map_or(slot.name.text.as_str(), |a| a.value.as_str());
+        let own = self.store.update.slot_key(own);
+        let (called, span) = match &slot.called {
+            Some(called) => (called.value.clone(), called.span),
+            None => (slot.name.text.clone(), slot.name.span),
+        };
+        // One declaration that is expanded twice is a conflict of states.
+        let mut slots = self.store.update.slots.iter();
+        if let Some(other) = slots.find(|s| s.called == called && s.span != slot.name.span) {
+            let message = format!("two slots are called `{called}`");
+            let error = Diagnostic::new(Code::DuplicateName, span, message)
+                .note_at(other.span, "the other is declared here");
+            self.report(error);
+        }
         let name = StateName::Slot {
             variable: &self.store.update.variable,
-            key: own,
+            key: &own,
         };
         let name = name.to_string();
         if let Some(init) = self.initializer(init, &ty, &name, slot.init.span) {
             self.store.update.slots.push(Slot {
                 name: slot.name.text.clone(),
-                key: own.to_owned(),
+                called,
+                key: own,
                 ty: ty.clone(),
                 init,
                 span: slot.name.span,
@@ -340,5 +353,31 @@ impl Checker<'_> {
             .label(format!("this is `{}`", tensor.ty)),
         );
         None
+    }
+}
+
+/// The name that TensorFlow knows an optimizer by, or its own.
+fn alias(def: &Def) -> &str {
+    let alias = def.ast.alias.as_ref();
+    alias.map_or(def.name(), |a| a.value.as_str())
+}
+
+impl Update {
+    /// The key of a slot: with `name: "Own"`, a slot that is called after its optimizer, `Adam_1`, is called after that name, `Own_1`.
+    fn slot_key(&self, declared: &str) -> String {
+        let (Some(name), Some((def, _, _))) = (&self.name, &self.optimizer) else {
+            return declared.to_owned();
+        };
+        let is_number = |rest: &str| {
+            let digits = rest.strip_prefix('_').unwrap_or("");
+            rest.is_empty() || (!digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()))
+        };
+        match declared
+            .strip_prefix(alias(def))
+            .filter(|rest| is_number(rest))
+        {
+            Some(rest) => format!("{name}{rest}"),
+            None => declared.to_owned(),
+        }
     }
 }

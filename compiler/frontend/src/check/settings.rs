@@ -9,7 +9,6 @@ use crate::check::bound::{ArgumentValue, Bound, BoundArgument};
 use crate::check::fold;
 use crate::check::glob::{self, BadGlob};
 use crate::check::groups::Patterns;
-use crate::check::scope::{Frame, FrameKind};
 use crate::check::value::{Quantity, Value};
 use crate::check::{Checker, call};
 use crate::diag::{Code, Diagnostic, foreign, nearest, one_of};
@@ -328,23 +327,13 @@ impl Checker<'_> {
                 }
             },
             StrList => self.string_list(expr, &what).map(ArgumentValue::Strings),
-            StrTuples => match self.eval(expr) {
-                Value::List(list) => {
-                    let mut all = Vec::new();
-                    for tuple in list.iter() {
-                        all.extend(self.strings(tuple, span, &what)?);
-                    }
-                    Some(ArgumentValue::Strings(all))
-                }
-                other => {
-                    self.wrong_kind(
-                        span,
-                        &format!("a list of tuples of strings for {what}"),
-                        &other,
-                    );
-                    None
-                }
-            },
+            SettingKind::StrPairs => self.string_pairs(expr, &what).map(ArgumentValue::Pairs),
+            SettingKind::Patterns => self.warm_start_vars(expr, &what).map(ArgumentValue::Vars),
+            Calls(section) => {
+                let calls = self.setting_calls(section, expr, &what);
+                calls.map(ArgumentValue::Calls)
+            }
+            Init => Some(ArgumentValue::Init(self.eval(expr))),
             Duration => match self.eval(expr) {
                 Value::Quantity(q) if q.unit.seconds().is_some() => Some(ArgumentValue::Interval(
                     Interval::Seconds(q.amount * q.unit.seconds().unwrap_or(1.0)),
@@ -549,16 +538,6 @@ impl Checker<'_> {
             }
         }
         fine.then_some(all)
-    }
-
-    /// `warm_start (...)`: checked, and refused until it can be run.
-    pub(crate) fn warm_start(&mut self) {
-        let Some((arguments, span)) = self.items.warm_start.clone() else {
-            return;
-        };
-        let signature = find("warm_start", "warm_start").expect("it is in the table");
-        let frame = Frame::new(FrameKind::Train, String::new());
-        self.framed(frame, |c| c.bind_setting(signature, &arguments, span));
     }
 }
 

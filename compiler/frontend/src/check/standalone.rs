@@ -56,11 +56,13 @@ pub fn optimizer(
         Some(train) if errors.is_empty() => Ok(Spec {
             name: "optimizer".to_owned(),
             edition: 1,
+            text: "".into(),
             constants: Vec::new(),
             data: Vec::new(),
             model: None,
             variables: checker.store.variables,
             train: Some(train),
+            warm_start: None,
             evals: Vec::new(),
             hooks: Vec::new(),
         }),

@@ -6,7 +6,7 @@ use trainspec_ir::Span;
 
 use crate::check::Checker;
 use crate::diag::{Code, Diagnostic};
-use crate::lower::{GLOBAL_STEP, GOOD_STEPS, LOSS_SCALE, MICRO_STEP, StateName};
+use crate::lower::{GLOBAL_STEP, GOOD_STEPS, LOSS_SCALE, MICRO_STEP, accumulator_names};
 use crate::typed::{Group, LossScale, Role, Train};
 
 /// A named state variable.
@@ -134,10 +134,9 @@ impl Checker<'_> {
             keep(MICRO_STEP.to_owned(), "accumulate");
             for update in train.groups.iter().flat_map(|g| &g.updates) {
                 let variable = &self.store.variables[update.variable.0 as usize];
-                keep(
-                    StateName::Accumulator(&variable.name).to_string(),
-                    "accumulate",
-                );
+                for name in accumulator_names(train, &variable.name) {
+                    keep(name, "accumulate");
+                }
             }
         }
         if let Some(LossScale::Dynamic { .. }) = train.loss_scale {

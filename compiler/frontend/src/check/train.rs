@@ -184,7 +184,7 @@ impl Checker<'_> {
             return;
         };
         let may_end = |hook: &Hook| match hook.kind {
-            HookKind::StopAt(_) | HookKind::Registered(_) => true,
+            HookKind::StopAt(_) | HookKind::EarlyStop(_) | HookKind::Registered(_) => true,
             HookKind::Checkpoint { .. }
             | HookKind::Summary { .. }
             | HookKind::Log { .. }

@@ -51,6 +51,8 @@ pub(crate) struct Update {
     pub optimizer: Option<(Rc<Def>, Vec<ArgValue>, Span)>,
     /// The name of the variable.
     pub variable: String,
+    /// The name of the optimizer, where the setting gives it one.
+    pub name: Option<String>,
     /// The type of `param`.
     pub param: Option<TensorType>,
     pub slots: Vec<typed::Slot>,
@@ -209,6 +211,15 @@ impl Checker<'_> {
                 .label(format!("this is `{declared}`"))
                 .help("what is not trained is `state`"),
             );
+            return None;
+        }
+        if let Some(called) = &variable.called {
+            let message = format!(
+                "`called` is for slots, and this is a `{}`",
+                variable.kind.word()
+            );
+            let help = "the name that checkpoints know is said by `as`";
+            self.report(Diagnostic::new(Code::Syntax, called.span, message).help(help));
             return None;
         }
         let path = self.frame().path.clone();

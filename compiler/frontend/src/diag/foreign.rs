@@ -149,6 +149,7 @@ const NAMES: &[(&str, &[&str])] = &[
     ("nantensor", &["nan"]),
     ("stepcounter", &["step_counter"]),
     ("stopatstep", &["stop_at"]),
+    ("earlystopping", &["early_stop"]),
     ("profiler", &["profile"]),
     // Units.
     ("sec", &["s"]),
@@ -259,9 +260,6 @@ pub(crate) fn setting(section: &str, word: &str) -> Option<&'static str> {
         }
         ("data", "normalize" | "preprocess" | "transform") => {
             "features are computed by `map`: `map x = x / 255.0;`"
-        }
-        ("hooks", "early_stopping" | "EarlyStopping") => {
-            "there is none; `stop_at (step: 1_000);` ends after a step, `eval { ... }` shows when"
         }
         _ => return None,
     })

@@ -81,6 +81,10 @@ impl Printer<'_> {
                 self.token(variable.kind.word());
                 self.push(" ");
                 self.name(&variable.name);
+                if let Some(called) = &variable.called {
+                    self.word("called");
+                    self.text(called);
+                }
                 self.type_of(variable.ty.as_ref());
                 self.alias(variable.alias.as_ref());
                 self.assigned("=", &variable.init);

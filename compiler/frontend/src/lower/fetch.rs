@@ -11,7 +11,7 @@ use std::str::FromStr;
 use trainspec_ir::CountName;
 use trainspec_ir::graph::Graph;
 
-use crate::typed::{Mode, Spec};
+use crate::typed::{HookKind, Mode, Spec};
 
 /// Something that a program gives by name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,6 +26,8 @@ pub enum Fetch {
     Let(String),
     /// A schedule of `train`.
     Schedule(String),
+    /// The check of a training step that a loss, or a value of a `nan` hook, is finite: it fails the run before any state is written.
+    Check(String),
     /// The gradient of a loss with respect to a variable, before it is clipped.
     Gradient {
         /// The loss.
@@ -43,6 +45,7 @@ impl fmt::Display for Fetch {
             Fetch::Output(name) => write!(f, "output/{name}"),
             Fetch::Let(name) => write!(f, "let/{name}"),
             Fetch::Schedule(name) => write!(f, "schedule/{name}"),
+            Fetch::Check(name) => write!(f, "check/{name}"),
             Fetch::Gradient { loss, variable } => write!(f, "gradient/{loss}/{variable}"),
         }
     }
@@ -54,7 +57,7 @@ impl FromStr for Fetch {
     fn from_str(text: &str) -> Result<Fetch, String> {
         let unknown = || {
             format!(
-                "`{text}` names no result: write loss/, metric/, output/, let/ or schedule/ and a name, or gradient/LOSS/VARIABLE"
+                "`{text}` names no result: write loss/, metric/, output/, let/, schedule/ or check/ and a name, or gradient/LOSS/VARIABLE"
             )
         };
         let (kind, name) = text.split_once('/').ok_or_else(unknown)?;
@@ -65,6 +68,7 @@ impl FromStr for Fetch {
             "output" => Fetch::Output(name),
             "let" => Fetch::Let(name),
             "schedule" => Fetch::Schedule(name),
+            "check" => Fetch::Check(name),
             "gradient" => {
                 // The name of a loss has no slash, that of a variable may have several.
                 let (loss, variable) = name.split_once('/').ok_or_else(unknown)?;
@@ -178,12 +182,14 @@ impl FetchSet {
         graph.results.retain(|(name, _)| self.contains(name));
     }
 
-    /// What a training step gives in every run: losses, metrics and schedules, and whatever else a hook names.
+    /// What a training step gives in every run: losses, metrics and schedules, whatever else a hook names, and the checks that losses
+    /// are finite.
     pub fn of_step(spec: &Spec) -> FetchSet {
         let mut fetches = BTreeSet::new();
         if let Some(model) = &spec.model {
             fetches.extend(losses(&model.train).chain(metrics(&model.train)));
         }
+        fetches.extend(checked_names(spec).map(|name| Fetch::Check(name.to_owned())));
         let schedules = spec.train.iter().flat_map(|t| &t.schedules);
         fetches.extend(schedules.map(|(name, _)| Fetch::Schedule(name.clone())));
         for hook in &spec.hooks {
@@ -191,6 +197,14 @@ impl FetchSet {
             fetches.extend(names.filter_map(|name| Fetch::find(spec, name)));
         }
         FetchSet::Only(fetches)
+    }
+
+    /// The set without checks for finite values: a step that goes on with NaN, as TensorFlow's sessions do.
+    pub fn without_checks(mut self) -> FetchSet {
+        if let FetchSet::Only(fetches) = &mut self {
+            fetches.retain(|fetch| !matches!(fetch, Fetch::Check(_)));
+        }
+        self
     }
 
     /// What the evaluations of a spec measure.
@@ -210,6 +224,21 @@ impl FetchSet {
                 .collect(),
         )
     }
+}
+
+/// What a training step checks to be finite: its losses, then the values that `nan` hooks name.
+pub(super) fn checked_names(spec: &Spec) -> impl Iterator<Item = &str> {
+    let losses = spec.model.iter().flat_map(|model| &model.train.losses);
+    let is_loss = |name: &str| {
+        let mut losses = spec.model.iter().flat_map(|model| &model.train.losses);
+        losses.any(|(loss, _)| loss == name)
+    };
+    let named = spec.hooks.iter().filter_map(|hook| match &hook.kind {
+        HookKind::Nan { name, .. } => Some(name.as_str()),
+        _ => None,
+    });
+    let named = named.filter(move |name| !is_loss(name));
+    losses.map(|(name, _)| name.as_str()).chain(named)
 }
 
 fn losses(mode: &Mode) -> impl Iterator<Item = Fetch> {
@@ -236,6 +265,7 @@ mod tests {
             "output/y#count",
             "let/h#count/1",
             "schedule/lr",
+            "check/loss",
             "gradient/loss/encoder/dense/kernel",
             "gradient/loss/embedding/table#rows",
             "gradient/loss/embedding/table#indices",

@@ -6,7 +6,9 @@ use trainspec_ir::{DType, Span, TensorType};
 
 use crate::diag::{Code, Diagnostic};
 use crate::lower::program::{self, Values};
-use crate::lower::{Context, GLOBAL_STEP, GOOD_STEPS, LOSS_SCALE, MICRO_STEP, SEED, StateName};
+use crate::lower::{
+    Context, GLOBAL_STEP, GOOD_STEPS, LOSS_SCALE, MICRO_STEP, SEED, accumulator_names,
+};
 use crate::typed::{Averaged, Input, LossScale, Program, Train, ValueId};
 
 /// A graph whose results are the initial values of all state, by name: variables, slots, scalars of optimizers, averages and
@@ -74,8 +76,9 @@ fn of_training(cx: &Context<'_>, b: &Builder, train: &Train) -> Result<(), Diagn
         for update in train.groups.iter().flat_map(|g| &g.updates) {
             let variable = &cx.spec.variables[update.variable.0 as usize];
             let ty = cx.static_type(&variable.ty, variable.span)?;
-            let name = StateName::Accumulator(&variable.name).to_string();
-            b.result(&name, b.full(&ty, 0.0));
+            for name in accumulator_names(train, &variable.name) {
+                b.result(&name, b.full(&ty, 0.0));
+            }
         }
         b.result(MICRO_STEP, b.int(DType::I64, 0));
     }

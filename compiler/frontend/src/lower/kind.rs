@@ -1,4 +1,4 @@
-//! The programs of a spec: initial values, training step, micro-batch, gradients and apply, evaluation, prediction.
+//! The programs of a spec: initial values, training step, micro-batch and merge, gradients and apply, evaluation, prediction.
 
 use std::fmt;
 use std::str::FromStr;
@@ -18,6 +18,8 @@ pub enum ProgramKind {
     Step,
     /// With `accumulate`, what is done with every micro-batch of a step but the last.
     MicroBatch,
+    /// With `accumulate`, the sum of the two newest partial sums of gradients.
+    Merge,
     /// The gradients of a step alone, without updates.
     Gradients,
     /// The updates of a step alone; the gradients are its inputs.
@@ -30,10 +32,11 @@ pub enum ProgramKind {
 
 impl ProgramKind {
     /// All kinds.
-    pub const ALL: [ProgramKind; 7] = [
+    pub const ALL: [ProgramKind; 8] = [
         ProgramKind::Initial,
         ProgramKind::Step,
         ProgramKind::MicroBatch,
+        ProgramKind::Merge,
         ProgramKind::Gradients,
         ProgramKind::Apply,
         ProgramKind::Evaluate,
@@ -46,6 +49,7 @@ impl ProgramKind {
             ProgramKind::Initial => "initial",
             ProgramKind::Step => "step",
             ProgramKind::MicroBatch => "micro-batch",
+            ProgramKind::Merge => "merge",
             ProgramKind::Gradients => "gradients",
             ProgramKind::Apply => "apply",
             ProgramKind::Evaluate => "evaluate",
@@ -59,7 +63,10 @@ impl ProgramKind {
             ProgramKind::Step | ProgramKind::MicroBatch => FetchSet::of_step(spec),
             ProgramKind::Evaluate => FetchSet::of_evaluation(spec),
             ProgramKind::Predict => FetchSet::of_prediction(spec),
-            ProgramKind::Initial | ProgramKind::Gradients | ProgramKind::Apply => FetchSet::All,
+            ProgramKind::Initial
+            | ProgramKind::Merge
+            | ProgramKind::Gradients
+            | ProgramKind::Apply => FetchSet::All,
         }
     }
 }
@@ -111,6 +118,14 @@ pub fn program_graph(cx: &Context<'_>, kind: ProgramKind) -> Result<Lowered, Dia
                 let message = "the spec has no micro-batches";
                 return Err(Diagnostic::without_span(Code::MissingSetting, message)
                     .help("`accumulate 4;` in `train` makes a step of 4 micro-batches"));
+            }
+        },
+        ProgramKind::Merge => match lower::merge(cx)? {
+            Some(graph) => graph.into(),
+            None => {
+                let message = "the spec has no partial sums to merge";
+                return Err(Diagnostic::without_span(Code::MissingSetting, message)
+                    .help("`accumulate 4;` in `train`, or more, adds gradients by a tree"));
             }
         },
         ProgramKind::Gradients => lower::gradients(cx)?.into(),

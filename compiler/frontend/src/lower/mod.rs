@@ -19,7 +19,9 @@ pub use initial::initial;
 pub use kind::{Lowered, ProgramKind, program_graph};
 pub use state_name::{GLOBAL_STEP, GOOD_STEPS, LOSS_SCALE, MICRO_STEP, SEED, StateName};
 pub(crate) use step::lazy_errors;
-pub use step::{apply, apply_gradients, gradients, micro_batch, step, trained};
+pub use step::{
+    accumulator_names, apply, apply_gradients, gradients, merge, micro_batch, step, trained,
+};
 
 use std::collections::BTreeMap;
 

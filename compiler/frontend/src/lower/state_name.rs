@@ -14,8 +14,13 @@ pub enum StateName<'a> {
     GlobalStep,
     /// Counts the micro-batches seen of a step with gradient accumulation; 0 between steps.
     MicroStep,
-    /// The gradient accumulator of a variable: the sum over the micro-batches of a step; 0 between steps.
-    Accumulator(&'a str),
+    /// A gradient accumulator of a variable: a partial sum over micro-batches of a step.
+    Accumulator {
+        /// The variable.
+        variable: &'a str,
+        /// Its position in the stack of partial sums, 0 for the newest.
+        position: usize,
+    },
     /// A slot of a variable, by the key that TensorFlow gives it: `dense/kernel/Adam`.
     Slot {
         /// The variable.
@@ -34,7 +39,9 @@ impl fmt::Display for StateName<'_> {
         match self {
             StateName::GlobalStep => f.write_str(GLOBAL_STEP),
             StateName::MicroStep => f.write_str(MICRO_STEP),
-            StateName::Accumulator(variable) => write!(f, "#accumulated/{variable}"),
+            StateName::Accumulator { variable, position } => {
+                write!(f, "#accumulated/{position}/{variable}")
+            }
             StateName::Slot { variable, key } => write!(f, "{variable}/{key}"),
             StateName::LossScale => f.write_str(LOSS_SCALE),
             StateName::GoodSteps => f.write_str(GOOD_STEPS),

@@ -19,10 +19,13 @@ use crate::typed::{
     Group, Input, LossScale, Mode, Model, Role, Spec, Train, Update, ValueId, VarId,
 };
 
+mod accumulate;
 mod apply;
+mod finite;
 mod process;
 mod row_wise;
 
+pub use accumulate::{accumulator_names, merge};
 pub(crate) use row_wise::lazy_errors;
 
 /// Lowers a step of training. Besides the results of the model there are the schedules, and the gradients before they are clipped.
@@ -60,7 +63,10 @@ fn step_graph(
     if train.accumulate > 1 {
         // Micro-batches of one step draw different random numbers.
         let seed = b.input(SEED, &Type::scalar(DType::I64));
-        b.randomness(seed, &[program::global_step(&b), process::micro_step(&b)]);
+        b.randomness(
+            seed,
+            &[program::global_step(&b), accumulate::micro_step(&b)],
+        );
     }
     let values = mode_values(cx, &b, model, &model.train)?;
     results(&b, &model.train, &values);
@@ -78,12 +84,14 @@ fn step_graph(
         let updates = group.updates.iter().zip(found);
         all.extend(updates.filter_map(|(update, gradient)| Some((group, update, gradient?))));
     }
+    finite::check(cx, &b, model, &values, &rates, &all)?;
     b.at(Span::default());
     if train.accumulate > 1 {
-        process::accumulate(cx, &b, train, &mut all, accumulate_only);
         if accumulate_only {
+            accumulate::add(cx, &b, train, &all);
             return Ok((b.finish(), warnings));
         }
+        accumulate::mean(cx, &b, train, &mut all);
     }
     for (group, update, gradient) in &all {
         let name = |component| gradient_name(&group.loss, name_of(cx, update.variable), component);

@@ -7,10 +7,12 @@ mod input;
 mod print;
 mod print_settings;
 mod settings;
+mod warm_start;
 
 pub use input::Input;
 pub use print::print;
 pub use settings::*;
+pub use warm_start::*;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -27,6 +29,8 @@ pub struct Spec {
     pub name: String,
     /// The language's version.
     pub edition: i64,
+    /// The source text, without the files that it uses.
+    pub text: Arc<str>,
     /// The values of its constants, as printed.
     pub constants: Vec<(String, String)>,
     /// The data sets, by name.
@@ -37,6 +41,8 @@ pub struct Spec {
     pub variables: Vec<Variable>,
     /// The training.
     pub train: Option<Train>,
+    /// Where variables start from.
+    pub warm_start: Option<WarmStart>,
     /// When and on what it is evaluated.
     pub evals: Vec<Eval>,
     /// The hooks that run around a step.
@@ -575,6 +581,8 @@ pub struct Update {
 pub struct Slot {
     /// The name in the definition.
     pub name: String,
+    /// What `get_slot` calls it; the name, unless the definition says `called`.
+    pub called: String,
     /// The key under which TensorFlow saves it, after the name of its variable: `Adam`.
     pub key: String,
     /// The type.

@@ -45,6 +45,9 @@ fn write_spec(out: &mut String, spec: &Spec) -> fmt::Result {
     if let Some(train) = &spec.train {
         write_train(out, train, spec)?;
     }
+    if let Some(warm) = &spec.warm_start {
+        warm.write(out, spec)?;
+    }
     for eval in &spec.evals {
         write_eval(out, eval)?;
     }
@@ -248,7 +251,7 @@ fn write_eval(out: &mut String, eval: &Eval) -> fmt::Result {
     writeln!(out, "}}")
 }
 
-fn write_nodes(
+pub(super) fn write_nodes(
     out: &mut String,
     indent: usize,
     program: &Program,

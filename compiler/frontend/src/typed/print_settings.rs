@@ -232,6 +232,15 @@ impl Display for Aggregate {
     }
 }
 
+impl Display for Goal {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Goal::Min => "min",
+            Goal::Max => "max",
+        })
+    }
+}
+
 impl Display for Named {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match &self.kind {
@@ -251,6 +260,9 @@ impl Display for HookKind {
                 keep,
                 keep_every,
                 basename,
+                format,
+                vars,
+                best,
             } => vec![
                 ("dir", Some(quote(dir))),
                 ("every", shown(every)),
@@ -260,13 +272,42 @@ impl Display for HookKind {
                     keep_every.and_then(|s| shown(Interval::Seconds(s))),
                 ),
                 ("basename", Some(quote(basename))),
+                (
+                    "format",
+                    match format {
+                        CheckpointFormat::Bundle => None,
+                        CheckpointFormat::Safetensors => shown("safetensors"),
+                    },
+                ),
+                (
+                    "vars",
+                    match vars.is_empty() {
+                        true => None,
+                        false => list(vars.iter().map(|pattern| quote(pattern))),
+                    },
+                ),
+                ("best", best.as_ref().map(|best| best.metric.clone())),
+                (
+                    "mode",
+                    best.as_ref().map(|best| best.mode.word().to_owned()),
+                ),
+                ("eval", best.as_ref().and_then(|best| best.eval.clone())),
             ],
             // Its values are written below it.
-            HookKind::Summary { every, dir, .. }
-            | HookKind::StepCounter { every, dir }
-            | HookKind::Profile { every, dir } => {
+            HookKind::Summary { every, dir, .. } | HookKind::StepCounter { every, dir } => {
                 vec![("every", shown(every)), ("dir", path(dir))]
             }
+            HookKind::Profile {
+                every,
+                dir,
+                show_dataflow,
+                show_memory,
+            } => vec![
+                ("every", shown(every)),
+                ("dir", path(dir)),
+                ("show_dataflow", shown(show_dataflow)),
+                ("show_memory", shown(show_memory)),
+            ],
             HookKind::Log {
                 names,
                 every,
@@ -279,7 +320,22 @@ impl Display for HookKind {
             HookKind::Nan { name, fail } => vec![("name", shown(name)), ("fail", shown(fail))],
             HookKind::StopAt(StopAt::LastStep(n)) => vec![("last_step", shown(n))],
             HookKind::StopAt(StopAt::NumSteps(n)) => vec![("num_steps", shown(n))],
-            HookKind::WaitForStep { step } => vec![("step", shown(step))],
+            HookKind::EarlyStop(EarlyStop {
+                metric,
+                eval,
+                patience,
+                min_delta,
+                goal,
+            }) => vec![
+                ("metric", shown(metric)),
+                ("patience", shown(patience)),
+                ("min_delta", shown(min_delta)),
+                ("goal", shown(goal)),
+                ("eval", shown(eval)),
+            ],
+            HookKind::WaitForStep { step, dir } => {
+                vec![("step", shown(step)), ("dir", Some(quote(dir)))]
+            }
             HookKind::FinalOps { names } => vec![("names", list(names))],
             HookKind::Registered(registered) | HookKind::Feed(registered) => {
                 return write!(f, "{} {registered}", self.word());

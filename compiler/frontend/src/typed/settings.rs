@@ -4,7 +4,7 @@
 
 use trainspec_ir::{DType, Size, Span};
 
-use crate::typed::ValueId;
+use crate::typed::{Mode, ValueId};
 
 /// The source of the records of a data set.
 #[derive(Debug, Clone, PartialEq)]
@@ -283,6 +283,18 @@ pub struct Eval {
     pub span: Span,
 }
 
+impl Eval {
+    /// The names of what it measures: the metrics it names, else all metrics of the model, else the losses.
+    pub fn measured<'a>(&'a self, mode: &'a Mode) -> Vec<&'a str> {
+        let names = match (self.metrics.is_empty(), mode.metrics.is_empty()) {
+            (false, _) => return self.metrics.iter().map(String::as_str).collect(),
+            (true, false) => mode.metrics.iter(),
+            (true, true) => mode.losses.iter(),
+        };
+        names.map(|(name, _)| name.as_str()).collect()
+    }
+}
+
 /// A hook.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hook {
@@ -307,6 +319,12 @@ pub enum HookKind {
         keep_every: Option<f64>,
         /// The start of the names of files; `model.ckpt` where it is left out.
         basename: String,
+        /// The file format.
+        format: CheckpointFormat,
+        /// Patterns over the names of the state that is saved; all of it where there are none.
+        vars: Vec<String>,
+        /// Which checkpoint is kept besides the newest ones.
+        best: Option<Best>,
     },
     /// Writes event files (`SummarySaverHook`).
     Summary {
@@ -342,17 +360,25 @@ pub enum HookKind {
     },
     /// Stops at a step (`StopAtStepHook`).
     StopAt(StopAt),
-    /// Writes profiles (`ProfilerHook`).
+    /// Stops where a metric no longer improves.
+    EarlyStop(EarlyStop),
+    /// Writes traces of steps (`ProfilerHook`).
     Profile {
         /// How often; every 600 s where it is left out.
         every: Interval,
-        /// The folder.
+        /// The folder; that of the checkpoints where it is left out.
         dir: Option<String>,
+        /// Whether arrows show which kernel consumes what another produces; they do where it is left out.
+        show_dataflow: bool,
+        /// Whether a counter shows the memory; none does where it is left out.
+        show_memory: bool,
     },
-    /// Waits for a step of the whole training (`GlobalStepWaiterHook`).
+    /// Waits for the global step of another run (`GlobalStepWaiterHook`).
     WaitForStep {
         /// The step.
         step: u64,
+        /// The folder of that run, whose checkpoints are read.
+        dir: String,
     },
     /// Computes values at the end (`FinalOpsHook`).
     FinalOps {
@@ -369,18 +395,20 @@ impl HookKind {
     /// The names of the values of a step that it reads.
     pub fn value_names(&self) -> Vec<&str> {
         match self {
-            HookKind::Log { names, .. } | HookKind::FinalOps { names } => {
-                value_names(names).collect()
-            }
+            HookKind::Log { names, .. } => value_names(names).collect(),
             HookKind::Summary { values: all, .. } => {
                 all.iter().flat_map(|s| value_names(&s.names)).collect()
             }
-            HookKind::Nan { name, .. } => vec![name],
-            HookKind::Checkpoint { .. }
+            // Its value is checked in the step, and not read.
+            HookKind::Nan { .. }
+            | HookKind::Checkpoint { .. }
             | HookKind::StepCounter { .. }
             | HookKind::StopAt(_)
+            | HookKind::EarlyStop(_)
             | HookKind::Profile { .. }
             | HookKind::WaitForStep { .. }
+            // It reads values of an evaluation.
+            | HookKind::FinalOps { .. }
             | HookKind::Registered(_)
             | HookKind::Feed(_) => Vec::new(),
         }
@@ -395,11 +423,51 @@ impl HookKind {
             HookKind::Nan { .. } => "nan",
             HookKind::StepCounter { .. } => "step_counter",
             HookKind::StopAt(_) => "stop_at",
+            HookKind::EarlyStop(_) => "early_stop",
             HookKind::Profile { .. } => "profile",
             HookKind::WaitForStep { .. } => "wait_for_step",
             HookKind::FinalOps { .. } => "final_ops",
             HookKind::Registered(_) => "hook",
             HookKind::Feed(_) => "feed",
+        }
+    }
+}
+
+/// The file format of checkpoints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CheckpointFormat {
+    /// TensorFlow's tensor bundle, the default.
+    Bundle,
+    /// One safetensors file.
+    Safetensors,
+}
+
+/// What makes a checkpoint the best one: the value of a metric in an evaluation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Best {
+    /// The name of the evaluation; `None` is the one without a name.
+    pub eval: Option<String>,
+    /// The metric or loss.
+    pub metric: String,
+    /// Whether the least or the greatest value is best.
+    pub mode: BestMode,
+}
+
+/// Whether the least or the greatest value is best.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BestMode {
+    /// The least; the default of losses.
+    Min,
+    /// The greatest; the default of metrics.
+    Max,
+}
+
+impl BestMode {
+    /// The word that a spec has for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            BestMode::Min => "min",
+            BestMode::Max => "max",
         }
     }
 }
@@ -411,6 +479,30 @@ pub enum StopAt {
     LastStep(u64),
     /// The number of steps of this run.
     NumSteps(u64),
+}
+
+/// An `early_stop` hook: ends a training whose metric has not improved for a number of evaluations.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EarlyStop {
+    /// The metric or loss.
+    pub metric: String,
+    /// Which of the spec's evaluations measures it.
+    pub eval: usize,
+    /// After this many evaluations without an improvement.
+    pub patience: u64,
+    /// An improvement is a change by more than this; 0 where it is left out.
+    pub min_delta: f64,
+    /// What an improvement is; a loss is minimized where it is left out.
+    pub goal: Goal,
+}
+
+/// Which values of a metric are better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Goal {
+    /// Smaller ones.
+    Min,
+    /// Larger ones.
+    Max,
 }
 
 /// A summary: values of one kind.

@@ -297,6 +297,7 @@ fn statement(c: &mut Entropy<'_>, depth: usize) -> Statement {
         2 => StatementKind::Variable(Variable {
             kind: c.of(&[VariableKind::Param, VariableKind::State, VariableKind::Slot]),
             name: name(c),
+            called: c.maybe(text),
             ty: c.maybe(ty),
             alias: c.maybe(text),
             init: expr(c, inner),

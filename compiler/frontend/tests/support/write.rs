@@ -264,6 +264,10 @@ impl Writer<'_, '_> {
             }
             StatementKind::Variable(variable) => {
                 self.all(&[variable.kind.word(), &variable.name.text]);
+                if let Some(called) = &variable.called {
+                    self.token("called");
+                    self.string(&called.value);
+                }
                 self.ty(variable.ty.as_ref());
                 self.alias(variable.alias.as_ref());
                 self.after("=", Some(&variable.init));

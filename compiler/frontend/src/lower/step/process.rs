@@ -1,4 +1,4 @@
-//! Gradient processing: loss scaling, gradient accumulation, clipping; and exponential moving averages after the update.
+//! Gradient processing: loss scaling, clipping; and exponential moving averages after the update.
 
 use trainspec_ir::autodiff::{Cotangent, IndexedSlices};
 use trainspec_ir::build::{Builder, Value};
@@ -8,7 +8,7 @@ use trainspec_ir::{DType, Span, TensorType};
 use crate::diag::Diagnostic;
 use crate::lower::program::{self, Values};
 use crate::lower::step::{self, Gradients};
-use crate::lower::{Context, GOOD_STEPS, LOSS_SCALE, MICRO_STEP, StateName};
+use crate::lower::{Context, GOOD_STEPS, LOSS_SCALE};
 use crate::typed::{Averaged, Clip, Input, LossScale, Train, ValueId};
 
 /// Writes state, unless the step is skipped because of non-finite gradients.
@@ -46,11 +46,6 @@ impl<'g> Writer<'g> {
     }
 }
 
-/// The number of micro-batches of this step before this one, an i64.
-pub(super) fn micro_step(b: &Builder) -> Value<'_> {
-    b.read(MICRO_STEP, &Type::scalar(DType::I64))
-}
-
 /// Maps the values of a gradient: all of a dense one, the rows of a sparse one.
 fn map_values<'g>(
     gradient: Cotangent<'g>,
@@ -77,33 +72,6 @@ pub(super) fn loss_scale<'g>(cx: &Context<'_>, b: &'g Builder, train: &Train) ->
 /// A gradient divided by the loss scale.
 pub(super) fn unscale<'g>(gradient: Cotangent<'g>, scale: Value<'g>) -> Cotangent<'g> {
     map_values(gradient, |g| g / scale.cast(g.dtype()))
-}
-
-/// Gradient accumulation: adds gradients to the accumulators, and takes the mean with the last micro-batch.
-pub(super) fn accumulate<'g>(
-    cx: &Context<'_>,
-    b: &'g Builder,
-    train: &Train,
-    all: &mut Gradients<'_, 'g>,
-    accumulate_only: bool,
-) {
-    for (_, update, gradient) in all {
-        let name = StateName::Accumulator(step::name_of(cx, update.variable)).to_string();
-        let current = gradient.dense();
-        let sum = b.read(&name, &current.ty()) + current;
-        match accumulate_only {
-            true => b.write(&name, sum),
-            false => {
-                b.write(&name, b.full(&sum.ty(), 0.0));
-                *gradient = Cotangent::Dense(sum / train.accumulate as f64);
-            }
-        }
-    }
-    let next = match accumulate_only {
-        true => micro_step(b) + b.int(DType::I64, 1),
-        false => b.int(DType::I64, 0),
-    };
-    b.write(MICRO_STEP, next);
 }
 
 /// Whether all elements of all gradients are finite.

@@ -237,6 +237,7 @@ impl Builder<'_> {
                         _ => VariableKind::Slot,
                     },
                     name: self.name(next(&mut children)),
+                    called: self.alias(optional(&mut children, Rule::called)),
                     ty: optional(&mut children, Rule::r#type).map(|p| self.ty(p)),
                     alias: self.alias(optional(&mut children, Rule::alias)),
                     init: self.expr(next(&mut children)),
