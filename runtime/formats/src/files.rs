@@ -2,6 +2,7 @@
 
 mod read_at;
 
+use std::ffi::OsStr;
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::{Component, Path, PathBuf};
@@ -66,6 +67,25 @@ pub enum Durability {
     Unsynced,
 }
 
+/// What stands between the name of a file and the numbers of the process and of the temporary file that will replace it.
+const TEMPORARY: &str = ".tmp-";
+
+/// Whether a name is one of a temporary file that was to become another: its process was killed, or is still writing it.
+///
+/// ```
+/// use trainspec_formats::files::is_temporary;
+///
+/// assert!(is_temporary("model.ckpt-4.index.tmp-12266-1".as_ref()));
+/// assert!(!is_temporary("model.ckpt-4.index".as_ref()));
+/// assert!(!is_temporary("model.tmp-4".as_ref()));
+/// ```
+pub fn is_temporary(name: &OsStr) -> bool {
+    let numbers = name.to_str().and_then(|name| name.rsplit_once(TEMPORARY));
+    let numbers = numbers.and_then(|(_, numbers)| numbers.split_once('-'));
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    numbers.is_some_and(|(process, count)| is_number(process) && is_number(count))
+}
+
 impl Replacement {
     /// Creates a temporary file beside the one it replaces.
     pub fn create(kind: FileKind, path: &Path) -> Result<Replacement> {
@@ -88,7 +108,7 @@ impl Replacement {
         loop {
             let mut name = path.file_name().unwrap_or_default().to_owned();
             let unique = COUNT.fetch_add(1, Ordering::Relaxed);
-            name.push(format!(".tmp-{}-{unique}", std::process::id()));
+            name.push(format!("{TEMPORARY}{}-{unique}", std::process::id()));
             let temporary = path.with_file_name(name);
             // Another machine that shares the folder may have a process of this id.
             match storage.create_new(&temporary) {

@@ -1,9 +1,10 @@
 //! Parsing of examples. The expected values are those of TensorFlow 2.21, where no other reason is given.
 
 use trainspec_formats::examples::{
-    Batch, BytesColumn, Column, Dtype, Example, ExampleParser, Feature, FeatureSpec, Level,
-    ListColumn, Partition, Schema, SequenceParser, SequenceSchema, Values, decode, encode,
-    encode_sequence, example, sequence_example,
+    Batch, BytesColumn, Column, Dtype, Example, ExampleParser, Feature, FeatureList, FeatureLists,
+    FeatureSpec, Features, Int64List, Level, ListColumn, Partition, Schema, SequenceExample,
+    SequenceParser, SequenceSchema, Values, decode, decode_sequence, encode, encode_sequence,
+    example, sequence_example,
 };
 use trainspec_formats::proto::feature::Kind;
 use trainspec_formats::{Code, FormatError, Result};
@@ -579,6 +580,38 @@ fn row_partitions_may_be_hostile() {
             );
         }
     }
+}
+
+/// What the builders make are messages of the types that TensorFlow's protos have.
+#[test]
+fn examples_are_made_of_tensorflows_messages() {
+    let numbers: Feature = [1_i64, 2].into();
+    let list = Int64List { value: vec![1, 2] };
+    let kind = Some(Kind::Int64List(list));
+    assert_eq!(numbers, Feature { kind });
+    let features = Features {
+        feature: [("n".to_owned(), numbers.clone())].into(),
+    };
+    let own = Example {
+        features: Some(features.clone()),
+    };
+    assert_eq!(example([("n", numbers.clone())]), own);
+    let steps = FeatureList {
+        feature: vec![numbers.clone(), Feature::default()],
+    };
+    let lists = FeatureLists {
+        feature_list: [("t".to_owned(), steps)].into(),
+    };
+    let own = SequenceExample {
+        context: Some(features),
+        feature_lists: Some(lists),
+    };
+    let built = sequence_example(
+        [("n", numbers.clone())],
+        [("t", vec![numbers, Feature::default()])],
+    );
+    assert_eq!(built, own);
+    assert_eq!(decode_sequence(&encode_sequence(&built)).unwrap(), own);
 }
 
 #[test]

@@ -159,7 +159,12 @@ fn at_every_operation(effect: Effect, sticky: bool, code: Option<Code>) -> u64 {
     for at in 1.. {
         let folder = Folder::new();
         let faulty = Arc::new(FaultyStorage::new(storage::local()));
-        faulty.inject(Fault { at, effect, sticky });
+        faulty.inject(Fault {
+            at,
+            effect,
+            sticky,
+            only: None,
+        });
         let storage: Arc<dyn Storage> = faulty.clone();
         let result = run(&storage, &folder.0, 0, |_| {});
         if !faulty.has_fired() {

@@ -10,7 +10,7 @@ use trainspec_formats::FileKind;
 use trainspec_formats::bounded::{DEFAULT_MEMORY_LIMIT, decode};
 use trainspec_formats::proto::collection_def::Kind;
 use trainspec_formats::proto::{
-    ClusterDef, CollectionDef, MetaGraphDef, QueueRunnerDef, ServerDef, VariableDef,
+    ClusterDef, CollectionDef, JobDef, MetaGraphDef, QueueRunnerDef, ServerDef, VariableDef,
 };
 
 /// The files `.meta` below a folder of the reference data.
@@ -153,7 +153,7 @@ fn oracle_clusters_and_servers_read_as_stated() {
         if let Some(hex) = expected.get("cluster_def_hex") {
             let cluster: ClusterDef =
                 decode(FileKind::Other, &bytes(hex), DEFAULT_MEMORY_LIMIT).unwrap();
-            let jobs = cluster.job.iter().map(|job| {
+            let jobs = cluster.job.iter().map(|job: &JobDef| {
                 let tasks = job.tasks.iter();
                 let tasks = tasks.map(|(index, task)| (index.to_string(), value!(task)));
                 (job.name.clone(), Json::Object(tasks.collect()))

@@ -1,7 +1,9 @@
 //! Files of Hugging Face's `safetensors`: a JSON header, then the bytes of tensors without gaps.
 //!
 //! In: the header's length as a `u64`, the header, the bytes; or tensors to write. Out: tensors; or such a file. Leaves
-//! alone: strings and quantized types, which the format does not have. It has no checksums either.
+//! alone: strings and quantized types, which the format does not have. It has no checksums either; `checksum.rs` adds one.
+
+mod checksum;
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -9,6 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::{Map, Value as Json, json};
+
+pub use checksum::{CHECKSUM_KEY, checksum};
 
 use crate::checkpoint::{DType, Tensor};
 use crate::error::{Code, FileKind, FormatError, Result};
@@ -143,10 +147,12 @@ impl Safetensors {
         self.read(stored, into)
     }
 
-    /// Checks that the file still has its length. The format has no checksums.
+    /// Checks that the file still has its length, and compares its checksum where [`CHECKSUM_KEY`] holds one.
     pub fn verify(&self) -> Vec<FormatError> {
         match self.file.length() {
-            Ok(length) if length == self.length => Vec::new(),
+            Ok(length) if length == self.length => {
+                self.compare_checksum().err().into_iter().collect()
+            }
             Ok(length) => vec![
                 loss(format!(
                     "it has {length} bytes and had {} when it was opened",

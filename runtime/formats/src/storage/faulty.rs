@@ -49,6 +49,8 @@ pub struct Fault {
     pub effect: Effect,
     /// Whether every later operation fails too, with the same error.
     pub sticky: bool,
+    /// Only operations count and fail whose path contains this.
+    pub only: Option<&'static str>,
 }
 
 /// What goes wrong at an operation.
@@ -96,6 +98,15 @@ impl Fault {
             at,
             effect,
             sticky: false,
+            only: None,
+        }
+    }
+
+    /// This fault, counted and done only where a path contains `part`.
+    pub fn only(self, part: &'static str) -> Fault {
+        Fault {
+            only: Some(part),
+            ..self
         }
     }
 
@@ -254,16 +265,23 @@ impl Plan {
     /// Counts an operation; returns what goes wrong with it.
     fn count(&self, operation: Operation, path: &Path) -> Option<Effect> {
         let mut state = self.state();
+        let is_meant = |fault: Option<Fault>, path: &Path| {
+            let part = fault.and_then(|fault| fault.only);
+            part.is_none_or(|part| path.to_string_lossy().contains(part))
+        };
         let (number, fault) = match operation {
             Operation::Read => {
-                state.reads += 1;
+                state.reads += u64::from(is_meant(state.read_fault, path));
                 (state.reads, state.read_fault)
             }
             _ => {
                 state.operations.push((operation, path.to_owned()));
-                (state.operations.len() as u64, state.fault)
+                let fault = state.fault;
+                let meant = state.operations.iter().filter(|(_, p)| is_meant(fault, p));
+                (meant.count() as u64, fault)
             }
         };
+        let fault = fault.filter(|fault| is_meant(Some(*fault), path));
         let fault = fault.filter(|f| f.at == number || f.sticky && f.at < number)?;
         state.fired = true;
         Some(fault.effect)
